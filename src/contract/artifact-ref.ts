@@ -1,0 +1,65 @@
+import Type, { type Static } from 'typebox';
+import { sha256 } from './hash.js';
+import { CaseId, closed, OneOf, RunId, Timestamp } from './shapes.js';
+
+/** How a manifest names content without holding it (S4-10, S4-83). Content is addressed by its SHA-256. */
+export const ArtifactRef = Type.Object(
+  {
+    artifact_id: Type.String({ minLength: 3, maxLength: 120 }),
+    artifact_kind: Type.String({ minLength: 2, maxLength: 80 }),
+    hash_sha256: Type.String({ pattern: '^[0-9a-fA-F]{64}$' }),
+    case_id: Type.Optional(CaseId),
+    scope: Type.Optional(OneOf(['case', 'shared', 'system'])),
+    storage_locator: Type.Optional(Type.String({ maxLength: 600 })),
+    content_type: Type.Optional(Type.String({ maxLength: 120 })),
+    byte_size: Type.Optional(Type.Integer({ minimum: 0 })),
+    created_at_utc: Type.Optional(Timestamp),
+    hash_source: Type.Optional(OneOf(['bytes', 'normalized_text', 'normalized_json'])),
+    lineage: Type.Optional(
+      Type.Object(
+        {
+          derived_from: Type.Optional(Type.Array(Type.String({ maxLength: 120 }))),
+          transformation: Type.Optional(Type.String({ maxLength: 120 })),
+          run_id: Type.Optional(RunId),
+        },
+        closed,
+      ),
+    ),
+    confidentiality: Type.Optional(
+      Type.Object(
+        {
+          contains_pii: Type.Optional(Type.Boolean()),
+          contains_phi: Type.Optional(Type.Boolean()),
+          contains_privileged: Type.Optional(Type.Boolean()),
+          notes: Type.Optional(Type.String({ maxLength: 300 })),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+export type ArtifactRef = Static<typeof ArtifactRef>;
+
+/** What the platform keeps as artifacts. */
+export const ARTIFACT_KINDS = ['raw_payload', 'result', 'file_content', 'response', 'policy', 'machines'] as const;
+export type ArtifactKind = (typeof ARTIFACT_KINDS)[number];
+
+/** Content together with what it is; `case_id: null` is the platform's own (scope `system`). */
+export interface Artifact {
+  readonly kind: ArtifactKind;
+  readonly case_id: string | null;
+  readonly bytes: Uint8Array;
+}
+
+/** The reference to an artifact: a pure function of its content, so a replay arrives at the same one. */
+export function artifactRef({ kind, case_id, bytes }: Artifact): ArtifactRef {
+  const hash = sha256(bytes);
+  return {
+    artifact_id: `sha256:${hash}`,
+    artifact_kind: kind,
+    hash_sha256: hash,
+    byte_size: bytes.byteLength,
+    ...(case_id === null ? { scope: 'system' as const } : { scope: 'case' as const, case_id }),
+  };
+}

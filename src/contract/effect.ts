@@ -1,0 +1,80 @@
+// What the kernel asks the world for, and what the world answers: facts before a decision, results after it.
+
+import Type, { type Static } from 'typebox';
+import { EXECUTION_CAUSES, type ExecutionCause } from './fault.js';
+import type { JsonObject } from './json.js';
+import { closed, Nullable, OneOf } from './shapes.js';
+
+/** Why the sandbox refuses a path that exists: all of these are denied, no exceptions (C29). */
+export const REFUSED_KINDS = [
+  'symlink',
+  'hard_link',
+  'fifo',
+  'socket',
+  'device',
+  'other_file_system',
+  'name_twin',
+] as const;
+export type RefusedKind = (typeof REFUSED_KINDS)[number];
+
+/** `inode` and `mtime_ns` are decimal strings: 64-bit numbers do not survive JSON. */
+const Identity = { inode: Type.String({ maxLength: 24 }), mtime_ns: Type.String({ maxLength: 24 }) };
+
+/** What stands at a sandbox path, gathered race-free just before AUTHORIZE. Host paths never appear. */
+export const PathFact = Type.Union([
+  Type.Object({ status: Type.Literal('absent') }, closed),
+  Type.Object({ status: Type.Literal('no_parent') }, closed),
+  /** A middle component is a file, or the last one is and the path ends with a slash. */
+  Type.Object({ status: Type.Literal('not_a_directory') }, closed),
+  Type.Object({ status: Type.Literal('file'), bytes: Type.Integer({ minimum: 0 }), ...Identity }, closed),
+  Type.Object({ status: Type.Literal('directory'), ...Identity }, closed),
+  Type.Object({ status: Type.Literal('refused'), kind: OneOf(REFUSED_KINDS) }, closed),
+  Type.Object(
+    { status: Type.Literal('error'), cause: OneOf(Object.keys(EXECUTION_CAUSES) as readonly ExecutionCause[]) },
+    closed,
+  ),
+]);
+export type PathFact = Static<typeof PathFact>;
+
+/** `paths` in the order of the request; `usage` of the whole case sandbox, null when it was not asked for. */
+export const SandboxFacts = Type.Object(
+  {
+    paths: Type.Array(PathFact, { maxItems: 4 }),
+    usage: Nullable(Type.Object({ bytes: Type.Integer({ minimum: 0 }), files: Type.Integer({ minimum: 0 }) }, closed)),
+  },
+  closed,
+);
+export type SandboxFacts = Static<typeof SandboxFacts>;
+
+export interface GatherRequest {
+  readonly case_id: string;
+  /** Canonical sandbox paths (`/sandbox/...`). */
+  readonly paths: readonly string[];
+  /** Whether the quota is asked for (actions that can make the sandbox grow). */
+  readonly usage: boolean;
+  /** Refuse a name that equals an existing one after NFC and case folding. */
+  readonly portable_names: boolean;
+}
+
+/** One authorised action, complete: an executor needs nothing else and may reinterpret nothing (S0-53). */
+export interface Effect {
+  readonly action: string;
+  readonly args: JsonObject;
+  readonly case_id: string;
+  /** The mediated run that carries the allow. */
+  readonly run_id: string;
+  /** The same effect has the same key, in every attempt. */
+  readonly idempotency_key: string;
+  /** The before-facts of AUTHORIZE, for settling an unknown outcome (D8). */
+  readonly before: readonly PathFact[];
+  readonly limits: { readonly read_bytes_max: number; readonly list_entries_max: number };
+}
+
+/**
+ * What became of an effect. `failed` means that it certainly did not happen; `unknown` that it may have.
+ * `detail` is for the service log; it is neither recorded nor shown to an agent.
+ */
+export type EffectResult =
+  | { readonly status: 'done'; readonly result: JsonObject }
+  | { readonly status: 'failed'; readonly cause: ExecutionCause; readonly detail?: string }
+  | { readonly status: 'unknown' };

@@ -1,0 +1,41 @@
+import Type, { type Static } from 'typebox';
+import { policyHeader, PolicyName } from './policy-header.js';
+import { closed, Identifier, OneOf } from './shapes.js';
+
+export const WRITE_MODES = ['append', 'upsert'] as const;
+export type WriteMode = (typeof WRITE_MODES)[number];
+
+/** A governed corridor: who may use it, for which tools and write targets, under which conditions (S4 §5). */
+export const Lane = Type.Object(
+  {
+    lane_id: Identifier,
+    purpose: Type.String({ minLength: 1, maxLength: 400 }),
+    allowed_callers: Type.Object({ roles: Type.Array(Identifier, { maxItems: 64 }) }, closed),
+    allowed_actions: Type.Object(
+      {
+        tools: Type.Optional(Type.Array(PolicyName, { maxItems: 256 })),
+        writes: Type.Optional(
+          Type.Array(Type.Object({ table: PolicyName, mode: OneOf(WRITE_MODES) }, closed), { maxItems: 256 }),
+        ),
+      },
+      closed,
+    ),
+    scope: Type.Object(
+      { requires: Type.Array(PolicyName, { maxItems: 64 }), prohibits: Type.Array(PolicyName, { maxItems: 64 }) },
+      closed,
+    ),
+    audit: Type.Object({ required: Type.Boolean(), level: Type.Literal('full') }, closed),
+    /** C36: may manifests of this lane embed text? Absent means no (S4-62). */
+    allow_embedded_text: Type.Optional(Type.Boolean()),
+    /** C46: a lane may refuse to hand the case on to runs in it. Absent means that it is inherited. */
+    inherits_case_id: Type.Optional(Type.Boolean()),
+  },
+  closed,
+);
+export type Lane = Static<typeof Lane>;
+
+export const LanesPolicy = Type.Object(
+  { ...policyHeader, lanes: Type.Array(Lane, { minItems: 1, maxItems: 256 }) },
+  closed,
+);
+export type LanesPolicy = Static<typeof LanesPolicy>;

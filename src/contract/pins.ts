@@ -1,0 +1,25 @@
+import Type, { type Static } from 'typebox';
+import { closed, GitSha, OneOf, Sha256 } from './shapes.js';
+
+export const POLICY_FILES = ['lanes', 'roles', 'actions'] as const;
+export type PolicyFile = (typeof POLICY_FILES)[number];
+
+/** Which version of one policy file was loaded, and how that is known (C45). */
+export const Pin = Type.Object({ git_sha: GitSha, sha256: Sha256, source: OneOf(['git', 'manifest']) }, closed);
+export type Pin = Static<typeof Pin>;
+
+/** Why a file has no pin. A run under such a policy is denied in `created` (C44, S4-29). */
+export const PIN_PROBLEMS = ['never_committed', 'dirty', 'stale', 'not_in_manifest', 'no_source'] as const;
+export type PinProblem = (typeof PIN_PROBLEMS)[number];
+
+/** The file beside the policies that pins them where there is no Git (`turnpike policy pin`). */
+export const PinManifest = Type.Object(
+  {
+    version: Type.Literal('v1'),
+    files: Type.Array(Type.Object({ path: Type.String({ maxLength: 400 }), git_sha: GitSha, sha256: Sha256 }, closed), {
+      maxItems: 64,
+    }),
+  },
+  closed,
+);
+export type PinManifest = Static<typeof PinManifest>;

@@ -1,0 +1,45 @@
+// Breakdowns, as opposed to refusals: a refusal is a value (`contract/fault.ts`), a breakdown is thrown.
+
+/** Base of every error this library throws. `code` is stable; `message` is for people. */
+export abstract class CodedError<Code extends string = string> extends Error {
+  readonly code: Code;
+  constructor({ code, message, cause }: { readonly code: Code; readonly message: string; readonly cause?: unknown }) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = new.target.name;
+    this.code = code;
+  }
+}
+
+/** The ledger could not be written, or no longer verifies. Whoever sees it must stop (fail closed). */
+export class LedgerError extends CodedError<
+  | 'LEDGER_UNAVAILABLE' // a commit failed: nothing of it was acknowledged, and nothing more will be written
+  | 'LEDGER_CONFLICT' // another writer has moved the ledger on
+  | 'LEDGER_TAMPERED' // what is stored is not what was written
+  | 'LEDGER_BELOW_HEAD' // the ledger is shorter than, or differs from, what the head file vouches for
+  | 'LEDGER_LOCKED' // another process holds the writer lock of this home
+> {}
+
+/** The policy, or a pin of it, cannot be used. */
+export class PolicyError extends CodedError<'POLICY_UNREADABLE' | 'POLICY_INVALID' | 'PIN_MISSING'> {}
+
+/** A run cannot do what was asked of it. No step was made, nothing was executed. */
+export class RunError extends CodedError<
+  | 'RUN_ENDED' // the run is in a terminal state
+  | 'RUN_UNKNOWN' // no run has this id
+  | 'AGENT_BUSY' // 64 proposals already wait for this agent run
+  | 'INVALID_STATE_TRANSITION' // the lifecycle table has no such edge; recorded in the audit (C50)
+  | 'CLOSED' // the engine was closed
+> {}
+
+/** The caller passed something this library cannot take. */
+export class UsageError extends CodedError<'USAGE'> {}
+
+/** The sandbox cannot be kept safe on this platform, or its directory is not usable. */
+export class SandboxError extends CodedError<'UNSUPPORTED_PLATFORM' | 'SANDBOX_UNUSABLE'> {}
+
+/** The machines contradicted themselves: a bug of this library, never of a caller. */
+export class InvariantError extends CodedError<'INVARIANT'> {
+  constructor(message: string, cause?: unknown) {
+    super({ code: 'INVARIANT', message, cause });
+  }
+}

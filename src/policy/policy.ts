@@ -1,0 +1,14 @@
+import type { ActionsPolicy } from '../contract/actions-policy.js';
+import type { Lane } from '../contract/lanes.js';
+import type { Role } from '../contract/roles.js';
+
+/** The pinned policy of one tree, parsed and indexed. Pure data: every decision is a function of it. */
+export interface Policy {
+  readonly lanes: ReadonlyMap<string, Lane>;
+  readonly roles: ReadonlyMap<string, Role>;
+  readonly actions: ReadonlyMap<string, ActionsPolicy['actions'][number]>;
+  readonly limits: ActionsPolicy['limits'];
+  readonly sandbox: ActionsPolicy['sandbox'];
+  readonly exposure: ActionsPolicy['response']['exposure'];
+  readonly knobs: ActionsPolicy['knobs'];
+}

@@ -1,0 +1,100 @@
+import type { Artifact } from '../contract/artifact-ref.js';
+import type { SealedEntry } from '../contract/entry.js';
+
+/** The log so far: `size` entries with RFC 6962 root `root`; `frontier` is the compact range that goes on from it. */
+export interface LogHead {
+  readonly size: number;
+  /** Lower-case hex. The root of an empty log is SHA-256 of nothing. */
+  readonly root: string;
+  /** Hashes of the perfect subtrees, largest first, lower-case hex. */
+  readonly frontier: readonly string[];
+}
+
+/** An entry as it is stored, with its place in the one log. The bytes are not trusted before they are verified. */
+export interface StoredEntry {
+  readonly log_index: number;
+  readonly tree_id: string;
+  readonly seq: number;
+  readonly type: string;
+  readonly text: string;
+  readonly leaf_hash: string;
+}
+
+/** An accepted proposal id; unique per root run (C19). `proposal_id` is lower case. */
+export interface ProposalMark {
+  readonly root_run_id: string;
+  readonly proposal_id: string;
+  readonly run_id: string;
+  readonly step_index: number;
+  readonly payload_sha256: string;
+}
+
+/** A tree that this batch opened or brought to its end. */
+export interface TreeMark {
+  readonly tree_id: string;
+  readonly state: 'opened' | 'ended';
+}
+
+/** What one transaction writes: all of it or nothing. */
+export interface Batch {
+  /** The fencing epoch of the writer, from `acquire`. */
+  readonly epoch: number;
+  /** The size the log must have now; entries get the indexes from here on, in this order. */
+  readonly from: number;
+  readonly entries: readonly SealedEntry[];
+  /** Content that entries of this batch refer to for the first time; `entry` is a position in `entries`. */
+  readonly artifacts: readonly { readonly entry: number; readonly artifact: Artifact }[];
+  readonly proposals: readonly ProposalMark[];
+  readonly trees: readonly TreeMark[];
+  /** The log's head after this batch. */
+  readonly head: LogHead;
+}
+
+export interface TreeSummary {
+  readonly tree_id: string;
+  readonly ended: boolean;
+  /** Log index of its first entry: trees are listed in this order. */
+  readonly log_index: number;
+}
+
+/**
+ * Where entries and small artifacts are kept.
+ *
+ * `commit` is atomic and durable before it resolves, and later reads see it. The store refuses to change or remove
+ * what it holds, but it is not trusted to have kept it unchanged: the ledger verifies. One writer at a time.
+ */
+export interface LedgerStore {
+  /**
+   * Becomes the only writer, until `close`. @returns the fencing epoch: higher than any before
+   * @throws LedgerError LEDGER_LOCKED while another process is the writer
+   */
+  acquire(): Promise<number>;
+  head(): Promise<LogHead>;
+  /**
+   * @throws LedgerError LEDGER_CONFLICT if the log has not `from` entries or the epoch is over; nothing was written
+   * @throws LedgerError LEDGER_UNAVAILABLE if it could not be written; nothing more may be committed on this store
+   */
+  commit(batch: Batch): Promise<void>;
+  /** Entries of one tree in order of seq, from `fromSeq`. An unknown tree has none. */
+  tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry>;
+  /** All entries in order of the log, from `fromIndex`. */
+  log(fromIndex?: number): AsyncIterable<StoredEntry>;
+  trees(): AsyncIterable<TreeSummary>;
+  /** The artifacts that entry `log_index` brought with it, in the order in which the batch gave them. */
+  artifactsOf(log_index: number): Promise<readonly Artifact[]>;
+  /** Off the hot path. @returns null when the case has no such content */
+  artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null>;
+  proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null>;
+  close(): Promise<void>;
+}
+
+/**
+ * The small file beside the database that says how far the ledger had come (D15). It is written after each commit and
+ * kept apart, so that a database that was cut or exchanged is noticed.
+ */
+export interface HeadAnchor {
+  /** @returns null where there is none yet @throws LedgerError LEDGER_TAMPERED if it is there but unreadable */
+  read(): Promise<Pick<LogHead, 'size' | 'root'> | null>;
+  /** Durable when resolved. */
+  write(head: Pick<LogHead, 'size' | 'root'>): Promise<void>;
+}
