@@ -7,7 +7,8 @@ export const closed = { additionalProperties: false } as const;
 
 export const Nullable = <T extends TSchema>(schema: T) => Type.Union([schema, Type.Null()]);
 /** One of the names of a vocabulary tuple. */
-export const OneOf = <const T extends readonly string[]>(values: T): TEnum<[...T]> => Type.Enum([...values]);
+export const OneOf = <const T extends readonly string[]>(values: T): TEnum<[...T]> =>
+  Type.Enum(values) as unknown as TEnum<[...T]>;
 
 export const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 /** A commit or blob id of Git: SHA-1 or SHA-256, lower-case hex (C45). */
