@@ -92,3 +92,5 @@ export const AuditEvent = Type.Object(
   closed,
 );
 export type AuditEvent = Static<typeof AuditEvent>;
+/** What an event is about. */
+export type AuditTarget = NonNullable<AuditEvent['target']>;

@@ -5,7 +5,8 @@ import Type, { type Static } from 'typebox';
 import { ArtifactRef } from './artifact-ref.js';
 import { AuditEvent } from './audit-event.js';
 import { SandboxFacts } from './effect.js';
-import { EXECUTION_CAUSES, type ExecutionCause } from './fault.js';
+import { EXECUTION_CAUSES, FAULT_CODES, type ExecutionCause } from './fault.js';
+import { OUTCOMES } from './phase.js';
 import { Pin, PIN_PROBLEMS } from './pins.js';
 import { EXPOSURES } from './response.js';
 import { RUN_KINDS } from './run-state.js';
@@ -80,7 +81,10 @@ export const SeenProposal = Type.Object(
     step_index: Type.Integer({ minimum: 1 }),
     run_id: RunId,
     payload_sha256: Sha256,
-    /** The recorded response, as an artifact of this input; null while that step is still under way. */
+    /** How that step ended; null while it is still under way. */
+    outcome: Nullable(OneOf(OUTCOMES)),
+    error_code: Nullable(OneOf(FAULT_CODES)),
+    /** Its response, as an artifact that this input brings; null where it is not to be given again. */
     response: Nullable(ArtifactRef),
   },
   closed,
@@ -215,4 +219,15 @@ export interface SealedEntry {
   readonly text: string;
   /** RFC 6962 leaf hash: SHA-256(0x00 || text). */
   readonly leaf_hash: string;
+}
+
+/** An accepted proposal id; unique per root run (C19). `proposal_id` is lower case. */
+export interface ProposalMark {
+  readonly root_run_id: string;
+  readonly proposal_id: string;
+  readonly run_id: string;
+  readonly step_index: number;
+  readonly payload_sha256: string;
+  /** Where the proposal's input stands in its tree: its trace is a few entries further on. */
+  readonly seq: number;
 }

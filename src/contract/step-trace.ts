@@ -42,3 +42,5 @@ export const StepTrace = Type.Object(
   closed,
 );
 export type StepTrace = Static<typeof StepTrace>;
+/** A trace before the kernel has put the time to it. */
+export type StepTraceDraft = Omit<StepTrace, 'completed_at'>;

@@ -1,5 +1,7 @@
 import type { Artifact } from '../contract/artifact-ref.js';
-import type { SealedEntry } from '../contract/entry.js';
+import type { ProposalMark, SealedEntry } from '../contract/entry.js';
+
+export type { ProposalMark };
 
 /** The log so far: `size` entries with RFC 6962 root `root`; `frontier` is the compact range that goes on from it. */
 export interface LogHead {
@@ -20,13 +22,12 @@ export interface StoredEntry {
   readonly leaf_hash: string;
 }
 
-/** An accepted proposal id; unique per root run (C19). `proposal_id` is lower case. */
-export interface ProposalMark {
-  readonly root_run_id: string;
-  readonly proposal_id: string;
-  readonly run_id: string;
-  readonly step_index: number;
-  readonly payload_sha256: string;
+/** An input whose id the caller chose, so that it may come again: a repeated one is a no-op. */
+export interface InputMark {
+  readonly tree_id: string;
+  readonly input_id: string;
+  /** Where the input stands in its tree. */
+  readonly seq: number;
 }
 
 /** A tree that this batch opened or brought to its end. */
@@ -45,6 +46,7 @@ export interface Batch {
   /** Content that entries of this batch refer to for the first time; `entry` is a position in `entries`. */
   readonly artifacts: readonly { readonly entry: number; readonly artifact: Artifact }[];
   readonly proposals: readonly ProposalMark[];
+  readonly inputs: readonly InputMark[];
   readonly trees: readonly TreeMark[];
   /** The log's head after this batch. */
   readonly head: LogHead;
@@ -85,6 +87,8 @@ export interface LedgerStore {
   /** Off the hot path. @returns null when the case has no such content */
   artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null>;
   proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null>;
+  /** The seq of the input that was committed with this caller-chosen id, or null. */
+  input(tree_id: string, input_id: string): Promise<number | null>;
   close(): Promise<void>;
 }
 

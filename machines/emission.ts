@@ -1,0 +1,45 @@
+// What machines say: entries for the ledger, commands for the world, replies for agents. They say it by `emit`, and
+// the kernel collects it; nothing that a machine does has any other effect.
+
+import type { Effect, GatherRequest } from '../src/contract/effect.js';
+import type { ProposalMark } from '../src/contract/entry.js';
+import type { TerminalState } from '../src/contract/run-state.js';
+import type { StepTraceDraft } from '../src/contract/step-trace.js';
+import type { AuditDraft, RunCreatedDraft } from '../src/run/audit.js';
+
+/** Something to be done by the engine; the answer comes back as an input to the same run. */
+export type Command =
+  | { readonly kind: 'gather'; readonly run_id: string; readonly request: GatherRequest }
+  | {
+      readonly kind: 'perform';
+      readonly run_id: string;
+      readonly effect: Effect;
+      /** C78: changes nothing and stays inside, so that it may be done before the commit of its decision. */
+      readonly local_read: boolean;
+    };
+
+/** The one response to one proposal. */
+export interface Reply {
+  readonly run_id: string;
+  readonly input_id: string;
+  readonly response: string;
+}
+
+/** How a run ended, for whoever waits for it. */
+export interface Ending {
+  readonly run_id: string;
+  readonly state: TerminalState;
+  readonly reason: string;
+}
+
+export type Emission =
+  | { readonly type: 'run_created'; readonly body: RunCreatedDraft }
+  | { readonly type: 'audit_event'; readonly body: AuditDraft }
+  | { readonly type: 'step_trace'; readonly body: StepTraceDraft }
+  | { readonly type: 'command'; readonly command: Command }
+  | { readonly type: 'reply'; readonly reply: Reply }
+  | { readonly type: 'mark'; readonly mark: Omit<ProposalMark, 'seq'> }
+  /** Wake this run at (not before) a time; a later timer of the same run replaces it. */
+  | { readonly type: 'timer'; readonly run_id: string; readonly at: string }
+  /** This run has entered a terminal state. */
+  | ({ readonly type: 'ended' } & Ending);

@@ -1,0 +1,106 @@
+// The chart that every run machine has at its top: six states, and the edges of the lifecycle contract (S4 §3).
+//
+//            AUTHORIZE (allow)                 its own work is done
+//   created ───────────────────▶ running ─────────────────────────▶ completed
+//      │  └─ AUTHORIZE (deny) ─▶ denied ◀── denied ──┤├── failed ──▶ failed
+//      └──── CANCEL ──────────▶ cancelled ◀─ CANCEL ─┘
+//
+// Invariants:
+//   R1. A run is created by its parent and judged by AUTHORIZE, which carries the verdict; without one it stays in
+//       `created`. Entry order: run_created, authz_decision, system(running), ..., system(terminal) (C47).
+//   R2. A terminal state has no way out, and entering it emits exactly one system event with its reason.
+//   R3. A run ends its children first: none is alive when it enters a terminal state (C53).
+//   R4. The memory is plain JSON.
+
+import type { RunContext } from '../src/contract/run-context.js';
+import type { TerminalState } from '../src/contract/run-state.js';
+import type { Verdict } from '../src/policy/verdict.js';
+import { authzEvent, endEvent, runningEvent, type RunEnd } from '../src/run/audit.js';
+import type { AuditTarget } from '../src/contract/audit-event.js';
+import type { ArtifactRef } from '../src/contract/artifact-ref.js';
+import type { ExecutionCause } from '../src/contract/fault.js';
+import type { JsonObject } from '../src/contract/json.js';
+import type { Emission } from './emission.js';
+
+/** What every run machine remembers. */
+export interface RunMemory {
+  readonly run: RunContext;
+  /** Why the run is ending or has ended; null while nothing has ended it. */
+  readonly end: RunEnd | null;
+}
+
+export type RunEvent =
+  { readonly type: 'AUTHORIZE'; readonly verdict: Verdict } | { readonly type: 'CANCEL'; readonly reason: string };
+
+/** What a run tells its parent when it has ended. */
+export interface RunOutput {
+  readonly run_id: string;
+  readonly state: TerminalState;
+  readonly end: RunEnd;
+  /** Of mediated runs: what the action gave, and which rule denied it. */
+  readonly done?: {
+    readonly result: JsonObject | null;
+    readonly result_ref: ArtifactRef | null;
+    readonly cause: ExecutionCause | null;
+    readonly denied_by: Verdict | null;
+  };
+}
+
+export interface DoneEvent {
+  readonly type: 'xstate.done.actor.*';
+  readonly actorId: string;
+  readonly output: RunOutput;
+}
+
+/** XState names the event after the actor that is done; the wildcard is how a chart listens to all of them. */
+export const isDone = <E extends { readonly type: string }>(
+  event: E,
+): event is Extract<E, { readonly type: 'xstate.done.actor.*' }> => event.type.startsWith('xstate.done.actor.');
+
+export const COMPLETED: RunEnd = { reason: 'completed', error: null };
+
+export const deniedBy = (verdict: Pick<Verdict, 'rule_id'>): RunEnd => ({ reason: verdict.rule_id, error: null });
+
+export const cancelledFor = (reason: string): RunEnd => ({ reason, error: null });
+
+export const failedWith = (error_code: string, message: string, retryable: boolean): RunEnd => ({
+  reason: error_code,
+  error: { error_code, message, retryable },
+});
+
+export const sayAuthz = (run: RunContext, verdict: Verdict, target: AuditTarget | null = null): Emission => ({
+  type: 'audit_event',
+  body: authzEvent(run, verdict, target),
+});
+
+export const sayRunning = (run: RunContext): Emission => ({ type: 'audit_event', body: runningEvent(run) });
+
+export const sayEnd = ({ run, end }: RunMemory, state: TerminalState): Emission => ({
+  type: 'audit_event',
+  body: endEvent(run, state, end ?? COMPLETED),
+});
+
+export const sayEnded = ({ run, end }: RunMemory, state: TerminalState): Emission => ({
+  type: 'ended',
+  run_id: run.run_id,
+  state,
+  reason: (end ?? COMPLETED).reason,
+});
+
+/** One of the four ends: says so once, and hands its outcome to the parent. */
+export const terminal = <const State extends TerminalState>(state: State) =>
+  ({
+    type: 'final',
+    entry: [
+      { type: 'sayEnd', params: { state } },
+      { type: 'sayEnded', params: { state } },
+    ],
+    output: ({ context }: { context: RunMemory }): RunOutput => outputOf(context, state),
+  }) as const;
+
+const outputOf = (context: RunMemory & { readonly done?: RunOutput['done'] }, state: TerminalState): RunOutput => ({
+  run_id: context.run.run_id,
+  state,
+  end: context.end ?? COMPLETED,
+  ...(context.done === undefined ? {} : { done: context.done }),
+});

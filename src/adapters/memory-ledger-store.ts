@@ -1,0 +1,242 @@
+// A ledger that is gone with the process: for tests, and for services that keep none. It keeps the whole contract of the
+// port except durability, so it refuses what the other stores refuse.
+
+import type { Artifact } from '../contract/artifact-ref.js';
+import { sha256 } from '../contract/hash.js';
+import { LedgerError } from '../errors.js';
+import type { Batch, LedgerStore, LogHead, ProposalMark, StoredEntry, TreeSummary } from '../ports/ledger-store.js';
+import { checkBatch, uuidBytes } from './check-batch.js';
+
+interface MemoryTree {
+  /** Log indexes of its entries, by seq. */
+  readonly places: number[];
+  readonly ended: boolean;
+}
+
+/** What stores in memory hold. Two stores on one state are two processes on one ledger. */
+export class MemoryState {
+  readonly #entries: StoredEntry[] = [];
+  readonly #trees = new Map<string, MemoryTree>();
+  readonly #brought = new Map<number, readonly Artifact[]>();
+  readonly #contents = new Map<string, Uint8Array>();
+  readonly #proposals = new Map<string, ProposalMark>();
+  readonly #inputs = new Map<string, number>();
+  #head: LogHead = { size: 0, root: sha256(''), frontier: [] };
+  #epoch = 0;
+  #writer: object | null = null;
+  #broken = false;
+
+  get head(): LogHead {
+    return this.#head;
+  }
+
+  /** From now on nothing can be written, as on a disk that has failed. */
+  breakCommits(): void {
+    this.#broken = true;
+  }
+
+  /** Frees the writer's lock behind the writer's back, as when its process seems to be dead. */
+  loseLock(): void {
+    this.#writer = null;
+  }
+
+  lock(writer: object): number {
+    if (this.#writer !== null && this.#writer !== writer) {
+      throw new LedgerError({ code: 'LEDGER_LOCKED', message: 'another store writes to this ledger: close it first' });
+    }
+    this.#writer = writer;
+    this.#epoch += 1;
+    return this.#epoch;
+  }
+
+  unlock(writer: object): void {
+    if (this.#writer === writer) this.#writer = null;
+  }
+
+  /** @returns false, with nothing written, if the batch does not go on from here */
+  commit(batch: Batch): boolean {
+    if (batch.epoch !== this.#epoch || batch.from !== this.#head.size) return false;
+    if (this.#broken) throw unavailable('the ledger could not be written: nothing of this was acknowledged');
+    this.#refuseGaps(batch);
+    this.#refuseRepeated(batch);
+    this.#add(batch);
+    return true;
+  }
+
+  entry(log_index: number): StoredEntry | undefined {
+    return this.#entries[log_index];
+  }
+
+  entryOf(tree_id: string, seq: number): StoredEntry | undefined {
+    const place = this.#trees.get(tree_id)?.places[seq];
+    return place === undefined ? undefined : this.#entries[place];
+  }
+
+  /** Trees that have entries, in the order of their first one. */
+  *trees(): Iterable<TreeSummary> {
+    for (const [tree_id, { places, ended }] of this.#trees) {
+      const [log_index] = places;
+      if (log_index !== undefined) yield { tree_id, ended, log_index };
+    }
+  }
+
+  artifactsOf(log_index: number): readonly Artifact[] {
+    return (this.#brought.get(log_index) ?? []).map((artifact) => ({ ...artifact, bytes: artifact.bytes.slice() }));
+  }
+
+  artifact(case_id: string | null, hash: string): Uint8Array | null {
+    return this.#contents.get(keyOf(case_id, hash))?.slice() ?? null;
+  }
+
+  proposal(root_run_id: string, proposal_id: string): ProposalMark | null {
+    uuidBytes(proposal_id);
+    return this.#proposals.get(keyOf(root_run_id, proposal_id)) ?? null;
+  }
+
+  input(tree_id: string, input_id: string): number | null {
+    return this.#inputs.get(keyOf(tree_id, input_id)) ?? null;
+  }
+
+  #refuseGaps({ entries }: Batch): void {
+    const next = new Map<string, number>();
+    for (const { entry } of entries) {
+      const expected = next.get(entry.tree_id) ?? this.#trees.get(entry.tree_id)?.places.length ?? 0;
+      if (entry.seq !== expected)
+        throw unavailable(`seq ${entry.seq} of ${entry.tree_id} cannot follow: ${expected} does`);
+      next.set(entry.tree_id, expected + 1);
+    }
+  }
+
+  #refuseRepeated({ proposals, inputs }: Batch): void {
+    const proposalKeys = proposals.map(({ root_run_id, proposal_id }) => keyOf(root_run_id, proposal_id));
+    const inputKeys = inputs.map(({ tree_id, input_id }) => keyOf(tree_id, input_id));
+    if (isRepeated(proposalKeys, this.#proposals) || isRepeated(inputKeys, this.#inputs)) {
+      throw unavailable('a proposal or an input is marked already: a mark never changes');
+    }
+  }
+
+  #add({ from, entries, artifacts, proposals, inputs, trees, head }: Batch): void {
+    entries.forEach(({ entry: { tree_id, seq, type }, text, leaf_hash }, position) => {
+      this.#entries.push({ log_index: from + position, tree_id, seq, type, text, leaf_hash });
+      this.#tree(tree_id).places.push(from + position);
+    });
+    for (const { entry, artifact } of artifacts) {
+      const kept = { ...artifact, bytes: artifact.bytes.slice() };
+      this.#brought.set(from + entry, [...(this.#brought.get(from + entry) ?? []), kept]);
+      this.#contents.set(keyOf(artifact.case_id, sha256(artifact.bytes)), kept.bytes);
+    }
+    for (const mark of proposals) this.#proposals.set(keyOf(mark.root_run_id, mark.proposal_id), { ...mark });
+    for (const { tree_id, input_id, seq } of inputs) this.#inputs.set(keyOf(tree_id, input_id), seq);
+    for (const { tree_id, state } of trees) {
+      if (state === 'ended') this.#trees.set(tree_id, { ...this.#tree(tree_id), ended: true });
+    }
+    this.#head = { ...head, frontier: [...head.frontier] };
+  }
+
+  #tree(tree_id: string): MemoryTree {
+    const known = this.#trees.get(tree_id) ?? { places: [], ended: false };
+    this.#trees.set(tree_id, known);
+    return known;
+  }
+}
+
+/** A store in memory: on a state of its own, or on one that it shares. */
+export const memoryStore = ({ state = new MemoryState() }: { readonly state?: MemoryState } = {}): LedgerStore =>
+  new MemoryLedgerStore(state);
+
+class MemoryLedgerStore implements LedgerStore {
+  readonly #state: MemoryState;
+  #acquired = false;
+  #failed = false;
+  #closed = false;
+
+  constructor(state: MemoryState) {
+    this.#state = state;
+  }
+
+  acquire(): Promise<number> {
+    return this.#answer((state) => {
+      if (this.#failed) throw unavailable('the ledger could not be written before: open it anew');
+      const epoch = state.lock(this);
+      this.#acquired = true;
+      return epoch;
+    });
+  }
+
+  commit(batch: Batch): Promise<void> {
+    return this.#answer((state) => {
+      checkBatch(batch);
+      if (this.#failed) throw unavailable('the ledger could not be written before: open it anew');
+      // Stays so if the commit throws.
+      this.#failed = true;
+      const written = this.#acquired && state.commit(batch);
+      this.#failed = false;
+      if (written) return;
+      const message = `another writer has moved the ledger on: it no longer ends at ${batch.from} in epoch ${batch.epoch}`;
+      throw new LedgerError({ code: 'LEDGER_CONFLICT', message });
+    });
+  }
+
+  head(): Promise<LogHead> {
+    return this.#answer((state) => state.head);
+  }
+
+  tree(tree_id: string, fromSeq = 0): AsyncIterable<StoredEntry> {
+    return this.#each(fromSeq, (state, seq) => state.entryOf(tree_id, seq));
+  }
+
+  log(fromIndex = 0): AsyncIterable<StoredEntry> {
+    return this.#each(fromIndex, (state, log_index) => state.entry(log_index));
+  }
+
+  async *trees(): AsyncIterable<TreeSummary> {
+    yield* await this.#answer((state) => [...state.trees()]);
+  }
+
+  artifactsOf(log_index: number): Promise<readonly Artifact[]> {
+    return this.#answer((state) => state.artifactsOf(log_index));
+  }
+
+  artifact(case_id: string | null, hash: string): Promise<Uint8Array | null> {
+    return this.#answer((state) => state.artifact(case_id, hash));
+  }
+
+  proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null> {
+    return this.#answer((state) => state.proposal(root_run_id, proposal_id));
+  }
+
+  input(tree_id: string, input_id: string): Promise<number | null> {
+    return this.#answer((state) => state.input(tree_id, input_id));
+  }
+
+  close(): Promise<void> {
+    this.#closed = true;
+    this.#state.unlock(this);
+    return Promise.resolve();
+  }
+
+  #answer<T>(work: (state: MemoryState) => T): Promise<T> {
+    return new Promise((resolve) => {
+      if (this.#closed) throw unavailable('the ledger was closed');
+      resolve(work(this.#state));
+    });
+  }
+
+  async *#each(
+    from: number,
+    entryAt: (state: MemoryState, place: number) => StoredEntry | undefined,
+  ): AsyncGenerator<StoredEntry> {
+    for (let place = from; ; place += 1) {
+      const entry = await this.#answer((state) => entryAt(state, place));
+      if (entry === undefined) return;
+      yield entry;
+    }
+  }
+}
+
+const keyOf = (scope: string | null, id: string): string => JSON.stringify([scope, id]);
+
+const isRepeated = (keys: readonly string[], known: ReadonlyMap<string, unknown>): boolean =>
+  new Set(keys).size < keys.length || keys.some((key) => known.has(key));
+
+const unavailable = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });

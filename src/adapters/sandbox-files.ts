@@ -1,0 +1,289 @@
+// The six sandbox actions on held directories. `failed` is answered only where the action certainly did not happen;
+// an error after the point of no return is `unknown`, and settled later (`sandbox-settle.ts`).
+
+import { isUtf8 } from 'node:buffer';
+import { closeSync, constants, fsyncSync, linkSync, lstatSync, mkdirSync, openSync } from 'node:fs';
+import { readSync, renameSync, unlinkSync, writeFileSync, type BigIntStats } from 'node:fs';
+import { isNativeError } from 'node:util/types';
+import type { Effect, EffectResult, PathFact } from '../contract/effect.js';
+import type { ExecutionCause } from '../contract/fault.js';
+import { sha256 } from '../contract/hash.js';
+import type { JsonObject } from '../contract/json.js';
+import type { SandboxUsage } from './sandbox-usage.js';
+import { causeOfError, entriesOf, errnoOf, holding, inspect, TEMP_PREFIX, walk } from './sandbox-walk.js';
+import type { Anchor, Held, Place } from './sandbox-walk.js';
+
+/** One case's sandbox, with the account of what it holds. */
+export interface CaseSandbox extends Anchor {
+  readonly usage: SandboxUsage;
+}
+
+const CREATE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
+const FILE_MODE = 0o600;
+/** Mode of every directory that the sandbox makes. */
+export const DIRECTORY_MODE = 0o700;
+
+/** The effect may have happened. */
+export const UNKNOWN: EffectResult = { status: 'unknown' };
+/** The effect has happened. */
+export const done = (result: JsonObject): EffectResult => ({ status: 'done', result });
+/** The effect certainly has not happened. */
+export const failed = (cause: ExecutionCause, error?: unknown): EffectResult =>
+  isNativeError(error) ? { status: 'failed', cause, detail: error.message } : { status: 'failed', cause };
+
+/** READ_FILE (S0-74, C34). */
+export function readFile(sandbox: CaseSandbox, { args, limits }: Effect): EffectResult {
+  return actAt(sandbox, args['path'], ({ path, slash }) =>
+    holding(sandbox, path, (held, fact) => {
+      if (fact.status !== 'file') return failedBy(fact);
+      if (slash) return failed('NOT_A_DIRECTORY');
+      const bytes = fact.bytes > limits.read_bytes_max ? null : readHeld(sandbox, held, limits.read_bytes_max);
+      if (bytes === null) return failed('TOO_LARGE');
+      return isUtf8(bytes) ? done({ content: bytes.toString('utf8') }) : failed('NOT_TEXT');
+    }),
+  );
+}
+
+/** LIST_FILES (C09): sorted by UTF-16 code unit. */
+export function listFiles(sandbox: CaseSandbox, { args, limits }: Effect): EffectResult {
+  return actAt(sandbox, args['path'], ({ path }) =>
+    holding(sandbox, path, (held, fact) => {
+      if (fact.status === 'file') return failed('NOT_A_DIRECTORY');
+      if (fact.status !== 'directory') return failedBy(fact);
+      const entries: { readonly name: string; readonly type: string }[] = [];
+      for (const entry of entriesOf(held)) {
+        if (entries.length === limits.list_entries_max) return failed('TOO_LARGE');
+        const type = entry.isFile() ? 'file' : entry.isDirectory() ? 'directory' : 'other';
+        entries.push({ name: entry.name, type });
+      }
+      return done({ entries: entries.sort((a, b) => (a.name < b.name ? -1 : 1)) });
+    }),
+  );
+}
+
+/** WRITE_FILE (C30): the whole file or nothing, by a temporary file that is renamed over the target. */
+export function writeFile(sandbox: CaseSandbox, effect: Effect): EffectResult {
+  const { content, path } = effect.args;
+  if (typeof content !== 'string' || !content.isWellFormed()) return failed('INTERNAL');
+  return actAt(sandbox, path, (place) => {
+    const before = inspect(place);
+    if (before.status !== 'file' && before.status !== 'absent') return failedBy(before);
+    if (place.slash) return failed('NOT_A_DIRECTORY');
+    const bytes = Buffer.from(content);
+    const temp = tempPath(place.directory, effect);
+    const result = durably(place.directory, () => {
+      try {
+        createFile(temp, bytes);
+        renameSync(temp, place.path);
+      } catch (error) {
+        removeTemp(temp);
+        throw error;
+      }
+      return done({ bytes_written: bytes.length });
+    });
+    const replaced = before.status === 'file' ? before.bytes : 0;
+    sandbox.usage.add({ bytes: bytes.length - replaced, files: before.status === 'file' ? 0 : 1 });
+    return result;
+  });
+}
+
+/** CREATE_DIRECTORY (C32): one directory, in a parent that exists. */
+export function createDirectory(sandbox: CaseSandbox, { args }: Effect): EffectResult {
+  return actAt(sandbox, args['path'], (place) => {
+    const before = inspect(place);
+    if (before.status !== 'absent') return occupiedBy(before);
+    const result = durably(place.directory, () => {
+      mkdirSync(place.path, DIRECTORY_MODE);
+      return done({});
+    });
+    sandbox.usage.add({ bytes: 0, files: 1 });
+    return result;
+  });
+}
+
+/** DELETE_FILE (C32): one file, never a directory. */
+export function deleteFile(sandbox: CaseSandbox, { args }: Effect): EffectResult {
+  return actAt(sandbox, args['path'], (place) => {
+    const before = inspect(place);
+    if (before.status !== 'file') return failedBy(before);
+    const result = durably(place.directory, () => {
+      unlinkSync(place.path);
+      return done({});
+    });
+    sandbox.usage.add({ bytes: -before.bytes, files: -1 });
+    return result;
+  });
+}
+
+/** RENAME_FILE (C31): never over an existing target. */
+export function renameFile(sandbox: CaseSandbox, { args }: Effect): EffectResult {
+  return actAt(sandbox, args['source'], (from) =>
+    // Held until the end, so that its inode number cannot be given to anything else meanwhile.
+    holding(sandbox, from.path, (held, source) => {
+      if (source.status !== 'file') return failedBy(source);
+      if (from.slash) return failed('NOT_A_DIRECTORY');
+      return actAt(sandbox, args['destination'], (to) => {
+        const target = inspect(to);
+        if (target.status !== 'absent') return occupiedBy(target);
+        if (to.slash) return failed('NOT_A_DIRECTORY');
+        return durably(from.directory, () => move(from, to, held));
+      });
+    }),
+  );
+}
+
+/**
+ * link, then unlink: how plain Node renames without replacing. Not atomic across a crash: both names may remain, each
+ * refused as a hard link, until the rename is settled. The new name is durable before the old one goes.
+ */
+function move(from: Place, to: Place, source: Held): EffectResult {
+  const linked = durably(to.directory, () => {
+    linkSync(from.path, to.path);
+    return done({});
+  });
+  if (linked.status !== 'done') return linked;
+  try {
+    // link() takes a name: another thing, perhaps a link, may have stood there by then.
+    if (statsAt(to)?.ino !== source.stats.ino) return takenBack(to, failed('SANDBOX_CHANGED'));
+    unlinkSync(from.path);
+  } catch (error) {
+    // ENOENT: the old name went by itself, so the new one is the last and must stay.
+    if (errnoOf(error) !== 'ENOENT') return takenBack(to, failed(causeOfError(error), error));
+  }
+  return linked;
+}
+
+/** Removes the new name again, but never the last one. */
+function takenBack(to: Place, failure: EffectResult): EffectResult {
+  try {
+    if ((statsAt(to)?.nlink ?? 0n) < 2n) return UNKNOWN;
+    return durably(to.directory, () => {
+      unlinkSync(to.path);
+      return failure;
+    });
+  } catch (error) {
+    causeOfError(error);
+    return UNKNOWN;
+  }
+}
+
+const statsAt = (place: Place): BigIntStats | undefined =>
+  lstatSync(place.path, { bigint: true, throwIfNoEntry: false });
+
+/** Acts at the place that `path` leads to; obstacles and errors become the failures that they stand for. */
+function actAt(sandbox: CaseSandbox, path: unknown, act: (place: Place) => EffectResult): EffectResult {
+  try {
+    const outcome = walk(sandbox, path, act);
+    return isResult(outcome) ? outcome : failedBy(outcome);
+  } catch (error) {
+    return failed(causeOfError(error), error);
+  }
+}
+
+/** Tells what came of acting at a place from what was in the way there. */
+export const isResult = (outcome: EffectResult | PathFact): outcome is EffectResult =>
+  outcome.status === 'done' || outcome.status === 'failed' || outcome.status === 'unknown';
+
+/** The failure of an action that found `fact` where it needed something else (C29 to C32). */
+export function failedBy(fact: PathFact): EffectResult {
+  switch (fact.status) {
+    case 'absent':
+    case 'no_parent':
+      return failed('FILE_NOT_FOUND');
+    case 'not_a_directory':
+      return failed('NOT_A_DIRECTORY');
+    case 'directory':
+      return failed('IS_A_DIRECTORY');
+    case 'file':
+      return failed('ALREADY_EXISTS');
+    case 'refused':
+      return failed('SANDBOX_CHANGED');
+    case 'error':
+      return failed(fact.cause);
+  }
+}
+
+/** The failure of an action that needed a free name and found `fact` (C31, C32). */
+export const occupiedBy = (fact: PathFact): EffectResult =>
+  fact.status === 'directory' ? failed('ALREADY_EXISTS') : failedBy(fact);
+
+/**
+ * Makes a change in a directory durable (D9). The directory is opened before the change, so that afterwards nothing
+ * but a failing fsync can leave the outcome unknown.
+ * @throws what `change` throws, and an errno error before the change
+ */
+export function durably(directory: Held, change: () => EffectResult): EffectResult {
+  const fd = openSync(`${directory.path}/.`, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    const result = change();
+    return isSynced(fd) ? result : UNKNOWN;
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function isSynced(fd: number): boolean {
+  try {
+    fsyncSync(fd);
+    return true;
+  } catch (error) {
+    causeOfError(error);
+    return false;
+  }
+}
+
+/** Where the new content of this effect waits for its rename. Derived, so that a later attempt finds a leftover. */
+export const tempPath = (directory: Held, { idempotency_key }: Effect): string =>
+  `${directory.path}/${TEMP_PREFIX}${sha256(idempotency_key)}`;
+
+/** Removes a temporary file, if it is there and lets itself be removed. */
+export function removeTemp(path: string): void {
+  try {
+    unlinkSync(path);
+  } catch (error) {
+    causeOfError(error);
+  }
+}
+
+function createFile(path: string, bytes: Uint8Array): void {
+  const fd = openNew(path);
+  try {
+    writeFileSync(fd, bytes);
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function openNew(path: string): number {
+  try {
+    return openSync(path, CREATE, FILE_MODE);
+  } catch (error) {
+    if (errnoOf(error) !== 'EEXIST') throw error;
+    // A former attempt of the same effect was killed.
+    unlinkSync(path);
+    return openSync(path, CREATE, FILE_MODE);
+  }
+}
+
+/**
+ * The bytes of a held file, counted while they are read, since the file may grow meanwhile.
+ * @returns null if there are more than `max` @throws an errno error
+ */
+export function readHeld({ footing }: CaseSandbox, held: Held, max: number): Buffer | null {
+  const fd = footing.reopen(held);
+  try {
+    // One byte more than there should be, so that the end of the file is seen without a second buffer.
+    let buffer = Buffer.allocUnsafe(Math.min(Number(held.stats.size), max) + 1);
+    let length = 0;
+    for (;;) {
+      const count = readSync(fd, buffer, length, buffer.length - length, null);
+      if (count === 0) return buffer.subarray(0, length);
+      length += count;
+      if (length > max) return null;
+      if (length === buffer.length) buffer = Buffer.concat([buffer], max + 1);
+    }
+  } finally {
+    closeSync(fd);
+  }
+}

@@ -1,0 +1,238 @@
+// The walk: how a sandbox path becomes an open directory and a last name, without a moment in which somebody who
+// renames things meanwhile could lead it astray.
+//
+//   W1. A path is taken apart once, here; every component is looked up in the directory that is already held.
+//   W2. What is held is held by descriptor (O_PATH): its name may change, the thing itself may not.
+//   W3. No link is ever followed. A FIFO, a socket or a device is looked at, never opened.
+//   W4. Whatever is held is released, on every way out.
+
+import { closeSync, constants, fstatSync, lstatSync, opendirSync, openSync } from 'node:fs';
+import type { BigIntStats, Dirent } from 'node:fs';
+import { constants as system } from 'node:os';
+import { isNativeError } from 'node:util/types';
+import type { PathFact, RefusedKind } from '../contract/effect.js';
+import type { ExecutionCause } from '../contract/fault.js';
+
+/** Linux only, and missing in `node:fs`: take hold of the thing itself, whatever it is, without opening it. */
+const O_PATH = 0o10000000;
+const LOOK = O_PATH | constants.O_NOFOLLOW;
+const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+
+/** Begins the name of every temporary file: never listed, never counted, not addressable. */
+export const TEMP_PREFIX = '.turnpike-tmp-';
+const ROOT = '/sandbox/';
+/** Refused in AUTHORIZE long before (C28); here only so that nothing depends on that. */
+const UNFIT = /[\0-\x1f\x7f-\x9f\\]/;
+
+/** Something of the file system that is held: `path` reaches this very thing, whatever its name is by now. */
+export interface Held {
+  readonly path: string;
+  readonly fd: number;
+  readonly stats: BigIntStats;
+}
+
+/** How things are held: the one difference between the safe sandbox and the unsafe one. */
+export interface Footing {
+  /** Holds what stands at `path`, a link as itself. @throws an errno error, also when nothing stands there */
+  hold(path: string): Held;
+  release(held: Held): void;
+  /** Opens a held thing, found to be a file, for reading. @throws an errno error */
+  reopen(held: Held): number;
+}
+
+/** The root directory of one case's sandbox. */
+export interface Anchor {
+  readonly footing: Footing;
+  readonly root: Held;
+}
+
+/** Where a path leads: a held directory and a name in it, at which something may stand or not. */
+export interface Place {
+  readonly anchor: Anchor;
+  readonly directory: Held;
+  /** The last component, reached through the held directory. */
+  readonly path: string;
+  /** The sandbox path ended with a slash, so it can only mean a directory. */
+  readonly slash: boolean;
+}
+
+/** A fact that ends a walk before its last name. */
+export type Obstacle = Extract<PathFact, { status: 'no_parent' | 'not_a_directory' | 'refused' | 'error' }>;
+
+/** Race-free: every path begins at a descriptor of this process, so that only its last name is looked up. */
+export const anchoredFooting: Footing = {
+  hold(path) {
+    // Without O_DIRECTORY: one fstat of the thing itself then tells a link from a file, with no second look to race.
+    const fd = openSync(path, LOOK);
+    try {
+      return { path: `/proc/self/fd/${fd}`, fd, stats: fstatSync(fd, { bigint: true }) };
+    } catch (error) {
+      closeSync(fd);
+      throw error;
+    }
+  },
+  release: (held) => closeSync(held.fd),
+  reopen: (held) => openSync(held.path, READ),
+};
+
+/** What the file system answers, as the stable error types (S0-54). What is not listed is IO_ERROR. */
+const CAUSES: Readonly<Record<string, ExecutionCause>> = {
+  ENOENT: 'FILE_NOT_FOUND',
+  EISDIR: 'IS_A_DIRECTORY',
+  ENOTDIR: 'NOT_A_DIRECTORY',
+  EEXIST: 'ALREADY_EXISTS',
+  EACCES: 'PERMISSION_DENIED',
+  EPERM: 'PERMISSION_DENIED',
+  EROFS: 'PERMISSION_DENIED',
+  // A name that this file system does not take; what none takes was refused in VALIDATE_ARGS.
+  ENAMETOOLONG: 'PERMISSION_DENIED',
+  EILSEQ: 'PERMISSION_DENIED',
+  ENOSPC: 'NO_SPACE',
+  EMLINK: 'NO_SPACE',
+  // libuv has no name for EDQUOT.
+  [`Unknown system error -${system.errno.EDQUOT}`]: 'NO_SPACE',
+  EFBIG: 'TOO_LARGE',
+  ELOOP: 'SANDBOX_CHANGED',
+  EXDEV: 'SANDBOX_CHANGED',
+};
+
+/** The code of an error that the operating system reported, or null: then it is a bug of ours, to be thrown on. */
+export const errnoOf = (error: unknown): string | null =>
+  isNativeError(error) && 'errno' in error && 'code' in error ? String(error.code) : null;
+
+/** The cause for an error of the operating system. @throws `error` itself if it is anything else */
+export function causeOfError(error: unknown): ExecutionCause {
+  const code = errnoOf(error);
+  if (code === null) throw error;
+  return CAUSES[code] ?? 'IO_ERROR';
+}
+
+/** The fact that stands for `cause`. */
+export const errorFact = (cause: ExecutionCause): Obstacle => ({ status: 'error', cause });
+
+/**
+ * Leads `use` to where `path` (attacker-controlled) points in the sandbox of `anchor`. What `use` gets is held only
+ * while it runs.
+ * @returns what `use` returned, or what was in the way
+ * @throws what `use` throws
+ */
+export function walk<T>(anchor: Anchor, path: unknown, use: (place: Place) => T): T | Obstacle {
+  const parsed = parsePath(path);
+  if ('status' in parsed) return parsed;
+  const { footing, root } = anchor;
+  let directory = root;
+  try {
+    for (const parent of parsed.parents) {
+      const next = enter(anchor, `${directory.path}/${parent}`);
+      if ('status' in next) return next;
+      if (directory !== root) footing.release(directory);
+      directory = next;
+    }
+    return use({ anchor, directory, path: `${directory.path}/${parsed.name}`, slash: parsed.slash });
+  } finally {
+    if (directory !== root) footing.release(directory);
+  }
+}
+
+/** Holds what stands at `path` while `use` runs. @throws an errno error, also when nothing stands there */
+export function holding<T>(anchor: Anchor, path: string, use: (held: Held, fact: PathFact) => T): T {
+  const held = anchor.footing.hold(path);
+  try {
+    return use(held, factOf(held.stats, anchor));
+  } finally {
+    anchor.footing.release(held);
+  }
+}
+
+/** Holds the directory at `path` until the caller releases it, or says what is in the way. */
+export function enter(anchor: Anchor, path: string): Held | Obstacle {
+  let held: Held;
+  try {
+    held = anchor.footing.hold(path);
+  } catch (error) {
+    return errnoOf(error) === 'ENOENT' ? { status: 'no_parent' } : errorFact(causeOfError(error));
+  }
+  const fact = factOf(held.stats, anchor);
+  if (fact.status === 'directory') return held;
+  anchor.footing.release(held);
+  if (fact.status === 'refused') return fact;
+  return fact.status === 'absent' ? { status: 'no_parent' } : { status: 'not_a_directory' };
+}
+
+/** What stands at a place now. @throws an errno error */
+export function inspect(place: Place): PathFact {
+  const stats = lstatSync(place.path, { bigint: true, throwIfNoEntry: false });
+  if (stats === undefined) return { status: 'absent' };
+  const fact = factOf(stats, place.anchor);
+  return place.slash && fact.status === 'file' ? { status: 'not_a_directory' } : fact;
+}
+
+/** What `path` leads to now. With `portable`, an absent name that has a twin in its directory is refused. */
+export function factAt(anchor: Anchor, path: unknown, portable: boolean): PathFact {
+  try {
+    return walk(anchor, path, (place) => {
+      const fact = inspect(place);
+      return portable && fact.status === 'absent' && hasTwin(place) ? refused('name_twin') : fact;
+    });
+  } catch (error) {
+    return errorFact(causeOfError(error));
+  }
+}
+
+/** The fact that `stats` stand for, on the device of the sandbox. */
+export function factOf(stats: BigIntStats, { root }: Pick<Anchor, 'root'>): PathFact {
+  if (stats.isSymbolicLink()) return refused('symlink');
+  if (stats.dev !== root.stats.dev) return refused('other_file_system');
+  if (stats.nlink === 0n) return { status: 'absent' };
+  const identity = { inode: String(stats.ino), mtime_ns: String(stats.mtimeNs) };
+  if (stats.isDirectory()) return { status: 'directory', ...identity };
+  if (stats.isFIFO()) return refused('fifo');
+  if (stats.isSocket()) return refused('socket');
+  if (!stats.isFile()) return refused('device');
+  // Its other name may stand outside of the sandbox.
+  if (stats.nlink > 1n) return refused('hard_link');
+  return { status: 'file', bytes: Number(stats.size), ...identity };
+}
+
+/** The entries of a held directory, without temporary files. @throws an errno error */
+export function* entriesOf(directory: Held): Generator<Dirent> {
+  const listing = opendirSync(`${directory.path}/.`, { bufferSize: 256 });
+  try {
+    for (let entry = listing.readSync(); entry !== null; entry = listing.readSync()) {
+      if (!entry.name.startsWith(TEMP_PREFIX)) yield entry;
+    }
+  } finally {
+    listing.closeSync();
+  }
+}
+
+const refused = (kind: RefusedKind): Obstacle => ({ status: 'refused', kind });
+
+/** Would another file system, or another eye, take the name for one that is there already? */
+function hasTwin({ directory, path }: Place): boolean {
+  const name = fold(path.slice(directory.path.length + 1));
+  for (const entry of entriesOf(directory)) if (fold(entry.name) === name) return true;
+  return false;
+}
+
+// Lower case first, then upper: so that ẞ, ß and ss are one, as they are to file systems with full case folding.
+const fold = (name: string): string => name.normalize('NFC').toLowerCase().toUpperCase();
+
+interface ParsedPath {
+  readonly parents: readonly string[];
+  readonly name: string;
+  readonly slash: boolean;
+}
+
+/** Takes a path apart. The root is the name `.` in itself, so that nothing else needs to know of it. */
+function parsePath(path: unknown): ParsedPath | Obstacle {
+  if (path === ROOT) return { parents: [], name: '.', slash: true };
+  if (typeof path !== 'string' || !path.startsWith(ROOT)) return errorFact('INTERNAL');
+  if (!path.isWellFormed() || UNFIT.test(path)) return errorFact('INTERNAL');
+  const slash = path.endsWith('/');
+  const parents = path.slice(ROOT.length, slash ? -1 : undefined).split('/');
+  if (parents.some((segment) => segment === '' || segment === '.' || segment === '..')) return errorFact('INTERNAL');
+  if (parents.some((segment) => segment.toLowerCase().startsWith(TEMP_PREFIX))) return errorFact('PERMISSION_DENIED');
+  const name = parents.pop() ?? '';
+  return { parents, name, slash };
+}

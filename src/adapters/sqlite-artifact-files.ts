@@ -1,0 +1,73 @@
+// Content that is too large for a row of the database lies in a file, named by its hash, under the folder of its case.
+// A file is complete and durable before the transaction that refers to it commits; one that nobody refers to, because
+// the process died in between, does no harm.
+
+import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { dirname, join, relative, sep } from 'node:path';
+import { LedgerError } from '../errors.js';
+import { isCaseId } from './check-batch.js';
+import { isCode, syncDirectory } from './sqlite-database.js';
+
+/** The largest content that is stored in the database (S4-83). */
+export const INLINE_BYTES_MAX = 256 * 1_024;
+
+function pathOf(directory: string, case_id: string | null, sha256: string): string {
+  // It may come from a database that somebody changed.
+  if (case_id !== null && !isCaseId(case_id)) {
+    throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `not a case id: ${JSON.stringify(case_id)}` });
+  }
+  return join(directory, case_id ?? '_system', sha256.slice(0, 2), sha256);
+}
+
+/** Writes a content, durably: file, its name, and the names of the folders that had to be made. */
+export function writeArtifactFile(directory: string, case_id: string | null, sha256: string, bytes: Uint8Array): void {
+  const path = pathOf(directory, case_id, sha256);
+  const folder = dirname(path);
+  const made = mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // One writer at a time, so one name for what is not whole yet is enough; what a crash left there is overwritten.
+  const draft = `${path}.part`;
+  const file = openSync(draft, 'w', 0o600);
+  try {
+    for (let written = 0; written < bytes.byteLength;) written += writeSync(file, bytes, written);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(draft, path);
+  syncDirectory(folder);
+  if (made !== undefined) syncUpTo(dirname(made), folder);
+}
+
+/** Syncs the folders above `folder`, up to and with `top`. */
+function syncUpTo(top: string, folder: string): void {
+  const names = relative(top, folder).split(sep);
+  for (let depth = names.length - 1; depth >= 0; depth -= 1) syncDirectory(join(top, ...names.slice(0, depth)));
+}
+
+/**
+ * Reads a content of `byte_size` bytes. Whether it is the right one, its hash must tell.
+ * @throws LedgerError LEDGER_TAMPERED if it is not there or has another size
+ */
+export async function readArtifactFile(
+  directory: string,
+  case_id: string | null,
+  sha256: string,
+  byte_size: number,
+): Promise<Uint8Array> {
+  const path = pathOf(directory, case_id, sha256);
+  try {
+    const file = await open(path, 'r');
+    try {
+      const { size } = await file.stat();
+      if (size === byte_size) return await file.readFile();
+    } finally {
+      await file.close();
+    }
+  } catch (cause) {
+    const missing = isCode(cause, 'ENOENT');
+    const message = missing ? `the artifact ${path} is missing` : `the artifact ${path} cannot be read`;
+    throw new LedgerError({ code: missing ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
+  }
+  throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `the artifact ${path} has not ${byte_size} bytes` });
+}

@@ -1,0 +1,147 @@
+// Opening and making ledger files. Creating and opening are two things, so that a wrong path never becomes a new, empty
+// ledger, and nothing is written to a file before it has been seen to be ours.
+
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { LedgerError } from '../errors.js';
+import { APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, SCHEMA } from './sqlite-schema.js';
+
+/** How long a statement waits for another process: only a program that is not ours can make it wait. */
+const BUSY_MS = 2_000;
+const WAL_PAGES = 1_000;
+/** What a WAL that had to grow, because somebody read for long, is cut back to. */
+const WAL_BYTES_KEPT = 64 * 1_024 * 1_024;
+
+/** A connection to a ledger file. */
+export type Connection = Database.Database;
+export type Statement = Database.Statement;
+
+/**
+ * Opens a ledger file that is there.
+ * @throws LedgerError LEDGER_UNAVAILABLE if there is none, or a newer version wrote it
+ * @throws LedgerError LEDGER_TAMPERED if it is something else, or its guards are not those that it was made with
+ */
+export function openDatabase(file: string, readOnly: boolean): Connection {
+  if (!existsSync(file))
+    throw unavailable(`there is no ledger at ${file}: is the path right, or has it to be made first?`);
+  let db: Connection | null = null;
+  try {
+    db = new Database(file, { readonly: readOnly, fileMustExist: true, timeout: BUSY_MS });
+    checkIdentity(db, file);
+    configure(db, readOnly);
+    // A reader may look at a file whose guards were removed: it is how one finds out what was changed.
+    if (!readOnly) checkSchema(db, file);
+    return db;
+  } catch (cause) {
+    db?.close();
+    throw asLedgerError(cause, `the ledger ${file} cannot be opened: verify it, or restore it from a backup`);
+  }
+}
+
+/**
+ * Makes an empty ledger file, all of it or nothing.
+ * @throws LedgerError LEDGER_UNAVAILABLE if it cannot, or if something is there already
+ */
+export function createDatabase(file: string): void {
+  const draft = `${file}.new-${process.pid}`;
+  try {
+    rmSync(draft, { force: true });
+    // Made here with its mode: SQLite gives the files that it puts beside it the same.
+    closeSync(openSync(draft, 'wx', 0o600));
+    const db = new Database(draft);
+    try {
+      db.pragma(`page_size = ${PAGE_BYTES}`);
+      db.pragma('synchronous = FULL');
+      db.exec(`BEGIN; ${SCHEMA} COMMIT;`);
+    } finally {
+      db.close();
+    }
+    // A link and not a rename: it fails where a file is.
+    linkSync(draft, file);
+    syncDirectory(dirname(file));
+  } catch (cause) {
+    const reason = isCode(cause, 'EEXIST') ? 'something is there already: open it instead' : 'is its folder there?';
+    throw unavailable(`the ledger ${file} cannot be made: ${reason}`, cause);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** Makes the names in a directory durable. */
+export function syncDirectory(path: string): void {
+  const directory = openSync(path, 'r');
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+const unavailable = (message: string, cause?: unknown): LedgerError =>
+  new LedgerError({ code: 'LEDGER_UNAVAILABLE', message, cause });
+
+function checkIdentity(db: Connection, file: string): void {
+  if (db.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
+    const message = `${file} is not a Turnpike ledger: point to the right file, or restore this one from a backup`;
+    throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+  }
+  const version = Number(db.pragma('user_version', { simple: true }));
+  if (version > FORMAT_VERSION) {
+    const message = `${file} has format ${version}, this version of Turnpike knows ${FORMAT_VERSION}: use a newer one`;
+    throw unavailable(message);
+  }
+}
+
+function configure(db: Connection, readOnly: boolean): void {
+  // better-sqlite3 has SQLITE_DBCONFIG_DEFENSIVE on already.
+  db.pragma('trusted_schema = OFF');
+  if (readOnly) {
+    db.pragma('query_only = ON');
+    return;
+  }
+  if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
+    throw new LedgerError({
+      code: 'LEDGER_UNAVAILABLE',
+      message: 'the file system of the ledger has no shared memory',
+    });
+  }
+  // After journal_mode: better-sqlite3 is built with NORMAL as the default of WAL, which loses commits on power loss.
+  db.pragma('synchronous = FULL');
+  db.pragma('fullfsync = ON');
+  db.pragma(`wal_autocheckpoint = ${WAL_PAGES}`);
+  db.pragma(`journal_size_limit = ${WAL_BYTES_KEPT}`);
+  db.pragma('recursive_triggers = ON');
+  db.pragma('temp_store = MEMORY');
+}
+
+function checkSchema(db: Connection, file: string): void {
+  const model = new Database(':memory:');
+  try {
+    model.exec(SCHEMA);
+    if (schemaOf(db) === schemaOf(model)) return;
+  } finally {
+    model.close();
+  }
+  const message = `the tables or triggers of ${file} were changed: open it read-only and verify it`;
+  throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+}
+
+const schemaOf = (db: Connection): string =>
+  JSON.stringify(
+    db.prepare(`SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name`).all(),
+  );
+
+/** An error of SQLite as one of ours; ours stay as they are, and so does what is neither. */
+export function asLedgerError(cause: unknown, message: string): unknown {
+  if (!isCode(cause, 'SQLITE_')) return cause;
+  // The statements are fixed, so an error in one is a table that is no longer what it was.
+  const tampered = isCode(cause, 'SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_ERROR');
+  return new LedgerError({ code: tampered ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
+}
+
+/** Whether an error has a code that begins so. By its code, for a class differs from one module registry to the next. */
+export const isCode = (error: unknown, ...prefixes: readonly string[]): boolean =>
+  error instanceof Error &&
+  'code' in error &&
+  prefixes.some((prefix) => typeof error.code === 'string' && error.code.startsWith(prefix));

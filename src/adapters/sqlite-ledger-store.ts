@@ -1,0 +1,177 @@
+// The ledger in one SQLite file (WAL), large contents in files beside it. Whoever opens it can read it, also while
+// somebody writes; who wants to write takes the writer's lock. How a batch is written: sqlite-writer.ts; the tables, and
+// what guards them: sqlite-schema.ts.
+
+import { resolve } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Artifact } from '../contract/artifact-ref.js';
+import { LedgerError } from '../errors.js';
+import type { Batch, LedgerStore, LogHead, ProposalMark, StoredEntry, TreeSummary } from '../ports/ledger-store.js';
+import { SqliteArtifacts } from './sqlite-artifacts.js';
+import { asLedgerError, createDatabase, openDatabase, type Connection } from './sqlite-database.js';
+import { SqliteNumbers } from './sqlite-numbers.js';
+import { PAGE_ROWS, SqliteReader } from './sqlite-reader.js';
+import { lockWriter, type WriterLock } from './sqlite-writer-lock.js';
+import { SqliteWriter } from './sqlite-writer.js';
+
+const unavailable = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
+
+/** Where a ledger lies. */
+export interface SqliteStoreOptions {
+  /** The database. `<file>.lock` beside it is the writer's lock. */
+  readonly file: string;
+  /** The folder of the contents that are too large for the database. */
+  readonly artifactsDir: string;
+  /** Only read, whoever writes. @default false */
+  readonly readOnly?: boolean;
+}
+
+/**
+ * Makes an empty ledger and opens it.
+ * @throws LedgerError LEDGER_UNAVAILABLE if something is there already, or it cannot be made
+ */
+export function createSqliteStore(options: SqliteStoreOptions): LedgerStore {
+  createDatabase(resolve(options.file));
+  return openSqliteStore(options);
+}
+
+/**
+ * Opens a ledger that is there.
+ * @throws LedgerError LEDGER_UNAVAILABLE if there is none, or a newer version of Turnpike wrote it
+ * @throws LedgerError LEDGER_TAMPERED if the file is no ledger, or its tables or triggers were changed
+ */
+export const openSqliteStore = ({ file, artifactsDir, readOnly = false }: SqliteStoreOptions): LedgerStore =>
+  new SqliteLedgerStore(resolve(file), resolve(artifactsDir), readOnly);
+
+class SqliteLedgerStore implements LedgerStore {
+  readonly #file: string;
+  readonly #readOnly: boolean;
+  readonly #db: Connection;
+  readonly #trees: SqliteNumbers;
+  readonly #roots: SqliteNumbers;
+  readonly #artifacts: SqliteArtifacts;
+  readonly #reader: SqliteReader;
+  #held: { readonly lock: WriterLock; readonly writer: SqliteWriter } | null = null;
+
+  constructor(file: string, artifactsDir: string, readOnly: boolean) {
+    this.#file = file;
+    this.#readOnly = readOnly;
+    this.#db = openDatabase(file, readOnly);
+    this.#trees = new SqliteNumbers(this.#db, { table: 'trees', number: 'tree_no', id: 'tree_id' });
+    this.#roots = new SqliteNumbers(this.#db, { table: 'roots', number: 'root_no', id: 'root_run_id' });
+    this.#artifacts = new SqliteArtifacts(this.#db, artifactsDir);
+    this.#reader = new SqliteReader(this.#db, this.#trees, this.#roots);
+  }
+
+  acquire(): Promise<number> {
+    return this.#answer(() => {
+      if (this.#readOnly) throw unavailable('this ledger was opened only for reading');
+      if (this.#held !== null) return this.#held.writer.beginEpoch();
+      const lock = lockWriter(this.#file);
+      try {
+        const parts = { db: this.#db, artifacts: this.#artifacts, trees: this.#trees, roots: this.#roots };
+        const writer = new SqliteWriter(parts);
+        const epoch = writer.beginEpoch();
+        this.#held = { lock, writer };
+        return epoch;
+      } catch (error) {
+        lock.release();
+        throw error;
+      }
+    });
+  }
+
+  commit(batch: Batch): Promise<void> {
+    return this.#answer(() => {
+      if (this.#held !== null) {
+        this.#held.writer.commit(batch);
+        return;
+      }
+      throw new LedgerError({ code: 'LEDGER_CONFLICT', message: 'this store is not the writer: acquire it first' });
+    });
+  }
+
+  head(): Promise<LogHead> {
+    return this.#answer(() => this.#reader.head());
+  }
+
+  tree(tree_id: string, fromSeq = 0): AsyncIterable<StoredEntry> {
+    return this.#pages(
+      fromSeq,
+      (from) => this.#reader.tree(tree_id, from),
+      ({ seq }) => seq,
+    );
+  }
+
+  log(fromIndex = 0): AsyncIterable<StoredEntry> {
+    return this.#pages(
+      fromIndex,
+      (from) => this.#reader.log(from),
+      ({ log_index }) => log_index,
+    );
+  }
+
+  async *trees(): AsyncIterable<TreeSummary> {
+    const trees = this.#pages(
+      0,
+      (from) => this.#reader.listTrees(from),
+      ({ tree_no }) => tree_no,
+    );
+    for await (const { tree_id, ended, log_index } of trees) yield { tree_id, ended, log_index };
+  }
+
+  artifactsOf(log_index: number): Promise<readonly Artifact[]> {
+    return this.#answer(() => this.#artifacts.of(log_index));
+  }
+
+  artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
+    return this.#answer(async () => {
+      while (this.#held?.writer.indexArtifacts()) await nextTurn();
+      return this.#artifacts.find(case_id, sha256);
+    });
+  }
+
+  proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null> {
+    return this.#answer(() => this.#reader.proposal(root_run_id, proposal_id));
+  }
+
+  input(tree_id: string, input_id: string): Promise<number | null> {
+    return this.#answer(() => this.#reader.input(tree_id, input_id));
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      // Before the lock: whoever gets that must find nothing of this writer still to come.
+      this.#db.close();
+      this.#held?.lock.release();
+      this.#held = null;
+      resolve();
+    });
+  }
+
+  async #answer<T>(work: () => T | Promise<T>): Promise<T> {
+    if (!this.#db.open) throw unavailable('the ledger was closed');
+    try {
+      return await work();
+    } catch (cause) {
+      throw asLedgerError(cause, `the ledger ${this.#file} cannot be read`);
+    }
+  }
+
+  /** Page by page, because an open cursor would keep this connection from writing and the log from being cut. */
+  async *#pages<Row>(
+    from: number,
+    read: (from: number) => readonly Row[],
+    placeOf: (row: Row) => number,
+  ): AsyncGenerator<Row> {
+    for (let next = from; ;) {
+      const start = next;
+      const rows = await this.#answer(() => read(start));
+      yield* rows;
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < PAGE_ROWS) return;
+      next = placeOf(last) + 1;
+      await nextTurn();
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import { config, createLogger, format, transports } from 'winston';
+import type { Log } from '../ports/log.js';
+
+// winston's JSON leaves C1 controls, bidirectional overrides and line separators as they are: a terminal obeys them.
+const UNSAFE = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const FIELD_CHARS_MAX = 2_000;
+
+const escaped = (text: string): string =>
+  text.replace(UNSAFE, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+/**
+ * The service log: one JSON object a line on stderr, errors with their stack, nothing that a terminal would obey.
+ * @param level `silent` writes nothing
+ */
+export function winstonLog(level: 'error' | 'warn' | 'info' | 'silent' = 'info', stream?: NodeJS.WritableStream): Log {
+  const line = format.printf((info) => escaped(JSON.stringify(info)));
+  const logger = createLogger({
+    level: level === 'silent' ? 'error' : level,
+    silent: level === 'silent',
+    format: format.combine(format.timestamp(), line),
+    transports: [
+      stream === undefined
+        ? new transports.Console({ stderrLevels: Object.keys(config.npm.levels) })
+        : new transports.Stream({ stream }),
+    ],
+  });
+  return {
+    info: (message, fields) => void logger.info(message, plain(fields)),
+    warn: (message, fields) => void logger.warn(message, plain(fields)),
+    error: (message, fields) => void logger.error(message, plain(fields)),
+  };
+}
+
+/** winston loses the message of an Error that is a field: it is spelt out here, with its causes. */
+function plain(fields: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(fields).map(([key, value]) => [key, value instanceof Error ? spelt(value) : bounded(value)]),
+  );
+}
+
+const spelt = (error: Error): Record<string, unknown> => ({
+  name: error.name,
+  code: (error as { code?: unknown }).code,
+  message: bounded(error.message),
+  stack: bounded(error.stack),
+  ...(error.cause instanceof Error ? { cause: spelt(error.cause) } : {}),
+});
+
+const bounded = (value: unknown): unknown =>
+  typeof value === 'string' && value.length > FIELD_CHARS_MAX ? `${value.slice(0, FIELD_CHARS_MAX)}…` : value;

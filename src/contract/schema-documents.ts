@@ -1,0 +1,55 @@
+// The documents of contract v1 that are published as JSON Schema (policies/contract/v1/schemas). The files there are
+// generated from this list; a test finds drift.
+
+import type { TSchema } from 'typebox';
+import { ActionsPolicy } from './actions-policy.js';
+import { ACTION_NAMES, ACTIONS } from './actions.js';
+import { ArtifactRef } from './artifact-ref.js';
+import { ENTRY_BODIES } from './entry.js';
+import { ExportBundle } from './export-bundle.js';
+import { LanesPolicy } from './lanes.js';
+import { PinManifest } from './pins.js';
+import { Proposal } from './proposal.js';
+import { DecisionResponse, DetailedResponse } from './response.js';
+import { RolesPolicy } from './roles.js';
+import { RunRecord } from './run-record.js';
+
+export interface SchemaDocument {
+  /** In the file name and in the `$id`; snake_case. */
+  readonly name: string;
+  readonly title: string;
+  readonly schema: TSchema;
+}
+
+const ARGS: readonly SchemaDocument[] = ACTION_NAMES.map((action) => ({
+  name: `args_${action.toLowerCase()}`,
+  title: `Arguments of ${action}. ${ACTIONS[action].summary}`,
+  schema: ACTIONS[action].args,
+}));
+
+/** In the order of a step, then of a run, then of a policy. */
+export const SCHEMA_DOCUMENTS: readonly SchemaDocument[] = [
+  { name: 'proposal', title: 'What an agent proposes', schema: Proposal },
+  ...ARGS,
+  { name: 'response_detailed', title: 'What an agent is answered, in full', schema: DetailedResponse },
+  { name: 'response_decision', title: 'What an agent is answered, decision only', schema: DecisionResponse },
+  { name: 'run_record', title: 'The manifest of one run', schema: RunRecord },
+  { name: 'export_bundle', title: 'The manifest of what leaves the platform', schema: ExportBundle },
+  { name: 'artifact_ref', title: 'A reference to content', schema: ArtifactRef },
+  { name: 'input', title: 'Ledger entry body: what entered the kernel', schema: ENTRY_BODIES.input },
+  { name: 'run_created', title: 'Ledger entry body: the birth of a run', schema: ENTRY_BODIES.run_created },
+  { name: 'audit_event', title: 'Ledger entry body: one line of the audit', schema: ENTRY_BODIES.audit_event },
+  { name: 'step_trace', title: 'Ledger entry body: what became of one step', schema: ENTRY_BODIES.step_trace },
+  { name: 'lanes', title: 'Policy file lanes.yaml', schema: LanesPolicy },
+  { name: 'roles', title: 'Policy file roles.yaml', schema: RolesPolicy },
+  { name: 'actions', title: 'Policy file actions.yaml', schema: ActionsPolicy },
+  { name: 'pins', title: 'Pin manifest pins.json', schema: PinManifest },
+];
+
+/** The document as a JSON Schema of draft 2020-12: plain JSON, complete in itself. */
+export const jsonSchemaOf = ({ name, title, schema }: SchemaDocument): Readonly<Record<string, unknown>> => ({
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  $id: `urn:turnpike:contract:v1:${name}`,
+  title,
+  ...(JSON.parse(JSON.stringify(schema)) as Record<string, unknown>),
+});

@@ -1,0 +1,60 @@
+import type { Artifact } from '../contract/artifact-ref.js';
+import type { ProposalMark, SealedEntry } from '../contract/entry.js';
+import type { Decision } from '../kernel/input.js';
+import { extend } from '../ledger/merkle.js';
+import type { Batch, InputMark, LogHead, TreeMark } from '../ports/ledger-store.js';
+
+/** Gathers the decisions of one tick into one transaction. */
+export class BatchBuilder {
+  readonly #entries: SealedEntry[] = [];
+  readonly #artifacts: { readonly entry: number; readonly artifact: Artifact }[] = [];
+  readonly #proposals = new Map<string, ProposalMark>();
+  readonly #inputs: InputMark[] = [];
+  readonly #trees: TreeMark[] = [];
+
+  get empty(): boolean {
+    return this.#entries.length === 0;
+  }
+
+  add(decision: Decision): void {
+    const input = this.#entries.length;
+    for (const artifact of decision.artifacts) this.#artifacts.push({ entry: input, artifact });
+    for (const entry of decision.entries) this.#entries.push(entry);
+    for (const mark of decision.marks) this.#proposals.set(keyOf(mark.root_run_id, mark.proposal_id), mark);
+  }
+
+  markTree(tree_id: string, state: TreeMark['state']): void {
+    this.#trees.push({ tree_id, state });
+  }
+
+  markInput(mark: InputMark): void {
+    this.#inputs.push(mark);
+  }
+
+  /** What this batch itself has accepted: the store does not know it yet. */
+  proposal(root_run_id: string, proposal_id: string): ProposalMark | null {
+    return this.#proposals.get(keyOf(root_run_id, proposal_id)) ?? null;
+  }
+
+  input(tree_id: string, input_id: string): InputMark | null {
+    return this.#inputs.find((mark) => mark.tree_id === tree_id && mark.input_id === input_id) ?? null;
+  }
+
+  build(epoch: number, head: LogHead): Batch {
+    return {
+      epoch,
+      from: head.size,
+      entries: this.#entries,
+      artifacts: this.#artifacts,
+      proposals: [...this.#proposals.values()],
+      inputs: this.#inputs,
+      trees: this.#trees,
+      head: extend(
+        head,
+        this.#entries.map((entry) => entry.leaf_hash),
+      ),
+    };
+  }
+}
+
+const keyOf = (root_run_id: string, proposal_id: string): string => `${root_run_id} ${proposal_id}`;

@@ -1,0 +1,59 @@
+import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
+import type { ProposalMark, RecordedInput, SeenProposal } from '../contract/entry.js';
+import type { TreeInput } from '../kernel/input.js';
+import type { Tree } from '../kernel/tree.js';
+import type { LedgerStore } from '../ports/ledger-store.js';
+import { proposalKey } from '../step/validate-schema.js';
+import type { BatchBuilder } from './batch.js';
+import { recallStep } from './recall-step.js';
+import type { Submission } from './tree-engine.js';
+
+/** Puts the time to an input, and to a proposal what the store remembers of its id (C19). */
+export async function completeInput(
+  tree: Tree,
+  { input, materials }: Submission,
+  time: string,
+  batch: BatchBuilder,
+  store: LedgerStore,
+): Promise<TreeInput> {
+  if (input.kind !== 'proposal') return { recorded: { ...input, time }, materials };
+  const seen = await lookUp(tree, input.run_id, materials, batch, store);
+  const recorded: RecordedInput = { ...input, time, seen: seen?.seen ?? null };
+  return { recorded, materials: seen?.response ? [...materials, seen.response] : materials };
+}
+
+interface Seen {
+  readonly seen: SeenProposal;
+  readonly response: Artifact | null;
+}
+
+async function lookUp(
+  tree: Tree,
+  run_id: string,
+  [payload]: readonly Artifact[],
+  batch: BatchBuilder,
+  store: LedgerStore,
+): Promise<Seen | null> {
+  const { policy } = tree;
+  const run = tree.run(run_id)?.context;
+  if (policy === null || run === undefined || payload === undefined) return null;
+  const id = proposalKey(payload.bytes, policy);
+  if (id === null) return null;
+  const mark = batch.proposal(run.root_run_id, id) ?? (await store.proposal(run.root_run_id, id));
+  if (mark === null) return null;
+  const again = policy.knobs.duplicate_proposal_ids === 'replay' && mark.run_id === run_id;
+  const step = again ? await recallStep(tree, run_id, mark.seq, store) : null;
+  if (step === null) return { seen: known(mark), response: null };
+  const response: Artifact = { kind: 'response', case_id: run.case_id, bytes: Buffer.from(step.response) };
+  const { outcome, error_code } = step.trace;
+  return { seen: { ...known(mark), outcome, error_code, response: artifactRef(response) }, response };
+}
+
+const known = ({ step_index, run_id, payload_sha256 }: ProposalMark): SeenProposal => ({
+  step_index,
+  run_id,
+  payload_sha256,
+  outcome: null,
+  error_code: null,
+  response: null,
+});

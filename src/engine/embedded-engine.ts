@@ -1,0 +1,287 @@
+// The engine of one process: trees alive in memory, one store, all inputs of one event-loop tick in one transaction.
+//
+// Invariants:
+//   E1. One drain at a time; it decides, commits, and only then tells and performs.
+//   E2. A commit that fails ends the engine: nothing of that batch was acknowledged, nothing is done any more (D2).
+//   E3. A command is performed once by this process. A local read may come before its commit; its result reaches
+//       nobody if that commit fails (C78).
+//   E4. A tree that broke on an input is forgotten with everything it had in this batch still uncommitted.
+
+import type { Effect, EffectResult } from '../contract/effect.js';
+import { InvariantError, LedgerError, RunError } from '../errors.js';
+import type { Decision } from '../kernel/input.js';
+import { Tree } from '../kernel/tree.js';
+import type { Clock } from '../ports/clock.js';
+import type { HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
+import type { Command, Ending } from '../../machines/emission.js';
+import { BatchBuilder } from './batch.js';
+import { completeInput } from './complete-input.js';
+import { LiveTrees } from './live-trees.js';
+import { factsSubmission, resultSubmission } from './submissions.js';
+import { Timers } from './timers.js';
+import type { Committed, Effects, EngineListener, Submission, TreeEngine } from './tree-engine.js';
+
+/** Inputs that one transaction takes at most: a commit stays bounded however many callers there are. */
+const BATCH_INPUTS_MAX = 256;
+/** Inputs that may wait. More than this is a caller without back-pressure. */
+const QUEUE_MAX = 65_536;
+export const LIVE_TREES_MAX = 1_024;
+
+export interface EmbeddedEngineOptions {
+  readonly store: LedgerStore;
+  readonly anchor: HeadAnchor;
+  readonly clock: Clock;
+  readonly effects: Effects;
+  readonly listener: EngineListener;
+  /** Runs a task after the present tick, so that all its inputs share a transaction. */
+  readonly defer: (task: () => void) => void;
+  readonly liveTreesMax?: number;
+}
+
+interface Waiting {
+  readonly tree_id: string;
+  readonly submission: Submission;
+  readonly resolve: (committed: Committed) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+interface Issued {
+  readonly tree_id: string;
+  readonly command: Extract<Command, { kind: 'perform' }>;
+}
+
+export class EmbeddedEngine implements TreeEngine {
+  readonly #options: EmbeddedEngineOptions;
+  readonly #trees: LiveTrees;
+  readonly #timers: Timers;
+  #queue: Waiting[] = [];
+  #draining: Promise<void> | null = null;
+  #anchoring: Promise<void> = Promise.resolve();
+  #epoch = 0;
+  #head: LogHead | null = null;
+  #failure: unknown = null;
+  #stopped = false;
+
+  constructor(options: EmbeddedEngineOptions) {
+    this.#options = options;
+    this.#trees = new LiveTrees(options.store, options.liveTreesMax ?? LIVE_TREES_MAX);
+    this.#timers = new Timers(options.clock, (tree_id, run_id, at) => {
+      // A timer that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
+      this.#enqueue(tree_id, {
+        input: { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` },
+        materials: [],
+        external: false,
+      }).catch(() => undefined);
+    });
+  }
+
+  async start(): Promise<void> {
+    this.#epoch = await this.#options.store.acquire();
+    this.#head = await this.#options.store.head();
+  }
+
+  submit(tree_id: string, submission: Submission): Promise<Committed> {
+    return this.#enqueue(tree_id, submission);
+  }
+
+  async peek(tree_id: string): Promise<Tree | null> {
+    while (this.#draining !== null) await this.#draining;
+    return this.#trees.get(tree_id);
+  }
+
+  /** Takes up the timers of a tree that was folded, after a restart. */
+  arm(tree: Tree): void {
+    this.#timers.set(tree.tree_id, tree.timers);
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timers.clear();
+    while (this.#draining !== null) await this.#draining;
+    await this.#anchoring.catch(() => undefined);
+  }
+
+  #enqueue(tree_id: string, submission: Submission): Promise<Committed> {
+    return new Promise((resolve, reject) => {
+      const refusal = this.#closed();
+      if (refusal !== null) {
+        reject(refusal);
+        return;
+      }
+      this.#queue.push({ tree_id, submission, resolve, reject });
+      this.#draining ??= new Promise((done) => this.#options.defer(() => void this.#drain().finally(done)));
+    });
+  }
+
+  #closed(): Error | null {
+    if (this.#failure !== null) return unavailable(this.#failure);
+    if (this.#stopped) return new RunError({ code: 'CLOSED', message: 'the engine was closed' });
+    if (this.#queue.length < QUEUE_MAX) return null;
+    return new RunError({ code: 'AGENT_BUSY', message: `${QUEUE_MAX} inputs already wait` });
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#queue.length > 0 && this.#failure === null) {
+      await this.#tick(this.#queue.splice(0, BATCH_INPUTS_MAX)).catch((error: unknown) => this.#fail(error));
+    }
+    this.#trees.evict((tree) => tree.pending.length > 0);
+    this.#draining = null;
+  }
+
+  /** One transaction: decide all, commit all, then tell and perform. */
+  async #tick(items: readonly Waiting[]): Promise<void> {
+    const batch = new BatchBuilder();
+    const issued: Issued[] = [];
+    const told: (() => void)[] = [];
+    const broken = new Set<string>();
+    for (const item of items) {
+      if (broken.has(item.tree_id)) {
+        this.#queue.push(item);
+        continue;
+      }
+      try {
+        await this.#take(item, batch, issued, told);
+      } catch (error) {
+        // What this tree had decided in this batch still commits; the tree itself is folded again when needed.
+        broken.add(item.tree_id);
+        this.#trees.drop(item.tree_id);
+        item.reject(error);
+      }
+    }
+    try {
+      if (!batch.empty) await this.#commit(batch);
+    } catch (error) {
+      for (const item of items) item.reject(unavailable(error));
+      throw error;
+    }
+    for (const tell of told) tell();
+    this.#perform(issued);
+  }
+
+  async #take(item: Waiting, batch: BatchBuilder, issued: Issued[], told: (() => void)[]): Promise<void> {
+    const { tree_id, submission } = item;
+    const { input, external } = submission;
+    const { store } = this.#options;
+    if (external) {
+      const seq = batch.input(tree_id, input.input_id)?.seq ?? (await store.input(tree_id, input.input_id));
+      if (seq !== null) {
+        told.push(() => item.resolve({ refused: false, repeat_of: seq }));
+        return;
+      }
+    }
+    const tree = await this.#treeFor(tree_id, submission);
+    const at = tree.head.seq;
+    const decision = await this.#decide(tree, submission, batch);
+    if (external) batch.markInput({ tree_id, input_id: input.input_id, seq: at });
+    if (input.kind === 'open') batch.markTree(tree_id, 'opened');
+    this.#follow(tree, decision, batch, issued, told);
+    told.push(() => item.resolve({ refused: decision.refused, repeat_of: null }));
+  }
+
+  async #treeFor(tree_id: string, { input }: Submission): Promise<Tree> {
+    const tree = await this.#trees.get(tree_id);
+    if (tree !== null) return tree;
+    if (input.kind !== 'open') throw new RunError({ code: 'RUN_UNKNOWN', message: `there is no run tree ${tree_id}` });
+    const opened = new Tree(tree_id);
+    this.#trees.keep(opened);
+    return opened;
+  }
+
+  async #decide(tree: Tree, submission: Submission, batch: BatchBuilder): Promise<Decision> {
+    const time = new Date(this.#options.clock.now()).toISOString();
+    const decision = tree.decide(await completeInput(tree, submission, time, batch, this.#options.store));
+    batch.add(decision);
+    return decision;
+  }
+
+  /** Takes up what a decision asks for: local reads at once, in the same commit; everything else after it. */
+  #follow(tree: Tree, decision: Decision, batch: BatchBuilder, issued: Issued[], told: (() => void)[]): void {
+    const { listener } = this.#options;
+    const { tree_id } = tree;
+    for (const reply of decision.replies) told.push(() => listener.reply(tree_id, reply));
+    for (const ending of decision.ended) told.push(() => this.#ended(tree_id, ending));
+    if (decision.timers.length > 0) told.push(() => this.#timers.set(tree_id, decision.timers));
+    if (decision.ended.some(({ run_id }) => run_id === tree_id)) batch.markTree(tree_id, 'ended');
+    for (const command of decision.commands) {
+      const answer = this.#answerAtOnce(command);
+      if (answer === null) {
+        if (command.kind === 'perform') issued.push({ tree_id, command });
+        continue;
+      }
+      const time = new Date(this.#options.clock.now()).toISOString();
+      const next = tree.decide({
+        recorded: { ...answer.input, time } as Parameters<Tree['decide']>[0]['recorded'],
+        materials: answer.materials,
+      });
+      batch.add(next);
+      this.#follow(tree, next, batch, issued, told);
+    }
+  }
+
+  #answerAtOnce(command: Command): Submission | null {
+    const { effects } = this.#options;
+    if (command.kind === 'gather') return factsSubmission(command, effects.gather(command.request));
+    if (!command.local_read) return null;
+    const result = guarded(() => effects.perform(command.effect));
+    if (result instanceof Promise) throw new InvariantError('a local read must answer at once');
+    return resultSubmission(command.effect, result, false);
+  }
+
+  #ended(tree_id: string, ending: Ending): void {
+    this.#timers.clearRun(ending.run_id);
+    this.#options.listener.ended(tree_id, ending);
+  }
+
+  async #commit(batch: BatchBuilder): Promise<void> {
+    const { store, anchor } = this.#options;
+    if (this.#head === null) throw new InvariantError('the engine was not started');
+    const built = batch.build(this.#epoch, this.#head);
+    await store.commit(built);
+    this.#head = built.head;
+    // The anchor follows the commit and is not waited for: what it vouches for can only be behind, never ahead.
+    const { size, root } = built.head;
+    this.#anchoring = anchor.write({ size, root });
+    this.#anchoring.catch((error: unknown) => this.#fail(error));
+  }
+
+  #perform(issued: readonly Issued[]): void {
+    const { effects } = this.#options;
+    for (const { tree_id, command } of issued) {
+      const result = guarded(() => effects.perform(command.effect));
+      if (result instanceof Promise) {
+        void result.catch(unknownOutcome).then((late) => this.#answer(tree_id, command.effect, late));
+      } else this.#answer(tree_id, command.effect, result);
+    }
+  }
+
+  #answer(tree_id: string, effect: Effect, result: EffectResult): void {
+    // If the engine has failed meanwhile, the outcome is settled from the intent when it starts again.
+    this.#enqueue(tree_id, resultSubmission(effect, result, false)).catch(() => undefined);
+  }
+
+  #fail(error: unknown): void {
+    if (this.#failure !== null) return;
+    this.#failure = error;
+    this.#timers.clear();
+    for (const item of this.#queue.splice(0)) item.reject(unavailable(error));
+    this.#options.listener.failed(error);
+  }
+}
+
+/** A throw of an executor is a bug: nobody can tell whether the effect happened. */
+function guarded(perform: () => EffectResult | Promise<EffectResult>): EffectResult | Promise<EffectResult> {
+  try {
+    return perform();
+  } catch {
+    return unknownOutcome();
+  }
+}
+
+const unknownOutcome = (): EffectResult => ({ status: 'unknown' });
+
+const unavailable = (cause: unknown): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_UNAVAILABLE',
+    message: 'the ledger could not be written; nothing more is done until it is opened again',
+    cause,
+  });

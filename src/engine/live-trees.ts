@@ -1,0 +1,72 @@
+import type { StoredEntry, LedgerStore } from '../ports/ledger-store.js';
+import { LedgerError } from '../errors.js';
+import { Fold, type Difference } from '../kernel/fold.js';
+import { Tree } from '../kernel/tree.js';
+
+/**
+ * The trees that are alive in memory. Whatever is not here is folded again from the ledger, which gives the same, so
+ * that putting a tree out costs time and nothing else.
+ */
+export class LiveTrees {
+  readonly #store: LedgerStore;
+  readonly #max: number;
+  /** In order of use, the longest unused first. */
+  readonly #trees = new Map<string, Tree>();
+
+  constructor(store: LedgerStore, max: number) {
+    this.#store = store;
+    this.#max = max;
+  }
+
+  get size(): number {
+    return this.#trees.size;
+  }
+
+  /** @returns null when the ledger has no such tree @throws LedgerError LEDGER_TAMPERED when it does not fold */
+  async get(tree_id: string): Promise<Tree | null> {
+    const tree = this.#trees.get(tree_id) ?? (await this.#fold(tree_id));
+    if (tree !== null) this.keep(tree);
+    return tree;
+  }
+
+  keep(tree: Tree): void {
+    this.#trees.delete(tree.tree_id);
+    this.#trees.set(tree.tree_id, tree);
+  }
+
+  /** What is in memory may not be what is in the ledger: forget it. */
+  drop(tree_id: string): void {
+    this.#trees.delete(tree_id);
+  }
+
+  /** Puts out what has ended, and the longest unused above the limit. Call it only between commits. */
+  evict(isBusy: (tree: Tree) => boolean): void {
+    for (const tree of this.#trees.values()) {
+      const over = this.#trees.size > this.#max;
+      if (!over && !tree.ended) break;
+      if (!isBusy(tree)) this.#trees.delete(tree.tree_id);
+    }
+  }
+
+  async #fold(tree_id: string): Promise<Tree | null> {
+    const fold = new Fold(tree_id);
+    let entries = 0;
+    for await (const stored of this.#store.tree(tree_id)) {
+      entries += 1;
+      const artifacts = stored.type === 'input' ? await this.#store.artifactsOf(stored.log_index) : [];
+      const taken = fold.take(stored, artifacts);
+      if ('difference' in taken) throw tampered(stored, taken.difference);
+    }
+    const rest = fold.finish();
+    if (rest !== null) throw tampered(null, rest);
+    return entries === 0 ? null : fold.tree;
+  }
+}
+
+const tampered = (stored: StoredEntry | null, { tree_id, seq, rule }: Difference): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message:
+      `tree ${tree_id} does not fold at entry ${seq} (${rule}` +
+      `${stored === null ? '' : `, log index ${stored.log_index}`}); run \`turnpike replay ${tree_id}\` for the difference`,
+  });

@@ -1,0 +1,56 @@
+import type { StepTrace } from '../contract/step-trace.js';
+import { recordedResponse } from '../kernel/recorded-response.js';
+import type { Tree } from '../kernel/tree.js';
+import type { LedgerStore } from '../ports/ledger-store.js';
+
+export interface RecalledStep {
+  readonly trace: StepTrace;
+  /** The response as it was given, byte for byte. */
+  readonly response: string;
+}
+
+/**
+ * The recorded step of the proposal that stands at `seq` of the tree.
+ * @returns null while the step is under way, or when no step came of that input
+ */
+export async function recallStep(
+  tree: Tree,
+  run_id: string,
+  seq: number,
+  store: LedgerStore,
+): Promise<RecalledStep | null> {
+  const { policy } = tree;
+  const exposure = tree.run(run_id)?.exposure ?? null;
+  if (policy === null || exposure === null) return null;
+  let payload: Uint8Array | null = null;
+  let repeated: Uint8Array | null = null;
+  let result: Uint8Array | null = null;
+  for await (const stored of store.tree(tree.tree_id, seq)) {
+    if (stored.seq === seq) {
+      const brought = await store.artifactsOf(stored.log_index);
+      payload = brought[0]?.bytes ?? null;
+      repeated = brought[1]?.bytes ?? null;
+    } else if (stored.type === 'input' && belongs(stored.text, run_id)) {
+      result = (await store.artifactsOf(stored.log_index))[0]?.bytes ?? null;
+    }
+    const trace = stored.type === 'step_trace' ? traceOf(stored.text, run_id) : null;
+    if (trace === null || payload === null) continue;
+    if (repeated !== null) return { trace, response: Buffer.from(repeated).toString('utf8') };
+    const step = { trace, payload, result: trace.result === null ? null : result, exposure, policy };
+    return { trace, response: recordedResponse(step) };
+  }
+  return null;
+}
+
+// The tree has been folded before: these texts are what the machines said.
+
+/** Whether this input is the result of one of the run's own mediated runs; others may work in the same tree. */
+function belongs(text: string, run_id: string): boolean {
+  const { body } = JSON.parse(text) as { readonly body: { readonly kind: string; readonly run_id: string } };
+  return body.kind === 'result' && body.run_id.startsWith(`${run_id}.`);
+}
+
+function traceOf(text: string, run_id: string): StepTrace | null {
+  const { body } = JSON.parse(text) as { readonly body: StepTrace };
+  return body.run_id === run_id ? body : null;
+}

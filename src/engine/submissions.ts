@@ -1,0 +1,36 @@
+import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
+import type { Effect, EffectResult, SandboxFacts } from '../contract/effect.js';
+import type { Command } from '../../machines/emission.js';
+import type { Submission } from './tree-engine.js';
+
+/** The answer to a gather command. */
+export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, facts: SandboxFacts): Submission => ({
+  input: { kind: 'facts', run_id: command.run_id, input_id: `${command.run_id}/facts`, facts },
+  materials: [],
+  external: false,
+});
+
+/** The answer to a perform command: the result itself becomes an artifact, the input refers to it. */
+export function resultSubmission(effect: Effect, result: EffectResult, settled: boolean): Submission {
+  const { run_id } = effect;
+  const artifact = result.status === 'done' ? resultArtifact(effect, result.result) : null;
+  return {
+    input: {
+      kind: 'result',
+      run_id,
+      input_id: `${run_id}/result`,
+      status: result.status,
+      cause: result.status === 'failed' ? result.cause : null,
+      result: artifact === null ? null : artifactRef(artifact),
+      settled,
+    },
+    materials: artifact === null ? [] : [artifact],
+    external: false,
+  };
+}
+
+const resultArtifact = ({ case_id }: Effect, result: unknown): Artifact => ({
+  kind: 'result',
+  case_id,
+  bytes: Buffer.from(JSON.stringify(result)),
+});

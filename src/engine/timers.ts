@@ -1,0 +1,35 @@
+import type { Timer } from '../kernel/input.js';
+import type { Clock } from '../ports/clock.js';
+
+/** The timers of all trees: at most one a run, a later one replaces it. */
+export class Timers {
+  readonly #clock: Clock;
+  readonly #ring: (tree_id: string, run_id: string, at: string) => void;
+  readonly #cancel = new Map<string, () => void>();
+
+  constructor(clock: Clock, ring: (tree_id: string, run_id: string, at: string) => void) {
+    this.#clock = clock;
+    this.#ring = ring;
+  }
+
+  set(tree_id: string, timers: readonly Timer[]): void {
+    for (const { run_id, at } of timers) {
+      this.clearRun(run_id);
+      const off = this.#clock.wake(Date.parse(at), () => {
+        this.#cancel.delete(run_id);
+        this.#ring(tree_id, run_id, at);
+      });
+      this.#cancel.set(run_id, off);
+    }
+  }
+
+  clearRun(run_id: string): void {
+    this.#cancel.get(run_id)?.();
+    this.#cancel.delete(run_id);
+  }
+
+  clear(): void {
+    for (const off of this.#cancel.values()) off();
+    this.#cancel.clear();
+  }
+}

@@ -1,0 +1,132 @@
+// Folding a recorded tree through the machines. It is at once how a tree comes back into memory, what a replay does,
+// and how tampering shows: a ledger that the machines would not have spoken differs at the first wrong entry.
+
+import { artifactRef, type Artifact, type ArtifactRef } from '../contract/artifact-ref.js';
+import type { RecordedInput, SealedEntry } from '../contract/entry.js';
+import { isJsonObject } from '../contract/json.js';
+import { canonicalJson } from '../contract/canonical-json.js';
+import { isRecordedInput } from '../contract/validators.js';
+import type { Decision } from './input.js';
+import { Tree } from './tree.js';
+
+/** Where a recorded tree first departs from what the machines say. Texts are canonical entries, or null for none. */
+export interface Difference {
+  readonly tree_id: string;
+  readonly seq: number;
+  readonly rule:
+    | 'entry.differs' // the machines would have written another entry here
+    | 'entry.unexpected' // they would have written none
+    | 'entry.missing' // they would have written one
+    | 'entry.unreadable' // this is no entry
+    | 'artifact.differs' // the content is not what the entry refers to
+    | 'machine.failed'; // the machines cannot take this input at all
+  readonly expected: string | null;
+  readonly found: string | null;
+}
+
+export interface RecordedEntry {
+  readonly seq: number;
+  readonly text: string;
+}
+
+export class Fold {
+  readonly tree: Tree;
+  #expected: readonly SealedEntry[] = [];
+  #next = 0;
+
+  constructor(tree_id: string) {
+    this.tree = new Tree(tree_id);
+  }
+
+  /**
+   * Takes the tree's next recorded entry. `artifacts` is the content that it brought; only inputs bring any.
+   * @returns the decision when the entry was an input, null when it was what an input caused, or the difference,
+   * after which nothing more may be taken
+   */
+  take(
+    found: RecordedEntry,
+    artifacts: readonly Artifact[],
+  ): { decision: Decision | null } | { difference: Difference } {
+    const expected = this.#expected[this.#next];
+    if (expected !== undefined) {
+      this.#next += 1;
+      return expected.text === found.text
+        ? { decision: null }
+        : { difference: this.#differs('entry.differs', found.seq, expected.text, found.text) };
+    }
+    return this.#takeInput(found, artifacts);
+  }
+
+  /** What is still to come when the record ends here: null for a whole tree. */
+  finish(): Difference | null {
+    const expected = this.#expected[this.#next];
+    return expected === undefined ? null : this.#differs('entry.missing', expected.entry.seq, expected.text, null);
+  }
+
+  #takeInput(found: RecordedEntry, artifacts: readonly Artifact[]): ReturnType<Fold['take']> {
+    const recorded = inputOf(found.text);
+    if (recorded === null) {
+      return { difference: this.#differs('entry.unexpected', found.seq, null, found.text) };
+    }
+    const wrong = firstWrong(referencesOf(recorded), artifacts);
+    if (wrong !== null)
+      return { difference: this.#differs('artifact.differs', found.seq, wrong.expected, wrong.found) };
+    let decision: Decision;
+    try {
+      decision = this.tree.decide({ recorded, materials: artifacts });
+    } catch (error) {
+      return { difference: this.#differs('machine.failed', found.seq, null, String(error)) };
+    }
+    const [first] = decision.entries;
+    if (first?.text !== found.text) {
+      return { difference: this.#differs('entry.differs', found.seq, first?.text ?? null, found.text) };
+    }
+    this.#expected = decision.entries;
+    this.#next = 1;
+    return { decision };
+  }
+
+  #differs(rule: Difference['rule'], seq: number, expected: string | null, found: string | null): Difference {
+    return { tree_id: this.tree.tree_id, seq, rule, expected, found };
+  }
+}
+
+/** The references of an input whose content the input itself brings, in the order of its materials. */
+export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
+  switch (input.kind) {
+    case 'open':
+      return [
+        input.policies.lanes.artifact,
+        input.policies.roles.artifact,
+        input.policies.actions.artifact,
+        input.machines,
+      ];
+    case 'proposal':
+      return input.seen?.response ? [input.payload, input.seen.response] : [input.payload];
+    case 'result':
+      return input.result === null ? [] : [input.result];
+    default:
+      return [];
+  }
+}
+
+function firstWrong(references: readonly ArtifactRef[], artifacts: readonly Artifact[]) {
+  const expected = references.map((reference) => canonicalJson(reference));
+  const found = artifacts.map((artifact) => canonicalJson(artifactRef(artifact)));
+  for (let i = 0; i < Math.max(expected.length, found.length); i += 1) {
+    if (expected[i] !== found[i]) return { expected: expected[i] ?? null, found: found[i] ?? null };
+  }
+  return null;
+}
+
+/** The input of an entry, or null. The text may have been tampered with; the machines check what they are given. */
+function inputOf(text: string): RecordedInput | null {
+  try {
+    const entry: unknown = JSON.parse(text);
+    if (!isJsonObject(entry) || entry['type'] !== 'input' || !isJsonObject(entry['body'])) return null;
+    const body = entry['body'];
+    return isRecordedInput(body) ? body : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,41 @@
+import type { OpenInput, RunCreated } from '../contract/entry.js';
+import type { RunContext } from '../contract/run-context.js';
+import { policyVersions } from '../policy/pins.js';
+
+/** The orchestrator acts as the platform itself: it governs no lane and has the role that has none. */
+const PLATFORM = { actor_type: 'system', actor_id: 'turnpike' } as const;
+const PLATFORM_ROLE = 'SYSTEM';
+
+/** The context of a tree's root run: what every run below it inherits. */
+export const rootContext = (open: OpenInput): RunContext => ({
+  run_id: open.run_id,
+  run_kind: 'orchestrator',
+  root_run_id: open.run_id,
+  parent_run_id: null,
+  correlation_id: open.correlation_id,
+  contract_version: 'v1',
+  policy_versions: policyVersions(open.policies, open.machines.hash_sha256),
+  taxonomy_versions: open.taxonomy_versions,
+  case_id: open.case_id,
+  actor: PLATFORM,
+  role_id: PLATFORM_ROLE,
+  lane_id: null,
+  scope: open.scope,
+});
+
+/** The context out of the entry that a run was born with. */
+export const contextOf = (created: Omit<RunCreated, 'created_at_utc'>): RunContext => ({
+  run_id: created.run_id,
+  run_kind: created.run_kind,
+  root_run_id: created.root_run_id,
+  parent_run_id: created.parent_run_id,
+  correlation_id: created.correlation_id,
+  contract_version: created.contract_version,
+  policy_versions: created.policy_versions,
+  taxonomy_versions: created.taxonomy_versions,
+  case_id: created.case_id,
+  actor: created.actor,
+  role_id: created.role_id,
+  lane_id: created.lane_id,
+  scope: created.scope,
+});

@@ -1,0 +1,46 @@
+import { messageOf, type ExecutionCause, type PolicyCause } from '../contract/fault.js';
+import { sha256 } from '../contract/hash.js';
+import type { JsonObject } from '../contract/json.js';
+import type { Exposure } from '../contract/response.js';
+import type { StepTrace } from '../contract/step-trace.js';
+import { LedgerError } from '../errors.js';
+import type { Policy } from '../policy/policy.js';
+import { advance, CHECK_PHASES, newDraft, type Draft } from '../step/draft.js';
+import { resultWithoutEffect } from '../step/conclude.js';
+import { respond } from '../step/respond.js';
+
+export interface RecordedStep {
+  readonly trace: StepTrace;
+  /** The content of `trace.payload`, and of `trace.result` where there is one. */
+  readonly payload: Uint8Array;
+  readonly result: Uint8Array | null;
+  readonly exposure: Exposure;
+  readonly policy: Policy;
+}
+
+/**
+ * The response that a recorded step gave, byte for byte (D6): made again from its trace and artifacts.
+ * @throws LedgerError LEDGER_TAMPERED when they do not give the response whose hash the trace holds
+ */
+export function recordedResponse(step: RecordedStep): string {
+  const { trace, exposure } = step;
+  const { proposal_id, action, outcome, error_code } = trace;
+  const cause = trace.cause as PolicyCause | ExecutionCause | null;
+  const error = error_code === null ? null : { error_code, message: messageOf({ code: error_code, cause }) };
+  const response = respond({ proposal_id, action, outcome, result: resultOf(step), error }, exposure);
+  if (sha256(response) !== trace.response_sha256) {
+    throw new LedgerError({
+      code: 'LEDGER_TAMPERED',
+      message: `the response of step ${trace.step_index} of ${trace.run_id} cannot be made again from its artifacts`,
+    });
+  }
+  return response;
+}
+
+function resultOf({ trace, payload, result, policy }: RecordedStep): JsonObject | null {
+  if (trace.outcome !== 'SUCCESS') return null;
+  if (result !== null) return JSON.parse(Buffer.from(result).toString('utf8')) as JsonObject;
+  let draft: Draft = newDraft(payload, trace.payload.hash_sha256, null);
+  for (const phase of CHECK_PHASES) draft = { ...draft, ...advance(phase, draft, policy) };
+  return resultWithoutEffect(draft);
+}

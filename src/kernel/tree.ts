@@ -1,0 +1,302 @@
+// A run tree: a live XState actor tree that takes one input at a time and answers with a decision. No clock, no
+// chance, no I/O: folding the same inputs gives the same entries, commands and replies, always.
+//
+// Invariants:
+//   K1. Entries leave in the order in which the machines said them; the first is the input.
+//   K2. Only inputs of the closed vocabulary reach an actor, and only the actor they are for: `xstate.*` cannot enter.
+//   K3. An input that the addressed run cannot take moves nothing and is recorded as refused (C50).
+//   K4. A machine in error is a bug: `decide` throws, and the tree must be dropped and folded again.
+
+import { createActor, type AnyActorRef, type InspectionEvent, type Snapshot } from 'xstate';
+import type { Command, Emission, Ending, Reply } from '../../machines/emission.js';
+import { stepId } from '../../machines/agent.js';
+import type { RunOutput } from '../../machines/run.js';
+import type { Artifact } from '../contract/artifact-ref.js';
+import {
+  NO_PREV,
+  type AgentLink,
+  type Entry,
+  type EntryBody,
+  type EntryType,
+  type OpenInput,
+  type ProposalMark,
+  type RunCreated,
+  type SealedEntry,
+} from '../contract/entry.js';
+import type { Exposure } from '../contract/response.js';
+import type { RunContext } from '../contract/run-context.js';
+import { InvariantError } from '../errors.js';
+import { sealEntry } from '../ledger/seal-entry.js';
+import { authorizeOrchestrator } from '../policy/lane-decision.js';
+import type { Policy } from '../policy/policy.js';
+import { illegalTransitionEvent } from '../run/audit.js';
+import type { Decision, Timer, TreeInput } from './input.js';
+import { contextOf, rootContext } from './open.js';
+import { machinesFor, policyOf } from './pinned.js';
+import { eventFor } from './route.js';
+
+/** All that is needed to go on with a tree elsewhere: plain JSON. The policy comes from the artifacts of `open`. */
+export interface TreeSnapshot {
+  readonly tree_id: string;
+  readonly seq: number;
+  readonly prev: string;
+  readonly open: OpenInput;
+  readonly runs: readonly KnownRun[];
+  readonly pending: readonly Command[];
+  readonly timers: readonly Timer[];
+  readonly machine: unknown;
+}
+
+/** What the kernel reads of any machine's snapshot. */
+interface AnyMachineSnapshot {
+  readonly status: 'active' | 'done' | 'error' | 'stopped';
+  readonly output: unknown;
+  can(event: { readonly type: string }): boolean;
+}
+
+const snapshotOf = (actor: AnyActorRef): AnyMachineSnapshot => actor.getSnapshot() as AnyMachineSnapshot;
+
+/** An orchestrator or agent run; exposure and link are those of an agent. */
+export interface KnownRun {
+  readonly context: RunContext;
+  readonly exposure: Exposure | null;
+  readonly link: AgentLink | null;
+}
+
+interface Heard {
+  readonly entries: SealedEntry[];
+  readonly commands: Command[];
+  readonly replies: Reply[];
+  readonly timers: Timer[];
+  readonly marks: ProposalMark[];
+  readonly ended: Ending[];
+}
+
+const nothingHeard = (): Heard => ({ entries: [], commands: [], replies: [], timers: [], marks: [], ended: [] });
+
+/** One tree, moved on in place by `decide`. Made by `newTree` or `restoreTree`. */
+export class Tree {
+  readonly tree_id: string;
+  #seq = 0;
+  #prev = NO_PREV;
+  #open: OpenInput | null = null;
+  #policy: Policy | null = null;
+  #root: AnyActorRef | null = null;
+  #actors = new Map<string, AnyActorRef>();
+  /** Orchestrator and agent runs, ended ones too; mediated runs take no inputs but their one result. */
+  #runs = new Map<string, KnownRun>();
+  #pending = new Map<string, Command>();
+  #timers = new Map<string, Timer>();
+  #heard: Heard = nothingHeard();
+  #now = '';
+  /** Where the present input stands. */
+  #at = 0;
+  #failure: unknown = null;
+
+  constructor(tree_id: string) {
+    this.tree_id = tree_id;
+  }
+
+  /** How many entries the tree has, and the hash of its last one. */
+  get head(): { readonly seq: number; readonly prev: string } {
+    return { seq: this.#seq, prev: this.#prev };
+  }
+
+  /** Whether the root run has ended: nothing but refusals can follow. */
+  get ended(): boolean {
+    return this.#root !== null && snapshotOf(this.#root).status === 'done';
+  }
+
+  /** How the root run ended. @throws InvariantError while it has not */
+  get ending(): Omit<Ending, 'run_id'> {
+    const output = this.#root === null ? undefined : (snapshotOf(this.#root).output as RunOutput | undefined);
+    if (output === undefined) throw new InvariantError(`run ${this.tree_id} has not ended`);
+    return { state: output.state, reason: output.end.reason };
+  }
+
+  /** Commands whose results have not come in. */
+  get pending(): readonly Command[] {
+    return [...this.#pending.values()];
+  }
+
+  get timers(): readonly Timer[] {
+    return [...this.#timers.values()];
+  }
+
+  /** The policy that the tree is judged by, once it is open. */
+  get policy(): Policy | null {
+    return this.#policy;
+  }
+
+  /** The orchestrator or agent run of this id, ended or not. */
+  run(run_id: string): KnownRun | null {
+    return this.#runs.get(run_id) ?? null;
+  }
+
+  /** Every orchestrator and agent run, in the order in which they were created. */
+  get runs(): readonly KnownRun[] {
+    return [...this.#runs.values()];
+  }
+
+  /** Whether this run, or step, could take inputs now. */
+  isLive(run_id: string): boolean {
+    const actor = this.#actors.get(run_id);
+    return actor !== undefined && snapshotOf(actor).status === 'active';
+  }
+
+  /**
+   * Takes one input. @returns what it caused; the caller commits it before it acts on it
+   * @throws InvariantError when a machine breaks; PolicyError when an `open` brings a policy that cannot be parsed
+   */
+  decide(input: TreeInput): Decision {
+    const { recorded } = input;
+    this.#heard = nothingHeard();
+    this.#now = recorded.time;
+    this.#at = this.#seq;
+    this.#append('input', recorded);
+    const refused = !this.#apply(input);
+    if (this.#failure !== null) throw new InvariantError('a machine failed', this.#failure);
+    if (refused) this.#refuse(recorded.run_id, recorded.kind);
+    return { ...this.#heard, artifacts: input.materials, refused };
+  }
+
+  snapshot(): TreeSnapshot {
+    if (this.#root === null || this.#open === null) throw new InvariantError('a tree that is not open has no snapshot');
+    return {
+      tree_id: this.tree_id,
+      seq: this.#seq,
+      prev: this.#prev,
+      open: this.#open,
+      runs: this.runs,
+      pending: this.pending,
+      timers: this.timers,
+      machine: this.#root.getPersistedSnapshot(),
+    };
+  }
+
+  /** Takes up a snapshot. The policy's bytes are those of the tree's `open`. */
+  restore(snapshot: TreeSnapshot, policies: readonly Artifact[]): void {
+    this.#seq = snapshot.seq;
+    this.#prev = snapshot.prev;
+    this.#open = snapshot.open;
+    this.#runs = new Map(snapshot.runs.map((known) => [known.context.run_id, known]));
+    this.#pending = new Map(snapshot.pending.map((command) => [command.run_id, command]));
+    this.#timers = new Map(snapshot.timers.map((timer) => [timer.run_id, timer]));
+    this.#policy = policyOf(policies);
+    this.#start(rootContext(snapshot.open), snapshot.machine as Snapshot<unknown>);
+  }
+
+  #apply(input: TreeInput): boolean {
+    const { recorded } = input;
+    if (recorded.kind === 'open') return this.#openRoot(recorded, input.materials);
+    const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
+    const actor = this.#actors.get(address);
+    const event = eventFor(input);
+    if (actor === undefined) return false;
+    const snapshot = snapshotOf(actor);
+    if (snapshot.status !== 'active' || !snapshot.can(event)) return false;
+    if (recorded.kind === 'facts' || recorded.kind === 'result') this.#pending.delete(recorded.run_id);
+    actor.send(event);
+    return true;
+  }
+
+  #openRoot(open: OpenInput, materials: readonly Artifact[]): boolean {
+    if (this.#open !== null || open.run_id !== this.tree_id) return false;
+    this.#open = open;
+    this.#policy = policyOf(materials);
+    const run = rootContext(open);
+    this.#start(run, undefined);
+    this.#root?.send({ type: 'AUTHORIZE', verdict: authorizeOrchestrator(run) });
+    return true;
+  }
+
+  #start(run: RunContext, snapshot: Snapshot<unknown> | undefined): void {
+    if (this.#policy === null) throw new InvariantError('a tree starts with its policy');
+    const { orchestrator } = machinesFor(this.#policy);
+    const inspect = (event: InspectionEvent): void => {
+      if (event.type === '@xstate.actor') this.#adopt(event.actorRef as AnyActorRef);
+    };
+    const options = { id: run.run_id, input: { run }, inspect };
+    const root = createActor(orchestrator, snapshot === undefined ? options : { ...options, snapshot });
+    this.#root = root;
+    root.start();
+  }
+
+  /** Every actor of the tree is known by its id, and heard, from the moment it exists. */
+  #adopt(actor: AnyActorRef): void {
+    this.#actors.set(actor.id, actor);
+    actor.on('*', (emission: Emission) => this.#hear(emission));
+    actor.subscribe({
+      complete: () => {
+        if (this.#actors.get(actor.id) === actor) this.#actors.delete(actor.id);
+      },
+      error: (error: unknown) => {
+        this.#failure ??= error;
+      },
+    });
+  }
+
+  #hear(emission: Emission): void {
+    switch (emission.type) {
+      case 'run_created':
+        this.#note(emission.body);
+        this.#append('run_created', { ...emission.body, created_at_utc: this.#now });
+        break;
+      case 'audit_event':
+        this.#append('audit_event', {
+          ...emission.body,
+          event_id: `${this.tree_id}:${this.#seq}`,
+          sequence: this.#seq,
+          timestamp_utc: this.#now,
+        });
+        break;
+      case 'step_trace':
+        this.#append('step_trace', { ...emission.body, completed_at: this.#now });
+        break;
+      case 'command':
+        this.#pending.set(emission.command.run_id, emission.command);
+        this.#heard.commands.push(emission.command);
+        break;
+      case 'reply':
+        this.#heard.replies.push(emission.reply);
+        break;
+      case 'mark':
+        this.#heard.marks.push({ ...emission.mark, seq: this.#at });
+        break;
+      case 'timer':
+        this.#timers.set(emission.run_id, emission);
+        this.#heard.timers.push({ run_id: emission.run_id, at: emission.at });
+        break;
+      case 'ended':
+        this.#timers.delete(emission.run_id);
+        this.#heard.ended.push({ run_id: emission.run_id, state: emission.state, reason: emission.reason });
+        break;
+    }
+  }
+
+  #note(created: Omit<RunCreated, 'created_at_utc'>): void {
+    if (created.run_kind !== 'orchestrator' && created.run_kind !== 'agent') return;
+    const { exposure, link } = created;
+    this.#runs.set(created.run_id, { context: contextOf(created), exposure, link });
+  }
+
+  #refuse(run_id: string, kind: string): void {
+    const run = (this.#runs.get(run_id) ?? this.#runs.get(this.tree_id))?.context;
+    if (run === undefined) throw new InvariantError('the first input of a tree must be `open`');
+    this.#hear({ type: 'audit_event', body: illegalTransitionEvent(run, run_id, kind) });
+  }
+
+  #append<T extends EntryType>(type: T, body: EntryBody<T>): void {
+    const sealed = sealEntry({ type, tree_id: this.tree_id, seq: this.#seq, prev: this.#prev, body } as Entry);
+    this.#seq += 1;
+    this.#prev = sealed.leaf_hash;
+    this.#heard.entries.push(sealed);
+  }
+}
+
+/** Goes on from a snapshot. `policies` are the artifacts of the tree's `open`: lanes, roles, actions. */
+export function restoreTree(snapshot: TreeSnapshot, policies: readonly Artifact[]): Tree {
+  const tree = new Tree(snapshot.tree_id);
+  tree.restore(snapshot, policies);
+  return tree;
+}

@@ -1,0 +1,50 @@
+import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
+import { isJsonObject } from '../contract/json.js';
+import type { Finding } from './ledger-problem.js';
+
+/**
+ * Compares the content that an entry brought with the references in its body.
+ * Two are the same if hash, size, kind and case are.
+ * @returns content nobody refers to; of an input also the references without content, because a fold needs it all
+ */
+export function artifactFindings(type: string, body: unknown, brought: readonly Artifact[]): readonly Finding[] {
+  const referred = new Set(keysOfRefs(body));
+  const held = new Set(brought.map((artifact) => keyOf({ ...artifactRef(artifact) })));
+  const findings: Finding[] = [];
+  for (const key of held) {
+    if (!referred.has(key)) {
+      findings.push({ rule: 'artifact.unreferenced', message: `the entry does not refer to its content ${key}` });
+    }
+  }
+  for (const key of type === 'input' ? referred : []) {
+    if (!held.has(key)) findings.push({ rule: 'artifact.missing', message: `the input lacks its content ${key}` });
+  }
+  return findings;
+}
+
+/** Anything of the shape of an artifact_ref, however deep: the schemas of the bodies allow it in many places. */
+function* keysOfRefs(value: unknown): Iterable<string> {
+  if (Array.isArray(value)) {
+    for (const item of value) yield* keysOfRefs(item);
+  } else if (isJsonObject(value)) {
+    if (isRef(value)) yield keyOf(value);
+    else for (const member of Object.values(value)) yield* keysOfRefs(member);
+  }
+}
+
+interface Ref {
+  readonly hash_sha256: string;
+  readonly artifact_kind: string;
+  readonly byte_size?: unknown;
+  readonly case_id?: unknown;
+}
+
+const isRef = (value: object): value is Ref =>
+  'artifact_id' in value &&
+  'artifact_kind' in value &&
+  'hash_sha256' in value &&
+  typeof value.artifact_kind === 'string' &&
+  typeof value.hash_sha256 === 'string';
+
+const keyOf = ({ hash_sha256, artifact_kind, byte_size, case_id }: Ref): string =>
+  JSON.stringify([hash_sha256.toLowerCase(), artifact_kind, byte_size ?? null, case_id ?? null]);

@@ -1,0 +1,45 @@
+import { LedgerError } from '../errors.js';
+import type { HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
+import { EMPTY_HEAD, extend } from './merkle.js';
+
+const LEAVES_AT_ONCE = 1_024;
+
+/**
+ * Holds a ledger against the head that was written down beside it (D15).
+ * @throws LedgerError LEDGER_BELOW_HEAD when it is shorter, or another, than the head vouches for; LEDGER_TAMPERED
+ * when there is no head to hold it against
+ */
+export async function checkAnchor(store: LedgerStore, anchor: HeadAnchor): Promise<void> {
+  const vouched = await anchor.read();
+  const head = await store.head();
+  if (vouched === null) {
+    throw new LedgerError({
+      code: 'LEDGER_TAMPERED',
+      message: 'the head file is missing: restore it from a backup, or start a new home',
+    });
+  }
+  if (vouched.size > head.size || (await rootAt(store, head, vouched.size)) !== vouched.root) {
+    throw new LedgerError({
+      code: 'LEDGER_BELOW_HEAD',
+      message:
+        `the ledger has ${head.size} entries and is not the one that its head file vouches for ` +
+        `(${vouched.size} entries): restore the ledger from a backup, and run \`turnpike ledger verify\``,
+    });
+  }
+}
+
+/** After a crash the ledger may be ahead of its head file by the last commits; then the old root is made again. */
+async function rootAt(store: LedgerStore, head: LogHead, size: number): Promise<string> {
+  if (size === head.size) return head.root;
+  let reached = EMPTY_HEAD;
+  let leaves: string[] = [];
+  for await (const { leaf_hash } of store.log()) {
+    if (reached.size + leaves.length === size) break;
+    leaves.push(leaf_hash);
+    if (leaves.length === LEAVES_AT_ONCE) {
+      reached = extend(reached, leaves);
+      leaves = [];
+    }
+  }
+  return extend(reached, leaves).root;
+}

@@ -1,0 +1,144 @@
+// From the bytes of the three policy files to a policy that can be decided by, or to everything that is wrong with
+// them. The same function stands behind `turnpike policy check`, the opening of a tree and a replay.
+
+import { Compile } from 'typebox/compile';
+import type { TLocalizedValidationError } from 'typebox/error';
+import { ActionsPolicy } from '../contract/actions-policy.js';
+import { LanesPolicy } from '../contract/lanes.js';
+import type { PolicyFile } from '../contract/pins.js';
+import { RolesPolicy } from '../contract/roles.js';
+import { PolicyError } from '../errors.js';
+import { inQuotes, printable } from './finding-text.js';
+import type { Finding, FindingRule } from './finding.js';
+import { findInconsistencies, type PolicyParts } from './policy-consistency.js';
+import { readPolicyYaml, type PolicyDocument } from './policy-yaml.js';
+import type { Policy } from './policy.js';
+
+/** Findings told at once; a file that has more is broken as a whole. */
+const FINDINGS_MAX = 200;
+const FINDINGS_IN_MESSAGE_MAX = 5;
+
+/** A policy file as bytes, under the name by which findings shall call it. */
+export interface NamedPolicyFile {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+}
+
+/** `policy` is there exactly when there is no finding. */
+export interface PolicyCheck {
+  readonly findings: readonly Finding[];
+  readonly policy: Policy | null;
+}
+
+/**
+ * Reads, checks and indexes a policy. Takes any bytes: whatever is wrong with them is a finding.
+ * What files say of one another is looked at when each of them is right in itself.
+ */
+export function checkPolicy(files: Readonly<Record<PolicyFile, NamedPolicyFile>>): PolicyCheck {
+  const lanes = readFile(files.lanes, LANES);
+  const roles = readFile(files.roles, ROLES);
+  const actions = readFile(files.actions, ACTIONS);
+  const ownFindings = [...lanes.findings, ...roles.findings, ...actions.findings];
+  if (lanes.value === null || roles.value === null || actions.value === null) {
+    return { findings: ownFindings.slice(0, FINDINGS_MAX), policy: null };
+  }
+  const parts = { lanes: lanes.value, roles: roles.value, actions: actions.value };
+  const documents = { lanes: lanes.document, roles: roles.document, actions: actions.document };
+  const findings = findInconsistencies(parts).map(({ name, pointer, rule, message }) => ({
+    file: files[name].path,
+    line: documents[name].lineOf(pointer),
+    rule,
+    message,
+  }));
+  return { findings: findings.slice(0, FINDINGS_MAX), policy: findings.length === 0 ? index(parts) : null };
+}
+
+/**
+ * The policy that these bytes are, for whoever can do nothing with findings: the kernel and the replay.
+ * @throws PolicyError POLICY_INVALID with the first findings in its message
+ */
+export function loadPolicy(bytes: Readonly<Record<PolicyFile, Uint8Array>>): Policy {
+  const named = (name: PolicyFile): NamedPolicyFile => ({ path: `${name}.yaml`, bytes: bytes[name] });
+  const { findings, policy } = checkPolicy({ lanes: named('lanes'), roles: named('roles'), actions: named('actions') });
+  if (policy !== null) return policy;
+  const told = findings.slice(0, FINDINGS_IN_MESSAGE_MAX).map(findingLine);
+  const more = findings.length - told.length;
+  const message = `the policy is invalid: ${told.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+  throw new PolicyError({ code: 'POLICY_INVALID', message });
+}
+
+/** A finding as one line for people, in the form that editors and CI systems make links of. */
+export const findingLine = ({ file, line, rule, message }: Finding): string => `${file}:${line} ${rule}: ${message}`;
+
+const LANES = Compile(LanesPolicy);
+const ROLES = Compile(RolesPolicy);
+const ACTIONS = Compile(ActionsPolicy);
+
+interface Shape<T> {
+  Check(value: unknown): value is T;
+  Errors(value: unknown): TLocalizedValidationError[];
+}
+
+type FileReading<T> =
+  | { readonly value: T; readonly document: PolicyDocument; readonly findings: readonly [] }
+  | { readonly value: null; readonly findings: readonly Finding[] };
+
+function readFile<T>({ path, bytes }: NamedPolicyFile, shape: Shape<T>): FileReading<T> {
+  const { document, problems } = readPolicyYaml(bytes);
+  if (document === null) return { value: null, findings: problems.map((problem) => ({ file: path, ...problem })) };
+  const { data, lineOf } = document;
+  if (shape.Check(data)) return { value: data, document, findings: [] };
+  // The same may be said twice: of a constant, for example, that it has the wrong type and the wrong value.
+  const mistakes = new Map(
+    shape
+      .Errors(data)
+      .flatMap(mistakesOf)
+      .map((mistake) => [mistake.message, mistake]),
+  );
+  return {
+    value: null,
+    findings: [...mistakes.values()].map(({ pointer, ...mistake }) => ({
+      file: path,
+      line: lineOf(pointer),
+      ...mistake,
+    })),
+  };
+}
+
+interface Mistake {
+  readonly pointer: string;
+  readonly rule: FindingRule;
+  readonly message: string;
+}
+
+const VERSIONS: readonly string[] = ['/version', '/contract_version'];
+
+function mistakesOf(error: TLocalizedValidationError): readonly Mistake[] {
+  const { keyword, instancePath: pointer, params } = error;
+  const where = pointer === '' ? 'the file' : printable(pointer);
+  if (VERSIONS.includes(pointer)) {
+    return [{ pointer, rule: 'version.mismatch', message: `${pointer.slice(1)} must be v1` }];
+  }
+  // An unknown key is told of twice, at itself and at its object; the second is dropped, as the first few errors of a
+  // file are all there are, and may all be of the first kind.
+  if (keyword === 'additionalProperties') return [];
+  if (keyword === 'boolean') return [{ pointer, rule: 'schema.unknown_key', message: `${where} is not known` }];
+  if (keyword === 'required') {
+    return params.requiredProperties.map((key) => {
+      return { pointer, rule: 'schema.missing_key', message: `${where} has no ${inQuotes(key)}` };
+    });
+  }
+  const rule = keyword === 'type' ? 'schema.type' : 'schema.value';
+  const allowed = keyword === 'enum' ? `: ${params.allowedValues.join(', ')}` : '';
+  return [{ pointer, rule, message: printable(`${where} ${error.message}${allowed}`) }];
+}
+
+const index = ({ lanes, roles, actions }: PolicyParts): Policy => ({
+  lanes: new Map(lanes.lanes.map((lane) => [lane.lane_id, lane])),
+  roles: new Map(roles.roles.map((role) => [role.role_id, role])),
+  actions: new Map(actions.actions.map((action) => [action.action, action])),
+  limits: actions.limits,
+  sandbox: actions.sandbox,
+  exposure: actions.response.exposure,
+  knobs: actions.knobs,
+});

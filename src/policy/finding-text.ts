@@ -1,0 +1,13 @@
+const QUOTED_CHARS_MAX = 60;
+const MESSAGE_CHARS_MAX = 200;
+
+/** Text that quotes a policy file, made fit for terminals and logs: one line, printable ASCII, cut off. */
+export const printable = (text: string): string => escape(cut(text, MESSAGE_CHARS_MAX));
+
+/** A name or value of a policy file as it may stand in a message. */
+export const inQuotes = (text: string): string => escape(JSON.stringify(cut(text, QUOTED_CHARS_MAX)));
+
+const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}...` : text);
+
+const escape = (text: string): string =>
+  text.replace(/[^ -~]/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);

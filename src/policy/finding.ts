@@ -1,0 +1,40 @@
+import { YAML_RULES } from './policy-yaml.js';
+
+/** A file that does not have the shape of its schema in src/contract. */
+export const SCHEMA_RULES = [
+  'version.mismatch',
+  'schema.unknown_key',
+  'schema.missing_key',
+  'schema.type',
+  'schema.value',
+] as const;
+
+/** Files that are right in shape, but contradict themselves or one another (C55). */
+export const CONSISTENCY_RULES = [
+  'lane.duplicate_id',
+  'lane.unknown_role',
+  'role.duplicate_id',
+  'role.unknown_lane',
+  'pair.one_sided',
+  'prohibition.unknown',
+  'action.duplicate',
+  'action.unknown',
+  'action.unknown_lane',
+  'extensions.unknown_argument',
+  'limits.content_exceeds_payload',
+  'limits.path_exceeds_payload',
+] as const;
+
+/** Every rule that a policy can break, in the order in which they are looked at. */
+export const FINDING_RULES = [...YAML_RULES, ...SCHEMA_RULES, ...CONSISTENCY_RULES] as const;
+export type FindingRule = (typeof FINDING_RULES)[number];
+
+/** One mistake in a policy file. The message is one line of printable ASCII, whatever the file holds. */
+export interface Finding {
+  /** As the caller named it. */
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  readonly rule: FindingRule;
+  readonly message: string;
+}

@@ -1,0 +1,119 @@
+// What no schema can say: whether names lead somewhere, whether both sides of a grant agree, whether limits fit.
+
+import type { ActionsPolicy } from '../contract/actions-policy.js';
+import { findAction } from '../contract/actions.js';
+import type { LanesPolicy } from '../contract/lanes.js';
+import type { PolicyFile } from '../contract/pins.js';
+import type { RolesPolicy } from '../contract/roles.js';
+import { inQuotes } from './finding-text.js';
+import type { CONSISTENCY_RULES } from './finding.js';
+import { isProhibition } from './prohibitions.js';
+
+/** The three files once each of them has its schema's shape. */
+export interface PolicyParts {
+  readonly lanes: LanesPolicy;
+  readonly roles: RolesPolicy;
+  readonly actions: ActionsPolicy;
+}
+
+/** A mistake and where it is: the file, and a JSON pointer into it. */
+export interface Inconsistency {
+  readonly name: PolicyFile;
+  readonly pointer: string;
+  readonly rule: (typeof CONSISTENCY_RULES)[number];
+  readonly message: string;
+}
+
+/** Every contradiction inside and between the files. */
+export const findInconsistencies = (parts: PolicyParts): readonly Inconsistency[] => [
+  ...judgeLanes(parts),
+  ...judgeRoles(parts),
+  ...judgeActions(parts),
+  ...judgeLimits(parts.actions.limits),
+];
+
+function* judgeLanes({ lanes: { lanes }, roles: { roles } }: PolicyParts): Generator<Inconsistency> {
+  const granted = new Map(roles.map((role) => [role.role_id, new Set(role.privileges.lanes)]));
+  const seen = new Set<string>();
+  for (const [index, { lane_id, allowed_callers, scope }] of lanes.entries()) {
+    const at = { name: 'lanes', pointer: `/lanes/${index}` } as const;
+    const lane = `lane ${inQuotes(lane_id)}`;
+    if (seen.has(lane_id)) yield { ...at, rule: 'lane.duplicate_id', message: `${lane} is there twice` };
+    seen.add(lane_id);
+    for (const [entry, role_id] of allowed_callers.roles.entries()) {
+      const here = { ...at, pointer: `${at.pointer}/allowed_callers/roles/${entry}` };
+      const role = `role ${inQuotes(role_id)}`;
+      const lanesOfRole = granted.get(role_id);
+      if (lanesOfRole === undefined) {
+        yield { ...here, rule: 'lane.unknown_role', message: `${lane} names ${role}, which is not in the roles` };
+      } else if (!lanesOfRole.has(lane_id)) {
+        yield { ...here, rule: 'pair.one_sided', message: `${lane} names ${role}, which does not list the lane` };
+      }
+    }
+    for (const [entry, prohibition] of scope.prohibits.entries()) {
+      if (isProhibition(prohibition)) continue;
+      const message = `${lane} has the prohibition ${inQuotes(prohibition)}, which nothing decides`;
+      yield { ...at, pointer: `${at.pointer}/scope/prohibits/${entry}`, rule: 'prohibition.unknown', message };
+    }
+  }
+}
+
+function* judgeRoles({ lanes: { lanes }, roles: { roles } }: PolicyParts): Generator<Inconsistency> {
+  const callers = new Map(lanes.map((lane) => [lane.lane_id, new Set(lane.allowed_callers.roles)]));
+  const seen = new Set<string>();
+  for (const [index, { role_id, privileges }] of roles.entries()) {
+    const at = { name: 'roles', pointer: `/roles/${index}` } as const;
+    const role = `role ${inQuotes(role_id)}`;
+    if (seen.has(role_id)) yield { ...at, rule: 'role.duplicate_id', message: `${role} is there twice` };
+    seen.add(role_id);
+    for (const [entry, lane_id] of privileges.lanes.entries()) {
+      const here = { ...at, pointer: `${at.pointer}/privileges/lanes/${entry}` };
+      const lane = `lane ${inQuotes(lane_id)}`;
+      const rolesOfLane = callers.get(lane_id);
+      if (rolesOfLane === undefined) {
+        yield { ...here, rule: 'role.unknown_lane', message: `${role} lists ${lane}, which is not in the lanes` };
+      } else if (!rolesOfLane.has(role_id)) {
+        yield { ...here, rule: 'pair.one_sided', message: `${role} lists ${lane}, which does not name the role` };
+      }
+    }
+  }
+}
+
+function* judgeActions({ lanes: { lanes }, actions: { actions } }: PolicyParts): Generator<Inconsistency> {
+  const laneIds = new Set(lanes.map(({ lane_id }) => lane_id));
+  const seen = new Set<string>();
+  for (const [index, { action, extensions = {}, lane }] of actions.entries()) {
+    const at = { name: 'actions', pointer: `/actions/${index}` } as const;
+    const who = `action ${inQuotes(action)}`;
+    if (seen.has(action)) yield { ...at, rule: 'action.duplicate', message: `${who} is there twice` };
+    seen.add(action);
+    if (lane !== undefined && !laneIds.has(lane)) {
+      const message = `${who} works in lane ${inQuotes(lane)}, which is not in the lanes`;
+      yield { ...at, pointer: `${at.pointer}/lane`, rule: 'action.unknown_lane', message };
+    }
+    const definition = findAction(action);
+    if (definition === undefined) {
+      yield { ...at, rule: 'action.unknown', message: `${who} is not in the catalogue` };
+      continue;
+    }
+    for (const argument of Object.keys(extensions)) {
+      if (definition.paths.includes(argument)) continue;
+      const message = `${who} has no path argument ${inQuotes(argument)}`;
+      yield { ...at, pointer: `${at.pointer}/extensions/${argument}`, rule: 'extensions.unknown_argument', message };
+    }
+  }
+}
+
+/** A proposal holds its content and its paths, and some bytes more around them. */
+function* judgeLimits(limits: ActionsPolicy['limits']): Generator<Inconsistency> {
+  const { content_bytes_max, path_bytes_max, payload_bytes_max } = limits;
+  const room = `payload_bytes_max (${payload_bytes_max})`;
+  if (content_bytes_max >= payload_bytes_max) {
+    const message = `content_bytes_max (${content_bytes_max}) does not fit into ${room}`;
+    yield { name: 'actions', pointer: '/limits/content_bytes_max', rule: 'limits.content_exceeds_payload', message };
+  }
+  if (path_bytes_max >= payload_bytes_max) {
+    const message = `path_bytes_max (${path_bytes_max}) does not fit into ${room}`;
+    yield { name: 'actions', pointer: '/limits/path_bytes_max', rule: 'limits.path_exceeds_payload', message };
+  }
+}

@@ -1,0 +1,211 @@
+// The one place that knows YAML. A policy file is read in three passes, each of which trusts only what the one before
+// has let through, because the bytes may come from anybody (a replay reads them out of a ledger):
+//   1. bytes → text: size, encoding, what editors and shells leave behind;
+//   2. the lexer alone, which takes linear time on any text, refuses what makes YAML dangerous or deep. The parser
+//      proper must not see such text: a megabyte of open brackets takes it seconds or ends the process;
+//   3. the parser and the walk over its tree, to plain data without prototypes and the line of every node.
+
+import { CST, isMap, isScalar, isSeq, Lexer, LineCounter, parseDocument, stringify, type Pair } from 'yaml';
+import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
+import { inQuotes, printable } from './finding-text.js';
+
+/** Largest policy file, in bytes. */
+export const POLICY_BYTES_MAX = 1_048_576;
+/** Lexemes and escapes of one file. The shipped lanes have about 700. */
+const LEXEMES_MAX = 50_000;
+const FLOW_DEPTH_MAX = 16;
+const INDENT_COLUMNS_MAX = 64;
+/** `-`, `?` and `:` in one line outside brackets; each may open a level. */
+const INDICATORS_PER_LINE_MAX = 8;
+/** Mistakes told of one file. */
+const PROBLEMS_MAX = 10;
+
+/** Everything that a policy file can be refused for before its content is looked at. */
+export const YAML_RULES = [
+  'yaml.too_large',
+  'yaml.encoding',
+  'yaml.bom',
+  'yaml.control_character',
+  'yaml.powershell_wrapping',
+  'yaml.too_complex',
+  'yaml.anchor',
+  'yaml.alias',
+  'yaml.tag',
+  'yaml.directive',
+  'yaml.multiple_documents',
+  'yaml.syntax',
+  'yaml.merge_key',
+  'yaml.key',
+  'yaml.duplicate_key',
+  'yaml.not_a_mapping',
+] as const;
+export type YamlRule = (typeof YAML_RULES)[number];
+
+export interface YamlProblem {
+  readonly line: number;
+  readonly rule: YamlRule;
+  readonly message: string;
+}
+
+/** A policy file as plain data, with the line of everything in it. */
+export interface PolicyDocument {
+  /** Objects have no prototype; numbers may still be infinite, which no policy schema admits. */
+  readonly data: JsonObject;
+  /** The line (from 1) of what a JSON pointer names, or of the nearest thing around it that is there. */
+  readonly lineOf: (pointer: string) => number;
+}
+
+export type PolicyReading =
+  | { readonly document: PolicyDocument; readonly problems: readonly [] }
+  | { readonly document: null; readonly problems: readonly YamlProblem[] };
+
+/** Reads one policy file. Takes any bytes, throws nothing, and needs time in proportion to their number. */
+export function readPolicyYaml(bytes: Uint8Array): PolicyReading {
+  const text = decode(bytes);
+  if (typeof text !== 'string') return { document: null, problems: [text] };
+  const problem = judgeLexemes(text);
+  return problem === null ? parse(text) : { document: null, problems: [problem] };
+}
+
+/** YAML for generated files: block style, no folded lines, keys in the order of the object. */
+export const toYaml = (value: unknown): string =>
+  stringify(value, { lineWidth: 0, aliasDuplicateObjects: false, version: '1.2' });
+
+// A tab, a line feed and a carriage return are all that may stand between printable characters.
+const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/u;
+
+function decode(bytes: Uint8Array): string | YamlProblem {
+  if (bytes.byteLength > POLICY_BYTES_MAX) {
+    return { line: 1, rule: 'yaml.too_large', message: `is larger than ${POLICY_BYTES_MAX} bytes` };
+  }
+  let text;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return { line: 1, rule: 'yaml.encoding', message: 'is not UTF-8; save it as UTF-8 without a byte order mark' };
+  }
+  if (text.startsWith('\ufeff')) {
+    return { line: 1, rule: 'yaml.bom', message: 'starts with a byte order mark; save it as UTF-8 without one' };
+  }
+  const control = CONTROL.exec(text);
+  if (control !== null) {
+    const message = `holds the control character ${inQuotes(control[0])}`;
+    return { line: lineAt(text, control.index), rule: 'yaml.control_character', message };
+  }
+  // A here-string that was committed with its quotes (it happened to the policies this contract comes from).
+  if (/^\s*@['"]/u.test(text)) {
+    return { line: 1, rule: 'yaml.powershell_wrapping', message: "is wrapped in a PowerShell here-string (@' ... '@)" };
+  }
+  return text;
+}
+
+const lineAt = (text: string, index: number): number => text.slice(0, index).split('\n').length;
+
+const REFUSED_LEXEMES: Readonly<Record<string, { readonly rule: YamlRule; readonly message: string }>> = {
+  anchor: { rule: 'yaml.anchor', message: 'has an anchor (&); write the value out' },
+  alias: { rule: 'yaml.alias', message: 'has an alias (*); write the value out' },
+  tag: { rule: 'yaml.tag', message: 'has a tag (!); plain values only' },
+  'directive-line': { rule: 'yaml.directive', message: 'has a directive (%); YAML 1.2 without directives only' },
+};
+
+function judgeLexemes(text: string): YamlProblem | null {
+  let [line, budget, flowDepth, indicators] = [1, LEXEMES_MAX, 0, 0];
+  let [lineStart, scalarFollows] = [true, false];
+  for (const lexeme of new Lexer().lex(text)) {
+    const type = scalarFollows ? 'scalar-text' : CST.tokenType(lexeme);
+    const refused = type === null ? undefined : REFUSED_LEXEMES[type];
+    if (refused !== undefined) return { line, ...refused };
+    budget -= type === 'double-quoted-scalar' ? lexeme.split('\\').length : 1;
+    if (type === 'flow-map-start' || type === 'flow-seq-start') flowDepth += 1;
+    if (type === 'flow-map-end' || type === 'flow-seq-end') flowDepth -= 1;
+    if (flowDepth <= 0 && (type === 'seq-item-ind' || type === 'explicit-key-ind' || type === 'map-value-ind')) {
+      indicators += 1;
+    }
+    const indented = lineStart && type === 'space' && lexeme.length > INDENT_COLUMNS_MAX;
+    if (budget < 0 || flowDepth > FLOW_DEPTH_MAX || indicators > INDICATORS_PER_LINE_MAX || indented) {
+      return { line, rule: 'yaml.too_complex', message: 'is nested too deeply, or has too many parts' };
+    }
+    scalarFollows = type === 'scalar';
+    lineStart = type === 'newline';
+    if (lineStart) indicators = 0;
+    line += lexeme.split('\n').length - 1;
+  }
+  return null;
+}
+
+function parse(text: string): PolicyReading {
+  const lineCounter = new LineCounter();
+  // Duplicate keys are looked for in the walk: the parser compares every key with every other.
+  const options = { version: '1.2', schema: 'core', merge: false, uniqueKeys: false, prettyErrors: false } as const;
+  let parsed;
+  try {
+    parsed = parseDocument(text, { ...options, strict: true, logLevel: 'error', lineCounter });
+  } catch {
+    // No text is known that does this; but the parser is large, the bytes are anybody's, and earlier versions had some.
+    return { document: null, problems: [{ line: 1, rule: 'yaml.syntax', message: 'cannot be parsed' }] };
+  }
+  const walk: Walk = { problems: [], lines: new Map([['', 1]]), lineAt: (offset) => lineCounter.linePos(offset).line };
+  for (const { code, message, pos } of [...parsed.errors, ...parsed.warnings].slice(0, PROBLEMS_MAX)) {
+    if (code === 'MULTIPLE_DOCS') report(walk, pos[0], 'yaml.multiple_documents', 'holds more than one document');
+    else report(walk, pos[0], 'yaml.syntax', `is not YAML: ${printable(message)}`);
+  }
+  if (walk.problems.length > 0) return { document: null, problems: walk.problems };
+  const data = plain(walk, parsed.contents, '');
+  if (!isJsonObject(data)) report(walk, 0, 'yaml.not_a_mapping', 'is not a mapping of keys to values');
+  if (!isJsonObject(data) || walk.problems.length > 0) return { document: null, problems: walk.problems };
+  return { document: { data, lineOf: (pointer) => lineOf(walk.lines, pointer) }, problems: [] };
+}
+
+/** What the way through the parser's tree collects: mistakes, and where everything stands. */
+interface Walk {
+  readonly problems: YamlProblem[];
+  /** Lines by JSON pointer. */
+  readonly lines: Map<string, number>;
+  readonly lineAt: (offset: number) => number;
+}
+
+function report(walk: Walk, offset: number, rule: YamlRule, message: string): void {
+  if (walk.problems.length < PROBLEMS_MAX) walk.problems.push({ line: walk.lineAt(offset), rule, message });
+}
+
+const lineOf = (lines: ReadonlyMap<string, number>, pointer: string): number =>
+  lines.get(pointer) ?? (pointer === '' ? 1 : lineOf(lines, pointer.slice(0, pointer.lastIndexOf('/'))));
+
+/** Recursion is as deep as the nesting, which the lexical limits bound. */
+function plain(walk: Walk, node: unknown, pointer: string): Json {
+  if (isMap(node)) return mapping(walk, node.items, pointer);
+  if (isSeq(node)) {
+    return node.items.map((item, index) => {
+      walk.lines.set(`${pointer}/${index}`, walk.lineAt(offsetOf(item)));
+      return plain(walk, item, `${pointer}/${index}`);
+    });
+  }
+  const value = isScalar(node) ? node.value : null;
+  return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
+}
+
+function mapping(walk: Walk, pairs: readonly Pair[], pointer: string): JsonObject {
+  // Without a prototype, `__proto__` is a key like any other, and is refused as unknown like any other.
+  const object = Object.create(null) as Record<string, Json>;
+  for (const { key, value } of pairs) {
+    const name = isScalar(key) && typeof key.value === 'string' ? key.value : null;
+    const mistake = judgeKey(name, object);
+    if (name === null || mistake !== null) {
+      if (mistake !== null) report(walk, offsetOf(key), mistake.rule, mistake.message);
+      continue;
+    }
+    const member = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+    walk.lines.set(member, walk.lineAt(offsetOf(key)));
+    object[name] = plain(walk, value, member);
+  }
+  return object;
+}
+
+function judgeKey(name: string | null, seen: object): Omit<YamlProblem, 'line'> | null {
+  if (name === null) return { rule: 'yaml.key', message: 'has a key that is not a string' };
+  if (name === '<<') return { rule: 'yaml.merge_key', message: 'has a merge key (<<); write the members out' };
+  if (!Object.hasOwn(seen, name)) return null;
+  return { rule: 'yaml.duplicate_key', message: `has the key ${inQuotes(name)} twice in one mapping` };
+}
+
+const offsetOf = (node: unknown): number => (isScalar(node) || isMap(node) || isSeq(node) ? (node.range?.[0] ?? 0) : 0);

@@ -1,0 +1,60 @@
+// C56: a prohibition is a predicate of the platform over facts. An agent declares none of them.
+
+import type { ArtifactRef } from '../contract/artifact-ref.js';
+import type { Lane } from '../contract/lanes.js';
+import type { RunContext } from '../contract/run-context.js';
+import type { PrivilegedRequest } from './privileged-request.js';
+
+/** What a prohibition may look at. */
+export interface Facts {
+  readonly run: RunContext;
+  readonly lane: Lane;
+  readonly request: PrivilegedRequest;
+}
+
+/** Text that travels inside a record instead of behind a reference: it may hold anything, so it counts as everything. */
+export const EMBEDDED_TEXT = 'embedded_text';
+
+// Artifact kinds that hold the words of a case as they were said or written, or what an agent made of them unseen.
+const RAW_TEXT = ['raw_case_text', 'raw_payload', 'result', 'file_content', 'response', 'transcript', EMBEDDED_TEXT];
+const IDENTITY = ['client_identity', 'contains_pii', 'contains_phi', EMBEDDED_TEXT];
+const PRIVILEGED = ['privileged_notes', 'interview_notes', 'contains_privileged', EMBEDDED_TEXT];
+const BUNDLE = 'export_bundle';
+
+const carries = (flags: readonly string[], what: readonly string[]): boolean =>
+  flags.some((flag) => what.includes(flag));
+
+const PROHIBITIONS = {
+  cross_case_lookup: ({ run, request }) => targetsOtherCase(run, request),
+  external_export: ({ request }) => request.destination === 'outside',
+  shared_knowledge_write: ({ run, request }) => request.plane === 'shared' && run.run_kind !== 'promotion',
+  raw_case_text: ({ request }) => carries(request.artifact_flags, RAW_TEXT),
+  client_identity: ({ request }) => carries(request.artifact_flags, IDENTITY),
+  privileged_notes: ({ request }) => carries(request.artifact_flags, PRIVILEGED),
+  raw_external_destination: ({ request: { destination, artifact_flags } }) =>
+    destination === 'outside' && (!artifact_flags.includes(BUNDLE) || carries(artifact_flags, RAW_TEXT)),
+  unaudited_delivery: ({ run, lane, request }) =>
+    request.destination === 'outside' && (run.run_kind !== 'export' || !lane.audit.required),
+} as const satisfies Record<string, (facts: Facts) => boolean>;
+export type Prohibition = keyof typeof PROHIBITIONS;
+export const PROHIBITION_NAMES = Object.keys(PROHIBITIONS) as readonly Prohibition[];
+
+/** Is this a prohibition that the platform can decide? */
+export const isProhibition = (name: string): name is Prohibition => Object.hasOwn(PROHIBITIONS, name);
+
+/** Would the request do what the prohibition forbids? */
+export const violates = (name: Prohibition, facts: Facts): boolean => PROHIBITIONS[name](facts);
+
+/** S4-84: a target without a case is nobody's; a run without a case has none of its own. */
+export const targetsOtherCase = (run: RunContext, { target_case_id }: PrivilegedRequest): boolean =>
+  target_case_id !== null && target_case_id !== run.case_id;
+
+/** What the prohibitions need to know of the artifacts that a request carries over: their kinds and their markings. */
+export const artifactFlags = (refs: readonly ArtifactRef[]): readonly string[] => [
+  ...new Set(
+    refs.flatMap(({ artifact_kind, confidentiality = {} }) => [
+      artifact_kind,
+      ...Object.entries(confidentiality).flatMap(([flag, value]) => (value === true ? [flag] : [])),
+    ]),
+  ),
+];

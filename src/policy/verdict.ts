@@ -1,0 +1,59 @@
+import type { PolicyCause } from '../contract/fault.js';
+
+/** What the policy says to one request. `rule_id` goes to the audit, never to the agent. */
+export interface Verdict {
+  readonly decision: 'allow' | 'deny';
+  readonly rule_id: string;
+  /** Null exactly when the decision is to allow. */
+  readonly cause: PolicyCause | null;
+}
+
+/**
+ * Every rule by which lanes and roles decide, in the order in which they are looked at, with what it says.
+ * Where `<field>` stands, the rule id ends with the name of the scope field.
+ */
+export const RULES = {
+  'contract.unsupported': 'The run is not pinned to contract v1.',
+  'pin.missing.lanes': 'The version of lanes.yaml is not known.',
+  'pin.missing.roles': 'The version of roles.yaml is not known.',
+  'pin.missing.actions': 'The version of the actions file is not known.',
+  'pin.missing.machines': 'The version of the machines is not known.',
+  'orchestrator.pinned': 'Allowed: every version that the run is judged by is known.',
+  'role.unknown': 'The role is not in roles.yaml.',
+  'lane.missing': 'The run names no lane.',
+  'lane.unknown': 'The lane is not in lanes.yaml.',
+  'role.lane_not_granted': 'The role does not list the lane.',
+  'lane.role_not_allowed': 'The lane does not name the role.',
+  'agent.lane_granted': 'Allowed: role and lane name one another.',
+  'lane.nothing_requested': 'The request names neither a tool nor a write target.',
+  'lane.tool_not_allowed': 'The lane does not list the tool.',
+  'lane.write_not_allowed': 'The lane does not list the table.',
+  'lane.write_mode_not_allowed': 'The lane lists the table, but not with this mode.',
+  'scope.missing.<field>': 'The lane requires a scope field that the run does not have.',
+  'scope.mismatch.<field>': "The scope names another case or run than the run's own.",
+  'prohibition.unknown': 'The lane has a prohibition that nothing decides.',
+  'prohibition.cross_case_lookup': "The target belongs to another case than the run's.",
+  'prohibition.external_export': 'The destination is outside the platform.',
+  'prohibition.shared_knowledge_write': 'The target is shared knowledge, and this is no promotion run.',
+  'prohibition.raw_case_text': 'Raw text of a case would be carried over.',
+  'prohibition.client_identity': 'What identifies a client would be carried over.',
+  'prohibition.privileged_notes': 'Privileged notes would be carried over.',
+  'prohibition.raw_external_destination': 'Something other than an export bundle would leave the platform.',
+  'prohibition.unaudited_delivery': 'Something would leave the platform outside an audited export run.',
+  'platform.cross_case': "The target belongs to another case than the run's, and no lane can allow that.",
+  'platform.shared_write': 'Shared knowledge is written only by a promotion run in a promotion lane.',
+  'lane.granted': 'Allowed: role, lane, tool or write target, scope and prohibitions hold.',
+} as const satisfies Record<string, string>;
+
+export type RuleName = keyof typeof RULES;
+type Filled<Name extends string> = Name extends `${infer Stem}<field>` ? `${Stem}${string}` : Name;
+/** A rule id as verdicts carry it. */
+export type RuleId = Filled<RuleName>;
+
+/** The names of all rules, in the order of the checks: what docs and tests are held to. */
+export const RULE_IDS = Object.keys(RULES) as readonly RuleName[];
+
+export const allow = (rule_id: RuleId): Verdict => ({ decision: 'allow', rule_id, cause: null });
+
+/** Lanes and roles have one cause in common; what exactly is wrong is the rule's to say. */
+export const deny = (rule_id: RuleId): Verdict => ({ decision: 'deny', rule_id, cause: 'LANE' });

@@ -1,0 +1,71 @@
+import type { RunRecord } from '../contract/run-record.js';
+import type { AuditEvent } from '../contract/audit-event.js';
+import type { Entry } from '../contract/entry.js';
+import { lifecycleFaults } from './lifecycle.js';
+import { replay, type ReplaySource } from './replay.js';
+
+/** What a matcher tells jest. */
+interface Verdict {
+  readonly pass: boolean;
+  readonly message: () => string;
+}
+
+/** Something whose ledger can be read: a Turnpike, its `ledger`, or a store. */
+export type Replayable = ReplaySource | { readonly ledger: ReplaySource };
+
+/** The entries of one or more run trees in their order. */
+export type Entries = readonly Entry[];
+
+/**
+ * For `expect.extend(turnpikeMatchers)`:
+ * `await expect(turnpike).toReplayIdentically()`: every state, verdict and response comes out as recorded;
+ * `expect(entries).toSatisfyLifecycle()`: every run lived by the state table of S4 §3 and has the events of S4 §6;
+ * `expect(entries).toBeDeniedBy('extension.not_allowed')`: this rule, and none but it, denied something.
+ */
+export const turnpikeMatchers = {
+  async toReplayIdentically(received: Replayable): Promise<Verdict> {
+    const report = await replay('ledger' in received ? received.ledger : received);
+    const { difference } = report;
+    return {
+      pass: report.ok,
+      message: () =>
+        difference === null
+          ? `expected the ledger to differ, but all ${report.entries} entries of ${report.trees} trees were replayed`
+          : `entry ${difference.seq} of ${difference.tree_id} (log index ${difference.log_index ?? 'none'}): ` +
+            `${difference.rule}\nexpected: ${difference.expected ?? 'nothing'}\nfound:    ${difference.found ?? 'nothing'}`,
+    };
+  },
+
+  toSatisfyLifecycle(received: Entries): Verdict {
+    const faults = lifecycleFaults(received);
+    return {
+      pass: faults.length === 0,
+      message: () =>
+        faults.length === 0 ? 'expected a run that breaks the lifecycle, but there is none' : faults.join('\n'),
+    };
+  },
+
+  toBeDeniedBy(received: Entries | RunRecord, rule_id: string): Verdict {
+    const rules = denyingRules(received);
+    return {
+      pass: rules.length > 0 && rules.every((rule) => rule === rule_id),
+      message: () => `expected denials by ${rule_id}; denied by: ${rules.length === 0 ? 'nothing' : rules.join(', ')}`,
+    };
+  },
+};
+
+export interface TurnpikeMatchers<R> {
+  toReplayIdentically(): Promise<R>;
+  toSatisfyLifecycle(): R;
+  toBeDeniedBy(rule_id: string): R;
+}
+
+function denyingRules(received: Entries | RunRecord): readonly string[] {
+  if ('run_id' in received) {
+    return received.status === 'denied' ? [(received.outcome ?? '').replace(/^denied:/, '')] : [];
+  }
+  const events = received.flatMap((entry) => (entry.type === 'audit_event' ? [entry.body] : []));
+  return [...new Set(events.filter(isDenial).map((event) => event.authz?.rule_id ?? ''))];
+}
+
+const isDenial = (event: AuditEvent): boolean => event.action_type === 'authz_decision' && event.outcome === 'deny';

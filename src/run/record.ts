@@ -1,0 +1,91 @@
+// Run records are not kept anywhere: a record is the fold of the run's ledger entries (S4-08).
+
+import type { ArtifactRef } from '../contract/artifact-ref.js';
+import type { AuditEvent } from '../contract/audit-event.js';
+import type { Entry, RunCreated } from '../contract/entry.js';
+import type { RunRecord } from '../contract/run-record.js';
+import type { RunState, TerminalState } from '../contract/run-state.js';
+
+const EVENT_IDS_MAX = 10_000;
+
+/** The records of one tree's runs, in the order in which they were created; `fold` takes entries in ledger order. */
+export class RunRecords {
+  readonly #records = new Map<string, RunRecord>();
+
+  fold(entry: Entry): void {
+    if (entry.type === 'run_created') this.#records.set(entry.body.run_id, newRecord(entry.body));
+    if (entry.type === 'audit_event') {
+      const record = this.#records.get(entry.body.run_id);
+      if (record !== undefined) this.#records.set(record.run_id, afterEvent(record, entry.body));
+    }
+  }
+
+  get(run_id: string): RunRecord | null {
+    return this.#records.get(run_id) ?? null;
+  }
+
+  all(): readonly RunRecord[] {
+    return [...this.#records.values()];
+  }
+}
+
+const newRecord = (run: RunCreated): RunRecord => ({
+  schema_version: '1.1.0',
+  run_id: run.run_id,
+  run_kind: run.run_kind,
+  contract_version: run.contract_version,
+  policy_versions: run.policy_versions,
+  status: 'created',
+  created_at_utc: run.created_at_utc,
+  root_run_id: run.root_run_id,
+  correlation_id: run.correlation_id,
+  actor: { ...run.actor, role_id: run.role_id, ...(run.lane_id === null ? {} : { lane_id: run.lane_id }) },
+  ...(run.parent_run_id === null ? {} : { parent_run_id: run.parent_run_id }),
+  ...(run.case_id === null ? {} : { case_id: run.case_id }),
+  ...(run.taxonomy_versions === null ? {} : { taxonomy_versions: run.taxonomy_versions }),
+  ...(run.request === null ? {} : { run_name: run.request.name }),
+  inputs: {
+    artifact_refs: [],
+    ...(run.request === null ? {} : { parameters_hash_sha256: run.request.hash_sha256 }),
+  },
+  outputs: { artifact_refs: [] },
+  nondeterminism: { is_nondeterministic: false, reasons: [], replay_strategy: 'record_and_replay' },
+  audit: { audit_event_ids: [] },
+});
+
+function afterEvent(record: RunRecord, event: AuditEvent): RunRecord {
+  const ids = record.audit.audit_event_ids;
+  const noted: RunRecord = {
+    ...record,
+    audit: { audit_event_ids: ids.length < EVENT_IDS_MAX ? [...ids, event.event_id] : ids },
+    inputs: { ...record.inputs, artifact_refs: merged(record.inputs.artifact_refs, event.input_artifacts) },
+    outputs: { artifact_refs: merged(record.outputs.artifact_refs, event.output_artifacts) },
+  };
+  if (event.action_type !== 'system' || event.outcome_reason === 'INVALID_STATE_TRANSITION') return noted;
+  if (event.outcome_reason === 'running') {
+    return { ...noted, status: 'running', started_at_utc: event.timestamp_utc };
+  }
+  return ended(noted, event);
+}
+
+function ended(record: RunRecord, event: AuditEvent): RunRecord {
+  const reason = event.outcome_reason ?? '';
+  const { timestamp_utc } = event;
+  const began = record.started_at_utc ?? record.created_at_utc;
+  return {
+    ...record,
+    status: stateOf(reason),
+    outcome: reason,
+    completed_at_utc: timestamp_utc,
+    duration_ms: Math.max(0, Date.parse(timestamp_utc) - Date.parse(began)),
+    ...(event.error === undefined ? {} : { error: event.error }),
+  };
+}
+
+/** The reason of a terminal event begins with the state (C48): `completed`, `denied:lane.unknown`, ... */
+const stateOf = (reason: string): RunState => reason.split(':', 1)[0] as TerminalState;
+
+const merged = (known: readonly ArtifactRef[], more: readonly ArtifactRef[] = []): ArtifactRef[] => [
+  ...known,
+  ...more.filter(({ artifact_id }) => !known.some((ref) => ref.artifact_id === artifact_id)),
+];

@@ -1,0 +1,255 @@
+// Agent runs as their callers hold them: who waits for which response, and who waits for which end.
+
+import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
+import type { Exposure, StepResponse } from '../contract/response.js';
+import type { EmbeddedEngine } from '../engine/embedded-engine.js';
+import { recallStep } from '../engine/recall-step.js';
+import type { Committed, EngineListener, NewInput } from '../engine/tree-engine.js';
+import { InvariantError, LedgerError, RunError } from '../errors.js';
+import type { KnownRun } from '../kernel/tree.js';
+import type { Policy } from '../policy/policy.js';
+import type { Ids } from '../ports/ids.js';
+import type { LedgerStore } from '../ports/ledger-store.js';
+import type { Log } from '../ports/log.js';
+import { auditFailureResponse } from '../step/conclude.js';
+import type { Ending, Reply } from '../../machines/emission.js';
+import { AgentQueue } from './agent-queue.js';
+import type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
+import { defer, type Deferred } from './deferred.js';
+import { rootOf } from './ledger-reader.js';
+import { agentRequest, openRequest } from './open-request.js';
+import { payloadBytes } from './payload-bytes.js';
+import type { PolicyShelf } from './pinned-policy.js';
+
+interface LiveAgent {
+  readonly run: KnownRun;
+  readonly policy: Policy;
+  readonly queue: AgentQueue;
+  readonly finished: Deferred<RunEnding>;
+  readonly replies: Map<string, Deferred<string>>;
+  proposals: number;
+}
+
+interface AgentsOptions {
+  readonly shelf: PolicyShelf;
+  readonly store: LedgerStore;
+  readonly ids: Ids;
+  readonly log: Log;
+}
+
+export class Agents implements EngineListener {
+  readonly #options: AgentsOptions;
+  readonly #live = new Map<string, LiveAgent>();
+  /** Runs that may end before anybody holds them: an agent that is denied at once. */
+  readonly #starting = new Map<string, Deferred<RunEnding>>();
+  #engine: EmbeddedEngine | null = null;
+
+  constructor(options: AgentsOptions) {
+    this.#options = options;
+  }
+
+  attach(engine: EmbeddedEngine): void {
+    this.#engine = engine;
+  }
+
+  async start(options: AgentOptions): Promise<AgentRun> {
+    const pinned = await this.#options.shelf.current();
+    const root = this.#options.ids.draw('run_');
+    const open = openRequest(root, options, pinned, this.#options.ids);
+    const agent = agentRequest(root, options, pinned.policy);
+    const run_id = `${root}.1`;
+    const finished = defer<RunEnding>();
+    this.#starting.set(run_id, finished);
+    try {
+      // Both in one tick, so that they share a transaction.
+      const opened = this.#submit(root, open, pinned.materials);
+      const started = this.#submit(root, agent, []);
+      await opened;
+      if ((await started).refused) return await this.#refusedRoot(root, open.correlation_id);
+      return await this.#hold(root, run_id, finished);
+    } finally {
+      this.#starting.delete(run_id);
+    }
+  }
+
+  async submit(run_id: string, raw: string | Uint8Array, options: SubmitOptions = {}): Promise<StepResponse> {
+    const agent = await this.find(run_id);
+    if (agent === null) throw ended(run_id);
+    return agent.submit(raw, options);
+  }
+
+  /** A live agent run, taken up again from the ledger if this process has not held it before. */
+  async find(run_id: string): Promise<AgentRun | null> {
+    const live = this.#live.get(run_id);
+    if (live !== undefined) return this.#handle(live);
+    const tree = await this.#running.peek(rootOf(run_id));
+    if (tree?.isLive(run_id) !== true || tree.run(run_id)?.context.run_kind !== 'agent') return null;
+    return this.#hold(tree.tree_id, run_id, defer<RunEnding>());
+  }
+
+  async close(): Promise<void> {
+    const attached = [...this.#live.values()].filter(({ run }) => run.link === 'attached');
+    await Promise.allSettled(attached.map(({ run }) => this.#interrupt(run.context.run_id)));
+  }
+
+  reply(_tree_id: string, { run_id, input_id, response }: Reply): void {
+    const replies = this.#live.get(run_id)?.replies;
+    replies?.get(input_id)?.resolve(response);
+    replies?.delete(input_id);
+  }
+
+  ended(_tree_id: string, ending: Ending): void {
+    const { run_id } = ending;
+    const finished = this.#live.get(run_id)?.finished ?? this.#starting.get(run_id);
+    finished?.resolve({ run_id, state: ending.state, reason: ending.reason });
+    this.#live.delete(run_id);
+  }
+
+  failed(error: unknown): void {
+    this.#options.log.error('the ledger cannot be written; everything stops', { error });
+    for (const live of this.#live.values()) {
+      for (const reply of live.replies.values()) reply.reject(error);
+      // D2: in the ledger the run ends as failed when it is opened again; here it has ended now.
+      const { run_id } = live.run.context;
+      live.finished.resolve({ run_id, state: 'failed', reason: 'AUDIT_FAILURE' });
+    }
+    this.#live.clear();
+  }
+
+  get #running(): EmbeddedEngine {
+    if (this.#engine === null) throw new InvariantError('the agents have no engine yet');
+    return this.#engine;
+  }
+
+  #submit(tree_id: string, input: NewInput, materials: readonly Artifact[], external = false): Promise<Committed> {
+    return this.#running.submit(tree_id, { input, materials, external });
+  }
+
+  async #hold(tree_id: string, run_id: string, finished: Deferred<RunEnding>): Promise<AgentRun> {
+    const tree = await this.#running.peek(tree_id);
+    const run = tree?.run(run_id);
+    if (tree?.policy == null || run == null) throw new InvariantError(`agent run ${run_id} was not created`);
+    const proposals = 0;
+    const known = this.#live.get(run_id);
+    const live = known ?? {
+      run,
+      policy: tree.policy,
+      queue: new AgentQueue(),
+      finished,
+      replies: new Map(),
+      proposals,
+    };
+    if (tree.isLive(run_id)) this.#live.set(run_id, live);
+    return this.#handle(live);
+  }
+
+  /** The orchestrator itself was denied, so there is no agent run: its end is what the caller gets. */
+  async #refusedRoot(root: string, correlation_id: string): Promise<AgentRun> {
+    const tree = await this.#running.peek(root);
+    if (tree?.ended !== true) throw new InvariantError(`run tree ${root} refused its agent but has not ended`);
+    const ending: RunEnding = { run_id: root, ...tree.ending };
+    const refuse = (): Promise<never> => Promise.reject(ended(root));
+    const finished = Promise.resolve(ending);
+    return {
+      run_id: root,
+      root_run_id: root,
+      correlation_id,
+      submit: refuse,
+      respond: refuse,
+      end: () => finished,
+      cancel: refuse,
+      interrupt: () => finished,
+      finished,
+    };
+  }
+
+  #handle(live: LiveAgent): AgentRun {
+    const { run_id, root_run_id, correlation_id } = live.run.context;
+    const respond = (raw: string | Uint8Array, options: SubmitOptions = {}): Promise<string> =>
+      live.queue.take(() => this.#propose(live, payloadBytes(raw), options));
+    return {
+      run_id,
+      root_run_id,
+      correlation_id,
+      respond,
+      submit: async (raw, options) => JSON.parse(await respond(raw, options)) as StepResponse,
+      end: () => live.queue.take(() => this.#ask(live, { kind: 'end', run_id, input_id: `${run_id}/end` })),
+      cancel: (reason) => this.#cancel(live, reason),
+      interrupt: () => this.#interrupt(run_id),
+      finished: live.finished.promise,
+    };
+  }
+
+  async #propose(live: LiveAgent, bytes: Uint8Array, { inputId }: SubmitOptions): Promise<string> {
+    const { run_id, root_run_id, case_id } = live.run.context;
+    const exposure = live.run.exposure ?? 'decision';
+    if (!this.#live.has(run_id)) return this.#tooLate(live, inputId);
+    live.proposals += 1;
+    const input_id = inputId ?? `${run_id}/p${live.proposals}`;
+    const payload: Artifact = { kind: 'raw_payload', case_id, bytes };
+    const reply = defer<string>();
+    live.replies.set(input_id, reply);
+    reply.promise.catch(() => undefined);
+    try {
+      const input: NewInput = { kind: 'proposal', run_id, input_id, payload: artifactRef(payload) };
+      const { refused, repeat_of } = await this.#submit(root_run_id, input, [payload], inputId !== undefined);
+      if (repeat_of !== null) return await this.#recall(live, repeat_of);
+      if (refused) throw ended(run_id);
+      return await reply.promise;
+    } catch (error) {
+      return auditFailure(error, bytes, live.policy, exposure);
+    } finally {
+      live.replies.delete(input_id);
+    }
+  }
+
+  /** A request that is sent again still gets its recorded response when the run has ended meanwhile. */
+  async #tooLate(live: LiveAgent, inputId: string | undefined): Promise<string> {
+    const { run_id, root_run_id } = live.run.context;
+    const seq = inputId === undefined ? null : await this.#options.store.input(root_run_id, inputId);
+    if (seq === null) throw ended(run_id);
+    return this.#recall(live, seq);
+  }
+
+  async #recall({ run }: LiveAgent, seq: number): Promise<string> {
+    const { run_id, root_run_id } = run.context;
+    const tree = await this.#running.peek(root_run_id);
+    const step = tree === null ? null : await recallStep(tree, run_id, seq, this.#options.store);
+    if (step === null) throw ended(run_id);
+    return step.response;
+  }
+
+  async #ask(live: LiveAgent, input: NewInput): Promise<RunEnding> {
+    if (this.#live.has(live.run.context.run_id)) await this.#submit(live.run.context.root_run_id, input, []);
+    return live.finished.promise;
+  }
+
+  async #cancel(live: LiveAgent, reason: string): Promise<RunEnding> {
+    const { run_id, root_run_id } = live.run.context;
+    const bounded = reason.toWellFormed().slice(0, 160);
+    const input = { kind: 'cancel', run_id: root_run_id, input_id: `${run_id}/cancel`, reason: bounded } as const;
+    const { refused } = await this.#submit(root_run_id, input, []);
+    if (refused) {
+      throw new RunError({
+        code: 'INVALID_STATE_TRANSITION',
+        message: `run ${root_run_id} has ended and cannot be cancelled`,
+      });
+    }
+    return live.finished.promise;
+  }
+
+  #interrupt(run_id: string): Promise<RunEnding> {
+    const live = this.#live.get(run_id);
+    if (live === undefined) return Promise.reject(ended(run_id));
+    return this.#ask(live, { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` });
+  }
+}
+
+const ended = (run_id: string): RunError =>
+  new RunError({ code: 'RUN_ENDED', message: `run ${run_id} is not running: start a new one` });
+
+/** D2: a step that could not be recorded still has its one response. Every other error travels on. */
+function auditFailure(error: unknown, payload: Uint8Array, policy: Policy, exposure: Exposure): string {
+  if (!(error instanceof LedgerError) || error.code === 'LEDGER_TAMPERED') throw error;
+  return auditFailureResponse(payload, policy, exposure);
+}

@@ -1,0 +1,62 @@
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { headFile } from '../adapters/head-file.js';
+import { createSqliteStore, openSqliteStore } from '../adapters/sqlite-ledger-store.js';
+import { UsageError } from '../errors.js';
+import { EMPTY_HEAD } from '../ledger/merkle.js';
+import type { HeadAnchor, LedgerStore } from '../ports/ledger-store.js';
+
+/** Where everything of one installation lies. */
+export interface HomePaths {
+  readonly home: string;
+  readonly ledger: string;
+  readonly head: string;
+  readonly artifacts: string;
+  readonly sandbox: string;
+  readonly control: string;
+}
+
+export const homePaths = (home: string): HomePaths => ({
+  home,
+  ledger: join(home, 'ledger.db'),
+  head: join(home, 'ledger.head'),
+  artifacts: join(home, 'artifacts'),
+  sandbox: join(home, 'sandbox'),
+  control: join(home, 'control.sock'),
+});
+
+export interface HomeStores {
+  readonly store: LedgerStore;
+  readonly anchor: HeadAnchor;
+}
+
+/** Whether nothing is there yet: a home is made only in a folder that is missing or empty. */
+export const isVacant = (home: string): boolean => !existsSync(home) || readdirSync(home).length === 0;
+
+/** A folder for nobody but the owner, if there is none yet. */
+export const makeFolder = (folder: string): void => void mkdirSync(folder, { recursive: true, mode: 0o700 });
+
+/** Makes a home with an empty ledger. @throws UsageError when something is there already */
+export async function createHome(home: string): Promise<HomePaths> {
+  if (!isVacant(home)) {
+    throw new UsageError({
+      code: 'USAGE',
+      message: `${home} is not empty: name a new folder, or open the home as it is`,
+    });
+  }
+  const paths = homePaths(home);
+  for (const folder of [paths.home, paths.artifacts, paths.sandbox]) makeFolder(folder);
+  const store = createSqliteStore({ file: paths.ledger, artifactsDir: paths.artifacts });
+  await store.close();
+  await headFile(paths.head).write({ size: EMPTY_HEAD.size, root: EMPTY_HEAD.root });
+  return paths;
+}
+
+/** Opens the stores of a home that exists. A reader may look while another process writes. */
+export function openHome(paths: HomePaths, { readOnly }: { readonly readOnly: boolean }): HomeStores {
+  if (!existsSync(paths.ledger) && !existsSync(paths.head)) {
+    throw new UsageError({ code: 'USAGE', message: `${paths.home} is no home: make one with \`turnpike init\`` });
+  }
+  const store = openSqliteStore({ file: paths.ledger, artifactsDir: paths.artifacts, readOnly });
+  return { store, anchor: headFile(paths.head) };
+}

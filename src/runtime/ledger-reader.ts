@@ -1,0 +1,91 @@
+import type { Artifact } from '../contract/artifact-ref.js';
+import type { Entry } from '../contract/entry.js';
+import type { RunRecord } from '../contract/run-record.js';
+import type { HeadAnchor, LedgerStore, StoredEntry } from '../ports/ledger-store.js';
+import { verifyLedger, type LedgerVerdict } from '../ledger/verify.js';
+import { replay, type ReplayReport } from '../replay/replay.js';
+import { RunRecords } from '../run/record.js';
+
+/** Run trees with their records, as one question of a reader. */
+export interface RunTree {
+  readonly root_run_id: string;
+  /** In the order in which the runs were created: a parent comes before its children. */
+  readonly runs: readonly RunRecord[];
+}
+
+/** Everything that can be learnt from a ledger without writing to it. Needs no lock. */
+export class LedgerReader {
+  readonly #store: LedgerStore;
+  readonly #anchor: HeadAnchor;
+
+  constructor(store: LedgerStore, anchor: HeadAnchor) {
+    this.#store = store;
+    this.#anchor = anchor;
+  }
+
+  /** The run trees in the order in which they were opened. */
+  async *trees(): AsyncIterable<RunTree> {
+    for await (const { tree_id } of this.#store.trees()) yield await this.#tree(tree_id);
+  }
+
+  /** The tree that a run belongs to, or null. */
+  async treeOf(run_id: string): Promise<RunTree | null> {
+    const tree = await this.#tree(rootOf(run_id));
+    return tree.runs.some((run) => run.run_id === run_id) ? tree : null;
+  }
+
+  async run(run_id: string): Promise<RunRecord | null> {
+    return (await this.treeOf(run_id))?.runs.find((run) => run.run_id === run_id) ?? null;
+  }
+
+  /** A tree's entries, in order; of one run only where `run_id` is not the root. */
+  async *entries(tree_id: string): AsyncIterable<Entry> {
+    for await (const stored of this.#store.tree(tree_id)) yield entryOf(stored);
+  }
+
+  log(): AsyncIterable<StoredEntry> {
+    return this.#store.log();
+  }
+
+  tree(tree_id: string): AsyncIterable<StoredEntry> {
+    return this.#store.tree(tree_id);
+  }
+
+  artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
+    return this.#store.artifact(case_id, sha256);
+  }
+
+  artifactsOf(log_index: number): Promise<readonly Artifact[]> {
+    return this.#store.artifactsOf(log_index);
+  }
+
+  /** Holds every entry, artifact and head against one another; see `ledger verify`. */
+  async verify(): Promise<LedgerVerdict> {
+    const store = this.#store;
+    return verifyLedger({
+      log: (from) => store.log(from),
+      artifactsOf: (log_index) => store.artifactsOf(log_index),
+      head: () => store.head(),
+      anchor: await this.#anchor.read(),
+    });
+  }
+
+  /** Folds the ledger, or one run tree, through the machines. */
+  replay(run_id?: string): Promise<ReplayReport> {
+    return replay(this.#store, run_id === undefined ? undefined : rootOf(run_id));
+  }
+
+  async #tree(tree_id: string): Promise<RunTree> {
+    const records = new RunRecords();
+    for await (const stored of this.#store.tree(tree_id)) {
+      if (stored.type === 'run_created' || stored.type === 'audit_event') records.fold(entryOf(stored));
+    }
+    return { root_run_id: tree_id, runs: records.all() };
+  }
+}
+
+/** D11: what stands before the first dot is the root. */
+export const rootOf = (run_id: string): string => run_id.split('.', 1)[0] ?? run_id;
+
+// The store's text is shown as it stands; whether it is genuine is what `verify` and `replay` are for.
+const entryOf = (stored: StoredEntry): Entry => JSON.parse(stored.text) as Entry;

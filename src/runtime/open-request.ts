@@ -1,0 +1,78 @@
+import type { TSchema } from 'typebox';
+import { CaseId, Identifier } from '../contract/shapes.js';
+import type { Exposure } from '../contract/response.js';
+import { conforms } from '../contract/validators.js';
+import type { NewInput } from '../engine/tree-engine.js';
+import { UsageError } from '../errors.js';
+import type { Policy } from '../policy/policy.js';
+import type { Ids } from '../ports/ids.js';
+import type { AgentOptions } from './agent-run.js';
+import type { PinnedPolicy } from './pinned-policy.js';
+
+/** What the shipped policy has for work on files in a sandbox. */
+export const DEFAULTS = { lane: 'SANDBOX_FILES', role: 'SANDBOX_AGENT', actor: 'agent', case: 'case-local' } as const;
+const IDLE_MS_DEFAULT = 900_000;
+const SCOPE_FIELDS_MAX = 32;
+
+type Of<Kind extends NewInput['kind']> = Extract<NewInput, { kind: Kind }>;
+
+/** The first input of a new run tree. @throws UsageError for options that the contract cannot hold */
+export function openRequest(root: string, options: AgentOptions, pinned: PinnedPolicy, ids: Ids): Of<'open'> {
+  return {
+    kind: 'open',
+    run_id: root,
+    input_id: `${root}/open`,
+    correlation_id: checked('correlation', Identifier, options.correlation ?? ids.draw('cor_')),
+    case_id: checked('case', CaseId, options.case ?? DEFAULTS.case),
+    taxonomy_versions: null,
+    scope: scopeOf(options.scope ?? {}),
+    policies: pinned.pins,
+    machines: pinned.machines,
+  };
+}
+
+export function agentRequest(root: string, options: AgentOptions, policy: Policy): Of<'start_agent'> {
+  const link = options.link ?? 'attached';
+  return {
+    kind: 'start_agent',
+    run_id: root,
+    input_id: `${root}/start_agent`,
+    actor: { actor_type: 'agent', actor_id: actorOf(options.actor ?? DEFAULTS.actor) },
+    role_id: checked('role', Identifier, options.role ?? DEFAULTS.role),
+    lane_id: checked('lane', Identifier, options.lane ?? DEFAULTS.lane),
+    exposure: narrower(policy.exposure, options.exposure),
+    link,
+    idle_ms: link === 'remote' ? (options.idleMs ?? IDLE_MS_DEFAULT) : null,
+  };
+}
+
+/** D6: the policy is the ceiling; a caller may only show less. */
+const narrower = (ceiling: Exposure, asked: Exposure | undefined): Exposure =>
+  ceiling === 'decision' ? 'decision' : (asked ?? ceiling);
+
+function scopeOf(scope: Readonly<Record<string, string>>): Record<string, string> {
+  const entries = Object.entries(scope);
+  const fits = entries.every(([key, value]) => key.length <= 120 && value.length <= 400 && value.isWellFormed());
+  if (entries.length > SCOPE_FIELDS_MAX || !fits) {
+    throw new UsageError({
+      code: 'USAGE',
+      message: `scope: at most ${SCOPE_FIELDS_MAX} fields, names of 120 and values of 400 characters`,
+    });
+  }
+  return Object.fromEntries(entries);
+}
+
+function actorOf(actor: string): string {
+  if (actor.length < 3 || actor.length > 120 || !actor.isWellFormed()) {
+    throw new UsageError({ code: 'USAGE', message: 'actor: 3 to 120 characters' });
+  }
+  return actor;
+}
+
+function checked(name: string, schema: TSchema & { readonly pattern?: string }, value: string): string {
+  if (conforms(schema, value)) return value;
+  throw new UsageError({
+    code: 'USAGE',
+    message: `${name}: ${JSON.stringify(value.slice(0, 80))} is not an id (${schema.pattern ?? ''})`,
+  });
+}

@@ -1,0 +1,69 @@
+import { artifactRef, type Artifact, type ArtifactRef } from '../contract/artifact-ref.js';
+import type { OpenInput } from '../contract/entry.js';
+import { POLICY_FILES, type PolicyFile } from '../contract/pins.js';
+import { PolicyError } from '../errors.js';
+import { machineDefinitions } from '../../machines/index.js';
+import { machinesFor } from '../kernel/pinned.js';
+import { checkPolicy, findingLine } from '../policy/check-policy.js';
+import type { Policy } from '../policy/policy.js';
+import type { Clock } from '../ports/clock.js';
+import type { LoadedPolicyFile, PolicySource } from '../ports/policy-source.js';
+
+/** How long a loaded policy serves new trees: reading it asks Git several times. Running trees never change theirs. */
+const FRESH_MS = 1_000;
+const FINDINGS_SHOWN = 5;
+
+/** A policy as a new tree takes it up. */
+export interface PinnedPolicy {
+  readonly policy: Policy;
+  readonly pins: OpenInput['policies'];
+  readonly machines: ArtifactRef;
+  /** Lanes, roles, actions, machines: what an `open` brings. */
+  readonly materials: readonly Artifact[];
+}
+
+/** Loads, checks and pins the policy for new trees. */
+export class PolicyShelf {
+  readonly #source: PolicySource;
+  readonly #clock: Clock;
+  #loaded: { readonly at: number; readonly pinned: PinnedPolicy } | null = null;
+
+  constructor(source: PolicySource, clock: Clock) {
+    this.#source = source;
+    this.#clock = clock;
+  }
+
+  /** @throws PolicyError POLICY_UNREADABLE or POLICY_INVALID; a missing pin is no error, it denies the run (C44) */
+  async current(): Promise<PinnedPolicy> {
+    const now = this.#clock.now();
+    if (this.#loaded === null || now - this.#loaded.at >= FRESH_MS) {
+      this.#loaded = { at: now, pinned: pin(await this.#source.load()) };
+    }
+    return this.#loaded.pinned;
+  }
+}
+
+function pin(files: Readonly<Record<PolicyFile, LoadedPolicyFile>>): PinnedPolicy {
+  const { findings, policy } = checkPolicy(files);
+  if (policy === null) {
+    const shown = findings.slice(0, FINDINGS_SHOWN).map(findingLine).join('\n');
+    throw new PolicyError({
+      code: 'POLICY_INVALID',
+      message: `the policy has ${findings.length} finding(s); run \`turnpike policy check\`:\n${shown}`,
+    });
+  }
+  const [lanes, roles, actions] = POLICY_FILES.map((name) => asArtifact('policy', files[name].bytes));
+  const machines = asArtifact('machines', Buffer.from(machineDefinitions(machinesFor(policy))));
+  const pinOf = (name: PolicyFile) => ({
+    ...files[name].pin,
+    artifact: artifactRef(asArtifact('policy', files[name].bytes)),
+  });
+  return {
+    policy,
+    pins: { lanes: pinOf('lanes'), roles: pinOf('roles'), actions: pinOf('actions') },
+    machines: artifactRef(machines),
+    materials: [lanes, roles, actions, machines].filter((artifact) => artifact !== undefined),
+  };
+}
+
+const asArtifact = (kind: 'policy' | 'machines', bytes: Uint8Array): Artifact => ({ kind, case_id: null, bytes });

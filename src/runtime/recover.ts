@@ -1,0 +1,78 @@
+// What an opening finds unfinished is brought to an end, in the ledger, before anything new begins (D3, D8, C35).
+
+import type { EmbeddedEngine } from '../engine/embedded-engine.js';
+import { factsSubmission, resultSubmission } from '../engine/submissions.js';
+import type { Effects } from '../engine/tree-engine.js';
+import { InvariantError } from '../errors.js';
+import type { Tree } from '../kernel/tree.js';
+import type { LedgerStore } from '../ports/ledger-store.js';
+import type { Log } from '../ports/log.js';
+
+export interface Recovery {
+  readonly trees: number;
+  /** Intents without an outcome, whose outcome was found out now. */
+  readonly settled: number;
+  readonly interrupted: number;
+}
+
+/**
+ * Settles every intent that has no outcome, ends the runs whose caller is gone, and winds up the timers of the others.
+ * Requires a started engine that has taken no other input.
+ */
+export async function recover(
+  engine: EmbeddedEngine,
+  store: LedgerStore,
+  effects: Effects,
+  log: Log,
+): Promise<Recovery> {
+  const open: string[] = [];
+  for await (const { tree_id, ended } of store.trees()) if (!ended) open.push(tree_id);
+  let settled = 0;
+  let interrupted = 0;
+  for (const tree_id of open) {
+    const tree = await known(engine, tree_id);
+    settled += await settle(engine, tree, effects, log);
+    interrupted += await interrupt(engine, await known(engine, tree_id));
+  }
+  if (open.length > 0) log.warn('recovered unfinished run trees', { trees: open.length, settled, interrupted });
+  return { trees: open.length, settled, interrupted };
+}
+
+async function settle(engine: EmbeddedEngine, tree: Tree, effects: Effects, log: Log): Promise<number> {
+  let settled = 0;
+  for (const command of tree.pending) {
+    if (command.kind === 'gather') {
+      await engine.submit(tree.tree_id, factsSubmission(command, effects.gather(command.request)));
+      continue;
+    }
+    const { effect } = command;
+    // A read changes nothing and is done again; of a change it must be found out whether it has happened.
+    const result = command.local_read ? await effects.perform(effect) : await effects.settle(effect);
+    if (result.status === 'unknown') log.error('the outcome of an action is unknown', { run_id: effect.run_id });
+    await engine.submit(tree.tree_id, resultSubmission(effect, result, true));
+    settled += 1;
+  }
+  return settled;
+}
+
+async function interrupt(engine: EmbeddedEngine, tree: Tree): Promise<number> {
+  const agents = tree.runs.filter(({ context }) => context.run_kind === 'agent' && tree.isLive(context.run_id));
+  const attached = agents.filter(({ link }) => link === 'attached');
+  for (const { context } of attached) {
+    const input = { kind: 'interrupt', run_id: context.run_id, input_id: `${context.run_id}/interrupt` } as const;
+    await engine.submit(tree.tree_id, { input, materials: [], external: false });
+  }
+  if (agents.length === 0 && !tree.ended) {
+    const { tree_id } = tree;
+    const input = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/abandoned`, reason: 'interrupted' } as const;
+    await engine.submit(tree_id, { input, materials: [], external: false });
+  }
+  engine.arm(tree);
+  return attached.length;
+}
+
+async function known(engine: EmbeddedEngine, tree_id: string): Promise<Tree> {
+  const tree = await engine.peek(tree_id);
+  if (tree === null) throw new InvariantError(`the store lists a tree that it does not have: ${tree_id}`);
+  return tree;
+}

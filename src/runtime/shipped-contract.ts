@@ -1,0 +1,11 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+/** The contract folder of this package, from its sources as well as from its build. */
+export function shippedContract(): string {
+  const candidates = ['../../policies/contract/v1', '../../../policies/contract/v1'];
+  const found = candidates
+    .map((path) => fileURLToPath(new URL(path, import.meta.url)))
+    .find((path) => existsSync(path));
+  return found ?? fileURLToPath(new URL('../../policies/contract/v1', import.meta.url));
+}

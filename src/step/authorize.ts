@@ -1,0 +1,125 @@
+// The part of AUTHORIZE that looks at the arguments: canonical paths, extensions, what stands there, quota. It relies
+// on no check of an earlier phase, so that a mistake in one of them opens nothing (C21).
+
+import type { ActionDefinition } from '../contract/actions.js';
+import type { GatherRequest, PathFact, SandboxFacts } from '../contract/effect.js';
+import { pass, refuse, type Checked } from '../contract/fault.js';
+import type { JsonObject } from '../contract/json.js';
+import type { Policy } from '../policy/policy.js';
+import {
+  canonicalPath,
+  extensionAllowed,
+  pathOptionsOf,
+  segmentCount,
+  type SandboxPath,
+} from '../policy/sandbox-path.js';
+
+/**
+ * What has to be found out before `authorizePaths` can allow.
+ * @returns null where the action has no path, or one that is not canonical: nobody is ever asked about such a path
+ */
+export function gatherRequestFor(
+  definition: ActionDefinition,
+  args: JsonObject,
+  case_id: string,
+  policy: Policy,
+): GatherRequest | null {
+  if (definition.paths.length === 0) return null;
+  const paths = canonicalPaths(definition, args, policy);
+  if (!paths.ok) return null;
+  const { portable_names } = policy.sandbox;
+  return { case_id, paths: paths.value, usage: grows(definition), portable_names };
+}
+
+interface Authorizing {
+  readonly definition: ActionDefinition;
+  readonly args: JsonObject;
+  /** `paths` in the order of the definition's; null when they could not be gathered. */
+  readonly facts: SandboxFacts | null;
+  readonly policy: Policy;
+}
+
+/**
+ * Decides whether an action may be done to the paths it names. The checks stand in a fixed order, each with a rule_id
+ * of its own. A path where nothing stands, or a directory, is no reason to deny: EXECUTE reports it (S0-76).
+ *
+ * @returns the arguments with canonical paths, with which the effect is performed, or POLICY_VIOLATION with cause
+ *   SANDBOX, EXTENSION or QUOTA (LANE for an action that is not in the allowlist)
+ */
+export function authorizePaths({ definition, args, facts, policy }: Authorizing): Checked<JsonObject> {
+  if (!policy.actions.has(definition.name)) return refuse('POLICY_VIOLATION', 'action.not_in_allowlist', 'LANE');
+  if (definition.paths.length === 0) return pass(args);
+  const paths = canonicalPaths(definition, args, policy);
+  if (!paths.ok) return paths;
+  const denied =
+    refuseExtension(definition, paths.value, policy) ??
+    refuseFacts(definition, facts) ??
+    refuseQuota({ definition, args, facts, policy }, paths.value);
+  if (denied !== null) return denied;
+  return pass({
+    ...args,
+    ...Object.fromEntries(definition.paths.map((name, index) => [name, paths.value[index] ?? ''])),
+  });
+}
+
+type Refusal = Checked<never> | null;
+
+function canonicalPaths(
+  definition: ActionDefinition,
+  args: JsonObject,
+  policy: Policy,
+): Checked<readonly SandboxPath[]> {
+  const options = pathOptionsOf(definition, policy);
+  const paths: SandboxPath[] = [];
+  for (const name of definition.paths) {
+    const raw = args[name];
+    if (typeof raw !== 'string') return refuse('POLICY_VIOLATION', 'sandbox.no_path', 'SANDBOX');
+    const path = canonicalPath(raw, options);
+    if (!path.ok) return path;
+    paths.push(path.value);
+  }
+  return pass(paths);
+}
+
+function refuseExtension(definition: ActionDefinition, paths: readonly SandboxPath[], policy: Policy): Refusal {
+  const rules = policy.actions.get(definition.name)?.extensions ?? {};
+  const refused = definition.paths.some((name, index) => {
+    const endings = rules[name];
+    const path = paths[index];
+    return endings !== undefined && (path === undefined || !extensionAllowed(path, endings));
+  });
+  return refused ? refuse('POLICY_VIOLATION', 'extension.not_allowed', 'EXTENSION') : null;
+}
+
+function refuseFacts(definition: ActionDefinition, facts: SandboxFacts | null): Refusal {
+  if (facts === null || facts.paths.length !== definition.paths.length || (grows(definition) && facts.usage === null)) {
+    return refuse('POLICY_VIOLATION', 'sandbox.no_facts', 'SANDBOX');
+  }
+  const fact = facts.paths.find(({ status }) => status === 'refused');
+  return fact?.status === 'refused' ? refuse('POLICY_VIOLATION', `sandbox.${fact.kind}`, 'SANDBOX') : null;
+}
+
+function refuseQuota({ definition, args, facts, policy }: Authorizing, paths: readonly SandboxPath[]): Refusal {
+  const { bytes_max, files_max, depth_max } = policy.sandbox;
+  if (madePaths(definition, paths).some((path) => segmentCount(path) > depth_max)) return overQuota('sandbox.depth');
+  const fact = facts?.paths[0];
+  const usage = facts?.usage ?? null;
+  if (!grows(definition) || fact === undefined || usage === null) return null;
+  const { content } = args;
+  const bytes = typeof content === 'string' ? Buffer.byteLength(content) : 0;
+  if (usage.bytes - bytesAt(fact) + bytes > bytes_max) return overQuota('quota.bytes');
+  return usage.files + (isThere(fact) ? 0 : 1) > files_max ? overQuota('quota.files') : null;
+}
+
+const overQuota = (rule_id: string): Checked<never> => refuse('POLICY_VIOLATION', rule_id, 'QUOTA');
+
+/** Can the sandbox be larger afterwards? Deleting makes room, and renaming moves what is there. */
+const grows = ({ risk, write }: ActionDefinition): boolean => write !== null && risk === 'write';
+
+/** Paths that may come into being: all those of a write; of a destructive action all but the one it takes away. */
+const madePaths = (definition: ActionDefinition, paths: readonly SandboxPath[]): readonly SandboxPath[] =>
+  definition.write === null ? [] : grows(definition) ? paths : paths.slice(1);
+
+const bytesAt = (fact: PathFact): number => (fact.status === 'file' ? fact.bytes : 0);
+
+const isThere = ({ status }: PathFact): boolean => status === 'file' || status === 'directory';

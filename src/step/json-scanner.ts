@@ -1,0 +1,262 @@
+// The strict JSON reader of PARSE (C12). JSON.parse lets the last of two equal keys win, makes `__proto__` a key, turns
+// 1e999 into Infinity, lets lone surrogates through and nests without a limit; an attacker can use each of these to show
+// the audit something else than what is executed. The whole text is attacker-controlled.
+
+import type { Json, JsonObject } from '../contract/json.js';
+
+/** Why a text is not the JSON that a proposal must be. Part of a rule_id, and so of recorded history. */
+export type JsonProblem =
+  | 'syntax'
+  | 'byte_order_mark'
+  | 'control_character'
+  | 'lone_surrogate'
+  | 'duplicate_key'
+  | 'reserved_key'
+  | 'number_not_finite'
+  | 'too_deep'
+  | 'text_after_value';
+
+export type Scanned = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly why: JsonProblem };
+
+/** What a function below returns in place of a value, after it has set the cursor's `why`. */
+const REFUSED = Symbol('refused');
+
+/** Where the scan is: the one mutable thing, alive for one call of `scanJson`. */
+interface Cursor {
+  readonly text: string;
+  at: number;
+  why: JsonProblem;
+}
+
+const BYTE_ORDER_MARK = 0xfeff;
+const QUOTE = 0x22;
+const PLUS = 0x2b;
+const COMMA = 0x2c;
+const MINUS = 0x2d;
+const POINT = 0x2e;
+const ZERO = 0x30;
+const COLON = 0x3a;
+const OPEN_ARRAY = 0x5b;
+const BACKSLASH = 0x5c;
+const CLOSE_ARRAY = 0x5d;
+const UPPER_E = 0x45;
+const LOWER_E = 0x65;
+const LOWER_U = 0x75;
+const OPEN_OBJECT = 0x7b;
+const CLOSE_OBJECT = 0x7d;
+
+/**
+ * Reads `text` as one RFC 8259 value and nothing else. Refused beyond the grammar: a key that occurs twice in an
+ * object (also when one of them is escaped), the key `__proto__`, lone surrogates, a byte order mark, numbers that are
+ * not finite, and more than `depth_max` arrays and objects inside each other.
+ *
+ * Requires a small `depth_max`, since it recurses that deep: the contract caps it at 64.
+ * @returns a value whose objects have no prototype
+ */
+export function scanJson(text: string, depth_max: number): Scanned {
+  if (text.charCodeAt(0) === BYTE_ORDER_MARK) return { ok: false, why: 'byte_order_mark' };
+  const cursor: Cursor = { text, at: 0, why: 'syntax' };
+  const value = scanValue(cursor, depth_max);
+  if (value === REFUSED) return { ok: false, why: cursor.why };
+  skipSpace(cursor);
+  return cursor.at === text.length ? { ok: true, value } : { ok: false, why: 'text_after_value' };
+}
+
+function fail(cursor: Cursor, why: JsonProblem): typeof REFUSED {
+  cursor.why = why;
+  return REFUSED;
+}
+
+/** @returns the code of the first character that is not white space, NaN at the end */
+function skipSpace(cursor: Cursor): number {
+  const { text } = cursor;
+  let code = text.charCodeAt(cursor.at);
+  while (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) code = text.charCodeAt(++cursor.at);
+  return code;
+}
+
+/** `room` is how many more levels may be opened. */
+function scanValue(cursor: Cursor, room: number): Json | typeof REFUSED {
+  const code = skipSpace(cursor);
+  switch (code) {
+    case QUOTE:
+      return scanString(cursor);
+    case OPEN_OBJECT:
+      return room === 0 ? fail(cursor, 'too_deep') : scanObject(cursor, room - 1);
+    case OPEN_ARRAY:
+      return room === 0 ? fail(cursor, 'too_deep') : scanArray(cursor, room - 1);
+    case 0x74:
+      return scanWord(cursor, 'true', true);
+    case 0x66:
+      return scanWord(cursor, 'false', false);
+    case 0x6e:
+      return scanWord(cursor, 'null', null);
+    default:
+      return code === MINUS || isDigit(code) ? scanNumber(cursor) : fail(cursor, 'syntax');
+  }
+}
+
+function scanWord(cursor: Cursor, word: string, value: Json): Json | typeof REFUSED {
+  if (!cursor.text.startsWith(word, cursor.at)) return fail(cursor, 'syntax');
+  cursor.at += word.length;
+  return value;
+}
+
+function scanObject(cursor: Cursor, room: number): JsonObject | typeof REFUSED {
+  const object = Object.create(null) as Record<string, Json>;
+  cursor.at++;
+  if (skipSpace(cursor) === CLOSE_OBJECT) {
+    cursor.at++;
+    return object;
+  }
+  for (;;) {
+    if (skipSpace(cursor) !== QUOTE) return fail(cursor, 'syntax');
+    const key = scanString(cursor);
+    if (key === REFUSED) return REFUSED;
+    if (key === '__proto__') return fail(cursor, 'reserved_key');
+    // Without a prototype, and with no member undefined, this is exactly "is it an own key".
+    if (object[key] !== undefined) return fail(cursor, 'duplicate_key');
+    if (skipSpace(cursor) !== COLON) return fail(cursor, 'syntax');
+    cursor.at++;
+    const value = scanValue(cursor, room);
+    if (value === REFUSED) return REFUSED;
+    object[key] = value;
+    const code = skipSpace(cursor);
+    cursor.at++;
+    if (code === CLOSE_OBJECT) return object;
+    if (code !== COMMA) return fail(cursor, 'syntax');
+  }
+}
+
+function scanArray(cursor: Cursor, room: number): readonly Json[] | typeof REFUSED {
+  const items: Json[] = [];
+  cursor.at++;
+  if (skipSpace(cursor) === CLOSE_ARRAY) {
+    cursor.at++;
+    return items;
+  }
+  for (;;) {
+    const value = scanValue(cursor, room);
+    if (value === REFUSED) return REFUSED;
+    items.push(value);
+    const code = skipSpace(cursor);
+    cursor.at++;
+    if (code === CLOSE_ARRAY) return items;
+    if (code !== COMMA) return fail(cursor, 'syntax');
+  }
+}
+
+/** A string without an escape is one slice of the text. */
+function scanString(cursor: Cursor): string | typeof REFUSED {
+  const start = cursor.at + 1;
+  const end = scanPlain(cursor, start);
+  if (end === REFUSED) return REFUSED;
+  const plain = cursor.text.slice(start, end);
+  if (cursor.text.charCodeAt(end) === BACKSLASH) return scanEscaped(cursor, plain, end);
+  cursor.at = end + 1;
+  return plain;
+}
+
+/** Goes on after `head`, from the backslash at `at` to the closing quote. */
+function scanEscaped(cursor: Cursor, head: string, at: number): string | typeof REFUSED {
+  const { text } = cursor;
+  let value = head;
+  while (text.charCodeAt(at) === BACKSLASH) {
+    const escaped = scanEscape(cursor, at + 1);
+    if (escaped === REFUSED) return REFUSED;
+    const start = cursor.at;
+    const end = scanPlain(cursor, start);
+    if (end === REFUSED) return REFUSED;
+    value += escaped + text.slice(start, end);
+    at = end;
+  }
+  cursor.at = at + 1;
+  return value;
+}
+
+/** @returns where the next quote or backslash stands */
+function scanPlain(cursor: Cursor, start: number): number | typeof REFUSED {
+  const { text } = cursor;
+  let surrogates = false;
+  for (let at = start; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE || code === BACKSLASH) {
+      return surrogates && !text.slice(start, at).isWellFormed() ? fail(cursor, 'lone_surrogate') : at;
+    }
+    if (code < 0x20) return fail(cursor, 'control_character');
+    if (code >= 0xd800 && code <= 0xdfff) surrogates = true;
+  }
+  return fail(cursor, 'syntax');
+}
+
+/** By the code of the letter behind the backslash. */
+const ESCAPES: ReadonlyMap<number, string> = new Map([
+  [QUOTE, '"'],
+  [BACKSLASH, '\\'],
+  [0x2f, '/'],
+  [0x62, '\b'],
+  [0x66, '\f'],
+  [0x6e, '\n'],
+  [0x72, '\r'],
+  [0x74, '\t'],
+]);
+
+/** Reads the escape whose letter stands at `at`, and leaves the cursor behind it. */
+function scanEscape(cursor: Cursor, at: number): string | typeof REFUSED {
+  const { text } = cursor;
+  const letter = text.charCodeAt(at);
+  cursor.at = at + 1;
+  if (letter !== LOWER_U) return ESCAPES.get(letter) ?? fail(cursor, 'syntax');
+  const unit = hexUnit(text, at + 1);
+  if (unit === undefined) return fail(cursor, 'syntax');
+  cursor.at = at + 5;
+  if (unit < 0xd800 || unit > 0xdfff) return String.fromCharCode(unit);
+  const low =
+    text.charCodeAt(at + 5) === BACKSLASH && text.charCodeAt(at + 6) === LOWER_U ? hexUnit(text, at + 7) : undefined;
+  if (unit > 0xdbff || low === undefined || low < 0xdc00 || low > 0xdfff) return fail(cursor, 'lone_surrogate');
+  cursor.at = at + 11;
+  return String.fromCharCode(unit, low);
+}
+
+/** The UTF-16 code unit that the four hex digits at `at` stand for. */
+function hexUnit(text: string, at: number): number | undefined {
+  let unit = 0;
+  for (let index = at; index < at + 4; index++) {
+    const code = text.charCodeAt(index);
+    const lower = code | 0x20;
+    if (isDigit(code)) unit = unit * 16 + code - ZERO;
+    else if (lower >= 0x61 && lower <= 0x66) unit = unit * 16 + lower - 0x57;
+    else return undefined;
+  }
+  return unit;
+}
+
+const isDigit = (code: number): boolean => code >= ZERO && code <= 0x39;
+
+function skipDigits(text: string, at: number): number {
+  while (isDigit(text.charCodeAt(at))) at++;
+  return at;
+}
+
+function scanNumber(cursor: Cursor): number | typeof REFUSED {
+  const { text, at: start } = cursor;
+  const whole = text.charCodeAt(start) === MINUS ? start + 1 : start;
+  // A leading zero stands alone: "01" ends after the 0, and what follows is an error there.
+  let at = text.charCodeAt(whole) === ZERO ? whole + 1 : skipDigits(text, whole);
+  if (at === whole) return fail(cursor, 'syntax');
+  if (text.charCodeAt(at) === POINT) {
+    const fraction = at + 1;
+    at = skipDigits(text, fraction);
+    if (at === fraction) return fail(cursor, 'syntax');
+  }
+  const mark = text.charCodeAt(at);
+  if (mark === UPPER_E || mark === LOWER_E) {
+    const sign = text.charCodeAt(at + 1);
+    const exponent = sign === PLUS || sign === MINUS ? at + 2 : at + 1;
+    at = skipDigits(text, exponent);
+    if (at === exponent) return fail(cursor, 'syntax');
+  }
+  cursor.at = at;
+  const value = Number(text.slice(start, at));
+  return Number.isFinite(value) ? value : fail(cursor, 'number_not_finite');
+}

@@ -1,0 +1,44 @@
+import type { ActionDefinition } from '../contract/actions.js';
+import { canonicalJson } from '../contract/canonical-json.js';
+import { sha256 } from '../contract/hash.js';
+import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
+import type { ArgsSummary } from '../contract/step-trace.js';
+
+/** How many names of arguments that nobody has validated are written down, and how much of each. */
+export const SUMMARY_KEYS_MAX = 16;
+export const SUMMARY_KEY_CHARS_MAX = 64;
+
+/**
+ * What a trace says about the arguments of a step (C37); never content (S4-62).
+ *
+ * `definition` is that of the action once VALIDATE_ARGS has passed: then paths stand verbatim and everything else as
+ * hash and length. Null means that nobody has validated the arguments: then only some of their names are kept.
+ * @returns null where there are no arguments
+ */
+export function summarizeArgs(definition: ActionDefinition | null, args: Json | undefined): ArgsSummary | null {
+  if (!isJsonObject(args)) return null;
+  if (definition === null) return { keys: Object.keys(args).slice(0, SUMMARY_KEYS_MAX).map(cut) };
+  return Object.fromEntries(summaryOf(definition, args));
+}
+
+function summaryOf(definition: ActionDefinition, args: JsonObject): (readonly [string, string | Digest])[] {
+  return Object.keys(definition.args.properties).flatMap((name) => {
+    const value = args[name];
+    if (value === undefined) return [];
+    const text = typeof value === 'string' ? value : canonicalJson(value);
+    return [[name, definition.paths.includes(name) ? text : digestOf(text)] as const];
+  });
+}
+
+interface Digest {
+  readonly sha256: string;
+  readonly bytes: number;
+}
+
+const digestOf = (text: string): Digest => ({ sha256: sha256(text), bytes: Buffer.byteLength(text) });
+
+/** Half a surrogate pair could not be written into the ledger. */
+function cut(key: string): string {
+  const head = key.slice(0, SUMMARY_KEY_CHARS_MAX);
+  return head.isWellFormed() ? head : head.slice(0, -1);
+}

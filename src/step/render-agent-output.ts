@@ -1,0 +1,76 @@
+import type { ActionName } from '../contract/actions.js';
+import { EXECUTION_CAUSES, type FaultCode } from '../contract/fault.js';
+import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
+import type { DetailedResponse } from '../contract/response.js';
+
+/** The envelope of S2-23: what the runtime said, and what an agent may tell its user about it. */
+export interface RenderedResponse {
+  readonly runtime_response: DetailedResponse;
+  readonly agent_output: string;
+}
+
+/**
+ * Says a response in a sentence, as an agent would to its user. For the command line and for examples: the runtime
+ * itself never returns this (C10). File contents and names stand in it as they are.
+ */
+export function renderAgentOutput(response: DetailedResponse): RenderedResponse {
+  return { runtime_response: response, agent_output: sentenceFor(response) };
+}
+
+function sentenceFor({ action, outcome, result, error }: DetailedResponse): string {
+  switch (outcome) {
+    case 'SUCCESS':
+      return successSentence(action, isJsonObject(result) ? result : {});
+    case 'DENIED':
+      return 'The requested action is not allowed due to security restrictions.';
+    case 'VALIDATION_ERROR':
+      return 'The request was not valid, so nothing was done.';
+    case 'EXECUTION_ERROR':
+      return error === null ? FAILED : failureSentence(error);
+  }
+}
+
+const FAILED = 'The action could not be completed.';
+
+/** A response names no cause, but each cause has one constant message. */
+const FAILURES: ReadonlyMap<string, string> = new Map([
+  [EXECUTION_CAUSES.FILE_NOT_FOUND.message, 'The file could not be found.'],
+  [EXECUTION_CAUSES.IS_A_DIRECTORY.message, 'The path names a directory, not a file.'],
+  [EXECUTION_CAUSES.NOT_A_DIRECTORY.message, 'The path does not name a directory.'],
+  [EXECUTION_CAUSES.ALREADY_EXISTS.message, 'Something of that name already exists.'],
+  [EXECUTION_CAUSES.NOT_TEXT.message, 'The file is not a text file.'],
+  [EXECUTION_CAUSES.TOO_LARGE.message, 'The file is too large to be read.'],
+  [EXECUTION_CAUSES.OUTCOME_UNKNOWN.message, 'It is not known whether the action was carried out.'],
+]);
+
+function failureSentence({ error_code, message }: { error_code: FaultCode; message: string }): string {
+  if (error_code === 'AUDIT_FAILURE') return 'The work was stopped because it could not be recorded.';
+  return FAILURES.get(message) ?? FAILED;
+}
+
+const SUCCESSES: Readonly<Record<ActionName, (result: JsonObject) => string>> = {
+  THINK: () => 'The thought was noted.',
+  FINISH: ({ response }) => textOf(response),
+  READ_FILE: ({ content }) => `The file content is:\n\n${textOf(content)}`,
+  LIST_FILES: ({ entries }) => listing(entries),
+  WRITE_FILE: () => 'The file was written.',
+  CREATE_DIRECTORY: () => 'The directory was created.',
+  DELETE_FILE: () => 'The file was deleted.',
+  RENAME_FILE: () => 'The file was renamed.',
+};
+
+function successSentence(action: string | null, result: JsonObject): string {
+  return action !== null && Object.hasOwn(SUCCESSES, action)
+    ? SUCCESSES[action as ActionName](result)
+    : 'The action was carried out.';
+}
+
+const textOf = (value: Json | undefined): string => (typeof value === 'string' ? value : '');
+
+function listing(entries: Json | undefined): string {
+  if (!Array.isArray(entries) || entries.length === 0) return 'The directory is empty.';
+  const lines = entries
+    .filter(isJsonObject)
+    .map(({ name, type }) => (type === 'directory' ? `${textOf(name)}/` : textOf(name)));
+  return `The directory contains:\n\n${lines.join('\n')}`;
+}

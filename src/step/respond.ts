@@ -1,0 +1,33 @@
+import { FAULTS, messageOf, type Fault } from '../contract/fault.js';
+import type { JsonObject } from '../contract/json.js';
+import { responseOf, type Exposure, type ResponseParts } from '../contract/response.js';
+import { InvariantError } from '../errors.js';
+import type { Identity } from './validate-schema.js';
+
+interface Ended {
+  readonly identity: Identity;
+  /** What stopped the step; null when it succeeded. */
+  readonly fault: Fault | null;
+  /** What an action that succeeded gave back; whatever it is, a failed step shows none. */
+  readonly result: JsonObject | null;
+}
+
+/**
+ * The parts of the one response that a step has (S0-72, C02): an error exactly when it failed, a result exactly when it
+ * succeeded. Cause and rule of a fault stay behind; the message is the constant one for them (C01).
+ *
+ * @throws InvariantError for a step that neither failed nor has a result
+ */
+export function responseParts({ identity, fault, result }: Ended): ResponseParts {
+  const { proposal_id, action } = identity;
+  if (fault !== null) {
+    const error = { error_code: fault.code, message: messageOf(fault) };
+    return { proposal_id, action, outcome: FAULTS[fault.code].outcome, result: null, error };
+  }
+  if (result === null) throw new InvariantError('a step succeeded without a result');
+  return { proposal_id, action, outcome: 'SUCCESS', result, error: null };
+}
+
+/** RESPOND: the whole answer, as compact JSON with its keys in the order of the contract (S0-69). */
+export const respond = (parts: ResponseParts, exposure: Exposure): string =>
+  JSON.stringify(responseOf(parts, exposure));

@@ -1,0 +1,114 @@
+import { Compile } from 'typebox/compile';
+import type { SeenProposal } from '../contract/entry.js';
+import { pass, refuse, type Checked } from '../contract/fault.js';
+import { sha256 } from '../contract/hash.js';
+import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
+import { Proposal, SCHEMA_VERSION_CHARS_MAX, UUID_PATTERN } from '../contract/proposal.js';
+import type { Policy } from '../policy/policy.js';
+import { parse } from './parse.js';
+import { receive } from './receive.js';
+
+/** Who proposed what, as far as it may be said to the agent and written into a trace. */
+export interface Identity {
+  readonly proposal_id: string | null;
+  readonly action: string | null;
+  readonly schema_version: string | null;
+  /** Hash and length in code points; the text itself stands in the raw payload, and no decision reads it (S0-67). */
+  readonly reasoning: { readonly sha256: string; readonly chars: number } | null;
+}
+
+export const NOBODY: Identity = { proposal_id: null, action: null, schema_version: null, reasoning: null };
+
+const UUID = new RegExp(UUID_PATTERN);
+/** An unknown action is echoed only when it looks like one: it is attacker-controlled text (C06). */
+const ACTION_LIKE = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
+/** Well-formed, of a major that is not 1. */
+const OTHER_MAJOR = /^(?:0|[2-9]|[1-9]\d+)\.\d+\.\d+$/;
+
+const proposalSchema = Compile(Proposal);
+const KEYS = Object.keys(Proposal.properties);
+
+/** What a parsed payload says of itself, whether it is valid or not: each field by itself (C05, C06). */
+export function identify(value: Json, policy: Policy): Identity {
+  if (!isJsonObject(value)) return NOBODY;
+  const { id, action, schema_version, reasoning } = value;
+  return {
+    proposal_id: typeof id === 'string' && UUID.test(id) ? id : null,
+    action: typeof action === 'string' && mayBeEchoed(action, policy) ? action : null,
+    schema_version:
+      typeof schema_version === 'string' && schema_version.length <= SCHEMA_VERSION_CHARS_MAX ? schema_version : null,
+    reasoning: typeof reasoning === 'string' ? { sha256: sha256(reasoning), chars: codePoints(reasoning) } : null,
+  };
+}
+
+const mayBeEchoed = (action: string, policy: Policy): boolean => policy.actions.has(action) || ACTION_LIKE.test(action);
+
+/** The scanner lets no lone surrogate through, so every low one ends a pair. */
+function codePoints(text: string): number {
+  let count = text.length;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code >= 0xdc00 && code <= 0xdfff) count--;
+  }
+  return count;
+}
+
+/**
+ * VALIDATE_SCHEMA: exactly the five fields, each of its type (S0-27 to S0-33).
+ * Requires a value made by our scanner: TypeBox counts inherited members as present (C18).
+ *
+ * @returns the proposal, SCHEMA_VERSION_INCOMPATIBLE for a well-formed version of another major whatever else it may
+ *   hold (that major may have other fields), or SCHEMA_VIOLATION
+ */
+export function validateSchema(value: Json): Checked<Proposal> {
+  if (proposalSchema.Check(value)) return pass(value);
+  if (!isJsonObject(value)) return refuse('SCHEMA_VIOLATION', 'schema.not_an_object');
+  const { schema_version } = value;
+  if (
+    typeof schema_version === 'string' &&
+    schema_version.length <= SCHEMA_VERSION_CHARS_MAX &&
+    OTHER_MAJOR.test(schema_version)
+  ) {
+    return refuse('SCHEMA_VERSION_INCOMPATIBLE', 'schema.other_major');
+  }
+  return refuse('SCHEMA_VIOLATION', `schema.${problemOf(value)}`);
+}
+
+/** Told without the library's own error list, whose order and wording would become part of recorded history. */
+function problemOf(value: JsonObject): string {
+  const missing = KEYS.find((key) => value[key] === undefined);
+  if (missing !== undefined) return `missing_${missing}`;
+  return Object.keys(value).length > KEYS.length ? 'unknown_field' : 'invalid_field';
+}
+
+/**
+ * The last check of VALIDATE_SCHEMA: a proposal id is used once in a tree (C19).
+ * @returns the step whose recorded response is to be given again, null for a new id, or DUPLICATE_PROPOSAL_ID
+ */
+export function validateUnused(
+  seen: SeenProposal | null,
+  payload_sha256: string,
+  policy: Policy,
+): Checked<{ replay_of: number | null }> {
+  if (seen === null) return pass({ replay_of: null });
+  if (policy.knobs.duplicate_proposal_ids === 'reject') return refuse('DUPLICATE_PROPOSAL_ID', 'proposal.id_used');
+  if (seen.payload_sha256 !== payload_sha256) {
+    return refuse('DUPLICATE_PROPOSAL_ID', 'proposal.id_used_by_another_payload');
+  }
+  return seen.response === null
+    ? refuse('DUPLICATE_PROPOSAL_ID', 'proposal.response_not_at_hand')
+    : pass({ replay_of: seen.step_index });
+}
+
+/**
+ * The key under which a proposal id is remembered: lower case, since ids are compared without regard to case (C17).
+ * @returns null for a payload that does not pass RECEIVE, PARSE and the schema: such ids are never remembered (C19)
+ */
+export function proposalKey(payload: Uint8Array, policy: Policy): string | null {
+  const text = receive(payload, policy);
+  if (!text.ok) return null;
+  const value = parse(text.value, policy);
+  if (!value.ok) return null;
+  const proposal = validateSchema(value.value);
+  return proposal.ok ? proposal.value.id.toLowerCase() : null;
+}

@@ -1,0 +1,132 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { scanJson, type JsonProblem } from '../../src/step/json-scanner.js';
+
+const scan = (text: string) => scanJson(text, 32);
+const refusedAs = (why: JsonProblem) => ({ ok: false, why });
+
+describe('what RFC 8259 allows and a proposal may not hold', () => {
+  test.each<readonly [string, string, JsonProblem]>([
+    ['a key twice', '{"a":1,"a":1}', 'duplicate_key'],
+    ['a key twice, once escaped', String.raw`{"action":"READ_FILE","\u0061ction":"DELETE_FILE"}`, 'duplicate_key'],
+    ['a key twice, deep inside', '[[{"x":{"a":1,"b":2,"a":3}}]]', 'duplicate_key'],
+    ['an empty key twice', '{"":1,"":2}', 'duplicate_key'],
+    ['a numeric key twice', '{"0":1,"0":2}', 'duplicate_key'],
+    ['a key twice, first with null', '{"a":null,"a":1}', 'duplicate_key'],
+    ['the key __proto__', '{"__proto__":{"admin":true}}', 'reserved_key'],
+    ['the key __proto__, escaped', String.raw`{"a":{"\u005f_proto__":1}}`, 'reserved_key'],
+    ['a high surrogate alone, escaped', String.raw`["\ud800"]`, 'lone_surrogate'],
+    ['a low surrogate alone, escaped', String.raw`["\udc00"]`, 'lone_surrogate'],
+    ['surrogates in the wrong order, escaped', String.raw`["\udc00\ud800"]`, 'lone_surrogate'],
+    ['a high surrogate before another', String.raw`["\ud800\ud800"]`, 'lone_surrogate'],
+    ['a high surrogate before a letter', String.raw`["\ud800a"]`, 'lone_surrogate'],
+    ['a high surrogate before another escape', String.raw`["\ud800\n"]`, 'lone_surrogate'],
+    ['a lone surrogate in a key', String.raw`{"\ud800":1}`, 'lone_surrogate'],
+    ['a raw high surrogate', '["\ud800"]', 'lone_surrogate'],
+    ['a raw low surrogate', '["\udc00"]', 'lone_surrogate'],
+    ['an escaped high surrogate before a raw low one', '["\\ud83d\ude00"]', 'lone_surrogate'],
+    ['a raw high surrogate before an escaped low one', '["\ud83d\\ude00"]', 'lone_surrogate'],
+    ['a raw surrogate behind an escape', '["\\n\ud800"]', 'lone_surrogate'],
+    ['a number beyond all finite ones', '[1e999]', 'number_not_finite'],
+    ['a negative number beyond all finite ones', '[-1e999]', 'number_not_finite'],
+    ['a number of 400 digits', `[${'9'.repeat(400)}]`, 'number_not_finite'],
+    ['a byte order mark', '\ufeff{}', 'byte_order_mark'],
+    ['a second value', '{} {}', 'text_after_value'],
+    ['a raw control character in a string', '["\u0001"]', 'control_character'],
+    ['a raw control character behind an escape', '["\\n\u001f"]', 'control_character'],
+    ['nothing at all', '', 'syntax'],
+  ])('S0-22 S1-01: %s is refused', (_what, text, why) => {
+    expect(scan(text)).toEqual(refusedAs(why));
+  });
+
+  test('S1-01: the same key in two objects is no duplicate', () => {
+    expect(scan('[{"a":1},{"a":{"a":2}}]')).toEqual({ ok: true, value: [{ a: 1 }, { a: { a: 2 } }] });
+  });
+
+  test('keys that every object inherits elsewhere are ordinary keys, since objects have no prototype', () => {
+    const scanned = scan('{"constructor":1,"toString":2,"hasOwnProperty":3,"inner":{}}');
+    expect(scanned).toMatchObject({ ok: true });
+    const value = (scanned as unknown as { value: Record<string, object> }).value;
+    expect(Object.getPrototypeOf(value)).toBeNull();
+    expect(Object.getPrototypeOf(value['inner'])).toBeNull();
+    expect(Object.keys(value)).toEqual(['constructor', 'toString', 'hasOwnProperty', 'inner']);
+  });
+});
+
+describe('depth', () => {
+  const nested = (depth: number, [open, close]: readonly [string, string]) =>
+    open.repeat(depth) + '1' + close.repeat(depth);
+
+  test.each([
+    ['arrays', ['[', ']']],
+    ['objects', ['{"a":', '}']],
+  ] as const)('%s are read 32 deep and refused 33 deep', (_what, brackets) => {
+    expect(scanJson(nested(32, brackets), 32)).toMatchObject({ ok: true });
+    expect(scanJson(nested(33, brackets), 32)).toEqual(refusedAs('too_deep'));
+  });
+
+  test('siblings do not add up', () => {
+    expect(scanJson('[[1],[2],{"a":[3]}]', 3)).toMatchObject({ ok: true });
+  });
+
+  test.each([5_000, 30_000, 1_000_000])('%d brackets are refused without reading them', (depth) => {
+    const text = '['.repeat(depth);
+    const started = process.hrtime.bigint();
+    for (let round = 0; round < 100; round++) expect(scanJson(text, 32).ok).toBe(false);
+    // 100 rounds, each well below the 1 ms that the threat table allows; reading a million brackets takes longer.
+    expect(Number(process.hrtime.bigint() - started) / 1e6).toBeLessThan(100);
+  });
+});
+
+describe('against JSON.parse', () => {
+  const holdsProto = (value: unknown): boolean =>
+    typeof value === 'object' &&
+    value !== null &&
+    (Object.hasOwn(value, '__proto__') || Object.values(value).some(holdsProto));
+
+  test('S0-22: valid JSON without equal keys is read the same, whatever space stands in it', () => {
+    const texts = fc.tuple(fc.jsonValue({ maxDepth: 6, stringUnit: 'binary' }), fc.constantFrom('', ' ', '\t', '\n  '));
+    fc.assert(
+      fc.property(texts, ([value, indent]) => {
+        const text = JSON.stringify(value, null, indent);
+        const parsed = JSON.parse(text) as unknown;
+        expect(scanJson(text, 64)).toEqual(
+          holdsProto(parsed) ? refusedAs('reserved_key') : { ok: true, value: parsed },
+        );
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('S0-22: strings are read the same when every unit is escaped', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'binary' }), (text) => {
+        const escaped = Array.from({ length: text.length }, (_, at) =>
+          text.charCodeAt(at).toString(16).padStart(4, '0'),
+        );
+        expect(scan(`"${escaped.map((unit) => `\\u${unit}`).join('')}"`)).toEqual({ ok: true, value: text });
+      }),
+    );
+  });
+
+  const STRICTER: readonly JsonProblem[] = ['duplicate_key', 'reserved_key', 'lone_surrogate', 'number_not_finite'];
+
+  test('S0-22: of damaged JSON nothing is accepted that JSON.parse refuses, and nothing is read differently', () => {
+    const damage = fc.tuple(
+      fc.nat(),
+      fc.nat(3),
+      fc.constantFrom(...'{}[]",:\\u0eE+-.1/\' \n\0truefalsn\ud800'.split('')),
+    );
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 3 }), damage, (value, [place, removed, inserted]) => {
+        const whole = JSON.stringify(value);
+        const at = place % (whole.length + 1);
+        const text = whole.slice(0, at) + inserted + whole.slice(at + removed);
+        const scanned = scan(text);
+        if (scanned.ok) expect(scanned.value).toEqual(JSON.parse(text));
+        else if (!STRICTER.includes(scanned.why)) expect(() => JSON.parse(text) as unknown).toThrow(SyntaxError);
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+});

@@ -1,0 +1,98 @@
+// One payload through the pure phases, in their order and without a machine: what the tests of the whole decision need.
+
+import type { PathFact, SandboxFacts } from '../../src/contract/effect.js';
+import type { SeenProposal } from '../../src/contract/entry.js';
+import { refuse, type Checked, type ExecutionCause, type Fault } from '../../src/contract/fault.js';
+import { sha256 } from '../../src/contract/hash.js';
+import type { JsonObject } from '../../src/contract/json.js';
+import type { Proposal } from '../../src/contract/proposal.js';
+import type { Policy } from '../../src/policy/policy.js';
+import { authorizePaths } from '../../src/step/authorize.js';
+import { unprivilegedResult } from '../../src/step/execute.js';
+import { parse } from '../../src/step/parse.js';
+import { receive } from '../../src/step/receive.js';
+import { respond, responseParts } from '../../src/step/respond.js';
+import { validateAction } from '../../src/step/validate-action.js';
+import { validateArgs } from '../../src/step/validate-args.js';
+import { identify, NOBODY, validateSchema, validateUnused, type Identity } from '../../src/step/validate-schema.js';
+import { testPolicy } from '../fixtures/policy.js';
+
+export const ID = '550e8400-e29b-41d4-a716-446655440000';
+
+/** A valid proposal with the given differences; `undefined` takes a field away. */
+export const proposal = (differences: Record<string, unknown> = {}): string =>
+  JSON.stringify({
+    schema_version: '1.0.0',
+    id: ID,
+    reasoning: 'Because it is needed.',
+    action: 'READ_FILE',
+    args: { path: '/sandbox/config.txt' },
+    ...differences,
+  });
+
+export const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+export const fileFact = (bytes = 10): PathFact => ({ status: 'file', bytes, inode: '7', mtime_ns: '1' });
+
+export const factsOf = (...paths: PathFact[]): SandboxFacts => ({ paths, usage: { bytes: 0, files: 0 } });
+
+export interface World {
+  readonly policy?: Policy;
+  readonly facts?: SandboxFacts | null;
+  readonly seen?: SeenProposal | null;
+  /** What an action that is allowed comes to. */
+  readonly result?: JsonObject;
+  readonly failure?: ExecutionCause;
+}
+
+export interface Judged {
+  readonly fault: Fault | null;
+  readonly identity: Identity;
+  /** The arguments that were authorised. */
+  readonly args: JsonObject | null;
+  readonly response: string;
+}
+
+/** Takes a payload through RECEIVE to AUTHORIZE, lets an executor say how it went, and answers. */
+export function judge(payload: string | Uint8Array, world: World = {}): Judged {
+  const policy = world.policy ?? testPolicy();
+  const raw = typeof payload === 'string' ? bytesOf(payload) : payload;
+  let identity = NOBODY;
+  const checked = decide(raw, policy, world, (who) => (identity = who));
+  const allowed = checked.ok ? checked.value : null;
+  const executed = world.failure === undefined ? null : refuse('EXECUTION_ERROR', 'execute', world.failure);
+  const fault = !checked.ok ? checked.fault : executed !== null && !executed.ok ? executed.fault : null;
+  const result = allowed?.result ?? world.result ?? {};
+  const response = respond(responseParts({ identity, fault, result }), policy.exposure);
+  return { fault, identity, args: allowed?.args ?? null, response };
+}
+
+interface Allowed {
+  readonly args: JsonObject;
+  readonly result: JsonObject | null;
+}
+
+function decide(raw: Uint8Array, policy: Policy, world: World, meet: (who: Identity) => void): Checked<Allowed> {
+  const text = receive(raw, policy);
+  if (!text.ok) return text;
+  const value = parse(text.value, policy);
+  if (!value.ok) return value;
+  meet(identify(value.value, policy));
+  const valid = validateSchema(value.value);
+  if (!valid.ok) return valid;
+  const unused = validateUnused(world.seen ?? null, sha256(raw), policy);
+  return unused.ok ? decideAction(valid.value, policy, world) : unused;
+}
+
+function decideAction(proposed: Proposal, policy: Policy, world: World): Checked<Allowed> {
+  const definition = validateAction(proposed.action, policy);
+  if (!definition.ok) return definition;
+  const args = validateArgs(definition.value, proposed.args as JsonObject, policy);
+  if (!args.ok) return args;
+  const { paths } = definition.value;
+  const facts = world.facts === undefined ? factsOf(...paths.map(() => fileFact())) : world.facts;
+  const authorized = authorizePaths({ definition: definition.value, args: args.value, facts, policy });
+  if (!authorized.ok) return authorized;
+  const result = unprivilegedResult(definition.value, authorized.value);
+  return { ok: true, value: { args: authorized.value, result } };
+}

@@ -1,0 +1,49 @@
+import { describe, expect, test } from '@jest/globals';
+import { FAULTS, messageOf } from '../../src/contract/fault.js';
+import { parse } from '../../src/step/parse.js';
+import { testPolicy } from '../fixtures/policy.js';
+import { judge, proposal } from './judge.js';
+
+const policy = testPolicy();
+
+describe('PARSE', () => {
+  test('S0-21: a proposal comes out as the JSON object it is', () => {
+    expect(parse('{"action": "THINK", "args": {}}', policy)).toEqual({
+      ok: true,
+      value: { action: 'THINK', args: {} },
+    });
+  });
+
+  test.each(['{ invalid json }', '{"a":1,}', "{'a':1}", '{"a":1} // why', '{"a":1,"a":2}', '\ufeff{}'])(
+    'S0-23 S0-24 S0-25: %s stops the step as a VALIDATION_ERROR that says "Invalid JSON format"',
+    (text) => {
+      const parsed = parse(text, policy);
+      expect(parsed).toMatchObject({ ok: false, fault: { code: 'INVALID_JSON', cause: null } });
+      expect(parsed).not.toHaveProperty('value');
+      expect(FAULTS.INVALID_JSON).toEqual({
+        outcome: 'VALIDATION_ERROR',
+        phase: 'PARSE',
+        message: 'Invalid JSON format',
+      });
+      expect(messageOf({ code: 'INVALID_JSON', cause: null })).toBe('Invalid JSON format');
+    },
+  );
+
+  test('which rule was broken is told to the audit', () => {
+    expect(parse('{"a":1,"a":2}', policy)).toMatchObject({ fault: { rule_id: 'json.duplicate_key' } });
+    expect(parse('{ invalid json }', policy)).toMatchObject({ fault: { rule_id: 'json.syntax' } });
+  });
+
+  test('the policy sets how deep a proposal may be', () => {
+    const shallow = testPolicy({ limits: { payload_depth_max: 2 } });
+    expect(parse('{"a":{}}', shallow)).toMatchObject({ ok: true });
+    expect(parse('{"a":{"b":{}}}', shallow)).toMatchObject({ ok: false, fault: { rule_id: 'json.too_deep' } });
+  });
+
+  test.each([
+    ['two proposals, one behind the other', `${proposal()}\n${proposal()}`, 'INVALID_JSON'],
+    ['two proposals in an array', `[${proposal()},${proposal()}]`, 'SCHEMA_VIOLATION'],
+  ])('S0-01 S1-01: a step takes exactly one proposal: %s are refused', (_what, payload, code) => {
+    expect(judge(payload).fault).toMatchObject({ code });
+  });
+});

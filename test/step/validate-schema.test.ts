@@ -1,0 +1,273 @@
+import { describe, expect, test } from '@jest/globals';
+import type { SeenProposal } from '../../src/contract/entry.js';
+import { FAULTS } from '../../src/contract/fault.js';
+import { sha256 } from '../../src/contract/hash.js';
+import type { Json } from '../../src/contract/json.js';
+import { parse } from '../../src/step/parse.js';
+import { identify, NOBODY, proposalKey, validateSchema, validateUnused } from '../../src/step/validate-schema.js';
+import { testPolicy } from '../fixtures/policy.js';
+import { bytesOf, ID, proposal } from './judge.js';
+
+const policy = testPolicy();
+
+function read(text: string): Json {
+  const parsed = parse(text, policy);
+  if (!parsed.ok) throw new Error(`not JSON: ${text}`);
+  return parsed.value;
+}
+
+const validate = (differences: Record<string, unknown>) => validateSchema(read(proposal(differences)));
+const refusedAs = (code: string) => ({ ok: false, fault: { code } });
+const VIOLATION = refusedAs('SCHEMA_VIOLATION');
+
+describe('VALIDATE_SCHEMA', () => {
+  test('S0-06 S1-03 S2-15: a proposal with exactly the five fields passes as it is', () => {
+    expect(validate({})).toEqual({ ok: true, value: read(proposal()) });
+  });
+
+  test.each([
+    ['S0-07 S0-33 S1-04', 'schema_version'],
+    ['S0-08 S0-33 S1-07', 'id'],
+    ['S0-09 S0-33 S1-06', 'reasoning'],
+    ['S0-10 S0-33 S1-05', 'action'],
+    ['S0-11 S0-33 S1-08', 'args'],
+  ])('%s: without %s it is refused', (_ids, field) => {
+    expect(validate({ [field]: undefined })).toMatchObject({
+      ok: false,
+      fault: { code: 'SCHEMA_VIOLATION', rule_id: `schema.missing_${field}` },
+    });
+  });
+
+  test.each([
+    ['S0-27', 'schema_version', [1, null, true, {}, []]],
+    ['S0-28', 'id', [1, null, true, {}, []]],
+    ['S0-29', 'reasoning', [1, null, true, {}, []]],
+    ['S0-30', 'action', [1, null, true, {}, ['READ_FILE']]],
+    ['S0-31', 'args', [1, null, true, '{}', [], [{ path: '/sandbox/a' }]]],
+  ])('%s S0-33: a %s of another type is refused', (_id, field, values) => {
+    for (const value of values) expect(validate({ [field]: value })).toMatchObject(VIOLATION);
+  });
+
+  test.each(['1.0.0', '1.0.1', '1.10.200', '1.00.0', `1.0.${'9'.repeat(28)}`])(
+    'S0-27 S1-04: schema_version %s is accepted',
+    (schema_version) => {
+      expect(validate({ schema_version })).toMatchObject({ ok: true });
+    },
+  );
+
+  test.each([
+    ...[
+      '1.x.x',
+      '1.0',
+      '1',
+      '',
+      '1.0.0.0',
+      'v1.0.0',
+      '1.0.0-beta',
+      '1.0.0 ',
+      ' 1.0.0',
+      '1.0.0\n',
+      '1..0',
+      '11.0.',
+      '01.0.0',
+    ],
+    ...['１.0.0', '1.٠.٠', '-1.0.0', `1.0.${'9'.repeat(29)}`, `2.0.${'9'.repeat(29)}`],
+  ])('S0-27 S0-33 S1-04: schema_version %j is refused', (schema_version) => {
+    expect(validate({ schema_version })).toMatchObject(VIOLATION);
+  });
+
+  test.each(['0.1.0', '2.0.0', '10.0.0', '11.2.3', '999.0.0'])(
+    'S0-33 S1-04: schema_version %s is of another major and told apart',
+    (schema_version) => {
+      expect(validate({ schema_version })).toMatchObject(refusedAs('SCHEMA_VERSION_INCOMPATIBLE'));
+      expect(validate({ schema_version, id: 7, reasoning: undefined, extra: 1 })).toMatchObject(
+        refusedAs('SCHEMA_VERSION_INCOMPATIBLE'),
+      );
+    },
+  );
+
+  test.each([
+    ID,
+    ID.toUpperCase(),
+    '00000000-0000-0000-0000-000000000000',
+    'ffffffff-ffff-ffff-ffff-ffffffffffff',
+    'c232ab00-9414-11ec-b3c8-9f6bdeced846',
+    '018f4c1e-7b3a-7cc2-9d2f-0123456789ab',
+  ])('S0-08 S0-28 S1-07: id %s is a UUID', (id) => {
+    expect(validate({ id })).toMatchObject({ ok: true });
+  });
+
+  test.each([
+    ...['', '123', '123...', ` ${ID}`, `${ID} `, `${ID}\n`, `{${ID}}`, `urn:uuid:${ID}`, ID.replaceAll('-', '')],
+    ...[ID.slice(1), `${ID}0`, ID.replace('5', 'g'), ID.replace('5', '５'), ID.replaceAll('-', '_')],
+  ])('S0-28 S0-33: id %j is none', (id) => {
+    expect(validate({ id })).toMatchObject(VIOLATION);
+  });
+
+  test('S0-09 S0-29 S1-06: reasoning has at least one character, and at most 8192', () => {
+    expect(validate({ reasoning: '' })).toMatchObject(VIOLATION);
+    expect(validate({ reasoning: ' ' })).toMatchObject({ ok: true });
+    expect(validate({ reasoning: 'x'.repeat(8_192) })).toMatchObject({ ok: true });
+    expect(validate({ reasoning: 'x'.repeat(8_193) })).toMatchObject(VIOLATION);
+    expect(validate({ reasoning: '😀'.repeat(8_192) })).toMatchObject({ ok: true });
+    expect(validate({ reasoning: '😀'.repeat(8_193) })).toMatchObject(VIOLATION);
+  });
+
+  test.each([
+    'priority',
+    'override',
+    'Action',
+    'ACTION',
+    'args ',
+    '',
+    'constructor',
+    'toString',
+    '$schema',
+    'approved_by',
+  ])('S0-32 S0-33 S1-02: the further field %j is refused, even if it says nothing', (field) => {
+    for (const value of [null, '', {}, true]) {
+      expect(validate({ [field]: value })).toMatchObject({
+        ok: false,
+        fault: { code: 'SCHEMA_VIOLATION', rule_id: 'schema.unknown_field' },
+      });
+    }
+  });
+
+  test('S1-02: a field under another name does not stand in for the one that is missing', () => {
+    expect(validate({ action: undefined, tool: 'READ_FILE' })).toMatchObject(VIOLATION);
+  });
+
+  test.each(['null', '[]', '"x"', '1', 'true', '[{}]', '{}'])('S0-21 S0-33: %s parses, but is no proposal', (text) => {
+    expect(validateSchema(read(text))).toMatchObject(VIOLATION);
+  });
+
+  test('S0-30: whether an action exists is not asked here', () => {
+    for (const action of ['', 'read_file', 'LAUNCH']) expect(validate({ action })).toMatchObject({ ok: true });
+  });
+
+  test('S0-33: every refusal of this phase is a VALIDATION_ERROR', () => {
+    for (const code of ['SCHEMA_VIOLATION', 'SCHEMA_VERSION_INCOMPATIBLE', 'DUPLICATE_PROPOSAL_ID'] as const) {
+      expect(FAULTS[code]).toMatchObject({ outcome: 'VALIDATION_ERROR', phase: 'VALIDATE_SCHEMA' });
+    }
+  });
+});
+
+describe('who is answered and recorded', () => {
+  const who = (differences: Record<string, unknown>) => identify(read(proposal(differences)), policy);
+
+  test('S0-58 S0-59 S0-60 S0-66 S0-70 S0-71: a proposal is known by id, version, action and the hash of its reasoning', () => {
+    expect(who({ reasoning: 'né😀' })).toEqual({
+      proposal_id: ID,
+      schema_version: '1.0.0',
+      action: 'READ_FILE',
+      reasoning: { sha256: sha256('né😀'), chars: 3 },
+    });
+  });
+
+  test('S0-70: the id is echoed as it was received, also when everything else is wrong', () => {
+    expect(identify(read(`{"id":"${ID.toUpperCase()}"}`), policy)).toEqual({
+      ...NOBODY,
+      proposal_id: ID.toUpperCase(),
+    });
+  });
+
+  test.each([[undefined], [null], [7], ['123'], [`${ID}\n`], [[ID]]])('S0-34: the id %j is not echoed', (id) => {
+    expect(who({ id })).toMatchObject({ proposal_id: null, action: 'READ_FILE' });
+  });
+
+  test.each(['READ_FILE', 'read_file', 'Launch_9', 'A', 'a'.repeat(64)])('S0-71: the action %s is echoed', (action) => {
+    expect(who({ action })).toMatchObject({ action });
+  });
+
+  test.each([
+    '',
+    'a'.repeat(65),
+    '9A',
+    '_A',
+    'READ FILE',
+    'READ_FILE\n',
+    'ﬁnish',
+    '<script>',
+    '../x',
+    7,
+    null,
+    ['THINK'],
+  ])('the action %j is attacker-controlled text and not echoed', (action) => {
+    expect(who({ action })).toMatchObject({ action: null });
+  });
+
+  test('an action of the policy is echoed even if it does not look like one', () => {
+    const odd = testPolicy({ actions: new Map([['9-odd', { action: '9-odd' }]]) });
+    expect(identify(read(proposal({ action: '9-odd' })), odd)).toMatchObject({ action: '9-odd' });
+  });
+
+  test('a schema_version is kept up to 32 characters, whatever it says', () => {
+    expect(who({ schema_version: 'x'.repeat(32) })).toMatchObject({ schema_version: 'x'.repeat(32) });
+    expect(who({ schema_version: 'x'.repeat(33) })).toMatchObject({ schema_version: null });
+    expect(who({ schema_version: 1 })).toMatchObject({ schema_version: null });
+  });
+
+  test('reasoning that is no string has no hash', () => {
+    for (const reasoning of [undefined, null, 1, ['x']]) expect(who({ reasoning })).toMatchObject({ reasoning: null });
+    expect(who({ reasoning: '' })).toMatchObject({ reasoning: { sha256: sha256(''), chars: 0 } });
+  });
+
+  test.each(['null', '[]', '"x"', `["${ID}"]`])('%s is nobody', (text) => {
+    expect(identify(read(text), policy)).toEqual(NOBODY);
+  });
+});
+
+describe('an id that was used before', () => {
+  const HASH = sha256('this payload');
+  const response = { artifact_id: 'sha256:00', artifact_kind: 'response', hash_sha256: '0'.repeat(64) };
+  const seen: SeenProposal = {
+    step_index: 3,
+    run_id: 'run_abcdefgh.1',
+    payload_sha256: HASH,
+    outcome: 'SUCCESS',
+    error_code: null,
+    response,
+  };
+  const replaying = testPolicy({ knobs: { duplicate_proposal_ids: 'replay' } });
+  const DUPLICATE = refusedAs('DUPLICATE_PROPOSAL_ID');
+
+  test('S0-33: a new id is no repetition, under either policy', () => {
+    expect(validateUnused(null, HASH, policy)).toEqual({ ok: true, value: { replay_of: null } });
+    expect(validateUnused(null, HASH, replaying)).toEqual({ ok: true, value: { replay_of: null } });
+  });
+
+  test('S0-33: by default it is refused, even with the same bytes', () => {
+    expect(validateUnused(seen, HASH, policy)).toMatchObject(DUPLICATE);
+  });
+
+  test('where policy replays, the same bytes get the recorded response of that step', () => {
+    expect(validateUnused(seen, HASH, replaying)).toEqual({ ok: true, value: { replay_of: 3 } });
+  });
+
+  test('S0-33: where policy replays, other bytes are refused', () => {
+    expect(validateUnused(seen, sha256('other'), replaying)).toMatchObject(DUPLICATE);
+  });
+
+  test('S0-33: where policy replays, a step that has no response yet is not repeated', () => {
+    expect(validateUnused({ ...seen, response: null }, HASH, replaying)).toMatchObject(DUPLICATE);
+  });
+
+  test('it is remembered in lower case, and only if the proposal was valid', () => {
+    expect(proposalKey(bytesOf(proposal()), policy)).toBe(ID);
+    expect(proposalKey(bytesOf(proposal({ id: ID.toUpperCase() })), policy)).toBe(ID);
+    expect(proposalKey(bytesOf(proposal({ action: 'LAUNCH' })), policy)).toBe(ID);
+    for (const payload of [
+      '',
+      ' ',
+      '{',
+      '[]',
+      proposal({ extra: 1 }),
+      proposal({ id: '123' }),
+      proposal({ args: [] }),
+    ]) {
+      expect(proposalKey(bytesOf(payload), policy)).toBeNull();
+    }
+    expect(proposalKey(bytesOf(proposal()), testPolicy({ limits: { payload_bytes_max: 10 } }))).toBeNull();
+    expect(proposalKey(Uint8Array.of(0xff), policy)).toBeNull();
+  });
+});
