@@ -121,6 +121,8 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
         ({ context }) => stepId(context.run.run_id),
         ({ event }) => event,
       ),
+      // An event without target and actions counts as one that the run cannot take; a timer that rings now is none.
+      stayAwake: () => undefined,
     },
   }).createMachine({
     id: 'agent',
@@ -164,7 +166,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
               END: { actions: 'noteEnding' },
               INTERRUPT: { actions: 'noteEnding' },
               CANCEL: { actions: ['noteEnding', 'cancelStep'] },
-              WAKE: {},
+              WAKE: { actions: 'stayAwake' },
             },
           },
           stepped: {

@@ -123,7 +123,7 @@ async function readFileHead(path: string): Promise<{ readonly head: Head; readon
   try {
     bytes = await readFile(path);
   } catch (cause) {
-    if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return null;
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the head file ${path} cannot be read`, cause });
   }
   const first = headOf(bytes.subarray(0, SLOT_BYTES));

@@ -30,9 +30,9 @@ export class MemoryState {
     return this.#head;
   }
 
-  /** From now on nothing can be written, as on a disk that has failed. */
-  breakCommits(): void {
-    this.#broken = true;
+  /** From now on nothing can be written, as on a disk that has failed, or it can again. */
+  breakCommits(broken: boolean): void {
+    this.#broken = broken;
   }
 
   /** Frees the writer's lock behind the writer's back, as when its process seems to be dead. */
@@ -81,11 +81,12 @@ export class MemoryState {
   }
 
   artifactsOf(log_index: number): readonly Artifact[] {
-    return (this.#brought.get(log_index) ?? []).map((artifact) => ({ ...artifact, bytes: artifact.bytes.slice() }));
+    return (this.#brought.get(log_index) ?? []).map((artifact) => ({ ...artifact, bytes: copyOf(artifact.bytes) }));
   }
 
   artifact(case_id: string | null, hash: string): Uint8Array | null {
-    return this.#contents.get(keyOf(case_id, hash))?.slice() ?? null;
+    const bytes = this.#contents.get(keyOf(case_id, hash));
+    return bytes === undefined ? null : copyOf(bytes);
   }
 
   proposal(root_run_id: string, proposal_id: string): ProposalMark | null {
@@ -121,7 +122,7 @@ export class MemoryState {
       this.#tree(tree_id).places.push(from + position);
     });
     for (const { entry, artifact } of artifacts) {
-      const kept = { ...artifact, bytes: artifact.bytes.slice() };
+      const kept = { ...artifact, bytes: copyOf(artifact.bytes) };
       this.#brought.set(from + entry, [...(this.#brought.get(from + entry) ?? []), kept]);
       this.#contents.set(keyOf(artifact.case_id, sha256(artifact.bytes)), kept.bytes);
     }
@@ -233,6 +234,9 @@ class MemoryLedgerStore implements LedgerStore {
     }
   }
 }
+
+/** Not `slice`: a Buffer's shares its memory. */
+const copyOf = (bytes: Uint8Array): Uint8Array => new Uint8Array(bytes);
 
 const keyOf = (scope: string | null, id: string): string => JSON.stringify([scope, id]);
 

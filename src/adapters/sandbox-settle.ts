@@ -21,11 +21,11 @@ export function settleWrite(sandbox: CaseSandbox, effect: Effect): EffectResult 
   const now = look(sandbox, path, (place, fact) => {
     removeTemp(tempPath(place.directory, effect));
     if (fact.status !== 'file' || fact.bytes !== bytes.length) return null;
-    const stored = holding(sandbox, place.path, (held, found) =>
-      found.status === 'file' ? readHeld(sandbox, held, bytes.length) : null,
-    );
-    if (stored?.equals(bytes) !== true) return null;
-    return durably(place.directory, () => done({ bytes_written: bytes.length }));
+    return holding(sandbox, place.path, (held, found) => {
+      if (found.status !== 'file') return UNKNOWN;
+      if (readHeld(sandbox, held, bytes.length)?.equals(bytes) !== true) return null;
+      return durably(place.directory, () => done({ bytes_written: bytes.length }));
+    });
   });
   if (isResult(now)) return now;
   if (!isSame(before, now)) return UNKNOWN;

@@ -67,9 +67,9 @@ export class SqliteWriter {
     throw new LedgerError({ code: 'LEDGER_CONFLICT', message });
   }
 
-  /** Goes on with the index by hash. @returns whether there is more to do */
+  /** Goes on with the index by hash. @returns whether there is more that can be done */
   indexArtifacts(): boolean {
-    return this.#transact(() => this.#parts.artifacts.index());
+    return this.#failure === null && this.#transact(() => this.#parts.artifacts.index());
   }
 
   #transact<T>(work: () => T): T {

@@ -225,7 +225,7 @@ export class Tree {
   /** Every actor of the tree is known by its id, and heard, from the moment it exists. */
   #adopt(actor: AnyActorRef): void {
     this.#actors.set(actor.id, actor);
-    actor.on('*', (emission: Emission) => this.#hear(emission));
+    actor.on('*', (emission: Emission) => this.#hearSafely(emission));
     actor.subscribe({
       complete: () => {
         if (this.#actors.get(actor.id) === actor) this.#actors.delete(actor.id);
@@ -234,6 +234,15 @@ export class Tree {
         this.#failure ??= error;
       },
     });
+  }
+
+  /** XState throws what a listener throws in another turn, when the decision has long left without its entry. */
+  #hearSafely(emission: Emission): void {
+    try {
+      this.#hear(emission);
+    } catch (error) {
+      this.#failure ??= error;
+    }
   }
 
   #hear(emission: Emission): void {
@@ -251,6 +260,8 @@ export class Tree {
         });
         break;
       case 'step_trace':
+        // A step that was cancelled while it waited for facts wants them no more.
+        this.#pending.delete(emission.body.run_id);
         this.#append('step_trace', { ...emission.body, completed_at: this.#now });
         break;
       case 'command':

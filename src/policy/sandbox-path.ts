@@ -47,7 +47,7 @@ const SHORT_NAME = /^[^.]{1,6}~\d{1,6}(?:\.[^.]{0,3})?$/;
 const NOT_PORTABLE_CHARACTER = /[<>:"|?*]/;
 
 /**
- * The path check of VALIDATE_ARGS: is this the spelling of a path below `/sandbox/`? (S0-41 to S0-44, C21, C22, C27, C28)
+ * The path check of VALIDATE_ARGS: is this how a path below `/sandbox/` is spelt? (S0-42 to S0-44, C21, C22, C27, C28)
  * @returns the path as it was given, or INVALID_ARGS
  */
 export function sandboxPath(raw: string, options: SandboxPathOptions): Checked<SandboxPath> {
@@ -57,7 +57,8 @@ export function sandboxPath(raw: string, options: SandboxPathOptions): Checked<S
 
 /**
  * The path check of AUTHORIZE: resolves `.` and `..` first, then decides whether the result lies inside `/sandbox/`
- * (S0-47), then repeats every rule of `sandboxPath` and keeps reserved names for the executor. A slash at the end stays.
+ * (S0-47), then repeats every rule of `sandboxPath`, and keeps reserved names for the executor.
+ * A slash at the end stays, so that an executor can insist on a directory.
  * @returns the canonical path, or POLICY_VIOLATION with cause SANDBOX
  */
 export function canonicalPath(raw: string, options: SandboxPathOptions): Checked<SandboxPath> {

@@ -63,9 +63,8 @@ export class Agents implements EngineListener {
     try {
       // Both in one tick, so that they share a transaction.
       const opened = this.#submit(root, open, pinned.materials);
-      const started = this.#submit(root, agent, []);
-      await opened;
-      if ((await started).refused) return await this.#refusedRoot(root, open.correlation_id);
+      const [, started] = await Promise.all([opened, this.#submit(root, agent, [])]);
+      if (started.refused) return await this.#refusedRoot(root, open.correlation_id);
       return await this.#hold(root, run_id, finished);
     } finally {
       this.#starting.delete(run_id);
@@ -165,8 +164,11 @@ export class Agents implements EngineListener {
 
   #handle(live: LiveAgent): AgentRun {
     const { run_id, root_run_id, correlation_id } = live.run.context;
-    const respond = (raw: string | Uint8Array, options: SubmitOptions = {}): Promise<string> =>
-      live.queue.take(() => this.#propose(live, payloadBytes(raw), options));
+    const respond = async (raw: string | Uint8Array, options: SubmitOptions = {}): Promise<string> => {
+      // Copied now: what the caller does to its buffer while it waits is its own affair.
+      const bytes = payloadBytes(raw);
+      return live.queue.take(() => this.#propose(live, bytes, options));
+    };
     return {
       run_id,
       root_run_id,

@@ -25,10 +25,10 @@ export function gatherRequestFor(
   policy: Policy,
 ): GatherRequest | null {
   if (definition.paths.length === 0) return null;
-  const paths = canonicalPaths(definition, args, policy);
-  if (!paths.ok) return null;
+  const named = canonicalPaths(definition, args, policy);
+  if (!named.ok) return null;
   const { portable_names } = policy.sandbox;
-  return { case_id, paths: paths.value, usage: grows(definition), portable_names };
+  return { case_id, paths: named.value.map(([, path]) => path), usage: grows(definition), portable_names };
 }
 
 interface Authorizing {
@@ -49,44 +49,37 @@ interface Authorizing {
 export function authorizePaths({ definition, args, facts, policy }: Authorizing): Checked<JsonObject> {
   if (!policy.actions.has(definition.name)) return refuse('POLICY_VIOLATION', 'action.not_in_allowlist', 'LANE');
   if (definition.paths.length === 0) return pass(args);
-  const paths = canonicalPaths(definition, args, policy);
-  if (!paths.ok) return paths;
+  const named = canonicalPaths(definition, args, policy);
+  if (!named.ok) return named;
   const denied =
-    refuseExtension(definition, paths.value, policy) ??
+    refuseExtension(definition, named.value, policy) ??
     refuseFacts(definition, facts) ??
-    refuseQuota({ definition, args, facts, policy }, paths.value);
-  if (denied !== null) return denied;
-  return pass({
-    ...args,
-    ...Object.fromEntries(definition.paths.map((name, index) => [name, paths.value[index] ?? ''])),
-  });
+    refuseQuota({ definition, args, facts, policy }, named.value);
+  return denied ?? pass({ ...args, ...Object.fromEntries(named.value) });
 }
 
+/** A path argument: its name, and what it canonically is. */
+type NamedPath = readonly [name: string, path: SandboxPath];
 type Refusal = Checked<never> | null;
 
-function canonicalPaths(
-  definition: ActionDefinition,
-  args: JsonObject,
-  policy: Policy,
-): Checked<readonly SandboxPath[]> {
+function canonicalPaths(definition: ActionDefinition, args: JsonObject, policy: Policy): Checked<readonly NamedPath[]> {
   const options = pathOptionsOf(definition, policy);
-  const paths: SandboxPath[] = [];
+  const named: NamedPath[] = [];
   for (const name of definition.paths) {
     const raw = args[name];
     if (typeof raw !== 'string') return refuse('POLICY_VIOLATION', 'sandbox.no_path', 'SANDBOX');
     const path = canonicalPath(raw, options);
     if (!path.ok) return path;
-    paths.push(path.value);
+    named.push([name, path.value]);
   }
-  return pass(paths);
+  return pass(named);
 }
 
-function refuseExtension(definition: ActionDefinition, paths: readonly SandboxPath[], policy: Policy): Refusal {
+function refuseExtension(definition: ActionDefinition, named: readonly NamedPath[], policy: Policy): Refusal {
   const rules = policy.actions.get(definition.name)?.extensions ?? {};
-  const refused = definition.paths.some((name, index) => {
+  const refused = named.some(([name, path]) => {
     const endings = rules[name];
-    const path = paths[index];
-    return endings !== undefined && (path === undefined || !extensionAllowed(path, endings));
+    return endings !== undefined && !extensionAllowed(path, endings);
   });
   return refused ? refuse('POLICY_VIOLATION', 'extension.not_allowed', 'EXTENSION') : null;
 }
@@ -99,9 +92,10 @@ function refuseFacts(definition: ActionDefinition, facts: SandboxFacts | null): 
   return fact?.status === 'refused' ? refuse('POLICY_VIOLATION', `sandbox.${fact.kind}`, 'SANDBOX') : null;
 }
 
-function refuseQuota({ definition, args, facts, policy }: Authorizing, paths: readonly SandboxPath[]): Refusal {
+function refuseQuota({ definition, args, facts, policy }: Authorizing, named: readonly NamedPath[]): Refusal {
   const { bytes_max, files_max, depth_max } = policy.sandbox;
-  if (madePaths(definition, paths).some((path) => segmentCount(path) > depth_max)) return overQuota('sandbox.depth');
+  if (madePaths(definition, named).some(([, path]) => segmentCount(path) > depth_max))
+    return overQuota('sandbox.depth');
   const fact = facts?.paths[0];
   const usage = facts?.usage ?? null;
   if (!grows(definition) || fact === undefined || usage === null) return null;
@@ -117,8 +111,8 @@ const overQuota = (rule_id: string): Checked<never> => refuse('POLICY_VIOLATION'
 const grows = ({ risk, write }: ActionDefinition): boolean => write !== null && risk === 'write';
 
 /** Paths that may come into being: all those of a write; of a destructive action all but the one it takes away. */
-const madePaths = (definition: ActionDefinition, paths: readonly SandboxPath[]): readonly SandboxPath[] =>
-  definition.write === null ? [] : grows(definition) ? paths : paths.slice(1);
+const madePaths = (definition: ActionDefinition, named: readonly NamedPath[]): readonly NamedPath[] =>
+  definition.write === null ? [] : grows(definition) ? named : named.slice(1);
 
 const bytesAt = (fact: PathFact): number => (fact.status === 'file' ? fact.bytes : 0);
 

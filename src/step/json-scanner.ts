@@ -1,6 +1,6 @@
 // The strict JSON reader of PARSE (C12). JSON.parse lets the last of two equal keys win, makes `__proto__` a key, turns
-// 1e999 into Infinity, lets lone surrogates through and nests without a limit; an attacker can use each of these to show
-// the audit something else than what is executed. The whole text is attacker-controlled.
+// 1e999 into Infinity, lets lone surrogates through and nests without a limit; each of these can make two readers of
+// one text disagree, or break one of them. The whole text is attacker-controlled.
 
 import type { Json, JsonObject } from '../contract/json.js';
 

@@ -6,12 +6,11 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /**
  * RECEIVE: takes in the raw bytes of one proposal, which are attacker-controlled and are not changed.
- * The size is judged before anything is decoded (C11); white space alone is as empty as no bytes (C13).
+ * The size is judged before anything is decoded (C11); white space alone is as empty as nothing at all (C13).
  *
  * @returns the text, or EMPTY_PAYLOAD, PAYLOAD_TOO_LARGE, INVALID_ENCODING
  */
 export function receive(payload: Uint8Array, policy: Policy): Checked<string> {
-  if (payload.byteLength === 0) return refuse('EMPTY_PAYLOAD', 'payload.no_bytes');
   if (payload.byteLength > policy.limits.payload_bytes_max) return refuse('PAYLOAD_TOO_LARGE', 'payload.bytes_max');
   const text = decode(payload);
   if (text === null) return refuse('INVALID_ENCODING', 'payload.not_utf8');

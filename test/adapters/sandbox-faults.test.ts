@@ -222,6 +222,37 @@ test('D9: a change is durable before it is done: content before its name, the na
   expect(renaming).toBe('linkSync fsyncSync unlinkSync fsyncSync');
 });
 
+test.each(ACTIONS.slice(2))('D9: when the last fsync of %s %j fails, the outcome is unknown', (action, args) => {
+  const counted = scene(action, args);
+  calls = [];
+  counted.sandbox.perform(counted.committed);
+  const at = calls.lastIndexOf('fsyncSync') + 1;
+  counted.sandbox.close();
+
+  const { sandbox, committed } = scene(action, args);
+  calls = [];
+  trouble = { at, code: 'EIO' };
+  expect(sandbox.perform(committed)).toEqual({ status: 'unknown' });
+  sandbox.close();
+});
+
+test('D9: a rename whose new name is not durable leaves the old one', () => {
+  const { sandbox, committed } = scene('RENAME_FILE', { source: '/sandbox/d/a.txt', destination: '/sandbox/b.txt' });
+  trouble = { at: 'fsyncSync', code: 'EIO' };
+  expect(sandbox.perform(committed)).toEqual({ status: 'unknown' });
+  expect(treeOf(directory.home)).toEqual({ 'b.txt': 'file alpha', d: 'dir', 'd/a.txt': 'file alpha' });
+  sandbox.close();
+});
+
+test('C34: a file that is too large is refused before a byte of it is read', () => {
+  const { sandbox, committed } = scene('READ_FILE', { path: '/sandbox/d/a.txt' });
+  calls = [];
+  const limits = { ...committed.limits, read_bytes_max: 4 };
+  expect(sandbox.perform({ ...committed, limits })).toEqual(failure('TOO_LARGE'));
+  expect(calls).not.toContain('readSync');
+  sandbox.close();
+});
+
 test('D9: the directory of a new case is durable before anything is done in it', () => {
   const { sandbox } = scene('LIST_FILES', { path: '/sandbox/d' });
   calls = [];

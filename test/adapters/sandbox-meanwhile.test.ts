@@ -5,7 +5,18 @@ import { afterEach, beforeEach, expect, jest, test } from '@jest/globals';
 import * as fs from 'node:fs';
 import { join } from 'node:path';
 import type { FileSandbox } from '../../src/adapters/sandbox.js';
-import { done, failure, LIMITS, openDescriptors, perform, run, testDirectory, treeOf } from './sandbox-harness.js';
+import {
+  CASE,
+  done,
+  effect,
+  failure,
+  LIMITS,
+  openDescriptors,
+  perform,
+  run,
+  testDirectory,
+  treeOf,
+} from './sandbox-harness.js';
 import type { TestDirectory } from './sandbox-harness.js';
 
 type Call = (...args: readonly unknown[]) => unknown;
@@ -165,6 +176,13 @@ test.each([
   const limits = { ...LIMITS, read_bytes_max: 6 };
   meanwhile = { before: 'readSync', act: () => fs.writeFileSync(at('d/a.txt'), grown) };
   expect(perform(sandbox, 'READ_FILE', { path: '/sandbox/d/a.txt' }, { limits })).toEqual(expected);
+});
+
+test('D8: a written file swapped for a hard link while it is settled tells nothing', () => {
+  const before = sandbox.gather({ case_id: CASE, paths: ['/sandbox/d/a.txt'], usage: false, portable_names: false });
+  const written = effect('WRITE_FILE', { path: '/sandbox/d/a.txt', content: 'alpha' }, { before: before.paths });
+  meanwhile = { before: 'unlinkSync', act: () => fs.linkSync(at('d/a.txt'), join(directory.base, 'hard')) };
+  expect(sandbox.settle(written)).toEqual({ status: 'unknown' });
 });
 
 test('C32: a name taken at the last moment is ALREADY_EXISTS, and is not counted', () => {

@@ -25,7 +25,8 @@ const ATTACK = `
   const { renameSync } = require('node:fs');
   process.chdir(process.argv[1]);
   process.stdout.write('started');
-  for (;;) {
+  // It outlives nobody: a test run that was killed cannot stop it.
+  for (const parent = process.ppid; process.ppid === parent; ) {
     renameSync('d', 'kept');
     renameSync('link', 'd');
     renameSync('d', 'link');

@@ -9,10 +9,9 @@ import { testPolicy } from '../fixtures/policy.js';
 import { bytesOf, factsOf, fileFact, ID, judge, proposal } from './judge.js';
 
 const read = (path: string) => proposal({ args: { path } });
-const raw = (fields: string) =>
-  `{"schema_version":"1.0.0","id":"${ID}","reasoning":"x","action":"READ_FILE","args":{"path":"/sandbox/a.txt"}${fields}}`;
 const argsText = (args: string) =>
   `{"schema_version":"1.0.0","id":"${ID}","reasoning":"x","action":"READ_FILE","args":${args}}`;
+const raw = (fields: string) => argsText(`{"path":"/sandbox/a.txt"}${fields}`);
 const nested = (depth: number) => argsText('{"path":'.repeat(depth) + '1' + '}'.repeat(depth));
 const utf16 = (text: string): Uint8Array => new Uint8Array(Buffer.from(text, 'utf16le'));
 
@@ -116,7 +115,7 @@ describe('hostile payloads', () => {
   });
 
   test.each(['a\r\nb', '\u001b[2J', '\u009b2J', '\u202e', '\u2028', '<img onerror=x>', '=HYPERLINK("x")', '{"seq":1}'])(
-    'S0-66 S0-67: reasoning of %j is only words',
+    'S0-67: reasoning of %j is only words',
     (reasoning) => {
       const judged = judge(proposal({ reasoning }), { facts: factsOf(fileFact()) });
       expect(judged.fault).toBeNull();

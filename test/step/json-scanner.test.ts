@@ -19,6 +19,8 @@ describe('what RFC 8259 allows and a proposal may not hold', () => {
     ['a low surrogate alone, escaped', String.raw`["\udc00"]`, 'lone_surrogate'],
     ['surrogates in the wrong order, escaped', String.raw`["\udc00\ud800"]`, 'lone_surrogate'],
     ['a high surrogate before another', String.raw`["\ud800\ud800"]`, 'lone_surrogate'],
+    ['a low surrogate before another', String.raw`["\udc00\udc00"]`, 'lone_surrogate'],
+    ['a high surrogate before what is no surrogate', String.raw`["\ud800\ue000"]`, 'lone_surrogate'],
     ['a high surrogate before a letter', String.raw`["\ud800a"]`, 'lone_surrogate'],
     ['a high surrogate before another escape', String.raw`["\ud800\n"]`, 'lone_surrogate'],
     ['a lone surrogate in a key', String.raw`{"\ud800":1}`, 'lone_surrogate'],
@@ -34,6 +36,8 @@ describe('what RFC 8259 allows and a proposal may not hold', () => {
     ['a second value', '{} {}', 'text_after_value'],
     ['a raw control character in a string', '["\u0001"]', 'control_character'],
     ['a raw control character behind an escape', '["\\n\u001f"]', 'control_character'],
+    ['an exponent without digits', '[1e]', 'syntax'],
+    ['a fraction without digits', '[1.]', 'syntax'],
     ['nothing at all', '', 'syntax'],
   ])('S0-22 S1-01: %s is refused', (_what, text, why) => {
     expect(scan(text)).toEqual(refusedAs(why));

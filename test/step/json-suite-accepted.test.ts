@@ -1,5 +1,5 @@
-// The texts that a JSON parser must accept, as JSONTestSuite names them. Each is read as JSON.parse reads it, except the
-// two with equal keys, which are refused here (C12).
+// The texts that a JSON parser must accept, as JSONTestSuite names them. Each is read as JSON.parse reads it, except
+// the two with equal keys, which are refused here (C12).
 
 import { describe, expect, test } from '@jest/globals';
 import { scanJson } from '../../src/step/json-scanner.js';
@@ -37,9 +37,7 @@ object_empty {}
 object_empty_key {"":0}
 object_escaped_null_in_key {"foo\u0000bar": 42}
 object_extreme_numbers { "min": -1.0e+28, "max": 1.0e+28 }
-object_long_strings {"x":[{"id": "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}], "id": "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}
 object_simple {"a":[]}
-object_string_unicode {"title":"\u041f\u043e\u043b\u0442\u043e\u0440\u0430 \u0417\u0435\u043c\u043b\u0435\u043a\u043e\u043f\u0430" }
 string_1_2_3_bytes_UTF-8_sequences ["\u0060\u012a\u12AB"]
 string_accepted_surrogate_pair ["\uD801\udc37"]
 string_accepted_surrogate_pairs ["\ud83d\ude39\ud83d\udc8d"]
@@ -91,6 +89,11 @@ const WITH_SPACE_OR_RARE_CHARACTERS = [
   ['array_with_1_and_newline', '[1\n]'],
   ['array_with_leading_space', ' [1]'],
   ['array_with_trailing_space', '[2] '],
+  ['object_long_strings', `{"x":[{"id": "${'x'.repeat(40)}"}], "id": "${'x'.repeat(40)}"}`],
+  [
+    'object_string_unicode',
+    String.raw`{"title":"\u041f\u043e\u043b\u0442\u043e\u0440\u0430 \u0417\u0435\u043c\u043b\u0438" }`,
+  ],
   ['object_with_newlines', '{\n"a": "b"\n}'],
   ['string_nonCharacterInUTF-8_U+10FFFF', '["\u{10ffff}"]'],
   ['string_nonCharacterInUTF-8_U+FFFF', '["\uffff"]'],

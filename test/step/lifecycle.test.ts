@@ -26,20 +26,27 @@ describe('the examples of 000', () => {
   test('S0-74: example 1, a file that was read', () => {
     const result = { content: 'file content here...' };
     expect(answerTo(example('/sandbox/config/settings.txt'), { result })).toBe(
-      '{"proposal_id":"550e8400-e29b-41d4-a716-446655440000","action":"READ_FILE","outcome":"SUCCESS","result":{"content":"file content here..."},"error":null}',
+      '{"proposal_id":"550e8400-e29b-41d4-a716-446655440000","action":"READ_FILE"' +
+        ',"outcome":"SUCCESS","result":{"content":"file content here..."},"error":null}',
     );
   });
 
   test('S0-25 S0-26 S0-75: example 2, invalid JSON', () => {
     expect(answerTo('{ invalid json }\n')).toBe(
-      '{"proposal_id":null,"action":null,"outcome":"VALIDATION_ERROR","result":null,"error":{"error_code":"INVALID_JSON","message":"Invalid JSON format"}}',
+      '{"proposal_id":null,"action":null' +
+        ',"outcome":"VALIDATION_ERROR","result":null' +
+        ',"error":{"error_code":"INVALID_JSON"' +
+        ',"message":"Invalid JSON format"}}',
     );
   });
 
   test('S0-76 S2-25: example 3, a file that is not there', () => {
     const world: World = { facts: factsOf({ status: 'absent' }), failure: 'FILE_NOT_FOUND' };
     expect(answerTo(example('/sandbox/nonexistent.txt'), world)).toBe(
-      '{"proposal_id":"550e8400-e29b-41d4-a716-446655440000","action":"READ_FILE","outcome":"EXECUTION_ERROR","result":null,"error":{"error_code":"EXECUTION_ERROR","message":"File not found"}}',
+      '{"proposal_id":"550e8400-e29b-41d4-a716-446655440000","action":"READ_FILE"' +
+        ',"outcome":"EXECUTION_ERROR","result":null' +
+        ',"error":{"error_code":"EXECUTION_ERROR"' +
+        ',"message":"File not found"}}',
     );
   });
 });
@@ -57,9 +64,13 @@ describe('the examples of 001 and 002', () => {
 }`;
 
   test('S0-34 S1-07 S1-20: the example of 001 is refused for its placeholder id, which is not echoed', () => {
-    expect(answerTo(WRITE)).toMatch(
-      /^\{"proposal_id":null,"action":"WRITE_FILE","outcome":"VALIDATION_ERROR","result":null,"error":\{"error_code":"SCHEMA_VIOLATION",/,
-    );
+    expect(JSON.parse(answerTo(WRITE))).toMatchObject({
+      proposal_id: null,
+      action: 'WRITE_FILE',
+      outcome: 'VALIDATION_ERROR',
+      result: null,
+      error: { error_code: 'SCHEMA_VIOLATION' },
+    });
   });
 
   test('S1-13 S1-14 S1-20: with a UUID it is allowed', () => {
@@ -73,7 +84,10 @@ describe('the examples of 001 and 002', () => {
     const policy = testPolicy({ knobs: { dotdot: 'defer' } });
     const payload = proposal({ action: 'DELETE_FILE', args: { path: '/sandbox/../etc/notes.txt' } });
     expect(answerTo(payload, { policy })).toBe(
-      `{"proposal_id":"${ID}","action":"DELETE_FILE","outcome":"DENIED","result":null,"error":{"error_code":"POLICY_VIOLATION","message":"Access outside /sandbox/ is not allowed"}}`,
+      `{"proposal_id":"${ID}","action":"DELETE_FILE"` +
+        `,"outcome":"DENIED","result":null` +
+        `,"error":{"error_code":"POLICY_VIOLATION"` +
+        `,"message":"Access outside /sandbox/ is not allowed"}}`,
     );
   });
 

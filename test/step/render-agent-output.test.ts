@@ -28,19 +28,29 @@ describe('the envelope of 002', () => {
       'S2-23: success',
       succeeded('READ_FILE', { content: 'Hello World' }),
       '123',
-      '{"runtime_response":{"proposal_id":"123","action":"READ_FILE","outcome":"SUCCESS","result":{"content":"Hello World"},"error":null},"agent_output":"The file content is:\\n\\nHello World"}',
+      '{"runtime_response":{"proposal_id":"123","action":"READ_FILE"' +
+        ',"outcome":"SUCCESS","result":{"content":"Hello World"},"error":null}' +
+        ',"agent_output":"The file content is:\\n\\nHello World"}',
     ],
     [
       'S2-23 S2-24: policy denied',
       failed('POLICY_VIOLATION', 'SANDBOX', 'DELETE_FILE'),
       '124',
-      '{"runtime_response":{"proposal_id":"124","action":"DELETE_FILE","outcome":"DENIED","result":null,"error":{"error_code":"POLICY_VIOLATION","message":"Access outside /sandbox/ is not allowed"}},"agent_output":"The requested action is not allowed due to security restrictions."}',
+      '{"runtime_response":{"proposal_id":"124","action":"DELETE_FILE"' +
+        ',"outcome":"DENIED","result":null' +
+        ',"error":{"error_code":"POLICY_VIOLATION"' +
+        ',"message":"Access outside /sandbox/ is not allowed"}}' +
+        ',"agent_output":"The requested action is not allowed due to security restrictions."}',
     ],
     [
       'S2-23 S2-25: execution error',
       failed('EXECUTION_ERROR', 'FILE_NOT_FOUND'),
       '125',
-      '{"runtime_response":{"proposal_id":"125","action":"READ_FILE","outcome":"EXECUTION_ERROR","result":null,"error":{"error_code":"EXECUTION_ERROR","message":"File not found"}},"agent_output":"The file could not be found."}',
+      '{"runtime_response":{"proposal_id":"125","action":"READ_FILE"' +
+        ',"outcome":"EXECUTION_ERROR","result":null' +
+        ',"error":{"error_code":"EXECUTION_ERROR"' +
+        ',"message":"File not found"}}' +
+        ',"agent_output":"The file could not be found."}',
     ],
   ])('%s is byte for byte the example', (_title, response, proposal_id, expected) => {
     expect(JSON.stringify(renderAgentOutput({ ...response, proposal_id }))).toBe(expected);

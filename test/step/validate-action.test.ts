@@ -40,7 +40,10 @@ describe('VALIDATE_ACTION', () => {
   test.each(['read_file', 'Read_File', 'think', 'ﬁnish', 'thınk', 'liſt_files', 'ＴＨＩＮＫ', 'ТHINK'])(
     'S0-37 S0-38: the case is never folded: %s is denied',
     (name) => {
-      expect(validateAction(name, policy)).toMatchObject(DENIED);
+      expect(validateAction(name, policy)).toMatchObject({
+        ok: false,
+        fault: { code: 'ACTION_NOT_ALLOWED', rule_id: 'action.not_in_allowlist' },
+      });
     },
   );
 

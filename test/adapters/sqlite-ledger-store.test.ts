@@ -1,0 +1,213 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import Database from 'better-sqlite3';
+import { openDatabase } from '../../src/adapters/sqlite-database.js';
+import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
+import { FORMAT_VERSION } from '../../src/adapters/sqlite-schema.js';
+import { sha256 } from '../../src/contract/hash.js';
+import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import { all, answered, audited, content, opening, proposalId, Scribe, scribeOf, step, treeId } from '../fixtures/entries.js';
+import { ledgerStoreContract } from './ledger-store.contract.js';
+import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
+
+const A = treeId(1);
+const code = (name: string) => expect.objectContaining({ code: name });
+const thrownBy = (work: () => unknown): unknown => {
+  try {
+    return work();
+  } catch (error) {
+    return error;
+  }
+};
+
+/** A trigger of somebody else lets an insert fail; a reference that is checked at the end, the COMMIT. */
+const BREAK_INSERT = `CREATE TRIGGER breakage BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'broken'); END`;
+const BREAK_COMMIT = `
+  CREATE TABLE a (x INTEGER PRIMARY KEY);
+  CREATE TABLE b (x INTEGER REFERENCES a DEFERRABLE INITIALLY DEFERRED);
+  CREATE TRIGGER breakage AFTER INSERT ON entries BEGIN INSERT INTO b VALUES (1); END`;
+const REPAIR = 'DROP TRIGGER IF EXISTS breakage; DROP TABLE IF EXISTS b; DROP TABLE IF EXISTS a;';
+
+for (const [where, breakage] of [
+  ['the insert fails', BREAK_INSERT],
+  ['the COMMIT fails', BREAK_COMMIT],
+] as const) {
+  ledgerStoreContract(`SQLite, where ${where} when a commit fails`, () => {
+    const at = ledgerFolder();
+    const exec = (sql: string) => withDatabase(at.file, (db) => void db.exec(sql));
+    createSqliteStore(at).close().catch(() => undefined);
+    return {
+      open: () => openSqliteStore(at),
+      openReader: () => openSqliteStore({ ...at, readOnly: true }),
+      loseLock: () => rmSync(`${at.file}.lock`),
+      breakCommits: () => exec(breakage),
+      repair: () => exec(REPAIR),
+      remove: at.remove,
+    };
+  });
+}
+
+describe('the SQLite store', () => {
+  let at: LedgerFolder;
+  let opened: LedgerStore[];
+  const keep = (store: LedgerStore): LedgerStore => {
+    opened.push(store);
+    return store;
+  };
+
+  beforeEach(() => {
+    at = ledgerFolder();
+    opened = [];
+  });
+  afterEach(async () => {
+    for (const store of opened) await store.close();
+    at.remove();
+  });
+
+  describe('creating and opening', () => {
+    test('a ledger that is not there cannot be opened, and opening makes none', () => {
+      for (const readOnly of [true, false]) {
+        expect(thrownBy(() => openSqliteStore({ ...at, readOnly }))).toEqual(code('LEDGER_UNAVAILABLE'));
+      }
+      expect(existsSync(at.file)).toBe(false);
+    });
+
+    test('a ledger that is there cannot be made again', async () => {
+      const store = keep(createSqliteStore(at));
+      await (await scribeOf(store)).write(store, [opening(A)]);
+      expect(thrownBy(() => createSqliteStore(at))).toEqual(code('LEDGER_UNAVAILABLE'));
+      expect(await store.head()).toMatchObject({ size: 1 });
+    });
+
+    test('in a folder that is not there none is made', () => {
+      const file = join(at.folder, 'no', 'ledger.db');
+      expect(thrownBy(() => createSqliteStore({ ...at, file }))).toEqual(code('LEDGER_UNAVAILABLE'));
+    });
+
+    test.each<[string, (file: string) => void]>([
+      ['an empty file', (file) => writeFileSync(file, '')],
+      ['a text', (file) => writeFileSync(file, 'this is no ledger\n'.repeat(1_000))],
+      ['a database of something else', (file) => withDatabase(file, (db) => void db.exec('CREATE TABLE t (x)'))],
+    ])('%s is not opened as a ledger, and not changed', (_what, make) => {
+      make(at.file);
+      const before = readFileSync(at.file);
+      for (const readOnly of [true, false]) {
+        expect(thrownBy(() => openSqliteStore({ ...at, readOnly }))).toEqual(code('LEDGER_TAMPERED'));
+      }
+      expect(readFileSync(at.file).equals(before)).toBe(true);
+    });
+
+    test('a ledger of a newer format is refused with the advice to use a newer version', async () => {
+      await createSqliteStore(at).close();
+      withDatabase(at.file, (db) => db.pragma(`user_version = ${FORMAT_VERSION + 1}`));
+      const refusal = { code: 'LEDGER_UNAVAILABLE', message: expect.stringMatching(/format 2.*use a newer/) };
+      for (const readOnly of [true, false]) {
+        expect(thrownBy(() => openSqliteStore({ ...at, readOnly }))).toEqual(expect.objectContaining(refusal));
+      }
+    });
+
+    test('a folder that cannot be opened as a file is LEDGER_UNAVAILABLE', () => {
+      expect(thrownBy(() => openSqliteStore({ ...at, file: at.folder }))).toEqual(code('LEDGER_UNAVAILABLE'));
+    });
+
+    test('a file that was cut in its middle is LEDGER_TAMPERED where it is read', async () => {
+      const store = createSqliteStore(at);
+      const scribe = await scribeOf(store);
+      await scribe.write(store, [opening(A), ...Array.from({ length: 200 }, () => audited(A))]);
+      await store.close();
+      truncateSync(at.file, 8_192 * 20);
+      const verdict = (async () => all(keep(openSqliteStore({ ...at, readOnly: true })).log()))();
+      await expect(verdict).rejects.toEqual(code('LEDGER_TAMPERED'));
+    });
+
+    test('S4-86: a ledger whose guards were removed is not opened for writing, but can be read', async () => {
+      const store = createSqliteStore(at);
+      await (await scribeOf(store)).write(store, [opening(A)]);
+      await store.close();
+      withDatabase(at.file, dropGuards);
+      expect(thrownBy(() => openSqliteStore(at))).toEqual(code('LEDGER_TAMPERED'));
+      expect(await all(keep(openSqliteStore({ ...at, readOnly: true })).log())).toHaveLength(1);
+    });
+
+    test.each(['DROP TABLE entry_artifacts', 'DROP TABLE meta', 'ALTER TABLE entries ADD COLUMN x TEXT'])(
+      'a ledger after %s is LEDGER_TAMPERED',
+      async (sql) => {
+        await createSqliteStore(at).close();
+        withDatabase(at.file, (db) => void db.exec(sql));
+        expect(thrownBy(() => openSqliteStore(at))).toEqual(code('LEDGER_TAMPERED'));
+      },
+    );
+
+    test('nobody but its owner can read the files', async () => {
+      const store = keep(createSqliteStore(at));
+      const large = content('file_content', new Uint8Array(300_000));
+      await (await scribeOf(store)).write(store, [opening(A), answered(A, large)]);
+      const hash = sha256(large.bytes);
+      const stored = join(at.artifactsDir, 'case-0001', hash.slice(0, 2), hash);
+      for (const path of [at.file, `${at.file}-wal`, `${at.file}-shm`, `${at.file}.lock`, stored]) {
+        expect([path, statSync(path).mode & 0o077]).toEqual([path, 0]);
+      }
+      expect(statSync(at.artifactsDir).mode & 0o077).toBe(0);
+    });
+
+    test('a reader cannot become the writer', async () => {
+      keep(createSqliteStore(at));
+      await expect(keep(openSqliteStore({ ...at, readOnly: true })).acquire()).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
+    });
+  });
+
+  describe('durability', () => {
+    test('S4-86: every commit is flushed: WAL with synchronous FULL, and the guards hold against REPLACE', async () => {
+      await createSqliteStore(at).close();
+      const db = openDatabase(at.file, false);
+      const settings = ['journal_mode', 'synchronous', 'page_size', 'wal_autocheckpoint', 'recursive_triggers', 'trusted_schema'];
+      const found = Object.fromEntries(settings.map((name) => [name, db.pragma(name, { simple: true })]));
+      db.close();
+      expect(found).toEqual({
+        journal_mode: 'wal',
+        synchronous: 2,
+        page_size: 8_192,
+        wal_autocheckpoint: 1_000,
+        recursive_triggers: 1,
+        trusted_schema: 0,
+      });
+    });
+
+    test('what was committed is there in a copy of the files that was made without closing the store', async () => {
+      const store = keep(createSqliteStore(at));
+      const scribe = await scribeOf(store);
+      await scribe.write(store, [opening(A), ...step(A, content('raw_payload', 'p'), content('result', 'r'))]);
+      const copy = ledgerFolder();
+      for (const suffix of ['', '-wal']) writeFileSync(copy.file + suffix, readFileSync(at.file + suffix));
+      const recovered = openSqliteStore(copy);
+      expect(await recovered.head()).toEqual(scribe.head);
+      expect(await all(recovered.log())).toEqual(await all(store.log()));
+      await recovered.close();
+      copy.remove();
+    });
+
+    test('a ledger goes on after it was closed and opened: places, contents, marks, epoch', async () => {
+      const scribe = new Scribe();
+      let epoch = 0;
+      createSqliteStore(at).close().catch(() => undefined);
+      for (let round = 1; round <= 3; round += 1) {
+        const store = openSqliteStore(at);
+        scribe.epoch = await store.acquire();
+        expect(scribe.epoch).toBeGreaterThan(epoch);
+        epoch = scribe.epoch;
+        await scribe.write(store, [opening(treeId(round)), answered(treeId(round), content('result', 'the same'))]);
+        await scribe.write(store, round > 1 ? [audited(treeId(round - 1))] : []);
+        await store.close();
+      }
+      const store = keep(openSqliteStore(at));
+      expect(await store.head()).toEqual(scribe.head);
+      expect(await all(store.trees())).toHaveLength(3);
+      expect(existsSync(`${at.file}-wal`)).toBe(true);
+    });
+  });
+});

@@ -1,0 +1,77 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { MemoryState, memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { headInMemory } from '../../src/adapters/head-in-memory.js';
+import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
+import { winstonLog } from '../../src/adapters/winston-log.js';
+import { EmbeddedEngine } from '../../src/engine/embedded-engine.js';
+import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import { recover } from '../../src/runtime/recover.js';
+import { FaultyStore } from '../fixtures/faulty-store.js';
+import { ManualClock } from '../fixtures/manual-clock.js';
+import { treeEngineConformance, World, type EngineHarness } from './tree-engine.conformance.js';
+
+/** `again` gives the store as the next process would open it; `dispose` ends the test. */
+async function start(
+  store: LedgerStore,
+  liveTreesMax: number,
+  again: () => Promise<LedgerStore>,
+  dispose: () => void,
+): Promise<EngineHarness> {
+  const faulty = new FaultyStore(store);
+  const clock = new ManualClock();
+  const world = new World();
+  const engine = new EmbeddedEngine({
+    store: faulty,
+    anchor: headInMemory(await store.head()),
+    clock,
+    effects: world,
+    listener: world,
+    defer: (task) => void setImmediate(task),
+    liveTreesMax,
+  });
+  await engine.start();
+  await recover(engine, faulty, world, winstonLog('silent'));
+  return {
+    engine,
+    store: faulty,
+    clock,
+    world,
+    crash: async () => start(await again(), liveTreesMax, again, dispose),
+    stop: async () => {
+      await engine.stop();
+      await store.close();
+      dispose();
+    },
+  };
+}
+
+function inMemory(liveTreesMax: number): Promise<EngineHarness> {
+  const state = new MemoryState();
+  let latest = memoryStore({ state });
+  const again = async (): Promise<LedgerStore> => {
+    await latest.close();
+    latest = memoryStore({ state });
+    return latest;
+  };
+  return start(latest, liveTreesMax, again, () => undefined);
+}
+
+function onDisk(): Promise<EngineHarness> {
+  const folder = mkdtempSync(join(tmpdir(), 'turnpike-engine-'));
+  mkdirSync(join(folder, 'artifacts'));
+  const options = { file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') };
+  let latest = createSqliteStore(options);
+  const again = async (): Promise<LedgerStore> => {
+    // A dead process holds no lock; what it had not committed is gone.
+    await latest.close();
+    latest = openSqliteStore(options);
+    return latest;
+  };
+  return start(latest, 1_024, again, () => rmSync(folder, { recursive: true, force: true }));
+}
+
+treeEngineConformance('embedded over memory', () => inMemory(1_024));
+treeEngineConformance('embedded over memory, every tree put out at once', () => inMemory(0));
+treeEngineConformance('embedded over SQLite', onDisk);

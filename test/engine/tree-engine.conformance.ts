@@ -1,0 +1,283 @@
+// What every engine guarantees (src/engine/tree-engine.ts), as one suite: a later engine has to pass it as it is.
+// The effects are told by the test, so that it can see when they are asked for; machines, policy and store are real.
+
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
+import type { Effect, EffectResult } from '../../src/contract/effect.js';
+import type { Entry } from '../../src/contract/entry.js';
+import type { Effects, NewInput, TreeEngine } from '../../src/engine/tree-engine.js';
+import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import type { Ending, Reply } from '../../machines/emission.js';
+import type { FaultyStore } from '../fixtures/faulty-store.js';
+import type { ManualClock } from '../fixtures/manual-clock.js';
+import { ABSENT, machinesArtifact, policyArtifacts, proposal } from '../fixtures/tree.js';
+
+/** A process with an engine in it. `crash` leaves everything as it is and starts another over the same store. */
+export interface EngineHarness {
+  readonly engine: TreeEngine;
+  readonly store: FaultyStore;
+  readonly clock: ManualClock;
+  readonly world: World;
+  crash(): Promise<EngineHarness>;
+  stop(): Promise<void>;
+}
+
+/** The world as the suite plays it, and what it heard. */
+export class World implements Effects {
+  readonly performed: Effect[] = [];
+  readonly settled: Effect[] = [];
+  readonly replies: Reply[] = [];
+  readonly endings: Ending[] = [];
+  failure: unknown = null;
+  /** Called when an effect is performed. */
+  onPerform: (effect: Effect) => EffectResult | Promise<EffectResult> = () => ({ status: 'done', result: {} });
+  onReply: (reply: Reply) => void = () => undefined;
+
+  gather = () => ({ paths: [ABSENT], usage: { bytes: 0, files: 0 } });
+  perform = (effect: Effect) => {
+    this.performed.push(effect);
+    return this.onPerform(effect);
+  };
+  settle = (effect: Effect): EffectResult => {
+    this.settled.push(effect);
+    return { status: 'failed', cause: 'INTERRUPTED' };
+  };
+  reply = (_tree: string, reply: Reply) => {
+    this.replies.push(reply);
+    this.onReply(reply);
+  };
+  ended = (_tree: string, ending: Ending) => void this.endings.push(ending);
+  failed = (error: unknown) => {
+    this.failure = error;
+  };
+}
+
+const POLICIES = policyArtifacts();
+const MACHINES = machinesArtifact(POLICIES);
+
+export function treeEngineConformance(name: string, open: () => Promise<EngineHarness>): void {
+  describe(`the TreeEngine guarantees, ${name}`, () => {
+    let harness: EngineHarness;
+    beforeEach(async () => {
+      harness = await open();
+    });
+    afterEach(() => harness.stop());
+
+    test('guarantee 1, S4-80: inputs of one tree take effect one after another', async () => {
+      await start(harness, 'run_conform0001');
+      const asked = Array.from({ length: 20 }, (_, i) => think(harness, 'run_conform0001', `t${i}`));
+      const committed = await Promise.all(asked);
+      // The queue of an agent run is its holder's: here, what comes while a step is under way is refused, and said so.
+      expect(committed.every(({ repeat_of }) => repeat_of === null)).toBe(true);
+      const entries = await entriesOf(harness.store, 'run_conform0001');
+      expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index));
+      const steps = entries.flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.step_index] : []));
+      expect(steps).toEqual(Array.from({ length: 20 }, (_, i) => i + 1));
+    });
+
+    test('guarantee 2: when a commit fails before it is written, nothing of it is there', async () => {
+      await start(harness, 'run_conform0002');
+      const before = (await harness.store.head()).size;
+      harness.store.breakage = 'fails, not written';
+      await expect(think(harness, 'run_conform0002', 'lost')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+      expect((await harness.store.head()).size).toBe(before);
+      expect(harness.world.replies).toEqual([]);
+    });
+
+    test('guarantee 2 and 6, C35: when a commit fails though it was written, nobody is told that it was', async () => {
+      await start(harness, 'run_conform0003');
+      harness.store.breakage = 'fails, but written';
+      await expect(write(harness, 'run_conform0003', 'w')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+      expect(harness.world.replies).toEqual([]);
+      expect(harness.world.performed).toEqual([]);
+      await expect(think(harness, 'run_conform0003', 'more')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+      expect(harness.world.failure).not.toBeNull();
+    });
+
+    test('guarantee 3, D4: an input id that comes again does nothing, in one tick, later, and after a crash', async () => {
+      await start(harness, 'run_conform0004');
+      const twice = [think(harness, 'run_conform0004', 'same', true), think(harness, 'run_conform0004', 'same', true)];
+      const [first, second] = await Promise.all(twice);
+      expect(first?.repeat_of).toBeNull();
+      expect(second?.repeat_of).toEqual(expect.any(Number));
+      const size = (await harness.store.head()).size;
+      expect((await think(harness, 'run_conform0004', 'same', true)).repeat_of).toBe(second?.repeat_of);
+      harness = await harness.crash();
+      expect((await think(harness, 'run_conform0004', 'same', true)).repeat_of).toBe(second?.repeat_of);
+      expect((await entriesOf(harness.store, 'run_conform0004')).filter(isThought)).toHaveLength(1);
+      expect((await harness.store.head()).size).toBeGreaterThanOrEqual(size);
+    });
+
+    test('guarantee 4, C35: a change is performed after the commit of its allow, once, and told once', async () => {
+      await start(harness, 'run_conform0005');
+      let durable: readonly string[] = [];
+      harness.world.onPerform = async (effect) => {
+        durable = (await entriesOf(harness.store, 'run_conform0005')).flatMap((entry) =>
+          entry.type === 'audit_event' && entry.body.run_id === effect.run_id ? [entry.body.outcome] : [],
+        );
+        return { status: 'done', result: { bytes_written: 1 } };
+      };
+      await write(harness, 'run_conform0005', 'w');
+      await until(() => harness.world.replies.length > 0);
+      expect(durable).toEqual(['allow', 'success']);
+      expect(harness.world.performed).toHaveLength(1);
+      const [effect] = harness.world.performed;
+      const again = await harness.engine.submit('run_conform0005', {
+        input: {
+          kind: 'result',
+          run_id: effect!.run_id,
+          input_id: 'again',
+          status: 'failed',
+          cause: 'IO_ERROR',
+          result: null,
+          settled: false,
+        },
+        materials: [],
+        external: false,
+      });
+      expect(again.refused).toBe(true);
+      expect(harness.world.replies).toHaveLength(1);
+    });
+
+    test('guarantee 4, C78: a local read shares the commit of its decision', async () => {
+      await start(harness, 'run_conform0006');
+      let commits = 0;
+      harness.store.before = () => void (commits += 1);
+      await propose(harness, 'run_conform0006', proposal('LIST_FILES', { path: '/sandbox/' }), 'r');
+      await until(() => harness.world.replies.length > 0);
+      expect(commits).toBe(1);
+    });
+
+    test('guarantee 5, D3: a timer rings at its time and not before', async () => {
+      await start(harness, 'run_conform0007', { link: 'remote', idle_ms: 60_000 });
+      harness.clock.advance(59_000);
+      await settled(harness, 'run_conform0007');
+      expect(harness.world.endings).toEqual([]);
+      harness.clock.advance(2_000);
+      await until(() => harness.world.endings.length === 2);
+      expect(harness.world.endings[0]).toMatchObject({ state: 'cancelled', reason: 'idle' });
+    });
+
+    test('guarantee 6, S0-04 S2-20: a reply is given when its trace is in the ledger', async () => {
+      await start(harness, 'run_conform0008');
+      let recorded = -1;
+      harness.world.onReply = () =>
+        void (async () => {
+          recorded = (await entriesOf(harness.store, 'run_conform0008')).filter(isThought).length;
+        })();
+      await think(harness, 'run_conform0008', 't');
+      await until(() => recorded >= 0);
+      expect(recorded).toBe(1);
+    });
+
+    test('guarantee 7, S4-24 C50: what has ended does not move, and the attempt is recorded', async () => {
+      const tree = 'run_conform0009';
+      await start(harness, tree);
+      await submit(harness, tree, { kind: 'end', run_id: `${tree}.1`, input_id: 'end' });
+      const { refused } = await submit(harness, tree, {
+        kind: 'cancel',
+        run_id: tree,
+        input_id: 'late',
+        reason: 'late',
+      });
+      expect(refused).toBe(true);
+      const last = (await entriesOf(harness.store, tree)).at(-1);
+      expect(last).toMatchObject({ type: 'audit_event', body: { outcome_reason: 'INVALID_STATE_TRANSITION' } });
+    });
+
+    test('guarantee 8, D8: what a dead process left under way is settled by the next one', async () => {
+      const tree = 'run_conform0010';
+      await start(harness, tree);
+      harness.world.onPerform = () => new Promise(() => undefined);
+      await write(harness, tree, 'w');
+      expect(harness.world.performed).toHaveLength(1);
+      harness = await harness.crash();
+      expect(harness.world.performed).toEqual([]);
+      expect(harness.world.settled).toHaveLength(1);
+      const entries = await entriesOf(harness.store, tree);
+      const ends = entries.flatMap((entry) =>
+        entry.type === 'audit_event' && entry.body.action_type === 'system' && entry.body.outcome_reason !== 'running'
+          ? [`${entry.body.run_id} ${entry.body.outcome_reason ?? ''}`]
+          : [],
+      );
+      expect(ends).toEqual([
+        `${tree}.1.1.1 failed:INTERRUPTED`,
+        `${tree}.1.1 failed:INTERRUPTED`,
+        `${tree}.1 failed:INTERRUPTED`,
+        `${tree} failed:CHILD_FAILED`,
+      ]);
+    });
+
+    test('an unknown tree is an error, and no entry', async () => {
+      const input = { kind: 'cancel', run_id: 'run_nowhere01', input_id: 'x', reason: 'x' } as const;
+      await expect(submit(harness, 'run_nowhere01', input)).rejects.toMatchObject({ code: 'RUN_UNKNOWN' });
+      expect((await harness.store.head()).size).toBe(0);
+    });
+  });
+}
+
+const submit = (harness: EngineHarness, tree: string, input: NewInput, materials: readonly Artifact[] = []) =>
+  harness.engine.submit(tree, { input, materials, external: false });
+
+async function start(
+  harness: EngineHarness,
+  tree: string,
+  link: { link: 'attached' | 'remote'; idle_ms: number | null } = { link: 'attached', idle_ms: null },
+): Promise<void> {
+  const [lanes, roles, actions] = POLICIES.map((artifact) => ({
+    git_sha: 'b'.repeat(40),
+    sha256: artifactRef(artifact).hash_sha256,
+    source: 'manifest' as const,
+    artifact: artifactRef(artifact),
+  }));
+  const open: NewInput = {
+    kind: 'open',
+    run_id: tree,
+    input_id: 'open',
+    correlation_id: 'cor_1',
+    case_id: 'case-1',
+    taxonomy_versions: null,
+    scope: {},
+    policies: { lanes: lanes!, roles: roles!, actions: actions! },
+    machines: artifactRef(MACHINES),
+  };
+  const agent: NewInput = {
+    kind: 'start_agent',
+    run_id: tree,
+    input_id: 'start',
+    actor: { actor_type: 'agent', actor_id: 'tester' },
+    role_id: 'SANDBOX_AGENT',
+    lane_id: 'SANDBOX_FILES',
+    exposure: 'detailed',
+    ...link,
+  };
+  await Promise.all([submit(harness, tree, open, [...POLICIES, MACHINES]), submit(harness, tree, agent)]);
+}
+
+async function propose(harness: EngineHarness, tree: string, payload: object, input_id: string, external = false) {
+  const artifact: Artifact = { kind: 'raw_payload', case_id: 'case-1', bytes: Buffer.from(JSON.stringify(payload)) };
+  const input: NewInput = { kind: 'proposal', run_id: `${tree}.1`, input_id, payload: artifactRef(artifact) };
+  return harness.engine.submit(tree, { input, materials: [artifact], external });
+}
+
+const think = (harness: EngineHarness, tree: string, input_id: string, external = false) =>
+  propose(harness, tree, proposal('THINK', {}), input_id, external);
+
+const write = (harness: EngineHarness, tree: string, input_id: string) =>
+  propose(harness, tree, proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' }), input_id);
+
+const isThought = (entry: Entry): boolean => entry.type === 'step_trace' && entry.body.action === 'THINK';
+
+async function entriesOf(store: LedgerStore, tree: string): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for await (const { text } of store.tree(tree)) entries.push(JSON.parse(text) as Entry);
+  return entries;
+}
+
+/** Everything that was asked of the engine so far has been done. */
+const settled = (harness: EngineHarness, tree: string): Promise<unknown> => harness.engine.peek(tree);
+
+async function until(holds: () => boolean): Promise<void> {
+  for (let turn = 0; turn < 10_000 && !holds(); turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  expect(holds()).toBe(true);
+}

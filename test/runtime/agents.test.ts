@@ -1,0 +1,169 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { Bench } from '../fixtures/bench.js';
+import { proposal } from '../fixtures/tree.js';
+
+let bench: Bench;
+beforeEach(async () => {
+  bench = await Bench.open();
+});
+afterEach(() => bench.close());
+
+const json = (value: object): string => JSON.stringify(value);
+
+test('S2-01 S2-05 S2-11 S1-03: an agent works in a loop of proposals and responses until it finishes', async () => {
+  const agent = await bench.turnpike.startAgent();
+  const outcomes: unknown[] = [];
+  for (const [action, args] of [
+    ['CREATE_DIRECTORY', { path: '/sandbox/notes/' }],
+    ['WRITE_FILE', { path: '/sandbox/notes/a.md', content: '# A\n' }],
+    ['READ_FILE', { path: '/sandbox/notes/a.md' }],
+    ['RENAME_FILE', { source: '/sandbox/notes/a.md', destination: '/sandbox/notes/b.md' }],
+    ['LIST_FILES', { path: '/sandbox/notes/' }],
+    ['DELETE_FILE', { path: '/sandbox/notes/b.md' }],
+    ['FINISH', { response: 'Done.' }],
+  ] as const) {
+    outcomes.push(await agent.submit(json(proposal(action, args))));
+  }
+  expect(outcomes.map((response) => (response as { outcome: string }).outcome)).toEqual(Array(7).fill('SUCCESS'));
+  expect(outcomes.map((response) => (response as { result: unknown }).result)).toEqual([
+    {},
+    { bytes_written: 4 },
+    { content: '# A\n' },
+    {},
+    { entries: [{ name: 'b.md', type: 'file' }] },
+    {},
+    { response: 'Done.' },
+  ]);
+  await expect(agent.finished).resolves.toMatchObject({ state: 'completed', reason: 'finished' });
+});
+
+test('D4: proposals that are handed in at once are taken one by one, in their order', async () => {
+  const agent = await bench.turnpike.startAgent();
+  const payloads = Array.from({ length: 40 }, () => json(proposal('THINK', {})));
+  const responses = await Promise.all(payloads.map((payload) => agent.submit(payload)));
+  expect(responses.map(({ proposal_id }) => proposal_id)).toEqual(
+    payloads.map((payload) => (JSON.parse(payload) as { id: string }).id),
+  );
+  const steps = (await bench.entries()).flatMap((entry) =>
+    entry.type === 'step_trace' ? [entry.body.step_index] : [],
+  );
+  expect(steps).toEqual(Array.from({ length: 40 }, (_, index) => index + 1));
+});
+
+test('D4: the sixty-sixth proposal that waits is AGENT_BUSY, and no step', async () => {
+  const agent = await bench.turnpike.startAgent();
+  const asked = Array.from({ length: 66 }, () => agent.submit(json(proposal('THINK', {}))));
+  const settled = await Promise.allSettled(asked);
+  expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(65);
+  expect(settled.at(-1)).toMatchObject({ status: 'rejected', reason: { code: 'AGENT_BUSY' } });
+  expect((await bench.entries()).filter(({ type }) => type === 'step_trace')).toHaveLength(65);
+});
+
+test('D4 S4-24: a proposal to a run that has ended is the error RUN_ENDED, and no step', async () => {
+  const agent = await bench.turnpike.startAgent();
+  await agent.submit(json(proposal('FINISH', { response: '' })));
+  const size = (await bench.entries()).length;
+  await expect(agent.submit(json(proposal('THINK', {})))).rejects.toMatchObject({ code: 'RUN_ENDED' });
+  await expect(bench.turnpike.submit(agent.run_id, '{}')).rejects.toMatchObject({ code: 'RUN_ENDED' });
+  expect((await bench.entries()).length).toBe(size);
+});
+
+test('D4: a request that is sent again by its id gets the recorded response, and nothing happens twice', async () => {
+  const agent = await bench.turnpike.startAgent();
+  const payload = json(proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'once' }));
+  const first = await agent.respond(payload, { inputId: 'request-1' });
+  bench.put('a.txt', 'changed from outside');
+  const size = (await bench.entries()).length;
+  expect(await agent.respond(payload, { inputId: 'request-1' })).toBe(first);
+  expect((await bench.entries()).length).toBe(size);
+  await agent.end();
+  expect(await agent.respond(payload, { inputId: 'request-1' })).toBe(first);
+  const kept = await bench.turnpike.ledger.entries(agent.root_run_id)[Symbol.asyncIterator]().next();
+  expect(kept.done).toBe(false);
+});
+
+test('D5: the end of input completes the run as end_of_input, and denials do not change that', async () => {
+  const agent = await bench.turnpike.startAgent();
+  await agent.submit(json(proposal('DELETE_FILE', { path: '/sandbox/run.sh' })));
+  await expect(agent.end()).resolves.toMatchObject({ state: 'completed', reason: 'end_of_input' });
+});
+
+test('C53 S4-20: a cancel ends the agent run first and its orchestrator after it', async () => {
+  const agent = await bench.turnpike.startAgent();
+  await expect(agent.cancel('no longer needed')).resolves.toMatchObject({ state: 'cancelled' });
+  const ended = (await bench.entries()).flatMap((entry) =>
+    entry.type === 'audit_event' && entry.body.outcome_reason === 'cancelled:no longer needed'
+      ? [entry.body.run_id]
+      : [],
+  );
+  expect(ended).toEqual([agent.run_id, agent.root_run_id]);
+  await expect(agent.cancel('again')).rejects.toMatchObject({ code: 'INVALID_STATE_TRANSITION' });
+});
+
+test('C51 S4-37: an unknown role denies the agent run itself, and the caller holds its end', async () => {
+  const agent = await bench.turnpike.startAgent({ role: 'NOBODY' });
+  await expect(agent.finished).resolves.toMatchObject({ state: 'denied', reason: 'role.unknown' });
+  await expect(agent.submit('{}')).rejects.toMatchObject({ code: 'RUN_ENDED' });
+});
+
+test('S4-57: two run trees of one request share the correlation id that the caller gave', async () => {
+  const first = await bench.turnpike.startAgent({ correlation: 'request-7' });
+  const second = await bench.turnpike.startAgent({ correlation: 'request-7' });
+  expect([first.correlation_id, second.correlation_id]).toEqual(['request-7', 'request-7']);
+  const ids = (await bench.entries()).flatMap((entry) =>
+    entry.type === 'run_created' ? [entry.body.correlation_id] : [],
+  );
+  expect(new Set(ids)).toEqual(new Set(['request-7']));
+});
+
+test.each([
+  ['case', { case: '../other' }],
+  ['role', { role: 'a b' }],
+  ['lane', { lane: '' }],
+  ['actor', { actor: 'x' }],
+  ['correlation', { correlation: '\u0000' }],
+  ['scope', { scope: { coa_version: 'v'.repeat(401) } }],
+])('an option that the contract cannot hold is a usage error and opens nothing: %s', async (_name, options) => {
+  await expect(bench.turnpike.startAgent(options)).rejects.toMatchObject({ code: 'USAGE' });
+  expect(await bench.entries()).toEqual([]);
+});
+
+describe('payloads as they are', () => {
+  test('S0-14 S0-17 S0-18 C13: bytes that are not UTF-8 are refused, and preserved as they came', async () => {
+    const agent = await bench.turnpike.startAgent();
+    const payload = Uint8Array.from([0x7b, 0xff, 0xfe, 0x7d]);
+    expect(await agent.submit(payload)).toMatchObject({ error: { error_code: 'INVALID_ENCODING' } });
+    expect(await rawPayloads()).toEqual([Buffer.from(payload)]);
+  });
+
+  test('S0-17: a string with a lone surrogate is refused as such, and preserved', async () => {
+    const agent = await bench.turnpike.startAgent();
+    expect(await agent.submit('{"a":"\ud800"}')).toMatchObject({ error: { error_code: 'INVALID_ENCODING' } });
+    expect(await rawPayloads()).toEqual([Buffer.from('7b2261223a22eda080227d', 'hex')]);
+  });
+
+  test('S0-20 S0-17: a payload over the limit is refused, and preserved whole', async () => {
+    const agent = await bench.turnpike.startAgent();
+    const payload = Buffer.alloc(400_000, 0x20);
+    expect(await agent.submit(payload)).toMatchObject({ error: { error_code: 'PAYLOAD_TOO_LARGE' } });
+    expect((await rawPayloads())[0]?.equals(payload)).toBe(true);
+  });
+
+  test('a payload that the caller changes after handing it in is recorded as it was', async () => {
+    const agent = await bench.turnpike.startAgent();
+    const payload = Buffer.from(json(proposal('THINK', {})));
+    const asked = agent.submit(payload);
+    payload.fill(0x20);
+    expect(await asked).toMatchObject({ outcome: 'SUCCESS' });
+  });
+
+  async function rawPayloads(): Promise<Buffer[]> {
+    const payloads: Buffer[] = [];
+    for await (const { log_index } of bench.turnpike.ledger.log()) {
+      for (const { kind, bytes } of await bench.turnpike.ledger.artifactsOf(log_index)) {
+        if (kind === 'raw_payload') payloads.push(Buffer.from(bytes));
+      }
+    }
+    return payloads;
+  }
+});
