@@ -12,6 +12,7 @@ import { promisify } from 'node:util';
 import { sha256 } from '../contract/hash.js';
 import { LedgerError } from '../errors.js';
 import type { HeadAnchor, LogHead } from '../ports/ledger-store.js';
+import { errorCode } from './error-code.js';
 
 const SLOT_BYTES = 256;
 /** A block of any disk. */
@@ -57,7 +58,7 @@ class SlottedHeadFile implements HeadFile {
 
   /** @throws LedgerError LEDGER_BELOW_HEAD if there is a later head already, or another one of this size */
   async write(head: Head): Promise<void> {
-    if (this.#newest !== null) refuseBelow(this.#newest, head);
+    if (this.#newest !== null && !follows(head, this.#newest)) throw below(head, this.#newest);
     this.#newest = head;
     if (this.#queued === null) {
       this.#queued = this.#last.then(() => this.#writeNewest(this.#newest ?? head));
@@ -77,7 +78,7 @@ class SlottedHeadFile implements HeadFile {
     this.#queued = null;
     if (this.#failure !== null) throw unwritable(this.#path, this.#failure);
     try {
-      const { descriptor, slot } = this.#file ?? (await openAt(this.#path, head));
+      const { descriptor, slot } = this.#file ?? (await this.#open(head));
       const free = slot === 0 ? 1 : 0;
       this.#file = { descriptor, slot: free };
       const { bytesWritten } = await writeAt(descriptor, slotOf(head), 0, SLOT_BYTES, free * SLOT_DISTANCE);
@@ -89,14 +90,17 @@ class SlottedHeadFile implements HeadFile {
       throw unwritable(this.#path, cause);
     }
   }
-}
 
-/** Opens the file for heads from `head` on; one that is not there is made with it. */
-async function openAt(path: string, head: Head): Promise<{ readonly descriptor: number; readonly slot: Slot }> {
-  const found = await readFileHead(path);
-  if (found === null) await createFile(path, head);
-  else refuseBelow(found.head, head);
-  return { descriptor: await openFile(path, 'r+'), slot: found?.slot ?? 0 };
+  /** Opens the file for heads from `head` on; one that is not there is made with it. */
+  async #open(head: Head): Promise<{ readonly descriptor: number; readonly slot: Slot }> {
+    const found = await readFileHead(this.#path);
+    if (found === null) await createFile(this.#path, head);
+    else if (!follows(head, found.head)) {
+      if (this.#newest === head) this.#newest = found.head;
+      throw below(head, found.head);
+    }
+    return { descriptor: await openFile(this.#path, 'r+'), slot: found?.slot ?? 0 };
+  }
 }
 
 /** Under another name first, so that a file that is there is never empty. */
@@ -123,7 +127,7 @@ async function readFileHead(path: string): Promise<{ readonly head: Head; readon
   try {
     bytes = await readFile(path);
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    if (errorCode(cause) === 'ENOENT') return null;
     throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the head file ${path} cannot be read`, cause });
   }
   const first = headOf(bytes.subarray(0, SLOT_BYTES));
@@ -146,11 +150,14 @@ function headOf(slot: Buffer): Head | null {
   return hash === sha256(said) ? { size: Number(size), root } : null;
 }
 
-function refuseBelow(vouched: Head, head: Head): void {
-  if (head.size > vouched.size || (head.size === vouched.size && head.root === vouched.root)) return;
-  const message = `a head of ${head.size} entries does not follow one of ${vouched.size}`;
-  throw new LedgerError({ code: 'LEDGER_BELOW_HEAD', message });
-}
+const follows = (head: Head, former: Head): boolean =>
+  head.size > former.size || (head.size === former.size && head.root === former.root);
+
+const below = ({ size }: Head, former: Head): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_BELOW_HEAD',
+    message: `a head of ${size} entries cannot follow another one of ${former.size}`,
+  });
 
 const unwritable = (path: string, cause: unknown): LedgerError =>
   new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the head file ${path} could not be written`, cause });

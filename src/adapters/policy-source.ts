@@ -25,5 +25,5 @@ export function policySource(dir: string, options: PolicySourceOptions = {}): Po
 const exists = (path: string): Promise<boolean> =>
   lstat(path).then(
     () => true,
-    (error: unknown) => !(error instanceof Error && 'code' in error && error.code === 'ENOENT'),
+    (error: unknown) => !(typeof error === 'object' && error !== null && 'code' in error && error.code === 'ENOENT'),
   );

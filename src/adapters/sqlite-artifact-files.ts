@@ -7,7 +7,8 @@ import { open } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { LedgerError } from '../errors.js';
 import { isCaseId } from './check-batch.js';
-import { isCode, syncDirectory } from './sqlite-database.js';
+import { errorCode } from './error-code.js';
+import { syncDirectory } from './sqlite-database.js';
 
 /** The largest content that is stored in the database (S4-83). */
 export const INLINE_BYTES_MAX = 256 * 1_024;
@@ -65,7 +66,7 @@ export async function readArtifactFile(
       await file.close();
     }
   } catch (cause) {
-    const missing = isCode(cause, 'ENOENT');
+    const missing = errorCode(cause) === 'ENOENT';
     const message = missing ? `the artifact ${path} is missing` : `the artifact ${path} cannot be read`;
     throw new LedgerError({ code: missing ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
   }

@@ -42,7 +42,7 @@ export class SqliteArtifacts {
     this.#db = db;
     this.#directory = directory;
     this.#ofEntry = db.prepare(
-      `SELECT ${COLUMNS} FROM entry_artifacts e LEFT JOIN artifacts a USING (artifact_no)
+      `SELECT e.ordinal, ${COLUMNS} FROM entry_artifacts e LEFT JOIN artifacts a USING (artifact_no)
        WHERE e.log_index = ? ORDER BY e.ordinal`,
     );
     this.#byIndex = db.prepare(
@@ -82,7 +82,10 @@ export class SqliteArtifacts {
   }
 
   async of(log_index: number): Promise<readonly Artifact[]> {
-    const rows = this.#ofEntry.all(log_index) as ArtifactRow[];
+    const rows = this.#ofEntry.all(log_index) as (ArtifactRow & { readonly ordinal: number })[];
+    if (rows.some(({ ordinal }, position) => ordinal !== position)) {
+      throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `content of entry ${log_index} is missing` });
+    }
     return Promise.all(
       rows.map(async (row) => ({ kind: kindOf(row), case_id: row.case_id, bytes: await this.#contentOf(row) })),
     );

@@ -5,6 +5,7 @@ import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'no
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { LedgerError } from '../errors.js';
+import { errorCode } from './error-code.js';
 import { APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, SCHEMA } from './sqlite-schema.js';
 
 /** How long a statement waits for another process: only a program that is not ours can make it wait. */
@@ -12,6 +13,9 @@ const BUSY_MS = 2_000;
 const WAL_PAGES = 1_000;
 /** What a WAL that had to grow, because somebody read for long, is cut back to. */
 const WAL_BYTES_KEPT = 64 * 1_024 * 1_024;
+
+/** SQLITE_ERROR too: our statements never change, so what is wrong with one is a table that is not ours any more. */
+const TAMPERED = /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/;
 
 /** A connection to a ledger file. */
 export type Connection = Database.Database;
@@ -61,7 +65,8 @@ export function createDatabase(file: string): void {
     linkSync(draft, file);
     syncDirectory(dirname(file));
   } catch (cause) {
-    const reason = isCode(cause, 'EEXIST') ? 'something is there already: open it instead' : 'is its folder there?';
+    const reason =
+      errorCode(cause) === 'EEXIST' ? 'something is there already: open it instead' : 'is its folder there?';
     throw unavailable(`the ledger ${file} cannot be made: ${reason}`, cause);
   } finally {
     rmSync(draft, { force: true });
@@ -134,14 +139,7 @@ const schemaOf = (db: Connection): string =>
 
 /** An error of SQLite as one of ours; ours stay as they are, and so does what is neither. */
 export function asLedgerError(cause: unknown, message: string): unknown {
-  if (!isCode(cause, 'SQLITE_')) return cause;
-  // The statements are fixed, so an error in one is a table that is no longer what it was.
-  const tampered = isCode(cause, 'SQLITE_CORRUPT', 'SQLITE_NOTADB', 'SQLITE_ERROR');
-  return new LedgerError({ code: tampered ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
+  const code = errorCode(cause);
+  if (!code.startsWith('SQLITE_')) return cause;
+  return new LedgerError({ code: TAMPERED.test(code) ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
 }
-
-/** Whether an error has a code that begins so. By its code, for a class differs from one module registry to the next. */
-export const isCode = (error: unknown, ...prefixes: readonly string[]): boolean =>
-  error instanceof Error &&
-  'code' in error &&
-  prefixes.some((prefix) => typeof error.code === 'string' && error.code.startsWith(prefix));

@@ -1,7 +1,8 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { LedgerError } from '../errors.js';
-import { asLedgerError, isCode } from './sqlite-database.js';
+import { errorCode } from './error-code.js';
+import { asLedgerError } from './sqlite-database.js';
 
 /** The right to write one ledger, until it is released or the process is gone. */
 export interface WriterLock {
@@ -23,7 +24,7 @@ export function lockWriter(file: string): WriterLock {
     return { release: () => lock.close() };
   } catch (cause) {
     lock.close();
-    if (!isCode(cause, 'SQLITE_BUSY')) throw asLedgerError(cause, `the lock ${path} cannot be taken`);
+    if (errorCode(cause) !== 'SQLITE_BUSY') throw asLedgerError(cause, `the lock ${path} cannot be taken`);
     const message = `another process writes to ${file}: go through it, or stop it first`;
     throw new LedgerError({ code: 'LEDGER_LOCKED', message, cause });
   }
@@ -33,7 +34,7 @@ function createLockFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600));
   } catch (cause) {
-    if (isCode(cause, 'EEXIST')) return;
+    if (errorCode(cause) === 'EEXIST') return;
     throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the lock ${path} cannot be made`, cause });
   }
 }

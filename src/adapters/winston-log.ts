@@ -1,4 +1,4 @@
-import { config, createLogger, format, transports } from 'winston';
+import { createLogger, format, transports } from 'winston';
 import type { Log } from '../ports/log.js';
 
 // winston's JSON leaves C1 controls, bidirectional overrides and line separators as they are: a terminal obeys them.
@@ -12,18 +12,18 @@ const escaped = (text: string): string =>
  * The service log: one JSON object a line on stderr, errors with their stack, nothing that a terminal would obey.
  * @param level `silent` writes nothing
  */
-export function winstonLog(level: 'error' | 'warn' | 'info' | 'silent' = 'info', stream?: NodeJS.WritableStream): Log {
+export function winstonLog(
+  level: 'error' | 'warn' | 'info' | 'silent' = 'info',
+  stream: NodeJS.WritableStream = process.stderr,
+): Log {
   const line = format.printf((info) => escaped(JSON.stringify(info)));
   const logger = createLogger({
     level: level === 'silent' ? 'error' : level,
     silent: level === 'silent',
     format: format.combine(format.timestamp(), line),
-    transports: [
-      stream === undefined
-        ? new transports.Console({ stderrLevels: Object.keys(config.npm.levels) })
-        : new transports.Stream({ stream }),
-    ],
   });
+  // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- winston describes transports twice
+  logger.add(new transports.Stream({ stream }));
   return {
     info: (message, fields) => void logger.info(message, plain(fields)),
     warn: (message, fields) => void logger.warn(message, plain(fields)),

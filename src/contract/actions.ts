@@ -26,7 +26,7 @@ export interface ActionDefinition {
   readonly args: TObject;
   /** Which arguments are sandbox paths, in the order in which they are checked. */
   readonly paths: readonly string[];
-  /** C27: may the path end with a slash, and so name the root? */
+  /** C27: may a path other than the root end with a slash? */
   readonly trailingSlash: boolean;
   /** The tool a lane must list for the mediated run, or null for an action that needs no run of its own. */
   readonly tool: string | null;

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import type { JsonObject } from './json.js';
 import { closed } from './shapes.js';
 
 export const REASONING_CHARS_MAX = 8_192;
@@ -16,7 +17,7 @@ export const Proposal = Type.Object(
     id: Type.String({ pattern: UUID_PATTERN }),
     reasoning: Type.String({ minLength: 1, maxLength: REASONING_CHARS_MAX }),
     action: Type.String(),
-    args: Type.Object({}, { additionalProperties: true }),
+    args: Type.Unsafe<JsonObject>(Type.Object({}, { additionalProperties: true })),
   },
   closed,
 );

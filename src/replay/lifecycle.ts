@@ -1,9 +1,9 @@
 // The lifecycle of the contract held against what a ledger says happened, without asking the machines: a second
 // opinion, written from S4 §3 and §6 alone.
 
-import type { AuditEvent } from '../contract/audit-event.js';
+import type { ActionType, AuditEvent } from '../contract/audit-event.js';
 import type { Entry } from '../contract/entry.js';
-import { isTerminal, RUN_STATES, type RunState } from '../contract/run-state.js';
+import { isTerminal, RUN_STATES, type RunKind, type RunState } from '../contract/run-state.js';
 
 /** S4 §3, as a literal. */
 const EDGES: Readonly<Record<RunState, readonly RunState[]>> = {
@@ -15,8 +15,19 @@ const EDGES: Readonly<Record<RunState, readonly RunState[]>> = {
   cancelled: [],
 };
 
+/** The event that a run of this kind must have when its act was done (S4 §6). */
+const ACTS: Partial<Record<RunKind, ActionType>> = {
+  tool_gateway: 'tool_call',
+  db_write: 'db_write',
+  db_read: 'db_read',
+  promotion: 'promotion',
+  export: 'export',
+};
+
 interface Life {
+  readonly kind: RunKind;
   readonly state: RunState;
+  readonly acted: boolean;
   readonly judged: 'allow' | 'deny' | null;
 }
 
@@ -27,7 +38,7 @@ export function lifecycleFaults(entries: readonly Entry[]): readonly string[] {
   for (const entry of entries) {
     if (entry.type === 'run_created') {
       if (lives.has(entry.body.run_id)) faults.push(`${entry.body.run_id} was created twice`);
-      lives.set(entry.body.run_id, { state: 'created', judged: null });
+      lives.set(entry.body.run_id, { kind: entry.body.run_kind, state: 'created', judged: null, acted: false });
     }
     if (entry.type !== 'audit_event') continue;
     const { run_id } = entry.body;
@@ -49,7 +60,7 @@ function live(life: Life, event: AuditEvent, faults: string[]): Life {
   }
   if (event.action_type !== 'system') {
     if (life.state !== 'running') faults.push(`${at} acted (${event.action_type}) while it was ${life.state}`);
-    return life;
+    return { ...life, acted: life.acted || event.action_type === ACTS[life.kind] };
   }
   const next = stateOf(event.outcome_reason ?? '');
   if (next === null) {
@@ -58,6 +69,11 @@ function live(life: Life, event: AuditEvent, faults: string[]): Life {
   }
   if (!EDGES[life.state].includes(next)) faults.push(`${at} went from ${life.state} to ${next}`);
   if (next === 'running' && life.judged !== 'allow') faults.push(`${at} runs without an allow`);
+  if (next === 'denied' && life.state === 'created' && life.judged !== 'deny')
+    faults.push(`${at} was denied by nobody`);
+  if (next === 'completed' && ACTS[life.kind] !== undefined && !life.acted) {
+    faults.push(`${at} is completed without its ${ACTS[life.kind] ?? ''} event`);
+  }
   return { ...life, state: next };
 }
 

@@ -88,8 +88,8 @@ function checkSchema(draft: Draft, policy: Policy): Partial<Draft> {
     value: null,
     identity,
     action,
-    args: args as JsonObject,
-    args_summary: summarizeArgs(null, args as JsonObject),
+    args,
+    args_summary: summarizeArgs(null, args),
   };
   return settle('VALIDATE_SCHEMA', validateUnused(seen, payload_sha256, policy), known, ({ replay_of }) => ({
     replay_of,

@@ -1,17 +1,12 @@
-import { spawn, type ChildProcess } from 'node:child_process';
-import { createHash } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import Database from 'better-sqlite3';
 import { openDatabase } from '../../src/adapters/sqlite-database.js';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { FORMAT_VERSION } from '../../src/adapters/sqlite-schema.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
-import { all, answered, audited, content, opening, proposalId, Scribe, scribeOf, step, treeId } from '../fixtures/entries.js';
+import { all, answered, audited, content, opening, Scribe, scribeOf, step, treeId } from '../fixtures/entries.js';
 import { ledgerStoreContract } from './ledger-store.contract.js';
 import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
 
@@ -40,7 +35,9 @@ for (const [where, breakage] of [
   ledgerStoreContract(`SQLite, where ${where} when a commit fails`, () => {
     const at = ledgerFolder();
     const exec = (sql: string) => withDatabase(at.file, (db) => void db.exec(sql));
-    createSqliteStore(at).close().catch(() => undefined);
+    createSqliteStore(at)
+      .close()
+      .catch(() => undefined);
     return {
       open: () => openSqliteStore(at),
       openReader: () => openSqliteStore({ ...at, readOnly: true }),
@@ -157,7 +154,9 @@ describe('the SQLite store', () => {
 
     test('a reader cannot become the writer', async () => {
       keep(createSqliteStore(at));
-      await expect(keep(openSqliteStore({ ...at, readOnly: true })).acquire()).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
+      await expect(keep(openSqliteStore({ ...at, readOnly: true })).acquire()).rejects.toEqual(
+        code('LEDGER_UNAVAILABLE'),
+      );
     });
   });
 
@@ -165,7 +164,14 @@ describe('the SQLite store', () => {
     test('S4-86: every commit is flushed: WAL with synchronous FULL, and the guards hold against REPLACE', async () => {
       await createSqliteStore(at).close();
       const db = openDatabase(at.file, false);
-      const settings = ['journal_mode', 'synchronous', 'page_size', 'wal_autocheckpoint', 'recursive_triggers', 'trusted_schema'];
+      const settings = [
+        'journal_mode',
+        'synchronous',
+        'page_size',
+        'wal_autocheckpoint',
+        'recursive_triggers',
+        'trusted_schema',
+      ];
       const found = Object.fromEntries(settings.map((name) => [name, db.pragma(name, { simple: true })]));
       db.close();
       expect(found).toEqual({
@@ -194,7 +200,9 @@ describe('the SQLite store', () => {
     test('a ledger goes on after it was closed and opened: places, contents, marks, epoch', async () => {
       const scribe = new Scribe();
       let epoch = 0;
-      createSqliteStore(at).close().catch(() => undefined);
+      createSqliteStore(at)
+        .close()
+        .catch(() => undefined);
       for (let round = 1; round <= 3; round += 1) {
         const store = openSqliteStore(at);
         scribe.epoch = await store.acquire();

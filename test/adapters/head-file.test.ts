@@ -1,0 +1,143 @@
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, existsSync, readdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { headFile, type HeadFile } from '../../src/adapters/head-file.js';
+import { sha256 } from '../../src/contract/hash.js';
+
+const SLOTS = [0, 4_096] as const;
+const headOf = (size: number) => ({ size, root: sha256(`root ${size}`) });
+
+describe('the head file', () => {
+  let folder: string;
+  let path: string;
+  let file: HeadFile;
+
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'turnpike-head-'));
+    path = join(folder, 'ledger.head');
+    file = headFile(path);
+  });
+  afterEach(async () => {
+    await file.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  const readAgain = () => headFile(path).read();
+
+  test('D15: before the first write there is none, and reading makes none', async () => {
+    expect(await file.read()).toBeNull();
+    expect(existsSync(path)).toBe(false);
+  });
+
+  test('D15: what was written is read, by this one and by another', async () => {
+    for (const size of [0, 1, 2, 3, 10, 4_294_967_297]) {
+      await file.write(headOf(size));
+      expect(await file.read()).toEqual(headOf(size));
+      expect(await readAgain()).toEqual(headOf(size));
+    }
+    expect(readdirSync(folder)).toEqual(['ledger.head']);
+    expect(statSync(path).mode & 0o077).toBe(0);
+    expect(statSync(path).size).toBeLessThanOrEqual(8_192);
+  });
+
+  test('a file of another process is gone on with', async () => {
+    await file.write(headOf(5));
+    const next = headFile(path);
+    await next.write(headOf(6));
+    await next.close();
+    expect(await readAgain()).toEqual(headOf(6));
+  });
+
+  test('C61: a head that goes back, or differs at the same size, is LEDGER_BELOW_HEAD, and nothing is written', async () => {
+    await file.write(headOf(5));
+    const another = headFile(path);
+    for (const one of [file, another]) {
+      await expect(one.write(headOf(4))).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
+      await expect(one.write({ ...headOf(5), root: sha256('other') })).rejects.toMatchObject({
+        code: 'LEDGER_BELOW_HEAD',
+      });
+      expect(await readAgain()).toEqual(headOf(5));
+      await one.write(headOf(5));
+    }
+    await another.write(headOf(6));
+    expect(await readAgain()).toEqual(headOf(6));
+    await another.close();
+  });
+
+  test('of writes at the same time the newest is durable when any of them resolves after the first', async () => {
+    const written = Array.from({ length: 50 }, (_, size) => file.write(headOf(size)));
+    await written[1];
+    expect(await readAgain()).toEqual(headOf(49));
+    await Promise.all(written);
+    expect(await readAgain()).toEqual(headOf(49));
+  });
+
+  test('a write that is torn anywhere leaves the new head or the one before it', async () => {
+    await file.write(headOf(1));
+    await file.write(headOf(2));
+    const before = readFileSync(path);
+    await file.write(headOf(3));
+    const after = readFileSync(path);
+    const differs = SLOTS.filter((at) => !before.subarray(at, at + 256).equals(after.subarray(at, at + 256)));
+    expect(differs).toHaveLength(1);
+    const [at] = differs as [number];
+    for (let cut = 0; cut <= 256; cut += 1) {
+      for (const rest of [before, Buffer.alloc(8_192), Buffer.alloc(8_192, 0xff)]) {
+        const torn = Buffer.from(before);
+        after.copy(torn, at, at, at + cut);
+        rest.copy(torn, at + cut, at + cut, at + 256);
+        writeFileSync(path, torn);
+        expect([2, 3]).toContain((await readAgain())?.size);
+      }
+    }
+  });
+
+  test('a slot with any bit flipped does not count: the other one does', async () => {
+    await file.write(headOf(1));
+    await file.write(headOf(2));
+    const whole = readFileSync(path);
+    const newest = SLOTS.find((at) => whole.toString('latin1', at, at + 256).startsWith('turnpike-head 1 2 '))!;
+    const length = whole.indexOf('\n', newest) - newest;
+    for (let bit = 0; bit < (length + 1) * 8; bit += 1) {
+      const flipped = Buffer.from(whole);
+      flipped[newest + (bit >> 3)]! ^= 1 << (bit & 7);
+      writeFileSync(path, flipped);
+      expect(await readAgain()).toEqual(headOf(1));
+    }
+  });
+
+  test.each<[string, (bytes: Buffer) => Buffer]>([
+    ['is empty', () => Buffer.alloc(0)],
+    ['is zeros', (bytes) => Buffer.alloc(bytes.length)],
+    ['is something else', () => Buffer.from('{"size":3,"root":"ab"}\n')],
+    ['has both slots damaged', (bytes) => Buffer.from(bytes.map((byte, at) => (at % 4_096 === 20 ? byte ^ 1 : byte)))],
+  ])(
+    'D15: a file that %s is LEDGER_TAMPERED, for reading and for writing, and is not changed',
+    async (_what, damage) => {
+      await file.write(headOf(1));
+      await file.write(headOf(2));
+      const damaged = damage(readFileSync(path));
+      writeFileSync(path, damaged);
+      const another = headFile(path);
+      await expect(another.read()).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+      await expect(another.write(headOf(3))).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+      expect(readFileSync(path).equals(damaged)).toBe(true);
+    },
+  );
+
+  test('what a crash left of the first write is no head file, and no hindrance', async () => {
+    writeFileSync(`${path}.new`, 'torn');
+    expect(await file.read()).toBeNull();
+    await file.write(headOf(1));
+    expect(await readAgain()).toEqual(headOf(1));
+    expect(existsSync(`${path}.new`)).toBe(false);
+  });
+
+  test('after a write has failed none is made any more', async () => {
+    const lost = headFile(join(folder, 'not', 'there'));
+    await expect(lost.write(headOf(1))).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+    await expect(lost.write(headOf(2))).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+    await lost.close();
+  });
+});

@@ -1,0 +1,153 @@
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
+import { sha256 } from '../../src/contract/hash.js';
+import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import { answered, content, opening, Scribe, scribeOf, treeId } from '../fixtures/entries.js';
+import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
+
+const [A, B] = [treeId(1), treeId(2)];
+const LARGE = new Uint8Array(256 * 1_024 + 1).fill(7);
+const HASH = sha256(LARGE);
+
+describe('content in a SQLite ledger', () => {
+  let at: LedgerFolder;
+  let store: LedgerStore;
+  let scribe: Scribe;
+
+  beforeEach(async () => {
+    at = ledgerFolder();
+    store = createSqliteStore(at);
+    scribe = await scribeOf(store);
+    await scribe.write(store, [opening(A)]);
+  });
+  afterEach(async () => {
+    await store.close();
+    at.remove();
+  });
+
+  const rows = (sql: string): readonly unknown[] => withDatabase(at.file, (db) => db.prepare(sql).raw().all());
+  const reopen = async (): Promise<void> => {
+    await store.close();
+    store = openSqliteStore(at);
+    scribe.epoch = await store.acquire();
+  };
+
+  test('S4-83: up to 256 KiB lie in the database, more in a file under the case and the hash', async () => {
+    const small = LARGE.subarray(1);
+    await scribe.write(store, [answered(A, content('result', small)), answered(A, content('result', LARGE))]);
+    expect(rows(`SELECT byte_size, bytes IS NULL FROM artifacts WHERE kind = 'result'`)).toEqual([
+      [small.length, 0],
+      [LARGE.length, 1],
+    ]);
+    const path = join(at.artifactsDir, 'case-0001', HASH.slice(0, 2), HASH);
+    expect(readFileSync(path).equals(Buffer.from(LARGE))).toBe(true);
+    expect(
+      readdirSync(at.artifactsDir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()),
+    ).toHaveLength(1);
+    await scribe.write(store, [answered(A, content('machines', LARGE, null))]);
+    expect(existsSync(join(at.artifactsDir, '_system', HASH.slice(0, 2), HASH))).toBe(true);
+  });
+
+  test('what a crash left of a file is overwritten when the content comes again', async () => {
+    const path = join(at.artifactsDir, 'case-0001', HASH.slice(0, 2), HASH);
+    await scribe.write(store, [answered(A, content('result', LARGE))]);
+    writeFileSync(`${path}.part`, 'torn');
+    writeFileSync(path, 'torn');
+    await expect(store.artifactsOf(1)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+    await reopen();
+    await scribe.write(store, [answered(A, content('result', LARGE))]);
+    expect(sha256((await store.artifactsOf(1))[0]!.bytes)).toBe(HASH);
+    expect(existsSync(`${path}.part`)).toBe(false);
+  });
+
+  test('a file that is missing or changed is LEDGER_TAMPERED', async () => {
+    await scribe.write(store, [answered(A, content('result', LARGE))]);
+    const path = join(at.artifactsDir, 'case-0001', HASH.slice(0, 2), HASH);
+    const other = Buffer.from(LARGE);
+    other[1_000] = 8;
+    for (const damage of [
+      () => writeFileSync(path, other),
+      () => writeFileSync(path, LARGE.subarray(1)),
+      () => rmSync(path),
+    ]) {
+      damage();
+      await expect(store.artifactsOf(1)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+      await expect(store.artifact('case-0001', HASH)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+    }
+  });
+
+  test('when a large content cannot be written, nothing of its batch is', async () => {
+    writeFileSync(at.artifactsDir, 'a file where the folder should be');
+    await expect(scribe.write(store, [answered(A, content('result', LARGE))])).rejects.toMatchObject({
+      code: 'LEDGER_UNAVAILABLE',
+    });
+    expect(await store.head()).toMatchObject({ size: 1 });
+    expect(rows('SELECT count(*) FROM artifacts')).toEqual([[4]]);
+  });
+
+  test('D14: equal content is stored once in a case, and once more in another', async () => {
+    await scribe.write(store, [
+      opening(B),
+      answered(A, content('result', 'same')),
+      answered(A, content('result', 'same')),
+    ]);
+    await scribe.write(store, [
+      answered(A, content('result', 'same')),
+      answered(A, content('result', 'same', 'case-0002')),
+    ]);
+    expect(rows(`SELECT case_id, kind, count(*) FROM artifacts GROUP BY 1, 2 ORDER BY 1, 2`)).toEqual([
+      [null, 'machines', 1],
+      [null, 'policy', 3],
+      ['case-0001', 'result', 1],
+      ['case-0002', 'result', 1],
+    ]);
+    // What was stored before the process began is not known: it may be stored again, and is found all the same.
+    await reopen();
+    await scribe.write(store, [answered(A, content('result', 'same'))]);
+    for (const log_index of [2, 3, 4, 5, 6]) {
+      expect(Buffer.from((await store.artifactsOf(log_index))[0]!.bytes).toString()).toBe('same');
+    }
+    expect(Buffer.from((await store.artifact('case-0001', sha256('same')))!).toString()).toBe('same');
+  });
+
+  test('D14: the index by hash is not on the way of a commit: it follows when it is asked', async () => {
+    const indexed = () => rows('SELECT (SELECT artifacts_indexed FROM meta), (SELECT count(*) FROM artifact_index)')[0];
+    await scribe.write(
+      store,
+      Array.from({ length: 2_500 }, (_, n) => answered(A, content('result', `${n}`))),
+    );
+    expect(indexed()).toEqual([0, 0]);
+    const reader = openSqliteStore({ ...at, readOnly: true });
+    for (const n of [0, 999, 2_499]) expect(await reader.artifact('case-0001', sha256(`${n}`))).not.toBeNull();
+    expect(indexed()).toEqual([0, 0]);
+    expect(await store.artifact('case-0001', sha256('2499'))).not.toBeNull();
+    expect(indexed()).toEqual([2_504, 2_504]);
+    await scribe.write(store, [answered(A, content('result', 'new'))]);
+    expect(indexed()).toEqual([2_504, 2_504]);
+    for (const text of ['0', '2499', 'new']) expect(await reader.artifact('case-0001', sha256(text))).not.toBeNull();
+    await reader.close();
+  });
+
+  test.each([
+    ['its bytes', `UPDATE artifacts SET bytes = x'00' WHERE kind = 'result'`],
+    ['its hash', `UPDATE artifacts SET sha256 = zeroblob(32) WHERE kind = 'result'`],
+    ['its size', `UPDATE artifacts SET byte_size = 2 WHERE kind = 'result'`],
+    ['its kind', `UPDATE artifacts SET kind = 'other' WHERE kind = 'result'`],
+    ['its bytes taken away', `UPDATE artifacts SET bytes = NULL WHERE kind = 'result'`],
+    ['a path for a case', `UPDATE artifacts SET bytes = NULL, case_id = '../../..' WHERE kind = 'result'`],
+    ['its row removed', `DELETE FROM artifacts WHERE kind = 'result'`],
+    ['its ordinal', 'UPDATE entry_artifacts SET ordinal = 1 WHERE log_index = 1'],
+  ])('content with %s changed is LEDGER_TAMPERED where it is read', async (_what, sql) => {
+    await scribe.write(store, [answered(A, content('result', 'r'))]);
+    await store.close();
+    withDatabase(at.file, (db) => {
+      dropGuards(db);
+      db.exec(sql);
+    });
+    store = openSqliteStore({ ...at, readOnly: true });
+    await expect(store.artifactsOf(1)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+    expect(await store.artifactsOf(0)).toHaveLength(4);
+  });
+});
