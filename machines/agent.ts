@@ -122,7 +122,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
         ({ event }) => event,
       ),
       // An event without target and actions counts as one that the run cannot take; a timer that rings now is none.
-      stayAwake: () => undefined,
+      stayAwake: assign({}),
     },
   }).createMachine({
     id: 'agent',

@@ -77,7 +77,6 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine) =
     actors: { agent },
     guards: {
       allowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
-      alone: ({ context }) => context.live.length === 0,
       ending: ({ context }, { state }: { state: TerminalState }) =>
         context.live.length === 0 && context.ending === state,
       mustEnd: ({ context }) => context.ending !== null,

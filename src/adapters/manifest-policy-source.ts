@@ -35,7 +35,7 @@ export function manifestPolicySource(dir: string, options: PolicySourceOptions =
   };
 }
 
-/** A policy file that shall be pinned: its path from the contract folder, with forward slashes, and its Git pin if any. */
+/** A policy file that shall be pinned; `path` starts at the contract folder and has forward slashes. */
 export interface PinnableFile {
   readonly path: string;
   readonly bytes: Uint8Array;

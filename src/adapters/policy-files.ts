@@ -15,7 +15,7 @@ export interface PolicySourceOptions {
 /** Where in a contract folder each policy file lies, as a path with forward slashes. @throws UsageError */
 export function policyPaths({ actions = 'actions.yaml' }: PolicySourceOptions): Readonly<Record<PolicyFile, string>> {
   if (!/^[A-Za-z0-9][A-Za-z0-9_.-]*$/u.test(actions)) {
-    const message = `the actions policy must be the name of a file in the policy folder, not ${JSON.stringify(actions)}`;
+    const message = `the actions policy must be a file name in the policy folder, not ${JSON.stringify(actions)}`;
     throw new UsageError({ code: 'USAGE', message });
   }
   return { lanes: 'policy/lanes.yaml', roles: 'policy/roles.yaml', actions: `policy/${actions}` };

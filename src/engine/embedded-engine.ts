@@ -229,6 +229,8 @@ export class EmbeddedEngine implements TreeEngine {
 
   #ended(tree_id: string, ending: Ending): void {
     this.#timers.clearRun(ending.run_id);
+    // Nothing but refusals can follow: whoever asks for such a tree again has it folded.
+    if (ending.run_id === tree_id) this.#trees.drop(tree_id);
     this.#options.listener.ended(tree_id, ending);
   }
 

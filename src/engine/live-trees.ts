@@ -39,11 +39,10 @@ export class LiveTrees {
     this.#trees.delete(tree_id);
   }
 
-  /** Puts out what has ended, and the longest unused above the limit. Call it only between commits. */
+  /** Puts out the longest unused above the limit. Call it only between commits. */
   evict(isBusy: (tree: Tree) => boolean): void {
     for (const tree of this.#trees.values()) {
-      const over = this.#trees.size > this.#max;
-      if (!over && !tree.ended) break;
+      if (this.#trees.size <= this.#max) return;
       if (!isBusy(tree)) this.#trees.delete(tree.tree_id);
     }
   }

@@ -14,7 +14,7 @@ export const rootContext = (open: OpenInput): RunContext => ({
   parent_run_id: null,
   correlation_id: open.correlation_id,
   contract_version: 'v1',
-  policy_versions: policyVersions(open.policies, open.machines.hash_sha256),
+  policy_versions: policyVersions(pinsOf(open.policies), open.machines.hash_sha256),
   taxonomy_versions: open.taxonomy_versions,
   case_id: open.case_id,
   actor: PLATFORM,
@@ -39,3 +39,15 @@ export const contextOf = (created: Omit<RunCreated, 'created_at_utc'>): RunConte
   lane_id: created.lane_id,
   scope: created.scope,
 });
+
+type Pinned = OpenInput['policies']['lanes'];
+
+/** A pin speaks of the bytes that the tree is judged by, or it is none (C46). */
+const pinsOf = ({ lanes, roles, actions }: OpenInput['policies']): OpenInput['policies'] => ({
+  lanes: proven(lanes),
+  roles: proven(roles),
+  actions: proven(actions),
+});
+
+const proven = (pin: Pinned): Pinned =>
+  'problem' in pin || pin.sha256 === pin.artifact.hash_sha256 ? pin : { problem: 'stale', artifact: pin.artifact };

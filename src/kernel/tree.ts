@@ -14,7 +14,6 @@ import type { RunOutput } from '../../machines/run.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import {
   NO_PREV,
-  type AgentLink,
   type Entry,
   type EntryBody,
   type EntryType,
@@ -23,8 +22,8 @@ import {
   type RunCreated,
   type SealedEntry,
 } from '../contract/entry.js';
-import type { Exposure } from '../contract/response.js';
 import type { RunContext } from '../contract/run-context.js';
+import { isRecordedInput } from '../contract/validators.js';
 import { InvariantError } from '../errors.js';
 import { sealEntry } from '../ledger/seal-entry.js';
 import { authorizeOrchestrator } from '../policy/lane-decision.js';
@@ -34,18 +33,9 @@ import type { Decision, Timer, TreeInput } from './input.js';
 import { contextOf, rootContext } from './open.js';
 import { machinesFor, policyOf } from './pinned.js';
 import { eventFor } from './route.js';
+import type { KnownRun, TreeSnapshot } from './tree-snapshot.js';
 
-/** All that is needed to go on with a tree elsewhere: plain JSON. The policy comes from the artifacts of `open`. */
-export interface TreeSnapshot {
-  readonly tree_id: string;
-  readonly seq: number;
-  readonly prev: string;
-  readonly open: OpenInput;
-  readonly runs: readonly KnownRun[];
-  readonly pending: readonly Command[];
-  readonly timers: readonly Timer[];
-  readonly machine: unknown;
-}
+export type { KnownRun, TreeSnapshot } from './tree-snapshot.js';
 
 /** What the kernel reads of any machine's snapshot. */
 interface AnyMachineSnapshot {
@@ -55,13 +45,6 @@ interface AnyMachineSnapshot {
 }
 
 const snapshotOf = (actor: AnyActorRef): AnyMachineSnapshot => actor.getSnapshot() as AnyMachineSnapshot;
-
-/** An orchestrator or agent run; exposure and link are those of an agent. */
-export interface KnownRun {
-  readonly context: RunContext;
-  readonly exposure: Exposure | null;
-  readonly link: AgentLink | null;
-}
 
 interface Heard {
   readonly entries: SealedEntry[];
@@ -146,10 +129,11 @@ export class Tree {
 
   /**
    * Takes one input. @returns what it caused; the caller commits it before it acts on it
-   * @throws InvariantError when a machine breaks; PolicyError when an `open` brings a policy that cannot be parsed
+   * @throws InvariantError when a machine breaks, or, with the tree unmoved, for what is no input; PolicyError when an `open` brings a policy that cannot be parsed
    */
   decide(input: TreeInput): Decision {
     const { recorded } = input;
+    if (!isRecordedInput(recorded)) throw new InvariantError('an input that the ledger could not hold');
     this.#heard = nothingHeard();
     this.#now = recorded.time;
     this.#at = this.#seq;

@@ -27,7 +27,7 @@ const isEnvelope = (value: unknown): value is Envelope => conforms(Envelope, val
 
 /** A stored entry as its text has it, and what is wrong with it. */
 export interface CheckedEntry {
-  /** Null where the text is no entry at all. */
+  /** Null where the text is no entry at all: then it was not looked into, and may be of any depth. */
   readonly envelope: Envelope | null;
   /** The leaf hash of the text, whatever the store says. */
   readonly leaf_hash: string;
@@ -57,6 +57,7 @@ function readEnvelope(text: string, findings: Finding[]): Envelope | null {
   }
   if (!isCanonical(value, text)) {
     findings.push({ rule: 'text.not_canonical', message: 'the text is not the canonical JSON of what it says' });
+    return null;
   }
   if (isEnvelope(value)) return value;
   findings.push({ rule: 'entry.envelope', message: 'the text is not body, prev, seq, tree_id and type of an entry' });

@@ -12,7 +12,7 @@ import { inQuotes, printable } from './finding-text.js';
 /** Largest policy file, in bytes. */
 export const POLICY_BYTES_MAX = 1_048_576;
 /** Lexemes and escapes of one file. The shipped lanes have about 700. */
-const LEXEMES_MAX = 50_000;
+const LEXEMES_MAX = 30_000;
 const FLOW_DEPTH_MAX = 16;
 const INDENT_COLUMNS_MAX = 64;
 /** `-`, `?` and `:` in one line outside brackets; each may open a level. */
@@ -117,8 +117,9 @@ function judgeLexemes(text: string): YamlProblem | null {
     if (refused !== undefined) return { line, ...refused };
     budget -= type === 'double-quoted-scalar' ? lexeme.split('\\').length : 1;
     if (type === 'flow-map-start' || type === 'flow-seq-start') flowDepth += 1;
-    if (type === 'flow-map-end' || type === 'flow-seq-end') flowDepth -= 1;
-    if (flowDepth <= 0 && (type === 'seq-item-ind' || type === 'explicit-key-ind' || type === 'map-value-ind')) {
+    // Closing more than was opened must not make room for opening more than is allowed.
+    if (type === 'flow-map-end' || type === 'flow-seq-end') flowDepth = Math.max(0, flowDepth - 1);
+    if (flowDepth === 0 && (type === 'seq-item-ind' || type === 'explicit-key-ind' || type === 'map-value-ind')) {
       indicators += 1;
     }
     const indented = lineStart && type === 'space' && lexeme.length > INDENT_COLUMNS_MAX;

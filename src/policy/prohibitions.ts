@@ -12,7 +12,7 @@ export interface Facts {
   readonly request: PrivilegedRequest;
 }
 
-/** Text that travels inside a record instead of behind a reference: it may hold anything, so it counts as everything. */
+/** Text that travels inside a record, not behind a reference: it may hold anything, so it counts as everything. */
 export const EMBEDDED_TEXT = 'embedded_text';
 
 // Artifact kinds that hold the words of a case as they were said or written, or what an agent made of them unseen.

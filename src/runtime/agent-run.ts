@@ -1,4 +1,5 @@
 import type { StepResponse } from '../contract/response.js';
+import type { TaxonomyVersions } from '../contract/shapes.js';
 import type { TerminalState } from '../contract/run-state.js';
 
 export interface AgentOptions {
@@ -10,6 +11,8 @@ export interface AgentOptions {
   /** Further scope fields that a lane may require. */
   readonly scope?: Readonly<Record<string, string>>;
   readonly correlation?: string;
+  /** The versions of the taxonomies that mapping or tagging work goes by (S4-30). */
+  readonly taxonomy?: TaxonomyVersions;
   /** May only narrow what the policy shows (D6). */
   readonly exposure?: 'detailed' | 'decision';
   /** D3: an attached agent (the default) ends when this process does. */

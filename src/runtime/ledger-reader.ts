@@ -1,6 +1,8 @@
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { Entry } from '../contract/entry.js';
 import type { RunRecord } from '../contract/run-record.js';
+import { isEntryBody } from '../contract/validators.js';
+import { LedgerError } from '../errors.js';
 import type { HeadAnchor, LedgerStore, StoredEntry } from '../ports/ledger-store.js';
 import { verifyLedger, type LedgerVerdict } from '../ledger/verify.js';
 import { replay, type ReplayReport } from '../replay/replay.js';
@@ -23,9 +25,14 @@ export class LedgerReader {
     this.#anchor = anchor;
   }
 
-  /** The run trees in the order in which they were opened. */
-  async *trees(): AsyncIterable<RunTree> {
-    for await (const { tree_id } of this.#store.trees()) yield await this.#tree(tree_id);
+  /** The run trees in the order in which they were opened; of more than `last` of them, only the last. */
+  async *trees(last = Infinity): AsyncIterable<RunTree> {
+    const waiting: string[] = [];
+    for await (const { tree_id } of this.#store.trees()) {
+      if (last === Infinity) yield await this.#tree(tree_id);
+      else if (waiting.push(tree_id) > last) waiting.shift();
+    }
+    for (const tree_id of waiting) yield await this.#tree(tree_id);
   }
 
   /** The tree that a run belongs to, or null. */
@@ -87,5 +94,20 @@ export class LedgerReader {
 /** D11: what stands before the first dot is the root. */
 export const rootOf = (run_id: string): string => run_id.split('.', 1)[0] ?? run_id;
 
-// The store's text is shown as it stands; whether it is genuine is what `verify` and `replay` are for.
-const entryOf = (stored: StoredEntry): Entry => JSON.parse(stored.text) as Entry;
+// What is an entry is shown as it stands; whether it is genuine is what `verify` and `replay` are for.
+function entryOf({ text, type, log_index }: StoredEntry): Entry {
+  try {
+    const entry = JSON.parse(text) as Entry;
+    if (entry.type === type && isEntryBody(entry.type, entry.body)) return entry;
+  } catch (cause) {
+    throw noEntry(log_index, cause);
+  }
+  throw noEntry(log_index);
+}
+
+const noEntry = (log_index: number, cause?: unknown): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message: `entry ${log_index} of the ledger is no entry: run \`turnpike ledger verify\``,
+    cause,
+  });

@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox';
-import { CaseId, Identifier } from '../contract/shapes.js';
+import { CaseId, Identifier, TaxonomyVersions } from '../contract/shapes.js';
 import type { Exposure } from '../contract/response.js';
 import { conforms } from '../contract/validators.js';
 import type { NewInput } from '../engine/tree-engine.js';
@@ -24,7 +24,7 @@ export function openRequest(root: string, options: AgentOptions, pinned: PinnedP
     input_id: `${root}/open`,
     correlation_id: checked('correlation', Identifier, options.correlation ?? ids.draw('cor_')),
     case_id: checked('case', CaseId, options.case ?? DEFAULTS.case),
-    taxonomy_versions: null,
+    taxonomy_versions: options.taxonomy === undefined ? null : checkedTaxonomy(options.taxonomy),
     scope: scopeOf(options.scope ?? {}),
     policies: pinned.pins,
     machines: pinned.machines,
@@ -49,6 +49,14 @@ export function agentRequest(root: string, options: AgentOptions, policy: Policy
 /** D6: the policy is the ceiling; a caller may only show less. */
 const narrower = (ceiling: Exposure, asked: Exposure | undefined): Exposure =>
   ceiling === 'decision' ? 'decision' : (asked ?? ceiling);
+
+function checkedTaxonomy(taxonomy: TaxonomyVersions): TaxonomyVersions {
+  if (conforms(TaxonomyVersions, taxonomy)) return { ...taxonomy };
+  throw new UsageError({
+    code: 'USAGE',
+    message: 'taxonomy: `coa`, `tags` and `entities`, each of 120 characters at most',
+  });
+}
 
 function scopeOf(scope: Readonly<Record<string, string>>): Record<string, string> {
   const entries = Object.entries(scope);

@@ -1,4 +1,5 @@
-import { existsSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The contract folder of this package, from its sources as well as from its build. */
@@ -9,3 +10,6 @@ export function shippedContract(): string {
     .find((path) => existsSync(path));
   return found ?? fileURLToPath(new URL('../../policies/contract/v1', import.meta.url));
 }
+
+/** The one name of a contract folder, by which two processes can tell whether they mean the same. */
+export const contractFolder = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path));

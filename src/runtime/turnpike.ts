@@ -21,11 +21,12 @@ import type { PolicySource } from '../ports/policy-source.js';
 import type { ReplayReport } from '../replay/replay.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from './agent-run.js';
 import { Agents } from './agents.js';
+import { tryServeControl, type ControlServer } from './control-server.js';
 import { createHome, homePaths, isVacant, makeFolder, openHome, type HomePaths, type HomeStores } from './home.js';
 import { LedgerReader } from './ledger-reader.js';
 import { PolicyShelf } from './pinned-policy.js';
 import { recover, type Recovery } from './recover.js';
-import { shippedContract } from './shipped-contract.js';
+import { contractFolder, shippedContract } from './shipped-contract.js';
 
 export interface TurnpikeOptions {
   /** Folder of the ledger, artifacts and sandbox; made when it is missing or empty. Either this or `store`. */
@@ -44,6 +45,8 @@ export interface TurnpikeOptions {
   readonly log?: Log;
   /** Run trees kept in memory at the same time; others are folded again when they are needed. */
   readonly liveTreesMax?: number;
+  /** Serve the control socket of the home, through which the `turnpike` command acts meanwhile. Default: true. */
+  readonly control?: boolean;
 }
 
 export interface Turnpike {
@@ -51,6 +54,8 @@ export interface Turnpike {
   readonly home: HomePaths | null;
   /** What the opening had to bring to an end. */
   readonly recovery: Recovery;
+  /** Which other processes act on the home through this one (D13); null where they cannot. */
+  readonly control: Pick<ControlServer, 'connections' | 'whenIdle'> | null;
   /** Opens a run tree with one agent run in it. A run that policy denies is returned too: it has ended as `denied`. */
   startAgent(options?: AgentOptions): Promise<AgentRun>;
   /** Hands a proposal to a running agent run by its id. */
@@ -74,8 +79,10 @@ export async function openTurnpike(options: TurnpikeOptions): Promise<Turnpike> 
   const { store, anchor } = stores;
   const log = options.log ?? winstonLog('warn');
   const clock = options.clock ?? systemClock();
+  let closeSandbox = (): void => undefined;
   try {
     const sandbox = sandboxOf(options, home);
+    if (typeof options.sandbox !== 'object') closeSandbox = () => (sandbox as Partial<{ close(): void }>).close?.();
     const effects: Effects = {
       gather: (request) => sandbox.gather(request),
       perform: (effect) => sandbox.perform(effect),
@@ -97,23 +104,30 @@ export async function openTurnpike(options: TurnpikeOptions): Promise<Turnpike> 
     await checkAnchor(store, anchor);
     const recovery = await recover(engine, store, effects, log);
     const reader = new LedgerReader(store, anchor);
+    const startAgent = (agentOptions: AgentOptions = {}): Promise<AgentRun> => agents.start(agentOptions);
+    const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
+    const served = home !== null && options.control !== false;
+    const control = served ? await tryServeControl(home.control, { startAgent, contract, log }) : null;
     return {
       home,
       recovery,
-      startAgent: (agentOptions = {}) => agents.start(agentOptions),
+      control,
+      startAgent,
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
       close: async () => {
+        await control?.close();
         await agents.close();
         await engine.stop();
         await store.close();
-        if (typeof options.sandbox !== 'object') (sandbox as Partial<{ close(): void }>).close?.();
+        closeSandbox();
       },
     };
   } catch (error) {
     await store.close();
+    closeSandbox();
     throw error;
   }
 }

@@ -95,9 +95,12 @@ const ROWS: readonly Row[] = [
   row('yaml.powershell_wrapping', '@" "@', 'lanes:1', { lanes: utf8(`@"\n${RIGHT.lanes}"@\n`) }),
   row('yaml.too_complex', 'a megabyte of brackets', 'lanes:1', { lanes: utf8('['.repeat(1_000_000)) }),
   row('yaml.too_complex', 'a megabyte of brackets, one a line', 'lanes:17', { lanes: utf8('[\n'.repeat(500_000)) }),
+  row('yaml.too_complex', 'brackets behind closing ones', 'lanes:1', {
+    lanes: utf8(`${']'.repeat(99)}${'['.repeat(17)}`),
+  }),
   row('yaml.too_complex', 'dashes', 'lanes:1', { lanes: utf8('- '.repeat(10)) }),
   row('yaml.too_complex', 'indentation', 'lanes:2', { lanes: utf8(`a:\n${' '.repeat(65)}b: 1\n`) }),
-  row('yaml.too_complex', 'parts', 'lanes:10000', { lanes: utf8('- a\n'.repeat(20_000)) }),
+  row('yaml.too_complex', 'parts', 'lanes:6000', { lanes: utf8('- a\n'.repeat(20_000)) }),
   row('yaml.too_complex', 'escapes', 'lanes:1', { lanes: utf8(`a: "${'\\q'.repeat(60_000)}"`) }),
   row('yaml.anchor', 'an anchor', 'lanes:7', edit('lanes', '{ roles: [WORKER] }', '&a { roles: [WORKER] }')),
   row('yaml.alias', 'an alias', 'lanes:7', edit('lanes', '[WORKER]', '[*a]')),

@@ -116,6 +116,20 @@ test('S4-57: two run trees of one request share the correlation id that the call
   expect(new Set(ids)).toEqual(new Set(['request-7']));
 });
 
+test('S4-30 S4-56: the taxonomy versions that the work goes by are recorded in every run and event of its tree', async () => {
+  const taxonomy = { coa: 'coa-2026.1', tags: 'tags-4' };
+  const agent = await bench.turnpike.startAgent({ taxonomy });
+  await agent.submit(json(proposal('LIST_FILES', { path: '/sandbox/' })));
+  const versions = (await bench.entries()).flatMap((entry) =>
+    entry.type === 'run_created' || entry.type === 'audit_event' ? [entry.body.taxonomy_versions] : [],
+  );
+  expect(versions.length).toBeGreaterThan(8);
+  expect(versions.every((version) => JSON.stringify(version) === JSON.stringify(taxonomy))).toBe(true);
+  await expect(bench.turnpike.startAgent({ taxonomy: { coa: 'x'.repeat(121) } })).rejects.toMatchObject({
+    code: 'USAGE',
+  });
+});
+
 test.each([
   ['case', { case: '../other' }],
   ['role', { role: 'a b' }],

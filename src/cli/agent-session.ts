@@ -1,0 +1,87 @@
+// What `step` and `run` have in common: the options of an agent run, the run itself, and how its end is told.
+
+import { EXPOSURES, type Exposure } from '../contract/response.js';
+import type { ControlAgentOptions } from '../runtime/control-protocol.js';
+import { quoted, wrong } from './arguments.js';
+import type { Args, Command, ExitCode, Option } from './command.js';
+import { Conversation, type Talk } from './conversation.js';
+import { contractOf, homeOf } from './folders.js';
+import { holdAgent } from './held-agent.js';
+import { OutputClosed, type Io } from './io.js';
+import type { Payloads } from './payloads.js';
+import { proposals } from './progress.js';
+import { escaped, jsonLine } from './terminal.js';
+
+export const AGENT_OPTIONS: readonly Option[] = [
+  { name: 'lane', value: 'ID', help: 'the lane that the agent works in (default SANDBOX_FILES)' },
+  { name: 'role', value: 'ID', help: 'the role that it has (default SANDBOX_AGENT)' },
+  { name: 'actor', value: 'NAME', help: 'who it is, for the audit (default agent)' },
+  { name: 'case', value: 'ID', help: 'the case whose sandbox it works on (default case-local)' },
+  { name: 'scope', value: 'K=V', multiple: true, help: 'a scope field that a lane requires; may be repeated' },
+  { name: 'correlation', value: 'ID', help: 'the id that joins this run to others (default: a new one)' },
+  { name: 'exposure', value: 'HOW', help: 'detailed or decision: show less in the responses than the policy would' },
+];
+
+/** Takes payloads through one agent run, and tells its end. 0 when the run completed, whatever was denied in it (D5). */
+export async function converse(command: Command, args: Args, payloads: Payloads, io: Io): Promise<ExitCode> {
+  const place = { home: homeOf(args, io), contract: contractOf(args, io), options: optionsOf(command, args) };
+  const held = await holdAgent(place, io);
+  let talk: Talk;
+  try {
+    talk = await new Conversation(held.agent, payloads, io).talk();
+    await tell(talk, args.flag('json'), io);
+  } finally {
+    await held.close();
+  }
+  if (talk.failure !== null) throw talk.failure;
+  const { state, reason } = talk.ending;
+  if (state === 'completed') return 0;
+  return reason === 'AUDIT_FAILURE' ? 3 : 1;
+}
+
+async function tell({ ending, counts, rest }: Talk, json: boolean, io: Io): Promise<void> {
+  const { run_id, state, reason } = ending;
+  if (rest) await io.stderr.say('the run ended before its input: what follows there was not taken');
+  await io.stderr.say(`${escaped(run_id)} ${state} (${escaped(reason)}): ${proposals(counts)}`);
+  if (!json) return;
+  const run = { run_id, state, reason, counts: Object.fromEntries(counts) };
+  await io.stdout.write(jsonLine({ run })).catch((error: unknown) => {
+    if (!(error instanceof OutputClosed)) throw error;
+  });
+}
+
+function optionsOf(command: Command, args: Args): ControlAgentOptions {
+  const scope = scopeOf(command, args.list('scope'));
+  const exposure = exposureOf(command, args.text('exposure'));
+  const named = (name: 'lane' | 'role' | 'actor' | 'case' | 'correlation') => {
+    const value = args.text(name);
+    return value === undefined ? {} : { [name]: value };
+  };
+  return {
+    ...named('lane'),
+    ...named('role'),
+    ...named('actor'),
+    ...named('case'),
+    ...named('correlation'),
+    ...(scope === null ? {} : { scope }),
+    ...(exposure === null ? {} : { exposure }),
+  };
+}
+
+function scopeOf(command: Command, pairs: readonly string[]): Record<string, string> | null {
+  const scope = new Map<string, string>();
+  for (const pair of pairs) {
+    const [, key = '', value = ''] = /^([^=]+)=(.*)$/su.exec(pair) ?? [];
+    if (key === '') throw wrong(command, `--scope takes key=value, not ${quoted(pair)}`);
+    if (scope.has(key)) throw wrong(command, `--scope gives ${quoted(key)} twice`);
+    scope.set(key, value);
+  }
+  return scope.size === 0 ? null : Object.fromEntries(scope);
+}
+
+function exposureOf(command: Command, text: string | undefined): Exposure | null {
+  if (text === undefined) return null;
+  const exposure = EXPOSURES.find((name) => name === text);
+  if (exposure === undefined) throw wrong(command, `--exposure takes ${EXPOSURES.join(' or ')}, not ${quoted(text)}`);
+  return exposure;
+}

@@ -1,0 +1,43 @@
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { COMMON_OPTIONS, type Args, type Command } from './command.js';
+import { usage } from './io.js';
+
+/** The arguments of a command. @throws UsageError that says what is wrong and where to look */
+export function parseArguments(command: Command, argv: readonly string[]): Args {
+  const { values, positionals } = parsed(command, argv);
+  const { min, max } = command.operands;
+  if (positionals.length < min) throw wrong(command, `${command.operands.usage.trim()} is missing`);
+  if (positionals.length > max) throw wrong(command, `${quoted(positionals[max] ?? '')} is one argument too many`);
+  return {
+    operands: positionals,
+    text: (name) => {
+      const value = values[name];
+      return typeof value === 'string' ? value : undefined;
+    },
+    list: (name) => {
+      const value = values[name];
+      return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+    },
+    flag: (name) => values[name] === true,
+  };
+}
+
+/** A usage error that points to the help of its command. */
+export const wrong = ({ name }: Command, what: string): ReturnType<typeof usage> =>
+  usage(`${what}: see \`turnpike help ${name}\``);
+
+export const quoted = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+
+function parsed(command: Command, argv: readonly string[]): ReturnType<typeof parseArgs> {
+  const options: NonNullable<ParseArgsConfig['options']> = {};
+  for (const { name, value, multiple } of [...COMMON_OPTIONS, ...command.options]) {
+    options[name] = value === undefined ? { type: 'boolean' } : { type: 'string', multiple: multiple === true };
+  }
+  try {
+    return parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    // Node's first sentence says what is wrong; the rest is advice for programmers.
+    throw wrong(command, error.message.split(/\. |\n/u, 1)[0] ?? error.message);
+  }
+}

@@ -1,0 +1,80 @@
+import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../adapters/manifest-policy-source.js';
+import { createHome, isVacant } from '../../runtime/home.js';
+import { shippedContract } from '../../runtime/shipped-contract.js';
+import { NO_OPERANDS, type Command } from '../command.js';
+import { CONTRACT_DEFAULT, homeOf, shownPath } from '../folders.js';
+import { usage } from '../io.js';
+import { escaped, jsonLine } from '../terminal.js';
+
+/** `turnpike init`: a home, and a contract folder to edit. */
+export const init: Command = {
+  name: 'init',
+  summary: 'Make a home, and a contract folder to edit',
+  operands: NO_OPERANDS,
+  options: [],
+  notes: [
+    'The contract folder is a copy of the policies that this package ships, with pins for it. What is there',
+    'already is left alone: then nothing is made.',
+  ],
+  async run(args, io) {
+    const { home } = homeOf(args, io);
+    const contract = resolve(io.cwd, args.text('contract') ?? CONTRACT_DEFAULT);
+    for (const folder of [home, contract]) {
+      if (!isVacant(folder))
+        throw usage(`${folder} is not empty: nothing was made; name another folder, or use it as it is`);
+    }
+    await makeContract(contract, () => createHome(home));
+    const shown = { home: shownPath(home, io), contract: shownPath(contract, io) };
+    await io.stdout.write(args.flag('json') ? jsonLine(shown) : escapedLines(welcome(shown.home, shown.contract)));
+    return 0;
+  },
+};
+
+const welcome = (home: string, contract: string): readonly string[] => {
+  const where = `${home === '.turnpike' ? '' : ` --home ${home}`}${contract === 'contract' ? '' : ` --contract ${contract}`}`;
+  return [
+    `made the home      ${home}/`,
+    `made the contract  ${contract}/policy/{lanes,roles,actions}.yaml, pinned by ${contract}/${PIN_MANIFEST}`,
+    '',
+    'next:',
+    `  turnpike actions${where}              what an agent may propose, and the schemas of it (--json)`,
+    `  turnpike run${where} proposals.jsonl  take proposals through the gates, one a line (- reads them from stdin)`,
+    `  turnpike runs${where}                 what became of them`,
+    `after an edit of ${contract}/policy/*.yaml:`,
+    `  turnpike policy check${where} && turnpike policy pin${where}`,
+    `to work on source code instead of documents, copy ${contract}/policy/actions.coding.yaml over actions.yaml, and pin`,
+  ];
+};
+
+const escapedLines = (lines: readonly string[]): string => lines.map((line) => `${escaped(line)}\n`).join('');
+
+/** Makes the contract folder, or nothing of it; `first` happens when it is complete but not yet in its place. */
+async function makeContract(contract: string, first: () => Promise<unknown>): Promise<void> {
+  const draft = `${contract}.new-${process.pid}`;
+  try {
+    await mkdir(join(draft, 'policy'), { recursive: true });
+    const files = await shippedFiles();
+    for (const { path, bytes } of files) await writeFile(join(draft, path), bytes);
+    await writeFile(join(draft, PIN_MANIFEST), `${JSON.stringify(pinManifest(files), null, 2)}\n`);
+    await mkdir(dirname(contract), { recursive: true });
+    await first();
+    await rename(draft, contract);
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+}
+
+/** Copies have no history: each is pinned by the id of its bytes. */
+async function shippedFiles(): Promise<readonly PinnableFile[]> {
+  const folder = join(shippedContract(), 'policy');
+  const names = (await readdir(folder)).filter((name) => name.endsWith('.yaml')).sort();
+  return Promise.all(
+    names.map(async (name) => ({
+      path: `policy/${name}`,
+      bytes: await readFile(join(folder, name)),
+      pin: { problem: 'never_committed' } as const,
+    })),
+  );
+}

@@ -1,0 +1,67 @@
+import type { AuditEvent } from '../../contract/audit-event.js';
+import type { StepTrace } from '../../contract/step-trace.js';
+import { RunError } from '../../errors.js';
+import { rootOf, type LedgerReader } from '../../runtime/ledger-reader.js';
+import { wrong } from '../arguments.js';
+import type { Args, Command, ExitCode } from '../command.js';
+import { withLedger } from '../folders.js';
+import type { Io } from '../io.js';
+import { CHILDREN_SHOWN, runText, treeText, type RunDetails } from '../run-text.js';
+import { jsonLine, painter } from '../terminal.js';
+
+const LIMIT_DEFAULT = 20;
+
+/** `turnpike runs`: what became of agents and of what they proposed. */
+export const runs: Command = {
+  name: 'runs',
+  summary: 'Show the run trees, or one run record with its events',
+  operands: { usage: '[RUN_ID]', min: 0, max: 1 },
+  options: [
+    { name: 'limit', value: 'N', help: `show the last N run trees (default ${LIMIT_DEFAULT})` },
+    { name: 'all', help: `show all children of a run, not only the first ${CHILDREN_SHOWN}` },
+  ],
+  notes: ['The newest tree comes last. Needs no lock. With --json: one run record a line, or one object for RUN_ID.'],
+  async run(args, io) {
+    const limit = args.text('limit') ?? String(LIMIT_DEFAULT);
+    if (!/^[1-9]\d{0,8}$/u.test(limit)) throw wrong(runs, '--limit takes a number from 1 on');
+    const [run_id] = args.operands;
+    return withLedger(args, io, ({ reader }) =>
+      run_id === undefined ? list(reader, Number(limit), args, io) : show(reader, run_id, args, io),
+    );
+  },
+};
+
+async function list(reader: LedgerReader, limit: number, args: Args, io: Io): Promise<ExitCode> {
+  const paint = painter(io.colours);
+  let empty = true;
+  for await (const tree of reader.trees(limit)) {
+    if (args.flag('json')) {
+      for (const record of tree.runs) await io.stdout.write(jsonLine(record));
+    } else {
+      const text = treeText(tree, paint, args.flag('all') ? Infinity : CHILDREN_SHOWN);
+      await io.stdout.write(empty ? text : `\n${text}`);
+    }
+    empty = false;
+  }
+  if (empty) await io.stderr.say('no runs yet: `turnpike run proposals.jsonl` makes one');
+  return 0;
+}
+
+async function show(reader: LedgerReader, run_id: string, args: Args, io: Io): Promise<ExitCode> {
+  const details = await detailsOf(reader, run_id);
+  if (details === null) throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });
+  await io.stdout.write(args.flag('json') ? jsonLine(details) : runText(details, painter(io.colours)));
+  return 0;
+}
+
+async function detailsOf(reader: LedgerReader, run_id: string): Promise<RunDetails | null> {
+  const record = await reader.run(run_id);
+  if (record === null) return null;
+  const events: AuditEvent[] = [];
+  const steps: StepTrace[] = [];
+  for await (const entry of reader.entries(rootOf(run_id))) {
+    if (entry.type === 'audit_event' && entry.body.run_id === run_id) events.push(entry.body);
+    if (entry.type === 'step_trace' && entry.body.run_id === run_id) steps.push(entry.body);
+  }
+  return { record, events, steps };
+}

@@ -1,0 +1,25 @@
+import { CodedError } from '../errors.js';
+import type { ExitCode } from './command.js';
+import { escaped } from './terminal.js';
+
+/** What an error that has a code means for the exit code; null for a bug of ours. */
+export function exitCodeOf(error: unknown): ExitCode | null {
+  const code = codeOf(error);
+  if (code === null || code === 'INVARIANT') return null;
+  if (code === 'USAGE') return 2;
+  if (code.startsWith('LEDGER_') || SANDBOX.includes(code)) return 3;
+  return 1;
+}
+
+function codeOf(error: unknown): string | null {
+  return error instanceof CodedError ? String(error.code) : null;
+}
+
+const SANDBOX: readonly string[] = ['UNSUPPORTED_PLATFORM', 'SANDBOX_UNUSABLE'];
+
+/** An error as one line: `CODE: message`. */
+export function errorLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  const line = message.replace(/:\n/gu, ': ').replace(/\n/gu, '; ');
+  return escaped(`${codeOf(error) ?? 'UNEXPECTED'}: ${line}`);
+}

@@ -1,0 +1,59 @@
+import type { Readable, Writable } from 'node:stream';
+import { UsageError } from '../errors.js';
+import type { Log } from '../ports/log.js';
+
+/** The world of a command: all of it that a command touches, but for the files that its arguments name. */
+export interface Io {
+  readonly stdin: Readable;
+  /** Whether a person types there. */
+  readonly stdinIsTTY: boolean;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly cwd: string;
+  /** Whether stdout shows colours. */
+  readonly colours: boolean;
+  /** For what is nobody's mistake but ours. */
+  readonly log: Log;
+  /** Aborted when the command is asked to stop; whoever calls it takes care that it then does. Else it just dies. */
+  stop(): AbortSignal;
+}
+
+/** Nobody reads any more what a command writes. It ends quietly then. */
+export class OutputClosed extends Error {}
+
+/** A stream that is written to with back-pressure, and whose reader may go away at any time. */
+export class Output {
+  readonly isTTY: boolean;
+  readonly #stream: Writable;
+  #lost = false;
+
+  constructor(stream: Writable, isTTY: boolean) {
+    this.#stream = stream;
+    this.isTTY = isTTY;
+    stream.on('error', (error) => {
+      this.#lost ||= isClosed(error);
+    });
+  }
+
+  /** Resolves when the system has taken the text. @throws OutputClosed when nobody reads it */
+  async write(text: string): Promise<void> {
+    if (this.#lost) throw new OutputClosed();
+    await new Promise<void>((resolve, reject) => {
+      this.#stream.write(text, (error) => {
+        if (!error) resolve();
+        else if (isClosed(error)) reject(new OutputClosed());
+        else reject(error);
+      });
+    });
+  }
+
+  /** Writes a line that may get lost: a word beside the work. */
+  async say(line: string): Promise<void> {
+    await this.write(`${line}\n`).catch(() => undefined);
+  }
+}
+
+const isClosed = (error: Error): boolean =>
+  'code' in error && ['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED'].includes(String(error.code));
+
+export const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

@@ -1,0 +1,38 @@
+#!/usr/bin/env node
+// The one place that knows the process: streams, environment, signals, exit.
+
+import { isatty } from 'node:tty';
+import { winstonLog } from '../adapters/winston-log.js';
+import { Output, type Io } from './io.js';
+import { turnpikeCommand } from './turnpike-command.js';
+
+const colours = isatty(1) && process.env['NO_COLOR'] === undefined && process.env['TERM'] !== 'dumb';
+
+let stopping: AbortController | null = null;
+
+/** From its first use on, the first signal asks the command to stop; the second ends the process. */
+function stop(): AbortSignal {
+  if (stopping === null) {
+    const controller = new AbortController();
+    stopping = controller;
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => controller.abort());
+  }
+  return stopping.signal;
+}
+
+const io: Io = {
+  // Made on its first use: most commands read nothing.
+  get stdin() {
+    return process.stdin;
+  },
+  stdinIsTTY: isatty(0),
+  stdout: new Output(process.stdout, isatty(1)),
+  stderr: new Output(process.stderr, isatty(2)),
+  cwd: process.cwd(),
+  colours,
+  log: winstonLog('error'),
+  stop,
+};
+
+// Every write has been waited for. An input that is still open must not keep the process alive.
+process.exit(await turnpikeCommand(process.argv.slice(2), io));

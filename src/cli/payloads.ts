@@ -1,0 +1,74 @@
+// Where raw payloads come from: their bytes as they are, never decoded.
+
+import { open, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Readable } from 'node:stream';
+import { byteLines } from '../runtime/byte-lines.js';
+import { PAYLOAD_BYTES_CEILING } from '../runtime/payload-bytes.js';
+import { quoted } from './arguments.js';
+import { usage, type Io } from './io.js';
+
+/** Payloads in their order, each read when it is asked for. */
+export interface Payloads {
+  /** @returns null after the last. @throws UsageError for one that is too large */
+  next(): Promise<Uint8Array | null>;
+  /** Reads no more, also while `next` waits. */
+  close(): void;
+}
+
+/** Each line of a file (`-`: stdin) is one payload. @throws UsageError when it cannot be read */
+export async function linePayloads(name: string, io: Io): Promise<Payloads> {
+  const stream = name === '-' ? io.stdin : await openFile(name, io);
+  const lines = byteLines(stream, PAYLOAD_BYTES_CEILING);
+  return {
+    next: async () => {
+      const line = await lines.next();
+      return line.done === true ? null : line.value;
+    },
+    close: () => void stream.destroy(),
+  };
+}
+
+/** Each file (`-`: stdin) is one payload. @throws UsageError when one of them is not there */
+export async function filePayloads(names: readonly string[], io: Io): Promise<Payloads> {
+  if (names.filter((name) => name === '-').length > 1) throw usage('stdin can be read only once: give `-` only once');
+  for (const name of names) if (name !== '-') await checkFile(name, io);
+  const rest = [...names];
+  return {
+    next: async () => {
+      const name = rest.shift();
+      return name === undefined ? null : wholeOf(name, io);
+    },
+    close: () => undefined,
+  };
+}
+
+async function wholeOf(name: string, io: Io): Promise<Uint8Array> {
+  const stream = name === '-' ? io.stdin : await openFile(name, io);
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of stream as AsyncIterable<Uint8Array>) {
+    length += chunk.byteLength;
+    if (length > PAYLOAD_BYTES_CEILING) throw usage(`${quoted(name)} has more than ${PAYLOAD_BYTES_CEILING} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+async function openFile(name: string, io: Io): Promise<Readable> {
+  await checkFile(name, io);
+  return open(resolve(io.cwd, name)).then(
+    (file) => file.createReadStream(),
+    (error: unknown) => unreadable(name, error),
+  );
+}
+
+async function checkFile(name: string, io: Io): Promise<void> {
+  const found = await stat(resolve(io.cwd, name)).catch((error: unknown) => unreadable(name, error));
+  if (found.isDirectory()) throw usage(`${quoted(name)} is a directory: name a file, or - for stdin`);
+}
+
+function unreadable(name: string, error: unknown): never {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+  throw usage(`${quoted(name)} cannot be read (${code}): name a file, or - for stdin`);
+}

@@ -1,0 +1,149 @@
+// Runs as people read them: a tree of runs, or one run with what happened in it.
+
+import type { AuditEvent } from '../contract/audit-event.js';
+import type { RunRecord } from '../contract/run-record.js';
+import type { RunState } from '../contract/run-state.js';
+import type { StepTrace } from '../contract/step-trace.js';
+import type { RunTree } from '../runtime/ledger-reader.js';
+import { escaped, shortened, table, type Cell, type Colour, type Paint } from './terminal.js';
+
+/** Children of one run that a tree shows; of more, it says how many there are in which state. */
+export const CHILDREN_SHOWN = 20;
+const REASON_CHARS = 80;
+
+export const STATE_COLOURS: Readonly<Record<RunState, Colour>> = {
+  created: 'dim',
+  running: 'cyan',
+  completed: 'green',
+  failed: 'red',
+  denied: 'yellow',
+  cancelled: 'magenta',
+};
+
+/** A run tree: one line a run, children below their parent. */
+export function treeText({ runs }: RunTree, paint: Paint, childrenShown = CHILDREN_SHOWN): string {
+  const children = new Map<string, RunRecord[]>();
+  for (const run of runs) {
+    const siblings = children.get(run.parent_run_id ?? '');
+    if (siblings === undefined) children.set(run.parent_run_id ?? '', [run]);
+    else siblings.push(run);
+  }
+  const rows: (readonly Cell[])[] = [];
+  const add = (run: RunRecord, lead: string, below: string): void => {
+    rows.push(rowOf(run, lead));
+    const all = children.get(run.run_id) ?? [];
+    const shown = all.slice(0, childrenShown);
+    const rest = all.slice(shown.length);
+    shown.forEach((child, i) => {
+      const last = i === shown.length - 1 && rest.length === 0;
+      add(child, `${below}${last ? '└─ ' : '├─ '}`, `${below}${last ? '   ' : '│  '}`);
+    });
+    if (rest.length > 0) rows.push([{ text: `${below}└─ … ${rest.length} more: ${byState(rest)}`, colour: 'dim' }]);
+  };
+  for (const root of children.get('') ?? []) add(root, '', '');
+  return table(rows, paint);
+}
+
+const rowOf = (run: RunRecord, lead: string): readonly Cell[] => [
+  { text: `${lead}${escaped(run.run_id)}` },
+  { text: escaped(run.run_kind), colour: 'dim' },
+  { text: run.status, colour: STATE_COLOURS[run.status] },
+  { text: timeOf(run.created_at_utc) },
+  { text: run.duration_ms === undefined ? '' : durationOf(run.duration_ms) },
+  { text: shortened(run.run_name ?? laneOf(run), REASON_CHARS) },
+  { text: shortened(reasonOf(run), REASON_CHARS), colour: STATE_COLOURS[run.status] },
+];
+
+const laneOf = ({ actor: { lane_id, role_id } }: RunRecord): string =>
+  lane_id === undefined ? '' : `${lane_id} as ${role_id ?? ''}`;
+
+/** What the outcome says beyond the state: `extension.not_allowed` of `denied:extension.not_allowed`. */
+const reasonOf = ({ outcome = '', status }: RunRecord): string =>
+  outcome.startsWith(`${status}:`) ? outcome.slice(status.length + 1) : outcome === status ? '' : outcome;
+
+function byState(runs: readonly RunRecord[]): string {
+  const counts = new Map<RunState, number>();
+  for (const { status } of runs) counts.set(status, (counts.get(status) ?? 0) + 1);
+  return [...counts].map(([state, count]) => `${count} ${state}`).join(', ');
+}
+
+/** Everything that the ledger says of one run. */
+export interface RunDetails {
+  readonly record: RunRecord;
+  readonly events: readonly AuditEvent[];
+  /** Of an agent run. */
+  readonly steps: readonly StepTrace[];
+}
+
+/** One run: its record, then what happened in it. */
+export function runText({ record, events, steps }: RunDetails, paint: Paint): string {
+  const { actor, policy_versions: pins, error } = record;
+  const facts: readonly (readonly [string, string | undefined, Colour?])[] = [
+    ['run', record.run_id],
+    ['kind', record.run_name === undefined ? record.run_kind : `${record.run_kind} ${record.run_name}`],
+    ['state', record.outcome ?? record.status, STATE_COLOURS[record.status]],
+    ['error', error && `${error.error_code}: ${error.message}`, 'red'],
+    ['created', timeOf(record.created_at_utc)],
+    ['took', record.duration_ms === undefined ? undefined : durationOf(record.duration_ms)],
+    ['parent', record.parent_run_id],
+    ['correlation', record.correlation_id],
+    ['case', record.case_id],
+    ['actor', `${actor.actor_type} ${actor.actor_id}`],
+    ['role', actor.role_id],
+    ['lane', actor.lane_id],
+    ['pins', `lanes ${pins.lanes}, roles ${pins.roles}, actions ${pins.actions}`],
+  ];
+  const known = facts.flatMap(([name, value, colour]): Cell[][] =>
+    value === undefined
+      ? []
+      : [
+          [
+            { text: name, colour: 'dim' },
+            { text: escaped(value), colour },
+          ],
+        ],
+  );
+  return [
+    table(known, paint),
+    '\nevents\n',
+    table(events.map(eventRow), paint),
+    steps.length === 0 ? '' : `\nsteps\n${table(steps.map(stepRow), paint)}`,
+  ].join('');
+}
+
+const OUTCOME_COLOURS = { allow: 'green', success: 'green', deny: 'yellow', failure: 'red' } as const;
+
+function eventRow(event: AuditEvent): readonly Cell[] {
+  const { target } = event;
+  const why = event.authz?.rule_id ?? event.outcome_reason ?? '';
+  const what =
+    target === undefined ? '' : `${target.name}${target.operation === undefined ? '' : ` ${target.operation}`}`;
+  return [
+    { text: `  ${event.sequence}`, colour: 'dim' },
+    { text: timeOf(event.timestamp_utc) },
+    { text: event.action_type },
+    { text: event.outcome, colour: OUTCOME_COLOURS[event.outcome] },
+    { text: shortened(why, REASON_CHARS) },
+    { text: shortened(what, REASON_CHARS) },
+  ];
+}
+
+function stepRow(step: StepTrace): readonly Cell[] {
+  const { outcome, cause, rule_id } = step;
+  const colour = outcome === 'SUCCESS' ? 'green' : outcome === 'EXECUTION_ERROR' ? 'red' : 'yellow';
+  const why = step.error_code === null ? '' : `${step.error_code}${cause === null ? '' : ` ${cause}`}`;
+  return [
+    { text: `  ${step.step_index}`, colour: 'dim' },
+    { text: timeOf(step.completed_at) },
+    { text: shortened(step.action ?? '-', REASON_CHARS) },
+    { text: outcome, colour },
+    { text: shortened(why, REASON_CHARS) },
+    { text: shortened(rule_id ?? '', REASON_CHARS) },
+    { text: escaped(step.mediated_run_id ?? '') },
+  ];
+}
+
+/** `2026-11-21 23:10:04Z` */
+const timeOf = (timestamp: string): string => escaped(`${timestamp.slice(0, 10)} ${timestamp.slice(11, 19)}Z`);
+
+const durationOf = (ms: number): string => (ms < 1_000 ? `${ms} ms` : `${(ms / 1_000).toFixed(1)} s`);

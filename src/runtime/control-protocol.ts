@@ -1,0 +1,133 @@
+// What is said on the control socket (D13): one JSON object a line. Every request has an id and gets one answer with the
+// same id; answers may come in another order than their requests. Whoever can connect may do what the owner of the home
+// may, yet nothing that comes over the socket is believed before it has been read strictly and held against a schema.
+
+import { isUtf8 } from 'node:buffer';
+import Type, { type Static, type TSchema } from 'typebox';
+import { EXPOSURES } from '../contract/response.js';
+import { TERMINAL_STATES } from '../contract/run-state.js';
+import { closed, Nullable, OneOf, RunId } from '../contract/shapes.js';
+import { conforms } from '../contract/validators.js';
+import { CodedError, InvariantError, LedgerError, PolicyError, RunError, SandboxError, UsageError } from '../errors.js';
+import { scanJson } from '../step/json-scanner.js';
+import { PAYLOAD_BYTES_CEILING } from './payload-bytes.js';
+
+/** A request holds one payload in base64, and little else. */
+export const REQUEST_BYTES_MAX = Math.ceil(PAYLOAD_BYTES_CEILING / 3) * 4 + 65_536;
+/** An answer holds one response, whose content may have been escaped twice. */
+export const ANSWER_BYTES_MAX = 4 * PAYLOAD_BYTES_CEILING;
+const DEPTH_MAX = 8;
+
+const Id = Type.Integer({ minimum: 1, maximum: 2_147_483_647 });
+const Text = Type.String({ maxLength: 400 });
+
+const StartAgent = Type.Object(
+  {
+    id: Id,
+    op: Type.Literal('start_agent'),
+    /** The contract folder that the caller asked for, which must be the one in use; null where it did not ask. */
+    contract: Nullable(Type.String({ maxLength: 8_192 })),
+    options: Type.Object(
+      {
+        lane: Type.Optional(Text),
+        role: Type.Optional(Text),
+        actor: Type.Optional(Text),
+        case: Type.Optional(Text),
+        scope: Type.Optional(Type.Record(Type.String(), Type.String())),
+        correlation: Type.Optional(Text),
+        exposure: Type.Optional(OneOf(EXPOSURES)),
+      },
+      closed,
+    ),
+  },
+  closed,
+);
+const Respond = Type.Object(
+  {
+    id: Id,
+    op: Type.Literal('respond'),
+    run_id: RunId,
+    /** The raw payload in base64: its bytes as they are. */
+    payload: Type.String(),
+    input_id: Type.Optional(Type.String({ minLength: 1, maxLength: 160 })),
+  },
+  closed,
+);
+const OfRun = Type.Object({ id: Id, op: OneOf(['end', 'interrupt', 'finished']), run_id: RunId }, closed);
+const Cancel = Type.Object({ id: Id, op: Type.Literal('cancel'), run_id: RunId, reason: Type.String() }, closed);
+const Ping = Type.Object({ id: Id, op: Type.Literal('ping') }, closed);
+
+export const ControlRequest = Type.Union([StartAgent, Respond, OfRun, Cancel, Ping]);
+export type ControlRequest = Static<typeof ControlRequest>;
+/** The options of an agent that works through another process: it is always attached. */
+export type ControlAgentOptions = Static<typeof StartAgent>['options'];
+
+export const Ending = Type.Object(
+  { run_id: RunId, state: OneOf(TERMINAL_STATES), reason: Type.String({ maxLength: 200 }) },
+  closed,
+);
+/** `ending` says that the run has ended already: an agent that policy denied, a step that was its last. */
+export const Started = Type.Object(
+  { run_id: RunId, root_run_id: RunId, correlation_id: Type.String(), ending: Nullable(Ending) },
+  closed,
+);
+export const Responded = Type.Object({ response: Type.String(), ending: Nullable(Ending) }, closed);
+export const Nothing = Type.Object({}, closed);
+
+const Refusal = Type.Object({ code: Type.String({ maxLength: 80 }), message: Type.String() }, closed);
+export const ControlAnswer = Type.Union([
+  Type.Object({ id: Id, ok: Type.Literal(true), result: Type.Unknown() }, closed),
+  /** The id is null where the request could not be read; then the connection is closed. */
+  Type.Object({ id: Nullable(Id), ok: Type.Literal(false), error: Refusal }, closed),
+]);
+export type ControlAnswer = Static<typeof ControlAnswer>;
+
+/** The message in a line, or null when it is none. */
+export function readLine<T extends TSchema>(schema: T, line: Uint8Array): Static<T> | null {
+  if (!isUtf8(line)) return null;
+  const scanned = scanJson(Buffer.from(line).toString('utf8'), DEPTH_MAX);
+  return scanned.ok ? instanceOf(schema, scanned.value) : null;
+}
+
+/** `value` as an instance of `schema`, or null. */
+export const instanceOf = <T extends TSchema>(schema: T, value: unknown): Static<T> | null =>
+  conforms(schema, value) ? (value as Static<T>) : null;
+
+/** The bytes of a payload, or null where the text is not their base64. */
+export function payloadOf(text: string): Uint8Array | null {
+  const bytes = Buffer.from(text, 'base64');
+  return bytes.toString('base64') === text ? bytes : null;
+}
+
+/** An error as it travels. What is no error of ours stays where it happened, in the log of that process. */
+export function refusalOf(error: unknown): Static<typeof Refusal> {
+  const code = error instanceof CodedError ? String(error.code) : '';
+  return error instanceof Error && MAKERS.has(code)
+    ? { code, message: error.message }
+    : { code: 'INVARIANT', message: 'the process that has this home failed to answer: see its log' };
+}
+
+/** The error that travelled, of the class that it had. */
+export const errorFrom = ({ code, message }: Static<typeof Refusal>): CodedError =>
+  MAKERS.get(code)?.(message) ?? new InvariantError(message);
+
+type Maker = (message: string) => CodedError;
+
+const makers = <Code extends string>(
+  Class: new (options: { readonly code: Code; readonly message: string }) => CodedError<Code>,
+  codes: readonly Code[],
+): readonly (readonly [string, Maker])[] => codes.map((code) => [code, (message) => new Class({ code, message })]);
+
+const MAKERS: ReadonlyMap<string, Maker> = new Map([
+  ...makers(LedgerError, [
+    'LEDGER_UNAVAILABLE',
+    'LEDGER_CONFLICT',
+    'LEDGER_TAMPERED',
+    'LEDGER_BELOW_HEAD',
+    'LEDGER_LOCKED',
+  ]),
+  ...makers(PolicyError, ['POLICY_UNREADABLE', 'POLICY_INVALID', 'PIN_MISSING']),
+  ...makers(RunError, ['RUN_ENDED', 'RUN_UNKNOWN', 'AGENT_BUSY', 'INVALID_STATE_TRANSITION', 'CLOSED']),
+  ...makers(UsageError, ['USAGE']),
+  ...makers(SandboxError, ['UNSUPPORTED_PLATFORM', 'SANDBOX_UNUSABLE']),
+]);

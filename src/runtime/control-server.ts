@@ -1,0 +1,64 @@
+// The control socket of a home (D13): whoever may not write, because this process holds the writer lock, acts through it.
+//
+// Invariants:
+//   C1. It is served by the holder of the writer lock only, so a socket that is there already is a dead process's.
+//   C2. A connection reaches the agent runs that it started, and no others.
+//   C3. When a connection closes, for whatever reason, its runs that have not ended are interrupted (D3).
+//   C4. Lines, connections, waiting requests and silence are bounded.
+
+import { listenAt, type SocketConnection } from '../adapters/unix-socket.js';
+import { ControlSession, type ControlHost } from './control-session.js';
+import { defer } from './deferred.js';
+
+const CONNECTIONS_MAX = 64;
+/** A client that is alive sends something more often than this, if only a `ping`. */
+export const IDLE_MS = 120_000;
+
+export interface ControlServer {
+  /** Who works through this process now. */
+  readonly connections: number;
+  /** Resolves when nobody does. */
+  whenIdle(): Promise<unknown>;
+  /** Takes no more connections, and ends those that there are with their runs. */
+  close(): Promise<void>;
+}
+
+/** Serves the control socket at `path`. @throws UsageError, or what the system says, when that is not possible */
+export async function serveControl(path: string, host: ControlHost): Promise<ControlServer> {
+  const sessions = new Set<ControlSession>();
+  let idle = defer<null>();
+  const serve = async (connection: SocketConnection): Promise<void> => {
+    const session = new ControlSession(connection, host);
+    sessions.add(session);
+    await session.serve();
+    sessions.delete(session);
+    if (sessions.size > 0) return;
+    idle.resolve(null);
+    idle = defer();
+  };
+  const server = await listenAt({
+    path,
+    connectionsMax: CONNECTIONS_MAX,
+    idleMs: IDLE_MS,
+    onConnection: (connection) => void serve(connection),
+  });
+  return {
+    get connections() {
+      return sessions.size;
+    },
+    whenIdle: () => (sessions.size === 0 ? Promise.resolve() : idle.promise),
+    close: async () => {
+      await server.close();
+      await Promise.all([...sessions].map((session) => session.close()));
+    },
+  };
+}
+
+/**
+ * The same where it can be done without: a home that cannot serve its socket is only out of reach for other processes.
+ */
+export const tryServeControl = (path: string, host: ControlHost): Promise<ControlServer | null> =>
+  serveControl(path, host).catch((error: unknown) => {
+    host.log.warn('the control socket cannot be served: other processes cannot act on this home', { error });
+    return null;
+  });

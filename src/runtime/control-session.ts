@@ -1,0 +1,157 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { SocketConnection } from '../adapters/unix-socket.js';
+import { CodedError, RunError, UsageError } from '../errors.js';
+import type { Log } from '../ports/log.js';
+import type { AgentRun, RunEnding } from './agent-run.js';
+import { byteLines } from './byte-lines.js';
+import {
+  ControlRequest,
+  payloadOf,
+  readLine,
+  refusalOf,
+  REQUEST_BYTES_MAX,
+  type ControlAgentOptions,
+  type ControlAnswer,
+} from './control-protocol.js';
+
+/** Requests of one connection that may wait for their answers; one more is refused. */
+export const REQUESTS_WAITING_MAX = 64;
+/** Agent runs that one connection may start. */
+export const AGENTS_PER_CONNECTION_MAX = 1_024;
+const LAST_ANSWERS_MS = 1_000;
+const QUIETLY = { ref: false } as const;
+
+/** What a session reaches of the process that it lives in. */
+export interface ControlHost {
+  startAgent(options: ControlAgentOptions): Promise<AgentRun>;
+  /** The contract folder by which this process judges, or null where its policy is no folder. */
+  readonly contract: string | null;
+  readonly log: Log;
+}
+
+interface HeldAgent {
+  readonly run: AgentRun;
+  ending: RunEnding | null;
+}
+
+/** One connection to the control socket, with the agent runs that it has started. It reaches no others. */
+export class ControlSession {
+  readonly #connection: SocketConnection;
+  readonly #host: ControlHost;
+  readonly #agents = new Map<string, HeldAgent>();
+  readonly #waiting = new Set<Promise<void>>();
+  #over = false;
+
+  constructor(connection: SocketConnection, host: ControlHost) {
+    this.#connection = connection;
+    this.#host = host;
+  }
+
+  /** Answers until the connection closes; resolves when nothing of it is left. */
+  async serve(): Promise<void> {
+    try {
+      for await (const line of byteLines(this.#connection.chunks, REQUEST_BYTES_MAX)) await this.#take(line);
+    } catch (error) {
+      await this.#send({ id: null, ok: false, error: refusalOf(error) });
+    }
+    await this.close();
+  }
+
+  /** Interrupts the runs that have not ended (D3), lets their last answers go out, and hangs up. */
+  async close(): Promise<void> {
+    this.#over = true;
+    await Promise.all([...this.#agents.values()].map(interrupt));
+    // What still waits now waits for a run that has ended, or for a reader who does not read.
+    await Promise.race([Promise.all(this.#waiting), this.#connection.closed, delay(LAST_ANSWERS_MS, null, QUIETLY)]);
+    await this.#connection.end();
+  }
+
+  async #take(line: Uint8Array): Promise<void> {
+    const request = readLine(ControlRequest, line);
+    if (request === null) throw new UsageError({ code: 'USAGE', message: 'this is no request of the control socket' });
+    if (this.#waiting.size >= REQUESTS_WAITING_MAX) {
+      const message = `${REQUESTS_WAITING_MAX} requests of this connection already wait`;
+      await this.#send(failure(request, new RunError({ code: 'AGENT_BUSY', message })));
+      return;
+    }
+    const answered = this.#answer(request)
+      .then((answer) => this.#send(answer))
+      .finally(() => this.#waiting.delete(answered));
+    this.#waiting.add(answered);
+  }
+
+  async #answer(request: ControlRequest): Promise<ControlAnswer> {
+    try {
+      return { id: request.id, ok: true, result: await this.#do(request) };
+    } catch (error) {
+      if (!(error instanceof CodedError)) this.#host.log.error('a request of the control socket failed', { error });
+      return failure(request, error);
+    }
+  }
+
+  async #do(request: ControlRequest): Promise<unknown> {
+    if (request.op === 'ping') return {};
+    if (request.op === 'start_agent') return this.#start(request);
+    const held = this.#agents.get(request.run_id);
+    if (held === undefined) {
+      throw new RunError({ code: 'RUN_UNKNOWN', message: `this connection has no run ${request.run_id}` });
+    }
+    const { run } = held;
+    switch (request.op) {
+      case 'respond': {
+        const payload = payloadOf(request.payload);
+        if (payload === null) throw new UsageError({ code: 'USAGE', message: 'the payload is not base64' });
+        const options = request.input_id === undefined ? {} : { inputId: request.input_id };
+        const response = await run.respond(payload, options);
+        return { response, ending: held.ending };
+      }
+      case 'cancel':
+        return run.cancel(request.reason);
+      case 'end':
+      case 'interrupt':
+      case 'finished':
+        return request.op === 'finished' ? run.finished : run[request.op]();
+    }
+  }
+
+  async #start({ contract, options }: Extract<ControlRequest, { op: 'start_agent' }>): Promise<unknown> {
+    this.#refuseOtherContract(contract);
+    if (this.#agents.size >= AGENTS_PER_CONNECTION_MAX) {
+      const message = `one connection starts at most ${AGENTS_PER_CONNECTION_MAX} agent runs: open another one`;
+      throw new RunError({ code: 'AGENT_BUSY', message });
+    }
+    const run = await this.#host.startAgent(options);
+    const held: HeldAgent = { run, ending: await Promise.race([run.finished, Promise.resolve(null)]) };
+    run.finished.then(
+      (ending) => (held.ending = ending),
+      () => undefined,
+    );
+    this.#agents.set(run.run_id, held);
+    if (this.#over) await interrupt(held);
+    const { run_id, root_run_id, correlation_id } = run;
+    return { run_id, root_run_id, correlation_id, ending: held.ending };
+  }
+
+  /** A run must not be judged by another policy than the one that its caller named. */
+  #refuseOtherContract(asked: string | null): void {
+    const { contract } = this.#host;
+    if (asked === null || asked === contract) return;
+    const used = contract === null ? 'a policy of its own' : `the contract ${contract}`;
+    throw new UsageError({
+      code: 'USAGE',
+      message: `the process that has this home judges by ${used}, not by ${asked}: ask for that one, or wait for its end`,
+    });
+  }
+
+  #send(answer: ControlAnswer): Promise<void> {
+    // Whoever has hung up gets no answer, and has lost his runs by that.
+    return this.#connection.send(`${JSON.stringify(answer)}\n`).catch(() => undefined);
+  }
+}
+
+const failure = ({ id }: ControlRequest, error: unknown): ControlAnswer => ({ id, ok: false, error: refusalOf(error) });
+
+/** A run that has ended meanwhile needs no end; one that cannot be ended now is ended when the home is opened again. */
+const interrupt = async ({ run, ending }: HeldAgent): Promise<void> => {
+  if (ending === null) await run.interrupt().catch(() => undefined);
+};

@@ -1,0 +1,252 @@
+import { describe, expect, test } from '@jest/globals';
+import type { AgentEvent, AgentInput } from '../../machines/agent.js';
+import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned.js';
+import { ABSENT, AGENT, CASE, editedPolicy, FILE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
+import { listen, stateText, topState } from './chart.js';
+
+const LIMITS = editedPolicy({ actions: [['denials_per_run_max: 10', 'denials_per_run_max: 2']] });
+const { agent } = machinesFor(policyOf(LIMITS));
+
+const T0 = '2026-01-01T00:00:00.000Z';
+const DUE = '2026-01-01T00:01:00.000Z';
+const INPUT: AgentInput = {
+  run: new TreeDriver().ready().tree.run(AGENT)!.context,
+  exposure: 'detailed',
+  link: 'remote',
+  idle_ms: 60_000,
+  started_at: T0,
+};
+
+const propose = (action: string, args: object): AgentEvent => {
+  const bytes = Buffer.from(JSON.stringify(proposal(action, args)));
+  const payload: Artifact = { kind: 'raw_payload', case_id: CASE, bytes };
+  const ref = artifactRef(payload);
+  return { type: 'PROPOSE', input_id: 'p', time: T0, payload: ref, raw: bytes, seen: null, recorded_response: null };
+};
+const stepped = (over: { denied?: boolean; finished?: boolean }): AgentEvent => ({
+  type: `xstate.done.actor.${AGENT}/step` as 'xstate.done.actor.*',
+  actorId: `${AGENT}/step`,
+  output: { step: true, mediated: false, denied: false, finished: false, ...over },
+});
+const foreign = (type: string): AgentEvent => ({ type }) as unknown as AgentEvent;
+
+const EVENTS: Record<string, AgentEvent> = {
+  'AUTHORIZE allow': { type: 'AUTHORIZE', verdict: { decision: 'allow', rule_id: 'agent.lane_granted', cause: null } },
+  'AUTHORIZE deny': { type: 'AUTHORIZE', verdict: { decision: 'deny', rule_id: 'lane.unknown', cause: 'LANE' } },
+  CANCEL: { type: 'CANCEL', reason: 'stop' },
+  'PROPOSE, waits': propose('READ_FILE', { path: '/sandbox/a.txt' }),
+  'PROPOSE THINK': propose('THINK', {}),
+  'PROPOSE FINISH': propose('FINISH', { response: 'bye' }),
+  'PROPOSE, denied': propose('WRITE_FILE', { path: '/sandbox/.turnpike-a.txt', content: 'x' }),
+  END: { type: 'END' },
+  INTERRUPT: { type: 'INTERRUPT' },
+  'WAKE, due': { type: 'WAKE', time: DUE },
+  'WAKE, early': { type: 'WAKE', time: T0 },
+  'step ended': stepped({}),
+  'step finished': stepped({ finished: true }),
+  'step denied': stepped({ denied: true }),
+  RESULT: foreign('RESULT'),
+  START_AGENT: foreign('START_AGENT'),
+  STARTED: foreign('STARTED'),
+};
+
+// How a run comes into each state, and where each event takes it. What is not listed leaves it where it is.
+const ALLOWED = ['AUTHORIZE allow'];
+const DENIED_ONCE = [...ALLOWED, 'PROPOSE, denied'];
+const ROWS: Record<string, { by: string[]; to: Record<string, string> }> = {
+  created: { by: [], to: { 'AUTHORIZE allow': 'running', 'AUTHORIZE deny': 'denied', CANCEL: 'cancelled' } },
+  'running.ready': {
+    by: ALLOWED,
+    to: {
+      END: 'completed',
+      INTERRUPT: 'failed',
+      CANCEL: 'cancelled',
+      'WAKE, due': 'cancelled',
+      'PROPOSE FINISH': 'completed',
+    },
+  },
+  'running.ready, one denial short of the limit': {
+    by: DENIED_ONCE,
+    to: {
+      END: 'completed',
+      INTERRUPT: 'failed',
+      CANCEL: 'cancelled',
+      'WAKE, due': 'cancelled',
+      'PROPOSE FINISH': 'completed',
+      'PROPOSE, denied': 'denied',
+    },
+  },
+  // The step gathers facts: a cancel ends it at once.
+  'running.stepping': {
+    by: [...ALLOWED, 'PROPOSE, waits'],
+    to: { CANCEL: 'cancelled', 'step finished': 'completed' },
+  },
+  'running.stepping, to be completed': {
+    by: [...ALLOWED, 'PROPOSE, waits', 'END'],
+    to: { CANCEL: 'completed', 'step ended': 'completed', 'step finished': 'completed', 'step denied': 'completed' },
+  },
+  'running.stepping, to be failed': {
+    by: [...ALLOWED, 'PROPOSE, waits', 'INTERRUPT'],
+    to: { CANCEL: 'failed', 'step ended': 'failed', 'step finished': 'failed', 'step denied': 'failed' },
+  },
+  'running.stepping, one denial short of the limit': {
+    by: [...DENIED_ONCE, 'PROPOSE, waits'],
+    to: { CANCEL: 'cancelled', 'step finished': 'completed', 'step denied': 'denied' },
+  },
+  completed: { by: [...ALLOWED, 'END'], to: {} },
+  failed: { by: [...ALLOWED, 'INTERRUPT'], to: {} },
+  denied: { by: ['AUTHORIZE deny'], to: {} },
+  cancelled: { by: ['CANCEL'], to: {} },
+};
+
+describe('an agent run, state by event', () => {
+  const cases = Object.entries(ROWS).flatMap(([state, { by, to }]) =>
+    Object.keys(EVENTS).map((event) => [state, event, to[event] ?? state.split(/[.,]/)[0]!, by] as const),
+  );
+  test.each(cases)('S4-21 S4-22 S4-80: %s on %s is %s', (state, event, expected, by) => {
+    const { actor, said, errors } = listen(agent, AGENT, INPUT);
+    for (const step of by) actor.send(EVENTS[step]!);
+    expect(stateText(actor.getSnapshot())).toBe(state.split(',')[0]);
+    const before = said.length;
+    actor.send(EVENTS[event]!);
+    expect(topState(actor)).toBe(expected);
+    const ended = said.slice(before).filter((emission) => emission.type === 'ended' && emission.run_id === AGENT);
+    expect(ended).toHaveLength(state.split(/[.,]/)[0] !== expected && expected !== 'running' ? 1 : 0);
+    if (by.length > 0 && !state.includes('.')) expect(said).toHaveLength(before);
+    expect(errors).toEqual([]);
+  });
+});
+
+const READ = { path: '/sandbox/a.txt' };
+const NOTE = { path: '/sandbox/a.sh', content: 'x' };
+
+test('C38 S0-15 S0-57: steps count from 1 without a gap, whatever becomes of them', () => {
+  const d = new TreeDriver().ready();
+  d.propose('not json');
+  d.act('THINK', {});
+  d.act('READ_FILE', READ);
+  d.propose(proposal('THINK', {})); // comes while a step is under way: no step
+  d.failed(`${AGENT}.1`, 'IO_ERROR');
+  d.act('WRITE_FILE', NOTE);
+  const seen = { step_index: 2, run_id: AGENT, payload_sha256: 'a'.repeat(64), outcome: null, error_code: null };
+  d.propose(proposal('THINK', {}), { ...seen, response: null });
+  d.act('FINISH', { response: '' });
+  expect(d.traces.map(({ step_index, outcome }) => [step_index, outcome])).toEqual([
+    [1, 'VALIDATION_ERROR'],
+    [2, 'SUCCESS'],
+    [3, 'EXECUTION_ERROR'],
+    [4, 'DENIED'],
+    [5, 'VALIDATION_ERROR'],
+    [6, 'SUCCESS'],
+  ]);
+});
+
+test('C51 S4-37 S2-11: a denial lands on the mediated run, and the agent goes on', () => {
+  const d = new TreeDriver().ready();
+  d.act('WRITE_FILE', NOTE);
+  expect(d.endings).toEqual({ [`${AGENT}.1`]: 'denied:extension.not_allowed' });
+  d.act('READ_FILE', READ);
+  d.done(`${AGENT}.2`, { content: 'hello' });
+  expect(d.responses.map(({ outcome }) => outcome)).toEqual(['DENIED', 'SUCCESS']);
+});
+
+test('C51: the agent run is denied at the denial that policy calls one too many; other refusals do not count', () => {
+  const d = new TreeDriver({ policies: LIMITS }).ready();
+  d.act('WRITE_FILE', NOTE);
+  d.propose('not json');
+  d.propose(proposal('RUN_SHELL', {}));
+  d.propose(proposal('READ_FILE', { path: '/etc/passwd' }));
+  expect(d.tree.isLive(AGENT)).toBe(true);
+  d.act('WRITE_FILE', NOTE);
+  expect(d.endings).toMatchObject({ [AGENT]: 'denied:limit.denials', [TREE]: 'failed:CHILD_FAILED' });
+  expect(d.audit(AGENT).at(-1)).toMatchObject({ outcome: 'deny', outcome_reason: 'denied:limit.denials' });
+});
+
+test('S4-63 S4-64: an agent run that has used up its steps fails with STEP_LIMIT, after the last step was answered', () => {
+  const policies = editedPolicy({ actions: [['steps_per_run_max: 100000', 'steps_per_run_max: 2']] });
+  const d = new TreeDriver({ policies }).ready();
+  d.act('THINK', {});
+  expect(d.tree.isLive(AGENT)).toBe(true);
+  const last = d.act('THINK', {});
+  expect(last.replies).toHaveLength(1);
+  expect(d.audit(AGENT).at(-1)).toMatchObject({
+    outcome: 'failure',
+    outcome_reason: 'failed:STEP_LIMIT',
+    error: { error_code: 'STEP_LIMIT', retryable: false },
+  });
+});
+
+test('D5: a caller without more proposals completes the run as end_of_input, after the step that is under way', () => {
+  const d = new TreeDriver().ready();
+  d.act('READ_FILE', READ);
+  expect(d.send({ kind: 'end', run_id: AGENT }).ended).toEqual([]);
+  d.done(`${AGENT}.1`, { content: 'x' });
+  expect(d.responses).toMatchObject([{ outcome: 'SUCCESS' }]);
+  expect(d.endings).toMatchObject({ [AGENT]: 'completed:end_of_input', [TREE]: 'completed:end_of_input' });
+});
+
+test('D3: a caller that is gone fails the run as INTERRUPTED, which may be retried', () => {
+  const d = new TreeDriver().ready();
+  d.send({ kind: 'interrupt', run_id: AGENT });
+  expect(d.audit(AGENT).at(-1)).toMatchObject({
+    outcome_reason: 'failed:INTERRUPTED',
+    error: { error_code: 'INTERRUPTED', retryable: true },
+  });
+});
+
+test('C53: a cancel while facts are gathered denies the step, which is answered, and leaves nothing to be done', () => {
+  const d = new TreeDriver().ready();
+  d.propose(proposal('READ_FILE', READ));
+  expect(d.tree.pending).toMatchObject([{ kind: 'gather' }]);
+  d.cancel();
+  expect(d.responses).toMatchObject([
+    { outcome: 'DENIED', error: { message: 'The run cannot act in its present state' } },
+  ]);
+  expect(d.endings).toMatchObject({ [`${AGENT}.1`]: 'denied:lifecycle.run_ending', [AGENT]: 'cancelled:stop' });
+  expect(d.tree.pending).toEqual([]);
+});
+
+describe('D3: an agent that lives apart from its caller', () => {
+  const remote = (): TreeDriver => {
+    const d = new TreeDriver();
+    d.open();
+    d.startAgent({ link: 'remote', idle_ms: 60_000 });
+    return d;
+  };
+
+  test('is cancelled when it has been idle for the time that was given to it, and not before', () => {
+    const d = remote();
+    expect(d.tree.timers).toMatchObject([{ run_id: AGENT, at: '2026-01-01T00:01:02.000Z' }]);
+    const early = d.wait(58_999).send({ kind: 'wake', run_id: AGENT });
+    expect(early).toMatchObject({ refused: false, ended: [], timers: [{ run_id: AGENT }] });
+    d.wait(-999).send({ kind: 'wake', run_id: AGENT });
+    expect(d.endings).toMatchObject({ [AGENT]: 'cancelled:idle', [TREE]: 'cancelled:idle' });
+    expect(d.tree.timers).toEqual([]);
+  });
+
+  test('begins to be idle anew with every proposal', () => {
+    const d = remote();
+    d.wait(50_000).act('THINK', {});
+    expect(d.wait(30_000).send({ kind: 'wake', run_id: AGENT }).ended).toEqual([]);
+    expect(d.tree.timers).toMatchObject([{ at: '2026-01-01T00:01:53.000Z' }]);
+  });
+
+  test('is not idle while a step is under way: a timer that rings then is no illegal transition', () => {
+    const d = remote();
+    d.act('READ_FILE', READ, { paths: [ABSENT], usage: null });
+    const rung = d.wait(70_000).send({ kind: 'wake', run_id: AGENT });
+    expect(d.story([rung])).toEqual(['input:wake']);
+    expect(d.tree.isLive(AGENT)).toBe(true);
+    d.done(`${AGENT}.1`, { content: 'x' });
+    expect(d.tree.isLive(AGENT)).toBe(true);
+    d.send({ kind: 'wake', run_id: AGENT });
+    expect(d.endings[AGENT]).toBe('cancelled:idle');
+  });
+});
+
+test('an attached agent has no timer', () => {
+  const d = new TreeDriver().ready();
+  d.act('READ_FILE', READ, { paths: [FILE], usage: null });
+  expect(d.tree.timers).toEqual([]);
+});

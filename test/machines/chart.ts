@@ -1,0 +1,103 @@
+// Machines as charts: every edge that a definition has, and a machine that runs by itself.
+
+import {
+  createActor,
+  createMachine,
+  spawnChild,
+  type Actor,
+  type AnyActorRef,
+  type AnyStateMachine,
+  type AnyStateNode,
+  type InputFrom,
+} from 'xstate';
+import type { Emission } from '../../machines/emission.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned.js';
+import { SHIPPED } from '../fixtures/tree.js';
+
+/** The machines of the shipped policy. */
+export const machines = machinesFor(policyOf(SHIPPED));
+
+export interface Edge {
+  readonly from: string;
+  readonly event: string;
+  readonly guard: string | null;
+  readonly to: string;
+}
+
+/** Every node of a chart but the root. */
+export function nodesOf(machine: AnyStateMachine): AnyStateNode[] {
+  const below = (node: AnyStateNode): AnyStateNode[] => [node, ...Object.values(node.states).flatMap(below)];
+  return Object.values(machine.root.states).flatMap(below);
+}
+
+/** Every transition of a chart, resolved: events and `always`, each guarded branch by itself. */
+export function edgesOf(machine: AnyStateMachine): Edge[] {
+  return [machine.root, ...nodesOf(machine)].flatMap((node) =>
+    [...node.transitions.values()]
+      .flat()
+      .concat(node.always ?? [])
+      .flatMap(({ eventType, guard, target }) =>
+        (target ?? [node]).map((to) => ({
+          from: node.path.join('.'),
+          event: String(eventType),
+          guard: guard === undefined ? null : guardText(guard),
+          to: to.path.join('.'),
+        })),
+      ),
+  );
+}
+
+function guardText(guard: unknown): string {
+  if (typeof guard === 'string') return guard;
+  if (typeof guard !== 'object' || guard === null || !('type' in guard)) throw new Error('a guard without a name');
+  const { type, params } = guard as { type: string; params?: { state?: string } };
+  return params?.state === undefined ? type : `${type}:${params.state}`;
+}
+
+/** `always` is an event without a name. */
+export const edgeText = ({ from, event, guard, to }: Edge): string =>
+  `${from} -${event}${guard === null ? '' : `[${guard}]`}-> ${to}`;
+
+/** The edges between top-level states, as `from>to`, sorted. */
+export function topEdges(machine: AnyStateMachine): string[] {
+  const top = (path: string): string => path.split('.')[0]!;
+  const crossing = edgesOf(machine).filter(({ from, to }) => top(from) !== top(to));
+  return [...new Set(crossing.map(({ from, to }) => `${top(from)}>${top(to)}`))].sort();
+}
+
+/**
+ * Starts a machine below a parent that does nothing, and hears what it and its children say, what it tells its parent,
+ * which states it goes through, and what breaks.
+ */
+export function listen<M extends AnyStateMachine>(machine: M, id: string, input: InputFrom<M>) {
+  const said: Emission[] = [];
+  const told: string[] = [];
+  const states: string[] = [];
+  const errors: unknown[] = [];
+  const parent = createActor(createMachine({ entry: spawnChild(machine as AnyStateMachine, { id, input }) }), {
+    id: 'parent',
+    inspect: (event) => {
+      const actor = event.actorRef as AnyActorRef;
+      if (event.type === '@xstate.actor') {
+        actor.on('*', (emission: Emission) => said.push(emission));
+        actor.subscribe({ error: (error: unknown) => errors.push(error) });
+      }
+      if (event.type === '@xstate.microstep' && actor.id === id) states.push(stateText(event.snapshot));
+      if (event.type === '@xstate.event' && actor.id === 'parent') told.push(event.event.type);
+    },
+  });
+  parent.start();
+  const actor = (parent.getSnapshot().children as Record<string, unknown>)[id] as Actor<M>;
+  return { actor, said, told, states, errors };
+}
+
+/** `running.ready`, `completed`, ... */
+export function stateText(snapshot: unknown): string {
+  const flat = (value: unknown): string[] =>
+    typeof value === 'string'
+      ? [value]
+      : Object.entries(value as object).flatMap(([key, rest]) => [key, ...flat(rest)]);
+  return flat((snapshot as { value: unknown }).value).join('.');
+}
+
+export const topState = (actor: { getSnapshot(): unknown }): string => stateText(actor.getSnapshot()).split('.')[0]!;

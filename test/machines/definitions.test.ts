@@ -1,0 +1,76 @@
+import { expect, test } from '@jest/globals';
+import { createMachine, type AnyStateMachine } from 'xstate';
+import { machineDefinitions } from '../../machines/index.js';
+import { canonicalJson } from '../../src/contract/canonical-json.js';
+import { sha256 } from '../../src/contract/hash.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned.js';
+import { POLICIES } from '../fixtures/random-tree.js';
+import { AGENT, machinesArtifact, SHIPPED, TreeDriver } from '../fixtures/tree.js';
+import { edgesOf, edgeText, machines, type Edge } from './chart.js';
+
+const NAMES = ['agent', 'mediated', 'orchestrator', 'step'] as const;
+const text = machineDefinitions(machines);
+const parsed = JSON.parse(text) as Record<string, object>;
+
+test('U-01: the definitions are canonical JSON of the four machines', () => {
+  expect(canonicalJson(parsed)).toBe(text);
+  expect(Object.keys(parsed)).toEqual([...NAMES]);
+});
+
+test('S2-06: they are the same whatever the policy, so that a pin of them names the machines alone', () => {
+  for (const policies of Object.values(POLICIES)) {
+    expect(machineDefinitions(machinesFor(policyOf(policies)))).toBe(text);
+  }
+});
+
+test.each(NAMES)('U-01: the chart made from the text of %s has every edge of the machine', (name) => {
+  const made = createMachine(parsed[name] as Parameters<typeof createMachine>[0]);
+  expect(ordered(edgesOf(made))).toEqual(ordered(edgesOf(machines[name])));
+});
+
+/** By state and event; the branches of one event stay in the order in which their guards are asked. */
+function ordered(edges: readonly Edge[]): string[] {
+  const key = ({ from, event }: Edge): string => `${from} ${event}`;
+  return [...edges].sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0)).map(edgeText);
+}
+
+/** Where functions stand in a definition, as paths. */
+function functionsIn(value: unknown, path: string): string[] {
+  if (typeof value === 'function') return [path];
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, member]) => functionsIn(member, `${path}.${key}`));
+}
+
+test.each(NAMES)('S2-06: in the states of %s nothing but the output of an end is a function', (name) => {
+  const { states } = (machines[name] as AnyStateMachine).config;
+  const outputs = functionsIn(states, 'states').filter((path) => !/^states\.[a-z]+\.output$/.test(path));
+  expect(outputs).toEqual([]);
+});
+
+/** The names in guard and action positions of a definition. */
+function namesIn(value: unknown, kinds: readonly string[]): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([key, member]) =>
+    kinds.includes(key) ? [member].flat().map(nameOf) : namesIn(member, kinds),
+  );
+}
+
+const nameOf = (named: unknown): string => (typeof named === 'string' ? named : (named as { type: string }).type);
+
+test.each(NAMES)('S2-06: every guard and action of %s has a name, is implemented, and is used', (name) => {
+  const machine = machines[name] as AnyStateMachine;
+  const { guards, actions } = machine.implementations;
+  const unique = (names: string[]): string[] => [...new Set(names)].sort();
+  expect(unique(namesIn(parsed[name], ['guard']))).toEqual(Object.keys(guards).sort());
+  expect(unique(namesIn(parsed[name], ['actions', 'entry', 'exit']))).toEqual(Object.keys(actions).sort());
+});
+
+test('S4-25: their hash is among the pins of every run', () => {
+  const d = new TreeDriver().ready();
+  d.act('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' });
+  expect(Buffer.from(machinesArtifact(SHIPPED).bytes).toString('utf8')).toBe(text);
+  expect(d.bodies('run_created').map(({ policy_versions }) => policy_versions.machines)).toEqual(
+    Array.from({ length: 4 }, () => sha256(text)),
+  );
+  expect(d.created(AGENT).policy_versions.machines).toBe(sha256(text));
+});

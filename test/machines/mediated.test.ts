@@ -1,0 +1,276 @@
+import { describe, expect, test } from '@jest/globals';
+import type { MediatedEvent, MediatedInput, ResultEvent } from '../../machines/mediated.js';
+import type { ExecutionCause } from '../../src/contract/fault.js';
+import { childContext, type RunContext } from '../../src/contract/run-context.js';
+import { TERMINAL_STATES, type TerminalState } from '../../src/contract/run-state.js';
+import { AGENT, CASE, editedPolicy, TREE, TreeDriver } from '../fixtures/tree.js';
+import { edgesOf, edgeText, listen, machines, stateText, topState } from './chart.js';
+
+// The gateway machine as the step spawns it: the one whose db_write is provided.
+const toolGateway = machines.step.implementations.actors['tool_gateway'] as unknown as typeof machines.mediated;
+
+const agent = new TreeDriver().ready().tree.run(AGENT)!.context;
+const GATEWAY = childContext(agent, `${AGENT}.1`, 'tool_gateway');
+const DB_WRITE = childContext(GATEWAY, `${AGENT}.1.1`, 'db_write');
+
+const input = (run: RunContext, over: { tool?: string | null; write?: boolean } = {}): MediatedInput => ({
+  run,
+  request: {
+    privileged: {
+      tool: over.tool === undefined ? 'sandbox.delete_file' : over.tool,
+      write: over.write === false ? null : { table: 'sandbox_files', mode: 'upsert' },
+      target_case_id: CASE,
+      destination: 'platform',
+      plane: 'case',
+      artifact_flags: [],
+    },
+    hash: 'b'.repeat(64),
+    effect: {
+      action: 'DELETE_FILE',
+      args: { path: '/sandbox/a.txt' },
+      case_id: CASE,
+      before: [],
+      limits: { read_bytes_max: 1, list_entries_max: 1 },
+    },
+    local_read: false,
+    inputs: [],
+    written: null,
+  },
+});
+
+const ALLOW: MediatedEvent = {
+  type: 'AUTHORIZE',
+  verdict: { decision: 'allow', rule_id: 'lane.granted', cause: null },
+};
+const DENY: MediatedEvent = { type: 'AUTHORIZE', verdict: { decision: 'deny', rule_id: 'lane.x', cause: 'LANE' } };
+const CANCEL: MediatedEvent = { type: 'CANCEL', reason: 'stop' };
+const result = (status: ResultEvent['status'], cause: ExecutionCause | null = null): MediatedEvent => ({
+  type: 'RESULT',
+  status,
+  cause,
+  result: status === 'done' ? {} : null,
+  result_ref: null,
+});
+const childEnded = (state: TerminalState): MediatedEvent => ({
+  type: `xstate.done.actor.${DB_WRITE.run_id}` as 'xstate.done.actor.*',
+  actorId: DB_WRITE.run_id,
+  output: { run_id: DB_WRITE.run_id, state, end: { reason: state, error: null } },
+});
+
+const EVENTS: Record<string, MediatedEvent> = {
+  'AUTHORIZE allow': ALLOW,
+  'AUTHORIZE deny': DENY,
+  CANCEL,
+  'RESULT done': result('done'),
+  'RESULT failed': result('failed', 'IO_ERROR'),
+  'RESULT unknown': result('unknown'),
+  STARTED: { type: 'STARTED' },
+  ...Object.fromEntries(TERMINAL_STATES.map((state) => [`child ${state}`, childEnded(state)])),
+};
+
+// How a run comes into each state, and where each event takes it. What is not listed leaves it where it is.
+const CREATED = { 'AUTHORIZE allow': 'running', 'AUTHORIZE deny': 'denied', CANCEL: 'cancelled' };
+const ENDED = { by: [], to: {} };
+const PERFORMING = {
+  created: { by: [], to: CREATED },
+  'running.performing': {
+    by: ['AUTHORIZE allow'],
+    to: { 'RESULT done': 'completed', 'RESULT failed': 'failed', 'RESULT unknown': 'failed' },
+  },
+  'running.performing, cancelled': {
+    by: ['AUTHORIZE allow', 'CANCEL'],
+    to: { 'RESULT done': 'cancelled', 'RESULT failed': 'cancelled', 'RESULT unknown': 'cancelled' },
+  },
+  completed: { ...ENDED, by: ['AUTHORIZE allow', 'RESULT done'] },
+  failed: { ...ENDED, by: ['AUTHORIZE allow', 'RESULT failed'] },
+  denied: { ...ENDED, by: ['AUTHORIZE deny'] },
+  cancelled: { ...ENDED, by: ['CANCEL'] },
+};
+const DELEGATING = {
+  created: { by: [], to: CREATED },
+  'running.delegating': {
+    by: ['AUTHORIZE allow'],
+    to: {
+      'child completed': 'completed',
+      'child failed': 'failed',
+      'child cancelled': 'cancelled',
+      'child denied': 'denied',
+    },
+  },
+  completed: { ...ENDED, by: ['AUTHORIZE allow', 'child completed'] },
+  failed: { ...ENDED, by: ['AUTHORIZE allow', 'child failed'] },
+  denied: { ...ENDED, by: ['AUTHORIZE allow', 'child denied'] },
+  cancelled: { ...ENDED, by: ['AUTHORIZE allow', 'child cancelled'] },
+};
+type Row = Record<string, { by: string[]; to: Record<string, string> }>;
+const KINDS: readonly (readonly [string, MediatedInput, Row])[] = [
+  ['db_write', input(DB_WRITE, { tool: null }), PERFORMING],
+  ['tool_gateway that reads', input(GATEWAY, { write: false }), PERFORMING],
+  ['tool_gateway that writes', input(GATEWAY), DELEGATING],
+];
+
+describe.each(KINDS)('a %s run, state by event', (_kind, from, rows) => {
+  const cases = Object.entries(rows).flatMap(([state, { by, to }]) =>
+    Object.keys(EVENTS).map((event) => [state, event, to[event] ?? state.split(/[.,]/)[0]!, by] as const),
+  );
+  test.each(cases)('S4-21 S4-22 S4-80: %s on %s is %s', (state, event, expected, by) => {
+    const { actor, said, errors } = listen(toolGateway, from.run.run_id, from);
+    for (const step of by) actor.send(EVENTS[step]!);
+    expect(stateText(actor.getSnapshot())).toBe(state.split(',')[0]);
+    const before = said.length;
+    actor.send(EVENTS[event]!);
+    expect(topState(actor)).toBe(expected);
+    const ended = said.slice(before).filter(({ type }) => type === 'ended');
+    expect(ended).toHaveLength(state.split('.')[0] !== expected && expected !== 'running' ? 1 : 0);
+    if (by.length > 0 && !state.includes('.')) expect(said).toHaveLength(before);
+    expect(errors).toEqual([]);
+  });
+});
+
+test('S2-17 S4-38: nothing reaches the state that performs, or starts a child, but by an allow', () => {
+  expect(edgesOf(machines.mediated).map(edgeText)).toEqual([
+    'created -AUTHORIZE[allowed]-> running',
+    'created -AUTHORIZE-> denied',
+    'created -CANCEL-> cancelled',
+    'running.choosing -[delegates]-> running.delegating',
+    'running.choosing --> running.performing',
+    'running.performing -RESULT[cancelling]-> cancelled',
+    'running.performing -RESULT[succeeded]-> completed',
+    'running.performing -RESULT-> failed',
+    'running.performing -CANCEL-> running.performing',
+    'running.delegating -STARTED-> running.delegating',
+    'running.delegating -xstate.done.actor.*[childEnded:completed]-> completed',
+    'running.delegating -xstate.done.actor.*[childEnded:failed]-> failed',
+    'running.delegating -xstate.done.actor.*[childEnded:cancelled]-> cancelled',
+    'running.delegating -xstate.done.actor.*-> denied',
+    'running.delegating -CANCEL-> running.delegating',
+  ]);
+});
+
+test('M2: STARTED goes to the parent when the run and every run below it were allowed, and once', () => {
+  const toldBy = (from: MediatedInput, by: MediatedEvent[]): string[] => {
+    const { actor, told } = listen(toolGateway, from.run.run_id, from);
+    for (const event of by) actor.send(event);
+    return told.filter((type) => type === 'STARTED');
+  };
+  expect(toldBy(input(DB_WRITE, { tool: null }), [ALLOW, CANCEL, result('done')])).toEqual(['STARTED']);
+  expect(toldBy(input(GATEWAY), [ALLOW])).toEqual(['STARTED']);
+  expect(toldBy(input(GATEWAY), [DENY])).toEqual([]);
+  expect(toldBy(input({ ...GATEWAY, scope: { run_id: GATEWAY.run_id } }), [ALLOW])).toEqual([]);
+});
+
+const WRITE = { path: '/sandbox/a.txt', content: 'x' };
+
+test('S4-14 S4-15 S4-19 S4-39 S4-55 U-02: a write goes from agent to tool_gateway to db_write, each a run of its own', () => {
+  const d = new TreeDriver().ready();
+  const { commands } = d.act('WRITE_FILE', WRITE);
+  expect(commands).toMatchObject([{ kind: 'perform', run_id: `${AGENT}.1.1`, effect: { action: 'WRITE_FILE' } }]);
+  const chain = d.bodies('run_created').map(({ run_kind, run_id, parent_run_id }) => [run_kind, run_id, parent_run_id]);
+  expect(chain).toEqual([
+    ['orchestrator', TREE, null],
+    ['agent', AGENT, TREE],
+    ['tool_gateway', `${AGENT}.1`, AGENT],
+    ['db_write', `${AGENT}.1.1`, `${AGENT}.1`],
+  ]);
+});
+
+test('S4-14 S4-39: a read is performed by the tool_gateway run itself, without a db_write', () => {
+  const d = new TreeDriver().ready();
+  expect(d.act('READ_FILE', { path: '/sandbox/a.txt' }).commands).toMatchObject([
+    { kind: 'perform', run_id: `${AGENT}.1`, local_read: true },
+  ]);
+  expect(d.bodies('run_created').map(({ run_kind }) => run_kind)).toEqual(['orchestrator', 'agent', 'tool_gateway']);
+});
+
+test('C52: a db_write that is denied denies its tool_gateway, which had been allowed, and the agent goes on', () => {
+  // The scope names the gateway's own run id, so the write below it, which has another, misses what its lane requires.
+  const d = new TreeDriver();
+  d.ready({ scope: { run_id: `${AGENT}.1` } });
+  const { commands, replies } = d.act('WRITE_FILE', WRITE);
+  expect(commands).toEqual([]);
+  expect(JSON.parse(replies[0]!.response)).toMatchObject({
+    outcome: 'DENIED',
+    error: { error_code: 'POLICY_VIOLATION' },
+  });
+  expect(d.story(d.decisions.slice(-1))).toEqual([
+    'input:facts',
+    `created:tool_gateway@${AGENT}.1`,
+    `authz_decision:allow(lane.granted)@${AGENT}.1`,
+    `system:success(running)@${AGENT}.1`,
+    `created:db_write@${AGENT}.1.1`,
+    `authz_decision:deny(scope.mismatch.run_id)@${AGENT}.1.1`,
+    `system:deny(denied:scope.mismatch.run_id)@${AGENT}.1.1`,
+    `system:deny(denied:scope.mismatch.run_id)@${AGENT}.1`,
+    'trace:DENIED',
+  ]);
+  expect(d.tree.isLive(AGENT)).toBe(true);
+});
+
+test('S4-33 S4-36 S4-37 S4-38: a lane without the write target denies the tool_gateway run, and no db_write is made', () => {
+  const policies = editedPolicy({ lanes: [['      writes:\n        - { table: sandbox_files, mode: upsert }\n', '']] });
+  const d = new TreeDriver({ policies }).ready();
+  const decision = d.act('WRITE_FILE', WRITE);
+  expect(d.story([decision])).toEqual([
+    'input:proposal',
+    `created:tool_gateway@${AGENT}.1`,
+    `authz_decision:deny(lane.write_not_allowed)@${AGENT}.1`,
+    `system:deny(denied:lane.write_not_allowed)@${AGENT}.1`,
+    'trace:DENIED',
+  ]);
+  expect(decision.commands).toEqual([]);
+});
+
+test('C53: a cancel while an effect is under way waits for it, and what happened is told as it happened', () => {
+  const d = new TreeDriver().ready();
+  d.act('WRITE_FILE', WRITE);
+  expect(d.story([d.cancel()])).toEqual(['input:cancel']);
+  expect(d.story([d.done(`${AGENT}.1.1`, { bytes_written: 1 })])).toEqual([
+    'input:result',
+    `db_write:success()@${AGENT}.1.1`,
+    `system:failure(cancelled:stop)@${AGENT}.1.1`,
+    `tool_call:success()@${AGENT}.1`,
+    `system:failure(cancelled:stop)@${AGENT}.1`,
+    'trace:SUCCESS',
+    `system:failure(cancelled:stop)@${AGENT}`,
+    `system:failure(cancelled:stop)@${TREE}`,
+  ]);
+});
+
+test('C53: an effect that failed while it was cancelled is told as failed, and its runs end as cancelled', () => {
+  const d = new TreeDriver().ready();
+  d.act('WRITE_FILE', WRITE);
+  d.cancel(AGENT);
+  expect(d.story([d.failed(`${AGENT}.1.1`, 'NO_SPACE')])).toEqual([
+    'input:result',
+    `db_write:failure(NO_SPACE)@${AGENT}.1.1`,
+    `system:failure(cancelled:stop)@${AGENT}.1.1`,
+    `tool_call:failure(NO_SPACE)@${AGENT}.1`,
+    `system:failure(cancelled:stop)@${AGENT}.1`,
+    'trace:EXECUTION_ERROR',
+    `system:failure(cancelled:stop)@${AGENT}`,
+    `system:failure(cancelled:stop)@${TREE}`,
+  ]);
+});
+
+test('S4-63 S4-64: an effect with an unknown outcome fails its runs, not retryable, and the audit calls it critical', () => {
+  const d = new TreeDriver().ready();
+  d.act('DELETE_FILE', { path: '/sandbox/a.txt' });
+  d.result(`${AGENT}.1.1`, { status: 'unknown' });
+  for (const run_id of [`${AGENT}.1.1`, `${AGENT}.1`]) {
+    const [action, end] = d.audit(run_id).slice(-2);
+    const error = { error_code: 'OUTCOME_UNKNOWN', retryable: false };
+    expect(action).toMatchObject({ outcome: 'failure', severity: 'critical', error });
+    expect(end).toMatchObject({ outcome_reason: 'failed:OUTCOME_UNKNOWN', error });
+  }
+  expect(d.responses[0]).toMatchObject({ outcome: 'EXECUTION_ERROR', result: null });
+});
+
+test('C29: a sandbox that changed between AUTHORIZE and EXECUTE is an event of severity critical', () => {
+  const d = new TreeDriver().ready();
+  d.act('READ_FILE', { path: '/sandbox/a.txt' });
+  d.failed(`${AGENT}.1`, 'SANDBOX_CHANGED');
+  expect(d.audit(`${AGENT}.1`).find(({ action_type }) => action_type === 'tool_call')).toMatchObject({
+    severity: 'critical',
+    error: { error_code: 'SANDBOX_CHANGED', retryable: true },
+  });
+});

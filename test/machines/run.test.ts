@@ -1,0 +1,82 @@
+import { describe, expect, test } from '@jest/globals';
+import { edgesOf, edgeText, machines, nodesOf, topEdges } from './chart.js';
+
+const { orchestrator, agent, mediated, step } = machines;
+
+// The table of the lifecycle contract (S4 §3), written out by hand. Comparing the machines with a constant that they
+// import would prove nothing.
+const CONTRACT = {
+  created: ['running', 'denied', 'cancelled'],
+  running: ['completed', 'failed', 'denied', 'cancelled'],
+  completed: [],
+  failed: [],
+  denied: [],
+  cancelled: [],
+};
+const STATES = ['created', 'running', 'completed', 'failed', 'denied', 'cancelled'];
+
+// Of each machine, the rows of the table that it can come to. Nothing denies an orchestrator run that is running: a
+// denial of its agents ends it as failed, or not at all (C52).
+const ALL_EDGES = [
+  'created>cancelled',
+  'created>denied',
+  'created>running',
+  'running>cancelled',
+  'running>completed',
+  'running>denied',
+  'running>failed',
+];
+const EDGES = {
+  orchestrator: ALL_EDGES.filter((edge) => edge !== 'running>denied'),
+  agent: ALL_EDGES,
+  mediated: ALL_EDGES,
+};
+
+const runMachines = { orchestrator, agent, mediated };
+
+describe.each(Object.entries(runMachines))('the chart of %s', (name, machine) => {
+  test('S4-20 U-01: it has the six states of the contract at its top, and begins in created', () => {
+    expect(Object.keys(machine.root.states)).toEqual(STATES);
+    expect(machine.root.initial.target.map(({ key }) => key)).toEqual(['created']);
+  });
+
+  test('S4-21 S4-22 S4-80: its edges between them are those of the table, and no others', () => {
+    expect(topEdges(machine)).toEqual(EDGES[name as keyof typeof EDGES]);
+    for (const edge of topEdges(machine)) {
+      const [from, to] = edge.split('>') as [keyof typeof CONTRACT, string];
+      expect(CONTRACT[from]).toContain(to);
+    }
+  });
+
+  test('S4-23 S4-24: its terminal states are final, have no edge and no children, and nothing stands above them', () => {
+    for (const state of ['completed', 'failed', 'denied', 'cancelled'] as const) {
+      const node = machine.root.states[state]!;
+      expect(node.type).toBe('final');
+      expect(Object.keys(node.states)).toEqual([]);
+      expect(edgesOf(machine).filter(({ from }) => from === state)).toEqual([]);
+    }
+    expect(edgesOf(machine).filter(({ from }) => from === '')).toEqual([]);
+  });
+
+  test('S4-80: it enters running by AUTHORIZE with an allow alone', () => {
+    const into = edgesOf(machine).filter(({ from, to }) => !from.startsWith('running') && to.startsWith('running'));
+    expect(into.map(edgeText)).toEqual(['created -AUTHORIZE[allowed]-> running']);
+  });
+});
+
+test('S4-01 S4-21 S4-22: the machines together have every edge of the table', () => {
+  const table = Object.entries(CONTRACT).flatMap(([from, targets]) => targets.map((to) => `${from}>${to}`));
+  const edges = Object.values(runMachines).flatMap((machine) => topEdges(machine));
+  expect([...new Set(edges)].sort()).toEqual(table.sort());
+});
+
+test('S2-06: no machine invokes anything, waits for a time, or has an edge that any event could take', () => {
+  for (const machine of [orchestrator, agent, mediated, step]) {
+    for (const node of [machine.root, ...nodesOf(machine)]) {
+      expect(node.invoke).toEqual([]);
+      expect(node.after).toEqual([]);
+    }
+    const wild = edgesOf(machine).filter(({ event }) => event.includes('*') && event !== 'xstate.done.actor.*');
+    expect(wild).toEqual([]);
+  }
+});

@@ -1,0 +1,294 @@
+import { describe, expect, test } from '@jest/globals';
+import { createMachines } from '../../machines/index.js';
+import type { MediatedMachine } from '../../machines/mediated.js';
+import type { StepInput, StepMachine } from '../../machines/step.js';
+import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
+import type { SandboxFacts } from '../../src/contract/effect.js';
+import type { SeenProposal } from '../../src/contract/entry.js';
+import { policyOf } from '../../src/kernel/pinned.js';
+import type { Policy } from '../../src/policy/policy.js';
+import { ABSENT, AGENT, CASE, editedPolicy, FILE, ONE_FILE, proposal, SHIPPED, TreeDriver } from '../fixtures/tree.js';
+import { edgesOf, edgeText, listen, machines } from './chart.js';
+
+const GATEWAY = `${AGENT}.1`;
+const REPLAY = editedPolicy({ actions: [['duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay']] });
+
+function stepInput(payload: string | object, seen: SeenProposal | null = null): StepInput {
+  const raw = Buffer.from(typeof payload === 'string' ? payload : JSON.stringify(payload));
+  const artifact: Artifact = { kind: 'raw_payload', case_id: CASE, bytes: raw };
+  return {
+    agent: new TreeDriver().ready().tree.run(AGENT)!.context,
+    exposure: 'detailed',
+    input_id: 'in-1',
+    step_index: 1,
+    received_at: '2026-01-01T00:00:00.000Z',
+    payload: artifactRef(artifact),
+    raw,
+    seen: seen === null ? null : { ...seen, payload_sha256: artifactRef(artifact).hash_sha256 },
+    recorded_response: seen === null ? null : '{"recorded":true}',
+    mediated_run_id: GATEWAY,
+  };
+}
+
+/** Runs a step by itself: its states, and how often it traced, replied and performed. */
+function runStep(machine: StepMachine, input: StepInput, facts: SandboxFacts = ONE_FILE) {
+  const { actor, said, states, errors } = listen(machine, `${AGENT}/step`, input);
+  if (actor.getSnapshot().matches({ AUTHORIZE: 'gathering' })) actor.send({ type: 'FACTS', facts });
+  const child = actor.getSnapshot().children[GATEWAY] as { send(event: unknown): void } | undefined;
+  child?.send({ type: 'RESULT', status: 'done', cause: null, result: {}, result_ref: null });
+  expect(errors).toEqual([]);
+  return { states: ['RECEIVE', ...states].filter((state, i, all) => state !== all[i - 1]), said };
+}
+
+const READ = { path: '/sandbox/a.txt' };
+const SEEN: SeenProposal = {
+  step_index: 1,
+  run_id: AGENT,
+  payload_sha256: '',
+  outcome: 'SUCCESS',
+  error_code: null,
+  response: artifactRef({ kind: 'response', case_id: CASE, bytes: Buffer.from('{"recorded":true}') }),
+};
+/** A policy that the loader would refuse: nothing decides this prohibition. */
+const withProhibition = (policy: Policy): Policy => {
+  const lane = policy.lanes.get('SANDBOX_FILES')!;
+  const scope = { ...lane.scope, prohibits: ['made_up'] };
+  return { ...policy, lanes: new Map([[lane.lane_id, { ...lane, scope }]]) };
+};
+
+const CHECKS = ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA', 'VALIDATE_ACTION', 'VALIDATE_ARGS'];
+const END = ['RECORD', 'RESPOND'];
+const JUDGED = [...CHECKS, 'AUTHORIZE.judging'];
+const replaying = createMachines(policyOf(REPLAY)).step;
+const prohibiting = createMachines(withProhibition(policyOf(SHIPPED))).step;
+
+describe('S0-12 S0-13 S0-05: a step goes through its phases in order, and from a refusal to RECORD and RESPOND', () => {
+  test.each<[string, StepMachine, StepInput, SandboxFacts, string[]]>([
+    ['RECEIVE refuses', machines.step, stepInput(''), ONE_FILE, ['RECEIVE', ...END]],
+    ['PARSE refuses', machines.step, stepInput('{'), ONE_FILE, ['RECEIVE', 'PARSE', ...END]],
+    ['VALIDATE_SCHEMA refuses', machines.step, stepInput([]), ONE_FILE, [...CHECKS.slice(0, 3), ...END]],
+    ['it is repeated', replaying, stepInput(proposal('THINK', {}), SEEN), ONE_FILE, [...CHECKS.slice(0, 3), ...END]],
+    [
+      'VALIDATE_ACTION refuses',
+      machines.step,
+      stepInput(proposal('FLY', {})),
+      ONE_FILE,
+      [...CHECKS.slice(0, 4), ...END],
+    ],
+    ['VALIDATE_ARGS refuses', machines.step, stepInput(proposal('THINK', { x: 1 })), ONE_FILE, [...CHECKS, ...END]],
+    [
+      'AUTHORIZE refuses by the lane',
+      prohibiting,
+      stepInput(proposal('READ_FILE', READ)),
+      ONE_FILE,
+      [...JUDGED, 'AUTHORIZE.deciding', ...END],
+    ],
+    [
+      'AUTHORIZE refuses by the facts',
+      machines.step,
+      stepInput(proposal('READ_FILE', READ)),
+      { paths: [{ status: 'refused', kind: 'symlink' }], usage: null },
+      [...JUDGED, 'AUTHORIZE.gathering', 'AUTHORIZE.deciding', ...END],
+    ],
+    [
+      'everything allows',
+      machines.step,
+      stepInput(proposal('READ_FILE', READ)),
+      ONE_FILE,
+      [...JUDGED, 'AUTHORIZE.gathering', 'AUTHORIZE.deciding', 'EXECUTE', ...END],
+    ],
+    [
+      'the action has no privilege',
+      machines.step,
+      stepInput(proposal('THINK', {})),
+      ONE_FILE,
+      [...JUDGED, 'EXECUTE', ...END],
+    ],
+  ])('when %s', (_what, machine, input, facts, expected) => {
+    const { states, said } = runStep(machine, input, facts);
+    expect(states).toEqual(expected);
+    expect(said.filter(({ type }) => type === 'step_trace')).toHaveLength(1);
+    expect(said.filter(({ type }) => type === 'reply')).toHaveLength(1);
+  });
+});
+
+test('S4-35 S4-36 S4-38: a prohibition that nothing decides denies, and the denial is audited', () => {
+  const { said } = runStep(prohibiting, stepInput(proposal('READ_FILE', READ)));
+  expect(said).toContainEqual(
+    expect.objectContaining({
+      body: expect.objectContaining({ authz: expect.objectContaining({ rule_id: 'prohibition.unknown' }) }),
+    }),
+  );
+  expect(said.filter(({ type }) => type === 'command')).toEqual([]);
+});
+
+test('S0-52 S2-14 S2-17 S4-81 U-01: no edge leads to EXECUTE but that of an action without privilege, and STARTED', () => {
+  expect(edgesOf(machines.step).map(edgeText)).toEqual([
+    'RECEIVE -[refused]-> RECORD',
+    'RECEIVE --> PARSE',
+    'PARSE -[refused]-> RECORD',
+    'PARSE --> VALIDATE_SCHEMA',
+    'VALIDATE_SCHEMA -[refused]-> RECORD',
+    'VALIDATE_SCHEMA -[repeated]-> RECORD',
+    'VALIDATE_SCHEMA --> VALIDATE_ACTION',
+    'VALIDATE_ACTION -[refused]-> RECORD',
+    'VALIDATE_ACTION --> VALIDATE_ARGS',
+    'VALIDATE_ARGS -[refused]-> RECORD',
+    'VALIDATE_ARGS --> AUTHORIZE',
+    'AUTHORIZE.judging -[unprivileged]-> EXECUTE',
+    'AUTHORIZE.judging -[judged]-> AUTHORIZE.deciding',
+    'AUTHORIZE.judging --> AUTHORIZE.gathering',
+    'AUTHORIZE.gathering -FACTS-> AUTHORIZE.deciding',
+    'AUTHORIZE.gathering -CANCEL-> AUTHORIZE.deciding',
+    'AUTHORIZE.deciding -STARTED-> EXECUTE',
+    'AUTHORIZE.deciding -xstate.done.actor.*-> RECORD',
+    'EXECUTE -xstate.done.actor.*-> RECORD',
+    'EXECUTE -CANCEL-> EXECUTE',
+    'EXECUTE -[unprivileged]-> RECORD',
+    'RECORD --> RESPOND',
+  ]);
+});
+
+test('S2-17 S4-14: STARTED comes from the tool_gateway machine alone, which is spawned by its name', () => {
+  const actors = Object.keys(machines.step.implementations.actors);
+  expect(actors).toEqual(['tool_gateway']);
+  const gateway = machines.step.implementations.actors['tool_gateway'] as unknown as MediatedMachine;
+  expect(gateway.config).toBe(machines.mediated.config);
+});
+
+interface Path {
+  readonly policies?: readonly Artifact[];
+  readonly scope?: Record<string, string>;
+  readonly go: (d: TreeDriver) => void;
+  /** outcome, phase_failed_at, rule_id, and how many effects were performed */
+  readonly ends: readonly [string, string | null, string | null, number];
+}
+const act = (action: string, args: object, facts?: SandboxFacts) => (d: TreeDriver) => void d.act(action, args, facts);
+const WRITE = { path: '/sandbox/a.txt', content: 'x' };
+/** Proposes the same bytes again, with what the engine knows of the first time. */
+const twice = (d: TreeDriver): void => {
+  const again = proposal('THINK', {});
+  const { replies, artifacts } = d.propose(again);
+  const response: Artifact = { kind: 'response', case_id: CASE, bytes: Buffer.from(replies[0]!.response) };
+  const { hash_sha256: payload_sha256 } = artifactRef(artifacts[0]!);
+  d.propose(again, { ...SEEN, payload_sha256, response: artifactRef(response) }, AGENT, response);
+};
+const executed = (action: string, args: object, run_id: string) => (d: TreeDriver) => {
+  d.act(action, args);
+  d.done(run_id, {});
+};
+
+const PATHS: Record<string, Path> = {
+  'refused by RECEIVE': { go: (d) => d.propose(''), ends: ['VALIDATION_ERROR', 'RECEIVE', 'payload.blank', 0] },
+  'refused by PARSE': { go: (d) => d.propose('{'), ends: ['VALIDATION_ERROR', 'PARSE', 'json.syntax', 0] },
+  'refused by VALIDATE_SCHEMA': {
+    go: (d) => d.propose({}),
+    ends: ['VALIDATION_ERROR', 'VALIDATE_SCHEMA', 'schema.missing_schema_version', 0],
+  },
+  'refused by VALIDATE_ACTION': {
+    go: act('FLY', {}),
+    ends: ['DENIED', 'VALIDATE_ACTION', 'action.not_in_allowlist', 0],
+  },
+  'refused by VALIDATE_ARGS': {
+    go: act('READ_FILE', {}),
+    ends: ['VALIDATION_ERROR', 'VALIDATE_ARGS', 'args.schema', 0],
+  },
+  'denied for its tool': {
+    policies: editedPolicy({ lanes: [['        - sandbox.read_file\n', '']] }),
+    go: act('READ_FILE', READ),
+    ends: ['DENIED', 'AUTHORIZE', 'lane.tool_not_allowed', 0],
+  },
+  'denied for its write target': {
+    policies: editedPolicy({ lanes: [['sandbox_files, mode: upsert', 'sandbox_files, mode: append']] }),
+    go: act('WRITE_FILE', WRITE),
+    ends: ['DENIED', 'AUTHORIZE', 'lane.write_mode_not_allowed', 0],
+  },
+  'denied for its role, in the lane of the action': {
+    policies: editedPolicy({
+      actions: [['- action: READ_FILE\n', '- action: READ_FILE\n    lane: EXPORT_CASE_DATA\n']],
+    }),
+    go: act('READ_FILE', READ),
+    ends: ['DENIED', 'AUTHORIZE', 'role.lane_not_granted', 0],
+  },
+  'denied for its scope': {
+    policies: editedPolicy({ lanes: [['requires: [case_id, run_id]', 'requires: [case_id, run_id, coa_version]']] }),
+    go: act('READ_FILE', READ),
+    ends: ['DENIED', 'AUTHORIZE', 'scope.missing.coa_version', 0],
+  },
+  'denied for its path': {
+    go: act('READ_FILE', { path: '/sandbox/.turnpike-x' }),
+    ends: ['DENIED', 'AUTHORIZE', 'sandbox.reserved_name', 0],
+  },
+  'denied for its extension': {
+    go: act('WRITE_FILE', { ...WRITE, path: '/sandbox/a.sh' }),
+    ends: ['DENIED', 'AUTHORIZE', 'extension.not_allowed', 0],
+  },
+  'denied for what stands there': {
+    go: act('READ_FILE', READ, { paths: [{ status: 'refused', kind: 'fifo' }], usage: null }),
+    ends: ['DENIED', 'AUTHORIZE', 'sandbox.fifo', 0],
+  },
+  'denied without facts': {
+    go: act('WRITE_FILE', WRITE, { paths: [FILE], usage: null }),
+    ends: ['DENIED', 'AUTHORIZE', 'sandbox.no_facts', 0],
+  },
+  'denied for its quota': {
+    go: act('WRITE_FILE', WRITE, { paths: [ABSENT], usage: { bytes: 0, files: 10_000 } }),
+    ends: ['DENIED', 'AUTHORIZE', 'quota.files', 0],
+  },
+  'denied below its gateway': {
+    scope: { run_id: GATEWAY },
+    go: act('WRITE_FILE', WRITE),
+    ends: ['DENIED', 'AUTHORIZE', 'scope.mismatch.run_id', 0],
+  },
+  'cancelled while it gathers': {
+    go: (d) => void (d.propose(proposal('READ_FILE', READ)), d.cancel()),
+    ends: ['DENIED', 'AUTHORIZE', 'lifecycle.run_ending', 0],
+  },
+  'cancelled while it executes, and done': {
+    go: (d) => void (d.act('WRITE_FILE', WRITE), d.cancel(), d.cancel(AGENT), d.done(`${GATEWAY}.1`)),
+    ends: ['SUCCESS', null, null, 1],
+  },
+  'cancelled while it executes, and failed': {
+    go: (d) => void (d.act('READ_FILE', READ), d.cancel(GATEWAY), d.failed(GATEWAY, 'IO_ERROR')),
+    ends: ['EXECUTION_ERROR', 'EXECUTE', 'execute.io_error', 1],
+  },
+  'failed while it executes': {
+    go: (d) => void (d.act('WRITE_FILE', WRITE), d.failed(`${GATEWAY}.1`, 'NO_SPACE')),
+    ends: ['EXECUTION_ERROR', 'EXECUTE', 'execute.no_space', 1],
+  },
+  'of unknown outcome': {
+    go: (d) => void (d.act('READ_FILE', READ), d.result(GATEWAY, { status: 'unknown' })),
+    ends: ['EXECUTION_ERROR', 'EXECUTE', 'execute.outcome_unknown', 1],
+  },
+  'repeated, and rejected': { go: twice, ends: ['VALIDATION_ERROR', 'VALIDATE_SCHEMA', 'proposal.id_used', 0] },
+  'repeated, and replayed': { policies: REPLAY, go: twice, ends: ['SUCCESS', null, null, 0] },
+  THINK: { go: act('THINK', {}), ends: ['SUCCESS', null, null, 0] },
+  FINISH: { go: act('FINISH', { response: '' }), ends: ['SUCCESS', null, null, 0] },
+  READ_FILE: { go: executed('READ_FILE', READ, GATEWAY), ends: ['SUCCESS', null, null, 1] },
+  LIST_FILES: { go: executed('LIST_FILES', { path: '/sandbox/' }, GATEWAY), ends: ['SUCCESS', null, null, 1] },
+  WRITE_FILE: { go: executed('WRITE_FILE', WRITE, `${GATEWAY}.1`), ends: ['SUCCESS', null, null, 1] },
+  CREATE_DIRECTORY: {
+    go: executed('CREATE_DIRECTORY', { path: '/sandbox/d' }, `${GATEWAY}.1`),
+    ends: ['SUCCESS', null, null, 1],
+  },
+  DELETE_FILE: { go: executed('DELETE_FILE', READ, `${GATEWAY}.1`), ends: ['SUCCESS', null, null, 1] },
+  RENAME_FILE: {
+    go: executed('RENAME_FILE', { source: '/sandbox/a.txt', destination: '/sandbox/b.md' }, `${GATEWAY}.1`),
+    ends: ['SUCCESS', null, null, 1],
+  },
+};
+
+describe('S0-03 S0-04 S2-19 S2-20: one outcome, one trace, one response and at most one effect has a step that is', () => {
+  test.each(Object.entries(PATHS))('%s', (_name, { policies = SHIPPED, scope = {}, go, ends }) => {
+    const d = new TreeDriver({ policies }).ready({ scope });
+    go(d);
+    const [outcome, phase_failed_at, rule_id, performed] = ends;
+    const steps = d.inputs.filter(({ recorded }) => recorded.kind === 'proposal').length;
+    expect(d.traces.map(({ step_index }) => step_index)).toEqual(d.traces.map((_trace, i) => i + 1));
+    expect([d.traces.length, d.responses.length]).toEqual([steps, steps]);
+    expect(d.traces.at(-1)).toMatchObject({ outcome, phase_failed_at, rule_id });
+    expect(d.responses.at(-1)).toMatchObject({ outcome });
+    expect(d.commands.filter(({ kind }) => kind === 'perform')).toHaveLength(performed);
+    expect(d.tree.pending).toEqual([]);
+  });
+});
