@@ -55,7 +55,9 @@ export class EmbeddedEngine implements TreeEngine {
   readonly #trees: LiveTrees;
   readonly #timers: Timers;
   #queue: Waiting[] = [];
-  #draining: Promise<void> | null = null;
+  #scheduled = false;
+  /** The end of all work that has the trees to itself: ticks, and looks at a tree. */
+  #exclusive: Promise<unknown> = Promise.resolve();
   #anchoring: Promise<void> = Promise.resolve();
   #epoch = 0;
   #head: LogHead | null = null;
@@ -67,11 +69,8 @@ export class EmbeddedEngine implements TreeEngine {
     this.#trees = new LiveTrees(options.store, options.liveTreesMax ?? LIVE_TREES_MAX);
     this.#timers = new Timers(options.clock, (tree_id, run_id, at) => {
       // A timer that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
-      this.#enqueue(tree_id, {
-        input: { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` },
-        materials: [],
-        external: false,
-      }).catch(() => undefined);
+      const input = { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` } as const;
+      this.submit(tree_id, { input, materials: [], external: false }).catch(() => undefined);
     });
   }
 
@@ -81,12 +80,13 @@ export class EmbeddedEngine implements TreeEngine {
   }
 
   submit(tree_id: string, submission: Submission): Promise<Committed> {
-    return this.#enqueue(tree_id, submission);
+    if (!this.#stopped) return this.#enqueue(tree_id, submission);
+    return Promise.reject(new RunError({ code: 'CLOSED', message: 'the engine was closed' }));
   }
 
-  async peek(tree_id: string): Promise<Tree | null> {
-    while (this.#draining !== null) await this.#draining;
-    return this.#trees.get(tree_id);
+  peek(tree_id: string): Promise<Tree | null> {
+    // Never beside a tick: the tree may have decided what is not committed yet, or be folded twice.
+    return this.#alone(() => this.#trees.get(tree_id));
   }
 
   /** Takes up the timers of a tree that was folded, after a restart. */
@@ -97,35 +97,42 @@ export class EmbeddedEngine implements TreeEngine {
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#timers.clear();
-    while (this.#draining !== null) await this.#draining;
+    while (this.#scheduled) await new Promise<void>((done) => this.#options.defer(done));
+    await this.#exclusive;
     await this.#anchoring.catch(() => undefined);
   }
 
   #enqueue(tree_id: string, submission: Submission): Promise<Committed> {
     return new Promise((resolve, reject) => {
-      const refusal = this.#closed();
-      if (refusal !== null) {
-        reject(refusal);
-        return;
+      if (this.#failure !== null) {
+        reject(unavailable(this.#failure));
+      } else if (this.#queue.length >= QUEUE_MAX) {
+        reject(new RunError({ code: 'AGENT_BUSY', message: `${QUEUE_MAX} inputs already wait` }));
+      } else {
+        this.#queue.push({ tree_id, submission, resolve, reject });
+        this.#schedule();
       }
-      this.#queue.push({ tree_id, submission, resolve, reject });
-      this.#draining ??= new Promise((done) => this.#options.defer(() => void this.#drain().finally(done)));
     });
   }
 
-  #closed(): Error | null {
-    if (this.#failure !== null) return unavailable(this.#failure);
-    if (this.#stopped) return new RunError({ code: 'CLOSED', message: 'the engine was closed' });
-    if (this.#queue.length < QUEUE_MAX) return null;
-    return new RunError({ code: 'AGENT_BUSY', message: `${QUEUE_MAX} inputs already wait` });
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    this.#options.defer(() => void this.#alone(() => this.#run()));
   }
 
-  async #drain(): Promise<void> {
-    while (this.#queue.length > 0 && this.#failure === null) {
-      await this.#tick(this.#queue.splice(0, BATCH_INPUTS_MAX)).catch((error: unknown) => this.#fail(error));
-    }
+  /** One tick; what came meanwhile, from callers whom it answered above all, shares the next. */
+  async #run(): Promise<void> {
+    await this.#tick(this.#queue.splice(0, BATCH_INPUTS_MAX)).catch((error: unknown) => this.#fail(error));
     this.#trees.evict((tree) => tree.pending.length > 0);
-    this.#draining = null;
+    this.#scheduled = false;
+    if (this.#queue.length > 0) this.#schedule();
+  }
+
+  #alone<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#exclusive.then(work);
+    this.#exclusive = done.catch(() => undefined);
+    return done;
   }
 
   /** One transaction: decide all, commit all, then tell and perform. */

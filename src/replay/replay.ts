@@ -1,6 +1,7 @@
 // Replay: a ledger folded through the machines, with no sandbox, no clock and no policy but the one it pinned.
 
 import type { Artifact } from '../contract/artifact-ref.js';
+import { LedgerError } from '../errors.js';
 import { Fold, type Difference } from '../kernel/fold.js';
 
 /** An entry as a ledger gives it. */
@@ -43,8 +44,8 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
       folds.set(entry.tree_id, fold);
       count.trees += 1;
     }
-    const artifacts = entry.type === 'input' ? await source.artifactsOf(entry.log_index) : [];
-    const taken = fold.take(entry, artifacts);
+    const artifacts = await broughtBy(entry, source);
+    const taken = artifacts === null ? { difference: unreadable(entry) } : fold.take(entry, artifacts);
     if ('difference' in taken) {
       return { ok: false, ...count, difference: { ...taken.difference, log_index: entry.log_index } };
     }
@@ -61,3 +62,22 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
   }
   return { ok: true, ...count, difference: null };
 }
+
+/** Only inputs bring content. @returns null where the store itself says that it is not what it was */
+async function broughtBy(entry: ReplayEntry, source: ReplaySource): Promise<readonly Artifact[] | null> {
+  if (entry.type !== 'input') return [];
+  try {
+    return await source.artifactsOf(entry.log_index);
+  } catch (error) {
+    if (error instanceof LedgerError && error.code === 'LEDGER_TAMPERED') return null;
+    throw error;
+  }
+}
+
+const unreadable = ({ tree_id, seq, text }: ReplayEntry): Difference => ({
+  tree_id,
+  seq,
+  rule: 'artifact.differs',
+  expected: null,
+  found: text,
+});

@@ -21,6 +21,9 @@ import { agentRequest, openRequest } from './open-request.js';
 import { payloadBytes } from './payload-bytes.js';
 import type { PolicyShelf } from './pinned-policy.js';
 
+/** Agent runs that one process holds at the same time. */
+const LIVE_AGENTS_MAX = 65_536;
+
 interface LiveAgent {
   readonly run: KnownRun;
   readonly policy: Policy;
@@ -53,6 +56,9 @@ export class Agents implements EngineListener {
   }
 
   async start(options: AgentOptions): Promise<AgentRun> {
+    if (this.#live.size >= LIVE_AGENTS_MAX) {
+      throw new RunError({ code: 'AGENT_BUSY', message: `${LIVE_AGENTS_MAX} agent runs are live: end some first` });
+    }
     const pinned = await this.#options.shelf.current();
     const root = this.#options.ids.draw('run_');
     const open = openRequest(root, options, pinned, this.#options.ids);

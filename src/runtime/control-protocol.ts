@@ -1,6 +1,7 @@
-// What is said on the control socket (D13): one JSON object a line. Every request has an id and gets one answer with the
-// same id; answers may come in another order than their requests. Whoever can connect may do what the owner of the home
-// may, yet nothing that comes over the socket is believed before it has been read strictly and held against a schema.
+// What is said on the control socket (D13): one JSON object a line. Every request has an id and gets one answer with
+// the same id; answers may come in another order than their requests. Whoever can connect may do what the owner of the
+// home may, yet nothing that comes over the socket is believed before it has been read strictly and held against a
+// schema.
 
 import { isUtf8 } from 'node:buffer';
 import Type, { type Static, type TSchema } from 'typebox';

@@ -1,4 +1,5 @@
-// The control socket of a home (D13): whoever may not write, because this process holds the writer lock, acts through it.
+// The control socket of a home (D13): whoever may not write, because this process holds the writer lock, acts through
+// it.
 //
 // Invariants:
 //   C1. It is served by the holder of the writer lock only, so a socket that is there already is a dead process's.

@@ -142,6 +142,21 @@ test.each([
   expect(await bench.entries()).toEqual([]);
 });
 
+test('a new agent run is not kept waiting by those that are busy', async () => {
+  let started = false;
+  const agents = await Promise.all(Array.from({ length: 8 }, () => bench.turnpike.startAgent()));
+  const busy = agents.map(async (agent) => {
+    for (let step = 0; step < 400; step += 1) {
+      if (started) return true;
+      await agent.submit(json(proposal('THINK', {})));
+    }
+    return false;
+  });
+  await bench.turnpike.startAgent();
+  started = true;
+  expect(await Promise.all(busy)).toEqual(Array(8).fill(true));
+});
+
 describe('payloads as they are', () => {
   test('S0-14 S0-17 S0-18 C13: bytes that are not UTF-8 are refused, and preserved as they came', async () => {
     const agent = await bench.turnpike.startAgent();
