@@ -15,7 +15,7 @@ export const POLICY_BYTES_MAX = 1_048_576;
 const LEXEMES_MAX = 30_000;
 const FLOW_DEPTH_MAX = 16;
 const INDENT_COLUMNS_MAX = 64;
-/** `-`, `?` and `:` in one line outside brackets; each may open a level. */
+/** `-`, `?` and `:` in one line; each may open a level. */
 const INDICATORS_PER_LINE_MAX = 8;
 /** Mistakes told of one file. */
 const PROBLEMS_MAX = 10;
@@ -108,6 +108,9 @@ const REFUSED_LEXEMES: Readonly<Record<string, { readonly rule: YamlRule; readon
   'directive-line': { rule: 'yaml.directive', message: 'has a directive (%); YAML 1.2 without directives only' },
 };
 
+const FLOW_OPENS: readonly (string | null)[] = ['flow-map-start', 'flow-seq-start'];
+const FLOW_CLOSES: readonly (string | null)[] = ['flow-map-end', 'flow-seq-end'];
+
 function judgeLexemes(text: string): YamlProblem | null {
   let [line, budget, flowDepth, indicators] = [1, LEXEMES_MAX, 0, 0];
   let [lineStart, scalarFollows] = [true, false];
@@ -116,10 +119,14 @@ function judgeLexemes(text: string): YamlProblem | null {
     const refused = type === null ? undefined : REFUSED_LEXEMES[type];
     if (refused !== undefined) return { line, ...refused };
     budget -= type === 'double-quoted-scalar' ? lexeme.split('\\').length : 1;
-    if (type === 'flow-map-start' || type === 'flow-seq-start') flowDepth += 1;
-    // Closing more than was opened must not make room for opening more than is allowed.
-    if (type === 'flow-map-end' || type === 'flow-seq-end') flowDepth = Math.max(0, flowDepth - 1);
-    if (flowDepth === 0 && (type === 'seq-item-ind' || type === 'explicit-key-ind' || type === 'map-value-ind')) {
+    if (FLOW_OPENS.includes(type)) flowDepth += 1;
+    if (FLOW_CLOSES.includes(type)) flowDepth -= 1;
+    // From here on lexer, parser and this count would differ on what is nested in what.
+    if (flowDepth < 0 || type === 'flow-error-end') {
+      return { line, rule: 'yaml.syntax', message: 'is not YAML: a bracket is never opened, or not closed' };
+    }
+    // In brackets a colon is but a pair; the others may open a level anywhere.
+    if (type === 'seq-item-ind' || type === 'explicit-key-ind' || (type === 'map-value-ind' && flowDepth === 0)) {
       indicators += 1;
     }
     const indented = lineStart && type === 'space' && lexeme.length > INDENT_COLUMNS_MAX;

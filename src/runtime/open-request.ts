@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox';
+import { PolicyName } from '../contract/policy-header.js';
 import { CaseId, Identifier, TaxonomyVersions } from '../contract/shapes.js';
 import type { Exposure } from '../contract/response.js';
 import { conforms } from '../contract/validators.js';
@@ -60,11 +61,13 @@ function checkedTaxonomy(taxonomy: TaxonomyVersions): TaxonomyVersions {
 
 function scopeOf(scope: Readonly<Record<string, string>>): Record<string, string> {
   const entries = Object.entries(scope);
-  const fits = entries.every(([key, value]) => key.length <= 120 && value.length <= 400 && value.isWellFormed());
+  const fits = entries.every(
+    ([key, value]) => conforms(PolicyName, key) && value.length <= 400 && value.isWellFormed(),
+  );
   if (entries.length > SCOPE_FIELDS_MAX || !fits) {
     throw new UsageError({
       code: 'USAGE',
-      message: `scope: at most ${SCOPE_FIELDS_MAX} fields, names of 120 and values of 400 characters`,
+      message: `scope: at most ${SCOPE_FIELDS_MAX} fields, names as lanes have them, values of 400 characters`,
     });
   }
   return Object.fromEntries(entries);

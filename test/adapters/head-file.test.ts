@@ -1,4 +1,13 @@
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync, existsSync, readdirSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -134,10 +143,13 @@ describe('the head file', () => {
     expect(existsSync(`${path}.new`)).toBe(false);
   });
 
-  test('after a write has failed none is made any more', async () => {
-    const lost = headFile(join(folder, 'not', 'there'));
+  test('after a write has failed none is made any more, even where it could be', async () => {
+    const later = join(folder, 'later');
+    const lost = headFile(join(later, 'ledger.head'));
     await expect(lost.write(headOf(1))).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+    mkdirSync(later);
     await expect(lost.write(headOf(2))).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+    expect(readdirSync(later)).toEqual([]);
     await lost.close();
   });
 });

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
@@ -128,6 +128,18 @@ describe('content in a SQLite ledger', () => {
     expect(indexed()).toEqual([2_504, 2_504]);
     for (const text of ['0', '2499', 'new']) expect(await reader.artifact('case-0001', sha256(text))).not.toBeNull();
     await reader.close();
+  });
+
+  test('a case id that is a path leads to no file, not even to one of the same content', async () => {
+    await scribe.write(store, [answered(A, content('result', LARGE))]);
+    await store.close();
+    cpSync(join(at.artifactsDir, 'case-0001'), join(at.folder, 'outside'), { recursive: true });
+    withDatabase(at.file, (db) => {
+      dropGuards(db);
+      db.exec(`UPDATE artifacts SET case_id = '../outside' WHERE bytes IS NULL`);
+    });
+    store = openSqliteStore({ ...at, readOnly: true });
+    await expect(store.artifactsOf(1)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
   });
 
   test.each([

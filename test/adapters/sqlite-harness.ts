@@ -9,7 +9,7 @@ export interface LedgerFolder {
   readonly folder: string;
   readonly file: string;
   readonly artifactsDir: string;
-  remove(): void;
+  readonly remove: () => void;
 }
 
 export function ledgerFolder(): LedgerFolder {

@@ -32,7 +32,7 @@ describe('the lock of the writer', () => {
   async function another(): Promise<{ child: ChildProcess; says: string }> {
     const child = spawn(process.execPath, [HOLD_LOCK, at.file], { stdio: ['ignore', 'pipe', 'inherit'] });
     children.push(child);
-    const [said] = (await once(child.stdout!, 'data')) as [Buffer];
+    const [said] = (await once(child.stdout, 'data')) as [Buffer];
     return { child, says: said.toString().trim() };
   }
 

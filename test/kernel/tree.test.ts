@@ -1,12 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
-import { ACTIONS, findAction } from '../../src/contract/actions.js';
+import { findAction } from '../../src/contract/actions.js';
 import { sha256 } from '../../src/contract/hash.js';
 import { DetailedResponse } from '../../src/contract/response.js';
 import { conforms } from '../../src/contract/validators.js';
 import { POLICIES, randomTree } from '../fixtures/random-tree.js';
 import { ABSENT, AGENT, CASE, FILE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 
-const TREES = 200;
+/** Random trees, each brought to its end. */
+const trees = Array.from({ length: 200 }, (_, i) => randomTree(i + 1, { close: true }));
 const READ = { path: '/sandbox/a.txt' };
 const WRITE = { path: '/sandbox/a.txt', content: 'hello' };
 
@@ -97,19 +98,17 @@ function unlicensed(d: TreeDriver): string[] {
 
 test('S2-04 S2-14 S2-17 S4-19 S4-38 S4-81: over random trees nothing is performed that every run above it was not allowed', () => {
   let performed = 0;
-  for (let seed = 1; seed <= TREES; seed += 1) {
-    const d = randomTree(seed);
+  for (const d of trees) {
     expect(unlicensed(d)).toEqual([]);
     const runs = d.commands.flatMap(({ kind, run_id }) => (kind === 'perform' ? [run_id] : []));
     expect(new Set(runs).size).toBe(runs.length);
     performed += runs.length;
   }
-  expect(performed).toBeGreaterThan(TREES / 2);
+  expect(performed).toBeGreaterThan(trees.length);
 });
 
 test('S0-03 S0-04 S2-19 S2-20 S0-56: over random trees every proposal that was taken has one trace and one response', () => {
-  for (let seed = 1; seed <= TREES; seed += 1) {
-    const d = randomTree(seed, { close: true });
+  for (const d of trees) {
     const taken = d.inputs.filter(({ recorded }, i) => recorded.kind === 'proposal' && !d.decisions[i]!.refused);
     const replies = d.decisions.flatMap((decision) => decision.replies);
     expect(replies.map(({ input_id }) => input_id).sort()).toEqual(
@@ -122,32 +121,30 @@ test('S0-03 S0-04 S2-19 S2-20 S0-56: over random trees every proposal that was t
 });
 
 test('C38: over random trees the steps of every agent run count from 1 without a gap', () => {
-  for (let seed = 1; seed <= TREES; seed += 1) {
-    const d = randomTree(seed);
-    const indices = Map.groupBy(d.traces, ({ run_id }) => run_id);
-    for (const traces of indices.values()) {
-      expect(traces.map(({ step_index }) => step_index)).toEqual(traces.map((_trace, i) => i + 1));
+  for (const d of trees) {
+    for (const { context } of d.tree.runs) {
+      const indices = d.traces.filter(({ run_id }) => run_id === context.run_id).map(({ step_index }) => step_index);
+      expect(indices).toEqual(indices.map((_index, i) => i + 1));
     }
   }
 });
 
 describe('the effect that is performed', () => {
   test.each([
-    ['READ_FILE', READ, `${AGENT}.1`],
-    ['LIST_FILES', { path: '/sandbox/d/' }, `${AGENT}.1`],
-    ['WRITE_FILE', WRITE, `${AGENT}.1.1`],
-    ['CREATE_DIRECTORY', { path: '/sandbox/d' }, `${AGENT}.1.1`],
-    ['DELETE_FILE', READ, `${AGENT}.1.1`],
-    ['RENAME_FILE', { source: '/sandbox/a.txt', destination: '/sandbox/b.txt' }, `${AGENT}.1.1`],
+    ['READ_FILE', READ, `${AGENT}.1`, true],
+    ['LIST_FILES', { path: '/sandbox/d/' }, `${AGENT}.1`, true],
+    ['WRITE_FILE', WRITE, `${AGENT}.1.1`, false],
+    ['CREATE_DIRECTORY', { path: '/sandbox/d' }, `${AGENT}.1.1`, false],
+    ['DELETE_FILE', READ, `${AGENT}.1.1`, false],
+    ['RENAME_FILE', { source: '/sandbox/a.txt', destination: '/sandbox/b.txt' }, `${AGENT}.1.1`, false],
   ])(
     'S0-46 S0-52 S0-53 S2-03: of %s is what was proposed and authorised, with nothing added',
-    (action, args, run_id) => {
+    (action, args, run_id, local_read) => {
       const d = new TreeDriver().ready();
       const { commands } = d.act(action, args);
       const before = findAction(action)!.paths.map(() => FILE);
       const effect = { action, args, case_id: CASE, run_id, idempotency_key: run_id, before };
       const limits = { read_bytes_max: 1_048_576, list_entries_max: 10_000 };
-      const local_read = ACTIONS[action as 'READ_FILE'].risk === 'read';
       expect(commands).toEqual([{ kind: 'perform', run_id, local_read, effect: { ...effect, limits } }]);
     },
   );
@@ -208,8 +205,8 @@ test('S0-17 S0-18: the raw payload is kept as it came, byte for byte, even where
 });
 
 test('S0-69 S0-70 S0-71 S0-72: over random trees every detailed response has the five keys, and one of result and error', () => {
-  for (let seed = 1; seed <= TREES; seed += 6) {
-    for (const response of randomTree(seed, { policies: POLICIES['shipped']! }).responses) {
+  for (const d of trees) {
+    for (const response of d.responses) {
       if ('decision' in response) continue;
       expect(conforms(DetailedResponse, response)).toBe(true);
       expect(Object.keys(response)).toEqual(['proposal_id', 'action', 'outcome', 'result', 'error']);
@@ -219,7 +216,7 @@ test('S0-69 S0-70 S0-71 S0-72: over random trees every detailed response has the
   }
 });
 
-test('S2-01 S2-05 S2-11: what an agent reads in a response can go into its next proposal, until it finishes', () => {
+test('S2-05 S2-11: what an agent reads in a response can go into its next proposal, until it finishes', () => {
   const d = new TreeDriver().ready();
   d.act('LIST_FILES', { path: '/sandbox/' });
   d.done(`${AGENT}.1`, { entries: [{ name: 'found.txt', type: 'file' }] });

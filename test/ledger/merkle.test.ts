@@ -102,8 +102,9 @@ describe('the compact range', () => {
   test('it has one hash for each one bit of the size, also above 2^32', () => {
     const leaf = leafHash('');
     expect(extend(EMPTY_HEAD, Array<string>(7).fill(leaf)).frontier).toHaveLength(3);
-    const large = 2 ** 40 + 2 ** 33 + 1;
-    expect(appendLeaf([leaf, leaf, leaf], large, leaf)).toEqual([leaf, leaf, nodeHash(leaf, leaf)]);
+    const full = appendLeaf(Array<string>(33).fill(leaf), 2 ** 33 - 1, leaf);
+    expect(full).toHaveLength(1);
+    expect(appendLeaf([leaf, leaf, leaf], 2 ** 40 + 2 ** 33 + 1, leaf)).toEqual([leaf, leaf, nodeHash(leaf, leaf)]);
   });
 
   test('what it was given is not changed', () => {

@@ -95,9 +95,7 @@ const ROWS: readonly Row[] = [
   row('yaml.powershell_wrapping', '@" "@', 'lanes:1', { lanes: utf8(`@"\n${RIGHT.lanes}"@\n`) }),
   row('yaml.too_complex', 'a megabyte of brackets', 'lanes:1', { lanes: utf8('['.repeat(1_000_000)) }),
   row('yaml.too_complex', 'a megabyte of brackets, one a line', 'lanes:17', { lanes: utf8('[\n'.repeat(500_000)) }),
-  row('yaml.too_complex', 'brackets behind closing ones', 'lanes:1', {
-    lanes: utf8(`${']'.repeat(99)}${'['.repeat(17)}`),
-  }),
+  row('yaml.too_complex', 'dashes in a bracket', 'lanes:1', { lanes: utf8(`a: [ ${'- '.repeat(10)}`) }),
   row('yaml.too_complex', 'dashes', 'lanes:1', { lanes: utf8('- '.repeat(10)) }),
   row('yaml.too_complex', 'indentation', 'lanes:2', { lanes: utf8(`a:\n${' '.repeat(65)}b: 1\n`) }),
   row('yaml.too_complex', 'parts', 'lanes:6000', { lanes: utf8('- a\n'.repeat(20_000)) }),
@@ -110,6 +108,11 @@ const ROWS: readonly Row[] = [
   row('yaml.multiple_documents', 'a second document', 'roles:9', { roles: utf8(`${RIGHT.roles}---\na: 1\n`) }),
   row('yaml.syntax', 'an open quote', 'roles:9', edit('roles', 'Works.', '"Works.')),
   row('yaml.syntax', 'a tab', 'roles:7', edit('roles', '    class', '\tclass')),
+  row('yaml.syntax', 'a bracket that closes nothing', 'lanes:2', { lanes: utf8(`a: 1\n${']'.repeat(9_000)}`) }),
+  row('yaml.syntax', 'dashes after an open bracket', 'lanes:2', { lanes: utf8(`a: [\n${'- '.repeat(9_000)}`) }),
+  row('yaml.syntax', 'a document after an open bracket', 'lanes:2', {
+    lanes: utf8(`a: [\n--- \n${'- '.repeat(9_000)}`),
+  }),
   row('yaml.merge_key', 'a merge key', 'roles:7', edit('roles', 'class: agent', '<<: { class: agent }')),
   row('yaml.key', 'a number as key', 'roles:7', edit('roles', 'class: agent', '1: agent')),
   row('yaml.key', 'a list as key', 'roles:7', edit('roles', 'class: agent', '? [a]\n    : agent')),

@@ -137,6 +137,7 @@ test.each([
   ['actor', { actor: 'x' }],
   ['correlation', { correlation: '\u0000' }],
   ['scope', { scope: { coa_version: 'v'.repeat(401) } }],
+  ['scope', { scope: { 'coa\nversion': 'v' } }],
 ])('an option that the contract cannot hold is a usage error and opens nothing: %s', async (_name, options) => {
   await expect(bench.turnpike.startAgent(options)).rejects.toMatchObject({ code: 'USAGE' });
   expect(await bench.entries()).toEqual([]);
