@@ -20,7 +20,7 @@ export class LedgerError extends CodedError<
 > {}
 
 /** The policy, or a pin of it, cannot be used. */
-export class PolicyError extends CodedError<'POLICY_UNREADABLE' | 'POLICY_INVALID' | 'PIN_MISSING'> {}
+export class PolicyError extends CodedError<'POLICY_UNREADABLE' | 'POLICY_INVALID'> {}
 
 /** A run cannot do what was asked of it. No step was made, nothing was executed. */
 export class RunError extends CodedError<

@@ -2,7 +2,7 @@ import { InvariantError } from '../errors.js';
 import type { Batch, ProposalMark } from '../ports/ledger-store.js';
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-const CASE_ID = /^[A-Za-z0-9][A-Za-z0-9_-]*$/;
+const CASE_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$/;
 
 /** Whether a case id may become the name of a folder. `_system` may not. */
 export const isCaseId = (case_id: string): boolean => CASE_ID.test(case_id);

@@ -134,7 +134,7 @@ async function readFileHead(path: string): Promise<{ readonly head: Head; readon
   const second = headOf(bytes.subarray(SLOT_DISTANCE, SLOT_DISTANCE + SLOT_BYTES));
   if (second !== null && (first === null || second.size > first.size)) return { head: second, slot: 1 };
   if (first !== null) return { head: first, slot: 0 };
-  const message = `the head file ${path} is damaged: restore it from a backup of the home, with the ledger of that time`;
+  const message = `the head file ${path} is damaged: restore it from a backup, with the ledger of that time`;
   throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
 }
 

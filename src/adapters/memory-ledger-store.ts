@@ -1,5 +1,5 @@
-// A ledger that is gone with the process: for tests, and for services that keep none. It keeps the whole contract of the
-// port except durability, so it refuses what the other stores refuse.
+// A ledger that is gone with the process: for tests, and for services that keep none. It keeps the contract of the port
+// except durability, so it refuses what the other stores refuse.
 
 import type { Artifact } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
@@ -57,8 +57,8 @@ export class MemoryState {
   commit(batch: Batch): boolean {
     if (batch.epoch !== this.#epoch || batch.from !== this.#head.size) return false;
     if (this.#broken) throw unavailable('the ledger could not be written: nothing of this was acknowledged');
-    this.#refuseGaps(batch);
-    this.#refuseRepeated(batch);
+    const ends = this.#endsAfter(batch);
+    this.#refuseMarks(batch, ends);
     this.#add(batch);
     return true;
   }
@@ -98,21 +98,27 @@ export class MemoryState {
     return this.#inputs.get(keyOf(tree_id, input_id)) ?? null;
   }
 
-  #refuseGaps({ entries }: Batch): void {
-    const next = new Map<string, number>();
+  /** How many entries each tree of the batch will have. @throws LedgerError if it leaves a gap in one */
+  #endsAfter({ entries }: Batch): ReadonlyMap<string, number> {
+    const ends = new Map<string, number>();
     for (const { entry } of entries) {
-      const expected = next.get(entry.tree_id) ?? this.#trees.get(entry.tree_id)?.places.length ?? 0;
-      if (entry.seq !== expected)
-        throw unavailable(`seq ${entry.seq} of ${entry.tree_id} cannot follow: ${expected} does`);
-      next.set(entry.tree_id, expected + 1);
+      const { tree_id, seq } = entry;
+      const end = ends.get(tree_id) ?? this.#trees.get(tree_id)?.places.length ?? 0;
+      if (seq !== end) throw unavailable(`after ${end} entries of ${tree_id} seq ${seq} cannot follow`);
+      ends.set(tree_id, end + 1);
     }
+    return ends;
   }
 
-  #refuseRepeated({ proposals, inputs }: Batch): void {
+  #refuseMarks({ proposals, inputs, trees }: Batch, ends: ReadonlyMap<string, number>): void {
     const proposalKeys = proposals.map(({ root_run_id, proposal_id }) => keyOf(root_run_id, proposal_id));
     const inputKeys = inputs.map(({ tree_id, input_id }) => keyOf(tree_id, input_id));
     if (isRepeated(proposalKeys, this.#proposals) || isRepeated(inputKeys, this.#inputs)) {
       throw unavailable('a proposal or an input is marked already: a mark never changes');
+    }
+    for (const { tree_id } of [...inputs, ...trees]) {
+      if (!ends.has(tree_id) && !this.#trees.has(tree_id))
+        throw unavailable(`a mark of ${tree_id}, which has no entries`);
     }
   }
 
@@ -173,7 +179,7 @@ class MemoryLedgerStore implements LedgerStore {
       const written = this.#acquired && state.commit(batch);
       this.#failed = false;
       if (written) return;
-      const message = `another writer has moved the ledger on: it no longer ends at ${batch.from} in epoch ${batch.epoch}`;
+      const message = `another writer has moved the ledger on: epoch ${batch.epoch} is over, or size ${batch.from} is`;
       throw new LedgerError({ code: 'LEDGER_CONFLICT', message });
     });
   }

@@ -43,7 +43,7 @@ const SETTLE: Acts = {
 
 /** Where the sandbox is, and what is allowed where it cannot be kept safe. */
 export interface SandboxOptions {
-  /** An existing directory of the host; each case gets `<root>/<case_id>/`. Nobody else should be able to write there. */
+  /** An existing directory of the host, which nobody else should write to. Each case gets `<root>/<case_id>/`. */
   readonly root: string;
   /** Allows plain path access where race-free access is not to be had (see `unsafe-sandbox.ts`). Default false. */
   readonly unsafe?: boolean;

@@ -13,7 +13,14 @@ import { syncDirectory } from './sqlite-database.js';
 /** The largest content that is stored in the database (S4-83). */
 export const INLINE_BYTES_MAX = 256 * 1_024;
 
-function pathOf(directory: string, case_id: string | null, sha256: string): string {
+/** Which content, and in which folder all of them lie. */
+export interface ArtifactPlace {
+  readonly directory: string;
+  readonly case_id: string | null;
+  readonly sha256: string;
+}
+
+function pathOf({ directory, case_id, sha256 }: ArtifactPlace): string {
   // It may come from a database that somebody changed.
   if (case_id !== null && !isCaseId(case_id)) {
     throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `not a case id: ${JSON.stringify(case_id)}` });
@@ -22,15 +29,16 @@ function pathOf(directory: string, case_id: string | null, sha256: string): stri
 }
 
 /** Writes a content, durably: file, its name, and the names of the folders that had to be made. */
-export function writeArtifactFile(directory: string, case_id: string | null, sha256: string, bytes: Uint8Array): void {
-  const path = pathOf(directory, case_id, sha256);
+export function writeArtifactFile(place: ArtifactPlace, bytes: Uint8Array): void {
+  const path = pathOf(place);
   const folder = dirname(path);
   const made = mkdirSync(folder, { recursive: true, mode: 0o700 });
   // One writer at a time, so one name for what is not whole yet is enough; what a crash left there is overwritten.
   const draft = `${path}.part`;
   const file = openSync(draft, 'w', 0o600);
   try {
-    for (let written = 0; written < bytes.byteLength;) written += writeSync(file, bytes, written);
+    let written = 0;
+    while (written < bytes.byteLength) written += writeSync(file, bytes, written);
     fsyncSync(file);
   } finally {
     closeSync(file);
@@ -50,13 +58,8 @@ function syncUpTo(top: string, folder: string): void {
  * Reads a content of `byte_size` bytes. Whether it is the right one, its hash must tell.
  * @throws LedgerError LEDGER_TAMPERED if it is not there or has another size
  */
-export async function readArtifactFile(
-  directory: string,
-  case_id: string | null,
-  sha256: string,
-  byte_size: number,
-): Promise<Uint8Array> {
-  const path = pathOf(directory, case_id, sha256);
+export async function readArtifactFile(place: ArtifactPlace, byte_size: number): Promise<Uint8Array> {
+  const path = pathOf(place);
   try {
     const file = await open(path, 'r');
     try {
@@ -66,7 +69,7 @@ export async function readArtifactFile(
       await file.close();
     }
   } catch (cause) {
-    const missing = errorCode(cause) === 'ENOENT';
+    const missing = ['ENOENT', 'ENOTDIR'].includes(errorCode(cause));
     const message = missing ? `the artifact ${path} is missing` : `the artifact ${path} cannot be read`;
     throw new LedgerError({ code: missing ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
   }

@@ -74,24 +74,25 @@ export class SqliteArtifacts {
     const known = this.#recent.get(key);
     if (known !== undefined) return known;
     const inFile = bytes.byteLength > INLINE_BYTES_MAX;
-    if (inFile) writeArtifactFile(this.#directory, case_id, hash, bytes);
+    if (inFile) writeArtifactFile({ directory: this.#directory, case_id, sha256: hash }, bytes);
     const artifact_no = this.#next++;
     this.#insert.run(artifact_no, case_id, Buffer.from(hash, 'hex'), kind, bytes.byteLength, inFile ? null : bytes);
     this.#recent.set(key, artifact_no);
     return artifact_no;
   }
 
+  /** The contents that an entry brought, in their order. @throws LedgerError LEDGER_TAMPERED */
   async of(log_index: number): Promise<readonly Artifact[]> {
     const rows = this.#ofEntry.all(log_index) as (ArtifactRow & { readonly ordinal: number })[];
     if (rows.some(({ ordinal }, position) => ordinal !== position)) {
-      throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `content of entry ${log_index} is missing` });
+      throw tampered(`content of entry ${log_index} is missing`);
     }
     return Promise.all(
       rows.map(async (row) => ({ kind: kindOf(row), case_id: row.case_id, bytes: await this.#contentOf(row) })),
     );
   }
 
-  /** Content by hash: through the index as far as that goes, the rest one by one. */
+  /** Content by hash: by the index as far as that goes, the rest one by one. @throws LedgerError LEDGER_TAMPERED */
   async find(case_id: string | null, hash: string): Promise<Uint8Array | null> {
     const key = Buffer.from(hash, 'hex');
     const row = this.#byIndex.get(key, case_id) ?? this.#byScan.get(key, case_id);
@@ -108,18 +109,18 @@ export class SqliteArtifacts {
   }
 
   async #contentOf({ case_id, sha256: hash, byte_size, bytes: inline }: ArtifactRow): Promise<Uint8Array> {
-    if (hash === '') throw new LedgerError({ code: 'LEDGER_TAMPERED', message: 'a row of stored content is missing' });
-    const bytes = inline ?? (await readArtifactFile(this.#directory, case_id, hash, byte_size));
+    if (hash === '') throw tampered('a row of stored content is missing');
+    const place = { directory: this.#directory, case_id, sha256: hash };
+    const bytes = inline ?? (await readArtifactFile(place, byte_size));
     if (bytes.byteLength === byte_size && sha256(bytes) === hash) return bytes;
-    throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `the content stored as ${hash} is not what it was` });
+    throw tampered(`the content stored as ${hash} is not what it was`);
   }
 }
 
 function kindOf({ kind }: ArtifactRow): ArtifactKind {
   const known = ARTIFACT_KINDS.find((name) => name === kind);
   if (known !== undefined) return known;
-  throw new LedgerError({
-    code: 'LEDGER_TAMPERED',
-    message: `stored content has no known kind: ${JSON.stringify(kind)}`,
-  });
+  throw tampered(`stored content has no known kind: ${JSON.stringify(kind)}`);
 }
+
+const tampered = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_TAMPERED', message });

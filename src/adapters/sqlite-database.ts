@@ -19,6 +19,7 @@ const TAMPERED = /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/;
 
 /** A connection to a ledger file. */
 export type Connection = Database.Database;
+/** A prepared statement of a connection. */
 export type Statement = Database.Statement;
 
 /**
@@ -27,15 +28,20 @@ export type Statement = Database.Statement;
  * @throws LedgerError LEDGER_TAMPERED if it is something else, or its guards are not those that it was made with
  */
 export function openDatabase(file: string, readOnly: boolean): Connection {
-  if (!existsSync(file))
-    throw unavailable(`there is no ledger at ${file}: is the path right, or has it to be made first?`);
+  if (!existsSync(file)) throw unavailable(`there is no ledger at ${file}: name the right path, or make it first`);
+  // As a reader first: what is not ours is not touched, not even to clean up after its last writer.
+  const reader = connect(file, true, (db) => checkIdentity(db, file));
+  if (readOnly) return reader;
+  reader.close();
+  return connect(file, false, (db) => checkSchema(db, file));
+}
+
+function connect(file: string, readonly: boolean, check: (db: Connection) => void): Connection {
   let db: Connection | null = null;
   try {
-    db = new Database(file, { readonly: readOnly, fileMustExist: true, timeout: BUSY_MS });
-    checkIdentity(db, file);
-    configure(db, readOnly);
-    // A reader may look at a file whose guards were removed: it is how one finds out what was changed.
-    if (!readOnly) checkSchema(db, file);
+    db = new Database(file, { readonly, fileMustExist: true, timeout: BUSY_MS });
+    configure(db, readonly);
+    check(db);
     return db;
   } catch (cause) {
     db?.close();
@@ -58,6 +64,7 @@ export function createDatabase(file: string): void {
       db.pragma(`page_size = ${PAGE_BYTES}`);
       db.pragma('synchronous = FULL');
       db.exec(`BEGIN; ${SCHEMA} COMMIT;`);
+      db.pragma('journal_mode = WAL');
     } finally {
       db.close();
     }
@@ -65,9 +72,8 @@ export function createDatabase(file: string): void {
     linkSync(draft, file);
     syncDirectory(dirname(file));
   } catch (cause) {
-    const reason =
-      errorCode(cause) === 'EEXIST' ? 'something is there already: open it instead' : 'is its folder there?';
-    throw unavailable(`the ledger ${file} cannot be made: ${reason}`, cause);
+    const advice = errorCode(cause) === 'EEXIST' ? 'open the one that is there' : 'its folder must be there and ours';
+    throw unavailable(`the ledger ${file} cannot be made: ${advice}`, cause);
   } finally {
     rmSync(draft, { force: true });
   }
@@ -106,10 +112,7 @@ function configure(db: Connection, readOnly: boolean): void {
     return;
   }
   if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
-    throw new LedgerError({
-      code: 'LEDGER_UNAVAILABLE',
-      message: 'the file system of the ledger has no shared memory',
-    });
+    throw unavailable('the file system of the ledger has no shared memory: keep it on a local disk');
   }
   // After journal_mode: better-sqlite3 is built with NORMAL as the default of WAL, which loses commits on power loss.
   db.pragma('synchronous = FULL');

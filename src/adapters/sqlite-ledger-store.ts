@@ -1,5 +1,5 @@
 // The ledger in one SQLite file (WAL), large contents in files beside it. Whoever opens it can read it, also while
-// somebody writes; who wants to write takes the writer's lock. How a batch is written: sqlite-writer.ts; the tables, and
+// somebody writes; who wants to write takes the writer's lock. How a batch is written: sqlite-writer.ts. The tables and
 // what guards them: sqlite-schema.ts.
 
 import { resolve } from 'node:path';
@@ -150,12 +150,17 @@ class SqliteLedgerStore implements LedgerStore {
   }
 
   async #answer<T>(work: () => T | Promise<T>): Promise<T> {
-    if (!this.#db.open) throw unavailable('the ledger was closed');
+    this.#refuseClosed();
     try {
       return await work();
     } catch (cause) {
+      this.#refuseClosed();
       throw asLedgerError(cause, `the ledger ${this.#file} cannot be read`);
     }
+  }
+
+  #refuseClosed(): void {
+    if (!this.#db.open) throw unavailable('the ledger was closed');
   }
 
   /** Page by page, because an open cursor would keep this connection from writing and the log from being cut. */
@@ -164,9 +169,9 @@ class SqliteLedgerStore implements LedgerStore {
     read: (from: number) => readonly Row[],
     placeOf: (row: Row) => number,
   ): AsyncGenerator<Row> {
-    for (let next = from; ;) {
-      const start = next;
-      const rows = await this.#answer(() => read(start));
+    let next = from;
+    for (;;) {
+      const rows = await this.#answer(() => read(next));
       yield* rows;
       const last = rows.at(-1);
       if (last === undefined || rows.length < PAGE_ROWS) return;

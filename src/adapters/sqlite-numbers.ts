@@ -1,3 +1,4 @@
+import { InvariantError } from '../errors.js';
 import type { Connection, Statement } from './sqlite-database.js';
 import { recent } from './sqlite-recent.js';
 
@@ -34,6 +35,13 @@ export class SqliteNumbers {
     if (typeof found !== 'number') return null;
     this.#recent.set(id, found);
     return found;
+  }
+
+  /** The number of an id that must have one. @throws InvariantError */
+  need(id: string): number {
+    const known = this.of(id);
+    if (known === null) throw new InvariantError(`a mark of ${id}, which has no entries`);
+    return known;
   }
 
   /** The number of an id, within the transaction that is open; it gets one if it has none. */

@@ -42,7 +42,8 @@ export class SqliteReader {
     this.#tree = db.prepare(`${ENTRY} WHERE e.tree_no = ? AND e.seq >= ? ORDER BY e.seq LIMIT ${PAGE_ROWS}`);
     this.#listTrees = db.prepare(
       `SELECT t.tree_no, t.tree_id, e.log_index, n.tree_no IS NOT NULL AS ended
-       FROM trees t JOIN entries e ON e.tree_no = t.tree_no AND e.seq = 0 LEFT JOIN trees_ended n ON n.tree_no = t.tree_no
+       FROM trees t JOIN entries e ON e.tree_no = t.tree_no AND e.seq = 0
+       LEFT JOIN trees_ended n ON n.tree_no = t.tree_no
        WHERE t.tree_no >= ? ORDER BY t.tree_no LIMIT ${PAGE_ROWS}`,
     );
     this.#proposal = db.prepare(

@@ -6,11 +6,14 @@
 // Triggers guard against mistakes; only a head that is kept elsewhere guards against intent (D15).
 //
 // No index on the way of a commit has a random key, except for ids that a caller chose (proposals, inputs): such a row
-// costs ten times one that is appended. So content gets a row number, and the index by hash (`artifact_index`) follows later, when it is asked.
+// costs ten times one that is appended. So content gets a row number, and the index by hash (`artifact_index`) follows
+// later, when it is asked.
 
 /** "TPLG": says in the file's header whose file it is. */
 export const APPLICATION_ID = 0x54504c47;
+/** Of the tables. A file with a higher one was written by a newer version of this library. */
 export const FORMAT_VERSION = 1;
+/** Measured: the entries of a step fit in one or two. */
 export const PAGE_BYTES = 8_192;
 
 const TABLES = `

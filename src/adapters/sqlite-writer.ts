@@ -63,7 +63,7 @@ export class SqliteWriter {
   commit(batch: Batch): void {
     checkBatch(batch);
     if (this.#transact(() => this.#write(batch))) return;
-    const message = `another writer has moved the ledger on: it no longer ends at ${batch.from} in epoch ${batch.epoch}`;
+    const message = `another writer has moved the ledger on: epoch ${batch.epoch} is over, or size ${batch.from} is`;
     throw new LedgerError({ code: 'LEDGER_CONFLICT', message });
   }
 
@@ -73,8 +73,7 @@ export class SqliteWriter {
   }
 
   #transact<T>(work: () => T): T {
-    if (this.#failure !== null)
-      throw unavailable('the ledger could not be written before: open it anew', this.#failure);
+    if (this.#failure !== null) throw unavailable('a write failed before: open the ledger anew', this.#failure);
     try {
       this.#begin.run();
       const result = work();
@@ -110,9 +109,10 @@ export class SqliteWriter {
       const root_no = roots.give(root_run_id);
       this.#insertProposal.run(root_no, uuidBytes(proposal_id), run_id, step_index, blob(payload_sha256), seq);
     }
-    for (const { tree_id, input_id, seq } of inputs) this.#insertInput.run(treeNumbers.give(tree_id), input_id, seq);
+    for (const { tree_id, input_id, seq } of inputs) this.#insertInput.run(treeNumbers.need(tree_id), input_id, seq);
     for (const { tree_id, state } of trees) {
-      if (state === 'ended') this.#endTree.run(treeNumbers.give(tree_id));
+      const tree_no = treeNumbers.need(tree_id);
+      if (state === 'ended') this.#endTree.run(tree_no);
     }
     return true;
   }

@@ -8,6 +8,7 @@ import { chmod, lstat, mkdir, open, rename, rm } from 'node:fs/promises';
 import { createConnection, createServer, type Server, type Socket } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { UsageError } from '../errors.js';
+import { errorCode } from './error-code.js';
 
 /** What fits into the address of a socket, without its last null byte. A longer one would be cut off silently. */
 export const SOCKET_PATH_BYTES_MAX = 107;
@@ -83,7 +84,7 @@ export async function listenAt({ path, connectionsMax, idleMs, onConnection }: L
 /** @returns null where nobody listens. @throws what else is in the way, e.g. EACCES */
 export async function connectTo(path: string): Promise<SocketConnection | null> {
   const address = await addressOf(path).catch((error: unknown) => {
-    if (isCode(error, NOBODY)) return null;
+    if (NOBODY.includes(errorCode(error))) return null;
     throw error;
   });
   if (address === null) return null;
@@ -95,7 +96,7 @@ export async function connectTo(path: string): Promise<SocketConnection | null> 
     });
     return connectionOf(socket);
   } catch (error) {
-    if (isCode(error, NOBODY)) return null;
+    if (NOBODY.includes(errorCode(error))) return null;
     throw error;
   } finally {
     await address.release();
@@ -132,7 +133,7 @@ async function addressOf(path: string): Promise<Address> {
 
 async function refuseOther(path: string): Promise<void> {
   const there = await lstat(path).catch((error: unknown) => {
-    if (isCode(error, ['ENOENT'])) return null;
+    if (errorCode(error) === 'ENOENT') return null;
     throw error;
   });
   if (there === null || there.isSocket()) return;
@@ -165,11 +166,9 @@ function connectionOf(socket: Socket): SocketConnection {
 
 async function* chunksOf(socket: Socket): AsyncGenerator<Uint8Array> {
   try {
-    for await (const chunk of socket) yield chunk as Buffer;
+    // Whoever stops reading may still have an answer to send.
+    for await (const chunk of socket.iterator({ destroyOnReturn: false })) yield chunk as Buffer;
   } catch {
     return;
   }
 }
-
-const isCode = (error: unknown, codes: readonly string[]): boolean =>
-  error instanceof Error && 'code' in error && codes.includes(String(error.code));

@@ -22,7 +22,8 @@ export function winstonLog(
     silent: level === 'silent',
     format: format.combine(format.timestamp(), line),
   });
-  // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- winston describes transports twice
+  // winston's own types describe its transports twice.
+  // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment
   logger.add(new transports.Stream({ stream }));
   return {
     info: (message, fields) => void logger.info(message, plain(fields)),

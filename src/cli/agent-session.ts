@@ -22,7 +22,7 @@ export const AGENT_OPTIONS: readonly Option[] = [
   { name: 'exposure', value: 'HOW', help: 'detailed or decision: show less in the responses than the policy would' },
 ];
 
-/** Takes payloads through one agent run, and tells its end. 0 when the run completed, whatever was denied in it (D5). */
+/** Takes payloads through one agent run, and tells its end. 0 when it completed, whatever was denied in it (D5). */
 export async function converse(command: Command, args: Args, payloads: Payloads, io: Io): Promise<ExitCode> {
   const place = { home: homeOf(args, io), contract: contractOf(args, io), options: optionsOf(command, args) };
   const held = await holdAgent(place, io);
@@ -43,6 +43,9 @@ async function tell({ ending, counts, rest }: Talk, json: boolean, io: Io): Prom
   const { run_id, state, reason } = ending;
   if (rest) await io.stderr.say('the run ended before its input: what follows there was not taken');
   await io.stderr.say(`${escaped(run_id)} ${state} (${escaped(reason)}): ${proposals(counts)}`);
+  if (state === 'denied' && reason.startsWith('pin.')) {
+    await io.stderr.say('the policy has no valid pin: commit its files, or run `turnpike policy pin`');
+  }
   if (!json) return;
   const run = { run_id, state, reason, counts: Object.fromEntries(counts) };
   await io.stdout.write(jsonLine({ run })).catch((error: unknown) => {

@@ -1,4 +1,5 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { errorCode } from '../adapters/error-code.js';
 import { COMMON_OPTIONS, type Args, type Command } from './command.js';
 import { usage } from './io.js';
 
@@ -36,8 +37,8 @@ function parsed(command: Command, argv: readonly string[]): ReturnType<typeof pa
   try {
     return parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
   } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
+    if (!errorCode(error).startsWith('ERR_PARSE_ARGS')) throw error;
     // Node's first sentence says what is wrong; the rest is advice for programmers.
-    throw wrong(command, error.message.split(/\. |\n/u, 1)[0] ?? error.message);
+    throw wrong(command, (error as Error).message.split(/\. |\n/u, 1).join(''));
   }
 }

@@ -69,7 +69,8 @@ export class Conversation {
       return await this.#brokenOff(error);
     }
     if (!this.#over) return this.#told(await this.#agent.end(), false);
-    return this.#told(await this.#agent.finished, await this.#hasMore());
+    const ending = await this.#agent.finished;
+    return this.#told(ending, !this.#io.stop().aborted && (await this.#hasMore()));
   }
 
   /** The next payload, or null when there is none, or the run has ended while it was waited for. */
@@ -94,7 +95,7 @@ export class Conversation {
     if (error instanceof RunError && error.code === 'CLOSED') throw error;
     const ending = await this.#interrupt();
     if (error instanceof OutputClosed) return this.#told(ending, false);
-    return { ...this.#told(ending, false), failure: error instanceof Error ? error : new Error(String(error)) };
+    return { ...this.#told(ending, false), failure: error as Error };
   }
 
   async #hasMore(): Promise<boolean> {

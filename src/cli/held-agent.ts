@@ -1,4 +1,5 @@
-// An agent run of this command: in this process where it gets the writer lock, else through the process that has it (D13).
+// An agent run of this command: in this process where it gets the writer lock, else through the process that has it
+// (D13).
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { LedgerError, RunError } from '../errors.js';
@@ -13,7 +14,7 @@ import { usage, type Io } from './io.js';
 import { counted } from './terminal.js';
 
 /** How often, and how long apart, a home is tried whose holder cannot be reached: it may be starting, or ending. */
-const TRIES = 100;
+const TRIES = 50;
 const RETRY_MS = 100;
 
 export interface HeldAgent {
@@ -84,10 +85,11 @@ async function holdThere({ home, contract, options }: AgentPlace): Promise<HeldA
 /** Other commands may be at work through this process. To end now would interrupt their runs, so it waits for them. */
 async function othersDone({ control }: Turnpike, io: Io): Promise<void> {
   const stop = io.stop();
-  if (control === null || control.connections === 0 || stop.aborted) return;
-  await io.stderr.say(`waiting for ${counted(control.connections, 'other command')} at work through this one`);
+  if (control === null || stop.aborted) return;
+  if (control.connections > 0)
+    await io.stderr.say(`waiting for ${counted(control.connections, 'other command')} at work through this one`);
   const stopped = new Promise<void>((resolve) => stop.addEventListener('abort', () => resolve(), { once: true }));
-  await Promise.race([control.whenIdle(), stopped]);
+  await Promise.race([control.retire(), stopped]);
 }
 
 const isLocked = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_LOCKED';

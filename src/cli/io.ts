@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import { errorCode } from '../adapters/error-code.js';
 import { UsageError } from '../errors.js';
 import type { Log } from '../ports/log.js';
 
@@ -53,7 +54,6 @@ export class Output {
   }
 }
 
-const isClosed = (error: Error): boolean =>
-  'code' in error && ['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED'].includes(String(error.code));
+const isClosed = (error: Error): boolean => ['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED'].includes(errorCode(error));
 
 export const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

@@ -3,6 +3,7 @@
 import { open, stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
+import { errorCode } from '../adapters/error-code.js';
 import { byteLines } from '../runtime/byte-lines.js';
 import { PAYLOAD_BYTES_CEILING } from '../runtime/payload-bytes.js';
 import { quoted } from './arguments.js';
@@ -69,6 +70,5 @@ async function checkFile(name: string, io: Io): Promise<void> {
 }
 
 function unreadable(name: string, error: unknown): never {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-  throw usage(`${quoted(name)} cannot be read (${code}): name a file, or - for stdin`);
+  throw usage(`${quoted(name)} cannot be read (${errorCode(error)}): name a file, or - for stdin`);
 }

@@ -135,13 +135,17 @@ function stepRow(step: StepTrace): readonly Cell[] {
   return [
     { text: `  ${step.step_index}`, colour: 'dim' },
     { text: timeOf(step.completed_at) },
-    { text: shortened(step.action ?? '-', REASON_CHARS) },
+    { text: shortened([step.action ?? '-', ...pathsOf(step)].join(' '), REASON_CHARS) },
     { text: outcome, colour },
     { text: shortened(why, REASON_CHARS) },
     { text: shortened(rule_id ?? '', REASON_CHARS) },
     { text: escaped(step.mediated_run_id ?? '') },
   ];
 }
+
+/** The arguments that the trace holds as they were: paths. */
+const pathsOf = ({ args_summary }: StepTrace): readonly string[] =>
+  Object.values(args_summary ?? {}).filter((value) => typeof value === 'string');
 
 /** `2026-11-21 23:10:04Z` */
 const timeOf = (timestamp: string): string => escaped(`${timestamp.slice(0, 10)} ${timestamp.slice(11, 19)}Z`);

@@ -2,7 +2,14 @@
 
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { ENTRY_BODIES, INPUT_SCHEMAS, type EntryBody, type EntryType, type InputKind, type RecordedInput } from './entry.js';
+import {
+  ENTRY_BODIES,
+  INPUT_SCHEMAS,
+  type EntryBody,
+  type EntryType,
+  type InputKind,
+  type RecordedInput,
+} from './entry.js';
 
 const compiled = new Map<TSchema, (value: unknown) => boolean>();
 
@@ -22,5 +29,7 @@ export const isEntryBody = <T extends EntryType>(type: T, value: unknown): value
 
 export function isRecordedInput(value: unknown): value is RecordedInput {
   const kind = (value as { kind?: unknown } | null)?.kind;
-  return typeof kind === 'string' && Object.hasOwn(INPUT_SCHEMAS, kind) && conforms(INPUT_SCHEMAS[kind as InputKind], value);
+  return (
+    typeof kind === 'string' && Object.hasOwn(INPUT_SCHEMAS, kind) && conforms(INPUT_SCHEMAS[kind as InputKind], value)
+  );
 }

@@ -3,7 +3,6 @@ import type { ProposalMark, RecordedInput, SeenProposal } from '../contract/entr
 import type { TreeInput } from '../kernel/input.js';
 import type { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
-import { proposalKey } from '../step/validate-schema.js';
 import type { BatchBuilder } from './batch.js';
 import { recallStep } from './recall-step.js';
 import type { Submission } from './tree-engine.js';
@@ -37,7 +36,7 @@ async function lookUp(
   const { policy } = tree;
   const run = tree.run(run_id)?.context;
   if (policy === null || run === undefined || payload === undefined) return null;
-  const id = proposalKey(payload.bytes, policy);
+  const id = tree.proposalKey(payload.bytes);
   if (id === null) return null;
   const mark = batch.proposal(run.root_run_id, id) ?? (await store.proposal(run.root_run_id, id));
   if (mark === null) return null;

@@ -9,11 +9,10 @@
 
 import type { Effect, EffectResult } from '../contract/effect.js';
 import { InvariantError, LedgerError, RunError } from '../errors.js';
-import type { Decision } from '../kernel/input.js';
+import type { Command, Decision, Ending } from '../kernel/input.js';
 import { Tree } from '../kernel/tree.js';
 import type { Clock } from '../ports/clock.js';
 import type { HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
-import type { Command, Ending } from '../../machines/emission.js';
 import { BatchBuilder } from './batch.js';
 import { completeInput } from './complete-input.js';
 import { LiveTrees } from './live-trees.js';

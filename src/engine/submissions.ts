@@ -1,6 +1,6 @@
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
 import type { Effect, EffectResult, SandboxFacts } from '../contract/effect.js';
-import type { Command } from '../../machines/emission.js';
+import type { Command } from '../kernel/input.js';
 import type { Submission } from './tree-engine.js';
 
 /** The answer to a gather command. */

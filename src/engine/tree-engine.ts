@@ -2,7 +2,7 @@ import type { Artifact } from '../contract/artifact-ref.js';
 import type { EffectResult, Effect, GatherRequest, SandboxFacts } from '../contract/effect.js';
 import type { RecordedInput } from '../contract/entry.js';
 import type { Tree } from '../kernel/tree.js';
-import type { Ending, Reply } from '../../machines/emission.js';
+import type { Ending, Reply } from '../kernel/input.js';
 
 /** An input before the engine has put the time, and the facts that only the store knows, to it. */
 export type NewInput = RecordedInput extends infer Input

@@ -17,7 +17,6 @@ export interface Difference {
     | 'entry.differs' // the machines would have written another entry here
     | 'entry.unexpected' // they would have written none
     | 'entry.missing' // they would have written one
-    | 'entry.unreadable' // this is no entry
     | 'artifact.differs' // the content is not what the entry refers to
     | 'machine.failed'; // the machines cannot take this input at all
   readonly expected: string | null;

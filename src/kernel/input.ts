@@ -2,6 +2,8 @@ import type { Artifact } from '../contract/artifact-ref.js';
 import type { RecordedInput, SealedEntry, ProposalMark } from '../contract/entry.js';
 import type { Command, Ending, Reply } from '../../machines/emission.js';
 
+export type { Command, Ending, Reply };
+
 /** One input of a tree: what the ledger records of it, and the content that its references name. */
 export interface TreeInput {
   readonly recorded: RecordedInput;

@@ -8,29 +8,21 @@
 //   K4. A machine in error is a bug: `decide` throws, and the tree must be dropped and folded again.
 
 import { createActor, type AnyActorRef, type InspectionEvent, type Snapshot } from 'xstate';
-import type { Command, Emission, Ending, Reply } from '../../machines/emission.js';
+import type { Command, Emission, Ending } from '../../machines/emission.js';
 import { stepId } from '../../machines/agent.js';
 import type { RunOutput } from '../../machines/run.js';
 import type { Artifact } from '../contract/artifact-ref.js';
-import {
-  NO_PREV,
-  type Entry,
-  type EntryBody,
-  type EntryType,
-  type OpenInput,
-  type ProposalMark,
-  type RunCreated,
-  type SealedEntry,
-} from '../contract/entry.js';
+import type { OpenInput } from '../contract/entry.js';
 import type { RunContext } from '../contract/run-context.js';
 import { isRecordedInput } from '../contract/validators.js';
 import { InvariantError } from '../errors.js';
-import { sealEntry } from '../ledger/seal-entry.js';
 import { authorizeOrchestrator } from '../policy/lane-decision.js';
 import type { Policy } from '../policy/policy.js';
 import { illegalTransitionEvent } from '../run/audit.js';
+import { proposalKey } from '../step/validate-schema.js';
+import { Hearing } from './hearing.js';
 import type { Decision, Timer, TreeInput } from './input.js';
-import { contextOf, rootContext } from './open.js';
+import { rootContext } from './open.js';
 import { machinesFor, policyOf } from './pinned.js';
 import { eventFor } from './route.js';
 import type { KnownRun, TreeSnapshot } from './tree-snapshot.js';
@@ -46,43 +38,24 @@ interface AnyMachineSnapshot {
 
 const snapshotOf = (actor: AnyActorRef): AnyMachineSnapshot => actor.getSnapshot() as AnyMachineSnapshot;
 
-interface Heard {
-  readonly entries: SealedEntry[];
-  readonly commands: Command[];
-  readonly replies: Reply[];
-  readonly timers: Timer[];
-  readonly marks: ProposalMark[];
-  readonly ended: Ending[];
-}
-
-const nothingHeard = (): Heard => ({ entries: [], commands: [], replies: [], timers: [], marks: [], ended: [] });
-
-/** One tree, moved on in place by `decide`. Made by `newTree` or `restoreTree`. */
+/** One tree, moved on in place by `decide`. New, or made by `restoreTree`. */
 export class Tree {
   readonly tree_id: string;
-  #seq = 0;
-  #prev = NO_PREV;
+  readonly #hearing: Hearing;
   #open: OpenInput | null = null;
   #policy: Policy | null = null;
   #root: AnyActorRef | null = null;
-  #actors = new Map<string, AnyActorRef>();
-  /** Orchestrator and agent runs, ended ones too; mediated runs take no inputs but their one result. */
-  #runs = new Map<string, KnownRun>();
-  #pending = new Map<string, Command>();
-  #timers = new Map<string, Timer>();
-  #heard: Heard = nothingHeard();
-  #now = '';
-  /** Where the present input stands. */
-  #at = 0;
+  readonly #actors = new Map<string, AnyActorRef>();
   #failure: unknown = null;
 
   constructor(tree_id: string) {
     this.tree_id = tree_id;
+    this.#hearing = new Hearing(tree_id);
   }
 
   /** How many entries the tree has, and the hash of its last one. */
   get head(): { readonly seq: number; readonly prev: string } {
-    return { seq: this.#seq, prev: this.#prev };
+    return this.#hearing.head;
   }
 
   /** Whether the root run has ended: nothing but refusals can follow. */
@@ -99,11 +72,11 @@ export class Tree {
 
   /** Commands whose results have not come in. */
   get pending(): readonly Command[] {
-    return [...this.#pending.values()];
+    return this.#hearing.pending;
   }
 
   get timers(): readonly Timer[] {
-    return [...this.#timers.values()];
+    return this.#hearing.timers;
   }
 
   /** The policy that the tree is judged by, once it is open. */
@@ -113,12 +86,17 @@ export class Tree {
 
   /** The orchestrator or agent run of this id, ended or not. */
   run(run_id: string): KnownRun | null {
-    return this.#runs.get(run_id) ?? null;
+    return this.#hearing.run(run_id);
+  }
+
+  /** The id by which a payload would be remembered, or null for one that is no proposal (C19). */
+  proposalKey(payload: Uint8Array): string | null {
+    return this.#policy === null ? null : proposalKey(payload, this.#policy);
   }
 
   /** Every orchestrator and agent run, in the order in which they were created. */
   get runs(): readonly KnownRun[] {
-    return [...this.#runs.values()];
+    return this.#hearing.runs;
   }
 
   /** Whether this run, or step, could take inputs now. */
@@ -129,27 +107,24 @@ export class Tree {
 
   /**
    * Takes one input. @returns what it caused; the caller commits it before it acts on it
-   * @throws InvariantError when a machine breaks, or, with the tree unmoved, for what is no input; PolicyError when an `open` brings a policy that cannot be parsed
+   * @throws InvariantError when a machine breaks, or, with the tree unmoved, for what is no input
+   * @throws PolicyError POLICY_INVALID when an `open` brings a policy that cannot be parsed
    */
   decide(input: TreeInput): Decision {
     const { recorded } = input;
     if (!isRecordedInput(recorded)) throw new InvariantError('an input that the ledger could not hold');
-    this.#heard = nothingHeard();
-    this.#now = recorded.time;
-    this.#at = this.#seq;
-    this.#append('input', recorded);
+    this.#hearing.begin(recorded);
     const refused = !this.#apply(input);
     if (this.#failure !== null) throw new InvariantError('a machine failed', this.#failure);
     if (refused) this.#refuse(recorded.run_id, recorded.kind);
-    return { ...this.#heard, artifacts: input.materials, refused };
+    return { ...this.#hearing.heard, artifacts: input.materials, refused };
   }
 
   snapshot(): TreeSnapshot {
     if (this.#root === null || this.#open === null) throw new InvariantError('a tree that is not open has no snapshot');
     return {
       tree_id: this.tree_id,
-      seq: this.#seq,
-      prev: this.#prev,
+      ...this.head,
       open: this.#open,
       runs: this.runs,
       pending: this.pending,
@@ -160,12 +135,8 @@ export class Tree {
 
   /** Takes up a snapshot. The policy's bytes are those of the tree's `open`. */
   restore(snapshot: TreeSnapshot, policies: readonly Artifact[]): void {
-    this.#seq = snapshot.seq;
-    this.#prev = snapshot.prev;
+    this.#hearing.restore(snapshot);
     this.#open = snapshot.open;
-    this.#runs = new Map(snapshot.runs.map((known) => [known.context.run_id, known]));
-    this.#pending = new Map(snapshot.pending.map((command) => [command.run_id, command]));
-    this.#timers = new Map(snapshot.timers.map((timer) => [timer.run_id, timer]));
     this.#policy = policyOf(policies);
     this.#start(rootContext(snapshot.open), snapshot.machine as Snapshot<unknown>);
   }
@@ -179,7 +150,7 @@ export class Tree {
     if (actor === undefined) return false;
     const snapshot = snapshotOf(actor);
     if (snapshot.status !== 'active' || !snapshot.can(event)) return false;
-    if (recorded.kind === 'facts' || recorded.kind === 'result') this.#pending.delete(recorded.run_id);
+    if (recorded.kind === 'facts' || recorded.kind === 'result') this.#hearing.answered(recorded.run_id);
     actor.send(event);
     return true;
   }
@@ -209,7 +180,7 @@ export class Tree {
   /** Every actor of the tree is known by its id, and heard, from the moment it exists. */
   #adopt(actor: AnyActorRef): void {
     this.#actors.set(actor.id, actor);
-    actor.on('*', (emission: Emission) => this.#hearSafely(emission));
+    actor.on('*', (emission: Emission) => this.#hear(emission));
     actor.subscribe({
       complete: () => {
         if (this.#actors.get(actor.id) === actor) this.#actors.delete(actor.id);
@@ -221,71 +192,18 @@ export class Tree {
   }
 
   /** XState throws what a listener throws in another turn, when the decision has long left without its entry. */
-  #hearSafely(emission: Emission): void {
+  #hear(emission: Emission): void {
     try {
-      this.#hear(emission);
+      this.#hearing.hear(emission);
     } catch (error) {
       this.#failure ??= error;
     }
   }
 
-  #hear(emission: Emission): void {
-    switch (emission.type) {
-      case 'run_created':
-        this.#note(emission.body);
-        this.#append('run_created', { ...emission.body, created_at_utc: this.#now });
-        break;
-      case 'audit_event':
-        this.#append('audit_event', {
-          ...emission.body,
-          event_id: `${this.tree_id}:${this.#seq}`,
-          sequence: this.#seq,
-          timestamp_utc: this.#now,
-        });
-        break;
-      case 'step_trace':
-        // A step that was cancelled while it waited for facts wants them no more.
-        this.#pending.delete(emission.body.run_id);
-        this.#append('step_trace', { ...emission.body, completed_at: this.#now });
-        break;
-      case 'command':
-        this.#pending.set(emission.command.run_id, emission.command);
-        this.#heard.commands.push(emission.command);
-        break;
-      case 'reply':
-        this.#heard.replies.push(emission.reply);
-        break;
-      case 'mark':
-        this.#heard.marks.push({ ...emission.mark, seq: this.#at });
-        break;
-      case 'timer':
-        this.#timers.set(emission.run_id, emission);
-        this.#heard.timers.push({ run_id: emission.run_id, at: emission.at });
-        break;
-      case 'ended':
-        this.#timers.delete(emission.run_id);
-        this.#heard.ended.push({ run_id: emission.run_id, state: emission.state, reason: emission.reason });
-        break;
-    }
-  }
-
-  #note(created: Omit<RunCreated, 'created_at_utc'>): void {
-    if (created.run_kind !== 'orchestrator' && created.run_kind !== 'agent') return;
-    const { exposure, link } = created;
-    this.#runs.set(created.run_id, { context: contextOf(created), exposure, link });
-  }
-
   #refuse(run_id: string, kind: string): void {
-    const run = (this.#runs.get(run_id) ?? this.#runs.get(this.tree_id))?.context;
+    const run = (this.run(run_id) ?? this.run(this.tree_id))?.context;
     if (run === undefined) throw new InvariantError('the first input of a tree must be `open`');
-    this.#hear({ type: 'audit_event', body: illegalTransitionEvent(run, run_id, kind) });
-  }
-
-  #append<T extends EntryType>(type: T, body: EntryBody<T>): void {
-    const sealed = sealEntry({ type, tree_id: this.tree_id, seq: this.#seq, prev: this.#prev, body } as Entry);
-    this.#seq += 1;
-    this.#prev = sealed.leaf_hash;
-    this.#heard.entries.push(sealed);
+    this.#hearing.hear({ type: 'audit_event', body: illegalTransitionEvent(run, run_id, kind) });
   }
 }
 

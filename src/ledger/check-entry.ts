@@ -76,8 +76,8 @@ function isCanonical(value: unknown, text: string): boolean {
 function* columnFindings(envelope: Envelope, stored: StoredEntry): Iterable<Finding> {
   for (const column of ['tree_id', 'seq', 'type'] as const) {
     if (envelope[column] === stored[column]) continue;
-    const message = `stored with ${column} ${JSON.stringify(stored[column])}, but its text says ${JSON.stringify(envelope[column])}`;
-    yield { rule: 'entry.columns', message };
+    const [column_says, text_says] = [stored[column], envelope[column]].map((value) => JSON.stringify(value));
+    yield { rule: 'entry.columns', message: `its ${column} is stored as ${column_says}, its text says ${text_says}` };
   }
 }
 

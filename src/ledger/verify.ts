@@ -64,7 +64,7 @@ export async function verifyLedger(
     report({ ...WHOLE_LOG, log_index: next }, [{ rule: 'log.unreadable', message: tamperingOf(error) }]);
   }
   return problems.length > 0
-    ? { ok: false, problems }
+    ? { ok: false, problems: problems.slice(0, problems_max) }
     : { ok: true, entries: log.size, trees: trees.size, root: rootOf(log.frontier) };
 }
 

@@ -79,8 +79,9 @@ export class Agents implements EngineListener {
 
   async submit(run_id: string, raw: string | Uint8Array, options: SubmitOptions = {}): Promise<StepResponse> {
     const agent = await this.find(run_id);
-    if (agent === null) throw ended(run_id);
-    return agent.submit(raw, options);
+    if (agent !== null) return agent.submit(raw, options);
+    const tree = await this.#running.peek(rootOf(run_id));
+    throw tree?.run(run_id) == null ? unknown(run_id) : ended(run_id);
   }
 
   /** A live agent run, taken up again from the ledger if this process has not held it before. */
@@ -252,6 +253,9 @@ export class Agents implements EngineListener {
     return this.#ask(live, { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` });
   }
 }
+
+const unknown = (run_id: string): RunError =>
+  new RunError({ code: 'RUN_UNKNOWN', message: `there is no agent run ${run_id} in this ledger` });
 
 const ended = (run_id: string): RunError =>
   new RunError({ code: 'RUN_ENDED', message: `run ${run_id} is not running: start a new one` });

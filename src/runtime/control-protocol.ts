@@ -127,7 +127,7 @@ const MAKERS: ReadonlyMap<string, Maker> = new Map([
     'LEDGER_BELOW_HEAD',
     'LEDGER_LOCKED',
   ]),
-  ...makers(PolicyError, ['POLICY_UNREADABLE', 'POLICY_INVALID', 'PIN_MISSING']),
+  ...makers(PolicyError, ['POLICY_UNREADABLE', 'POLICY_INVALID']),
   ...makers(RunError, ['RUN_ENDED', 'RUN_UNKNOWN', 'AGENT_BUSY', 'INVALID_STATE_TRANSITION', 'CLOSED']),
   ...makers(UsageError, ['USAGE']),
   ...makers(SandboxError, ['UNSUPPORTED_PLATFORM', 'SANDBOX_UNUSABLE']),

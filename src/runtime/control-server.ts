@@ -8,6 +8,7 @@
 //   C4. Lines, connections, waiting requests and silence are bounded.
 
 import { listenAt, type SocketConnection } from '../adapters/unix-socket.js';
+import { RunError } from '../errors.js';
 import { ControlSession, type ControlHost } from './control-session.js';
 import { defer } from './deferred.js';
 
@@ -18,8 +19,8 @@ export const IDLE_MS = 120_000;
 export interface ControlServer {
   /** Who works through this process now. */
   readonly connections: number;
-  /** Resolves when nobody does. */
-  whenIdle(): Promise<unknown>;
+  /** Waits until nobody does; from then on nobody can begin, so that nobody is interrupted by a close that follows. */
+  retire(): Promise<unknown>;
   /** Takes no more connections, and ends those that there are with their runs. */
   close(): Promise<void>;
 }
@@ -27,15 +28,22 @@ export interface ControlServer {
 /** Serves the control socket at `path`. @throws UsageError, or what the system says, when that is not possible */
 export async function serveControl(path: string, host: ControlHost): Promise<ControlServer> {
   const sessions = new Set<ControlSession>();
-  let idle = defer<null>();
+  const idle = defer<null>();
+  let retiring = false;
+  let retired = false;
+  const retireIfIdle = (): void => {
+    if (!retiring || sessions.size > 0) return;
+    retired = true;
+    idle.resolve(null);
+  };
+  const startAgent: ControlHost['startAgent'] = (options) =>
+    retired ? Promise.reject(closing()) : host.startAgent(options);
   const serve = async (connection: SocketConnection): Promise<void> => {
-    const session = new ControlSession(connection, host);
+    const session = new ControlSession(connection, { ...host, startAgent });
     sessions.add(session);
     await session.serve();
     sessions.delete(session);
-    if (sessions.size > 0) return;
-    idle.resolve(null);
-    idle = defer();
+    retireIfIdle();
   };
   const server = await listenAt({
     path,
@@ -47,13 +55,20 @@ export async function serveControl(path: string, host: ControlHost): Promise<Con
     get connections() {
       return sessions.size;
     },
-    whenIdle: () => (sessions.size === 0 ? Promise.resolve() : idle.promise),
+    retire: () => {
+      retiring = true;
+      retireIfIdle();
+      return idle.promise;
+    },
     close: async () => {
       await server.close();
       await Promise.all([...sessions].map((session) => session.close()));
     },
   };
 }
+
+const closing = (): RunError =>
+  new RunError({ code: 'CLOSED', message: 'the process that has this home is about to end: try again' });
 
 /**
  * The same where it can be done without: a home that cannot serve its socket is only out of reach for other processes.

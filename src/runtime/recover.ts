@@ -34,8 +34,10 @@ export async function recover(
     settled += await settle(engine, tree, effects, log);
     interrupted += await interrupt(engine, await known(engine, tree_id));
   }
-  if (open.length > 0) log.warn('recovered unfinished run trees', { trees: open.length, settled, interrupted });
-  return { trees: open.length, settled, interrupted };
+  const recovery = { trees: open.length, settled, interrupted };
+  if (settled + interrupted > 0) log.warn('recovered unfinished run trees', recovery);
+  else if (open.length > 0) log.info('took up live run trees', recovery);
+  return recovery;
 }
 
 async function settle(engine: EmbeddedEngine, tree: Tree, effects: Effects, log: Log): Promise<number> {

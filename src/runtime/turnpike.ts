@@ -55,7 +55,7 @@ export interface Turnpike {
   /** What the opening had to bring to an end. */
   readonly recovery: Recovery;
   /** Which other processes act on the home through this one (D13); null where they cannot. */
-  readonly control: Pick<ControlServer, 'connections' | 'whenIdle'> | null;
+  readonly control: Pick<ControlServer, 'connections' | 'retire'> | null;
   /** Opens a run tree with one agent run in it. A run that policy denies is returned too: it has ended as `denied`. */
   startAgent(options?: AgentOptions): Promise<AgentRun>;
   /** Hands a proposal to a running agent run by its id. */

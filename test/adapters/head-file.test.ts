@@ -58,7 +58,7 @@ describe('the head file', () => {
     expect(await readAgain()).toEqual(headOf(6));
   });
 
-  test('C61: a head that goes back, or differs at the same size, is LEDGER_BELOW_HEAD, and nothing is written', async () => {
+  test('C61: a head that goes back, or differs at its size, is LEDGER_BELOW_HEAD, and is not written', async () => {
     await file.write(headOf(5));
     const another = headFile(path);
     for (const one of [file, another]) {

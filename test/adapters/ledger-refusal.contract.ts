@@ -3,7 +3,7 @@
 import { expect, test } from '@jest/globals';
 import { sha256 } from '../../src/contract/hash.js';
 import type { Batch } from '../../src/ports/ledger-store.js';
-import { all, answered, audited, content, opening, proposalId } from '../fixtures/entries.js';
+import { all, answered, audited, content, opening, proposalId, treeId } from '../fixtures/entries.js';
 import { A, code, mark, stepOf, type Bench } from './ledger-bench.js';
 
 export function refusalContract(bench: Bench): void {
@@ -29,6 +29,9 @@ export function refusalContract(bench: Bench): void {
     ['repeats an entry of a tree', (batch) => renumbered(batch, (seq) => seq - 1)],
     ['repeats a proposal id', () => ({ proposals: [mark(2), mark(7)] })],
     ['repeats a proposal id in itself', () => ({ proposals: [mark(2), mark(2)] })],
+    ['marks an input of a tree without entries', () => ({ inputs: [{ tree_id: treeId(9), input_id: 'x', seq: 0 }] })],
+    ['ends a tree without entries', () => ({ trees: [{ tree_id: treeId(9), state: 'ended' }] })],
+    ['opens a tree without entries', () => ({ trees: [{ tree_id: treeId(9), state: 'opened' }] })],
     ['repeats an input id', () => ({ inputs: [{ tree_id: A, input_id: 'mine', seq: 9 }] })],
   ])('S4-86: a batch that %s is refused as a whole, and so is every one after it', async (_what, wrong) => {
     const first = { proposals: [mark(7)], inputs: [{ tree_id: A, input_id: 'mine', seq: 0 }] };
@@ -55,7 +58,7 @@ export function refusalContract(bench: Bench): void {
     await bench.checkLedger(1);
   });
 
-  test('when a commit fails, it is LEDGER_UNAVAILABLE and nothing more is written until the ledger is opened anew', async () => {
+  test('a commit that fails is LEDGER_UNAVAILABLE; nothing is written until the ledger is opened anew', async () => {
     await bench.scribe.write(bench.store, [opening(A)]);
     bench.ledger.breakCommits();
     await expect(bench.scribe.write(bench.store, stepOf(A), { proposals: [mark(1)] })).rejects.toEqual(

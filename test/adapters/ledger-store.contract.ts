@@ -119,7 +119,7 @@ function readingContract(bench: Bench): void {
 }
 
 function writerContract(bench: Bench): void {
-  test('D13: while one store writes, another gets LEDGER_LOCKED at once; after it was closed, a higher epoch', async () => {
+  test('D13: while one store writes, another is LEDGER_LOCKED at once; after its close it is next', async () => {
     const second = bench.keep(bench.ledger.open());
     const since = performance.now();
     await expect(second.acquire()).rejects.toEqual(code('LEDGER_LOCKED'));

@@ -1,4 +1,4 @@
-// What another program can do to the tables of a ledger with plain SQL, as long as it leaves the triggers alone: nothing.
+// What another program can do to the tables of a ledger with SQL, as long as it leaves the triggers alone: nothing.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';

@@ -190,6 +190,9 @@ describe('the SQLite store', () => {
       await scribe.write(store, [opening(A), ...step(A, content('raw_payload', 'p'), content('result', 'r'))]);
       const copy = ledgerFolder();
       for (const suffix of ['', '-wal']) writeFileSync(copy.file + suffix, readFileSync(at.file + suffix));
+      const reader = openSqliteStore({ ...copy, readOnly: true });
+      expect(await reader.head()).toEqual(scribe.head);
+      await reader.close();
       const recovered = openSqliteStore(copy);
       expect(await recovered.head()).toEqual(scribe.head);
       expect(await all(recovered.log())).toEqual(await all(store.log()));

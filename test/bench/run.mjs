@@ -10,7 +10,11 @@ import { openTurnpike, winstonLog } from '../../dist/src/index.js';
 import { Floor } from './floor.mjs';
 
 const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '5' }, ms: { type: 'string', default: '700' }, json: { type: 'boolean' } },
+  options: {
+    rounds: { type: 'string', default: '5' },
+    ms: { type: 'string', default: '700' },
+    json: { type: 'boolean' },
+  },
 });
 const rounds = Number(values.rounds);
 const roundMs = Number(values.ms);
@@ -110,6 +114,8 @@ const table = rows.map(({ step, trees, ours, floor: limit }) => ({
 }));
 if (values.json) console.log(JSON.stringify({ node: process.version, cpu: cpus()[0]?.model, rounds, rows: table }));
 else {
-  console.log(`Node ${process.version}, ${cpus().length} x ${cpus()[0]?.model}; median of ${rounds} rounds of ${roundMs} ms`);
+  console.log(
+    `Node ${process.version}, ${cpus().length} x ${cpus()[0]?.model}; median of ${rounds} rounds of ${roundMs} ms`,
+  );
   console.table(table);
 }

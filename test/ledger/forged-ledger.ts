@@ -1,5 +1,5 @@
-// A small ledger in memory, and what a good forger makes of it: after an edit the leaf hashes, the chain of the tree, the
-// root and the stored head are right again, so that only the rule in question is left to notice it.
+// A small ledger in memory, and what a good forger makes of it: after an edit the leaf hashes, the chain of the tree,
+// the root and the stored head are right again, so that only the rule in question is left to notice it.
 
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import type { Artifact } from '../../src/contract/artifact-ref.js';

@@ -1,5 +1,5 @@
-// Ledgers in files, and everything that somebody who has the file can do to a row of it once the triggers are gone. Each
-// time verification must name the entry. What a better forger does is tested in verify.test.ts and verify-head.test.ts.
+// Ledgers in files, and what somebody who has the file can do to any row of it once the triggers are gone. Each time
+// verification must name the entry. What a better forger does is tested in verify.test.ts and verify-head.test.ts.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -231,7 +231,7 @@ describe('a ledger in a file that somebody changed', () => {
     },
   );
 
-  test('D15, C61: with its tail cut off and its head put right, it is below the head file, however much is gone', async () => {
+  test('D15, C61: with any length of its tail cut off and its head put right, it is below the head file', async () => {
     const victim = await victimOf([[{ tree: 0, payload: 'a', result: 'b' }], [{ tree: 0, payload: 'c', result: 'd' }]]);
     const leaves = withDatabase(
       victim.at.file,

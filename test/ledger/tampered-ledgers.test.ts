@@ -1,5 +1,5 @@
 // 200 ledgers of random run trees, and every entry of each of them tampered with: `ledger verify` or `replay` must name
-// the entry. The forger is naive here, as one who edits rows is; consistent rewrites are for signed checkpoints to find.
+// the entry. The forger is naive here, as one who edits rows is; consistent rewrites are for checkpoints to find.
 
 import { describe, expect, jest, test } from '@jest/globals';
 import type { Artifact } from '../../src/contract/artifact-ref.js';

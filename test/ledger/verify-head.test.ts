@@ -57,7 +57,7 @@ describe('the content of an entry', () => {
     expect((await problemsOf(sourceOf(forged))).map(([place]) => place)).toEqual([RESULT, RESULT]);
   });
 
-  test('content that the store itself says is not what it was, is named; a store that cannot read is an error', async () => {
+  test('content that the store knows to be changed is named; a store that cannot read is an error', async () => {
     const failing = (code: 'LEDGER_TAMPERED' | 'LEDGER_UNAVAILABLE'): LedgerSource => ({
       ...sourceOf(ledger),
       artifactsOf: (log_index) =>

@@ -1,5 +1,5 @@
-// Each rule about entries on its own (see forged-ledger.ts). What a clumsy forger does, and what is done to files, is tested
-// in tamper.test.ts.
+// Each rule about entries on its own (see forged-ledger.ts). What a clumsy forger does, and what is done to files, is
+// tested in tamper.test.ts.
 
 import { describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
@@ -91,7 +91,8 @@ describe('the text of an entry', () => {
   });
 
   test('a text that is too deep to be canonical is named, and does not break the verification', async () => {
-    const deep = `{"body":${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)},"prev":"${NO_PREV}","seq":2,"tree_id":"${A}","type":"run_created"}`;
+    const body = `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`;
+    const deep = `{"body":${body},"prev":"${NO_PREV}","seq":2,"tree_id":"${A}","type":"run_created"}`;
     expect((await problemsOf(sourceOf(forge(CREATED, () => deep))))[0]).toEqual([CREATED, 'text.not_canonical']);
   });
 

@@ -65,6 +65,7 @@ test('D4 S4-24: a proposal to a run that has ended is the error RUN_ENDED, and n
   const size = (await bench.entries()).length;
   await expect(agent.submit(json(proposal('THINK', {})))).rejects.toMatchObject({ code: 'RUN_ENDED' });
   await expect(bench.turnpike.submit(agent.run_id, '{}')).rejects.toMatchObject({ code: 'RUN_ENDED' });
+  await expect(bench.turnpike.submit('run_nowhere.1', '{}')).rejects.toMatchObject({ code: 'RUN_UNKNOWN' });
   expect((await bench.entries()).length).toBe(size);
 });
 

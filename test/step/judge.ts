@@ -87,7 +87,7 @@ function decide(raw: Uint8Array, policy: Policy, world: World, meet: (who: Ident
 function decideAction(proposed: Proposal, policy: Policy, world: World): Checked<Allowed> {
   const definition = validateAction(proposed.action, policy);
   if (!definition.ok) return definition;
-  const args = validateArgs(definition.value, proposed.args as JsonObject, policy);
+  const args = validateArgs(definition.value, proposed.args, policy);
   if (!args.ok) return args;
   const { paths } = definition.value;
   const facts = world.facts === undefined ? factsOf(...paths.map(() => fileFact())) : world.facts;

@@ -1,0 +1,146 @@
+// The kernel's ear: what the machines say becomes entries of the ledger, with their place and time, and things to do.
+
+import type { Command, Emission, Ending, Reply } from '../../machines/emission.js';
+import {
+  NO_PREV,
+  type Entry,
+  type EntryBody,
+  type EntryType,
+  type ProposalMark,
+  type RecordedInput,
+  type RunCreated,
+  type SealedEntry,
+} from '../contract/entry.js';
+import { sealEntry } from '../ledger/seal-entry.js';
+import type { Timer } from './input.js';
+import { contextOf } from './open.js';
+import type { KnownRun, TreeSnapshot } from './tree-snapshot.js';
+
+/** What was said in answer to one input. */
+export interface Heard {
+  readonly entries: SealedEntry[];
+  readonly commands: Command[];
+  readonly replies: Reply[];
+  readonly timers: Timer[];
+  readonly marks: ProposalMark[];
+  readonly ended: Ending[];
+}
+
+const nothing = (): Heard => ({ entries: [], commands: [], replies: [], timers: [], marks: [], ended: [] });
+
+/** Where one tree's ledger stands, and what is open in it: runs, commands without results, timers. */
+export class Hearing {
+  readonly #tree_id: string;
+  #seq = 0;
+  #prev = NO_PREV;
+  #now = '';
+  /** Where the present input stands. */
+  #at = 0;
+  #heard: Heard = nothing();
+  /** Orchestrator and agent runs, ended ones too; mediated runs take no inputs but their one result. */
+  #runs = new Map<string, KnownRun>();
+  #pending = new Map<string, Command>();
+  #timers = new Map<string, Timer>();
+
+  constructor(tree_id: string) {
+    this.#tree_id = tree_id;
+  }
+
+  get head(): { readonly seq: number; readonly prev: string } {
+    return { seq: this.#seq, prev: this.#prev };
+  }
+
+  get heard(): Heard {
+    return this.#heard;
+  }
+
+  get runs(): readonly KnownRun[] {
+    return [...this.#runs.values()];
+  }
+
+  get pending(): readonly Command[] {
+    return [...this.#pending.values()];
+  }
+
+  get timers(): readonly Timer[] {
+    return [...this.#timers.values()];
+  }
+
+  run(run_id: string): KnownRun | null {
+    return this.#runs.get(run_id) ?? null;
+  }
+
+  /** An input has come: everything until the next one is its doing, and has its time. */
+  begin(recorded: RecordedInput): void {
+    this.#heard = nothing();
+    this.#now = recorded.time;
+    this.#at = this.#seq;
+    this.#append('input', recorded);
+  }
+
+  /** The command of this run has its answer. */
+  answered(run_id: string): void {
+    this.#pending.delete(run_id);
+  }
+
+  restore({ seq, prev, runs, pending, timers }: TreeSnapshot): void {
+    this.#seq = seq;
+    this.#prev = prev;
+    this.#runs = new Map(runs.map((known) => [known.context.run_id, known]));
+    this.#pending = new Map(pending.map((command) => [command.run_id, command]));
+    this.#timers = new Map(timers.map((timer) => [timer.run_id, timer]));
+  }
+
+  hear(emission: Emission): void {
+    switch (emission.type) {
+      case 'run_created':
+        this.#note(emission.body);
+        this.#append('run_created', { ...emission.body, created_at_utc: this.#now });
+        break;
+      case 'audit_event':
+        this.#append('audit_event', {
+          ...emission.body,
+          event_id: `${this.#tree_id}:${this.#seq}`,
+          sequence: this.#seq,
+          timestamp_utc: this.#now,
+        });
+        break;
+      case 'step_trace':
+        // A step that was cancelled while it waited for facts wants them no more.
+        this.#pending.delete(emission.body.run_id);
+        this.#append('step_trace', { ...emission.body, completed_at: this.#now });
+        break;
+      case 'command':
+        this.#pending.set(emission.command.run_id, emission.command);
+        this.#heard.commands.push(emission.command);
+        break;
+      case 'reply':
+        this.#heard.replies.push(emission.reply);
+        break;
+      case 'mark':
+        this.#heard.marks.push({ ...emission.mark, seq: this.#at });
+        break;
+      case 'timer':
+        this.#timers.set(emission.run_id, emission);
+        this.#heard.timers.push({ run_id: emission.run_id, at: emission.at });
+        break;
+      case 'ended':
+        this.#timers.delete(emission.run_id);
+        this.#heard.ended.push({ run_id: emission.run_id, state: emission.state, reason: emission.reason });
+        break;
+    }
+  }
+
+  #note(created: Omit<RunCreated, 'created_at_utc'>): void {
+    if (created.run_kind !== 'orchestrator' && created.run_kind !== 'agent') return;
+    const { exposure, link } = created;
+    this.#runs.set(created.run_id, { context: contextOf(created), exposure, link });
+  }
+
+  #append<T extends EntryType>(type: T, body: EntryBody<T>): void {
+    const sealed = sealEntry({ type, tree_id: this.#tree_id, seq: this.#seq, prev: this.#prev, body } as Entry);
+    this.#seq += 1;
+    this.#prev = sealed.leaf_hash;
+    this.#heard.entries.push(sealed);
+  }
+}

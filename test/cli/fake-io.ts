@@ -1,0 +1,119 @@
+// The command in this process, with streams for a terminal: what it is given, and all that it says.
+
+import { afterAll } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { PassThrough, Readable, Writable } from 'node:stream';
+import type { ExitCode } from '../../src/cli/command.js';
+import { Output, type Io } from '../../src/cli/io.js';
+import { turnpikeCommand } from '../../src/cli/turnpike-command.js';
+
+export interface Said {
+  readonly code: ExitCode;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** The messages of the service log. */
+  readonly log: readonly string[];
+}
+
+export interface World {
+  readonly stdin?: Readable | string | Uint8Array;
+  readonly stdoutTTY?: boolean;
+  readonly stderrTTY?: boolean;
+  readonly colours?: boolean;
+  readonly stop?: AbortSignal;
+  /** What becomes of each chunk that is written to stdout. */
+  readonly onStdout?: (text: string) => void;
+  /** After so many lines, whoever reads stdout is gone. */
+  readonly readerLeavesAfter?: number;
+}
+
+const folders: string[] = [];
+afterAll(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+/** A folder that is there until the tests of this file are over. */
+export function tempFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'turnpike-cli-'));
+  folders.push(folder);
+  return folder;
+}
+
+/** Runs `turnpike` in the folder `cwd`. */
+export async function turnpike(cwd: string, argv: readonly string[], world: World = {}): Promise<Said> {
+  const log: string[] = [];
+  const stdout: string[] = [];
+  const stderr: string[] = [];
+  const note = (message: string): void => void log.push(message);
+  const io: Io = {
+    stdin: stdinOf(world.stdin ?? ''),
+    stdinIsTTY: false,
+    stdout: new Output(sink(stdout, world), world.stdoutTTY ?? false),
+    stderr: new Output(sink(stderr, {}), world.stderrTTY ?? false),
+    cwd,
+    colours: world.colours ?? false,
+    log: { info: note, warn: note, error: note },
+    stop: () => world.stop ?? new AbortController().signal,
+  };
+  const code = await turnpikeCommand(argv, io);
+  return { code, stdout: stdout.join(''), stderr: stderr.join(''), log };
+}
+
+function sink(into: string[], { onStdout, readerLeavesAfter = Infinity }: World): Writable {
+  return new Writable({
+    write: (chunk: Buffer, _encoding, done) => {
+      if (into.length >= readerLeavesAfter) {
+        done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
+        return;
+      }
+      into.push(chunk.toString('utf8'));
+      onStdout?.(chunk.toString('utf8'));
+      done();
+    },
+  });
+}
+
+function stdinOf(input: Readable | string | Uint8Array): Readable {
+  if (input instanceof Readable) return input;
+  const stream = new PassThrough();
+  stream.end(input);
+  return stream;
+}
+
+/** A folder in which `turnpike init` has been called. */
+export async function initialised(): Promise<string> {
+  const folder = tempFolder();
+  const { code, stderr } = await turnpike(folder, ['init']);
+  if (code !== 0) throw new Error(stderr);
+  return folder;
+}
+
+let count = 0;
+
+/** A proposal as one line of text, with an id of its own. */
+export const line = (action: string, args: object = {}, over: object = {}): string =>
+  JSON.stringify({
+    schema_version: '1.0.0',
+    id: `00000000-0000-4000-8000-${String((count += 1)).padStart(12, '0')}`,
+    reasoning: 'Because it is needed.',
+    action,
+    args,
+    ...over,
+  });
+
+export const think = (): string => line('THINK');
+export const write = (path: string, content: string): string => line('WRITE_FILE', { path, content });
+export const read = (path: string): string => line('READ_FILE', { path });
+export const finish = (response = 'done'): string => line('FINISH', { response });
+
+export function put(folder: string, name: string, content: string | Uint8Array): string {
+  writeFileSync(join(folder, name), content);
+  return name;
+}
+
+export const linesOf = (text: string): string[] => text.split('\n').slice(0, -1);
+export const jsonLines = <T = Record<string, unknown>>(text: string): T[] =>
+  linesOf(text).map((each) => JSON.parse(each) as T);
+export const outcomes = (text: string): unknown[] => jsonLines(text).map(({ outcome }) => outcome);

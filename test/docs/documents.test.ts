@@ -1,0 +1,119 @@
+// What documents show is run: programs word for word, the command's session line by line. And links lead somewhere.
+
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { PHASES } from '../../src/contract/phase.js';
+import { filesIn, ROOT, textOf } from '../sources.js';
+import { built } from './built.js';
+import { put, shown } from './programs.js';
+import { tableOf } from './tables.js';
+
+const DOCUMENTS = ['README.md', 'CHANGELOG.md', ...filesIn('docs', /\.md$/)];
+
+test('every link in a document leads to something that is there', () => {
+  const links = DOCUMENTS.flatMap((path) =>
+    [...textOf(path).matchAll(/\]\((?!https?:)([^)#\s]+)(?:#[^)]*)?\)/g)].map(([, to = '']) => ({ path, to })),
+  );
+  const files = filesIn('.', /./);
+  const broken = links.filter(({ path, to }) => {
+    const target = join(dirname(path), to).replace(/\/$/, '');
+    return !files.some((file) => file === target || file.startsWith(`${target}/`));
+  });
+  expect(broken).toEqual([]);
+});
+
+test('every document has one title, and no line that needs a wide screen, tables and examples aside', () => {
+  const titles = DOCUMENTS.filter((path) => (withoutCode(textOf(path)).match(/^# /gm) ?? []).length !== 1);
+  const wide = DOCUMENTS.filter((path) =>
+    withoutCode(textOf(path))
+      .split('\n')
+      .some((line) => line.length > 128 && !line.startsWith('|')),
+  );
+  expect({ titles, wide }).toEqual({ titles: [], wide: [] });
+});
+
+const withoutCode = (text: string): string => text.replace(/^```[^]*?^```/gm, '');
+
+test('S0-02 S0-12 the page on architecture has the nine phases in their order', () => {
+  const phases = tableOf('docs/architecture.md', 'phases').map(([, phase = '']) => phase);
+  expect(phases.filter((phase) => phase !== '')).toEqual([...PHASES]);
+  // The coarse order is the same, with the three validations as one.
+  expect([...new Set(PHASES.map((phase) => phase.replace(/_.*/, '')))].join()).toBe(
+    'RECEIVE,PARSE,VALIDATE,AUTHORIZE,EXECUTE,RECORD,RESPOND',
+  );
+});
+
+test('the exit codes are those of the command', () => {
+  const codes = tableOf('docs/operating.md', 'exit-codes').map(([code, meaning]) => `${code} ${meaning}`);
+  expect(codes).toEqual([
+    '0 done',
+    '1 the check failed, or the run did not complete',
+    '2 wrong usage',
+    '3 the system is broken',
+  ]);
+});
+
+describe('the session of the command', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'turnpike-command-'));
+  const commands = ['init', 'run proposals.jsonl', 'runs', 'replay', 'ledger verify'];
+  let session: string;
+
+  beforeAll(async () => {
+    await built();
+    put('proposals.jsonl', folder);
+    const told: string[] = [];
+    for (const command of commands) {
+      const output = await shown(
+        join(ROOT, 'dist/src/cli/main.js'),
+        command.split(' '),
+        folder,
+        join(folder, 'output'),
+      );
+      told.push(`$ turnpike ${command}\n${output}`);
+    }
+    session = told.join('\n');
+  }, 300_000);
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  test('prints what docs/examples/command.txt says, ids, hashes and times aside', () => {
+    if (process.env['TURNPIKE_WRITE_EXAMPLES'] === '1') writeExample('docs/examples/command.txt', session);
+    expect(timeless(session)).toBe(timeless(textOf('docs/examples/command.txt')));
+  });
+});
+
+/** Writes an example, and each block that shows it. */
+function writeExample(file: string, text: string): void {
+  writeFileSync(join(ROOT, file), text);
+  for (const path of DOCUMENTS) {
+    const block = new RegExp(`(<!-- example: ${file} -->\\n\`\`\`\\w*\\n)[^]*?(\`\`\`)`);
+    writeFileSync(
+      join(ROOT, path),
+      textOf(path).replace(block, (_all, before: string, after: string) => before + text + after),
+    );
+  }
+}
+
+/** What differs from one run to the next, as words; and columns that depend on it, as one space. */
+const timeless = (text: string): string =>
+  text
+    .replace(/run_\w{21}/g, 'RUN')
+    .replace(/\b[0-9a-f]{64}\b/g, 'HASH')
+    .replace(/\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?Z/g, 'TIME')
+    .replace(/\b\d+(?:\.\d+)? (?:ms|s)\b/g, 'DURATION')
+    .replace(/ +/g, ' ')
+    .trim();
+
+// A block that follows `<!-- example: FILE -->` is that file, word for word.
+test('every example that a document shows is the file itself', () => {
+  const blocks = DOCUMENTS.flatMap((path) =>
+    [...textOf(path).matchAll(/<!-- example: (\S+) -->\n```\w*\n([^]*?)```/g)].map(([, file = '', text]) => ({
+      path,
+      file,
+      text,
+    })),
+  );
+  expect(blocks.map(({ file }) => file)).toEqual(['docs/examples/ten-lines.mjs', 'docs/examples/command.txt']);
+  for (const { path, file, text } of blocks) expect({ path, text }).toEqual({ path, text: textOf(file) });
+});

@@ -1,0 +1,188 @@
+// docs/errors.md against the code: every code, cause and rule, and nothing else.
+
+import { describe, expect, test } from '@jest/globals';
+import ts from 'typescript';
+import { REFUSED_KINDS } from '../../src/contract/effect.js';
+import { EXECUTION_CAUSES, FAULTS, POLICY_CAUSES } from '../../src/contract/fault.js';
+import { Proposal } from '../../src/contract/proposal.js';
+import { FINDING_RULES } from '../../src/policy/finding.js';
+import { RULES } from '../../src/policy/verdict.js';
+import { filesIn, nodesOf, parse } from '../sources.js';
+import { tableOf } from './tables.js';
+
+const rows = (name: string) => tableOf('docs/errors.md', name);
+const firstColumn = (name: string): readonly string[] => rows(name).map(([first = '']) => first);
+
+describe('codes and causes', () => {
+  test('S0-38 S0-51 S0-55 every error_code has its outcome, phase and message', () => {
+    expect(rows('faults')).toEqual(
+      Object.entries(FAULTS).map(([code, { outcome, phase, message }]) => [code, outcome, phase, message]),
+    );
+  });
+
+  test('every cause of a policy violation has its message', () => {
+    expect(rows('policy-causes')).toEqual(Object.entries(POLICY_CAUSES));
+  });
+
+  test('S0-54 every cause of a failed execution has its message', () => {
+    expect(rows('execution-causes')).toEqual(
+      Object.entries(EXECUTION_CAUSES).map(([cause, { message, retryable }]) => [
+        cause,
+        message,
+        retryable ? 'yes' : 'no',
+      ]),
+    );
+  });
+
+  test('every code that is thrown is there, with its class and what to do', () => {
+    const classes = nodesOf(parse('src/errors.ts')).filter(ts.isClassDeclaration);
+    const thrown = classes.flatMap((node) =>
+      (node.heritageClauses ?? [])
+        .flatMap((clause) => nodesOf(clause))
+        .filter(ts.isStringLiteral)
+        .map(({ text }) => [node.name?.text ?? '', text]),
+    );
+    expect(rows('coded-errors').map(([name, code]) => [name, code])).toEqual(thrown);
+    expect(rows('coded-errors').filter((row) => row.length !== 4 || row.some((cell) => cell === ''))).toEqual([]);
+  });
+
+  test('no other file makes an error class of its own with a code', () => {
+    const files = [...filesIn('src', /\.ts$/), ...filesIn('machines', /\.ts$/)].filter(
+      (path) => path !== 'src/errors.ts',
+    );
+    const found = files.filter((path) => nodesOf(parse(path)).some((node) => extendsError(node)));
+    expect(found).toEqual([]);
+  });
+});
+
+describe('rules', () => {
+  test('the rules of lanes and roles are there in their order, with what they say', () => {
+    expect(rows('lane-rules')).toEqual(Object.entries(RULES));
+  });
+
+  test('every other rule id in machines, steps and path checks is there, and no more', () => {
+    const own = ruleIds().filter((rule) => !(rule in RULES));
+    expect([...firstColumn('step-rules')].sort()).toEqual([...new Set(own)].sort());
+  });
+
+  test('the words that follow a rule are all there', () => {
+    const words = new Map(rows('problems').map(([of = '', list = '']) => [of, list.split(', ')]));
+    expect(words.get('json')).toEqual(literalsOfType('src/step/json-scanner.ts', 'JsonProblem'));
+    expect(words.get('schema')).toEqual([
+      ...Object.keys(Proposal.properties).map((key) => `missing_${key}`),
+      'unknown_field',
+      'invalid_field',
+    ]);
+    expect(words.get('path')).toEqual(problemsOfPaths());
+    expect(words.get('kind')).toEqual([...REFUSED_KINDS]);
+  });
+
+  test('every rule of ledger, replay and policy check is there', () => {
+    expect(firstColumn('ledger-rules')).toEqual(literalsOfType('src/ledger/ledger-problem.ts', 'LedgerRule'));
+    expect(firstColumn('replay-rules')).toEqual(literalsOfMember('src/kernel/fold.ts', 'Difference', 'rule'));
+    expect(firstColumn('policy-findings')).toEqual([...FINDING_RULES]);
+  });
+
+  test('every reason by which a machine ends a run is there', () => {
+    const told = rows('endings').map(([, reason]) => reason);
+    const files = [...filesIn('machines', /\.ts$/), 'src/runtime/recover.ts', 'src/runtime/agents.ts'];
+    const reasons = files.flatMap((path) => nodesOf(parse(path)).flatMap(reasonOf));
+    expect(reasons.length).toBeGreaterThan(8);
+    expect([...new Set(reasons)].filter((reason) => !told.includes(reason))).toEqual([]);
+  });
+});
+
+const extendsError = (node: ts.Node): boolean =>
+  ts.isClassDeclaration(node) &&
+  (node.heritageClauses ?? []).some(
+    (clause) => /\b(?:Coded)?Error\b/.test(clause.getText()) && /code/i.test(node.getText()),
+  );
+
+/** Literal rule ids: what `refuse` and `deny` get, what stands behind `rule_id:`; a computed end is `<word>`. */
+function ruleIds(): readonly string[] {
+  const files = [...filesIn('machines', /\.ts$/), ...filesIn('src/step', /\.ts$/), 'src/policy/sandbox-path.ts'];
+  return files.flatMap((path) =>
+    nodesOf(parse(path)).flatMap((node) => {
+      if (ts.isCallExpression(node)) return ruleOfCall(node);
+      return ts.isPropertyAssignment(node) && node.name.getText() === 'rule_id' ? ruleOf(node.initializer) : [];
+    }),
+  );
+}
+
+/** Functions of the step that take a rule, and at which place. */
+const TAKES_RULE: Readonly<Record<string, number>> = { refuse: 1, deny: 0, overQuota: 0 };
+
+function ruleOfCall(node: ts.CallExpression): readonly string[] {
+  const place = TAKES_RULE[node.expression.getText()];
+  const argument = place === undefined ? undefined : node.arguments[place];
+  return argument === undefined ? [] : ruleOf(argument);
+}
+
+const COMPUTED: Readonly<Record<string, string>> = {
+  'fact.kind': '<kind>',
+  'cause.toLowerCase()': '<cause>',
+  'scanned.why': '<problem>',
+  'problemOf(value)': '<problem>',
+  problem: '<problem>',
+  unreadable: '<problem>',
+};
+
+function ruleOf(node: ts.Expression): readonly string[] {
+  if (ts.isStringLiteral(node)) return [node.text];
+  if (!ts.isTemplateExpression(node)) return [];
+  const [span] = node.templateSpans;
+  return [`${node.head.text}${COMPUTED[span?.expression.getText() ?? ''] ?? '<unknown to this test>'}`];
+}
+
+/** The string literals of a union type. */
+function literalsOfType(path: string, name: string): readonly string[] {
+  const alias = nodesOf(parse(path)).find((node) => ts.isTypeAliasDeclaration(node) && node.name.text === name);
+  return alias === undefined
+    ? []
+    : nodesOf(alias)
+        .filter(ts.isStringLiteral)
+        .map(({ text }) => text);
+}
+
+function literalsOfMember(path: string, name: string, member: string): readonly string[] {
+  const owner = nodesOf(parse(path)).find((node) => ts.isInterfaceDeclaration(node) && node.name.text === name);
+  const found = owner === undefined ? [] : nodesOf(owner).filter(ts.isPropertySignature);
+  return found
+    .filter((node) => node.name.getText() === member)
+    .flatMap((node) =>
+      nodesOf(node)
+        .filter(ts.isStringLiteral)
+        .map(({ text }) => text),
+    );
+}
+
+/** What the functions of the path check that end in `Problem` return. */
+function problemsOfPaths(): readonly string[] {
+  const nodes = nodesOf(parse('src/policy/sandbox-path.ts'));
+  const functions = nodes.filter(
+    (node) =>
+      (ts.isFunctionDeclaration(node) || ts.isVariableDeclaration(node)) && /Problem$/.test(node.name?.getText() ?? ''),
+  );
+  const words = functions.flatMap((node) =>
+    nodesOf(node)
+      .filter(ts.isStringLiteral)
+      .map(({ text }) => text),
+  );
+  return [...new Set(words.filter((word) => /^[a-z]+_[a-z_]+$|^prefix$/.test(word)))];
+}
+
+/** The reason that a node gives to the end of a run, where it is a literal. */
+function reasonOf(node: ts.Node): readonly string[] {
+  if (ts.isCallExpression(node) && /^(?:failedWith|cancelledFor)$/.test(node.expression.getText())) {
+    const [first] = node.arguments;
+    return first === undefined
+      ? []
+      : nodesOf(first)
+          .filter(ts.isStringLiteral)
+          .map(({ text }) => text)
+          .filter((text) => text !== 'CANCEL');
+  }
+  return ts.isPropertyAssignment(node) && node.name.getText() === 'reason' && ts.isStringLiteral(node.initializer)
+    ? [node.initializer.text]
+    : [];
+}

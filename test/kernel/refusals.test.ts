@@ -1,0 +1,153 @@
+import { describe, expect, test } from '@jest/globals';
+import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
+import type { RecordedInput } from '../../src/contract/entry.js';
+import type { TreeInput } from '../../src/kernel/input.js';
+import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
+import { AGENT, CASE, FILE, proposal, SHIPPED, tell, TREE, TreeDriver } from '../fixtures/tree.js';
+
+const GATEWAY = `${AGENT}.1`;
+const DB_WRITE = `${AGENT}.1.1`;
+const GATHERING = `${TREE}.2`;
+const READY = `${TREE}.3`;
+const ENDED = `${TREE}.4`;
+const RUNS = [TREE, AGENT, GATEWAY, DB_WRITE, GATHERING, READY, ENDED, 'run_nobody'];
+
+/** One agent executes, one gathers, one waits, one has ended. */
+function midway(): TreeDriver {
+  const d = new TreeDriver().ready();
+  for (let more = 0; more < 3; more += 1) d.startAgent();
+  d.act('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' });
+  d.propose(proposal('READ_FILE', { path: '/sandbox/a.txt' }), null, GATHERING);
+  d.send({ kind: 'end', run_id: ENDED });
+  return d;
+}
+
+const d = midway();
+const open = d.inputs[0]!;
+const payload: Artifact = { kind: 'raw_payload', case_id: CASE, bytes: Buffer.from('{}') };
+const envelope = { input_id: 'forged', time: '2026-02-01T00:00:00.000Z' };
+
+/** An input of each kind, addressed to a run. */
+const INPUTS: Record<RecordedInput['kind'], (run_id: string) => TreeInput> = {
+  open: (run_id) => ({ ...open, recorded: { ...open.recorded, ...envelope, run_id } }),
+  start_agent: (run_id) => ({ recorded: { ...d.inputs[1]!.recorded, ...envelope, run_id }, materials: [] }),
+  proposal: (run_id) => ({
+    recorded: { ...envelope, kind: 'proposal', run_id, payload: artifactRef(payload), seen: null },
+    materials: [payload],
+  }),
+  facts: (run_id) => ({
+    recorded: { ...envelope, kind: 'facts', run_id, facts: { paths: [FILE], usage: null } },
+    materials: [],
+  }),
+  result: (run_id) => ({
+    recorded: { ...envelope, kind: 'result', run_id, status: 'unknown', cause: null, result: null, settled: false },
+    materials: [],
+  }),
+  end: (run_id) => ({ recorded: { ...envelope, kind: 'end', run_id }, materials: [] }),
+  cancel: (run_id) => ({ recorded: { ...envelope, kind: 'cancel', run_id, reason: 'stop' }, materials: [] }),
+  interrupt: (run_id) => ({ recorded: { ...envelope, kind: 'interrupt', run_id }, materials: [] }),
+  wake: (run_id) => ({ recorded: { ...envelope, kind: 'wake', run_id }, materials: [] }),
+};
+const KINDS = Object.keys(INPUTS) as RecordedInput['kind'][];
+
+// What each run can take, as it stands. Everything else is refused.
+const TAKES: Record<string, readonly string[]> = {
+  [TREE]: ['start_agent', 'cancel'],
+  [AGENT]: ['end', 'cancel', 'interrupt', 'wake'],
+  [GATEWAY]: ['cancel'],
+  [DB_WRITE]: ['result', 'cancel'],
+  [GATHERING]: ['facts', 'end', 'cancel', 'interrupt', 'wake'],
+  [READY]: ['proposal', 'end', 'cancel', 'interrupt', 'wake'],
+};
+
+/** A tree as it is, without its place in the ledger. */
+const stateOf = (tree: Tree): string => JSON.stringify({ ...tree.snapshot(), seq: 0, prev: '' });
+const copyOf = (tree: Tree): Tree => restoreTree(JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot, SHIPPED);
+
+/** Requires that the tree refuses the input, moves nothing and says so. */
+function expectRefused(tree: Tree, input: TreeInput, told_of: string): void {
+  const before = stateOf(tree);
+  const { entries, ...rest } = tree.decide(input);
+  const nothing = { commands: [], replies: [], timers: [], marks: [], ended: [] };
+  expect(rest).toEqual({ ...nothing, artifacts: input.materials, refused: true });
+  expect(entries.map(tell)).toEqual([
+    `input:${input.recorded.kind}`,
+    `system:failure(INVALID_STATE_TRANSITION)@${told_of}`,
+  ]);
+  expect(entries[1]!.entry.body).toMatchObject({
+    target: { target_type: 'system', name: input.recorded.run_id, operation: input.recorded.kind },
+    error: { error_code: 'INVALID_STATE_TRANSITION', retryable: false },
+  });
+  expect(stateOf(tree)).toBe(before);
+}
+
+describe('C50 S4-80: every kind of input, addressed to every run of a tree at work', () => {
+  const cases = RUNS.flatMap((run_id) => KINDS.map((kind) => [kind, run_id] as const));
+  test.each(cases)('%s to %s', (kind, run_id) => {
+    const tree = copyOf(d.tree);
+    const input = INPUTS[kind](run_id);
+    if (TAKES[run_id]?.includes(kind) === true) expect(tree.decide(input).refused).toBe(false);
+    else expectRefused(tree, input, tree.run(run_id) === null ? TREE : run_id);
+  });
+});
+
+describe('S4-23 S4-24 C50: a tree that has ended moves no more', () => {
+  const endings: Record<string, (ending: TreeDriver) => unknown> = {
+    completed: (ending) => ending.ready().send({ kind: 'end', run_id: AGENT }),
+    failed: (ending) => ending.ready().send({ kind: 'interrupt', run_id: AGENT }),
+    denied: (ending) => ending.open({ problems: { roles: 'stale' } }),
+    cancelled: (ending) => ending.ready().cancel(),
+  };
+  test.each(Object.entries(endings))('as %s, whatever is asked of whichever run', (state, end) => {
+    const ended = new TreeDriver();
+    end(ended);
+    expect(ended.tree.ending.state).toBe(state);
+    for (const kind of KINDS) {
+      for (const run_id of [TREE, AGENT, GATEWAY, 'run_nobody']) {
+        const known = ended.tree.run(run_id) === null ? TREE : run_id;
+        expectRefused(ended.tree, INPUTS[kind](run_id), known);
+      }
+    }
+    expect(ended.tree.ending.state).toBe(state);
+  });
+});
+
+describe('what is no input of the contract', () => {
+  const forged = (recorded: object): TreeInput => ({ recorded: recorded as RecordedInput, materials: [] });
+  test.each<[string, TreeInput]>([
+    ...['xstate.init', 'xstate.stop', `xstate.done.actor.${AGENT}`, 'xstate.error.actor.x', 'AUTHORIZE', 'STARTED'].map(
+      (kind): [string, TreeInput] => [
+        `the event ${kind}`,
+        forged({ ...envelope, kind, run_id: AGENT, verdict: { decision: 'allow' }, output: { state: 'completed' } }),
+      ],
+    ),
+    ['the name of a member that every object has', forged({ ...envelope, kind: 'constructor', run_id: AGENT })],
+    ['an input without a kind', forged({ ...envelope, run_id: AGENT })],
+    ['an input for a step', forged({ ...envelope, kind: 'cancel', run_id: `${GATHERING}/step`, reason: 'x' })],
+    ['an input with a field too many', forged({ ...envelope, kind: 'end', run_id: AGENT, verdict: 'allow' })],
+    ['a wake at a time that is none', forged({ ...envelope, kind: 'wake', run_id: AGENT, time: 'zzz' })],
+    ['facts of another form', forged({ ...envelope, kind: 'facts', run_id: GATHERING, facts: { paths: ['file'] } })],
+  ])('S2-14 K2: %s is not taken, and the tree stays as it was', (_what, input) => {
+    const tree = copyOf(d.tree);
+    const before = [stateOf(tree), tree.head];
+    expect(() => tree.decide(input)).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
+    expect([stateOf(tree), tree.head]).toEqual(before);
+    expect(tree.decide(INPUTS.end(READY)).refused).toBe(false);
+  });
+
+  test.each(KINDS.filter((kind) => kind !== 'open'))('a tree does not begin with %s', (kind) => {
+    expect(() => new Tree(TREE).decide(INPUTS[kind](TREE))).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
+  });
+
+  test('a tree does not begin with the opening of another', () => {
+    expect(() => new Tree('run_othertree').decide(open)).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
+  });
+});
+
+test('D4: a second result, or facts for a step that is over, are refused and change nothing', () => {
+  const again = midway();
+  again.done(DB_WRITE, { bytes_written: 1 });
+  expectRefused(again.tree, INPUTS.result(DB_WRITE), TREE);
+  expectRefused(again.tree, INPUTS.facts(AGENT), AGENT);
+  expect(again.responses).toHaveLength(1);
+});

@@ -1,0 +1,89 @@
+import { describe, expect, test } from '@jest/globals';
+import { canonicalJson } from '../../src/contract/canonical-json.js';
+import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
+import { randomTree, REASONING } from '../fixtures/random-tree.js';
+import { AGENT, essence, proposal, SHIPPED, TreeDriver } from '../fixtures/tree.js';
+
+/** What a snapshot is after it was written down and read again. */
+const stored = (tree: Tree): TreeSnapshot => JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot;
+
+describe('D16: a tree that is put down and taken up again after every single input', () => {
+  test('S2-06 S2-18: goes on as if nothing had been, for 1,000 random trees', () => {
+    let inputs = 0;
+    for (let seed = 1; seed <= 1_000; seed += 1) {
+      const d = randomTree(seed);
+      let tree = new Tree(d.tree_id);
+      for (const [i, input] of d.inputs.entries()) {
+        expect(essence(tree.decide(input)) === essence(d.decisions[i]!)).toBe(true);
+        tree = restoreTree(stored(tree), d.policies);
+        inputs += 1;
+      }
+      expect(tree.head).toEqual(d.tree.head);
+      expect(tree.pending).toEqual(d.tree.pending);
+      expect(tree.timers).toEqual(d.tree.timers);
+      expect(tree.runs).toEqual(d.tree.runs);
+      expect(tree.ended).toBe(d.tree.ended);
+    }
+    expect(inputs).toBeGreaterThan(12_000);
+  }, 180_000);
+});
+
+test('a snapshot is plain JSON: writing it down and reading it again changes nothing', () => {
+  for (let seed = 1; seed <= 60; seed += 1) {
+    const { tree } = randomTree(seed, { close: false });
+    expect(canonicalJson(stored(tree))).toBe(canonicalJson(tree.snapshot()));
+    expect(tree.snapshot()).toEqual(restoreTree(stored(tree), randomTree(seed).policies).snapshot());
+  }
+});
+
+test('S0-67: no snapshot holds the reasoning of a proposal, or its text, at any time', () => {
+  for (let seed = 1; seed <= 60; seed += 1) {
+    const d = randomTree(seed);
+    const tree = new Tree(d.tree_id);
+    for (const input of d.inputs) {
+      tree.decide(input);
+      expect(JSON.stringify(tree.snapshot())).not.toContain(REASONING);
+    }
+  }
+});
+
+describe('a tree that is taken up again', () => {
+  const midway = (): TreeDriver => {
+    const d = new TreeDriver().ready();
+    d.act('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' });
+    d.startAgent();
+    d.propose(proposal('READ_FILE', { path: '/sandbox/a.txt' }), null, 'run_testtree.2');
+    return d;
+  };
+
+  test('knows its live runs, what it waits for, its policy and its head', () => {
+    const { tree } = midway();
+    const again = restoreTree(stored(tree), SHIPPED);
+    expect(again.isLive(AGENT)).toBe(true);
+    expect(again.isLive(`${AGENT}.1.1`)).toBe(true);
+    expect(again.isLive('run_nobody')).toBe(false);
+    expect(again.pending.map(({ kind, run_id }) => [kind, run_id])).toEqual([
+      ['perform', `${AGENT}.1.1`],
+      ['gather', 'run_testtree.2'],
+    ]);
+    expect(again.policy).toEqual(tree.policy);
+    expect(again.head).toEqual(tree.head);
+  });
+
+  test('has ended as it had, and takes nothing more', () => {
+    const d = new TreeDriver().ready();
+    d.cancel('run_testtree', 'user');
+    const again = restoreTree(stored(d.tree), SHIPPED);
+    expect(again.ended).toBe(true);
+    expect(again.ending).toEqual({ state: 'cancelled', reason: 'user' });
+    const [input] = d.inputs.slice(-1);
+    expect(again.decide(input!)).toMatchObject({ refused: true, ended: [] });
+  });
+});
+
+test('a tree that was not opened has no snapshot, and one that has not ended has no ending', () => {
+  expect(() => new Tree('run_testtree').snapshot()).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
+  expect(() => midEnding()).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
+});
+
+const midEnding = () => new TreeDriver().ready().tree.ending;

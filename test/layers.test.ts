@@ -1,0 +1,143 @@
+// Who may import whom. The tables are the rule; sources are read with the TypeScript parser, types count as imports.
+
+import { describe, expect, test } from '@jest/globals';
+import { filesIn, importsOf, parse, targetOf } from './sources.js';
+
+const FOUNDATION = ['contract', 'errors', 'policy', 'step', 'run', 'session'];
+const KERNEL = [...FOUNDATION, 'ledger', 'machines'];
+const EVERYTHING = [...KERNEL, 'kernel', 'ports', 'replay', 'engine', 'adapters'];
+
+/** A layer is a folder of src, the folder machines, or a file of src. It may always import itself. */
+const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
+  errors: [],
+  contract: [],
+  ports: ['contract'],
+  policy: ['contract', 'errors'],
+  step: ['contract', 'errors', 'policy'],
+  run: ['contract', 'errors', 'ports'],
+  session: ['contract', 'errors', 'ports'],
+  ledger: ['contract', 'errors', 'ports'],
+  machines: FOUNDATION,
+  kernel: KERNEL,
+  replay: [...KERNEL, 'kernel'],
+  engine: ['contract', 'errors', 'ports', 'ledger', 'kernel'],
+  adapters: ['contract', 'errors', 'ports'],
+  runtime: EVERYTHING,
+  service: [...EVERYTHING, 'runtime'],
+  cli: [...EVERYTHING, 'runtime'],
+  index: [...EVERYTHING, 'runtime'],
+  inspector: [],
+};
+
+/** Departures from the table, each with its reason. One that is no longer needed fails the test. */
+const DEPARTURES: Readonly<Record<string, string>> = {
+  'src/contract/canonical-json.ts -> src/errors.ts':
+    'a value without a canonical form is a bug, and errors has no imports',
+};
+
+/** Where each third-party package may be imported: a file, or everything below a folder. */
+const HOMES: Readonly<Record<string, readonly string[]>> = {
+  xstate: ['machines/', 'src/kernel/'],
+  typebox: [
+    'src/contract/',
+    'src/policy/',
+    'src/step/',
+    'src/adapters/manifest-policy-source.ts',
+    'src/ledger/check-entry.ts',
+    'src/runtime/',
+  ],
+  'better-sqlite3': ['src/adapters/sqlite-'],
+  winston: ['src/adapters/winston-log.ts'],
+  nanoid: ['src/adapters/nanoid-ids.ts'],
+  yaml: ['src/policy/policy-yaml.ts'],
+};
+
+interface Edge {
+  readonly from: string;
+  readonly name: string;
+  /** Null for a package. */
+  readonly to: string | null;
+}
+
+const FILES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.ts$/)];
+const EDGES: readonly Edge[] = FILES.flatMap((from) =>
+  importsOf(parse(from)).map((name) => ({ from, name, to: targetOf(from, name) })),
+);
+
+const layerOf = (path: string): string => {
+  const [top = '', second = ''] = path.split('/');
+  return top === 'src' ? second.replace(/\.ts$/, '') : top;
+};
+
+const leavesTable = ({ from, to }: Edge): boolean => {
+  if (to === null) return false;
+  const [own, other] = [layerOf(from), layerOf(to)];
+  return own !== other && MAY_IMPORT[own]?.includes(other) !== true;
+};
+
+describe('layers', () => {
+  test('every folder of sources is a layer of the table', () => {
+    expect(FILES.map(layerOf).filter((layer) => MAY_IMPORT[layer] === undefined)).toEqual([]);
+  });
+
+  test('every import of ours leads to a file of ours', () => {
+    const files = new Set(FILES);
+    expect(EDGES.filter(({ to }) => to !== null && !files.has(to))).toEqual([]);
+  });
+
+  test('a layer imports only what the table allows, or a departure that is written down', () => {
+    const found = EDGES.filter(leavesTable).map(({ from, to }) => `${from} -> ${to ?? ''}`);
+    expect([...new Set(found)].sort()).toEqual(Object.keys(DEPARTURES).sort());
+  });
+
+  test('nothing imports tests or documents', () => {
+    expect(EDGES.filter(({ to, name }) => /^(?:test|docs)\//.test(to ?? '') || /^@?jest\b/.test(name))).toEqual([]);
+  });
+
+  test('no file imports itself through others', () => {
+    expect(cycles(EDGES)).toEqual([]);
+  });
+});
+
+describe('third-party packages', () => {
+  const isPackage = ({ to, name }: Edge): boolean => to === null && !name.startsWith('node:');
+
+  test('each is imported only from its home', () => {
+    const strangers = EDGES.filter(isPackage).filter(({ from, name }) => {
+      const [scopeOrName = '', rest = ''] = name.split('/');
+      const homes = HOMES[scopeOrName.startsWith('@') ? `${scopeOrName}/${rest}` : scopeOrName];
+      return homes?.some((home) => from.startsWith(home)) !== true;
+    });
+    expect(strangers).toEqual([]);
+  });
+
+  test('no home is empty', () => {
+    const empty = Object.entries(HOMES).flatMap(([name, homes]) =>
+      homes.filter((home) => !EDGES.some((edge) => edge.from.startsWith(home) && edge.name.split('/')[0] === name)),
+    );
+    expect(empty).toEqual([]);
+  });
+
+  test('Node modules are named with their scheme', () => {
+    const bare = /^(?:fs|path|os|crypto|child_process|http|net|util|url|events|stream|buffer)(?:\/|$)/;
+    expect(EDGES.filter(({ name }) => bare.test(name))).toEqual([]);
+  });
+});
+
+/** Every import that leads back to a file from which one came, as `a -> b`. */
+function cycles(edges: readonly Edge[]): readonly string[] {
+  const next = new Map<string, readonly string[]>();
+  for (const { from, to } of edges) if (to !== null) next.set(from, [...(next.get(from) ?? []), to]);
+  const found: string[] = [];
+  const state = new Map<string, 'open' | 'done'>();
+  const visit = (file: string): void => {
+    state.set(file, 'open');
+    for (const to of next.get(file) ?? []) {
+      if (state.get(to) === 'open') found.push(`${file} -> ${to}`);
+      else if (state.get(to) === undefined) visit(to);
+    }
+    state.set(file, 'done');
+  };
+  for (const file of next.keys()) if (state.get(file) === undefined) visit(file);
+  return found;
+}

@@ -1,0 +1,65 @@
+// The sources as the tests of style and layers read them: as text, and as the TypeScript parser sees them.
+
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+
+export const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '..');
+
+/** What is never looked at: not ours, or made. */
+const LEFT_OUT = ['node_modules', 'dist', 'coverage', '.git', '.turnpike'];
+
+/** The files below a folder of the repository whose names match, as paths from its root, sorted. */
+export function filesIn(folder: string, name: RegExp): readonly string[] {
+  const entries = readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile() && name.test(entry.name))
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
+    .filter((path) => !path.split('/').some((part) => LEFT_OUT.includes(part)))
+    .sort();
+}
+
+export const textOf = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+
+const parsed = new Map<string, ts.SourceFile>();
+
+/** The syntax tree of a file, parsed once. */
+export function parse(path: string): ts.SourceFile {
+  const known = parsed.get(path) ?? ts.createSourceFile(path, textOf(path), ts.ScriptTarget.Latest, true);
+  parsed.set(path, known);
+  return known;
+}
+
+/** Every node of the syntax tree below `node`, itself included. */
+export function nodesOf(node: ts.Node): readonly ts.Node[] {
+  const found: ts.Node[] = [];
+  const visit = (below: ts.Node): void => {
+    found.push(below);
+    ts.forEachChild(below, visit);
+  };
+  visit(node);
+  return found;
+}
+
+/** What a file imports, re-exports or imports at run time, word for word. */
+export function importsOf(source: ts.SourceFile): readonly string[] {
+  const found: string[] = [];
+  for (const node of nodesOf(source)) {
+    if (ts.isImportDeclaration(node) || ts.isExportDeclaration(node)) {
+      if (node.moduleSpecifier !== undefined && ts.isStringLiteral(node.moduleSpecifier)) {
+        found.push(node.moduleSpecifier.text);
+      }
+    } else if (ts.isCallExpression(node) && node.expression.kind === ts.SyntaxKind.ImportKeyword) {
+      const [name] = node.arguments;
+      found.push(name !== undefined && ts.isStringLiteral(name) ? name.text : 'something computed');
+    } else if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument)) {
+      found.push(ts.isStringLiteral(node.argument.literal) ? node.argument.literal.text : 'something computed');
+    }
+  }
+  return found;
+}
+
+/** The file of ours that an import names, or null where it names a package. */
+export const targetOf = (path: string, name: string): string | null =>
+  name.startsWith('.') ? posix.join(posix.dirname(path), name).replace(/\.js$/, '.ts') : null;

@@ -1,0 +1,149 @@
+// Style that a machine can judge. What it finds is listed as `file:line`, so that an editor can go there.
+
+import { describe, expect, test } from '@jest/globals';
+import ts from 'typescript';
+import { filesIn, nodesOf, parse, textOf } from './sources.js';
+
+const FILE_LINES_MAX = 300;
+const FUNCTION_LINES_MAX = 60;
+const COLUMNS_MAX = 120;
+
+const SOURCES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.ts$/)];
+const TESTS = filesIn('test', /\.(?:ts|mjs)$/);
+const EXAMPLES = filesIn('docs', /\.mjs$/);
+const CODE = [...SOURCES, ...TESTS, ...EXAMPLES];
+const TEXTS = filesIn('.', /^[^.].*\.(?:ts|mjs|js|json|jsonl|md|txt|yaml|yml|sql)$|^\.npmrc$|^LICENSE|^run$/);
+
+const linesOf = (path: string): readonly string[] => textOf(path).replace(/\n$/, '').split('\n');
+
+/** Where lines match, as `file:line`. */
+const matching = (paths: readonly string[], wrong: (line: string) => boolean): readonly string[] =>
+  paths.flatMap((path) => linesOf(path).flatMap((line, index) => (wrong(line) ? [`${path}:${index + 1}`] : [])));
+
+/** Where nodes match, as `file:line what`. */
+const nodesMatching = (paths: readonly string[], what: (node: ts.Node, path: string) => string | null) =>
+  paths.flatMap((path) => {
+    const source = parse(path);
+    return nodesOf(source).flatMap((node) => {
+      const found = what(node, path);
+      const { line } = source.getLineAndCharacterOfPosition(node.getStart());
+      return found === null ? [] : [`${path}:${line + 1} ${found}`];
+    });
+  });
+
+describe('size', () => {
+  test(`a file of sources or examples has at most ${FILE_LINES_MAX} lines`, () => {
+    const long = [...SOURCES, ...EXAMPLES].filter((path) => linesOf(path).length > FILE_LINES_MAX);
+    expect(long.map((path) => `${path} ${linesOf(path).length}`)).toEqual([]);
+  });
+
+  test(`a function of sources or examples has at most ${FUNCTION_LINES_MAX} lines; a chart is data`, () => {
+    const long = nodesMatching([...SOURCES, ...EXAMPLES], (node) => {
+      if (!ts.isFunctionLike(node) || isChart(node)) return null;
+      const lines = node.getText().split('\n').length;
+      return lines > FUNCTION_LINES_MAX ? `${lines} lines` : null;
+    });
+    expect(long).toEqual([]);
+  });
+
+  // Prettier breaks code; what it cannot break is a string, and a broken string cannot be searched for.
+  test(`a line has at most ${COLUMNS_MAX} columns, unless it holds a string`, () => {
+    const long = CODE.flatMap((path) => longLines(path).map((line) => `${path}:${line + 1}`));
+    expect(long).toEqual([]);
+  });
+});
+
+describe('the top level', () => {
+  test('U-07 has the folders, files and packages that the design names', () => {
+    const top = filesIn('.', /./).map((path) => path.split('/')[0] ?? '');
+    const folders = ['machines', 'src', 'policies', 'test', 'docs', 'package.json', 'tsconfig.json', 'jest.config.ts'];
+    expect(folders.filter((name) => !top.includes(name))).toEqual([]);
+    const { dependencies, devDependencies } = JSON.parse(textOf('package.json')) as Record<string, object>;
+    const packages = Object.keys({ ...dependencies, ...devDependencies });
+    expect(packages).toEqual(expect.arrayContaining(['xstate', 'typebox', 'nanoid', 'winston', 'jest', 'ts-jest']));
+  });
+});
+
+describe('leftovers', () => {
+  // Put together here, so that this file does not hold what it looks for.
+  const marks = [
+    ['TO', 'DO'],
+    ['FIX', 'ME'],
+    ['XX', 'X'],
+    ['HA', 'CK'],
+  ].map((parts) => parts.join(''));
+  const mark = new RegExp(`\\b(?:${marks.join('|')})\\b`);
+
+  test('no mark of unfinished work', () => {
+    expect(matching([...CODE, ...filesIn('docs', /\.md$/)], (line) => mark.test(line))).toEqual([]);
+  });
+
+  test('no package registry is named in any text', () => {
+    const hosts = [
+      ['registry', 'npmjs', 'org'],
+      ['registry', 'yarnpkg', 'com'],
+      ['npm', 'pkg', 'github', 'com'],
+    ];
+    const names = hosts.map((parts) => parts.join('.'));
+    const setting = /^\s*(?:@[^:]+:)?registry\s*=|"resolved"\s*:\s*"https?:/;
+    expect(matching(TEXTS, (line) => setting.test(line) || names.some((name) => line.includes(name)))).toEqual([]);
+  });
+});
+
+describe('language', () => {
+  test('no default export', () => {
+    const found = nodesMatching([...SOURCES, ...TESTS, ...EXAMPLES], (node) => {
+      if (ts.isExportAssignment(node)) return 'export default';
+      const modifiers = ts.canHaveModifiers(node) ? (ts.getModifiers(node) ?? []) : [];
+      return modifiers.some(({ kind }) => kind === ts.SyntaxKind.DefaultKeyword) ? 'export default' : null;
+    });
+    expect(found).toEqual([]);
+  });
+
+  test('no `any`, enum, namespace or non-null assertion in sources', () => {
+    const found = nodesMatching(SOURCES, (node) => {
+      if (node.kind === ts.SyntaxKind.AnyKeyword) return 'any';
+      if (ts.isEnumDeclaration(node)) return 'enum';
+      if (ts.isModuleDeclaration(node)) return 'namespace';
+      return ts.isNonNullExpression(node) ? '!' : null;
+    });
+    expect(found).toEqual([]);
+  });
+
+  // Whatever else needs them takes time and chance from its caller, so that a replay sees the same.
+  test('C39 time, chance and environment are read in adapters and in the command itself only', () => {
+    const pure = SOURCES.filter((path) => !path.startsWith('src/adapters/') && path !== 'src/cli/main.ts');
+    expect(nodesMatching(pure, impurity)).toEqual([]);
+  });
+});
+
+const STRINGS = [
+  ts.SyntaxKind.StringLiteral,
+  ts.SyntaxKind.NoSubstitutionTemplateLiteral,
+  ts.SyntaxKind.TemplateExpression,
+  ts.SyntaxKind.RegularExpressionLiteral,
+];
+
+/** The lines of a file, from 0, that are too long and on which no string stands. */
+function longLines(path: string): readonly number[] {
+  const long = linesOf(path).flatMap((line, index) => (Array.from(line).length > COLUMNS_MAX ? [index] : []));
+  if (long.length === 0) return [];
+  const source = parse(path);
+  const lineAt = (position: number): number => source.getLineAndCharacterOfPosition(position).line;
+  const strings = nodesOf(source).filter(({ kind }) => STRINGS.includes(kind));
+  const spans = strings.map((node) => [lineAt(node.getStart()), lineAt(node.getEnd())] as const);
+  return long.filter((line) => !spans.some(([from, to]) => from <= line && line <= to));
+}
+
+const IMPURE = ['Date.now', 'Math.random', 'process.env', 'performance.now', 'crypto.randomUUID'];
+
+function impurity(node: ts.Node): string | null {
+  if (ts.isPropertyAccessExpression(node) && IMPURE.includes(node.getText())) return node.getText();
+  if (ts.isIdentifier(node) && node.text === 'randomUUID') return 'randomUUID';
+  if (!ts.isNewExpression(node) || node.expression.getText() !== 'Date') return null;
+  return node.arguments === undefined || node.arguments.length === 0 ? 'new Date()' : null;
+}
+
+/** A function that does nothing but return a machine made by `setup`. */
+const isChart = (node: ts.SignatureDeclaration): boolean =>
+  ts.isArrowFunction(node) && /^setup\w*\(/.test(node.body.getText());
