@@ -12,6 +12,8 @@ const config: Config = {
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   transform: { '^.+\\.ts$': ['ts-jest', { useESM: true, tsconfig: 'tsconfig.json' }] },
   collectCoverageFrom: ['machines/**/*.ts', 'src/**/*.ts'],
-  testTimeout: 30_000,
+  testTimeout: 60_000,
+  // Two cores are what it is made for: jest itself would leave one of them idle.
+  maxWorkers: '100%',
 };
 export default config;

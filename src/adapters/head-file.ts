@@ -22,14 +22,8 @@ const SLOT = /^(turnpike-head 1 (0|[1-9]\d{0,15}) ([0-9a-f]{64})) ([0-9a-f]{64})
 type Head = Pick<LogHead, 'size' | 'root'>;
 type Slot = 0 | 1;
 
-/** A head file as its user holds it. */
-export interface HeadFile extends HeadAnchor {
-  /** Lets go of the file after the last write. Whoever does not call it keeps one descriptor. */
-  close(): Promise<void>;
-}
-
 /** The head file at `path`, which need not be there yet: the first write makes it. */
-export const headFile = (path: string): HeadFile => new SlottedHeadFile(path);
+export const headFile = (path: string): HeadAnchor => new SlottedHeadFile(path);
 
 // Plain descriptors for what is kept open: a file handle costs more, and must not be left to the garbage collector.
 const openFile = promisify(open);
@@ -37,7 +31,7 @@ const writeAt = promisify(write);
 const flush = promisify(fdatasync);
 const closeFile = promisify(close);
 
-class SlottedHeadFile implements HeadFile {
+class SlottedHeadFile implements HeadAnchor {
   readonly #path: string;
   /** The newest head that somebody asked to write. */
   #newest: Head | null = null;

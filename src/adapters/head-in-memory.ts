@@ -9,5 +9,6 @@ export function headInMemory(head: Pick<LogHead, 'size' | 'root'>): HeadAnchor {
       latest = { size, root };
       return Promise.resolve();
     },
+    close: () => Promise.resolve(),
   };
 }

@@ -43,7 +43,7 @@ export interface Batch {
   /** The size the log must have now; entries get the indexes from here on, in this order. */
   readonly from: number;
   readonly entries: readonly SealedEntry[];
-  /** Content that entries of this batch refer to for the first time; `entry` is a position in `entries`. */
+  /** The content that inputs of this batch bring, seen before or not; `entry` is a position in `entries`. */
   readonly artifacts: readonly { readonly entry: number; readonly artifact: Artifact }[];
   readonly proposals: readonly ProposalMark[];
   readonly inputs: readonly InputMark[];
@@ -101,4 +101,6 @@ export interface HeadAnchor {
   read(): Promise<Pick<LogHead, 'size' | 'root'> | null>;
   /** Durable when resolved. */
   write(head: Pick<LogHead, 'size' | 'root'>): Promise<void>;
+  /** Lets go of the file after the last write. */
+  close(): Promise<void>;
 }

@@ -48,7 +48,9 @@ export async function createHome(home: string): Promise<HomePaths> {
   for (const folder of [paths.home, paths.artifacts, paths.sandbox]) makeFolder(folder);
   const store = createSqliteStore({ file: paths.ledger, artifactsDir: paths.artifacts });
   await store.close();
-  await headFile(paths.head).write({ size: EMPTY_HEAD.size, root: EMPTY_HEAD.root });
+  const head = headFile(paths.head);
+  await head.write({ size: EMPTY_HEAD.size, root: EMPTY_HEAD.root });
+  await head.close();
   return paths;
 }
 

@@ -121,11 +121,13 @@ export async function openTurnpike(options: TurnpikeOptions): Promise<Turnpike> 
         await control?.close();
         await agents.close();
         await engine.stop();
+        await anchor.close();
         await store.close();
         closeSandbox();
       },
     };
   } catch (error) {
+    await anchor.close();
     await store.close();
     closeSandbox();
     throw error;

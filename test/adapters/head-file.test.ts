@@ -11,7 +11,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { headFile, type HeadFile } from '../../src/adapters/head-file.js';
+import { headFile } from '../../src/adapters/head-file.js';
+import type { HeadAnchor } from '../../src/ports/ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
 
 const SLOTS = [0, 4_096] as const;
@@ -20,7 +21,7 @@ const headOf = (size: number) => ({ size, root: sha256(`root ${size}`) });
 describe('the head file', () => {
   let folder: string;
   let path: string;
-  let file: HeadFile;
+  let file: HeadAnchor;
 
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'turnpike-head-'));

@@ -40,9 +40,12 @@ class Running {
   #stdout = '';
   #stderr = '';
 
-  constructor(argv: readonly string[]) {
+  /** With `fileBlocks`, no file can grow beyond so many blocks: as on a disk that is full. */
+  constructor(argv: readonly string[], fileBlocks?: number) {
     const env = { PATH: process.env['PATH'] };
-    this.child = spawn(process.execPath, [command, ...argv], { cwd: folder, env, timeout: MS_MAX });
+    const limit = fileBlocks === undefined ? '' : `ulimit -f ${fileBlocks};`;
+    const args = ['-c', `${limit} exec "$@"`, 'sh', process.execPath, command, ...argv];
+    this.child = spawn('sh', args, { cwd: folder, env, timeout: MS_MAX });
     children.add(this.child);
     this.child.stdout.on('data', (chunk: Buffer) => (this.#stdout += chunk.toString('utf8')));
     this.child.stderr.on('data', (chunk: Buffer) => (this.#stderr += chunk.toString('utf8')));
@@ -329,6 +332,30 @@ describe('several processes on one home', () => {
     MS_MAX,
   );
 });
+
+test(
+  'D2 when the ledger cannot be written the last response is AUDIT_FAILURE, the exit code 3, and the next opening recovers',
+  async () => {
+    await turnpike(['init']);
+    const lines = Array.from({ length: 60 }, () => write('/sandbox/a.txt', 'x'.repeat(40_000)));
+    put(folder, 'many.jsonl', lines.join('\n'));
+    const full = new Running(['run', 'many.jsonl', '--json'], 1_200);
+    const { status, stdout, stderr } = await full.ended;
+    expect(status).toBe(3);
+    const said = jsonLines(stdout);
+    expect(said.at(-2)).toMatchObject({ error: { error_code: 'AUDIT_FAILURE' } });
+    expect(said.at(-1)).toMatchObject({ run: { state: 'failed', reason: 'AUDIT_FAILURE' } });
+    expect(said.length).toBeLessThan(60);
+    expect(stderr).toMatch(/failed \(AUDIT_FAILURE\)/);
+    expect(await turnpike(['run', '-'], think())).toMatchObject({
+      status: 0,
+      stderr: expect.stringMatching(/^recovered 1 run tree /),
+    });
+    expect(await turnpike(['ledger', 'verify'])).toMatchObject({ status: 0 });
+    expect(await turnpike(['replay'])).toMatchObject({ status: 0 });
+  },
+  MS_MAX,
+);
 
 test(
   'wrong usage is one line and exit code 2',

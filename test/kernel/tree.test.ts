@@ -120,6 +120,29 @@ test('S0-03 S0-04 S2-19 S2-20 S0-56: over random trees every proposal that was t
   }
 });
 
+test('S2-07 S2-08 S4-36: over random trees a step is ALLOW if every check passed, DENY if one did not; both are audited', () => {
+  for (const d of trees) {
+    for (const trace of d.traces.filter(({ replay_of }) => replay_of === null)) {
+      const passed = trace.phase_failed_at === null || trace.phase_failed_at === 'EXECUTE';
+      expect(trace.decision).toBe(passed ? 'ALLOW' : 'DENY');
+      if (trace.mediated_run_id === null) continue;
+      const below = d.audit().filter(({ run_id }) => `${run_id}.`.startsWith(`${trace.mediated_run_id!}.`));
+      const verdicts = below
+        .filter(({ action_type }) => action_type === 'authz_decision')
+        .map(({ outcome }) => outcome);
+      expect(verdicts.every((verdict) => verdict === 'allow')).toBe(passed);
+    }
+  }
+});
+
+test('S2-09: why a step was denied stands in its trace and in the audit, and not in its response', () => {
+  const d = new TreeDriver().ready();
+  const { replies } = d.act('DELETE_FILE', { path: '/sandbox/a.sh' });
+  expect(d.traces[0]).toMatchObject({ cause: 'EXTENSION', rule_id: 'extension.not_allowed' });
+  expect(d.audit(`${AGENT}.1`)[0]?.authz?.rule_id).toBe('extension.not_allowed');
+  expect(replies[0]?.response).not.toMatch(/extension\.not_allowed|EXTENSION|authz|lane/);
+});
+
 test('C38: over random trees the steps of every agent run count from 1 without a gap', () => {
   for (const d of trees) {
     for (const { context } of d.tree.runs) {

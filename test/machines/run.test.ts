@@ -40,7 +40,7 @@ describe.each(Object.entries(runMachines))('the chart of %s', (name, machine) =>
     expect(machine.root.initial.target.map(({ key }) => key)).toEqual(['created']);
   });
 
-  test('S4-21 S4-22 S4-80: its edges between them are those of the table, and no others', () => {
+  test('S4-21 S4-22 S4-80 C49: its edges between them are those of the table, and no others', () => {
     expect(topEdges(machine)).toEqual(EDGES[name as keyof typeof EDGES]);
     for (const edge of topEdges(machine)) {
       const [from, to] = edge.split('>') as [keyof typeof CONTRACT, string];

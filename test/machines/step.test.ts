@@ -62,7 +62,7 @@ const JUDGED = [...CHECKS, 'AUTHORIZE.judging'];
 const replaying = createMachines(policyOf(REPLAY)).step;
 const prohibiting = createMachines(withProhibition(policyOf(SHIPPED))).step;
 
-describe('S0-12 S0-13 S0-05: a step goes through its phases in order, and from a refusal to RECORD and RESPOND', () => {
+describe('S0-02 S0-05 S0-12 S0-13: a step goes through its phases in order, and from a refusal to RECORD and RESPOND', () => {
   test.each<[string, StepMachine, StepInput, SandboxFacts, string[]]>([
     ['RECEIVE refuses', machines.step, stepInput(''), ONE_FILE, ['RECEIVE', ...END]],
     ['PARSE refuses', machines.step, stepInput('{'), ONE_FILE, ['RECEIVE', 'PARSE', ...END]],
@@ -193,24 +193,24 @@ const PATHS: Record<string, Path> = {
     go: act('READ_FILE', {}),
     ends: ['VALIDATION_ERROR', 'VALIDATE_ARGS', 'args.schema', 0],
   },
-  'denied for its tool': {
+  'S4-33: denied for its tool': {
     policies: editedPolicy({ lanes: [['        - sandbox.read_file\n', '']] }),
     go: act('READ_FILE', READ),
     ends: ['DENIED', 'AUTHORIZE', 'lane.tool_not_allowed', 0],
   },
-  'denied for its write target': {
+  'S4-33: denied for its write target': {
     policies: editedPolicy({ lanes: [['sandbox_files, mode: upsert', 'sandbox_files, mode: append']] }),
     go: act('WRITE_FILE', WRITE),
     ends: ['DENIED', 'AUTHORIZE', 'lane.write_mode_not_allowed', 0],
   },
-  'denied for its role, in the lane of the action': {
+  'S4-31 S4-32: denied for its role, in the lane of the action': {
     policies: editedPolicy({
       actions: [['- action: READ_FILE\n', '- action: READ_FILE\n    lane: EXPORT_CASE_DATA\n']],
     }),
     go: act('READ_FILE', READ),
     ends: ['DENIED', 'AUTHORIZE', 'role.lane_not_granted', 0],
   },
-  'denied for its scope': {
+  'S4-34: denied for its scope': {
     policies: editedPolicy({ lanes: [['requires: [case_id, run_id]', 'requires: [case_id, run_id, coa_version]']] }),
     go: act('READ_FILE', READ),
     ends: ['DENIED', 'AUTHORIZE', 'scope.missing.coa_version', 0],
@@ -235,7 +235,7 @@ const PATHS: Record<string, Path> = {
     go: act('WRITE_FILE', WRITE, { paths: [ABSENT], usage: { bytes: 0, files: 10_000 } }),
     ends: ['DENIED', 'AUTHORIZE', 'quota.files', 0],
   },
-  'denied below its gateway': {
+  'C52: denied below its gateway': {
     scope: { run_id: GATEWAY },
     go: act('WRITE_FILE', WRITE),
     ends: ['DENIED', 'AUTHORIZE', 'scope.mismatch.run_id', 0],
@@ -260,8 +260,8 @@ const PATHS: Record<string, Path> = {
     go: (d) => void (d.act('READ_FILE', READ), d.result(GATEWAY, { status: 'unknown' })),
     ends: ['EXECUTION_ERROR', 'EXECUTE', 'execute.outcome_unknown', 1],
   },
-  'repeated, and rejected': { go: twice, ends: ['VALIDATION_ERROR', 'VALIDATE_SCHEMA', 'proposal.id_used', 0] },
-  'repeated, and replayed': { policies: REPLAY, go: twice, ends: ['SUCCESS', null, null, 0] },
+  'C19: repeated, and rejected': { go: twice, ends: ['VALIDATION_ERROR', 'VALIDATE_SCHEMA', 'proposal.id_used', 0] },
+  'C19: repeated, and replayed': { policies: REPLAY, go: twice, ends: ['SUCCESS', null, null, 0] },
   THINK: { go: act('THINK', {}), ends: ['SUCCESS', null, null, 0] },
   FINISH: { go: act('FINISH', { response: '' }), ends: ['SUCCESS', null, null, 0] },
   READ_FILE: { go: executed('READ_FILE', READ, GATEWAY), ends: ['SUCCESS', null, null, 1] },
