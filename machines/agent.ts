@@ -233,5 +233,9 @@ const verdictOf = (event: AgentEvent) =>
     ? event.verdict
     : { decision: 'deny' as const, rule_id: 'run.no_verdict', cause: 'LIFECYCLE' as const };
 
+/** The last moment that a timestamp of the contract can name. */
+const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
+
 /** Arithmetic on recorded times, not a reading of a clock. */
-const idleAt = (active_at: string, idle_ms: number): string => new Date(Date.parse(active_at) + idle_ms).toISOString();
+const idleAt = (active_at: string, idle_ms: number): string =>
+  new Date(Math.min(Date.parse(active_at) + idle_ms, LATEST)).toISOString();

@@ -20,7 +20,6 @@ const WAITING: Readonly<Record<string, string>> = {
   'S4-74': 'promotion and export',
   'S4-76': 'promotion and export',
   'S4-79': 'promotion and export',
-  'U-05': 'the state inspector',
 };
 
 const PAGES = filesIn('docs/contract', /\.md$/).filter((path) => !path.endsWith('README.md'));

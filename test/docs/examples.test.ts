@@ -165,7 +165,7 @@ describe('U-04 embed-http-service.mjs', () => {
     ['another host name', 403, () => withHost(service.url, 'evil.example')],
     ['an unknown path', 404, () => post('/other', '').then(({ status }) => status)],
     ['an agent without a case', 400, () => post('/agents', '{}').then(({ status }) => status)],
-    ['an unknown run', 409, () => post('/agents/run_none.1/proposals', first).then(({ status }) => status)],
+    ['an unknown run', 404, () => post('/agents/run_none.1/proposals', first).then(({ status }) => status)],
   ] as const)('%s is refused with %d', async (_what, status, ask) => {
     expect(await ask()).toBe(status);
   });

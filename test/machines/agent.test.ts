@@ -225,6 +225,14 @@ describe('D3: an agent that lives apart from its caller', () => {
     expect(d.tree.timers).toEqual([]);
   });
 
+  test('may be given any time that the contract can say', () => {
+    const d = new TreeDriver();
+    d.open();
+    d.startAgent({ link: 'remote', idle_ms: Number.MAX_SAFE_INTEGER });
+    expect(d.tree.timers).toMatchObject([{ at: '9999-12-31T23:59:59.999Z' }]);
+    expect(d.send({ kind: 'wake', run_id: AGENT }).ended).toEqual([]);
+  });
+
   test('begins to be idle anew with every proposal', () => {
     const d = remote();
     d.wait(50_000).act('THINK', {});
