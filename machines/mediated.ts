@@ -266,6 +266,7 @@ const acted = (context: MediatedMemory): Emission => {
       target: targetOf(context),
       request_hash: request.hash,
       inputs: request.inputs,
+      response: done.result_ref,
       output: done.result === null ? null : (request.written ?? done.result_ref),
       end: done.cause === null ? null : failureOf(done.cause),
       critical: done.cause === 'SANDBOX_CHANGED' || done.cause === 'OUTCOME_UNKNOWN',

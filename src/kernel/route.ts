@@ -50,7 +50,10 @@ function propose(recorded: ProposalInput, [payload, response]: readonly Artifact
 
 function resultEvent(recorded: ResultInput, [material]: readonly Artifact[]): ResultEvent {
   const { status, cause } = recorded;
-  if (material === undefined) return { type: 'RESULT', status, cause, result: null, result_ref: null };
+  if (material === undefined) {
+    if (status === 'done') throw new InvariantError('a result that is done must bring its content');
+    return { type: 'RESULT', status, cause, result: null, result_ref: null };
+  }
   // Our own text, hashed in the ledger: not an agent's.
   const result: unknown = JSON.parse(decoder.decode(material.bytes));
   if (!isJsonObject(result)) throw new InvariantError('a result must be a JSON object');

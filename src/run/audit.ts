@@ -61,6 +61,8 @@ export const actionEvent = (
     readonly target: AuditTarget;
     readonly request_hash: string;
     readonly inputs: readonly ArtifactRef[];
+    /** What the executor answered, and what is there now that was not before. */
+    readonly response: ArtifactRef | null;
     readonly output: ArtifactRef | null;
     readonly end: RunEnd | null;
     readonly critical: boolean;
@@ -72,9 +74,8 @@ export const actionEvent = (
   target: action.target,
   request_hash_sha256: action.request_hash,
   input_artifacts: [...action.inputs],
-  ...(action.output === null
-    ? {}
-    : { response_hash_sha256: action.output.hash_sha256, output_artifacts: [action.output] }),
+  ...(action.response === null ? {} : { response_hash_sha256: action.response.hash_sha256 }),
+  ...(action.output === null ? {} : { output_artifacts: [action.output] }),
   ...(action.end?.error ? { outcome_reason: bounded(action.end.reason), error: action.end.error } : {}),
 });
 

@@ -13,6 +13,8 @@ import type { PinnedPolicy } from './pinned-policy.js';
 /** What the shipped policy has for work on files in a sandbox. */
 export const DEFAULTS = { lane: 'SANDBOX_FILES', role: 'SANDBOX_AGENT', actor: 'agent', case: 'case-local' } as const;
 const IDLE_MS_DEFAULT = 900_000;
+/** A hundred days. */
+const IDLE_MS_MAX = 8_640_000_000;
 const SCOPE_FIELDS_MAX = 32;
 
 type Of<Kind extends NewInput['kind']> = Extract<NewInput, { kind: Kind }>;
@@ -43,7 +45,7 @@ export function agentRequest(root: string, options: AgentOptions, policy: Policy
     lane_id: checked('lane', Identifier, options.lane ?? DEFAULTS.lane),
     exposure: narrower(policy.exposure, options.exposure),
     link,
-    idle_ms: link === 'remote' ? (options.idleMs ?? IDLE_MS_DEFAULT) : null,
+    idle_ms: link === 'remote' ? checkedIdle(options.idleMs ?? IDLE_MS_DEFAULT) : null,
   };
 }
 
@@ -71,6 +73,11 @@ function scopeOf(scope: Readonly<Record<string, string>>): Record<string, string
     });
   }
   return Object.fromEntries(entries);
+}
+
+function checkedIdle(idle_ms: number): number {
+  if (Number.isInteger(idle_ms) && idle_ms >= 1 && idle_ms <= IDLE_MS_MAX) return idle_ms;
+  throw new UsageError({ code: 'USAGE', message: `idleMs: a whole number of milliseconds, at most ${IDLE_MS_MAX}` });
 }
 
 function actorOf(actor: string): string {

@@ -138,6 +138,8 @@ test.each([
   ['actor', { actor: 'x' }],
   ['correlation', { correlation: '\u0000' }],
   ['scope', { scope: { coa_version: 'v'.repeat(401) } }],
+  ['idle', { link: 'remote' as const, idleMs: 1.5 }],
+  ['idle', { link: 'remote' as const, idleMs: Number.NaN }],
   ['scope', { scope: { 'coa\nversion': 'v' } }],
 ])('an option that the contract cannot hold is a usage error and opens nothing: %s', async (_name, options) => {
   await expect(bench.turnpike.startAgent(options)).rejects.toMatchObject({ code: 'USAGE' });
