@@ -2,11 +2,13 @@ import { createLogger, format, transports } from 'winston';
 import type { Log } from '../ports/log.js';
 
 // winston's JSON leaves C1 controls, bidirectional overrides and line separators as they are: a terminal obeys them.
-const UNSAFE = /[\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+const UNSAFE = /[\u007f-\u009f\u2028\u2029]|\p{Cf}/gu;
 const FIELD_CHARS_MAX = 2_000;
 
 const escaped = (text: string): string =>
-  text.replace(UNSAFE, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  text.replace(UNSAFE, (char) =>
+    Array.from({ length: char.length }, (_, at) => `\\u${char.charCodeAt(at).toString(16).padStart(4, '0')}`).join(''),
+  );
 
 /**
  * The service log: one JSON object a line on stderr, errors with their stack, nothing that a terminal would obey.

@@ -1,7 +1,7 @@
 // The built-in action catalogue. An action that is not in the catalogue does not exist; one that no policy lists is
 // denied. Limits that a policy may set (content bytes, extensions) are not here but in the actions policy.
 
-import Type, { type Static, type TObject } from 'typebox';
+import Type, { type TObject } from 'typebox';
 import { closed } from './shapes.js';
 
 /** S1-19: what an action can do to the world. `none` never leaves the pipeline. */
@@ -16,7 +16,9 @@ const Path = Type.String({
   pattern: '^/sandbox/',
   maxLength: PATH_BYTES_MAX,
   description:
-    "Absolute path below /sandbox/, Unicode NFC, no backslash or control character, no empty, '.' or '..' segment.",
+    "Absolute path below /sandbox/, Unicode NFC, no backslash or control character, no empty, '.' or '..' segment. " +
+    "A segment has at most 255 bytes and does not begin with '.turnpike-'. " +
+    'Only LIST_FILES and CREATE_DIRECTORY take a slash at the end.',
 });
 
 export interface ActionDefinition {
@@ -122,7 +124,6 @@ export const ACTIONS = {
 } as const satisfies Record<string, ActionDefinition>;
 export type ActionName = keyof typeof ACTIONS;
 export const ACTION_NAMES = Object.keys(ACTIONS) as readonly ActionName[];
-export type ActionArgs<Name extends ActionName> = Static<(typeof ACTIONS)[Name]['args']>;
 
 /** The definition of a built-in action; own keys only, so `constructor` is not one. */
 export const findAction = (name: string): ActionDefinition | undefined =>

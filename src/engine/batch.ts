@@ -4,6 +4,13 @@ import type { Decision } from '../kernel/input.js';
 import { extend } from '../ledger/merkle.js';
 import type { Batch, InputMark, LogHead, TreeMark } from '../ports/ledger-store.js';
 
+/** What joins a batch together. */
+export interface Joining {
+  readonly decisions: readonly Decision[];
+  readonly trees: readonly TreeMark[];
+  readonly inputs: readonly InputMark[];
+}
+
 /** Gathers the decisions of one tick into one transaction. */
 export class BatchBuilder {
   readonly #entries: SealedEntry[] = [];
@@ -16,19 +23,17 @@ export class BatchBuilder {
     return this.#entries.length === 0;
   }
 
-  add(decision: Decision): void {
+  join({ decisions, trees, inputs }: Joining): void {
+    for (const decision of decisions) this.#add(decision);
+    this.#trees.push(...trees);
+    this.#inputs.push(...inputs);
+  }
+
+  #add(decision: Decision): void {
     const input = this.#entries.length;
     for (const artifact of decision.artifacts) this.#artifacts.push({ entry: input, artifact });
     for (const entry of decision.entries) this.#entries.push(entry);
     for (const mark of decision.marks) this.#proposals.set(keyOf(mark.root_run_id, mark.proposal_id), mark);
-  }
-
-  markTree(tree_id: string, state: TreeMark['state']): void {
-    this.#trees.push({ tree_id, state });
-  }
-
-  markInput(mark: InputMark): void {
-    this.#inputs.push(mark);
   }
 
   /** What this batch itself has accepted: the store does not know it yet. */

@@ -5,17 +5,21 @@ import type { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
 import type { BatchBuilder } from './batch.js';
 import { recallStep } from './recall-step.js';
+import { timed } from './submissions.js';
 import type { Submission } from './tree-engine.js';
 
+interface Incomplete {
+  readonly tree: Tree;
+  readonly submission: Submission;
+  readonly time: string;
+  readonly batch: BatchBuilder;
+  readonly store: LedgerStore;
+}
+
 /** Puts the time to an input, and to a proposal what the store remembers of its id (C19). */
-export async function completeInput(
-  tree: Tree,
-  { input, materials }: Submission,
-  time: string,
-  batch: BatchBuilder,
-  store: LedgerStore,
-): Promise<TreeInput> {
-  if (input.kind !== 'proposal') return { recorded: { ...input, time }, materials };
+export async function completeInput({ tree, submission, time, batch, store }: Incomplete): Promise<TreeInput> {
+  const { input, materials } = submission;
+  if (input.kind !== 'proposal') return timed(submission, time);
   const seen = await lookUp(tree, input.run_id, materials, batch, store);
   const recorded: RecordedInput = { ...input, time, seen: seen?.seen ?? null };
   return { recorded, materials: seen?.response ? [...materials, seen.response] : materials };

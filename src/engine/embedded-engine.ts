@@ -5,24 +5,25 @@
 //   E2. A commit that fails ends the engine: nothing of that batch was acknowledged, nothing is done any more (D2).
 //   E3. A command is performed once by this process. A local read may come before its commit; its result reaches
 //       nobody if that commit fails (C78).
-//   E4. A tree that broke on an input is forgotten with everything it had in this batch still uncommitted.
+//   E4. An input on which a tree breaks leaves nothing behind: the tree is folded again as it was before it.
 
 import type { Effect, EffectResult } from '../contract/effect.js';
 import { InvariantError, LedgerError, RunError } from '../errors.js';
 import type { Command, Decision, Ending } from '../kernel/input.js';
 import { Tree } from '../kernel/tree.js';
 import type { Clock } from '../ports/clock.js';
-import type { HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
-import { BatchBuilder } from './batch.js';
+import type { HeadAnchor, InputMark, LedgerStore, LogHead, TreeMark } from '../ports/ledger-store.js';
+import { BatchBuilder, type Joining } from './batch.js';
 import { completeInput } from './complete-input.js';
 import { LiveTrees } from './live-trees.js';
-import { factsSubmission, resultSubmission } from './submissions.js';
+import { guarded } from './hands.js';
+import { factsSubmission, resultSubmission, timed } from './submissions.js';
 import { Timers } from './timers.js';
 import type { Committed, Effects, EngineListener, Submission, TreeEngine } from './tree-engine.js';
 
 /** Inputs that one transaction takes at most: a commit stays bounded however many callers there are. */
 const BATCH_INPUTS_MAX = 256;
-/** Inputs that may wait. More than this is a caller without back-pressure. */
+/** Inputs of callers that may wait: more is a caller without back-pressure. What the engine itself has to say always enters. */
 const QUEUE_MAX = 65_536;
 export const LIVE_TREES_MAX = 1_024;
 
@@ -44,6 +45,16 @@ interface Waiting {
   readonly reject: (error: unknown) => void;
 }
 
+/** What one input came to. It joins the batch whole, or not at all: a tree that broke half way leaves nothing (E4). */
+interface Taken extends Joining {
+  readonly decisions: Decision[];
+  readonly trees: TreeMark[];
+  readonly inputs: InputMark[];
+  readonly issued: Issued[];
+  /** What to tell whom, once all of it is durable. */
+  readonly told: (() => void)[];
+}
+
 interface Issued {
   readonly tree_id: string;
   readonly command: Extract<Command, { kind: 'perform' }>;
@@ -51,6 +62,7 @@ interface Issued {
 
 export class EmbeddedEngine implements TreeEngine {
   readonly #options: EmbeddedEngineOptions;
+  readonly #effects: Effects;
   readonly #trees: LiveTrees;
   readonly #timers: Timers;
   #queue: Waiting[] = [];
@@ -65,6 +77,7 @@ export class EmbeddedEngine implements TreeEngine {
 
   constructor(options: EmbeddedEngineOptions) {
     this.#options = options;
+    this.#effects = guarded(options.effects);
     this.#trees = new LiveTrees(options.store, options.liveTreesMax ?? LIVE_TREES_MAX);
     this.#timers = new Timers(options.clock, (tree_id, run_id, at) => {
       // A timer that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
@@ -79,13 +92,19 @@ export class EmbeddedEngine implements TreeEngine {
   }
 
   submit(tree_id: string, submission: Submission): Promise<Committed> {
-    if (!this.#stopped) return this.#enqueue(tree_id, submission);
-    return Promise.reject(new RunError({ code: 'CLOSED', message: 'the engine was closed' }));
+    if (this.#stopped) return Promise.reject(new RunError({ code: 'CLOSED', message: 'the engine was closed' }));
+    if (this.#queue.length < QUEUE_MAX) return this.#enqueue(tree_id, submission);
+    return Promise.reject(new RunError({ code: 'AGENT_BUSY', message: `${QUEUE_MAX} inputs already wait` }));
   }
 
   peek(tree_id: string): Promise<Tree | null> {
     // Never beside a tick: the tree may have decided what is not committed yet, or be folded twice.
-    return this.#alone(() => this.#trees.get(tree_id));
+    return this.#alone(async () => {
+      if (this.#failure !== null) throw unavailable(this.#failure);
+      const tree = await this.#trees.get(tree_id);
+      this.#evict();
+      return tree;
+    });
   }
 
   /** Takes up the timers of a tree that was folded, after a restart. */
@@ -105,8 +124,6 @@ export class EmbeddedEngine implements TreeEngine {
     return new Promise((resolve, reject) => {
       if (this.#failure !== null) {
         reject(unavailable(this.#failure));
-      } else if (this.#queue.length >= QUEUE_MAX) {
-        reject(new RunError({ code: 'AGENT_BUSY', message: `${QUEUE_MAX} inputs already wait` }));
       } else {
         this.#queue.push({ tree_id, submission, resolve, reject });
         this.#schedule();
@@ -123,9 +140,13 @@ export class EmbeddedEngine implements TreeEngine {
   /** One tick; what came meanwhile, from callers whom it answered above all, shares the next. */
   async #run(): Promise<void> {
     await this.#tick(this.#queue.splice(0, BATCH_INPUTS_MAX)).catch((error: unknown) => this.#fail(error));
-    this.#trees.evict((tree) => tree.pending.length > 0);
+    this.#evict();
     this.#scheduled = false;
     if (this.#queue.length > 0) this.#schedule();
+  }
+
+  #evict(): void {
+    this.#trees.evict((tree) => tree.pending.length > 0);
   }
 
   #alone<T>(work: () => Promise<T>): Promise<T> {
@@ -137,51 +158,56 @@ export class EmbeddedEngine implements TreeEngine {
   /** One transaction: decide all, commit all, then tell and perform. */
   async #tick(items: readonly Waiting[]): Promise<void> {
     const batch = new BatchBuilder();
-    const issued: Issued[] = [];
-    const told: (() => void)[] = [];
+    const all: Taken[] = [];
     const broken = new Set<string>();
+    const postponed: Waiting[] = [];
     for (const item of items) {
       if (broken.has(item.tree_id)) {
-        this.#queue.push(item);
+        postponed.push(item);
         continue;
       }
       try {
-        await this.#take(item, batch, issued, told);
+        const taken = await this.#take(item, batch);
+        batch.join(taken);
+        all.push(taken);
       } catch (error) {
-        // What this tree had decided in this batch still commits; the tree itself is folded again when needed.
         broken.add(item.tree_id);
         this.#trees.drop(item.tree_id);
         item.reject(error);
       }
     }
+    this.#queue.unshift(...postponed);
     try {
       if (!batch.empty) await this.#commit(batch);
     } catch (error) {
       for (const item of items) item.reject(unavailable(error));
       throw error;
     }
-    for (const tell of told) tell();
-    this.#perform(issued);
+    for (const { told } of all) for (const tell of told) tell();
+    for (const { issued } of all) for (const command of issued) this.#perform(command);
   }
 
-  async #take(item: Waiting, batch: BatchBuilder, issued: Issued[], told: (() => void)[]): Promise<void> {
+  async #take(item: Waiting, batch: BatchBuilder): Promise<Taken> {
     const { tree_id, submission } = item;
     const { input, external } = submission;
     const { store } = this.#options;
+    const taken: Taken = { decisions: [], trees: [], inputs: [], issued: [], told: [] };
     if (external) {
       const seq = batch.input(tree_id, input.input_id)?.seq ?? (await store.input(tree_id, input.input_id));
       if (seq !== null) {
-        told.push(() => item.resolve({ refused: false, repeat_of: seq }));
-        return;
+        taken.told.push(() => item.resolve({ refused: false, repeat_of: seq }));
+        return taken;
       }
     }
     const tree = await this.#treeFor(tree_id, submission);
     const at = tree.head.seq;
-    const decision = await this.#decide(tree, submission, batch);
-    if (external) batch.markInput({ tree_id, input_id: input.input_id, seq: at });
-    if (input.kind === 'open') batch.markTree(tree_id, 'opened');
-    this.#follow(tree, decision, batch, issued, told);
-    told.push(() => item.resolve({ refused: decision.refused, repeat_of: null }));
+    const decision = tree.decide(await completeInput({ tree, submission, time: this.#time(), batch, store }));
+    // An input that was refused may come again when its time has come.
+    if (external && !decision.refused) taken.inputs.push({ tree_id, input_id: input.input_id, seq: at });
+    if (input.kind === 'open') taken.trees.push({ tree_id, state: 'opened' });
+    this.#follow(tree, decision, taken);
+    taken.told.push(() => item.resolve({ refused: decision.refused, repeat_of: null }));
+    return taken;
   }
 
   async #treeFor(tree_id: string, { input }: Submission): Promise<Tree> {
@@ -193,42 +219,30 @@ export class EmbeddedEngine implements TreeEngine {
     return opened;
   }
 
-  async #decide(tree: Tree, submission: Submission, batch: BatchBuilder): Promise<Decision> {
-    const time = new Date(this.#options.clock.now()).toISOString();
-    const decision = tree.decide(await completeInput(tree, submission, time, batch, this.#options.store));
-    batch.add(decision);
-    return decision;
+  #time(): string {
+    return new Date(this.#options.clock.now()).toISOString();
   }
 
   /** Takes up what a decision asks for: local reads at once, in the same commit; everything else after it. */
-  #follow(tree: Tree, decision: Decision, batch: BatchBuilder, issued: Issued[], told: (() => void)[]): void {
+  #follow(tree: Tree, decision: Decision, taken: Taken): void {
     const { listener } = this.#options;
     const { tree_id } = tree;
-    for (const reply of decision.replies) told.push(() => listener.reply(tree_id, reply));
-    for (const ending of decision.ended) told.push(() => this.#ended(tree_id, ending));
-    if (decision.timers.length > 0) told.push(() => this.#timers.set(tree_id, decision.timers));
-    if (decision.ended.some(({ run_id }) => run_id === tree_id)) batch.markTree(tree_id, 'ended');
+    taken.decisions.push(decision);
+    for (const reply of decision.replies) taken.told.push(() => listener.reply(tree_id, reply));
+    for (const ending of decision.ended) taken.told.push(() => this.#ended(tree_id, ending));
+    if (decision.timers.length > 0) taken.told.push(() => this.#timers.set(tree_id, decision.timers));
+    if (decision.ended.some(({ run_id }) => run_id === tree_id)) taken.trees.push({ tree_id, state: 'ended' });
     for (const command of decision.commands) {
       const answer = this.#answerAtOnce(command);
-      if (answer === null) {
-        if (command.kind === 'perform') issued.push({ tree_id, command });
-        continue;
-      }
-      const time = new Date(this.#options.clock.now()).toISOString();
-      const next = tree.decide({
-        recorded: { ...answer.input, time } as Parameters<Tree['decide']>[0]['recorded'],
-        materials: answer.materials,
-      });
-      batch.add(next);
-      this.#follow(tree, next, batch, issued, told);
+      if (answer !== null) this.#follow(tree, tree.decide(timed(answer, this.#time())), taken);
+      else if (command.kind === 'perform') taken.issued.push({ tree_id, command });
     }
   }
 
   #answerAtOnce(command: Command): Submission | null {
-    const { effects } = this.#options;
-    if (command.kind === 'gather') return factsSubmission(command, effects.gather(command.request));
+    if (command.kind === 'gather') return factsSubmission(command, this.#effects.gather(command.request));
     if (!command.local_read) return null;
-    const result = guarded(() => effects.perform(command.effect));
+    const result = this.#effects.perform(command.effect);
     if (result instanceof Promise) throw new InvariantError('a local read must answer at once');
     return resultSubmission(command.effect, result, false);
   }
@@ -252,19 +266,15 @@ export class EmbeddedEngine implements TreeEngine {
     this.#anchoring.catch((error: unknown) => this.#fail(error));
   }
 
-  #perform(issued: readonly Issued[]): void {
-    const { effects } = this.#options;
-    for (const { tree_id, command } of issued) {
-      const result = guarded(() => effects.perform(command.effect));
-      if (result instanceof Promise) {
-        void result.catch(unknownOutcome).then((late) => this.#answer(tree_id, command.effect, late));
-      } else this.#answer(tree_id, command.effect, result);
-    }
+  #perform({ tree_id, command }: Issued): void {
+    const result = this.#effects.perform(command.effect);
+    if (result instanceof Promise) void result.then((late) => this.#answer(tree_id, command.effect, late));
+    else this.#answer(tree_id, command.effect, result);
   }
 
   #answer(tree_id: string, effect: Effect, result: EffectResult): void {
-    // If the engine has failed meanwhile, the outcome is settled from the intent when it starts again.
-    this.#enqueue(tree_id, resultSubmission(effect, result, false)).catch(() => undefined);
+    // What was done must be recorded: if it cannot be, everything stops, and the intent is settled by the next start.
+    this.#enqueue(tree_id, resultSubmission(effect, result, false)).catch((error: unknown) => this.#fail(error));
   }
 
   #fail(error: unknown): void {
@@ -272,20 +282,9 @@ export class EmbeddedEngine implements TreeEngine {
     this.#failure = error;
     this.#timers.clear();
     for (const item of this.#queue.splice(0)) item.reject(unavailable(error));
-    this.#options.listener.failed(error);
+    this.#options.listener.failed(unavailable(error));
   }
 }
-
-/** A throw of an executor is a bug: nobody can tell whether the effect happened. */
-function guarded(perform: () => EffectResult | Promise<EffectResult>): EffectResult | Promise<EffectResult> {
-  try {
-    return perform();
-  } catch {
-    return unknownOutcome();
-  }
-}
-
-const unknownOutcome = (): EffectResult => ({ status: 'unknown' });
 
 const unavailable = (cause: unknown): LedgerError =>
   new LedgerError({

@@ -1,7 +1,14 @@
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
 import type { Effect, EffectResult, SandboxFacts } from '../contract/effect.js';
-import type { Command } from '../kernel/input.js';
+import { InvariantError } from '../errors.js';
+import type { Command, TreeInput } from '../kernel/input.js';
 import type { Submission } from './tree-engine.js';
+
+/** A submission that lacks nothing but the time; proposals need more (`completeInput`). */
+export const timed = ({ input, materials }: Submission, time: string): TreeInput => {
+  if (input.kind === 'proposal') throw new InvariantError('a proposal has more to it than its time');
+  return { recorded: { ...input, time }, materials };
+};
 
 /** The answer to a gather command. */
 export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, facts: SandboxFacts): Submission => ({

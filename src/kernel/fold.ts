@@ -2,7 +2,7 @@
 // and how tampering shows: a ledger that the machines would not have spoken differs at the first wrong entry.
 
 import { artifactRef, type Artifact, type ArtifactRef } from '../contract/artifact-ref.js';
-import type { RecordedInput, SealedEntry } from '../contract/entry.js';
+import type { ProposalMark, RecordedInput, SealedEntry } from '../contract/entry.js';
 import { isJsonObject } from '../contract/json.js';
 import { canonicalJson } from '../contract/canonical-json.js';
 import { isRecordedInput } from '../contract/validators.js';
@@ -18,6 +18,7 @@ export interface Difference {
     | 'entry.unexpected' // they would have written none
     | 'entry.missing' // they would have written one
     | 'artifact.differs' // the content is not what the entry refers to
+    | 'seen.differs' // an id that was proposed before is not remembered, or one is that was not
     | 'machine.failed'; // the machines cannot take this input at all
   readonly expected: string | null;
   readonly found: string | null;
@@ -32,6 +33,8 @@ export class Fold {
   readonly tree: Tree;
   #expected: readonly SealedEntry[] = [];
   #next = 0;
+  /** The proposal ids that the tree has accepted, by root run: what every later `seen` has to say. */
+  readonly #marks = new Map<string, ProposalMark>();
 
   constructor(tree_id: string) {
     this.tree = new Tree(tree_id);
@@ -70,6 +73,8 @@ export class Fold {
     const wrong = firstWrong(referencesOf(recorded), artifacts);
     if (wrong !== null)
       return { difference: this.#differs('artifact.differs', found.seq, wrong.expected, wrong.found) };
+    const seen = this.#wrongSeen(recorded, artifacts);
+    if (seen !== null) return { difference: this.#differs('seen.differs', found.seq, seen.expected, seen.found) };
     let decision: Decision;
     try {
       decision = this.tree.decide({ recorded, materials: artifacts });
@@ -80,9 +85,30 @@ export class Fold {
     if (first?.text !== found.text) {
       return { difference: this.#differs('entry.differs', found.seq, first?.text ?? null, found.text) };
     }
+    for (const mark of decision.marks) this.#marks.set(`${mark.root_run_id} ${mark.proposal_id}`, mark);
     this.#expected = decision.entries;
     this.#next = 1;
     return { decision };
+  }
+
+  /** The store's memory of proposal ids is an index that anybody could have cut: the fold has its own. */
+  #wrongSeen(recorded: RecordedInput, [payload]: readonly Artifact[]): Wrong | null {
+    if (recorded.kind !== 'proposal' || payload === undefined) return null;
+    const root = this.tree.run(recorded.run_id)?.context.root_run_id;
+    const id = root === undefined ? null : this.tree.proposalKey(payload.bytes);
+    const mark = id === null ? undefined : this.#marks.get(`${root ?? ''} ${id}`);
+    const { seen } = recorded;
+    const same =
+      mark === undefined || seen === null
+        ? mark === undefined && seen === null
+        : mark.run_id === seen.run_id &&
+          mark.step_index === seen.step_index &&
+          mark.payload_sha256 === seen.payload_sha256;
+    if (same) return null;
+    return {
+      expected: mark === undefined ? null : `step ${mark.step_index} of ${mark.run_id}`,
+      found: seen === null ? null : `step ${seen.step_index} of ${seen.run_id}`,
+    };
   }
 
   #differs(rule: Difference['rule'], seq: number, expected: string | null, found: string | null): Difference {
@@ -107,6 +133,11 @@ export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
     default:
       return [];
   }
+}
+
+interface Wrong {
+  readonly expected: string | null;
+  readonly found: string | null;
 }
 
 function firstWrong(references: readonly ArtifactRef[], artifacts: readonly Artifact[]) {

@@ -2,6 +2,9 @@
 
 import type { Artifact } from '../contract/artifact-ref.js';
 import { LedgerError } from '../errors.js';
+import { sha256 } from '../contract/hash.js';
+import { machineDefinitions } from '../../machines/index.js';
+import { machinesFor } from '../kernel/pinned.js';
 import { Fold, type Difference } from '../kernel/fold.js';
 
 /** An entry as a ledger gives it. */
@@ -27,6 +30,8 @@ export interface ReplayReport {
   readonly inputs: number;
   readonly steps: number;
   readonly responses: number;
+  /** Trees that were recorded by machines of another definition; they replay as long as those did the same. */
+  readonly other_machines: number;
   /** The first entry at which the ledger departs from the machines, by the order of the log. */
   readonly difference: (Difference & { readonly log_index: number | null }) | null;
 }
@@ -37,7 +42,7 @@ export interface ReplayReport {
  */
 export async function replay(source: ReplaySource, tree_id?: string): Promise<ReplayReport> {
   const folds = new Map<string, Fold>();
-  const count = { trees: 0, entries: 0, inputs: 0, steps: 0, responses: 0 };
+  const count = { trees: 0, entries: 0, inputs: 0, steps: 0, responses: 0, other_machines: 0 };
   for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
     const fold = folds.get(entry.tree_id) ?? new Fold(entry.tree_id);
     if (!folds.has(entry.tree_id)) {
@@ -53,6 +58,7 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
     if (entry.type === 'step_trace') count.steps += 1;
     if (taken.decision !== null) {
       count.inputs += 1;
+      if (isOfOtherMachines(entry, fold)) count.other_machines += 1;
       count.responses += taken.decision.replies.length;
     }
   }
@@ -81,3 +87,9 @@ const unreadable = ({ tree_id, seq, text }: ReplayEntry): Difference => ({
   expected: null,
   found: text,
 });
+
+/** Whether this entry opens a tree whose pinned machines are not the ones that replay it. */
+function isOfOtherMachines({ seq, text }: ReplayEntry, { tree }: Fold): boolean {
+  if (seq !== 0 || tree.policy === null) return false;
+  return !text.includes(sha256(machineDefinitions(machinesFor(tree.policy))));
+}

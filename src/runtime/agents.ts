@@ -6,7 +6,7 @@ import type { EmbeddedEngine } from '../engine/embedded-engine.js';
 import { recallStep } from '../engine/recall-step.js';
 import type { Committed, EngineListener, NewInput } from '../engine/tree-engine.js';
 import { InvariantError, LedgerError, RunError } from '../errors.js';
-import type { KnownRun } from '../kernel/tree.js';
+import type { KnownRun, Tree } from '../kernel/tree.js';
 import type { Policy } from '../policy/policy.js';
 import type { Ids } from '../ports/ids.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
@@ -15,9 +15,9 @@ import { auditFailureResponse } from '../step/conclude.js';
 import type { Ending, Reply } from '../../machines/emission.js';
 import { AgentQueue } from './agent-queue.js';
 import type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
-import { defer, type Deferred } from './deferred.js';
+import { defer, quietly, type Deferred } from './deferred.js';
 import { rootOf } from './ledger-reader.js';
-import { agentRequest, openRequest } from './open-request.js';
+import { agentRequest, checkInputId, openRequest } from './open-request.js';
 import { payloadBytes } from './payload-bytes.js';
 import type { PolicyShelf } from './pinned-policy.js';
 
@@ -64,24 +64,36 @@ export class Agents implements EngineListener {
     const open = openRequest(root, options, pinned, this.#options.ids);
     const agent = agentRequest(root, options, pinned.policy);
     const run_id = `${root}.1`;
-    const finished = defer<RunEnding>();
+    const finished = quietly(defer<RunEnding>());
     this.#starting.set(run_id, finished);
     try {
       // Both in one tick, so that they share a transaction.
       const opened = this.#submit(root, open, pinned.materials);
-      const [, started] = await Promise.all([opened, this.#submit(root, agent, [])]);
+      const started = await this.#orAbandon(root, opened, this.#submit(root, agent, []));
       if (started.refused) return await this.#refusedRoot(root, open.correlation_id);
-      return await this.#hold(root, run_id, finished);
+      return this.#hold(await this.#running.peek(root), run_id, finished);
     } finally {
       this.#starting.delete(run_id);
     }
+  }
+
+  /** A root without an agent would run for ever: if the agent cannot be started, the root is cancelled. */
+  async #orAbandon(root: string, opened: Promise<Committed>, started: Promise<Committed>): Promise<Committed> {
+    const [first, second] = await Promise.allSettled([opened, started]);
+    if (first.status === 'fulfilled' && second.status === 'fulfilled') return second.value;
+    if (first.status === 'fulfilled') {
+      const input = { kind: 'cancel', run_id: root, input_id: `${root}/abandoned`, reason: 'abandoned' } as const;
+      await this.#submit(root, input, []).catch(() => undefined);
+    }
+    throw first.status === 'rejected' ? first.reason : (second as PromiseRejectedResult).reason;
   }
 
   async submit(run_id: string, raw: string | Uint8Array, options: SubmitOptions = {}): Promise<StepResponse> {
     const agent = await this.find(run_id);
     if (agent !== null) return agent.submit(raw, options);
     const tree = await this.#running.peek(rootOf(run_id));
-    throw tree?.run(run_id) == null ? unknown(run_id) : ended(run_id);
+    if (tree?.run(run_id)?.context.run_kind !== 'agent') throw unknown(run_id);
+    return JSON.parse(await this.#tooLate(tree.tree_id, run_id, options.inputId)) as StepResponse;
   }
 
   /** A live agent run, taken up again from the ledger if this process has not held it before. */
@@ -90,12 +102,13 @@ export class Agents implements EngineListener {
     if (live !== undefined) return this.#handle(live);
     const tree = await this.#running.peek(rootOf(run_id));
     if (tree?.isLive(run_id) !== true || tree.run(run_id)?.context.run_kind !== 'agent') return null;
-    return this.#hold(tree.tree_id, run_id, defer<RunEnding>());
+    return this.#hold(tree, run_id, quietly(defer<RunEnding>()));
   }
 
   async close(): Promise<void> {
     const attached = [...this.#live.values()].filter(({ run }) => run.link === 'attached');
     await Promise.allSettled(attached.map(({ run }) => this.#interrupt(run.context.run_id)));
+    for (const { finished } of this.#live.values()) finished.reject(closed());
   }
 
   reply(_tree_id: string, { run_id, input_id, response }: Reply): void {
@@ -108,6 +121,7 @@ export class Agents implements EngineListener {
     const { run_id } = ending;
     const finished = this.#live.get(run_id)?.finished ?? this.#starting.get(run_id);
     finished?.resolve({ run_id, state: ending.state, reason: ending.reason });
+    for (const reply of this.#live.get(run_id)?.replies.values() ?? []) reply.reject(ended(run_id));
     this.#live.delete(run_id);
   }
 
@@ -131,11 +145,11 @@ export class Agents implements EngineListener {
     return this.#running.submit(tree_id, { input, materials, external });
   }
 
-  async #hold(tree_id: string, run_id: string, finished: Deferred<RunEnding>): Promise<AgentRun> {
-    const tree = await this.#running.peek(tree_id);
+  #hold(tree: Tree | null, run_id: string, finished: Deferred<RunEnding>): AgentRun {
     const run = tree?.run(run_id);
     if (tree?.policy == null || run == null) throw new InvariantError(`agent run ${run_id} was not created`);
-    const proposals = 0;
+    // Input ids of this holder go on behind whatever the tree holds already.
+    const proposals = tree.head.seq;
     const known = this.#live.get(run_id);
     const live = known ?? {
       run,
@@ -192,7 +206,8 @@ export class Agents implements EngineListener {
   async #propose(live: LiveAgent, bytes: Uint8Array, { inputId }: SubmitOptions): Promise<string> {
     const { run_id, root_run_id, case_id } = live.run.context;
     const exposure = live.run.exposure ?? 'decision';
-    if (!this.#live.has(run_id)) return this.#tooLate(live, inputId);
+    checkInputId(run_id, inputId);
+    if (!this.#live.has(run_id)) return this.#tooLate(root_run_id, run_id, inputId);
     live.proposals += 1;
     const input_id = inputId ?? `${run_id}/p${live.proposals}`;
     const payload: Artifact = { kind: 'raw_payload', case_id, bytes };
@@ -202,7 +217,7 @@ export class Agents implements EngineListener {
     try {
       const input: NewInput = { kind: 'proposal', run_id, input_id, payload: artifactRef(payload) };
       const { refused, repeat_of } = await this.#submit(root_run_id, input, [payload], inputId !== undefined);
-      if (repeat_of !== null) return await this.#recall(live, repeat_of);
+      if (repeat_of !== null) return await this.#recall(root_run_id, run_id, repeat_of);
       if (refused) throw ended(run_id);
       return await reply.promise;
     } catch (error) {
@@ -213,16 +228,14 @@ export class Agents implements EngineListener {
   }
 
   /** A request that is sent again still gets its recorded response when the run has ended meanwhile. */
-  async #tooLate(live: LiveAgent, inputId: string | undefined): Promise<string> {
-    const { run_id, root_run_id } = live.run.context;
-    const seq = inputId === undefined ? null : await this.#options.store.input(root_run_id, inputId);
+  async #tooLate(tree_id: string, run_id: string, inputId: string | undefined): Promise<string> {
+    const seq = inputId === undefined ? null : await this.#options.store.input(tree_id, inputId);
     if (seq === null) throw ended(run_id);
-    return this.#recall(live, seq);
+    return this.#recall(tree_id, run_id, seq);
   }
 
-  async #recall({ run }: LiveAgent, seq: number): Promise<string> {
-    const { run_id, root_run_id } = run.context;
-    const tree = await this.#running.peek(root_run_id);
+  async #recall(tree_id: string, run_id: string, seq: number): Promise<string> {
+    const tree = await this.#running.peek(tree_id);
     const step = tree === null ? null : await recallStep(tree, run_id, seq, this.#options.store);
     if (step === null) throw ended(run_id);
     return step.response;
@@ -235,10 +248,11 @@ export class Agents implements EngineListener {
 
   async #cancel(live: LiveAgent, reason: string): Promise<RunEnding> {
     const { run_id, root_run_id } = live.run.context;
-    const bounded = reason.toWellFormed().slice(0, 160);
+    const bounded = reason.slice(0, 160).toWellFormed();
     const input = { kind: 'cancel', run_id: root_run_id, input_id: `${run_id}/cancel`, reason: bounded } as const;
     const { refused } = await this.#submit(root_run_id, input, []);
-    if (refused) {
+    // Refused because it is being cancelled already: then this is what the caller wants, too.
+    if (refused && !this.#live.has(run_id)) {
       throw new RunError({
         code: 'INVALID_STATE_TRANSITION',
         message: `run ${root_run_id} has ended and cannot be cancelled`,
@@ -253,6 +267,8 @@ export class Agents implements EngineListener {
     return this.#ask(live, { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` });
   }
 }
+
+const closed = (): RunError => new RunError({ code: 'CLOSED', message: 'this process has let go of the run' });
 
 const unknown = (run_id: string): RunError =>
   new RunError({ code: 'RUN_UNKNOWN', message: `there is no agent run ${run_id} in this ledger` });

@@ -14,3 +14,9 @@ export function defer<T>(): Deferred<T> {
   });
   return { promise, resolve, reject };
 }
+
+/** Whoever does not wait for the end need not hear that nobody will tell it. */
+export function quietly<T>(deferred: Deferred<T>): Deferred<T> {
+  deferred.promise.catch(() => undefined);
+  return deferred;
+}

@@ -1,7 +1,8 @@
 import type { TSchema } from 'typebox';
 import { PolicyName } from '../contract/policy-header.js';
 import { CaseId, Identifier, TaxonomyVersions } from '../contract/shapes.js';
-import type { Exposure } from '../contract/response.js';
+import { AGENT_LINKS, INPUT_ID_CHARS_MAX } from '../contract/entry.js';
+import { EXPOSURES, type Exposure } from '../contract/response.js';
 import { conforms } from '../contract/validators.js';
 import type { NewInput } from '../engine/tree-engine.js';
 import { UsageError } from '../errors.js';
@@ -35,7 +36,7 @@ export function openRequest(root: string, options: AgentOptions, pinned: PinnedP
 }
 
 export function agentRequest(root: string, options: AgentOptions, policy: Policy): Of<'start_agent'> {
-  const link = options.link ?? 'attached';
+  const link = oneOf('link', AGENT_LINKS, options.link ?? 'attached');
   return {
     kind: 'start_agent',
     run_id: root,
@@ -43,15 +44,35 @@ export function agentRequest(root: string, options: AgentOptions, policy: Policy
     actor: { actor_type: 'agent', actor_id: actorOf(options.actor ?? DEFAULTS.actor) },
     role_id: checked('role', Identifier, options.role ?? DEFAULTS.role),
     lane_id: checked('lane', Identifier, options.lane ?? DEFAULTS.lane),
-    exposure: narrower(policy.exposure, options.exposure),
+    exposure: narrower(policy.exposure, oneOf('exposure', EXPOSURES, options.exposure ?? policy.exposure)),
     link,
     idle_ms: link === 'remote' ? checkedIdle(options.idleMs ?? IDLE_MS_DEFAULT) : null,
   };
 }
 
+/**
+ * The id that a caller gives to its request.
+ * @throws UsageError for one that the ledger cannot hold, or that is the engine's own
+ */
+export function checkInputId(run_id: string, inputId: string | undefined): void {
+  if (inputId === undefined) return;
+  const { length } = inputId;
+  if (length >= 1 && length <= INPUT_ID_CHARS_MAX && inputId.isWellFormed() && !inputId.startsWith(`${run_id}/`))
+    return;
+  throw new UsageError({
+    code: 'USAGE',
+    message: `inputId: 1 to ${INPUT_ID_CHARS_MAX} characters, not beginning with the run's own id and /`,
+  });
+}
+
 /** D6: the policy is the ceiling; a caller may only show less. */
-const narrower = (ceiling: Exposure, asked: Exposure | undefined): Exposure =>
-  ceiling === 'decision' ? 'decision' : (asked ?? ceiling);
+const narrower = (ceiling: Exposure, asked: Exposure): Exposure => (ceiling === 'decision' ? 'decision' : asked);
+
+/** Callers without types pass anything. */
+function oneOf<T extends string>(name: string, known: readonly T[], value: T): T {
+  if (known.includes(value)) return value;
+  throw new UsageError({ code: 'USAGE', message: `${name}: ${known.join(' or ')}` });
+}
 
 function checkedTaxonomy(taxonomy: TaxonomyVersions): TaxonomyVersions {
   if (conforms(TaxonomyVersions, taxonomy)) return { ...taxonomy };

@@ -3,7 +3,8 @@
 import type { EmbeddedEngine } from '../engine/embedded-engine.js';
 import { factsSubmission, resultSubmission } from '../engine/submissions.js';
 import type { Effects } from '../engine/tree-engine.js';
-import { InvariantError } from '../errors.js';
+import { guarded } from '../engine/hands.js';
+import { InvariantError, LedgerError } from '../errors.js';
 import type { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
 import type { Log } from '../ports/log.js';
@@ -13,6 +14,8 @@ export interface Recovery {
   /** Intents without an outcome, whose outcome was found out now. */
   readonly settled: number;
   readonly interrupted: number;
+  /** Trees that do not fold: they stay as they are, and `replay` says where they differ. */
+  readonly damaged: number;
 }
 
 /**
@@ -29,12 +32,19 @@ export async function recover(
   for await (const { tree_id, ended } of store.trees()) if (!ended) open.push(tree_id);
   let settled = 0;
   let interrupted = 0;
+  let damaged = 0;
   for (const tree_id of open) {
-    const tree = await known(engine, tree_id);
-    settled += await settle(engine, tree, effects, log);
-    interrupted += await interrupt(engine, await known(engine, tree_id));
+    try {
+      settled += await settle(engine, await known(engine, tree_id), guarded(effects), log);
+      interrupted += await interrupt(engine, await known(engine, tree_id));
+    } catch (error) {
+      // One tree that does not fold must not keep all the others shut. It stays shut itself: nothing can move it.
+      if (!(error instanceof LedgerError) || error.code !== 'LEDGER_TAMPERED') throw error;
+      log.error('a run tree cannot be taken up again', { tree_id, error });
+      damaged += 1;
+    }
   }
-  const recovery = { trees: open.length, settled, interrupted };
+  const recovery = { trees: open.length, settled, interrupted, damaged };
   if (settled + interrupted > 0) log.warn('recovered unfinished run trees', recovery);
   else if (open.length > 0) log.info('took up live run trees', recovery);
   return recovery;

@@ -80,6 +80,7 @@ export async function openTurnpike(options: TurnpikeOptions): Promise<Turnpike> 
   const log = options.log ?? winstonLog('warn');
   const clock = options.clock ?? systemClock();
   let closeSandbox = (): void => undefined;
+  let engine: EmbeddedEngine | null = null;
   try {
     const sandbox = sandboxOf(options, home);
     if (typeof options.sandbox !== 'object') closeSandbox = () => (sandbox as Partial<{ close(): void }>).close?.();
@@ -90,7 +91,7 @@ export async function openTurnpike(options: TurnpikeOptions): Promise<Turnpike> 
     };
     const shelf = new PolicyShelf(options.policies ?? policySource(options.contract ?? shippedContract()), clock);
     const agents = new Agents({ shelf, store, ids: options.ids ?? nanoidIds(), log });
-    const engine = new EmbeddedEngine({
+    engine = new EmbeddedEngine({
       store,
       anchor,
       clock,
@@ -99,6 +100,7 @@ export async function openTurnpike(options: TurnpikeOptions): Promise<Turnpike> 
       defer: (task) => void setImmediate(task),
       ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
     });
+    const running = engine;
     agents.attach(engine);
     await engine.start();
     await checkAnchor(store, anchor);
@@ -120,13 +122,14 @@ export async function openTurnpike(options: TurnpikeOptions): Promise<Turnpike> 
       close: async () => {
         await control?.close();
         await agents.close();
-        await engine.stop();
+        await running.stop();
         await anchor.close();
         await store.close();
         closeSandbox();
       },
     };
   } catch (error) {
+    await engine?.stop();
     await anchor.close();
     await store.close();
     closeSandbox();

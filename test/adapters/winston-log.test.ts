@@ -45,10 +45,12 @@ test.each([
   ['a bidirectional override', '\u202egnp.exe'],
   ['a line separator', 'a\u2028b'],
   ['a zero-width space', 'a\u200bb'],
+  ['an Arabic letter mark', 'a\u061cb'],
+  ['a tag character', 'a\u{e0041}b'],
 ])('%s cannot leave its field', (_name, hostile) => {
   const text = logging((log) => log.info(hostile, { field: hostile }));
   expect(text.trimEnd().split('\n')).toHaveLength(1);
-  expect(text.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e]/);
+  expect(text.trimEnd()).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u061c]|\p{Cf}/u);
   expect(JSON.parse(text)).toMatchObject({ message: hostile, field: hostile });
 });
 

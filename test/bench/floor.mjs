@@ -1,4 +1,4 @@
-// The floor: what the same durability costs when it is written by hand, with nothing proved (docs/performance.md).
+// The floor: what the same durability costs when it is written by hand, with nothing proved.
 // One row a step in SQLite (WAL, synchronous=FULL), all callers of one tick in one transaction.
 
 import { hash } from 'node:crypto';

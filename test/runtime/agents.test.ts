@@ -77,8 +77,10 @@ test('D4: a request that is sent again by its id gets the recorded response, and
   const size = (await bench.entries()).length;
   expect(await agent.respond(payload, { inputId: 'request-1' })).toBe(first);
   expect((await bench.entries()).length).toBe(size);
-  await agent.end();
+  const last = await agent.respond(json(proposal('FINISH', { response: 'bye' })), { inputId: 'request-2' });
   expect(await agent.respond(payload, { inputId: 'request-1' })).toBe(first);
+  // Also by whoever knows the run only by its id, when it has long ended.
+  expect(await bench.turnpike.submit(agent.run_id, 'whatever', { inputId: 'request-2' })).toEqual(JSON.parse(last));
   const kept = await bench.turnpike.ledger.entries(agent.root_run_id)[Symbol.asyncIterator]().next();
   expect(kept.done).toBe(false);
 });
@@ -99,6 +101,37 @@ test('C53 S4-20: a cancel ends the agent run first and its orchestrator after it
   );
   expect(ended).toEqual([agent.run_id, agent.root_run_id]);
   await expect(agent.cancel('again')).rejects.toMatchObject({ code: 'INVALID_STATE_TRANSITION' });
+});
+
+test('a reason of a cancel that is cut in the middle of a character is still a reason', async () => {
+  const agent = await bench.turnpike.startAgent();
+  await expect(agent.cancel(`${'x'.repeat(159)}😀`)).resolves.toMatchObject({ state: 'cancelled' });
+});
+
+test.each([[''], ['x'.repeat(161)], ['\ud800']])(
+  'D4: an input id that the ledger cannot hold is a usage error: %j',
+  async (inputId) => {
+    const agent = await bench.turnpike.startAgent();
+    await expect(agent.submit('{}', { inputId })).rejects.toMatchObject({ code: 'USAGE' });
+    await expect(agent.submit('{}', { inputId: `${agent.run_id}/p1` })).rejects.toMatchObject({ code: 'USAGE' });
+    expect(await agent.submit('{}')).toMatchObject({ outcome: 'VALIDATION_ERROR' });
+  },
+);
+
+test('D3: a remote agent lives on when its process lets go, and is found by its id', async () => {
+  const remote = await bench.turnpike.startAgent({ link: 'remote' });
+  await remote.submit(json(proposal('THINK', {})));
+  await bench.turnpike.close();
+  await expect(remote.finished).rejects.toMatchObject({ code: 'CLOSED' });
+  const again = await Bench.reopen(bench);
+  const found = await again.turnpike.agent(remote.run_id);
+  expect(await found?.submit(json(proposal('THINK', {})))).toMatchObject({ outcome: 'SUCCESS' });
+  const ids = (await again.entries()).flatMap((entry) =>
+    entry.type === 'input' && entry.body.kind === 'proposal' ? [entry.body.input_id] : [],
+  );
+  expect(new Set(ids).size).toBe(ids.length);
+  await expect(found?.end()).resolves.toMatchObject({ state: 'completed' });
+  await again.turnpike.close();
 });
 
 test('C51 S4-37: an unknown role denies the agent run itself, and the caller holds its end', async () => {
@@ -138,6 +171,8 @@ test.each([
   ['actor', { actor: 'x' }],
   ['correlation', { correlation: '\u0000' }],
   ['scope', { scope: { coa_version: 'v'.repeat(401) } }],
+  ['exposure', { exposure: 'all' as 'detailed' }],
+  ['link', { link: 'loose' as 'remote' }],
   ['idle', { link: 'remote' as const, idleMs: 1.5 }],
   ['idle', { link: 'remote' as const, idleMs: Number.NaN }],
   ['scope', { scope: { 'coa\nversion': 'v' } }],

@@ -38,7 +38,12 @@ function textOf(report: ReplayReport): string {
     counted(steps, 'step'),
     counted(responses, 'response'),
   ].join(', ');
-  if (difference === null) return `ok: ${counts}: every state, verdict and response came out as recorded\n`;
+  if (difference === null) {
+    const others = report.other_machines;
+    const note =
+      others === 0 ? '' : `note: ${counted(others, 'run tree')} recorded by another version of the machines\n`;
+    return `ok: ${counts}: every state, verdict and response came out as recorded\n${note}`;
+  }
   const { tree_id, seq, rule, log_index, expected, found } = difference;
   const place = log_index === null ? `after the last entry` : `entry ${log_index}`;
   const from = firstDifference(expected ?? '', found ?? '');

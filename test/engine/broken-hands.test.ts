@@ -1,0 +1,106 @@
+// Executors that break their contract: nothing half done is committed, nobody waits for ever, and the next opening can
+// settle what is left.
+
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { MemoryState, memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { openSandbox } from '../../src/adapters/sandbox.js';
+import type { Sandbox } from '../../src/ports/executor.js';
+import { Bench } from '../fixtures/bench.js';
+import { proposal } from '../fixtures/tree.js';
+
+const json = (value: object): string => JSON.stringify(value);
+const WRITE = (): string => json(proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' }));
+const READ = (): string => json(proposal('READ_FILE', { path: '/sandbox/a.txt' }));
+
+let folder: string;
+let real: Sandbox & { close(): void };
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'turnpike-hands-'));
+  mkdirSync(join(folder, 'case-local'));
+  real = openSandbox({ root: folder });
+});
+afterEach(() => {
+  real.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const handsThat = (broken: Partial<Sandbox>): Sandbox => ({
+  gather: (request) => real.gather(request),
+  perform: (effect) => real.perform(effect),
+  settle: (effect) => real.settle(effect),
+  ...broken,
+});
+
+const fails = (): never => {
+  throw new Error('a bug of the executor');
+};
+const nothing = (() => undefined) as unknown as () => never;
+const noResult = (() => ({ status: 'done' })) as unknown as () => never;
+const endless: Record<string, unknown> = {};
+endless['self'] = endless;
+const circular = (() => ({ status: 'done', result: endless })) as unknown as () => never;
+
+async function working(sandbox: Sandbox, work: (bench: Bench) => Promise<void>): Promise<void> {
+  const bench = await Bench.open({ store: memoryStore(), sandbox });
+  await work(bench);
+  expect(await bench.turnpike.ledger.verify()).toMatchObject({ ok: true });
+  expect(await bench.turnpike.replay()).toMatchObject({ ok: true });
+  await bench.close();
+}
+
+describe.each([
+  ['throws', fails],
+  ['answers nothing', nothing],
+])('when gather %s', (_what, gather) => {
+  test('the step is denied or fails, and the run goes on', () =>
+    working(handsThat({ gather }), async ({ turnpike }) => {
+      const agent = await turnpike.startAgent();
+      expect(await agent.submit(WRITE())).toMatchObject({ outcome: 'DENIED' });
+      expect(['DENIED', 'EXECUTION_ERROR']).toContain(((await agent.submit(READ())) as { outcome: string }).outcome);
+      await expect(agent.end()).resolves.toMatchObject({ state: 'completed' });
+    }));
+});
+
+describe.each([
+  ['throws', fails],
+  ['answers nothing', nothing],
+  ['is done without a result', noResult],
+  ['is done with a result that has no JSON', circular],
+])('S0-54: when perform %s', (_what, perform) => {
+  test.each([
+    ['a change', WRITE],
+    ['a read', READ],
+  ])('%s has an unknown outcome, and the run goes on', (_kind, payload) =>
+    working(handsThat({ perform }), async ({ turnpike }) => {
+      const agent = await turnpike.startAgent();
+      expect(await agent.submit(payload())).toMatchObject({
+        outcome: 'EXECUTION_ERROR',
+        error: { error_code: 'EXECUTION_ERROR', message: 'It is not known whether the action happened' },
+      });
+      expect(await agent.submit(json(proposal('THINK', {})))).toMatchObject({ outcome: 'SUCCESS' });
+      await expect(agent.end()).resolves.toMatchObject({ state: 'completed' });
+    }),
+  );
+});
+
+test('D8: when settle throws, the outcome is unknown, and the home opens all the same', async () => {
+  const state = new MemoryState();
+  const never = (): never => new Promise(() => undefined) as never;
+  const first = await Bench.open({ store: memoryStore({ state }), sandbox: handsThat({ perform: never }) });
+  const agent = await first.turnpike.startAgent();
+  void agent.submit(WRITE()).catch(() => undefined);
+  while (!(await first.entries()).some((entry) => entry.type === 'run_created' && entry.body.run_kind === 'db_write')) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  // A process that dies here says nothing more; another takes the ledger.
+  state.loseLock();
+  const bench = await Bench.open({ store: memoryStore({ state }), sandbox: handsThat({ settle: fails }) });
+  expect(bench.turnpike.recovery).toMatchObject({ trees: 1, settled: 1, interrupted: 1, damaged: 0 });
+  const traces = (await bench.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.cause] : []));
+  expect(traces).toEqual(['OUTCOME_UNKNOWN']);
+  expect(await bench.turnpike.replay()).toMatchObject({ ok: true });
+  await bench.close();
+});
