@@ -23,7 +23,7 @@ import type { Committed, Effects, EngineListener, Submission, TreeEngine } from 
 
 /** Inputs that one transaction takes at most: a commit stays bounded however many callers there are. */
 const BATCH_INPUTS_MAX = 256;
-/** Inputs of callers that may wait: more is a caller without back-pressure. What the engine itself has to say always enters. */
+/** Inputs that may wait before callers are refused. What the engine itself has to say always enters. */
 const QUEUE_MAX = 65_536;
 export const LIVE_TREES_MAX = 1_024;
 

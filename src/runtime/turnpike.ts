@@ -79,19 +79,18 @@ export async function openTurnpike(options: TurnpikeOptions): Promise<Turnpike> 
   const { store, anchor } = stores;
   const log = options.log ?? winstonLog('warn');
   const clock = options.clock ?? systemClock();
-  let closeSandbox = (): void => undefined;
-  let engine: EmbeddedEngine | null = null;
+  // What has been opened, to be closed the other way round, in the end as well as when the opening fails.
+  const opened: (() => unknown)[] = [() => store.close(), () => anchor.close()];
+  const close = async (): Promise<void> => {
+    for (const closing of opened.splice(0).reverse()) await closing();
+  };
   try {
     const sandbox = sandboxOf(options, home);
-    if (typeof options.sandbox !== 'object') closeSandbox = () => (sandbox as Partial<{ close(): void }>).close?.();
-    const effects: Effects = {
-      gather: (request) => sandbox.gather(request),
-      perform: (effect) => sandbox.perform(effect),
-      settle: (effect) => sandbox.settle(effect),
-    };
+    if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
+    const effects = handsOf(sandbox);
     const shelf = new PolicyShelf(options.policies ?? policySource(options.contract ?? shippedContract()), clock);
     const agents = new Agents({ shelf, store, ids: options.ids ?? nanoidIds(), log });
-    engine = new EmbeddedEngine({
+    const engine = new EmbeddedEngine({
       store,
       anchor,
       clock,
@@ -100,16 +99,18 @@ export async function openTurnpike(options: TurnpikeOptions): Promise<Turnpike> 
       defer: (task) => void setImmediate(task),
       ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
     });
-    const running = engine;
+    opened.push(() => engine.stop());
     agents.attach(engine);
     await engine.start();
     await checkAnchor(store, anchor);
     const recovery = await recover(engine, store, effects, log);
+    opened.push(() => agents.close());
     const reader = new LedgerReader(store, anchor);
     const startAgent = (agentOptions: AgentOptions = {}): Promise<AgentRun> => agents.start(agentOptions);
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
     const served = home !== null && options.control !== false;
     const control = served ? await tryServeControl(home.control, { startAgent, contract, log }) : null;
+    opened.push(() => control?.close());
     return {
       home,
       recovery,
@@ -119,23 +120,19 @@ export async function openTurnpike(options: TurnpikeOptions): Promise<Turnpike> 
       agent: (run_id) => agents.find(run_id),
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
-      close: async () => {
-        await control?.close();
-        await agents.close();
-        await running.stop();
-        await anchor.close();
-        await store.close();
-        closeSandbox();
-      },
+      close,
     };
   } catch (error) {
-    await engine?.stop();
-    await anchor.close();
-    await store.close();
-    closeSandbox();
+    await close();
     throw error;
   }
 }
+
+const handsOf = (sandbox: Sandbox): Effects => ({
+  gather: (request) => sandbox.gather(request),
+  perform: (effect) => sandbox.perform(effect),
+  settle: (effect) => sandbox.settle(effect),
+});
 
 async function openStores(options: TurnpikeOptions): Promise<{ home: HomePaths | null; stores: HomeStores }> {
   if ((options.home === undefined) === (options.store === undefined)) {
