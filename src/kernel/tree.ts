@@ -42,14 +42,17 @@ const snapshotOf = (actor: AnyActorRef): AnyMachineSnapshot => actor.getSnapshot
 export class Tree {
   readonly tree_id: string;
   readonly #hearing: Hearing;
+  readonly #watch: (event: InspectionEvent) => void;
   #open: OpenInput | null = null;
   #policy: Policy | null = null;
   #root: AnyActorRef | null = null;
   readonly #actors = new Map<string, AnyActorRef>();
   #failure: unknown = null;
 
-  constructor(tree_id: string) {
+  /** `watch` is told everything that XState tells an inspector; it changes nothing. */
+  constructor(tree_id: string, watch: (event: InspectionEvent) => void = () => undefined) {
     this.tree_id = tree_id;
+    this.#watch = watch;
     this.#hearing = new Hearing(tree_id);
   }
 
@@ -170,6 +173,7 @@ export class Tree {
     const { orchestrator } = machinesFor(this.#policy);
     const inspect = (event: InspectionEvent): void => {
       if (event.type === '@xstate.actor') this.#adopt(event.actorRef as AnyActorRef);
+      this.#watch(event);
     };
     const options = { id: run.run_id, input: { run }, inspect };
     const root = createActor(orchestrator, snapshot === undefined ? options : { ...options, snapshot });

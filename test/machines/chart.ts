@@ -47,7 +47,7 @@ export function edgesOf(machine: AnyStateMachine): Edge[] {
   );
 }
 
-function guardText(guard: unknown): string {
+export function guardText(guard: unknown): string {
   if (typeof guard === 'string') return guard;
   if (typeof guard !== 'object' || guard === null || !('type' in guard)) throw new Error('a guard without a name');
   const { type, params } = guard as { type: string; params?: { state?: string } };

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import type { AnyActorRef, AnyTransitionDefinition, InspectionEvent } from 'xstate';
 import { createMachines } from '../../machines/index.js';
 import type { MediatedMachine } from '../../machines/mediated.js';
 import type { StepInput, StepMachine } from '../../machines/step.js';
@@ -8,7 +9,7 @@ import type { SeenProposal } from '../../src/contract/entry.js';
 import { policyOf } from '../../src/kernel/pinned.js';
 import type { Policy } from '../../src/policy/policy.js';
 import { ABSENT, AGENT, CASE, editedPolicy, FILE, ONE_FILE, proposal, SHIPPED, TreeDriver } from '../fixtures/tree.js';
-import { edgesOf, edgeText, listen, machines } from './chart.js';
+import { edgesOf, edgeText, guardText, listen, machines, type Edge } from './chart.js';
 
 const GATEWAY = `${AGENT}.1`;
 const REPLAY = editedPolicy({ actions: [['duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay']] });
@@ -156,6 +157,9 @@ test('S2-17 S4-14: STARTED comes from the tool_gateway machine alone, which is s
   expect(gateway.config).toBe(machines.mediated.config);
 });
 
+/** What XState tells of a transition that was taken. */
+type Transition = Pick<AnyTransitionDefinition, 'source' | 'eventType' | 'target'> & { readonly guard?: unknown };
+
 interface Path {
   readonly policies?: readonly Artifact[];
   readonly scope?: Record<string, string>;
@@ -291,4 +295,44 @@ describe('S0-03 S0-04 S2-19 S2-20: one outcome, one trace, one response and at m
     expect(d.commands.filter(({ kind }) => kind === 'perform')).toHaveLength(performed);
     expect(d.tree.pending).toEqual([]);
   });
+});
+
+test('S0-12 S0-13 S2-17: these paths take every edge of the chart, and every guard of it both ways', () => {
+  const taken = new Set<string>();
+  const held = new Map<string, Set<boolean>>();
+  for (const { policies = SHIPPED, scope = {}, go } of Object.values(PATHS)) {
+    const watch = (event: InspectionEvent): void => {
+      if (event.type !== '@xstate.microstep' || !(event.actorRef as AnyActorRef).id.endsWith('/step')) return;
+      for (const { source, eventType, guard, target } of event._transitions as readonly Transition[]) {
+        for (const to of target ?? [source]) {
+          const edge = {
+            from: source.path.join('.'),
+            event: String(eventType),
+            guard: guard === undefined ? null : guardText(guard),
+            to: to.path.join('.'),
+          };
+          taken.add(edgeText(edge));
+          noteGuards(edge);
+        }
+      }
+    };
+    go(new TreeDriver({ policies, watch }).ready({ scope }));
+  }
+  expect([...taken].sort()).toEqual(edgesOf(machines.step).map(edgeText).sort());
+  expect([...held.values()].map((ways) => [...ways].sort())).toEqual([...held.values()].map(() => [false, true]));
+
+  /** The branch that was taken held; those before it, for the same event of the same state, did not. */
+  function noteGuards(edge: Edge): void {
+    let decided = false;
+    for (const { from, event, guard, to } of edgesOf(machines.step)) {
+      if (from !== edge.from) continue;
+      // A state that waits for an event has found none of its `always` guards to hold.
+      const [same, waiting] = [event === edge.event, event === '' && edge.event !== ''];
+      if (!waiting && (!same || decided)) continue;
+      const chosen = same && guard === edge.guard && to === edge.to;
+      const key = `${from} ${event} ${guard ?? ''}`;
+      if (guard !== null) held.set(key, (held.get(key) ?? new Set<boolean>()).add(chosen));
+      decided ||= chosen;
+    }
+  }
 });
