@@ -20,6 +20,8 @@ import type { RunEnd } from '../src/run/audit.js';
 import type { Emission } from './emission.js';
 import {
   cancelledFor,
+  created,
+  ENDS,
   COMPLETED,
   deniedBy,
   failedWith,
@@ -28,7 +30,6 @@ import {
   sayEnd,
   sayEnded,
   sayRunning,
-  terminal,
   type RunEvent,
   type RunMemory,
   type RunOutput,
@@ -137,16 +138,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
     }),
     initial: 'created',
     states: {
-      created: {
-        entry: 'sayCreated',
-        on: {
-          AUTHORIZE: [
-            { guard: 'allowed', target: 'running', actions: ['sayAuthz', 'sayRunning'] },
-            { target: 'denied', actions: ['sayAuthz', 'noteDenied'] },
-          ],
-          CANCEL: { target: 'cancelled', actions: 'noteEnding' },
-        },
-      },
+      created: created('noteEnding'),
       running: {
         initial: 'ready',
         states: {
@@ -174,10 +166,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
           },
         },
       },
-      completed: terminal('completed'),
-      failed: terminal('failed'),
-      denied: terminal('denied'),
-      cancelled: terminal('cancelled'),
+      ...ENDS,
     },
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });

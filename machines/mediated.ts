@@ -38,6 +38,8 @@ import { actionEvent, type RunEnd } from '../src/run/audit.js';
 import type { Emission } from './emission.js';
 import {
   cancelledFor,
+  created,
+  ENDS,
   deniedBy,
   failedWith,
   isDone,
@@ -45,7 +47,6 @@ import {
   sayEnd,
   sayEnded,
   sayRunning,
-  terminal,
   type DoneEvent,
   type RunEvent,
   type RunMemory,
@@ -113,7 +114,7 @@ const setupMediated = (policy: Policy) =>
       childEnded: ({ event }, { state }: { state: TerminalState }) => isDone(event) && event.output.state === state,
     },
     actions: {
-      sayCreated: emit(({ context }) => created(context)),
+      sayCreated: emit(({ context }) => sayCreated(context)),
       sayAuthz: emit(({ context, event }) => sayAuthz(context.run, verdictOf(event), targetOf(context))),
       sayRunning: emit(({ context }) => sayRunning(context.run)),
       sayEnd: emit(({ context }, { state }: { state: TerminalState }) => sayEnd(context, state)),
@@ -161,16 +162,7 @@ export const createMediatedMachine = (policy: Policy) =>
     }),
     initial: 'created',
     states: {
-      created: {
-        entry: 'sayCreated',
-        on: {
-          AUTHORIZE: [
-            { guard: 'allowed', target: 'running', actions: ['sayAuthz', 'sayRunning'] },
-            { target: 'denied', actions: ['sayAuthz', 'noteDenied'] },
-          ],
-          CANCEL: { target: 'cancelled', actions: 'noteCancel' },
-        },
-      },
+      created: created('noteCancel'),
       running: {
         initial: 'choosing',
         states: {
@@ -201,10 +193,7 @@ export const createMediatedMachine = (policy: Policy) =>
           },
         },
       },
-      completed: terminal('completed'),
-      failed: terminal('failed'),
-      denied: terminal('denied'),
-      cancelled: terminal('cancelled'),
+      ...ENDS,
     },
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
@@ -226,7 +215,7 @@ function targetOf({ request }: MediatedMemory): AuditTarget {
     : { target_type: 'table', name: write.table, operation: write.mode };
 }
 
-const created = (context: MediatedMemory): Emission => ({
+const sayCreated = (context: MediatedMemory): Emission => ({
   type: 'run_created',
   body: {
     ...context.run,

@@ -21,6 +21,8 @@ import type { AgentMachine } from './agent.js';
 import type { Emission } from './emission.js';
 import {
   cancelledFor,
+  created,
+  ENDS,
   deniedBy,
   failedWith,
   isDone,
@@ -28,7 +30,6 @@ import {
   sayEnd,
   sayEnded,
   sayRunning,
-  terminal,
   type DoneEvent,
   type RunEvent,
   type RunMemory,
@@ -120,16 +121,7 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine) =
     context: ({ input }) => ({ ...input, end: null, ending: null, agents: 0, live: [] }),
     initial: 'created',
     states: {
-      created: {
-        entry: 'sayCreated',
-        on: {
-          AUTHORIZE: [
-            { guard: 'allowed', target: 'running', actions: ['sayAuthz', 'sayRunning'] },
-            { target: 'denied', actions: ['sayAuthz', 'noteDenied'] },
-          ],
-          CANCEL: { target: 'cancelled', actions: 'noteCancel' },
-        },
-      },
+      created: created('noteCancel'),
       running: {
         initial: 'working',
         states: {
@@ -150,10 +142,7 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine) =
           },
         },
       },
-      completed: terminal('completed'),
-      failed: terminal('failed'),
-      denied: terminal('denied'),
-      cancelled: terminal('cancelled'),
+      ...ENDS,
     },
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });

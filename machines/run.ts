@@ -88,7 +88,7 @@ export const sayEnded = ({ run, end }: RunMemory, state: TerminalState): Emissio
 });
 
 /** One of the four ends: says so once, and hands its outcome to the parent. */
-export const terminal = <const State extends TerminalState>(state: State) =>
+const terminal = <const State extends TerminalState>(state: State) =>
   ({
     type: 'final',
     entry: [
@@ -96,6 +96,27 @@ export const terminal = <const State extends TerminalState>(state: State) =>
       { type: 'sayEnded', params: { state } },
     ],
     output: ({ context }: { context: RunMemory }): RunOutput => outputOf(context, state),
+  }) as const;
+
+/** The four of them, as every run machine has them. */
+export const ENDS = {
+  completed: terminal('completed'),
+  failed: terminal('failed'),
+  denied: terminal('denied'),
+  cancelled: terminal('cancelled'),
+} as const;
+
+/** Where every run begins: it says so, and waits for the verdict. `cancel` notes why it was cancelled before that. */
+export const created = <const Cancel extends string>(cancel: Cancel) =>
+  ({
+    entry: 'sayCreated',
+    on: {
+      AUTHORIZE: [
+        { guard: 'allowed', target: 'running', actions: ['sayAuthz', 'sayRunning'] },
+        { target: 'denied', actions: ['sayAuthz', 'noteDenied'] },
+      ],
+      CANCEL: { target: 'cancelled', actions: cancel },
+    },
   }) as const;
 
 const outputOf = (context: RunMemory & { readonly done?: RunOutput['done'] }, state: TerminalState): RunOutput => ({
