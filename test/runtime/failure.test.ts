@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { MemoryState, memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { headFile } from '../../src/adapters/head-file.js';
+import { homePaths } from '../../src/runtime/home.js';
 import type { Sandbox } from '../../src/ports/executor.js';
 import { openSandbox } from '../../src/adapters/sandbox.js';
 import { Bench } from '../fixtures/bench.js';
@@ -80,6 +82,19 @@ describe.each(BREAKAGES)('when a commit %s', (breakage) => {
     const traces = reopened.flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.outcome] : []));
     expect(traces).toEqual(['SUCCESS']);
   });
+});
+
+test('D15: a home whose ledger is behind its head file does not open', async () => {
+  const bench = await Bench.open();
+  await (await bench.turnpike.startAgent()).end();
+  await bench.turnpike.close();
+  const head = headFile(homePaths(bench.home).head);
+  await head.write({ size: 1_000, root: 'f'.repeat(64) });
+  await head.close();
+  await expect(Bench.reopen(bench)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
+  // The refusal lets go of the home: whoever tries again is told the same, and not that it is locked.
+  await expect(Bench.reopen(bench)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
+  rmSync(bench.folder, { recursive: true, force: true });
 });
 
 /** Opens what a failed process left: every run has ended, the ledger verifies and replays. */

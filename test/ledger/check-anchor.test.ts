@@ -1,0 +1,40 @@
+import { beforeEach, expect, test } from '@jest/globals';
+import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { headInMemory } from '../../src/adapters/head-in-memory.js';
+import { checkAnchor } from '../../src/ledger/check-anchor.js';
+import type { HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
+import { opening, scribeOf, treeId } from '../fixtures/entries.js';
+
+let store: LedgerStore;
+let earlier: LogHead;
+let now: LogHead;
+beforeEach(async () => {
+  store = memoryStore();
+  const scribe = await scribeOf(store);
+  await scribe.write(store, [opening(treeId(1))]);
+  earlier = await store.head();
+  await scribe.write(store, [opening(treeId(2))]);
+  now = await store.head();
+});
+
+test('D15: a ledger that its head file vouches for is opened, also when a crash left the file behind it', async () => {
+  await expect(checkAnchor(store, headInMemory(now))).resolves.toBeUndefined();
+  await expect(checkAnchor(store, headInMemory(earlier))).resolves.toBeUndefined();
+});
+
+test('D15: a ledger that is shorter than its head file says is refused', async () => {
+  const anchor = headInMemory({ size: now.size + 1, root: now.root });
+  await expect(checkAnchor(store, anchor)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
+});
+
+test('D15: another ledger of the same or a greater length is refused', async () => {
+  for (const { size } of [now, earlier]) {
+    const anchor = headInMemory({ size, root: 'f'.repeat(64) });
+    await expect(checkAnchor(store, anchor)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
+  }
+});
+
+test('D15: a ledger whose head file was taken away is refused', async () => {
+  const none: HeadAnchor = { ...headInMemory(now), read: () => Promise.resolve(null) };
+  await expect(checkAnchor(store, none)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+});
