@@ -8,7 +8,7 @@ import ts from 'typescript';
 export const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '..');
 
 /** What is never looked at: not ours, or made. */
-const LEFT_OUT = ['node_modules', 'dist', 'coverage', '.git', '.turnpike'];
+const LEFT_OUT = ['node_modules', 'dist', 'build', 'coverage', '.git', '.turnpike'];
 
 /** The files below a folder of the repository whose names match, as paths from its root, sorted. */
 export function filesIn(folder: string, name: RegExp): readonly string[] {

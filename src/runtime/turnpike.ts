@@ -74,9 +74,20 @@ export interface Turnpike {
  * Opens a ledger as its one writer, settles what an earlier process left unfinished, and is ready for agents.
  * @throws LedgerError LEDGER_LOCKED, LEDGER_BELOW_HEAD, LEDGER_TAMPERED; SandboxError UNSUPPORTED_PLATFORM; UsageError
  */
-export async function openTurnpike(options: TurnpikeOptions): Promise<Turnpike> {
-  const { home, stores } = await openStores(options);
-  const { store, anchor } = stores;
+export const openTurnpike = async (options: TurnpikeOptions): Promise<Turnpike> =>
+  openTurnpikeOn(await groundOf(options), options);
+
+/** What a Turnpike stands on. Campaigns put faults, or another order of ticks, under it. */
+export interface Ground extends HomeStores {
+  /** Null where the ledger is a store of the caller's. */
+  readonly home: HomePaths | null;
+  /** Runs a task after the present tick. Default: setImmediate. */
+  readonly defer?: (task: () => void) => void;
+}
+
+/** `openTurnpike` on a ground that is laid already; it is closed with the rest. */
+export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): Promise<Turnpike> {
+  const { home, store, anchor, defer = nextTurn } = ground;
   const log = options.log ?? winstonLog('warn');
   const clock = options.clock ?? systemClock();
   // What has been opened, to be closed the other way round, in the end as well as when the opening fails.
@@ -96,7 +107,7 @@ export async function openTurnpike(options: TurnpikeOptions): Promise<Turnpike> 
       clock,
       effects,
       listener: agents,
-      defer: (task) => void setImmediate(task),
+      defer,
       ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
     });
     opened.push(() => engine.stop());
@@ -134,16 +145,18 @@ const handsOf = (sandbox: Sandbox): Effects => ({
   settle: (effect) => sandbox.settle(effect),
 });
 
-async function openStores(options: TurnpikeOptions): Promise<{ home: HomePaths | null; stores: HomeStores }> {
+const nextTurn = (task: () => void): void => void setImmediate(task);
+
+async function groundOf(options: TurnpikeOptions): Promise<Ground> {
   if ((options.home === undefined) === (options.store === undefined)) {
     throw new UsageError({ code: 'USAGE', message: 'openTurnpike takes either `home` or `store`' });
   }
   if (options.store !== undefined) {
-    return { home: null, stores: { store: options.store, anchor: headInMemory(await options.store.head()) } };
+    return { home: null, store: options.store, anchor: headInMemory(await options.store.head()) };
   }
   const home = resolve(options.home ?? '');
   const paths = isVacant(home) ? await createHome(home) : homePaths(home);
-  return { home: paths, stores: openHome(paths, { readOnly: false }) };
+  return { home: paths, ...openHome(paths, { readOnly: false }) };
 }
 
 function sandboxOf(options: TurnpikeOptions, home: HomePaths | null): Sandbox {
