@@ -78,9 +78,14 @@ export class Hearing {
     this.#append('input', recorded);
   }
 
-  /** The command of this run has its answer. */
-  answered(run_id: string): void {
-    this.#pending.delete(run_id);
+  /** The command of this run that has no answer yet. */
+  asked(run_id: string): Command | null {
+    return this.#pending.get(run_id) ?? null;
+  }
+
+  /** This command has its answer; another one of the same run may be waiting already. */
+  answered(command: Command): void {
+    if (this.#pending.get(command.run_id) === command) this.#pending.delete(command.run_id);
   }
 
   restore({ seq, prev, runs, pending, timers }: TreeSnapshot): void {

@@ -1,5 +1,5 @@
-// A run tree: a live XState actor tree that takes one input at a time and answers with a decision. No clock, no
-// chance, no I/O: folding the same inputs gives the same entries, commands and replies, always.
+// A run tree: live actors that take one input at a time and answer with a decision. No clock, no chance, no I/O:
+// folding the same inputs gives the same entries, commands and replies, always.
 //
 // Invariants:
 //   K1. Entries leave in the order in which the machines said them; the first is the input.
@@ -7,10 +7,9 @@
 //   K3. An input that the addressed run cannot take moves nothing and is recorded as refused (C50).
 //   K4. A machine in error is a bug: `decide` throws, and the tree must be dropped and folded again.
 
-import { createActor, type AnyActorRef, type InspectionEvent, type Snapshot } from 'xstate';
+import type { AnyStateMachine, InspectionEvent } from 'xstate';
 import type { Command, Emission, Ending } from '../../machines/emission.js';
 import { stepId } from '../../machines/agent.js';
-import type { RunOutput } from '../../machines/run.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { OpenInput } from '../contract/entry.js';
 import type { RunContext } from '../contract/run-context.js';
@@ -20,37 +19,34 @@ import { authorizeOrchestrator } from '../policy/lane-decision.js';
 import type { Policy } from '../policy/policy.js';
 import { illegalTransitionEvent } from '../run/audit.js';
 import { proposalKey } from '../step/validate-schema.js';
+import type { Actors } from './actors.js';
+import { chartActors, type Beginning, type PersistedActor } from './chart-actors.js';
+import { chartOf } from './chart.js';
 import { Hearing } from './hearing.js';
 import type { Decision, Timer, TreeInput } from './input.js';
 import { rootContext } from './open.js';
 import { machinesFor, policyOf } from './pinned.js';
 import { eventFor } from './route.js';
 import type { KnownRun, TreeSnapshot } from './tree-snapshot.js';
+import { xstateActors } from './xstate-actors.js';
 
 export type { KnownRun, TreeSnapshot } from './tree-snapshot.js';
 
-/** What the kernel reads of any machine's snapshot. */
-interface AnyMachineSnapshot {
-  readonly status: 'active' | 'done' | 'error' | 'stopped';
-  readonly output: unknown;
-  can(event: { readonly type: string }): boolean;
-}
-
-const snapshotOf = (actor: AnyActorRef): AnyMachineSnapshot => actor.getSnapshot() as AnyMachineSnapshot;
+/** Told everything that XState tells an inspector; it changes nothing. */
+export type Watch = (event: InspectionEvent) => void;
 
 /** One tree, moved on in place by `decide`. New, or made by `restoreTree`. */
 export class Tree {
   readonly tree_id: string;
   readonly #hearing: Hearing;
-  readonly #watch: (event: InspectionEvent) => void;
+  readonly #watch: Watch | null;
   #open: OpenInput | null = null;
   #policy: Policy | null = null;
-  #root: AnyActorRef | null = null;
-  readonly #actors = new Map<string, AnyActorRef>();
+  #actors: Actors | null = null;
   #failure: unknown = null;
 
-  /** `watch` is told everything that XState tells an inspector; it changes nothing. */
-  constructor(tree_id: string, watch: (event: InspectionEvent) => void = () => undefined) {
+  /** With a `watch` the actors are XState's own, which is slower and comes to the same. */
+  constructor(tree_id: string, watch: Watch | null = null) {
     this.tree_id = tree_id;
     this.#watch = watch;
     this.#hearing = new Hearing(tree_id);
@@ -63,12 +59,12 @@ export class Tree {
 
   /** Whether the root run has ended: nothing but refusals can follow. */
   get ended(): boolean {
-    return this.#root !== null && snapshotOf(this.#root).status === 'done';
+    return this.#actors?.output !== undefined;
   }
 
   /** How the root run ended. @throws InvariantError while it has not */
   get ending(): Omit<Ending, 'run_id'> {
-    const output = this.#root === null ? undefined : (snapshotOf(this.#root).output as RunOutput | undefined);
+    const output = this.#actors?.output;
     if (output === undefined) throw new InvariantError(`run ${this.tree_id} has not ended`);
     return { state: output.state, reason: output.end.reason };
   }
@@ -104,8 +100,7 @@ export class Tree {
 
   /** Whether this run, or step, could take inputs now. */
   isLive(run_id: string): boolean {
-    const actor = this.#actors.get(run_id);
-    return actor !== undefined && snapshotOf(actor).status === 'active';
+    return this.#actors?.isLive(run_id) === true;
   }
 
   /**
@@ -115,16 +110,17 @@ export class Tree {
    */
   decide(input: TreeInput): Decision {
     const { recorded } = input;
+    if (this.#failure !== null) throw new InvariantError('a machine failed before', this.#failure);
     if (!isRecordedInput(recorded)) throw new InvariantError('an input that the ledger could not hold');
     this.#hearing.begin(recorded);
     const refused = !this.#apply(input);
-    if (this.#failure !== null) throw new InvariantError('a machine failed', this.#failure);
     if (refused) this.#refuse(recorded.run_id, recorded.kind);
     return { ...this.#hearing.heard, artifacts: input.materials, refused };
   }
 
   snapshot(): TreeSnapshot {
-    if (this.#root === null || this.#open === null) throw new InvariantError('a tree that is not open has no snapshot');
+    if (this.#actors === null || this.#open === null)
+      throw new InvariantError('a tree that is not open has no snapshot');
     return {
       tree_id: this.tree_id,
       ...this.head,
@@ -132,7 +128,7 @@ export class Tree {
       runs: this.runs,
       pending: this.pending,
       timers: this.timers,
-      machine: this.#root.getPersistedSnapshot(),
+      machine: this.#actors.persisted(),
     };
   }
 
@@ -141,21 +137,19 @@ export class Tree {
     this.#hearing.restore(snapshot);
     this.#open = snapshot.open;
     this.#policy = policyOf(policies);
-    this.#start(rootContext(snapshot.open), snapshot.machine as Snapshot<unknown>);
+    this.#start(rootContext(snapshot.open), { persisted: snapshot.machine as PersistedActor });
   }
 
   #apply(input: TreeInput): boolean {
     const { recorded } = input;
     if (recorded.kind === 'open') return this.#openRoot(recorded, input.materials);
     const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
-    const actor = this.#actors.get(address);
+    if (!this.isLive(address)) return false;
     const event = eventFor(input);
-    if (actor === undefined) return false;
-    const snapshot = snapshotOf(actor);
-    if (snapshot.status !== 'active' || !snapshot.can(event)) return false;
-    if (recorded.kind === 'facts' || recorded.kind === 'result') this.#hearing.answered(recorded.run_id);
-    actor.send(event);
-    return true;
+    const asked = recorded.kind === 'facts' || recorded.kind === 'result' ? this.#hearing.asked(recorded.run_id) : null;
+    const taken = this.#unbroken(() => this.#actors?.take(address, event) === true);
+    if (taken && asked !== null) this.#hearing.answered(asked);
+    return taken;
   }
 
   #openRoot(open: OpenInput, materials: readonly Artifact[]): boolean {
@@ -163,44 +157,31 @@ export class Tree {
     this.#open = open;
     this.#policy = policyOf(materials);
     const run = rootContext(open);
-    this.#start(run, undefined);
-    this.#root?.send({ type: 'AUTHORIZE', verdict: authorizeOrchestrator(run) });
-    return true;
+    const event = { type: 'AUTHORIZE', verdict: authorizeOrchestrator(run) };
+    this.#start(run, { input: { run } });
+    return this.#unbroken(() => this.#actors?.take(run.run_id, event) === true);
   }
 
-  #start(run: RunContext, snapshot: Snapshot<unknown> | undefined): void {
+  #start({ run_id }: RunContext, from: Beginning): void {
     if (this.#policy === null) throw new InvariantError('a tree starts with its policy');
-    const { orchestrator } = machinesFor(this.#policy);
-    const inspect = (event: InspectionEvent): void => {
-      if (event.type === '@xstate.actor') this.#adopt(event.actorRef as AnyActorRef);
-      this.#watch(event);
-    };
-    const options = { id: run.run_id, input: { run }, inspect };
-    const root = createActor(orchestrator, snapshot === undefined ? options : { ...options, snapshot });
-    this.#root = root;
-    root.start();
-  }
-
-  /** Every actor of the tree is known by its id, and heard, from the moment it exists. */
-  #adopt(actor: AnyActorRef): void {
-    this.#actors.set(actor.id, actor);
-    actor.on('*', (emission: Emission) => this.#hear(emission));
-    actor.subscribe({
-      complete: () => {
-        if (this.#actors.get(actor.id) === actor) this.#actors.delete(actor.id);
-      },
-      error: (error: unknown) => {
-        this.#failure ??= error;
-      },
-    });
-  }
-
-  /** XState throws what a listener throws in another turn, when the decision has long left without its entry. */
-  #hear(emission: Emission): void {
-    try {
+    const machine: AnyStateMachine = machinesFor(this.#policy).orchestrator;
+    const hear = (emission: Emission): void => {
       this.#hearing.hear(emission);
+    };
+    this.#actors = this.#unbroken(() =>
+      this.#watch === null
+        ? chartActors(chartOf(machine), run_id, from, hear)
+        : xstateActors(machine, run_id, from, hear, this.#watch),
+    );
+  }
+
+  /** K4: what a machine has thrown, it throws for ever. */
+  #unbroken<T>(work: () => T): T {
+    try {
+      return work();
     } catch (error) {
-      this.#failure ??= error;
+      this.#failure = error;
+      throw new InvariantError('a machine failed', error);
     }
   }
 
@@ -212,8 +193,8 @@ export class Tree {
 }
 
 /** Goes on from a snapshot. `policies` are the artifacts of the tree's `open`: lanes, roles, actions. */
-export function restoreTree(snapshot: TreeSnapshot, policies: readonly Artifact[]): Tree {
-  const tree = new Tree(snapshot.tree_id);
+export function restoreTree(snapshot: TreeSnapshot, policies: readonly Artifact[], watch: Watch | null = null): Tree {
+  const tree = new Tree(snapshot.tree_id, watch);
   tree.restore(snapshot, policies);
   return tree;
 }

@@ -1,5 +1,6 @@
-import { canonicalJson } from '../contract/canonical-json.js';
-import type { Entry, SealedEntry } from '../contract/entry.js';
+import { quote } from '../contract/canonical-json.js';
+import { canonicalWriter, type CanonicalWriter } from '../contract/canonical-writer.js';
+import { ENTRY_BODIES, INPUT_SCHEMAS, type Entry, type SealedEntry } from '../contract/entry.js';
 import { leafHash } from './merkle.js';
 
 /**
@@ -11,7 +12,11 @@ import { leafHash } from './merkle.js';
 export function sealEntry(entry: Entry): SealedEntry {
   const { body, prev, seq, tree_id, type } = entry;
   const text =
-    `{"body":${canonicalJson(body)},"prev":${canonicalJson(prev)},"seq":${canonicalJson(seq)},` +
-    `"tree_id":${canonicalJson(tree_id)},"type":${canonicalJson(type)}}`;
+    `{"body":${writerOf(entry)(body)},"prev":${quote(prev)},"seq":${seq},` +
+    `"tree_id":${quote(tree_id)},"type":${quote(type)}}`;
   return { entry, text, leaf_hash: leafHash(text) };
 }
+
+/** Inputs have their keys by kind: their common schema is a union, for which there is no template. */
+const writerOf = (entry: Entry): CanonicalWriter =>
+  canonicalWriter(entry.type === 'input' ? INPUT_SCHEMAS[entry.body.kind] : ENTRY_BODIES[entry.type]);

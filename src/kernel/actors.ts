@@ -1,0 +1,24 @@
+import type { Emission } from '../../machines/emission.js';
+import type { RunOutput } from '../../machines/run.js';
+import type { ActorEvent } from './chart-actions.js';
+
+/**
+ * The live actors of one run tree, by their ids. Two make them live: our tables (`chartActors`), and XState itself
+ * (`xstateActors`), which inspectors understand. Both say the same in the same order: tests hold one against the other.
+ */
+export interface Actors {
+  /** Whether there is an actor of this id that has not ended. */
+  isLive(id: string): boolean;
+  /**
+   * Sends an event to an actor, if that is live and can take it: it is all done when this returns.
+   * @returns false when nothing moved @throws what a machine threw; the actors are broken then
+   */
+  take(id: string, event: ActorEvent): boolean;
+  /** How the root run ended; undefined while it has not. */
+  readonly output: RunOutput | undefined;
+  /** Plain JSON, in XState's form: either can go on from what the other has put down. */
+  persisted(): unknown;
+}
+
+/** Told what the machines say, in the order in which they say it. */
+export type Hear = (emission: Emission) => void;

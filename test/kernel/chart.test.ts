@@ -1,0 +1,116 @@
+import { describe, expect, test } from '@jest/globals';
+import {
+  assign,
+  createMachine,
+  emit,
+  enqueueActions,
+  fromPromise,
+  raise,
+  sendTo,
+  setup,
+  type AnyStateMachine,
+} from 'xstate';
+import { createMachines } from '../../machines/index.js';
+import { chartActors } from '../../src/kernel/chart-actors.js';
+import { chartOf } from '../../src/kernel/chart.js';
+import { testPolicy } from '../fixtures/policy.js';
+
+const never = (): boolean => false;
+
+/** Definitions that XState takes and our interpreter does not know: each must be refused when its chart is made. */
+const FOREIGN: Readonly<Record<string, () => AnyStateMachine>> = {
+  'a parallel state': () => createMachine({ type: 'parallel', states: { a: {}, b: {} } }),
+  'a history state': () => createMachine({ initial: 'a', states: { a: {}, h: { type: 'history' } } }),
+  'a timer': () => createMachine({ initial: 'a', states: { a: { after: { 10: 'b' } }, b: {} } }),
+  'an invoked promise': () =>
+    createMachine({ initial: 'a', states: { a: { invoke: { src: fromPromise(() => Promise.resolve(1)) } } } }),
+  'an exit action': () =>
+    setup({ actions: { note: assign({}) } }).createMachine({ initial: 'a', states: { a: { exit: 'note' } } }),
+  'a raised event': () => setup({ actions: { again: raise({ type: 'X' }) } }).createMachine({ entry: 'again' }),
+  'an inline action': () => createMachine({ entry: () => undefined }),
+  'an inline guard': () =>
+    createMachine({ initial: 'a', states: { a: { on: { X: { guard: never, target: 'b' } } }, b: {} } }),
+  'an action that nobody gave': () => createMachine({ entry: 'nobody' }),
+  'a wildcard for all events': () => createMachine({ initial: 'a', states: { a: { on: { '*': 'b' } }, b: {} } }),
+  'a final state that is not at the top': () =>
+    createMachine({ initial: 'a', states: { a: { initial: 'b', states: { b: { type: 'final' } } } } }),
+  'an edge that enters its own state again': () =>
+    createMachine({ initial: 'a', states: { a: { on: { X: { target: 'a', reenter: true } } } } }),
+  'an edge without an event and without a target': () =>
+    setup({ actions: { note: assign({}) } }).createMachine({ always: { actions: 'note' } }),
+  'a delayed message': () =>
+    setup({ actions: { later: sendTo('x', { type: 'X' }, { delay: 5 }) } }).createMachine({ entry: 'later' }),
+};
+
+describe('a chart', () => {
+  test.each(Object.keys(FOREIGN))('U-01: refuses %s', (name) => {
+    expect(() => chartOf(FOREIGN[name]!())).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
+  });
+
+  test('is made once for a machine, and of every machine that we have', () => {
+    const { orchestrator, agent, step, mediated } = createMachines(testPolicy());
+    for (const machine of [orchestrator, agent, step, mediated]) {
+      expect(chartOf(machine)).toBe(chartOf(machine));
+    }
+    expect(() => chartOf(orchestrator).actor('nobody')).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
+    expect(() => chartOf(orchestrator).restingAt(['nowhere'])).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
+  });
+});
+
+/** What nobody of ours does, though a chart could: children that outlive a word, and words to nobody. */
+const child = setup({
+  actions: { hi: emit({ type: 'hi' }) },
+}).createMachine({
+  id: 'child',
+  initial: 'here',
+  states: { here: { on: { GO: { actions: 'hi' }, END: 'gone' } }, gone: { type: 'final' } },
+});
+const parent = setup({
+  actors: { child },
+  actions: {
+    begin: enqueueActions(({ enqueue }) => enqueue.spawnChild('child', { id: 'kid' })),
+    stop: enqueueActions(({ enqueue }) => {
+      enqueue.sendTo('kid', { type: 'GO' });
+      enqueue.stopChild('kid');
+    }),
+    toNobody: enqueueActions(({ enqueue }) => enqueue.sendTo('nobody', { type: 'GO' })),
+  },
+}).createMachine({
+  id: 'parent',
+  context: {},
+  entry: 'begin',
+  initial: 'here',
+  states: {
+    here: { on: { STOP: { actions: 'stop' }, LOSE: { actions: 'toNobody' }, END: 'gone' } },
+    gone: { type: 'final' },
+  },
+});
+
+describe('actors of a chart', () => {
+  const lively = (): { heard: string[]; actors: ReturnType<typeof chartActors> } => {
+    const heard: string[] = [];
+    const actors = chartActors(chartOf(parent), 'root', { input: {} }, ({ type }) => void heard.push(type));
+    return { heard, actors };
+  };
+
+  test('a child that is stopped first takes what was sent to it before, and nothing after', () => {
+    const { heard, actors } = lively();
+    expect(actors.isLive('kid')).toBe(true);
+    expect(actors.take('root', { type: 'STOP' })).toBe(true);
+    expect(heard).toEqual(['hi']);
+    expect(actors.isLive('kid')).toBe(false);
+    expect(actors.take('kid', { type: 'GO' })).toBe(false);
+  });
+
+  test('R3: children end with their parent', () => {
+    const { actors } = lively();
+    actors.take('root', { type: 'END' });
+    expect([actors.isLive('root'), actors.isLive('kid')]).toEqual([false, false]);
+  });
+
+  test('a word to nobody is a mistake, not a loss', () => {
+    expect(() => lively().actors.take('root', { type: 'LOSE' })).toThrow(
+      expect.objectContaining({ code: 'INVARIANT' }),
+    );
+  });
+});

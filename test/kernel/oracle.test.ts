@@ -1,0 +1,58 @@
+// XState's own interpreter is the oracle of ours: the same machines, the same inputs, the same bytes.
+
+import { describe, expect, test } from '@jest/globals';
+import { canonicalJson } from '../../src/contract/canonical-json.js';
+import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
+import { randomTree } from '../fixtures/random-tree.js';
+import { essence, TreeDriver } from '../fixtures/tree.js';
+
+const unwatched = (): undefined => undefined;
+const underXState = (tree_id: string): Tree => new Tree(tree_id, unwatched);
+const stored = (tree: Tree): TreeSnapshot => JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot;
+
+/** Whether both trees, given every input of this history, decide as it was decided, and stand the same after each. */
+function differs(d: TreeDriver, ours: Tree, theirs: Tree, between: () => readonly [Tree, Tree]): string | null {
+  let [a, b] = [ours, theirs];
+  for (const [i, input] of d.inputs.entries()) {
+    const [decided, expected] = [a.decide(input), b.decide(input)].map(essence);
+    if (decided !== expected || decided !== essence(d.decisions[i]!))
+      return `input ${i} of ${d.tree_id} is decided otherwise`;
+    if (canonicalJson(stored(a)) !== canonicalJson(stored(b))) return `input ${i} of ${d.tree_id} leaves another state`;
+    [a, b] = between();
+    [ours, theirs] = [a, b];
+  }
+  return null;
+}
+
+describe('U-01 U-06: our interpreter and XState over the same machines', () => {
+  test('decide the same and stand the same after every input of 300 random trees', () => {
+    let inputs = 0;
+    for (let seed = 1; seed <= 300; seed += 1) {
+      const d = randomTree(seed);
+      const trees = [new Tree(d.tree_id), underXState(d.tree_id)] as const;
+      expect(differs(d, ...trees, () => trees)).toBeNull();
+      inputs += d.inputs.length;
+    }
+    expect(inputs).toBeGreaterThan(3_500);
+  }, 180_000);
+
+  test('D16: either goes on from what the other has put down, after every input of 100 random trees', () => {
+    for (let seed = 5_001; seed <= 5_100; seed += 1) {
+      const d = randomTree(seed);
+      let [ours, theirs] = [new Tree(d.tree_id), underXState(d.tree_id)];
+      const exchange = (): readonly [Tree, Tree] => {
+        [ours, theirs] = [restoreTree(stored(theirs), d.policies), restoreTree(stored(ours), d.policies, unwatched)];
+        return [ours, theirs];
+      };
+      expect(differs(d, ours, theirs, exchange)).toBeNull();
+    }
+  }, 180_000);
+
+  test('a tree that is watched shows XState’s actors, one that is not has none', () => {
+    const seen = new Set<string>();
+    const watched = new TreeDriver({ watch: ({ type }) => void seen.add(type) }).ready();
+    expect(seen).toContain('@xstate.microstep');
+    const plain = new TreeDriver().ready();
+    expect(plain.decisions.map(essence)).toEqual(watched.decisions.map(essence));
+  });
+});
