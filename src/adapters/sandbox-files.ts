@@ -10,7 +10,7 @@ import type { ExecutionCause } from '../contract/fault.js';
 import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
 import type { SandboxUsage } from './sandbox-usage.js';
-import { causeOfError, entriesOf, errnoOf, holding, inspect, TEMP_PREFIX, walk } from './sandbox-walk.js';
+import { causeOfError, entriesOf, errnoOf, factOfHeld, holding, inspect, TEMP_PREFIX, walk } from './sandbox-walk.js';
 import type { Anchor, Held, Place } from './sandbox-walk.js';
 
 /** One case's sandbox, with the account of what it holds. */
@@ -33,10 +33,11 @@ export const failed = (cause: ExecutionCause, error?: unknown): EffectResult =>
 
 /** READ_FILE (S0-74, C34). */
 export function readFile(sandbox: CaseSandbox, { args, limits }: Effect): EffectResult {
-  return actAt(sandbox, args['path'], ({ path, slash }) =>
-    holding(sandbox, path, (held, fact) => {
+  return actAt(sandbox, args['path'], (place) =>
+    holding(sandbox, place.path, (held) => {
+      const fact = factOfHeld(place, held);
       if (fact.status !== 'file') return failedBy(fact);
-      if (slash) return failed('NOT_A_DIRECTORY');
+      if (place.slash) return failed('NOT_A_DIRECTORY');
       const bytes = fact.bytes > limits.read_bytes_max ? null : readHeld(sandbox, held, limits.read_bytes_max);
       if (bytes === null) return failed('TOO_LARGE');
       return isUtf8(bytes) ? done({ content: bytes.toString('utf8') }) : failed('NOT_TEXT');

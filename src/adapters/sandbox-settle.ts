@@ -7,7 +7,7 @@ import { lstatSync, unlinkSync } from 'node:fs';
 import type { Effect, EffectResult, PathFact } from '../contract/effect.js';
 import { done, durably, failed, failedBy, isResult, occupiedBy } from './sandbox-files.js';
 import { readHeld, removeTemp, tempPath, UNKNOWN, type CaseSandbox } from './sandbox-files.js';
-import { causeOfError, factAt, holding, inspect, walk, type Place } from './sandbox-walk.js';
+import { causeOfError, factAt, factOfHeld, holding, inspect, walk, type Place } from './sandbox-walk.js';
 
 /** What is at the place tells that the action happened; null: it does not tell. */
 type Evidence = (place: Place, now: PathFact) => EffectResult | null;
@@ -21,8 +21,8 @@ export function settleWrite(sandbox: CaseSandbox, effect: Effect): EffectResult 
   const now = look(sandbox, path, (place, fact) => {
     removeTemp(tempPath(place.directory, effect));
     if (fact.status !== 'file' || fact.bytes !== bytes.length) return null;
-    return holding(sandbox, place.path, (held, found) => {
-      if (found.status !== 'file') return UNKNOWN;
+    return holding(sandbox, place.path, (held) => {
+      if (factOfHeld(place, held).status !== 'file') return UNKNOWN;
       if (readHeld(sandbox, held, bytes.length)?.equals(bytes) !== true) return null;
       return durably(place.directory, () => done({ bytes_written: bytes.length }));
     });

@@ -6,9 +6,10 @@
 //   W3. No link is ever followed. A FIFO, a socket or a device is looked at, never opened.
 //   W4. Whatever is held is released, on every way out.
 
-import { closeSync, constants, fstatSync, lstatSync, opendirSync, openSync } from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, opendirSync, openSync, readlinkSync } from 'node:fs';
 import type { BigIntStats, Dirent } from 'node:fs';
 import { constants as system } from 'node:os';
+import { dirname } from 'node:path';
 import { isNativeError } from 'node:util/types';
 import type { PathFact, RefusedKind } from '../contract/effect.js';
 import type { ExecutionCause } from '../contract/fault.js';
@@ -18,6 +19,8 @@ const O_PATH = 0o10000000;
 const LOOK = O_PATH | constants.O_NOFOLLOW;
 const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
+/** How the kernel ends the path of a file whose name is gone. */
+const UNLINKED = ' (deleted)';
 /** Begins the name of every temporary file: never listed, never counted, not addressable. */
 export const TEMP_PREFIX = '.turnpike-tmp-';
 const ROOT = '/sandbox/';
@@ -38,6 +41,11 @@ export interface Footing {
   release(held: Held): void;
   /** Opens a held thing, found to be a file, for reading. @throws an errno error */
   reopen(held: Held): number;
+  /**
+   * Has a held file, found to have one name, that name in `directory`? If not, its name here was taken away before the
+   * names were counted, and the one that is left may stand outside. @throws an errno error
+   */
+  isNamedIn(directory: Held, held: Held): boolean;
 }
 
 /** The root directory of one case's sandbox. */
@@ -73,6 +81,22 @@ export const anchoredFooting: Footing = {
   },
   release: (held) => closeSync(held.fd),
   reopen: (held) => openSync(held.path, READ),
+  isNamedIn(directory, { path, stats }) {
+    // While a name is taken away, the file counts one less already, but its name still shows: that is over when the
+    // directory can be read, because a reader waits for whoever changes it.
+    const listing = opendirSync(`${directory.path}/.`, { bufferSize: 1 });
+    try {
+      listing.readSync();
+    } finally {
+      listing.closeSync();
+    }
+    const now = readlinkSync(path);
+    if (dirname(now) !== readlinkSync(directory.path)) return false;
+    if (!now.endsWith(UNLINKED)) return true;
+    // Perhaps it is called that.
+    const there = lstatSync(now, { bigint: true, throwIfNoEntry: false });
+    return there?.ino === stats.ino && there.dev === stats.dev && there.nlink === 1n;
+  },
 };
 
 /** What the file system answers, as the stable error types (S0-54). What is not listed is IO_ERROR. */
@@ -172,11 +196,21 @@ export function factAt(anchor: Anchor, path: unknown, portable: boolean): PathFa
   try {
     return walk(anchor, path, (place) => {
       const fact = inspect(place);
+      if (fact.status === 'file') return holding(anchor, place.path, (held) => factOfHeld(place, held));
       return portable && fact.status === 'absent' && hasTwin(place) ? refused('name_twin') : fact;
     });
   } catch (error) {
     return errorFact(causeOfError(error));
   }
+}
+
+/**
+ * What is held at a place. Unlike `inspect`, it cannot take the file at a hard link that is just being removed for a
+ * file of the sandbox, and so it is what a fact or the reading of content goes by. @throws an errno error
+ */
+export function factOfHeld({ anchor, directory }: Place, held: Held): PathFact {
+  const fact = factOf(held.stats, anchor);
+  return fact.status !== 'file' || anchor.footing.isNamedIn(directory, held) ? fact : { status: 'absent' };
 }
 
 /** The fact that `stats` stand for, on the device of the sandbox. */

@@ -1,4 +1,5 @@
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
+import { sha256 } from '../contract/hash.js';
 import type { ProposalMark, RecordedInput, SeenProposal } from '../contract/entry.js';
 import type { TreeInput } from '../kernel/input.js';
 import type { Tree } from '../kernel/tree.js';
@@ -44,7 +45,10 @@ async function lookUp(
   if (id === null) return null;
   const mark = batch.proposal(run.root_run_id, id) ?? (await store.proposal(run.root_run_id, id));
   if (mark === null) return null;
-  const again = policy.knobs.duplicate_proposal_ids === 'replay' && mark.run_id === run_id;
+  const again =
+    policy.knobs.duplicate_proposal_ids === 'replay' &&
+    mark.run_id === run_id &&
+    mark.payload_sha256 === sha256(payload.bytes);
   const step = again ? await recallStep(tree, run_id, mark.seq, store) : null;
   if (step === null) return { seen: known(mark), response: null };
   const response: Artifact = { kind: 'response', case_id: run.case_id, bytes: Buffer.from(step.response) };

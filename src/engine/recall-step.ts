@@ -35,7 +35,9 @@ export async function recallStep(
     }
     const trace = stored.type === 'step_trace' ? traceOf(stored.text, run_id) : null;
     if (trace === null || payload === null) continue;
-    if (repeated !== null) return { trace, response: Buffer.from(repeated).toString('utf8') };
+    // An id that was used for another payload was refused, whatever its first step said.
+    if (repeated !== null && trace.replay_of !== null)
+      return { trace, response: Buffer.from(repeated).toString('utf8') };
     const step = { trace, payload, result: trace.result === null ? null : result, exposure, policy };
     return { trace, response: recordedResponse(step) };
   }

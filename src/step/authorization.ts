@@ -52,7 +52,7 @@ export function judgeLane(step: Authorizable, policy: Policy): Authorization {
   const verdict = authorizePrivileged(run, privilegedRequest(definition, run), policy);
   if (verdict.decision === 'deny') return { ...waiting, verdict };
   if (run.case_id === null) return { ...waiting, verdict: NO_CASE };
-  // A path that is not canonical is refused without looking: nothing outside is ever asked about.
+  // What is denied as it is written is denied without looking.
   if (gatherRequestFor(definition, step.args ?? {}, run.case_id, policy) === null) {
     return decideByFacts(step, null, policy);
   }

@@ -16,7 +16,8 @@ import {
 
 /**
  * What has to be found out before `authorizePaths` can allow.
- * @returns null where the action has no path, or one that is not canonical: nobody is ever asked about such a path
+ * @returns null where the action has no path, or one that is denied as it is written (not canonical, or of an ending
+ *   that the policy does not have): nobody is ever asked about such a path
  */
 export function gatherRequestFor(
   definition: ActionDefinition,
@@ -26,7 +27,7 @@ export function gatherRequestFor(
 ): GatherRequest | null {
   if (definition.paths.length === 0) return null;
   const named = canonicalPaths(definition, args, policy);
-  if (!named.ok) return null;
+  if (!named.ok || refuseExtension(definition, named.value, policy) !== null) return null;
   const { portable_names } = policy.sandbox;
   return { case_id, paths: named.value.map(([, path]) => path), usage: grows(definition), portable_names };
 }

@@ -24,6 +24,7 @@ let meanwhile: { readonly before: string; readonly act: () => void } | null = nu
 
 const watched = [
   'openSync',
+  'fstatSync',
   'linkSync',
   'renameSync',
   'unlinkSync',
@@ -155,6 +156,67 @@ test('a file deleted as it is opened is gone, not another file', () => {
   meanwhile = { before: 'openSync', act: () => swapForLink('d') };
   const read = perform(sandbox, 'READ_FILE', { path: '/sandbox/d/a.txt' });
   expect(read).toEqual(failure('SANDBOX_CHANGED'));
+});
+
+test('C29: a hard link that is removed after it was opened is not taken for a file with one name', () => {
+  const linked = join(directory.base, 'outside/a.txt');
+  fs.linkSync(linked, at('hard.txt'));
+  // Now the count says one, and the one is outside.
+  meanwhile = { before: 'fstatSync', act: () => fs.unlinkSync(at('hard.txt')) };
+  expect(perform(sandbox, 'READ_FILE', { path: '/sandbox/hard.txt' })).toEqual(failure('FILE_NOT_FOUND'));
+
+  fs.linkSync(linked, at('hard.txt'));
+  meanwhile = {
+    before: 'fstatSync',
+    act: () => {
+      fs.unlinkSync(at('hard.txt'));
+      // What the kernel calls the removed one.
+      fs.writeFileSync(at('hard.txt (deleted)'), 'alpha');
+    },
+  };
+  expect(perform(sandbox, 'READ_FILE', { path: '/sandbox/hard.txt' })).toEqual(failure('FILE_NOT_FOUND'));
+
+  fs.linkSync(linked, at('hard.txt'));
+  meanwhile = { before: 'fstatSync', act: () => fs.renameSync(at('hard.txt'), at('d/hard.txt')) };
+  expect(perform(sandbox, 'READ_FILE', { path: '/sandbox/hard.txt' })).toEqual(failure('SANDBOX_CHANGED'));
+});
+
+test('C29: nor is it where facts are gathered', () => {
+  const paths = ['/sandbox/a.txt'];
+  fs.writeFileSync(at('a.txt'), 'alpha');
+  meanwhile = {
+    before: 'openSync',
+    act: () => {
+      fs.unlinkSync(at('a.txt'));
+      fs.linkSync(join(directory.base, 'outside/a.txt'), at('a.txt'));
+      meanwhile = { before: 'fstatSync', act: () => fs.unlinkSync(at('a.txt')) };
+    },
+  };
+  const facts = sandbox.gather({ case_id: CASE, paths, usage: false, portable_names: false });
+  expect(facts.paths).toEqual([{ status: 'absent' }]);
+});
+
+test('D8: nor where a write is settled, which would tell what is in it', () => {
+  const before = [{ status: 'absent' }] as const;
+  const written = effect('WRITE_FILE', { path: '/sandbox/a.txt', content: 'outside' }, { before });
+  fs.writeFileSync(at('a.txt'), 'another');
+  meanwhile = {
+    before: 'openSync',
+    act: () => {
+      fs.unlinkSync(at('a.txt'));
+      fs.linkSync(join(directory.base, 'outside/a.txt'), at('a.txt'));
+      meanwhile = { before: 'fstatSync', act: () => fs.unlinkSync(at('a.txt')) };
+    },
+  };
+  expect(sandbox.settle(written)).toEqual({ status: 'unknown' });
+});
+
+test('a file may be called as the kernel calls a removed one', () => {
+  fs.writeFileSync(at('x (deleted)'), 'alpha');
+  expect(perform(sandbox, 'READ_FILE', { path: '/sandbox/x (deleted)' })).toEqual(done({ content: 'alpha' }));
+  fs.linkSync(join(directory.base, 'outside/a.txt'), at('y (deleted)'));
+  meanwhile = { before: 'fstatSync', act: () => fs.unlinkSync(at('y (deleted)')) };
+  expect(perform(sandbox, 'READ_FILE', { path: '/sandbox/y (deleted)' })).toEqual(failure('FILE_NOT_FOUND'));
 });
 
 test('a directory swapped for a FIFO before it is listed is not opened', () => {

@@ -69,8 +69,11 @@ test('C29: a linked directory is refused as the last name, with a slash, and in 
   symlinkSync(outside, join(home, 'out'));
   symlinkSync('dir', join(home, 'in'));
   symlinkSync('/proc/self/root', join(home, 'procroot'));
+  // CVE-2024-21626: by way of a descriptor or the working directory of the process itself.
+  symlinkSync('/proc/self/fd', join(home, 'procfd'));
+  symlinkSync('/proc/self/cwd', join(home, 'proccwd'));
   expectRefused('symlink', 'out', 'out/', 'out/a.txt', 'out/dir/new', 'in', 'in/', 'in/a.txt', 'in/new.txt');
-  expectRefused('symlink', 'procroot/etc/passwd', 'procroot');
+  expectRefused('symlink', 'procroot/etc/passwd', 'procroot', 'procfd/3/a.txt', 'proccwd', 'proccwd/package.json');
 });
 
 test('C29: a hard link is refused, and the file outside keeps its bytes', () => {

@@ -6,7 +6,7 @@ import { symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openSandbox, type FileSandbox } from '../../src/adapters/sandbox.js';
 import { done, effect, factOf, failure, openDescriptors, perform, testDirectory, treeOf } from './sandbox-harness.js';
-import { CASE, type TestDirectory } from './sandbox-harness.js';
+import { CASE, run, type TestDirectory } from './sandbox-harness.js';
 
 let directory: TestDirectory;
 let sandbox: FileSandbox;
@@ -94,6 +94,44 @@ describe('gather', () => {
     expect(factOf(sandbox, `/sandbox/${'n'.repeat(256)}`)).toEqual({ status: 'error', cause: 'PERMISSION_DENIED' });
     expect(factOf(sandbox, `/sandbox/${'n'.repeat(256)}/x`)).toEqual({ status: 'error', cause: 'PERMISSION_DENIED' });
     expect(factOf(sandbox, '/sandbox/.turnpike-tmp-1')).toEqual({ status: 'error', cause: 'PERMISSION_DENIED' });
+  });
+
+  test('C28: the longest name and the longest path are used by every action', () => {
+    const longest = `${'n'.repeat(251)}.txt`;
+    // 1,024 bytes: what no policy goes beyond.
+    const folder = `/sandbox/${[255, 255, 250].map((length) => 'd'.repeat(length)).join('/')}`;
+    const parents = folder.split('/').slice(2);
+    parents.forEach((_, depth) => {
+      const path = `/sandbox/${parents.slice(0, depth + 1).join('/')}`;
+      expect(perform(sandbox, 'CREATE_DIRECTORY', { path })).toEqual(done());
+    });
+    const path = `${folder}/${'f'.repeat(1_024 - folder.length - 1)}`;
+    const destination = `/sandbox/b${longest.slice(1)}`;
+    for (const file of [path, `/sandbox/${longest}`]) {
+      expect(perform(sandbox, 'WRITE_FILE', { path: file, content: 'x' })).toMatchObject(done());
+      expect(perform(sandbox, 'READ_FILE', { path: file })).toEqual(done({ content: 'x' }));
+      expect(factOf(sandbox, file)).toMatchObject({ status: 'file' });
+    }
+    expect(path).toHaveLength(1_024);
+    expect(perform(sandbox, 'LIST_FILES', { path: folder })).toMatchObject({ result: { entries: [{ type: 'file' }] } });
+    expect(perform(sandbox, 'RENAME_FILE', { source: path, destination })).toMatchObject(done());
+    expect(perform(sandbox, 'DELETE_FILE', { path: destination })).toEqual(done());
+  });
+
+  test('beyond PATH_MAX, where nobody can say what a file is called, it is not read', () => {
+    let folder = '/sandbox';
+    for (let depth = 0; depth < 18; depth += 1) {
+      folder += `/${'d'.repeat(250)}`;
+      expect(perform(sandbox, 'CREATE_DIRECTORY', { path: folder })).toEqual(done());
+    }
+    const path = `${folder}/a.txt`;
+    expect(path.length).toBeGreaterThan(4_096);
+    expect(perform(sandbox, 'WRITE_FILE', { path, content: 'x' })).toMatchObject(done());
+    expect(perform(sandbox, 'READ_FILE', { path })).toEqual(failure('PERMISSION_DENIED'));
+    expect(factOf(sandbox, path)).toEqual({ status: 'error', cause: 'PERMISSION_DENIED' });
+    expect(perform(sandbox, 'DELETE_FILE', { path })).toEqual(done());
+    // Node's own removal names it whole.
+    expect(run('rm', '-r', join(directory.home, 'd'.repeat(250)))).toBe(true);
   });
 
   test('an action that the sandbox does not have is INTERNAL', () => {

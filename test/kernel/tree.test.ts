@@ -56,7 +56,6 @@ test('S4-44 S4-45 S4-46 S4-47 S4-48 S0-13 C47: the whole life of a tree, entry b
     `system:success(completed)@${AGENT}.2`,
     'trace:SUCCESS',
     'input:proposal',
-    'input:facts',
     `created:tool_gateway@${AGENT}.3`,
     `authz_decision:deny(extension.not_allowed)@${AGENT}.3`,
     `system:deny(denied:extension.not_allowed)@${AGENT}.3`,
@@ -182,9 +181,9 @@ describe('the effect that is performed', () => {
 
 test('S0-57 S0-58 S0-59 S0-60 S0-61 S0-62 S0-63 S0-64 S0-65 S0-66: the trace of a step that was denied', () => {
   const d = new TreeDriver().ready();
-  const payload = proposal('WRITE_FILE', { path: '/sandbox/a.sh', content: 'é' }, { schema_version: '1.2.3' });
+  const payload = proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'é' }, { schema_version: '1.2.3' });
   d.propose(payload);
-  d.wait(5_000).facts({ paths: [ABSENT], usage: { bytes: 0, files: 0 } });
+  d.wait(5_000).facts({ paths: [{ status: 'refused', kind: 'symlink' }], usage: { bytes: 0, files: 0 } });
   const bytes = JSON.stringify(payload);
   expect(d.traces).toEqual([
     {
@@ -193,12 +192,12 @@ test('S0-57 S0-58 S0-59 S0-60 S0-61 S0-62 S0-63 S0-64 S0-65 S0-66: the trace of 
       proposal_id: payload['id'],
       schema_version: '1.2.3',
       action: 'WRITE_FILE',
-      args_summary: { path: '/sandbox/a.sh', content: { sha256: sha256('é'), bytes: 2 } },
+      args_summary: { path: '/sandbox/a.txt', content: { sha256: sha256('é'), bytes: 2 } },
       outcome: 'DENIED',
       decision: 'DENY',
       error_code: 'POLICY_VIOLATION',
-      cause: 'EXTENSION',
-      rule_id: 'extension.not_allowed',
+      cause: 'SANDBOX',
+      rule_id: 'sandbox.symlink',
       phase_failed_at: 'AUTHORIZE',
       received_at: '2026-01-01T00:00:03.000Z',
       completed_at: '2026-01-01T00:00:09.000Z',

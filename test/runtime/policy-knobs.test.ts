@@ -56,6 +56,19 @@ test('C19: under `replay` an identical payload gets the recorded response, is re
     expect(await agent.submit(again)).toMatchObject({ error: { error_code: 'DUPLICATE_PROPOSAL_ID' } });
   }));
 
+test('C19 D4: a repeated request with an id of another payload gets its own refusal again, not the first one’s response', () =>
+  withBench(REPLAY, async (bench) => {
+    const agent = await bench.turnpike.startAgent();
+    bench.put('a.txt', 'first');
+    const read = json(proposal('READ_FILE', { path: '/sandbox/a.txt' }));
+    const first = await agent.respond(read, { inputId: 'one' });
+    const other = read.replace('/sandbox/a.txt', '/sandbox/b.txt');
+    const refused = await agent.respond(other, { inputId: 'two' });
+    expect(JSON.parse(refused)).toMatchObject({ error: { error_code: 'DUPLICATE_PROPOSAL_ID' }, result: null });
+    expect(await agent.respond(other, { inputId: 'two' })).toBe(refused);
+    expect(await agent.respond(read, { inputId: 'one' })).toBe(first);
+  }));
+
 test('C19: under `replay` every kind of outcome is given again as it was', () =>
   withBench(REPLAY, async ({ turnpike }) => {
     const agent = await turnpike.startAgent();

@@ -62,6 +62,7 @@ describe('what is to be found out', () => {
     ['READ_FILE', { path: 7 }],
     ['READ_FILE', {}],
     ['RENAME_FILE', { source: '/sandbox/a.txt', destination: '/sandbox/.turnpike-1' }],
+    ['DELETE_FILE', { path: '/sandbox/run.sh' }],
   ] as const)('S0-49: for %s of %j nobody is asked', (name, args) => {
     expect(gatherRequestFor(ACTIONS[name], args, 'case_1', policy)).toBeNull();
   });

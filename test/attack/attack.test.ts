@@ -1,0 +1,63 @@
+// C29, as a race: the small form of `npm run attack`. The file system is real, and the attacker is another process.
+
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { attack, tableOf, type CampaignReport, type Cell } from './campaign.js';
+import { NaiveSandbox } from './naive-sandbox.js';
+import { OPERATIONS } from './operations.js';
+import { SCENES } from './scenes.js';
+
+const ATTACKED = 10_000;
+/** A machine may be busy with other things. */
+const PATIENCE_MS = 600_000;
+
+describe(`${ATTACKED} attacked operations`, () => {
+  let report: CampaignReport;
+  beforeAll(async () => {
+    report = await attack({ operations: ATTACKED, seed: 1 });
+  }, PATIENCE_MS);
+
+  const sum = (count: (cell: Cell) => number, cells = report.cells): number =>
+    cells.reduce((total, cell) => total + count(cell), 0);
+
+  test('C29 S0-47 S0-49: none escapes: nothing outside is shown, and nothing there is changed', () => {
+    expect(report.escapes).toEqual([]);
+    expect(sum(({ escapes }) => escapes)).toBe(0);
+    expect(sum(({ operations }) => operations)).toBeGreaterThanOrEqual(ATTACKED);
+  });
+
+  test('C29: the naive sandbox escapes in the same scenes, by reading, writing and deleting', () => {
+    const control = (operation: string): number =>
+      sum(
+        (cell) => cell.control?.escapes ?? 0,
+        report.cells.filter((cell) => cell.operation === operation),
+      );
+    for (const operation of ['READ_FILE', 'WRITE_FILE over', 'DELETE_FILE']) {
+      expect([operation, control(operation)]).not.toEqual([operation, 0]);
+    }
+  });
+
+  test.each(SCENES.map(({ name }) => name))('%s: both the honest thing and the attacker’s were met', (scene) => {
+    const cells = report.cells.filter((cell) => cell.scene === scene);
+    expect(sum(({ meetings }) => meetings.honest, cells)).toBeGreaterThan(0);
+    expect(sum(({ meetings }) => meetings.met, cells)).toBeGreaterThan(0);
+  });
+
+  test('D8 D9: no temporary file, name or descriptor is left, and every ledger verifies and replays', () => {
+    expect(report.problems).toEqual([]);
+    expect(tableOf(report).split('\n')).toHaveLength(report.cells.length + 1);
+  });
+});
+
+test(
+  'a sandbox that follows links is found out, whatever it does',
+  async () => {
+    const scenes = SCENES.filter(({ name }) => name === 'parent');
+    const open = (root: string): NaiveSandbox => new NaiveSandbox(root, { checks: false });
+    const report = await attack({ operations: 400, seed: 2, scenes, open });
+    const caught = report.cells.filter(({ escapes }) => escapes > 0).map(({ operation }) => operation);
+    // Settling shows little, and seldom.
+    expect(caught).toEqual(expect.arrayContaining(OPERATIONS.filter((operation) => operation !== 'settle')));
+    expect(report.escapes).not.toEqual([]);
+  },
+  PATIENCE_MS,
+);

@@ -1,0 +1,82 @@
+// The share of the attack that goes through the whole governed step: facts, verdict, and the act itself, with the
+// attacker between each of them. What is in the ledger afterwards is held against the outside as well.
+
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { manifestPolicySource, pinManifest } from '../../src/adapters/manifest-policy-source.js';
+import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { winstonLog } from '../../src/adapters/winston-log.js';
+import type { Sandbox } from '../../src/ports/executor.js';
+import type { AgentRun } from '../../src/runtime/agent-run.js';
+import type { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { shippedContract } from '../../src/runtime/shipped-contract.js';
+import { openTurnpike } from '../../src/runtime/turnpike.js';
+import { ManualClock } from '../fixtures/manual-clock.js';
+import type { Act } from './operations.js';
+import type { Outside } from './outside.js';
+
+export interface Governed {
+  /** Proposes an act. @returns the response, as the agent sees it */
+  step(act: Act): Promise<string>;
+  /** Ends everything. @returns what is wrong with the ledger: it does not verify or replay, or shows the outside */
+  close(outside: Outside): Promise<readonly string[]>;
+}
+
+/** The shipped policy, except that an agent is not ended for being attacked. */
+export function writeContract(folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  cpSync(join(shippedContract(), 'policy'), join(folder, 'policy'), { recursive: true });
+  const actions = join(folder, 'policy/actions.yaml');
+  const text = readFileSync(actions, 'utf8');
+  writeFileSync(actions, text.replace(/denials_per_run_max: \d+/, 'denials_per_run_max: 1000000'));
+  const files = ['lanes', 'roles', 'actions'].map((name) => {
+    const path = `policy/${name}.yaml`;
+    return { path, bytes: readFileSync(join(folder, path)), pin: { problem: 'never_committed' as const } };
+  });
+  writeFileSync(join(folder, 'pins.json'), JSON.stringify(pinManifest(files)));
+}
+
+export async function openGoverned(contract: string, sandbox: Sandbox, case_id: string): Promise<Governed> {
+  const store = memoryStore();
+  const turnpike = await openTurnpike({
+    store,
+    sandbox,
+    policies: manifestPolicySource(contract),
+    clock: new ManualClock(),
+    log: winstonLog('silent'),
+  });
+  const agent: AgentRun = await turnpike.startAgent({ case: case_id });
+  let proposals = 0;
+  return {
+    step({ action, args }) {
+      proposals += 1;
+      const id = `00000000-0000-4000-8000-${String(proposals).padStart(12, '0')}`;
+      return agent.respond(JSON.stringify({ schema_version: '1.0.0', id, reasoning: 'Attacked.', action, args }));
+    },
+    async close(outside) {
+      await agent.end();
+      const verified = await turnpike.ledger.verify();
+      const replayed = await turnpike.replay();
+      const seen = await seenIn(turnpike.ledger, outside);
+      await turnpike.close();
+      return [
+        ...seen,
+        ...(verified.ok ? [] : ['the ledger does not verify']),
+        ...(replayed.ok ? [] : [`the ledger does not replay: ${JSON.stringify(replayed.difference)}`]),
+      ];
+    },
+  };
+}
+
+/** Does anything that the ledger holds show the outside? */
+async function seenIn(ledger: LedgerReader, outside: Outside): Promise<readonly string[]> {
+  const seen: string[] = [];
+  for await (const { text, log_index } of ledger.log()) {
+    const contents = (await ledger.artifactsOf(log_index)).map(({ bytes }) => Buffer.from(bytes).toString());
+    for (const each of [text, ...contents]) {
+      const what = outside.seenIn(each);
+      if (what !== null) seen.push(`in the ledger: ${what}`);
+    }
+  }
+  return seen;
+}

@@ -1,0 +1,95 @@
+// What is done under attack: each action of the sandbox, its facts, its settling, and whole governed steps.
+
+import type { Effect, PathFact } from '../../src/contract/effect.js';
+import type { JsonObject } from '../../src/contract/json.js';
+import type { Sandbox } from '../../src/ports/executor.js';
+import { BEYOND, SETTLE_KEY } from './outside.js';
+import { folderOf, type Scene } from './scenes.js';
+
+export const OPERATIONS = [
+  'READ_FILE',
+  'LIST_FILES',
+  'WRITE_FILE new',
+  'WRITE_FILE over',
+  'CREATE_DIRECTORY',
+  'DELETE_FILE',
+  'RENAME_FILE',
+  'gather',
+  'settle',
+  'governed step',
+] as const;
+export type Operation = (typeof OPERATIONS)[number];
+
+/** Those that reach a name which only a directory can be swapped below. */
+const IN_FOLDERS: readonly Operation[] = ['LIST_FILES', 'WRITE_FILE new', 'CREATE_DIRECTORY'];
+
+export const operationsOf = ({ kind }: Scene): readonly Operation[] =>
+  kind === 'directory' || kind === 'plain' ? OPERATIONS : OPERATIONS.filter((name) => !IN_FOLDERS.includes(name));
+
+export interface Act {
+  readonly action: string;
+  readonly args: JsonObject;
+}
+
+/** Names are used again and again: what the attacker removes meanwhile is made anew. */
+const NAMES = 8;
+/** The large ones take longer to write, so that more happens meanwhile. */
+const contentOf = (chance: number): string => `written\n${'x'.repeat(chance % 8 === 0 ? 40_000 : chance % 50)}`;
+
+/** The one act of an operation in a scene. `chance` is a whole number. */
+export function actOf(operation: Operation, scene: Scene, chance: number): Act {
+  const folder = folderOf(scene);
+  const path = `${folder}a.txt`;
+  const name = (prefix: string, below = folder): string => `${below}${prefix}${chance % NAMES}.txt`;
+  switch (operation) {
+    case 'LIST_FILES':
+      return { action: operation, args: { path: folder } };
+    case 'WRITE_FILE new':
+      return { action: 'WRITE_FILE', args: { path: name('w'), content: contentOf(chance) } };
+    case 'WRITE_FILE over':
+      return { action: 'WRITE_FILE', args: { path, content: contentOf(chance) } };
+    case 'CREATE_DIRECTORY':
+      return { action: operation, args: { path: `${folder}d${chance % NAMES}` } };
+    case 'RENAME_FILE': {
+      const steady = '/sandbox/steady/';
+      const ends = [
+        { source: path, destination: name('b') },
+        { source: path, destination: name('b', steady) },
+        { source: `${steady}s.txt`, destination: name('b') },
+      ];
+      return { action: operation, args: ends[chance % ends.length] ?? {} };
+    }
+    case 'governed step':
+    case 'settle':
+    case 'gather': {
+      const others = operationsOf(scene).slice(0, -3);
+      return actOf(others[chance % others.length] ?? 'READ_FILE', scene, Math.floor(chance / others.length));
+    }
+    default:
+      return { action: operation, args: { path } };
+  }
+}
+
+/** Does one operation on a sandbox; a governed step is done by `governed.ts`. */
+export function operate(sandbox: Sandbox, operation: Operation, scene: Scene, chance: number): void {
+  const { action, args } = actOf(operation, scene, chance);
+  const paths = ['path', 'source', 'destination'].flatMap((name) => (args[name] === undefined ? [] : [args[name]]));
+  const facts = (usage: boolean): readonly PathFact[] =>
+    sandbox.gather({ case_id: scene.name, paths: paths.map(String), usage, portable_names: chance % 3 === 0 }).paths;
+  const effect: Effect = {
+    action,
+    args,
+    case_id: scene.name,
+    run_id: 'run_attacked.1.1',
+    idempotency_key: operation === 'settle' ? SETTLE_KEY : `attacked-${chance}`,
+    before: [],
+    limits: { read_bytes_max: 1_048_576, list_entries_max: 1_000 },
+  };
+  if (operation === 'gather') facts(true);
+  else if (operation !== 'settle') sandbox.perform(effect);
+  else if (action !== 'WRITE_FILE') sandbox.settle({ ...effect, before: facts(false) });
+  else {
+    const content = chance % 2 === 0 ? BEYOND : 'inside\n';
+    sandbox.settle({ ...effect, args: { ...args, content }, before: [{ status: 'absent' }] });
+  }
+}

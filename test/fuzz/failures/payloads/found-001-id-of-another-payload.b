@@ -1,0 +1,1 @@
+{"schema_version":"1.0.0","id":"00000000-0000-4000-8000-0000000fa001","reasoning":"A fixture.","action":"THINK","args":{}}

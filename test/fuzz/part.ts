@@ -1,0 +1,83 @@
+// One part of a campaign, in a worker thread of its own, so that a hang or a crash of it is seen by somebody.
+
+import { parentPort, workerData } from 'node:worker_threads';
+import { fixtureChunks, fuzzChunk, fuzzSteps, type Report, type Violation } from './campaign.js';
+import { corpora } from './corpora.js';
+import { fuzzPolicies, type PolicyReport } from './policy-loader.js';
+import { readChunk, writeChunk } from './reproduction.js';
+
+export interface PartOptions {
+  readonly seed: number;
+  readonly payloads: number;
+  readonly policies: number;
+  /** Begin with the fixtures? One part does. */
+  readonly fixtures: boolean;
+  /** Where the chunk that is under way is written. */
+  readonly file: string;
+  /** Run the chunk of this file instead of a campaign. */
+  readonly replay: string | null;
+}
+
+export interface Told {
+  readonly kind: 'progress' | 'done';
+  readonly steps: Omit<Report, 'violations'>;
+  readonly policies: Omit<PolicyReport, 'violations'> | null;
+  /** The first of what was found, with the file that holds its chunk. */
+  readonly violations: readonly { readonly what: string; readonly payload: string; readonly file: string | null }[];
+}
+
+async function run(options: PartOptions): Promise<void> {
+  const { seed, payloads, file } = options;
+  if (options.replay !== null) {
+    const report = await fuzzChunk(readChunk(options.replay), { measure: true });
+    tell('done', report, null, options.replay);
+    return;
+  }
+  for (const chunk of options.fixtures ? fixtureChunks() : []) {
+    writeChunk(file, chunk);
+    const report = await fuzzChunk(chunk, { measure: true });
+    if (report.violations.length > 0) {
+      tell('done', report, null, kept(report.violations, file));
+      return;
+    }
+  }
+  const policies = await fuzzPolicies({ seed, files: options.policies, measure: true });
+  const report = await fuzzSteps({
+    seed,
+    payloads,
+    corpus: corpora().payloads,
+    measure: true,
+    before: (chunk) => writeChunk(file, chunk),
+    after: (soFar) => tell('progress', soFar, policies, null),
+  });
+  tell('done', report, policies, kept(report.violations, file));
+}
+
+/** Keeps the chunk of the first violation. */
+function kept([first]: readonly Violation[], file: string): string | null {
+  if (first === undefined) return null;
+  writeChunk(file, first.chunk);
+  return file;
+}
+
+function tell(kind: Told['kind'], report: Readonly<Report>, policies: PolicyReport | null, file: string | null): void {
+  const { violations, ...steps } = report;
+  const { violations: ofPolicies = [], ...counts } = policies ?? {};
+  const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64');
+  const told: Told = {
+    kind,
+    steps,
+    policies: policies === null ? null : (counts as Omit<PolicyReport, 'violations'>),
+    violations: [
+      ...violations.map(({ what, payload }) => ({ what, payload: base64(payload), file })),
+      ...ofPolicies.map(({ what, name, bytes }) => ({
+        what: `${name}.yaml: ${what}`,
+        payload: base64(bytes),
+        file: null,
+      })),
+    ],
+  };
+  parentPort?.postMessage(told);
+}
+
+await run(workerData as PartOptions);

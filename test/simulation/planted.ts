@@ -1,0 +1,135 @@
+// Five bugs on purpose, each put on the ports and nowhere else: a simulation that does not find them finds nothing.
+
+import type { Entry } from '../../src/contract/entry.js';
+import { UNPINNED } from '../../src/contract/shapes.js';
+import type { Sandbox } from '../../src/ports/executor.js';
+import type { Batch, LedgerStore } from '../../src/ports/ledger-store.js';
+import { Mirror } from './mirror.js';
+import { Random } from './random.js';
+import type { Plant, World } from './world.js';
+
+/** One event in so many is forgotten, one child in so many is born without pins. */
+const SELDOM = 0.02;
+
+type Store = NonNullable<Plant['store']>;
+type Eager = (batch: Batch) => boolean;
+
+const hasTrace: Eager = ({ entries }) => entries.some(({ entry }) => entry.type === 'step_trace');
+/** A db_write run is born where a change is about to be made. */
+const hasIntent: Eager = ({ entries }) =>
+  entries.some(({ entry }) => entry.type === 'run_created' && entry.body.run_kind === 'db_write');
+
+/** Acknowledges the batches it is eager for before they are written; a crash loses them. */
+const eager =
+  (isEager: Eager): Store =>
+  (inner, { world, process }) => {
+    const late: Batch[] = [];
+    // Batches are written in their order, whatever else waits.
+    const flush = async (): Promise<void> => {
+      await Promise.all(late.splice(0).map((batch) => inner.commit(batch)));
+    };
+    const commit = async (batch: Batch): Promise<void> => {
+      // An opening is left honest: what it fails to settle would show before anybody is answered.
+      if (process.phase === 'opening' || !isEager(batch)) {
+        await flush();
+        await inner.commit(batch);
+        return;
+      }
+      late.push(batch);
+      world.agenda.add(process, 'late write', () => void flush().catch(() => undefined));
+    };
+    return { ...forwarding(inner), commit };
+  };
+
+/** Remembers neither proposal ids nor input ids. */
+const forgetful: Store = (inner) => ({
+  ...forwarding(inner),
+  proposal: () => Promise.resolve(null),
+  input: () => Promise.resolve(null),
+  commit: (batch) => inner.commit({ ...batch, proposals: [], inputs: [] }),
+});
+
+/** Tells the auditor another story than the system's own, consistent in itself: as machines with a bug would. */
+const telling = (rewrite: (entry: Entry, random: Random) => Entry | null): Store => {
+  const mirrors = new WeakMap<World, Mirror>();
+  return (inner, { world }) => {
+    const random = new Random(`${world.seed}/plant`);
+    const mirror = mirrors.get(world) ?? new Mirror(world.seen, (entry) => rewrite(entry, random));
+    mirrors.set(world, mirror);
+    const commit = async (batch: Batch): Promise<void> => {
+      await inner.commit(batch);
+      mirror.tell(batch);
+    };
+    return { ...forwarding(inner), commit };
+  };
+};
+
+/** Forgets an event that S4 §6 requires. The root's are left: their absence shows only when nothing follows. */
+const forgetEvent = (entry: Entry, random: Random): Entry | null => {
+  const required = entry.type === 'audit_event' && entry.body.outcome_reason !== 'INVALID_STATE_TRANSITION';
+  return required && entry.body.parent_run_id !== undefined && random.chance(SELDOM) ? null : entry;
+};
+
+const forgetPins = (entry: Entry, random: Random): Entry | null => {
+  if (entry.type !== 'run_created' || entry.body.parent_run_id === null || !random.chance(SELDOM)) return entry;
+  const policy_versions = { ...entry.body.policy_versions, lanes: UNPINNED };
+  return { ...entry, body: { ...entry.body, policy_versions } };
+};
+
+/** Does everything once more, to be sure. */
+const actingTwice = (inner: Sandbox): Sandbox => ({
+  ...inner,
+  perform: (effect) => {
+    inner.perform(effect);
+    return inner.perform(effect);
+  },
+});
+
+/** Takes every effect that it did not see end for one that never happened. */
+const settlingBlindly = (inner: Sandbox): Sandbox => ({
+  ...inner,
+  settle: () => ({ status: 'failed', cause: 'INTERRUPTED' }),
+});
+
+/** A verdict by another rule than the machines named. */
+const changeRule = (entry: Entry, random: Random): Entry | null => {
+  const authz = entry.type === 'audit_event' ? entry.body.authz : undefined;
+  if (entry.type !== 'audit_event' || authz === undefined || !random.chance(SELDOM)) return entry;
+  return { ...entry, body: { ...entry.body, authz: { ...authz, rule_id: 'lane.other' } } };
+};
+
+const eagerOutcome: Eager = (batch) => hasTrace(batch) && !hasIntent(batch);
+const eagerIntent: Eager = (batch) => hasIntent(batch) && !hasTrace(batch);
+const onDisk = { apart: false, folding: true } as const;
+const toldWrongly = { apart: true, folding: false } as const;
+
+/** The five that each simulation must find. */
+export const PLANTS: readonly Plant[] = [
+  { name: 'no-dedupe', expects: 'proposal.once', ...onDisk, store: forgetful },
+  { name: 'ack-before-commit', expects: 'acknowledged.durable', ...onDisk, store: eager(eagerOutcome) },
+  { name: 'effect-before-commit', expects: 'effect.allowed', ...onDisk, store: eager(eagerIntent) },
+  { name: 'missing-event', expects: 'events.required', ...toldWrongly, store: telling(forgetEvent) },
+  { name: 'child-without-pins', expects: 'run.inherits', ...toldWrongly, store: telling(forgetPins) },
+];
+
+/** Further ones: what the five do not reach must be able to fail as well. */
+export const MORE_PLANTS: readonly Plant[] = [
+  { name: 'other-rule', expects: 'fold.same', apart: true, folding: true, store: telling(changeRule) },
+  { name: 'acts-twice', expects: 'effect.once', ...onDisk, hands: actingTwice },
+  { name: 'settles-blindly', expects: 'effect.truth', ...onDisk, hands: settlingBlindly },
+];
+
+/** Every method of a store, free to be taken over one by one. */
+const forwarding = (inner: LedgerStore): LedgerStore => ({
+  acquire: () => inner.acquire(),
+  head: () => inner.head(),
+  commit: (batch) => inner.commit(batch),
+  tree: (tree_id, fromSeq) => inner.tree(tree_id, fromSeq),
+  log: (fromIndex) => inner.log(fromIndex),
+  trees: () => inner.trees(),
+  artifactsOf: (log_index) => inner.artifactsOf(log_index),
+  artifact: (case_id, sha256) => inner.artifact(case_id, sha256),
+  proposal: (root, id) => inner.proposal(root, id),
+  input: (tree_id, input_id) => inner.input(tree_id, input_id),
+  close: () => inner.close(),
+});

@@ -1,0 +1,65 @@
+// The processes that come and go over one disk, and what still waits to happen in them.
+
+import type { Turnpike } from '../../src/runtime/turnpike.js';
+import type { Random } from './random.js';
+
+/** One life of the system, from an opening to a crash or a close. */
+export class Process {
+  readonly id: number;
+  /** False after a crash: its code may run on to the next call of a port, but it touches nothing any more. */
+  alive = true;
+  phase: 'opening' | 'open' | 'closing' | 'closed' = 'opening';
+  turnpike: Turnpike | null = null;
+  /** A commit or the anchor failed: it may write nothing more, and has nothing but AUDIT_FAILURE to say. */
+  broken = false;
+  commitFailed = false;
+  /** Reads of the store that were made to fail: whoever waited meanwhile may have been told so. */
+  readFailures = 0;
+  /** A local read was answered by a promise, which the engine must not take. */
+  promisedReads = 0;
+
+  constructor(id: number) {
+    this.id = id;
+  }
+}
+
+interface Item {
+  readonly process: Process;
+  readonly what: string;
+  readonly run: () => void;
+}
+
+/** What a dead process waits for. */
+export const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
+
+/** Deferred ticks and answers that ports hold back; the simulation picks which of them comes next. */
+export class Agenda {
+  #items: Item[] = [];
+
+  get size(): number {
+    return this.#items.length;
+  }
+
+  add(process: Process, what: string, run: () => void): void {
+    if (process.alive) this.#items.push({ process, what, run });
+  }
+
+  /** @returns a promise that is resolved when the simulation comes to it; never, if the process dies before */
+  hold(process: Process, what: string): Promise<void> {
+    return new Promise((resolve) => {
+      this.add(process, what, resolve);
+    });
+  }
+
+  /** Lets one of them happen. @returns what it was */
+  next(random: Random): string {
+    const [item] = this.#items.splice(random.below(this.#items.length), 1);
+    if (item === undefined) return 'nothing';
+    item.run();
+    return `${item.what} of ${item.process.id}`;
+  }
+
+  forget(process: Process): void {
+    this.#items = this.#items.filter((item) => item.process !== process);
+  }
+}

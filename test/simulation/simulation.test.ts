@@ -1,0 +1,80 @@
+// The campaign in small. `npm run simulate` is the whole of it: 200 seeds of 5,000 steps.
+
+import { describe, expect, test } from '@jest/globals';
+import { MORE_PLANTS, PLANTS } from './planted.js';
+import { Random } from './random.js';
+import { simulate, type Report } from './simulate.js';
+
+/** A failing seed is to be seen with everything that is needed to run it again. */
+const summaryOf = ({ seed, steps, violation, tail }: Report) =>
+  violation === null ? null : { seed, steps, violation, tail };
+
+describe('the whole system on seeded clock, ids, store, sandbox and scheduler', () => {
+  test.each([1, 2, 3])(
+    'S0-04 D2 D3 D4 D8 C35 C47 C53 C78: seed %i keeps every invariant after every step',
+    async (seed) => {
+      const report = await simulate({ seed, steps: 300 });
+      expect(summaryOf(report)).toBeNull();
+      expect(report.proposals).toBeGreaterThan(20);
+    },
+  );
+
+  test('D11 D16: the same seed gives the same history to the byte, another seed another one', async () => {
+    const first = await simulate({ seed: 5, steps: 250 });
+    const again = await simulate({ seed: 5, steps: 250 });
+    const other = await simulate({ seed: 6, steps: 250 });
+    expect(first.digest).toMatch(/^[0-9a-f]{64}$/);
+    expect(again).toEqual(first);
+    expect(other.digest).not.toBe(first.digest);
+  });
+
+  test('a violation is found again, in the same step, by the seed and the steps that are printed with it', async () => {
+    const [plant] = PLANTS;
+    const found = await simulate({ seed: 7, steps: 10_000, plant: plant! });
+    const again = await simulate({ seed: 7, steps: found.steps, plant: plant! });
+    expect(found.violation).not.toBeNull();
+    expect(again).toEqual(found);
+  });
+});
+
+describe('a bug on purpose is found within 10,000 steps, by the invariant that is meant for it', () => {
+  const cases = [
+    ...PLANTS.flatMap((plant) => [1, 2].map((seed) => [plant.name, seed, plant] as const)),
+    ...MORE_PLANTS.map((plant) => [plant.name, 24, plant] as const),
+  ];
+
+  test.each(cases)('%s, seed %i', async (_name, seed, plant) => {
+    const report = await simulate({ seed, steps: 10_000, plant });
+    expect(report.violation?.invariant).toBe(plant.expects);
+    expect(report.steps).toBeLessThanOrEqual(10_000);
+  });
+
+  test('S0-04 C19 C78 S4-44 S4-56: they are the five that must be found', () => {
+    expect(PLANTS.map(({ name, expects }) => [name, expects])).toEqual([
+      ['no-dedupe', 'proposal.once'],
+      ['ack-before-commit', 'acknowledged.durable'],
+      ['effect-before-commit', 'effect.allowed'],
+      ['missing-event', 'events.required'],
+      ['child-without-pins', 'run.inherits'],
+    ]);
+  });
+});
+
+describe('chance', () => {
+  test('a stream is a function of its name, and its parts do not depend on each other', () => {
+    const drawn = (random: Random): number[] => [1, 2, 3, 4].map(() => random.below(1_000_000));
+    expect(drawn(new Random('a'))).toEqual(drawn(new Random('a')));
+    expect(drawn(new Random('a'))).not.toEqual(drawn(new Random('b')));
+    const moved = new Random('a');
+    drawn(moved);
+    expect(drawn(moved.split('x'))).toEqual(drawn(new Random('a').split('x')));
+  });
+
+  test('a weight of 0 is never drawn, and the others are', () => {
+    const random = new Random('weights');
+    const drawn = new Set(
+      Array.from({ length: 200 }, () => random.weighted({ never: 0, often: 3, seldom: 1, last: 0 })),
+    );
+    expect([...drawn].sort()).toEqual(['often', 'seldom']);
+  });
+});

@@ -1,0 +1,131 @@
+// The store and the anchor as one process sees them: real memory stores over a disk that survives every crash, with
+// faults at each call.
+
+import { memoryStore, type MemoryState } from '../../src/adapters/memory-ledger-store.js';
+import { LedgerError } from '../../src/errors.js';
+import type { Batch, HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
+import { never, type Process } from './process.js';
+import type { World } from './world.js';
+
+const READ_ODDS = { held: 0.02, fails: 0.0006, crash: 0.0003 };
+const SCAN_ODDS = { ...READ_ODDS, 'fails midway': 0.001 };
+const COMMIT_ODDS = {
+  held: 0.15,
+  'written, but held': 0.08,
+  'fails, not written': 0.0012,
+  'fails, but written': 0.0012,
+  'lock lost': 0.0008,
+  'crash before': 0.0012,
+  'crash after': 0.0012,
+};
+const ANCHOR_ODDS = { held: 0.15, fails: 0.0006, 'crash before': 0.0003, 'crash after': 0.0003 };
+const SCANNED_MAX = 12;
+
+const unavailable = (): LedgerError =>
+  new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: 'the simulation broke this call' });
+
+/** A store on the world's disk. `inner` is the honest one, or one with a planted bug. */
+export function simStore(world: World, process: Process, inner: LedgerStore): LedgerStore {
+  const read = async <T>(port: string, work: () => Promise<T>): Promise<T> => {
+    await troubled(world, process, port, world.faults.draw(port, READ_ODDS));
+    return work();
+  };
+  const scan = async function* <T>(port: string, work: () => AsyncIterable<T>): AsyncIterable<T> {
+    const fault = world.faults.draw(port, SCAN_ODDS);
+    if (fault !== 'fails midway') await troubled(world, process, port, fault);
+    let left = fault === 'fails midway' ? world.random.below(SCANNED_MAX) : Infinity;
+    for await (const item of work()) {
+      if (left <= 0) await troubled(world, process, port, 'fails');
+      left -= 1;
+      yield item;
+    }
+  };
+  return {
+    acquire: () => read('store.acquire', () => inner.acquire()),
+    head: () => read('store.head', () => inner.head()),
+    commit: (batch) => commit(world, process, inner, batch),
+    tree: (tree_id, fromSeq) => scan('store.tree', () => inner.tree(tree_id, fromSeq)),
+    log: (fromIndex) => scan('store.log', () => inner.log(fromIndex)),
+    trees: () => scan('store.trees', () => inner.trees()),
+    artifactsOf: (log_index) => read('store.artifactsOf', () => inner.artifactsOf(log_index)),
+    artifact: (case_id, sha256) => read('store.artifact', () => inner.artifact(case_id, sha256)),
+    proposal: (root, id) => read('store.proposal', () => inner.proposal(root, id)),
+    input: (tree_id, input_id) => read('store.input', () => inner.input(tree_id, input_id)),
+    close: () => read('store.close', () => inner.close()),
+  };
+}
+
+async function troubled(
+  world: World,
+  process: Process,
+  port: string,
+  fault: keyof typeof READ_ODDS | 'none',
+): Promise<void> {
+  if (fault === 'crash') world.crash(process, port);
+  if (!process.alive) return never();
+  if (fault === 'held') await world.agenda.hold(process, port);
+  if (fault !== 'fails') return;
+  process.readFailures += 1;
+  throw unavailable();
+}
+
+const isDead = (process: Process): boolean => !process.alive;
+
+async function commit(world: World, process: Process, inner: LedgerStore, batch: Batch): Promise<void> {
+  if (isDead(process)) await never();
+  if (process.commitFailed) world.history.report('fail.closed', `process ${process.id} commits after a failure`);
+  const fault = world.faults.draw('store.commit', COMMIT_ODDS);
+  try {
+    if (fault === 'crash before') world.crash(process, 'store.commit');
+    if (isDead(process)) await never();
+    if (fault === 'held') await world.agenda.hold(process, 'store.commit');
+    if (fault === 'lock lost') await takeOver(world.disk);
+    if (fault === 'fails, not written') throw unavailable();
+    await inner.commit(batch);
+    if (fault === 'crash after') world.crash(process, 'store.commit');
+    if (isDead(process)) await never();
+    if (fault === 'written, but held') await world.agenda.hold(process, 'store.commit');
+    if (fault === 'fails, but written') throw unavailable();
+  } catch (error) {
+    process.broken = true;
+    process.commitFailed = true;
+    throw error;
+  }
+}
+
+/** Another process believes that this one is dead, and becomes the writer for a moment. */
+async function takeOver(disk: MemoryState): Promise<void> {
+  disk.loseLock();
+  const other = memoryStore({ state: disk });
+  await other.acquire();
+  await other.close();
+}
+
+/** The anchor: what it vouches for survives a crash, and what was held back in one does not. */
+export function simAnchor(world: World, process: Process): HeadAnchor {
+  const call = async (port: string, work: () => void): Promise<void> => {
+    const fault = world.faults.draw(port, ANCHOR_ODDS);
+    if (fault === 'crash before') world.crash(process, port);
+    if (!process.alive) return never();
+    if (fault === 'held') await world.agenda.hold(process, port);
+    if (fault === 'fails') {
+      process.broken = true;
+      throw unavailable();
+    }
+    work();
+    if (fault !== 'crash after') return;
+    world.crash(process, port);
+    return never();
+  };
+  return {
+    read: async () => {
+      await call('anchor.read', () => undefined);
+      return world.anchor;
+    },
+    write: ({ size, root }: Pick<LogHead, 'size' | 'root'>) =>
+      call('anchor.write', () => {
+        world.anchor = { size, root };
+      }),
+    close: () => call('anchor.close', () => undefined),
+  };
+}

@@ -1,0 +1,199 @@
+// The whole system in one process: a disk that survives crashes, a clock, files, policies, and the one Turnpike that
+// is open over them. All of it moves only when the simulation says so, and by chance of one seed.
+
+import { headInMemory } from '../../src/adapters/head-in-memory.js';
+import { memoryStore, MemoryState } from '../../src/adapters/memory-ledger-store.js';
+import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
+import type { Sandbox } from '../../src/ports/executor.js';
+import type { LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
+import type { Log } from '../../src/ports/log.js';
+import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { openTurnpikeOn, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
+import { SimClock } from './clock.js';
+import { Faults } from './faults.js';
+import { History, type Invariant } from './history.js';
+import { ModelFiles } from './model-files.js';
+import { SimPolicies } from './policies.js';
+import { Agenda, Process } from './process.js';
+import { Random } from './random.js';
+import { simSandbox } from './sandbox.js';
+import { simAnchor, simStore } from './store.js';
+import { LedgerWatch } from './watch.js';
+
+/** A bug on purpose, on the ports and nowhere else, and the invariant that must find it. */
+export interface Plant {
+  readonly name: string;
+  readonly expects: Invariant;
+  /** Keeps what an auditor sees apart from what the system reads: for bugs of the machines, told in entries. */
+  readonly apart: boolean;
+  /** False for a bug of the machines: a fold by the same machines would repeat it. */
+  readonly folding: boolean;
+  /** The store under the faults of one process. `seen` is the auditor's disk. */
+  store?(inner: LedgerStore, at: { readonly world: World; readonly process: Process }): LedgerStore;
+  hands?(inner: Sandbox): Sandbox;
+}
+
+/** Nothing waits in a world for longer than this many answers: more would be a circle. */
+const REST_MAX = 100_000;
+/** Small ones have trees put out of memory, and folded again, all the time; that costs most of the time, too. */
+const LIVE_TREES = [1, 3, 8, 64, 1_024, 1_024] as const;
+
+export class World {
+  readonly seed: string;
+  readonly random: Random;
+  readonly history = new History();
+  readonly faults: Faults;
+  readonly agenda = new Agenda();
+  readonly clock: SimClock;
+  readonly files = new ModelFiles();
+  readonly policies: SimPolicies;
+  readonly disk = new MemoryState();
+  readonly seen: MemoryState;
+  readonly ledger: LedgerWatch;
+  readonly plant: Plant | null;
+  readonly #liveTreesMax: number;
+  /** As durable as the disk; it may be behind it. */
+  anchor: Pick<LogHead, 'size' | 'root'> = { size: EMPTY_HEAD.size, root: EMPTY_HEAD.root };
+  process: Process | null = null;
+  #processes = 0;
+  #ids = 0;
+  crashes = 0;
+  closes = 0;
+
+  constructor(seed: string, plant: Plant | null) {
+    this.seed = seed;
+    this.plant = plant;
+    this.random = new Random(`${seed}/world`);
+    this.faults = new Faults(new Random(`${seed}/faults`));
+    this.clock = new SimClock(new Random(`${seed}/clock`), this.faults);
+    this.policies = new SimPolicies(this);
+    this.seen = plant?.apart === true ? new MemoryState() : this.disk;
+    this.ledger = new LedgerWatch({ disk: this.seen, history: this.history, folding: plant?.folding !== false });
+    this.#liveTreesMax = this.random.pick(LIVE_TREES);
+  }
+
+  /** Opens the ledger anew. What comes of it shows as the answers of its ports come in. */
+  open(): void {
+    this.#processes += 1;
+    const process = new Process(this.#processes);
+    this.process = process;
+    // The operating system frees what a dead process held.
+    this.disk.loseLock();
+    const honest = memoryStore({ state: this.disk });
+    const inner = this.plant?.store?.(honest, { world: this, process }) ?? honest;
+    const store = simStore(this, process, inner);
+    const defer = (task: () => void): void => {
+      this.agenda.add(process, 'tick', task);
+    };
+    const ground = { home: null, store, anchor: simAnchor(this, process), defer };
+    openTurnpikeOn(ground, this.#options(store, process)).then(
+      (turnpike) => {
+        this.#opened(process, turnpike);
+      },
+      (error: unknown) => {
+        if (!process.alive) return;
+        process.phase = 'closed';
+        this.history.note(`process ${process.id} could not open: ${String(error)}`);
+        const excused = process.broken || process.readFailures > 0;
+        if (!excused) this.history.report('reopen.settled', `the ledger does not open again: ${String(error)}`);
+      },
+    );
+  }
+
+  #options(store: LedgerStore, process: Process): TurnpikeOptions {
+    return {
+      store,
+      sandbox: this.plant?.hands?.(simSandbox(this, process)) ?? simSandbox(this, process),
+      policies: this.policies.of(process),
+      clock: this.clock.of(process),
+      ids: {
+        draw: (prefix) => {
+          this.faults.draw('ids.draw', {});
+          this.#ids += 1;
+          return `${prefix}${String(this.#ids).padStart(21, '0')}`;
+        },
+      },
+      log: this.#log(process),
+      liveTreesMax: this.#liveTreesMax,
+    };
+  }
+
+  #opened(process: Process, turnpike: Turnpike): void {
+    if (!process.alive) return;
+    process.turnpike = turnpike;
+    process.phase = 'open';
+    const { trees, settled, interrupted, damaged } = turnpike.recovery;
+    this.history.note(`process ${process.id} is open: ${trees} trees, ${settled} settled, ${interrupted} interrupted`);
+    this.ledger.opened();
+    this.ledger.checkAbandoned();
+    if (damaged > 0) this.history.report('reopen.settled', `${damaged} trees are damaged`);
+  }
+
+  /** Lets go of everything that is not durable. Its code may run on to the next port that it calls. */
+  crash(process: Process, where: string): void {
+    if (!process.alive) return;
+    process.alive = false;
+    process.phase = 'closed';
+    this.crashes += 1;
+    this.agenda.forget(process);
+    this.clock.forget(process);
+    this.history.note(`process ${process.id} crashes in ${where}`);
+  }
+
+  close(process: Process): void {
+    if (process.turnpike === null || process.phase !== 'open') return;
+    process.phase = 'closing';
+    this.closes += 1;
+    process.turnpike.close().then(
+      () => {
+        process.phase = 'closed';
+      },
+      (error: unknown) => {
+        process.phase = 'closed';
+        const excused = process.broken || process.readFailures > 0;
+        if (!excused) this.history.report('caller.answer', `close: ${String(error)}`);
+      },
+    );
+  }
+
+  /** Until no promise has anything more to do: nothing here waits for a timer or for the operating system. */
+  settle(): Promise<void> {
+    return new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** Lets everything happen that waits to happen, without new faults. */
+  async rest(): Promise<void> {
+    this.faults.quiet = true;
+    for (let left = REST_MAX; this.agenda.size > 0 && this.history.isClean(); left -= 1) {
+      if (left === 0) this.history.report('caller.answer', 'the system never comes to rest');
+      this.history.note(this.agenda.next(this.random));
+      await this.settle();
+      this.ledger.sync();
+    }
+    this.faults.quiet = false;
+  }
+
+  /** S4-86: an auditor with nothing but the disk. */
+  async audit(): Promise<void> {
+    const store = memoryStore({ state: this.seen });
+    const reader = new LedgerReader(store, headInMemory(this.seen.head));
+    const verdict = await reader.verify();
+    if (!verdict.ok) this.history.report('ledger.verifies', JSON.stringify(verdict.problems[0]));
+    if (this.plant?.folding === false) return;
+    const report = await reader.replay();
+    if (!report.ok) this.history.report('ledger.verifies', JSON.stringify(report.difference));
+    if (report.responses !== this.ledger.steps.count) {
+      this.history.report('step.complete', `${this.ledger.steps.count} traces, ${report.responses} responses`);
+    }
+  }
+
+  #log(process: Process): Log {
+    const line = (level: string) => (message: string) => {
+      this.faults.draw(`log.${level}`, {});
+      if (!process.alive) return;
+      this.history.note(`process ${process.id} ${level}: ${message}`);
+      if (message.includes('cannot be taken up')) this.history.report('reopen.settled', message);
+    };
+    return { info: line('info'), warn: line('warn'), error: line('error') };
+  }
+}
