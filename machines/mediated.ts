@@ -155,8 +155,9 @@ const setupMediated = (policy: Policy) =>
 export const createMediatedMachine = (policy: Policy) =>
   setupMediated(policy).createMachine({
     id: 'mediated',
-    context: ({ input }) => ({
-      ...input,
+    context: ({ input: { run, request } }) => ({
+      run,
+      request,
       end: null,
       done: { result: null, result_ref: null, cause: null, denied_by: null },
     }),

@@ -33,8 +33,9 @@ import {
   mediatedRequest,
   type Authorization,
 } from '../src/step/authorization.js';
-import { advance, newDraft, type CheckPhase, type Draft } from '../src/step/draft.js';
+import { advance, type CheckPhase, type Draft } from '../src/step/draft.js';
 import { respondTo, resultWithoutEffect, traceOf } from '../src/step/conclude.js';
+import { NOBODY } from '../src/step/validate-schema.js';
 import type { Emission } from './emission.js';
 import type { MediatedLogic } from './mediated.js';
 import { isDone, type DoneEvent } from './run.js';
@@ -141,15 +142,7 @@ export const createStepMachine = (policy: Policy, tool_gateway: MediatedLogic) =
     },
   }).createMachine({
     id: 'step',
-    context: ({ input: { raw, ...input } }) => ({
-      ...newDraft(raw, input.payload.hash_sha256, input.seen),
-      ...input,
-      authorization: { verdict: null, args: null, before: [] },
-      result: null,
-      result_ref: null,
-      mediated: false,
-      response: null,
-    }),
+    context: ({ input }) => newMemory(input),
     initial: 'RECEIVE',
     states: {
       RECEIVE: { entry: check('RECEIVE'), always: onward('PARSE') },
@@ -209,6 +202,35 @@ export const createStepMachine = (policy: Policy, tool_gateway: MediatedLogic) =
     }),
   });
 export type StepMachine = ReturnType<typeof createStepMachine>;
+
+/** Written out: a step begins a thousand times a second, and spreading thirty members costs more than a phase. */
+const newMemory = (input: StepInput): StepMemory => ({
+  raw: input.raw,
+  text: null,
+  value: null,
+  payload_sha256: input.payload.hash_sha256,
+  seen: input.seen,
+  identity: NOBODY,
+  action: null,
+  args: null,
+  args_summary: null,
+  replay_of: null,
+  fault: null,
+  phase_failed_at: null,
+  agent: input.agent,
+  exposure: input.exposure,
+  input_id: input.input_id,
+  step_index: input.step_index,
+  received_at: input.received_at,
+  payload: input.payload,
+  recorded_response: input.recorded_response,
+  mediated_run_id: input.mediated_run_id,
+  authorization: { verdict: null, args: null, before: [] },
+  result: null,
+  result_ref: null,
+  mediated: false,
+  response: null,
+});
 
 const NOT_NOW: Verdict = { decision: 'deny', rule_id: 'lifecycle.run_ending', cause: 'LIFECYCLE' };
 

@@ -4,8 +4,17 @@
 import type { Artifact } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
 import { LedgerError } from '../errors.js';
-import type { Batch, LedgerStore, LogHead, ProposalMark, StoredEntry, TreeSummary } from '../ports/ledger-store.js';
-import { checkBatch, uuidBytes } from './check-batch.js';
+import type {
+  Batch,
+  LedgerStore,
+  LogHead,
+  ProposalMark,
+  SnapshotCache,
+  StoredEntry,
+  StoredSnapshot,
+  TreeSummary,
+} from '../ports/ledger-store.js';
+import { checkBatch, checkProposalId } from './check-batch.js';
 
 interface MemoryTree {
   /** Log indexes of its entries, by seq. */
@@ -21,6 +30,7 @@ export class MemoryState {
   readonly #contents = new Map<string, Uint8Array>();
   readonly #proposals = new Map<string, ProposalMark>();
   readonly #inputs = new Map<string, number>();
+  readonly snapshots = new Map<string, StoredSnapshot>();
   #head: LogHead = { size: 0, root: sha256(''), frontier: [] };
   #epoch = 0;
   #writer: object | null = null;
@@ -90,7 +100,7 @@ export class MemoryState {
   }
 
   proposal(root_run_id: string, proposal_id: string): ProposalMark | null {
-    uuidBytes(proposal_id);
+    checkProposalId(proposal_id);
     return this.#proposals.get(keyOf(root_run_id, proposal_id)) ?? null;
   }
 
@@ -127,10 +137,10 @@ export class MemoryState {
       this.#entries.push({ log_index: from + position, tree_id, seq, type, text, leaf_hash });
       this.#tree(tree_id).places.push(from + position);
     });
-    for (const { entry, artifact } of artifacts) {
+    for (const { entry, artifact, sha256: hash } of artifacts) {
       const kept = { ...artifact, bytes: copyOf(artifact.bytes) };
       this.#brought.set(from + entry, [...(this.#brought.get(from + entry) ?? []), kept]);
-      this.#contents.set(keyOf(artifact.case_id, sha256(artifact.bytes)), kept.bytes);
+      this.#contents.set(keyOf(artifact.case_id, hash), kept.bytes);
     }
     for (const mark of proposals) this.#proposals.set(keyOf(mark.root_run_id, mark.proposal_id), { ...mark });
     for (const { tree_id, input_id, seq } of inputs) this.#inputs.set(keyOf(tree_id, input_id), seq);
@@ -160,6 +170,11 @@ class MemoryLedgerStore implements LedgerStore {
   constructor(state: MemoryState) {
     this.#state = state;
   }
+
+  readonly snapshots: SnapshotCache = {
+    save: (snapshot) => this.#answer((state) => void state.snapshots.set(snapshot.tree_id, snapshot)),
+    load: (tree_id) => this.#answer((state) => state.snapshots.get(tree_id) ?? null),
+  };
 
   acquire(): Promise<number> {
     return this.#answer((state) => {

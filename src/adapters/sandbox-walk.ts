@@ -6,7 +6,7 @@
 //   W3. No link is ever followed. A FIFO, a socket or a device is looked at, never opened.
 //   W4. Whatever is held is released, on every way out.
 
-import { closeSync, constants, fstatSync, lstatSync, opendirSync, openSync, readlinkSync } from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, opendirSync, openSync, readlinkSync, renameSync } from 'node:fs';
 import type { BigIntStats, Dirent } from 'node:fs';
 import { constants as system } from 'node:os';
 import { dirname } from 'node:path';
@@ -42,10 +42,10 @@ export interface Footing {
   /** Opens a held thing, found to be a file, for reading. @throws an errno error */
   reopen(held: Held): number;
   /**
-   * Has a held file, found to have one name, that name in `directory`? If not, its name here was taken away before the
-   * names were counted, and the one that is left may stand outside. @throws an errno error
+   * Has a held file, found to have one name, that name in this place's directory? If not, its name here was taken away
+   * before the names were counted, and the one that is left may stand outside. @throws an errno error
    */
-  isNamedIn(directory: Held, held: Held): boolean;
+  isNamedAt(place: Place, held: Held): boolean;
 }
 
 /** The root directory of one case's sandbox. */
@@ -81,23 +81,39 @@ export const anchoredFooting: Footing = {
   },
   release: (held) => closeSync(held.fd),
   reopen: (held) => openSync(held.path, READ),
-  isNamedIn(directory, { path, stats }) {
-    // While a name is taken away, the file counts one less already, but its name still shows: that is over when the
-    // directory can be read, because a reader waits for whoever changes it.
-    const listing = opendirSync(`${directory.path}/.`, { bufferSize: 1 });
-    try {
-      listing.readSync();
-    } finally {
-      listing.closeSync();
-    }
+  isNamedAt(place, { path, stats }) {
+    if (!outwaitRemoval(place)) return false;
     const now = readlinkSync(path);
-    if (dirname(now) !== readlinkSync(directory.path)) return false;
+    if (dirname(now) !== readlinkSync(place.directory.path)) return false;
     if (!now.endsWith(UNLINKED)) return true;
     // Perhaps it is called that.
     const there = lstatSync(now, { bigint: true, throwIfNoEntry: false });
     return there?.ino === stats.ino && there.dev === stats.dev && there.nlink === 1n;
   },
 };
+
+/**
+ * While a name is taken away, the file counts one less already, but its name still shows. That is over when the lock of
+ * the directory is free, for which whoever renames waits. Renaming a name to itself changes nothing, whatever stands
+ * there; where nothing may be renamed, reading the directory waits for the same, and costs more.
+ * @returns false when the name is gone
+ */
+function outwaitRemoval({ path, directory }: Place): boolean {
+  try {
+    renameSync(path, path);
+    return true;
+  } catch (error) {
+    if (errnoOf(error) === 'ENOENT') return false;
+    causeOfError(error);
+  }
+  const listing = opendirSync(`${directory.path}/.`, { bufferSize: 1 });
+  try {
+    listing.readSync();
+  } finally {
+    listing.closeSync();
+  }
+  return true;
+}
 
 /** What the file system answers, as the stable error types (S0-54). What is not listed is IO_ERROR. */
 const CAUSES: Readonly<Record<string, ExecutionCause>> = {
@@ -208,9 +224,9 @@ export function factAt(anchor: Anchor, path: unknown, portable: boolean): PathFa
  * What is held at a place. Unlike `inspect`, it cannot take the file at a hard link that is just being removed for a
  * file of the sandbox, and so it is what a fact or the reading of content goes by. @throws an errno error
  */
-export function factOfHeld({ anchor, directory }: Place, held: Held): PathFact {
-  const fact = factOf(held.stats, anchor);
-  return fact.status !== 'file' || anchor.footing.isNamedIn(directory, held) ? fact : { status: 'absent' };
+export function factOfHeld(place: Place, held: Held): PathFact {
+  const fact = factOf(held.stats, place.anchor);
+  return fact.status !== 'file' || place.anchor.footing.isNamedAt(place, held) ? fact : { status: 'absent' };
 }
 
 /** The fact that `stats` stand for, on the device of the sandbox. */

@@ -2,6 +2,7 @@ import { ARTIFACT_KINDS, type Artifact, type ArtifactKind } from '../contract/ar
 import { sha256 } from '../contract/hash.js';
 import { LedgerError } from '../errors.js';
 import { INLINE_BYTES_MAX, readArtifactFile, writeArtifactFile } from './sqlite-artifact-files.js';
+import { artifactNumbers } from './sqlite-blocks.js';
 import type { Connection, Statement } from './sqlite-database.js';
 import { recent } from './sqlite-recent.js';
 
@@ -12,7 +13,7 @@ const RECENT_MAX = 1_024;
 
 interface ArtifactRow {
   readonly case_id: string | null;
-  /** Lower-case hex; empty where the row that is referred to is missing. */
+  /** Lower-case hex. */
   readonly sha256: string;
   readonly kind: string;
   readonly byte_size: number;
@@ -30,6 +31,7 @@ export class SqliteArtifacts {
   readonly #directory: string;
   readonly #recent = recent<number>(RECENT_MAX);
   readonly #ofEntry: Statement;
+  readonly #byNumber: Statement;
   readonly #byIndex: Statement;
   readonly #byScan: Statement;
   readonly #insert: Statement;
@@ -42,9 +44,9 @@ export class SqliteArtifacts {
     this.#db = db;
     this.#directory = directory;
     this.#ofEntry = db.prepare(
-      `SELECT e.ordinal, ${COLUMNS} FROM entry_artifacts e LEFT JOIN artifacts a USING (artifact_no)
-       WHERE e.log_index = ? ORDER BY e.ordinal`,
+      'SELECT log_index, artifacts FROM blocks WHERE log_index <= ? ORDER BY log_index DESC LIMIT 1',
     );
+    this.#byNumber = db.prepare(`SELECT ${COLUMNS} FROM artifacts a WHERE a.artifact_no = ?`);
     this.#byIndex = db.prepare(
       `SELECT ${COLUMNS} FROM artifact_index i JOIN artifacts a USING (artifact_no)
        WHERE i.sha256 = ? AND a.sha256 = i.sha256 AND a.case_id IS ? LIMIT 1`,
@@ -68,8 +70,7 @@ export class SqliteArtifacts {
   }
 
   /** Stores content within the transaction that is open. @returns its row, which may be there already */
-  store({ case_id, kind, bytes }: Artifact): number {
-    const hash = sha256(bytes);
+  store({ case_id, kind, bytes }: Artifact, hash: string): number {
     const key = `${case_id ?? ''} ${kind} ${hash}`;
     const known = this.#recent.get(key);
     if (known !== undefined) return known;
@@ -83,10 +84,13 @@ export class SqliteArtifacts {
 
   /** The contents that an entry brought, in their order. @throws LedgerError LEDGER_TAMPERED */
   async of(log_index: number): Promise<readonly Artifact[]> {
-    const rows = this.#ofEntry.all(log_index) as (ArtifactRow & { readonly ordinal: number })[];
-    if (rows.some(({ ordinal }, position) => ordinal !== position)) {
-      throw tampered(`content of entry ${log_index} is missing`);
-    }
+    const block = this.#ofEntry.get(log_index) as { log_index: number; artifacts: string | null } | undefined;
+    if (block === undefined) return [];
+    const rows = artifactNumbers(block.artifacts, log_index - block.log_index).map((number) => {
+      const row = this.#byNumber.get(number) as ArtifactRow | undefined;
+      if (row === undefined) throw tampered(`content of entry ${log_index} is missing`);
+      return row;
+    });
     return Promise.all(
       rows.map(async (row) => ({ kind: kindOf(row), case_id: row.case_id, bytes: await this.#contentOf(row) })),
     );
@@ -109,7 +113,6 @@ export class SqliteArtifacts {
   }
 
   async #contentOf({ case_id, sha256: hash, byte_size, bytes: inline }: ArtifactRow): Promise<Uint8Array> {
-    if (hash === '') throw tampered('a row of stored content is missing');
     const place = { directory: this.#directory, case_id, sha256: hash };
     const bytes = inline ?? (await readArtifactFile(place, byte_size));
     if (bytes.byteLength === byte_size && sha256(bytes) === hash) return bytes;

@@ -10,6 +10,7 @@ import { APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, SCHEMA } from './sqlite-sch
 
 /** How long a statement waits for another process: only a program that is not ours can make it wait. */
 const BUSY_MS = 2_000;
+/** 8 MB between two checkpoints. */
 const WAL_PAGES = 1_000;
 /** What a WAL that had to grow, because somebody read for long, is cut back to. */
 const WAL_BYTES_KEPT = 64 * 1_024 * 1_024;
@@ -24,7 +25,7 @@ export type Statement = Database.Statement;
 
 /**
  * Opens a ledger file that is there.
- * @throws LedgerError LEDGER_UNAVAILABLE if there is none, or a newer version wrote it
+ * @throws LedgerError LEDGER_UNAVAILABLE if there is none, or another version wrote it
  * @throws LedgerError LEDGER_TAMPERED if it is something else, or its guards are not those that it was made with
  */
 export function openDatabase(file: string, readOnly: boolean): Connection {
@@ -98,10 +99,12 @@ function checkIdentity(db: Connection, file: string): void {
     throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
   }
   const version = Number(db.pragma('user_version', { simple: true }));
-  if (version > FORMAT_VERSION) {
-    const message = `${file} has format ${version}, this version of Turnpike knows ${FORMAT_VERSION}: use a newer one`;
-    throw unavailable(message);
-  }
+  if (version === FORMAT_VERSION) return;
+  const other = version > FORMAT_VERSION ? 'a newer' : 'an older';
+  throw unavailable(
+    `${file} has format ${version}, this version of Turnpike knows ${FORMAT_VERSION}: open it with ${other} one, ` +
+      'or start a new home',
+  );
 }
 
 function configure(db: Connection, readOnly: boolean): void {

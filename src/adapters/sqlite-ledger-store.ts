@@ -6,11 +6,19 @@ import { resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Artifact } from '../contract/artifact-ref.js';
 import { LedgerError } from '../errors.js';
-import type { Batch, LedgerStore, LogHead, ProposalMark, StoredEntry, TreeSummary } from '../ports/ledger-store.js';
+import type {
+  Batch,
+  LedgerStore,
+  LogHead,
+  ProposalMark,
+  StoredEntry,
+  SnapshotCache,
+  TreeSummary,
+} from '../ports/ledger-store.js';
 import { SqliteArtifacts } from './sqlite-artifacts.js';
 import { asLedgerError, createDatabase, openDatabase, type Connection } from './sqlite-database.js';
-import { SqliteNumbers } from './sqlite-numbers.js';
-import { PAGE_ROWS, SqliteReader } from './sqlite-reader.js';
+import { SqliteReader, type Page } from './sqlite-reader.js';
+import { SqliteTail } from './sqlite-tail.js';
 import { lockWriter, type WriterLock } from './sqlite-writer-lock.js';
 import { SqliteWriter } from './sqlite-writer.js';
 
@@ -37,7 +45,7 @@ export function createSqliteStore(options: SqliteStoreOptions): LedgerStore {
 
 /**
  * Opens a ledger that is there.
- * @throws LedgerError LEDGER_UNAVAILABLE if there is none, or a newer version of Turnpike wrote it
+ * @throws LedgerError LEDGER_UNAVAILABLE if there is none, or another version of Turnpike wrote it
  * @throws LedgerError LEDGER_TAMPERED if the file is no ledger, or its tables or triggers were changed
  */
 export const openSqliteStore = ({ file, artifactsDir, readOnly = false }: SqliteStoreOptions): LedgerStore =>
@@ -47,9 +55,8 @@ class SqliteLedgerStore implements LedgerStore {
   readonly #file: string;
   readonly #readOnly: boolean;
   readonly #db: Connection;
-  readonly #trees: SqliteNumbers;
-  readonly #roots: SqliteNumbers;
   readonly #artifacts: SqliteArtifacts;
+  readonly #tail: SqliteTail;
   readonly #reader: SqliteReader;
   #held: { readonly lock: WriterLock; readonly writer: SqliteWriter } | null = null;
 
@@ -57,11 +64,18 @@ class SqliteLedgerStore implements LedgerStore {
     this.#file = file;
     this.#readOnly = readOnly;
     this.#db = openDatabase(file, readOnly);
-    this.#trees = new SqliteNumbers(this.#db, { table: 'trees', number: 'tree_no', id: 'tree_id' });
-    this.#roots = new SqliteNumbers(this.#db, { table: 'roots', number: 'root_no', id: 'root_run_id' });
     this.#artifacts = new SqliteArtifacts(this.#db, artifactsDir);
-    this.#reader = new SqliteReader(this.#db, this.#trees, this.#roots);
+    this.#tail = new SqliteTail(this.#db);
+    this.#reader = new SqliteReader(this.#db, this.#tail);
   }
+
+  readonly snapshots: SnapshotCache = {
+    save: (snapshot) =>
+      this.#answer(() => {
+        this.#writer.saveSnapshot(snapshot);
+      }),
+    load: (tree_id) => this.#answer(() => this.#reader.snapshot(tree_id)),
+  };
 
   acquire(): Promise<number> {
     return this.#answer(() => {
@@ -69,7 +83,7 @@ class SqliteLedgerStore implements LedgerStore {
       if (this.#held !== null) return this.#held.writer.beginEpoch();
       const lock = lockWriter(this.#file);
       try {
-        const parts = { db: this.#db, artifacts: this.#artifacts, trees: this.#trees, roots: this.#roots };
+        const parts = { db: this.#db, artifacts: this.#artifacts, tail: this.#tail, reader: this.#reader };
         const writer = new SqliteWriter(parts);
         const epoch = writer.beginEpoch();
         this.#held = { lock, writer };
@@ -83,41 +97,35 @@ class SqliteLedgerStore implements LedgerStore {
 
   commit(batch: Batch): Promise<void> {
     return this.#answer(() => {
-      if (this.#held !== null) {
-        this.#held.writer.commit(batch);
-        return;
-      }
-      throw new LedgerError({ code: 'LEDGER_CONFLICT', message: 'this store is not the writer: acquire it first' });
+      this.#writer.commit(batch);
     });
+  }
+
+  get #writer(): SqliteWriter {
+    if (this.#held !== null) return this.#held.writer;
+    throw new LedgerError({ code: 'LEDGER_CONFLICT', message: 'this store is not the writer: acquire it first' });
   }
 
   head(): Promise<LogHead> {
     return this.#answer(() => this.#reader.head());
   }
 
-  tree(tree_id: string, fromSeq = 0): AsyncIterable<StoredEntry> {
-    return this.#pages(
-      fromSeq,
-      (from) => this.#reader.tree(tree_id, from),
-      ({ seq }) => seq,
-    );
+  async *tree(tree_id: string, fromSeq = 0): AsyncIterable<StoredEntry> {
+    const start = await this.#answer(() => this.#reader.treeStart(tree_id, fromSeq));
+    for await (const entry of this.#pages(start, (from) => this.#reader.tree(tree_id, from))) {
+      if (entry.seq >= fromSeq) yield entry;
+    }
   }
 
-  log(fromIndex = 0): AsyncIterable<StoredEntry> {
-    return this.#pages(
-      fromIndex,
-      (from) => this.#reader.log(from),
-      ({ log_index }) => log_index,
-    );
+  async *log(fromIndex = 0): AsyncIterable<StoredEntry> {
+    const start = await this.#answer(() => this.#reader.logStart(fromIndex));
+    for await (const entry of this.#pages(start, (from) => this.#reader.log(from))) {
+      if (entry.log_index >= fromIndex) yield entry;
+    }
   }
 
-  async *trees(): AsyncIterable<TreeSummary> {
-    const trees = this.#pages(
-      0,
-      (from) => this.#reader.listTrees(from),
-      ({ tree_no }) => tree_no,
-    );
-    for await (const { tree_id, ended, log_index } of trees) yield { tree_id, ended, log_index };
+  trees(): AsyncIterable<TreeSummary> {
+    return this.#pages(0, (from) => this.#reader.listTrees(from));
   }
 
   artifactsOf(log_index: number): Promise<readonly Artifact[]> {
@@ -164,18 +172,12 @@ class SqliteLedgerStore implements LedgerStore {
   }
 
   /** Page by page, because an open cursor would keep this connection from writing and the log from being cut. */
-  async *#pages<Row>(
-    from: number,
-    read: (from: number) => readonly Row[],
-    placeOf: (row: Row) => number,
-  ): AsyncGenerator<Row> {
-    let next = from;
-    for (;;) {
-      const rows = await this.#answer(() => read(next));
+  async *#pages<Row>(start: number, read: (from: number) => Page<Row>): AsyncGenerator<Row> {
+    for (let from = start; ;) {
+      const { rows, next } = await this.#answer(() => read(from));
       yield* rows;
-      const last = rows.at(-1);
-      if (last === undefined || rows.length < PAGE_ROWS) return;
-      next = placeOf(last) + 1;
+      if (next === null) return;
+      from = next;
       await nextTurn();
     }
   }

@@ -1,62 +1,65 @@
-import { isUtf8 } from 'node:buffer';
-import type { LogHead, ProposalMark, StoredEntry, TreeSummary } from '../ports/ledger-store.js';
+import type { LogHead, ProposalMark, StoredEntry, StoredSnapshot, TreeSummary } from '../ports/ledger-store.js';
 import { LedgerError } from '../errors.js';
-import { uuidBytes } from './check-batch.js';
+import { checkProposalId } from './check-batch.js';
+import { entriesOf, type BlockRow } from './sqlite-blocks.js';
 import type { Connection, Statement } from './sqlite-database.js';
-import type { SqliteNumbers } from './sqlite-numbers.js';
+import { ENDED, inputKey, proposalKey, readMarks, type MarkKey, type Marks } from './sqlite-marks.js';
+import type { SqliteTail } from './sqlite-tail.js';
 
 /** How many rows one read takes from the database. */
-export const PAGE_ROWS = 256;
+const PAGE_BLOCKS = 32;
+const PAGE_TREES = 256;
 const HASH_CHARS = 64;
 
-// Outer joins, and bytes for the text: a row that was changed must still come out, so that it can be named.
-const ENTRY = `SELECT e.log_index, t.tree_id, e.seq, e.type, CAST(e.text AS BLOB) AS text,
-  lower(hex(e.leaf_hash)) AS leaf_hash FROM entries e LEFT JOIN trees t USING (tree_no)`;
+// Bytes for the texts: what was changed must still come out, so that it can be named.
+const BLOCK = 'b.log_index, b.tree_id, b.seq, b.types, b.leaf_hashes, CAST(b.texts AS BLOB) AS texts FROM blocks b';
 
-interface EntryRow extends Omit<StoredEntry, 'tree_id' | 'text'> {
-  readonly tree_id: string | null;
-  readonly text: Buffer | null;
-}
-
-interface TreeRow extends Omit<TreeSummary, 'ended'> {
-  readonly tree_no: number;
-  readonly ended: 0 | 1;
+/** What one read found, and where the next one begins: null at the end. */
+export interface Page<Row> {
+  readonly rows: readonly Row[];
+  readonly next: number | null;
 }
 
 /** The reads of a ledger, each of one state of it. */
 export class SqliteReader {
-  readonly #trees: SqliteNumbers;
-  readonly #roots: SqliteNumbers;
+  readonly #tail: SqliteTail;
   readonly #head: Statement;
+  readonly #logStart: Statement;
   readonly #log: Statement;
+  readonly #block: Statement;
+  readonly #treeStart: Statement;
   readonly #tree: Statement;
+  readonly #blockEnd: Statement;
   readonly #listTrees: Statement;
-  readonly #proposal: Statement;
-  readonly #input: Statement;
+  readonly #markNo: Statement;
+  readonly #marks: Statement;
+  readonly #snapshot: Statement;
 
-  constructor(db: Connection, trees: SqliteNumbers, roots: SqliteNumbers) {
-    this.#trees = trees;
-    this.#roots = roots;
+  constructor(db: Connection, tail: SqliteTail) {
+    this.#tail = tail;
     this.#head = db.prepare('SELECT size, lower(hex(root)) AS root, lower(hex(frontier)) AS frontier FROM meta');
-    this.#log = db.prepare(`${ENTRY} WHERE e.log_index >= ? ORDER BY e.log_index LIMIT ${PAGE_ROWS}`);
-    this.#tree = db.prepare(`${ENTRY} WHERE e.tree_no = ? AND e.seq >= ? ORDER BY e.seq LIMIT ${PAGE_ROWS}`);
+    this.#logStart = db.prepare('SELECT max(log_index) FROM blocks WHERE log_index <= ?').pluck();
+    this.#log = db.prepare(`SELECT ${BLOCK} WHERE b.log_index >= ? ORDER BY b.log_index LIMIT ${PAGE_BLOCKS}`);
+    this.#block = db.prepare(`SELECT ${BLOCK} WHERE b.log_index = ?`);
+    // Below the start of the tail: rows beyond it are of a stretch that is not whole yet.
+    const indexed = 'FROM tree_index WHERE tree_id = ? AND log_index < ?';
+    this.#treeStart = db.prepare(`SELECT seq, log_index ${indexed} AND seq <= ? ORDER BY seq DESC LIMIT 1`);
+    this.#tree = db.prepare(`SELECT seq, log_index ${indexed} AND seq >= ? ORDER BY seq LIMIT ${PAGE_BLOCKS}`);
+    this.#blockEnd = db.prepare('SELECT seq + length(leaf_hashes) / 32 FROM blocks WHERE log_index = ?').pluck();
     this.#listTrees = db.prepare(
-      `SELECT t.tree_no, t.tree_id, e.log_index, n.tree_no IS NOT NULL AS ended
-       FROM trees t JOIN entries e ON e.tree_no = t.tree_no AND e.seq = 0
-       LEFT JOIN trees_ended n ON n.tree_no = t.tree_no
-       WHERE t.tree_no >= ? ORDER BY t.tree_no LIMIT ${PAGE_ROWS}`,
+      `SELECT b.log_index, b.tree_id, m.mark_no FROM blocks b
+       LEFT JOIN mark_index m ON m.scope = b.tree_id AND m.name = '${ENDED}'
+       WHERE b.seq = 0 AND b.log_index >= ? ORDER BY b.log_index LIMIT ${PAGE_TREES}`,
     );
-    this.#proposal = db.prepare(
-      `SELECT run_id, step_index, lower(hex(payload_sha256)) AS payload_sha256, seq
-       FROM proposals WHERE root_no = ? AND proposal_id = ?`,
-    );
-    this.#input = db.prepare('SELECT seq FROM inputs WHERE tree_no = ? AND input_id = ?').pluck();
+    this.#markNo = db.prepare('SELECT mark_no FROM mark_index WHERE scope = ? AND name = ?').pluck();
+    this.#marks = db.prepare('SELECT marks FROM marks WHERE mark_no = ?').pluck();
+    this.#snapshot = db.prepare('SELECT tree_id, seq, sha256, text FROM snapshots WHERE tree_id = ?');
   }
 
   /** @throws LedgerError LEDGER_TAMPERED if it was removed */
   head(): LogHead {
     const row = this.#head.get() as (Omit<LogHead, 'frontier'> & { readonly frontier: string }) | undefined;
-    if (row === undefined) throw new LedgerError({ code: 'LEDGER_TAMPERED', message: 'the ledger has lost its head' });
+    if (row === undefined) throw tampered('the ledger has lost its head');
     const { size, root, frontier } = row;
     const hashes = Array.from({ length: frontier.length / HASH_CHARS }, (_, i) =>
       frontier.slice(i * HASH_CHARS, (i + 1) * HASH_CHARS),
@@ -64,48 +67,104 @@ export class SqliteReader {
     return { size, root, frontier: hashes };
   }
 
-  /** The next entries of the log, at most `PAGE_ROWS`. */
-  log(fromIndex: number): readonly StoredEntry[] {
-    return (this.#log.all(fromIndex) as EntryRow[]).map(storedEntry);
+  /** Where the block begins that has an entry of the log. */
+  logStart(log_index: number): number {
+    return Number(this.#logStart.get(log_index) ?? log_index);
   }
 
-  /** The next entries of a tree, at most `PAGE_ROWS`. */
-  tree(tree_id: string, fromSeq: number): readonly StoredEntry[] {
-    const tree_no = this.#trees.of(tree_id);
-    return tree_no === null ? [] : (this.#tree.all(tree_no, fromSeq) as EntryRow[]).map(storedEntry);
+  /** The next blocks of the log, as entries. */
+  log(from: number): Page<StoredEntry> {
+    const blocks = this.#log.all(from) as BlockRow[];
+    return { rows: blocks.flatMap(entriesOf), next: after(blocks.at(-1)?.log_index) };
   }
 
-  /** The next trees that have entries, at most `PAGE_ROWS`; each with its number, where the list goes on. */
-  listTrees(fromTree: number): readonly (TreeSummary & { readonly tree_no: number })[] {
-    return (this.#listTrees.all(fromTree) as TreeRow[]).map((row) => ({ ...row, ended: row.ended === 1 }));
+  /** The seq with which the block begins that has an entry of a tree. */
+  treeStart(tree_id: string, fromSeq: number): number {
+    this.#tail.refresh();
+    const late = this.#tail.blocks(tree_id).findLast(({ seq }) => seq <= fromSeq);
+    return (late ?? this.#lastIndexed(tree_id, fromSeq))?.seq ?? fromSeq;
+  }
+
+  /** The next blocks of a tree, as entries. @throws LedgerError LEDGER_TAMPERED */
+  tree(tree_id: string, fromSeq: number): Page<StoredEntry> {
+    this.#tail.refresh();
+    const indexed = this.#tree.all(tree_id, this.#tail.start.log_index, fromSeq) as Place[];
+    const late = this.#tail.blocks(tree_id).filter(({ seq }) => seq >= fromSeq);
+    const places = [...indexed, ...late].slice(0, PAGE_BLOCKS);
+    const rows = places.flatMap(({ log_index, seq }) => {
+      const block = this.#block.get(log_index) as BlockRow | undefined;
+      if (block?.tree_id === tree_id && block.seq === seq) return entriesOf(block);
+      throw tampered(`seq ${seq} of ${tree_id} is not at entry ${log_index} of the log, where it was`);
+    });
+    return { rows, next: after(places.at(-1)?.seq) };
+  }
+
+  /** How many entries a tree has. */
+  treeEnd(tree_id: string): number {
+    const last = this.#tail.blocks(tree_id).at(-1) ?? this.#lastIndexed(tree_id, Number.MAX_SAFE_INTEGER);
+    return last === undefined ? 0 : Number(this.#blockEnd.get(last.log_index) ?? 0);
+  }
+
+  #lastIndexed(tree_id: string, seq_max: number): Place | undefined {
+    return this.#treeStart.get(tree_id, this.#tail.start.log_index, seq_max) as Place | undefined;
+  }
+
+  /** The next trees that have entries. */
+  listTrees(from: number): Page<TreeSummary> {
+    this.#tail.refresh();
+    const trees = this.#listTrees.all(from) as TreeRow[];
+    const rows = trees.map(({ log_index, tree_id, mark_no }) => ({
+      tree_id,
+      ended: mark_no !== null || this.#tail.mark({ scope: tree_id, name: ENDED }) !== undefined,
+      log_index,
+    }));
+    return { rows, next: after(trees.at(-1)?.log_index) };
+  }
+
+  snapshot(tree_id: string): StoredSnapshot | null {
+    return (this.#snapshot.get(tree_id) as StoredSnapshot | undefined) ?? null;
   }
 
   proposal(root_run_id: string, proposal_id: string): ProposalMark | null {
-    const key = uuidBytes(proposal_id);
-    const root_no = this.#roots.of(root_run_id);
-    const row = root_no === null ? undefined : this.#proposal.get(root_no, key);
-    if (row === undefined) return null;
-    return { root_run_id, proposal_id, ...(row as Omit<ProposalMark, 'root_run_id' | 'proposal_id'>) };
+    checkProposalId(proposal_id);
+    const key = { root_run_id, proposal_id };
+    const isIt = (mark: ProposalMark) => mark.root_run_id === root_run_id && mark.proposal_id === proposal_id;
+    return this.#mark(proposalKey(key), ({ proposals }) => proposals.find(isIt));
   }
 
   input(tree_id: string, input_id: string): number | null {
-    const tree_no = this.#trees.of(tree_id);
-    const seq = tree_no === null ? undefined : this.#input.get(tree_no, input_id);
-    return typeof seq === 'number' ? seq : null;
+    const isIt = (mark: { readonly tree_id: string; readonly input_id: string }) =>
+      mark.tree_id === tree_id && mark.input_id === input_id;
+    return this.#mark(inputKey({ tree_id, input_id }), ({ inputs }) => inputs.find(isIt)?.seq);
+  }
+
+  /** @returns the number of the row of marks that has it, or null; what others wrote meanwhile is not looked for */
+  markNo(key: MarkKey): number | null {
+    return this.#tail.mark(key) ?? (this.#markNo.get(key.scope, key.name) as number | undefined) ?? null;
+  }
+
+  #mark<Mark>(key: MarkKey, find: (marks: Marks) => Mark | undefined): Mark | null {
+    this.#tail.refresh();
+    const mark_no = this.markNo(key);
+    if (mark_no === null) return null;
+    const text: unknown = this.#marks.get(mark_no);
+    const mark = typeof text === 'string' ? find(readMarks(mark_no, text)) : undefined;
+    if (mark !== undefined) return mark;
+    throw tampered(`a mark of ${key.scope} is not in row ${mark_no} of the marks, where it was`);
   }
 }
 
-const storedEntry = ({ log_index, tree_id, seq, type, text, leaf_hash }: EntryRow): StoredEntry => ({
-  log_index,
-  tree_id: tree_id ?? '',
-  seq,
-  type,
-  text: text === null ? '' : textOf(text),
-  leaf_hash,
-});
+interface Place {
+  readonly seq: number;
+  readonly log_index: number;
+}
 
-/**
- * Bytes that are not UTF-8 would decode to the same text as the ones that were there before, with U+FFFD in it; so they
- * get a text that no entry has.
- */
-const textOf = (bytes: Buffer): string => (isUtf8(bytes) ? bytes.toString() : `\ufffd${bytes.toString('latin1')}`);
+interface TreeRow {
+  readonly log_index: number;
+  readonly tree_id: string;
+  readonly mark_no: number | null;
+}
+
+const after = (last: number | undefined): number | null => (last === undefined ? null : last + 1);
+
+const tampered = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_TAMPERED', message });

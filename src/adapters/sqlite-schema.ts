@@ -1,20 +1,24 @@
 // The tables of a ledger file, and what guards them.
 //
-// Entries, contents, trees and marks are only ever appended, in order and without a gap: triggers refuse everything
-// else, also to other programs that open the file. `INSERT OR REPLACE` deletes without firing a DELETE trigger unless
-// the connection has recursive_triggers on, so the INSERT triggers refuse what is there already.
-// Triggers guard against mistakes; only a head that is kept elsewhere guards against intent (D15).
+// What was committed lies in three tables that only grow: blocks, artifacts and marks. Their keys are numbers that go
+// up, so that a commit writes at their ends and nowhere else: it costs the same however long the ledger is and however
+// many trees take turns. Triggers refuse everything but the next row, also to other programs that open the file.
+// `INSERT OR REPLACE` deletes without firing a DELETE trigger unless the connection has recursive_triggers on, so the
+// INSERT triggers refuse what is there already. Triggers guard against mistakes; only a head that is kept elsewhere
+// guards against intent (D15).
 //
-// No index on the way of a commit has a random key, except for ids that a caller chose (proposals, inputs): such a row
-// costs ten times one that is appended. So content gets a row number, and the index by hash (`artifact_index`) follows
-// later, when it is asked.
+// The tables with other keys (`*_index`) say again what the first three say, and follow them: `meta` tells how far.
+// What is behind that is found by looking through it (sqlite-tail.ts).
 
 /** "TPLG": says in the file's header whose file it is. */
 export const APPLICATION_ID = 0x54504c47;
 /** Of the tables. A file with a higher one was written by a newer version of this library. */
-export const FORMAT_VERSION = 1;
-/** Measured: the entries of a step fit in one or two. */
+export const FORMAT_VERSION = 2;
+/** Measured against 4 and 16 KB: a single caller's commit rewrites the last page of every table. */
 export const PAGE_BYTES = 8_192;
+
+/** The log index that follows the last block. */
+const SIZE = `ifnull((SELECT log_index + length(leaf_hashes) / 32 FROM blocks ORDER BY log_index DESC LIMIT 1), 0)`;
 
 const TABLES = `
 CREATE TABLE meta (
@@ -23,19 +27,20 @@ CREATE TABLE meta (
   size INTEGER NOT NULL,
   root BLOB NOT NULL CHECK (length(root) = 32),
   frontier BLOB NOT NULL CHECK (length(frontier) % 32 = 0),
+  blocks_indexed INTEGER NOT NULL,
+  marks_indexed INTEGER NOT NULL,
   artifacts_indexed INTEGER NOT NULL
 ) STRICT;
-CREATE TABLE trees (tree_no INTEGER PRIMARY KEY, tree_id TEXT NOT NULL UNIQUE) STRICT;
-CREATE TABLE trees_ended (tree_no INTEGER PRIMARY KEY) STRICT;
-CREATE TABLE entries (
+CREATE TABLE blocks (
   log_index INTEGER PRIMARY KEY,
-  tree_no INTEGER NOT NULL,
+  tree_id TEXT NOT NULL,
   seq INTEGER NOT NULL,
-  type TEXT NOT NULL,
-  text TEXT NOT NULL,
-  leaf_hash BLOB NOT NULL CHECK (length(leaf_hash) = 32),
-  UNIQUE (tree_no, seq)
+  artifacts TEXT,
+  types TEXT NOT NULL,
+  leaf_hashes BLOB NOT NULL CHECK (length(leaf_hashes) > 0 AND length(leaf_hashes) % 32 = 0),
+  texts TEXT NOT NULL
 ) STRICT;
+CREATE INDEX first_blocks ON blocks (log_index, tree_id) WHERE seq = 0;
 CREATE TABLE artifacts (
   artifact_no INTEGER PRIMARY KEY,
   case_id TEXT,
@@ -44,65 +49,62 @@ CREATE TABLE artifacts (
   byte_size INTEGER NOT NULL,
   bytes BLOB
 ) STRICT;
-CREATE TABLE entry_artifacts (
+CREATE TABLE marks (mark_no INTEGER PRIMARY KEY, marks TEXT NOT NULL) STRICT;
+CREATE TABLE tree_index (
+  tree_id TEXT NOT NULL,
+  seq INTEGER NOT NULL,
   log_index INTEGER NOT NULL,
-  ordinal INTEGER NOT NULL,
-  artifact_no INTEGER NOT NULL,
-  PRIMARY KEY (log_index, ordinal)
+  PRIMARY KEY (tree_id, seq)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE mark_index (
+  scope TEXT NOT NULL,
+  name TEXT NOT NULL,
+  mark_no INTEGER NOT NULL,
+  PRIMARY KEY (scope, name)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE artifact_index (
   sha256 BLOB NOT NULL,
   artifact_no INTEGER NOT NULL,
   PRIMARY KEY (sha256, artifact_no)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE roots (root_no INTEGER PRIMARY KEY, root_run_id TEXT NOT NULL UNIQUE) STRICT;
-CREATE TABLE proposals (
-  root_no INTEGER NOT NULL,
-  proposal_id BLOB NOT NULL CHECK (length(proposal_id) = 16),
-  run_id TEXT NOT NULL,
-  step_index INTEGER NOT NULL,
-  payload_sha256 BLOB NOT NULL CHECK (length(payload_sha256) = 32),
+CREATE TABLE snapshots (
+  tree_id TEXT PRIMARY KEY,
   seq INTEGER NOT NULL,
-  PRIMARY KEY (root_no, proposal_id)
+  sha256 TEXT NOT NULL,
+  text TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE inputs (
-  tree_no INTEGER NOT NULL,
-  input_id TEXT NOT NULL,
-  seq INTEGER NOT NULL,
-  PRIMARY KEY (tree_no, input_id)
-) STRICT, WITHOUT ROWID;
-INSERT INTO meta VALUES (1, 0, 0, x'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855', x'', 0);
+INSERT INTO meta VALUES (1, 0, 0, x'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855', x'', 0, 0, 0);
 `;
 
 const guard = (table: string, event: string, condition: string, message: string): string =>
   `CREATE TRIGGER ${table}_${event.toLowerCase()} BEFORE ${event} ON ${table} ${condition}
 BEGIN SELECT RAISE(ABORT, '${table}: ${message}'); END;\n`;
 
-/** What may not come next in the tables that only grow. */
-const GAPS: Readonly<Record<string, string>> = {
-  trees: `NEW.tree_no <> (SELECT ifnull(max(tree_no) + 1, 0) FROM trees)
-  OR EXISTS (SELECT 1 FROM trees WHERE tree_id = NEW.tree_id)`,
-  entries: `NEW.log_index <> (SELECT ifnull(max(log_index) + 1, 0) FROM entries)
-  OR NEW.seq <> (SELECT ifnull(max(seq) + 1, 0) FROM entries WHERE tree_no = NEW.tree_no)`,
-  artifacts: 'NEW.artifact_no <> (SELECT ifnull(max(artifact_no) + 1, 0) FROM artifacts)',
-  entry_artifacts: `NEW.log_index < (SELECT max(log_index) FROM entry_artifacts)
-  OR NEW.ordinal <> (SELECT ifnull(max(ordinal) + 1, 0) FROM entry_artifacts WHERE log_index = NEW.log_index)`,
-  roots: `NEW.root_no <> (SELECT ifnull(max(root_no) + 1, 0) FROM roots)
-  OR EXISTS (SELECT 1 FROM roots WHERE root_run_id = NEW.root_run_id)`,
-  proposals: 'EXISTS (SELECT 1 FROM proposals WHERE root_no = NEW.root_no AND proposal_id = NEW.proposal_id)',
-  inputs: 'EXISTS (SELECT 1 FROM inputs WHERE tree_no = NEW.tree_no AND input_id = NEW.input_id)',
+/** What may not be inserted: into tables that only grow, what is not next; into an index, what contradicts it. */
+const WRONG_ROWS: Readonly<Record<string, string>> = {
+  blocks: `NEW.log_index <> ${SIZE}`,
+  artifacts: 'NEW.artifact_no <> ifnull((SELECT max(artifact_no) + 1 FROM artifacts), 0)',
+  marks: 'NEW.mark_no <> ifnull((SELECT max(mark_no) + 1 FROM marks), 0)',
+  tree_index: `NEW.log_index <> (SELECT log_index FROM tree_index WHERE tree_id = NEW.tree_id AND seq = NEW.seq)`,
+  mark_index: `NEW.mark_no <> (SELECT mark_no FROM mark_index WHERE scope = NEW.scope AND name = NEW.name)`,
 };
 
 const GUARDS = [
-  ...Object.entries(GAPS).map(([table, gap]) =>
-    guard(table, 'INSERT', `WHEN ${gap}`, 'rows are appended in order, without a gap, and never replaced'),
+  ...Object.entries(WRONG_ROWS).map(([table, wrong]) =>
+    guard(table, 'INSERT', `WHEN ${wrong}`, 'rows are appended in order, without a gap, and never replaced'),
   ),
-  ...[...Object.keys(GAPS), 'trees_ended'].flatMap((table) => [
+  ...[...Object.keys(WRONG_ROWS), 'artifact_index'].flatMap((table) => [
     guard(table, 'UPDATE', '', 'a row never changes'),
     guard(table, 'DELETE', '', 'a row is never removed'),
   ]),
   guard('meta', 'INSERT', 'WHEN EXISTS (SELECT 1 FROM meta)', 'there is one row'),
-  guard('meta', 'UPDATE', 'WHEN NEW.size < OLD.size OR NEW.epoch < OLD.epoch', 'size and epoch never go back'),
+  guard(
+    'meta',
+    'UPDATE',
+    `WHEN NEW.size < OLD.size OR NEW.epoch < OLD.epoch OR NEW.blocks_indexed < OLD.blocks_indexed
+  OR NEW.marks_indexed < OLD.marks_indexed OR NEW.artifacts_indexed < OLD.artifacts_indexed`,
+    'its numbers never go back',
+  ),
   guard('meta', 'DELETE', '', 'a row is never removed'),
 ].join('');
 

@@ -4,67 +4,95 @@
 //       batch: so a writer that was replaced notices before it inserts a row.
 //   W2. After a statement or a COMMIT has failed, nothing is committed any more. When an fsync has failed nobody knows
 //       what lies on the disk, and trying again would only hide it: opening the ledger anew finds out.
-//   W3. Row numbers are counted in memory, since nobody else adds rows while W1 holds.
+//   W3. Row numbers, and the ends of trees, are counted in memory, since nobody else adds rows while W1 holds.
+//   W4. What is committed is in the tail when `commit` returns, and only then.
 
-import { LedgerError } from '../errors.js';
-import type { Batch } from '../ports/ledger-store.js';
-import { checkBatch, uuidBytes } from './check-batch.js';
+import { InvariantError, LedgerError } from '../errors.js';
+import type { Batch, StoredSnapshot } from '../ports/ledger-store.js';
+import { checkBatch } from './check-batch.js';
 import type { SqliteArtifacts } from './sqlite-artifacts.js';
+import { blocksOf, type Block } from './sqlite-blocks.js';
+import { SqliteCatchUp } from './sqlite-catch-up.js';
 import type { Connection, Statement } from './sqlite-database.js';
-import type { SqliteNumbers } from './sqlite-numbers.js';
+import { ENDED, keysOf, marksOf, marksText, type MarkKey, type Marks } from './sqlite-marks.js';
+import type { SqliteReader } from './sqlite-reader.js';
+import { recent, type Recent } from './sqlite-recent.js';
+import type { Reach, SqliteTail } from './sqlite-tail.js';
+
+/** The ends of so many trees are known without asking the database. */
+const TREES_MAX = 10_000;
 
 /** What a writer writes with. */
 export interface WriterParts {
   readonly db: Connection;
   readonly artifacts: SqliteArtifacts;
-  readonly trees: SqliteNumbers;
-  readonly roots: SqliteNumbers;
+  readonly tail: SqliteTail;
+  readonly reader: SqliteReader;
+}
+
+/** What a transaction wrote, for the tail. */
+interface Written {
+  readonly blocks: readonly Block[];
+  readonly marks: readonly MarkKey[];
+  readonly indexed: Reach | null;
 }
 
 /** Commits batches. Its statements are prepared once, so that a commit costs little beyond the flush. */
 export class SqliteWriter {
   readonly #parts: WriterParts;
+  readonly #catchUp: SqliteCatchUp;
   readonly #begin: Statement;
   readonly #commit: Statement;
   readonly #rollback: Statement;
   readonly #moveHead: Statement;
-  readonly #insertEntry: Statement;
-  readonly #insertArtifact: Statement;
-  readonly #insertProposal: Statement;
-  readonly #insertInput: Statement;
-  readonly #endTree: Statement;
+  readonly #insertBlock: Statement;
+  readonly #insertMarks: Statement;
+  readonly #saveSnapshot: Statement;
+  #ends: Recent<number> = recent(TREES_MAX);
   #failure: unknown = null;
 
   constructor(parts: WriterParts) {
-    const { db } = parts;
+    const { db, tail } = parts;
     this.#parts = parts;
+    this.#catchUp = new SqliteCatchUp(db, tail);
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
     this.#rollback = db.prepare('ROLLBACK');
     this.#moveHead = db.prepare('UPDATE meta SET size = ?, root = ?, frontier = ? WHERE epoch = ? AND size = ?');
-    this.#insertEntry = db.prepare('INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)');
-    this.#insertArtifact = db.prepare('INSERT INTO entry_artifacts VALUES (?, ?, ?)');
-    this.#insertProposal = db.prepare('INSERT INTO proposals VALUES (?, ?, ?, ?, ?, ?)');
-    this.#insertInput = db.prepare('INSERT INTO inputs VALUES (?, ?, ?)');
-    this.#endTree = db.prepare('INSERT OR IGNORE INTO trees_ended VALUES (?)');
+    this.#insertBlock = db.prepare('INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)');
+    this.#insertMarks = db.prepare('INSERT INTO marks VALUES (?, ?)');
+    this.#saveSnapshot = db.prepare('INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)');
   }
 
   /** Starts a new epoch, which ends every other. @returns the epoch */
   beginEpoch(): number {
-    const { db, artifacts, trees, roots } = this.#parts;
-    return this.#transact(() => {
+    const { db, artifacts, tail } = this.#parts;
+    const { epoch, indexed } = this.#transact(() => {
       db.prepare('UPDATE meta SET epoch = epoch + 1').run();
-      for (const rows of [artifacts, trees, roots]) rows.startWriting();
-      return Number(db.prepare('SELECT epoch FROM meta').pluck().get());
+      artifacts.startWriting();
+      tail.forget();
+      tail.refresh();
+      this.#ends = recent(TREES_MAX);
+      return { epoch: Number(db.prepare('SELECT epoch FROM meta').pluck().get()), indexed: this.#catchUp.begin() };
     });
+    if (indexed !== null) tail.drop(indexed);
+    return epoch;
   }
 
   /** As the port says. @throws LedgerError LEDGER_CONFLICT, LEDGER_UNAVAILABLE @throws InvariantError */
   commit(batch: Batch): void {
     checkBatch(batch);
-    if (this.#transact(() => this.#write(batch))) return;
+    const written = this.#transact(() => this.#write(batch));
+    if (written !== null) {
+      this.#remember(written, batch.head.size);
+      return;
+    }
     const message = `another writer has moved the ledger on: epoch ${batch.epoch} is over, or size ${batch.from} is`;
     throw new LedgerError({ code: 'LEDGER_CONFLICT', message });
+  }
+
+  saveSnapshot({ tree_id, seq, sha256, text }: StoredSnapshot): void {
+    this.#transact(() => this.#saveSnapshot.run(tree_id, seq, sha256, text));
   }
 
   /** Goes on with the index by hash. @returns whether there is more that can be done */
@@ -82,6 +110,7 @@ export class SqliteWriter {
     } catch (cause) {
       this.#failure = cause;
       this.#rollBack();
+      this.#parts.tail.forget();
       throw unavailable('the ledger could not be written: nothing of this was acknowledged', cause);
     }
   }
@@ -95,37 +124,62 @@ export class SqliteWriter {
     }
   }
 
-  /** @returns false, with nothing written, if the batch does not go on from where the ledger is */
-  #write({ epoch, from, entries, artifacts, proposals, inputs, trees, head }: Batch): boolean {
+  /** @returns null, with nothing written, if the batch does not go on from where the ledger is */
+  #write(batch: Batch): Written | null {
+    const { epoch, from, head } = batch;
     const moved = this.#moveHead.run(head.size, blob(head.root), blob(head.frontier.join('')), epoch, from);
-    if (moved.changes !== 1) return false;
-    const { trees: treeNumbers, roots } = this.#parts;
-    let log_index = from;
-    for (const { entry, text, leaf_hash } of entries) {
-      this.#insertEntry.run(log_index++, treeNumbers.give(entry.tree_id), entry.seq, entry.type, text, blob(leaf_hash));
+    if (moved.changes !== 1) return null;
+    const blocks = [...blocksOf(batch, this.#writeArtifacts(batch))];
+    for (const block of blocks) this.#writeBlock(block);
+    for (const { tree_id } of [...batch.inputs, ...batch.trees]) {
+      if (this.#endOf(tree_id) === 0) throw new InvariantError(`a mark of ${tree_id}, which has no entries`);
     }
-    if (artifacts.length > 0) this.#writeArtifacts(from, artifacts);
-    for (const { root_run_id, proposal_id, run_id, step_index, payload_sha256, seq } of proposals) {
-      const root_no = roots.give(root_run_id);
-      this.#insertProposal.run(root_no, uuidBytes(proposal_id), run_id, step_index, blob(payload_sha256), seq);
-    }
-    for (const { tree_id, input_id, seq } of inputs) this.#insertInput.run(treeNumbers.need(tree_id), input_id, seq);
-    for (const { tree_id, state } of trees) {
-      const tree_no = treeNumbers.need(tree_id);
-      if (state === 'ended') this.#endTree.run(tree_no);
-    }
-    return true;
+    const marks = marksOf(batch);
+    const keys = marks === null ? [] : this.#writeMarks(marks);
+    return { blocks, marks: keys, indexed: this.#catchUp.follow(blocks.length + keys.length) };
   }
 
-  #writeArtifacts(from: number, artifacts: Batch['artifacts']): void {
-    // The sort is stable, so the contents of one entry stay in their order.
-    const inOrder = artifacts.length === 1 ? artifacts : [...artifacts].sort((a, b) => a.entry - b.entry);
-    let [last, ordinal] = [-1, 0];
-    for (const { entry, artifact } of inOrder) {
-      ordinal = entry === last ? ordinal + 1 : 0;
-      last = entry;
-      this.#insertArtifact.run(from + entry, ordinal, this.#parts.artifacts.store(artifact));
+  /** @returns the numbers of the artifacts that entries brought, by the position of the entry */
+  #writeArtifacts({ artifacts }: Batch): ReadonlyMap<number, readonly number[]> {
+    const brought = new Map<number, number[]>();
+    for (const { entry, artifact, sha256 } of artifacts) {
+      const artifact_no = this.#parts.artifacts.store(artifact, sha256);
+      const numbers = brought.get(entry);
+      if (numbers === undefined) brought.set(entry, [artifact_no]);
+      else numbers.push(artifact_no);
     }
+    return brought;
+  }
+
+  #writeBlock({ log_index, tree_id, seq, count, artifacts, types, leaf_hashes, texts }: Block): void {
+    const end = this.#endOf(tree_id);
+    if (seq !== end) throw new InvariantError(`after ${end} entries of ${tree_id} seq ${seq} cannot follow`);
+    this.#insertBlock.run(log_index, tree_id, seq, artifacts, types, leaf_hashes, texts);
+    this.#ends.set(tree_id, seq + count);
+  }
+
+  #endOf(tree_id: string): number {
+    return this.#ends.get(tree_id) ?? this.#parts.reader.treeEnd(tree_id);
+  }
+
+  #writeMarks(marks: Marks): readonly MarkKey[] {
+    const { reader, tail } = this.#parts;
+    const first = { ...marks, ended: marks.ended.filter((scope) => reader.markNo({ scope, name: ENDED }) === null) };
+    const keys = [...keysOf(first)];
+    const given = new Set(keys.map(({ scope, name }) => `${scope}\n${name}`));
+    if (given.size < keys.length || keys.some((key) => reader.markNo(key) !== null)) {
+      throw new InvariantError('a proposal or an input is marked already: a mark never changes');
+    }
+    if (keys.length > 0) this.#insertMarks.run(tail.nextMark, marksText(first));
+    return keys;
+  }
+
+  #remember({ blocks, marks, indexed }: Written, size: number): void {
+    const { tail } = this.#parts;
+    for (const { tree_id, log_index, seq } of blocks) tail.addBlock(tree_id, { log_index, seq });
+    for (const key of marks) tail.addMark(key, tail.nextMark);
+    tail.reach({ log_index: size, mark_no: tail.nextMark + Math.min(marks.length, 1) });
+    if (indexed !== null) tail.drop(indexed);
   }
 }
 

@@ -10,5 +10,5 @@ export const plainFooting: Footing = {
   hold: (path) => ({ path, fd: -1, stats: lstatSync(path, { bigint: true }) }),
   release: () => undefined,
   reopen: ({ path }) => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW),
-  isNamedIn: () => true,
+  isNamedAt: () => true,
 };

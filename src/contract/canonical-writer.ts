@@ -3,9 +3,13 @@
 
 import type { TSchema } from 'typebox';
 import { canonicalJson, quote } from './canonical-json.js';
+import { Actor, PolicyVersions } from './shapes.js';
 
 /** For every value, of the schema or not, the text is `canonicalJson(value)`; for those of the schema it is cheap. */
 export type CanonicalWriter = (value: unknown) => string;
+
+/** Their values are made once a tree, never change, and stand in almost every entry. */
+const SHARED: ReadonlySet<TSchema> = new Set([PolicyVersions, Actor]);
 
 const writers = new WeakMap<TSchema, CanonicalWriter>();
 
@@ -13,7 +17,7 @@ const writers = new WeakMap<TSchema, CanonicalWriter>();
 export function canonicalWriter(schema: TSchema): CanonicalWriter {
   const known = writers.get(schema);
   if (known !== undefined) return known;
-  const writer = compile(schema);
+  const writer = SHARED.has(schema) ? remembering(compile(schema)) : compile(schema);
   writers.set(schema, writer);
   return writer;
 }
@@ -76,5 +80,17 @@ function compileObject(properties: Readonly<Record<string, Shape>>): CanonicalWr
     }
     // Something that the schema does not have: whoever reads this must see it.
     return Object.keys(value).length === count ? `{${written}}` : canonicalJson(value);
+  };
+}
+
+function remembering(write: CanonicalWriter): CanonicalWriter {
+  const texts = new WeakMap<object, string>();
+  return (value) => {
+    if (typeof value !== 'object' || value === null) return write(value);
+    const known = texts.get(value);
+    if (known !== undefined) return known;
+    const written = write(value);
+    texts.set(value, written);
+    return written;
   };
 }

@@ -1,8 +1,9 @@
-import type { Artifact } from '../contract/artifact-ref.js';
 import type { ProposalMark, SealedEntry } from '../contract/entry.js';
+import { InvariantError } from '../errors.js';
+import { referencesOf } from '../kernel/fold.js';
 import type { Decision } from '../kernel/input.js';
 import { extend } from '../ledger/merkle.js';
-import type { Batch, InputMark, LogHead, TreeMark } from '../ports/ledger-store.js';
+import type { Batch, BroughtArtifact, InputMark, LogHead, TreeMark } from '../ports/ledger-store.js';
 
 /** What joins a batch together. */
 export interface Joining {
@@ -14,7 +15,7 @@ export interface Joining {
 /** Gathers the decisions of one tick into one transaction. */
 export class BatchBuilder {
   readonly #entries: SealedEntry[] = [];
-  readonly #artifacts: { readonly entry: number; readonly artifact: Artifact }[] = [];
+  readonly #artifacts: BroughtArtifact[] = [];
   readonly #proposals = new Map<string, ProposalMark>();
   readonly #inputs: InputMark[] = [];
   readonly #trees: TreeMark[] = [];
@@ -30,10 +31,19 @@ export class BatchBuilder {
   }
 
   #add(decision: Decision): void {
-    const input = this.#entries.length;
-    for (const artifact of decision.artifacts) this.#artifacts.push({ entry: input, artifact });
+    if (decision.artifacts.length > 0) this.#addArtifacts(decision);
     for (const entry of decision.entries) this.#entries.push(entry);
     for (const mark of decision.marks) this.#proposals.set(keyOf(mark.root_run_id, mark.proposal_id), mark);
+  }
+
+  /** Their hashes are known: the input, which is the first entry, refers to them in this order. */
+  #addArtifacts({ artifacts, entries: [input] }: Decision): void {
+    const references = input?.entry.type === 'input' ? referencesOf(input.entry.body) : [];
+    for (const [place, artifact] of artifacts.entries()) {
+      const reference = references[place];
+      if (reference === undefined) throw new InvariantError('an input brings content that it does not refer to');
+      this.#artifacts.push({ entry: this.#entries.length, artifact, sha256: reference.hash_sha256 });
+    }
   }
 
   /** What this batch itself has accepted: the store does not know it yet. */

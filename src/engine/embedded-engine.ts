@@ -7,18 +7,22 @@
 //       nobody if that commit fails (C78).
 //   E4. An input on which a tree breaks leaves nothing behind: the tree is folded again as it was before it.
 
-import type { Effect, EffectResult } from '../contract/effect.js';
-import { InvariantError, LedgerError, RunError } from '../errors.js';
+import type { Effect } from '../contract/effect.js';
+import { InvariantError } from '../errors.js';
 import type { Command, Decision, Ending } from '../kernel/input.js';
 import { Tree } from '../kernel/tree.js';
 import type { Clock } from '../ports/clock.js';
-import type { HeadAnchor, InputMark, LedgerStore, LogHead, TreeMark } from '../ports/ledger-store.js';
-import { BatchBuilder, type Joining } from './batch.js';
+import type { HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
+import { BatchBuilder } from './batch.js';
 import { completeInput } from './complete-input.js';
 import { LiveTrees } from './live-trees.js';
-import { guarded } from './hands.js';
+import { Hands, type Performed } from './hands.js';
+import { recallStep, type RecalledStep } from './recall-step.js';
+import { SNAPSHOT_ENTRIES } from './snapshots.js';
+import { busy, closed, unavailable, unknownTree } from './refusals.js';
 import { factsSubmission, resultSubmission, timed } from './submissions.js';
-import { Timers } from './timers.js';
+import type { Issued, Taken, Waiting } from './taken.js';
+import { Timers, within } from './timers.js';
 import type { Committed, Effects, EngineListener, Submission, TreeEngine } from './tree-engine.js';
 
 /** Inputs that one transaction takes at most: a commit stays bounded however many callers there are. */
@@ -26,6 +30,8 @@ const BATCH_INPUTS_MAX = 256;
 /** Inputs that may wait before callers are refused. What the engine itself has to say always enters. */
 const QUEUE_MAX = 65_536;
 export const LIVE_TREES_MAX = 1_024;
+/** How long `stop` waits for effects that are under way. */
+export const DRAIN_MS = 10_000;
 
 export interface EmbeddedEngineOptions {
   readonly store: LedgerStore;
@@ -36,33 +42,13 @@ export interface EmbeddedEngineOptions {
   /** Runs a task after the present tick, so that all its inputs share a transaction. */
   readonly defer: (task: () => void) => void;
   readonly liveTreesMax?: number;
-}
-
-interface Waiting {
-  readonly tree_id: string;
-  readonly submission: Submission;
-  readonly resolve: (committed: Committed) => void;
-  readonly reject: (error: unknown) => void;
-}
-
-/** What one input came to. It joins the batch whole, or not at all: a tree that broke half way leaves nothing (E4). */
-interface Taken extends Joining {
-  readonly decisions: Decision[];
-  readonly trees: TreeMark[];
-  readonly inputs: InputMark[];
-  readonly issued: Issued[];
-  /** What to tell whom, once all of it is durable. */
-  readonly told: (() => void)[];
-}
-
-interface Issued {
-  readonly tree_id: string;
-  readonly command: Extract<Command, { kind: 'perform' }>;
+  /** How many entries of a tree lie between two of its snapshots. */
+  readonly snapshotEntries?: number;
 }
 
 export class EmbeddedEngine implements TreeEngine {
   readonly #options: EmbeddedEngineOptions;
-  readonly #effects: Effects;
+  readonly #hands: Hands;
   readonly #trees: LiveTrees;
   readonly #timers: Timers;
   #queue: Waiting[] = [];
@@ -77,8 +63,12 @@ export class EmbeddedEngine implements TreeEngine {
 
   constructor(options: EmbeddedEngineOptions) {
     this.#options = options;
-    this.#effects = guarded(options.effects);
-    this.#trees = new LiveTrees(options.store, options.liveTreesMax ?? LIVE_TREES_MAX);
+    this.#hands = new Hands(options.effects);
+    this.#trees = new LiveTrees(
+      options.store,
+      options.liveTreesMax ?? LIVE_TREES_MAX,
+      options.snapshotEntries ?? SNAPSHOT_ENTRIES,
+    );
     this.#timers = new Timers(options.clock, (tree_id, run_id, at) => {
       // A timer that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
       const input = { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` } as const;
@@ -92,9 +82,9 @@ export class EmbeddedEngine implements TreeEngine {
   }
 
   submit(tree_id: string, submission: Submission): Promise<Committed> {
-    if (this.#stopped) return Promise.reject(new RunError({ code: 'CLOSED', message: 'the engine was closed' }));
+    if (this.#stopped) return Promise.reject(closed());
     if (this.#queue.length < QUEUE_MAX) return this.#enqueue(tree_id, submission);
-    return Promise.reject(new RunError({ code: 'AGENT_BUSY', message: `${QUEUE_MAX} inputs already wait` }));
+    return Promise.reject(busy(QUEUE_MAX));
   }
 
   peek(tree_id: string): Promise<Tree | null> {
@@ -107,14 +97,29 @@ export class EmbeddedEngine implements TreeEngine {
     });
   }
 
+  recall(tree_id: string, run_id: string, seq: number): Promise<RecalledStep | null> {
+    if (this.#stopped) return Promise.reject(closed());
+    return this.#alone(async () => {
+      const tree = await this.#trees.get(tree_id);
+      return tree === null ? null : recallStep(tree, run_id, seq, this.#options.store);
+    });
+  }
+
   /** Takes up the timers of a tree that was folded, after a restart. */
   arm(tree: Tree): void {
     this.#timers.set(tree.tree_id, tree.timers);
   }
 
+  /** Whether the ledger could not be written: nothing is recorded any more, and nothing done. */
+  get failed(): boolean {
+    return this.#failure !== null;
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#timers.clear();
+    // What has been begun is waited for, for a while: what nobody has recorded must be found out by the next start.
+    await within(this.#options.clock, DRAIN_MS, this.#hands.idle());
     while (this.#scheduled) await new Promise<void>((done) => this.#options.defer(done));
     await this.#exclusive;
     await this.#anchoring.catch(() => undefined);
@@ -180,10 +185,13 @@ export class EmbeddedEngine implements TreeEngine {
     try {
       if (!batch.empty) await this.#commit(batch);
     } catch (error) {
+      // First: whoever is rejected may ask at once whether the engine goes on.
+      this.#fail(error);
       for (const item of items) item.reject(unavailable(error));
-      throw error;
+      return;
     }
     for (const { told } of all) for (const tell of told) tell();
+    for (const tree_id of new Set(items.map((item) => item.tree_id))) await this.#trees.save(tree_id);
     for (const { issued } of all) for (const command of issued) this.#perform(command);
   }
 
@@ -213,7 +221,7 @@ export class EmbeddedEngine implements TreeEngine {
   async #treeFor(tree_id: string, { input }: Submission): Promise<Tree> {
     const tree = await this.#trees.get(tree_id);
     if (tree !== null) return tree;
-    if (input.kind !== 'open') throw new RunError({ code: 'RUN_UNKNOWN', message: `there is no run tree ${tree_id}` });
+    if (input.kind !== 'open') throw unknownTree(tree_id);
     const opened = new Tree(tree_id);
     this.#trees.keep(opened);
     return opened;
@@ -240,9 +248,9 @@ export class EmbeddedEngine implements TreeEngine {
   }
 
   #answerAtOnce(command: Command): Submission | null {
-    if (command.kind === 'gather') return factsSubmission(command, this.#effects.gather(command.request));
+    if (command.kind === 'gather') return factsSubmission(command, this.#hands.gather(command.request));
     if (!command.local_read) return null;
-    const result = this.#effects.perform(command.effect);
+    const result = this.#hands.perform(command.effect);
     if (result instanceof Promise) throw new InvariantError('a local read must answer at once');
     return resultSubmission(command.effect, result, false);
   }
@@ -267,14 +275,14 @@ export class EmbeddedEngine implements TreeEngine {
   }
 
   #perform({ tree_id, command }: Issued): void {
-    const result = this.#effects.perform(command.effect);
+    const result = this.#hands.perform(command.effect);
     if (result instanceof Promise) void result.then((late) => this.#answer(tree_id, command.effect, late));
     else this.#answer(tree_id, command.effect, result);
   }
 
-  #answer(tree_id: string, effect: Effect, result: EffectResult): void {
+  #answer(tree_id: string, effect: Effect, performed: Performed): void {
     // What was done must be recorded: if it cannot be, everything stops, and the intent is settled by the next start.
-    this.#enqueue(tree_id, resultSubmission(effect, result, false)).catch((error: unknown) => this.#fail(error));
+    this.#enqueue(tree_id, resultSubmission(effect, performed, false)).catch((error: unknown) => this.#fail(error));
   }
 
   #fail(error: unknown): void {
@@ -285,10 +293,3 @@ export class EmbeddedEngine implements TreeEngine {
     this.#options.listener.failed(unavailable(error));
   }
 }
-
-const unavailable = (cause: unknown): LedgerError =>
-  new LedgerError({
-    code: 'LEDGER_UNAVAILABLE',
-    message: 'the ledger could not be written; nothing more is done until it is opened again',
-    cause,
-  });

@@ -1,26 +1,62 @@
-// What the outside answers is not believed to have the shape it should have: an executor is somebody's code.
+// The hands of an engine, which are somebody's code: what they answer is not believed to have the shape it should have.
 
-import { SandboxFacts, type EffectResult } from '../contract/effect.js';
+import { SandboxFacts, type Effect, type EffectResult, type GatherRequest } from '../contract/effect.js';
 import { EXECUTION_CAUSES } from '../contract/fault.js';
 import { isJsonObject } from '../contract/json.js';
 import { conforms } from '../contract/validators.js';
 import type { Effects } from './tree-engine.js';
 
-/**
- * The same hands, with an answer for everything: facts that are none are an error at every path, which denies or fails;
- * a throw, or an answer that is no result, is an unknown outcome, since nobody can tell whether the effect happened.
- */
-export const guarded = (effects: Effects): Effects => ({
-  gather: (request) => {
-    const facts = attempt(() => effects.gather(request));
-    if (conforms(SandboxFacts, facts)) return facts as SandboxFacts;
-    return { paths: request.paths.map(() => ({ status: 'error', cause: 'INTERNAL' })), usage: null };
-  },
-  perform: (effect) => resultOf(attempt(() => effects.perform(effect))),
-  settle: (effect) => resultOf(attempt(() => effects.settle(effect))),
-});
+/** What became of an effect. What it gave is text from here on: an object could still change, or have no text. */
+export type Performed =
+  { readonly status: 'done'; readonly json: string } | Exclude<EffectResult, { readonly status: 'done' }>;
 
-function attempt(work: () => unknown): unknown {
+const UNKNOWN: Performed = { status: 'unknown' };
+
+/**
+ * An answer for everything: facts that are none are an error at every path, which denies or fails; a throw, or an
+ * answer that is no result, is an unknown outcome, since nobody can tell whether the effect happened.
+ */
+export class Hands {
+  readonly #effects: Effects;
+  readonly #busy = new Set<Promise<unknown>>();
+
+  constructor(effects: Effects) {
+    this.#effects = effects;
+  }
+
+  gather(request: GatherRequest): SandboxFacts {
+    const facts = attempt(() => {
+      const answer: unknown = this.#effects.gather(request);
+      return conforms(SandboxFacts, answer) ? (answer as SandboxFacts) : undefined;
+    });
+    return facts ?? { paths: request.paths.map(() => ({ status: 'error', cause: 'INTERNAL' })), usage: null };
+  }
+
+  perform(effect: Effect): Performed | Promise<Performed> {
+    return this.#believe(() => this.#effects.perform(effect));
+  }
+
+  settle(effect: Effect): Performed | Promise<Performed> {
+    return this.#believe(() => this.#effects.settle(effect));
+  }
+
+  /** When nothing that was begun is under way any more. */
+  async idle(): Promise<void> {
+    while (this.#busy.size > 0) await Promise.allSettled(this.#busy);
+  }
+
+  #believe(work: () => unknown): Performed | Promise<Performed> {
+    const answer = attempt(work);
+    if (attempt(() => answer instanceof Promise) !== true) return performed(answer);
+    const late = (answer as Promise<unknown>).then(performed, () => UNKNOWN);
+    this.#busy.add(late);
+    void late.then(() => this.#busy.delete(late));
+    return late;
+  }
+}
+
+/** Anything that the work throws counts as no answer. */
+function attempt<T>(work: () => T): T | undefined {
   try {
     return work();
   } catch {
@@ -28,17 +64,16 @@ function attempt(work: () => unknown): unknown {
   }
 }
 
-const resultOf = (answer: unknown): EffectResult | Promise<EffectResult> =>
-  answer instanceof Promise ? answer.then(asResult, () => UNKNOWN) : asResult(answer);
+const performed = (answer: unknown): Performed => attempt(() => asPerformed(answer)) ?? UNKNOWN;
 
-const UNKNOWN: EffectResult = { status: 'unknown' };
-
-function asResult(answer: unknown): EffectResult {
-  if (!isJsonObject(answer)) return UNKNOWN;
+function asPerformed(answer: unknown): Performed | undefined {
+  if (!isJsonObject(answer)) return undefined;
   const { status, result, cause } = answer;
-  if (status === 'done' && isJsonObject(result) && isEncodable(result)) return { status, result };
-  if (status !== 'failed' || typeof cause !== 'string' || !Object.hasOwn(EXECUTION_CAUSES, cause)) return UNKNOWN;
+  if (status === 'done') {
+    const json: unknown = isJsonObject(result) ? JSON.stringify(result) : undefined;
+    // What `toJSON` makes of it may be anything.
+    return typeof json === 'string' && json.startsWith('{') ? { status, json } : undefined;
+  }
+  if (status !== 'failed' || typeof cause !== 'string' || !Object.hasOwn(EXECUTION_CAUSES, cause)) return undefined;
   return { status, cause: cause as keyof typeof EXECUTION_CAUSES };
 }
-
-const isEncodable = (result: object): boolean => typeof attempt(() => JSON.stringify(result)) === 'string';

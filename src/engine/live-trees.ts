@@ -2,6 +2,7 @@ import type { StoredEntry, LedgerStore } from '../ports/ledger-store.js';
 import { LedgerError } from '../errors.js';
 import { Fold, type Difference } from '../kernel/fold.js';
 import { Tree } from '../kernel/tree.js';
+import { fromSnapshot, snapshotOf } from './snapshots.js';
 
 /**
  * The trees that are alive in memory. Whatever is not here is folded again from the ledger, which gives the same, so
@@ -10,12 +11,16 @@ import { Tree } from '../kernel/tree.js';
 export class LiveTrees {
   readonly #store: LedgerStore;
   readonly #max: number;
+  readonly #snapshotEntries: number;
   /** In order of use, the longest unused first. */
   readonly #trees = new Map<string, Tree>();
+  /** Up to which seq the last snapshot of a long tree reaches. */
+  readonly #saved = new Map<string, number>();
 
-  constructor(store: LedgerStore, max: number) {
+  constructor(store: LedgerStore, max: number, snapshotEntries: number) {
     this.#store = store;
     this.#max = max;
+    this.#snapshotEntries = snapshotEntries;
   }
 
   get size(): number {
@@ -37,20 +42,30 @@ export class LiveTrees {
   /** What is in memory may not be what is in the ledger: forget it. */
   drop(tree_id: string): void {
     this.#trees.delete(tree_id);
+    this.#saved.delete(tree_id);
+  }
+
+  /** Keeps a snapshot of a tree that has grown long since its last one. All its entries must be committed. */
+  async save(tree_id: string): Promise<void> {
+    const tree = this.#trees.get(tree_id);
+    if (tree === undefined || tree.head.seq - (this.#saved.get(tree_id) ?? 0) < this.#snapshotEntries) return;
+    this.#saved.set(tree_id, tree.head.seq);
+    await this.#store.snapshots.save(snapshotOf(tree));
   }
 
   /** Puts out the longest unused above the limit. Call it only between commits. */
   evict(isBusy: (tree: Tree) => boolean): void {
     for (const tree of this.#trees.values()) {
       if (this.#trees.size <= this.#max) return;
-      if (!isBusy(tree)) this.#trees.delete(tree.tree_id);
+      if (!isBusy(tree)) this.drop(tree.tree_id);
     }
   }
 
   async #fold(tree_id: string): Promise<Tree | null> {
-    const fold = new Fold(tree_id);
-    let entries = 0;
-    for await (const stored of this.#store.tree(tree_id)) {
+    const fold = new Fold((await fromSnapshot(this.#store, tree_id)) ?? tree_id);
+    let entries = fold.tree.head.seq;
+    if (entries > 0) this.#saved.set(tree_id, entries);
+    for await (const stored of this.#store.tree(tree_id, entries)) {
       entries += 1;
       const artifacts = stored.type === 'input' ? await this.#store.artifactsOf(stored.log_index) : [];
       const taken = fold.take(stored, artifacts);

@@ -1,13 +1,14 @@
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
-import type { Effect, EffectResult, SandboxFacts } from '../contract/effect.js';
+import type { Effect, SandboxFacts } from '../contract/effect.js';
 import { InvariantError } from '../errors.js';
 import type { Command, TreeInput } from '../kernel/input.js';
+import type { Performed } from './hands.js';
 import type { Submission } from './tree-engine.js';
 
 /** A submission that lacks nothing but the time; proposals need more (`completeInput`). */
-export const timed = ({ input, materials }: Submission, time: string): TreeInput => {
+export const timed = ({ input, materials, checked = false }: Submission, time: string): TreeInput => {
   if (input.kind === 'proposal') throw new InvariantError('a proposal has more to it than its time');
-  return { recorded: { ...input, time }, materials };
+  return { recorded: { ...input, time }, materials, checked };
 };
 
 /** The answer to a gather command. */
@@ -15,29 +16,31 @@ export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, f
   input: { kind: 'facts', run_id: command.run_id, input_id: `${command.run_id}/facts`, facts },
   materials: [],
   external: false,
+  checked: true,
 });
 
 /** The answer to a perform command: the result itself becomes an artifact, the input refers to it. */
-export function resultSubmission(effect: Effect, result: EffectResult, settled: boolean): Submission {
+export function resultSubmission(effect: Effect, performed: Performed, settled: boolean): Submission {
   const { run_id } = effect;
-  const artifact = result.status === 'done' ? resultArtifact(effect, result.result) : null;
+  const artifact = performed.status === 'done' ? resultArtifact(effect, performed.json) : null;
   return {
     input: {
       kind: 'result',
       run_id,
       input_id: `${run_id}/result`,
-      status: result.status,
-      cause: result.status === 'failed' ? result.cause : null,
+      status: performed.status,
+      cause: performed.status === 'failed' ? performed.cause : null,
       result: artifact === null ? null : artifactRef(artifact),
       settled,
     },
     materials: artifact === null ? [] : [artifact],
     external: false,
+    checked: true,
   };
 }
 
-const resultArtifact = ({ case_id }: Effect, result: unknown): Artifact => ({
+const resultArtifact = ({ case_id }: Effect, json: string): Artifact => ({
   kind: 'result',
   case_id,
-  bytes: Buffer.from(JSON.stringify(result)),
+  bytes: Buffer.from(json),
 });

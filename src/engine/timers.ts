@@ -33,3 +33,12 @@ export class Timers {
     this.#cancel.clear();
   }
 }
+
+/** Waits for the work, but no longer than `ms`: whatever it comes to is its own affair. */
+export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+  let off = (): void => undefined;
+  const late = new Promise<void>((ring) => {
+    off = clock.wake(clock.now() + ms, ring);
+  });
+  await Promise.race([work, late]).finally(off);
+}

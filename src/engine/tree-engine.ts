@@ -20,6 +20,8 @@ export interface Submission {
    * derives need no memory, since a machine takes an answer only while it waits for it.
    */
   readonly external: boolean;
+  /** `TreeInput.checked`. */
+  readonly checked?: boolean;
 }
 
 export interface Committed {

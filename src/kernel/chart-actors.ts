@@ -11,18 +11,9 @@ import type { Emission } from '../../machines/emission.js';
 import type { RunOutput } from '../../machines/run.js';
 import { InvariantError } from '../errors.js';
 import type { Actors, Hear } from './actors.js';
-import type { Chart, Edge, Node } from './chart.js';
+import { CHILD_DONE, type Chart, type Edge, type Node } from './chart.js';
 import type { ActorEvent, Doer, Memory } from './chart-actions.js';
-
-/** An actor at rest, as XState writes it down. */
-export interface PersistedActor {
-  readonly status: 'active' | 'done' | 'stopped' | 'error';
-  readonly output?: unknown;
-  readonly value: StateValue;
-  readonly context: Memory;
-  readonly children: Readonly<Record<string, { readonly src: string; readonly snapshot: PersistedActor }>>;
-}
-type StateValue = string | { readonly [key: string]: StateValue };
+import { pathOf, valueOf, type PersistedActor } from './persisted-actor.js';
 
 /** What the actors of one tree share. */
 interface Troupe {
@@ -57,6 +48,11 @@ interface Birth {
   readonly from: Beginning;
 }
 
+type Effect =
+  | { readonly kind: 'say'; readonly emission: Emission }
+  | { readonly kind: 'send'; readonly actor: ChartActor; readonly event: ActorEvent }
+  | { readonly kind: 'start' | 'stop'; readonly actor: ChartActor };
+
 const NOTHING: ActorEvent = { type: 'xstate.init' };
 
 class ChartActor implements Doer {
@@ -71,7 +67,7 @@ class ChartActor implements Doer {
   #busy = true;
   readonly #waiting: ActorEvent[] = [];
   /** What the present macrostep has still to do outside the memory. */
-  #effects: (() => void)[] = [];
+  #effects: Effect[] = [];
 
   constructor(troupe: Troupe, birth: Birth) {
     const { chart, id, from } = birth;
@@ -82,7 +78,7 @@ class ChartActor implements Doer {
       this.#memory = { ...from.persisted.context };
       this.#restore(from.persisted);
     } else {
-      this.#memory = { ...chart.memory({ input: from.input }) };
+      this.#memory = chart.memory({ input: from.input });
       this.#enter(chart.initial, NOTHING);
       this.#settle(NOTHING);
     }
@@ -137,35 +133,27 @@ class ChartActor implements Doer {
   }
 
   emit(emission: Emission): void {
-    this.#effects.push(() => {
-      this.#troupe.hear(emission);
-    });
+    this.#effects.push({ kind: 'say', emission });
   }
 
   send(to: string | null, event: ActorEvent): void {
     const actor = to === null ? this.#birth.parent : this.#children.get(to);
     if (actor == null) throw new InvariantError(`${this.#birth.id} has no ${to ?? 'parent'} to send ${event.type} to`);
-    this.#effects.push(() => {
-      actor.#deliver(event);
-    });
+    this.#effects.push({ kind: 'send', actor, event });
   }
 
   spawn(src: string, id: string, input: unknown): void {
     const chart = this.#birth.chart.actor(src);
     const child = new ChartActor(this.#troupe, { chart, id, src, parent: this, from: { input } });
     this.#children.set(id, child);
-    this.#effects.push(() => {
-      child.start();
-    });
+    this.#effects.push({ kind: 'start', actor: child });
   }
 
   stop(id: string): void {
     const child = this.#children.get(id);
     if (child === undefined) return;
     this.#children.delete(id);
-    this.#effects.push(() => {
-      child.#halt();
-    });
+    this.#effects.push({ kind: 'stop', actor: child });
   }
 
   get #resting(): Node {
@@ -210,10 +198,19 @@ class ChartActor implements Doer {
   /** Edges without an event, until none is open. */
   #settle(event: ActorEvent): void {
     while (this.#status === 'active') {
-      const edge = this.#first(event, (node) => node.always);
+      const edge = this.#openAlways(event);
       if (edge === null) return;
       this.#follow(edge, event);
     }
+  }
+
+  /** The innermost state decides first. */
+  #openAlways(event: ActorEvent): Edge | null {
+    for (let node = this.#node; node !== null; node = node.parent) {
+      const edge = this.#open(node.always, event);
+      if (edge !== null) return edge;
+    }
+    return null;
   }
 
   #follow({ actions, enter }: Edge, event: ActorEvent): void {
@@ -237,15 +234,32 @@ class ChartActor implements Doer {
   }
 
   #finish(): void {
-    for (let at = 0; at < this.#effects.length; at += 1) this.#effects[at]?.();
+    const effects = this.#effects;
     this.#effects = [];
+    for (const effect of effects) this.#effect(effect);
     if (this.#status !== 'done') return;
     for (const child of this.#children.values()) child.#halt();
     this.#leave();
     const { id, parent } = this.#birth;
     if (parent === null) return;
-    const done = { type: `xstate.done.actor.${id}`, output: this.#output, actorId: id };
+    const done = { type: CHILD_DONE, output: this.#output, actorId: id };
     parent.#deliver(done);
+  }
+
+  #effect(effect: Effect): void {
+    switch (effect.kind) {
+      case 'say':
+        this.#troupe.hear(effect.emission);
+        break;
+      case 'send':
+        effect.actor.#deliver(effect.event);
+        break;
+      case 'start':
+        effect.actor.start();
+        break;
+      case 'stop':
+        effect.actor.#halt();
+    }
   }
 
   /** Stopped by its parent: with its children, and without a word. */
@@ -262,33 +276,20 @@ class ChartActor implements Doer {
     if (this.#troupe.byId.get(id) === this) this.#troupe.byId.delete(id);
   }
 
+  /** The innermost state decides first. */
   #edgeFor(event: ActorEvent): Edge | null {
-    return this.#first(event, (node) => edgesFor(node, event.type));
+    for (let node = this.#node; node !== null; node = node.parent) {
+      const edge = this.#open(node.on.get(event.type) ?? NONE, event);
+      if (edge !== null) return edge;
+    }
+    return null;
   }
 
-  /** The innermost state decides first; of its edges, the first that is open. */
-  #first(event: ActorEvent, edgesOf: (node: Node) => readonly Edge[]): Edge | null {
-    for (let node = this.#node; node !== null; node = node.parent) {
-      for (const edge of edgesOf(node)) if (edge.guard === null || edge.guard(this.#memory, event)) return edge;
-    }
+  /** The first of these edges that is open. */
+  #open(edges: readonly Edge[], event: ActorEvent): Edge | null {
+    for (const edge of edges) if (edge.guard === null || edge.guard(this.#memory, event)) return edge;
     return null;
   }
 }
 
 const NONE: readonly Edge[] = [];
-
-function edgesFor({ on, prefixed }: Node, type: string): readonly Edge[] {
-  const exact = on.get(type);
-  if (prefixed.length === 0) return exact ?? NONE;
-  const wide = prefixed.filter(([prefix]) => type.startsWith(prefix)).flatMap(([, edges]) => edges);
-  return exact === undefined ? wide : [...exact, ...wide];
-}
-
-/** `['running', 'ready']` is `{ running: 'ready' }` to XState. */
-const valueOf = (path: readonly string[]): StateValue =>
-  path.slice(0, -1).reduceRight<StateValue>((value, key) => ({ [key]: value }), path.at(-1) ?? '');
-
-function pathOf(value: StateValue): readonly string[] {
-  if (typeof value === 'string') return [value];
-  return Object.entries(value).flatMap(([key, rest]) => [key, ...pathOf(rest)]);
-}

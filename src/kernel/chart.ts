@@ -11,6 +11,9 @@ import { actionOf, type Action, type ActorEvent, type Memory } from './chart-act
 
 export type Guard = (memory: Memory, event: ActorEvent) => boolean;
 
+/** What a parent is sent when any of its children is done; the event says which. */
+export const CHILD_DONE = 'xstate.done.actor.*';
+
 /** A way from one state to another, or, without a target, something that is done in passing. */
 export interface Edge {
   readonly guard: Guard | null;
@@ -27,9 +30,8 @@ export interface Node {
   readonly parent: Node | null;
   readonly entry: readonly Action[];
   readonly always: readonly Edge[];
+  /** By the type of the event; `CHILD_DONE` stands for the ends of all children. */
   readonly on: ReadonlyMap<string, readonly Edge[]>;
-  /** Edges for all events whose type begins with a prefix: `xstate.done.actor.` for the ends of all children. */
-  readonly prefixed: readonly (readonly [prefix: string, edges: readonly Edge[]])[];
   readonly output: Output | null;
   readonly final: boolean;
 }
@@ -41,6 +43,7 @@ type Output = (args: {
 
 export interface Chart {
   readonly id: string;
+  /** A new memory, for the actor to change. */
   readonly memory: (args: { readonly input: unknown }) => Memory;
   /** What entering the machine enters. */
   readonly initial: readonly Node[];
@@ -89,7 +92,7 @@ function draw(machine: AnyStateMachine): Chart {
 
 function memoryOf(context: unknown): Chart['memory'] {
   if (typeof context === 'function') return context as Chart['memory'];
-  return () => (context ?? {}) as Memory;
+  return () => ({ ...(context as Memory | undefined) });
 }
 
 function newNode(machine: AnyStateMachine, state: AnyStateNode, parent: Node | null): Mutable<Node> {
@@ -103,7 +106,6 @@ function newNode(machine: AnyStateMachine, state: AnyStateNode, parent: Node | n
     entry: state.entry.map((action) => actionOf(machine, action)),
     always: [],
     on: new Map(),
-    prefixed: [],
     output: (state.output as Output | undefined) ?? null,
     final: type === 'final',
   };
@@ -119,14 +121,12 @@ function connect(
   const edgesOf = (transitions: readonly AnyTransition[]): Edge[] =>
     transitions.map((transition) => edgeOf(machine, state, transition, nodeOf));
   const on = new Map<string, Edge[]>();
-  const prefixed: (readonly [string, Edge[]])[] = [];
   for (const [descriptor, transitions] of state.transitions) {
-    if (!descriptor.includes('*')) on.set(descriptor, edgesOf(transitions));
-    else if (/^[^*]+\.\*$/.test(descriptor)) prefixed.push([descriptor.slice(0, -1), edgesOf(transitions)]);
-    else refuse(state);
+    // Of XState's own events, and of wildcards, a chart knows one.
+    if (descriptor !== CHILD_DONE && /[*]|^xstate\./.test(descriptor)) refuse(state);
+    on.set(descriptor, edgesOf(transitions));
   }
   node.on = on;
-  node.prefixed = prefixed;
   node.always = edgesOf(state.always ?? []);
   // One without a target would be taken for ever.
   if (node.always.some(({ enter }) => enter.length === 0)) refuse(state);

@@ -34,10 +34,12 @@ export class Fold {
   #expected: readonly SealedEntry[] = [];
   #next = 0;
   /** The proposal ids that the tree has accepted, by root run: what every later `seen` has to say. */
-  readonly #marks = new Map<string, ProposalMark>();
+  readonly #marks: Map<string, ProposalMark> | null;
 
-  constructor(tree_id: string) {
-    this.tree = new Tree(tree_id);
+  /** From the tree's first entry, or from where a tree stands: then nobody knows which ids came before. */
+  constructor(from: string | Tree) {
+    this.tree = typeof from === 'string' ? new Tree(from) : from;
+    this.#marks = typeof from === 'string' ? new Map() : null;
   }
 
   /**
@@ -85,7 +87,7 @@ export class Fold {
     if (first?.text !== found.text) {
       return { difference: this.#differs('entry.differs', found.seq, first?.text ?? null, found.text) };
     }
-    for (const mark of decision.marks) this.#marks.set(`${mark.root_run_id} ${mark.proposal_id}`, mark);
+    for (const mark of decision.marks) this.#marks?.set(`${mark.root_run_id} ${mark.proposal_id}`, mark);
     this.#expected = decision.entries;
     this.#next = 1;
     return { decision };
@@ -93,7 +95,7 @@ export class Fold {
 
   /** The store's memory of proposal ids is an index that anybody could have cut: the fold has its own. */
   #wrongSeen(recorded: RecordedInput, [payload]: readonly Artifact[]): Wrong | null {
-    if (recorded.kind !== 'proposal' || payload === undefined) return null;
+    if (this.#marks === null || recorded.kind !== 'proposal' || payload === undefined) return null;
     const root = this.tree.run(recorded.run_id)?.context.root_run_id;
     const id = root === undefined ? null : this.tree.proposalKey(payload.bytes);
     const mark = id === null ? undefined : this.#marks.get(`${root ?? ''} ${id}`);

@@ -1,6 +1,7 @@
 // The kernel's ear: what the machines say becomes entries of the ledger, with their place and time, and things to do.
 
 import type { Command, Emission, Ending, Reply } from '../../machines/emission.js';
+import type { AuditEvent } from '../contract/audit-event.js';
 import {
   NO_PREV,
   type Entry,
@@ -96,24 +97,20 @@ export class Hearing {
     this.#timers = new Map(timers.map((timer) => [timer.run_id, timer]));
   }
 
+  /** A machine says each of its bodies once and keeps none, so an entry is made of the body itself. */
   hear(emission: Emission): void {
     switch (emission.type) {
       case 'run_created':
         this.#note(emission.body);
-        this.#append('run_created', { ...emission.body, created_at_utc: this.#now });
+        this.#append('run_created', Object.assign(emission.body, { created_at_utc: this.#now }));
         break;
       case 'audit_event':
-        this.#append('audit_event', {
-          ...emission.body,
-          event_id: `${this.#tree_id}:${this.#seq}`,
-          sequence: this.#seq,
-          timestamp_utc: this.#now,
-        });
+        this.#append('audit_event', Object.assign(emission.body, this.#place()));
         break;
       case 'step_trace':
         // A step that was cancelled while it waited for facts wants them no more.
         this.#pending.delete(emission.body.run_id);
-        this.#append('step_trace', { ...emission.body, completed_at: this.#now });
+        this.#append('step_trace', Object.assign(emission.body, { completed_at: this.#now }));
         break;
       case 'command':
         this.#pending.set(emission.command.run_id, emission.command);
@@ -134,6 +131,11 @@ export class Hearing {
         this.#heard.ended.push({ run_id: emission.run_id, state: emission.state, reason: emission.reason });
         break;
     }
+  }
+
+  /** What an audit event gets from its place in the ledger. */
+  #place(): Pick<AuditEvent, 'event_id' | 'sequence' | 'timestamp_utc'> {
+    return { event_id: `${this.#tree_id}:${this.#seq}`, sequence: this.#seq, timestamp_utc: this.#now };
   }
 
   #note(created: Omit<RunCreated, 'created_at_utc'>): void {

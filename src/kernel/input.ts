@@ -12,6 +12,8 @@ export interface TreeInput {
    * earlier one, the recorded response. Of `result`: the result as JSON. In this order, else none.
    */
   readonly materials: readonly Artifact[];
+  /** Of what the engine itself made, out of an answer that it has checked: it has the shape of an input. */
+  readonly checked?: boolean;
 }
 
 export interface Timer {

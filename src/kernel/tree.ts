@@ -20,11 +20,12 @@ import type { Policy } from '../policy/policy.js';
 import { illegalTransitionEvent } from '../run/audit.js';
 import { proposalKey } from '../step/validate-schema.js';
 import type { Actors } from './actors.js';
-import { chartActors, type Beginning, type PersistedActor } from './chart-actors.js';
+import { chartActors, type Beginning } from './chart-actors.js';
 import { chartOf } from './chart.js';
 import { Hearing } from './hearing.js';
 import type { Decision, Timer, TreeInput } from './input.js';
 import { rootContext } from './open.js';
+import type { PersistedActor } from './persisted-actor.js';
 import { machinesFor, policyOf } from './pinned.js';
 import { eventFor } from './route.js';
 import type { KnownRun, TreeSnapshot } from './tree-snapshot.js';
@@ -111,7 +112,8 @@ export class Tree {
   decide(input: TreeInput): Decision {
     const { recorded } = input;
     if (this.#failure !== null) throw new InvariantError('a machine failed before', this.#failure);
-    if (!isRecordedInput(recorded)) throw new InvariantError('an input that the ledger could not hold');
+    if (input.checked !== true && !isRecordedInput(recorded))
+      throw new InvariantError('an input that the ledger could not hold');
     this.#hearing.begin(recorded);
     const refused = !this.#apply(input);
     if (refused) this.#refuse(recorded.run_id, recorded.kind);

@@ -7,12 +7,13 @@ const LEAVES_AT_ONCE = 1_024;
 /**
  * Holds a ledger against the head that was written down beside it (D15).
  * @throws LedgerError LEDGER_BELOW_HEAD when it is shorter, or another, than the head vouches for; LEDGER_TAMPERED
- * when there is no head to hold it against
+ * when there is no head to hold it against; an empty ledger needs none, its making may have been cut short
  */
 export async function checkAnchor(store: LedgerStore, anchor: HeadAnchor): Promise<void> {
   const vouched = await anchor.read();
   const head = await store.head();
   if (vouched === null) {
+    if (head.size === 0) return;
     throw new LedgerError({
       code: 'LEDGER_TAMPERED',
       message: 'the head file is missing: restore it from a backup, or start a new home',

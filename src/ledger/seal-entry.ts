@@ -1,7 +1,7 @@
 import { quote } from '../contract/canonical-json.js';
 import { canonicalWriter, type CanonicalWriter } from '../contract/canonical-writer.js';
 import { ENTRY_BODIES, INPUT_SCHEMAS, type Entry, type SealedEntry } from '../contract/entry.js';
-import { leafHash } from './merkle.js';
+import { sha256 } from '../contract/hash.js';
 
 /**
  * Gives an entry the text that is stored and hashed: its canonical JSON.
@@ -11,10 +11,12 @@ import { leafHash } from './merkle.js';
  */
 export function sealEntry(entry: Entry): SealedEntry {
   const { body, prev, seq, tree_id, type } = entry;
-  const text =
-    `{"body":${writerOf(entry)(body)},"prev":${quote(prev)},"seq":${seq},` +
+  // With the leaf's zero byte in front: the engine then puts the text together once, for the hash, and not twice.
+  const leaf =
+    `\0{"body":${writerOf(entry)(body)},"prev":${quote(prev)},"seq":${seq},` +
     `"tree_id":${quote(tree_id)},"type":${quote(type)}}`;
-  return { entry, text, leaf_hash: leafHash(text) };
+  const leaf_hash = sha256(leaf);
+  return { entry, text: leaf.slice(1), leaf_hash };
 }
 
 /** Inputs have their keys by kind: their common schema is a union, for which there is no template. */

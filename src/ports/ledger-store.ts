@@ -36,6 +36,15 @@ export interface TreeMark {
   readonly state: 'opened' | 'ended';
 }
 
+/** Content that comes with an entry. */
+export interface BroughtArtifact {
+  /** The position of the entry in the batch. */
+  readonly entry: number;
+  readonly artifact: Artifact;
+  /** Lower-case hex. It is not computed again when it is written: reading compares it with the content. */
+  readonly sha256: string;
+}
+
 /** What one transaction writes: all of it or nothing. */
 export interface Batch {
   /** The fencing epoch of the writer, from `acquire`. */
@@ -43,8 +52,8 @@ export interface Batch {
   /** The size the log must have now; entries get the indexes from here on, in this order. */
   readonly from: number;
   readonly entries: readonly SealedEntry[];
-  /** The content that inputs of this batch bring, seen before or not; `entry` is a position in `entries`. */
-  readonly artifacts: readonly { readonly entry: number; readonly artifact: Artifact }[];
+  /** The content that inputs of this batch bring, seen before or not. */
+  readonly artifacts: readonly BroughtArtifact[];
   readonly proposals: readonly ProposalMark[];
   readonly inputs: readonly InputMark[];
   readonly trees: readonly TreeMark[];
@@ -89,7 +98,24 @@ export interface LedgerStore {
   proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null>;
   /** The seq of the input that was committed with this caller-chosen id, or null. */
   input(tree_id: string, input_id: string): Promise<number | null>;
+  /** Where trees stood: a cache beside the ledger, which may be lost (D16). */
+  readonly snapshots: SnapshotCache;
   close(): Promise<void>;
+}
+
+/** Where a tree stood after the first `seq` of its entries. */
+export interface StoredSnapshot {
+  readonly tree_id: string;
+  readonly seq: number;
+  readonly text: string;
+  /** Of the text. */
+  readonly sha256: string;
+}
+
+export interface SnapshotCache {
+  /** Takes the place of the tree's former one. Its entries must be committed. @throws LedgerError like `commit` */
+  save(snapshot: StoredSnapshot): Promise<void>;
+  load(tree_id: string): Promise<StoredSnapshot | null>;
 }
 
 /**

@@ -1,9 +1,8 @@
 // Agent runs as their callers hold them: who waits for which response, and who waits for which end.
 
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
-import type { Exposure, StepResponse } from '../contract/response.js';
+import type { StepResponse } from '../contract/response.js';
 import type { EmbeddedEngine } from '../engine/embedded-engine.js';
-import { recallStep } from '../engine/recall-step.js';
 import type { Committed, EngineListener, NewInput } from '../engine/tree-engine.js';
 import { InvariantError, LedgerError, RunError } from '../errors.js';
 import type { KnownRun, Tree } from '../kernel/tree.js';
@@ -71,7 +70,8 @@ export class Agents implements EngineListener {
       const opened = this.#submit(root, open, pinned.materials);
       const started = await this.#orAbandon(root, opened, this.#submit(root, agent, []));
       if (started.refused) return await this.#refusedRoot(root, open.correlation_id);
-      return this.#hold(await this.#running.peek(root), run_id, finished);
+      const tree = await this.#running.peek(root).catch((error: unknown) => this.#abandon(root, error));
+      return this.#hold(tree, run_id, finished);
     } finally {
       this.#starting.delete(run_id);
     }
@@ -81,11 +81,15 @@ export class Agents implements EngineListener {
   async #orAbandon(root: string, opened: Promise<Committed>, started: Promise<Committed>): Promise<Committed> {
     const [first, second] = await Promise.allSettled([opened, started]);
     if (first.status === 'fulfilled' && second.status === 'fulfilled') return second.value;
-    if (first.status === 'fulfilled') {
-      const input = { kind: 'cancel', run_id: root, input_id: `${root}/abandoned`, reason: 'abandoned' } as const;
-      await this.#submit(root, input, []).catch(() => undefined);
-    }
-    throw first.status === 'rejected' ? first.reason : (second as PromiseRejectedResult).reason;
+    const reason: unknown = first.status === 'rejected' ? first.reason : (second as PromiseRejectedResult).reason;
+    if (first.status === 'fulfilled') return this.#abandon(root, reason);
+    throw reason;
+  }
+
+  async #abandon(root: string, why: unknown): Promise<never> {
+    const input = { kind: 'cancel', run_id: root, input_id: `${root}/abandoned`, reason: 'abandoned' } as const;
+    await this.#submit(root, input, []).catch(() => undefined);
+    throw why;
   }
 
   async submit(run_id: string, raw: string | Uint8Array, options: SubmitOptions = {}): Promise<StepResponse> {
@@ -221,7 +225,9 @@ export class Agents implements EngineListener {
       if (refused) throw ended(run_id);
       return await reply.promise;
     } catch (error) {
-      return auditFailure(error, bytes, live.policy, exposure);
+      // D2: a step that could not be recorded still has its one response. Every other error travels on.
+      if (!(error instanceof LedgerError) || !this.#running.failed) throw error;
+      return auditFailureResponse(bytes, live.policy, exposure);
     } finally {
       live.replies.delete(input_id);
     }
@@ -235,8 +241,7 @@ export class Agents implements EngineListener {
   }
 
   async #recall(tree_id: string, run_id: string, seq: number): Promise<string> {
-    const tree = await this.#running.peek(tree_id);
-    const step = tree === null ? null : await recallStep(tree, run_id, seq, this.#options.store);
+    const step = await this.#running.recall(tree_id, run_id, seq);
     if (step === null) throw ended(run_id);
     return step.response;
   }
@@ -275,9 +280,3 @@ const unknown = (run_id: string): RunError =>
 
 const ended = (run_id: string): RunError =>
   new RunError({ code: 'RUN_ENDED', message: `run ${run_id} is not running: start a new one` });
-
-/** D2: a step that could not be recorded still has its one response. Every other error travels on. */
-function auditFailure(error: unknown, payload: Uint8Array, policy: Policy, exposure: Exposure): string {
-  if (!(error instanceof LedgerError) || error.code === 'LEDGER_TAMPERED') throw error;
-  return auditFailureResponse(payload, policy, exposure);
-}

@@ -30,8 +30,17 @@ export interface HomeStores {
   readonly anchor: HeadAnchor;
 }
 
-/** Whether nothing is there yet: a home is made only in a folder that is missing or empty. */
-export const isVacant = (home: string): boolean => !existsSync(home) || readdirSync(home).length === 0;
+/**
+ * Whether nothing is there yet: a home is made only in a folder that is missing, or empty but for what a making that
+ * was cut short has left.
+ */
+export const isVacant = (home: string): boolean =>
+  !existsSync(home) || readdirSync(home).every((name) => isLeftOver(join(home, name), name));
+
+const isLeftOver = (path: string, name: string): boolean =>
+  name === 'artifacts' || name === 'sandbox'
+    ? readdirSync(path).length === 0
+    : /^ledger\.db\.new-\d+(?:-journal|-wal|-shm)?$/.test(name);
 
 /** A folder for nobody but the owner, if there is none yet. */
 export const makeFolder = (folder: string): void => void mkdirSync(folder, { recursive: true, mode: 0o700 });

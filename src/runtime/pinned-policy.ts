@@ -26,7 +26,7 @@ export interface PinnedPolicy {
 export class PolicyShelf {
   readonly #source: PolicySource;
   readonly #clock: Clock;
-  #loaded: { readonly at: number; readonly pinned: PinnedPolicy } | null = null;
+  #loaded: { readonly at: number; readonly pinned: Promise<PinnedPolicy> } | null = null;
 
   constructor(source: PolicySource, clock: Clock) {
     this.#source = source;
@@ -35,11 +35,16 @@ export class PolicyShelf {
 
   /** @throws PolicyError POLICY_UNREADABLE or POLICY_INVALID; a missing pin is no error, it denies the run (C44) */
   async current(): Promise<PinnedPolicy> {
-    const now = this.#clock.now();
-    if (this.#loaded === null || now - this.#loaded.at >= FRESH_MS) {
-      this.#loaded = { at: now, pinned: pin(await this.#source.load()) };
-    }
-    return this.#loaded.pinned;
+    const at = this.#clock.now();
+    const known = this.#loaded;
+    if (known !== null && at - known.at < FRESH_MS) return known.pinned;
+    // Agents that start at the same time share one load; one that failed serves nobody after them.
+    const loaded = { at, pinned: this.#source.load().then(pin) };
+    this.#loaded = loaded;
+    loaded.pinned.catch(() => {
+      if (this.#loaded === loaded) this.#loaded = null;
+    });
+    return loaded.pinned;
   }
 }
 

@@ -3,7 +3,7 @@
 import type { EmbeddedEngine } from '../engine/embedded-engine.js';
 import { factsSubmission, resultSubmission } from '../engine/submissions.js';
 import type { Effects } from '../engine/tree-engine.js';
-import { guarded } from '../engine/hands.js';
+import { Hands } from '../engine/hands.js';
 import { InvariantError, LedgerError } from '../errors.js';
 import type { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
@@ -35,7 +35,7 @@ export async function recover(
   let damaged = 0;
   for (const tree_id of open) {
     try {
-      settled += await settle(engine, await known(engine, tree_id), guarded(effects), log);
+      settled += await settle(engine, await known(engine, tree_id), new Hands(effects), log);
       interrupted += await interrupt(engine, await known(engine, tree_id));
     } catch (error) {
       // One tree that does not fold must not keep all the others shut. It stays shut itself: nothing can move it.
@@ -50,16 +50,16 @@ export async function recover(
   return recovery;
 }
 
-async function settle(engine: EmbeddedEngine, tree: Tree, effects: Effects, log: Log): Promise<number> {
+async function settle(engine: EmbeddedEngine, tree: Tree, hands: Hands, log: Log): Promise<number> {
   let settled = 0;
   for (const command of tree.pending) {
     if (command.kind === 'gather') {
-      await engine.submit(tree.tree_id, factsSubmission(command, effects.gather(command.request)));
+      await engine.submit(tree.tree_id, factsSubmission(command, hands.gather(command.request)));
       continue;
     }
     const { effect } = command;
     // A read changes nothing and is done again; of a change it must be found out whether it has happened.
-    const result = command.local_read ? await effects.perform(effect) : await effects.settle(effect);
+    const result = command.local_read ? await hands.perform(effect) : await hands.settle(effect);
     if (result.status === 'unknown') log.error('the outcome of an action is unknown', { run_id: effect.run_id });
     await engine.submit(tree.tree_id, resultSubmission(effect, result, true));
     settled += 1;

@@ -8,7 +8,8 @@ import { openSandbox } from '../adapters/sandbox.js';
 import { systemClock } from '../adapters/system-clock.js';
 import { winstonLog } from '../adapters/winston-log.js';
 import type { StepResponse } from '../contract/response.js';
-import { EmbeddedEngine } from '../engine/embedded-engine.js';
+import { DRAIN_MS, EmbeddedEngine } from '../engine/embedded-engine.js';
+import { within } from '../engine/timers.js';
 import type { Effects } from '../engine/tree-engine.js';
 import { UsageError } from '../errors.js';
 import { checkAnchor } from '../ledger/check-anchor.js';
@@ -83,11 +84,13 @@ export interface Ground extends HomeStores {
   readonly home: HomePaths | null;
   /** Runs a task after the present tick. Default: setImmediate. */
   readonly defer?: (task: () => void) => void;
+  /** How many entries of a tree lie between two of its snapshots (D16). */
+  readonly snapshotEntries?: number;
 }
 
 /** `openTurnpike` on a ground that is laid already; it is closed with the rest. */
 export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): Promise<Turnpike> {
-  const { home, store, anchor, defer = nextTurn } = ground;
+  const { home, store, anchor, defer = nextTurn, snapshotEntries } = ground;
   const log = options.log ?? winstonLog('warn');
   const clock = options.clock ?? systemClock();
   // What has been opened, to be closed the other way round, in the end as well as when the opening fails.
@@ -109,13 +112,16 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
       listener: agents,
       defer,
       ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
+      ...(snapshotEntries === undefined ? {} : { snapshotEntries }),
     });
     opened.push(() => engine.stop());
     agents.attach(engine);
     await engine.start();
     await checkAnchor(store, anchor);
+    // A making that was cut short leaves none.
+    if ((await anchor.read()) === null) await anchor.write(await store.head());
     const recovery = await recover(engine, store, effects, log);
-    opened.push(() => agents.close());
+    opened.push(() => within(clock, DRAIN_MS, agents.close()));
     const reader = new LedgerReader(store, anchor);
     const startAgent = (agentOptions: AgentOptions = {}): Promise<AgentRun> => agents.start(agentOptions);
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;

@@ -35,12 +35,21 @@ export interface Authorizable {
   readonly authorization: Authorization;
 }
 
-/** The context of the run that will carry this action: in the action's own lane where policy names one (D12). */
+const contexts = new WeakMap<RunContext, { readonly run: RunContext; readonly lane_id: string | null }>();
+
+/**
+ * The context of the run that will carry this action: in the action's own lane where policy names one (D12).
+ * A step asks for it several times, and it is remembered until the agent's next one.
+ */
 export function mediatedContext(step: Authorizable, policy: Policy): RunContext {
   const lane_id = policy.actions.get(step.action ?? '')?.lane ?? step.agent.lane_id;
+  const known = contexts.get(step.agent);
+  if (known?.run.run_id === step.mediated_run_id && known.lane_id === lane_id) return known.run;
   const child = { ...childContext(step.agent, step.mediated_run_id, 'tool_gateway'), lane_id };
   const lane = lane_id === null ? undefined : policy.lanes.get(lane_id);
-  return lane === undefined ? child : laneContext(child, lane);
+  const run = lane === undefined ? child : laneContext(child, lane);
+  contexts.set(step.agent, { run, lane_id });
+  return run;
 }
 
 /** The first half: role, lane, tool, scope, prohibitions (S4-31 to S4-35). No verdict yet when facts are needed. */

@@ -63,7 +63,22 @@ export function authorizePaths({ definition, args, facts, policy }: Authorizing)
 type NamedPath = readonly [name: string, path: SandboxPath];
 type Refusal = Checked<never> | null;
 
-function canonicalPaths(definition: ActionDefinition, args: JsonObject, policy: Policy): Checked<readonly NamedPath[]> {
+type NamedPaths = Checked<readonly NamedPath[]>;
+const canonical = new WeakMap<
+  JsonObject,
+  { readonly definition: ActionDefinition; readonly policy: Policy; readonly paths: NamedPaths }
+>();
+
+/** Asked for before the facts, with them and after them: the same arguments give the same. */
+function canonicalPaths(definition: ActionDefinition, args: JsonObject, policy: Policy): NamedPaths {
+  const known = canonical.get(args);
+  if (known?.definition === definition && known.policy === policy) return known.paths;
+  const paths = findCanonicalPaths(definition, args, policy);
+  canonical.set(args, { definition, policy, paths });
+  return paths;
+}
+
+function findCanonicalPaths(definition: ActionDefinition, args: JsonObject, policy: Policy): NamedPaths {
   const options = pathOptionsOf(definition, policy);
   const named: NamedPath[] = [];
   for (const name of definition.paths) {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect } from '@jest/globals';
 import type { Artifact } from '../../src/contract/artifact-ref.js';
 import { sha256 } from '../../src/contract/hash.js';
 import { verifyLedger } from '../../src/ledger/verify.js';
-import type { LedgerStore, ProposalMark } from '../../src/ports/ledger-store.js';
+import type { BroughtArtifact, LedgerStore, ProposalMark } from '../../src/ports/ledger-store.js';
 import { content, proposalId, scribeOf, step, treeId, type Draft, type Scribe } from '../fixtures/entries.js';
 
 /** What a kind of store gives to be tested. */
@@ -34,6 +34,12 @@ export const mark = (n: number, root_run_id = A): ProposalMark => ({
 
 export const stepOf = (tree_id: string, n = 0): readonly Draft[] =>
   step(tree_id, content('raw_payload', `{"n":${n}}`), content('result', `result ${n}`));
+
+export const brought = (entry: number, artifact: Artifact): BroughtArtifact => ({
+  entry,
+  artifact,
+  sha256: sha256(artifact.bytes),
+});
 
 export const bytesOf = (artifacts: readonly Artifact[]): readonly string[] =>
   artifacts.map(({ bytes }) => Buffer.from(bytes).toString());

@@ -3,7 +3,7 @@
 import { expect, test } from '@jest/globals';
 import { sha256 } from '../../src/contract/hash.js';
 import { answered, audited, content, opening, proposalId } from '../fixtures/entries.js';
-import { A, B, bytesOf, C, code, mark, type Bench } from './ledger-bench.js';
+import { A, B, brought, bytesOf, C, code, mark, type Bench } from './ledger-bench.js';
 
 const INLINE_BYTES_MAX = 256 * 1_024;
 
@@ -20,10 +20,10 @@ export function contentContract(bench: Bench): void {
     ];
     const drafts = [opening(A), audited(A), audited(A)];
     const batch = bench.scribe.prepare(drafts);
-    const late = { entry: 2, artifact: content('result', 'of the last entry') };
+    const late = brought(2, content('result', 'of the last entry'));
     await bench.store.commit({
       ...batch,
-      artifacts: [late, ...contents.map((artifact) => ({ entry: 1, artifact })), ...batch.artifacts],
+      artifacts: [late, ...contents.map((artifact) => brought(1, artifact)), ...batch.artifacts],
     });
     const found = await bench.store.artifactsOf(1);
     expect(found.map(({ kind, case_id, bytes }) => ({ kind, case_id, bytes: Buffer.from(bytes) }))).toEqual(contents);

@@ -4,7 +4,7 @@ import { expect, test } from '@jest/globals';
 import { sha256 } from '../../src/contract/hash.js';
 import type { Batch } from '../../src/ports/ledger-store.js';
 import { all, answered, audited, content, opening, proposalId, treeId } from '../fixtures/entries.js';
-import { A, code, mark, stepOf, type Bench } from './ledger-bench.js';
+import { A, brought, code, mark, stepOf, type Bench } from './ledger-bench.js';
 
 export function refusalContract(bench: Bench): void {
   test.each<[string, (batch: Batch) => Partial<Batch>]>([
@@ -46,8 +46,14 @@ export function refusalContract(bench: Bench): void {
 
   test.each<[string, (batch: Batch) => Partial<Batch>]>([
     ['a head of another size', ({ head }) => ({ head: { ...head, size: head.size + 1 } })],
-    ['content of an entry that is not there', () => ({ artifacts: [{ entry: 9, artifact: content('result', 'r') }] })],
-    ['a case id that is a path', () => ({ artifacts: [{ entry: 0, artifact: content('result', 'r', '../../etc') }] })],
+    ['content of an entry that is not there', () => ({ artifacts: [brought(9, content('result', 'r'))] })],
+    ['a case id that is a path', () => ({ artifacts: [brought(0, content('result', 'r', '../../etc'))] })],
+    ['a hash in capitals', () => ({ artifacts: [{ ...brought(0, content('result', 'r')), sha256: 'A'.repeat(64) }] })],
+    ['a hash cut short', () => ({ artifacts: [{ ...brought(0, content('result', 'r')), sha256: 'a'.repeat(63) }] })],
+    [
+      'a text with a newline',
+      ({ entries }) => ({ entries: entries.map((sealed) => ({ ...sealed, text: sealed.text.replace(',', ',\n') })) }),
+    ],
     ['a proposal id in capitals', () => ({ proposals: [{ ...mark(1), proposal_id: proposalId(10).toUpperCase() }] })],
     ['a proposal id that is none', () => ({ proposals: [{ ...mark(1), proposal_id: 'p1' }] })],
   ])('%s is a bug of the caller: nothing is written, and the store goes on', async (_what, wrong) => {

@@ -62,6 +62,14 @@ describe('content in a SQLite ledger', () => {
     expect(existsSync(`${path}.part`)).toBe(false);
   });
 
+  test('content is not hashed again when it is written; another hash than its own is noticed where it is read', async () => {
+    const batch = scribe.prepare([answered(A, content('result', 'r'))]);
+    const artifacts = batch.artifacts.map((brought) => ({ ...brought, sha256: sha256('s') }));
+    await store.commit({ ...batch, artifacts });
+    await expect(store.artifactsOf(1)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+    await expect(store.artifact('case-0001', sha256('s'))).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+  });
+
   test('a file that is missing or changed is LEDGER_TAMPERED', async () => {
     await scribe.write(store, [answered(A, content('result', LARGE))]);
     const path = join(at.artifactsDir, 'case-0001', HASH.slice(0, 2), HASH);
@@ -150,7 +158,11 @@ describe('content in a SQLite ledger', () => {
     ['its bytes taken away', `UPDATE artifacts SET bytes = NULL WHERE kind = 'result'`],
     ['a path for a case', `UPDATE artifacts SET bytes = NULL, case_id = '../../..' WHERE kind = 'result'`],
     ['its row removed', `DELETE FROM artifacts WHERE kind = 'result'`],
-    ['its ordinal', 'UPDATE entry_artifacts SET ordinal = 1 WHERE log_index = 1'],
+    ['its number', `UPDATE blocks SET artifacts = '{"0":[99]}' WHERE log_index = 1`],
+    ['a text for its number', `UPDATE blocks SET artifacts = '{"0":["4"]}' WHERE log_index = 1`],
+    ['something else for its number', `UPDATE blocks SET artifacts = '{"0":4}' WHERE log_index = 1`],
+    ['something else for the list', `UPDATE blocks SET artifacts = 'null' WHERE log_index = 1`],
+    ['the list cut short', `UPDATE blocks SET artifacts = '{"0":[4' WHERE log_index = 1`],
   ])('content with %s changed is LEDGER_TAMPERED where it is read', async (_what, sql) => {
     await scribe.write(store, [answered(A, content('result', 'r'))]);
     await store.close();

@@ -21,11 +21,11 @@ const thrownBy = (work: () => unknown): unknown => {
 };
 
 /** A trigger of somebody else lets an insert fail; a reference that is checked at the end, the COMMIT. */
-const BREAK_INSERT = `CREATE TRIGGER breakage BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'broken'); END`;
+const BREAK_INSERT = `CREATE TRIGGER breakage BEFORE INSERT ON blocks BEGIN SELECT RAISE(ABORT, 'broken'); END`;
 const BREAK_COMMIT = `
   CREATE TABLE a (x INTEGER PRIMARY KEY);
   CREATE TABLE b (x INTEGER REFERENCES a DEFERRABLE INITIALLY DEFERRED);
-  CREATE TRIGGER breakage AFTER INSERT ON entries BEGIN INSERT INTO b VALUES (1); END`;
+  CREATE TRIGGER breakage AFTER INSERT ON blocks BEGIN INSERT INTO b VALUES (1); END`;
 const REPAIR = 'DROP TRIGGER IF EXISTS breakage; DROP TABLE IF EXISTS b; DROP TABLE IF EXISTS a;';
 
 for (const [where, breakage] of [
@@ -99,10 +99,13 @@ describe('the SQLite store', () => {
       expect(readFileSync(at.file).equals(before)).toBe(true);
     });
 
-    test('a ledger of a newer format is refused with the advice to use a newer version', async () => {
+    test.each([
+      [FORMAT_VERSION + 1, /format 3.*knows 2.*a newer one/],
+      [FORMAT_VERSION - 1, /format 1.*knows 2.*an older one, or start a new home/],
+    ])('a ledger of format %i is refused, with what to do', async (version, message) => {
       await createSqliteStore(at).close();
-      withDatabase(at.file, (db) => db.pragma(`user_version = ${FORMAT_VERSION + 1}`));
-      const refusal = { code: 'LEDGER_UNAVAILABLE', message: expect.stringMatching(/format 2.*use a newer/) };
+      withDatabase(at.file, (db) => db.pragma(`user_version = ${version}`));
+      const refusal = { code: 'LEDGER_UNAVAILABLE', message: expect.stringMatching(message) };
       for (const readOnly of [true, false]) {
         expect(thrownBy(() => openSqliteStore({ ...at, readOnly }))).toEqual(expect.objectContaining(refusal));
       }
@@ -117,7 +120,7 @@ describe('the SQLite store', () => {
       const scribe = await scribeOf(store);
       await scribe.write(store, [opening(A), ...Array.from({ length: 200 }, () => audited(A))]);
       await store.close();
-      truncateSync(at.file, 8_192 * 20);
+      truncateSync(at.file, 8_192 * 17);
       const verdict = (async () => all(keep(openSqliteStore({ ...at, readOnly: true })).log()))();
       await expect(verdict).rejects.toEqual(code('LEDGER_TAMPERED'));
     });
@@ -131,14 +134,16 @@ describe('the SQLite store', () => {
       expect(await all(keep(openSqliteStore({ ...at, readOnly: true })).log())).toHaveLength(1);
     });
 
-    test.each(['DROP TABLE entry_artifacts', 'DROP TABLE meta', 'ALTER TABLE entries ADD COLUMN x TEXT'])(
-      'a ledger after %s is LEDGER_TAMPERED',
-      async (sql) => {
-        await createSqliteStore(at).close();
-        withDatabase(at.file, (db) => void db.exec(sql));
-        expect(thrownBy(() => openSqliteStore(at))).toEqual(code('LEDGER_TAMPERED'));
-      },
-    );
+    test.each([
+      'DROP TABLE marks',
+      'DROP TABLE meta',
+      'DROP INDEX first_blocks',
+      'ALTER TABLE blocks ADD COLUMN x TEXT',
+    ])('a ledger after %s is LEDGER_TAMPERED', async (sql) => {
+      await createSqliteStore(at).close();
+      withDatabase(at.file, (db) => void db.exec(sql));
+      expect(thrownBy(() => openSqliteStore(at))).toEqual(code('LEDGER_TAMPERED'));
+    });
 
     test('nobody but its owner can read the files', async () => {
       const store = keep(createSqliteStore(at));

@@ -317,8 +317,8 @@ describe('several processes on one home', () => {
     async () => {
       await turnpike(['run', '-'], [think(), finish()].join('\n'));
       const db = new Database(join(folder, '.turnpike/ledger.db'));
-      db.exec('DROP TRIGGER entries_update');
-      db.exec(`UPDATE entries SET text = replace(text, 'THINK', 'THINQ') WHERE text LIKE '%THINK%'`);
+      db.exec('DROP TRIGGER blocks_update');
+      db.exec(`UPDATE blocks SET texts = replace(texts, 'THINK', 'THINQ') WHERE texts LIKE '%THINK%'`);
       db.close();
       expect(await turnpike(['ledger', 'verify'])).toMatchObject({
         status: 1,

@@ -41,6 +41,12 @@ const nothing = (() => undefined) as unknown as () => never;
 const noResult = (() => ({ status: 'done' })) as unknown as () => never;
 const endless: Record<string, unknown> = {};
 endless['self'] = endless;
+const evil = (() => ({
+  get status(): never {
+    throw new Error('a trap');
+  },
+})) as unknown as () => never;
+const disguised = (() => ({ status: 'done', result: { toJSON: () => 'text' } })) as unknown as () => never;
 const circular = (() => ({ status: 'done', result: endless })) as unknown as () => never;
 
 async function working(sandbox: Sandbox, work: (bench: Bench) => Promise<void>): Promise<void> {
@@ -54,6 +60,7 @@ async function working(sandbox: Sandbox, work: (bench: Bench) => Promise<void>):
 describe.each([
   ['throws', fails],
   ['answers nothing', nothing],
+  ['answers with a trap', evil],
 ])('when gather %s', (_what, gather) => {
   test('the step is denied or fails, and the run goes on', () =>
     working(handsThat({ gather }), async ({ turnpike }) => {
@@ -69,6 +76,8 @@ describe.each([
   ['answers nothing', nothing],
   ['is done without a result', noResult],
   ['is done with a result that has no JSON', circular],
+  ['is done with a result whose JSON is no object', disguised],
+  ['answers with a trap', evil],
 ])('S0-54: when perform %s', (_what, perform) => {
   test.each([
     ['a change', WRITE],

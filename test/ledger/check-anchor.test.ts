@@ -38,3 +38,8 @@ test('D15: a ledger whose head file was taken away is refused', async () => {
   const none: HeadAnchor = { ...headInMemory(now), read: () => Promise.resolve(null) };
   await expect(checkAnchor(store, none)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
 });
+
+test('D15: an empty ledger without a head file is one whose making was cut short', async () => {
+  const none: HeadAnchor = { ...headInMemory(now), read: () => Promise.resolve(null) };
+  await expect(checkAnchor(memoryStore(), none)).resolves.toBeUndefined();
+});

@@ -80,7 +80,8 @@ export class Calls {
       count(this.outcomes, String(outcome ?? shown['decision']));
       return;
     }
-    if (isAuditFailure(shown) && this.#isExcused(call)) {
+    // D2: only where the ledger could not be written has anything stopped.
+    if (isAuditFailure(shown) && process.broken) {
       count(this.outcomes, 'AUDIT_FAILURE');
       return;
     }
@@ -117,7 +118,7 @@ export class Calls {
     for (const open of this.#open) if (!open.process.alive) this.#open.delete(open);
   }
 
-  /** D2. A ledger that is being closed can neither be read any more by calls that are still under way. */
+  /** A ledger that is being closed can neither be read any more by calls that are still under way. */
   #isExcused({ process, before }: OpenCall): boolean {
     return process.broken || process.readFailures > before.readFailures || process.phase !== 'open';
   }

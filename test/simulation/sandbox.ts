@@ -131,6 +131,15 @@ function settle(world: World, process: Process, effect: Effect): unknown {
 }
 
 /** Answers that are none. */
+const trap = {
+  get status(): never {
+    throw new Error('a trap');
+  },
+  get paths(): never {
+    throw new Error('a trap');
+  },
+};
+
 function garbage(world: World): unknown {
   const circular: Record<string, unknown> = {};
   circular['self'] = circular;
@@ -144,6 +153,8 @@ function garbage(world: World): unknown {
     { status: 'done' },
     { status: 'done', result: null },
     { status: 'done', result: circular },
+    { status: 'done', result: { toJSON: () => 'text' } },
+    trap,
     { status: 'failed' },
     { status: 'failed', cause: 'constructor' },
     { paths: [], usage: null },

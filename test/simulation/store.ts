@@ -51,6 +51,18 @@ export function simStore(world: World, process: Process, inner: LedgerStore): Le
     artifact: (case_id, sha256) => read('store.artifact', () => inner.artifact(case_id, sha256)),
     proposal: (root, id) => read('store.proposal', () => inner.proposal(root, id)),
     input: (tree_id, input_id) => read('store.input', () => inner.input(tree_id, input_id)),
+    snapshots: {
+      save: async (snapshot) => {
+        try {
+          await read('store.snapshots.save', () => inner.snapshots.save(snapshot));
+        } catch (error) {
+          // A write like any other: the engine stops.
+          process.broken = true;
+          throw error;
+        }
+      },
+      load: (tree_id) => read('store.snapshots.load', () => inner.snapshots.load(tree_id)),
+    },
     close: () => read('store.close', () => inner.close()),
   };
 }

@@ -37,6 +37,8 @@ export interface Plant {
 const REST_MAX = 100_000;
 /** Small ones have trees put out of memory, and folded again, all the time; that costs most of the time, too. */
 const LIVE_TREES = [1, 3, 8, 64, 1_024, 1_024] as const;
+/** After every decision, after some, hardly ever: a snapshot changes nothing (D16). */
+const SNAPSHOT_ENTRIES = [1, 40, 2_048] as const;
 
 export class World {
   readonly seed: string;
@@ -52,6 +54,7 @@ export class World {
   readonly ledger: LedgerWatch;
   readonly plant: Plant | null;
   readonly #liveTreesMax: number;
+  readonly #snapshotEntries: number;
   /** As durable as the disk; it may be behind it. */
   anchor: Pick<LogHead, 'size' | 'root'> = { size: EMPTY_HEAD.size, root: EMPTY_HEAD.root };
   process: Process | null = null;
@@ -70,6 +73,7 @@ export class World {
     this.seen = plant?.apart === true ? new MemoryState() : this.disk;
     this.ledger = new LedgerWatch({ disk: this.seen, history: this.history, folding: plant?.folding !== false });
     this.#liveTreesMax = this.random.pick(LIVE_TREES);
+    this.#snapshotEntries = this.random.pick(SNAPSHOT_ENTRIES);
   }
 
   /** Opens the ledger anew. What comes of it shows as the answers of its ports come in. */
@@ -85,7 +89,13 @@ export class World {
     const defer = (task: () => void): void => {
       this.agenda.add(process, 'tick', task);
     };
-    const ground = { home: null, store, anchor: simAnchor(this, process), defer };
+    const ground = {
+      home: null,
+      store,
+      anchor: simAnchor(this, process),
+      defer,
+      snapshotEntries: this.#snapshotEntries,
+    };
     openTurnpikeOn(ground, this.#options(store, process)).then(
       (turnpike) => {
         this.#opened(process, turnpike);

@@ -1,0 +1,132 @@
+// A block is a row of the database: entries of one tree that follow each other in the log. All that one input caused
+// comes in one block, so that a step is one row and not nine.
+
+import { isUtf8 } from 'node:buffer';
+import { LedgerError } from '../errors.js';
+import type { Batch, StoredEntry } from '../ports/ledger-store.js';
+
+/** A block ends before it has more entries than this, or more text: readers take it whole. */
+export const BLOCK_ENTRIES_MAX = 256;
+export const BLOCK_CHARS_MAX = 256 * 1_024;
+
+const HASH_BYTES = 32;
+const NEWLINE = 0x0a;
+
+/** A block as it is written. */
+export interface Block {
+  /** Of its first entry; so is `seq`. */
+  readonly log_index: number;
+  readonly tree_id: string;
+  readonly seq: number;
+  readonly count: number;
+  /** JSON: the numbers of the artifacts that an entry brought, by its position in the block. Null where none did. */
+  readonly artifacts: string | null;
+  /** Separated by blanks. */
+  readonly types: string;
+  readonly leaf_hashes: Buffer;
+  /** Separated by newlines: canonical JSON has none (`checkBatch`). */
+  readonly texts: string;
+}
+
+/** A block as it is read; nothing of it is trusted. */
+export interface BlockRow {
+  readonly log_index: number;
+  readonly tree_id: string;
+  readonly seq: number;
+  readonly types: string;
+  readonly leaf_hashes: Buffer;
+  /** Not decoded yet: see `textOf`. */
+  readonly texts: Buffer;
+}
+
+/** Cuts a batch into blocks. `brought` has the numbers of the artifacts by the position of their entry. */
+export function* blocksOf(
+  { from, entries }: Batch,
+  brought: ReadonlyMap<number, readonly number[]>,
+): Generator<Block, void> {
+  const hashes = Buffer.from(entries.map(({ leaf_hash }) => leaf_hash).join(''), 'hex');
+  for (let begin = 0, end = 0; begin < entries.length; begin = end) {
+    const first = entries[begin];
+    if (first === undefined) return;
+    const { tree_id, seq } = first.entry;
+    let types: string = first.entry.type;
+    let texts = first.text;
+    for (end = begin + 1; end - begin < BLOCK_ENTRIES_MAX; end += 1) {
+      const next = entries[end];
+      if (next === undefined) break;
+      const { entry, text } = next;
+      if (entry.tree_id !== tree_id || entry.seq !== seq + end - begin) break;
+      if (texts.length + text.length >= BLOCK_CHARS_MAX) break;
+      types += ` ${entry.type}`;
+      texts += `\n${text}`;
+    }
+    yield {
+      log_index: from + begin,
+      tree_id,
+      seq,
+      count: end - begin,
+      artifacts: brought.size === 0 ? null : artifactsOf(brought, begin, end),
+      types,
+      leaf_hashes: hashes.subarray(begin * HASH_BYTES, end * HASH_BYTES),
+      texts,
+    };
+  }
+}
+
+function artifactsOf(brought: ReadonlyMap<number, readonly number[]>, begin: number, end: number): string | null {
+  let members = '';
+  for (let place = begin; place < end; place += 1) {
+    const numbers = brought.get(place);
+    if (numbers === undefined) continue;
+    members += `${members === '' ? '' : ','}"${place - begin}":[${numbers.join()}]`;
+  }
+  return members === '' ? null : `{${members}}`;
+}
+
+/**
+ * The entries of a block. One that was changed gives as many as the longest of its columns has, and what a column lacks
+ * is empty there: so each is there to be named.
+ */
+export function entriesOf({ log_index, tree_id, seq, types, leaf_hashes, texts }: BlockRow): readonly StoredEntry[] {
+  const typeList = types.split(' ');
+  const textList = textsOf(texts);
+  const hashes = leaf_hashes.toString('hex');
+  const count = Math.max(typeList.length, textList.length, leaf_hashes.byteLength / HASH_BYTES);
+  return Array.from({ length: count }, (_, place) => ({
+    log_index: log_index + place,
+    tree_id,
+    seq: seq + place,
+    type: typeList[place] ?? '',
+    text: textList[place] ?? '',
+    leaf_hash: hashes.slice(place * 2 * HASH_BYTES, (place + 1) * 2 * HASH_BYTES),
+  }));
+}
+
+/**
+ * Bytes that are not UTF-8 would decode to the same text as the ones that were there before, with U+FFFD in it; so they
+ * get a text that no entry has.
+ */
+function textsOf(bytes: Buffer): readonly string[] {
+  if (isUtf8(bytes)) return bytes.toString().split('\n');
+  const texts: string[] = [];
+  for (let begin = 0; begin <= bytes.length;) {
+    const newline = bytes.indexOf(NEWLINE, begin);
+    const line = bytes.subarray(begin, newline === -1 ? bytes.length : newline);
+    texts.push(isUtf8(line) ? line.toString() : `\ufffd${line.toString('latin1')}`);
+    begin += line.length + 1;
+  }
+  return texts;
+}
+
+/** The numbers of the artifacts that an entry brought. @throws LedgerError LEDGER_TAMPERED */
+export function artifactNumbers(artifacts: string | null, place: number): readonly number[] {
+  if (artifacts === null) return [];
+  try {
+    const byPlace = JSON.parse(artifacts) as Readonly<Record<number, unknown>>;
+    const numbers = byPlace[place] ?? [];
+    if (Array.isArray(numbers) && numbers.every((number) => Number.isSafeInteger(number))) return numbers as number[];
+  } catch {
+    // Told below, like everything else that this store has not written.
+  }
+  throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `a block names no artifacts: ${artifacts}` });
+}

@@ -1,0 +1,94 @@
+// Marks as rows: all marks of one batch are one row, and a name for each is what the index knows.
+
+import type { Batch, InputMark, ProposalMark } from '../ports/ledger-store.js';
+import { LedgerError } from '../errors.js';
+
+/** What identifies a mark: it is found by this, and no other may have the same. */
+export interface MarkKey {
+  /** The id of the root run or of the tree within which the name is unique. */
+  readonly scope: string;
+  readonly name: string;
+}
+
+export const proposalKey = ({
+  root_run_id,
+  proposal_id,
+}: Pick<ProposalMark, 'root_run_id' | 'proposal_id'>): MarkKey => ({
+  scope: root_run_id,
+  name: `p${proposal_id}`,
+});
+export const inputKey = ({ tree_id, input_id }: Pick<InputMark, 'tree_id' | 'input_id'>): MarkKey => ({
+  scope: tree_id,
+  name: `i${input_id}`,
+});
+/** The name of the mark that says that a tree has ended. */
+export const ENDED = 'e';
+
+/** The marks of a batch, as one row says them. */
+export interface Marks {
+  readonly proposals: readonly ProposalMark[];
+  readonly inputs: readonly InputMark[];
+  /** Ids of trees. */
+  readonly ended: readonly string[];
+}
+
+/** @returns null where a batch has none */
+export function marksOf({ proposals, inputs, trees }: Batch): Marks | null {
+  const ended = trees.filter(({ state }) => state === 'ended').map(({ tree_id }) => tree_id);
+  return proposals.length + inputs.length + ended.length === 0 ? null : { proposals, inputs, ended };
+}
+
+export function* keysOf({ proposals, inputs, ended }: Marks): Generator<MarkKey, void> {
+  for (const mark of proposals) yield proposalKey(mark);
+  for (const mark of inputs) yield inputKey(mark);
+  for (const scope of ended) yield { scope, name: ENDED };
+}
+
+/** A row's marks as text; small, because every step has some. */
+export const marksText = ({ proposals, inputs, ended }: Marks): string =>
+  JSON.stringify([
+    proposals.map((mark) => [
+      mark.root_run_id,
+      mark.proposal_id,
+      mark.run_id,
+      mark.step_index,
+      mark.payload_sha256,
+      mark.seq,
+    ]),
+    inputs.map(({ tree_id, input_id, seq }) => [tree_id, input_id, seq]),
+    ended,
+  ]);
+
+const SHAPES = [
+  ['string', 'string', 'string', 'number', 'string', 'number'],
+  ['string', 'string', 'number'],
+] as const;
+type Proposal = [string, string, string, number, string, number];
+type Input = [string, string, number];
+
+/** @throws LedgerError LEDGER_TAMPERED if the text is not that of marks */
+export function readMarks(mark_no: number, text: string): Marks {
+  try {
+    const [proposals, inputs, ended] = JSON.parse(text) as [Proposal[], Input[], string[]];
+    if (areOf(SHAPES[0], proposals) && areOf(SHAPES[1], inputs) && ended.every((id) => typeof id === 'string')) {
+      return { proposals: proposals.map(proposalOf), inputs: inputs.map(inputOf), ended };
+    }
+  } catch {
+    // Told below, like everything else that this store has not written.
+  }
+  throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `row ${mark_no} of the marks is not what it was` });
+}
+
+const areOf = (shape: readonly string[], rows: readonly (readonly unknown[])[]): boolean =>
+  rows.every((row) => row.length === shape.length && shape.every((type, place) => typeof row[place] === type));
+
+const proposalOf = ([root_run_id, proposal_id, run_id, step_index, payload_sha256, seq]: Proposal): ProposalMark => ({
+  root_run_id,
+  proposal_id,
+  run_id,
+  step_index,
+  payload_sha256,
+  seq,
+});
+
+const inputOf = ([tree_id, input_id, seq]: Input): InputMark => ({ tree_id, input_id, seq });

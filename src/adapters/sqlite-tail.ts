@@ -1,0 +1,154 @@
+// What is committed and not in an index yet, found without one: the end of the ledger, held in memory. A writer adds
+// what it commits; whoever else reads looks through what came since the last time. So a commit writes to no index, and
+// the tables that are indexes follow in large, ordered steps (sqlite-catch-up.ts).
+
+import { LedgerError } from '../errors.js';
+import type { Connection, Statement } from './sqlite-database.js';
+import { keysOf, readMarks, type MarkKey } from './sqlite-marks.js';
+
+/** Where a block stands. */
+export interface BlockPlace {
+  readonly log_index: number;
+  readonly seq: number;
+}
+
+/** How far something goes: below it are the blocks, and the rows of marks. */
+export interface Reach {
+  readonly log_index: number;
+  readonly mark_no: number;
+}
+
+/** A stretch of the ledger. Blocks by tree, in order; numbers of rows of marks by scope and name. */
+export class Stretch {
+  readonly blocks = new Map<string, BlockPlace[]>();
+  readonly marks = new Map<string, Map<string, number>>();
+  /** How many of both. */
+  size = 0;
+
+  addBlock(tree_id: string, place: BlockPlace): void {
+    const known = this.blocks.get(tree_id);
+    if (known === undefined) this.blocks.set(tree_id, [place]);
+    else known.push(place);
+    this.size += 1;
+  }
+
+  addMark({ scope, name }: MarkKey, mark_no: number): void {
+    const known = this.marks.get(scope);
+    const names = known ?? new Map<string, number>();
+    if (known === undefined) this.marks.set(scope, names);
+    names.set(copyOf(name), mark_no);
+    this.size += 1;
+  }
+}
+
+/** A name may be a slice of a payload, and would keep all of that in memory. */
+const copyOf = (text: string): string => Buffer.from(text).toString();
+
+/** Everything from `start` on. */
+export class SqliteTail {
+  readonly #dataVersion: Statement;
+  readonly #indexed: Statement;
+  readonly #blocks: Statement;
+  readonly #marks: Statement;
+  /** Changes when another connection has written. */
+  #seen: unknown = null;
+  #start: Reach = { log_index: 0, mark_no: 0 };
+  #end: Reach = this.#start;
+  /** What is on its way into the index; `fresh` comes after it. */
+  #frozen: Stretch | null = null;
+  #fresh = new Stretch();
+
+  constructor(db: Connection) {
+    this.#dataVersion = db.prepare('PRAGMA data_version').pluck();
+    this.#indexed = db.prepare('SELECT blocks_indexed AS log_index, marks_indexed AS mark_no FROM meta');
+    this.#blocks = db.prepare('SELECT log_index, seq, tree_id FROM blocks WHERE log_index >= ? ORDER BY log_index');
+    this.#marks = db.prepare('SELECT mark_no, marks FROM marks WHERE mark_no >= ? ORDER BY mark_no');
+  }
+
+  /** Below this everything is in the indexes; there may be more in them, which counts for nothing. */
+  get start(): Reach {
+    return this.#start;
+  }
+
+  /** The number that the next row of marks has. */
+  get nextMark(): number {
+    return this.#end.mark_no;
+  }
+
+  get fresh(): Stretch {
+    return this.#fresh;
+  }
+
+  /** Takes up what others have written. @throws LedgerError LEDGER_TAMPERED */
+  refresh(): void {
+    const version = this.#dataVersion.get();
+    if (version === this.#seen) return;
+    // First of all, so that the indexes have at least what is below it when they are asked.
+    const indexed = this.#indexed.get() as Reach | undefined;
+    if (indexed === undefined)
+      throw new LedgerError({ code: 'LEDGER_TAMPERED', message: 'the ledger has lost its head' });
+    if (indexed.log_index !== this.#start.log_index || indexed.mark_no !== this.#start.mark_no) this.#restart(indexed);
+    let { log_index, mark_no } = this.#end;
+    for (const row of this.#blocks.iterate(log_index) as Iterable<BlockPlace & { readonly tree_id: string }>) {
+      this.#fresh.addBlock(row.tree_id, { log_index: row.log_index, seq: row.seq });
+      log_index = row.log_index + 1;
+    }
+    for (const row of this.#marks.iterate(mark_no) as Iterable<{ readonly mark_no: number; readonly marks: string }>) {
+      for (const key of keysOf(readMarks(row.mark_no, row.marks))) this.#fresh.addMark(key, row.mark_no);
+      mark_no = row.mark_no + 1;
+    }
+    this.#end = { log_index, mark_no };
+    this.#seen = version;
+  }
+
+  /** What is here may not be what is in the file: the next `refresh` looks through all of it. */
+  forget(): void {
+    this.#restart(this.#start);
+    this.#seen = null;
+  }
+
+  #restart(start: Reach): void {
+    this.#start = start;
+    this.#end = start;
+    this.#frozen = null;
+    this.#fresh = new Stretch();
+  }
+
+  addBlock(tree_id: string, place: BlockPlace): void {
+    this.#fresh.addBlock(tree_id, place);
+  }
+
+  addMark(key: MarkKey, mark_no: number): void {
+    this.#fresh.addMark(key, mark_no);
+  }
+
+  /** Says that what was added goes to here. */
+  reach(end: Reach): void {
+    this.#end = end;
+  }
+
+  /** Closes what is fresh, to be brought into the indexes. @returns it, and where it ends */
+  freeze(): { readonly stretch: Stretch; readonly end: Reach } {
+    this.#frozen = this.#fresh;
+    this.#fresh = new Stretch();
+    return { stretch: this.#frozen, end: this.#end };
+  }
+
+  /** Says that the indexes have what was frozen. */
+  drop(end: Reach): void {
+    this.#frozen = null;
+    this.#start = end;
+  }
+
+  /** The blocks of a tree from `start` on, in order. */
+  blocks(tree_id: string): readonly BlockPlace[] {
+    const frozen = this.#frozen?.blocks.get(tree_id);
+    const fresh = this.#fresh.blocks.get(tree_id) ?? [];
+    return frozen === undefined ? fresh : [...frozen, ...fresh];
+  }
+
+  /** @returns the number of the row that has it, or undefined */
+  mark({ scope, name }: MarkKey): number | undefined {
+    return this.#fresh.marks.get(scope)?.get(name) ?? this.#frozen?.marks.get(scope)?.get(name);
+  }
+}

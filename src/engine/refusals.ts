@@ -1,0 +1,18 @@
+// Why an engine does not take an input.
+
+import { LedgerError, RunError } from '../errors.js';
+
+export const busy = (waiting: number): RunError =>
+  new RunError({ code: 'AGENT_BUSY', message: `${waiting} inputs already wait` });
+
+export const closed = (): RunError => new RunError({ code: 'CLOSED', message: 'the engine was closed' });
+
+export const unknownTree = (tree_id: string): RunError =>
+  new RunError({ code: 'RUN_UNKNOWN', message: `there is no run tree ${tree_id}` });
+
+export const unavailable = (cause: unknown): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_UNAVAILABLE',
+    message: 'the ledger could not be written; nothing more is done until it is opened again',
+    cause,
+  });

@@ -1,0 +1,20 @@
+import type { Memory } from './chart-actions.js';
+
+/** An actor at rest, as XState writes it down. */
+export interface PersistedActor {
+  readonly status: 'active' | 'done' | 'stopped' | 'error';
+  readonly output?: unknown;
+  readonly value: StateValue;
+  readonly context: Memory;
+  readonly children: Readonly<Record<string, { readonly src: string; readonly snapshot: PersistedActor }>>;
+}
+export type StateValue = string | { readonly [key: string]: StateValue };
+
+/** `['running', 'ready']` is `{ running: 'ready' }` to XState. */
+export const valueOf = (path: readonly string[]): StateValue =>
+  path.slice(0, -1).reduceRight<StateValue>((value, key) => ({ [key]: value }), path.at(-1) ?? '');
+
+export function pathOf(value: StateValue): readonly string[] {
+  if (typeof value === 'string') return [value];
+  return Object.entries(value).flatMap(([key, rest]) => [key, ...pathOf(rest)]);
+}

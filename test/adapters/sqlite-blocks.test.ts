@@ -1,0 +1,98 @@
+// What becomes one row, and that readers see nothing of it.
+
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { BLOCK_CHARS_MAX, BLOCK_ENTRIES_MAX } from '../../src/adapters/sqlite-blocks.js';
+import { createSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
+import { verifyLedger } from '../../src/ledger/verify.js';
+import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import { all, audited, opening, Scribe, scribeOf, treeId } from '../fixtures/entries.js';
+import { ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
+
+const [A, B] = [treeId(1), treeId(2)];
+
+describe('the blocks of a SQLite ledger', () => {
+  let at: LedgerFolder;
+  let store: LedgerStore;
+  let scribe: Scribe;
+  beforeEach(async () => {
+    at = ledgerFolder();
+    store = createSqliteStore(at);
+    scribe = await scribeOf(store);
+  });
+  afterEach(async () => {
+    await store.close();
+    at.remove();
+  });
+
+  const blocks = () =>
+    withDatabase(at.file, (db) =>
+      db.prepare('SELECT log_index, tree_id, seq, length(leaf_hashes) / 32 FROM blocks').raw().all(),
+    );
+  const verdict = async () =>
+    verifyLedger({
+      log: (from) => store.log(from),
+      artifactsOf: (log_index) => store.artifactsOf(log_index),
+      head: () => store.head(),
+      anchor: scribe.head,
+    });
+
+  test('what follows in one tree is one block; trees that take turns have one each time', async () => {
+    await scribe.write(store, [opening(A), audited(A), opening(B), audited(B), audited(B), audited(A)]);
+    await scribe.write(store, [audited(A), audited(A)]);
+    expect(blocks()).toEqual([
+      [0, A, 0, 2],
+      [2, B, 0, 3],
+      [5, A, 2, 1],
+      [6, A, 3, 2],
+    ]);
+    expect(await verdict()).toMatchObject({ ok: true, entries: 8 });
+    expect((await all(store.tree(A))).map(({ log_index, seq }) => [log_index, seq])).toEqual([
+      [0, 0],
+      [1, 1],
+      [5, 2],
+      [6, 3],
+      [7, 4],
+    ]);
+    for (const from of [0, 1, 4, 5, 7, 8]) {
+      expect((await all(store.log(from))).map(({ log_index }) => log_index)).toEqual(
+        [0, 1, 2, 3, 4, 5, 6, 7].slice(from),
+      );
+    }
+    for (const from of [0, 1, 2, 4, 5]) expect(await all(store.tree(A, from))).toHaveLength(5 - from);
+  });
+
+  test(`a block ends at ${BLOCK_ENTRIES_MAX} entries, and before its text is too long`, async () => {
+    await scribe.write(store, [opening(A), ...Array.from({ length: 2 * BLOCK_ENTRIES_MAX }, () => audited(A))]);
+    expect(blocks()).toEqual([
+      [0, A, 0, BLOCK_ENTRIES_MAX],
+      [BLOCK_ENTRIES_MAX, A, BLOCK_ENTRIES_MAX, BLOCK_ENTRIES_MAX],
+      [2 * BLOCK_ENTRIES_MAX, A, 2 * BLOCK_ENTRIES_MAX, 1],
+    ]);
+    const long = { ...opening(B), body: () => ({ ...opening(B).body({ tree_id: B, seq: 0 }), scope: {} }) };
+    const texts = Array.from({ length: 4 }, (_, n) => audited(B, n % 2 === 0 ? 'allow' : 'deny'));
+    const batch = scribe.prepare([long, ...texts]);
+    const entries = batch.entries.map((sealed) => ({ ...sealed, text: sealed.text.padEnd(BLOCK_CHARS_MAX / 2, ' ') }));
+    await store.commit({ ...batch, entries });
+    expect(
+      blocks()
+        .slice(3)
+        .map((row) => (row as unknown[])[3]),
+    ).toEqual([1, 1, 1, 1, 1]);
+    expect((await all(store.tree(B))).map(({ text }) => text)).toEqual(entries.map(({ text }) => text));
+  });
+
+  test('a tree of more blocks than are read at a time comes back without a gap, from any place', async () => {
+    await scribe.write(store, [opening(A), opening(B)]);
+    for (let round = 0; round < 3; round += 1) {
+      await scribe.write(
+        store,
+        Array.from({ length: 300 }, (_, n) => audited(n % 2 === 0 ? A : B)),
+      );
+    }
+    for (const from of [0, 1, 63, 64, 65, 300, 450, 451]) {
+      const seqs = (await all(store.tree(B, from))).map(({ seq }) => seq);
+      expect(seqs).toEqual(Array.from({ length: 451 - from }, (_, n) => from + n));
+    }
+    expect(await verdict()).toMatchObject({ ok: true, entries: 902 });
+  });
+});

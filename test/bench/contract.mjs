@@ -1,0 +1,20 @@
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { pinManifest } from '../../dist/src/adapters/manifest-policy-source.js';
+
+const SHIPPED = fileURLToPath(new URL('../../policies/contract/v1', import.meta.url));
+
+/** The shipped policy, but for one thing: an agent may be denied as often as it takes steps, and goes on. */
+export function patientContract(folder) {
+  cpSync(SHIPPED, folder, { recursive: true });
+  const actions = join(folder, 'policy/actions.yaml');
+  const text = readFileSync(actions, 'utf8');
+  writeFileSync(actions, text.replace(/denials_per_run_max: 10\b/, 'denials_per_run_max: 100000'));
+  const files = ['lanes', 'roles', 'actions'].map((name) => {
+    const path = `policy/${name}.yaml`;
+    return { path, bytes: readFileSync(join(folder, path)), pin: { problem: 'never_committed' } };
+  });
+  writeFileSync(join(folder, 'pins.json'), JSON.stringify(pinManifest(files)));
+  return folder;
+}

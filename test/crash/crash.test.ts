@@ -1,0 +1,113 @@
+// A small part of the crash campaign (`npm run crash`): the same checks, on fewer moments.
+
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { builtVictim } from './built.js';
+import { everyBoundary, everyRecovery, randomKills, type CampaignOptions } from './campaign.js';
+import { plantedVictims } from './planted.js';
+import { portFaults } from './port-faults.js';
+import { stoppedWriter, twoProcesses } from './processes.js';
+import type { Tally } from './tally.js';
+import { tornHead } from './torn-head.js';
+import { torn } from './torn.js';
+
+const MS_MAX = 300_000;
+const folder = mkdtempSync(join(tmpdir(), 'turnpike-crash-test-'));
+let options: CampaignOptions;
+
+beforeAll(async () => {
+  options = { folder: join(folder, 'homes'), program: await builtVictim(folder), seed: 7 };
+}, MS_MAX);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Nothing was found, and it was looked for. */
+function expectNothing({ violations, cases, checks }: Tally): void {
+  expect(violations).toEqual([]);
+  expect(cases).toBeGreaterThan(0);
+  expect(checks).toBeGreaterThanOrEqual(cases);
+}
+
+test(
+  'C35 D3 D4 D8 D9: killed at commits and around effects, everything printed is in the ledger, nothing is done twice',
+  async () => {
+    const tally = await everyBoundary(options, ['commit.before', 'commit.after', 'effect.mid', 'effect.performed'], 9);
+    expectNothing(tally);
+    expect(tally.cases).toBeGreaterThan(7);
+  },
+  MS_MAX,
+);
+
+test(
+  'D8: whoever recovers is killed at every commit of the recovery, and the next one comes through',
+  async () => {
+    const tally = await everyRecovery(options, [{ point: 'effect.performed', nth: 5 }]);
+    expectNothing(tally);
+    expect(tally.notes.get('killed recovering')).toBeGreaterThan(3);
+  },
+  MS_MAX,
+);
+
+test(
+  'D2 D3 D4 D8: killed at random, again and again',
+  async () => {
+    expectNothing(await randomKills(options, 6, 6));
+  },
+  MS_MAX,
+);
+
+test(
+  'D15: of torn pages nothing below the head file is lost unnoticed',
+  async () => {
+    const tally = await torn({ ...options, samples: 4, kinds: ['killed'], pages: 2 });
+    expectNothing(tally);
+    expect(tally.notes.get('refused LEDGER_BELOW_HEAD')).toBeGreaterThan(0);
+  },
+  MS_MAX,
+);
+
+test(
+  'D15: a damaged head file says one of its two heads, or that it is damaged',
+  async () => {
+    const tally = await tornHead(options, 23);
+    expectNothing(tally);
+    expect(tally.notes.get('refused LEDGER_TAMPERED')).toBeGreaterThan(0);
+    expect(tally.notes.get('says the newest head')).toBeGreaterThan(0);
+  },
+  MS_MAX,
+);
+
+test(
+  'D2 C35: a commit or head write that fails (ENOSPC, EIO) stops everything, and the next opening makes it whole',
+  async () => {
+    expectNothing(await portFaults(options, ['commit.before', 'commit.after', 'anchor.before'], 8));
+  },
+  MS_MAX,
+);
+
+test(
+  'D13: a second process is locked out until the first is killed',
+  async () => {
+    expectNothing(await twoProcesses(options, 1));
+  },
+  MS_MAX,
+);
+
+test(
+  'D13: a writer that lost its lock while it was stopped gets LEDGER_CONFLICT, acknowledges nothing, begins nothing',
+  async () => {
+    expectNothing(await stoppedWriter(options, [{ point: 'commit.before', nth: 4 }], []));
+  },
+  MS_MAX,
+);
+
+test(
+  'the campaign finds faults that are planted: an early acknowledgement, repeated effects, a guessed outcome',
+  async () => {
+    const tally = await plantedVictims(options);
+    expect(tally.violations).toEqual([]);
+    expect(tally.cases).toBe(4);
+  },
+  MS_MAX,
+);

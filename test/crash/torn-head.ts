@@ -1,0 +1,60 @@
+// Every byte of the head file, damaged in every way: it says one of the two heads that were written, or that it is
+// damaged, and never anything else (D15, H1).
+
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { headFile } from '../../src/adapters/head-file.js';
+import { LedgerError } from '../../src/errors.js';
+import { checkAnchor } from '../../src/ledger/check-anchor.js';
+import { homePaths, openHome } from '../../src/runtime/home.js';
+import type { CampaignOptions } from './campaign.js';
+import { everyByte, type Damage } from './damage.js';
+import { Tally } from './tally.js';
+import { baseOf, type Base } from './torn.js';
+
+export async function tornHead(options: CampaignOptions, step = 1): Promise<Tally> {
+  const tally = new Tally('torn head file');
+  const base = await baseOf(options, 'head', [], true);
+  const whole = base.files['ledger.head'] ?? Buffer.alloc(0);
+  const { store, anchor } = openHome(homePaths(base.places.home), { readOnly: true });
+  try {
+    let index = 0;
+    for (const damage of everyByte(whole)) {
+      index += 1;
+      if (index % step === 0) await damaged(tally, options, base, store, damage);
+    }
+  } finally {
+    await store.close();
+    await anchor.close();
+  }
+  return tally;
+}
+
+async function damaged(
+  tally: Tally,
+  { folder }: CampaignOptions,
+  base: Base,
+  store: Parameters<typeof checkAnchor>[0],
+  { name, apply }: Damage,
+): Promise<void> {
+  const path = join(folder, 'torn.head');
+  const label = `ledger.head ${name}`;
+  writeFileSync(path, apply(base.files['ledger.head'] ?? Buffer.alloc(0)));
+  tally.cases += 1;
+  const anchor = headFile(path);
+  try {
+    const head = await anchor.read();
+    const behind = base.head - (head?.size ?? 0);
+    // The opening holds the ledger against the older head as well as it can.
+    await checkAnchor(store, anchor);
+    tally.that(head !== null && behind >= 0, () => `${label}: says ${JSON.stringify(head)}`);
+    tally.note(behind === 0 ? 'says the newest head' : 'says the head before it');
+    tally.most('most entries behind', behind);
+  } catch (error) {
+    const code = error instanceof LedgerError ? error.code : '';
+    tally.that(code === 'LEDGER_TAMPERED', () => `${label}: ${String(error)}`);
+    tally.note(`refused ${code}`);
+  } finally {
+    await anchor.close();
+  }
+}

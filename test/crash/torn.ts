@@ -1,0 +1,205 @@
+// Torn and flipped bytes in the last pages of database and log. What counts is what a victim has printed, and how far
+// the head file had come (D15):
+//
+//   Every entry below the head file's size is there after an opening, or the opening refuses, or verify or replay find
+//   the damage. Above it, only the disk's own word holds: the head file follows each commit and is not waited for.
+
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { headFile } from '../../src/adapters/head-file.js';
+import { LedgerError } from '../../src/errors.js';
+import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
+import { homePaths, openHome } from '../../src/runtime/home.js';
+import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { prepare } from './check-home.js';
+import { Victim } from './children.js';
+import type { CampaignOptions } from './campaign.js';
+import { damages, type Damage } from './damage.js';
+import { unharmed } from './fault-points.js';
+import { openAt } from './ground.js';
+import { placesIn, type Places } from './journal.js';
+import { factsOf } from './ledger-facts.js';
+import { Tally } from './tally.js';
+import type { Said } from './workload.js';
+
+/** A home as its process left it, before any damage. */
+export interface Base {
+  readonly name: string;
+  readonly places: Places;
+  readonly files: Readonly<Record<string, Buffer>>;
+  readonly texts: readonly string[];
+  readonly head: number;
+  /** Where the traces of the printed responses stand in the log. */
+  readonly acknowledged: readonly number[];
+  /** The input ids that were printed, each with its tree. */
+  readonly inputs: readonly (readonly [tree_id: string, input_id: string])[];
+}
+
+const FILES = ['ledger.db', 'ledger.db-wal', 'ledger.head'] as const;
+/** What an opening may refuse with: all documented in docs/errors.md. */
+const REFUSALS = ['LEDGER_TAMPERED', 'LEDGER_BELOW_HEAD', 'LEDGER_UNAVAILABLE'];
+
+export interface TornOptions extends CampaignOptions {
+  /** Damages of each file of each base. */
+  readonly samples: number;
+  /** Which homes; default: all three. */
+  readonly kinds?: readonly BaseKind[];
+  /** How many pages from the end are damaged. */
+  readonly pages?: number;
+  /** Opens without a head file that vouches for anything: what the campaign must find then. */
+  readonly unguarded?: boolean;
+}
+
+/** Homes that were closed, killed, and killed while their head file was behind: each damaged, opened, and looked at. */
+export async function torn(options: TornOptions): Promise<Tally> {
+  const tally = new Tally('torn pages');
+  for (const kind of options.kinds ?? (['closed', 'killed', 'behind'] as const)) {
+    const base = await baseOf(options, kind, BASES[kind].more, BASES[kind].killed);
+    for (const file of FILES.slice(0, 2)) {
+      const bytes = base.files[file];
+      if (bytes === undefined || bytes.length === 0) continue;
+      for (const damage of damages(file, bytes, options)) {
+        await damaged(tally, options, base, file, damage);
+      }
+      options.say?.(`${base.name} ${file}: ${tally.violations.length} violations`);
+    }
+  }
+  return tally;
+}
+
+const BASES = {
+  closed: { more: [], killed: false },
+  killed: { more: [], killed: true },
+  /** Its head file was not written any more after a while. */
+  behind: { more: ['--anchor-stuck', '9'], killed: true },
+} as const;
+type BaseKind = keyof typeof BASES;
+
+/** A home that a victim has worked in; `killed` leaves the last commits in the log of the database. */
+export async function baseOf(
+  { folder, program, seed }: CampaignOptions,
+  name: string,
+  more: readonly string[],
+  killed: boolean,
+): Promise<Base> {
+  const places = await prepare(join(folder, `base-${name}`));
+  const sizes = ['--attached', '3', '--remote', '1', '--steps', '9'];
+  const hold = killed ? ['--hold'] : [];
+  const victim = new Victim(program, ['--folder', places.folder, '--seed', String(seed), ...sizes, ...hold, ...more]);
+  if (killed) {
+    await workedOff(victim);
+    victim.kill();
+  }
+  const { said, stderr } = await victim.ended;
+  if (!isWorkedOff(said)) throw new Error(`the victim has not worked: ${stderr}`);
+  const files = FILES.filter((file) => existsSync(join(places.home, file)));
+  const read = Object.fromEntries(files.map((file) => [file, readFileSync(join(places.home, file))]));
+  const at = { name, places, files: read };
+  return { ...at, ...(await contentsOf(places, said)) };
+}
+
+const isWorkedOff = (said: readonly Said[]): boolean => said.at(-1)?.said === 'lag' || said.at(-2)?.said === 'lag';
+
+/** Until it has said everything, and its last head had time to get to the disk; nothing depends on whether it did. */
+async function workedOff(victim: Victim): Promise<void> {
+  for (let lines = 1; !isWorkedOff(victim.said) && lines < 1_000; lines += 1) await victim.lines(lines);
+  await pause(100);
+}
+
+async function contentsOf(places: Places, said: readonly Said[]) {
+  const { store, anchor } = openHome(homePaths(places.home), { readOnly: true });
+  try {
+    const texts: string[] = [];
+    for await (const { text } of store.log()) texts.push(text);
+    const { traces } = await factsOf(new LedgerReader(store, anchor));
+    const responses = said.filter((line) => line.said === 'response');
+    const printed = new Set(responses.map(({ run_id, response_sha256 }) => `${run_id} ${response_sha256}`));
+    const acknowledged = traces
+      .filter(({ run_id, response_sha256 }) => printed.has(`${run_id} ${response_sha256}`))
+      .map(({ log_index }) => log_index);
+    const inputs = responses.flatMap(({ run_id, input_id }) =>
+      input_id === null ? [] : [[run_id.split('.', 1)[0] ?? '', input_id] as const],
+    );
+    return { texts, acknowledged, inputs, head: (await anchor.read())?.size ?? 0 };
+  } finally {
+    await store.close();
+    await anchor.close();
+  }
+}
+
+async function damaged(
+  tally: Tally,
+  options: TornOptions,
+  base: Base,
+  file: string,
+  { name, apply }: Damage,
+): Promise<void> {
+  const label = `seed ${options.seed} ${base.name} ${file} ${name}`;
+  const places = placesIn(join(options.folder, 'torn'));
+  rmSync(places.folder, { recursive: true, force: true });
+  mkdirSync(join(places.home, 'sandbox'), { recursive: true });
+  symlinkSync(join(base.places.home, 'artifacts'), join(places.home, 'artifacts'));
+  for (const [each, bytes] of Object.entries(base.files)) {
+    writeFileSync(join(places.home, each), each === file ? apply(bytes) : bytes);
+  }
+  if (options.unguarded === true) await vouchForNothing(places);
+  tally.cases += 1;
+  const kept = await opening(tally, places, label);
+  if (typeof kept === 'string') tally.note(kept);
+  else await judge(tally, places, base, kept, label);
+  rmSync(places.folder, { recursive: true, force: true });
+}
+
+async function vouchForNothing(places: Places): Promise<void> {
+  const { head } = homePaths(places.home);
+  rmSync(head);
+  const anchor = headFile(head);
+  await anchor.write({ size: EMPTY_HEAD.size, root: EMPTY_HEAD.root });
+  await anchor.close();
+}
+
+/** @returns the texts of a ledger with which all seems to be well, or what was found */
+async function opening(tally: Tally, places: Places, label: string): Promise<readonly string[] | string> {
+  let step = 'refused';
+  try {
+    const { turnpike, close } = await openAt({ places, hooks: unharmed, life: '2' });
+    try {
+      step = 'found by verify';
+      if (!(await turnpike.ledger.verify()).ok) return step;
+      step = 'found by replay';
+      if (!(await turnpike.replay()).ok) return step;
+      const texts: string[] = [];
+      for await (const { text } of turnpike.ledger.log()) texts.push(text);
+      return texts;
+    } finally {
+      await close();
+    }
+  } catch (error) {
+    const code = error instanceof LedgerError ? error.code : '';
+    const isDocumented = REFUSALS.includes(code);
+    tally.that(isDocumented, () => `${label}: ${step}: ${error instanceof Error ? error.stack : String(error)}`);
+    return `${step} ${code}`;
+  }
+}
+
+/** All seems to be well: then everything that the head file vouched for must be there. */
+async function judge(tally: Tally, places: Places, base: Base, texts: readonly string[], label: string): Promise<void> {
+  const differs = base.texts.findIndex((text, index) => texts[index] !== text);
+  const kept = differs === -1 ? base.texts.length : differs;
+  tally.note(kept === base.texts.length ? 'whole' : 'shorter, and not below the head');
+  tally.that(
+    kept >= base.head,
+    () => `${label}: silently lost entries from ${kept}, the head file was at ${base.head}`,
+  );
+  const lost = base.acknowledged.filter((log_index) => log_index >= kept);
+  tally.most('most responses lost above the head', lost.length);
+  if (kept < base.texts.length) return;
+  const { store, anchor } = openHome(homePaths(places.home), { readOnly: true });
+  for (const [tree_id, input_id] of base.inputs) {
+    const found = await store.input(tree_id, input_id).catch(() => null);
+    if (found === null) tally.note('input marks lost');
+  }
+  await store.close();
+  await anchor.close();
+}

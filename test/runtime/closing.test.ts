@@ -1,0 +1,105 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { MemoryState, memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import type { EffectResult } from '../../src/contract/effect.js';
+import type { Sandbox } from '../../src/ports/executor.js';
+import { createHome, homePaths, isVacant } from '../../src/runtime/home.js';
+import { Bench } from '../fixtures/bench.js';
+import { proposal } from '../fixtures/tree.js';
+
+const WRITE = (): string => JSON.stringify(proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' }));
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+/** An executor outside of this process: its effect happens when the test says so. */
+function slowSandbox() {
+  let happen: (() => void) | null = null;
+  let happened = false;
+  const done: EffectResult = { status: 'done', result: { bytes_written: 1 } };
+  const sandbox = {
+    gather: ({ paths }) => ({ paths: paths.map(() => ({ status: 'absent' })), usage: { bytes: 0, files: 0 } }),
+    perform: () =>
+      new Promise((resolve) => {
+        happen = () => {
+          happened = true;
+          resolve(done);
+        };
+      }) as unknown as EffectResult,
+    settle: () => (happened ? done : { status: 'failed', cause: 'INTERRUPTED' }),
+  } satisfies Sandbox as Sandbox;
+  return { sandbox, begun: () => happen !== null, happen: () => happen?.() };
+}
+
+test('D8: closing waits for an effect that is under way, also of a remote agent, and records it', async () => {
+  const state = new MemoryState();
+  const slow = slowSandbox();
+  const bench = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
+  const agent = await bench.turnpike.startAgent({ link: 'remote' });
+  const answer = agent.submit(WRITE()).catch((error: unknown) => error);
+  while (!slow.begun()) await turn();
+  let closed = false;
+  const closing = bench.turnpike.close().then(() => (closed = true));
+  for (let turns = 0; turns < 20; turns += 1) await turn();
+  expect(closed).toBe(false);
+  slow.happen();
+  await closing;
+  expect(await answer).toMatchObject({ outcome: 'SUCCESS' });
+  const again = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
+  expect(again.turnpike.recovery).toMatchObject({ settled: 0, interrupted: 0 });
+  await again.close();
+});
+
+test('D8: closing does not wait for ever; the next opening settles what nobody has answered', async () => {
+  const state = new MemoryState();
+  const slow = slowSandbox();
+  const bench = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
+  const agent = await bench.turnpike.startAgent();
+  void agent.submit(WRITE()).catch(() => undefined);
+  agent.finished.catch(() => undefined);
+  while (!slow.begun()) await turn();
+  const closing = bench.turnpike.close();
+  for (let waits = 0; waits < 2; waits += 1) {
+    for (let turns = 0; turns < 20; turns += 1) await turn();
+    bench.clock.advance(20_000);
+  }
+  await closing;
+  const again = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
+  expect(again.turnpike.recovery).toMatchObject({ settled: 1, interrupted: 0 });
+  expect(await again.turnpike.replay()).toMatchObject({ ok: true });
+  await again.close();
+});
+
+let folder = '';
+afterEach(() => {
+  if (folder !== '') rmSync(folder, { recursive: true, force: true });
+  folder = '';
+});
+const newFolder = (): string => (folder = mkdtempSync(join(tmpdir(), 'turnpike-home-')));
+
+test('D15: a home whose making was cut short before its ledger is made again', async () => {
+  const home = newFolder();
+  mkdirSync(join(home, 'artifacts'));
+  mkdirSync(join(home, 'sandbox'));
+  writeFileSync(join(home, 'ledger.db.new-4711'), 'half');
+  expect(isVacant(home)).toBe(true);
+  await createHome(home);
+  expect(readdirSync(home)).toEqual(expect.arrayContaining(['ledger.db', 'ledger.head']));
+  expect(isVacant(home)).toBe(false);
+});
+
+test.each(['sandbox/case-1', 'ledger.head', 'notes'])('a folder with %s in it is nobody’s new home', (name) => {
+  const home = newFolder();
+  mkdirSync(join(home, name), { recursive: true });
+  expect(isVacant(home)).toBe(false);
+});
+
+test('D15: a home whose making was cut short before its head file opens, and has one then', async () => {
+  const bench = await Bench.open();
+  await bench.turnpike.close();
+  const { head } = homePaths(bench.home);
+  rmSync(head);
+  const again = await Bench.reopen(bench);
+  expect(readdirSync(again.home)).toContain('ledger.head');
+  await again.close();
+});

@@ -1,0 +1,70 @@
+// A ledger that cannot be read for a moment is no ledger that cannot be written: nobody is told that a run has stopped
+// while it goes on.
+
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { LedgerError } from '../../src/errors.js';
+import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import { Bench } from '../fixtures/bench.js';
+import { FaultyStore } from '../fixtures/faulty-store.js';
+import { proposal } from '../fixtures/tree.js';
+
+const THINK = (): string => JSON.stringify(proposal('THINK', {}));
+const unread = (): never => {
+  throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: 'the test broke this read' });
+};
+
+/** Fails the next read of one kind. */
+class OnceUnread extends FaultyStore {
+  fails: 'tree' | 'proposal' | 'input' | null = null;
+
+  #once<T>(kind: OnceUnread['fails'], read: () => T): T {
+    if (this.fails !== kind) return read();
+    this.fails = null;
+    return unread();
+  }
+
+  override tree = (tree_id: string, fromSeq?: number) => this.#once('tree', () => this.inner.tree(tree_id, fromSeq));
+  override proposal: LedgerStore['proposal'] = async (root, id) =>
+    this.#once('proposal', () => this.inner.proposal(root, id));
+  override input: LedgerStore['input'] = async (tree_id, id) =>
+    this.#once('input', () => this.inner.input(tree_id, id));
+}
+
+let folder: string;
+let store: OnceUnread;
+let bench: Bench;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'turnpike-reads-'));
+  mkdirSync(join(folder, 'case-local'));
+  store = new OnceUnread(memoryStore());
+  bench = await Bench.open({ store, sandbox: folder });
+});
+afterEach(async () => {
+  await bench.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test('D2 D4: a recorded response that cannot be read now is an error of the ledger, not AUDIT_FAILURE', async () => {
+  const agent = await bench.turnpike.startAgent();
+  const payload = THINK();
+  const first = await agent.respond(payload, { inputId: 'one' });
+  store.fails = 'tree';
+  await expect(agent.respond(payload, { inputId: 'one' })).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+  expect(await agent.respond(payload, { inputId: 'one' })).toBe(first);
+});
+
+test.each(['proposal', 'input'] as const)(
+  'D2: when a look for the %s id fails, nothing was recorded and nothing has stopped',
+  async (kind) => {
+    const agent = await bench.turnpike.startAgent();
+    store.fails = kind;
+    await expect(agent.submit(THINK(), { inputId: 'one' })).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+    expect(await agent.submit(THINK(), { inputId: 'one' })).toMatchObject({ outcome: 'SUCCESS' });
+    const traces = (await bench.entries()).filter(({ type }) => type === 'step_trace');
+    expect(traces).toHaveLength(1);
+  },
+);
