@@ -19,11 +19,11 @@ interface Incomplete {
 
 /** Puts the time to an input, and to a proposal what the store remembers of its id (C19). */
 export async function completeInput({ tree, submission, time, batch, store }: Incomplete): Promise<TreeInput> {
-  const { input, materials } = submission;
+  const { input, materials, checked = false } = submission;
   if (input.kind !== 'proposal') return timed(submission, time);
   const seen = await lookUp(tree, input.run_id, materials, batch, store);
   const recorded: RecordedInput = { ...input, time, seen: seen?.seen ?? null };
-  return { recorded, materials: seen?.response ? [...materials, seen.response] : materials };
+  return { recorded, materials: seen?.response ? [...materials, seen.response] : materials, checked };
 }
 
 interface Seen {

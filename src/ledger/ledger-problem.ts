@@ -14,6 +14,8 @@ export type LedgerRule =
   | 'artifact.unreadable' // the store could not give the content, or knows that it was changed
   | 'artifact.unreferenced' // content that the entry does not refer to
   | 'artifact.missing' // an input without the content that it refers to
+  | 'mark.input' // an input id that a caller chose is not remembered
+  | 'mark.proposal' // a proposal id that was accepted is not remembered
   | 'head.stored' // the store's own head is not the head of this log
   | 'head.below' // the log is shorter than its anchor vouches for
   | 'head.differs'; // the log is not the one that its anchor vouches for

@@ -6,6 +6,7 @@ import { LedgerError } from '../errors.js';
 import type { LedgerStore, LogHead, StoredEntry } from '../ports/ledger-store.js';
 import { artifactFindings } from './artifact-refs.js';
 import { checkEntry, type CheckedEntry } from './check-entry.js';
+import { MarkCheck, type MarkSource } from './check-marks.js';
 import type { Finding, LedgerProblem } from './ledger-problem.js';
 import { appendLeaf, rootOf } from './merkle.js';
 
@@ -13,6 +14,8 @@ export const PROBLEMS_MAX = 100;
 
 /** A ledger as verification reads it, and the head that was kept outside of it (null where there is none). */
 export interface LedgerSource extends Pick<LedgerStore, 'log' | 'artifactsOf' | 'head'> {
+  /** What is remembered beside the log; where there is nobody to ask, marks are not looked at. */
+  readonly marks?: MarkSource;
   readonly anchor: Pick<LogHead, 'size' | 'root'> | null;
 }
 
@@ -26,8 +29,8 @@ const WHOLE_LOG = { log_index: null, tree_id: null, seq: null } as const;
  * Reads the whole ledger and decides whether it is what was once committed (S4-86, D15).
  *
  * An entry is checked against its own text and hash, the entry before it in its tree, the schema of its body and the
- * content that it brought; an input must have brought all content that it refers to. The log is checked against the
- * store's head and the anchor. Entries that are committed meanwhile do no harm. Memory grows with the number of trees.
+ * content that it brought; an input must have brought all content that it refers to, and a step has the marks by which
+ * its ids are remembered. The log is checked against the store's head and the anchor. Entries that are committed meanwhile do no harm. Memory grows with the number of trees.
  *
  * @returns the problems in order of the log, at most `problems_max`: then the rest was not read
  * @throws LedgerError LEDGER_UNAVAILABLE if it could not be read, which says nothing about what it holds
@@ -41,6 +44,7 @@ export async function verifyLedger(
     for (const finding of findings) problems.push({ ...place, ...finding });
   };
   const trees = new Map<string, TreeEnd>();
+  const marks = source.marks === undefined ? null : new MarkCheck(source.marks);
   let log: Log = { size: 0, frontier: [] };
   let next = 0;
   try {
@@ -54,6 +58,7 @@ export async function verifyLedger(
       report({ log_index, tree_id, seq }, checked.findings);
       report({ log_index, tree_id, seq }, treeFindings(trees, stored, checked));
       report({ log_index, tree_id, seq }, await contentFindings(source, log_index, checked));
+      if (marks !== null) report({ log_index, tree_id, seq }, await marks.take(stored, checked));
       log = { size: log.size + 1, frontier: appendLeaf(log.frontier, log.size, checked.leaf_hash) };
       next = log_index + 1;
       report(WHOLE_LOG, headFindings(log, head, source.anchor));

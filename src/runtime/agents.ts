@@ -146,7 +146,8 @@ export class Agents implements EngineListener {
   }
 
   #submit(tree_id: string, input: NewInput, materials: readonly Artifact[], external = false): Promise<Committed> {
-    return this.#running.submit(tree_id, { input, materials, external });
+    // Of a proposal every part is made here, or was checked when it came in.
+    return this.#running.submit(tree_id, { input, materials, external, checked: input.kind === 'proposal' });
   }
 
   #hold(tree: Tree | null, run_id: string, finished: Deferred<RunEnding>): AgentRun {

@@ -74,6 +74,7 @@ export class LedgerReader {
       artifactsOf: (log_index) => store.artifactsOf(log_index),
       head: () => store.head(),
       anchor: await this.#anchor.read(),
+      marks: store,
     });
   }
 

@@ -1,0 +1,62 @@
+// The store remembers proposal ids, and input ids that callers chose, in marks beside the log. A mark that is lost would
+// have a request taken twice, so the log says which there must be.
+
+import { isJsonObject, type JsonObject } from '../contract/json.js';
+import type { LedgerStore, StoredEntry } from '../ports/ledger-store.js';
+import type { CheckedEntry } from './check-entry.js';
+import type { Finding } from './ledger-problem.js';
+
+export type MarkSource = Pick<LedgerStore, 'input' | 'proposal'>;
+
+interface Asked {
+  readonly seq: number;
+  readonly input_id: string;
+}
+
+/** The phases that remember nothing of a proposal that they refuse (C19). */
+const FORGETFUL: readonly unknown[] = ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA'];
+
+/** Takes the entries of a log in their order. Memory grows with the number of steps that are under way. */
+export class MarkCheck {
+  readonly #source: MarkSource;
+  /** The proposal of each agent run that has no trace yet. */
+  readonly #asked = new Map<string, Asked>();
+
+  constructor(source: MarkSource) {
+    this.#source = source;
+  }
+
+  /** What is wrong with the marks of a step, told at its trace. @throws LedgerError */
+  async take({ tree_id, seq }: StoredEntry, { envelope, findings }: CheckedEntry): Promise<readonly Finding[]> {
+    const body = envelope?.body;
+    // What is wrong with the entry itself is told already.
+    if (findings.length > 0 || !isJsonObject(body)) return [];
+    const { kind, run_id, input_id } = body;
+    if (typeof run_id !== 'string') return [];
+    if (envelope?.type === 'input' && kind === 'proposal' && typeof input_id === 'string') {
+      this.#asked.set(run_id, { seq, input_id });
+    }
+    const asked = envelope?.type === 'step_trace' ? this.#asked.get(run_id) : undefined;
+    if (asked === undefined) return [];
+    this.#asked.delete(run_id);
+    return [
+      ...(await this.#inputFindings(tree_id, run_id, asked)),
+      ...(await this.#proposalFindings(run_id, asked, body)),
+    ];
+  }
+
+  /** Ids that the engine derives begin with the run's own, and need no mark. */
+  async #inputFindings(tree_id: string, run_id: string, { seq, input_id }: Asked): Promise<readonly Finding[]> {
+    if (input_id.startsWith(`${run_id}/`) || (await this.#source.input(tree_id, input_id)) === seq) return [];
+    return [{ rule: 'mark.input', message: `the input id of seq ${seq} is not remembered: it could be taken again` }];
+  }
+
+  async #proposalFindings(run_id: string, { seq }: Asked, trace: JsonObject): Promise<readonly Finding[]> {
+    const { proposal_id, replay_of, phase_failed_at } = trace;
+    if (typeof proposal_id !== 'string' || replay_of !== null || FORGETFUL.includes(phase_failed_at)) return [];
+    const root = run_id.slice(0, Math.max(run_id.lastIndexOf('.'), 0));
+    const mark = await this.#source.proposal(root, proposal_id.toLowerCase());
+    if (mark?.seq === seq && mark.run_id === run_id) return [];
+    return [{ rule: 'mark.proposal', message: `the proposal id of seq ${seq} is not remembered: it could come again` }];
+  }
+}
