@@ -1,5 +1,5 @@
-// The store remembers proposal ids, and input ids that callers chose, in marks beside the log. A mark that is lost would
-// have a request taken twice, so the log says which there must be.
+// The store remembers proposal ids, and input ids that callers chose, in marks beside the log. A mark that is lost
+// would have a request taken twice, so the log says which there must be.
 
 import { isJsonObject, type JsonObject } from '../contract/json.js';
 import type { LedgerStore, StoredEntry } from '../ports/ledger-store.js';

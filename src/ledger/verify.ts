@@ -30,7 +30,8 @@ const WHOLE_LOG = { log_index: null, tree_id: null, seq: null } as const;
  *
  * An entry is checked against its own text and hash, the entry before it in its tree, the schema of its body and the
  * content that it brought; an input must have brought all content that it refers to, and a step has the marks by which
- * its ids are remembered. The log is checked against the store's head and the anchor. Entries that are committed meanwhile do no harm. Memory grows with the number of trees.
+ * its ids are remembered. The log is checked against the store's head and the anchor. Entries that are committed
+ * meanwhile do no harm. Memory grows with the number of trees.
  *
  * @returns the problems in order of the log, at most `problems_max`: then the rest was not read
  * @throws LedgerError LEDGER_UNAVAILABLE if it could not be read, which says nothing about what it holds
