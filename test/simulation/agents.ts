@@ -51,13 +51,17 @@ export class Agents {
     const call: Call = { kind: 'start', process, run_id: '', wrong };
     const { turnpike } = process;
     if (turnpike === null) return 'start nowhere';
-    this.calls.follow(call, turnpike.startAgent(options), (agent) => {
-      const life = this.#world.ledger.lives.get(agent.run_id);
-      const { history } = this.#world;
-      if (life === undefined) history.report('acknowledged.durable', `${agent.run_id} was started, but is not there`);
-      history.note(`started ${agent.run_id}`);
-      this.#hold(process, agent);
-    });
+    this.calls.follow(
+      call,
+      () => turnpike.startAgent(options),
+      (agent) => {
+        const life = this.#world.ledger.lives.get(agent.run_id);
+        const { history } = this.#world;
+        if (life === undefined) history.report('acknowledged.durable', `${agent.run_id} was started, but is not there`);
+        history.note(`started ${agent.run_id}`);
+        this.#hold(process, agent);
+      },
+    );
     return `start ${JSON.stringify(options)}`;
   }
 
@@ -88,12 +92,8 @@ export class Agents {
     const run_id = unknown ? `run_${String(this.#random.below(50)).padStart(21, 'x')}.1` : this.#random.pick(known);
     const sent = this.#next(run_id);
     const { inputId } = sent;
-    const answer = turnpike.submit(run_id, sent.payload, inputId === undefined ? {} : { inputId });
-    this.#follow(
-      process,
-      sent,
-      answer.then((response) => JSON.stringify(response)),
-    );
+    const options = inputId === undefined ? {} : { inputId };
+    this.#follow(process, sent, async () => JSON.stringify(await turnpike.submit(run_id, sent.payload, options)));
     return `submit by id to ${run_id}`;
   }
 
@@ -106,7 +106,8 @@ export class Agents {
   finish(process: Process): string {
     const agent = this.#random.pick(this.#held);
     const kind = this.#random.pick(['end', 'cancel', 'interrupt'] as const);
-    const answer = kind === 'cancel' ? agent.cancel(`no. ${this.#random.below(9)}: enough`) : agent[kind]();
+    const reason = kind === 'cancel' ? `no. ${this.#random.below(9)}: enough` : '';
+    const answer = () => (kind === 'cancel' ? agent.cancel(reason) : agent[kind]());
     this.calls.follow({ kind, process, run_id: agent.run_id }, answer, (ending) => {
       this.calls.ended(process, ending);
     });
@@ -119,12 +120,16 @@ export class Agents {
     const { lives } = this.#world.ledger;
     if (turnpike === null || lives.agents.size === 0) return 'find nobody';
     const run_id = this.#random.pick([...lives.agents]);
-    this.calls.follow({ kind: 'find', process, run_id }, turnpike.agent(run_id), (agent) => {
-      if (agent !== null) this.#hold(process, agent);
-      else if (lives.agents.has(run_id) && !process.broken) {
-        this.#world.history.report('fold.same', `${run_id} is alive in the ledger, but not in memory`);
-      }
-    });
+    this.calls.follow(
+      { kind: 'find', process, run_id },
+      () => turnpike.agent(run_id),
+      (agent) => {
+        if (agent !== null) this.#hold(process, agent);
+        else if (lives.agents.has(run_id) && !process.broken) {
+          this.#world.history.report('fold.same', `${run_id} is alive in the ledger, but not in memory`);
+        }
+      },
+    );
     return `find ${run_id}`;
   }
 
@@ -133,11 +138,15 @@ export class Agents {
     const { turnpike } = process;
     const [run_id] = this.#world.ledger.lives.agents;
     if (turnpike === null || run_id === undefined) return 'look at nothing';
-    this.calls.follow({ kind: 'look', process, run_id }, turnpike.ledger.run(run_id), (record) => {
-      const life = this.#world.ledger.lives.get(run_id);
-      if (record !== null && record.run_id === life?.created.run_id) return;
-      this.#world.history.report('fold.same', `${run_id} has no record`);
-    });
+    this.calls.follow(
+      { kind: 'look', process, run_id },
+      () => turnpike.ledger.run(run_id),
+      (record) => {
+        const life = this.#world.ledger.lives.get(run_id);
+        if (record !== null && record.run_id === life?.created.run_id) return;
+        this.#world.history.report('fold.same', `${run_id} has no record`);
+      },
+    );
     return `look at ${run_id}`;
   }
 
@@ -169,11 +178,11 @@ export class Agents {
 
   #send(process: Process, agent: AgentRun, sent: Sent): string {
     const { inputId } = sent;
-    this.#follow(process, sent, agent.respond(sent.payload, inputId === undefined ? {} : { inputId }));
+    this.#follow(process, sent, () => agent.respond(sent.payload, inputId === undefined ? {} : { inputId }));
     return `submit ${inputId ?? ''} to ${agent.run_id}`;
   }
 
-  #follow(process: Process, sent: Sent, answer: Promise<string>): void {
+  #follow(process: Process, sent: Sent, answer: () => Promise<string>): void {
     const { run_id, inputId } = sent;
     this.#sent.push(sent);
     if (this.#sent.length > KNOWN_MAX) this.#sent.shift();

@@ -38,8 +38,11 @@ export class Calls {
     this.#world = world;
   }
 
-  /** Follows a call to its end. `told` gets its answer, unless its process has died before. */
-  follow<T>(call: Call, answer: Promise<T>, told: (value: T, call: OpenCall) => void): void {
+  /**
+   * Makes a call and follows it to its end. What fails while it is being made counts as well, so it is made here.
+   * `told` gets its answer, unless its process has died before.
+   */
+  follow<T>(call: Call, make: () => Promise<T>, told: (value: T, call: OpenCall) => void): void {
     const { process } = call;
     const { readFailures, promisedReads } = process;
     const queue = `${process.id} ${call.run_id}`;
@@ -52,7 +55,7 @@ export class Calls {
       count(this.#waiting, queue, -1);
       return process.alive;
     };
-    answer.then(
+    make().then(
       (value) => {
         if (!done()) return;
         this.#world.ledger.sync();
