@@ -86,8 +86,14 @@ function artifactsOf(brought: ReadonlyMap<number, readonly number[]>, begin: num
 /**
  * The entries of a block. One that was changed gives as many as the longest of its columns has, and what a column lacks
  * is empty there: so each is there to be named.
+ * @throws LedgerError LEDGER_TAMPERED for a row of which a damaged page has left less than that
  */
-export function entriesOf({ log_index, tree_id, seq, types, leaf_hashes, texts }: BlockRow): readonly StoredEntry[] {
+export function entriesOf(row: BlockRow): readonly StoredEntry[] {
+  const { log_index, tree_id, seq, types, leaf_hashes, texts } = row;
+  const columns: readonly unknown[] = [leaf_hashes, texts];
+  if (typeof (types as unknown) !== 'string' || !columns.every((column) => column instanceof Uint8Array)) {
+    throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `the block at entry ${log_index} has lost a column` });
+  }
   const typeList = types.split(' ');
   const textList = textsOf(texts);
   const hashes = leaf_hashes.toString('hex');
