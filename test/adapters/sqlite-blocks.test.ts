@@ -1,7 +1,7 @@
 // What becomes one row, and that readers see nothing of it.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { BLOCK_CHARS_MAX, BLOCK_ENTRIES_MAX } from '../../src/adapters/sqlite-blocks.js';
+import { BLOCK_CHARS_MAX, BLOCK_ENTRIES_MAX, entriesOf } from '../../src/adapters/sqlite-blocks.js';
 import { createSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { verifyLedger } from '../../src/ledger/verify.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
@@ -96,3 +96,20 @@ describe('the blocks of a SQLite ledger', () => {
     expect(await verdict()).toMatchObject({ ok: true, entries: 902 });
   });
 });
+
+test.each(['types', 'leaf_hashes', 'texts'])(
+  'S4-86: a block of which a torn page has left no %s is tampered with',
+  (column) => {
+    const whole = {
+      log_index: 7,
+      tree_id: A,
+      seq: 0,
+      types: 'input',
+      leaf_hashes: Buffer.alloc(32),
+      texts: Buffer.from('{}'),
+    };
+    expect(entriesOf(whole)).toHaveLength(1);
+    const torn = { ...whole, [column]: null };
+    expect(() => entriesOf(torn)).toThrow(expect.objectContaining({ code: 'LEDGER_TAMPERED' }));
+  },
+);
