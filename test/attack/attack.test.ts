@@ -48,16 +48,21 @@ describe(`${ATTACKED} attacked operations`, () => {
   });
 });
 
+const ROUNDS_MAX = 12;
+
 test(
   'a sandbox that follows links is found out, whatever it does',
   async () => {
     const scenes = SCENES.filter(({ name }) => name === 'parent');
     const open = (root: string): NaiveSandbox => new NaiveSandbox(root, { checks: false });
-    const report = await attack({ operations: 400, seed: 2, scenes, open });
-    const caught = report.cells.filter(({ escapes }) => escapes > 0).map(({ operation }) => operation);
     // Settling shows little, and seldom.
-    expect(caught).toEqual(expect.arrayContaining(OPERATIONS.filter((operation) => operation !== 'settle')));
-    expect(report.escapes).not.toEqual([]);
+    const missing = new Set<string>(OPERATIONS.filter((operation) => operation !== 'settle'));
+    // When the two processes run is not ours to say: each operation is tried until it has met the attacker's link.
+    for (let seed = 2; seed < 2 + ROUNDS_MAX && missing.size > 0; seed += 1) {
+      const report = await attack({ operations: 400, seed, scenes, open });
+      for (const { escapes, operation } of report.cells) if (escapes > 0) missing.delete(operation);
+    }
+    expect([...missing]).toEqual([]);
   },
   PATIENCE_MS,
 );
