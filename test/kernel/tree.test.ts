@@ -4,7 +4,7 @@ import { sha256 } from '../../src/contract/hash.js';
 import { DetailedResponse } from '../../src/contract/response.js';
 import { conforms } from '../../src/contract/validators.js';
 import { POLICIES, randomTree } from '../fixtures/random-tree.js';
-import { ABSENT, AGENT, CASE, FILE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
+import { AGENT, CASE, FILE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 
 /** Random trees, each brought to its end. */
 const trees = Array.from({ length: 200 }, (_, i) => randomTree(i + 1, { close: true }));
