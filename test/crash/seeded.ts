@@ -1,16 +1,6 @@
 // Chance that comes from a seed, so that a failing case can be made again.
 
-/** mulberry32. */
-export function seeded(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
+export { random as seeded } from '../fixtures/random.js';
 
 /** A whole number from 0, below `end`. */
 export const below = (random: () => number, end: number): number => Math.floor(random() * end);
