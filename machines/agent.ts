@@ -16,7 +16,7 @@ import type { Exposure } from '../src/contract/response.js';
 import { childRunId, type RunContext } from '../src/contract/run-context.js';
 import type { TerminalState } from '../src/contract/run-state.js';
 import type { Policy } from '../src/policy/policy.js';
-import type { RunEnd } from '../src/run/audit.js';
+import { runCreated, type RunEnd } from '../src/run/audit.js';
 import type { Emission } from './emission.js';
 import {
   cancelledFor,
@@ -99,7 +99,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
     actions: {
       sayCreated: emit(({ context: { run, exposure, link } }) => ({
         type: 'run_created',
-        body: { ...run, request: null, exposure, link },
+        body: runCreated(run, { request: null, exposure, link }),
       })),
       sayAuthz: emit(({ context, event }) => sayAuthz(context.run, verdictOf(event))),
       sayRunning: emit(({ context }) => sayRunning(context.run)),
@@ -127,8 +127,11 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
     },
   }).createMachine({
     id: 'agent',
-    context: ({ input: { started_at, ...input } }) => ({
-      ...input,
+    context: ({ input: { run, exposure, link, idle_ms, started_at } }) => ({
+      run,
+      exposure,
+      link,
+      idle_ms,
       end: null,
       ending: null,
       steps: 0,
@@ -189,12 +192,13 @@ const stepInput = (context: AgentMemory, event: ProposeEvent) => ({
 function afterStep(context: AgentMemory, step: StepOutput, policy: Policy): Partial<AgentMemory> {
   const { denials_per_run_max, steps_per_run_max } = policy.limits;
   const denials = context.denials + (step.denied ? 1 : 0);
-  const counted = { denials, mediated_runs: context.mediated_runs + (step.mediated ? 1 : 0) };
-  if (context.ending !== null) return counted;
-  if (step.finished) return { ...counted, ...end('completed', { reason: 'finished', error: null }) };
-  if (denials >= denials_per_run_max) return { ...counted, ...end('denied', deniedBy({ rule_id: 'limit.denials' })) };
-  if (context.steps >= steps_per_run_max) return { ...counted, ...end('failed', TOO_MANY_STEPS) };
-  return counted;
+  const mediated_runs = context.mediated_runs + (step.mediated ? 1 : 0);
+  if (context.ending !== null) return { denials, mediated_runs };
+  if (step.finished) return { denials, mediated_runs, ...end('completed', { reason: 'finished', error: null }) };
+  if (denials >= denials_per_run_max)
+    return { denials, mediated_runs, ...end('denied', deniedBy({ rule_id: 'limit.denials' })) };
+  if (context.steps >= steps_per_run_max) return { denials, mediated_runs, ...end('failed', TOO_MANY_STEPS) };
+  return { denials, mediated_runs };
 }
 
 const end = (ending: TerminalState, why: RunEnd) => ({ ending, end: why });

@@ -32,13 +32,16 @@ export interface Ending {
   readonly reason: string;
 }
 
+/** `seq` is the kernel's to fill in. */
+export type MarkDraft = { -readonly [K in keyof ProposalMark]: ProposalMark[K] };
+
 export type Emission =
   | { readonly type: 'run_created'; readonly body: RunCreatedDraft }
   | { readonly type: 'audit_event'; readonly body: AuditDraft }
   | { readonly type: 'step_trace'; readonly body: StepTraceDraft }
   | { readonly type: 'command'; readonly command: Command }
   | { readonly type: 'reply'; readonly reply: Reply }
-  | { readonly type: 'mark'; readonly mark: Omit<ProposalMark, 'seq'> }
+  | { readonly type: 'mark'; readonly mark: MarkDraft }
   /** Wake this run at (not before) a time; a later timer of the same run replaces it. */
   | { readonly type: 'timer'; readonly run_id: string; readonly at: string }
   /** This run has entered a terminal state. */

@@ -34,7 +34,7 @@ import type { TerminalState } from '../src/contract/run-state.js';
 import { authorizePrivileged, type PrivilegedRequest } from '../src/policy/lane-decision.js';
 import type { Policy } from '../src/policy/policy.js';
 import type { Verdict } from '../src/policy/verdict.js';
-import { actionEvent, type RunEnd } from '../src/run/audit.js';
+import { actionEvent, runCreated, type RunEnd } from '../src/run/audit.js';
 import type { Emission } from './emission.js';
 import {
   cancelledFor,
@@ -47,6 +47,7 @@ import {
   sayEnd,
   sayEnded,
   sayRunning,
+  type Done,
   type DoneEvent,
   type RunEvent,
   type RunMemory,
@@ -72,7 +73,7 @@ export interface MediatedInput {
 
 export interface MediatedMemory extends RunMemory {
   readonly request: MediatedRequest;
-  readonly done: NonNullable<RunOutput['done']>;
+  readonly done: Done;
 }
 
 export interface ResultEvent {
@@ -123,13 +124,10 @@ const setupMediated = (policy: Policy) =>
       perform: emit(({ context }) => performCommand(context)),
       tellStarted: sendParent({ type: 'STARTED' }),
       delegate: enqueueActions(({ context, enqueue }) => {
-        const child = { ...childContext(context.run, childId(context.run), 'db_write') };
-        const privileged = { ...context.request.privileged, tool: null };
-        enqueue.spawnChild('db_write', {
-          id: child.run_id,
-          input: { run: child, request: { ...context.request, privileged } },
-        });
-        const verdict = authorizePrivileged(child, privileged, policy);
+        const child = childContext(context.run, childId(context.run), 'db_write');
+        const request = writeRequest(context.request);
+        enqueue.spawnChild('db_write', { id: child.run_id, input: { run: child, request } });
+        const verdict = authorizePrivileged(child, request.privileged, policy);
         enqueue.sendTo(child.run_id, { type: 'AUTHORIZE', verdict });
       }),
       cancelChild: sendTo(
@@ -138,7 +136,7 @@ const setupMediated = (policy: Policy) =>
       ),
       noteDenied: assign({
         end: ({ event }) => deniedBy(verdictOf(event)),
-        done: ({ context, event }) => ({ ...context.done, denied_by: verdictOf(event) }),
+        done: ({ event }) => ({ result: null, result_ref: null, cause: null, denied_by: verdictOf(event) }),
       }),
       noteCancel: assign({
         end: ({ context, event }) =>
@@ -207,6 +205,23 @@ function childEnds<const S extends TerminalState, const A extends readonly strin
 const verdictOf = (event: MediatedEvent): Verdict =>
   event.type === 'AUTHORIZE' ? event.verdict : { decision: 'deny', rule_id: 'run.no_verdict', cause: 'LIFECYCLE' };
 
+/** The same request, as the db_write run is asked for it: the write alone. */
+const writeRequest = ({ privileged, hash, effect, local_read, inputs, written }: MediatedRequest): MediatedRequest => ({
+  privileged: {
+    tool: null,
+    write: privileged.write,
+    target_case_id: privileged.target_case_id,
+    destination: privileged.destination,
+    plane: privileged.plane,
+    artifact_flags: privileged.artifact_flags,
+  },
+  hash,
+  effect,
+  local_read,
+  inputs,
+  written,
+});
+
 /** What the run acts on, for the audit: the tool of a gateway, the table of a write. */
 function targetOf({ request }: MediatedMemory): AuditTarget {
   const { tool, write } = request.privileged;
@@ -218,12 +233,11 @@ function targetOf({ request }: MediatedMemory): AuditTarget {
 
 const sayCreated = (context: MediatedMemory): Emission => ({
   type: 'run_created',
-  body: {
-    ...context.run,
+  body: runCreated(context.run, {
     request: { name: targetOf(context).name, hash_sha256: context.request.hash },
     exposure: null,
     link: null,
-  },
+  }),
 });
 
 const performCommand = ({ run, request }: MediatedMemory): Emission => ({
@@ -231,16 +245,27 @@ const performCommand = ({ run, request }: MediatedMemory): Emission => ({
   command: {
     kind: 'perform',
     run_id: run.run_id,
-    effect: { ...request.effect, run_id: run.run_id, idempotency_key: run.run_id },
+    effect: {
+      action: request.effect.action,
+      args: request.effect.args,
+      case_id: request.effect.case_id,
+      run_id: run.run_id,
+      idempotency_key: run.run_id,
+      before: request.effect.before,
+      limits: request.effect.limits,
+    },
     local_read: request.local_read,
   },
 });
 
 function resultOf(context: MediatedMemory, event: ResultEvent): Partial<MediatedMemory> {
   const { result, result_ref } = event;
-  if (event.status === 'done') return { done: { ...context.done, result, result_ref } };
+  if (event.status === 'done') return { done: { result, result_ref, cause: null, denied_by: null } };
   const cause = event.status === 'unknown' ? 'OUTCOME_UNKNOWN' : (event.cause ?? 'INTERNAL');
-  return { end: context.end ?? failureOf(cause), done: { ...context.done, cause } };
+  return {
+    end: context.end ?? failureOf(cause),
+    done: { result: null, result_ref: null, cause, denied_by: null },
+  };
 }
 
 const failureOf = (cause: ExecutionCause): RunEnd =>

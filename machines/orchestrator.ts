@@ -18,6 +18,7 @@ import type { Actor } from '../src/contract/shapes.js';
 import { authorizeAgent, laneContext } from '../src/policy/lane-decision.js';
 import type { Policy } from '../src/policy/policy.js';
 import type { AgentMachine } from './agent.js';
+import { runCreated } from '../src/run/audit.js';
 import type { Emission } from './emission.js';
 import {
   cancelledFor,
@@ -85,7 +86,7 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine) =
     actions: {
       sayCreated: emit(({ context: { run } }) => ({
         type: 'run_created',
-        body: { ...run, request: null, exposure: null, link: null },
+        body: runCreated(run, { request: null, exposure: null, link: null }),
       })),
       sayAuthz: emit(({ context, event }) => sayAuthz(context.run, verdictOf(event))),
       sayRunning: emit(({ context }) => sayRunning(context.run)),

@@ -37,13 +37,16 @@ export interface RunOutput {
   readonly run_id: string;
   readonly state: TerminalState;
   readonly end: RunEnd;
-  /** Of mediated runs: what the action gave, and which rule denied it. */
-  readonly done?: {
-    readonly result: JsonObject | null;
-    readonly result_ref: ArtifactRef | null;
-    readonly cause: ExecutionCause | null;
-    readonly denied_by: Verdict | null;
-  };
+  /** Null where the run is no mediated one. */
+  readonly done: Done | null;
+}
+
+/** Of mediated runs: what the action gave, and which rule denied it. */
+export interface Done {
+  readonly result: JsonObject | null;
+  readonly result_ref: ArtifactRef | null;
+  readonly cause: ExecutionCause | null;
+  readonly denied_by: Verdict | null;
 }
 
 export interface DoneEvent {
@@ -119,9 +122,9 @@ export const created = <const Cancel extends string>(cancel: Cancel) =>
     },
   }) as const;
 
-const outputOf = (context: RunMemory & { readonly done?: RunOutput['done'] }, state: TerminalState): RunOutput => ({
+const outputOf = (context: RunMemory & { readonly done?: Done }, state: TerminalState): RunOutput => ({
   run_id: context.run.run_id,
   state,
   end: context.end ?? COMPLETED,
-  ...(context.done === undefined ? {} : { done: context.done }),
+  done: context.done ?? null,
 });

@@ -31,6 +31,7 @@ import {
   judgeLane,
   mediatedContext,
   mediatedRequest,
+  WAITING,
   type Authorization,
 } from '../src/step/authorization.js';
 import { advance, type CheckPhase, type Draft } from '../src/step/draft.js';
@@ -225,7 +226,7 @@ const newMemory = (input: StepInput): StepMemory => ({
   payload: input.payload,
   recorded_response: input.recorded_response,
   mediated_run_id: input.mediated_run_id,
-  authorization: { verdict: null, args: null, before: [] },
+  authorization: WAITING,
   result: null,
   result_ref: null,
   mediated: false,
@@ -248,5 +249,6 @@ const markOf = ({ agent, identity, step_index, payload }: StepMemory): Emission 
     run_id: agent.run_id,
     step_index,
     payload_sha256: payload.hash_sha256,
+    seq: 0,
   },
 });

@@ -55,11 +55,9 @@ export interface Artifact {
 /** The reference to an artifact: a pure function of its content, so a replay arrives at the same one. */
 export function artifactRef({ kind, case_id, bytes }: Artifact): ArtifactRef {
   const hash = sha256(bytes);
-  return {
-    artifact_id: `sha256:${hash}`,
-    artifact_kind: kind,
-    hash_sha256: hash,
-    byte_size: bytes.byteLength,
-    ...(case_id === null ? { scope: 'system' as const } : { scope: 'case' as const, case_id }),
-  };
+  const artifact_id = `sha256:${hash}`;
+  const byte_size = bytes.byteLength;
+  return case_id === null
+    ? { artifact_id, artifact_kind: kind, hash_sha256: hash, byte_size, scope: 'system' }
+    : { artifact_id, artifact_kind: kind, hash_sha256: hash, byte_size, scope: 'case', case_id };
 }

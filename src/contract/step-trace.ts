@@ -42,5 +42,5 @@ export const StepTrace = Type.Object(
   closed,
 );
 export type StepTrace = Static<typeof StepTrace>;
-/** A trace before the kernel has put the time to it. */
-export type StepTraceDraft = Omit<StepTrace, 'completed_at'>;
+/** A trace as the step says it: `completed_at` is the kernel's to fill in. */
+export type StepTraceDraft = { -readonly [K in keyof StepTrace]: StepTrace[K] };

@@ -1,6 +1,6 @@
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
-import type { ProposalMark, RecordedInput, SeenProposal } from '../contract/entry.js';
+import type { ProposalInput, ProposalMark, SeenProposal } from '../contract/entry.js';
 import type { TreeInput } from '../kernel/input.js';
 import type { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
@@ -22,7 +22,14 @@ export async function completeInput({ tree, submission, time, batch, store }: In
   const { input, materials, checked = false } = submission;
   if (input.kind !== 'proposal') return timed(submission, time);
   const seen = await lookUp(tree, input.run_id, materials, batch, store);
-  const recorded: RecordedInput = { ...input, time, seen: seen?.seen ?? null };
+  const recorded: ProposalInput = {
+    kind: 'proposal',
+    run_id: input.run_id,
+    input_id: input.input_id,
+    payload: input.payload,
+    time,
+    seen: seen?.seen ?? null,
+  };
   return { recorded, materials: seen?.response ? [...materials, seen.response] : materials, checked };
 }
 

@@ -1,15 +1,47 @@
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
 import type { Effect, SandboxFacts } from '../contract/effect.js';
+import type { FactsInput, ResultInput } from '../contract/entry.js';
 import { InvariantError } from '../errors.js';
 import type { Command, TreeInput } from '../kernel/input.js';
 import type { Performed } from './hands.js';
 import type { Submission } from './tree-engine.js';
 
 /** A submission that lacks nothing but the time; proposals need more (`completeInput`). */
-export const timed = ({ input, materials, checked = false }: Submission, time: string): TreeInput => {
-  if (input.kind === 'proposal') throw new InvariantError('a proposal has more to it than its time');
-  return { recorded: { ...input, time }, materials, checked };
-};
+export function timed({ input, materials, checked = false }: Submission, time: string): TreeInput {
+  switch (input.kind) {
+    case 'proposal':
+      throw new InvariantError('a proposal has more to it than its time');
+    case 'facts':
+      return { recorded: factsInput(input, time), materials, checked };
+    case 'result':
+      return { recorded: resultInput(input, time), materials, checked };
+    default:
+      return { recorded: { ...input, time }, materials, checked };
+  }
+}
+
+// Written out, because every read has them: what is spread gets a hidden class of its own.
+
+const factsInput = ({ run_id, input_id, facts }: Untimed<FactsInput>, time: string): FactsInput => ({
+  kind: 'facts',
+  run_id,
+  input_id,
+  facts,
+  time,
+});
+
+const resultInput = (input: Untimed<ResultInput>, time: string): ResultInput => ({
+  kind: 'result',
+  run_id: input.run_id,
+  input_id: input.input_id,
+  status: input.status,
+  cause: input.cause,
+  result: input.result,
+  settled: input.settled,
+  time,
+});
+
+type Untimed<Input> = Omit<Input, 'time'>;
 
 /** The answer to a gather command. */
 export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, facts: SandboxFacts): Submission => ({

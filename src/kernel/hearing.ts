@@ -1,6 +1,7 @@
 // The kernel's ear: what the machines say becomes entries of the ledger, with their place and time, and things to do.
 
 import type { Command, Emission, Ending, Reply } from '../../machines/emission.js';
+import type { Artifact } from '../contract/artifact-ref.js';
 import type { AuditEvent } from '../contract/audit-event.js';
 import {
   NO_PREV,
@@ -13,21 +14,32 @@ import {
   type SealedEntry,
 } from '../contract/entry.js';
 import { sealEntry } from '../ledger/seal-entry.js';
-import type { Timer } from './input.js';
+import type { AuditDraft } from '../run/audit.js';
+import type { Decision, Timer } from './input.js';
 import { contextOf } from './open.js';
 import type { KnownRun, TreeSnapshot } from './tree-snapshot.js';
 
-/** What was said in answer to one input. */
-export interface Heard {
+/** A decision while it is being made: what was said in answer to one input. */
+interface Heard extends Decision {
   readonly entries: SealedEntry[];
   readonly commands: Command[];
   readonly replies: Reply[];
   readonly timers: Timer[];
   readonly marks: ProposalMark[];
   readonly ended: Ending[];
+  refused: boolean;
 }
 
-const nothing = (): Heard => ({ entries: [], commands: [], replies: [], timers: [], marks: [], ended: [] });
+const nothing = (artifacts: readonly Artifact[]): Heard => ({
+  entries: [],
+  artifacts,
+  commands: [],
+  replies: [],
+  timers: [],
+  marks: [],
+  ended: [],
+  refused: false,
+});
 
 /** Where one tree's ledger stands, and what is open in it: runs, commands without results, timers. */
 export class Hearing {
@@ -37,7 +49,7 @@ export class Hearing {
   #now = '';
   /** Where the present input stands. */
   #at = 0;
-  #heard: Heard = nothing();
+  #heard: Heard = nothing([]);
   /** Orchestrator and agent runs, ended ones too; mediated runs take no inputs but their one result. */
   #runs = new Map<string, KnownRun>();
   #pending = new Map<string, Command>();
@@ -49,10 +61,6 @@ export class Hearing {
 
   get head(): { readonly seq: number; readonly prev: string } {
     return { seq: this.#seq, prev: this.#prev };
-  }
-
-  get heard(): Heard {
-    return this.#heard;
   }
 
   get runs(): readonly KnownRun[] {
@@ -72,11 +80,17 @@ export class Hearing {
   }
 
   /** An input has come: everything until the next one is its doing, and has its time. */
-  begin(recorded: RecordedInput): void {
-    this.#heard = nothing();
+  begin(recorded: RecordedInput, materials: readonly Artifact[]): void {
+    this.#heard = nothing(materials);
     this.#now = recorded.time;
     this.#at = this.#seq;
     this.#append('input', recorded);
+  }
+
+  /** That was all. @returns what the input caused */
+  end(refused: boolean): Decision {
+    this.#heard.refused = refused;
+    return this.#heard;
   }
 
   /** The command of this run that has no answer yet. */
@@ -101,16 +115,18 @@ export class Hearing {
   hear(emission: Emission): void {
     switch (emission.type) {
       case 'run_created':
+        emission.body.created_at_utc = this.#now;
         this.#note(emission.body);
-        this.#append('run_created', Object.assign(emission.body, { created_at_utc: this.#now }));
+        this.#append('run_created', emission.body);
         break;
       case 'audit_event':
-        this.#append('audit_event', Object.assign(emission.body, this.#place()));
+        this.#append('audit_event', this.#placed(emission.body));
         break;
       case 'step_trace':
         // A step that was cancelled while it waited for facts wants them no more.
         this.#pending.delete(emission.body.run_id);
-        this.#append('step_trace', Object.assign(emission.body, { completed_at: this.#now }));
+        emission.body.completed_at = this.#now;
+        this.#append('step_trace', emission.body);
         break;
       case 'command':
         this.#pending.set(emission.command.run_id, emission.command);
@@ -120,7 +136,8 @@ export class Hearing {
         this.#heard.replies.push(emission.reply);
         break;
       case 'mark':
-        this.#heard.marks.push({ ...emission.mark, seq: this.#at });
+        emission.mark.seq = this.#at;
+        this.#heard.marks.push(emission.mark);
         break;
       case 'timer':
         this.#timers.set(emission.run_id, emission);
@@ -133,12 +150,16 @@ export class Hearing {
     }
   }
 
-  /** What an audit event gets from its place in the ledger. */
-  #place(): Pick<AuditEvent, 'event_id' | 'sequence' | 'timestamp_utc'> {
-    return { event_id: `${this.#tree_id}:${this.#seq}`, sequence: this.#seq, timestamp_utc: this.#now };
+  /** An audit event gets its place in the ledger. */
+  #placed(event: AuditDraft): AuditEvent {
+    event.event_id = `${this.#tree_id}:${this.#seq}`;
+    event.sequence = this.#seq;
+    event.timestamp_utc = this.#now;
+    // A member that is undefined is one that is left out.
+    return event as AuditEvent;
   }
 
-  #note(created: Omit<RunCreated, 'created_at_utc'>): void {
+  #note(created: RunCreated): void {
     if (created.run_kind !== 'orchestrator' && created.run_kind !== 'agent') return;
     const { exposure, link } = created;
     this.#runs.set(created.run_id, { context: contextOf(created), exposure, link });

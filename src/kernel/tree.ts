@@ -114,10 +114,10 @@ export class Tree {
     if (this.#failure !== null) throw new InvariantError('a machine failed before', this.#failure);
     if (input.checked !== true && !isRecordedInput(recorded))
       throw new InvariantError('an input that the ledger could not hold');
-    this.#hearing.begin(recorded);
+    this.#hearing.begin(recorded, input.materials);
     const refused = !this.#apply(input);
     if (refused) this.#refuse(recorded.run_id, recorded.kind);
-    return { ...this.#hearing.heard, artifacts: input.materials, refused };
+    return this.#hearing.end(refused);
   }
 
   snapshot(): TreeSnapshot {

@@ -2,7 +2,7 @@
 
 import type { Lane } from '../contract/lanes.js';
 import { POLICY_FILES } from '../contract/pins.js';
-import type { RunContext } from '../contract/run-context.js';
+import { contextInLane, type RunContext } from '../contract/run-context.js';
 import { UNPINNED } from '../contract/shapes.js';
 import type { Policy } from './policy.js';
 import type { PrivilegedRequest } from './privileged-request.js';
@@ -38,11 +38,8 @@ export function authorizePrivileged(run: RunContext, request: PrivilegedRequest,
 }
 
 /** A run's context in a lane. A lane may refuse to inherit the case; then the run has none (C46). */
-export const laneContext = (run: RunContext, lane: Lane): RunContext => ({
-  ...run,
-  lane_id: lane.lane_id,
-  case_id: lane.inherits_case_id === false ? null : run.case_id,
-});
+export const laneContext = (run: RunContext, lane: Lane): RunContext =>
+  contextInLane(run, lane.lane_id, lane.inherits_case_id === false ? null : run.case_id);
 
 const PINS = [...POLICY_FILES, 'machines'] as const;
 

@@ -4,15 +4,24 @@ import {
   OUTCOME_REASON_CHARS_MAX,
   type ActionType,
   type AuditEvent,
+  type AuditOutcome,
   type AuditTarget,
 } from '../contract/audit-event.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import type { RunCreated } from '../contract/entry.js';
 import type { RunContext } from '../contract/run-context.js';
+import type { PolicyVersions } from '../contract/shapes.js';
 import type { TerminalState } from '../contract/run-state.js';
 
-export type AuditDraft = Omit<AuditEvent, 'event_id' | 'timestamp_utc' | 'sequence'>;
-export type RunCreatedDraft = Omit<RunCreated, 'created_at_utc'>;
+/**
+ * An event as a machine says it: every member is there, `undefined` where the event has none of it. Place and time are
+ * the kernel's to fill in. One shape for all events, because most of a step is events being made and written.
+ */
+export type AuditDraft = { -readonly [K in keyof Required<AuditEvent>]: AuditEvent[K] | UndefinedIfOptional<K> };
+type UndefinedIfOptional<K extends keyof AuditEvent> = undefined extends AuditEvent[K] ? undefined : never;
+
+/** The birth of a run as its machine says it: `created_at_utc` is the kernel's to fill in. */
+export type RunCreatedDraft = { -readonly [K in keyof RunCreated]: RunCreated[K] };
 
 /** How a run ended. `error` exactly when it failed (S4-64). */
 export interface RunEnd {
@@ -20,47 +29,65 @@ export interface RunEnd {
   readonly error: { readonly error_code: string; readonly message: string; readonly retryable: boolean } | null;
 }
 
-/** Spread where an optional member is left out. */
-const NOTHING = {};
+/** The birth of a run. */
+export const runCreated = (
+  run: RunContext,
+  more: Pick<RunCreated, 'request' | 'exposure' | 'link'>,
+): RunCreatedDraft => ({
+  run_id: run.run_id,
+  run_kind: run.run_kind,
+  root_run_id: run.root_run_id,
+  parent_run_id: run.parent_run_id,
+  correlation_id: run.correlation_id,
+  contract_version: run.contract_version,
+  policy_versions: run.policy_versions,
+  taxonomy_versions: run.taxonomy_versions,
+  case_id: run.case_id,
+  actor: run.actor,
+  role_id: run.role_id,
+  lane_id: run.lane_id,
+  scope: run.scope,
+  created_at_utc: '',
+  request: more.request,
+  exposure: more.exposure,
+  link: more.link,
+});
 
 /** The decision that a run starts with (S4-44), and the rule that made it. */
-export const authzEvent = (
+export function authzEvent(
   run: RunContext,
   verdict: { readonly decision: 'allow' | 'deny'; readonly rule_id: string },
   target: AuditTarget | null,
-): AuditDraft => ({
-  ...frame(run),
-  ...(target === null ? NOTHING : { target }),
-  action_type: 'authz_decision',
-  outcome: verdict.decision,
-  severity: verdict.decision === 'allow' ? 'info' : 'warn',
-  authz: {
+): AuditDraft {
+  const event = eventOf(run, 'authz_decision', verdict.decision);
+  event.severity = verdict.decision === 'allow' ? 'info' : 'warn';
+  event.target = target ?? undefined;
+  event.authz = {
     decision: verdict.decision,
     rule_id: verdict.rule_id,
-    policy_ref: `lanes@${run.policy_versions.lanes} roles@${run.policy_versions.roles} actions@${run.policy_versions.actions}`,
-  },
-});
+    policy_ref: policyRef(run.policy_versions),
+  };
+  return event;
+}
 
 /** The run has entered `running` (S4-45). */
-export const runningEvent = (run: RunContext): AuditDraft => ({
-  ...frame(run),
-  action_type: 'system',
-  outcome: 'success',
-  outcome_reason: 'running',
-});
+export function runningEvent(run: RunContext): AuditDraft {
+  const event = eventOf(run, 'system', 'success');
+  event.outcome_reason = 'running';
+  return event;
+}
 
 /** The run has entered a terminal state (S4-46; outcomes by C48). */
-export const endEvent = (run: RunContext, state: TerminalState, end: RunEnd): AuditDraft => ({
-  ...frame(run),
-  action_type: 'system',
-  outcome: state === 'completed' ? 'success' : state === 'denied' ? 'deny' : 'failure',
-  outcome_reason: bounded(end.reason === state ? state : `${state}:${end.reason}`),
-  severity: state === 'completed' ? 'info' : state === 'failed' ? 'error' : 'warn',
-  ...(end.error === null ? NOTHING : { error: end.error }),
-});
+export function endEvent(run: RunContext, state: TerminalState, end: RunEnd): AuditDraft {
+  const event = eventOf(run, 'system', state === 'completed' ? 'success' : state === 'denied' ? 'deny' : 'failure');
+  event.outcome_reason = bounded(end.reason === state ? state : `${state}:${end.reason}`);
+  event.severity = state === 'completed' ? 'info' : state === 'failed' ? 'error' : 'warn';
+  event.error = end.error ?? undefined;
+  return event;
+}
 
 /** A privileged action was performed, or failed (S4-40 to S4-42, S4-47, S4-48). */
-export const actionEvent = (
+export function actionEvent(
   run: RunContext,
   action: {
     readonly type: Extract<ActionType, 'tool_call' | 'db_write' | 'db_read'>;
@@ -73,57 +100,75 @@ export const actionEvent = (
     readonly end: RunEnd | null;
     readonly critical: boolean;
   },
-): AuditDraft => ({
-  ...frame(run),
-  action_type: action.type,
-  outcome: action.end === null ? 'success' : 'failure',
-  severity: action.critical ? 'critical' : action.end === null ? 'info' : 'error',
-  target: action.target,
-  request_hash_sha256: action.request_hash,
-  input_artifacts: [...action.inputs],
-  ...(action.response === null ? NOTHING : { response_hash_sha256: action.response.hash_sha256 }),
-  ...(action.output === null ? NOTHING : { output_artifacts: [action.output] }),
-  ...(action.end?.error ? { outcome_reason: bounded(action.end.reason), error: action.end.error } : NOTHING),
-});
+): AuditDraft {
+  const { end } = action;
+  const event = eventOf(run, action.type, end === null ? 'success' : 'failure');
+  event.severity = action.critical ? 'critical' : end === null ? 'info' : 'error';
+  event.target = action.target;
+  event.request_hash_sha256 = action.request_hash;
+  event.input_artifacts = [...action.inputs];
+  event.response_hash_sha256 = action.response?.hash_sha256;
+  event.output_artifacts = action.output === null ? undefined : [action.output];
+  if (end?.error) {
+    event.outcome_reason = bounded(end.reason);
+    event.error = end.error;
+  }
+  return event;
+}
 
 /** Something asked a run for a transition that the lifecycle does not have; the run has not moved (C50). */
-export const illegalTransitionEvent = (run: RunContext, asked_of: string, input_kind: string): AuditDraft => ({
-  ...frame(run),
-  action_type: 'system',
-  outcome: 'failure',
-  outcome_reason: 'INVALID_STATE_TRANSITION',
-  severity: 'warn',
-  target: { target_type: 'system', name: asked_of, operation: input_kind },
-  error: {
+export function illegalTransitionEvent(run: RunContext, asked_of: string, input_kind: string): AuditDraft {
+  const event = eventOf(run, 'system', 'failure');
+  event.outcome_reason = 'INVALID_STATE_TRANSITION';
+  event.severity = 'warn';
+  event.target = { target_type: 'system', name: asked_of, operation: input_kind };
+  event.error = {
     error_code: 'INVALID_STATE_TRANSITION',
     message: 'The run is not in a state in which this is possible; nothing was changed.',
     retryable: false,
-  },
-});
-
-const frames = new WeakMap<RunContext, ReturnType<typeof newFrame>>();
-
-/** The fields that every event of a run has (S4-51 to S4-53, S4-82): put together once a run. */
-function frame(run: RunContext) {
-  const known = frames.get(run);
-  if (known !== undefined) return known;
-  const made = newFrame(run);
-  frames.set(run, made);
-  return made;
+  };
+  return event;
 }
 
-const newFrame = (run: RunContext) => ({
+/** The fields that every event of a run has (S4-51 to S4-53, S4-82). */
+const eventOf = (run: RunContext, action_type: ActionType, outcome: AuditOutcome): AuditDraft => ({
+  event_id: '',
+  timestamp_utc: '',
+  sequence: 0,
+  action_type,
+  outcome,
+  outcome_reason: undefined,
+  severity: undefined,
   actor: run.actor,
   contract_version: run.contract_version,
   policy_versions: run.policy_versions,
+  taxonomy_versions: run.taxonomy_versions ?? undefined,
   run_id: run.run_id,
   root_run_id: run.root_run_id,
+  parent_run_id: run.parent_run_id ?? undefined,
   correlation_id: run.correlation_id,
+  case_id: run.case_id ?? undefined,
+  lane_id: run.lane_id ?? undefined,
   role_id: run.role_id,
-  ...(run.parent_run_id === null ? NOTHING : { parent_run_id: run.parent_run_id }),
-  ...(run.case_id === null ? NOTHING : { case_id: run.case_id }),
-  ...(run.lane_id === null ? NOTHING : { lane_id: run.lane_id }),
-  ...(run.taxonomy_versions === null ? NOTHING : { taxonomy_versions: run.taxonomy_versions }),
+  target: undefined,
+  input_artifacts: undefined,
+  output_artifacts: undefined,
+  request_hash_sha256: undefined,
+  response_hash_sha256: undefined,
+  authz: undefined,
+  error: undefined,
+  notes: undefined,
 });
+
+const policyRefs = new WeakMap<PolicyVersions, string>();
+
+/** What a decision was judged by. The versions are one object in all runs of a tree. */
+function policyRef(versions: PolicyVersions): string {
+  const known = policyRefs.get(versions);
+  if (known !== undefined) return known;
+  const ref = `lanes@${versions.lanes} roles@${versions.roles} actions@${versions.actions}`;
+  policyRefs.set(versions, ref);
+  return ref;
+}
 
 const bounded = (text: string): string => text.slice(0, OUTCOME_REASON_CHARS_MAX);

@@ -8,7 +8,7 @@ import type { Effect, GatherRequest, PathFact, SandboxFacts } from '../contract/
 import type { ExecutionCause, Fault } from '../contract/fault.js';
 import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
-import { childContext, type RunContext } from '../contract/run-context.js';
+import { childContext, contextInLane, type RunContext } from '../contract/run-context.js';
 import { InvariantError } from '../errors.js';
 import { authorizePrivileged, laneContext, type PrivilegedRequest } from '../policy/lane-decision.js';
 import type { Policy } from '../policy/policy.js';
@@ -24,6 +24,9 @@ export interface Authorization {
   /** What stood at the paths when it was allowed (D8). */
   readonly before: readonly PathFact[];
 }
+
+/** Nothing is decided yet. */
+export const WAITING: Authorization = { verdict: null, args: null, before: [] };
 
 /** What of a step AUTHORIZE looks at; reasoning is not part of it (S0-67). */
 export interface Authorizable {
@@ -45,9 +48,9 @@ export function mediatedContext(step: Authorizable, policy: Policy): RunContext 
   const lane_id = policy.actions.get(step.action ?? '')?.lane ?? step.agent.lane_id;
   const known = contexts.get(step.agent);
   if (known?.run.run_id === step.mediated_run_id && known.lane_id === lane_id) return known.run;
-  const child = { ...childContext(step.agent, step.mediated_run_id, 'tool_gateway'), lane_id };
+  const child = childContext(step.agent, step.mediated_run_id, 'tool_gateway');
   const lane = lane_id === null ? undefined : policy.lanes.get(lane_id);
-  const run = lane === undefined ? child : laneContext(child, lane);
+  const run = lane === undefined ? contextInLane(child, lane_id, child.case_id) : laneContext(child, lane);
   contexts.set(step.agent, { run, lane_id });
   return run;
 }
@@ -55,17 +58,16 @@ export function mediatedContext(step: Authorizable, policy: Policy): RunContext 
 /** The first half: role, lane, tool, scope, prohibitions (S4-31 to S4-35). No verdict yet when facts are needed. */
 export function judgeLane(step: Authorizable, policy: Policy): Authorization {
   const definition = definitionOf(step);
-  const waiting: Authorization = { verdict: null, args: null, before: [] };
-  if (definition.tool === null) return waiting;
+  if (definition.tool === null) return WAITING;
   const run = mediatedContext(step, policy);
   const verdict = authorizePrivileged(run, privilegedRequest(definition, run), policy);
-  if (verdict.decision === 'deny') return { ...waiting, verdict };
-  if (run.case_id === null) return { ...waiting, verdict: NO_CASE };
+  if (verdict.decision === 'deny') return { verdict, args: null, before: [] };
+  if (run.case_id === null) return { verdict: NO_CASE, args: null, before: [] };
   // What is denied as it is written is denied without looking.
   if (gatherRequestFor(definition, step.args ?? {}, run.case_id, policy) === null) {
     return decideByFacts(step, null, policy);
   }
-  return waiting;
+  return WAITING;
 }
 
 /** What the engine shall find out. @throws InvariantError when judgeLane has already decided */

@@ -60,6 +60,7 @@ export function traceOf(step: Concluded): StepTraceDraft {
     rule_id: fault?.rule_id ?? null,
     phase_failed_at: step.phase_failed_at,
     received_at: step.received_at,
+    completed_at: '',
     reasoning: identity.reasoning,
     payload: step.payload,
     result: step.result_ref,

@@ -8,7 +8,7 @@
 
 import { findAction } from '../contract/actions.js';
 import type { SeenProposal } from '../contract/entry.js';
-import type { Checked, Fault } from '../contract/fault.js';
+import type { Fault } from '../contract/fault.js';
 import type { Json, JsonObject } from '../contract/json.js';
 import type { Phase } from '../contract/phase.js';
 import type { Policy } from '../policy/policy.js';
@@ -64,54 +64,47 @@ export const newDraft = (raw: Uint8Array, payload_sha256: string, seen: SeenProp
 /** Takes the draft through one phase. @returns what the phase learnt, or its refusal; never throws for a payload */
 export function advance(phase: CheckPhase, draft: Draft, policy: Policy): Partial<Draft> {
   switch (phase) {
-    case 'RECEIVE':
-      return settle(phase, receive(draft.raw ?? new Uint8Array(), policy), { raw: null }, (text) => ({ text }));
-    case 'PARSE':
-      return settle(phase, parse(draft.text ?? '', policy), { text: null }, (value) => ({ value }));
+    case 'RECEIVE': {
+      const received = receive(draft.raw ?? new Uint8Array(), policy);
+      return received.ok
+        ? { raw: null, text: received.value }
+        : { raw: null, fault: received.fault, phase_failed_at: phase };
+    }
+    case 'PARSE': {
+      const parsed = parse(draft.text ?? '', policy);
+      return parsed.ok
+        ? { text: null, value: parsed.value }
+        : { text: null, fault: parsed.fault, phase_failed_at: phase };
+    }
     case 'VALIDATE_SCHEMA':
       return checkSchema(draft, policy);
-    case 'VALIDATE_ACTION':
-      return settle(phase, validateAction(draft.action ?? '', policy), {}, ({ name }) => ({ action: name }));
+    case 'VALIDATE_ACTION': {
+      const checked = validateAction(draft.action ?? '', policy);
+      return checked.ok ? { action: checked.value.name } : { fault: checked.fault, phase_failed_at: phase };
+    }
     case 'VALIDATE_ARGS':
       return checkArgs(draft, policy);
   }
 }
 
-function checkSchema(draft: Draft, policy: Policy): Partial<Draft> {
-  const { value, seen, payload_sha256 } = draft;
+function checkSchema({ value, seen, payload_sha256 }: Draft, policy: Policy): Partial<Draft> {
   const identity = identify(value, policy);
   const checked = validateSchema(value);
-  if (!checked.ok) return settle('VALIDATE_SCHEMA', checked, { value: null, identity }, () => ({}));
-  const { args, action } = checked.value;
+  if (!checked.ok) return { value: null, identity, fault: checked.fault, phase_failed_at: 'VALIDATE_SCHEMA' };
   // The name is needed by the next phase even where it may not be echoed (C06).
-  const known = {
-    value: null,
-    identity,
-    action,
-    args,
-    args_summary: summarizeArgs(null, args),
-  };
-  return settle('VALIDATE_SCHEMA', validateUnused(seen, payload_sha256, policy), known, ({ replay_of }) => ({
-    replay_of,
-  }));
+  const { args, action } = checked.value;
+  const args_summary = summarizeArgs(null, args);
+  const unused = validateUnused(seen, payload_sha256, policy);
+  return unused.ok
+    ? { value: null, identity, action, args, args_summary, replay_of: unused.value.replay_of }
+    : { value: null, identity, action, args, args_summary, fault: unused.fault, phase_failed_at: 'VALIDATE_SCHEMA' };
 }
 
 function checkArgs(draft: Draft, policy: Policy): Partial<Draft> {
   const definition = findAction(draft.action ?? '');
   if (definition === undefined) return { args: null };
-  return settle('VALIDATE_ARGS', validateArgs(definition, draft.args ?? {}, policy), {}, (args) => ({
-    args,
-    args_summary: summarizeArgs(definition, args),
-  }));
-}
-
-function settle<T>(
-  phase: Phase,
-  checked: Checked<T>,
-  always: Partial<Draft>,
-  learn: (value: T) => Partial<Draft>,
-): Partial<Draft> {
+  const checked = validateArgs(definition, draft.args ?? {}, policy);
   return checked.ok
-    ? { ...always, ...learn(checked.value) }
-    : { ...always, fault: checked.fault, phase_failed_at: phase };
+    ? { args: checked.value, args_summary: summarizeArgs(definition, checked.value) }
+    : { fault: checked.fault, phase_failed_at: 'VALIDATE_ARGS' };
 }

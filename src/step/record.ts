@@ -17,17 +17,24 @@ export const SUMMARY_KEY_CHARS_MAX = 64;
  */
 export function summarizeArgs(definition: ActionDefinition | null, args: Json | undefined): ArgsSummary | null {
   if (!isJsonObject(args)) return null;
-  if (definition === null) return { keys: Object.keys(args).slice(0, SUMMARY_KEYS_MAX).map(cut) };
-  return Object.fromEntries(summaryOf(definition, args));
+  return definition === null ? namesOf(args) : summaryOf(definition, args);
 }
 
-function summaryOf(definition: ActionDefinition, args: JsonObject): (readonly [string, string | Digest])[] {
-  return Object.keys(definition.args.properties).flatMap((name) => {
+function namesOf(args: JsonObject): ArgsSummary {
+  const keys: string[] = [];
+  for (const name of Object.keys(args)) if (keys.push(cut(name)) === SUMMARY_KEYS_MAX) break;
+  return { keys };
+}
+
+function summaryOf(definition: ActionDefinition, args: JsonObject): ArgsSummary {
+  const summary: Record<string, string | Digest> = {};
+  for (const name of Object.keys(definition.args.properties)) {
     const value = args[name];
-    if (value === undefined) return [];
+    if (value === undefined) continue;
     const text = typeof value === 'string' ? value : canonicalJson(value);
-    return [[name, definition.paths.includes(name) ? text : digestOf(text)] as const];
-  });
+    summary[name] = definition.paths.includes(name) ? text : digestOf(text);
+  }
+  return summary;
 }
 
 interface Digest {

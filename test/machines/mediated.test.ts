@@ -54,7 +54,7 @@ const result = (status: ResultEvent['status'], cause: ExecutionCause | null = nu
 const childEnded = (state: TerminalState): MediatedEvent => ({
   type: `xstate.done.actor.${DB_WRITE.run_id}` as 'xstate.done.actor.*',
   actorId: DB_WRITE.run_id,
-  output: { run_id: DB_WRITE.run_id, state, end: { reason: state, error: null } },
+  output: { run_id: DB_WRITE.run_id, state, end: { reason: state, error: null }, done: null },
 });
 
 const EVENTS: Record<string, MediatedEvent> = {

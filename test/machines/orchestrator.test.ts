@@ -23,7 +23,7 @@ const startAgent: OrchestratorEvent = {
 const agentEnded = (state: TerminalState): OrchestratorEvent => ({
   type: `xstate.done.actor.${AGENT}` as 'xstate.done.actor.*',
   actorId: AGENT,
-  output: { run_id: AGENT, state, end: { reason: state, error: null } },
+  output: { run_id: AGENT, state, end: { reason: state, error: null }, done: null },
 });
 const foreign = (type: string): OrchestratorEvent => ({ type }) as unknown as OrchestratorEvent;
 

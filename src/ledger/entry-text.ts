@@ -1,0 +1,199 @@
+// The canonical JSON of what a step leaves in the ledger, by template: the keys stand here in their order already, so
+// that a body costs a microsecond and not the sorting of its keys. The generic canonicaliser says what is right, and
+// writes everything that is rare; tests hold the templates against it, member by member.
+
+import type { ArtifactRef } from '../contract/artifact-ref.js';
+import type { AuditEvent } from '../contract/audit-event.js';
+import { canonicalJson, quote } from '../contract/canonical-json.js';
+import type { PathFact } from '../contract/effect.js';
+import type { Entry, FactsInput, ProposalInput, RecordedInput, ResultInput, RunCreated } from '../contract/entry.js';
+import type { StepTrace } from '../contract/step-trace.js';
+
+/** The canonical JSON of an entry's body. @throws InvariantError if it holds what JSON cannot say */
+export function bodyText(entry: Entry): string {
+  switch (entry.type) {
+    case 'input':
+      return inputText(entry.body);
+    case 'run_created':
+      return createdText(entry.body);
+    case 'audit_event':
+      return eventText(entry.body);
+    case 'step_trace':
+      return traceText(entry.body);
+  }
+}
+
+function inputText(input: RecordedInput): string {
+  switch (input.kind) {
+    case 'proposal':
+      return proposalText(input);
+    case 'facts':
+      return factsText(input);
+    case 'result':
+      return resultText(input);
+    default:
+      return canonicalJson(input);
+  }
+}
+
+const proposalText = ({ input_id, payload, run_id, seen, time }: ProposalInput): string =>
+  `{"input_id":${quote(input_id)},"kind":"proposal","payload":${refText(payload)},"run_id":${quote(run_id)},` +
+  `"seen":${canonicalJson(seen)},"time":${quote(time)}}`;
+
+const factsText = ({ facts: { paths, usage }, input_id, run_id, time }: FactsInput): string =>
+  `{"facts":{"paths":[${paths.map(factText).join()}],"usage":${canonicalJson(usage)}},` +
+  `"input_id":${quote(input_id)},"kind":"facts","run_id":${quote(run_id)},"time":${quote(time)}}`;
+
+const factText = (fact: PathFact): string =>
+  fact.status === 'file'
+    ? `{"bytes":${fact.bytes},"inode":${quote(fact.inode)},"mtime_ns":${quote(fact.mtime_ns)},"status":"file"}`
+    : canonicalJson(fact);
+
+const resultText = ({ cause, input_id, result, run_id, settled, status, time }: ResultInput): string =>
+  `{"cause":${orNull(cause)},"input_id":${quote(input_id)},"kind":"result","result":${refOrNull(result)},` +
+  `"run_id":${quote(run_id)},"settled":${settled ? 'true' : 'false'},"status":"${status}","time":${quote(time)}}`;
+
+const createdText = (run: RunCreated): string =>
+  `{"actor":${sharedText(run.actor)},"case_id":${orNull(run.case_id)},"contract_version":"${run.contract_version}",` +
+  `"correlation_id":${quote(run.correlation_id)},"created_at_utc":${quote(run.created_at_utc)},` +
+  `"exposure":${orNull(run.exposure)},"lane_id":${orNull(run.lane_id)},"link":${orNull(run.link)},` +
+  `"parent_run_id":${orNull(run.parent_run_id)},"policy_versions":${sharedText(run.policy_versions)},` +
+  `"request":${requestText(run.request)},"role_id":${quote(run.role_id)},"root_run_id":${quote(run.root_run_id)},` +
+  `"run_id":${quote(run.run_id)},"run_kind":"${run.run_kind}","scope":${sharedText(run.scope)},` +
+  `"taxonomy_versions":${canonicalJson(run.taxonomy_versions)}}`;
+
+const requestText = (request: RunCreated['request']): string =>
+  request === null ? 'null' : `{"hash_sha256":${quote(request.hash_sha256)},"name":${quote(request.name)}}`;
+
+/** Members that are left out have no text, so each brings its own comma. */
+function eventText(event: AuditEvent): string {
+  const run = runTextOf(event);
+  return (
+    `{"action_type":"${event.action_type}"${run.actor}${authzText(event.authz)}${run.identity}` +
+    `${event.error === undefined ? '' : `,"error":${canonicalJson(event.error)}`},"event_id":${quote(event.event_id)}` +
+    `${refsText(',"input_artifacts":', event.input_artifacts)}${run.lane}${textMember(',"notes":', event.notes)}` +
+    `,"outcome":"${event.outcome}"${textMember(',"outcome_reason":', event.outcome_reason)}` +
+    `${refsText(',"output_artifacts":', event.output_artifacts)}${run.pins}` +
+    `${textMember(',"request_hash_sha256":', event.request_hash_sha256)}` +
+    `${textMember(',"response_hash_sha256":', event.response_hash_sha256)}${run.ids},"sequence":${event.sequence}` +
+    `${event.severity === undefined ? '' : `,"severity":"${event.severity}"`}${targetText(event.target)}` +
+    `${run.taxonomy},"timestamp_utc":${quote(event.timestamp_utc)}}`
+  );
+}
+
+const textMember = (named: string, text: string | undefined): string => (text === undefined ? '' : named + quote(text));
+
+function authzText(authz: AuditEvent['authz']): string {
+  if (authz === undefined) return '';
+  const { decision, policy_ref, rule_id } = authz;
+  return `,"authz":{"decision":"${decision}"${textMember(',"policy_ref":', policy_ref)},"rule_id":${quote(rule_id)}}`;
+}
+
+function targetText(target: AuditEvent['target']): string {
+  if (target === undefined) return '';
+  const { artifact_ref, name, operation, target_type } = target;
+  const ref = artifact_ref === undefined ? '' : `"artifact_ref":${refText(artifact_ref)},`;
+  return `,"target":{${ref}"name":${quote(name)}${textMember(',"operation":', operation)},"target_type":"${target_type}"}`;
+}
+
+/** What all events of a run have in common, in the pieces between which the other members stand. */
+interface RunText {
+  readonly of: AuditEvent;
+  readonly actor: string;
+  readonly identity: string;
+  readonly lane: string;
+  readonly pins: string;
+  readonly ids: string;
+  readonly taxonomy: string;
+}
+
+/** Of the last event: those of a mediated run follow each other. */
+let last: RunText | null = null;
+
+function runTextOf(event: AuditEvent): RunText {
+  if (last === null || !isOfSameRun(last.of, event)) last = newRunText(event);
+  return last;
+}
+
+const isOfSameRun = (one: AuditEvent, other: AuditEvent): boolean =>
+  one.run_id === other.run_id &&
+  one.policy_versions === other.policy_versions &&
+  one.actor === other.actor &&
+  one.lane_id === other.lane_id &&
+  one.case_id === other.case_id &&
+  one.role_id === other.role_id &&
+  one.root_run_id === other.root_run_id &&
+  one.parent_run_id === other.parent_run_id &&
+  one.correlation_id === other.correlation_id &&
+  one.contract_version === other.contract_version &&
+  one.taxonomy_versions === other.taxonomy_versions;
+
+function newRunText(event: AuditEvent): RunText {
+  const { taxonomy_versions } = event;
+  return {
+    of: event,
+    actor: `,"actor":${sharedText(event.actor)}`,
+    identity:
+      `${textMember(',"case_id":', event.case_id)},"contract_version":"${event.contract_version}"` +
+      `,"correlation_id":${quote(event.correlation_id)}`,
+    lane: textMember(',"lane_id":', event.lane_id),
+    pins: `${textMember(',"parent_run_id":', event.parent_run_id)},"policy_versions":${sharedText(event.policy_versions)}`,
+    ids:
+      `${textMember(',"role_id":', event.role_id)},"root_run_id":${quote(event.root_run_id)}` +
+      `,"run_id":${quote(event.run_id)}`,
+    taxonomy: taxonomy_versions === undefined ? '' : `,"taxonomy_versions":${canonicalJson(taxonomy_versions)}`,
+  };
+}
+
+const traceText = (trace: StepTrace): string =>
+  `{"action":${orNull(trace.action)},"args_summary":${canonicalJson(trace.args_summary)},` +
+  `"cause":${orNull(trace.cause)},"completed_at":${quote(trace.completed_at)},"decision":"${trace.decision}",` +
+  `"error_code":${orNull(trace.error_code)},"mediated_run_id":${orNull(trace.mediated_run_id)},` +
+  `"outcome":"${trace.outcome}","payload":${refText(trace.payload)},` +
+  `"phase_failed_at":${orNull(trace.phase_failed_at)},"proposal_id":${orNull(trace.proposal_id)},` +
+  `"reasoning":${reasoningText(trace.reasoning)},"received_at":${quote(trace.received_at)},` +
+  `"replay_of":${canonicalJson(trace.replay_of)},"response_sha256":${quote(trace.response_sha256)},` +
+  `"result":${refOrNull(trace.result)},"rule_id":${orNull(trace.rule_id)},"run_id":${quote(trace.run_id)},` +
+  `"schema_version":${orNull(trace.schema_version)},"step_index":${trace.step_index}}`;
+
+const reasoningText = (reasoning: StepTrace['reasoning']): string =>
+  reasoning === null ? 'null' : `{"chars":${reasoning.chars},"sha256":${quote(reasoning.sha256)}}`;
+
+const orNull = (text: string | null): string => (text === null ? 'null' : quote(text));
+
+const refOrNull = (ref: ArtifactRef | null): string => (ref === null ? 'null' : refText(ref));
+
+function refsText(named: string, refs: readonly ArtifactRef[] | undefined): string {
+  if (refs === undefined) return '';
+  return `${named}[${refs.length === 1 && refs[0] !== undefined ? refText(refs[0]) : refs.map(refText).join()}]`;
+}
+
+/** The same reference stands in several entries of a step, and never changes. */
+function refText(ref: ArtifactRef): string {
+  if (ref.lineage !== undefined || isRare(ref)) return canonicalJson(ref);
+  const { artifact_id, artifact_kind, byte_size, case_id, hash_sha256, scope } = ref;
+  return (
+    `{"artifact_id":${quote(artifact_id)},"artifact_kind":${quote(artifact_kind)}` +
+    `${byte_size === undefined ? '' : `,"byte_size":${byte_size}`}${textMember(',"case_id":', case_id)}` +
+    `,"hash_sha256":${quote(hash_sha256)}${scope === undefined ? '' : `,"scope":"${scope}"`}}`
+  );
+}
+
+/** Has it a member that no reference of a step has? */
+const isRare = (ref: ArtifactRef): boolean =>
+  ref.storage_locator !== undefined ||
+  ref.content_type !== undefined ||
+  ref.created_at_utc !== undefined ||
+  ref.hash_source !== undefined ||
+  ref.confidentiality !== undefined;
+
+const shared = new WeakMap<object, string>();
+
+/** Of what is made once a tree, never changes, and stands in almost every entry. */
+function sharedText(value: object): string {
+  const known = shared.get(value);
+  if (known !== undefined) return known;
+  const text = canonicalJson(value);
+  shared.set(value, text);
+  return text;
+}
