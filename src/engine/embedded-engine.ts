@@ -60,6 +60,7 @@ export class EmbeddedEngine implements TreeEngine {
   #head: LogHead | null = null;
   #failure: unknown = null;
   #stopped = false;
+  #now = { at: Number.NaN, text: '' };
 
   constructor(options: EmbeddedEngineOptions) {
     this.#options = options;
@@ -191,7 +192,7 @@ export class EmbeddedEngine implements TreeEngine {
       return;
     }
     for (const { told } of all) for (const tell of told) tell();
-    for (const tree_id of new Set(items.map((item) => item.tree_id))) await this.#trees.save(tree_id);
+    for (const { tree_id } of items) if (this.#trees.isDue(tree_id)) await this.#trees.save(tree_id);
     for (const { issued } of all) for (const command of issued) this.#perform(command);
   }
 
@@ -207,7 +208,7 @@ export class EmbeddedEngine implements TreeEngine {
         return taken;
       }
     }
-    const tree = await this.#treeFor(tree_id, submission);
+    const tree = this.#trees.alive(tree_id) ?? (await this.#treeFor(tree_id, submission));
     const at = tree.head.seq;
     const decision = tree.decide(await completeInput({ tree, submission, time: this.#time(), batch, store }));
     // An input that was refused may come again when its time has come.
@@ -227,8 +228,11 @@ export class EmbeddedEngine implements TreeEngine {
     return opened;
   }
 
+  /** All that happens in a millisecond has the same text. */
   #time(): string {
-    return new Date(this.#options.clock.now()).toISOString();
+    const now = this.#options.clock.now();
+    if (now !== this.#now.at) this.#now = { at: now, text: new Date(now).toISOString() };
+    return this.#now.text;
   }
 
   /** Takes up what a decision asks for: local reads at once, in the same commit; everything else after it. */

@@ -27,11 +27,20 @@ export class LiveTrees {
     return this.#trees.size;
   }
 
-  /** @returns null when the ledger has no such tree @throws LedgerError LEDGER_TAMPERED when it does not fold */
-  async get(tree_id: string): Promise<Tree | null> {
-    const tree = this.#trees.get(tree_id) ?? (await this.#fold(tree_id));
+  /** The tree, if it is in memory. */
+  alive(tree_id: string): Tree | null {
+    const tree = this.#trees.get(tree_id) ?? null;
     if (tree !== null) this.keep(tree);
     return tree;
+  }
+
+  /** @returns null when the ledger has no such tree @throws LedgerError LEDGER_TAMPERED when it does not fold */
+  async get(tree_id: string): Promise<Tree | null> {
+    const alive = this.alive(tree_id);
+    if (alive !== null) return alive;
+    const folded = await this.#fold(tree_id);
+    if (folded !== null) this.keep(folded);
+    return folded;
   }
 
   keep(tree: Tree): void {
@@ -45,10 +54,16 @@ export class LiveTrees {
     this.#saved.delete(tree_id);
   }
 
-  /** Keeps a snapshot of a tree that has grown long since its last one. All its entries must be committed. */
+  /** Whether a tree has grown long since its last snapshot. */
+  isDue(tree_id: string): boolean {
+    const tree = this.#trees.get(tree_id);
+    return tree !== undefined && tree.head.seq - (this.#saved.get(tree_id) ?? 0) >= this.#snapshotEntries;
+  }
+
+  /** Keeps a snapshot of a tree. All its entries must be committed. */
   async save(tree_id: string): Promise<void> {
     const tree = this.#trees.get(tree_id);
-    if (tree === undefined || tree.head.seq - (this.#saved.get(tree_id) ?? 0) < this.#snapshotEntries) return;
+    if (tree === undefined) return;
     this.#saved.set(tree_id, tree.head.seq);
     await this.#store.snapshots.save(snapshotOf(tree));
   }

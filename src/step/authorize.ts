@@ -4,7 +4,7 @@
 import type { ActionDefinition } from '../contract/actions.js';
 import type { GatherRequest, PathFact, SandboxFacts } from '../contract/effect.js';
 import { pass, refuse, type Checked } from '../contract/fault.js';
-import type { JsonObject } from '../contract/json.js';
+import type { Json, JsonObject } from '../contract/json.js';
 import type { Policy } from '../policy/policy.js';
 import {
   canonicalPath,
@@ -56,7 +56,7 @@ export function authorizePaths({ definition, args, facts, policy }: Authorizing)
     refuseExtension(definition, named.value, policy) ??
     refuseFacts(definition, facts) ??
     refuseQuota({ definition, args, facts, policy }, named.value);
-  return denied ?? pass({ ...args, ...Object.fromEntries(named.value) });
+  return denied ?? pass(withPaths(definition, args, named.value));
 }
 
 /** A path argument: its name, and what it canonically is. */
@@ -64,17 +64,18 @@ type NamedPath = readonly [name: string, path: SandboxPath];
 type Refusal = Checked<never> | null;
 
 type NamedPaths = Checked<readonly NamedPath[]>;
-const canonical = new WeakMap<
-  JsonObject,
-  { readonly definition: ActionDefinition; readonly policy: Policy; readonly paths: NamedPaths }
->();
+let last: {
+  readonly args: JsonObject;
+  readonly definition: ActionDefinition;
+  readonly policy: Policy;
+  readonly paths: NamedPaths;
+} | null = null;
 
-/** Asked for before the facts, with them and after them: the same arguments give the same. */
+/** Asked for before the facts, with them and after them, one right after the other. */
 function canonicalPaths(definition: ActionDefinition, args: JsonObject, policy: Policy): NamedPaths {
-  const known = canonical.get(args);
-  if (known?.definition === definition && known.policy === policy) return known.paths;
+  if (last?.args === args && last.definition === definition && last.policy === policy) return last.paths;
   const paths = findCanonicalPaths(definition, args, policy);
-  canonical.set(args, { definition, policy, paths });
+  last = { args, definition, policy, paths };
   return paths;
 }
 
@@ -89,6 +90,17 @@ function findCanonicalPaths(definition: ActionDefinition, args: JsonObject, poli
     named.push([name, path.value]);
   }
   return pass(named);
+}
+
+/** The arguments that the action has, with the paths as they canonically are. */
+function withPaths(definition: ActionDefinition, args: JsonObject, named: readonly NamedPath[]): JsonObject {
+  const canonical: Record<string, Json> = {};
+  for (const name of Object.keys(definition.args.properties)) {
+    const value = args[name];
+    if (value !== undefined) canonical[name] = value;
+  }
+  for (const [name, path] of named) canonical[name] = path;
+  return canonical;
 }
 
 function refuseExtension(definition: ActionDefinition, named: readonly NamedPath[], policy: Policy): Refusal {
