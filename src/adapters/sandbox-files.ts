@@ -3,18 +3,21 @@
 
 import { isUtf8 } from 'node:buffer';
 import { closeSync, constants, fsyncSync, linkSync, lstatSync, mkdirSync, openSync } from 'node:fs';
-import { readSync, renameSync, unlinkSync, writeFileSync, type BigIntStats } from 'node:fs';
+import { renameSync, unlinkSync, writeFileSync, type BigIntStats } from 'node:fs';
 import { isNativeError } from 'node:util/types';
 import type { Effect, EffectResult, PathFact } from '../contract/effect.js';
 import type { ExecutionCause } from '../contract/fault.js';
 import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
+import { readWhole } from './sandbox-read.js';
 import type { SandboxUsage } from './sandbox-usage.js';
 import { causeOfError, entriesOf, errnoOf, factOfHeld, holding, inspect, TEMP_PREFIX, walk } from './sandbox-walk.js';
 import type { Anchor, Held, Place } from './sandbox-walk.js';
 
 /** One case's sandbox, with the account of what it holds. */
 export interface CaseSandbox extends Anchor {
+  /** The real path of the host at which the root must stand; null where the kernel cannot be asked for it. */
+  readonly home: string | null;
   readonly usage: SandboxUsage;
 }
 
@@ -38,11 +41,15 @@ export function readFile(sandbox: CaseSandbox, { args, limits }: Effect): Effect
       const fact = factOfHeld(place, held);
       if (fact.status !== 'file') return failedBy(fact);
       if (place.slash) return failed('NOT_A_DIRECTORY');
-      const bytes = fact.bytes > limits.read_bytes_max ? null : readHeld(sandbox, held, limits.read_bytes_max);
-      if (bytes === null) return failed('TOO_LARGE');
-      return isUtf8(bytes) ? done({ content: bytes.toString('utf8') }) : failed('NOT_TEXT');
+      return contentOf(fact.bytes > limits.read_bytes_max ? null : readHeld(sandbox, held, limits.read_bytes_max));
     }),
   );
+}
+
+/** What READ_FILE answers to the bytes of a file; null: there are too many. */
+export function contentOf(bytes: Buffer | null): EffectResult {
+  if (bytes === null) return failed('TOO_LARGE');
+  return isUtf8(bytes) ? done({ content: bytes.toString('utf8') }) : failed('NOT_TEXT');
 }
 
 /** LIST_FILES (C09): sorted by UTF-16 code unit. */
@@ -267,23 +274,11 @@ function openNew(path: string): number {
   }
 }
 
-/**
- * The bytes of a held file, counted while they are read, since the file may grow meanwhile.
- * @returns null if there are more than `max` @throws an errno error
- */
+/** The bytes of a held file; null if there are more than `max`. @throws an errno error */
 export function readHeld({ footing }: CaseSandbox, held: Held, max: number): Buffer | null {
   const fd = footing.reopen(held);
   try {
-    // One byte more than there should be, so that the end of the file is seen without a second buffer.
-    let buffer = Buffer.allocUnsafe(Math.min(Number(held.stats.size), max) + 1);
-    let length = 0;
-    for (;;) {
-      const count = readSync(fd, buffer, length, buffer.length - length, null);
-      if (count === 0) return buffer.subarray(0, length);
-      length += count;
-      if (length > max) return null;
-      if (length === buffer.length) buffer = Buffer.concat([buffer], max + 1);
-    }
+    return readWhole(fd, Number(held.stats.size), max);
   } finally {
     closeSync(fd);
   }

@@ -1,7 +1,7 @@
 // The walk: how a sandbox path becomes an open directory and a last name, without a moment in which somebody who
 // renames things meanwhile could lead it astray.
 //
-//   W1. A path is taken apart once, here; every component is looked up in the directory that is already held.
+//   W1. A path is taken apart once (`sandbox-path.ts`); every component is looked up in the directory that is held.
 //   W2. What is held is held by descriptor (O_PATH): its name may change, the thing itself may not.
 //   W3. No link is ever followed. A FIFO, a socket or a device is looked at, never opened.
 //   W4. Whatever is held is released, on every way out.
@@ -13,19 +13,22 @@ import { dirname } from 'node:path';
 import { isNativeError } from 'node:util/types';
 import type { PathFact, RefusedKind } from '../contract/effect.js';
 import type { ExecutionCause } from '../contract/fault.js';
+import { parsePath, TEMP_PREFIX } from './sandbox-path.js';
+
+export { TEMP_PREFIX };
 
 /** Linux only, and missing in `node:fs`: take hold of the thing itself, whatever it is, without opening it. */
 const O_PATH = 0o10000000;
-const LOOK = O_PATH | constants.O_NOFOLLOW;
-const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
+export const LOOK = O_PATH | constants.O_NOFOLLOW;
+/** How what was found to be a file is opened. */
+export const READ = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 
 /** How the kernel ends the path of a file whose name is gone. */
 const UNLINKED = ' (deleted)';
-/** Begins the name of every temporary file: never listed, never counted, not addressable. */
-export const TEMP_PREFIX = '.turnpike-tmp-';
-const ROOT = '/sandbox/';
-/** Refused in AUTHORIZE long before (C28); here only so that nothing depends on that. */
-const UNFIT = /[\0-\x1f\x7f-\x9f\\]/;
+/** Reaches what a descriptor of this process holds, whatever its name is by now. */
+export const descriptorPath = (fd: number): string => `${OWN}/fd/${fd}`;
+/** `/proc/self` by the name that it is a link to: every look at a descriptor is one look less. */
+const OWN = ownDirectory();
 
 /** Something of the file system that is held: `path` reaches this very thing, whatever its name is by now. */
 export interface Held {
@@ -36,6 +39,8 @@ export interface Held {
 
 /** How things are held: the one difference between the safe sandbox and the unsafe one. */
 export interface Footing {
+  /** Can the kernel be asked where a held thing stands? */
+  readonly isAnchored: boolean;
   /** Holds what stands at `path`, a link as itself. @throws an errno error, also when nothing stands there */
   hold(path: string): Held;
   release(held: Held): void;
@@ -69,11 +74,12 @@ export type Obstacle = Extract<PathFact, { status: 'no_parent' | 'not_a_director
 
 /** Race-free: every path begins at a descriptor of this process, so that only its last name is looked up. */
 export const anchoredFooting: Footing = {
+  isAnchored: true,
   hold(path) {
     // Without O_DIRECTORY: one fstat of the thing itself then tells a link from a file, with no second look to race.
     const fd = openSync(path, LOOK);
     try {
-      return { path: `/proc/self/fd/${fd}`, fd, stats: fstatSync(fd, { bigint: true }) };
+      return { path: descriptorPath(fd), fd, stats: fstatSync(fd, { bigint: true }) };
     } catch (error) {
       closeSync(fd);
       throw error;
@@ -113,6 +119,16 @@ function outwaitRemoval({ path, directory }: Place): boolean {
     listing.closeSync();
   }
   return true;
+}
+
+function ownDirectory(): string {
+  try {
+    // The number may be one of another PID namespace than the one that /proc shows.
+    const pid = String(process.pid);
+    return readlinkSync('/proc/self') === pid ? `/proc/${pid}` : '/proc/self';
+  } catch {
+    return '/proc/self';
+  }
 }
 
 /** What the file system answers, as the stable error types (S0-54). What is not listed is IO_ERROR. */
@@ -158,7 +174,7 @@ export const errorFact = (cause: ExecutionCause): Obstacle => ({ status: 'error'
  */
 export function walk<T>(anchor: Anchor, path: unknown, use: (place: Place) => T): T | Obstacle {
   const parsed = parsePath(path);
-  if ('status' in parsed) return parsed;
+  if (typeof parsed === 'string') return errorFact(parsed);
   const { footing, root } = anchor;
   let directory = root;
   try {
@@ -231,14 +247,15 @@ export function factOfHeld(place: Place, held: Held): PathFact {
 
 /** The fact that `stats` stand for, on the device of the sandbox. */
 export function factOf(stats: BigIntStats, { root }: Pick<Anchor, 'root'>): PathFact {
-  if (stats.isSymbolicLink()) return refused('symlink');
+  const kind = Number(stats.mode) & constants.S_IFMT;
+  if (kind === constants.S_IFLNK) return refused('symlink');
   if (stats.dev !== root.stats.dev) return refused('other_file_system');
   if (stats.nlink === 0n) return { status: 'absent' };
   const identity = { inode: String(stats.ino), mtime_ns: String(stats.mtimeNs) };
-  if (stats.isDirectory()) return { status: 'directory', ...identity };
-  if (stats.isFIFO()) return refused('fifo');
-  if (stats.isSocket()) return refused('socket');
-  if (!stats.isFile()) return refused('device');
+  if (kind === constants.S_IFDIR) return { status: 'directory', ...identity };
+  if (kind === constants.S_IFIFO) return refused('fifo');
+  if (kind === constants.S_IFSOCK) return refused('socket');
+  if (kind !== constants.S_IFREG) return refused('device');
   // Its other name may stand outside of the sandbox.
   if (stats.nlink > 1n) return refused('hard_link');
   return { status: 'file', bytes: Number(stats.size), ...identity };
@@ -267,22 +284,3 @@ function hasTwin({ directory, path }: Place): boolean {
 
 // Lower case first, then upper: so that ẞ, ß and ss are one, as they are to file systems with full case folding.
 const fold = (name: string): string => name.normalize('NFC').toLowerCase().toUpperCase();
-
-interface ParsedPath {
-  readonly parents: readonly string[];
-  readonly name: string;
-  readonly slash: boolean;
-}
-
-/** Takes a path apart. The root is the name `.` in itself, so that nothing else needs to know of it. */
-function parsePath(path: unknown): ParsedPath | Obstacle {
-  if (path === ROOT) return { parents: [], name: '.', slash: true };
-  if (typeof path !== 'string' || !path.startsWith(ROOT)) return errorFact('INTERNAL');
-  if (!path.isWellFormed() || UNFIT.test(path)) return errorFact('INTERNAL');
-  const slash = path.endsWith('/');
-  const parents = path.slice(ROOT.length, slash ? -1 : undefined).split('/');
-  if (parents.some((segment) => segment === '' || segment === '.' || segment === '..')) return errorFact('INTERNAL');
-  if (parents.some((segment) => segment.toLowerCase().startsWith(TEMP_PREFIX))) return errorFact('PERMISSION_DENIED');
-  const name = parents.pop() ?? '';
-  return { parents, name, slash };
-}

@@ -6,6 +6,7 @@ import type { ActionName } from '../contract/actions.js';
 import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../contract/effect.js';
 import { SandboxError, UsageError } from '../errors.js';
 import type { Sandbox } from '../ports/executor.js';
+import { lookDirectly, readDirectly } from './sandbox-direct.js';
 import { createDirectory, deleteFile, DIRECTORY_MODE, done, durably, failed, failedBy } from './sandbox-files.js';
 import { listFiles, readFile, renameFile, UNKNOWN, writeFile, type CaseSandbox } from './sandbox-files.js';
 import { settleDelete, settleDirectory, settleRename, settleWrite } from './sandbox-settle.js';
@@ -76,6 +77,7 @@ export class FileSandbox implements Sandbox {
   readonly #anchor: Anchor;
   readonly #hostRoot: string;
   readonly #cases = new Map<string, CaseSandbox>();
+  #latest = '';
   #closed = false;
 
   constructor(anchor: Anchor, hostRoot: string) {
@@ -84,6 +86,11 @@ export class FileSandbox implements Sandbox {
   }
 
   gather({ case_id, paths, usage, portable_names }: GatherRequest): SandboxFacts {
+    const [path] = paths;
+    if (!usage && paths.length === 1) {
+      const fact = this.#directly(case_id, (sandbox) => lookDirectly(sandbox, path));
+      if (fact !== null) return { paths: [fact], usage: null };
+    }
     const sandbox = this.#open(case_id);
     if ('status' in sandbox) return { paths: paths.map(() => sandbox), usage: null };
     try {
@@ -97,6 +104,10 @@ export class FileSandbox implements Sandbox {
   }
 
   perform(effect: Effect): EffectResult {
+    if (effect.action === 'READ_FILE') {
+      const read = this.#directly(effect.case_id, (sandbox) => readDirectly(sandbox, effect));
+      if (read !== null) return read;
+    }
     const sandbox = this.#open(effect.case_id);
     return 'status' in sandbox ? failedBy(sandbox) : act(PERFORM, sandbox, effect);
   }
@@ -116,6 +127,22 @@ export class FileSandbox implements Sandbox {
     this.#anchor.footing.release(this.#anchor.root);
   }
 
+  /** What `use` finds without a look at the directory of the case, if that is kept open; else null. */
+  #directly<T>(case_id: string, use: (sandbox: CaseSandbox) => T | null): T | null {
+    const kept = this.#cases.get(case_id);
+    const found = kept === undefined ? null : use(kept);
+    if (kept !== undefined && found !== null) this.#touch(case_id, kept);
+    return found;
+  }
+
+  /** Makes a case the one used last. */
+  #touch(case_id: string, kept: CaseSandbox): void {
+    if (case_id === this.#latest) return;
+    this.#latest = case_id;
+    this.#cases.delete(case_id);
+    this.#cases.set(case_id, kept);
+  }
+
   /** The directory of a case, made on its first use. */
   #open(case_id: string): CaseSandbox | Obstacle {
     // A closed descriptor's number may be somebody else's file by now.
@@ -124,8 +151,7 @@ export class FileSandbox implements Sandbox {
     try {
       const kept = this.#cases.get(case_id);
       if (kept !== undefined && this.#isCurrent(kept, case_id)) {
-        this.#cases.delete(case_id);
-        this.#cases.set(case_id, kept);
+        this.#touch(case_id, kept);
         return kept;
       }
       this.#drop(case_id);
@@ -149,8 +175,10 @@ export class FileSandbox implements Sandbox {
       root = enter(this.#anchor, path);
     }
     if ('status' in root) return root;
-    const sandbox = { footing: this.#anchor.footing, root, usage: new SandboxUsage() };
-    this.#cases.set(case_id, sandbox);
+    const { footing } = this.#anchor;
+    const home = footing.isAnchored ? `${this.#hostRoot}/${case_id}` : null;
+    const sandbox = { footing, root, home, usage: new SandboxUsage() };
+    this.#touch(case_id, sandbox);
     const [oldest] = this.#cases.keys();
     if (this.#cases.size > CASES_OPEN_MAX && oldest !== undefined) this.#drop(oldest);
     return sandbox;
@@ -160,6 +188,7 @@ export class FileSandbox implements Sandbox {
     const kept = this.#cases.get(case_id);
     if (kept === undefined) return;
     this.#cases.delete(case_id);
+    if (case_id === this.#latest) this.#latest = '';
     kept.footing.release(kept.root);
   }
 }

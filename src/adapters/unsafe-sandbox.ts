@@ -7,6 +7,7 @@ import type { Footing } from './sandbox-walk.js';
  * action astray (CVE-2018-15664). Needs a case-sensitive file system, or two cases may share one directory.
  */
 export const plainFooting: Footing = {
+  isAnchored: false,
   hold: (path) => ({ path, fd: -1, stats: lstatSync(path, { bigint: true }) }),
   release: () => undefined,
   reopen: ({ path }) => openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW),
