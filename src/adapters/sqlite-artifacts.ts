@@ -10,6 +10,9 @@ import { recent } from './sqlite-recent.js';
 const INDEX_ROWS_MAX = 1_000;
 /** So much stored content is recognised when it comes again; policies come again with every tree. */
 const RECENT_MAX = 1_024;
+/** So many rows share a statement where there are so many: each one copies the pages it changes, to be undone. */
+const STATEMENT_ROWS = 8;
+const COLUMNS_COUNT = 6;
 
 interface ArtifactRow {
   readonly case_id: string | null;
@@ -34,11 +37,14 @@ export class SqliteArtifacts {
   readonly #byNumber: Statement;
   readonly #byIndex: Statement;
   readonly #byScan: Statement;
-  readonly #insert: Statement;
+  readonly #insertOne: Statement;
+  readonly #insertMany: Statement;
   readonly #indexed: Statement;
   readonly #indexRows: Statement;
   readonly #setIndexed: Statement;
   #next = 0;
+  /** Columns of rows that are on their way. */
+  #waiting: unknown[] = [];
 
   constructor(db: Connection, directory: string) {
     this.#db = db;
@@ -55,7 +61,9 @@ export class SqliteArtifacts {
       `SELECT ${COLUMNS} FROM artifacts a
        WHERE a.artifact_no >= (SELECT artifacts_indexed FROM meta) AND a.sha256 = ? AND a.case_id IS ? LIMIT 1`,
     );
-    this.#insert = db.prepare('INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?)');
+    const insert = 'INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?)';
+    this.#insertOne = db.prepare(insert);
+    this.#insertMany = db.prepare(insert + ', (?, ?, ?, ?, ?, ?)'.repeat(STATEMENT_ROWS - 1));
     this.#indexed = db.prepare('SELECT artifacts_indexed FROM meta').pluck();
     this.#indexRows = db.prepare(
       `INSERT OR IGNORE INTO artifact_index SELECT sha256, artifact_no FROM artifacts
@@ -66,10 +74,11 @@ export class SqliteArtifacts {
 
   /** Makes ready for `store`: from now on nobody else adds content. */
   startWriting(): void {
+    this.#waiting = [];
     this.#next = Number(this.#db.prepare('SELECT ifnull(max(artifact_no) + 1, 0) FROM artifacts').pluck().get());
   }
 
-  /** Stores content within the transaction that is open. @returns its row, which may be there already */
+  /** Stores content within the transaction that is open, which needs `flush`. @returns its row, maybe a former one */
   store({ case_id, kind, bytes }: Artifact, hash: string): number {
     const key = `${case_id ?? ''} ${kind} ${hash}`;
     const known = this.#recent.get(key);
@@ -77,9 +86,22 @@ export class SqliteArtifacts {
     const inFile = bytes.byteLength > INLINE_BYTES_MAX;
     if (inFile) writeArtifactFile({ directory: this.#directory, case_id, sha256: hash }, bytes);
     const artifact_no = this.#next++;
-    this.#insert.run(artifact_no, case_id, Buffer.from(hash, 'hex'), kind, bytes.byteLength, inFile ? null : bytes);
+    const sha256 = Buffer.from(hash, 'hex');
+    this.#waiting.push(artifact_no, case_id, sha256, kind, bytes.byteLength, inFile ? null : bytes);
+    if (this.#waiting.length === STATEMENT_ROWS * COLUMNS_COUNT) {
+      this.#insertMany.run(this.#waiting);
+      this.#waiting = [];
+    }
     this.#recent.set(key, artifact_no);
     return artifact_no;
+  }
+
+  /** Writes what of it waits still. */
+  flush(): void {
+    for (let at = 0; at < this.#waiting.length; at += COLUMNS_COUNT) {
+      this.#insertOne.run(this.#waiting.slice(at, at + COLUMNS_COUNT));
+    }
+    this.#waiting = [];
   }
 
   /** The contents that an entry brought, in their order. @throws LedgerError LEDGER_TAMPERED */

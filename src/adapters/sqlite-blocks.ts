@@ -24,8 +24,9 @@ export interface Block {
   /** Separated by blanks. */
   readonly types: string;
   readonly leaf_hashes: Buffer;
-  /** Separated by newlines: canonical JSON has none (`checkBatch`). */
-  readonly texts: string;
+  readonly texts: readonly string[];
+  /** Of all texts, with what separates them: newlines, which canonical JSON has none of (`checkBatch`). */
+  readonly chars: number;
 }
 
 /** A block as it is read; nothing of it is trusted. */
@@ -40,27 +41,27 @@ export interface BlockRow {
 }
 
 /** Cuts a batch into blocks. `brought` has the numbers of the artifacts by the position of their entry. */
-export function* blocksOf(
-  { from, entries }: Batch,
-  brought: ReadonlyMap<number, readonly number[]>,
-): Generator<Block, void> {
+export function blocksOf({ from, entries }: Batch, brought: ReadonlyMap<number, readonly number[]>): readonly Block[] {
   const hashes = Buffer.from(entries.map(({ leaf_hash }) => leaf_hash).join(''), 'hex');
+  const blocks: Block[] = [];
   for (let begin = 0, end = 0; begin < entries.length; begin = end) {
     const first = entries[begin];
-    if (first === undefined) return;
+    if (first === undefined) break;
     const { tree_id, seq } = first.entry;
+    const texts = [first.text];
     let types: string = first.entry.type;
-    let texts = first.text;
+    let chars = first.text.length;
     for (end = begin + 1; end - begin < BLOCK_ENTRIES_MAX; end += 1) {
       const next = entries[end];
       if (next === undefined) break;
       const { entry, text } = next;
       if (entry.tree_id !== tree_id || entry.seq !== seq + end - begin) break;
-      if (texts.length + text.length >= BLOCK_CHARS_MAX) break;
+      if (chars + text.length >= BLOCK_CHARS_MAX) break;
       types += ` ${entry.type}`;
-      texts += `\n${text}`;
+      chars += 1 + text.length;
+      texts.push(text);
     }
-    yield {
+    blocks.push({
       log_index: from + begin,
       tree_id,
       seq,
@@ -69,7 +70,35 @@ export function* blocksOf(
       types,
       leaf_hashes: hashes.subarray(begin * HASH_BYTES, end * HASH_BYTES),
       texts,
-    };
+      chars,
+    });
+  }
+  return blocks;
+}
+
+/** Of UTF-16, as UTF-8. */
+const BYTES_A_CHAR_MAX = 3;
+
+/**
+ * The text of a block as it is stored: its entries, separated by newlines. Each is written straight to its place, which
+ * costs a third of what it does to join them as a string, and to have that made into bytes.
+ */
+export class BlockText {
+  readonly #bytes = Buffer.allocUnsafe(BLOCK_CHARS_MAX * BYTES_A_CHAR_MAX);
+
+  /** @returns the text, until the next one is asked for */
+  of({ texts, chars }: Pick<Block, 'texts' | 'chars'>): Buffer {
+    // Only an entry that is too large for a block, and so has one of its own, needs more.
+    const bytes = chars > BLOCK_CHARS_MAX ? Buffer.allocUnsafe(chars * BYTES_A_CHAR_MAX) : this.#bytes;
+    let end = 0;
+    for (const text of texts) {
+      if (end > 0) {
+        bytes[end] = NEWLINE;
+        end += 1;
+      }
+      end += bytes.write(text, end);
+    }
+    return bytes.subarray(0, end);
   }
 }
 

@@ -12,21 +12,23 @@ export const SLICE_ROWS = 256;
 /** Rows that are written for each new one, so that a stretch is done before the next one is there. */
 const PACE = 2;
 
-type IndexRow = readonly [statement: Statement, id: string, key: number | string, place: number];
+/** So many rows share a statement where there are so many: each one copies the pages it changes, to be undone. */
+const STATEMENT_ROWS = 32;
+
+type IndexRow = readonly [table: Inserts, id: string, key: number | string, place: number];
 
 export class SqliteCatchUp {
   readonly #tail: SqliteTail;
-  readonly #insertBlock: Statement;
-  readonly #insertMark: Statement;
+  readonly #blocks: Inserts;
+  readonly #marks: Inserts;
   readonly #setIndexed: Statement;
   #work: { readonly rows: Iterator<IndexRow, undefined>; readonly end: Reach } | null = null;
   #owed = 0;
 
   constructor(db: Connection, tail: SqliteTail) {
     this.#tail = tail;
-    // What a writer that died had begun is there already.
-    this.#insertBlock = db.prepare('INSERT OR IGNORE INTO tree_index VALUES (?, ?, ?)');
-    this.#insertMark = db.prepare('INSERT OR IGNORE INTO mark_index VALUES (?, ?, ?)');
+    this.#blocks = new Inserts(db, 'tree_index');
+    this.#marks = new Inserts(db, 'mark_index');
     this.#setIndexed = db.prepare('UPDATE meta SET blocks_indexed = ?, marks_indexed = ?');
   }
 
@@ -52,17 +54,21 @@ export class SqliteCatchUp {
   #write(rows_max: number): Reach | null {
     this.#work ??= this.#freeze();
     const { rows, end } = this.#work;
-    for (let count = 0; count < rows_max; count += 1) {
+    let done = false;
+    for (let count = 0; count < rows_max && !done; count += 1) {
       const { value } = rows.next();
-      if (value === undefined) {
-        this.#setIndexed.run(end.log_index, end.mark_no);
-        this.#work = null;
-        return end;
+      if (value === undefined) done = true;
+      else {
+        const [table, id, key, place] = value;
+        table.add(id, key, place);
       }
-      const [statement, id, key, place] = value;
-      statement.run(id, key, place);
     }
-    return null;
+    this.#blocks.flush();
+    this.#marks.flush();
+    if (!done) return null;
+    this.#setIndexed.run(end.log_index, end.mark_no);
+    this.#work = null;
+    return end;
   }
 
   #freeze(): { readonly rows: Iterator<IndexRow, undefined>; readonly end: Reach } {
@@ -73,12 +79,38 @@ export class SqliteCatchUp {
   /** In the order of the indexes; what one tree has is put in order when its turn has come. */
   *#rowsOf({ blocks, marks }: Stretch): Generator<IndexRow, undefined> {
     for (const tree_id of [...blocks.keys()].sort()) {
-      for (const { seq, log_index } of blocks.get(tree_id) ?? []) yield [this.#insertBlock, tree_id, seq, log_index];
+      for (const { seq, log_index } of blocks.get(tree_id) ?? []) yield [this.#blocks, tree_id, seq, log_index];
     }
     for (const scope of [...marks.keys()].sort()) {
       const names = [...(marks.get(scope) ?? [])].sort(([one], [other]) => (one < other ? -1 : 1));
-      for (const [name, mark_no] of names) yield [this.#insertMark, scope, name, mark_no];
+      for (const [name, mark_no] of names) yield [this.#marks, scope, name, mark_no];
     }
     return undefined;
+  }
+}
+
+/** Rows on their way into an index, some to a statement. */
+class Inserts {
+  readonly #one: Statement;
+  readonly #many: Statement;
+  #values: (string | number)[] = [];
+
+  constructor(db: Connection, table: 'tree_index' | 'mark_index') {
+    // What a writer that died had begun is there already.
+    const insert = `INSERT OR IGNORE INTO ${table} VALUES (?, ?, ?)`;
+    this.#one = db.prepare(insert);
+    this.#many = db.prepare(insert + ', (?, ?, ?)'.repeat(STATEMENT_ROWS - 1));
+  }
+
+  add(id: string, key: number | string, place: number): void {
+    this.#values.push(id, key, place);
+    if (this.#values.length < 3 * STATEMENT_ROWS) return;
+    this.#many.run(this.#values);
+    this.#values = [];
+  }
+
+  flush(): void {
+    for (let at = 0; at < this.#values.length; at += 3) this.#one.run(this.#values.slice(at, at + 3));
+    this.#values = [];
   }
 }

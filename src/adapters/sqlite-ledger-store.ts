@@ -17,6 +17,7 @@ import type {
 } from '../ports/ledger-store.js';
 import { SqliteArtifacts } from './sqlite-artifacts.js';
 import { asLedgerError, createDatabase, openDatabase, type Connection } from './sqlite-database.js';
+import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { SqliteReader, type Page } from './sqlite-reader.js';
 import { SqliteTail } from './sqlite-tail.js';
 import { lockWriter, type WriterLock } from './sqlite-writer-lock.js';
@@ -57,6 +58,7 @@ class SqliteLedgerStore implements LedgerStore {
   readonly #db: Connection;
   readonly #artifacts: SqliteArtifacts;
   readonly #tail: SqliteTail;
+  readonly #markNumbers: SqliteMarkNumbers;
   readonly #reader: SqliteReader;
   #held: { readonly lock: WriterLock; readonly writer: SqliteWriter } | null = null;
 
@@ -66,7 +68,8 @@ class SqliteLedgerStore implements LedgerStore {
     this.#db = openDatabase(file, readOnly);
     this.#artifacts = new SqliteArtifacts(this.#db, artifactsDir);
     this.#tail = new SqliteTail(this.#db);
-    this.#reader = new SqliteReader(this.#db, this.#tail);
+    this.#markNumbers = new SqliteMarkNumbers(this.#db, this.#tail);
+    this.#reader = new SqliteReader(this.#db, this.#tail, this.#markNumbers);
   }
 
   readonly snapshots: SnapshotCache = {
@@ -83,8 +86,13 @@ class SqliteLedgerStore implements LedgerStore {
       if (this.#held !== null) return this.#held.writer.beginEpoch();
       const lock = lockWriter(this.#file);
       try {
-        const parts = { db: this.#db, artifacts: this.#artifacts, tail: this.#tail, reader: this.#reader };
-        const writer = new SqliteWriter(parts);
+        const writer = new SqliteWriter({
+          db: this.#db,
+          artifacts: this.#artifacts,
+          tail: this.#tail,
+          markNumbers: this.#markNumbers,
+          reader: this.#reader,
+        });
         const epoch = writer.beginEpoch();
         this.#held = { lock, writer };
         return epoch;
@@ -129,11 +137,11 @@ class SqliteLedgerStore implements LedgerStore {
   }
 
   artifactsOf(log_index: number): Promise<readonly Artifact[]> {
-    return this.#answer(() => this.#artifacts.of(log_index));
+    return this.#answerLater(() => this.#artifacts.of(log_index));
   }
 
   artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
-    return this.#answer(async () => {
+    return this.#answerLater(async () => {
       while (this.#held?.writer.indexArtifacts()) await nextTurn();
       return this.#artifacts.find(case_id, sha256);
     });
@@ -157,14 +165,30 @@ class SqliteLedgerStore implements LedgerStore {
     });
   }
 
-  async #answer<T>(work: () => T | Promise<T>): Promise<T> {
+  /** One promise and no turn of the queue, because nearly all work is done at once. */
+  #answer<T>(work: () => T): Promise<T> {
+    return new Promise((resolve) => {
+      this.#refuseClosed();
+      try {
+        resolve(work());
+      } catch (cause) {
+        throw this.#errorOf(cause);
+      }
+    });
+  }
+
+  async #answerLater<T>(work: () => Promise<T>): Promise<T> {
     this.#refuseClosed();
     try {
       return await work();
     } catch (cause) {
-      this.#refuseClosed();
-      throw asLedgerError(cause, `the ledger ${this.#file} cannot be read`);
+      throw this.#errorOf(cause);
     }
+  }
+
+  #errorOf(cause: unknown): unknown {
+    this.#refuseClosed();
+    return asLedgerError(cause, `the ledger ${this.#file} cannot be read`);
   }
 
   #refuseClosed(): void {

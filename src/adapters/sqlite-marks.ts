@@ -10,6 +10,9 @@ export interface MarkKey {
   readonly name: string;
 }
 
+/** A name may be a slice of a payload, and would keep all of that in memory. */
+export const copyOf = (name: string): string => Buffer.from(name).toString();
+
 export const proposalKey = ({
   root_run_id,
   proposal_id,

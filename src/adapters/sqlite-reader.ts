@@ -3,6 +3,7 @@ import { LedgerError } from '../errors.js';
 import { checkProposalId } from './check-batch.js';
 import { entriesOf, type BlockRow } from './sqlite-blocks.js';
 import type { Connection, Statement } from './sqlite-database.js';
+import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { ENDED, inputKey, proposalKey, readMarks, type MarkKey, type Marks } from './sqlite-marks.js';
 import type { SqliteTail } from './sqlite-tail.js';
 
@@ -23,6 +24,7 @@ export interface Page<Row> {
 /** The reads of a ledger, each of one state of it. */
 export class SqliteReader {
   readonly #tail: SqliteTail;
+  readonly #markNumbers: SqliteMarkNumbers;
   readonly #head: Statement;
   readonly #logStart: Statement;
   readonly #log: Statement;
@@ -31,12 +33,12 @@ export class SqliteReader {
   readonly #tree: Statement;
   readonly #blockEnd: Statement;
   readonly #listTrees: Statement;
-  readonly #markNo: Statement;
   readonly #marks: Statement;
   readonly #snapshot: Statement;
 
-  constructor(db: Connection, tail: SqliteTail) {
+  constructor(db: Connection, tail: SqliteTail, markNumbers: SqliteMarkNumbers) {
     this.#tail = tail;
+    this.#markNumbers = markNumbers;
     this.#head = db.prepare('SELECT size, lower(hex(root)) AS root, lower(hex(frontier)) AS frontier FROM meta');
     this.#logStart = db.prepare('SELECT max(log_index) FROM blocks WHERE log_index <= ?').pluck();
     this.#log = db.prepare(`SELECT ${BLOCK} WHERE b.log_index >= ? ORDER BY b.log_index LIMIT ${PAGE_BLOCKS}`);
@@ -51,7 +53,6 @@ export class SqliteReader {
        LEFT JOIN mark_index m ON m.scope = b.tree_id AND m.name = '${ENDED}'
        WHERE b.seq = 0 AND b.log_index >= ? ORDER BY b.log_index LIMIT ${PAGE_TREES}`,
     );
-    this.#markNo = db.prepare('SELECT mark_no FROM mark_index WHERE scope = ? AND name = ?').pluck();
     this.#marks = db.prepare('SELECT marks FROM marks WHERE mark_no = ?').pluck();
     this.#snapshot = db.prepare('SELECT tree_id, seq, sha256, text FROM snapshots WHERE tree_id = ?');
   }
@@ -138,14 +139,9 @@ export class SqliteReader {
     return this.#mark(inputKey({ tree_id, input_id }), ({ inputs }) => inputs.find(isIt)?.seq);
   }
 
-  /** @returns the number of the row of marks that has it, or null; what others wrote meanwhile is not looked for */
-  markNo(key: MarkKey): number | null {
-    return this.#tail.mark(key) ?? (this.#markNo.get(key.scope, key.name) as number | undefined) ?? null;
-  }
-
   #mark<Mark>(key: MarkKey, find: (marks: Marks) => Mark | undefined): Mark | null {
-    this.#tail.refresh();
-    const mark_no = this.markNo(key);
+    this.#markNumbers.refresh();
+    const mark_no = this.#markNumbers.of(key);
     if (mark_no === null) return null;
     const text: unknown = this.#marks.get(mark_no);
     const mark = typeof text === 'string' ? find(readMarks(mark_no, text)) : undefined;

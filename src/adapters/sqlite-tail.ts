@@ -36,13 +36,10 @@ export class Stretch {
     const known = this.marks.get(scope);
     const names = known ?? new Map<string, number>();
     if (known === undefined) this.marks.set(scope, names);
-    names.set(copyOf(name), mark_no);
+    names.set(name, mark_no);
     this.size += 1;
   }
 }
-
-/** A name may be a slice of a payload, and would keep all of that in memory. */
-const copyOf = (text: string): string => Buffer.from(text).toString();
 
 /** Everything from `start` on. */
 export class SqliteTail {
@@ -57,6 +54,7 @@ export class SqliteTail {
   /** What is on its way into the index; `fresh` comes after it. */
   #frozen: Stretch | null = null;
   #fresh = new Stretch();
+  #turn = 0;
 
   constructor(db: Connection) {
     this.#dataVersion = db.prepare('PRAGMA data_version').pluck();
@@ -79,10 +77,16 @@ export class SqliteTail {
     return this.#fresh;
   }
 
+  /** Goes up whenever anything but `addMark` may have changed which marks there are. */
+  get turn(): number {
+    return this.#turn;
+  }
+
   /** Takes up what others have written. @throws LedgerError LEDGER_TAMPERED */
   refresh(): void {
     const version = this.#dataVersion.get();
     if (version === this.#seen) return;
+    this.#turn += 1;
     // First of all, so that the indexes have at least what is below it when they are asked.
     const indexed = this.#indexed.get() as Reach | undefined;
     if (indexed === undefined)
@@ -108,6 +112,7 @@ export class SqliteTail {
   }
 
   #restart(start: Reach): void {
+    this.#turn += 1;
     this.#start = start;
     this.#end = start;
     this.#frozen = null;
@@ -118,6 +123,7 @@ export class SqliteTail {
     this.#fresh.addBlock(tree_id, place);
   }
 
+  /** @param key of a name that keeps nothing else in memory: see `copyOf` */
   addMark(key: MarkKey, mark_no: number): void {
     this.#fresh.addMark(key, mark_no);
   }
@@ -150,5 +156,11 @@ export class SqliteTail {
   /** @returns the number of the row that has it, or undefined */
   mark({ scope, name }: MarkKey): number | undefined {
     return this.#fresh.marks.get(scope)?.get(name) ?? this.#frozen?.marks.get(scope)?.get(name);
+  }
+
+  /** All marks of a scope from `start` on. */
+  *marksOf(scope: string): Generator<readonly [name: string, mark_no: number], void> {
+    yield* this.#frozen?.marks.get(scope) ?? [];
+    yield* this.#fresh.marks.get(scope) ?? [];
   }
 }

@@ -4,17 +4,19 @@
 //       batch: so a writer that was replaced notices before it inserts a row.
 //   W2. After a statement or a COMMIT has failed, nothing is committed any more. When an fsync has failed nobody knows
 //       what lies on the disk, and trying again would only hide it: opening the ledger anew finds out.
-//   W3. Row numbers, and the ends of trees, are counted in memory, since nobody else adds rows while W1 holds.
+//   W3. Row numbers, the ends of trees and what is marked are known from memory, since nobody else adds rows while W1
+//       holds.
 //   W4. What is committed is in the tail when `commit` returns, and only then.
 
 import { InvariantError, LedgerError } from '../errors.js';
 import type { Batch, StoredSnapshot } from '../ports/ledger-store.js';
 import { checkBatch } from './check-batch.js';
 import type { SqliteArtifacts } from './sqlite-artifacts.js';
-import { blocksOf, type Block } from './sqlite-blocks.js';
+import { BlockText, blocksOf, type Block } from './sqlite-blocks.js';
 import { SqliteCatchUp } from './sqlite-catch-up.js';
 import type { Connection, Statement } from './sqlite-database.js';
-import { ENDED, keysOf, marksOf, marksText, type MarkKey, type Marks } from './sqlite-marks.js';
+import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
+import { copyOf, ENDED, keysOf, marksOf, marksText, type MarkKey, type Marks } from './sqlite-marks.js';
 import type { SqliteReader } from './sqlite-reader.js';
 import { recent, type Recent } from './sqlite-recent.js';
 import type { Reach, SqliteTail } from './sqlite-tail.js';
@@ -27,6 +29,7 @@ export interface WriterParts {
   readonly db: Connection;
   readonly artifacts: SqliteArtifacts;
   readonly tail: SqliteTail;
+  readonly markNumbers: SqliteMarkNumbers;
   readonly reader: SqliteReader;
 }
 
@@ -48,6 +51,7 @@ export class SqliteWriter {
   readonly #insertBlock: Statement;
   readonly #insertMarks: Statement;
   readonly #saveSnapshot: Statement;
+  readonly #blockText = new BlockText();
   #ends: Recent<number> = recent(TREES_MAX);
   #failure: unknown = null;
 
@@ -59,14 +63,15 @@ export class SqliteWriter {
     this.#commit = db.prepare('COMMIT');
     this.#rollback = db.prepare('ROLLBACK');
     this.#moveHead = db.prepare('UPDATE meta SET size = ?, root = ?, frontier = ? WHERE epoch = ? AND size = ?');
-    this.#insertBlock = db.prepare('INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?)');
+    this.#insertBlock = db.prepare('INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?, CAST(? AS TEXT))');
     this.#insertMarks = db.prepare('INSERT INTO marks VALUES (?, ?)');
     this.#saveSnapshot = db.prepare('INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)');
   }
 
   /** Starts a new epoch, which ends every other. @returns the epoch */
   beginEpoch(): number {
-    const { db, artifacts, tail } = this.#parts;
+    const { db, artifacts, tail, markNumbers } = this.#parts;
+    markNumbers.alone = false;
     const { epoch, indexed } = this.#transact(() => {
       db.prepare('UPDATE meta SET epoch = epoch + 1').run();
       artifacts.startWriting();
@@ -76,6 +81,7 @@ export class SqliteWriter {
       return { epoch: Number(db.prepare('SELECT epoch FROM meta').pluck().get()), indexed: this.#catchUp.begin() };
     });
     if (indexed !== null) tail.drop(indexed);
+    markNumbers.alone = true;
     return epoch;
   }
 
@@ -87,6 +93,7 @@ export class SqliteWriter {
       this.#remember(written, batch.head.size);
       return;
     }
+    this.#parts.markNumbers.alone = false;
     const message = `another writer has moved the ledger on: epoch ${batch.epoch} is over, or size ${batch.from} is`;
     throw new LedgerError({ code: 'LEDGER_CONFLICT', message });
   }
@@ -111,6 +118,7 @@ export class SqliteWriter {
       this.#failure = cause;
       this.#rollBack();
       this.#parts.tail.forget();
+      this.#parts.markNumbers.alone = false;
       throw unavailable('the ledger could not be written: nothing of this was acknowledged', cause);
     }
   }
@@ -129,7 +137,7 @@ export class SqliteWriter {
     const { epoch, from, head } = batch;
     const moved = this.#moveHead.run(head.size, blob(head.root), blob(head.frontier.join('')), epoch, from);
     if (moved.changes !== 1) return null;
-    const blocks = [...blocksOf(batch, this.#writeArtifacts(batch))];
+    const blocks = blocksOf(batch, this.#writeArtifacts(batch));
     for (const block of blocks) this.#writeBlock(block);
     for (const { tree_id } of [...batch.inputs, ...batch.trees]) {
       if (this.#endOf(tree_id) === 0) throw new InvariantError(`a mark of ${tree_id}, which has no entries`);
@@ -148,13 +156,15 @@ export class SqliteWriter {
       if (numbers === undefined) brought.set(entry, [artifact_no]);
       else numbers.push(artifact_no);
     }
+    this.#parts.artifacts.flush();
     return brought;
   }
 
-  #writeBlock({ log_index, tree_id, seq, count, artifacts, types, leaf_hashes, texts }: Block): void {
+  #writeBlock(block: Block): void {
+    const { log_index, tree_id, seq, count, artifacts, types, leaf_hashes } = block;
     const end = this.#endOf(tree_id);
     if (seq !== end) throw new InvariantError(`after ${end} entries of ${tree_id} seq ${seq} cannot follow`);
-    this.#insertBlock.run(log_index, tree_id, seq, artifacts, types, leaf_hashes, texts);
+    this.#insertBlock.run(log_index, tree_id, seq, artifacts, types, leaf_hashes, this.#blockText.of(block));
     this.#ends.set(tree_id, seq + count);
   }
 
@@ -163,21 +173,30 @@ export class SqliteWriter {
   }
 
   #writeMarks(marks: Marks): readonly MarkKey[] {
-    const { reader, tail } = this.#parts;
-    const first = { ...marks, ended: marks.ended.filter((scope) => reader.markNo({ scope, name: ENDED }) === null) };
-    const keys = [...keysOf(first)];
-    const given = new Set(keys.map(({ scope, name }) => `${scope}\n${name}`));
-    if (given.size < keys.length || keys.some((key) => reader.markNo(key) !== null)) {
-      throw new InvariantError('a proposal or an input is marked already: a mark never changes');
+    const { markNumbers, tail } = this.#parts;
+    const { proposals, inputs } = marks;
+    const ended = marks.ended.filter((scope) => markNumbers.of({ scope, name: ENDED }) === null);
+    const first = { proposals, inputs, ended };
+    const keys: MarkKey[] = [];
+    const given = new Set<string>();
+    for (const { scope, name } of keysOf(first)) {
+      const key = { scope, name: copyOf(name) };
+      if (markNumbers.of(key) !== null) throw markedAlready();
+      keys.push(key);
+      given.add(`${scope}\n${name}`);
     }
+    if (given.size < keys.length) throw markedAlready();
     if (keys.length > 0) this.#insertMarks.run(tail.nextMark, marksText(first));
     return keys;
   }
 
   #remember({ blocks, marks, indexed }: Written, size: number): void {
-    const { tail } = this.#parts;
+    const { tail, markNumbers } = this.#parts;
     for (const { tree_id, log_index, seq } of blocks) tail.addBlock(tree_id, { log_index, seq });
-    for (const key of marks) tail.addMark(key, tail.nextMark);
+    for (const key of marks) {
+      tail.addMark(key, tail.nextMark);
+      markNumbers.add(key, tail.nextMark);
+    }
     tail.reach({ log_index: size, mark_no: tail.nextMark + Math.min(marks.length, 1) });
     if (indexed !== null) tail.drop(indexed);
   }
@@ -187,3 +206,6 @@ const blob = (hex: string): Buffer => Buffer.from(hex, 'hex');
 
 const unavailable = (message: string, cause: unknown): LedgerError =>
   new LedgerError({ code: 'LEDGER_UNAVAILABLE', message, cause });
+
+const markedAlready = (): InvariantError =>
+  new InvariantError('a proposal or an input is marked already: a mark never changes');

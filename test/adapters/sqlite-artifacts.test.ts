@@ -50,6 +50,27 @@ describe('content in a SQLite ledger', () => {
     expect(existsSync(join(at.artifactsDir, '_system', HASH.slice(0, 2), HASH))).toBe(true);
   });
 
+  test.each([1, 7, 8, 9, 16, 17])(
+    '%i contents of one commit come back, each from where it was brought',
+    async (count) => {
+      for (let round = 0; round < 3; round += 1) {
+        const contents = Array.from({ length: count }, (_, n) => content('result', `content ${round} ${n}`));
+        // Every third is one that was there before.
+        const brought = contents.map((one, n) => (n % 3 === 2 ? content('result', 'again') : one));
+        const { from } = await scribe.write(
+          store,
+          brought.map((one) => answered(A, one)),
+        );
+        for (const [n, { bytes }] of brought.entries()) {
+          const found = await store.artifactsOf(from + n);
+          expect(found.map((one) => Buffer.from(one.bytes).toString())).toEqual([Buffer.from(bytes).toString()]);
+        }
+      }
+      const numbers = rows('SELECT artifact_no FROM artifacts').flat();
+      expect(numbers).toEqual(numbers.map((_, n) => n));
+    },
+  );
+
   test('what a crash left of a file is overwritten when the content comes again', async () => {
     const path = join(at.artifactsDir, 'case-0001', HASH.slice(0, 2), HASH);
     await scribe.write(store, [answered(A, content('result', LARGE))]);

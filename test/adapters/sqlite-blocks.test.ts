@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { BLOCK_CHARS_MAX, BLOCK_ENTRIES_MAX, entriesOf } from '../../src/adapters/sqlite-blocks.js';
 import { createSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
+import { sha256 } from '../../src/contract/hash.js';
 import { verifyLedger } from '../../src/ledger/verify.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
 import { all, audited, opening, Scribe, scribeOf, treeId } from '../fixtures/entries.js';
@@ -79,6 +80,35 @@ describe('the blocks of a SQLite ledger', () => {
         .map((row) => (row as unknown[])[3]),
     ).toEqual([1, 1, 1, 1, 1]);
     expect((await all(store.tree(B))).map(({ text }) => text)).toEqual(entries.map(({ text }) => text));
+  });
+
+  test('texts come back as they were, whatever their characters, at the limit of a block and beyond', async () => {
+    const batch = scribe.prepare([opening(A), ...Array.from({ length: 6 }, () => audited(A))]);
+    const lengths = [100, BLOCK_CHARS_MAX - 2_000, BLOCK_CHARS_MAX, 2 * BLOCK_CHARS_MAX + 2];
+    const paddings = ['é', '€', '😀', '\u0000', '\uffff'].flatMap((pad) => lengths.map((length) => ({ length, pad })));
+    let prepared = batch;
+    for (const { length, pad } of paddings) {
+      const entries = prepared.entries.map((sealed, n) =>
+        n % 3 === 1 ? { ...sealed, text: sealed.text + pad.repeat(length / pad.length) } : sealed,
+      );
+      await store.commit({ ...prepared, entries });
+      const { from } = prepared;
+      // Hashes, so that a failure is told in a line.
+      expect((await all(store.log(from))).map(({ text }) => sha256(text))).toEqual(
+        entries.map(({ text }) => sha256(text)),
+      );
+      // The same tree goes on.
+      const seq = from + entries.length;
+      const moved = (n: number) => ({ ...entries[n]!.entry, seq: seq + n });
+      prepared = {
+        ...batch,
+        from: seq,
+        entries: batch.entries.map((sealed, n) => ({ ...sealed, entry: moved(n) })),
+        head: { ...batch.head, size: seq + batch.entries.length },
+      };
+    }
+    const types = withDatabase(at.file, (db) => db.prepare('SELECT DISTINCT typeof(texts) FROM blocks').pluck().all());
+    expect(types).toEqual(['text']);
   });
 
   test('a tree of more blocks than are read at a time comes back without a gap, from any place', async () => {
