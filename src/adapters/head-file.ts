@@ -3,6 +3,8 @@
 //   H1. A slot says its own hash, so it is whole or it does not count; then the other one, the head before it, does.
 //   H2. The slots lie in two blocks of the disk, so that one torn write cannot damage both.
 //   H3. The head never goes back. Of writes that wait for the disk only the newest is made; all resolve with it.
+//   H5. Heads that come close upon each other wait a moment for the newest: their flushes would compete with those of
+//       the commits that they follow. So the file is behind the ledger by `PAUSE_MS` and one write at most.
 //   H4. After a write has failed none is made any more: nobody knows what lies on the disk.
 
 import { close, fdatasync, open, write } from 'node:fs';
@@ -17,6 +19,8 @@ import { errorCode } from './error-code.js';
 const SLOT_BYTES = 256;
 /** A block of any disk. */
 const SLOT_DISTANCE = 4_096;
+/** From the beginning of a write to that of the next. */
+const PAUSE_MS = 5;
 const SLOT = /^(turnpike-head 1 (0|[1-9]\d{0,15}) ([0-9a-f]{64})) ([0-9a-f]{64})\n/;
 
 type Head = Pick<LogHead, 'size' | 'root'>;
@@ -41,6 +45,10 @@ class SlottedHeadFile implements HeadAnchor {
   #queued: Promise<void> | null = null;
   #last: Promise<void> = Promise.resolve();
   #failure: unknown = null;
+  /** When the last write began, by the process's own clock. */
+  #begun = -Infinity;
+  #closing = false;
+  #hurry = (): void => undefined;
 
   constructor(path: string) {
     this.#path = path;
@@ -55,21 +63,36 @@ class SlottedHeadFile implements HeadAnchor {
     if (this.#newest !== null && !follows(head, this.#newest)) throw below(head, this.#newest);
     this.#newest = head;
     if (this.#queued === null) {
-      this.#queued = this.#last.then(() => this.#writeNewest(this.#newest ?? head));
+      this.#queued = this.#last.then(() => this.#pause()).then(() => this.#writeNewest(this.#newest ?? head));
       this.#last = this.#queued.catch(() => undefined);
     }
     await this.#queued;
   }
 
   async close(): Promise<void> {
+    this.#closing = true;
+    this.#hurry();
     await this.#last;
     const file = this.#file;
     this.#file = null;
     if (file !== null) await closeFile(file.descriptor);
   }
 
+  #pause(): Promise<void> {
+    const rest = this.#begun + PAUSE_MS - performance.now();
+    if (rest <= 0 || this.#closing) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, rest);
+      this.#hurry = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
   async #writeNewest(head: Head): Promise<void> {
     this.#queued = null;
+    this.#begun = performance.now();
     if (this.#failure !== null) throw unwritable(this.#path, this.#failure);
     try {
       const { descriptor, slot } = this.#file ?? (await this.#open(head));

@@ -8,7 +8,8 @@
 //       that was replaced (its lock was lost while it was stopped, say) does not notice here, and need not: a mark that
 //       it finds never changes, and what follows from one that it does not find is a batch, which W1 refuses. From then
 //       on it holds nothing, and looks at what others have written like every reader.
-//   N2. A scope is held whole or not at all.
+//   N2. A scope is held whole or not at all. One that is put out, or too large to be read, is not read again: what does
+//       not fit is asked of the database each time, and never made to fit.
 //   N3. What the tail takes up from others, or forgets, is the end of all that is held.
 
 import type { Connection, Statement } from './sqlite-database.js';
@@ -17,13 +18,15 @@ import type { SqliteTail } from './sqlite-tail.js';
 
 /** How much is held. */
 export interface HeldMax {
-  /** A scope with more names is not held. */
+  /** A scope that has more names when it is asked for first is not read. */
+  readonly read: number;
+  /** A scope that grows beyond this is put out. */
   readonly scope: number;
   /** Of all scopes together, with one more for each scope. */
   readonly names: number;
 }
-/** To hold the largest scope takes some 10 ms, once; all of it is some 8 MB. */
-const HELD_MAX: HeldMax = { scope: 16_384, names: 65_536 };
+/** To read a scope takes some 0.2 ms at most; all that is held is some 16 MB. */
+const HELD_MAX: HeldMax = { read: 256, scope: 16_384, names: 131_072 };
 
 type Names = Map<string, number>;
 
@@ -32,7 +35,7 @@ export class SqliteMarkNumbers {
   readonly #max: HeldMax;
   readonly #one: Statement;
   readonly #ofScope: Statement;
-  /** By scope, the one that was asked for first in front. Null for one that is too large. */
+  /** By scope, the one that was asked for first in front. Null for one that is not to be read. */
   readonly #held = new Map<string, Names | null>();
   #size = 0;
   #alone = false;
@@ -43,7 +46,7 @@ export class SqliteMarkNumbers {
     this.#tail = tail;
     this.#max = max;
     this.#one = db.prepare('SELECT mark_no FROM mark_index WHERE scope = ? AND name = ?').pluck();
-    this.#ofScope = db.prepare(`SELECT name, mark_no FROM mark_index WHERE scope = ? LIMIT ${max.scope + 1}`).raw();
+    this.#ofScope = db.prepare(`SELECT name, mark_no FROM mark_index WHERE scope = ? LIMIT ${max.read + 1}`).raw();
   }
 
   /** Says whether nobody else writes from now on. */
@@ -87,26 +90,23 @@ export class SqliteMarkNumbers {
   #read(scope: string): Names | null {
     const names: Names = new Map(this.#ofScope.all(scope) as [string, number][]);
     for (const [name, mark_no] of this.#tail.marksOf(scope)) names.set(name, mark_no);
-    return names.size > this.#max.scope ? null : names;
+    return names.size > this.#max.read ? null : names;
   }
 
   #hold(scope: string, names: Names | null): void {
-    this.#drop(scope);
+    this.#size += sizeOf(names) - (this.#held.has(scope) ? sizeOf(this.#held.get(scope) ?? null) : 0);
     this.#held.set(scope, names);
-    this.#size += 1 + (names?.size ?? 0);
   }
 
-  #drop(scope: string): void {
-    const names = this.#held.get(scope);
-    if (names === undefined) return;
-    this.#held.delete(scope);
-    this.#size -= 1 + (names?.size ?? 0);
-  }
-
+  /** First what is held of the oldest is let go, and then, that it is not to be read. */
   #shrink(): void {
     if (this.#size <= this.#max.names) return;
-    for (const scope of this.#held.keys()) {
-      this.#drop(scope);
+    for (const [scope, names] of this.#held) {
+      if (names !== null && names.size > 0) this.#hold(scope, null);
+      else {
+        this.#held.delete(scope);
+        this.#size -= 1;
+      }
       if (this.#size <= this.#max.names) return;
     }
   }
@@ -117,3 +117,5 @@ export class SqliteMarkNumbers {
     this.#turn = this.#tail.turn;
   }
 }
+
+const sizeOf = (names: Names | null): number => 1 + (names?.size ?? 0);

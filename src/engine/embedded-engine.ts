@@ -9,19 +9,19 @@
 
 import type { Effect } from '../contract/effect.js';
 import { InvariantError } from '../errors.js';
-import type { Command, Decision, Ending } from '../kernel/input.js';
-import { Tree } from '../kernel/tree.js';
+import type { Ending } from '../kernel/input.js';
+import type { Tree } from '../kernel/tree.js';
 import type { Clock } from '../ports/clock.js';
 import type { HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
-import { BatchBuilder } from './batch.js';
-import { completeInput } from './complete-input.js';
+import type { BatchBuilder } from './batch.js';
 import { LiveTrees } from './live-trees.js';
 import { Hands, type Performed } from './hands.js';
 import { recallStep, type RecalledStep } from './recall-step.js';
 import { SNAPSHOT_ENTRIES } from './snapshots.js';
-import { busy, closed, unavailable, unknownTree } from './refusals.js';
-import { factsSubmission, resultSubmission, timed } from './submissions.js';
-import type { Issued, Taken, Waiting } from './taken.js';
+import { busy, closed, unavailable } from './refusals.js';
+import { resultSubmission } from './submissions.js';
+import type { Issued, Waiting } from './taken.js';
+import { Tick, type TickOptions } from './tick.js';
 import { Timers, within } from './timers.js';
 import type { Committed, Effects, EngineListener, Submission, TreeEngine } from './tree-engine.js';
 
@@ -51,6 +51,7 @@ export class EmbeddedEngine implements TreeEngine {
   readonly #hands: Hands;
   readonly #trees: LiveTrees;
   readonly #timers: Timers;
+  readonly #tickOptions: TickOptions;
   #queue: Waiting[] = [];
   #scheduled = false;
   /** The end of all work that has the trees to itself: ticks, and looks at a tree. */
@@ -75,6 +76,17 @@ export class EmbeddedEngine implements TreeEngine {
       const input = { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` } as const;
       this.submit(tree_id, { input, materials: [], external: false }).catch(() => undefined);
     });
+    this.#tickOptions = {
+      store: options.store,
+      trees: this.#trees,
+      hands: this.#hands,
+      time: () => this.#time(),
+      tell: {
+        reply: (tree_id, reply) => options.listener.reply(tree_id, reply),
+        ended: (tree_id, ending) => this.#ended(tree_id, ending),
+        timers: (tree_id, timers) => this.#timers.set(tree_id, timers),
+      },
+    };
   }
 
   async start(): Promise<void> {
@@ -163,69 +175,20 @@ export class EmbeddedEngine implements TreeEngine {
 
   /** One transaction: decide all, commit all, then tell and perform. */
   async #tick(items: readonly Waiting[]): Promise<void> {
-    const batch = new BatchBuilder();
-    const all: Taken[] = [];
-    const broken = new Set<string>();
-    const postponed: Waiting[] = [];
-    for (const item of items) {
-      if (broken.has(item.tree_id)) {
-        postponed.push(item);
-        continue;
-      }
-      try {
-        const taken = await this.#take(item, batch);
-        batch.join(taken);
-        all.push(taken);
-      } catch (error) {
-        broken.add(item.tree_id);
-        this.#trees.drop(item.tree_id);
-        item.reject(error);
-      }
-    }
-    this.#queue.unshift(...postponed);
+    const tick = new Tick(this.#tickOptions);
+    await tick.take(items);
+    this.#queue.unshift(...tick.postponed);
     try {
-      if (!batch.empty) await this.#commit(batch);
+      if (!tick.batch.empty) await this.#commit(tick.batch);
     } catch (error) {
       // First: whoever is rejected may ask at once whether the engine goes on.
       this.#fail(error);
       for (const item of items) item.reject(unavailable(error));
       return;
     }
-    for (const { told } of all) for (const tell of told) tell();
+    for (const { told } of tick.taken) for (const tell of told) tell();
     for (const { tree_id } of items) if (this.#trees.isDue(tree_id)) await this.#trees.save(tree_id);
-    for (const { issued } of all) for (const command of issued) this.#perform(command);
-  }
-
-  async #take(item: Waiting, batch: BatchBuilder): Promise<Taken> {
-    const { tree_id, submission } = item;
-    const { input, external } = submission;
-    const { store } = this.#options;
-    const taken: Taken = { decisions: [], trees: [], inputs: [], issued: [], told: [] };
-    if (external) {
-      const seq = batch.input(tree_id, input.input_id)?.seq ?? (await store.input(tree_id, input.input_id));
-      if (seq !== null) {
-        taken.told.push(() => item.resolve({ refused: false, repeat_of: seq }));
-        return taken;
-      }
-    }
-    const tree = this.#trees.alive(tree_id) ?? (await this.#treeFor(tree_id, submission));
-    const at = tree.head.seq;
-    const decision = tree.decide(await completeInput({ tree, submission, time: this.#time(), batch, store }));
-    // An input that was refused may come again when its time has come.
-    if (external && !decision.refused) taken.inputs.push({ tree_id, input_id: input.input_id, seq: at });
-    if (input.kind === 'open') taken.trees.push({ tree_id, state: 'opened' });
-    this.#follow(tree, decision, taken);
-    taken.told.push(() => item.resolve({ refused: decision.refused, repeat_of: null }));
-    return taken;
-  }
-
-  async #treeFor(tree_id: string, { input }: Submission): Promise<Tree> {
-    const tree = await this.#trees.get(tree_id);
-    if (tree !== null) return tree;
-    if (input.kind !== 'open') throw unknownTree(tree_id);
-    const opened = new Tree(tree_id);
-    this.#trees.keep(opened);
-    return opened;
+    for (const { issued } of tick.taken) for (const command of issued) this.#perform(command);
   }
 
   /** All that happens in a millisecond has the same text. */
@@ -233,30 +196,6 @@ export class EmbeddedEngine implements TreeEngine {
     const now = this.#options.clock.now();
     if (now !== this.#now.at) this.#now = { at: now, text: new Date(now).toISOString() };
     return this.#now.text;
-  }
-
-  /** Takes up what a decision asks for: local reads at once, in the same commit; everything else after it. */
-  #follow(tree: Tree, decision: Decision, taken: Taken): void {
-    const { listener } = this.#options;
-    const { tree_id } = tree;
-    taken.decisions.push(decision);
-    for (const reply of decision.replies) taken.told.push(() => listener.reply(tree_id, reply));
-    for (const ending of decision.ended) taken.told.push(() => this.#ended(tree_id, ending));
-    if (decision.timers.length > 0) taken.told.push(() => this.#timers.set(tree_id, decision.timers));
-    if (decision.ended.some(({ run_id }) => run_id === tree_id)) taken.trees.push({ tree_id, state: 'ended' });
-    for (const command of decision.commands) {
-      const answer = this.#answerAtOnce(command);
-      if (answer !== null) this.#follow(tree, tree.decide(timed(answer, this.#time())), taken);
-      else if (command.kind === 'perform') taken.issued.push({ tree_id, command });
-    }
-  }
-
-  #answerAtOnce(command: Command): Submission | null {
-    if (command.kind === 'gather') return factsSubmission(command, this.#hands.gather(command.request));
-    if (!command.local_read) return null;
-    const result = this.#hands.perform(command.effect);
-    if (result instanceof Promise) throw new InvariantError('a local read must answer at once');
-    return resultSubmission(command.effect, result, false);
   }
 
   #ended(tree_id: string, ending: Ending): void {

@@ -75,6 +75,14 @@ describe('the head file', () => {
     await another.close();
   });
 
+  test('D15: a head that waits for the pause to end is written when the file is closed', async () => {
+    await file.write(headOf(1));
+    const written = [file.write(headOf(2)), file.write(headOf(3))];
+    await file.close();
+    expect(await readAgain()).toEqual(headOf(3));
+    await Promise.all(written);
+  });
+
   test('of writes at the same time the newest is durable when any of them resolves after the first', async () => {
     const written = Array.from({ length: 50 }, (_, size) => file.write(headOf(size)));
     await written[1];

@@ -154,7 +154,7 @@ describe('what is held of the marks', () => {
     db = openDatabase(at.file, false);
     const tail = new SqliteTail(db);
     tail.refresh();
-    numbers = new SqliteMarkNumbers(db, tail, { scope: 3, names: 8 });
+    numbers = new SqliteMarkNumbers(db, tail, { read: 3, scope: 4, names: 8 });
     numbers.alone = true;
   });
   afterEach(() => void db.close());
@@ -182,10 +182,13 @@ describe('what is held of the marks', () => {
     for (const [n, name] of ['a', 'b', 'c'].entries()) insert('s', name, n);
     expect(numbers.of({ scope: 's', name: 'a' })).toBe(0);
     expect(isHeld('s')).toBe(true);
-    insert('s', 'd', 3);
-    numbers.add({ scope: 's', name: 'd' }, 3);
+    for (const [n, name] of ['d', 'e'].entries()) {
+      expect(isHeld('s')).toBe(true);
+      insert('s', name, 3 + n);
+      numbers.add({ scope: 's', name }, 3 + n);
+    }
     expect(isHeld('s')).toBe(false);
-    expect(['a', 'd', 'e'].map((name) => numbers.of({ scope: 's', name }))).toEqual([0, 3, null]);
+    expect(['a', 'd', 'f'].map((name) => numbers.of({ scope: 's', name }))).toEqual([0, 3, null]);
     for (const [n, name] of ['a', 'b', 'c', 'd'].entries()) insert('t', name, n);
     expect(['d', 'a', 'e'].map((name) => numbers.of({ scope: 't', name }))).toEqual([3, 0, null]);
     expect(isHeld('t')).toBe(false);
@@ -201,6 +204,14 @@ describe('what is held of the marks', () => {
     numbers.add({ scope: 'v', name: 'b' }, 9);
     expect(['v', 'u', 't'].map(isHeld)).toEqual([true, true, true]);
     expect(numbers.of({ scope: 'v', name: 'b' })).toBe(9);
+    // And is not read again, or scopes that take turns would each be read each time.
+    expect(numbers.of({ scope: 's', name: 'a' })).toBe(0);
     expect(isHeld('s')).toBe(false);
+    // What is not to be read counts, too, and is forgotten in the end.
+    for (const name of ['w', 'x', 'y', 'z', 'A', 'B', 'C', 'D', 'E']) {
+      expect(numbers.of({ scope: name, name: 'a' })).toBeNull();
+    }
+    expect(numbers.of({ scope: 's', name: 'a' })).toBe(0);
+    expect(isHeld('s')).toBe(true);
   });
 });

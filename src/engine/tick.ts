@@ -1,0 +1,172 @@
+// One tick: the inputs that share a transaction, from the first look at each to the batch that they make.
+//
+//   T1. Inputs of different trees go side by side: all decide, then the world answers all, then all decide again. What
+//       decides and what looks at files push each other out of the processor's caches, so they take few turns.
+//   T2. The inputs of one tree go one after another: the next one begins when the one before it is done.
+//   T3. An input on which its tree breaks leaves nothing in the batch, and the tree is dropped (E4). What came after it
+//       for the same tree waits for the next tick.
+
+import { InvariantError } from '../errors.js';
+import type { Command, Decision, Ending, Reply, Timer } from '../kernel/input.js';
+import { Tree } from '../kernel/tree.js';
+import type { LedgerStore } from '../ports/ledger-store.js';
+import { BatchBuilder } from './batch.js';
+import { completeInput } from './complete-input.js';
+import type { Hands } from './hands.js';
+import type { LiveTrees } from './live-trees.js';
+import { unknownTree } from './refusals.js';
+import { factsSubmission, resultSubmission, timed } from './submissions.js';
+import type { Taken, Waiting } from './taken.js';
+import type { Submission } from './tree-engine.js';
+
+export interface TickOptions {
+  readonly store: LedgerStore;
+  readonly trees: LiveTrees;
+  readonly hands: Hands;
+  /** The time that an input gets. */
+  readonly time: () => string;
+  readonly tell: Telling;
+}
+
+/** Whom to tell what, once it is durable. */
+export interface Telling {
+  reply(tree_id: string, reply: Reply): void;
+  ended(tree_id: string, ending: Ending): void;
+  timers(tree_id: string, timers: readonly Timer[]): void;
+}
+
+/** An input that is being decided, and what its tree still asks of the world. */
+interface Turn {
+  readonly item: Waiting;
+  readonly tree: Tree;
+  readonly taken: Taken;
+  asked: readonly Command[];
+  answers: readonly Submission[];
+}
+
+export class Tick {
+  readonly batch = new BatchBuilder();
+  readonly taken: Taken[] = [];
+  /** For the next tick. */
+  readonly postponed: Waiting[] = [];
+  readonly #options: TickOptions;
+  readonly #broken = new Set<string>();
+  #turns = new Map<string, Turn>();
+
+  constructor(options: TickOptions) {
+    this.#options = options;
+  }
+
+  async take(items: readonly Waiting[]): Promise<void> {
+    for (const item of items) {
+      if (this.#turns.has(item.tree_id)) this.#finish();
+      if (this.#broken.has(item.tree_id)) this.postponed.push(item);
+      else await this.#begin(item).catch((error: unknown) => this.#break(item, error));
+    }
+    this.#finish();
+  }
+
+  async #begin(item: Waiting): Promise<void> {
+    const { tree_id, submission } = item;
+    const { input, external } = submission;
+    const { store, trees, time } = this.#options;
+    const taken: Taken = { decisions: [], trees: [], inputs: [], issued: [], told: [] };
+    if (external) {
+      const seq = this.batch.input(tree_id, input.input_id)?.seq ?? (await store.input(tree_id, input.input_id));
+      if (seq !== null) {
+        taken.told.push(() => item.resolve({ refused: false, repeat_of: seq }));
+        this.taken.push(taken);
+        return;
+      }
+    }
+    const tree = trees.alive(tree_id) ?? (await this.#treeFor(tree_id, submission));
+    const at = tree.head.seq;
+    const complete = await completeInput({ tree, submission, time: time(), batch: this.batch, store });
+    const decision = tree.decide(complete);
+    // An input that was refused may come again when its time has come.
+    if (external && !decision.refused) taken.inputs.push({ tree_id, input_id: input.input_id, seq: at });
+    if (input.kind === 'open') taken.trees.push({ tree_id, state: 'opened' });
+    const turn: Turn = { item, tree, taken, asked: [], answers: [] };
+    this.#turns.set(tree_id, turn);
+    this.#follow(turn, decision);
+    taken.told.push(() => item.resolve({ refused: decision.refused, repeat_of: null }));
+  }
+
+  async #treeFor(tree_id: string, { input }: Submission): Promise<Tree> {
+    const { trees } = this.#options;
+    const tree = await trees.get(tree_id);
+    if (tree !== null) return tree;
+    if (input.kind !== 'open') throw unknownTree(tree_id);
+    const opened = new Tree(tree_id);
+    trees.keep(opened);
+    return opened;
+  }
+
+  /** Brings all turns to their end, and what they came to into the batch, in their order. */
+  #finish(): void {
+    const turns = this.#turns;
+    this.#turns = new Map();
+    let open = [...turns.values()].filter(({ asked }) => asked.length > 0);
+    while (open.length > 0) {
+      open = open.filter((turn) => this.#unbroken(turn, () => this.#answer(turn)));
+      open = open.filter((turn) => this.#unbroken(turn, () => this.#decide(turn)));
+      open = open.filter(({ asked }) => asked.length > 0);
+    }
+    for (const { item, taken } of turns.values()) {
+      if (this.#broken.has(item.tree_id)) continue;
+      this.batch.join(taken);
+      this.taken.push(taken);
+    }
+  }
+
+  #answer(turn: Turn): void {
+    turn.answers = turn.asked.map((command) => this.#answerTo(command));
+    turn.asked = [];
+  }
+
+  #decide(turn: Turn): void {
+    const { tree, answers } = turn;
+    for (const answer of answers) this.#follow(turn, tree.decide(timed(answer, this.#options.time())));
+  }
+
+  /** Takes up what a decision says: local reads are for this tick; everything else is done after its commit. */
+  #follow(turn: Turn, decision: Decision): void {
+    const { tell } = this.#options;
+    const { tree, taken } = turn;
+    const { tree_id } = tree;
+    taken.decisions.push(decision);
+    for (const reply of decision.replies) taken.told.push(() => tell.reply(tree_id, reply));
+    for (const ending of decision.ended) taken.told.push(() => tell.ended(tree_id, ending));
+    if (decision.timers.length > 0) taken.told.push(() => tell.timers(tree_id, decision.timers));
+    if (decision.ended.some(({ run_id }) => run_id === tree_id)) taken.trees.push({ tree_id, state: 'ended' });
+    for (const command of decision.commands) {
+      if (command.kind === 'gather' || command.local_read) turn.asked = [...turn.asked, command];
+      else taken.issued.push({ tree_id, command });
+    }
+  }
+
+  #answerTo(command: Command): Submission {
+    const { hands } = this.#options;
+    if (command.kind === 'gather') return factsSubmission(command, hands.gather(command.request));
+    const result = hands.perform(command.effect);
+    if (result instanceof Promise) throw new InvariantError('a local read must answer at once');
+    return resultSubmission(command.effect, result, false);
+  }
+
+  #unbroken({ item }: Turn, work: () => void): boolean {
+    try {
+      work();
+      return true;
+    } catch (error) {
+      this.#break(item, error);
+      return false;
+    }
+  }
+
+  #break(item: Waiting, error: unknown): void {
+    this.#turns.delete(item.tree_id);
+    this.#broken.add(item.tree_id);
+    this.#options.trees.drop(item.tree_id);
+    item.reject(error);
+  }
+}
