@@ -44,12 +44,12 @@ function writeObject(object: Record<string, unknown>, depth: number): string {
   return `{${text}}`;
 }
 
-/** What JSON writes as it is, and nothing else: most ids, hashes, names and times are that. */
-const PLAIN = /^[ !#-[\]-~]*$/;
+/** What JSON may write otherwise than as it is. Most ids, hashes, names and times have none of it. */
+const SPECIAL = /[^ !#-[\]-~]/;
 
 /** A string in canonical JSON. @throws InvariantError for a lone surrogate */
 export function quote(text: string): string {
-  if (PLAIN.test(text)) return `"${text}"`;
+  if (!SPECIAL.test(text)) return `"${text}"`;
   if (!text.isWellFormed()) throw new InvariantError('canonical JSON cannot hold a lone surrogate');
   return JSON.stringify(text);
 }
