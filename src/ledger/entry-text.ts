@@ -74,7 +74,7 @@ function eventText(event: AuditEvent): string {
     `${refsText(',"input_artifacts":', event.input_artifacts)}${run.lane}${textMember(',"notes":', event.notes)}` +
     `,"outcome":"${event.outcome}"${textMember(',"outcome_reason":', event.outcome_reason)}` +
     `${refsText(',"output_artifacts":', event.output_artifacts)}${run.pins}` +
-    `${textMember(',"request_hash_sha256":', event.request_hash_sha256)}` +
+    textMember(',"request_hash_sha256":', event.request_hash_sha256) +
     `${textMember(',"response_hash_sha256":', event.response_hash_sha256)}${run.ids},"sequence":${event.sequence}` +
     `${event.severity === undefined ? '' : `,"severity":"${event.severity}"`}${targetText(event.target)}` +
     `${run.taxonomy},"timestamp_utc":${quote(event.timestamp_utc)}}`
@@ -125,7 +125,6 @@ const isOfSameRun = (one: AuditEvent, other: AuditEvent): boolean =>
   one.root_run_id === other.root_run_id &&
   one.parent_run_id === other.parent_run_id &&
   one.correlation_id === other.correlation_id &&
-  one.contract_version === other.contract_version &&
   one.taxonomy_versions === other.taxonomy_versions;
 
 function newRunText(event: AuditEvent): RunText {

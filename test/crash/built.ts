@@ -2,31 +2,22 @@
 // by one worker at a time, and copied, so that nobody who builds meanwhile pulls it from under a process.
 
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
-import { sha256 } from '../../src/contract/hash.js';
+import { cpSync, existsSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { oneAtATime } from '../fixtures/one-at-a-time.js';
+import { ROOT } from '../sources.js';
 
-const ROOT = resolve(dirname(fileURLToPath(import.meta.url)), '../..');
 const BUILD = join(ROOT, 'build');
 const STAMP = join(BUILD, 'test/crash/built');
-const LOCK = join(tmpdir(), `turnpike-crash-build-${sha256(ROOT).slice(0, 16)}`);
-/** A build takes far less; whoever held the lock longer is dead. */
-const LOCK_MS_MAX = 240_000;
 
 /** Puts the build of the present sources into `folder`. @returns the path of the victim in it */
 export async function builtVictim(folder: string): Promise<string> {
-  while (!isTaken()) await pause(200);
-  try {
+  await oneAtATime('crash-build', () => {
     if (!isFresh()) compile();
     for (const part of ['build', 'policies', 'package.json']) {
       cpSync(join(ROOT, part), join(folder, part), { recursive: true });
     }
-  } finally {
-    rmSync(LOCK, { recursive: true, force: true });
-  }
+  });
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   return join(folder, 'build/test/crash/victim.js');
 }
@@ -51,15 +42,4 @@ function newestOf(folders: readonly string[]): number {
     readdirSync(join(ROOT, folder), { recursive: true }).map((name) => join(ROOT, folder, String(name))),
   );
   return Math.max(...files.map((file) => statSync(file).mtimeMs));
-}
-
-function isTaken(): boolean {
-  try {
-    mkdirSync(LOCK);
-    return true;
-  } catch {
-    const held = statSync(LOCK, { throwIfNoEntry: false });
-    if (held !== undefined && Date.now() - held.mtimeMs > LOCK_MS_MAX) rmSync(LOCK, { recursive: true, force: true });
-    return false;
-  }
 }
