@@ -3,9 +3,9 @@
 //   H1. A slot says its own hash, so it is whole or it does not count; then the other one, the head before it, does.
 //   H2. The slots lie in two blocks of the disk, so that one torn write cannot damage both.
 //   H3. The head never goes back. Of writes that wait for the disk only the newest is made; all resolve with it.
+//   H4. After a write has failed none is made any more: nobody knows what lies on the disk.
 //   H5. Heads that come close upon each other wait a moment for the newest: their flushes would compete with those of
 //       the commits that they follow. So the file is behind the ledger by `PAUSE_MS` and one write at most.
-//   H4. After a write has failed none is made any more: nobody knows what lies on the disk.
 
 import { close, fdatasync, open, write } from 'node:fs';
 import { open as openHandle, readFile, rename } from 'node:fs/promises';

@@ -4,7 +4,8 @@
 //
 //   D1. What is answered stood at its own path in the case's directory, on its device, after it was held. So that
 //       directory, too, was where it belongs, and need not be looked at first.
-//   D2. What is done before that is known (looking, and renaming a name to itself) changes nothing, wherever it is.
+//   D2. What is done before that is known changes nothing, wherever it is: looking, for which a link in the middle may
+//       have been followed, and renaming a name to itself.
 //   D3. That name is renamed in a directory that is held: by its path it would be looked up twice, and a link put
 //       there in between would make it a real rename.
 //
@@ -66,9 +67,10 @@ function reach<T>({ home, root }: CaseSandbox, path: unknown, use: (reached: Rea
   let above = -1;
   let fd = -1;
   try {
-    if (parent !== '') above = openSync(folder, LOOK | constants.O_DIRECTORY);
-    fd = openSync(there, LOOK);
-    return use({ fd, directory: above === -1 ? root.path : descriptorPath(above), folder, path: there, name, slash });
+    if (parent !== '') above = openSync(`${root.path}/${parent}`, LOOK | constants.O_DIRECTORY);
+    const directory = above === -1 ? root.path : descriptorPath(above);
+    fd = openSync(`${directory}/${name}`, LOOK);
+    return use({ fd, directory, folder, path: there, name, slash });
   } catch (error) {
     causeOfError(error);
     return null;

@@ -12,7 +12,8 @@ export function readWhole(fd: number, size: number, max: number): Buffer | null 
     const count = readSync(fd, buffer, length, buffer.length - length, null);
     length += count;
     if (length > max) return null;
-    // As long as it was, though there was room for more: that was the end, which need not be read for itself.
+    // As long as it was: that is the end, which need not be read for itself. Of a file that grows meanwhile, this is
+    // what stood there at one moment.
     if (count === 0 || length === size) return buffer.subarray(0, length);
     if (length === buffer.length) buffer = Buffer.concat([buffer], max + 1);
   }

@@ -3,7 +3,7 @@
 //
 //   W1. A path is taken apart once (`sandbox-path.ts`); every component is looked up in the directory that is held.
 //   W2. What is held is held by descriptor (O_PATH): its name may change, the thing itself may not.
-//   W3. No link is ever followed. A FIFO, a socket or a device is looked at, never opened.
+//   W3. No link is ever followed on a walk. A FIFO, a socket or a device is looked at, never opened.
 //   W4. Whatever is held is released, on every way out.
 
 import { closeSync, constants, fstatSync, lstatSync, opendirSync, openSync, readlinkSync, renameSync } from 'node:fs';

@@ -1,5 +1,6 @@
-// The sandbox on the host's file system: one directory per case below one root. Every access is anchored at open
-// descriptors (`sandbox-walk.ts`), so what is outside, other cases included, does not exist for an agent.
+// The sandbox on the host's file system: one directory per case below one root. Every access begins at an open
+// descriptor, and goes from name to name (`sandbox-walk.ts`) or is proven afterwards (`sandbox-direct.ts`): what is
+// outside, other cases included, does not exist for an agent.
 
 import { lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
 import type { ActionName } from '../contract/actions.js';

@@ -24,26 +24,18 @@ export class BatchBuilder {
     return this.#entries.length === 0;
   }
 
+  /** Takes in all of it, or, @throws InvariantError for an input whose content it does not refer to, nothing. */
   join({ decisions, trees, inputs }: Joining): void {
-    for (const decision of decisions) this.#add(decision);
+    const brought = decisions.map(broughtBy);
+    for (const [place, decision] of decisions.entries()) {
+      for (const { artifact, sha256 } of brought[place] ?? []) {
+        this.#artifacts.push({ entry: this.#entries.length, artifact, sha256 });
+      }
+      for (const entry of decision.entries) this.#entries.push(entry);
+      for (const mark of decision.marks) this.#proposals.set(keyOf(mark.root_run_id, mark.proposal_id), mark);
+    }
     this.#trees.push(...trees);
     this.#inputs.push(...inputs);
-  }
-
-  #add(decision: Decision): void {
-    if (decision.artifacts.length > 0) this.#addArtifacts(decision);
-    for (const entry of decision.entries) this.#entries.push(entry);
-    for (const mark of decision.marks) this.#proposals.set(keyOf(mark.root_run_id, mark.proposal_id), mark);
-  }
-
-  /** Their hashes are known: the input, which is the first entry, refers to them in this order. */
-  #addArtifacts({ artifacts, entries: [input] }: Decision): void {
-    const references = input?.entry.type === 'input' ? referencesOf(input.entry.body) : [];
-    for (const [place, artifact] of artifacts.entries()) {
-      const reference = references[place];
-      if (reference === undefined) throw new InvariantError('an input brings content that it does not refer to');
-      this.#artifacts.push({ entry: this.#entries.length, artifact, sha256: reference.hash_sha256 });
-    }
   }
 
   /** What this batch itself has accepted: the store does not know it yet. */
@@ -70,6 +62,17 @@ export class BatchBuilder {
       ),
     };
   }
+}
+
+/** The hashes are known: the input, which is the first entry, refers to its content in this order. */
+function broughtBy({ artifacts, entries: [input] }: Decision): readonly Omit<BroughtArtifact, 'entry'>[] {
+  if (artifacts.length === 0) return [];
+  const references = input?.entry.type === 'input' ? referencesOf(input.entry.body) : [];
+  return artifacts.map((artifact, place) => {
+    const reference = references[place];
+    if (reference === undefined) throw new InvariantError('an input brings content that it does not refer to');
+    return { artifact, sha256: reference.hash_sha256 };
+  });
 }
 
 const keyOf = (root_run_id: string, proposal_id: string): string => `${root_run_id} ${proposal_id}`;

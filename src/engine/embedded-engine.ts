@@ -157,7 +157,8 @@ export class EmbeddedEngine implements TreeEngine {
 
   /** One tick; what came meanwhile, from callers whom it answered above all, shares the next. */
   async #run(): Promise<void> {
-    await this.#tick(this.#queue.splice(0, BATCH_INPUTS_MAX)).catch((error: unknown) => this.#fail(error));
+    const items = this.#queue.splice(0, BATCH_INPUTS_MAX);
+    await this.#tick(items).catch((error: unknown) => this.#fail(error, items));
     this.#evict();
     this.#scheduled = false;
     if (this.#queue.length > 0) this.#schedule();
@@ -181,9 +182,7 @@ export class EmbeddedEngine implements TreeEngine {
     try {
       if (!tick.batch.empty) await this.#commit(tick.batch);
     } catch (error) {
-      // First: whoever is rejected may ask at once whether the engine goes on.
-      this.#fail(error);
-      for (const item of items) item.reject(unavailable(error));
+      this.#fail(error, items);
       return;
     }
     for (const { told } of tick.taken) for (const tell of told) tell();
@@ -228,11 +227,15 @@ export class EmbeddedEngine implements TreeEngine {
     this.#enqueue(tree_id, resultSubmission(effect, performed, false)).catch((error: unknown) => this.#fail(error));
   }
 
-  #fail(error: unknown): void {
-    if (this.#failure !== null) return;
-    this.#failure = error;
-    this.#timers.clear();
-    for (const item of this.#queue.splice(0)) item.reject(unavailable(error));
-    this.#options.listener.failed(unavailable(error));
+  /** The end of all work. `taken` are inputs that are in no queue any more. */
+  #fail(error: unknown, taken: readonly Waiting[] = []): void {
+    if (this.#failure === null) {
+      // First: whoever is rejected may ask at once whether the engine goes on.
+      this.#failure = error;
+      this.#timers.clear();
+      for (const item of this.#queue.splice(0)) item.reject(unavailable(error));
+      this.#options.listener.failed(unavailable(error));
+    }
+    for (const item of taken) item.reject(unavailable(error));
   }
 }

@@ -26,7 +26,8 @@ export class Hands {
 
   gather(request: GatherRequest): SandboxFacts {
     const facts = attempt(() => {
-      const answer: unknown = this.#effects.gather(request);
+      // A copy: whoever answered may use the object again, for another tree of the same tick even.
+      const answer: unknown = JSON.parse(JSON.stringify(this.#effects.gather(request)));
       return conforms(SandboxFacts, answer) ? (answer as SandboxFacts) : undefined;
     });
     return facts ?? { paths: request.paths.map(() => ({ status: 'error', cause: 'INTERNAL' })), usage: null };

@@ -112,10 +112,9 @@ export class Tick {
       open = open.filter((turn) => this.#unbroken(turn, () => this.#decide(turn)));
       open = open.filter(({ asked }) => asked.length > 0);
     }
-    for (const { item, taken } of turns.values()) {
-      if (this.#broken.has(item.tree_id)) continue;
-      this.batch.join(taken);
-      this.taken.push(taken);
+    for (const turn of turns.values()) {
+      if (this.#broken.has(turn.item.tree_id)) continue;
+      if (this.#unbroken(turn, () => this.batch.join(turn.taken))) this.taken.push(turn.taken);
     }
   }
 

@@ -45,7 +45,7 @@ const factsText = ({ facts: { paths, usage }, input_id, run_id, time }: FactsInp
   `"input_id":${quote(input_id)},"kind":"facts","run_id":${quote(run_id)},"time":${quote(time)}}`;
 
 const factText = (fact: PathFact): string =>
-  fact.status === 'file'
+  fact.status === 'file' && Number.isSafeInteger(fact.bytes)
     ? `{"bytes":${fact.bytes},"inode":${quote(fact.inode)},"mtime_ns":${quote(fact.mtime_ns)},"status":"file"}`
     : canonicalJson(fact);
 
@@ -54,7 +54,7 @@ const resultText = ({ cause, input_id, result, run_id, settled, status, time }: 
   `"run_id":${quote(run_id)},"settled":${settled ? 'true' : 'false'},"status":"${status}","time":${quote(time)}}`;
 
 const createdText = (run: RunCreated): string =>
-  `{"actor":${sharedText(run.actor)},"case_id":${orNull(run.case_id)},"contract_version":"${run.contract_version}",` +
+  `{"actor":${sharedText(run.actor)},"case_id":${orNull(run.case_id)},"contract_version":${quote(run.contract_version)},` +
   `"correlation_id":${quote(run.correlation_id)},"created_at_utc":${quote(run.created_at_utc)},` +
   `"exposure":${orNull(run.exposure)},"lane_id":${orNull(run.lane_id)},"link":${orNull(run.link)},` +
   `"parent_run_id":${orNull(run.parent_run_id)},"policy_versions":${sharedText(run.policy_versions)},` +
@@ -133,7 +133,7 @@ function newRunText(event: AuditEvent): RunText {
     of: event,
     actor: `,"actor":${sharedText(event.actor)}`,
     identity:
-      `${textMember(',"case_id":', event.case_id)},"contract_version":"${event.contract_version}"` +
+      `${textMember(',"case_id":', event.case_id)},"contract_version":${quote(event.contract_version)}` +
       `,"correlation_id":${quote(event.correlation_id)}`,
     lane: textMember(',"lane_id":', event.lane_id),
     pins: `${textMember(',"parent_run_id":', event.parent_run_id)},"policy_versions":${sharedText(event.policy_versions)}`,
@@ -148,7 +148,7 @@ const traceText = (trace: StepTrace): string =>
   `{"action":${orNull(trace.action)},"args_summary":${canonicalJson(trace.args_summary)},` +
   `"cause":${orNull(trace.cause)},"completed_at":${quote(trace.completed_at)},"decision":"${trace.decision}",` +
   `"error_code":${orNull(trace.error_code)},"mediated_run_id":${orNull(trace.mediated_run_id)},` +
-  `"outcome":"${trace.outcome}","payload":${refText(trace.payload)},` +
+  `"outcome":${quote(trace.outcome)},"payload":${refText(trace.payload)},` +
   `"phase_failed_at":${orNull(trace.phase_failed_at)},"proposal_id":${orNull(trace.proposal_id)},` +
   `"reasoning":${reasoningText(trace.reasoning)},"received_at":${quote(trace.received_at)},` +
   `"replay_of":${canonicalJson(trace.replay_of)},"response_sha256":${quote(trace.response_sha256)},` +
@@ -167,7 +167,6 @@ function refsText(named: string, refs: readonly ArtifactRef[] | undefined): stri
   return `${named}[${refs.length === 1 && refs[0] !== undefined ? refText(refs[0]) : refs.map(refText).join()}]`;
 }
 
-/** The same reference stands in several entries of a step, and never changes. */
 function refText(ref: ArtifactRef): string {
   if (ref.lineage !== undefined || isRare(ref)) return canonicalJson(ref);
   const { artifact_id, artifact_kind, byte_size, case_id, hash_sha256, scope } = ref;

@@ -4,6 +4,7 @@ import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../contr
  * The hands: what performs the sandbox actions. Each method is synchronous, because race-free synchronous file access
  * is several times faster than any asynchronous form, and takes no longer than one bounded file operation.
  * None of them throws for what it finds in the world; a throw is a bug and counts as an unknown outcome.
+ * What they answer is copied before anything else is asked: the object is theirs to use again.
  */
 export interface Sandbox {
   /** What stands at these paths now, without following any link. A local read. */

@@ -121,7 +121,9 @@ describe('what is not is left to the walk', () => {
   });
 
   test('a directory that is a link only while the path is opened is not followed unnoticed', () => {
-    for (const look of [(): unknown => factOf(sandbox, '/sandbox/d/a.txt'), (): unknown => read('d/a.txt')]) {
+    fs.mkdirSync(join(outside(), 'e'));
+    fs.writeFileSync(join(outside(), 'e/a.txt'), 'outside');
+    for (const look of [(): unknown => factOf(sandbox, '/sandbox/d/e/a.txt'), (): unknown => read('d/e/a.txt')]) {
       const swap = (): void => {
         fs.renameSync(at('d'), at('kept'));
         fs.symlinkSync(outside(), at('d'));
@@ -131,7 +133,6 @@ describe('what is not is left to the walk', () => {
         fs.renameSync(at('kept'), at('d'));
       };
       meanwhile = [
-        { before: 'openSync', act: () => undefined },
         { before: 'openSync', act: swap },
         { before: 'renameSync', act: back },
       ];
@@ -140,6 +141,7 @@ describe('what is not is left to the walk', () => {
       expect(found).not.toEqual(done({ content: 'outside' }));
       expect(isWalked()).toBe(true);
     }
+    fs.rmSync(join(outside(), 'e'), { recursive: true });
   });
 
   test('C29: a removed hard link is not read because another file has its name by then', () => {
@@ -203,6 +205,74 @@ describe('what is not is left to the walk', () => {
     fs.symlinkSync(moved, directory.root);
     expect(read('d/a.txt')).toEqual(done({ content: 'alpha' }));
     expect(isWalked()).toBe(true);
+  });
+
+  test('what stands in the place of a sandbox that was moved is neither read nor written', () => {
+    const moved = join(directory.base, 'moved');
+    fs.renameSync(directory.root, moved);
+    fs.mkdirSync(at('d'), { recursive: true });
+    fs.writeFileSync(at('d/a.txt'), 'strange');
+    expect(factOf(sandbox, '/sandbox/d/a.txt')).not.toMatchObject({ bytes: 7 });
+    expect(read('d/a.txt')).not.toEqual(done({ content: 'strange' }));
+    perform(sandbox, 'WRITE_FILE', { path: '/sandbox/d/a.txt', content: 'mine' });
+    expect(read('d/a.txt')).not.toEqual(done({ content: 'strange' }));
+    expect(fs.readFileSync(at('d/a.txt'), 'utf8')).toBe('strange');
+  });
+
+  test('how many names a file outside has decides nothing', () => {
+    const answers = [2, 1].map((names) => {
+      if (names === 2) fs.linkSync(join(outside(), 'a.txt'), join(outside(), 'b.txt'));
+      meanwhile = [
+        { before: 'openSync', act: () => undefined },
+        {
+          before: 'openSync',
+          act: () => {
+            fs.renameSync(at('d'), at('kept'));
+            fs.symlinkSync(outside(), at('d'));
+          },
+        },
+        {
+          before: 'fstatSync',
+          act: () => {
+            fs.unlinkSync(at('d'));
+            fs.renameSync(at('kept'), at('d'));
+          },
+        },
+      ];
+      const answer = read('d/a.txt');
+      fs.rmSync(join(outside(), 'b.txt'), { force: true });
+      return answer;
+    });
+    expect(answers).toEqual([done({ content: 'alpha' }), done({ content: 'alpha' })]);
+  });
+
+  test('D3: the name is waited for in the directory of the file that is read', () => {
+    fs.mkdirSync(at('d2'));
+    fs.writeFileSync(at('d2/a.txt'), 'in d2');
+    const swap = (): void => {
+      fs.renameSync(at('d'), at('x'));
+      fs.renameSync(at('d2'), at('d'));
+      fs.renameSync(at('x'), at('d2'));
+    };
+    let waited = '';
+    swap();
+    meanwhile = [
+      { before: 'openSync', act: () => undefined },
+      { before: 'openSync', act: swap },
+      {
+        before: 'renameSync',
+        act: () => {
+          const [, path] = calls.at(-1) as readonly [string, string];
+          waited = fs.readFileSync(path, 'utf8');
+        },
+      },
+      { before: 'readlinkSync', act: () => undefined },
+      { before: 'readlinkSync', act: swap },
+    ];
+    const answer = read('d/a.txt');
+    // The walk waits for itself.
+    if (!isWalked()) expect(answer).toEqual(done({ content: waited }));
+    expect(isWalked() || waited === 'in d2').toBe(true);
   });
 
   test('the directory that stands in the place of a case is the one that is read', () => {

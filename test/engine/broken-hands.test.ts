@@ -71,6 +71,44 @@ describe.each([
     }));
 });
 
+describe('when gather answers with an object that it uses again', () => {
+  /** Refused the first time, a file the second: and all of it one object. */
+  const forgetful = (): Sandbox['gather'] => {
+    const facts = { paths: [] as object[], usage: null };
+    return () => {
+      facts.paths[0] =
+        facts.paths.length === 0
+          ? { status: 'refused', kind: 'symlink' }
+          : { status: 'file', bytes: 5, inode: '1', mtime_ns: '1' };
+      return facts as never;
+    };
+  };
+  const spoilt = (): Sandbox['gather'] => {
+    const fact = { status: 'file', bytes: 5, inode: '1', mtime_ns: '1' };
+    let asked = 0;
+    return () => {
+      asked += 1;
+      fact.bytes = asked === 1 ? 5 : Number.NaN;
+      return { paths: [fact], usage: null } as never;
+    };
+  };
+
+  test.each([
+    ['S0-49: is denied or allowed by its own facts', forgetful, ['DENIED', 'SUCCESS']],
+    ['has the facts that it was judged by in the ledger', spoilt, ['SUCCESS', 'SUCCESS']],
+  ])('each of two reads of one tick %s', (_what, gather, outcomes) =>
+    working(
+      handsThat({ gather: gather(), perform: () => ({ status: 'done', result: { content: 'x' } }) }),
+      async ({ turnpike }) => {
+        const agents = [await turnpike.startAgent(), await turnpike.startAgent()];
+        const responses = await Promise.all(agents.map((agent) => agent.submit(READ())));
+        expect(responses.map((response) => (response as { outcome: string }).outcome)).toEqual(outcomes);
+        for (const agent of agents) await agent.end();
+      },
+    ),
+  );
+});
+
 describe.each([
   ['throws', fails],
   ['answers nothing', nothing],

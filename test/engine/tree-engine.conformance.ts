@@ -94,6 +94,21 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(harness.world.failure).not.toBeNull();
     });
 
+    test('guarantee 2: an input that brings content it does not refer to is refused by itself', async () => {
+      const [one, other] = ['run_conform0013', 'run_conform0014'];
+      await start(harness, one);
+      await start(harness, other);
+      const before = await entriesOf(harness.store, one);
+      const content: Artifact = { kind: 'result', case_id: null, bytes: Buffer.from('{}') };
+      const input = { kind: 'end', run_id: `${one}.1`, input_id: 'astray' } as const;
+      const astray = harness.engine.submit(one, { input, materials: [content], external: false });
+      const beside = think(harness, other, 'beside');
+      await expect(astray).rejects.toMatchObject({ code: 'INVARIANT' });
+      expect(await beside).toEqual({ refused: false, repeat_of: null });
+      expect(await entriesOf(harness.store, one)).toEqual(before);
+      expect(await think(harness, one, 'again')).toEqual({ refused: false, repeat_of: null });
+    });
+
     test('guarantee 3, D4: an input id that comes again does nothing, in one tick, later, and after a crash', async () => {
       await start(harness, 'run_conform0004');
       const twice = [think(harness, 'run_conform0004', 'same', true), think(harness, 'run_conform0004', 'same', true)];
