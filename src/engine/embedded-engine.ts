@@ -135,6 +135,8 @@ export class EmbeddedEngine implements TreeEngine {
     await within(this.#options.clock, DRAIN_MS, this.#hands.idle());
     while (this.#scheduled) await new Promise<void>((done) => this.#options.defer(done));
     await this.#exclusive;
+    // What was recorded meanwhile may have set some.
+    this.#timers.clear();
     await this.#anchoring.catch(() => undefined);
   }
 

@@ -4,13 +4,14 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { headFile } from '../../src/adapters/head-file.js';
 import type { HeadAnchor } from '../../src/ports/ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
@@ -81,6 +82,65 @@ describe('the head file', () => {
     await file.close();
     expect(await readAgain()).toEqual(headOf(3));
     await Promise.all(written);
+  });
+
+  describe('in a time that stands still', () => {
+    beforeEach(() => {
+      jest.useFakeTimers({
+        doNotFake: ['Date', 'hrtime', 'nextTick', 'queueMicrotask', 'setImmediate', 'setInterval'],
+      });
+    });
+    afterEach(() => void jest.useRealTimers());
+    const turns = async (): Promise<void> => {
+      for (let turn = 0; turn < 50; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+    };
+
+    test('D15 H5: a head that comes at once after another waits for the pause to end', async () => {
+      await file.write(headOf(1));
+      const written = file.write(headOf(2));
+      await turns();
+      expect(await readAgain()).toEqual(headOf(1));
+      jest.advanceTimersByTime(5);
+      await written;
+      expect(await readAgain()).toEqual(headOf(2));
+    });
+
+    test('D15 H5: closing does not wait for the pause to end', async () => {
+      await file.write(headOf(1));
+      const written = file.write(headOf(2));
+      await turns();
+      await file.close();
+      await written;
+      expect(await readAgain()).toEqual(headOf(2));
+    });
+
+    test('D15 H5: a head that waits for a write which is under way when the file is closed has no pause', async () => {
+      await file.write(headOf(1));
+      const written = [file.write(headOf(2))];
+      await turns();
+      jest.advanceTimersByTime(5);
+      // So far that it has left the queue, and not so far that it is done.
+      for (let tick = 0; tick < 5; tick += 1) await Promise.resolve();
+      written.push(file.write(headOf(3)));
+      await file.close();
+      await Promise.all(written);
+      expect(await readAgain()).toEqual(headOf(3));
+    });
+  });
+
+  test('a file that was closed is open no more', async () => {
+    const held = (): number =>
+      readdirSync('/proc/self/fd').filter((descriptor) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${descriptor}`) === path;
+        } catch {
+          return false;
+        }
+      }).length;
+    await file.write(headOf(1));
+    expect(held()).toBe(1);
+    await file.close();
+    expect(held()).toBe(0);
   });
 
   test('of writes at the same time the newest is durable when any of them resolves after the first', async () => {

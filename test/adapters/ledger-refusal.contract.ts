@@ -44,10 +44,14 @@ export function refusalContract(bench: Bench): void {
     expect(await bench.store.artifact('case-0001', sha256('r'))).toBeNull();
   });
 
-  test.each<[string, (batch: Batch) => Partial<Batch>]>([
+  test.each<readonly [string, (batch: Batch) => Partial<Batch>]>([
     ['a head of another size', ({ head }) => ({ head: { ...head, size: head.size + 1 } })],
     ['content of an entry that is not there', () => ({ artifacts: [brought(9, content('result', 'r'))] })],
     ['a case id that is a path', () => ({ artifacts: [brought(0, content('result', 'r', '../../etc'))] })],
+    ...['_system', 'a.b', 'x'.repeat(81)].map((case_id): readonly [string, (batch: Batch) => Partial<Batch>] => [
+      `the case id ${case_id}`,
+      () => ({ artifacts: [brought(0, content('result', 'r', case_id))] }),
+    ]),
     ['a hash in capitals', () => ({ artifacts: [{ ...brought(0, content('result', 'r')), sha256: 'A'.repeat(64) }] })],
     ['a hash cut short', () => ({ artifacts: [{ ...brought(0, content('result', 'r')), sha256: 'a'.repeat(63) }] })],
     [

@@ -9,6 +9,7 @@ const [A, B] = [treeId(1), treeId(2)];
 const HASH = 'zeroblob(32)';
 /** All columns of a block of one entry, except for its place. */
 const BLOCK = `NULL, 'input', ${HASH}, '{}'`;
+const NEXT = 'SELECT max(artifact_no) + 1';
 const TABLES = ['blocks', 'artifacts', 'marks', 'tree_index', 'mark_index', 'artifact_index'];
 
 describe('the guards of a SQLite ledger', () => {
@@ -87,6 +88,8 @@ describe('the guards of a SQLite ledger', () => {
     ['a content', `INSERT OR REPLACE INTO artifacts VALUES (0, NULL, ${HASH}, 'policy', 1, x'00')`],
     ['a row of marks', `INSERT OR REPLACE INTO marks VALUES (0, '[[],[],[]]')`],
     ['a place in the index of trees', `INSERT OR REPLACE INTO tree_index VALUES ('${A}', 0, 1)`],
+    ['a place in the index of trees, by an earlier one', `INSERT OR REPLACE INTO tree_index VALUES ('${A}', 1, 1)`],
+    ['a mark in its index, by an earlier one', `INSERT OR REPLACE INTO mark_index VALUES ('${A}', 'imine', -1)`],
     ['a mark in its index', `INSERT OR REPLACE INTO mark_index VALUES ('${A}', 'imine', 9)`],
     ['the head', `INSERT OR REPLACE INTO meta VALUES (1, 1, 0, ${HASH}, x'', 0, 0, 0)`],
   ])('S4-86, C61: %s cannot be replaced, with recursive triggers or without', (_what, sql) => {
@@ -117,6 +120,16 @@ describe('the guards of a SQLite ledger', () => {
     ['a text for a number', `INSERT INTO blocks VALUES (11, '${A}', 'one', ${BLOCK})`],
     ['bytes for a text', `INSERT INTO blocks VALUES (11, '${A}', 10, NULL, 'input', ${HASH}, x'7b7d')`],
     ['a hash that is cut short', `INSERT INTO blocks VALUES (11, '${A}', 10, NULL, 'input', zeroblob(63), '{}')`],
+    ['a root that is cut short', `UPDATE meta SET root = zeroblob(31)`],
+    ['a frontier that is cut short', `UPDATE meta SET frontier = zeroblob(33)`],
+    ['a second head', `UPDATE meta SET id = 2`],
+    ['a size that is no number', `UPDATE meta SET size = 'many'`],
+    ['bytes for marks', `INSERT INTO marks SELECT max(mark_no) + 1, x'00' FROM marks`],
+    [
+      'a content whose hash is cut short',
+      `INSERT INTO artifacts ${NEXT}, NULL, x'00', 'policy', 1, x'00' FROM artifacts`,
+    ],
+    ['a content of no size', `INSERT INTO artifacts ${NEXT}, NULL, ${HASH}, 'policy', 'one', x'00' FROM artifacts`],
     ['a block without a hash', `INSERT INTO blocks VALUES (11, '${A}', 10, NULL, 'input', x'', '{}')`],
   ])('%s is refused by the table itself', (_what, sql) => {
     expect(attempt(sql, true)).toMatch(/cannot store|CHECK constraint/);

@@ -26,9 +26,20 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Counts the entries that are read to fold trees. */
+/** Counts the entries that are read to fold trees, and says where snapshots were taken. */
 class CountingStore extends FaultyStore {
   read = 0;
+  readonly saved: number[] = [];
+  override get snapshots(): LedgerStore['snapshots'] {
+    const { snapshots } = this.inner;
+    return {
+      load: (tree_id) => snapshots.load(tree_id),
+      save: (snapshot) => {
+        this.saved.push(snapshot.seq);
+        return snapshots.save(snapshot);
+      },
+    };
+  }
   override tree = (tree_id: string, fromSeq?: number) => this.#counted(this.inner.tree(tree_id, fromSeq));
 
   async *#counted(entries: ReturnType<LedgerStore['tree']>): ReturnType<LedgerStore['tree']> {
@@ -90,6 +101,31 @@ test('D16: a long tree is taken up from its last snapshot, and goes on as it wou
 });
 const other = new MemoryState();
 
+test('D16: taking up a tree reads what lies behind its snapshot; the next one comes as far behind as any other', async () => {
+  const state = new MemoryState();
+  const stores: CountingStore[] = [];
+  const upTo: number[] = [];
+  for (const opening of [1, 2]) {
+    const store = new CountingStore(memoryStore({ state }));
+    stores.push(store);
+    const turnpike = await open(store);
+    upTo.push(store.read);
+    const run_id = opening === 1 ? (await turnpike.startAgent({ link: 'remote' })).run_id : agentOf(state);
+    for (let step = 0; step < STEPS; step += 1) {
+      await turnpike.submit(run_id, JSON.stringify(proposal('LIST_FILES', { path: '/sandbox/' })));
+    }
+    await turnpike.close();
+  }
+  // One step may have more entries than are left until the next snapshot.
+  expect(state.head.size).toBeGreaterThan(20 * EVERY);
+  expect(upTo[1]).toBeLessThan(3 * EVERY);
+  const saved = stores.flatMap((store) => store.saved);
+  expect(saved.length).toBeGreaterThan(10);
+  const apart = saved.map((seq, place) => seq - (saved[place - 1] ?? 0));
+  expect(Math.min(...apart)).toBeGreaterThanOrEqual(EVERY);
+});
+const agentOf = (state: MemoryState): string => `${[...state.snapshots.keys()][0] ?? ''}.1`;
+
 const BAD: Readonly<Record<string, (snapshot: StoredSnapshot) => StoredSnapshot>> = {
   'whose text is not what was hashed': (snapshot) => ({
     ...snapshot,
@@ -97,6 +133,10 @@ const BAD: Readonly<Record<string, (snapshot: StoredSnapshot) => StoredSnapshot>
   }),
   'that is no JSON': (snapshot) => sealed(snapshot, 'half of a'),
   'of another entry': (snapshot) => ({ ...snapshot, seq: snapshot.seq - 1 }),
+  'that says another place than it stands at': (snapshot) =>
+    sealed(snapshot, snapshot.text.replace(`"seq":${snapshot.seq}`, `"seq":${snapshot.seq - 1}`)),
+  'of another tree': (snapshot) =>
+    sealed(snapshot, snapshot.text.replace(`"tree_id":"${snapshot.tree_id}"`, '"tree_id":"run_another"')),
   'of another history': (snapshot) =>
     sealed(snapshot, snapshot.text.replace(/"prev":"[0-9a-f]{64}"/, `"prev":"${'f'.repeat(64)}"`)),
   'ahead of the ledger': (snapshot) => ({

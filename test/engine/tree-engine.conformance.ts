@@ -94,6 +94,34 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(harness.world.failure).not.toBeNull();
     });
 
+    test('guarantee 2, E4: an input on which its tree breaks leaves nothing, and those beside and after it go on', async () => {
+      const [tree, other] = ['run_conform0011', 'run_conform0012'];
+      await start(harness, tree);
+      await start(harness, other);
+      // A local read must answer at once: one that does not is a bug that the tree meets half way through the input.
+      harness.world.onPerform = () => Promise.resolve({ status: 'done', result: {} });
+      const asked = [
+        propose(harness, tree, proposal('LIST_FILES', { path: '/sandbox/' }), 'broken'),
+        think(harness, other, 'beside'),
+        think(harness, tree, 'after'),
+        think(harness, tree, 'last'),
+      ];
+      const done = { status: 'fulfilled', value: { refused: false, repeat_of: null } };
+      expect(await Promise.allSettled(asked)).toEqual([
+        { status: 'rejected', reason: expect.objectContaining({ code: 'INVARIANT' }) },
+        done,
+        done,
+        done,
+      ]);
+      const entries = await entriesOf(harness.store, tree);
+      expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index));
+      const inputs = entries.flatMap((entry) => (entry.type === 'input' ? [entry.body.input_id] : []));
+      expect(inputs.slice(2)).toEqual(['after', 'last']);
+      expect(entries.flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.step_index] : []))).toEqual([1, 2]);
+      expect(harness.world.replies.map(({ input_id }) => input_id)).toEqual(['beside', 'after', 'last']);
+      expect(harness.world.failure).toBeNull();
+    });
+
     test('guarantee 2: an input that brings content it does not refer to is refused by itself', async () => {
       const [one, other] = ['run_conform0013', 'run_conform0014'];
       await start(harness, one);

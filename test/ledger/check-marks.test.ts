@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MemoryState, memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { headInMemory } from '../../src/adapters/head-in-memory.js';
+import type { ProposalMark } from '../../src/contract/entry.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
 import { Bench } from '../fixtures/bench.js';
@@ -27,6 +28,10 @@ beforeEach(async () => {
   await agent.respond(json(proposal('NO_SUCH', {})));
   await agent.respond('{', { inputId: 'broken' });
   await agent.respond(json(proposal('READ_FILE', { path: '/sandbox/none.txt' })));
+  // An id in capitals is remembered in small letters.
+  await agent.respond(json(proposal('THINK', {}, { id: '00000000-0000-4000-8000-00000000ABCD' })));
+  // No id of the engine's own, though it begins like one.
+  await agent.respond(json({}), { inputId: `${agent.run_id}0` });
   await agent.end();
   await turnpike.close();
   store = memoryStore({ state });
@@ -45,8 +50,35 @@ class Forgetful extends FaultyStore {
 class Confused extends FaultyStore {
   override input = async (tree_id: string, id: string) => ((await this.inner.input(tree_id, id)) ?? 0) + 1;
 }
+class Forgetting extends FaultyStore {
+  override input = () => Promise.resolve(null);
+}
 class Careless extends FaultyStore {
   override proposal = () => Promise.resolve(null);
+}
+/** Tells of each step another proposal id than was recorded. */
+class Altered extends FaultyStore {
+  override log = (fromIndex?: number) => this.#altered(fromIndex);
+
+  async *#altered(fromIndex?: number): ReturnType<LedgerStore['log']> {
+    for await (const entry of this.inner.log(fromIndex)) {
+      const text =
+        entry.type === 'step_trace' ? entry.text.replace('"proposal_id":"0', '"proposal_id":"1') : entry.text;
+      yield { ...entry, text };
+    }
+  }
+}
+/** Remembers every accepted id, but as that of another proposal. */
+class Mistaken extends FaultyStore {
+  readonly #as: Partial<ProposalMark>;
+  constructor(inner: LedgerStore, as: Partial<ProposalMark>) {
+    super(inner);
+    this.#as = as;
+  }
+  override proposal = async (root: string, id: string) => {
+    const mark = await this.inner.proposal(root, id);
+    return mark === null ? null : { ...mark, ...this.#as };
+  };
 }
 
 test('C19 D4: of a whole ledger every mark is there: of accepted ids, and of inputs that callers named', async () => {
@@ -55,9 +87,37 @@ test('C19 D4: of a whole ledger every mark is there: of accepted ids, and of inp
 
 test('D4: an input id that is not remembered, or elsewhere, is found', async () => {
   expect(await rulesOf(new Forgetful(store))).toEqual(['mark.input']);
-  expect(await rulesOf(new Confused(store))).toEqual(['mark.input', 'mark.input']);
+  expect(await rulesOf(new Confused(store))).toEqual(['mark.input', 'mark.input', 'mark.input']);
+  expect(await rulesOf(new Forgetting(store))).toEqual(['mark.input', 'mark.input', 'mark.input']);
 });
 
 test('C19: an accepted proposal id that is not remembered is found; one that was refused as it came need not be', async () => {
-  expect(await rulesOf(new Careless(store))).toEqual(['mark.proposal', 'mark.proposal', 'mark.proposal']);
+  expect(await rulesOf(new Careless(store))).toEqual(Array(4).fill('mark.proposal'));
+});
+
+test.each([{ seq: 1 }, { run_id: 'run_other.1' }])(
+  'C19: an accepted proposal id that is remembered as that of %j is found',
+  async (as) => {
+    expect(await rulesOf(new Mistaken(store, as))).toEqual(Array(4).fill('mark.proposal'));
+  },
+);
+
+test('C19: a step that was replayed needs no mark of its own: its id is remembered with the first', async () => {
+  const state = new MemoryState();
+  const edit = (name: string, text: string): string =>
+    name === 'actions' ? text.replace('duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay') : text;
+  const { turnpike } = await Bench.open({ store: memoryStore({ state }), sandbox: folder, edit });
+  const agent = await turnpike.startAgent();
+  const payload = json(proposal('THINK', {}));
+  expect(await agent.respond(payload)).toBe(await agent.respond(payload));
+  await turnpike.close();
+  store = memoryStore({ state });
+  expect(await rulesOf(store)).toEqual([]);
+  expect(await rulesOf(new Careless(store))).toEqual(['mark.proposal']);
+});
+
+test('of a trace that was changed its change is told, and not that nobody remembers what it says now', async () => {
+  const rules = await rulesOf(new Altered(store));
+  expect(rules.length).toBeGreaterThan(0);
+  expect(rules.filter((rule) => rule.startsWith('mark.'))).toEqual([]);
 });

@@ -35,7 +35,8 @@ test('D8: closing waits for an effect that is under way, also of a remote agent,
   const state = new MemoryState();
   const slow = slowSandbox();
   const bench = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
-  const agent = await bench.turnpike.startAgent({ link: 'remote' });
+  const agent = await bench.turnpike.startAgent({ link: 'remote', idleMs: 60_000 });
+  const ending = agent.finished.catch((error: unknown) => error);
   const answer = agent.submit(WRITE()).catch((error: unknown) => error);
   while (!slow.begun()) await turn();
   let closed = false;
@@ -45,9 +46,22 @@ test('D8: closing waits for an effect that is under way, also of a remote agent,
   slow.happen();
   await closing;
   expect(await answer).toMatchObject({ outcome: 'SUCCESS' });
+  // The run of a remote agent lives on without this process, and whoever waits for its end hears so.
+  expect(await ending).toMatchObject({ code: 'CLOSED' });
+  // Neither the idle timer, which the answer has wound up anew, nor that of the waiting.
+  expect(bench.clock.timers).toBe(0);
   const again = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
   expect(again.turnpike.recovery).toMatchObject({ settled: 0, interrupted: 0 });
+  expect(await again.turnpike.agent(agent.run_id)).not.toBeNull();
   await again.close();
+});
+
+test('D3: closing leaves no timer behind, of an agent that waits or of its own', async () => {
+  const bench = await Bench.open();
+  await bench.turnpike.startAgent({ link: 'remote', idleMs: 60_000 });
+  expect(bench.clock.timers).toBe(1);
+  await bench.turnpike.close();
+  expect(bench.clock.timers).toBe(0);
 });
 
 test('D8: closing does not wait for ever; the next opening settles what nobody has answered', async () => {

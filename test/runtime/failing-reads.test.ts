@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { LedgerError } from '../../src/errors.js';
-import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import type { LedgerStore, StoredEntry } from '../../src/ports/ledger-store.js';
 import { Bench } from '../fixtures/bench.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
 import { proposal } from '../fixtures/tree.js';
@@ -68,3 +68,32 @@ test.each(['proposal', 'input'] as const)(
     expect(traces).toHaveLength(1);
   },
 );
+
+test('D16: a tree that was put out, and whose entries say something else by now, is not taken up again', async () => {
+  await bench.close();
+  const changed = new Changed(memoryStore());
+  bench = await Bench.open({ store: changed, sandbox: folder, liveTreesMax: 1 });
+  const agent = await bench.turnpike.startAgent();
+  expect(await agent.submit(THINK())).toMatchObject({ outcome: 'SUCCESS' });
+  const other = await bench.turnpike.startAgent();
+  await other.submit(THINK());
+  changed.changes = agent.root_run_id;
+  const before = (await changed.head()).size;
+  await expect(agent.submit(THINK())).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+  expect((await changed.head()).size).toBe(before);
+  expect(await other.submit(THINK())).toMatchObject({ outcome: 'SUCCESS' });
+  changed.changes = null;
+  expect(await agent.submit(THINK())).toMatchObject({ outcome: 'SUCCESS' });
+});
+
+/** Gives the traces of a tree as if its steps had been denied. */
+class Changed extends FaultyStore {
+  changes: string | null = null;
+
+  override tree = (tree_id: string, fromSeq?: number) =>
+    tree_id === this.changes ? denied(this.inner.tree(tree_id, fromSeq)) : this.inner.tree(tree_id, fromSeq);
+}
+
+async function* denied(entries: AsyncIterable<StoredEntry>): AsyncIterable<StoredEntry> {
+  for await (const entry of entries) yield { ...entry, text: entry.text.replace('"SUCCESS"', '"DENIED"') };
+}

@@ -2,14 +2,17 @@
 
 import type { Entry } from '../../src/contract/entry.js';
 import { UNPINNED } from '../../src/contract/shapes.js';
+import type { Clock } from '../../src/ports/clock.js';
 import type { Sandbox } from '../../src/ports/executor.js';
 import type { Batch, LedgerStore } from '../../src/ports/ledger-store.js';
 import { Mirror } from './mirror.js';
 import { Random } from './random.js';
+import { isLocalRead } from './sandbox.js';
 import type { Plant, World } from './world.js';
 
 /** One event in so many is forgotten, one child in so many is born without pins. */
 const SELDOM = 0.02;
+const HASTE_MS = 200;
 
 type Store = NonNullable<Plant['store']>;
 type Eager = (batch: Batch) => boolean;
@@ -98,6 +101,61 @@ const changeRule = (entry: Entry, random: Random): Entry | null => {
   return { ...entry, body: { ...entry.body, authz: { ...authz, rule_id: 'lane.other' } } };
 };
 
+/** A trace that counts its run's steps wrongly. */
+const miscount = (entry: Entry, random: Random): Entry | null =>
+  entry.type === 'step_trace' && random.chance(SELDOM)
+    ? { ...entry, body: { ...entry.body, step_index: entry.body.step_index + 1 } }
+    : entry;
+
+/** A run that comes to life under the id of the run that it belongs to. */
+const bearAgain = (entry: Entry, random: Random): Entry | null => {
+  if (entry.type !== 'run_created' || entry.body.parent_run_id === null || !random.chance(SELDOM)) return entry;
+  return { ...entry, body: { ...entry.body, run_id: entry.body.parent_run_id } };
+};
+
+/** Rings before it should. */
+const hasty = (inner: Clock): Clock => ({
+  now: () => inner.now(),
+  wake: (at, ring) => inner.wake(at - HASTE_MS, ring),
+});
+
+/** Tries once more what could not be written: nobody knows what of it is there. */
+const stubborn = (inner: LedgerStore): LedgerStore => ({
+  ...forwarding(inner),
+  commit: (batch) => inner.commit(batch).catch(() => inner.commit(batch)),
+});
+
+/** Says of every tree that it has ended. */
+const oblivious: Store = (inner) => ({
+  ...forwarding(inner),
+  trees: async function* () {
+    for await (const tree of inner.trees()) yield { ...tree, ended: true };
+  },
+});
+
+/** Never says what became of one change in so many. */
+const silent = (inner: Sandbox): Sandbox => {
+  let changes = 0;
+  return {
+    ...inner,
+    perform: (effect) => {
+      if (isLocalRead(effect.action) || (changes += 1) % 4 !== 0) return inner.perform(effect);
+      return new Promise<never>(() => undefined) as never;
+    },
+  };
+};
+
+/** Writes one entry in so many with a space too much. */
+const untidy: Store = (inner, { world, process }) => {
+  const random = new Random(`${world.seed}/plant/${process.id}`);
+  const commit = (batch: Batch): Promise<void> =>
+    inner.commit({
+      ...batch,
+      entries: batch.entries.map((sealed) => (random.chance(SELDOM) ? { ...sealed, text: `${sealed.text} ` } : sealed)),
+    });
+  return { ...forwarding(inner), commit };
+};
+
 const eagerOutcome: Eager = (batch) => hasTrace(batch) && !hasIntent(batch);
 const eagerIntent: Eager = (batch) => hasIntent(batch) && !hasTrace(batch);
 const onDisk = { apart: false, folding: true } as const;
@@ -116,6 +174,15 @@ export const PLANTS: readonly Plant[] = [
 export const MORE_PLANTS: readonly Plant[] = [
   { name: 'other-rule', expects: 'fold.same', apart: true, folding: true, store: telling(changeRule) },
   { name: 'acts-twice', expects: 'effect.once', ...onDisk, hands: actingTwice },
+  { name: 'miscounts', expects: 'step.complete', ...toldWrongly, store: telling(miscount) },
+  { name: 'born-again', expects: 'terminal.immutable', ...toldWrongly, store: telling(bearAgain) },
+  { name: 'rings-early', expects: 'timer.early', ...onDisk, clock: hasty },
+  { name: 'tries-again', expects: 'fail.closed', ...onDisk, over: stubborn },
+  { name: 'settles-nothing', expects: 'reopen.settled', ...onDisk, store: oblivious },
+  { name: 'never-answers', expects: 'caller.answer', ...onDisk, hands: silent },
+  { name: 'untidy-text', expects: 'chain.whole', ...onDisk, store: untidy },
+  // What the auditor's disk is told has no marks beside it.
+  { name: 'marks-lost', expects: 'ledger.verifies', ...toldWrongly, store: telling((entry) => entry) },
   { name: 'settles-blindly', expects: 'effect.truth', ...onDisk, hands: settlingBlindly },
 ];
 

@@ -4,6 +4,7 @@
 import { headInMemory } from '../../src/adapters/head-in-memory.js';
 import { memoryStore, MemoryState } from '../../src/adapters/memory-ledger-store.js';
 import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
+import type { Clock } from '../../src/ports/clock.js';
 import type { Sandbox } from '../../src/ports/executor.js';
 import type { LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
 import type { Log } from '../../src/ports/log.js';
@@ -30,7 +31,10 @@ export interface Plant {
   readonly folding: boolean;
   /** The store under the faults of one process. `seen` is the auditor's disk. */
   store?(inner: LedgerStore, at: { readonly world: World; readonly process: Process }): LedgerStore;
+  /** The store over the faults: what a layer between them and the engine would make of a failure. */
+  over?(inner: LedgerStore): LedgerStore;
   hands?(inner: Sandbox): Sandbox;
+  clock?(inner: Clock): Clock;
 }
 
 /** Nothing waits in a world for longer than this many answers: more would be a circle. */
@@ -85,7 +89,8 @@ export class World {
     this.disk.loseLock();
     const honest = memoryStore({ state: this.disk });
     const inner = this.plant?.store?.(honest, { world: this, process }) ?? honest;
-    const store = simStore(this, process, inner);
+    const faulty = simStore(this, process, inner);
+    const store = this.plant?.over?.(faulty) ?? faulty;
     const defer = (task: () => void): void => {
       this.agenda.add(process, 'tick', task);
     };
@@ -111,11 +116,12 @@ export class World {
   }
 
   #options(store: LedgerStore, process: Process): TurnpikeOptions {
+    const clock = this.clock.of(process);
     return {
       store,
       sandbox: this.plant?.hands?.(simSandbox(this, process)) ?? simSandbox(this, process),
       policies: this.policies.of(process),
-      clock: this.clock.of(process),
+      clock: this.plant?.clock?.(clock) ?? clock,
       ids: {
         draw: (prefix) => {
           this.faults.draw('ids.draw', {});
