@@ -26,9 +26,8 @@ export class Hands {
 
   gather(request: GatherRequest): SandboxFacts {
     const facts = attempt(() => {
-      // A copy: whoever answered may use the object again, for another tree of the same tick even.
-      const answer: unknown = JSON.parse(JSON.stringify(this.#effects.gather(request)));
-      return conforms(SandboxFacts, answer) ? (answer as SandboxFacts) : undefined;
+      const answer = copyOf(this.#effects.gather(request));
+      return conforms(SandboxFacts, answer) ? answer : undefined;
     });
     return facts ?? { paths: request.paths.map(() => ({ status: 'error', cause: 'INTERNAL' })), usage: null };
   }
@@ -55,6 +54,12 @@ export class Hands {
     return late;
   }
 }
+
+/** Whoever answered may use the object again, for another tree of the same tick even. */
+const copyOf = ({ paths, usage }: SandboxFacts): SandboxFacts => ({
+  paths: Array.from(paths, (fact) => ({ ...fact })),
+  usage: usage === null ? null : { ...usage },
+});
 
 /** Anything that the work throws counts as no answer. */
 function attempt<T>(work: () => T): T | undefined {

@@ -64,18 +64,17 @@ type NamedPath = readonly [name: string, path: SandboxPath];
 type Refusal = Checked<never> | null;
 
 type NamedPaths = Checked<readonly NamedPath[]>;
-let last: {
-  readonly args: JsonObject;
-  readonly definition: ActionDefinition;
-  readonly policy: Policy;
-  readonly paths: NamedPaths;
-} | null = null;
+const canonical = new WeakMap<
+  JsonObject,
+  { readonly definition: ActionDefinition; readonly policy: Policy; readonly paths: NamedPaths }
+>();
 
-/** Asked for before the facts, with them and after them, one right after the other. */
+/** Asked for before the facts, with them and after them: the same arguments give the same. */
 function canonicalPaths(definition: ActionDefinition, args: JsonObject, policy: Policy): NamedPaths {
-  if (last?.args === args && last.definition === definition && last.policy === policy) return last.paths;
+  const known = canonical.get(args);
+  if (known?.definition === definition && known.policy === policy) return known.paths;
   const paths = findCanonicalPaths(definition, args, policy);
-  last = { args, definition, policy, paths };
+  canonical.set(args, { definition, policy, paths });
   return paths;
 }
 
