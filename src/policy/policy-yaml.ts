@@ -12,7 +12,7 @@ import { inQuotes, printable } from './finding-text.js';
 /** Largest policy file, in bytes. */
 export const POLICY_BYTES_MAX = 1_048_576;
 /** Lexemes and escapes of one file. The shipped lanes have about 700. */
-const LEXEMES_MAX = 30_000;
+const LEXEMES_MAX = 15_000;
 const FLOW_DEPTH_MAX = 16;
 const INDENT_COLUMNS_MAX = 64;
 /** `-`, `?` and `:` in one line; each may open a level. */
