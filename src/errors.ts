@@ -37,6 +37,14 @@ export class UsageError extends CodedError<'USAGE'> {}
 /** The sandbox cannot be kept safe on this platform, or its directory is not usable. */
 export class SandboxError extends CodedError<'UNSUPPORTED_PLATFORM' | 'SANDBOX_UNUSABLE'> {}
 
+/** A bag (RFC 8493) cannot be read or written. What is wrong in a bag that can be read is a finding, not an error. */
+export class BagError extends CodedError<
+  | 'BAG_UNREADABLE' // it is not there, is no folder or archive, or the disk failed
+  | 'BAG_HOSTILE' // what was read contradicts what was announced
+  | 'BAG_EXISTS' // something has the name already: nothing is ever written over
+  | 'BAG_UNWRITABLE' // the disk failed or is full; what was written is taken away
+> {}
+
 /** The machines contradicted themselves: a bug of this library, never of a caller. */
 export class InvariantError extends CodedError<'INVARIANT'> {
   constructor(message: string, cause?: unknown) {

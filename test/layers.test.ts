@@ -5,7 +5,7 @@ import { filesIn, importsOf, parse, targetOf } from './sources.js';
 
 const FOUNDATION = ['contract', 'errors', 'policy', 'step', 'run', 'session'];
 const KERNEL = [...FOUNDATION, 'ledger', 'machines'];
-const EVERYTHING = [...KERNEL, 'kernel', 'ports', 'replay', 'engine', 'adapters'];
+const EVERYTHING = [...KERNEL, 'kernel', 'ports', 'replay', 'engine', 'bagit', 'adapters'];
 
 /** A layer is a folder of src, the folder machines, or a file of src. It may always import itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -16,6 +16,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   step: ['contract', 'errors', 'policy'],
   run: ['contract', 'errors', 'ports'],
   session: ['contract', 'errors', 'ports'],
+  bagit: ['contract', 'errors', 'ports'],
   ledger: ['contract', 'errors', 'ports'],
   machines: FOUNDATION,
   kernel: KERNEL,
@@ -50,6 +51,7 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   winston: ['src/adapters/winston-log.ts'],
   nanoid: ['src/adapters/nanoid-ids.ts'],
   yaml: ['src/policy/policy-yaml.ts'],
+  yauzl: ['src/adapters/bag-zip.ts'],
 };
 
 interface Edge {

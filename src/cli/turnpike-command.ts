@@ -4,6 +4,7 @@
 import { parseArguments, quoted } from './arguments.js';
 import type { Command, ExitCode } from './command.js';
 import { actions } from './commands/actions.js';
+import { exportVerify } from './commands/export-verify.js';
 import { helpOf, overview } from './commands/help.js';
 import { init } from './commands/init.js';
 import { ledgerVerify } from './commands/ledger-verify.js';
@@ -27,6 +28,7 @@ export const COMMANDS: readonly Command[] = [
   ledgerVerify,
   policyCheck,
   policyPin,
+  exportVerify,
   actions,
   version,
 ];

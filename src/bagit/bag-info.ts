@@ -1,0 +1,94 @@
+// bag-info.txt (RFC 8493 2.2.2): labels and values, in order, repeated or not.
+
+import { UsageError } from '../errors.js';
+import { isBefore1, type BagVersion } from './paths.js';
+
+export interface InfoElement {
+  readonly label: string;
+  readonly value: string;
+}
+
+/** A line that begins with a space or tab goes on with the value of the line before. */
+const CONTINUED = /^[ \t]+/;
+const ELEMENT = /^([^:]*):(.*)$/s;
+const COLUMNS = 79;
+const INDENT = '  ';
+
+/** Elements, and the numbers (from 1) of the lines that are none. */
+export interface ParsedInfo {
+  readonly elements: readonly InfoElement[];
+  readonly malformed: readonly number[];
+}
+
+/** From 1.0 on a label has no spaces around it; before, they were free. */
+export function parseBagInfo(lines: readonly string[], version: BagVersion): ParsedInfo {
+  const elements: { label: string; parts: string[] }[] = [];
+  const malformed: number[] = [];
+  for (const [index, line] of lines.entries()) {
+    const last = elements.at(-1);
+    if (line.trim() === '') continue;
+    if (CONTINUED.test(line) && last !== undefined) {
+      last.parts.push(line.trim());
+      continue;
+    }
+    const [, label = '', value = ''] = ELEMENT.exec(line) ?? [];
+    const trimmed = label.trim();
+    if (trimmed === '' || (label !== trimmed && !isBefore1(version))) malformed.push(index + 1);
+    else elements.push({ label: trimmed, parts: [value.trim()] });
+  }
+  return { elements: elements.map(({ label, parts }) => ({ label, value: parts.join(' ').trim() })), malformed };
+}
+
+/** Labels are the same whatever their case. */
+export const valuesOf = (elements: readonly InfoElement[], label: string): readonly string[] =>
+  elements.filter((element) => element.label.toLowerCase() === label.toLowerCase()).map(({ value }) => value);
+
+const CONTROL = /[\0-\x1f\x7f-\x9f\u2028\u2029]/;
+
+/** @throws UsageError for what cannot be written so that it is read as it was */
+export function writeBagInfo(elements: readonly InfoElement[]): string {
+  for (const { label, value } of elements) {
+    const fits = label !== '' && label === label.trim() && value === value.trim() && !label.includes(':');
+    if (fits && !CONTROL.test(label + value) && (label + value).isWellFormed()) continue;
+    throw new UsageError({ code: 'USAGE', message: `bag-info.txt cannot hold ${JSON.stringify([label, value])}` });
+  }
+  return elements.map(({ label, value }) => `${fold(`${label}: ${value}`)}\n`).join('');
+}
+
+/** Breaks a line at single spaces of its value, and nowhere else, so that joining the parts gives it back. */
+function fold(line: string): string {
+  const parts: string[] = [];
+  let rest = line;
+  const from = line.indexOf(':') + 2;
+  while (rest.length > COLUMNS) {
+    const at = breakOf(rest, parts.length === 0 ? from + 1 : 1);
+    if (at === -1) break;
+    parts.push(rest.slice(0, at));
+    rest = rest.slice(at + 1);
+  }
+  return [...parts, rest].join(`\n${INDENT}`);
+}
+
+/** The last fit space within the columns, else the first one behind; -1 if there is none. */
+function breakOf(text: string, from: number): number {
+  let found = -1;
+  for (let at = text.indexOf(' ', from); at !== -1; at = text.indexOf(' ', at + 1)) {
+    const single = /\S/.test(text.charAt(at - 1)) && /\S/.test(text.charAt(at + 1));
+    if (!single) continue;
+    if (at > COLUMNS - INDENT.length && found !== -1) break;
+    found = at;
+    if (at > COLUMNS - INDENT.length) break;
+  }
+  return found;
+}
+
+/** `Payload-Oxum`: bytes and files of the payload. */
+export interface Oxum {
+  readonly bytes: number;
+  readonly files: number;
+}
+export function parseOxum(value: string): Oxum | null {
+  const [, bytes, files] = /^(\d{1,15})\.(\d{1,15})$/.exec(value) ?? [];
+  return files === undefined ? null : { bytes: Number(bytes), files: Number(files) };
+}
+export const writeOxum = ({ bytes, files }: Oxum): string => `${bytes}.${files}`;

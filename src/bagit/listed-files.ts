@@ -1,0 +1,148 @@
+// What manifests and fetch.txt say, held against what is there.
+
+import type { Declaration } from './declaration.js';
+import type { BagFindings, BagRule } from './finding.js';
+import { readFile, type FileRecord, type Inventory, type Reading } from './inventory.js';
+import { parseFetchLine, parseManifestLine, type Algorithm, type ManifestLine, type PathOddity } from './manifest.js';
+import { isBefore1, isPayload, type BagVersion } from './paths.js';
+
+interface ManifestFile {
+  readonly path: string;
+  readonly kind: 'payload' | 'tag';
+  readonly algorithm: Algorithm;
+}
+
+const ODDITIES: Readonly<Record<PathOddity, readonly [BagRule, string]>> = {
+  asterisk: ['manifest.path_asterisk', 'an asterisk stands before it, as the md5sum tools write it'],
+  relative: ['manifest.path_relative', 'it is written with ./ before it'],
+  percent: ['manifest.path_percent', 'a percent sign in it is not encoded'],
+};
+
+type Line = Exclude<ManifestLine, string>;
+
+export class ListedFiles {
+  readonly inventory: Inventory;
+  readonly findings: BagFindings;
+  readonly version: BagVersion;
+  /** By manifest: the files it lists. */
+  readonly #listed = new Map<string, Set<FileRecord>>();
+  /** What fetch.txt names; true once a payload manifest has listed it, too. */
+  readonly #fetch = new Map<string, boolean>();
+
+  constructor(inventory: Inventory, findings: BagFindings, version: BagVersion) {
+    this.inventory = inventory;
+    this.findings = findings;
+    this.version = version;
+  }
+
+  isListed(manifest: string, record: FileRecord): boolean {
+    return this.#listed.get(manifest)?.has(record) === true;
+  }
+
+  /** What fetch.txt names and no payload manifest lists. */
+  *fetchedInVain(): Generator<string> {
+    for (const [path, listed] of this.#fetch) if (!listed) yield path;
+  }
+
+  fetch(path: string, entries_max: number): boolean {
+    if (this.#fetch.size >= entries_max) return false;
+    this.#fetch.set(path, false);
+    return true;
+  }
+
+  /** Takes one line of a manifest. */
+  list(manifest: ManifestFile, line: Line): void {
+    const { path } = line;
+    for (const oddity of line.oddities) this.findings.add(ODDITIES[oddity][0], path, ODDITIES[oddity][1]);
+    if (line.unfit !== null) {
+      this.findings.add('manifest.path_unfit', path, line.unfit);
+      return;
+    }
+    if (isMisplaced(manifest.kind, path)) {
+      this.findings.add('manifest.path_misplaced', path, `${manifest.path} must not list it`);
+      return;
+    }
+    if (manifest.kind === 'payload' && this.#fetch.has(path)) this.#fetch.set(path, true);
+    const exact = this.inventory.files.get(path);
+    const record = exact ?? this.inventory.twinOf(path);
+    if (record === null || isMisplaced(manifest.kind, record.path)) this.#missing(manifest, path);
+    else this.#expect(manifest, line, record, exact === undefined);
+  }
+
+  #missing(manifest: ManifestFile, path: string): void {
+    if (manifest.kind === 'tag') this.findings.add('tag.file_missing', path, `${manifest.path} lists it`);
+    else if (this.#fetch.has(path)) this.findings.add('payload.file_not_fetched', path, 'fetch.txt says where it is');
+    else this.findings.add('payload.file_missing', path, `${manifest.path} lists it`);
+  }
+
+  #expect(manifest: ManifestFile, { path, digest }: Line, record: FileRecord, isTwin: boolean): void {
+    const listed = this.#listed.get(manifest.path) ?? new Set<FileRecord>();
+    this.#listed.set(manifest.path, listed);
+    // A bag that was made where both names are one file.
+    if (isTwin) this.findings.add('manifest.path_twin', path, `what is there is ${record.path}`);
+    const former = record.expected[manifest.algorithm];
+    if (former !== undefined && former !== digest) {
+      this.findings.add('manifest.contradictory', path, `${manifest.path} lists it with two digests`);
+    } else if (listed.has(record) && !isTwin) {
+      const rule = isBefore1(this.version) ? 'manifest.repeated_before_1_0' : 'manifest.repeated';
+      this.findings.add(rule, path, `${manifest.path} lists it twice`);
+    }
+    listed.add(record);
+    record.expected[manifest.algorithm] = digest;
+  }
+}
+
+/** A payload manifest lists the payload; a tag manifest lists the rest, except tag manifests. */
+const isMisplaced = (kind: ManifestFile['kind'], path: string): boolean =>
+  kind === 'payload' ? !isPayload(path) : isPayload(path) || /^tagmanifest-[^/]+\.txt$/i.test(path);
+
+export async function readManifest(
+  reading: Reading,
+  listed: ListedFiles,
+  { version, encoding }: Declaration,
+  manifest: ManifestFile,
+): Promise<void> {
+  const { findings, limits } = reading;
+  const record = listed.inventory.files.get(manifest.path);
+  if (record === undefined) return;
+  let number = 0;
+  await readFile(reading, record, {
+    encoding,
+    bytes_max: limits.manifest_bytes_max,
+    onLine: (text) => {
+      number += 1;
+      const line = parseManifestLine(text, manifest.algorithm, version);
+      if (line === 'blank') findings.add('manifest.line_blank', manifest.path, `line ${number} is empty`);
+      else if (line === 'malformed') {
+        findings.add('manifest.line_malformed', manifest.path, `line ${number} is no digest and path`);
+      } else listed.list(manifest, line);
+    },
+  });
+}
+
+export async function readFetch(
+  reading: Reading,
+  listed: ListedFiles,
+  { version, encoding }: Declaration,
+): Promise<void> {
+  const { findings, limits } = reading;
+  const record = listed.inventory.files.get('fetch.txt');
+  if (record === undefined) return;
+  let number = 0;
+  await readFile(reading, record, {
+    encoding,
+    bytes_max: limits.manifest_bytes_max,
+    onLine: (text) => {
+      number += 1;
+      const line = parseFetchLine(text, version);
+      if (line === 'blank') findings.add('manifest.line_blank', 'fetch.txt', `line ${number} is empty`);
+      else if (line === 'malformed') {
+        findings.add('fetch.line_malformed', 'fetch.txt', `line ${number} is no URL, length and path`);
+      } else if (line.unfit !== null || !isPayload(line.path)) {
+        findings.add('fetch.path_unfit', line.path, line.unfit ?? 'it is outside of data/');
+      } else if (!listed.fetch(line.path, limits.entries_max)) {
+        findings.add('tree.limit', 'fetch.txt', `more than ${limits.entries_max} files`);
+      }
+    },
+  });
+}

@@ -1,0 +1,63 @@
+// What may stand as a path in a bag, and how it is written in a manifest.
+
+/** The version a bag declares, e.g. 1.0 as { major: 1, minor: 0 }. */
+export interface BagVersion {
+  readonly major: number;
+  readonly minor: number;
+}
+export const isBefore1 = ({ major }: BagVersion): boolean => major < 1;
+
+const PATH_CHARACTERS_MAX = 4_096;
+const PATH_SEGMENTS_MAX = 64;
+/** CR and LF are the two control characters that a manifest can write. */
+const CONTROL = /[\0-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]/;
+/** What is not UTF-8 in a name is read as this: two names could become one. */
+const REPLACEMENT = '\ufffd';
+
+/** Why a path (decoded) cannot be one of a bag, for people; null if it can. */
+export function unfitness(path: string): string | null {
+  if (path === '') return 'it is empty';
+  if (path.length > PATH_CHARACTERS_MAX) return `it has more than ${PATH_CHARACTERS_MAX} characters`;
+  if (path.startsWith('/') || /^[A-Za-z]:[/\\]/.test(path)) return 'it is absolute';
+  if (path.startsWith('~')) return 'it begins with a tilde';
+  if (path.includes('\\')) return 'it has a backslash';
+  if (CONTROL.test(path)) return 'it has a control character';
+  if (!path.isWellFormed() || path.includes(REPLACEMENT)) return 'it is not Unicode';
+  const segments = path.split('/');
+  if (segments.length > PATH_SEGMENTS_MAX) return `it is more than ${PATH_SEGMENTS_MAX} levels deep`;
+  if (segments.includes('')) return 'it has an empty segment';
+  return segments.some((segment) => segment === '.' || segment === '..') ? 'it has a dot segment' : null;
+}
+
+export const PAYLOAD = 'data/';
+export const isPayload = (path: string): boolean => path.startsWith(PAYLOAD);
+
+/** As a manifest has it: CR, LF and the percent sign, and nothing else, are percent-encoded (RFC 8493 2.1.3). */
+export const encodePath = (path: string): string =>
+  path.replaceAll('%', '%25').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
+
+/**
+ * What a path of a manifest means. Before 1.0 the percent sign itself was not encoded.
+ * `loose`: a percent sign stands for itself where it should be encoded; that cannot mean anything else.
+ */
+export function decodePath(text: string, version: BagVersion): { readonly path: string; readonly loose: boolean } {
+  if (!text.includes('%')) return { path: text, loose: false };
+  if (isBefore1(version)) return { path: text.replace(/%0[AaDd]/g, meant), loose: false };
+  return { path: text.replace(/%(?:0[AaDd]|25)/g, meant), loose: /%(?!0[AaDd]|25)/.test(text) };
+}
+const meant = (code: string): string => String.fromCharCode(Number.parseInt(code.slice(1), 16));
+
+/** Equal for names that another file system, or another eye, would take for one. */
+export const foldPath = (path: string): string => path.normalize('NFC').toLowerCase().toUpperCase();
+
+const RESERVED = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)/i;
+const UNPORTABLE = /[<>:"|?*\r\n]|[. ]$/;
+const SYSTEM_FILES: readonly string[] = ['.ds_store', 'thumbs.db', 'desktop.ini'];
+
+export const isPortable = (path: string): boolean =>
+  !path.split('/').some((segment) => RESERVED.test(segment) || UNPORTABLE.test(segment));
+/** Is it litter of an operating system, which may come and go by itself? */
+export function isSystemFile(path: string): boolean {
+  const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
+  return SYSTEM_FILES.includes(name) || name.startsWith('._');
+}
