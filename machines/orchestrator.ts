@@ -17,8 +17,8 @@ import type { TerminalState } from '../src/contract/run-state.js';
 import type { Actor } from '../src/contract/shapes.js';
 import { authorizeAgent, laneContext } from '../src/policy/lane-decision.js';
 import type { Policy } from '../src/policy/policy.js';
-import type { AgentMachine } from './agent.js';
 import { runCreated } from '../src/run/audit.js';
+import type { AgentMachine } from './agent.js';
 import type { Emission } from './emission.js';
 import {
   cancelledFor,

@@ -23,40 +23,39 @@ export interface RunContext {
 /**
  * The context of a child run: its own id and kind, everything else from the parent (S4-56, U-03).
  * There is no parameter for pins, case or correlation, so a child cannot be given others.
- * Written out, like everything that is made in every step: an object that is spread gets a hidden class of its own,
- * and whoever reads it pays for that.
  */
-export const childContext = (parent: RunContext, run_id: string, run_kind: RunKind): RunContext => ({
-  run_id,
-  run_kind,
-  root_run_id: parent.root_run_id,
-  parent_run_id: parent.run_id,
-  correlation_id: parent.correlation_id,
-  contract_version: parent.contract_version,
-  policy_versions: parent.policy_versions,
-  taxonomy_versions: parent.taxonomy_versions,
-  case_id: parent.case_id,
-  actor: parent.actor,
-  role_id: parent.role_id,
-  lane_id: parent.lane_id,
-  scope: parent.scope,
-});
+export const childContext = (parent: RunContext, run_id: string, run_kind: RunKind): RunContext => {
+  const { run_id: parent_run_id, lane_id, case_id } = parent;
+  return derived(parent, { run_id, run_kind, parent_run_id, lane_id, case_id });
+};
 
 /** The same run in another lane, with the case or without it. */
-export const contextInLane = (run: RunContext, lane_id: string | null, case_id: string | null): RunContext => ({
-  run_id: run.run_id,
-  run_kind: run.run_kind,
-  root_run_id: run.root_run_id,
-  parent_run_id: run.parent_run_id,
-  correlation_id: run.correlation_id,
-  contract_version: run.contract_version,
-  policy_versions: run.policy_versions,
-  taxonomy_versions: run.taxonomy_versions,
-  case_id,
-  actor: run.actor,
-  role_id: run.role_id,
-  lane_id,
-  scope: run.scope,
+export const contextInLane = (run: RunContext, lane_id: string | null, case_id: string | null): RunContext => {
+  const { run_id, run_kind, parent_run_id } = run;
+  return derived(run, { run_id, run_kind, parent_run_id, lane_id, case_id });
+};
+
+/**
+ * Written out, like everything that is made in every step: an object that is spread gets a hidden class of its own, and
+ * whoever reads it pays for that (decision 0009).
+ */
+const derived = (
+  from: RunContext,
+  own: Pick<RunContext, 'run_id' | 'run_kind' | 'parent_run_id' | 'lane_id' | 'case_id'>,
+): RunContext => ({
+  run_id: own.run_id,
+  run_kind: own.run_kind,
+  root_run_id: from.root_run_id,
+  parent_run_id: own.parent_run_id,
+  correlation_id: from.correlation_id,
+  contract_version: from.contract_version,
+  policy_versions: from.policy_versions,
+  taxonomy_versions: from.taxonomy_versions,
+  case_id: own.case_id,
+  actor: from.actor,
+  role_id: from.role_id,
+  lane_id: own.lane_id,
+  scope: from.scope,
 });
 
 /** The id of a run's n-th child: derived, never drawn, so that a history does not depend on timing (D11). */
