@@ -6,6 +6,7 @@ import {
   enqueueActions,
   fromPromise,
   raise,
+  sendParent,
   sendTo,
   setup,
   type AnyStateMachine,
@@ -36,6 +37,13 @@ const FOREIGN: Readonly<Record<string, () => AnyStateMachine>> = {
     createMachine({ initial: 'a', states: { a: { initial: 'b', states: { b: { type: 'final' } } } } }),
   'an edge that enters its own state again': () =>
     createMachine({ initial: 'a', states: { a: { on: { X: { target: 'a', reenter: true } } } } }),
+  'an edge that leaves the common parent to enter it again': () =>
+    createMachine({ initial: 'a', states: { a: { on: { X: { target: 'b', reenter: true } } }, b: {} } }),
+  'something done on the way to a first state': () =>
+    setup({ actions: { note: assign({}) } }).createMachine({
+      initial: 'a',
+      states: { a: { initial: { target: 'b', actions: 'note' }, states: { b: {} } } },
+    }),
   'an edge without an event and without a target': () =>
     setup({ actions: { note: assign({}) } }).createMachine({ always: { actions: 'note' } }),
   'a delayed message': () =>
@@ -58,12 +66,19 @@ describe('a chart', () => {
 });
 
 /** What nobody of ours does, though a chart could: children that outlive a word, and words to nobody. */
+const grandchild = createMachine({ id: 'grandchild', initial: 'here', states: { here: {} } });
 const child = setup({
-  actions: { hi: emit({ type: 'hi' }) },
+  actors: { grandchild },
+  actions: {
+    begin: enqueueActions(({ enqueue }) => enqueue.spawnChild('grandchild', { id: 'grandkid' })),
+    hi: emit({ type: 'hi' }),
+    answer: sendParent({ type: 'ANSWER' }),
+  },
 }).createMachine({
   id: 'child',
+  entry: 'begin',
   initial: 'here',
-  states: { here: { on: { GO: { actions: 'hi' }, END: 'gone' } }, gone: { type: 'final' } },
+  states: { here: { on: { GO: { actions: 'hi' }, ASK: { actions: 'answer' }, END: 'gone' } }, gone: { type: 'final' } },
 });
 const parent = setup({
   actors: { child },
@@ -73,6 +88,11 @@ const parent = setup({
       enqueue.sendTo('kid', { type: 'GO' });
       enqueue.stopChild('kid');
     }),
+    ask: enqueueActions(({ enqueue }) => {
+      enqueue.sendTo('kid', { type: 'ASK' });
+      enqueue.emit({ type: 'asked' });
+    }),
+    sayAnswered: emit({ type: 'answered' }),
     toNobody: enqueueActions(({ enqueue }) => enqueue.sendTo('nobody', { type: 'GO' })),
   },
 }).createMachine({
@@ -81,7 +101,15 @@ const parent = setup({
   entry: 'begin',
   initial: 'here',
   states: {
-    here: { on: { STOP: { actions: 'stop' }, LOSE: { actions: 'toNobody' }, END: 'gone' } },
+    here: {
+      on: {
+        STOP: { actions: 'stop' },
+        ASK: { actions: 'ask' },
+        ANSWER: { actions: 'sayAnswered' },
+        LOSE: { actions: 'toNobody' },
+        END: 'gone',
+      },
+    },
     gone: { type: 'final' },
   },
 });
@@ -100,6 +128,15 @@ describe('actors of a chart', () => {
     expect(heard).toEqual(['hi']);
     expect(actors.isLive('kid')).toBe(false);
     expect(actors.take('kid', { type: 'GO' })).toBe(false);
+    // And with it the children of its own.
+    expect(actors.isLive('grandkid')).toBe(false);
+  });
+
+  test('an answer that comes while an actor is at work waits until that is done', () => {
+    const { heard, actors } = lively();
+    expect(actors.isLive('grandkid')).toBe(true);
+    expect(actors.take('root', { type: 'ASK' })).toBe(true);
+    expect(heard).toEqual(['asked', 'answered']);
   });
 
   test('R3: children end with their parent', () => {
