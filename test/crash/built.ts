@@ -22,11 +22,11 @@ export async function builtVictim(folder: string): Promise<string> {
   return join(folder, 'build/test/crash/victim.js');
 }
 
-/** What a compiler says about other campaigns is their affair: the victim is there, or it is not. */
+/** Without types, which `npm run typecheck` checks: that is three quarters of the time. */
 function compile(): void {
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
   const began = Date.now();
-  const { stdout } = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.campaigns.json'], {
+  const { stdout } = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.campaigns.json', '--noCheck'], {
     cwd: ROOT,
     encoding: 'utf8',
   });
