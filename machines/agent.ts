@@ -8,16 +8,21 @@
 //   A2. At most one step is alive. What asks the run to end meanwhile is kept in `end`, and takes effect when the step
 //       has given its one response.
 //   A3. The n-th mediated run of this agent is `<run_id>.<n>`; a step that made none uses no number up (D11).
+//   A4. What the agent has read, used up, been allowed and left unsettled is kept here; each step is handed it as it is
+//       when the step begins.
 
 import { assign, emit, enqueueActions, sendTo, setup, stopChild } from 'xstate';
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { AgentLink, SeenProposal } from '../src/contract/entry.js';
-import type { Exposure } from '../src/contract/response.js';
-import { childRunId, type RunContext } from '../src/contract/run-context.js';
+import type { Account } from '../src/contract/budget.js';
+import type { OverlayFact } from '../src/contract/overlay.js';
 import type { TerminalState } from '../src/contract/run-state.js';
+import { emptyBook, vote } from '../src/policy/approval.js';
+import { EMPTY_LABEL } from '../src/policy/labels.js';
 import type { Policy } from '../src/policy/policy.js';
-import { runCreated, type RunEnd } from '../src/run/audit.js';
+import { runCreated } from '../src/run/audit.js';
+import { limitsOf, openAccount } from '../src/run/budget.js';
+import { sayVotes, voters } from './approval-wait.js';
 import type { Emission } from './emission.js';
+import type { VoteEvent } from './mediated-act.js';
 import {
   cancelledFor,
   created,
@@ -30,38 +35,16 @@ import {
   sayEnd,
   sayEnded,
   sayRunning,
+  verdictOf,
   type RunEvent,
-  type RunMemory,
   type RunOutput,
 } from './run.js';
-import type { StepMachine, StepOutput } from './step.js';
+import type { ApprovalUsedEvent, StepMachine } from './step.js';
+import type { StepOutput } from './step-memory.js';
+import { afterStep, chargedFor, end, usedUp } from './agent-course.js';
+import type { AgentInput, AgentMemory, ProposeEvent } from './agent-memory.js';
 
-export interface AgentInput {
-  readonly run: RunContext;
-  readonly exposure: Exposure;
-  readonly link: AgentLink;
-  readonly idle_ms: number | null;
-  readonly started_at: string;
-}
-
-export interface AgentMemory extends RunMemory, Omit<AgentInput, 'started_at'> {
-  readonly steps: number;
-  readonly denials: number;
-  readonly mediated_runs: number;
-  readonly active_at: string;
-  /** The state in which the run will end, once something has decided that it will. */
-  readonly ending: TerminalState | null;
-}
-
-export interface ProposeEvent {
-  readonly type: 'PROPOSE';
-  readonly input_id: string;
-  readonly time: string;
-  readonly payload: ArtifactRef;
-  readonly raw: Uint8Array;
-  readonly seen: SeenProposal | null;
-  readonly recorded_response: string | null;
-}
+export type { AgentInput, AgentMemory, ProposeEvent } from './agent-memory.js';
 
 export type AgentEvent =
   | RunEvent
@@ -70,7 +53,11 @@ export type AgentEvent =
   | { readonly type: 'END' }
   /** The caller is gone (D3). */
   | { readonly type: 'INTERRUPT' }
-  | { readonly type: 'WAKE'; readonly time: string }
+  | { readonly type: 'WAKE'; readonly time: string; readonly overlay: OverlayFact | null }
+  | VoteEvent
+  | ApprovalUsedEvent
+  /** D8: what became of a request whose outcome was unknown has been found out. */
+  | { readonly type: 'RESOLVED'; readonly request_hash: string }
   | { readonly type: 'xstate.done.actor.*'; readonly actorId: string; readonly output: StepOutput };
 
 export const stepId = (agent_run_id: string): string => `${agent_run_id}/step`;
@@ -97,11 +84,11 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
         event.type === 'WAKE' && context.idle_ms !== null && event.time >= idleAt(context.active_at, context.idle_ms),
     },
     actions: {
-      sayCreated: emit(({ context: { run, exposure, link } }) => ({
+      sayCreated: emit(({ context: { run, exposure, link, budget } }) => ({
         type: 'run_created',
-        body: runCreated(run, { request: null, exposure, link }),
+        body: runCreated(run, { request: null, exposure, link, budget }),
       })),
-      sayAuthz: emit(({ context, event }) => sayAuthz(context.run, verdictOf(event))),
+      sayAuthz: emit(({ context, event }) => sayAuthz(context.run, event)),
       sayRunning: emit(({ context }) => sayRunning(context.run)),
       sayEnd: emit(({ context }, { state }: { state: TerminalState }) => sayEnd(context, state)),
       sayEnded: emit(({ context }, { state }: { state: TerminalState }) => sayEnded(context, state)),
@@ -111,23 +98,43 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
       }),
       startStep: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'PROPOSE') return;
-        enqueue.spawnChild('step', { id: stepId(context.run.run_id), input: stepInput(context, event) });
-        enqueue.assign({ steps: context.steps + 1, active_at: event.time });
+        const account = chargedFor(context, event);
+        enqueue.spawnChild('step', { id: stepId(context.run.run_id), input: stepInput(context, event, account) });
+        enqueue.assign({ steps: context.steps + 1, active_at: event.time, account, charged_at: event.time });
       }),
       stopStep: stopChild(({ context }) => stepId(context.run.run_id)),
       noteStep: assign(({ context, event }) => (isDone(event) ? afterStep(context, event.output, policy) : {})),
       noteDenied: assign({ end: ({ event }) => deniedBy(verdictOf(event)) }),
       noteEnding: assign(({ context, event }) => (context.ending === null ? endingOf(event) : {})),
+      tellStep: sendTo(
+        ({ context }) => stepId(context.run.run_id),
+        ({ event }) => event,
+      ),
       cancelStep: sendTo(
         ({ context }) => stepId(context.run.run_id),
         ({ event }) => event,
       ),
-      // An event without target and actions counts as one that the run cannot take; a timer that rings now is none.
-      stayAwake: assign({}),
+      stopRetrying: sendTo(({ context }) => stepId(context.run.run_id), { type: 'STOP_RETRYING' }),
+      noteVote: enqueueActions(({ context, event, enqueue }) => {
+        if (event.type !== 'VOTE') return;
+        const { book, verdicts } = vote(context.approvals, event.ballot, voters(policy, event.ballot, event.overlay));
+        for (const said of sayVotes(context.run, event, verdicts)) enqueue.emit(said);
+        enqueue.assign({ approvals: book });
+      }),
+      tellBook: sendTo(
+        ({ context }) => stepId(context.run.run_id),
+        ({ context }) => ({ type: 'BOOK' as const, approvals: context.approvals }),
+      ),
+      noteApprovalUsed: assign(({ context, event }) =>
+        event.type === 'APPROVAL_USED' ? { approvals: usedUp(context.approvals, event, policy) } : {},
+      ),
+      noteResolved: assign(({ context: { unsettled }, event }) =>
+        event.type === 'RESOLVED' ? { unsettled: unsettled.filter((hash) => hash !== event.request_hash) } : {},
+      ),
     },
   }).createMachine({
     id: 'agent',
-    context: ({ input: { run, exposure, link, idle_ms, started_at } }) => ({
+    context: ({ input: { run, exposure, link, idle_ms, started_at, budget } }) => ({
       run,
       exposure,
       link,
@@ -138,6 +145,12 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
       denials: 0,
       mediated_runs: 0,
       active_at: started_at,
+      budget,
+      account: openAccount(limitsOf({ steps: policy.limits.steps_per_run_max }, budget ?? {})),
+      charged_at: started_at,
+      label: EMPTY_LABEL,
+      approvals: emptyBook(run.run_id),
+      unsettled: [],
     }),
     initial: 'created',
     states: {
@@ -152,6 +165,8 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
               END: { target: '#agent.completed', actions: 'noteEnding' },
               INTERRUPT: { target: '#agent.failed', actions: 'noteEnding' },
               CANCEL: { target: '#agent.cancelled', actions: 'noteEnding' },
+              VOTE: { actions: 'noteVote' },
+              RESOLVED: { actions: 'noteResolved' },
               WAKE: [{ guard: 'idle', target: '#agent.cancelled', actions: 'noteEnding' }, { actions: 'sayTimer' }],
             },
           },
@@ -159,9 +174,13 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
             on: {
               'xstate.done.actor.*': { target: 'stepped', actions: ['noteStep', 'stopStep'] },
               END: { actions: 'noteEnding' },
-              INTERRUPT: { actions: 'noteEnding' },
+              INTERRUPT: { actions: ['noteEnding', 'stopRetrying'] },
               CANCEL: { actions: ['noteEnding', 'cancelStep'] },
-              WAKE: { actions: 'stayAwake' },
+              VOTE: { actions: ['noteVote', 'tellBook'] },
+              RESOLVED: { actions: 'noteResolved' },
+              APPROVAL_USED: { actions: 'noteApprovalUsed' },
+              // A step may be waiting to try again; of any other the timer is of no concern.
+              WAKE: { actions: 'tellStep' },
             },
           },
           stepped: {
@@ -175,7 +194,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
   });
 export type AgentMachine = ReturnType<typeof createAgentMachine>;
 
-const stepInput = (context: AgentMemory, event: ProposeEvent) => ({
+const stepInput = (context: AgentMemory, event: ProposeEvent, account: Account) => ({
   agent: context.run,
   exposure: context.exposure,
   input_id: event.input_id,
@@ -185,25 +204,14 @@ const stepInput = (context: AgentMemory, event: ProposeEvent) => ({
   raw: event.raw,
   seen: event.seen,
   recorded_response: event.recorded_response,
-  mediated_run_id: childRunId(context.run.run_id, context.mediated_runs + 1),
+  mediated_runs: context.mediated_runs,
+  account,
+  label: context.label,
+  approvals: context.approvals,
+  unsettled: context.unsettled,
+  overlay: event.overlay,
 });
 
-/** Counts the step, and decides whether it was the last. What had asked the run to end before comes first. */
-function afterStep(context: AgentMemory, step: StepOutput, policy: Policy): Partial<AgentMemory> {
-  const { denials_per_run_max, steps_per_run_max } = policy.limits;
-  const denials = context.denials + (step.denied ? 1 : 0);
-  const mediated_runs = context.mediated_runs + (step.mediated ? 1 : 0);
-  if (context.ending !== null) return { denials, mediated_runs };
-  if (step.finished) return { denials, mediated_runs, ...end('completed', { reason: 'finished', error: null }) };
-  if (denials >= denials_per_run_max)
-    return { denials, mediated_runs, ...end('denied', deniedBy({ rule_id: 'limit.denials' })) };
-  if (context.steps >= steps_per_run_max) return { denials, mediated_runs, ...end('failed', TOO_MANY_STEPS) };
-  return { denials, mediated_runs };
-}
-
-const end = (ending: TerminalState, why: RunEnd) => ({ ending, end: why });
-
-const TOO_MANY_STEPS = failedWith('STEP_LIMIT', 'The run has used up the steps that its policy allows.', false);
 const INTERRUPTED = failedWith('INTERRUPTED', 'The process that this run belonged to ended before it.', true);
 
 function endingOf(event: AgentEvent): Partial<AgentMemory> {
@@ -220,11 +228,6 @@ function endingOf(event: AgentEvent): Partial<AgentMemory> {
       return {};
   }
 }
-
-const verdictOf = (event: AgentEvent) =>
-  event.type === 'AUTHORIZE'
-    ? event.verdict
-    : { decision: 'deny' as const, rule_id: 'run.no_verdict', cause: 'LIFECYCLE' as const };
 
 /** The last moment that a timestamp of the contract can name. */
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z');

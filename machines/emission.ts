@@ -14,8 +14,11 @@ export type Command =
       readonly kind: 'perform';
       readonly run_id: string;
       readonly effect: Effect;
-      /** C78: changes nothing and stays inside, so that it may be done before the commit of its decision. */
-      readonly local_read: boolean;
+      /**
+       * Done before the commit of its decision, which then holds its outcome too: a local read, which changes nothing
+       * (C78), or a write into the ledger's own database, which that very commit makes durable.
+       */
+      readonly in_commit: boolean;
     };
 
 /** The one response to one proposal. */

@@ -1,4 +1,5 @@
 import { canonicalJson } from '../src/contract/canonical-json.js';
+import type { Catalogue } from '../src/contract/catalogue.js';
 import type { Policy } from '../src/policy/policy.js';
 import { createAgentMachine, type AgentMachine } from './agent.js';
 import { createMediatedMachine, type MediatedLogic, type MediatedMachine } from './mediated.js';
@@ -19,21 +20,26 @@ export interface Machines {
 /** Every machine of a run tree, judged by one pinned policy. */
 export function createMachines(policy: Policy): Machines {
   const mediated = createMediatedMachine(policy);
-  const db_write = mediated as unknown as MediatedLogic;
-  const tool_gateway = mediated.provide({ actors: { db_write } }) as unknown as MediatedLogic;
-  const step = createStepMachine(policy, tool_gateway);
+  const alone = mediated as unknown as MediatedLogic;
+  const delegating = mediated.provide({ actors: { db_write: alone } }) as unknown as MediatedLogic;
+  const step = createStepMachine(policy, { tool_gateway: delegating, db_write: alone, db_read: alone });
   const agent = createAgentMachine(policy, step);
-  return { orchestrator: createOrchestratorMachine(policy, agent), agent, step, mediated };
+  const kinds = { promotion: delegating, export: alone };
+  return { orchestrator: createOrchestratorMachine(policy, agent, kinds), agent, step, mediated };
 }
 
-/** The machines as data: states, edges, guards and actions by name. Its hash is part of every run's pins. */
-export function machineDefinitions(machines: Machines): string {
+/**
+ * The machines as data: states, edges, guards and actions by name, and the registrations of the actions that they know.
+ * Its hash is part of every run's pins.
+ */
+export function machineDefinitions(machines: Machines, { registrations }: Catalogue): string {
   const { orchestrator, agent, step, mediated } = machines;
   return canonicalJson({
     orchestrator: asData(orchestrator.config),
     agent: asData(agent.config),
     step: asData(step.config),
     mediated: asData(mediated.config),
+    registrations,
   });
 }
 

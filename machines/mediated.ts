@@ -1,10 +1,10 @@
-// A mediated run: one privileged act, in a run of its own (S4 §5). One machine serves tool_gateway and db_write, and
-// later db_read, promotion and export, because the contract gives all of them the same before, during and after.
+// A mediated run: one privileged act, in a run of its own (S4 §5). One machine serves tool_gateway, db_write, db_read,
+// promotion and export, because the contract gives all of them the same before, during and after.
 //
 //   created ─ AUTHORIZE ─▶ running ─┬─ performing ── RESULT ──────────▶ completed | failed | cancelled
 //                                   └─ delegating ── its child ended ─▶ completed | failed | cancelled | denied
 //
-// A tool_gateway run whose action changes storage delegates to a db_write child; everything else performs.
+// A tool_gateway or promotion run whose act changes storage delegates to a db_write child; everything else performs.
 //
 // Invariants:
 //   M1. `perform` is said once, on entering `performing`, which nothing reaches without an allow.
@@ -12,6 +12,7 @@
 //   M3. A cancel while an effect is under way waits for its result: what happened is told as it happened, and the run
 //       then ends as cancelled.
 //   M4. A child's denial is never turned into a completion (C52).
+//   M5. A run that needs people's approval waits in `created`, and is judged again when they have given it (D7).
 
 import {
   assign,
@@ -25,55 +26,48 @@ import {
   type Snapshot,
 } from 'xstate';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { AuditTarget } from '../src/contract/audit-event.js';
-import type { Effect, EffectResult } from '../src/contract/effect.js';
-import { EXECUTION_CAUSES, type ExecutionCause } from '../src/contract/fault.js';
+import type { EffectResult } from '../src/contract/effect.js';
+import type { ExecutionCause } from '../src/contract/fault.js';
 import type { JsonObject } from '../src/contract/json.js';
 import { childContext, childRunId, type RunContext } from '../src/contract/run-context.js';
-import type { TerminalState } from '../src/contract/run-state.js';
-import { authorizePrivileged, type PrivilegedRequest } from '../src/policy/lane-decision.js';
+import type { RunKind, TerminalState } from '../src/contract/run-state.js';
 import type { Policy } from '../src/policy/policy.js';
 import type { Verdict } from '../src/policy/verdict.js';
-import { actionEvent, runCreated, type RunEnd } from '../src/run/audit.js';
 import type { Emission } from './emission.js';
+import { afterVote, expiry, hasExpired, sayAwaited, sayDecided, sayVotes } from './approval-wait.js';
+import {
+  acted,
+  failureOf,
+  judgeRequest,
+  performing,
+  sayCreated,
+  targetOf,
+  writeRequest,
+  type AwaitedApproval,
+  type MediatedMemory,
+  type MediatedRequest,
+  type VoteEvent,
+} from './mediated-act.js';
 import {
   cancelledFor,
-  created,
   ENDS,
   deniedBy,
-  failedWith,
   isDone,
   sayAuthz,
   sayEnd,
   sayEnded,
   sayRunning,
-  type Done,
+  verdictOf,
   type DoneEvent,
   type RunEvent,
-  type RunMemory,
   type RunOutput,
 } from './run.js';
-
-/** What the run is for. The same request goes from a tool_gateway run to its db_write child. */
-export interface MediatedRequest {
-  readonly privileged: PrivilegedRequest;
-  /** SHA-256 of the canonical request (S4-60). */
-  readonly hash: string;
-  readonly effect: Omit<Effect, 'run_id' | 'idempotency_key'>;
-  readonly local_read: boolean;
-  readonly inputs: readonly ArtifactRef[];
-  /** What a successful write leaves behind, where that is known beforehand. */
-  readonly written: ArtifactRef | null;
-}
 
 export interface MediatedInput {
   readonly run: RunContext;
   readonly request: MediatedRequest;
-}
-
-export interface MediatedMemory extends RunMemory {
-  readonly request: MediatedRequest;
-  readonly done: Done;
+  /** What the run waits for before it is judged; null for one that waits for nothing. */
+  readonly approval: AwaitedApproval | null;
 }
 
 export interface ResultEvent {
@@ -82,9 +76,16 @@ export interface ResultEvent {
   readonly cause: ExecutionCause | null;
   readonly result: JsonObject | null;
   readonly result_ref: ArtifactRef | null;
+  readonly time: string;
 }
 
-export type MediatedEvent = RunEvent | ResultEvent | { readonly type: 'STARTED' } | DoneEvent;
+export type MediatedEvent =
+  | RunEvent
+  | ResultEvent
+  | VoteEvent
+  | { readonly type: 'WAKE'; readonly time: string }
+  | { readonly type: 'STARTED' }
+  | DoneEvent;
 export type MediatedLogic = ActorLogic<
   Snapshot<RunOutput>,
   MediatedEvent,
@@ -92,6 +93,9 @@ export type MediatedLogic = ActorLogic<
   AnyActorRef['system'],
   Emission
 >;
+
+/** What changes storage for a run of these kinds is a db_write run below it (S4-15, S4-39). */
+const DELEGATING: readonly RunKind[] = ['tool_gateway', 'promotion'];
 
 /** The child of a delegating run is its first and only one. */
 const childId = (run: RunContext): string => childRunId(run.run_id, 1);
@@ -109,26 +113,50 @@ const setupMediated = (policy: Policy) =>
     actors: {} as { db_write: MediatedLogic },
     guards: {
       allowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
-      delegates: ({ context }) => context.run.run_kind === 'tool_gateway' && context.request.privileged.write !== null,
+      mustWait: ({ context }) => context.approval !== null,
+      approved: ({ context }) => context.verdict?.decision === 'allow',
+      rejected: ({ context }) => context.verdict?.decision === 'deny',
+      expired: ({ context, event }) => event.type === 'WAKE' && hasExpired(context.approval, event.time),
+      delegates: ({ context }) =>
+        DELEGATING.includes(context.run.run_kind) && context.request.privileged.write !== null,
       cancelling: ({ context }) => context.end !== null,
       succeeded: ({ event }) => event.type === 'RESULT' && event.status === 'done',
       childEnded: ({ event }, { state }: { state: TerminalState }) => isDone(event) && event.output.state === state,
     },
     actions: {
       sayCreated: emit(({ context }) => sayCreated(context)),
-      sayAuthz: emit(({ context, event }) => sayAuthz(context.run, verdictOf(event), targetOf(context))),
+      sayAuthz: emit(({ context, event }) => sayAuthz(context.run, event, targetOf(context))),
       sayRunning: emit(({ context }) => sayRunning(context.run)),
       sayEnd: emit(({ context }, { state }: { state: TerminalState }) => sayEnd(context, state)),
       sayEnded: emit(({ context }, { state }: { state: TerminalState }) => sayEnded(context, state)),
-      sayAction: emit(({ context }) => acted(context)),
-      perform: emit(({ context }) => performCommand(context)),
+      sayAction: enqueueActions(({ context, enqueue }) => {
+        for (const said of acted(context)) enqueue.emit(said);
+      }),
+      perform: enqueueActions(({ context, enqueue }) => {
+        for (const said of performing(context)) enqueue.emit(said);
+      }),
+      sayExpiry: enqueueActions(({ context, enqueue }) => {
+        const at = expiry(context.approval);
+        if (at !== null) enqueue.emit({ type: 'timer', run_id: context.run.run_id, at });
+      }),
+      noteVote: enqueueActions(({ context, event, enqueue }) => {
+        if (event.type !== 'VOTE') return;
+        const { update, verdicts } = afterVote(context, event, policy);
+        for (const said of sayVotes(context.run, event, verdicts)) enqueue.emit(said);
+        enqueue.assign(update);
+      }),
+      noteExpired: assign({ verdict: () => EXPIRED }),
+      sayAwaited: emit(({ context }) => sayAwaited(context, targetOf(context))),
+      sayDecided: emit(({ context }) => sayDecided(context, targetOf(context))),
+      noteDecided: assign({ end: ({ context }) => deniedBy(context.verdict ?? EXPIRED) }),
       tellStarted: sendParent({ type: 'STARTED' }),
       delegate: enqueueActions(({ context, enqueue }) => {
         const child = childContext(context.run, childId(context.run), 'db_write');
-        const request = writeRequest(context.request);
-        enqueue.spawnChild('db_write', { id: child.run_id, input: { run: child, request } });
-        const verdict = authorizePrivileged(child, request.privileged, policy);
-        enqueue.sendTo(child.run_id, { type: 'AUTHORIZE', verdict });
+        const request = writeRequest(context.request, context.run.run_kind);
+        enqueue.spawnChild('db_write', { id: child.run_id, input: { run: child, request, approval: null } });
+        const { overlay } = request;
+        const verdict = judgeRequest(child, request, policy);
+        enqueue.sendTo(child.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: null });
       }),
       cancelChild: sendTo(
         ({ context }) => childId(context.run),
@@ -136,7 +164,7 @@ const setupMediated = (policy: Policy) =>
       ),
       noteDenied: assign({
         end: ({ event }) => deniedBy(verdictOf(event)),
-        done: ({ event }) => ({ result: null, result_ref: null, cause: null, denied_by: verdictOf(event) }),
+        done: ({ event }) => ({ result: null, result_ref: null, cause: null, denied_by: verdictOf(event), at: null }),
       }),
       noteCancel: assign({
         end: ({ context, event }) =>
@@ -153,15 +181,46 @@ const setupMediated = (policy: Policy) =>
 export const createMediatedMachine = (policy: Policy) =>
   setupMediated(policy).createMachine({
     id: 'mediated',
-    context: ({ input: { run, request } }) => ({
+    context: ({ input: { run, request, approval } }) => ({
       run,
       request,
+      approval,
+      verdict: null,
       end: null,
-      done: { result: null, result_ref: null, cause: null, denied_by: null },
+      done: { result: null, result_ref: null, cause: null, denied_by: null, at: null },
     }),
     initial: 'created',
     states: {
-      created: created('noteCancel'),
+      created: {
+        entry: 'sayCreated',
+        on: { CANCEL: { target: 'cancelled', actions: 'noteCancel' } },
+        initial: 'judging',
+        states: {
+          judging: {
+            always: { guard: 'mustWait', target: 'waiting', actions: 'sayAwaited' },
+            on: {
+              AUTHORIZE: [
+                { guard: 'allowed', target: '#mediated.running', actions: ['sayAuthz', 'sayRunning'] },
+                { target: '#mediated.denied', actions: ['sayAuthz', 'noteDenied'] },
+              ],
+            },
+          },
+          waiting: {
+            entry: 'sayExpiry',
+            on: {
+              VOTE: { target: 'counted', actions: 'noteVote' },
+              WAKE: [{ guard: 'expired', target: 'counted', actions: 'noteExpired' }, { actions: 'sayExpiry' }],
+            },
+          },
+          counted: {
+            always: [
+              { guard: 'approved', target: '#mediated.running', actions: ['sayDecided', 'sayRunning'] },
+              { guard: 'rejected', target: '#mediated.denied', actions: ['sayDecided', 'noteDecided'] },
+              { target: 'waiting' },
+            ],
+          },
+        },
+      },
       running: {
         initial: 'choosing',
         states: {
@@ -202,89 +261,21 @@ function childEnds<const S extends TerminalState, const A extends readonly strin
   return { guard: { type: 'childEnded', params: { state } }, target: `#mediated.${state}`, actions } as const;
 }
 
-const verdictOf = (event: MediatedEvent): Verdict =>
-  event.type === 'AUTHORIZE' ? event.verdict : { decision: 'deny', rule_id: 'run.no_verdict', cause: 'LIFECYCLE' };
-
-/** The same request, as the db_write run is asked for it: the write alone. */
-const writeRequest = ({ privileged, hash, effect, local_read, inputs, written }: MediatedRequest): MediatedRequest => ({
-  privileged: {
-    tool: null,
-    write: privileged.write,
-    target_case_id: privileged.target_case_id,
-    destination: privileged.destination,
-    plane: privileged.plane,
-    artifact_flags: privileged.artifact_flags,
-  },
-  hash,
-  effect,
-  local_read,
-  inputs,
-  written,
-});
-
-/** What the run acts on, for the audit: the tool of a gateway, the table of a write. */
-function targetOf({ request }: MediatedMemory): AuditTarget {
-  const { tool, write } = request.privileged;
-  if (tool !== null) return { target_type: 'tool', name: tool, operation: request.effect.action };
-  return write === null
-    ? { target_type: 'system', name: request.effect.action }
-    : { target_type: 'table', name: write.table, operation: write.mode };
-}
-
-const sayCreated = (context: MediatedMemory): Emission => ({
-  type: 'run_created',
-  body: runCreated(context.run, {
-    request: { name: targetOf(context).name, hash_sha256: context.request.hash },
-    exposure: null,
-    link: null,
-  }),
-});
-
-const performCommand = ({ run, request }: MediatedMemory): Emission => ({
-  type: 'command',
-  command: {
-    kind: 'perform',
-    run_id: run.run_id,
-    effect: {
-      action: request.effect.action,
-      args: request.effect.args,
-      case_id: request.effect.case_id,
-      run_id: run.run_id,
-      idempotency_key: run.run_id,
-      before: request.effect.before,
-      limits: request.effect.limits,
-    },
-    local_read: request.local_read,
-  },
-});
+/** No answer is a denial. */
+const EXPIRED: Verdict = { decision: 'deny', rule_id: 'approval.expired', cause: 'APPROVAL_REQUIRED' };
 
 function resultOf(context: MediatedMemory, event: ResultEvent): Partial<MediatedMemory> {
-  const { result, result_ref } = event;
-  if (event.status === 'done') return { done: { result, result_ref, cause: null, denied_by: null } };
+  const { result, result_ref, time: at } = event;
+  if (event.status === 'done') return { done: { result, result_ref, cause: null, denied_by: null, at } };
   const cause = event.status === 'unknown' ? 'OUTCOME_UNKNOWN' : (event.cause ?? 'INTERNAL');
   return {
-    end: context.end ?? failureOf(cause),
-    done: { result: null, result_ref: null, cause, denied_by: null },
+    end: context.end ?? failureOf(cause, context.request.idempotent),
+    done: {
+      result: null,
+      result_ref: context.request.effect.partial_outputs ? result_ref : null,
+      cause,
+      denied_by: null,
+      at,
+    },
   };
 }
-
-const failureOf = (cause: ExecutionCause): RunEnd =>
-  failedWith(cause, EXECUTION_CAUSES[cause].message, EXECUTION_CAUSES[cause].retryable);
-
-const acted = (context: MediatedMemory): Emission => {
-  const { run, request, done } = context;
-  const type = run.run_kind === 'db_write' ? 'db_write' : 'tool_call';
-  return {
-    type: 'audit_event',
-    body: actionEvent(run, {
-      type,
-      target: targetOf(context),
-      request_hash: request.hash,
-      inputs: request.inputs,
-      response: done.result_ref,
-      output: done.result === null ? null : (request.written ?? done.result_ref),
-      end: done.cause === null ? null : failureOf(done.cause),
-      critical: done.cause === 'SANDBOX_CHANGED' || done.cause === 'OUTCOME_UNKNOWN',
-    }),
-  };
-};

@@ -1,4 +1,5 @@
-// An orchestrator run: the root of a run tree (S4-12). It creates agent runs and ends when the last of them has.
+// An orchestrator run: the root of a run tree (S4-12). It creates agent runs, and the promotion and export runs that
+// people start, and ends when the last of them has.
 //
 //   created ─ AUTHORIZE ─▶ running ─┬─ working ── the last agent ended ─▶ completed | failed | cancelled
 //                                   └─ ending  ── (agents are being cancelled first) ─▶ failed | cancelled
@@ -7,18 +8,25 @@
 //   O1. An agent run gets everything but its role, lane and actor from this run's context (S4-56, U-03).
 //   O2. When a child has failed or was denied, policy decides: `fail` ends this run as failed, after its other agents
 //       were cancelled; `continue` goes on (C52).
-//   O3. A cancel goes to the agents first, and to this run when none is left (C53).
+//   O3. A cancel goes to the children first, and to this run when none is left (C53).
+//   O4. What agents may use up is held back from what the tree has, and what they leave over is given back.
 
 import { assign, emit, enqueueActions, setup } from 'xstate';
-import type { AgentLink } from '../src/contract/entry.js';
+import type { Account, BudgetLimits, Limits } from '../src/contract/budget.js';
+import type { AgentLink, HighRiskKind } from '../src/contract/entry.js';
+import type { OverlayFact } from '../src/contract/overlay.js';
 import type { Exposure } from '../src/contract/response.js';
 import { childContext, childRunId, type RunContext } from '../src/contract/run-context.js';
-import type { TerminalState } from '../src/contract/run-state.js';
+import type { RunKind, TerminalState } from '../src/contract/run-state.js';
 import type { Actor } from '../src/contract/shapes.js';
-import { authorizeAgent, laneContext } from '../src/policy/lane-decision.js';
+import { laneContext } from '../src/policy/lane-decision.js';
+import { judgeAgent } from '../src/policy/judge.js';
 import type { Policy } from '../src/policy/policy.js';
+import type { Verdict } from '../src/policy/verdict.js';
 import { runCreated } from '../src/run/audit.js';
+import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/run/budget.js';
 import type { AgentMachine } from './agent.js';
+import { highRiskRun, type HighRiskKinds, type StartRunEvent } from './high-risk.js';
 import type { Emission } from './emission.js';
 import {
   cancelledFor,
@@ -31,6 +39,7 @@ import {
   sayEnd,
   sayEnded,
   sayRunning,
+  verdictOf,
   type DoneEvent,
   type RunEvent,
   type RunMemory,
@@ -42,11 +51,19 @@ export interface OrchestratorInput {
 }
 
 export interface OrchestratorMemory extends RunMemory {
-  /** How many agent runs there have been: the next one's ordinal is one more. */
-  readonly agents: number;
-  /** The agent runs that have not ended, by run id. */
-  readonly live: readonly string[];
+  /** How many child runs there have been: the next one's ordinal is one more. */
+  readonly children: number;
+  /** The child runs that have not ended. */
+  readonly live: readonly LiveChild[];
+  /** What the whole tree may use up, and what of it is given to agents (O4). */
+  readonly account: Account;
   readonly ending: TerminalState | null;
+}
+
+export interface LiveChild {
+  readonly run_id: string;
+  /** Held back for it; null for a run that has no budget of its own. */
+  readonly grant: Limits | null;
 }
 
 export interface StartAgentEvent {
@@ -57,16 +74,18 @@ export interface StartAgentEvent {
   readonly exposure: Exposure;
   readonly link: AgentLink;
   readonly idle_ms: number | null;
+  readonly budget: BudgetLimits | null;
+  readonly overlay: OverlayFact | null;
   readonly time: string;
 }
 
-export type OrchestratorEvent = RunEvent | StartAgentEvent | DoneEvent;
+export type OrchestratorEvent = RunEvent | StartAgentEvent | StartRunEvent | DoneEvent;
 
 const ends = (state: TerminalState) =>
   ({ guard: { type: 'ending', params: { state } }, target: `#orchestrator.${state}` }) as const;
 
 /** The orchestrator machine, judged by `policy`, with the machine of the agent runs that it creates. */
-export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine) =>
+export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, kinds: HighRiskKinds) =>
   setup({
     types: {} as {
       context: OrchestratorMemory;
@@ -74,9 +93,9 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine) =
       input: OrchestratorInput;
       output: RunOutput;
       emitted: Emission;
-      children: Record<string, 'agent'>;
+      children: Record<string, 'agent' | HighRiskKind>;
     },
-    actors: { agent },
+    actors: { agent, promotion: kinds.promotion, export: kinds.export },
     guards: {
       allowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
       ending: ({ context }, { state }: { state: TerminalState }) =>
@@ -88,17 +107,28 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine) =
         type: 'run_created',
         body: runCreated(run, { request: null, exposure: null, link: null }),
       })),
-      sayAuthz: emit(({ context, event }) => sayAuthz(context.run, verdictOf(event))),
+      sayAuthz: emit(({ context, event }) => sayAuthz(context.run, event)),
       sayRunning: emit(({ context }) => sayRunning(context.run)),
       sayEnd: emit(({ context }, { state }: { state: TerminalState }) => sayEnd(context, state)),
       sayEnded: emit(({ context }, { state }: { state: TerminalState }) => sayEnded(context, state)),
       startAgent: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'START_AGENT') return;
-        const run = agentContext(context, event, policy);
-        const { exposure, link, idle_ms, time } = event;
-        enqueue.spawnChild('agent', { id: run.run_id, input: { run, exposure, link, idle_ms, started_at: time } });
-        enqueue.assign({ agents: context.agents + 1, live: [...context.live, run.run_id] });
-        enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict: authorizeAgent(run, policy) });
+        const run = childOf(context, event, 'agent', policy);
+        const { exposure, link, idle_ms, overlay, time } = event;
+        const { account, budget, verdict } = admitted(context, run, event, policy);
+        const input = { run, exposure, link, idle_ms, started_at: time, budget };
+        enqueue.spawnChild('agent', { id: run.run_id, input });
+        enqueue.assign({ account, ...withChild(context, { run_id: run.run_id, grant: budget }) });
+        enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: null });
+      }),
+      startRun: enqueueActions(({ context, event, enqueue }) => {
+        if (event.type !== 'START_RUN') return;
+        const run = childOf(context, event, event.run_kind, policy);
+        const { input, verdict } = highRiskRun(run, event, policy);
+        enqueue.spawnChild(event.run_kind, { id: run.run_id, input });
+        enqueue.assign(withChild(context, { run_id: run.run_id, grant: null }));
+        if (input.approval !== null) return;
+        enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay: event.overlay, digest: null });
       }),
       noteChild: enqueueActions(({ context, event, enqueue }) => {
         if (!isDone(event)) return;
@@ -106,7 +136,7 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine) =
         enqueue.assign(afterChild(context, event.output, policy));
       }),
       cancelAgents: enqueueActions(({ context, enqueue }) => {
-        for (const run_id of context.live) {
+        for (const { run_id } of context.live) {
           enqueue.sendTo(run_id, { type: 'CANCEL', reason: context.end?.reason ?? 'parent_ended' });
         }
       }),
@@ -119,7 +149,14 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine) =
     },
   }).createMachine({
     id: 'orchestrator',
-    context: ({ input }) => ({ ...input, end: null, ending: null, agents: 0, live: [] }),
+    context: ({ input }) => ({
+      ...input,
+      end: null,
+      ending: null,
+      children: 0,
+      live: [],
+      account: openAccount(limitsOf(policy.budgets)),
+    }),
     initial: 'created',
     states: {
       created: created('noteCancel'),
@@ -129,6 +166,7 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine) =
           working: {
             on: {
               START_AGENT: { actions: 'startAgent' },
+              START_RUN: { actions: 'startRun' },
               'xstate.done.actor.*': { target: 'settling', actions: 'noteChild' },
               CANCEL: { target: 'ending', actions: 'noteCancel' },
             },
@@ -149,33 +187,54 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine) =
   });
 export type OrchestratorMachine = ReturnType<typeof createOrchestratorMachine>;
 
-/** The agent's context: its own actor, role and lane; all the rest inherited. */
-function agentContext({ run, agents }: OrchestratorMemory, event: StartAgentEvent, policy: Policy): RunContext {
-  const { actor, role_id, lane_id } = event;
-  const child = { ...childContext(run, childRunId(run.run_id, agents + 1), 'agent'), actor, role_id, lane_id };
+type Started = Pick<StartAgentEvent, 'actor' | 'role_id' | 'lane_id'>;
+
+/** The child's context: its own actor, role and lane; all the rest inherited. */
+function childOf(
+  { run, children }: OrchestratorMemory,
+  { actor, role_id, lane_id }: Started,
+  run_kind: RunKind,
+  policy: Policy,
+): RunContext {
+  const child = { ...childContext(run, childRunId(run.run_id, children + 1), run_kind), actor, role_id, lane_id };
   const lane = policy.lanes.get(lane_id);
   return lane === undefined ? child : laneContext(child, lane);
 }
 
-/** What the end of an agent run means for this one. */
+const withChild = ({ children, live }: OrchestratorMemory, child: LiveChild) => ({
+  children: children + 1,
+  live: [...live, child],
+});
+
+/** What an agent may use up, held back from what the tree has left; and whether it may start at all. */
+function admitted({ account }: OrchestratorMemory, run: RunContext, event: StartAgentEvent, policy: Policy) {
+  const asked = reserve(account, limitsOf(event.budget ?? {}));
+  if ('exhausted' in asked) {
+    const verdict: Verdict = { decision: 'deny', rule_id: `budget.${asked.exhausted}`, cause: 'BUDGET' };
+    return { account, budget: null, verdict };
+  }
+  const verdict = judgeAgent(run, event.overlay, policy);
+  return { account: asked.account, budget: asked.grant, verdict };
+}
+
+/** What the end of a child run means for this one. */
 function afterChild(context: OrchestratorMemory, child: RunOutput, policy: Policy): Partial<OrchestratorMemory> {
-  const live = context.live.filter((run_id) => run_id !== child.run_id);
-  if (context.ending !== null) return { live };
+  const live = context.live.filter(({ run_id }) => run_id !== child.run_id);
+  const grant = context.live.find(({ run_id }) => run_id === child.run_id)?.grant ?? null;
+  const account = grant === null ? context.account : settle(context.account, grant, child.spent ?? amountsOf({}));
+  if (context.ending !== null) return { live, account };
   const spoilt = child.state === 'failed' || child.state === 'denied';
   if (spoilt && policy.knobs.on_child_failure === 'fail') {
-    return { live, ending: 'failed', end: failedWith('CHILD_FAILED', `The agent run was ${child.state}.`, false) };
+    const end = failedWith('CHILD_FAILED', `The run that it started was ${child.state}.`, false);
+    return { live, account, ending: 'failed', end };
   }
-  if (live.length > 0) return { live };
+  if (live.length > 0) return { live, account };
   return child.state === 'cancelled'
-    ? { live, ending: 'cancelled', end: cancelledFor(child.end.reason) }
+    ? { live, account, ending: 'cancelled', end: cancelledFor(child.end.reason) }
     : {
         live,
+        account,
         ending: 'completed',
         end: child.state === 'completed' ? child.end : { reason: 'child_failed', error: null },
       };
 }
-
-const verdictOf = (event: OrchestratorEvent) =>
-  event.type === 'AUTHORIZE'
-    ? event.verdict
-    : { decision: 'deny' as const, rule_id: 'run.no_verdict', cause: 'LIFECYCLE' as const };

@@ -14,10 +14,12 @@
 
 import type { RunContext } from '../src/contract/run-context.js';
 import type { TerminalState } from '../src/contract/run-state.js';
+import type { OverlayFact } from '../src/contract/overlay.js';
 import type { Verdict } from '../src/policy/verdict.js';
 import { authzEvent, endEvent, runningEvent, type RunEnd } from '../src/run/audit.js';
 import type { AuditTarget } from '../src/contract/audit-event.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
+import type { Account, Amounts } from '../src/contract/budget.js';
 import type { ExecutionCause } from '../src/contract/fault.js';
 import type { JsonObject } from '../src/contract/json.js';
 import type { Emission } from './emission.js';
@@ -30,7 +32,13 @@ export interface RunMemory {
 }
 
 export type RunEvent =
-  { readonly type: 'AUTHORIZE'; readonly verdict: Verdict } | { readonly type: 'CANCEL'; readonly reason: string };
+  | {
+      readonly type: 'AUTHORIZE';
+      readonly verdict: Verdict;
+      readonly overlay: OverlayFact | null;
+      readonly digest: string | null;
+    }
+  | { readonly type: 'CANCEL'; readonly reason: string };
 
 /** What a run tells its parent when it has ended. */
 export interface RunOutput {
@@ -39,6 +47,8 @@ export interface RunOutput {
   readonly end: RunEnd;
   /** Null where the run is no mediated one. */
   readonly done: Done | null;
+  /** Of agent runs: what they have used up. */
+  readonly spent: Amounts | null;
 }
 
 /** Of mediated runs: what the action gave, and which rule denied it. */
@@ -47,6 +57,8 @@ export interface Done {
   readonly result_ref: ArtifactRef | null;
   readonly cause: ExecutionCause | null;
   readonly denied_by: Verdict | null;
+  /** When the executor's answer came in; null where there was none. */
+  readonly at: string | null;
 }
 
 export interface DoneEvent {
@@ -71,10 +83,27 @@ export const failedWith = (error_code: string, message: string, retryable: boole
   error: { error_code, message, retryable },
 });
 
-export const sayAuthz = (run: RunContext, verdict: Verdict, target: AuditTarget | null = null): Emission => ({
+/** Of an AUTHORIZE; anything else that comes here has judged nothing. */
+export const sayAuthz = (
+  run: RunContext,
+  event: { readonly type: string },
+  target: AuditTarget | null = null,
+): Emission => ({
   type: 'audit_event',
-  body: authzEvent(run, verdict, target),
+  body: isAuthorize(event)
+    ? authzEvent(run, event.verdict, { target, overlay: event.overlay, digest: event.digest })
+    : authzEvent(run, NO_VERDICT, { target, overlay: null, digest: null }),
 });
+
+/** Fail closed: a run that nothing has judged is denied. */
+const NO_VERDICT: Verdict = { decision: 'deny', rule_id: 'run.no_verdict', cause: 'LIFECYCLE' };
+
+type Authorize = Extract<RunEvent, { readonly type: 'AUTHORIZE' }>;
+const isAuthorize = (event: { readonly type: string }): event is Authorize => event.type === 'AUTHORIZE';
+
+/** What the event says of the run. */
+export const verdictOf = (event: { readonly type: string }): Verdict =>
+  isAuthorize(event) ? event.verdict : NO_VERDICT;
 
 export const sayRunning = (run: RunContext): Emission => ({ type: 'audit_event', body: runningEvent(run) });
 
@@ -122,9 +151,13 @@ export const created = <const Cancel extends string>(cancel: Cancel) =>
     },
   }) as const;
 
-const outputOf = (context: RunMemory & { readonly done?: Done }, state: TerminalState): RunOutput => ({
+const outputOf = (
+  context: RunMemory & { readonly done?: Done; readonly account?: Account },
+  state: TerminalState,
+): RunOutput => ({
   run_id: context.run.run_id,
   state,
   end: context.end ?? COMPLETED,
   done: context.done ?? null,
+  spent: context.account?.spent ?? null,
 });

@@ -9,83 +9,68 @@
 // Invariants:
 //   S1. A phase that refuses sets `fault` and `phase_failed_at`; the next state is RECORD.
 //   S2. EXECUTE is entered at most once: by an action without privilege, or by STARTED, which only a mediated run
-//       that was allowed (and whose children were) says.
+//       that was allowed (and whose children were) says. Further attempts stay inside it (C54).
 //   S3. Every path passes RECORD once and RESPOND once: one trace and one reply for each proposal (S0-04, S2-20).
 //   S4. No state reads `reasoning`; the draft does not hold it.
+//   S5. An approval is used up when EXECUTE is entered, in the commit that says so (D7).
 
-import { assign, emit, enqueueActions, sendTo, setup } from 'xstate';
-import { findAction } from '../src/contract/actions.js';
-import type { ArtifactRef } from '../src/contract/artifact-ref.js';
+import { assign, emit, enqueueActions, sendParent, sendTo, setup } from 'xstate';
+import type { MediatedKind } from '../src/contract/actions.js';
+import type { ApprovalBook } from '../src/contract/approval.js';
 import type { SandboxFacts } from '../src/contract/effect.js';
-import type { SeenProposal } from '../src/contract/entry.js';
-import type { JsonObject } from '../src/contract/json.js';
-import type { Exposure } from '../src/contract/response.js';
-import type { RunContext } from '../src/contract/run-context.js';
+import type { OverlayFact } from '../src/contract/overlay.js';
+import { type RunContext } from '../src/contract/run-context.js';
 import type { Policy } from '../src/policy/policy.js';
 import type { Verdict } from '../src/policy/verdict.js';
-import {
-  decideByFacts,
-  denialOf,
-  failureOf,
-  gatherFor,
-  judgeLane,
-  mediatedContext,
-  mediatedRequest,
-  WAITING,
-  type Authorization,
-} from '../src/step/authorization.js';
-import { advance, type CheckPhase, type Draft } from '../src/step/draft.js';
+import { decideByFacts, denialOf, failureOf, gatherFor, judgeLane } from '../src/step/authorization.js';
+import { advance, type CheckPhase } from '../src/step/draft.js';
+import { firstAttempt, mediatedContext, mediatedRequest } from '../src/step/mediated-request.js';
 import { respondTo, resultWithoutEffect, traceOf } from '../src/step/conclude.js';
-import { NOBODY } from '../src/step/validate-schema.js';
 import type { Emission } from './emission.js';
 import type { MediatedLogic } from './mediated.js';
+import { judgeRequest } from './mediated-act.js';
 import { isDone, type DoneEvent } from './run.js';
+import {
+  againAfter,
+  exhaustedBy,
+  givenUp,
+  mayTryAgain,
+  nextAttempt,
+  readBy,
+  spentBy,
+  unknownAfter,
+} from './step-attempts.js';
+import { markOf, newMemory, requestedBy, type StepInput, type StepMemory, type StepOutput } from './step-memory.js';
 
-export interface StepInput {
-  /** The agent run that proposes. */
-  readonly agent: RunContext;
-  readonly exposure: Exposure;
-  readonly input_id: string;
-  readonly step_index: number;
-  readonly received_at: string;
-  readonly payload: ArtifactRef;
-  readonly raw: Uint8Array;
-  readonly seen: SeenProposal | null;
-  readonly recorded_response: string | null;
-  /** The id of the mediated run, should there be one. */
-  readonly mediated_run_id: string;
-}
-
-export interface StepMemory extends Draft, Omit<StepInput, 'raw'> {
-  readonly authorization: Authorization;
-  readonly result: JsonObject | null;
-  readonly result_ref: ArtifactRef | null;
-  /** Whether the mediated run was created: its ordinal is used up then. */
-  readonly mediated: boolean;
-  readonly response: string | null;
-}
+export type { StepInput, StepMemory, StepOutput } from './step-memory.js';
 
 export type StepEvent =
   | { readonly type: 'FACTS'; readonly facts: SandboxFacts }
   | { readonly type: 'STARTED' }
   | { readonly type: 'CANCEL'; readonly reason: string }
+  | { readonly type: 'WAKE'; readonly time: string; readonly overlay: OverlayFact | null }
+  /** People have answered meanwhile: what they have rejected must not happen (D7). */
+  | { readonly type: 'BOOK'; readonly approvals: ApprovalBook }
+  /** There will be nobody to hand a result to. */
+  | { readonly type: 'STOP_RETRYING' }
   | DoneEvent;
 
-/** What a step tells its agent run when it is over. */
-export interface StepOutput {
-  readonly step: true;
-  readonly mediated: boolean;
-  /** Refused by AUTHORIZE: these denials are counted (D5). */
-  readonly denied: boolean;
-  /** A FINISH that succeeded ends the agent run. */
-  readonly finished: boolean;
+/** An approval has let something happen: it is used up. */
+export interface ApprovalUsedEvent {
+  readonly type: 'APPROVAL_USED';
+  readonly digest: string;
+  readonly name: string;
+  readonly at: string;
 }
 
 const check = (phase: CheckPhase) => ({ type: 'check', params: { phase } }) as const;
 const onward = <const T extends string>(target: T) => [{ guard: 'refused', target: 'RECORD' }, { target }] as const;
 
-/** The step machine, judged by `policy`. `tool_gateway` is the machine of the mediated runs that it spawns. */
-export const createStepMachine = (policy: Policy, tool_gateway: MediatedLogic) =>
+/** The machines of the mediated runs that a step spawns, by the kind of the run. */
+export type MediatedKinds = Readonly<Record<MediatedKind, MediatedLogic>>;
+
+/** The step machine, judged by `policy`. */
+export const createStepMachine = (policy: Policy, kinds: MediatedKinds) =>
   setup({
     types: {} as {
       context: StepMemory;
@@ -93,19 +78,22 @@ export const createStepMachine = (policy: Policy, tool_gateway: MediatedLogic) =
       input: StepInput;
       output: StepOutput;
       emitted: Emission;
-      children: Record<string, 'tool_gateway'>;
+      children: Record<string, MediatedKind>;
     },
-    actors: { tool_gateway },
+    actors: { tool_gateway: kinds.tool_gateway, db_write: kinds.db_write, db_read: kinds.db_read },
     guards: {
       refused: ({ context }) => context.fault !== null,
       repeated: ({ context }) => context.replay_of !== null,
-      unprivileged: ({ context }) => findAction(context.action ?? '')?.tool === null,
+      mayTryAgain: ({ context, event }) => isDone(event) && mayTryAgain(context, event.output, policy),
+      due: ({ context, event }) => event.type === 'WAKE' && event.time >= (context.again?.at ?? ''),
+      approved: ({ context }) => context.authorization.digest !== null,
+      unprivileged: ({ context }) => policy.catalogue.action(context.action ?? '')?.run_kind === null,
       judged: ({ context }) => context.authorization.verdict !== null,
     },
     actions: {
       check: assign(({ context }, { phase }: { phase: CheckPhase }) => advance(phase, context, policy)),
       sayMark: emit(({ context }) => markOf(context)),
-      judge: assign(({ context }) => ({ authorization: judgeLane(context, policy) })),
+      judge: assign(({ context }) => judged(context, policy)),
       gather: emit(({ context }) => ({
         type: 'command',
         command: { kind: 'gather', run_id: context.agent.run_id, request: gatherFor(context, policy) },
@@ -115,14 +103,40 @@ export const createStepMachine = (policy: Policy, tool_gateway: MediatedLogic) =
       ),
       giveUp: assign(({ context }) => ({ authorization: { ...context.authorization, verdict: NOT_NOW } })),
       mediate: enqueueActions(({ context, enqueue }) => {
-        const run = mediatedContext(context, policy);
-        enqueue.spawnChild('tool_gateway', {
-          id: run.run_id,
-          input: { run, request: mediatedRequest(context, policy) },
-        });
-        enqueue.assign({ mediated: true });
-        enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict: context.authorization.verdict ?? NOT_NOW });
+        const attempt = firstAttempt(mediatedContext(context, policy));
+        const { run } = attempt;
+        const { overlay, authorization } = context;
+        const request = mediatedRequest(context, attempt, policy);
+        enqueue.spawnChild(kindOf(run), { id: run.run_id, input: { run, request, approval: null } });
+        enqueue.assign({ attempts: 1 });
+        const verdict = authorization.verdict ?? NOT_NOW;
+        enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: authorization.digest });
       }),
+      tryAgain: enqueueActions(({ context, event, enqueue }) => {
+        const overlay = event.type === 'WAKE' ? event.overlay : context.overlay;
+        const attempt = nextAttempt(context, policy);
+        const { run } = attempt;
+        const request = { ...mediatedRequest(context, attempt, policy), overlay };
+        enqueue.spawnChild(kindOf(run), { id: run.run_id, input: { run, request, approval: null } });
+        enqueue.assign({ attempts: context.attempts + 1, mediated_run_id: run.run_id, overlay, again: null });
+        const verdict = judgeRequest(run, request, policy);
+        enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: null });
+      }),
+      noteAttempt: assign(({ context, event }) => (isDone(event) ? againAfter(context, event, policy) : {})),
+      noteLast: assign({ last: () => true }),
+      noteBook: assign(({ event }) => (event.type === 'BOOK' ? { approvals: event.approvals } : {})),
+      sayAgain: emit(({ context }) => ({
+        type: 'timer',
+        run_id: context.agent.run_id,
+        at: context.again?.at ?? context.received_at,
+      })),
+      noteGivenUp: assign(({ context }) => givenUp(context)),
+      tellApprovalUsed: sendParent(({ context }) => ({
+        type: 'APPROVAL_USED',
+        digest: context.authorization.digest ?? '',
+        name: context.action ?? '',
+        at: context.received_at,
+      })),
       cancelChild: sendTo(
         ({ context }) => context.mediated_run_id,
         ({ event }) => event,
@@ -132,7 +146,7 @@ export const createStepMachine = (policy: Policy, tool_gateway: MediatedLogic) =
           ? { fault: denialOf(event.output.done.denied_by), phase_failed_at: 'AUTHORIZE' as const }
           : { fault: denialOf(NOT_NOW), phase_failed_at: 'AUTHORIZE' as const },
       ),
-      noteResult: assign(({ event }) => (isDone(event) ? resultOf(event) : {})),
+      noteResult: assign(({ context, event }) => (isDone(event) ? resultOf(context, event, policy) : {})),
       noteUnprivileged: assign(({ context }) => ({ result: resultWithoutEffect(context) })),
       compose: assign(({ context }) => ({ response: respondTo(context) })),
       sayTrace: emit(({ context }) => ({ type: 'step_trace', body: traceOf(context) })),
@@ -160,10 +174,12 @@ export const createStepMachine = (policy: Policy, tool_gateway: MediatedLogic) =
       VALIDATE_ARGS: { entry: check('VALIDATE_ARGS'), always: onward('AUTHORIZE') },
       AUTHORIZE: {
         initial: 'judging',
+        on: { BOOK: { actions: 'noteBook' }, STOP_RETRYING: { actions: 'noteLast' } },
         states: {
           judging: {
             entry: 'judge',
             always: [
+              { guard: 'refused', target: '#step.RECORD' },
               { guard: 'unprivileged', target: '#step.EXECUTE' },
               { guard: 'judged', target: 'deciding' },
               { target: 'gathering' },
@@ -179,17 +195,44 @@ export const createStepMachine = (policy: Policy, tool_gateway: MediatedLogic) =
           deciding: {
             entry: 'mediate',
             on: {
-              STARTED: '#step.EXECUTE',
+              STARTED: [
+                { guard: 'approved', target: '#step.EXECUTE', actions: 'tellApprovalUsed' },
+                { target: '#step.EXECUTE' },
+              ],
               'xstate.done.actor.*': { target: '#step.RECORD', actions: 'noteDenial' },
             },
           },
         },
       },
       EXECUTE: {
-        always: { guard: 'unprivileged', target: 'RECORD', actions: 'noteUnprivileged' },
-        on: {
-          'xstate.done.actor.*': { target: 'RECORD', actions: 'noteResult' },
-          CANCEL: { actions: 'cancelChild' },
+        initial: 'performing',
+        on: { STOP_RETRYING: { actions: 'noteLast' } },
+        states: {
+          performing: {
+            always: { guard: 'unprivileged', target: '#step.RECORD', actions: 'noteUnprivileged' },
+            on: {
+              'xstate.done.actor.*': [
+                { guard: 'mayTryAgain', target: 'resting', actions: 'noteAttempt' },
+                { target: '#step.RECORD', actions: 'noteResult' },
+              ],
+              CANCEL: { actions: 'cancelChild' },
+            },
+          },
+          resting: {
+            entry: 'sayAgain',
+            on: {
+              WAKE: [{ guard: 'due', target: 'retrying' }, { actions: 'sayAgain' }],
+              CANCEL: { target: '#step.RECORD', actions: 'noteGivenUp' },
+              STOP_RETRYING: { target: '#step.RECORD', actions: 'noteGivenUp' },
+            },
+          },
+          retrying: {
+            entry: 'tryAgain',
+            on: {
+              STARTED: 'performing',
+              'xstate.done.actor.*': { target: '#step.RECORD', actions: 'noteDenial' },
+            },
+          },
         },
       },
       RECORD: { entry: ['compose', 'sayTrace'], always: 'RESPOND' },
@@ -197,58 +240,37 @@ export const createStepMachine = (policy: Policy, tool_gateway: MediatedLogic) =
     },
     output: ({ context }) => ({
       step: true,
-      mediated: context.mediated,
+      mediated: context.attempts,
       denied: context.phase_failed_at === 'AUTHORIZE',
       finished: context.action === 'FINISH' && context.fault === null && context.replay_of === null,
+      spent: spentBy(context),
+      read: context.result === null ? null : readBy(context, policy),
+      unknown: context.unknown,
+      requested: requestedBy(context),
     }),
   });
 export type StepMachine = ReturnType<typeof createStepMachine>;
 
-/** Written out: a step begins a thousand times a second, and spreading thirty members costs more than a phase. */
-const newMemory = (input: StepInput): StepMemory => ({
-  raw: input.raw,
-  text: null,
-  value: null,
-  payload_sha256: input.payload.hash_sha256,
-  seen: input.seen,
-  identity: NOBODY,
-  action: null,
-  args: null,
-  args_summary: null,
-  replay_of: null,
-  fault: null,
-  phase_failed_at: null,
-  agent: input.agent,
-  exposure: input.exposure,
-  input_id: input.input_id,
-  step_index: input.step_index,
-  received_at: input.received_at,
-  payload: input.payload,
-  recorded_response: input.recorded_response,
-  mediated_run_id: input.mediated_run_id,
-  authorization: WAITING,
-  result: null,
-  result_ref: null,
-  mediated: false,
-  response: null,
-});
+const kindOf = ({ run_kind }: RunContext): MediatedKind =>
+  run_kind === 'db_write' || run_kind === 'db_read' ? run_kind : 'tool_gateway';
 
 const NOT_NOW: Verdict = { decision: 'deny', rule_id: 'lifecycle.run_ending', cause: 'LIFECYCLE' };
 
-function resultOf({ output }: DoneEvent): Partial<StepMemory> {
-  const done = output.done;
-  if (done?.result) return { result: done.result, result_ref: done.result_ref };
-  return { fault: failureOf(done?.cause ?? 'INTERNAL'), phase_failed_at: 'EXECUTE' };
+/** The verdict so far. Of an action without a run of its own, a denial has nowhere to go but into the step. */
+function judged(step: StepMemory, policy: Policy): Partial<StepMemory> {
+  const privileged = policy.catalogue.action(step.action ?? '')?.run_kind !== null;
+  const exhausted = exhaustedBy(step.account, privileged ? 1 : 0);
+  const authorization = judgeLane(step, policy, exhausted);
+  const { verdict } = authorization;
+  return verdict === null || privileged
+    ? { authorization }
+    : { authorization, fault: denialOf(verdict), phase_failed_at: 'AUTHORIZE' };
 }
 
-const markOf = ({ agent, identity, step_index, payload }: StepMemory): Emission => ({
-  type: 'mark',
-  mark: {
-    root_run_id: agent.root_run_id,
-    proposal_id: (identity.proposal_id ?? '').toLowerCase(),
-    run_id: agent.run_id,
-    step_index,
-    payload_sha256: payload.hash_sha256,
-    seq: 0,
-  },
-});
+function resultOf(step: StepMemory, { output }: DoneEvent, policy: Policy): Partial<StepMemory> {
+  const done = output.done;
+  if (done?.result) return { result: done.result, result_ref: done.result_ref, unknown: null };
+  const unknown = unknownAfter(step, output, policy);
+  if (done?.denied_by) return { fault: denialOf(done.denied_by), phase_failed_at: 'AUTHORIZE', unknown };
+  return { fault: failureOf(done?.cause ?? 'INTERNAL'), phase_failed_at: 'EXECUTE', unknown };
+}

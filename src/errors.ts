@@ -37,12 +37,51 @@ export class UsageError extends CodedError<'USAGE'> {}
 /** The sandbox cannot be kept safe on this platform, or its directory is not usable. */
 export class SandboxError extends CodedError<'UNSUPPORTED_PLATFORM' | 'SANDBOX_UNUSABLE'> {}
 
+/** Somebody tried to perform an effect outside a mediated run. Nothing was done. */
+export class CapabilityError extends CodedError<'NO_CAPABILITY'> {}
+
+/** What an action or tool of a service throws when it certainly has not happened; after anything else it may have. */
+export class NotExecuted extends CodedError<'NOT_EXECUTED'> {
+  /** Whether it may help to try again. */
+  readonly retryable: boolean;
+  constructor(message: string, options: { readonly retryable?: boolean; readonly cause?: unknown } = {}) {
+    super({ code: 'NOT_EXECUTED', message, cause: options.cause });
+    this.retryable = options.retryable ?? true;
+  }
+}
+
+/**
+ * What an action or tool of a service throws when it has ended without success, and that is certain. `partial` is what
+ * it had made until then; it is kept only where the lane permits that (S4-65).
+ */
+export class Failed extends CodedError<'FAILED'> {
+  readonly retryable: boolean;
+  readonly partial: object | null;
+  constructor(message: string, options: FailedOptions = {}) {
+    super({ code: 'FAILED', message, cause: options.cause });
+    this.retryable = options.retryable ?? false;
+    this.partial = options.partial ?? null;
+  }
+}
+interface FailedOptions {
+  readonly retryable?: boolean;
+  readonly partial?: object;
+  readonly cause?: unknown;
+}
+
 /** A bag (RFC 8493) cannot be read or written. What is wrong in a bag that can be read is a finding, not an error. */
 export class BagError extends CodedError<
   | 'BAG_UNREADABLE' // it is not there, is no folder or archive, or the disk failed
   | 'BAG_HOSTILE' // what was read contradicts what was announced
   | 'BAG_EXISTS' // something has the name already: nothing is ever written over
   | 'BAG_UNWRITABLE' // the disk failed or is full; what was written is taken away
+> {}
+
+/** The records of targets cannot be kept where they are to be. What becomes of one record is a value, not an error. */
+export class RecordsError extends CodedError<
+  | 'RECORDS_UNREACHABLE' // the database cannot be opened or asked
+  | 'RECORDS_MISMATCH' // a table lacks a column or the unique constraint that its target needs
+  | 'RECORDS_TARGET' // a target is defined in a way that no table can hold
 > {}
 
 /** The machines contradicted themselves: a bug of this library, never of a caller. */

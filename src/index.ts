@@ -3,20 +3,56 @@
 
 export { memoryStore } from './adapters/memory-ledger-store.js';
 export { openSandbox } from './adapters/sandbox.js';
+export { sqlDatabase, type SqlDatabaseOptions } from './adapters/sql-database.js';
 export { winstonLog } from './adapters/winston-log.js';
 export type { StepResponse } from './contract/response.js';
 export type { RunRecord } from './contract/run-record.js';
 export type { RunState } from './contract/run-state.js';
-export { CodedError, InvariantError, LedgerError, PolicyError, RunError, SandboxError, UsageError } from './errors.js';
+export {
+  CapabilityError,
+  CodedError,
+  Failed,
+  InvariantError,
+  LedgerError,
+  NotExecuted,
+  PolicyError,
+  RecordsError,
+  RunError,
+  SandboxError,
+  UsageError,
+} from './errors.js';
 export type { LedgerVerdict } from './ledger/verify.js';
 export type { Clock } from './ports/clock.js';
 export type { Sandbox } from './ports/executor.js';
 export type { Ids } from './ports/ids.js';
 export type { LedgerStore } from './ports/ledger-store.js';
 export type { Log } from './ports/log.js';
+export type { OverlaySource } from './ports/overlay-source.js';
 export type { PolicySource } from './ports/policy-source.js';
+export type { RecordDatabase } from './ports/records.js';
 export type { ReplayReport } from './replay/replay.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agent-run.js';
 export type { LedgerReader, RunTree } from './runtime/ledger-reader.js';
+export {
+  defineAction,
+  defineTarget,
+  defineTool,
+  type Action,
+  type ActionOptions,
+  type EffectContext,
+  type Reconciled,
+  type Target,
+  type TargetOptions,
+  type Tool,
+  type ToolOptions,
+} from './runtime/effects/define.js';
+export type {
+  Ballot,
+  BallotResult,
+  ExportOptions,
+  HighRiskRun,
+  PromoteOptions,
+  Resolution,
+} from './runtime/high-risk/options.js';
 export { openTurnpike, type Turnpike, type TurnpikeOptions } from './runtime/turnpike.js';
 export { renderAgentOutput } from './step/render-agent-output.js';

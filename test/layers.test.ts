@@ -34,6 +34,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 const DEPARTURES: Readonly<Record<string, string>> = {
   'src/contract/canonical-json.ts -> src/errors.ts':
     'a value without a canonical form is a bug, and errors has no imports',
+  'src/ports/capability.ts -> src/errors.ts':
+    'an effect that nothing allows must fail loudly, and errors has no imports',
 };
 
 /** Where each third-party package may be imported: a file, or everything below a folder. */
@@ -47,7 +49,9 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
     'src/ledger/check-entry.ts',
     'src/runtime/',
   ],
-  'better-sqlite3': ['src/adapters/sqlite-'],
+  'better-sqlite3': ['src/adapters/sqlite-', 'src/adapters/sql-sqlite.ts'],
+  kysely: ['src/adapters/sql-', 'src/adapters/sqlite-own-records.ts'],
+  pg: ['src/adapters/sql-postgres.ts'],
   winston: ['src/adapters/winston-log.ts'],
   nanoid: ['src/adapters/nanoid-ids.ts'],
   yaml: ['src/policy/policy-yaml.ts'],

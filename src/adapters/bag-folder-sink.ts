@@ -21,6 +21,15 @@ export function createBagFolder(folder: string): BagSink {
   }
 }
 
+/** Takes back the name that a writer had claimed when it died: an empty folder, and nothing else. */
+export async function releaseBagFolder(folder: string): Promise<void> {
+  try {
+    await rmdir(resolve(folder));
+  } catch (error) {
+    if (!['ENOENT', 'ENOTDIR', 'ENOTEMPTY', 'EEXIST'].includes(errorCode(error))) throw unwritable(folder, error);
+  }
+}
+
 class FolderSink implements BagSink {
   readonly #target: string;
   readonly #draft: string;

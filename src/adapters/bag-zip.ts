@@ -1,7 +1,9 @@
 // A bag as a .zip file, to read. Of the two places in which an archive says what it holds, both must agree; nothing is
 // ever written to disk, so that a name can lead nowhere; and what grows when it is opened is stopped.
 
+import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import yauzl from 'yauzl';
 import { BagError } from '../errors.js';
 import type { BagTree, TreeEntry, TreeRefusal } from '../ports/bag-tree.js';
@@ -23,6 +25,7 @@ const ENCRYPTED = 0x41;
 /** An extra field with another name for the same thing. */
 const UNICODE_PATH = 0x7075;
 const LOCAL_HEADER_BYTES = 30;
+const PIECE_BYTES = 65_536;
 
 /** What is kept of an entry. */
 interface Item {
@@ -46,6 +49,27 @@ export async function openBagZip(path: string, limits: Partial<ZipLimits> = {}):
   } catch (error) {
     if (fd !== null) closeSync(fd);
     throw error instanceof BagError ? error : unreadable(path, messageOf(error), error);
+  }
+}
+
+/** SHA-256 of the file as it is, in lower-case hex. @throws BagError BAG_UNREADABLE */
+export async function hashBagZip(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  try {
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+    try {
+      // One buffer for all pieces: an archive may be far larger than what memory should hold of it.
+      const buffer = Buffer.allocUnsafe(PIECE_BYTES);
+      for (;;) {
+        const { bytesRead } = await file.read(buffer, 0, PIECE_BYTES, null);
+        if (bytesRead === 0) return hash.digest('hex');
+        hash.update(buffer.subarray(0, bytesRead));
+      }
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    throw unreadable(path, messageOf(error), error);
   }
 }
 

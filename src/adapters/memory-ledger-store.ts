@@ -171,6 +171,7 @@ class MemoryLedgerStore implements LedgerStore {
     this.#state = state;
   }
 
+  readonly records = null;
   readonly snapshots: SnapshotCache = {
     save: (snapshot) => this.#answer((state) => void state.snapshots.set(snapshot.tree_id, snapshot)),
     load: (tree_id) => this.#answer((state) => state.snapshots.get(tree_id) ?? null),

@@ -6,6 +6,7 @@ import { lstatSync, mkdirSync, realpathSync, statfsSync } from 'node:fs';
 import type { ActionName } from '../contract/actions.js';
 import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../contract/effect.js';
 import { SandboxError, UsageError } from '../errors.js';
+import { requireCapability } from '../ports/capability.js';
 import type { Sandbox } from '../ports/executor.js';
 import { lookDirectly, readDirectly } from './sandbox-direct.js';
 import { createDirectory, deleteFile, DIRECTORY_MODE, done, durably, failed, failedBy } from './sandbox-files.js';
@@ -105,16 +106,19 @@ export class FileSandbox implements Sandbox {
   }
 
   perform(effect: Effect): EffectResult {
+    requireCapability(effect);
+    const case_id = caseOf(effect);
     if (effect.action === 'READ_FILE') {
-      const read = this.#directly(effect.case_id, (sandbox) => readDirectly(sandbox, effect));
+      const read = this.#directly(case_id, (sandbox) => readDirectly(sandbox, effect));
       if (read !== null) return read;
     }
-    const sandbox = this.#open(effect.case_id);
+    const sandbox = this.#open(case_id);
     return 'status' in sandbox ? failedBy(sandbox) : act(PERFORM, sandbox, effect);
   }
 
   settle(effect: Effect): EffectResult {
-    const sandbox = this.#open(effect.case_id);
+    requireCapability(effect);
+    const sandbox = this.#open(caseOf(effect));
     if ('status' in sandbox) return UNKNOWN;
     sandbox.usage.forget();
     return act(SETTLE, sandbox, effect);
@@ -193,6 +197,9 @@ export class FileSandbox implements Sandbox {
     kept.footing.release(kept.root);
   }
 }
+
+/** No case has an empty id, so what has no case opens nothing. */
+const caseOf = ({ case_id }: Effect): string => case_id ?? '';
 
 function act(acts: Acts, sandbox: CaseSandbox, effect: Effect): EffectResult {
   const chosen = Object.hasOwn(acts, effect.action) ? acts[effect.action] : undefined;

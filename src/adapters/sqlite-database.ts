@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { LedgerError } from '../errors.js';
 import { errorCode } from './error-code.js';
+import { OWN_PREFIX } from './sql-table.js';
 import { APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, SCHEMA } from './sqlite-schema.js';
 
 /** How long a statement waits for another process: only a program that is not ours can make it wait. */
@@ -138,9 +139,15 @@ function checkSchema(db: Connection, file: string): void {
   throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
 }
 
+/** All but the tables of records, which are made as targets ask for them. They may have no triggers or views either. */
 const schemaOf = (db: Connection): string =>
   JSON.stringify(
-    db.prepare(`SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY name`).all(),
+    db
+      .prepare(
+        `SELECT type, name, sql FROM sqlite_schema
+         WHERE name NOT LIKE 'sqlite_%' AND NOT (type = 'table' AND name GLOB '${OWN_PREFIX}*') ORDER BY name`,
+      )
+      .all(),
   );
 
 /** An error of SQLite as one of ours; ours stay as they are, and so does what is neither. */

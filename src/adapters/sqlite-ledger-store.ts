@@ -15,9 +15,11 @@ import type {
   SnapshotCache,
   TreeSummary,
 } from '../ports/ledger-store.js';
+import type { OwnRecords } from '../ports/records.js';
 import { SqliteArtifacts } from './sqlite-artifacts.js';
 import { asLedgerError, createDatabase, openDatabase, type Connection } from './sqlite-database.js';
 import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
+import { SqliteOwnRecords } from './sqlite-own-records.js';
 import { SqliteReader, type Page } from './sqlite-reader.js';
 import { SqliteTail } from './sqlite-tail.js';
 import { lockWriter, type WriterLock } from './sqlite-writer-lock.js';
@@ -60,6 +62,7 @@ class SqliteLedgerStore implements LedgerStore {
   readonly #tail: SqliteTail;
   readonly #markNumbers: SqliteMarkNumbers;
   readonly #reader: SqliteReader;
+  readonly records: OwnRecords | null;
   #held: { readonly lock: WriterLock; readonly writer: SqliteWriter } | null = null;
 
   constructor(file: string, artifactsDir: string, readOnly: boolean) {
@@ -70,6 +73,7 @@ class SqliteLedgerStore implements LedgerStore {
     this.#tail = new SqliteTail(this.#db);
     this.#markNumbers = new SqliteMarkNumbers(this.#db, this.#tail);
     this.#reader = new SqliteReader(this.#db, this.#tail, this.#markNumbers);
+    this.records = readOnly ? null : new SqliteOwnRecords(this.#db, () => this.#held?.writer.records ?? null);
   }
 
   readonly snapshots: SnapshotCache = {

@@ -7,6 +7,8 @@
 //   W3. Row numbers, the ends of trees and what is marked are known from memory, since nobody else adds rows while W1
 //       holds.
 //   W4. What is committed is in the tail when `commit` returns, and only then.
+//   W5. Rows of records come before their batch: the first of them begins the transaction that the batch completes.
+//       Whatever keeps the batch from being committed takes them back.
 
 import { InvariantError, LedgerError } from '../errors.js';
 import type { Batch, StoredSnapshot } from '../ports/ledger-store.js';
@@ -18,6 +20,7 @@ import type { Connection, Statement } from './sqlite-database.js';
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { copyOf, ENDED, keysOf, marksOf, marksText, type MarkKey, type Marks } from './sqlite-marks.js';
 import type { SqliteReader } from './sqlite-reader.js';
+import type { RecordTransaction } from './sqlite-own-records.js';
 import { recent, type Recent } from './sqlite-recent.js';
 import type { Reach, SqliteTail } from './sqlite-tail.js';
 
@@ -54,6 +57,8 @@ export class SqliteWriter {
   readonly #blockText = new BlockText();
   #ends: Recent<number> = recent(TREES_MAX);
   #failure: unknown = null;
+  /** The transaction of the next batch has begun: rows of records wait in it (W5). */
+  #begun = false;
 
   constructor(parts: WriterParts) {
     const { db, tail } = parts;
@@ -71,6 +76,7 @@ export class SqliteWriter {
   /** Starts a new epoch, which ends every other. @returns the epoch */
   beginEpoch(): number {
     const { db, artifacts, tail, markNumbers } = this.#parts;
+    this.#abandon();
     markNumbers.alone = false;
     const { epoch, indexed } = this.#transact(() => {
       db.prepare('UPDATE meta SET epoch = epoch + 1').run();
@@ -87,7 +93,7 @@ export class SqliteWriter {
 
   /** As the port says. @throws LedgerError LEDGER_CONFLICT, LEDGER_UNAVAILABLE @throws InvariantError */
   commit(batch: Batch): void {
-    checkBatch(batch);
+    this.#check(batch);
     const written = this.#transact(() => this.#write(batch));
     if (written !== null) {
       this.#remember(written, batch.head.size);
@@ -98,32 +104,83 @@ export class SqliteWriter {
     throw new LedgerError({ code: 'LEDGER_CONFLICT', message });
   }
 
+  /** Not while records wait: a snapshot is a cache, and must not be what makes their rows durable. */
   saveSnapshot({ tree_id, seq, sha256, text }: StoredSnapshot): void {
+    if (this.#begun) return;
     this.#transact(() => this.#saveSnapshot.run(tree_id, seq, sha256, text));
   }
 
-  /** Goes on with the index by hash. @returns whether there is more that can be done */
+  /** Goes on with the index by hash, unless records wait. @returns whether there is more that can be done */
   indexArtifacts(): boolean {
-    return this.#failure === null && this.#transact(() => this.#parts.artifacts.index());
+    return this.#failure === null && !this.#begun && this.#transact(() => this.#parts.artifacts.index());
   }
 
+  /** For the records of the ledger's own database. */
+  readonly records: RecordTransaction = {
+    isBroken: () => this.#failure !== null,
+    alone: (work) => {
+      if (this.#begun) throw new InvariantError('tables of records cannot be made while rows of some wait');
+      this.#transact(work);
+    },
+    isBegun: () => this.#begun,
+    begin: () => {
+      if (this.#begun) return false;
+      this.#begin.run();
+      this.#begun = true;
+      return true;
+    },
+    abandon: () => {
+      this.#abandon();
+    },
+    fail: (cause) => {
+      this.#fail(cause);
+    },
+  };
+
+  #check(batch: Batch): void {
+    try {
+      checkBatch(batch);
+    } catch (error) {
+      this.#abandon();
+      throw error;
+    }
+  }
+
+  /** @returns what `work` does, or null with nothing kept if it says so */
   #transact<T>(work: () => T): T {
     if (this.#failure !== null) throw unavailable('a write failed before: open the ledger anew', this.#failure);
     try {
-      this.#begin.run();
+      if (!this.#begun) this.#begin.run();
       const result = work();
-      this.#commit.run();
+      if (result === null && this.#begun) this.#rollback.run();
+      else this.#commit.run();
+      this.#begun = false;
       return result;
     } catch (cause) {
-      this.#failure = cause;
-      this.#rollBack();
-      this.#parts.tail.forget();
-      this.#parts.markNumbers.alone = false;
+      this.#fail(cause);
       throw unavailable('the ledger could not be written: nothing of this was acknowledged', cause);
     }
   }
 
+  #fail(cause: unknown): void {
+    this.#failure = cause;
+    this.#rollBack();
+    this.#parts.tail.forget();
+    this.#parts.markNumbers.alone = false;
+  }
+
+  #abandon(): void {
+    if (!this.#begun) return;
+    try {
+      this.#rollback.run();
+      this.#begun = false;
+    } catch (cause) {
+      this.#fail(cause);
+    }
+  }
+
   #rollBack(): void {
+    this.#begun = false;
     try {
       // SQLite has rolled back by itself after some errors.
       if (this.#parts.db.inTransaction) this.#rollback.run();

@@ -6,7 +6,7 @@ import { parseBagInfo, parseOxum, valuesOf, type InfoElement } from './bag-info.
 import { checkCoverage } from './coverage.js';
 import { parseDeclaration, type Declaration } from './declaration.js';
 import { BagFindings, type BagFinding } from './finding.js';
-import { algorithmsOf, readFile, takeInventory, type Inventory, type Reading } from './inventory.js';
+import { algorithmsOf, readFile, takeInventory, type FileRecord, type Inventory, type Reading } from './inventory.js';
 import { BAG_LIMITS, type BagLimits } from './limits.js';
 import { ListedFiles, readFetch, readManifest } from './listed-files.js';
 import { isAlgorithm, parseManifestName, WEAK, type Algorithm } from './manifest.js';
@@ -29,13 +29,24 @@ export interface BagReport {
   readonly findings_dropped: number;
 }
 
+/** A bag with its files, each with the digests that it has where a manifest lists it. */
+export interface InspectedBag {
+  readonly report: BagReport;
+  /** By path. Empty when the tree could not be listed to its end. */
+  readonly files: ReadonlyMap<string, FileRecord>;
+}
+
 /** @throws BagError BAG_UNREADABLE or BAG_HOSTILE when the tree cannot even be listed */
-export async function verifyBag(tree: BagTree, limits: Partial<BagLimits> = {}): Promise<BagReport> {
+export const verifyBag = async (tree: BagTree, limits: Partial<BagLimits> = {}): Promise<BagReport> =>
+  (await inspectBag(tree, limits)).report;
+
+/** The same for whoever wants to look further. @throws BagError like `verifyBag` */
+export async function inspectBag(tree: BagTree, limits: Partial<BagLimits> = {}): Promise<InspectedBag> {
   const applied = { ...BAG_LIMITS, ...limits };
   const findings = new BagFindings(applied.findings_max);
   const inventory = await takeInventory(tree, findings, applied);
   const found = inventory === null ? null : await examine(tree, inventory, findings, applied);
-  return {
+  const report: BagReport = {
     valid: findings.errors === 0,
     version: found?.version ?? null,
     encoding: found?.encoding ?? null,
@@ -46,6 +57,7 @@ export async function verifyBag(tree: BagTree, limits: Partial<BagLimits> = {}):
     findings: findings.list(),
     findings_dropped: findings.dropped,
   };
+  return { report, files: inventory?.files ?? new Map<string, FileRecord>() };
 }
 
 type Found = Pick<BagReport, 'version' | 'encoding' | 'algorithms' | 'info'>;

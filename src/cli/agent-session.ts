@@ -5,8 +5,7 @@ import type { ControlAgentOptions } from '../runtime/control-protocol.js';
 import { quoted, wrong } from './arguments.js';
 import type { Args, Command, ExitCode, Option } from './command.js';
 import { Conversation, type Talk } from './conversation.js';
-import { contractOf, homeOf } from './folders.js';
-import { holdAgent } from './held-agent.js';
+import { withHome } from './held-home.js';
 import { OutputClosed, type Io } from './io.js';
 import type { Payloads } from './payloads.js';
 import { proposals } from './progress.js';
@@ -24,15 +23,13 @@ export const AGENT_OPTIONS: readonly Option[] = [
 
 /** Takes payloads through one agent run, and tells its end. 0 when it completed, whatever was denied in it (D5). */
 export async function converse(command: Command, args: Args, payloads: Payloads, io: Io): Promise<ExitCode> {
-  const place = { home: homeOf(args, io), contract: contractOf(args, io), options: optionsOf(command, args) };
-  const held = await holdAgent(place, io);
-  let talk: Talk;
-  try {
-    talk = await new Conversation(held.agent, payloads, io).talk();
-    await tell(talk, args.flag('json'), io);
-  } finally {
-    await held.close();
-  }
+  const options = optionsOf(command, args);
+  const talk = await withHome(args, io, async (home) => {
+    const agent = await home.startAgent(options);
+    const talked = await new Conversation(agent, payloads, io).talk();
+    await tell(talked, args.flag('json'), io);
+    return talked;
+  });
   if (talk.failure !== null) throw talk.failure;
   const { state, reason } = talk.ending;
   if (state === 'completed') return 0;
@@ -71,7 +68,8 @@ function optionsOf(command: Command, args: Args): ControlAgentOptions {
   };
 }
 
-function scopeOf(command: Command, pairs: readonly string[]): Record<string, string> | null {
+/** Scope fields as they are typed: `key=value`. */
+export function scopeOf(command: Command, pairs: readonly string[]): Record<string, string> | null {
   const scope = new Map<string, string>();
   for (const pair of pairs) {
     const [, key = '', value = ''] = /^([^=]+)=(.*)$/su.exec(pair) ?? [];

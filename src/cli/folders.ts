@@ -4,15 +4,18 @@ import { existsSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { gitPolicySource } from '../adapters/git-policy-source.js';
 import { policySource } from '../adapters/policy-source.js';
+import { catalogueOf, NOTHING_REGISTERED, registrationProblem, Registrations } from '../contract/catalogue.js';
 import type { PolicyFile } from '../contract/pins.js';
+import { conforms } from '../contract/validators.js';
 import { PolicyError } from '../errors.js';
 import { checkPolicy, findingLine, type PolicyCheck } from '../policy/check-policy.js';
 import type { LoadedPolicyFile } from '../ports/policy-source.js';
 import { homePaths, openHome, type HomePaths, type HomeStores } from '../runtime/home.js';
 import { LedgerReader } from '../runtime/ledger-reader.js';
 import { shippedContract } from '../runtime/shipped-contract.js';
-import type { Args } from './command.js';
-import type { Io } from './io.js';
+import type { Args, Option } from './command.js';
+import { usage, type Io } from './io.js';
+import { jsonFile } from './json-argument.js';
 import { counted } from './terminal.js';
 
 export const HOME_DEFAULT = '.turnpike';
@@ -49,20 +52,45 @@ export async function withLedger<T>(args: Args, io: Io, work: (ledger: OpenLedge
   }
 }
 
+interface LoadOptions {
+  readonly pins?: 'any' | 'git';
+  readonly registrations?: Registrations;
+}
+
 export interface LoadedPolicy {
   readonly files: Readonly<Record<PolicyFile, LoadedPolicyFile>>;
   readonly check: PolicyCheck;
+}
+
+/** What a service adds to the built-in actions, where a policy is looked at that lists it. */
+export const REGISTRATIONS_OPTION: Option = {
+  name: 'registrations',
+  value: 'FILE',
+  help: 'JSON of what the service registers: {"actions": [], "tools": [], "targets": []}',
+};
+
+/** @throws UsageError for what no service could register */
+export async function registrationsOf(args: Args, io: Io): Promise<Registrations> {
+  const file = args.text('registrations');
+  if (file === undefined) return NOTHING_REGISTERED;
+  const found = await jsonFile(file, '--registrations', io);
+  if (!conforms(Registrations, found)) throw usage('--registrations: the file does not hold registrations');
+  const registrations = found as unknown as Registrations;
+  const problem = registrationProblem(registrations);
+  if (problem !== null) throw usage(`--registrations: ${problem}`);
+  return registrations;
 }
 
 /** The policy of a contract folder with everything that is wrong with it; files are named as seen from here. */
 export async function loadContract(
   { path }: ContractFolder,
   io: Io,
-  pins: 'any' | 'git' = 'any',
+  { pins = 'any', registrations = NOTHING_REGISTERED }: LoadOptions = {},
 ): Promise<LoadedPolicy> {
   const files = await (pins === 'git' ? gitPolicySource(path) : policySource(path)).load();
   const named = (name: PolicyFile) => ({ path: shownPath(files[name].path, io), bytes: files[name].bytes });
-  return { files, check: checkPolicy({ lanes: named('lanes'), roles: named('roles'), actions: named('actions') }) };
+  const check = { lanes: named('lanes'), roles: named('roles'), actions: named('actions') };
+  return { files, check: checkPolicy(check, catalogueOf(registrations)) };
 }
 
 /** A path as one types it here, if that is shorter. */

@@ -4,7 +4,7 @@ import type { AuditEvent } from '../contract/audit-event.js';
 import type { RunRecord } from '../contract/run-record.js';
 import type { RunState } from '../contract/run-state.js';
 import type { StepTrace } from '../contract/step-trace.js';
-import type { RunTree } from '../runtime/ledger-reader.js';
+import type { RunTree, Settlement } from '../runtime/ledger-reader.js';
 import { escaped, shortened, table, type Cell, type Colour, type Paint } from './terminal.js';
 
 /** Children of one run that a tree shows; of more, it says how many there are in which state. */
@@ -21,7 +21,7 @@ export const STATE_COLOURS: Readonly<Record<RunState, Colour>> = {
 };
 
 /** A run tree: one line a run, children below their parent. */
-export function treeText({ runs }: RunTree, paint: Paint, childrenShown = CHILDREN_SHOWN): string {
+export function treeText({ runs, unknown }: RunTree, paint: Paint, childrenShown = CHILDREN_SHOWN): string {
   const children = new Map<string, RunRecord[]>();
   for (const run of runs) {
     const siblings = children.get(run.parent_run_id ?? '');
@@ -30,7 +30,7 @@ export function treeText({ runs }: RunTree, paint: Paint, childrenShown = CHILDR
   }
   const rows: (readonly Cell[])[] = [];
   const add = (run: RunRecord, lead: string, below: string): void => {
-    rows.push(rowOf(run, lead));
+    rows.push(rowOf(run, lead, unknown.get(run.run_id)));
     const all = children.get(run.run_id) ?? [];
     const shown = all.slice(0, childrenShown);
     const rest = all.slice(shown.length);
@@ -44,7 +44,7 @@ export function treeText({ runs }: RunTree, paint: Paint, childrenShown = CHILDR
   return table(rows, paint);
 }
 
-const rowOf = (run: RunRecord, lead: string): readonly Cell[] => [
+const rowOf = (run: RunRecord, lead: string, settlement: Settlement | null | undefined): readonly Cell[] => [
   { text: `${lead}${escaped(run.run_id)}` },
   { text: escaped(run.run_kind), colour: 'dim' },
   { text: run.status, colour: STATE_COLOURS[run.status] },
@@ -52,7 +52,21 @@ const rowOf = (run: RunRecord, lead: string): readonly Cell[] => [
   { text: run.duration_ms === undefined ? '' : durationOf(run.duration_ms) },
   { text: shortened(run.run_name ?? laneOf(run), REASON_CHARS) },
   { text: shortened(reasonOf(run), REASON_CHARS), colour: STATE_COLOURS[run.status] },
+  ...(settlement === undefined ? [] : [settlementCell(settlement)]),
 ];
+
+/** D8: what is still to be found out, or was. */
+const settlementCell = (settlement: Settlement | null): Cell =>
+  settlement === null
+    ? { text: 'not settled: `turnpike runs resolve`', colour: 'red' }
+    : { text: `settled: ${settlement.outcome}`, colour: 'green' };
+
+function settlementText(settlement: Settlement | null | undefined): string | undefined {
+  if (settlement === undefined) return undefined;
+  if (settlement === null) return 'nobody knows whether it happened: find out, and say so by `turnpike runs resolve`';
+  const { outcome, actor_id, role_id, at, note } = settlement;
+  return `settled as ${outcome} by ${actor_id} as ${role_id}, ${timeOf(at)}${note === null ? '' : `: ${note}`}`;
+}
 
 const laneOf = ({ actor: { lane_id, role_id } }: RunRecord): string =>
   lane_id === undefined ? '' : `${lane_id} as ${role_id ?? ''}`;
@@ -73,16 +87,19 @@ export interface RunDetails {
   readonly events: readonly AuditEvent[];
   /** Of an agent run. */
   readonly steps: readonly StepTrace[];
+  /** Of a run whose outcome was unknown: how it was settled, or null. */
+  readonly settlement: Settlement | null | undefined;
 }
 
 /** One run: its record, then what happened in it. */
-export function runText({ record, events, steps }: RunDetails, paint: Paint): string {
+export function runText({ record, events, steps, settlement }: RunDetails, paint: Paint): string {
   const { actor, policy_versions: pins, error } = record;
   const facts: readonly (readonly [string, string | undefined, Colour?])[] = [
     ['run', record.run_id],
     ['kind', record.run_name === undefined ? record.run_kind : `${record.run_kind} ${record.run_name}`],
     ['state', record.outcome ?? record.status, STATE_COLOURS[record.status]],
     ['error', error && `${error.error_code}: ${error.message}`, 'red'],
+    ['outcome', settlementText(settlement), settlement === null ? 'red' : 'green'],
     ['created', timeOf(record.created_at_utc)],
     ['took', record.duration_ms === undefined ? undefined : durationOf(record.duration_ms)],
     ['parent', record.parent_run_id],

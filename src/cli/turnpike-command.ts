@@ -4,15 +4,21 @@
 import { parseArguments, quoted } from './arguments.js';
 import type { Command, ExitCode } from './command.js';
 import { actions } from './commands/actions.js';
+import { approvals } from './commands/approvals.js';
+import { approve } from './commands/approve.js';
+import { exportCase } from './commands/export.js';
 import { exportVerify } from './commands/export-verify.js';
 import { helpOf, overview } from './commands/help.js';
 import { init } from './commands/init.js';
 import { ledgerVerify } from './commands/ledger-verify.js';
 import { policyCheck } from './commands/policy-check.js';
+import { policyDeny } from './commands/policy-deny.js';
 import { policyPin } from './commands/policy-pin.js';
+import { promote } from './commands/promote.js';
 import { replay } from './commands/replay.js';
 import { run } from './commands/run.js';
 import { runs } from './commands/runs.js';
+import { runsResolve } from './commands/runs-resolve.js';
 import { step } from './commands/step.js';
 import { version } from './commands/version.js';
 import { errorLine, exitCodeOf } from './exit-code.js';
@@ -24,11 +30,17 @@ export const COMMANDS: readonly Command[] = [
   step,
   run,
   runs,
+  runsResolve,
   replay,
   ledgerVerify,
   policyCheck,
   policyPin,
+  policyDeny,
+  promote,
+  exportCase,
   exportVerify,
+  approvals,
+  approve,
   actions,
   version,
 ];
@@ -66,7 +78,10 @@ async function help(words: readonly string[], io: Io): Promise<ExitCode> {
 
 /** @throws UsageError for what is no command */
 function named(argv: readonly string[]): { readonly command: Command; readonly rest: readonly string[] } {
-  const command = COMMANDS.find(({ name }) => name.split(' ').every((word, i) => argv[i] === word));
+  // Of `export` and `export verify`, the longer name is meant.
+  const [command] = COMMANDS.filter(({ name }) => name.split(' ').every((word, i) => argv[i] === word)).toSorted(
+    (a, b) => b.name.length - a.name.length,
+  );
   if (command !== undefined) return { command, rest: argv.slice(command.name.split(' ').length) };
   const [first = ''] = argv;
   if (first.startsWith('-')) throw usage(`the command comes first, then ${quoted(first)}: see \`turnpike help\``);

@@ -1,4 +1,6 @@
 import Type, { type Static } from 'typebox';
+import { ApprovalRule } from './approval.js';
+import { BudgetLimits } from './budget.js';
 import { policyHeader } from './policy-header.js';
 import { EXPOSURES } from './response.js';
 import { closed, Identifier, OneOf } from './shapes.js';
@@ -46,6 +48,20 @@ export const ActionsPolicy = Type.Object(
       closed,
     ),
     response: Type.Object({ exposure: OneOf(EXPOSURES) }, closed),
+    /** What one run tree may use up; a caller may ask for less. */
+    budgets: Type.Optional(BudgetLimits),
+    /** What needs people's approval, and whose (D7). */
+    approvals: Type.Optional(Type.Array(ApprovalRule, { maxItems: 64 })),
+    /** How often an idempotent action that failed is tried again, and after how long; doubled every time (C54). */
+    retries: Type.Optional(
+      Type.Object(
+        {
+          max: Type.Integer({ minimum: 0, maximum: 10 }),
+          backoff_ms: Type.Integer({ minimum: 0, maximum: 86_400_000 }),
+        },
+        closed,
+      ),
+    ),
     knobs: Type.Object(
       {
         duplicate_proposal_ids: OneOf(['reject', 'replay']),

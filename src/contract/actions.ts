@@ -1,7 +1,8 @@
-// The built-in action catalogue. An action that is not in the catalogue does not exist; one that no policy lists is
-// denied. Limits that a policy may set (content bytes, extensions) are not here but in the actions policy.
+// The eight actions of the step contract. An action that is not in the catalogue does not exist; one that no policy
+// lists is denied. Limits that a policy may set (content bytes, extensions) are not here but in the actions policy.
 
 import Type, { type TObject } from 'typebox';
+import type { WriteMode } from './lanes.js';
 import { closed } from './shapes.js';
 
 /** S1-19: what an action can do to the world. `none` never leaves the pipeline. */
@@ -30,11 +31,22 @@ export interface ActionDefinition {
   readonly paths: readonly string[];
   /** C27: may a path other than the root end with a slash? */
   readonly trailingSlash: boolean;
-  /** The tool a lane must list for the mediated run, or null for an action that needs no run of its own. */
+  /** The kind of the mediated run that the action needs, or null for an action that needs none. */
+  readonly run_kind: MediatedKind | null;
+  /** The tool that a lane must list for it, where it is always the same one. */
   readonly tool: string | null;
-  /** What the lane must let the db_write child do, or null where nothing is written. */
-  readonly write: { readonly table: string; readonly mode: 'append' | 'upsert' } | null;
+  /** What the lane must let it write, where that is always the same; of a tool_gateway run, its db_write child. */
+  readonly write: { readonly table: string; readonly mode: WriteMode } | null;
+  /** The table that the lane must let it read, where it is always the same one. */
+  readonly read: string | null;
+  /** Done twice with one idempotency key, it is done once: it may be tried again when it has failed (C54). */
+  readonly idempotent: boolean;
+  /** What it is given leaves the platform. */
+  readonly outside: boolean;
 }
+
+/** The kinds of runs by which an agent's actions are mediated. */
+export type MediatedKind = 'tool_gateway' | 'db_write' | 'db_read';
 
 const SANDBOX_FILES = { table: 'sandbox_files', mode: 'upsert' } as const;
 
@@ -48,8 +60,12 @@ export const ACTIONS = {
     args: Type.Object({}, closed),
     paths: [],
     trailingSlash: false,
+    run_kind: null,
     tool: null,
     write: null,
+    read: null,
+    idempotent: true,
+    outside: false,
   },
   FINISH: {
     name: 'FINISH',
@@ -58,8 +74,12 @@ export const ACTIONS = {
     args: Type.Object({ response: Type.String() }, closed),
     paths: [],
     trailingSlash: false,
+    run_kind: null,
     tool: null,
     write: null,
+    read: null,
+    idempotent: true,
+    outside: false,
   },
   READ_FILE: {
     name: 'READ_FILE',
@@ -68,8 +88,12 @@ export const ACTIONS = {
     args: path,
     paths: ['path'],
     trailingSlash: false,
+    run_kind: 'tool_gateway',
     tool: 'sandbox.read_file',
     write: null,
+    read: null,
+    idempotent: true,
+    outside: false,
   },
   LIST_FILES: {
     name: 'LIST_FILES',
@@ -78,8 +102,12 @@ export const ACTIONS = {
     args: path,
     paths: ['path'],
     trailingSlash: true,
+    run_kind: 'tool_gateway',
     tool: 'sandbox.list_files',
     write: null,
+    read: null,
+    idempotent: true,
+    outside: false,
   },
   WRITE_FILE: {
     name: 'WRITE_FILE',
@@ -88,8 +116,12 @@ export const ACTIONS = {
     args: Type.Object({ path: Path, content: Type.String({ minLength: 1 }) }, closed),
     paths: ['path'],
     trailingSlash: false,
+    run_kind: 'tool_gateway',
     tool: 'sandbox.write_file',
     write: SANDBOX_FILES,
+    read: null,
+    idempotent: true,
+    outside: false,
   },
   CREATE_DIRECTORY: {
     name: 'CREATE_DIRECTORY',
@@ -98,8 +130,12 @@ export const ACTIONS = {
     args: path,
     paths: ['path'],
     trailingSlash: true,
+    run_kind: 'tool_gateway',
     tool: 'sandbox.create_directory',
     write: SANDBOX_FILES,
+    read: null,
+    idempotent: false,
+    outside: false,
   },
   DELETE_FILE: {
     name: 'DELETE_FILE',
@@ -108,8 +144,12 @@ export const ACTIONS = {
     args: path,
     paths: ['path'],
     trailingSlash: false,
+    run_kind: 'tool_gateway',
     tool: 'sandbox.delete_file',
     write: SANDBOX_FILES,
+    read: null,
+    idempotent: false,
+    outside: false,
   },
   RENAME_FILE: {
     name: 'RENAME_FILE',
@@ -118,13 +158,17 @@ export const ACTIONS = {
     args: Type.Object({ source: Path, destination: Path }, closed),
     paths: ['source', 'destination'],
     trailingSlash: false,
+    run_kind: 'tool_gateway',
     tool: 'sandbox.rename_file',
     write: SANDBOX_FILES,
+    read: null,
+    idempotent: false,
+    outside: false,
   },
 } as const satisfies Record<string, ActionDefinition>;
 export type ActionName = keyof typeof ACTIONS;
 export const ACTION_NAMES = Object.keys(ACTIONS) as readonly ActionName[];
 
-/** The definition of a built-in action; own keys only, so `constructor` is not one. */
+/** The definition of one of these eight; own keys only, so `constructor` is not one. */
 export const findAction = (name: string): ActionDefinition | undefined =>
   Object.hasOwn(ACTIONS, name) ? ACTIONS[name as ActionName] : undefined;

@@ -42,7 +42,17 @@ export const ArtifactRef = Type.Object(
 export type ArtifactRef = Static<typeof ArtifactRef>;
 
 /** What the platform keeps as artifacts. */
-export const ARTIFACT_KINDS = ['raw_payload', 'result', 'file_content', 'response', 'policy', 'machines'] as const;
+export const ARTIFACT_KINDS = [
+  'raw_payload',
+  'result',
+  'file_content',
+  'response',
+  'policy',
+  'machines',
+  'request',
+  'sanitized_insight',
+  'export_bundle',
+] as const;
 export type ArtifactKind = (typeof ARTIFACT_KINDS)[number];
 
 /** Content together with what it is; `case_id: null` is the platform's own (scope `system`). */

@@ -60,21 +60,32 @@ export interface GatherRequest {
 export interface Effect {
   readonly action: string;
   readonly args: JsonObject;
-  readonly case_id: string;
+  /** Null where the run has no case: a sandbox or a case-scoped table is out of its reach then. */
+  readonly case_id: string | null;
   /** The mediated run that carries the allow. */
   readonly run_id: string;
   /** The same effect has the same key, in every attempt. */
   readonly idempotency_key: string;
+  /** SHA-256 of the canonical request (S4-60). */
+  readonly request_hash: string;
   /** The before-facts of AUTHORIZE, for settling an unknown outcome (D8). */
   readonly before: readonly PathFact[];
+  /** S4-65: whether the lane lets a run that fails leave behind what it had made until then. */
+  readonly partial_outputs: boolean;
   readonly limits: { readonly read_bytes_max: number; readonly list_entries_max: number };
 }
 
 /**
- * What became of an effect. `failed` means that it certainly did not happen; `unknown` that it may have.
+ * What became of an effect. `failed` means that it certainly did not happen, or ended without success; `unknown` that
+ * it may have happened. `partial` is what was made until it failed, where that may be kept.
  * `detail` is for the service log; it is neither recorded nor shown to an agent.
  */
 export type EffectResult =
   | { readonly status: 'done'; readonly result: JsonObject }
-  | { readonly status: 'failed'; readonly cause: ExecutionCause; readonly detail?: string }
+  | {
+      readonly status: 'failed';
+      readonly cause: ExecutionCause;
+      readonly detail?: string;
+      readonly partial?: JsonObject;
+    }
   | { readonly status: 'unknown' };

@@ -2,12 +2,9 @@
 // that nothing in it can pass for an envelope field.
 
 import Type, { type Static } from 'typebox';
-import { ArtifactRef } from './artifact-ref.js';
 import { AuditEvent } from './audit-event.js';
-import { SandboxFacts } from './effect.js';
-import { EXECUTION_CAUSES, FAULT_CODES, type ExecutionCause } from './fault.js';
-import { OUTCOMES } from './phase.js';
-import { Pin, PIN_PROBLEMS } from './pins.js';
+import { Limits } from './budget.js';
+import { Label } from './labels.js';
 import { EXPOSURES } from './response.js';
 import { RUN_KINDS } from './run-state.js';
 import {
@@ -24,141 +21,31 @@ import {
   Timestamp,
 } from './shapes.js';
 import { StepTrace } from './step-trace.js';
+import { AGENT_LINKS, RecordedInput } from './input.js';
 
-export const INPUT_ID_CHARS_MAX = 160;
-const InputId = Type.String({ minLength: 1, maxLength: INPUT_ID_CHARS_MAX });
-const envelope = { input_id: InputId, time: Timestamp };
-const Reason = Type.String({ maxLength: 160 });
-
-const PolicyPin = Type.Union([
-  Type.Object({ ...Pin.properties, artifact: ArtifactRef }, closed),
-  Type.Object({ problem: OneOf(PIN_PROBLEMS), artifact: ArtifactRef }, closed),
-]);
-
-/** The first input of every tree: everything that its runs inherit, and the policy bytes they are judged by (D1). */
-export const OpenInput = Type.Object(
-  {
-    ...envelope,
-    kind: Type.Literal('open'),
-    run_id: RunId,
-    correlation_id: Identifier,
-    case_id: Nullable(CaseId),
-    taxonomy_versions: Nullable(TaxonomyVersions),
-    scope: Type.Record(Type.String({ maxLength: 120 }), Type.String({ maxLength: 400 })),
-    policies: Type.Object({ lanes: PolicyPin, roles: PolicyPin, actions: PolicyPin }, closed),
-    machines: ArtifactRef,
-  },
-  closed,
-);
-export type OpenInput = Static<typeof OpenInput>;
-
-/** D3: an attached agent dies with its caller; a remote one lives on and ends by its idle timer. */
-export const AGENT_LINKS = ['attached', 'remote'] as const;
-export type AgentLink = (typeof AGENT_LINKS)[number];
-
-export const StartAgentInput = Type.Object(
-  {
-    ...envelope,
-    kind: Type.Literal('start_agent'),
-    /** The orchestrator run that shall be the parent. */
-    run_id: RunId,
-    actor: Actor,
-    role_id: Identifier,
-    lane_id: Identifier,
-    /** The effective exposure: the policy's, or narrower where the caller asked for it (D6). */
-    exposure: OneOf(EXPOSURES),
-    link: OneOf(AGENT_LINKS),
-    /** Milliseconds without a proposal after which a remote agent is cancelled; null for an attached one. */
-    idle_ms: Nullable(Type.Integer({ minimum: 1 })),
-  },
-  closed,
-);
-export type StartAgentInput = Static<typeof StartAgentInput>;
-
-/** What the store remembers of a proposal id inside one root run (C19). */
-export const SeenProposal = Type.Object(
-  {
-    step_index: Type.Integer({ minimum: 1 }),
-    run_id: RunId,
-    payload_sha256: Sha256,
-    /** How that step ended; null while it is still under way. */
-    outcome: Nullable(OneOf(OUTCOMES)),
-    error_code: Nullable(OneOf(FAULT_CODES)),
-    /** Its response, as an artifact that this input brings; null where it is not to be given again. */
-    response: Nullable(ArtifactRef),
-  },
-  closed,
-);
-export type SeenProposal = Static<typeof SeenProposal>;
-
-export const ProposalInput = Type.Object(
-  {
-    ...envelope,
-    kind: Type.Literal('proposal'),
-    run_id: RunId,
-    payload: ArtifactRef,
-    seen: Nullable(SeenProposal),
-  },
-  closed,
-);
-export type ProposalInput = Static<typeof ProposalInput>;
-
-export const FactsInput = Type.Object(
-  { ...envelope, kind: Type.Literal('facts'), run_id: RunId, facts: SandboxFacts },
-  closed,
-);
-export type FactsInput = Static<typeof FactsInput>;
-
-export const ResultInput = Type.Object(
-  {
-    ...envelope,
-    kind: Type.Literal('result'),
-    /** The mediated run whose command this answers. */
-    run_id: RunId,
-    status: OneOf(['done', 'failed', 'unknown']),
-    cause: Nullable(OneOf(Object.keys(EXECUTION_CAUSES) as readonly ExecutionCause[])),
-    result: Nullable(ArtifactRef),
-    /** D8: true when the outcome was found out after a crash and not reported by the executor. */
-    settled: Type.Boolean(),
-  },
-  closed,
-);
-export type ResultInput = Static<typeof ResultInput>;
-
-/** The caller has no more proposals: the agent run is completed as `end_of_input` (D5). */
-export const EndInput = Type.Object({ ...envelope, kind: Type.Literal('end'), run_id: RunId }, closed);
-export const CancelInput = Type.Object(
-  { ...envelope, kind: Type.Literal('cancel'), run_id: RunId, reason: Reason },
-  closed,
-);
-/** D3: the process that an attached agent belonged to is gone. */
-export const InterruptInput = Type.Object({ ...envelope, kind: Type.Literal('interrupt'), run_id: RunId }, closed);
-export const WakeInput = Type.Object({ ...envelope, kind: Type.Literal('wake'), run_id: RunId }, closed);
-export const INPUT_SCHEMAS = {
-  open: OpenInput,
-  start_agent: StartAgentInput,
-  proposal: ProposalInput,
-  facts: FactsInput,
-  result: ResultInput,
-  end: EndInput,
-  cancel: CancelInput,
-  interrupt: InterruptInput,
-  wake: WakeInput,
-} as const;
-export type InputKind = keyof typeof INPUT_SCHEMAS;
-
-export const RecordedInput = Type.Union([
-  OpenInput,
-  StartAgentInput,
-  ProposalInput,
-  FactsInput,
-  ResultInput,
-  EndInput,
+export {
+  AGENT_LINKS,
   CancelInput,
+  EndInput,
+  FactsInput,
+  HIGH_RISK_KINDS,
+  INPUT_ID_CHARS_MAX,
+  INPUT_SCHEMAS,
   InterruptInput,
+  OpenInput,
+  ProposalInput,
+  RecordedInput,
+  ResolveInput,
+  ResultInput,
+  SeenProposal,
+  StartAgentInput,
+  StartRunInput,
+  VoteInput,
   WakeInput,
-]);
-export type RecordedInput = Static<typeof RecordedInput>;
+  type AgentLink,
+  type HighRiskKind,
+  type InputKind,
+} from './input.js';
 
 /** The birth of a run: its context. Everything later in its life is an audit event. */
 export const RunCreated = Type.Object(
@@ -182,6 +69,24 @@ export const RunCreated = Type.Object(
     /** Of agent runs only. */
     exposure: Nullable(OneOf(EXPOSURES)),
     link: Nullable(OneOf(AGENT_LINKS)),
+    /** What an agent run may use up; null for other runs. */
+    budget: Nullable(Limits),
+    /** Of mediated runs: everything that their agent had read when they were created. */
+    label: Nullable(Label),
+    /** S4-66 to S4-69: of which run this is another attempt; null for a first one. */
+    retry: Nullable(
+      Type.Object(
+        {
+          count: Type.Integer({ minimum: 1 }),
+          reason: Type.String({ maxLength: 80 }),
+          /** The attempt before it; `parent_run_id` is the first one. */
+          of: RunId,
+          /** The run on whose behalf it acts, which has started the first attempt as well. */
+          logical_parent_run_id: RunId,
+        },
+        closed,
+      ),
+    ),
   },
   closed,
 );

@@ -56,6 +56,10 @@ export const POLICY_CAUSES = {
   LANE: 'This run is not allowed to do this',
   QUOTA: 'Sandbox quota exceeded',
   LIFECYCLE: 'The run cannot act in its present state',
+  BUDGET: 'The budget of this run is used up',
+  APPROVAL_REQUIRED: 'This needs an approval',
+  UNSETTLED: 'It is not known whether the same action happened before',
+  OVERLAY: 'This is suspended',
 } as const;
 export type PolicyCause = keyof typeof POLICY_CAUSES;
 
@@ -72,6 +76,11 @@ export const EXECUTION_CAUSES = {
   SANDBOX_CHANGED: { message: 'The file changed while it was used', retryable: true },
   IO_ERROR: { message: 'Input/output error', retryable: true },
   TIMEOUT: { message: 'The action timed out', retryable: true },
+  NOT_EXECUTED: { message: 'The action was not executed', retryable: true },
+  REFUSED: { message: 'The tool refused the request', retryable: false },
+  FAILED: { message: 'The action failed', retryable: false },
+  FAILED_FOR_NOW: { message: 'The action failed, and may succeed later', retryable: true },
+  INVALID_RECORD: { message: 'The table does not take this record', retryable: false },
   INTERRUPTED: { message: 'The action was interrupted before it happened', retryable: true },
   OUTCOME_UNKNOWN: { message: 'It is not known whether the action happened', retryable: false },
   INTERNAL: { message: 'Internal error', retryable: false },

@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import { LabelRefusals } from './labels.js';
 import { policyHeader, PolicyName } from './policy-header.js';
 import { closed, Identifier, OneOf } from './shapes.js';
 
@@ -17,6 +18,8 @@ export const Lane = Type.Object(
         writes: Type.Optional(
           Type.Array(Type.Object({ table: PolicyName, mode: OneOf(WRITE_MODES) }, closed), { maxItems: 256 }),
         ),
+        /** Tables whose records may be read (S4-16). */
+        reads: Type.Optional(Type.Array(PolicyName, { maxItems: 256 })),
       },
       closed,
     ),
@@ -27,6 +30,12 @@ export const Lane = Type.Object(
     audit: Type.Object({ required: Type.Boolean(), level: Type.Literal('full') }, closed),
     /** C36: may manifests of this lane embed text? Absent means no (S4-62). */
     allow_embedded_text: Type.Optional(Type.Boolean()),
+    /** S4-84: may runs in this lane read records of other cases? Absent means no. */
+    cross_case_reads: Type.Optional(Type.Boolean()),
+    /** What runs in this lane may not write or hand out, after what they have read. Absent means nothing of its own. */
+    refuses_labels: Type.Optional(LabelRefusals),
+    /** S4-65: may a failed run leave behind what it made? Absent means no. */
+    partial_outputs: Type.Optional(Type.Boolean()),
     /** C46: a lane may refuse to hand the case on to runs in it. Absent means that it is inherited. */
     inherits_case_id: Type.Optional(Type.Boolean()),
   },

@@ -35,6 +35,12 @@ export const contextInLane = (run: RunContext, lane_id: string | null, case_id: 
   return derived(run, { run_id, run_kind, parent_run_id, lane_id, case_id });
 };
 
+/** S4-66 to S4-68: another attempt of a run is a run of its own, a child of the first attempt, and equal otherwise. */
+export const anotherAttempt = (first: RunContext, run_id: string): RunContext => {
+  const { run_kind, lane_id, case_id } = first;
+  return derived(first, { run_id, run_kind, parent_run_id: first.run_id, lane_id, case_id });
+};
+
 /**
  * Written out, like everything that is made in every step: an object that is spread gets a hidden class of its own, and
  * whoever reads it pays for that (decision 0009).

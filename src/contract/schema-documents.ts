@@ -11,6 +11,7 @@ import { LanesPolicy } from './lanes.js';
 import { PinManifest } from './pins.js';
 import { Proposal } from './proposal.js';
 import { DecisionResponse, DetailedResponse } from './response.js';
+import { RECORD_ACTIONS } from './record-actions.js';
 import { RolesPolicy } from './roles.js';
 import { RunRecord } from './run-record.js';
 
@@ -21,10 +22,12 @@ export interface SchemaDocument {
   readonly schema: TSchema;
 }
 
-const ARGS: readonly SchemaDocument[] = ACTION_NAMES.map((action) => ({
-  name: `args_${action.toLowerCase()}`,
-  title: `Arguments of ${action}. ${ACTIONS[action].summary}`,
-  schema: ACTIONS[action].args,
+const BUILT_IN = [...ACTION_NAMES.map((action) => ACTIONS[action]), ...Object.values(RECORD_ACTIONS)];
+
+const ARGS: readonly SchemaDocument[] = BUILT_IN.map(({ name, summary, args }) => ({
+  name: `args_${name.toLowerCase()}`,
+  title: `Arguments of ${name}. ${summary}`,
+  schema: args,
 }));
 
 /** In the order of a step, then of a run, then of a policy. */

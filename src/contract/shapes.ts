@@ -48,3 +48,7 @@ export const TaxonomyVersions = Type.Object(
   closed,
 );
 export type TaxonomyVersions = Static<typeof TaxonomyVersions>;
+
+/** The scope fields by which a lane can ask for the version of a taxonomy, and which taxonomy that is (S4-30). */
+export const TAXONOMY_FIELDS = { coa_version: 'coa', tags_version: 'tags', entities_version: 'entities' } as const;
+export type TaxonomyField = keyof typeof TAXONOMY_FIELDS;

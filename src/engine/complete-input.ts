@@ -1,5 +1,6 @@
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
+import type { OverlayFact } from '../contract/overlay.js';
 import type { ProposalInput, ProposalMark, SeenProposal } from '../contract/entry.js';
 import type { TreeInput } from '../kernel/input.js';
 import type { Tree } from '../kernel/tree.js';
@@ -13,14 +14,15 @@ interface Incomplete {
   readonly tree: Tree;
   readonly submission: Submission;
   readonly time: string;
+  readonly overlay: OverlayFact | null;
   readonly batch: BatchBuilder;
   readonly store: LedgerStore;
 }
 
 /** Puts the time to an input, and to a proposal what the store remembers of its id (C19). */
-export async function completeInput({ tree, submission, time, batch, store }: Incomplete): Promise<TreeInput> {
+export async function completeInput({ tree, submission, time, overlay, batch, store }: Incomplete): Promise<TreeInput> {
   const { input, materials, checked = false } = submission;
-  if (input.kind !== 'proposal') return timed(submission, time);
+  if (input.kind !== 'proposal') return timed(submission, time, overlay);
   const seen = await lookUp(tree, input.run_id, materials, batch, store);
   const recorded: ProposalInput = {
     kind: 'proposal',
@@ -29,6 +31,8 @@ export async function completeInput({ tree, submission, time, batch, store }: In
     payload: input.payload,
     time,
     seen: seen?.seen ?? null,
+    tokens: input.tokens,
+    overlay,
   };
   return { recorded, materials: seen?.response ? [...materials, seen.response] : materials, checked };
 }

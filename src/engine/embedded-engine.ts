@@ -11,6 +11,7 @@ import type { Effect } from '../contract/effect.js';
 import { InvariantError } from '../errors.js';
 import type { Ending } from '../kernel/input.js';
 import type { Tree } from '../kernel/tree.js';
+import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Clock } from '../ports/clock.js';
 import type { HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
 import type { BatchBuilder } from './batch.js';
@@ -38,6 +39,7 @@ export interface EmbeddedEngineOptions {
   readonly anchor: HeadAnchor;
   readonly clock: Clock;
   readonly effects: Effects;
+  readonly overlay?: OverlaySource;
   readonly listener: EngineListener;
   /** Runs a task after the present tick, so that all its inputs share a transaction. */
   readonly defer: (task: () => void) => void;
@@ -81,6 +83,7 @@ export class EmbeddedEngine implements TreeEngine {
       trees: this.#trees,
       hands: this.#hands,
       time: () => this.#time(),
+      overlay: () => options.overlay?.current() ?? null,
       tell: {
         reply: (tree_id, reply) => options.listener.reply(tree_id, reply),
         ended: (tree_id, ending) => this.#ended(tree_id, ending),
@@ -234,6 +237,7 @@ export class EmbeddedEngine implements TreeEngine {
     if (this.#failure === null) {
       // First: whoever is rejected may ask at once whether the engine goes on.
       this.#failure = error;
+      this.#options.store.records?.abandon();
       this.#timers.clear();
       for (const item of this.#queue.splice(0)) item.reject(unavailable(error));
       this.#options.listener.failed(unavailable(error));

@@ -1,14 +1,17 @@
 // The hands of an engine, which are somebody's code: what they answer is not believed to have the shape it should have.
 
-import { SandboxFacts, type Effect, type EffectResult, type GatherRequest } from '../contract/effect.js';
-import { EXECUTION_CAUSES } from '../contract/fault.js';
+import { SandboxFacts, type Effect, type GatherRequest } from '../contract/effect.js';
+import { EXECUTION_CAUSES, type ExecutionCause } from '../contract/fault.js';
 import { isJsonObject } from '../contract/json.js';
 import { conforms } from '../contract/validators.js';
+import { grant, revoke } from '../ports/capability.js';
 import type { Effects } from './tree-engine.js';
 
 /** What became of an effect. What it gave is text from here on: an object could still change, or have no text. */
 export type Performed =
-  { readonly status: 'done'; readonly json: string } | Exclude<EffectResult, { readonly status: 'done' }>;
+  | { readonly status: 'done'; readonly json: string }
+  | { readonly status: 'failed'; readonly cause: ExecutionCause; readonly partial: string | null }
+  | { readonly status: 'unknown' };
 
 const UNKNOWN: Performed = { status: 'unknown' };
 
@@ -32,12 +35,12 @@ export class Hands {
     return facts ?? { paths: request.paths.map(() => ({ status: 'error', cause: 'INTERNAL' })), usage: null };
   }
 
-  perform(effect: Effect): Performed | Promise<Performed> {
-    return this.#believe(() => this.#effects.perform(effect));
+  perform(effect: Effect, inCommit = false): Performed | Promise<Performed> {
+    return this.#believe(effect, () => this.#effects.perform(effect, inCommit));
   }
 
   settle(effect: Effect): Performed | Promise<Performed> {
-    return this.#believe(() => this.#effects.settle(effect));
+    return this.#believe(effect, () => this.#effects.settle(effect));
   }
 
   /** When nothing that was begun is under way any more. */
@@ -45,12 +48,20 @@ export class Hands {
     while (this.#busy.size > 0) await Promise.allSettled(this.#busy);
   }
 
-  #believe(work: () => unknown): Performed | Promise<Performed> {
+  /** The effect is granted while it is under way, and not a moment longer. */
+  #believe(effect: Effect, work: () => unknown): Performed | Promise<Performed> {
+    grant(effect);
     const answer = attempt(work);
-    if (attempt(() => answer instanceof Promise) !== true) return performed(answer);
+    if (attempt(() => answer instanceof Promise) !== true) {
+      revoke(effect);
+      return performed(answer);
+    }
     const late = (answer as Promise<unknown>).then(performed, () => UNKNOWN);
     this.#busy.add(late);
-    void late.then(() => this.#busy.delete(late));
+    void late.then(() => {
+      revoke(effect);
+      this.#busy.delete(late);
+    });
     return late;
   }
 }
@@ -74,12 +85,17 @@ const performed = (answer: unknown): Performed => attempt(() => asPerformed(answ
 
 function asPerformed(answer: unknown): Performed | undefined {
   if (!isJsonObject(answer)) return undefined;
-  const { status, result, cause } = answer;
+  const { status, result, cause, partial } = answer;
   if (status === 'done') {
-    const json: unknown = isJsonObject(result) ? JSON.stringify(result) : undefined;
-    // What `toJSON` makes of it may be anything.
-    return typeof json === 'string' && json.startsWith('{') ? { status, json } : undefined;
+    const json = jsonOf(result);
+    return json === null ? undefined : { status, json };
   }
   if (status !== 'failed' || typeof cause !== 'string' || !Object.hasOwn(EXECUTION_CAUSES, cause)) return undefined;
-  return { status, cause: cause as keyof typeof EXECUTION_CAUSES };
+  return { status, cause: cause as ExecutionCause, partial: jsonOf(partial) };
+}
+
+/** The text of a JSON object, or null. What `toJSON` makes of one may be anything. */
+function jsonOf(value: unknown): string | null {
+  const json: unknown = isJsonObject(value) ? JSON.stringify(value) : undefined;
+  return typeof json === 'string' && json.startsWith('{') ? json : null;
 }

@@ -1,5 +1,6 @@
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
 import type { Effect, SandboxFacts } from '../contract/effect.js';
+import type { OverlayFact } from '../contract/overlay.js';
 import type { FactsInput, ResultInput } from '../contract/entry.js';
 import { InvariantError } from '../errors.js';
 import type { Command, TreeInput } from '../kernel/input.js';
@@ -7,7 +8,11 @@ import type { Performed } from './hands.js';
 import type { Submission } from './tree-engine.js';
 
 /** A submission that lacks nothing but the time; proposals need more (`completeInput`). */
-export function timed({ input, materials, checked = false }: Submission, time: string): TreeInput {
+export function timed(
+  { input, materials, checked = false }: Submission,
+  time: string,
+  overlay: OverlayFact | null,
+): TreeInput {
   switch (input.kind) {
     case 'proposal':
       throw new InvariantError('a proposal has more to it than its time');
@@ -15,6 +20,11 @@ export function timed({ input, materials, checked = false }: Submission, time: s
       return { recorded: factsInput(input, time), materials, checked };
     case 'result':
       return { recorded: resultInput(input, time), materials, checked };
+    case 'start_agent':
+    case 'start_run':
+    case 'vote':
+    case 'wake':
+      return { recorded: { ...input, time, overlay }, materials, checked };
     default:
       return { recorded: { ...input, time }, materials, checked };
   }
@@ -54,7 +64,8 @@ export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, f
 /** The answer to a perform command: the result itself becomes an artifact, the input refers to it. */
 export function resultSubmission(effect: Effect, performed: Performed, settled: boolean): Submission {
   const { run_id } = effect;
-  const artifact = performed.status === 'done' ? resultArtifact(effect, performed.json) : null;
+  const json = jsonIn(performed, effect);
+  const artifact = json === null ? null : resultArtifact(effect, json);
   return {
     input: {
       kind: 'result',
@@ -69,6 +80,12 @@ export function resultSubmission(effect: Effect, performed: Performed, settled: 
     external: false,
     checked: true,
   };
+}
+
+/** S4-65: what a failure has left over is brought into the ledger only where the lane permits it. */
+function jsonIn(performed: Performed, { partial_outputs }: Effect): string | null {
+  if (performed.status === 'done') return performed.json;
+  return performed.status === 'failed' && partial_outputs ? performed.partial : null;
 }
 
 const resultArtifact = ({ case_id }: Effect, json: string): Artifact => ({

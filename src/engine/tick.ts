@@ -5,7 +5,10 @@
 //   T2. The inputs of one tree go one after another: the next one begins when the one before it is done.
 //   T3. An input on which its tree breaks leaves nothing in the batch, and the tree is dropped (E4). What came after it
 //       for the same tree waits for the next tick.
+//   T4. A tree that breaks when records were written in this transaction takes all of it along: nobody can tell which
+//       of them were its own. The engine ends then (E2).
 
+import type { OverlayFact } from '../contract/overlay.js';
 import { InvariantError } from '../errors.js';
 import type { Command, Decision, Ending, Reply, Timer } from '../kernel/input.js';
 import { Tree } from '../kernel/tree.js';
@@ -25,6 +28,8 @@ export interface TickOptions {
   readonly hands: Hands;
   /** The time that an input gets. */
   readonly time: () => string;
+  /** The emergency overlay as it is now (D1). */
+  readonly overlay: () => OverlayFact | null;
   readonly tell: Telling;
 }
 
@@ -51,6 +56,7 @@ export class Tick {
   readonly postponed: Waiting[] = [];
   readonly #options: TickOptions;
   readonly #broken = new Set<string>();
+  #overlay: { readonly fact: OverlayFact | null } | null = null;
   #turns = new Map<string, Turn>();
 
   constructor(options: TickOptions) {
@@ -81,7 +87,14 @@ export class Tick {
     }
     const tree = trees.alive(tree_id) ?? (await this.#treeFor(tree_id, submission));
     const at = tree.head.seq;
-    const complete = await completeInput({ tree, submission, time: time(), batch: this.batch, store });
+    const complete = await completeInput({
+      tree,
+      submission,
+      time: time(),
+      overlay: this.#overlayNow(),
+      batch: this.batch,
+      store,
+    });
     const decision = tree.decide(complete);
     // An input that was refused may come again when its time has come.
     if (external && !decision.refused) taken.inputs.push({ tree_id, input_id: input.input_id, seq: at });
@@ -90,6 +103,12 @@ export class Tick {
     this.#turns.set(tree_id, turn);
     this.#follow(turn, decision);
     taken.told.push(() => item.resolve({ refused: decision.refused, repeat_of: null }));
+  }
+
+  /** One look for all inputs of the tick. */
+  #overlayNow(): OverlayFact | null {
+    this.#overlay ??= { fact: this.#options.overlay() };
+    return this.#overlay.fact;
   }
 
   async #treeFor(tree_id: string, { input }: Submission): Promise<Tree> {
@@ -125,7 +144,7 @@ export class Tick {
 
   #decide(turn: Turn): void {
     const { tree, answers } = turn;
-    for (const answer of answers) this.#follow(turn, tree.decide(timed(answer, this.#options.time())));
+    for (const answer of answers) this.#follow(turn, tree.decide(timed(answer, this.#options.time(), null)));
   }
 
   /** Takes up what a decision says: local reads are for this tick; everything else is done after its commit. */
@@ -139,7 +158,7 @@ export class Tick {
     if (decision.timers.length > 0) taken.told.push(() => tell.timers(tree_id, decision.timers));
     if (decision.ended.some(({ run_id }) => run_id === tree_id)) taken.trees.push({ tree_id, state: 'ended' });
     for (const command of decision.commands) {
-      if (command.kind === 'gather' || command.local_read) turn.asked = [...turn.asked, command];
+      if (command.kind === 'gather' || command.in_commit) turn.asked = [...turn.asked, command];
       else taken.issued.push({ tree_id, command });
     }
   }
@@ -147,7 +166,7 @@ export class Tick {
   #answerTo(command: Command): Submission {
     const { hands } = this.#options;
     if (command.kind === 'gather') return factsSubmission(command, hands.gather(command.request));
-    const result = hands.perform(command.effect);
+    const result = hands.perform(command.effect, true);
     if (result instanceof Promise) throw new InvariantError('a local read must answer at once');
     return resultSubmission(command.effect, result, false);
   }
@@ -163,6 +182,7 @@ export class Tick {
   }
 
   #break(item: Waiting, error: unknown): void {
+    if (this.#options.store.records?.dirty === true) throw error;
     this.#turns.delete(item.tree_id);
     this.#broken.add(item.tree_id);
     this.#options.trees.drop(item.tree_id);

@@ -4,10 +4,10 @@ import type { RecordedInput } from '../contract/entry.js';
 import type { Tree } from '../kernel/tree.js';
 import type { Ending, Reply } from '../kernel/input.js';
 
-/** An input before the engine has put the time, and the facts that only the store knows, to it. */
+/** An input before the engine has put the time, the overlay, and the facts that only the store knows, to it. */
 export type NewInput = RecordedInput extends infer Input
   ? Input extends RecordedInput
-    ? Omit<Input, 'time' | 'seen'>
+    ? Omit<Input, 'time' | 'seen' | 'overlay'>
     : never
   : never;
 
@@ -42,8 +42,11 @@ export interface EngineListener {
 /** The hands of an engine. `perform` of a local read must answer at once; a throw is an unknown outcome. */
 export interface Effects {
   gather(request: GatherRequest): SandboxFacts;
-  perform(effect: Effect): EffectResult | Promise<EffectResult>;
+  /** `inCommit`: the present transaction holds the effect's outcome, so nothing may happen outside of it. */
+  perform(effect: Effect, inCommit: boolean): EffectResult | Promise<EffectResult>;
   settle(effect: Effect): EffectResult | Promise<EffectResult>;
+  /** Whether these hands could do it at all. Absent: they can do everything. */
+  knows?(effect: Effect): boolean;
 }
 
 /**

@@ -14,6 +14,8 @@ export interface Actors {
    * @returns false when nothing moved @throws what a machine threw; the actors are broken then
    */
   take(id: string, event: ActorEvent): boolean;
+  /** What a live actor remembers, to look at; null where there is none. */
+  memory(id: string): Readonly<Record<string, unknown>> | null;
   /** How the root run ended; undefined while it has not. */
   readonly output: RunOutput | undefined;
   /** Plain JSON, in XState's form: either can go on from what the other has put down. */

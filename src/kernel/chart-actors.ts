@@ -29,6 +29,7 @@ export function chartActors(chart: Chart, id: string, from: Beginning, hear: Hea
   return {
     isLive: (actor) => troupe.byId.get(actor)?.active === true,
     take: (actor, event) => troupe.byId.get(actor)?.take(event) ?? false,
+    memory: (actor) => troupe.byId.get(actor)?.memory ?? null,
     get output() {
       return root.output as RunOutput | undefined;
     },

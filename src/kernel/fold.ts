@@ -130,6 +130,8 @@ export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
       ];
     case 'proposal':
       return input.seen?.response ? [input.payload, input.seen.response] : [input.payload];
+    case 'start_run':
+      return [input.request];
     case 'result':
       return input.result === null ? [] : [input.result];
     default:

@@ -17,7 +17,10 @@ import { sealEntry } from '../ledger/seal-entry.js';
 import type { AuditDraft } from '../run/audit.js';
 import type { Decision, Timer } from './input.js';
 import { contextOf } from './open.js';
-import type { KnownRun, TreeSnapshot } from './tree-snapshot.js';
+import type { RunContext } from '../contract/run-context.js';
+import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
+
+type PerformCommand = Extract<Command, { readonly kind: 'perform' }>;
 
 /** A decision while it is being made: what was said in answer to one input. */
 interface Heard extends Decision {
@@ -54,6 +57,9 @@ export class Hearing {
   #runs = new Map<string, KnownRun>();
   #pending = new Map<string, Command>();
   #timers = new Map<string, Timer>();
+  /** Contexts of mediated runs that are under way. */
+  #mediated = new Map<string, RunContext>();
+  #unsettled = new Map<string, UnsettledRun>();
 
   constructor(tree_id: string) {
     this.#tree_id = tree_id;
@@ -71,8 +77,38 @@ export class Hearing {
     return [...this.#pending.values()];
   }
 
+  get mediated(): readonly RunContext[] {
+    return [...this.#mediated.values()];
+  }
+
   get timers(): readonly Timer[] {
     return [...this.#timers.values()];
+  }
+
+  /** Runs whose effect may have happened, and of which nobody has said yet whether it did. */
+  get unsettled(): readonly UnsettledRun[] {
+    return [...this.#unsettled.values()];
+  }
+
+  /** An executor could not tell what became of this run's effect. */
+  noteUnknown({ run_id, effect }: PerformCommand): void {
+    const context = this.#mediated.get(run_id) ?? null;
+    const { request_hash, idempotency_key } = effect;
+    if (context !== null) this.#unsettled.set(run_id, { context, request_hash, idempotency_key });
+  }
+
+  /** Another attempt with the same key was done: so is what was unknown of it. */
+  noteDone({ effect }: PerformCommand): void {
+    for (const [run_id, { idempotency_key }] of this.#unsettled) {
+      if (idempotency_key === effect.idempotency_key) this.#unsettled.delete(run_id);
+    }
+  }
+
+  /** Somebody has found out. @returns the run, or null where nothing was unknown */
+  settle(run_id: string): UnsettledRun | null {
+    const found = this.#unsettled.get(run_id) ?? null;
+    this.#unsettled.delete(run_id);
+    return found;
   }
 
   run(run_id: string): KnownRun | null {
@@ -103,12 +139,14 @@ export class Hearing {
     if (this.#pending.get(command.run_id) === command) this.#pending.delete(command.run_id);
   }
 
-  restore({ seq, prev, runs, pending, timers }: TreeSnapshot): void {
+  restore({ seq, prev, runs, pending, timers, unsettled, mediated }: TreeSnapshot): void {
     this.#seq = seq;
     this.#prev = prev;
     this.#runs = new Map(runs.map((known) => [known.context.run_id, known]));
     this.#pending = new Map(pending.map((command) => [command.run_id, command]));
     this.#timers = new Map(timers.map((timer) => [timer.run_id, timer]));
+    this.#unsettled = new Map(unsettled.map((run) => [run.context.run_id, run]));
+    this.#mediated = new Map(mediated.map((run) => [run.run_id, run]));
   }
 
   /** A machine says each of its bodies once and keeps none, so an entry is made of the body itself. */
@@ -145,6 +183,7 @@ export class Hearing {
         break;
       case 'ended':
         this.#timers.delete(emission.run_id);
+        this.#mediated.delete(emission.run_id);
         this.#heard.ended.push({ run_id: emission.run_id, state: emission.state, reason: emission.reason });
         break;
     }
@@ -160,7 +199,10 @@ export class Hearing {
   }
 
   #note(created: RunCreated): void {
-    if (created.run_kind !== 'orchestrator' && created.run_kind !== 'agent') return;
+    if (created.run_kind !== 'orchestrator' && created.run_kind !== 'agent') {
+      this.#mediated.set(created.run_id, contextOf(created));
+      return;
+    }
     const { exposure, link } = created;
     this.#runs.set(created.run_id, { context: contextOf(created), exposure, link });
   }

@@ -1,5 +1,6 @@
 import type { OpenInput, RunCreated } from '../contract/entry.js';
 import type { RunContext } from '../contract/run-context.js';
+import { TAXONOMY_FIELDS, type TaxonomyVersions } from '../contract/shapes.js';
 import { policyVersions } from '../policy/pins.js';
 
 /** The orchestrator acts as the platform itself: it governs no lane and has the role that has none. */
@@ -15,13 +16,23 @@ export const rootContext = (open: OpenInput): RunContext => ({
   correlation_id: open.correlation_id,
   contract_version: 'v1',
   policy_versions: policyVersions(pinsOf(open.policies), open.machines.hash_sha256),
-  taxonomy_versions: open.taxonomy_versions,
+  taxonomy_versions: taxonomyOf(open),
   case_id: open.case_id,
   actor: PLATFORM,
   role_id: PLATFORM_ROLE,
   lane_id: null,
   scope: open.scope,
 });
+
+/** S4-30: whoever says in its scope which version it maps against is pinned to that version. */
+function taxonomyOf({ taxonomy_versions, scope }: OpenInput): TaxonomyVersions | null {
+  const said = Object.entries(TAXONOMY_FIELDS).flatMap(([field, taxonomy]) => {
+    const version = Object.hasOwn(scope, field) ? scope[field] : undefined;
+    return version === undefined || version.length > VERSION_CHARS_MAX ? [] : [[taxonomy, version] as const];
+  });
+  return said.length === 0 ? taxonomy_versions : { ...Object.fromEntries(said), ...taxonomy_versions };
+}
+const VERSION_CHARS_MAX = 120;
 
 /** The context out of the entry that a run was born with. */
 export const contextOf = (created: Omit<RunCreated, 'created_at_utc'>): RunContext => ({

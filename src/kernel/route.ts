@@ -1,17 +1,22 @@
 // From the closed vocabulary of inputs to the events of the machines. Nothing else ever sends an event from outside.
 
 import type { AgentEvent, ProposeEvent } from '../../machines/agent.js';
-import type { ResultEvent } from '../../machines/mediated.js';
+import type { StartRunEvent } from '../../machines/high-risk.js';
+import type { MediatedEvent, ResultEvent } from '../../machines/mediated.js';
 import type { OrchestratorEvent } from '../../machines/orchestrator.js';
 import type { StepEvent } from '../../machines/step.js';
-import type { ProposalInput, ResultInput } from '../contract/entry.js';
+import type { ApprovalBallot } from '../contract/approval.js';
+import type { ProposalInput, ResultInput, StartRunInput, VoteInput } from '../contract/entry.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import { isJsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
 import type { TreeInput } from './input.js';
 
 /** The event that an input becomes. `open` has none: it starts the tree. */
-export function eventFor({ recorded, materials }: TreeInput): AgentEvent | OrchestratorEvent | StepEvent | ResultEvent {
+export function eventFor({
+  recorded,
+  materials,
+}: TreeInput): AgentEvent | OrchestratorEvent | StepEvent | MediatedEvent {
   switch (recorded.kind) {
     case 'open':
       throw new InvariantError('`open` starts a tree and is no event');
@@ -30,7 +35,13 @@ export function eventFor({ recorded, materials }: TreeInput): AgentEvent | Orche
     case 'interrupt':
       return { type: 'INTERRUPT' };
     case 'wake':
-      return { type: 'WAKE', time: recorded.time };
+      return { type: 'WAKE', time: recorded.time, overlay: recorded.overlay };
+    case 'start_run':
+      return startRun(recorded, materials);
+    case 'vote':
+      return { type: 'VOTE', ballot: ballotOf(recorded), overlay: recorded.overlay };
+    case 'resolve':
+      throw new InvariantError('`resolve` speaks of a run that has ended and is no event');
   }
 }
 
@@ -45,19 +56,51 @@ function propose(recorded: ProposalInput, [payload, response]: readonly Artifact
     raw: payload.bytes,
     seen,
     recorded_response: response === undefined ? null : decoder.decode(response.bytes),
+    tokens: recorded.tokens,
+    overlay: recorded.overlay,
   };
 }
 
 function resultEvent(recorded: ResultInput, [material]: readonly Artifact[]): ResultEvent {
-  const { status, cause } = recorded;
+  const { status, cause, time } = recorded;
   if (material === undefined) {
     if (status === 'done') throw new InvariantError('a result that is done must bring its content');
-    return { type: 'RESULT', status, cause, result: null, result_ref: null };
+    return { type: 'RESULT', status, cause, result: null, result_ref: null, time };
   }
   // Our own text, hashed in the ledger: not an agent's.
   const result: unknown = JSON.parse(decoder.decode(material.bytes));
   if (!isJsonObject(result)) throw new InvariantError('a result must be a JSON object');
-  return { type: 'RESULT', status, cause, result, result_ref: recorded.result };
+  if (status !== 'done') return { type: 'RESULT', status, cause, result: null, result_ref: recorded.result, time };
+  return { type: 'RESULT', status, cause, result, result_ref: recorded.result, time };
 }
+
+function startRun(recorded: StartRunInput, [material]: readonly Artifact[]): StartRunEvent {
+  const { run_kind, actor, role_id, lane_id, request, inputs, facts, overlay, time } = recorded;
+  const parsed: unknown = material === undefined ? null : JSON.parse(decoder.decode(material.bytes));
+  const { action, args } = isJsonObject(parsed) ? parsed : {};
+  if (typeof action !== 'string' || !isJsonObject(args)) throw new InvariantError('a run is started without a request');
+  return {
+    type: 'START_RUN',
+    run_kind,
+    actor,
+    role_id,
+    lane_id,
+    act: { action, args },
+    request,
+    inputs,
+    facts,
+    overlay,
+    time,
+  };
+}
+
+/** The time is that of the record, whatever its sender says. */
+const ballotOf = ({ digests, decision, approver, run_id, time }: VoteInput): ApprovalBallot => ({
+  digests,
+  decision,
+  approver,
+  at: time,
+  for_run: run_id,
+});
 
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

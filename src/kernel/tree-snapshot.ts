@@ -13,7 +13,18 @@ export interface TreeSnapshot {
   readonly runs: readonly KnownRun[];
   readonly pending: readonly Command[];
   readonly timers: readonly Timer[];
+  readonly unsettled: readonly UnsettledRun[];
+  /** Mediated runs that are under way. */
+  readonly mediated: readonly RunContext[];
   readonly machine: unknown;
+}
+
+/** A mediated run that ended without anybody knowing what became of its effect (D8). */
+export interface UnsettledRun {
+  readonly context: RunContext;
+  readonly request_hash: string;
+  /** Of the effect: another attempt that is done with the same key settles it. */
+  readonly idempotency_key: string;
 }
 
 /** An orchestrator or agent run; exposure and link are those of an agent. */

@@ -11,13 +11,14 @@ import type { AnyStateMachine, InspectionEvent } from 'xstate';
 import type { Command, Emission, Ending } from '../../machines/emission.js';
 import { stepId } from '../../machines/agent.js';
 import type { Artifact } from '../contract/artifact-ref.js';
-import type { OpenInput } from '../contract/entry.js';
+import type { ApprovalBook } from '../contract/approval.js';
+import type { OpenInput, ResolveInput } from '../contract/entry.js';
 import type { RunContext } from '../contract/run-context.js';
 import { isRecordedInput } from '../contract/validators.js';
 import { InvariantError } from '../errors.js';
 import { authorizeOrchestrator } from '../policy/lane-decision.js';
 import type { Policy } from '../policy/policy.js';
-import { illegalTransitionEvent } from '../run/audit.js';
+import { illegalTransitionEvent, resolvedEvent } from '../run/audit.js';
 import { proposalKey } from '../step/validate-schema.js';
 import type { Actors } from './actors.js';
 import { chartActors, type Beginning } from './chart-actors.js';
@@ -28,10 +29,10 @@ import { rootContext } from './open.js';
 import type { PersistedActor } from './persisted-actor.js';
 import { machinesFor, policyOf } from './pinned.js';
 import { eventFor } from './route.js';
-import type { KnownRun, TreeSnapshot } from './tree-snapshot.js';
+import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
 import { xstateActors } from './xstate-actors.js';
 
-export type { KnownRun, TreeSnapshot } from './tree-snapshot.js';
+export type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
 
 /** Told everything that XState tells an inspector; it changes nothing. */
 export type Watch = (event: InspectionEvent) => void;
@@ -130,6 +131,8 @@ export class Tree {
       runs: this.runs,
       pending: this.pending,
       timers: this.timers,
+      unsettled: this.#hearing.unsettled,
+      mediated: this.#hearing.mediated,
       machine: this.#actors.persisted(),
     };
   }
@@ -145,13 +148,52 @@ export class Tree {
   #apply(input: TreeInput): boolean {
     const { recorded } = input;
     if (recorded.kind === 'open') return this.#openRoot(recorded, input.materials);
+    if (recorded.kind === 'resolve') return this.#resolve(recorded);
     const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
     if (!this.isLive(address)) return false;
     const event = eventFor(input);
     const asked = recorded.kind === 'facts' || recorded.kind === 'result' ? this.#hearing.asked(recorded.run_id) : null;
+    // Before the machines move: the run ends by this.
+    if (recorded.kind === 'result' && asked?.kind === 'perform') {
+      if (recorded.status === 'unknown') this.#hearing.noteUnknown(asked);
+      if (recorded.status === 'done') this.#hearing.noteDone(asked);
+    }
     const taken = this.#unbroken(() => this.#actors?.take(address, event) === true);
     if (taken && asked !== null) this.#hearing.answered(asked);
     return taken;
+  }
+
+  /** D8: the run's own state does not move; its agent, if it still works, may make the same request again. */
+  #resolve(recorded: ResolveInput): boolean {
+    const run = this.#hearing.settle(recorded.run_id);
+    if (run === null) return false;
+    this.#hearing.hear({ type: 'audit_event', body: resolvedEvent(run.context, recorded) });
+    const event = { type: 'RESOLVED', request_hash: run.request_hash };
+    for (const { context } of this.runs) {
+      const { run_id, run_kind } = context;
+      if (run_kind === 'agent' && recorded.run_id.startsWith(`${run_id}.`) && this.isLive(run_id))
+        this.#unbroken(() => this.#actors?.take(run_id, event));
+    }
+    return true;
+  }
+
+  /** Runs of which nobody knows whether their effect happened. */
+  get unsettled(): readonly UnsettledRun[] {
+    return this.#hearing.unsettled;
+  }
+
+  /** The promotion and export runs that have not ended. */
+  get awaiting(): readonly RunContext[] {
+    return this.#hearing.mediated.filter(({ run_kind }) => run_kind === 'promotion' || run_kind === 'export');
+  }
+
+  /** What the run of this id, if it is live, has asked people to approve, with their answers (D7). */
+  approvals(run_id: string): ApprovalBook | null {
+    const memory = this.#actors?.memory(run_id) as
+      | { readonly approvals?: ApprovalBook; readonly approval?: { readonly book: ApprovalBook } | null }
+      | null
+      | undefined;
+    return memory?.approvals ?? memory?.approval?.book ?? null;
   }
 
   #openRoot(open: OpenInput, materials: readonly Artifact[]): boolean {
@@ -159,7 +201,7 @@ export class Tree {
     this.#open = open;
     this.#policy = policyOf(materials);
     const run = rootContext(open);
-    const event = { type: 'AUTHORIZE', verdict: authorizeOrchestrator(run) };
+    const event = { type: 'AUTHORIZE', verdict: authorizeOrchestrator(run), overlay: null, digest: null };
     this.#start(run, { input: { run } });
     return this.#unbroken(() => this.#actors?.take(run.run_id, event) === true);
   }

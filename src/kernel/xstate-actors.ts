@@ -8,8 +8,11 @@ import type { Beginning } from './chart-actors.js';
 interface AnyMachineSnapshot {
   readonly status: 'active' | 'done' | 'error' | 'stopped';
   readonly output: unknown;
+  readonly context: Readonly<Record<string, unknown>>;
   can(event: { readonly type: string }): boolean;
 }
+
+const contextOf = (actor: AnyActorRef | null) => (actor === null ? null : snapshotOf(actor).context);
 
 const snapshotOf = (actor: AnyActorRef): AnyMachineSnapshot => actor.getSnapshot() as AnyMachineSnapshot;
 
@@ -60,6 +63,7 @@ export function xstateActors(
   };
   return {
     isLive: (actor) => live(actor) !== null,
+    memory: (actor) => contextOf(live(actor)),
     take: (actor, event) => {
       const ref = live(actor);
       if (ref === null || !snapshotOf(ref).can(event)) return false;

@@ -16,11 +16,15 @@ export function artifactFindings(type: string, body: unknown, brought: readonly 
       findings.push({ rule: 'artifact.unreferenced', message: `the entry does not refer to its content ${key}` });
     }
   }
-  for (const key of type === 'input' ? referred : []) {
+  for (const key of type === 'input' ? keysOfRefs(own(body)) : []) {
     if (!held.has(key)) findings.push({ rule: 'artifact.missing', message: `the input lacks its content ${key}` });
   }
   return findings;
 }
+
+/** What a promotion was made from has come with earlier inputs; everything else that an input names comes with it. */
+const own = (body: unknown): unknown =>
+  isJsonObject(body) && body['kind'] === 'start_run' ? { ...body, inputs: [] } : body;
 
 /** Anything of the shape of an artifact_ref, however deep: the schemas of the bodies allow it in many places. */
 function* keysOfRefs(value: unknown): Iterable<string> {

@@ -36,9 +36,10 @@ function inputText(input: RecordedInput): string {
   }
 }
 
-const proposalText = ({ input_id, payload, run_id, seen, time }: ProposalInput): string =>
-  `{"input_id":${quote(input_id)},"kind":"proposal","payload":${refText(payload)},"run_id":${quote(run_id)},` +
-  `"seen":${canonicalJson(seen)},"time":${quote(time)}}`;
+const proposalText = ({ input_id, overlay, payload, run_id, seen, time, tokens }: ProposalInput): string =>
+  `{"input_id":${quote(input_id)},"kind":"proposal","overlay":${overlay === null ? 'null' : sharedText(overlay)},` +
+  `"payload":${refText(payload)},"run_id":${quote(run_id)},"seen":${canonicalJson(seen)},"time":${quote(time)},` +
+  `"tokens":${canonicalJson(tokens)}}`;
 
 const factsText = ({ facts: { paths, usage }, input_id, run_id, time }: FactsInput): string =>
   `{"facts":{"paths":[${paths.map(factText).join()}],"usage":${canonicalJson(usage)}},` +
@@ -54,11 +55,11 @@ const resultText = ({ cause, input_id, result, run_id, settled, status, time }: 
   `"run_id":${quote(run_id)},"settled":${settled ? 'true' : 'false'},"status":"${status}","time":${quote(time)}}`;
 
 const createdText = (run: RunCreated): string =>
-  `{"actor":${sharedText(run.actor)},"case_id":${orNull(run.case_id)},"contract_version":${quote(run.contract_version)},` +
+  `{"actor":${sharedText(run.actor)},"budget":${canonicalJson(run.budget)},"case_id":${orNull(run.case_id)},"contract_version":${quote(run.contract_version)},` +
   `"correlation_id":${quote(run.correlation_id)},"created_at_utc":${quote(run.created_at_utc)},` +
-  `"exposure":${orNull(run.exposure)},"lane_id":${orNull(run.lane_id)},"link":${orNull(run.link)},` +
+  `"exposure":${orNull(run.exposure)},"label":${run.label === null ? 'null' : sharedText(run.label)},"lane_id":${orNull(run.lane_id)},"link":${orNull(run.link)},` +
   `"parent_run_id":${orNull(run.parent_run_id)},"policy_versions":${sharedText(run.policy_versions)},` +
-  `"request":${requestText(run.request)},"role_id":${quote(run.role_id)},"root_run_id":${quote(run.root_run_id)},` +
+  `"request":${requestText(run.request)},"retry":${canonicalJson(run.retry)},"role_id":${quote(run.role_id)},"root_run_id":${quote(run.root_run_id)},` +
   `"run_id":${quote(run.run_id)},"run_kind":"${run.run_kind}","scope":${sharedText(run.scope)},` +
   `"taxonomy_versions":${canonicalJson(run.taxonomy_versions)}}`;
 

@@ -4,6 +4,7 @@
 import { Compile } from 'typebox/compile';
 import type { TLocalizedValidationError } from 'typebox/error';
 import { ActionsPolicy } from '../contract/actions-policy.js';
+import { catalogueOf, NOTHING_REGISTERED, type Catalogue } from '../contract/catalogue.js';
 import { LanesPolicy } from '../contract/lanes.js';
 import type { PolicyFile } from '../contract/pins.js';
 import { RolesPolicy } from '../contract/roles.js';
@@ -32,9 +33,13 @@ export interface PolicyCheck {
 
 /**
  * Reads, checks and indexes a policy. Takes any bytes: whatever is wrong with them is a finding.
- * What files say of one another is looked at when each of them is right in itself.
+ * What files say of one another is looked at when each of them is right in itself. `catalogue` is what the embedding
+ * service has; without one, only the built-in actions exist.
  */
-export function checkPolicy(files: Readonly<Record<PolicyFile, NamedPolicyFile>>): PolicyCheck {
+export function checkPolicy(
+  files: Readonly<Record<PolicyFile, NamedPolicyFile>>,
+  catalogue: Catalogue = BUILT_IN,
+): PolicyCheck {
   const lanes = readFile(files.lanes, LANES);
   const roles = readFile(files.roles, ROLES);
   const actions = readFile(files.actions, ACTIONS);
@@ -44,22 +49,23 @@ export function checkPolicy(files: Readonly<Record<PolicyFile, NamedPolicyFile>>
   }
   const parts = { lanes: lanes.value, roles: roles.value, actions: actions.value };
   const documents = { lanes: lanes.document, roles: roles.document, actions: actions.document };
-  const findings = findInconsistencies(parts).map(({ name, pointer, rule, message }) => ({
+  const findings = findInconsistencies(parts, catalogue).map(({ name, pointer, rule, message }) => ({
     file: files[name].path,
     line: documents[name].lineOf(pointer),
     rule,
     message,
   }));
-  return { findings: findings.slice(0, FINDINGS_MAX), policy: findings.length === 0 ? index(parts) : null };
+  return { findings: findings.slice(0, FINDINGS_MAX), policy: findings.length === 0 ? index(parts, catalogue) : null };
 }
 
 /**
  * The policy that these bytes are, for whoever can do nothing with findings: the kernel and the replay.
  * @throws PolicyError POLICY_INVALID with the first findings in its message
  */
-export function loadPolicy(bytes: Readonly<Record<PolicyFile, Uint8Array>>): Policy {
+export function loadPolicy(bytes: Readonly<Record<PolicyFile, Uint8Array>>, catalogue: Catalogue = BUILT_IN): Policy {
   const named = (name: PolicyFile): NamedPolicyFile => ({ path: `${name}.yaml`, bytes: bytes[name] });
-  const { findings, policy } = checkPolicy({ lanes: named('lanes'), roles: named('roles'), actions: named('actions') });
+  const files = { lanes: named('lanes'), roles: named('roles'), actions: named('actions') };
+  const { findings, policy } = checkPolicy(files, catalogue);
   if (policy !== null) return policy;
   const told = findings.slice(0, FINDINGS_IN_MESSAGE_MAX).map(findingLine);
   const more = findings.length - told.length;
@@ -133,12 +139,18 @@ function mistakesOf(error: TLocalizedValidationError): readonly Mistake[] {
   return [{ pointer, rule, message: printable(`${where} ${error.message}${allowed}`) }];
 }
 
-const index = ({ lanes, roles, actions }: PolicyParts): Policy => ({
+const BUILT_IN = catalogueOf(NOTHING_REGISTERED);
+
+const index = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogue): Policy => ({
   lanes: new Map(lanes.lanes.map((lane) => [lane.lane_id, lane])),
   roles: new Map(roles.roles.map((role) => [role.role_id, role])),
   actions: new Map(actions.actions.map((action) => [action.action, action])),
   limits: actions.limits,
   sandbox: actions.sandbox,
   exposure: actions.response.exposure,
+  budgets: actions.budgets ?? {},
+  approvals: actions.approvals ?? [],
+  retries: actions.retries ?? { max: 0, backoff_ms: 0 },
   knobs: actions.knobs,
+  catalogue,
 });

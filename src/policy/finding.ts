@@ -21,6 +21,9 @@ export const CONSISTENCY_RULES = [
   'action.unknown',
   'action.unknown_lane',
   'extensions.unknown_argument',
+  'approval.unknown_subject',
+  'approval.unknown_role',
+  'approval.duplicate',
   'limits.content_exceeds_payload',
   'limits.path_exceeds_payload',
 ] as const;

@@ -4,9 +4,10 @@ import type { Lane } from '../contract/lanes.js';
 import { POLICY_FILES } from '../contract/pins.js';
 import { contextInLane, type RunContext } from '../contract/run-context.js';
 import { UNPINNED } from '../contract/shapes.js';
+import { brokenLabelRule } from './labels.js';
 import type { Policy } from './policy.js';
 import type { PrivilegedRequest } from './privileged-request.js';
-import { isProhibition, targetsOtherCase, violates } from './prohibitions.js';
+import { isProhibition, isPromotion, targetsOtherCase, violates } from './prohibitions.js';
 import { brokenScopeRule } from './scope.js';
 import { allow, deny, type RuleId, type Verdict } from './verdict.js';
 
@@ -33,6 +34,7 @@ export function authorizePrivileged(run: RunContext, request: PrivilegedRequest,
     brokenActionRule(request, lane) ??
     brokenScopeRule(run, lane) ??
     brokenProhibition(run, request, lane) ??
+    brokenLabel(run, request, lane) ??
     brokenPlatformRule(run, request, lane);
   return broken === null ? allow('lane.granted') : deny(broken);
 }
@@ -67,10 +69,13 @@ function corridorOf(run: RunContext, policy: Policy): { readonly lane: Lane } | 
 }
 
 /** S4-33. A grant to append does not let anybody upsert, nor the other way round. */
-function brokenActionRule({ tool, write }: PrivilegedRequest, { allowed_actions }: Lane): RuleId | null {
-  const { tools = [], writes = [] } = allowed_actions;
-  if (tool === null && write === null) return 'lane.nothing_requested';
+function brokenActionRule(request: PrivilegedRequest, { allowed_actions }: Lane): RuleId | null {
+  const { tool, write, read, unregistered } = request;
+  const { tools = [], writes = [], reads = [] } = allowed_actions;
+  if (tool === null && write === null && read === null) return 'lane.nothing_requested';
+  if (unregistered !== null) return unregistered;
   if (tool !== null && !tools.includes(tool)) return 'lane.tool_not_allowed';
+  if (read !== null && !reads.includes(read)) return 'lane.read_not_allowed';
   if (write === null) return null;
   const modes = writes.filter(({ table }) => table === write.table).map(({ mode }) => mode);
   if (modes.length === 0) return 'lane.write_not_allowed';
@@ -85,13 +90,26 @@ function brokenProhibition(run: RunContext, request: PrivilegedRequest, lane: La
   return null;
 }
 
-/** S4-84 and S4-85 hold in every lane. Contract v1 has no field by which a lane could allow a cross-case target. */
+/** What the run has read decides as well: each of two steps may be allowed, and both together not. */
+const brokenLabel = ({ case_id }: RunContext, { label, write, plane, destination }: PrivilegedRequest, lane: Lane) =>
+  brokenLabelRule(label, case_id, lane.refuses_labels ?? NO_REFUSALS, {
+    write: write !== null,
+    shared: plane === 'shared',
+    outside: destination === 'outside',
+  });
+
+const NO_REFUSALS: NonNullable<Lane['refuses_labels']> = [];
+
+/** S4-84 and S4-85 hold in every lane. A lane may allow to read another case, and none can allow to write there. */
 function brokenPlatformRule(run: RunContext, request: PrivilegedRequest, lane: Lane): RuleId | null {
-  if (targetsOtherCase(run, request)) return 'platform.cross_case';
+  if (targetsOtherCase(run, request) && !readsOtherCases(request, lane)) return 'platform.cross_case';
   const writesShared = request.plane === 'shared' && request.write !== null;
-  if (writesShared && !(run.run_kind === 'promotion' && isPromotionLane(lane))) return 'platform.shared_write';
+  if (writesShared && !(isPromotion(run, request) && isPromotionLane(lane))) return 'platform.shared_write';
   return null;
 }
+
+const readsOtherCases = ({ tool, write, read }: PrivilegedRequest, lane: Lane): boolean =>
+  read !== null && tool === null && write === null && lane.cross_case_reads === true;
 
 // A promotion lane is known by what every promotion needs (S4-71, S4-73), not by its name.
 const PROMOTION_PROHIBITS = ['raw_case_text', 'client_identity', 'privileged_notes'];

@@ -1,7 +1,7 @@
 // What no schema can say: whether names lead somewhere, whether both sides of a grant agree, whether limits fit.
 
 import type { ActionsPolicy } from '../contract/actions-policy.js';
-import { findAction } from '../contract/actions.js';
+import type { Catalogue } from '../contract/catalogue.js';
 import type { LanesPolicy } from '../contract/lanes.js';
 import type { PolicyFile } from '../contract/pins.js';
 import type { RolesPolicy } from '../contract/roles.js';
@@ -25,10 +25,11 @@ export interface Inconsistency {
 }
 
 /** Every contradiction inside and between the files. */
-export const findInconsistencies = (parts: PolicyParts): readonly Inconsistency[] => [
+export const findInconsistencies = (parts: PolicyParts, catalogue: Catalogue): readonly Inconsistency[] => [
   ...judgeLanes(parts),
   ...judgeRoles(parts),
-  ...judgeActions(parts),
+  ...judgeActions(parts, catalogue),
+  ...judgeApprovals(parts, catalogue),
   ...judgeLimits(parts.actions.limits),
 ];
 
@@ -79,7 +80,10 @@ function* judgeRoles({ lanes: { lanes }, roles: { roles } }: PolicyParts): Gener
   }
 }
 
-function* judgeActions({ lanes: { lanes }, actions: { actions } }: PolicyParts): Generator<Inconsistency> {
+function* judgeActions(
+  { lanes: { lanes }, actions: { actions } }: PolicyParts,
+  catalogue: Catalogue,
+): Generator<Inconsistency> {
   const laneIds = new Set(lanes.map(({ lane_id }) => lane_id));
   const seen = new Set<string>();
   for (const [index, { action, extensions = {}, lane }] of actions.entries()) {
@@ -91,7 +95,7 @@ function* judgeActions({ lanes: { lanes }, actions: { actions } }: PolicyParts):
       const message = `${who} works in lane ${inQuotes(lane)}, which is not in the lanes`;
       yield { ...at, pointer: `${at.pointer}/lane`, rule: 'action.unknown_lane', message };
     }
-    const definition = findAction(action);
+    const definition = catalogue.action(action);
     if (definition === undefined) {
       yield { ...at, rule: 'action.unknown', message: `${who} is not in the catalogue` };
       continue;
@@ -103,6 +107,29 @@ function* judgeActions({ lanes: { lanes }, actions: { actions } }: PolicyParts):
     }
   }
 }
+
+/** Whoever shall approve must be a person's role that there is, or nobody ever can. */
+function* judgeApprovals({ roles: { roles }, actions }: PolicyParts, catalogue: Catalogue): Generator<Inconsistency> {
+  const people = new Set(roles.filter((role) => role.class === 'human').map(({ role_id }) => role_id));
+  const seen = new Set<string>();
+  for (const [index, { for: subject, approver_roles }] of (actions.approvals ?? []).entries()) {
+    const at = { name: 'actions', pointer: `/approvals/${index}` } as const;
+    const what = `the approval of ${inQuotes(subject)}`;
+    if (seen.has(subject)) yield { ...at, rule: 'approval.duplicate', message: `${what} is there twice` };
+    seen.add(subject);
+    const privileged = catalogue.action(subject)?.run_kind ?? null;
+    if (!APPROVED_RUNS.includes(subject) && privileged === null) {
+      yield { ...at, rule: 'approval.unknown_subject', message: `${what} is for nothing that could be approved` };
+    }
+    for (const [entry, role_id] of approver_roles.entries()) {
+      if (people.has(role_id)) continue;
+      const message = `${what} names role ${inQuotes(role_id)}, which is no role of class human`;
+      yield { ...at, pointer: `${at.pointer}/approver_roles/${entry}`, rule: 'approval.unknown_role', message };
+    }
+  }
+}
+
+const APPROVED_RUNS = ['promotion', 'export'];
 
 /** A proposal holds its content and its paths, and some bytes more around them. */
 function* judgeLimits(limits: ActionsPolicy['limits']): Generator<Inconsistency> {

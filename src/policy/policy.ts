@@ -1,4 +1,7 @@
 import type { ActionsPolicy } from '../contract/actions-policy.js';
+import type { ApprovalRule } from '../contract/approval.js';
+import type { BudgetLimits } from '../contract/budget.js';
+import type { Catalogue } from '../contract/catalogue.js';
 import type { Lane } from '../contract/lanes.js';
 import type { Role } from '../contract/roles.js';
 
@@ -10,5 +13,10 @@ export interface Policy {
   readonly limits: ActionsPolicy['limits'];
   readonly sandbox: ActionsPolicy['sandbox'];
   readonly exposure: ActionsPolicy['response']['exposure'];
+  readonly budgets: BudgetLimits;
+  readonly approvals: readonly ApprovalRule[];
+  readonly retries: NonNullable<ActionsPolicy['retries']>;
   readonly knobs: ActionsPolicy['knobs'];
+  /** What there is to be allowed: the built-in actions, and what the tree's registrations add. */
+  readonly catalogue: Catalogue;
 }

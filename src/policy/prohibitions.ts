@@ -27,7 +27,7 @@ const carries = (flags: readonly string[], what: readonly string[]): boolean =>
 const PROHIBITIONS = {
   cross_case_lookup: ({ run, request }) => targetsOtherCase(run, request),
   external_export: ({ request }) => request.destination === 'outside',
-  shared_knowledge_write: ({ run, request }) => request.plane === 'shared' && run.run_kind !== 'promotion',
+  shared_knowledge_write: ({ run, request }) => request.plane === 'shared' && !isPromotion(run, request),
   raw_case_text: ({ request }) => carries(request.artifact_flags, RAW_TEXT),
   client_identity: ({ request }) => carries(request.artifact_flags, IDENTITY),
   privileged_notes: ({ request }) => carries(request.artifact_flags, PRIVILEGED),
@@ -44,6 +44,10 @@ export const isProhibition = (name: string): name is Prohibition => Object.hasOw
 
 /** Would the request do what the prohibition forbids? */
 export const violates = (name: Prohibition, facts: Facts): boolean => PROHIBITIONS[name](facts);
+
+/** A promotion run, or the write of one. */
+export const isPromotion = ({ run_kind }: RunContext, { promotes }: PrivilegedRequest): boolean =>
+  run_kind === 'promotion' || (run_kind === 'db_write' && promotes);
 
 /** S4-84: a target without a case is nobody's; a run without a case has none of its own. */
 export const targetsOtherCase = (run: RunContext, { target_case_id }: PrivilegedRequest): boolean =>

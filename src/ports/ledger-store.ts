@@ -1,5 +1,6 @@
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { ProposalMark, SealedEntry } from '../contract/entry.js';
+import type { OwnRecords } from './records.js';
 
 export type { ProposalMark };
 
@@ -100,6 +101,11 @@ export interface LedgerStore {
   input(tree_id: string, input_id: string): Promise<number | null>;
   /** Where trees stood: a cache beside the ledger, which may be lost (D16). */
   readonly snapshots: SnapshotCache;
+  /**
+   * Records in the ledger's own database: what is written there is durable with the next `commit` or not at all, and
+   * taken back whenever that throws. Written by the writer only. Null where this kind of store has none, or only reads.
+   */
+  readonly records: OwnRecords | null;
   close(): Promise<void>;
 }
 

@@ -52,10 +52,13 @@ export function lifecycleFaults(entries: readonly Entry[]): readonly string[] {
 
 function live(life: Life, event: AuditEvent, faults: string[]): Life {
   const at = `${event.event_id}: ${event.run_id}`;
-  if (event.outcome_reason === 'INVALID_STATE_TRANSITION') return life;
+  if (speaksOnly(event)) return life;
   if (isTerminal(life.state)) faults.push(`${at} is ${life.state} and still has an event`);
   if (event.action_type === 'authz_decision') {
+    // A run that waits for people is judged again when they have answered (D7).
+    const waits = event.authz?.rule_id === 'approval.required' && event.outcome === 'allow';
     if (life.judged !== null) faults.push(`${at} was judged twice`);
+    if (waits) return life;
     return { ...life, judged: event.outcome === 'allow' ? 'allow' : 'deny' };
   }
   if (event.action_type !== 'system') {
@@ -76,6 +79,12 @@ function live(life: Life, event: AuditEvent, faults: string[]): Life {
   }
   return { ...life, state: next };
 }
+
+/** What is said about a run and neither judges nor moves it: refusals, people's answers, outcomes found out later. */
+const speaksOnly = ({ action_type, outcome_reason = '', target }: AuditEvent): boolean =>
+  outcome_reason === 'INVALID_STATE_TRANSITION' ||
+  outcome_reason.startsWith('OUTCOME_RESOLVED:') ||
+  (action_type === 'authz_decision' && target?.target_type === 'system' && target.name === 'approval');
 
 const stateOf = (reason: string): RunState | null =>
   RUN_STATES.find((state) => reason === state || reason.startsWith(`${state}:`)) ?? null;

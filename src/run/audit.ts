@@ -8,7 +8,8 @@ import {
   type AuditTarget,
 } from '../contract/audit-event.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
-import type { RunCreated } from '../contract/entry.js';
+import type { ResolveInput, RunCreated, VoteInput } from '../contract/entry.js';
+import type { OverlayFact } from '../contract/overlay.js';
 import type { RunContext } from '../contract/run-context.js';
 import type { PolicyVersions } from '../contract/shapes.js';
 import type { TerminalState } from '../contract/run-state.js';
@@ -32,7 +33,7 @@ export interface RunEnd {
 /** The birth of a run. */
 export const runCreated = (
   run: RunContext,
-  more: Pick<RunCreated, 'request' | 'exposure' | 'link'>,
+  more: Pick<RunCreated, 'request'> & Partial<Pick<RunCreated, 'exposure' | 'link' | 'budget' | 'label' | 'retry'>>,
 ): RunCreatedDraft => ({
   run_id: run.run_id,
   run_kind: run.run_kind,
@@ -49,23 +50,38 @@ export const runCreated = (
   scope: run.scope,
   created_at_utc: '',
   request: more.request,
-  exposure: more.exposure,
-  link: more.link,
+  exposure: more.exposure ?? null,
+  link: more.link ?? null,
+  budget: more.budget ?? null,
+  label: more.label ?? null,
+  retry: more.retry ?? null,
 });
+
+/** What a decision was taken about, and under which overlay, beside the run's own pins. */
+export interface DecidedAbout {
+  readonly target: AuditTarget | null;
+  /** Null where there is no overlay. */
+  readonly overlay: OverlayFact | null;
+  /** Of a request that needs people's approval: what exactly they approve (D7). */
+  readonly digest: string | null;
+}
+export const NOTHING_ELSE: DecidedAbout = { target: null, overlay: null, digest: null };
 
 /** The decision that a run starts with (S4-44), and the rule that made it. */
 export function authzEvent(
   run: RunContext,
   verdict: { readonly decision: 'allow' | 'deny'; readonly rule_id: string },
-  target: AuditTarget | null,
+  { target, overlay, digest }: DecidedAbout,
 ): AuditDraft {
   const event = eventOf(run, 'authz_decision', verdict.decision);
+  event.request_hash_sha256 = digest ?? undefined;
   event.severity = verdict.decision === 'allow' ? 'info' : 'warn';
   event.target = target ?? undefined;
   event.authz = {
     decision: verdict.decision,
     rule_id: verdict.rule_id,
-    policy_ref: policyRef(run.policy_versions),
+    policy_ref:
+      overlay === null ? policyRef(run.policy_versions) : `${policyRef(run.policy_versions)} ${epochOf(overlay)}`,
   };
   return event;
 }
@@ -90,7 +106,7 @@ export function endEvent(run: RunContext, state: TerminalState, end: RunEnd): Au
 export function actionEvent(
   run: RunContext,
   action: {
-    readonly type: Extract<ActionType, 'tool_call' | 'db_write' | 'db_read'>;
+    readonly type: Extract<ActionType, 'tool_call' | 'db_write' | 'db_read' | 'promotion' | 'export'>;
     readonly target: AuditTarget;
     readonly request_hash: string;
     readonly inputs: readonly ArtifactRef[];
@@ -169,6 +185,33 @@ function policyRef(versions: PolicyVersions): string {
   const ref = `lanes@${versions.lanes} roles@${versions.roles} actions@${versions.actions}`;
   policyRefs.set(versions, ref);
   return ref;
+}
+
+const epochOf = (overlay: OverlayFact): string => `overlay@${overlay.epoch ?? overlay.problem}`;
+
+/** Somebody has answered to a request for approval (D7): one event for each digest. */
+export function voteEvent(
+  run: RunContext,
+  { approver }: Pick<VoteInput, 'approver'>,
+  { digest, counted, rule_id }: { readonly digest: string; readonly counted: boolean; readonly rule_id: string },
+  overlay: OverlayFact | null,
+): AuditDraft {
+  const verdict = { decision: counted && rule_id !== 'approval.rejected' ? 'allow' : 'deny', rule_id } as const;
+  const target = { target_type: 'system', name: 'approval' } as const;
+  const event = authzEvent(run, verdict, { target, overlay, digest });
+  event.actor = approver.actor;
+  event.role_id = approver.role_id;
+  return event;
+}
+
+/** D8: what became of an action whose outcome was unknown. The run's own state does not move. */
+export function resolvedEvent(run: RunContext, { outcome, actor, role_id, note }: ResolveInput): AuditDraft {
+  const event = eventOf(run, 'system', 'success');
+  event.outcome_reason = `OUTCOME_RESOLVED:${outcome}`;
+  event.actor = actor;
+  event.role_id = role_id;
+  event.notes = note === '' ? undefined : note;
+  return event;
 }
 
 const bounded = (text: string): string => text.slice(0, OUTCOME_REASON_CHARS_MAX);

@@ -44,6 +44,7 @@ const newRecord = (run: RunCreated): RunRecord => ({
   ...(run.case_id === null ? {} : { case_id: run.case_id }),
   ...(run.taxonomy_versions === null ? {} : { taxonomy_versions: run.taxonomy_versions }),
   ...(run.request === null ? {} : { run_name: run.request.name }),
+  ...(run.retry === null ? {} : { metadata: retryMetadata(run.retry) }),
   inputs: {
     artifact_refs: [],
     ...(run.request === null ? {} : { parameters_hash_sha256: run.request.hash_sha256 }),
@@ -61,12 +62,23 @@ function afterEvent(record: RunRecord, event: AuditEvent): RunRecord {
     inputs: { ...record.inputs, artifact_refs: merged(record.inputs.artifact_refs, event.input_artifacts) },
     outputs: { artifact_refs: merged(record.outputs.artifact_refs, event.output_artifacts) },
   };
-  if (event.action_type !== 'system' || event.outcome_reason === 'INVALID_STATE_TRANSITION') return noted;
+  if (event.action_type !== 'system' || NO_TRANSITIONS.test(event.outcome_reason ?? '')) return noted;
   if (event.outcome_reason === 'running') {
     return { ...noted, status: 'running', started_at_utc: event.timestamp_utc };
   }
   return ended(noted, event);
 }
+
+/** Events about a run that do not move it. */
+const NO_TRANSITIONS = /^(?:INVALID_STATE_TRANSITION$|OUTCOME_RESOLVED:)/;
+
+/** S4-69. */
+const retryMetadata = (retry: NonNullable<RunCreated['retry']>): Record<string, string> => ({
+  retry_count: String(retry.count),
+  retry_reason: retry.reason,
+  retry_of: retry.of,
+  logical_parent_run_id: retry.logical_parent_run_id,
+});
 
 function ended(record: RunRecord, event: AuditEvent): RunRecord {
   const reason = event.outcome_reason ?? '';

@@ -1,3 +1,4 @@
+import type { BudgetKind } from '../contract/budget.js';
 import type { StepResponse } from '../contract/response.js';
 import type { TaxonomyVersions } from '../contract/shapes.js';
 import type { TerminalState } from '../contract/run-state.js';
@@ -19,6 +20,8 @@ export interface AgentOptions {
   readonly link?: 'attached' | 'remote';
   /** Of a remote agent: how long it may be silent. Default 15 minutes. */
   readonly idleMs?: number;
+  /** What the agent may use up at most; the policy may allow less. */
+  readonly budget?: Partial<Record<BudgetKind, number>>;
 }
 
 /** How an agent run ended. */
@@ -32,6 +35,8 @@ export interface RunEnding {
 export interface SubmitOptions {
   /** The caller's own id of this request: sent again, it gets the recorded response and does nothing (D4). */
   readonly inputId?: string;
+  /** Tokens that the agent has used since its last proposal; they are charged to its budget. */
+  readonly tokens?: number;
 }
 
 /** One agent's run, as its caller holds it. */

@@ -16,7 +16,7 @@ import { AgentQueue } from './agent-queue.js';
 import type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
 import { defer, quietly, type Deferred } from './deferred.js';
 import { rootOf } from './ledger-reader.js';
-import { agentRequest, checkInputId, openRequest } from './open-request.js';
+import { agentRequest, checkInputId, checkTokens, openRequest } from './open-request.js';
 import { payloadBytes } from './payload-bytes.js';
 import type { PolicyShelf } from './pinned-policy.js';
 
@@ -208,10 +208,11 @@ export class Agents implements EngineListener {
     };
   }
 
-  async #propose(live: LiveAgent, bytes: Uint8Array, { inputId }: SubmitOptions): Promise<string> {
+  async #propose(live: LiveAgent, bytes: Uint8Array, { inputId, tokens }: SubmitOptions): Promise<string> {
     const { run_id, root_run_id, case_id } = live.run.context;
     const exposure = live.run.exposure ?? 'decision';
     checkInputId(run_id, inputId);
+    checkTokens(tokens);
     if (!this.#live.has(run_id)) return this.#tooLate(root_run_id, run_id, inputId);
     live.proposals += 1;
     const input_id = inputId ?? `${run_id}/p${live.proposals}`;
@@ -220,7 +221,13 @@ export class Agents implements EngineListener {
     live.replies.set(input_id, reply);
     reply.promise.catch(() => undefined);
     try {
-      const input: NewInput = { kind: 'proposal', run_id, input_id, payload: artifactRef(payload) };
+      const input: NewInput = {
+        kind: 'proposal',
+        run_id,
+        input_id,
+        payload: artifactRef(payload),
+        tokens: tokens ?? null,
+      };
       const { refused, repeat_of } = await this.#submit(root_run_id, input, [payload], inputId !== undefined);
       if (repeat_of !== null) return await this.#recall(root_run_id, run_id, repeat_of);
       if (refused) throw ended(run_id);

@@ -9,15 +9,25 @@ import {
   ControlAnswer,
   Ending,
   errorFrom,
+  HighRiskStarted,
   instanceOf,
   Nothing,
   readLine,
   Responded,
   Started,
+  Voted,
   type ControlAgentOptions,
   type ControlRequest,
 } from './control-protocol.js';
-import { defer, type Deferred } from './deferred.js';
+import { defer, quietly, type Deferred } from './deferred.js';
+import type {
+  Ballot,
+  BallotResult,
+  ExportOptions,
+  HighRiskRun,
+  PromoteOptions,
+  Resolution,
+} from './high-risk/options.js';
 import { payloadBytes } from './payload-bytes.js';
 
 /** So that the other side, which hangs up on who is silent, knows that this process is alive. */
@@ -42,6 +52,17 @@ export class ControlClient {
     void this.#listen();
   }
 
+  /** Whether the other process takes on work. One that is about to end, or has ended, does not. */
+  async ready(): Promise<boolean> {
+    try {
+      await this.#atOnce({ op: 'ping' }, Nothing);
+      return true;
+    } catch (error) {
+      if (error instanceof RunError && error.code === 'CLOSED') return false;
+      throw error;
+    }
+  }
+
   /**
    * Starts an agent run in the other process. It is attached to this connection.
    * @param contract the contract folder that must be in use there, or null
@@ -52,17 +73,45 @@ export class ControlClient {
     return this.#handle(ids, ending);
   }
 
-  /** Hangs up: runs of this connection that have not ended are interrupted. */
+  /** Starts a promotion in the other process, where it goes on when this connection closes. `contract` as above. */
+  promote({ sources, confidentiality, ...options }: PromoteOptions, contract: string | null): Promise<HighRiskRun> {
+    const lists = {
+      ...(sources === undefined ? {} : { sources: [...sources] }),
+      ...(confidentiality === undefined ? {} : { confidentiality: [...confidentiality] }),
+    };
+    return this.#highRisk({ op: 'promote', contract, options: { ...options, ...lists } });
+  }
+
+  /** The same for an export. The destination must be an absolute path. */
+  export(options: ExportOptions, contract: string | null): Promise<HighRiskRun> {
+    return this.#highRisk({ op: 'export', contract, options });
+  }
+
+  /** Hands in somebody's answer. What it sets going, goes on in the other process. @throws what `approve` throws */
+  async approve(ballot: Ballot): Promise<readonly BallotResult[]> {
+    const { results } = await this.#ask({ op: 'vote', ballot: { ...ballot, digests: [...ballot.digests] } }, Voted);
+    return results;
+  }
+
+  /** @throws what `resolve` throws */
+  async resolve(resolution: Resolution): Promise<void> {
+    await this.#ask({ op: 'resolve', resolution }, Nothing);
+  }
+
+  /** Hangs up: agent runs of this connection that have not ended are interrupted. */
   async close(): Promise<void> {
     await this.#connection.end();
   }
 
+  /** Not at once: what a promotion or export would carry over is looked through before. */
+  async #highRisk(asked: Extract<Asked, { op: 'promote' | 'export' }>): Promise<HighRiskRun> {
+    const { ending, ...ids } = await this.#ask(asked, HighRiskStarted);
+    return { ...ids, finished: this.#finished(ids.run_id, ending).promise };
+  }
+
   #handle(ids: Pick<AgentRun, 'run_id' | 'root_run_id' | 'correlation_id'>, ended: RunEnding | null): AgentRun {
     const { run_id } = ids;
-    const finished = defer<RunEnding>();
-    finished.promise.catch(() => undefined);
-    if (ended === null) this.#whenFinished(run_id, finished);
-    else finished.resolve(ended);
+    const finished = this.#finished(run_id, ended);
     const ending = (asked: Asked) => this.#ask(asked, Ending);
     const respond = async (raw: string | Uint8Array, { inputId }: SubmitOptions = {}): Promise<string> => {
       const payload = Buffer.from(payloadBytes(raw)).toString('base64');
@@ -81,6 +130,14 @@ export class ControlClient {
       interrupt: () => ending({ op: 'interrupt', run_id }),
       finished: finished.promise,
     };
+  }
+
+  /** The end of a run: known already, or asked for. */
+  #finished(run_id: string, ended: RunEnding | null): Deferred<RunEnding> {
+    const finished = quietly(defer<RunEnding>());
+    if (ended === null) this.#whenFinished(run_id, finished);
+    else finished.resolve(ended);
+    return finished;
   }
 
   #whenFinished(run_id: string, finished: Deferred<RunEnding>): void {

@@ -5,9 +5,15 @@
 
 import { isUtf8 } from 'node:buffer';
 import Type, { type Static, type TSchema } from 'typebox';
+import { ApprovalBallot } from '../contract/approval.js';
+import { ResolveInput } from '../contract/entry.js';
+import { ExportBundle } from '../contract/export-bundle.js';
+import type { JsonObject } from '../contract/json.js';
+import { CONFIDENTIALITY_FLAGS } from '../contract/labels.js';
+import { WRITE_MODES } from '../contract/lanes.js';
 import { EXPOSURES } from '../contract/response.js';
 import { TERMINAL_STATES } from '../contract/run-state.js';
-import { closed, Nullable, OneOf, RunId } from '../contract/shapes.js';
+import { closed, Nullable, OneOf, RunId, Sha256 } from '../contract/shapes.js';
 import { conforms } from '../contract/validators.js';
 import { CodedError, InvariantError, LedgerError, PolicyError, RunError, SandboxError, UsageError } from '../errors.js';
 import { scanJson } from '../step/json-scanner.js';
@@ -17,24 +23,27 @@ import { PAYLOAD_BYTES_CEILING } from './payload-bytes.js';
 export const REQUEST_BYTES_MAX = Math.ceil(PAYLOAD_BYTES_CEILING / 3) * 4 + 65_536;
 /** An answer holds one response, whose content may have been escaped twice. */
 export const ANSWER_BYTES_MAX = 4 * PAYLOAD_BYTES_CEILING;
-const DEPTH_MAX = 8;
+/** A record may hold what a payload may. */
+const DEPTH_MAX = 40;
 
 const Id = Type.Integer({ minimum: 1, maximum: 2_147_483_647 });
 const Text = Type.String({ maxLength: 400 });
+/** The contract folder that the caller asked for, which must be the one in use; null where it did not ask. */
+const Contract = Nullable(Type.String({ maxLength: 8_192 }));
+const Scope = Type.Optional(Type.Record(Type.String(), Type.String()));
 
 const StartAgent = Type.Object(
   {
     id: Id,
     op: Type.Literal('start_agent'),
-    /** The contract folder that the caller asked for, which must be the one in use; null where it did not ask. */
-    contract: Nullable(Type.String({ maxLength: 8_192 })),
+    contract: Contract,
     options: Type.Object(
       {
         lane: Type.Optional(Text),
         role: Type.Optional(Text),
         actor: Type.Optional(Text),
         case: Type.Optional(Text),
-        scope: Type.Optional(Type.Record(Type.String(), Type.String())),
+        scope: Scope,
         correlation: Type.Optional(Text),
         exposure: Type.Optional(OneOf(EXPOSURES)),
       },
@@ -58,7 +67,95 @@ const OfRun = Type.Object({ id: Id, op: OneOf(['end', 'interrupt', 'finished']),
 const Cancel = Type.Object({ id: Id, op: Type.Literal('cancel'), run_id: RunId, reason: Type.String() }, closed);
 const Ping = Type.Object({ id: Id, op: Type.Literal('ping') }, closed);
 
-export const ControlRequest = Type.Union([StartAgent, Respond, OfRun, Cancel, Ping]);
+/** Who starts a promotion or an export, and where. */
+const starter = {
+  actor: Text,
+  role: Text,
+  case: Text,
+  lane: Type.Optional(Text),
+  scope: Scope,
+  correlation: Type.Optional(Text),
+};
+/** What a record must be is in the schema of its target, which only the other process has. */
+const AnyRecord = Type.Unsafe<JsonObject>(Type.Object({}, { additionalProperties: true }));
+const Promote = Type.Object(
+  {
+    id: Id,
+    op: Type.Literal('promote'),
+    contract: Contract,
+    options: Type.Object(
+      {
+        ...starter,
+        ticket: Text,
+        target: Text,
+        mode: Type.Optional(OneOf(WRITE_MODES)),
+        record: AnyRecord,
+        sources: Type.Optional(Type.Array(Sha256, { maxItems: 63 })),
+        confidentiality: Type.Optional(
+          Type.Array(OneOf(CONFIDENTIALITY_FLAGS), { maxItems: CONFIDENTIALITY_FLAGS.length }),
+        ),
+      },
+      closed,
+    ),
+  },
+  closed,
+);
+const Export = Type.Object(
+  {
+    id: Id,
+    op: Type.Literal('export'),
+    contract: Contract,
+    options: Type.Object(
+      {
+        ...starter,
+        reason: Text,
+        kind: Type.Optional(ExportBundle.properties.bundle_kind),
+        /** Absolute: the two processes need not stand in one folder. */
+        destination: Type.String({ pattern: '^/', maxLength: 4_096 }),
+        format: Type.Optional(OneOf(['folder', 'zip'])),
+      },
+      closed,
+    ),
+  },
+  closed,
+);
+/** A ballot and a resolution are judged by the policy that the run's own tree has pinned. */
+const Vote = Type.Object(
+  {
+    id: Id,
+    op: Type.Literal('vote'),
+    ballot: Type.Object(
+      {
+        run: RunId,
+        digests: ApprovalBallot.properties.digests,
+        decision: ApprovalBallot.properties.decision,
+        actor: Text,
+        role: Text,
+      },
+      closed,
+    ),
+  },
+  closed,
+);
+const Resolve = Type.Object(
+  {
+    id: Id,
+    op: Type.Literal('resolve'),
+    resolution: Type.Object(
+      {
+        run: RunId,
+        outcome: ResolveInput.properties.outcome,
+        actor: Text,
+        role: Text,
+        note: Type.Optional(ResolveInput.properties.note),
+      },
+      closed,
+    ),
+  },
+  closed,
+);
+
+export const ControlRequest = Type.Union([StartAgent, Respond, OfRun, Cancel, Ping, Promote, Export, Vote, Resolve]);
 export type ControlRequest = Static<typeof ControlRequest>;
 /** The options of an agent that works through another process: it is always attached. */
 export type ControlAgentOptions = Static<typeof StartAgent>['options'];
@@ -70,6 +167,17 @@ export const Ending = Type.Object(
 /** `ending` says that the run has ended already: an agent that policy denied, a step that was its last. */
 export const Started = Type.Object(
   { run_id: RunId, root_run_id: RunId, correlation_id: Type.String(), ending: Nullable(Ending) },
+  closed,
+);
+/** The same of a promotion or export, with what people have to approve first. */
+export const HighRiskStarted = Type.Object({ ...Started.properties, digest: Nullable(Sha256) }, closed);
+/** What became of a ballot, digest by digest. */
+export const Voted = Type.Object(
+  {
+    results: Type.Array(
+      Type.Object({ digest: Sha256, counted: Type.Boolean(), rule_id: Type.String({ maxLength: 120 }) }, closed),
+    ),
+  },
   closed,
 );
 export const Responded = Type.Object({ response: Type.String(), ending: Nullable(Ending) }, closed);

@@ -3,9 +3,12 @@
 //
 // Invariants:
 //   C1. It is served by the holder of the writer lock only, so a socket that is there already is a dead process's.
-//   C2. A connection reaches the agent runs that it started, and no others.
-//   C3. When a connection closes, for whatever reason, its runs that have not ended are interrupted (D3).
-//   C4. Lines, connections, waiting requests and silence are bounded.
+//   C2. A connection reaches the agent runs that it started, and no others. People's answers to what runs ask, and what
+//       they have found out, may be about any run: the policy judges them.
+//   C3. When a connection closes, for whatever reason, its agent runs that have not ended are interrupted (D3).
+//       Promotions and exports go on.
+//   C4. While a connection is served, nobody retires: what could be begun on it when it began, can be until it closes.
+//   C5. Lines, connections, waiting requests and silence are bounded.
 
 import { listenAt, type SocketConnection } from '../adapters/unix-socket.js';
 import { RunError } from '../errors.js';
@@ -36,10 +39,8 @@ export async function serveControl(path: string, host: ControlHost): Promise<Con
     retired = true;
     idle.resolve(null);
   };
-  const startAgent: ControlHost['startAgent'] = (options) =>
-    retired ? Promise.reject(closing()) : host.startAgent(options);
   const serve = async (connection: SocketConnection): Promise<void> => {
-    const session = new ControlSession(connection, { ...host, startAgent });
+    const session = new ControlSession(connection, host, retired ? closing() : null);
     sessions.add(session);
     await session.serve();
     sessions.delete(session);

@@ -13,38 +13,58 @@ import {
   type ControlAgentOptions,
   type ControlAnswer,
 } from './control-protocol.js';
+import type {
+  Ballot,
+  BallotResult,
+  ExportOptions,
+  HighRiskRun,
+  PromoteOptions,
+  Resolution,
+} from './high-risk/options.js';
 
 /** Requests of one connection that may wait for their answers; one more is refused. */
 export const REQUESTS_WAITING_MAX = 64;
-/** Agent runs that one connection may start. */
-export const AGENTS_PER_CONNECTION_MAX = 1_024;
+/** Runs that one connection may start. */
+export const RUNS_PER_CONNECTION_MAX = 1_024;
 const LAST_ANSWERS_MS = 1_000;
 const QUIETLY = { ref: false } as const;
 
 /** What a session reaches of the process that it lives in. */
 export interface ControlHost {
   startAgent(options: ControlAgentOptions): Promise<AgentRun>;
+  promote(options: PromoteOptions): Promise<HighRiskRun>;
+  export(options: ExportOptions): Promise<HighRiskRun>;
+  approve(ballot: Ballot): Promise<readonly BallotResult[]>;
+  resolve(resolution: Resolution): Promise<void>;
   /** The contract folder by which this process judges, or null where its policy is no folder. */
   readonly contract: string | null;
   readonly log: Log;
 }
 
-interface HeldAgent {
-  readonly run: AgentRun;
+interface Held<Run> {
+  readonly run: Run;
   ending: RunEnding | null;
 }
 
-/** One connection to the control socket, with the agent runs that it has started. It reaches no others. */
+/**
+ * One connection to the control socket, with the runs that it has started. It holds no others; what it says of other
+ * runs are people's answers, which the policy judges.
+ */
 export class ControlSession {
   readonly #connection: SocketConnection;
   readonly #host: ControlHost;
-  readonly #agents = new Map<string, HeldAgent>();
+  readonly #refusal: RunError | null;
+  readonly #agents = new Map<string, Held<AgentRun>>();
+  /** Promotions and exports: they are nobody's, and go on when the connection closes. */
+  readonly #highRisk = new Map<string, Held<HighRiskRun>>();
   readonly #waiting = new Set<Promise<void>>();
   #over = false;
 
-  constructor(connection: SocketConnection, host: ControlHost) {
+  /** With a `refusal`, that is the answer to everything. */
+  constructor(connection: SocketConnection, host: ControlHost, refusal: RunError | null) {
     this.#connection = connection;
     this.#host = host;
+    this.#refusal = refusal;
   }
 
   /** Answers until the connection closes; resolves when nothing of it is left. */
@@ -57,7 +77,7 @@ export class ControlSession {
     await this.close();
   }
 
-  /** Interrupts the runs that have not ended (D3), lets their last answers go out, and hangs up. */
+  /** Interrupts the agent runs that have not ended (D3), lets their last answers go out, and hangs up. */
   async close(): Promise<void> {
     this.#over = true;
     await Promise.all([...this.#agents.values()].map(interrupt));
@@ -81,6 +101,7 @@ export class ControlSession {
   }
 
   async #answer(request: ControlRequest): Promise<ControlAnswer> {
+    if (this.#refusal !== null) return failure(request, this.#refusal);
     try {
       return { id: request.id, ok: true, result: await this.#do(request) };
     } catch (error) {
@@ -90,46 +111,56 @@ export class ControlSession {
   }
 
   async #do(request: ControlRequest): Promise<unknown> {
-    if (request.op === 'ping') return {};
-    if (request.op === 'start_agent') return this.#start(request);
-    const held = this.#agents.get(request.run_id);
-    if (held === undefined) {
-      throw new RunError({ code: 'RUN_UNKNOWN', message: `this connection has no run ${request.run_id}` });
-    }
-    const { run } = held;
     switch (request.op) {
-      case 'respond': {
-        const payload = payloadOf(request.payload);
-        if (payload === null) throw new UsageError({ code: 'USAGE', message: 'the payload is not base64' });
-        const options = request.input_id === undefined ? {} : { inputId: request.input_id };
-        const response = await run.respond(payload, options);
-        return { response, ending: held.ending };
+      case 'ping':
+        return {};
+      case 'start_agent':
+        return this.#start(request);
+      case 'promote':
+        return this.#startHighRisk(request.contract, () => this.#host.promote(request.options));
+      case 'export':
+        return this.#startHighRisk(request.contract, () => this.#host.export(request.options));
+      case 'vote':
+        return { results: await this.#host.approve(request.ballot) };
+      case 'resolve':
+        await this.#host.resolve(request.resolution);
+        return {};
+      default: {
+        const highRisk = request.op === 'finished' ? this.#highRisk.get(request.run_id) : undefined;
+        return highRisk?.run.finished ?? doAgent(request, this.#agentOf(request.run_id));
       }
-      case 'cancel':
-        return run.cancel(request.reason);
-      case 'end':
-      case 'interrupt':
-      case 'finished':
-        return request.op === 'finished' ? run.finished : run[request.op]();
     }
   }
 
+  /** @throws RunError RUN_UNKNOWN for a run that this connection has not started */
+  #agentOf(run_id: string): Held<AgentRun> {
+    const held = this.#agents.get(run_id);
+    if (held !== undefined) return held;
+    throw new RunError({ code: 'RUN_UNKNOWN', message: `this connection has no run ${run_id}` });
+  }
+
   async #start({ contract, options }: Extract<ControlRequest, { op: 'start_agent' }>): Promise<unknown> {
-    this.#refuseOtherContract(contract);
-    if (this.#agents.size >= AGENTS_PER_CONNECTION_MAX) {
-      const message = `one connection starts at most ${AGENTS_PER_CONNECTION_MAX} agent runs: open another one`;
-      throw new RunError({ code: 'AGENT_BUSY', message });
-    }
-    const run = await this.#host.startAgent(options);
-    const held: HeldAgent = { run, ending: await Promise.race([run.finished, Promise.resolve(null)]) };
-    run.finished.then(
-      (ending) => (held.ending = ending),
-      () => undefined,
-    );
-    this.#agents.set(run.run_id, held);
+    this.#refuseStart(contract);
+    const held = await holding(await this.#host.startAgent(options));
+    this.#agents.set(held.run.run_id, held);
     if (this.#over) await interrupt(held);
-    const { run_id, root_run_id, correlation_id } = run;
+    const { run_id, root_run_id, correlation_id } = held.run;
     return { run_id, root_run_id, correlation_id, ending: held.ending };
+  }
+
+  async #startHighRisk(contract: string | null, start: () => Promise<HighRiskRun>): Promise<unknown> {
+    this.#refuseStart(contract);
+    const held = await holding(await start());
+    this.#highRisk.set(held.run.run_id, held);
+    const { run_id, root_run_id, correlation_id, digest } = held.run;
+    return { run_id, root_run_id, correlation_id, digest, ending: held.ending };
+  }
+
+  #refuseStart(contract: string | null): void {
+    this.#refuseOtherContract(contract);
+    if (this.#agents.size + this.#highRisk.size < RUNS_PER_CONNECTION_MAX) return;
+    const message = `one connection starts at most ${RUNS_PER_CONNECTION_MAX} runs: open another one`;
+    throw new RunError({ code: 'AGENT_BUSY', message });
   }
 
   /** A run must not be judged by another policy than the one that its caller named. */
@@ -149,9 +180,40 @@ export class ControlSession {
   }
 }
 
+type AgentRequest = Extract<ControlRequest, { op: 'respond' | 'cancel' | 'end' | 'interrupt' | 'finished' }>;
+
+async function doAgent(request: AgentRequest, held: Held<AgentRun>): Promise<unknown> {
+  const { run } = held;
+  switch (request.op) {
+    case 'respond': {
+      const payload = payloadOf(request.payload);
+      if (payload === null) throw new UsageError({ code: 'USAGE', message: 'the payload is not base64' });
+      const options = request.input_id === undefined ? {} : { inputId: request.input_id };
+      const response = await run.respond(payload, options);
+      return { response, ending: held.ending };
+    }
+    case 'cancel':
+      return run.cancel(request.reason);
+    case 'end':
+    case 'interrupt':
+    case 'finished':
+      return request.op === 'finished' ? run.finished : run[request.op]();
+  }
+}
+
+/** A run, and its end as soon as there is one: it may have ended already. */
+async function holding<Run extends Pick<AgentRun, 'finished'>>(run: Run): Promise<Held<Run>> {
+  const held: Held<Run> = { run, ending: await Promise.race([run.finished, Promise.resolve(null)]) };
+  run.finished.then(
+    (ending) => (held.ending = ending),
+    () => undefined,
+  );
+  return held;
+}
+
 const failure = ({ id }: ControlRequest, error: unknown): ControlAnswer => ({ id, ok: false, error: refusalOf(error) });
 
 /** A run that has ended meanwhile needs no end; one that cannot be ended now is ended when the home is opened again. */
-const interrupt = async ({ run, ending }: HeldAgent): Promise<void> => {
+const interrupt = async ({ run, ending }: Held<AgentRun>): Promise<void> => {
   if (ending === null) await run.interrupt().catch(() => undefined);
 };

@@ -14,6 +14,10 @@ export interface HomePaths {
   readonly artifacts: string;
   readonly sandbox: string;
   readonly control: string;
+  /** What signs and verifies: for nobody but the owner. */
+  readonly keys: string;
+  /** The emergency overlay (D1); not there until the first `turnpike policy deny`. */
+  readonly overlay: string;
 }
 
 export const homePaths = (home: string): HomePaths => ({
@@ -23,6 +27,8 @@ export const homePaths = (home: string): HomePaths => ({
   artifacts: join(home, 'artifacts'),
   sandbox: join(home, 'sandbox'),
   control: join(home, 'control.sock'),
+  keys: join(home, 'keys'),
+  overlay: join(home, 'overlay.json'),
 });
 
 export interface HomeStores {
@@ -38,7 +44,7 @@ export const isVacant = (home: string): boolean =>
   !existsSync(home) || readdirSync(home).every((name) => isLeftOver(join(home, name), name));
 
 const isLeftOver = (path: string, name: string): boolean =>
-  name === 'artifacts' || name === 'sandbox'
+  name === 'artifacts' || name === 'sandbox' || name === 'keys'
     ? readdirSync(path).length === 0
     : /^ledger\.db\.new-\d+(?:-journal|-wal|-shm)?$/.test(name);
 
@@ -54,7 +60,7 @@ export async function createHome(home: string): Promise<HomePaths> {
     });
   }
   const paths = homePaths(home);
-  for (const folder of [paths.home, paths.artifacts, paths.sandbox]) makeFolder(folder);
+  for (const folder of [paths.home, paths.artifacts, paths.sandbox, paths.keys]) makeFolder(folder);
   const store = createSqliteStore({ file: paths.ledger, artifactsDir: paths.artifacts });
   await store.close();
   const head = headFile(paths.head);

@@ -7,12 +7,19 @@ import type { HeadAnchor, LedgerStore, StoredEntry } from '../ports/ledger-store
 import { verifyLedger, type LedgerVerdict } from '../ledger/verify.js';
 import { replay, type ReplayReport } from '../replay/replay.js';
 import { RunRecords } from '../run/record.js';
+import { openApprovals, type OpenApproval } from './asked-approvals.js';
+import { UnknownOutcomes, type Settlement } from './unknown-outcomes.js';
+
+export type { OpenApproval } from './asked-approvals.js';
+export type { Settlement } from './unknown-outcomes.js';
 
 /** Run trees with their records, as one question of a reader. */
 export interface RunTree {
   readonly root_run_id: string;
   /** In the order in which the runs were created: a parent comes before its children. */
   readonly runs: readonly RunRecord[];
+  /** The runs whose act may have happened or not (D8), each with how that was settled; null where it has not been. */
+  readonly unknown: ReadonlyMap<string, Settlement | null>;
 }
 
 /** Everything that can be learnt from a ledger without writing to it. Needs no lock. */
@@ -43,6 +50,11 @@ export class LedgerReader {
 
   async run(run_id: string): Promise<RunRecord | null> {
     return (await this.treeOf(run_id))?.runs.find((run) => run.run_id === run_id) ?? null;
+  }
+
+  /** Every request that waits for people's approval and has not expired by `now`, with what exactly is asked (D7). */
+  approvals(now: string): AsyncIterable<OpenApproval> {
+    return openApprovals(this.#store, now);
   }
 
   /** A tree's entries, in order; of one run only where `run_id` is not the root. */
@@ -85,12 +97,21 @@ export class LedgerReader {
 
   async #tree(tree_id: string): Promise<RunTree> {
     const records = new RunRecords();
+    const unknown = new UnknownOutcomes();
+    const stateOf = (run_id: string) => records.get(run_id)?.status ?? null;
     for await (const stored of this.#store.tree(tree_id)) {
-      if (stored.type === 'run_created' || stored.type === 'audit_event') records.fold(entryOf(stored));
+      if (!isTelling(stored)) continue;
+      const entry = entryOf(stored);
+      unknown.fold(entry, stateOf);
+      records.fold(entry);
     }
-    return { root_run_id: tree_id, runs: records.all() };
+    return { root_run_id: tree_id, runs: records.all(), unknown: unknown.all };
   }
 }
+
+/** Of the inputs only those tell something of a run that say that nobody knows: the others need not be parsed. */
+const isTelling = ({ type, text }: StoredEntry): boolean =>
+  type === 'run_created' || type === 'audit_event' || (type === 'input' && text.includes('"status":"unknown"'));
 
 /** D11: what stands before the first dot is the root. */
 export const rootOf = (run_id: string): string => run_id.split('.', 1)[0] ?? run_id;

@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox';
+import { BUDGET_KINDS, BudgetLimits } from '../contract/budget.js';
 import { PolicyName } from '../contract/policy-header.js';
 import { CaseId, Identifier, TaxonomyVersions } from '../contract/shapes.js';
 import { AGENT_LINKS, INPUT_ID_CHARS_MAX } from '../contract/entry.js';
@@ -18,7 +19,7 @@ const IDLE_MS_DEFAULT = 900_000;
 const IDLE_MS_MAX = 8_640_000_000;
 const SCOPE_FIELDS_MAX = 32;
 
-type Of<Kind extends NewInput['kind']> = Extract<NewInput, { kind: Kind }>;
+export type Of<Kind extends NewInput['kind']> = Extract<NewInput, { kind: Kind }>;
 
 /** The first input of a new run tree. @throws UsageError for options that the contract cannot hold */
 export function openRequest(root: string, options: AgentOptions, pinned: PinnedPolicy, ids: Ids): Of<'open'> {
@@ -47,6 +48,7 @@ export function agentRequest(root: string, options: AgentOptions, policy: Policy
     exposure: narrower(policy.exposure, oneOf('exposure', EXPOSURES, options.exposure ?? policy.exposure)),
     link,
     idle_ms: link === 'remote' ? checkedIdle(options.idleMs ?? IDLE_MS_DEFAULT) : null,
+    budget: options.budget === undefined ? null : checkedBudget(options.budget),
   };
 }
 
@@ -63,6 +65,17 @@ export function checkInputId(run_id: string, inputId: string | undefined): void 
     code: 'USAGE',
     message: `inputId: 1 to ${INPUT_ID_CHARS_MAX} characters, not beginning with the run's own id and /`,
   });
+}
+
+/** @throws UsageError for what is no number of tokens */
+export function checkTokens(tokens: number | undefined): void {
+  if (tokens === undefined || (Number.isSafeInteger(tokens) && tokens >= 0)) return;
+  throw new UsageError({ code: 'USAGE', message: 'tokens: a whole number, 0 or more' });
+}
+
+function checkedBudget(budget: BudgetLimits): BudgetLimits {
+  if (conforms(BudgetLimits, budget)) return { ...budget };
+  throw new UsageError({ code: 'USAGE', message: `budget: whole numbers of ${BUDGET_KINDS.join(', ')}` });
 }
 
 /** D6: the policy is the ceiling; a caller may only show less. */
@@ -101,14 +114,14 @@ function checkedIdle(idle_ms: number): number {
   throw new UsageError({ code: 'USAGE', message: `idleMs: a whole number of milliseconds, at most ${IDLE_MS_MAX}` });
 }
 
-function actorOf(actor: string): string {
+export function actorOf(actor: string): string {
   if (actor.length < 3 || actor.length > 120 || !actor.isWellFormed()) {
     throw new UsageError({ code: 'USAGE', message: 'actor: 3 to 120 characters' });
   }
   return actor;
 }
 
-function checked(name: string, schema: TSchema & { readonly pattern?: string }, value: string): string {
+export function checked(name: string, schema: TSchema & { readonly pattern?: string }, value: string): string {
   if (conforms(schema, value)) return value;
   throw new UsageError({
     code: 'USAGE',

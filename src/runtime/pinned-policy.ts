@@ -1,4 +1,5 @@
 import { artifactRef, type Artifact, type ArtifactRef } from '../contract/artifact-ref.js';
+import type { Catalogue } from '../contract/catalogue.js';
 import type { OpenInput } from '../contract/entry.js';
 import { POLICY_FILES, type PolicyFile } from '../contract/pins.js';
 import { PolicyError } from '../errors.js';
@@ -26,11 +27,13 @@ export interface PinnedPolicy {
 export class PolicyShelf {
   readonly #source: PolicySource;
   readonly #clock: Clock;
+  readonly #catalogue: Catalogue;
   #loaded: { readonly at: number; readonly pinned: Promise<PinnedPolicy> } | null = null;
 
-  constructor(source: PolicySource, clock: Clock) {
+  constructor(source: PolicySource, clock: Clock, catalogue: Catalogue) {
     this.#source = source;
     this.#clock = clock;
+    this.#catalogue = catalogue;
   }
 
   /** @throws PolicyError POLICY_UNREADABLE or POLICY_INVALID; a missing pin is no error, it denies the run (C44) */
@@ -39,7 +42,7 @@ export class PolicyShelf {
     const known = this.#loaded;
     if (known !== null && at - known.at < FRESH_MS) return known.pinned;
     // Agents that start at the same time share one load; one that failed serves nobody after them.
-    const loaded = { at, pinned: this.#source.load().then(pin) };
+    const loaded = { at, pinned: this.#source.load().then((files) => pin(files, this.#catalogue)) };
     this.#loaded = loaded;
     loaded.pinned.catch(() => {
       if (this.#loaded === loaded) this.#loaded = null;
@@ -48,8 +51,8 @@ export class PolicyShelf {
   }
 }
 
-function pin(files: Readonly<Record<PolicyFile, LoadedPolicyFile>>): PinnedPolicy {
-  const { findings, policy } = checkPolicy(files);
+function pin(files: Readonly<Record<PolicyFile, LoadedPolicyFile>>, catalogue: Catalogue): PinnedPolicy {
+  const { findings, policy } = checkPolicy(files, catalogue);
   if (policy === null) {
     const shown = findings.slice(0, FINDINGS_SHOWN).map(findingLine).join('\n');
     throw new PolicyError({
@@ -58,7 +61,7 @@ function pin(files: Readonly<Record<PolicyFile, LoadedPolicyFile>>): PinnedPolic
     });
   }
   const [lanes, roles, actions] = POLICY_FILES.map((name) => asArtifact('policy', files[name].bytes));
-  const machines = asArtifact('machines', Buffer.from(machineDefinitions(machinesFor(policy))));
+  const machines = asArtifact('machines', Buffer.from(machineDefinitions(machinesFor(policy), catalogue)));
   const pinOf = (name: PolicyFile) => ({
     ...files[name].pin,
     artifact: artifactRef(asArtifact('policy', files[name].bytes)),

@@ -35,7 +35,7 @@ export async function recover(
   let damaged = 0;
   for (const tree_id of open) {
     try {
-      settled += await settle(engine, await known(engine, tree_id), new Hands(effects), log);
+      settled += await settle(engine, await known(engine, tree_id), effects, log);
       interrupted += await interrupt(engine, await known(engine, tree_id));
     } catch (error) {
       // One tree that does not fold must not keep all the others shut. It stays shut itself: nothing can move it.
@@ -50,7 +50,8 @@ export async function recover(
   return recovery;
 }
 
-async function settle(engine: EmbeddedEngine, tree: Tree, hands: Hands, log: Log): Promise<number> {
+async function settle(engine: EmbeddedEngine, tree: Tree, effects: Effects, log: Log): Promise<number> {
+  const hands = new Hands(effects);
   let settled = 0;
   for (const command of tree.pending) {
     if (command.kind === 'gather') {
@@ -58,8 +59,13 @@ async function settle(engine: EmbeddedEngine, tree: Tree, hands: Hands, log: Log
       continue;
     }
     const { effect } = command;
+    // Only the service that has the tool or table can find out; for whoever else opens the home it stays pending.
+    if (effects.knows?.(effect) === false) {
+      log.warn('an action is left unsettled: this process does not have its tool or table', { run_id: effect.run_id });
+      continue;
+    }
     // A read changes nothing and is done again; of a change it must be found out whether it has happened.
-    const result = command.local_read ? await hands.perform(effect) : await hands.settle(effect);
+    const result = command.in_commit ? await hands.perform(effect, true) : await hands.settle(effect);
     if (result.status === 'unknown') log.error('the outcome of an action is unknown', { run_id: effect.run_id });
     await engine.submit(tree.tree_id, resultSubmission(effect, result, true));
     settled += 1;
@@ -74,7 +80,8 @@ async function interrupt(engine: EmbeddedEngine, tree: Tree): Promise<number> {
     const input = { kind: 'interrupt', run_id: context.run_id, input_id: `${context.run_id}/interrupt` } as const;
     await engine.submit(tree.tree_id, { input, materials: [], external: false });
   }
-  if (agents.length === 0 && !tree.ended) {
+  // A promotion or export may wait for people, for days.
+  if (agents.length === 0 && !tree.ended && tree.awaiting.length === 0) {
     const { tree_id } = tree;
     const input = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/abandoned`, reason: 'interrupted' } as const;
     await engine.submit(tree_id, { input, materials: [], external: false });

@@ -3,6 +3,7 @@
 import { resolve } from 'node:path';
 import { headInMemory } from '../adapters/head-in-memory.js';
 import { nanoidIds } from '../adapters/nanoid-ids.js';
+import { overlayFile, overlayFiles } from '../adapters/overlay-file.js';
 import { policySource } from '../adapters/policy-source.js';
 import { openSandbox } from '../adapters/sandbox.js';
 import { systemClock } from '../adapters/system-clock.js';
@@ -10,11 +11,12 @@ import { winstonLog } from '../adapters/winston-log.js';
 import type { StepResponse } from '../contract/response.js';
 import { DRAIN_MS, EmbeddedEngine } from '../engine/embedded-engine.js';
 import { within } from '../engine/timers.js';
-import type { Effects } from '../engine/tree-engine.js';
+import type { EngineListener } from '../engine/tree-engine.js';
 import { UsageError } from '../errors.js';
 import { checkAnchor } from '../ledger/check-anchor.js';
 import type { Clock } from '../ports/clock.js';
 import type { Sandbox } from '../ports/executor.js';
+import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Ids } from '../ports/ids.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
 import type { Log } from '../ports/log.js';
@@ -23,13 +25,27 @@ import type { ReplayReport } from '../replay/replay.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from './agent-run.js';
 import { Agents } from './agents.js';
 import { tryServeControl, type ControlServer } from './control-server.js';
+import { BoundedCalls } from './effects/bounded-call.js';
+import { catalogueFrom, type Registered } from './effects/define.js';
+import { Gateway } from './effects/gateway.js';
+import { ExportEffects } from './effects/export-effects.js';
+import { RecordEffects } from './effects/record-effects.js';
+import { HighRiskRuns } from './high-risk/high-risk-runs.js';
+import type {
+  Ballot,
+  BallotResult,
+  ExportOptions,
+  HighRiskRun,
+  PromoteOptions,
+  Resolution,
+} from './high-risk/options.js';
 import { createHome, homePaths, isVacant, makeFolder, openHome, type HomePaths, type HomeStores } from './home.js';
 import { LedgerReader } from './ledger-reader.js';
 import { PolicyShelf } from './pinned-policy.js';
 import { recover, type Recovery } from './recover.js';
 import { contractFolder, shippedContract } from './shipped-contract.js';
 
-export interface TurnpikeOptions {
+export interface TurnpikeOptions extends Registered {
   /** Folder of the ledger, artifacts and sandbox; made when it is missing or empty. Either this or `store`. */
   readonly home?: string;
   /** A ledger store of your own, e.g. `memoryStore()`. Needs `sandbox` as well. */
@@ -48,6 +64,8 @@ export interface TurnpikeOptions {
   readonly liveTreesMax?: number;
   /** Serve the control socket of the home, through which the `turnpike` command acts meanwhile. Default: true. */
   readonly control?: boolean;
+  /** The emergency overlay of a ledger that is no home; a home has its own (`turnpike policy deny`). */
+  readonly overlay?: OverlaySource;
 }
 
 export interface Turnpike {
@@ -63,6 +81,16 @@ export interface Turnpike {
   submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
   /** The agent run of this id, if it is live. */
   agent(run_id: string): Promise<AgentRun | null>;
+  /** Starts a promotion run (S4 §10.1), in a tree of its own. One that policy denies is returned too. */
+  promote(options: PromoteOptions): Promise<HighRiskRun>;
+  /** Starts an export run (S4 §10.2): a BagIt bag of everything that the ledger holds of a case. */
+  export(options: ExportOptions): Promise<HighRiskRun>;
+  /** The promotion or export run of this id, if it has not ended. */
+  highRiskRun(run_id: string): Promise<HighRiskRun | null>;
+  /** Somebody's answer to what a run has asked (D7). `ledger.approvals` lists what is open. */
+  approve(ballot: Ballot): Promise<readonly BallotResult[]>;
+  /** Says what became of an action whose outcome was unknown (D8). */
+  resolve(resolution: Resolution): Promise<void>;
   /** Runs, entries and their verification, as a reader sees them. */
   readonly ledger: LedgerReader;
   /** Folds the ledger, or one run tree, through the machines. */
@@ -90,51 +118,37 @@ export interface Ground extends HomeStores {
 
 /** `openTurnpike` on a ground that is laid already; it is closed with the rest. */
 export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): Promise<Turnpike> {
-  const { home, store, anchor, defer = nextTurn, snapshotEntries } = ground;
-  const log = options.log ?? winstonLog('warn');
-  const clock = options.clock ?? systemClock();
+  const { home, store, anchor } = ground;
   // What has been opened, to be closed the other way round, in the end as well as when the opening fails.
-  const opened: (() => unknown)[] = [() => store.close(), () => anchor.close()];
+  const opened: Closing[] = [() => store.close(), () => anchor.close()];
   const close = async (): Promise<void> => {
     for (const closing of opened.splice(0).reverse()) await closing();
   };
   try {
-    const sandbox = sandboxOf(options, home);
-    if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
-    const effects = handsOf(sandbox);
-    const shelf = new PolicyShelf(options.policies ?? policySource(options.contract ?? shippedContract()), clock);
-    const agents = new Agents({ shelf, store, ids: options.ids ?? nanoidIds(), log });
-    const engine = new EmbeddedEngine({
-      store,
-      anchor,
-      clock,
-      effects,
-      listener: agents,
-      defer,
-      ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
-      ...(snapshotEntries === undefined ? {} : { snapshotEntries }),
-    });
-    opened.push(() => engine.stop());
-    agents.attach(engine);
+    const wired = wire(ground, options, opened);
+    const { engine, agents, highRisk, records, effects, clock, log } = wired;
     await engine.start();
     await checkAnchor(store, anchor);
+    await records.open();
     // A making that was cut short leaves none.
     if ((await anchor.read()) === null) await anchor.write(await store.head());
     const recovery = await recover(engine, store, effects, log);
     opened.push(() => within(clock, DRAIN_MS, agents.close()));
+    opened.push(() => highRisk.close());
     const reader = new LedgerReader(store, anchor);
-    const startAgent = (agentOptions: AgentOptions = {}): Promise<AgentRun> => agents.start(agentOptions);
+    const acts = actsOf(wired);
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
     const served = home !== null && options.control !== false;
-    const control = served ? await tryServeControl(home.control, { startAgent, contract, log }) : null;
+    const control = served ? await tryServeControl(home.control, { ...acts, contract, log }) : null;
     opened.push(() => control?.close());
     return {
       home,
       recovery,
       control,
-      startAgent,
+      ...acts,
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
+      highRiskRun: (run_id) => highRisk.find(run_id),
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
       close,
@@ -145,10 +159,71 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
   }
 }
 
-const handsOf = (sandbox: Sandbox): Effects => ({
-  gather: (request) => sandbox.gather(request),
-  perform: (effect) => sandbox.perform(effect),
-  settle: (effect) => sandbox.settle(effect),
+type Closing = () => unknown;
+
+interface Wired {
+  readonly engine: EmbeddedEngine;
+  readonly agents: Agents;
+  readonly highRisk: HighRiskRuns;
+  readonly records: RecordEffects;
+  readonly effects: Gateway;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Every part, with the others that it needs; nothing has begun yet. */
+function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]): Wired {
+  const { home, store, anchor, defer = nextTurn, snapshotEntries } = ground;
+  const { log = winstonLog('warn'), clock = systemClock(), ids = nanoidIds() } = options;
+  const sandbox = sandboxOf(options, home);
+  if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
+  const catalogue = catalogueFrom(options);
+  const records = new RecordEffects(store.records, options.targets ?? []);
+  opened.push(() => records.close());
+  const calls = new BoundedCalls(clock, log);
+  const exports = new ExportEffects(store, log);
+  const effects = new Gateway({ sandbox, records, exports, calls, registered: options });
+  const source = options.policies ?? policySource(options.contract ?? shippedContract());
+  const shelf = new PolicyShelf(source, clock, catalogue);
+  const agents = new Agents({ shelf, store, ids, log });
+  const highRisk = new HighRiskRuns({ shelf, store, ids, clock, catalogue });
+  const overlay = home === null ? options.overlay : overlayFile(overlayFiles(home.overlay, home.keys));
+  const listener = listeners(agents, highRisk);
+  const engine = new EmbeddedEngine({
+    ...{ store, anchor, clock, effects, listener, defer },
+    ...(overlay === undefined ? {} : { overlay }),
+    ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
+    ...(snapshotEntries === undefined ? {} : { snapshotEntries }),
+  });
+  opened.push(() => calls.abort());
+  opened.push(() => engine.stop());
+  agents.attach(engine);
+  highRisk.attach(engine);
+  return { engine, agents, highRisk, records, effects, clock, log };
+}
+
+/** What may also be asked for over the control socket. */
+const actsOf = ({
+  agents,
+  highRisk,
+}: Wired): Pick<Turnpike, 'startAgent' | 'promote' | 'export' | 'approve' | 'resolve'> => ({
+  startAgent: (agentOptions = {}) => agents.start(agentOptions),
+  promote: (promotion) => highRisk.promote(promotion),
+  export: (bundle) => highRisk.export(bundle),
+  approve: (ballot) => highRisk.vote(ballot),
+  resolve: (resolution) => highRisk.resolve(resolution),
+});
+
+const listeners = (agents: Agents, highRisk: HighRiskRuns): EngineListener => ({
+  reply: (tree_id, reply) => agents.reply(tree_id, reply),
+  ended: (tree_id, ending) => {
+    agents.ended(tree_id, ending);
+    highRisk.ended(ending);
+  },
+  failed: (error) => {
+    agents.failed(error);
+    highRisk.failed();
+  },
 });
 
 const nextTurn = (task: () => void): void => void setImmediate(task);

@@ -24,7 +24,7 @@ export interface Concluded extends Draft {
   readonly recorded_response: string | null;
   readonly result: JsonObject | null;
   readonly result_ref: ArtifactRef | null;
-  readonly mediated: boolean;
+  readonly attempts: number;
   readonly mediated_run_id: string;
   readonly response: string | null;
 }
@@ -64,7 +64,7 @@ export function traceOf(step: Concluded): StepTraceDraft {
     reasoning: identity.reasoning,
     payload: step.payload,
     result: step.result_ref,
-    mediated_run_id: step.mediated ? step.mediated_run_id : null,
+    mediated_run_id: step.attempts > 0 ? step.mediated_run_id : null,
     response_sha256: sha256(step.response ?? ''),
     replay_of: step.replay_of,
   };

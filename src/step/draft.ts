@@ -6,7 +6,6 @@
 //   D2. `fault` and `phase_failed_at` are set together, once, by the first phase that refuses (S0-13).
 //   D3. `reasoning` is kept as hash and length only: no later phase can read it (S0-67).
 
-import { findAction } from '../contract/actions.js';
 import type { SeenProposal } from '../contract/entry.js';
 import type { Fault } from '../contract/fault.js';
 import type { Json, JsonObject } from '../contract/json.js';
@@ -101,7 +100,7 @@ function checkSchema({ value, seen, payload_sha256 }: Draft, policy: Policy): Pa
 }
 
 function checkArgs(draft: Draft, policy: Policy): Partial<Draft> {
-  const definition = findAction(draft.action ?? '');
+  const definition = policy.catalogue.action(draft.action ?? '');
   if (definition === undefined) return { args: null };
   const checked = validateArgs(definition, draft.args ?? {}, policy);
   return checked.ok

@@ -1,4 +1,4 @@
-import { findAction, type ActionDefinition } from '../contract/actions.js';
+import type { ActionDefinition } from '../contract/actions.js';
 import { pass, refuse, type Checked } from '../contract/fault.js';
 import type { Policy } from '../policy/policy.js';
 
@@ -10,6 +10,6 @@ import type { Policy } from '../policy/policy.js';
  */
 export function validateAction(action: string, policy: Policy): Checked<ActionDefinition> {
   if (!policy.actions.has(action)) return refuse('ACTION_NOT_ALLOWED', 'action.not_in_allowlist');
-  const definition = findAction(action);
+  const definition = policy.catalogue.action(action);
   return definition === undefined ? refuse('ACTION_NOT_ALLOWED', 'action.not_in_catalogue') : pass(definition);
 }

@@ -2,7 +2,9 @@ import { Compile } from 'typebox/compile';
 import type { ActionDefinition } from '../contract/actions.js';
 import { pass, refuse, type Checked } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
+import { satisfies, type RegisteredSchema } from '../contract/registered-schema.js';
 import type { Policy } from '../policy/policy.js';
+import { refuseNamed } from './privilege.js';
 import { canonicalPath, extensionAllowed, pathOptionsOf, sandboxPath } from '../policy/sandbox-path.js';
 
 const validators = new WeakMap<ActionDefinition, ReturnType<typeof Compile>>();
@@ -23,7 +25,9 @@ function validatorOf(definition: ActionDefinition): ReturnType<typeof Compile> {
  * @returns the arguments as they were proposed, or INVALID_ARGS
  */
 export function validateArgs(definition: ActionDefinition, args: JsonObject, policy: Policy): Checked<JsonObject> {
-  if (!validatorOf(definition).Check(args)) return refuse('INVALID_ARGS', 'args.schema');
+  if (!conformsTo(definition, args, policy)) return refuse('INVALID_ARGS', 'args.schema');
+  const refused = refuseNamed(definition, args, policy.catalogue);
+  if (refused !== null) return refused;
   const { content } = args;
   if (typeof content === 'string' && Buffer.byteLength(content) > policy.limits.content_bytes_max) {
     return refuse('INVALID_ARGS', 'args.content_bytes_max');
@@ -39,6 +43,12 @@ export function validateArgs(definition: ActionDefinition, args: JsonObject, pol
   }
   return pass(args);
 }
+
+/** A schema that a service has registered is data of the tree, and is never made into code. */
+const conformsTo = (definition: ActionDefinition, args: JsonObject, { catalogue }: Policy): boolean =>
+  catalogue.registrations.actions.some(({ name }) => name === definition.name)
+    ? satisfies(definition.args as unknown as RegisteredSchema, args)
+    : validatorOf(definition).Check(args);
 
 /** Endings are judged on the canonical path (C26); one that AUTHORIZE will deny for its place is left to it. */
 function endingIsAllowed(definition: ActionDefinition, name: string, path: string, policy: Policy): boolean {

@@ -10,6 +10,7 @@ import type { JsonObject } from '../../src/contract/json.js';
 import type { FileSandbox } from '../../src/adapters/sandbox.js';
 import { CASE, done, effect, factOf, failure, openDescriptors, testDirectory, treeOf } from './sandbox-harness.js';
 import { text, usageOf } from './sandbox-harness.js';
+import { granted } from '../fixtures/granted.js';
 
 /** Which call of `node:fs` does not reach the disk: the n-th one, counted from 1, or the first of that name. */
 let trouble: { readonly at: number | string; readonly code: string } | null = null;
@@ -252,7 +253,7 @@ test('C34: a file that is too large is refused before a byte of it is read', () 
   const { sandbox, committed } = scene('READ_FILE', { path: '/sandbox/d/a.txt' });
   calls = [];
   const limits = { ...committed.limits, read_bytes_max: 4 };
-  expect(sandbox.perform({ ...committed, limits })).toEqual(failure('TOO_LARGE'));
+  expect(sandbox.perform(granted({ ...committed, limits }))).toEqual(failure('TOO_LARGE'));
   expect(calls).not.toContain('readSync');
   sandbox.close();
 });

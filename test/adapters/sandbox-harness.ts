@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import type { Effect, EffectResult, PathFact, SandboxFacts } from '../../src/contract/effect.js';
 import type { JsonObject } from '../../src/contract/json.js';
 import type { Sandbox } from '../../src/ports/executor.js';
+import { granted } from '../fixtures/granted.js';
 
 export const CASE = 'case_1';
 export const LIMITS = { read_bytes_max: 1_048_576, list_entries_max: 1_000 };
@@ -36,7 +37,9 @@ let effects = 0;
 export function effect(action: string, args: JsonObject, more: Partial<Effect> = {}): Effect {
   effects += 1;
   const idempotency_key = `key-${effects}`;
-  return { action, args, case_id: CASE, run_id: 'run_000001', idempotency_key, before: [], limits: LIMITS, ...more };
+  const request_hash = 'a'.repeat(64);
+  const whole = { action, args, case_id: CASE, run_id: 'run_000001', idempotency_key, request_hash, before: [] };
+  return granted({ ...whole, partial_outputs: false, limits: LIMITS, ...more });
 }
 
 /** Performs one action, and holds every answer to the rule that only `detail` may name a path of the host. */

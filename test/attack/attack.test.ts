@@ -6,7 +6,7 @@ import { NaiveSandbox } from './naive-sandbox.js';
 import { OPERATIONS } from './operations.js';
 import { SCENES } from './scenes.js';
 
-const ATTACKED = 10_000;
+const ATTACKED = 4_000;
 /** A machine may be busy with other things. */
 const PATIENCE_MS = 600_000;
 

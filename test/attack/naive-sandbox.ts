@@ -27,7 +27,7 @@ export class NaiveSandbox implements Sandbox {
 
   perform({ action, args, case_id }: Effect): EffectResult {
     try {
-      const at = (name: string): string => this.#real(case_id, text(args[name]));
+      const at = (name: string): string => this.#real(case_id ?? '', text(args[name]));
       const result = act(action, args, at);
       return result === null ? { status: 'failed', cause: 'INTERNAL' } : { status: 'done', result };
     } catch {

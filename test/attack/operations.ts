@@ -3,6 +3,7 @@
 import type { Effect, PathFact } from '../../src/contract/effect.js';
 import type { JsonObject } from '../../src/contract/json.js';
 import type { Sandbox } from '../../src/ports/executor.js';
+import { granted } from '../fixtures/granted.js';
 import { BEYOND, SETTLE_KEY } from './outside.js';
 import { folderOf, type Scene } from './scenes.js';
 
@@ -82,14 +83,16 @@ export function operate(sandbox: Sandbox, operation: Operation, scene: Scene, ch
     case_id: scene.name,
     run_id: 'run_attacked.1.1',
     idempotency_key: operation === 'settle' ? SETTLE_KEY : `attacked-${chance}`,
+    request_hash: '0'.repeat(64),
     before: [],
+    partial_outputs: false,
     limits: { read_bytes_max: 1_048_576, list_entries_max: 1_000 },
   };
   if (operation === 'gather') facts(true);
-  else if (operation !== 'settle') sandbox.perform(effect);
-  else if (action !== 'WRITE_FILE') sandbox.settle({ ...effect, before: facts(false) });
+  else if (operation !== 'settle') sandbox.perform(granted(effect));
+  else if (action !== 'WRITE_FILE') sandbox.settle(granted({ ...effect, before: facts(false) }));
   else {
     const content = chance % 2 === 0 ? BEYOND : 'inside\n';
-    sandbox.settle({ ...effect, args: { ...args, content }, before: [{ status: 'absent' }] });
+    sandbox.settle(granted({ ...effect, args: { ...args, content }, before: [{ status: 'absent' }] }));
   }
 }

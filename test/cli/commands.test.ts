@@ -21,7 +21,13 @@ describe('init', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain('turnpike run proposals.jsonl');
     expect((statSync(join(folder, '.turnpike')).mode & 0o777).toString(8)).toBe('700');
-    expect(readdirSync(join(folder, '.turnpike')).sort()).toEqual(['artifacts', 'ledger.db', 'ledger.head', 'sandbox']);
+    expect(readdirSync(join(folder, '.turnpike')).sort()).toEqual([
+      'artifacts',
+      'keys',
+      'ledger.db',
+      'ledger.head',
+      'sandbox',
+    ]);
     expect(readdirSync(join(folder, 'contract')).sort()).toEqual(['pins.json', 'policy']);
     const shipped = 'policies/contract/v1/policy';
     const names = readdirSync(shipped).filter((name) => name.endsWith('.yaml'));

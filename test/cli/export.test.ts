@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { createBagFolder } from '../../src/adapters/bag-folder-sink.js';
 import { createBagZip } from '../../src/adapters/bag-zip-sink.js';
 import { writeBag } from '../../src/bagit/write.js';
+import { assembleBundle } from '../../src/runtime/export/bundle.js';
+import { filesOf, lay, ledgerOf, requestFor, sealed } from '../runtime/export/material.js';
 import { put, tempFolder, turnpike } from './fake-io.js';
 
 async function* payload(): AsyncGenerator<{ path: string; content: Uint8Array }> {
@@ -54,5 +56,45 @@ describe('export verify', () => {
       expect(stderr).toMatch(/^BAG_(UNREADABLE|HOSTILE): /);
     }
     expect(await turnpike(folder, ['export', 'verify'])).toMatchObject({ code: 2 });
+  });
+
+  test.each(['folder', 'zip'] as const)('S4-77: a bundle says what it holds, as %s', async (format) => {
+    const folder = tempFolder();
+    const name = format === 'zip' ? 'bundle.zip' : 'bundle';
+    const { bytes } = await assembleBundle(await ledgerOf(), requestFor(join(folder, name), { format }));
+    const { code, stdout, stderr } = await turnpike(folder, ['export', 'verify', name]);
+    expect({ code, stdout, stderr }).toEqual({
+      code: 0,
+      stdout:
+        'bundle bundle_0001: 6 artifacts, 27 audit events, 10 runs\n' +
+        `ok: 13 files, ${bytes} bytes, BagIt 1.0, sha256, sha512\n`,
+      stderr: '',
+    });
+    const told = await turnpike(folder, ['export', 'verify', name, '--json']);
+    expect(JSON.parse(told.stdout)).toMatchObject({ valid: true, bundle: { bundle_id: 'bundle_0001', runs: 10 } });
+  });
+
+  test('S4-77: a bundle that was changed and made a good bag again is not valid', async () => {
+    const folder = tempFolder();
+    await assembleBundle(await ledgerOf(), requestFor(join(folder, 'bundle')));
+    const files = filesOf(join(folder, 'bundle'));
+    const events = files['data/audit.jsonl']!.toString().replace('"allow"', '"deny"').split('\n').slice(1).join('\n');
+    lay(join(folder, 'forged'), sealed({ ...files, 'data/audit.jsonl': Buffer.from(events) }));
+    const { code, stdout } = await turnpike(folder, ['export', 'verify', 'forged']);
+    expect(code).toBe(1);
+    expect(stdout).toContain('error: data/audit.jsonl: bundle.events_differ: ');
+    expect(stdout).toMatch(/\nbundle bundle_0001: .*\nnot valid: 13 files/);
+  });
+
+  test('what a bundle says of itself is escaped', async () => {
+    const folder = tempFolder();
+    await assembleBundle(await ledgerOf(), requestFor(join(folder, 'bundle')));
+    const files = filesOf(join(folder, 'bundle'));
+    const manifest = files['data/manifest.json']!.toString().replace('bundle_0001', 'bundle_\u009b31m');
+    lay(join(folder, 'forged'), sealed({ ...files, 'data/manifest.json': Buffer.from(manifest) }));
+    const { code, stdout } = await turnpike(folder, ['export', 'verify', 'forged']);
+    expect(code).toBe(1);
+    expect(stdout).toContain('bundle bundle_\\u009b31m: ');
+    expect(stdout).not.toContain('\u009b');
   });
 });

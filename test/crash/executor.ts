@@ -46,9 +46,9 @@ export class JournalledSandbox implements Sandbox {
   settle(effect: Effect): EffectResult {
     const { places, hooks, planted } = this.#options;
     hooks.pass('settle.before');
-    const before = this.#look(effect.case_id);
+    const before = this.#look(effect.case_id ?? '');
     const { status, ...rest } = this.#settled(effect);
-    const changed = differences(before, this.#look(effect.case_id));
+    const changed = differences(before, this.#look(effect.case_id ?? ''));
     if (planted !== 'settle-performs') {
       append(places.journal, { at: 'settled', key: effect.idempotency_key, action: effect.action, status, changed });
     }
@@ -84,7 +84,8 @@ export class JournalledSandbox implements Sandbox {
 
   /** What a process that dies in the middle of this effect leaves: just before it dies. */
   #half({ action, args, case_id, idempotency_key }: Effect): void {
-    const at = (path: unknown): string => join(this.#options.root, case_id, String(path).slice('/sandbox/'.length));
+    const at = (path: unknown): string =>
+      join(this.#options.root, case_id ?? '', String(path).slice('/sandbox/'.length));
     if (action === 'RENAME_FILE' && isFree(at(args['destination'])) && !isFree(at(args['source']))) {
       linkSync(at(args['source']), at(args['destination']));
     }

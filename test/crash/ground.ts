@@ -5,8 +5,9 @@ import { winstonLog } from '../../src/adapters/winston-log.js';
 import { LedgerError } from '../../src/errors.js';
 import type { Ids } from '../../src/ports/ids.js';
 import type { Batch, HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
+import type { OwnRecords } from '../../src/ports/records.js';
 import { createHome, homePaths, isVacant, openHome } from '../../src/runtime/home.js';
-import { openTurnpikeOn, type Turnpike } from '../../src/runtime/turnpike.js';
+import { openTurnpikeOn, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
 import { JournalledSandbox, type Planted } from './executor.js';
 import type { Hooks } from './fault-points.js';
 import { append, type Places } from './journal.js';
@@ -19,6 +20,12 @@ export interface Laying {
   readonly planted?: Planted;
   /** From this write on the head file is not written any more, and nobody is told. */
   readonly anchorStuckFrom?: number;
+  /** What an embedding service brings along: its policy, its tools and its tables. */
+  readonly service?: Partial<TurnpikeOptions>;
+  /** Put around the records in the ledger's own database. */
+  readonly aroundRecords?: (own: OwnRecords) => OwnRecords;
+  /** Told of each batch before anything else is. */
+  readonly beforeCommit?: (batch: Batch) => void;
 }
 
 /** How far the head file was behind the ledger. */
@@ -49,7 +56,7 @@ export async function openAt(laying: Laying): Promise<Opened> {
         store: new HookedStore(store, laying, lag),
         anchor: new HookedAnchor(anchor, hooks, lag, laying.anchorStuckFrom ?? Infinity),
       },
-      { home: places.home, sandbox, control: false, ids: idsOf(life), log: winstonLog('silent') },
+      { ...laying.service, home: places.home, sandbox, control: false, ids: idsOf(life), log: winstonLog('silent') },
     );
     const close = async (): Promise<void> => {
       await turnpike.close();
@@ -75,11 +82,14 @@ class HookedStore implements LedgerStore {
   readonly #inner: LedgerStore;
   readonly #laying: Laying;
   readonly #lag: Lag;
+  readonly records: OwnRecords | null;
 
   constructor(inner: LedgerStore, laying: Laying, lag: Lag) {
     this.#inner = inner;
     this.#laying = laying;
     this.#lag = lag;
+    const { records } = inner;
+    this.records = records === null ? null : (laying.aroundRecords?.(records) ?? records);
   }
 
   acquire = () => this.#inner.acquire();
@@ -97,7 +107,8 @@ class HookedStore implements LedgerStore {
   close = () => this.#inner.close();
 
   async commit(batch: Batch): Promise<void> {
-    const { hooks, planted, places } = this.#laying;
+    const { hooks, planted, places, beforeCommit } = this.#laying;
+    beforeCommit?.(batch);
     hooks.pass('commit.before');
     if (planted === 'ack-before-commit') {
       setTimeout(() => void this.#inner.commit(batch).catch(() => undefined), PLANTED_MS);

@@ -10,6 +10,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { everyBoundary, everyRecovery, randomKills, type CampaignOptions } from './campaign.js';
+import { everyEffect, everyEffectRecovery } from './effects-campaign.js';
+import { plantedEffects } from './effects-planted.js';
 import { fullDisk, limitedFiles } from './full-disk.js';
 import { plantedFaults } from './planted.js';
 import { portFaults } from './port-faults.js';
@@ -45,7 +47,10 @@ const PARTS: Readonly<Record<string, () => Promise<Tally> | Tally>> = {
   files: () => limitedFiles(options),
   locked: () => twoProcesses(options),
   stopped: () => stoppedWriter(options),
+  counted: () => everyEffect(options),
+  recounted: () => everyEffectRecovery(options),
   planted: () => plantedFaults(options),
+  'planted-effects': () => plantedEffects(options),
 };
 
 const tallies: Tally[] = [];

@@ -22,7 +22,7 @@ export const CASES = ['case-alpha', 'case-beta'] as const;
 export const LARGE_FILE = 'large.txt';
 
 /** A proposal whose id is made of `from`. */
-export function proposalOf(from: string, action: string, args: Readonly<Record<string, string>>): string {
+export function proposalOf(from: string, action: string, args: object): string {
   const hex = createHash('sha256').update(from).digest('hex');
   const id = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
   return JSON.stringify({ schema_version: '1.0.0', id, reasoning: 'The script says so.', action, args });

@@ -13,14 +13,6 @@ const SOURCES = { S0: 76, S1: 20, S2: 25, S3: 41, S4: 86, U: 7 } as const;
 /** Rules that no test proves yet, by what they wait for. An id that is proved after all must be taken off. */
 const WAITING: Readonly<Record<string, string>> = {
   'S3-01..S3-41': 'sessions',
-  'S4-16': 'records in databases',
-  'S4-17..S4-18': 'promotion and export',
-  'S4-49..S4-50': 'promotion and export',
-  'S4-65': 'partial outputs',
-  'S4-66..S4-70': 'retries',
-  'S4-74': 'promotion and export',
-  'S4-76..S4-78': 'promotion and export',
-  'S4-79': 'promotion and export',
 };
 
 const PAGES = filesIn('docs/contract', /\.md$/).filter((path) => !path.endsWith('README.md'));

@@ -5,8 +5,10 @@ import ts from 'typescript';
 import { REFUSED_KINDS } from '../../src/contract/effect.js';
 import { EXECUTION_CAUSES, FAULTS, POLICY_CAUSES } from '../../src/contract/fault.js';
 import { Proposal } from '../../src/contract/proposal.js';
+import { APPROVAL_RULES } from '../../src/policy/approval.js';
 import { FINDING_RULES } from '../../src/policy/finding.js';
 import { RULES } from '../../src/policy/verdict.js';
+import { BUNDLE_RULES } from '../../src/runtime/export/bundle-finding.js';
 import { filesIn, nodesOf, parse } from '../sources.js';
 import { tableOf } from './tables.js';
 
@@ -63,6 +65,11 @@ describe('rules', () => {
   test('every other rule id in machines, steps and path checks is there, and no more', () => {
     const own = ruleIds().filter((rule) => !(rule in RULES));
     expect([...firstColumn('step-rules')].sort()).toEqual([...new Set(own)].sort());
+  });
+
+  test('every rule of approvals and of bundles is there, with what it says', () => {
+    expect(rows('approval-rules')).toEqual(Object.entries(APPROVAL_RULES));
+    expect(rows('bundle-rules').map(([rule, severity]) => [rule, severity])).toEqual(Object.entries(BUNDLE_RULES));
   });
 
   test('the words that follow a rule are all there', () => {
@@ -124,6 +131,8 @@ const COMPUTED: Readonly<Record<string, string>> = {
   'scanned.why': '<problem>',
   'problemOf(value)': '<problem>',
   problem: '<problem>',
+  kind: '<kind>',
+  'asked.exhausted': '<kind>',
   unreadable: '<problem>',
 };
 

@@ -103,6 +103,40 @@ test(
   MS_MAX,
 );
 
+test(
+  'S4-14 S4-71 S4-75 service.mjs calls a tool, keeps a record, promotes with an approval and exports',
+  async () => {
+    const at = installed(join(folder, 'with-tools'));
+    const turnpike = join(at, 'node_modules/turnpike/dist/src/cli/main.js');
+    expect(await run(turnpike, ['init'], at)).toMatchObject({ status: 0 });
+    cpSync(join(at, 'contract/policy/actions.service.yaml'), join(at, 'contract/policy/actions.yaml'));
+    expect(await run(turnpike, ['policy', 'pin'], at)).toMatchObject({ status: 0 });
+    const { status, stdout, stderr } = await run(put('service.mjs', at), [], at);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    expect(stdout.split('\n')).toEqual([
+      "CALL_TOOL SUCCESS { question: 'What do you remember of the evening?' }",
+      'CALL_TOOL DENIED This run is not allowed to do this',
+      'WRITE_RECORD SUCCESS { written: 1 }',
+      'READ_RECORDS SUCCESS {',
+      '  records: [',
+      '    {',
+      "      id: 't1',",
+      "      text: 'The witness saw a red car leave the yard at ten in the evening.'",
+      '    }',
+      '  ],',
+      '  next: null',
+      '}',
+      'promotion prohibition.raw_case_text',
+      'promotion completed',
+      'export completed',
+      'true true 1',
+      '',
+    ]);
+    expect(await run(turnpike, ['export', 'verify', 'bundle'], at)).toMatchObject({ status: 0, stderr: '' });
+  },
+  MS_MAX,
+);
+
 test('the ten lines are ten lines', () => {
   expect(textOf('docs/examples/ten-lines.mjs').trim().split('\n').length).toBe(10);
 });

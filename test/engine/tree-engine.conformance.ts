@@ -292,6 +292,7 @@ async function start(
     role_id: 'SANDBOX_AGENT',
     lane_id: 'SANDBOX_FILES',
     exposure: 'detailed',
+    budget: null,
     ...link,
   };
   await Promise.all([submit(harness, tree, open, [...POLICIES, MACHINES]), submit(harness, tree, agent)]);
@@ -299,7 +300,13 @@ async function start(
 
 async function propose(harness: EngineHarness, tree: string, payload: object, input_id: string, external = false) {
   const artifact: Artifact = { kind: 'raw_payload', case_id: 'case-1', bytes: Buffer.from(JSON.stringify(payload)) };
-  const input: NewInput = { kind: 'proposal', run_id: `${tree}.1`, input_id, payload: artifactRef(artifact) };
+  const input: NewInput = {
+    kind: 'proposal',
+    run_id: `${tree}.1`,
+    input_id,
+    payload: artifactRef(artifact),
+    tokens: null,
+  };
   return harness.engine.submit(tree, { input, materials: [artifact], external });
 }
 

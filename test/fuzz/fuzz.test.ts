@@ -14,7 +14,7 @@ import { PayloadSource } from './source.js';
 import type { Open, Opened } from './world.js';
 
 const SEED = 20_260_131;
-const PAYLOADS = 50_000;
+const PAYLOADS = 12_000;
 const { payloads: corpus, skipped } = corpora();
 if (skipped.length > 0) process.stdout.write(`${skipped.join('\n')}\n`);
 

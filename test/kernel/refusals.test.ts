@@ -25,6 +25,11 @@ function midway(): TreeDriver {
 const d = midway();
 const open = d.inputs[0]!;
 const payload: Artifact = { kind: 'raw_payload', case_id: CASE, bytes: Buffer.from('{}') };
+const request: Artifact = {
+  kind: 'request',
+  case_id: CASE,
+  bytes: Buffer.from('{"action":"WRITE_RECORD","args":{"target":"shared_playbooks","record":{}}}'),
+};
 const envelope = { input_id: 'forged', time: '2026-02-01T00:00:00.000Z' };
 
 /** An input of each kind, addressed to a run. */
@@ -32,7 +37,15 @@ const INPUTS: Record<RecordedInput['kind'], (run_id: string) => TreeInput> = {
   open: (run_id) => ({ ...open, recorded: { ...open.recorded, ...envelope, run_id } }),
   start_agent: (run_id) => ({ recorded: { ...d.inputs[1]!.recorded, ...envelope, run_id }, materials: [] }),
   proposal: (run_id) => ({
-    recorded: { ...envelope, kind: 'proposal', run_id, payload: artifactRef(payload), seen: null },
+    recorded: {
+      ...envelope,
+      kind: 'proposal',
+      run_id,
+      payload: artifactRef(payload),
+      seen: null,
+      tokens: null,
+      overlay: null,
+    },
     materials: [payload],
   }),
   facts: (run_id) => ({
@@ -46,18 +59,58 @@ const INPUTS: Record<RecordedInput['kind'], (run_id: string) => TreeInput> = {
   end: (run_id) => ({ recorded: { ...envelope, kind: 'end', run_id }, materials: [] }),
   cancel: (run_id) => ({ recorded: { ...envelope, kind: 'cancel', run_id, reason: 'stop' }, materials: [] }),
   interrupt: (run_id) => ({ recorded: { ...envelope, kind: 'interrupt', run_id }, materials: [] }),
-  wake: (run_id) => ({ recorded: { ...envelope, kind: 'wake', run_id }, materials: [] }),
+  wake: (run_id) => ({ recorded: { ...envelope, kind: 'wake', run_id, overlay: null }, materials: [] }),
+  start_run: (run_id) => ({
+    recorded: {
+      ...envelope,
+      kind: 'start_run',
+      run_id,
+      run_kind: 'promotion',
+      actor: { actor_type: 'human', actor_id: 'anna' },
+      role_id: 'ATTORNEY_ADMIN',
+      lane_id: 'PROMOTE_SHARED_KNOWLEDGE',
+      request: artifactRef(request),
+      inputs: [],
+      facts: { artifact_flags: [], label: { cases: [], flags: [], many: false } },
+      overlay: null,
+    },
+    materials: [request],
+  }),
+  vote: (run_id) => ({
+    recorded: {
+      ...envelope,
+      kind: 'vote',
+      run_id,
+      digests: ['a'.repeat(64)],
+      decision: 'approve',
+      approver: { actor: { actor_type: 'human', actor_id: 'anna' }, role_id: 'ATTORNEY_ADMIN' },
+      overlay: null,
+    },
+    materials: [],
+  }),
+  resolve: (run_id) => ({
+    recorded: {
+      ...envelope,
+      kind: 'resolve',
+      run_id,
+      outcome: 'done',
+      actor: { actor_type: 'human', actor_id: 'anna' },
+      role_id: 'ATTORNEY_ADMIN',
+      note: '',
+    },
+    materials: [],
+  }),
 };
 const KINDS = Object.keys(INPUTS) as RecordedInput['kind'][];
 
 // What each run can take, as it stands. Everything else is refused.
 const TAKES: Record<string, readonly string[]> = {
-  [TREE]: ['start_agent', 'cancel'],
-  [AGENT]: ['end', 'cancel', 'interrupt', 'wake'],
+  [TREE]: ['start_agent', 'start_run', 'cancel'],
+  [AGENT]: ['end', 'cancel', 'interrupt', 'wake', 'vote'],
   [GATEWAY]: ['cancel'],
   [DB_WRITE]: ['result', 'cancel'],
-  [GATHERING]: ['facts', 'end', 'cancel', 'interrupt', 'wake'],
-  [READY]: ['proposal', 'end', 'cancel', 'interrupt', 'wake'],
+  [GATHERING]: ['facts', 'end', 'cancel', 'interrupt', 'wake', 'vote'],
+  [READY]: ['proposal', 'end', 'cancel', 'interrupt', 'wake', 'vote'],
 };
 
 /** A tree as it is, without its place in the ledger. */

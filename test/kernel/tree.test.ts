@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { findAction } from '../../src/contract/actions.js';
+import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { sha256 } from '../../src/contract/hash.js';
 import { DetailedResponse } from '../../src/contract/response.js';
 import { conforms } from '../../src/contract/validators.js';
@@ -161,13 +162,23 @@ describe('the effect that is performed', () => {
     ['RENAME_FILE', { source: '/sandbox/a.txt', destination: '/sandbox/b.txt' }, `${AGENT}.1.1`, false],
   ])(
     'S0-46 S0-52 S0-53 S2-03: of %s is what was proposed and authorised, with nothing added',
-    (action, args, run_id, local_read) => {
+    (action, args, run_id, in_commit) => {
       const d = new TreeDriver().ready();
       const { commands } = d.act(action, args);
       const before = findAction(action)!.paths.map(() => FILE);
-      const effect = { action, args, case_id: CASE, run_id, idempotency_key: run_id, before };
+      const request_hash = sha256(canonicalJson({ action, args, case_id: CASE }));
+      const effect = {
+        action,
+        args,
+        case_id: CASE,
+        run_id,
+        idempotency_key: run_id,
+        request_hash,
+        before,
+        partial_outputs: false,
+      };
       const limits = { read_bytes_max: 1_048_576, list_entries_max: 10_000 };
-      expect(commands).toEqual([{ kind: 'perform', run_id, local_read, effect: { ...effect, limits } }]);
+      expect(commands).toEqual([{ kind: 'perform', run_id, in_commit, effect: { ...effect, limits } }]);
     },
   );
 

@@ -2,8 +2,11 @@ import { describe, expect, test } from '@jest/globals';
 import type { AgentEvent, AgentInput } from '../../machines/agent.js';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned.js';
+import { amountsOf } from '../../src/run/budget.js';
 import { ABSENT, AGENT, CASE, editedPolicy, FILE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 import { listen, stateText, topState } from './chart.js';
+
+const NO_MORE = { overlay: null, digest: null } as const;
 
 const LIMITS = editedPolicy({ actions: [['denials_per_run_max: 10', 'denials_per_run_max: 2']] });
 const { agent } = machinesFor(policyOf(LIMITS));
@@ -16,24 +19,53 @@ const INPUT: AgentInput = {
   link: 'remote',
   idle_ms: 60_000,
   started_at: T0,
+  budget: null,
 };
 
 const propose = (action: string, args: object): AgentEvent => {
   const bytes = Buffer.from(JSON.stringify(proposal(action, args)));
   const payload: Artifact = { kind: 'raw_payload', case_id: CASE, bytes };
   const ref = artifactRef(payload);
-  return { type: 'PROPOSE', input_id: 'p', time: T0, payload: ref, raw: bytes, seen: null, recorded_response: null };
+  return {
+    type: 'PROPOSE',
+    input_id: 'p',
+    time: T0,
+    payload: ref,
+    raw: bytes,
+    seen: null,
+    recorded_response: null,
+    tokens: null,
+    overlay: null,
+  };
 };
 const stepped = (over: { denied?: boolean; finished?: boolean }): AgentEvent => ({
   type: `xstate.done.actor.${AGENT}/step` as 'xstate.done.actor.*',
   actorId: `${AGENT}/step`,
-  output: { step: true, mediated: false, denied: false, finished: false, ...over },
+  output: {
+    step: true,
+    mediated: 0,
+    denied: false,
+    finished: false,
+    spent: amountsOf({ steps: 1 }),
+    read: null,
+    unknown: null,
+    requested: null,
+    ...over,
+  },
 });
 const foreign = (type: string): AgentEvent => ({ type }) as unknown as AgentEvent;
 
 const EVENTS: Record<string, AgentEvent> = {
-  'AUTHORIZE allow': { type: 'AUTHORIZE', verdict: { decision: 'allow', rule_id: 'agent.lane_granted', cause: null } },
-  'AUTHORIZE deny': { type: 'AUTHORIZE', verdict: { decision: 'deny', rule_id: 'lane.unknown', cause: 'LANE' } },
+  'AUTHORIZE allow': {
+    type: 'AUTHORIZE',
+    verdict: { decision: 'allow', rule_id: 'agent.lane_granted', cause: null },
+    ...NO_MORE,
+  },
+  'AUTHORIZE deny': {
+    type: 'AUTHORIZE',
+    verdict: { decision: 'deny', rule_id: 'lane.unknown', cause: 'LANE' },
+    ...NO_MORE,
+  },
   CANCEL: { type: 'CANCEL', reason: 'stop' },
   'PROPOSE, waits': propose('READ_FILE', { path: '/sandbox/a.txt' }),
   'PROPOSE THINK': propose('THINK', {}),
@@ -41,11 +73,24 @@ const EVENTS: Record<string, AgentEvent> = {
   'PROPOSE, denied': propose('WRITE_FILE', { path: '/sandbox/.turnpike-a.txt', content: 'x' }),
   END: { type: 'END' },
   INTERRUPT: { type: 'INTERRUPT' },
-  'WAKE, due': { type: 'WAKE', time: DUE },
-  'WAKE, early': { type: 'WAKE', time: T0 },
+  'WAKE, due': { type: 'WAKE', time: DUE, overlay: null },
+  'WAKE, early': { type: 'WAKE', time: T0, overlay: null },
   'step ended': stepped({}),
   'step finished': stepped({ finished: true }),
   'step denied': stepped({ denied: true }),
+  VOTE: {
+    type: 'VOTE',
+    ballot: {
+      digests: ['d'.repeat(64)],
+      decision: 'approve',
+      approver: { actor: { actor_type: 'human', actor_id: 'anna' }, role_id: 'ATTORNEY_ADMIN' },
+      at: T0,
+      for_run: AGENT,
+    },
+    overlay: null,
+  },
+  RESOLVED: { type: 'RESOLVED', request_hash: 'd'.repeat(64) },
+  APPROVAL_USED: { type: 'APPROVAL_USED', digest: 'd'.repeat(64), name: 'WRITE_FILE', at: T0 },
   RESULT: foreign('RESULT'),
   START_AGENT: foreign('START_AGENT'),
   STARTED: foreign('STARTED'),
@@ -163,17 +208,42 @@ test('C51: the agent run is denied at the denial that policy calls one too many;
   expect(d.audit(AGENT).at(-1)).toMatchObject({ outcome: 'deny', outcome_reason: 'denied:limit.denials' });
 });
 
-test('S4-63 S4-64: an agent run that has used up its steps fails with STEP_LIMIT, after the last step was answered', () => {
-  const policies = editedPolicy({ actions: [['steps_per_run_max: 100000', 'steps_per_run_max: 2']] });
-  const d = new TreeDriver({ policies }).ready();
-  d.act('THINK', {});
-  expect(d.tree.isLive(AGENT)).toBe(true);
-  const last = d.act('THINK', {});
-  expect(last.replies).toHaveLength(1);
-  expect(d.audit(AGENT).at(-1)).toMatchObject({
-    outcome: 'failure',
-    outcome_reason: 'failed:STEP_LIMIT',
-    error: { error_code: 'STEP_LIMIT', retryable: false },
+describe('an agent run that has used up its steps', () => {
+  const policies = editedPolicy({
+    actions: [
+      ['steps_per_run_max: 100000', 'steps_per_run_max: 2'],
+      ['denials_per_run_max: 10', 'denials_per_run_max: 3'],
+    ],
+  });
+  const spent = (): TreeDriver => {
+    const d = new TreeDriver({ policies }).ready();
+    d.act('THINK', {});
+    d.act('THINK', {});
+    expect(d.responses.map(({ outcome }) => outcome)).toEqual(['SUCCESS', 'SUCCESS']);
+    return d;
+  };
+  const OVER = { outcome: 'DENIED', error_code: 'POLICY_VIOLATION', cause: 'BUDGET', rule_id: 'budget.steps' };
+
+  test('S2-11 S4-36: is denied what it proposes beyond them, each with a response of its own, and may still finish', () => {
+    const d = spent();
+    d.act('THINK', {});
+    d.act('READ_FILE', READ);
+    expect(d.traces.slice(2)).toMatchObject([OVER, OVER]);
+    expect(d.audit(`${AGENT}.1`)[0]).toMatchObject({ outcome: 'deny', authz: { rule_id: 'budget.steps' } });
+    expect(d.commands).toEqual([]);
+    d.act('FINISH', { response: 'bye' });
+    expect(d.traces.at(-1)).toMatchObject({ outcome: 'SUCCESS', step_index: 5 });
+    expect(d.endings[AGENT]).toBe('completed:finished');
+  });
+
+  test('S2-11 C51: is denied as a whole when it goes on', () => {
+    const d = spent();
+    for (let over = 0; over < 3; over += 1) {
+      expect(d.tree.isLive(AGENT)).toBe(true);
+      d.act('THINK', {});
+    }
+    expect(d.responses).toHaveLength(5);
+    expect(d.endings).toMatchObject({ [AGENT]: 'denied:limit.denials', [TREE]: 'failed:CHILD_FAILED' });
   });
 });
 
@@ -218,9 +288,9 @@ describe('D3: an agent that lives apart from its caller', () => {
   test('is cancelled when it has been idle for the time that was given to it, and not before', () => {
     const d = remote();
     expect(d.tree.timers).toMatchObject([{ run_id: AGENT, at: '2026-01-01T00:01:02.000Z' }]);
-    const early = d.wait(58_999).send({ kind: 'wake', run_id: AGENT });
+    const early = d.wait(58_999).send({ kind: 'wake', run_id: AGENT, overlay: null });
     expect(early).toMatchObject({ refused: false, ended: [], timers: [{ run_id: AGENT }] });
-    d.wait(-999).send({ kind: 'wake', run_id: AGENT });
+    d.wait(-999).send({ kind: 'wake', run_id: AGENT, overlay: null });
     expect(d.endings).toMatchObject({ [AGENT]: 'cancelled:idle', [TREE]: 'cancelled:idle' });
     expect(d.tree.timers).toEqual([]);
   });
@@ -230,25 +300,25 @@ describe('D3: an agent that lives apart from its caller', () => {
     d.open();
     d.startAgent({ link: 'remote', idle_ms: Number.MAX_SAFE_INTEGER });
     expect(d.tree.timers).toMatchObject([{ at: '9999-12-31T23:59:59.999Z' }]);
-    expect(d.send({ kind: 'wake', run_id: AGENT }).ended).toEqual([]);
+    expect(d.send({ kind: 'wake', run_id: AGENT, overlay: null }).ended).toEqual([]);
   });
 
   test('begins to be idle anew with every proposal', () => {
     const d = remote();
     d.wait(50_000).act('THINK', {});
-    expect(d.wait(30_000).send({ kind: 'wake', run_id: AGENT }).ended).toEqual([]);
+    expect(d.wait(30_000).send({ kind: 'wake', run_id: AGENT, overlay: null }).ended).toEqual([]);
     expect(d.tree.timers).toMatchObject([{ at: '2026-01-01T00:01:53.000Z' }]);
   });
 
   test('is not idle while a step is under way: a timer that rings then is no illegal transition', () => {
     const d = remote();
     d.act('READ_FILE', READ, { paths: [ABSENT], usage: null });
-    const rung = d.wait(70_000).send({ kind: 'wake', run_id: AGENT });
+    const rung = d.wait(70_000).send({ kind: 'wake', run_id: AGENT, overlay: null });
     expect(d.story([rung])).toEqual(['input:wake']);
     expect(d.tree.isLive(AGENT)).toBe(true);
     d.done(`${AGENT}.1`, { content: 'x' });
     expect(d.tree.isLive(AGENT)).toBe(true);
-    d.send({ kind: 'wake', run_id: AGENT });
+    d.send({ kind: 'wake', run_id: AGENT, overlay: null });
     expect(d.endings[AGENT]).toBe('cancelled:idle');
   });
 });

@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createMachine, type AnyStateMachine } from 'xstate';
 import { machineDefinitions } from '../../machines/index.js';
+import { catalogueOf, NOTHING_REGISTERED } from '../../src/contract/catalogue.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { sha256 } from '../../src/contract/hash.js';
 import { machinesFor, policyOf } from '../../src/kernel/pinned.js';
@@ -9,17 +10,19 @@ import { AGENT, machinesArtifact, SHIPPED, TreeDriver } from '../fixtures/tree.j
 import { edgesOf, edgeText, machines, type Edge } from './chart.js';
 
 const NAMES = ['agent', 'mediated', 'orchestrator', 'step'] as const;
-const text = machineDefinitions(machines);
+const text = machineDefinitions(machines, catalogueOf(NOTHING_REGISTERED));
 const parsed = JSON.parse(text) as Record<string, object>;
 
-test('U-01: the definitions are canonical JSON of the four machines', () => {
+test('U-01: the definitions are canonical JSON of the four machines and of what is registered', () => {
   expect(canonicalJson(parsed)).toBe(text);
-  expect(Object.keys(parsed)).toEqual([...NAMES]);
+  expect(Object.keys(parsed)).toEqual(['agent', 'mediated', 'orchestrator', 'registrations', 'step']);
+  expect(parsed['registrations']).toEqual(NOTHING_REGISTERED);
 });
 
 test('S2-06: they are the same whatever the policy, so that a pin of them names the machines alone', () => {
   for (const policies of Object.values(POLICIES)) {
-    expect(machineDefinitions(machinesFor(policyOf(policies)))).toBe(text);
+    const policy = policyOf(policies);
+    expect(machineDefinitions(machinesFor(policy), policy.catalogue)).toBe(text);
   }
 });
 

@@ -7,6 +7,8 @@ import { rootContext } from '../../src/kernel/open.js';
 import { TreeDriver } from '../fixtures/tree.js';
 import type { OpenInput } from '../../src/contract/entry.js';
 
+const NO_MORE = { overlay: null, digest: null } as const;
+
 const machines = createMachines(testPolicy());
 
 const statesOf = (node: DirectedGraphNode): string[] => [node.id, ...node.children.flatMap(statesOf)];
@@ -35,7 +37,11 @@ test('U-05: a live machine tells an inspector of its actors, events and states, 
     inspect: (event) => seen.push(event),
   });
   actor.start();
-  actor.send({ type: 'AUTHORIZE', verdict: { decision: 'allow', rule_id: 'orchestrator.pinned', cause: null } });
+  actor.send({
+    type: 'AUTHORIZE',
+    verdict: { decision: 'allow', rule_id: 'orchestrator.pinned', cause: null },
+    ...NO_MORE,
+  });
   actor.send({ type: 'CANCEL', reason: 'seen enough' });
   expect(new Set(seen.map(({ type }) => type))).toEqual(
     new Set(['@xstate.actor', '@xstate.event', '@xstate.snapshot', '@xstate.microstep', '@xstate.action']),

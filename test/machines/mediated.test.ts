@@ -1,8 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
+import type { VoteEvent } from '../../machines/mediated-act.js';
 import type { MediatedEvent, MediatedInput, ResultEvent } from '../../machines/mediated.js';
+import type { ApprovalRule } from '../../src/contract/approval.js';
 import type { ExecutionCause } from '../../src/contract/fault.js';
 import { childContext, type RunContext } from '../../src/contract/run-context.js';
 import { TERMINAL_STATES, type TerminalState } from '../../src/contract/run-state.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned.js';
+import { emptyBook, requestApproval } from '../../src/policy/approval.js';
+import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import { AGENT, CASE, editedPolicy, TREE, TreeDriver } from '../fixtures/tree.js';
 import { edgesOf, edgeText, listen, machines, stateText, topState } from './chart.js';
 
@@ -23,38 +28,106 @@ const input = (run: RunContext, over: { tool?: string | null; write?: boolean } 
       destination: 'platform',
       plane: 'case',
       artifact_flags: [],
+      read: null,
+      unregistered: null,
+      promotes: false,
+      label: EMPTY_LABEL,
     },
     hash: 'b'.repeat(64),
     effect: {
       action: 'DELETE_FILE',
       args: { path: '/sandbox/a.txt' },
       case_id: CASE,
+      request_hash: 'b'.repeat(64),
       before: [],
+      partial_outputs: false,
       limits: { read_bytes_max: 1, list_entries_max: 1 },
     },
-    local_read: false,
+    in_commit: false,
+    idempotency_key: null,
+    idempotent: false,
+    retry: null,
+    overlay: null,
     inputs: [],
     written: null,
   },
+  approval: null,
 });
 
 const ALLOW: MediatedEvent = {
   type: 'AUTHORIZE',
   verdict: { decision: 'allow', rule_id: 'lane.granted', cause: null },
+  overlay: null,
+  digest: null,
 };
-const DENY: MediatedEvent = { type: 'AUTHORIZE', verdict: { decision: 'deny', rule_id: 'lane.x', cause: 'LANE' } };
+const DENY: MediatedEvent = {
+  type: 'AUTHORIZE',
+  verdict: { decision: 'deny', rule_id: 'lane.x', cause: 'LANE' },
+  overlay: null,
+  digest: null,
+};
 const CANCEL: MediatedEvent = { type: 'CANCEL', reason: 'stop' };
 const result = (status: ResultEvent['status'], cause: ExecutionCause | null = null): MediatedEvent => ({
   type: 'RESULT',
   status,
   cause,
+  time: '2026-01-01T00:00:00.000Z',
   result: status === 'done' ? {} : null,
   result_ref: null,
 });
 const childEnded = (state: TerminalState): MediatedEvent => ({
   type: `xstate.done.actor.${DB_WRITE.run_id}` as 'xstate.done.actor.*',
   actorId: DB_WRITE.run_id,
-  output: { run_id: DB_WRITE.run_id, state, end: { reason: state, error: null }, done: null },
+  output: { run_id: DB_WRITE.run_id, state, end: { reason: state, error: null }, done: null, spent: null },
+});
+
+const DIGEST = 'd'.repeat(64);
+const T0 = '2026-01-01T00:00:00.000Z';
+const EXPIRY = '2026-01-01T01:00:00.000Z';
+const RULE: ApprovalRule = { for: 'promotion', approver_roles: ['ATTORNEY_ADMIN'], quorum: 2, expires_minutes: 60 };
+/** The policy that lets people approve promotions. */
+const APPROVING = editedPolicy({
+  actions: [
+    [
+      'knobs:\n',
+      'approvals:\n  - { for: promotion, approver_roles: [ATTORNEY_ADMIN], quorum: 2, expires_minutes: 60 }\nknobs:\n',
+    ],
+  ],
+});
+const approving = machinesFor(policyOf(APPROVING)).orchestrator.implementations.actors[
+  'promotion'
+] as unknown as typeof machines.mediated;
+
+/** A promotion that waits until two people have approved it. */
+const waiting = (): MediatedInput => {
+  const run: RunContext = {
+    ...childContext(agent, `${TREE}.2`, 'promotion'),
+    role_id: 'GOVERNANCE_AGENT',
+    lane_id: 'PROMOTE_SHARED_KNOWLEDGE',
+    scope: { promotion_ticket_id: 'T-1' },
+  };
+  const { request } = input(run, { tool: null });
+  const privileged = {
+    ...request.privileged,
+    write: { table: 'shared_playbooks', mode: 'append' },
+    target_case_id: null,
+    plane: 'shared',
+    promotes: true,
+  } as const;
+  const asked = { digest: DIGEST, name: 'promotion', requested_by: 'governor', at: T0 };
+  const book = requestApproval(emptyBook(run.run_id), asked, RULE);
+  return { run, request: { ...request, privileged }, approval: { digest: DIGEST, rule: RULE, book } };
+};
+const ballot = (actor_id: string, decision: 'approve' | 'reject', at = T0): VoteEvent => ({
+  type: 'VOTE',
+  ballot: {
+    digests: [DIGEST],
+    decision,
+    approver: { actor: { actor_type: 'human', actor_id }, role_id: 'ATTORNEY_ADMIN' },
+    at,
+    for_run: `${TREE}.2`,
+  },
+  overlay: null,
 });
 
 const EVENTS: Record<string, MediatedEvent> = {
@@ -65,6 +138,14 @@ const EVENTS: Record<string, MediatedEvent> = {
   'RESULT failed': result('failed', 'IO_ERROR'),
   'RESULT unknown': result('unknown'),
   STARTED: { type: 'STARTED' },
+  'VOTE by anna': ballot('anna', 'approve'),
+  'VOTE by berta': ballot('berta', 'approve'),
+  'VOTE against': ballot('clara', 'reject'),
+  'VOTE by the requester': ballot('governor', 'approve'),
+  'VOTE, too late': ballot('berta', 'approve', EXPIRY),
+  'VOTE where the overlay denies': { ...ballot('berta', 'approve'), overlay: { epoch: null, problem: 'invalid' } },
+  'WAKE, early': { type: 'WAKE', time: T0 },
+  'WAKE, expired': { type: 'WAKE', time: EXPIRY },
   ...Object.fromEntries(TERMINAL_STATES.map((state) => [`child ${state}`, childEnded(state)])),
 };
 
@@ -72,7 +153,7 @@ const EVENTS: Record<string, MediatedEvent> = {
 const CREATED = { 'AUTHORIZE allow': 'running', 'AUTHORIZE deny': 'denied', CANCEL: 'cancelled' };
 const ENDED = { by: [], to: {} };
 const PERFORMING = {
-  created: { by: [], to: CREATED },
+  'created.judging': { by: [], to: CREATED },
   'running.performing': {
     by: ['AUTHORIZE allow'],
     to: { 'RESULT done': 'completed', 'RESULT failed': 'failed', 'RESULT unknown': 'failed' },
@@ -87,7 +168,7 @@ const PERFORMING = {
   cancelled: { ...ENDED, by: ['CANCEL'] },
 };
 const DELEGATING = {
-  created: { by: [], to: CREATED },
+  'created.judging': { by: [], to: CREATED },
   'running.delegating': {
     by: ['AUTHORIZE allow'],
     to: {
@@ -102,36 +183,61 @@ const DELEGATING = {
   denied: { ...ENDED, by: ['AUTHORIZE allow', 'child denied'] },
   cancelled: { ...ENDED, by: ['AUTHORIZE allow', 'child cancelled'] },
 };
+/** Nothing but people's answers, a cancel and the time moves it; no AUTHORIZE does. */
+const WAITING = {
+  CANCEL: 'cancelled',
+  'VOTE against': 'denied',
+  'VOTE, too late': 'denied',
+  'WAKE, expired': 'denied',
+};
+const AWAITING = {
+  'created.waiting': { by: [], to: WAITING },
+  'created.waiting, one vote short': {
+    by: ['VOTE by anna'],
+    to: { ...WAITING, 'VOTE by berta': 'running', 'VOTE where the overlay denies': 'denied' },
+  },
+  'running.delegating': { by: ['VOTE by anna', 'VOTE by berta'], to: DELEGATING['running.delegating'].to },
+  denied: { ...ENDED, by: ['VOTE against'] },
+  cancelled: { ...ENDED, by: ['CANCEL'] },
+};
 type Row = Record<string, { by: string[]; to: Record<string, string> }>;
-const KINDS: readonly (readonly [string, MediatedInput, Row])[] = [
-  ['db_write', input(DB_WRITE, { tool: null }), PERFORMING],
-  ['tool_gateway that reads', input(GATEWAY, { write: false }), PERFORMING],
-  ['tool_gateway that writes', input(GATEWAY), DELEGATING],
+const KINDS: readonly (readonly [string, MediatedInput, Row, typeof toolGateway])[] = [
+  ['db_write', input(DB_WRITE, { tool: null }), PERFORMING, toolGateway],
+  ['tool_gateway that reads', input(GATEWAY, { write: false }), PERFORMING, toolGateway],
+  ['tool_gateway that writes', input(GATEWAY), DELEGATING, toolGateway],
+  ['promotion that waits for its approval', waiting(), AWAITING, approving],
 ];
 
-describe.each(KINDS)('a %s run, state by event', (_kind, from, rows) => {
+describe.each(KINDS)('a %s run, state by event', (_kind, from, rows, machine) => {
   const cases = Object.entries(rows).flatMap(([state, { by, to }]) =>
     Object.keys(EVENTS).map((event) => [state, event, to[event] ?? state.split(/[.,]/)[0]!, by] as const),
   );
   test.each(cases)('S4-21 S4-22 S4-80: %s on %s is %s', (state, event, expected, by) => {
-    const { actor, said, errors } = listen(toolGateway, from.run.run_id, from);
+    const { actor, said, errors } = listen(machine, from.run.run_id, from);
     for (const step of by) actor.send(EVENTS[step]!);
     expect(stateText(actor.getSnapshot())).toBe(state.split(',')[0]);
     const before = said.length;
     actor.send(EVENTS[event]!);
     expect(topState(actor)).toBe(expected);
     const ended = said.slice(before).filter(({ type }) => type === 'ended');
-    expect(ended).toHaveLength(state.split('.')[0] !== expected && expected !== 'running' ? 1 : 0);
+    expect(ended).toHaveLength(state.split(/[.,]/)[0] !== expected && expected !== 'running' ? 1 : 0);
     if (by.length > 0 && !state.includes('.')) expect(said).toHaveLength(before);
     expect(errors).toEqual([]);
   });
 });
 
-test('S2-17 S4-38: nothing reaches the state that performs, or starts a child, but by an allow', () => {
+test('S2-17 S4-38 D7: nothing reaches the state that performs, or starts a child, but by an allow or an approval', () => {
   expect(edgesOf(machines.mediated).map(edgeText)).toEqual([
-    'created -AUTHORIZE[allowed]-> running',
-    'created -AUTHORIZE-> denied',
     'created -CANCEL-> cancelled',
+    'created.judging -AUTHORIZE[allowed]-> running',
+    'created.judging -AUTHORIZE-> denied',
+    'created.judging -[mustWait]-> created.waiting',
+    'created.waiting -VOTE-> created.counted',
+    'created.waiting -WAKE[expired]-> created.counted',
+    'created.waiting -WAKE-> created.waiting',
+    'created.counted -[approved]-> running',
+    'created.counted -[rejected]-> denied',
+    'created.counted --> created.waiting',
     'running.choosing -[delegates]-> running.delegating',
     'running.choosing --> running.performing',
     'running.performing -RESULT[cancelling]-> cancelled',
@@ -177,7 +283,7 @@ test('S4-14 S4-15 S4-19 S4-39 S4-55 U-02: a write goes from agent to tool_gatewa
 test('S4-14 S4-39: a read is performed by the tool_gateway run itself, without a db_write', () => {
   const d = new TreeDriver().ready();
   expect(d.act('READ_FILE', { path: '/sandbox/a.txt' }).commands).toMatchObject([
-    { kind: 'perform', run_id: `${AGENT}.1`, local_read: true },
+    { kind: 'perform', run_id: `${AGENT}.1`, in_commit: true },
   ]);
   expect(d.bodies('run_created').map(({ run_kind }) => run_kind)).toEqual(['orchestrator', 'agent', 'tool_gateway']);
 });

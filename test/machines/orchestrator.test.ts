@@ -1,9 +1,13 @@
 import { describe, expect, test } from '@jest/globals';
 import type { OrchestratorEvent } from '../../machines/orchestrator.js';
+import { artifactRef } from '../../src/contract/artifact-ref.js';
 import type { RunContext } from '../../src/contract/run-context.js';
 import type { TerminalState } from '../../src/contract/run-state.js';
+import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import { AGENT, editedPolicy, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 import { listen, machines, stateText, topState } from './chart.js';
+
+const NO_MORE = { overlay: null, digest: null } as const;
 
 const READY = new TreeDriver().ready();
 const ROOT = READY.tree.run(TREE)!.context;
@@ -18,21 +22,45 @@ const startAgent: OrchestratorEvent = {
   exposure: 'detailed',
   link: 'attached',
   idle_ms: null,
+  budget: null,
+  overlay: null,
   time: '2026-01-01T00:00:00.000Z',
 };
 const agentEnded = (state: TerminalState): OrchestratorEvent => ({
   type: `xstate.done.actor.${AGENT}` as 'xstate.done.actor.*',
   actorId: AGENT,
-  output: { run_id: AGENT, state, end: { reason: state, error: null }, done: null },
+  output: { run_id: AGENT, state, end: { reason: state, error: null }, done: null, spent: null },
 });
 const foreign = (type: string): OrchestratorEvent => ({ type }) as unknown as OrchestratorEvent;
 
 const EVENTS: Record<string, OrchestratorEvent> = {
-  'AUTHORIZE allow': { type: 'AUTHORIZE', verdict: { decision: 'allow', rule_id: 'orchestrator.pinned', cause: null } },
-  'AUTHORIZE deny': { type: 'AUTHORIZE', verdict: { decision: 'deny', rule_id: 'pin.missing.lanes', cause: 'LANE' } },
+  'AUTHORIZE allow': {
+    type: 'AUTHORIZE',
+    verdict: { decision: 'allow', rule_id: 'orchestrator.pinned', cause: null },
+    ...NO_MORE,
+  },
+  'AUTHORIZE deny': {
+    type: 'AUTHORIZE',
+    verdict: { decision: 'deny', rule_id: 'pin.missing.lanes', cause: 'LANE' },
+    ...NO_MORE,
+  },
   CANCEL,
   START_AGENT: startAgent,
   'START_AGENT, unknown lane': { ...startAgent, lane_id: 'NOWHERE' },
+  // The machines of the shipped policy have no table to promote to.
+  'START_RUN, denied': {
+    type: 'START_RUN',
+    run_kind: 'promotion',
+    actor: { actor_type: 'human', actor_id: 'anna' },
+    role_id: 'ATTORNEY_ADMIN',
+    lane_id: 'PROMOTE_SHARED_KNOWLEDGE',
+    act: { action: 'WRITE_RECORD', args: { target: 'nowhere', record: {} } },
+    request: artifactRef({ kind: 'request', case_id: null, bytes: Buffer.from('{}') }),
+    inputs: [],
+    facts: { artifact_flags: [], label: EMPTY_LABEL },
+    overlay: null,
+    time: '2026-01-01T00:00:00.000Z',
+  },
   'agent completed': agentEnded('completed'),
   'agent failed': agentEnded('failed'),
   'agent denied': agentEnded('denied'),
@@ -55,11 +83,11 @@ const ROWS: Record<string, { by: string[]; to: Record<string, string> }> = {
   created: { by: [], to: { 'AUTHORIZE allow': 'running', 'AUTHORIZE deny': 'denied', CANCEL: 'cancelled' } },
   'running.working, with no agent': {
     by: ['AUTHORIZE allow'],
-    to: { ...AGENT_ENDS, CANCEL: 'cancelled', 'START_AGENT, unknown lane': 'failed' },
+    to: { ...AGENT_ENDS, CANCEL: 'cancelled', 'START_AGENT, unknown lane': 'failed', 'START_RUN, denied': 'failed' },
   },
   'running.working, with one agent': {
     by: ['AUTHORIZE allow', 'START_AGENT'],
-    to: { ...AGENT_ENDS, CANCEL: 'cancelled', 'START_AGENT, unknown lane': 'failed' },
+    to: { ...AGENT_ENDS, CANCEL: 'cancelled', 'START_AGENT, unknown lane': 'failed', 'START_RUN, denied': 'failed' },
   },
   'running.working, with two agents': {
     by: ['AUTHORIZE allow', 'START_AGENT', 'START_AGENT'],
@@ -68,6 +96,7 @@ const ROWS: Record<string, { by: string[]; to: Record<string, string> }> = {
       'agent denied': 'failed',
       CANCEL: 'cancelled',
       'START_AGENT, unknown lane': 'failed',
+      'START_RUN, denied': 'failed',
     },
   },
   completed: { by: ['AUTHORIZE allow', 'START_AGENT', 'agent completed'], to: {} },

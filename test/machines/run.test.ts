@@ -32,6 +32,12 @@ const EDGES = {
   mediated: ALL_EDGES,
 };
 
+const INTO_RUNNING = {
+  orchestrator: ['created -AUTHORIZE[allowed]-> running'],
+  agent: ['created -AUTHORIZE[allowed]-> running'],
+  mediated: ['created.judging -AUTHORIZE[allowed]-> running', 'created.counted -[approved]-> running'],
+};
+
 const runMachines = { orchestrator, agent, mediated };
 
 describe.each(Object.entries(runMachines))('the chart of %s', (name, machine) => {
@@ -58,9 +64,9 @@ describe.each(Object.entries(runMachines))('the chart of %s', (name, machine) =>
     expect(edgesOf(machine).filter(({ from }) => from === '')).toEqual([]);
   });
 
-  test('S4-80: it enters running by AUTHORIZE with an allow alone', () => {
+  test('S4-80 D7: it enters running by AUTHORIZE with an allow, a mediated run by its approval as well, by nothing else', () => {
     const into = edgesOf(machine).filter(({ from, to }) => !from.startsWith('running') && to.startsWith('running'));
-    expect(into.map(edgeText)).toEqual(['created -AUTHORIZE[allowed]-> running']);
+    expect(into.map(edgeText)).toEqual(INTO_RUNNING[name as keyof typeof INTO_RUNNING]);
   });
 });
 

@@ -6,13 +6,26 @@ import type { StepInput, StepMachine } from '../../machines/step.js';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import type { SandboxFacts } from '../../src/contract/effect.js';
 import type { SeenProposal } from '../../src/contract/entry.js';
+import type { OverlayFact } from '../../src/contract/overlay.js';
 import { policyOf } from '../../src/kernel/pinned.js';
+import { emptyBook } from '../../src/policy/approval.js';
+import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import type { Policy } from '../../src/policy/policy.js';
+import { limitsOf, openAccount } from '../../src/run/budget.js';
 import { ABSENT, AGENT, CASE, editedPolicy, FILE, ONE_FILE, proposal, SHIPPED, TreeDriver } from '../fixtures/tree.js';
 import { edgesOf, edgeText, guardText, listen, machines, type Edge } from './chart.js';
 
 const GATEWAY = `${AGENT}.1`;
 const REPLAY = editedPolicy({ actions: [['duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay']] });
+const RETRYING = editedPolicy({ actions: [['knobs:\n', 'retries: { max: 1, backoff_ms: 60000 }\nknobs:\n']] });
+const APPROVED = editedPolicy({
+  actions: [
+    [
+      'knobs:\n',
+      'approvals:\n  - { for: DELETE_FILE, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60 }\nknobs:\n',
+    ],
+  ],
+});
 
 function stepInput(payload: string | object, seen: SeenProposal | null = null): StepInput {
   const raw = Buffer.from(typeof payload === 'string' ? payload : JSON.stringify(payload));
@@ -27,7 +40,12 @@ function stepInput(payload: string | object, seen: SeenProposal | null = null): 
     raw,
     seen: seen === null ? null : { ...seen, payload_sha256: artifactRef(artifact).hash_sha256 },
     recorded_response: seen === null ? null : '{"recorded":true}',
-    mediated_run_id: GATEWAY,
+    mediated_runs: 0,
+    account: openAccount(limitsOf({})),
+    label: EMPTY_LABEL,
+    approvals: emptyBook(AGENT),
+    unsettled: [],
+    overlay: null,
   };
 }
 
@@ -36,7 +54,14 @@ function runStep(machine: StepMachine, input: StepInput, facts: SandboxFacts = O
   const { actor, said, states, errors } = listen(machine, `${AGENT}/step`, input);
   if (actor.getSnapshot().matches({ AUTHORIZE: 'gathering' })) actor.send({ type: 'FACTS', facts });
   const child = actor.getSnapshot().children[GATEWAY] as { send(event: unknown): void } | undefined;
-  child?.send({ type: 'RESULT', status: 'done', cause: null, result: {}, result_ref: null });
+  child?.send({
+    type: 'RESULT',
+    status: 'done',
+    cause: null,
+    result: {},
+    result_ref: null,
+    time: '2026-01-01T00:00:00.000Z',
+  });
   expect(errors).toEqual([]);
   return { states: ['RECEIVE', ...states].filter((state, i, all) => state !== all[i - 1]), said };
 }
@@ -96,14 +121,14 @@ describe('S0-02 S0-05 S0-12 S0-13: a step goes through its phases in order, and 
       machines.step,
       stepInput(proposal('READ_FILE', READ)),
       ONE_FILE,
-      [...JUDGED, 'AUTHORIZE.gathering', 'AUTHORIZE.deciding', 'EXECUTE', ...END],
+      [...JUDGED, 'AUTHORIZE.gathering', 'AUTHORIZE.deciding', 'EXECUTE.performing', ...END],
     ],
     [
       'the action has no privilege',
       machines.step,
       stepInput(proposal('THINK', {})),
       ONE_FILE,
-      [...JUDGED, 'EXECUTE', ...END],
+      [...JUDGED, 'EXECUTE.performing', ...END],
     ],
   ])('when %s', (_what, machine, input, facts, expected) => {
     const { states, said } = runStep(machine, input, facts);
@@ -136,25 +161,36 @@ test('S0-52 S2-14 S2-17 S4-81 U-01: no edge leads to EXECUTE but that of an acti
     'VALIDATE_ACTION --> VALIDATE_ARGS',
     'VALIDATE_ARGS -[refused]-> RECORD',
     'VALIDATE_ARGS --> AUTHORIZE',
+    'AUTHORIZE -BOOK-> AUTHORIZE',
+    'AUTHORIZE -STOP_RETRYING-> AUTHORIZE',
+    'AUTHORIZE.judging -[refused]-> RECORD',
     'AUTHORIZE.judging -[unprivileged]-> EXECUTE',
     'AUTHORIZE.judging -[judged]-> AUTHORIZE.deciding',
     'AUTHORIZE.judging --> AUTHORIZE.gathering',
     'AUTHORIZE.gathering -FACTS-> AUTHORIZE.deciding',
     'AUTHORIZE.gathering -CANCEL-> AUTHORIZE.deciding',
+    'AUTHORIZE.deciding -STARTED[approved]-> EXECUTE',
     'AUTHORIZE.deciding -STARTED-> EXECUTE',
     'AUTHORIZE.deciding -xstate.done.actor.*-> RECORD',
-    'EXECUTE -xstate.done.actor.*-> RECORD',
-    'EXECUTE -CANCEL-> EXECUTE',
-    'EXECUTE -[unprivileged]-> RECORD',
+    'EXECUTE -STOP_RETRYING-> EXECUTE',
+    'EXECUTE.performing -xstate.done.actor.*[mayTryAgain]-> EXECUTE.resting',
+    'EXECUTE.performing -xstate.done.actor.*-> RECORD',
+    'EXECUTE.performing -CANCEL-> EXECUTE.performing',
+    'EXECUTE.performing -[unprivileged]-> RECORD',
+    'EXECUTE.resting -WAKE[due]-> EXECUTE.retrying',
+    'EXECUTE.resting -WAKE-> EXECUTE.resting',
+    'EXECUTE.resting -CANCEL-> RECORD',
+    'EXECUTE.resting -STOP_RETRYING-> RECORD',
+    'EXECUTE.retrying -STARTED-> EXECUTE.performing',
+    'EXECUTE.retrying -xstate.done.actor.*-> RECORD',
     'RECORD --> RESPOND',
   ]);
 });
 
-test('S2-17 S4-14: STARTED comes from the tool_gateway machine alone, which is spawned by its name', () => {
-  const actors = Object.keys(machines.step.implementations.actors);
-  expect(actors).toEqual(['tool_gateway']);
-  const gateway = machines.step.implementations.actors['tool_gateway'] as unknown as MediatedMachine;
-  expect(gateway.config).toBe(machines.mediated.config);
+test('S2-17 S4-14: STARTED comes from the machine of mediated runs alone, which is spawned by the name of its kind', () => {
+  const actors = machines.step.implementations.actors as unknown as Record<string, MediatedMachine>;
+  expect(Object.keys(actors)).toEqual(['tool_gateway', 'db_write', 'db_read']);
+  for (const actor of Object.values(actors)) expect(actor.config).toBe(machines.mediated.config);
 });
 
 /** What XState tells of a transition that was taken. */
@@ -181,6 +217,21 @@ const executed = (action: string, args: object, run_id: string) => (d: TreeDrive
   d.act(action, args);
   d.done(run_id, {});
 };
+
+/** Fails the first attempt: the step waits until it may try again. */
+const failedOnce = (d: TreeDriver): TreeDriver => {
+  d.act('READ_FILE', READ);
+  d.failed(GATEWAY, 'IO_ERROR');
+  return d;
+};
+const wake = (d: TreeDriver, overlay: OverlayFact | null = null) => d.send({ kind: 'wake', run_id: AGENT, overlay });
+/** Somebody answers to what the first run was denied for. */
+const vote = (d: TreeDriver, decision: 'approve' | 'reject') => {
+  const digests = [d.audit(GATEWAY)[0]?.request_hash_sha256 ?? ''];
+  const approver = { actor: { actor_type: 'human', actor_id: 'anna' }, role_id: 'ATTORNEY_ADMIN' } as const;
+  return d.send({ kind: 'vote', run_id: AGENT, digests, decision, approver, overlay: null });
+};
+const SECOND_TRY = `${AGENT}.2`;
 
 const PATHS: Record<string, Path> = {
   'refused by RECEIVE': { go: (d) => d.propose(''), ends: ['VALIDATION_ERROR', 'RECEIVE', 'payload.blank', 0] },
@@ -264,6 +315,81 @@ const PATHS: Record<string, Path> = {
     go: (d) => void (d.act('READ_FILE', READ), d.result(GATEWAY, { status: 'unknown' })),
     ends: ['EXECUTION_ERROR', 'EXECUTE', 'execute.outcome_unknown', 1],
   },
+  'C54: tried again, and done': {
+    policies: RETRYING,
+    go: (d) => void (failedOnce(d), wake(d.wait(59_000)), d.done(SECOND_TRY)),
+    ends: ['SUCCESS', null, null, 2],
+  },
+  'C54: woken early, and tried again as often as policy lets it': {
+    policies: RETRYING,
+    go: (d) => void (wake(failedOnce(d)), wake(d.wait(58_000)), d.failed(SECOND_TRY, 'TIMEOUT')),
+    ends: ['EXECUTION_ERROR', 'EXECUTE', 'execute.timeout', 2],
+  },
+  'C54: cancelled while it waits to try again': {
+    policies: RETRYING,
+    go: (d) => void failedOnce(d).cancel(),
+    ends: ['EXECUTION_ERROR', 'EXECUTE', 'execute.io_error', 1],
+  },
+  'C54: interrupted while it waits to try again': {
+    policies: RETRYING,
+    go: (d) => void failedOnce(d).send({ kind: 'interrupt', run_id: AGENT }),
+    ends: ['EXECUTION_ERROR', 'EXECUTE', 'execute.io_error', 1],
+  },
+  'C54: interrupted while it executes, and failed': {
+    policies: RETRYING,
+    go: (d) => {
+      d.act('READ_FILE', READ);
+      d.send({ kind: 'interrupt', run_id: AGENT });
+      d.failed(GATEWAY, 'IO_ERROR');
+    },
+    ends: ['EXECUTION_ERROR', 'EXECUTE', 'execute.io_error', 1],
+  },
+  'C54: interrupted while it gathers, and failed': {
+    policies: RETRYING,
+    go: (d) => {
+      d.propose(proposal('READ_FILE', READ));
+      d.send({ kind: 'interrupt', run_id: AGENT });
+      d.facts(ONE_FILE);
+      d.failed(GATEWAY, 'IO_ERROR');
+    },
+    ends: ['EXECUTION_ERROR', 'EXECUTE', 'execute.io_error', 1],
+  },
+  'C54 D1: denied by the overlay when it is tried again': {
+    policies: RETRYING,
+    go: (d) => void (failedOnce(d), wake(d.wait(59_000), { epoch: null, problem: 'invalid' })),
+    ends: ['DENIED', 'AUTHORIZE', 'overlay.unusable', 1],
+  },
+  'D7: approved': {
+    policies: APPROVED,
+    go: (d) => {
+      d.act('DELETE_FILE', READ);
+      vote(d, 'approve');
+      d.act('DELETE_FILE', READ);
+      d.done(`${SECOND_TRY}.1`);
+    },
+    ends: ['SUCCESS', null, null, 1],
+  },
+  'D7: not approved': {
+    policies: APPROVED,
+    go: act('DELETE_FILE', READ),
+    ends: ['DENIED', 'AUTHORIZE', 'approval.required', 0],
+  },
+  'D7: approved, and rejected before it was decided': {
+    policies: APPROVED,
+    go: (d) => {
+      d.act('DELETE_FILE', READ);
+      vote(d, 'approve');
+      d.propose(proposal('DELETE_FILE', READ));
+      vote(d, 'reject');
+      d.facts(ONE_FILE);
+    },
+    ends: ['DENIED', 'AUTHORIZE', 'approval.rejected', 0],
+  },
+  'over its budget, without a run to deny': {
+    policies: editedPolicy({ actions: [['steps_per_run_max: 100000', 'steps_per_run_max: 1']] }),
+    go: (d) => void (d.act('THINK', {}), d.act('THINK', {})),
+    ends: ['DENIED', 'AUTHORIZE', 'budget.steps', 0],
+  },
   'C19: repeated, and rejected': { go: twice, ends: ['VALIDATION_ERROR', 'VALIDATE_SCHEMA', 'proposal.id_used', 0] },
   'C19: repeated, and replayed': { policies: REPLAY, go: twice, ends: ['SUCCESS', null, null, 0] },
   THINK: { go: act('THINK', {}), ends: ['SUCCESS', null, null, 0] },
@@ -282,7 +408,7 @@ const PATHS: Record<string, Path> = {
   },
 };
 
-describe('S0-03 S0-04 S2-19 S2-20: one outcome, one trace, one response and at most one effect has a step that is', () => {
+describe('S0-03 S0-04 S2-19 S2-20: one outcome, one trace and one response has a step, and one effect for each attempt, that is', () => {
   test.each(Object.entries(PATHS))('%s', (_name, { policies = SHIPPED, scope = {}, go, ends }) => {
     const d = new TreeDriver({ policies }).ready({ scope });
     go(d);

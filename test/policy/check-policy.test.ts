@@ -71,6 +71,17 @@ function edit(name: PolicyFile, passage: string, replacement: string): Partial<R
 const LANE = RIGHT.lanes.slice(RIGHT.lanes.indexOf('  - lane_id'));
 const ROLE = RIGHT.roles.slice(RIGHT.roles.indexOf('  - role_id'));
 
+/** The right policy with two approvals: one that is right, and this one. */
+function approvals(subject: string, role_id: string): Partial<Record<PolicyFile, Uint8Array>> {
+  const rule = (name: string, role: string) =>
+    `  - { for: ${name}, approver_roles: [${role}], quorum: 1, expires_minutes: 5 }\n`;
+  const boss = '  - { role_id: BOSS, description: A person., class: human, privileges: { lanes: [] } }\n';
+  return {
+    roles: utf8(RIGHT.roles + boss),
+    actions: utf8(`${RIGHT.actions}approvals:\n${rule('WRITE_FILE', 'BOSS')}${rule(subject, role_id)}`),
+  };
+}
+
 interface Row {
   readonly rule: FindingRule;
   readonly why: string;
@@ -161,6 +172,11 @@ const ROWS: readonly Row[] = [
     edit('actions', '{ path: [.txt] }', '{ PATH: 1 }'),
   ),
   row('limits.content_exceeds_payload', 'no room', 'actions:13', edit('actions', ' 2047', ' 2048')),
+  row('approval.duplicate', 'WRITE_FILE twice', 'actions:27', approvals('WRITE_FILE', 'BOSS')),
+  row('approval.unknown_subject', 'THINK', 'actions:27', approvals('THINK', 'BOSS')),
+  row('approval.unknown_subject', 'no action', 'actions:27', approvals('EXECUTE_SHELL', 'BOSS')),
+  row('approval.unknown_role', 'nobody', 'actions:27', approvals('promotion', 'GHOST')),
+  row('approval.unknown_role', 'an agent', 'actions:27', approvals('promotion', 'WORKER')),
   row(
     'limits.path_exceeds_payload',
     'no room',
@@ -178,6 +194,7 @@ test('a right policy has no finding, and is indexed by the ids in it', () => {
   expect(policy!.lanes.get('FILES')!.scope.prohibits).toEqual(['external_export']);
   expect(policy!.limits.content_bytes_max).toBe(2047);
   expect(policy!.exposure).toBe('decision');
+  expect(checkPolicy(filesWith(approvals('promotion', 'BOSS'))).findings).toEqual([]);
 });
 
 describe('C55 a policy that is wrong is refused, with the rule, the file and the line', () => {

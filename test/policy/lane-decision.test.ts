@@ -2,12 +2,17 @@
 // allows, and one row per rule that changes a single fact of run, request or policy, so that only that rule can answer.
 
 import { describe, expect, test } from '@jest/globals';
+import { CONFIDENTIALITY_FLAGS, LABEL_REFUSALS } from '../../src/contract/labels.js';
 import type { Lane } from '../../src/contract/lanes.js';
 import type { RunContext } from '../../src/contract/run-context.js';
 import type { PrivilegedRequest } from '../../src/policy/lane-decision.js';
+import { labelOf } from '../../src/policy/labels.js';
 import { PROHIBITION_NAMES } from '../../src/policy/prohibitions.js';
 import { RULE_IDS, RULES } from '../../src/policy/verdict.js';
 import { decide, DELIVERY, EXPORT, pins, PROMOTION, scope, SHARED_WRITE, type Case } from '../fixtures/privileged.js';
+
+/** Of somebody who has read another case, and everything confidential in it. */
+const READ_ALL = labelOf('case_2', CONFIDENTIALITY_FLAGS);
 
 const DENIALS: readonly (readonly [string, string, Case])[] = [
   ['contract.unsupported', 'another contract', { run: { contract_version: 'v2' as 'v1' } }],
@@ -22,6 +27,10 @@ const DENIALS: readonly (readonly [string, string, Case])[] = [
   ['role.lane_not_granted', 'only the lane names the role', { role: { privileges: { lanes: [] } } }],
   ['lane.role_not_allowed', 'only the role lists the lane', { lane: { allowed_callers: { roles: [] } } }],
   ['lane.nothing_requested', 'neither tool nor table', { request: { tool: null, write: null } }],
+  ['tool.not_registered', 'a tool that is none', { request: { unregistered: 'tool.not_registered' } }],
+  ['target.not_registered', 'a table that is none', { request: { unregistered: 'target.not_registered' } }],
+  ['target.mode_not_registered', 'upsert into a log', { request: { unregistered: 'target.mode_not_registered' } }],
+  ['lane.read_not_allowed', 'a table that is not to be read', { request: { tool: null, write: null, read: 'facts' } }],
   ['lane.tool_not_allowed', 'another tool', { request: { tool: 'shell.run' } }],
   ['lane.tool_not_allowed', 'the same name in capitals', { request: { tool: 'SANDBOX.WRITE_FILE' } }],
   ['lane.tool_not_allowed', 'a lane without tools', { lane: { allowed_actions: { writes: [] } } }],
@@ -78,10 +87,30 @@ const DENIALS: readonly (readonly [string, string, Case])[] = [
     'a lane without audit',
     { base: [EXPORT, DELIVERY], lane: { audit: { required: false, level: 'full' } } },
   ],
+  ...LABEL_REFUSALS.map((refusal): readonly [string, string, Case] => [
+    `label.${refusal}`,
+    'a write in a lane that refuses it',
+    { lane: { refuses_labels: [refusal] }, request: { label: READ_ALL } },
+  ]),
+  [
+    'platform.label_other_case',
+    'a write to shared knowledge after another case was read',
+    { base: [PROMOTION, SHARED_WRITE], request: { label: labelOf('case_2', []) } },
+  ],
+  [
+    'platform.label_other_case',
+    'what leaves the platform after another case was read',
+    { base: [EXPORT, DELIVERY], request: { label: labelOf('case_2', []) } },
+  ],
   [
     'platform.cross_case',
     'a lane without prohibitions',
     { lane: { scope: scope([]) }, request: { target_case_id: 'case_2' } },
+  ],
+  [
+    'platform.cross_case',
+    'a lane that allows to read other cases, and a write',
+    { lane: { scope: scope([]), cross_case_reads: true }, request: { target_case_id: 'case_2' } },
   ],
   [
     'platform.shared_write',
@@ -102,6 +131,13 @@ describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies, and i
     expect(decide({})).toEqual(allowed);
     expect(decide({ base: [PROMOTION, SHARED_WRITE] })).toEqual(allowed);
     expect(decide({ base: [EXPORT, DELIVERY] })).toEqual(allowed);
+    expect(decide({ request: { label: READ_ALL } })).toEqual(allowed);
+    expect(decide({ lane: { refuses_labels: [...LABEL_REFUSALS] } })).toEqual(allowed);
+    expect(decide({ base: [PROMOTION, SHARED_WRITE], request: { label: labelOf('case_1', []) } })).toEqual(allowed);
+    const read = { tool: null, write: null, read: 'facts', target_case_id: 'case_2' };
+    const reading = { scope: scope([]), allowed_actions: { reads: ['facts'] } };
+    expect(decide({ lane: reading, request: read })).toMatchObject({ rule_id: 'platform.cross_case' });
+    expect(decide({ lane: { ...reading, cross_case_reads: true }, request: read })).toEqual(allowed);
   });
 
   test('every rule is reached by a row, or is one of the three that allow', () => {
@@ -126,6 +162,7 @@ describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies, and i
       ['scope.mismatch.run_id', { run: { scope: { run_id: 'run_root' } } }],
       // Also forbidden by the platform itself, which comes last.
       ['prohibition.cross_case_lookup', { request: { target_case_id: 'case_2' } }],
+      ['label.other_case', { lane: { refuses_labels: ['other_case'] }, request: { label: READ_ALL } }],
     ];
     const named = mistakes.map((_, mended) => {
       const left = mistakes.slice(mended).map(([, mistake]) => mistake);

@@ -11,6 +11,7 @@ import {
   violates,
   type Prohibition,
 } from '../../src/policy/prohibitions.js';
+import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import { RUN as run } from '../fixtures/privileged.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';
 
@@ -23,6 +24,10 @@ const request: PrivilegedRequest = {
   destination: 'platform',
   plane: 'case',
   artifact_flags: [],
+  read: null,
+  unregistered: null,
+  promotes: false,
+  label: EMPTY_LABEL,
 };
 const harmless = { run, lane, request };
 const asking = (changed: Partial<PrivilegedRequest>, run_kind: RunContext['run_kind'] = 'tool_gateway') => ({

@@ -6,7 +6,14 @@ import type { RunCreated } from '../../src/contract/entry.js';
 import type { RunContext } from '../../src/contract/run-context.js';
 import { isEntryBody } from '../../src/contract/validators.js';
 import { referencesOf } from '../../src/kernel/fold.js';
-import { actionEvent, authzEvent, endEvent, illegalTransitionEvent, runningEvent } from '../../src/run/audit.js';
+import {
+  actionEvent,
+  authzEvent,
+  NOTHING_ELSE,
+  endEvent,
+  illegalTransitionEvent,
+  runningEvent,
+} from '../../src/run/audit.js';
 import { randomTree, SECRET } from '../fixtures/random-tree.js';
 import { AGENT, TreeDriver } from '../fixtures/tree.js';
 
@@ -237,7 +244,7 @@ describe('an event by itself', () => {
   const RUN: RunContext = new TreeDriver().ready().tree.run(AGENT)!.context;
 
   test('S4-36: a decision tells its rule and the versions of the policy that it came from', () => {
-    const { authz, outcome, severity } = authzEvent(RUN, { decision: 'deny', rule_id: 'lane.unknown' }, null);
+    const { authz, outcome, severity } = authzEvent(RUN, { decision: 'deny', rule_id: 'lane.unknown' }, NOTHING_ELSE);
     const sha = 'a'.repeat(40);
     expect({ outcome, severity, authz }).toEqual({
       outcome: 'deny',

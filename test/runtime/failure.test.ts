@@ -6,6 +6,7 @@ import { MemoryState, memoryStore } from '../../src/adapters/memory-ledger-store
 import { headFile } from '../../src/adapters/head-file.js';
 import { homePaths } from '../../src/runtime/home.js';
 import type { Sandbox } from '../../src/ports/executor.js';
+import { granted } from '../fixtures/granted.js';
 import { openSandbox } from '../../src/adapters/sandbox.js';
 import { Bench } from '../fixtures/bench.js';
 import { FaultyStore, type Breakage } from '../fixtures/faulty-store.js';
@@ -115,12 +116,16 @@ async function checkReopened(state: MemoryState) {
 }
 
 const list = () =>
-  sandbox.perform({
-    action: 'LIST_FILES',
-    args: { path: '/sandbox/' },
-    case_id: 'case-local',
-    run_id: 'run_test1.1.1',
-    idempotency_key: 'run_test1.1.1',
-    before: [],
-    limits: { read_bytes_max: 1000, list_entries_max: 1000 },
-  });
+  sandbox.perform(
+    granted({
+      action: 'LIST_FILES',
+      args: { path: '/sandbox/' },
+      case_id: 'case-local',
+      run_id: 'run_test1.1.1',
+      idempotency_key: 'run_test1.1.1',
+      before: [],
+      partial_outputs: false,
+      limits: { read_bytes_max: 1000, list_entries_max: 1000 },
+      request_hash: '0'.repeat(64),
+    }),
+  );

@@ -48,7 +48,7 @@ export class ModelFiles {
 
   /** Does what the effect says, looking again at the moment of use. `failed` has changed nothing. */
   act({ action, args, case_id }: Effect): EffectResult {
-    const files = this.#files(case_id);
+    const files = this.#files(case_id ?? '');
     const at = trimmed(args['path'] ?? args['source']);
     const node = files.get(at);
     switch (action) {

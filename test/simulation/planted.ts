@@ -198,6 +198,7 @@ const forwarding = (inner: LedgerStore): LedgerStore => ({
   artifact: (case_id, sha256) => inner.artifact(case_id, sha256),
   proposal: (root, id) => inner.proposal(root, id),
   input: (tree_id, input_id) => inner.input(tree_id, input_id),
+  records: inner.records,
   snapshots: inner.snapshots,
   close: () => inner.close(),
 });

@@ -51,6 +51,7 @@ export function simStore(world: World, process: Process, inner: LedgerStore): Le
     artifact: (case_id, sha256) => read('store.artifact', () => inner.artifact(case_id, sha256)),
     proposal: (root, id) => read('store.proposal', () => inner.proposal(root, id)),
     input: (tree_id, input_id) => read('store.input', () => inner.input(tree_id, input_id)),
+    records: inner.records,
     snapshots: {
       save: async (snapshot) => {
         try {

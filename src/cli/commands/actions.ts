@@ -1,10 +1,10 @@
-import { findAction } from '../../contract/actions.js';
+import type { ActionDefinition } from '../../contract/actions.js';
 import { Proposal } from '../../contract/proposal.js';
 import { jsonSchemaOf, SCHEMA_DOCUMENTS } from '../../contract/schema-documents.js';
 import { InvariantError } from '../../errors.js';
 import type { Policy } from '../../policy/policy.js';
 import { NO_OPERANDS, type Command } from '../command.js';
-import { contractOf, loadContract, soundPolicy } from '../folders.js';
+import { contractOf, loadContract, REGISTRATIONS_OPTION, registrationsOf, soundPolicy } from '../folders.js';
 import { escaped, jsonLine, painter, table, type Paint } from '../terminal.js';
 
 /** `turnpike actions`: what an agent may propose, and how. */
@@ -12,13 +12,14 @@ export const actions: Command = {
   name: 'actions',
   summary: 'Show the actions that an agent may propose, with their schemas and limits',
   operands: NO_OPERANDS,
-  options: [],
+  options: [REGISTRATIONS_OPTION],
   notes: [
     'With --json, one object that tells an agent all it has to keep to: the schema of a proposal, and for each action',
     'the schema of its arguments and the file endings that the policy allows.',
   ],
   async run(args, io) {
-    const policy = soundPolicy((await loadContract(contractOf(args, io), io)).check);
+    const registrations = await registrationsOf(args, io);
+    const policy = soundPolicy((await loadContract(contractOf(args, io), io, { registrations })).check);
     await io.stdout.write(args.flag('json') ? jsonLine(documentOf(policy)) : textOf(policy, painter(io.colours)));
     return 0;
   },
@@ -28,7 +29,7 @@ type ActionRule = Policy['actions'] extends ReadonlyMap<string, infer Rule> ? Ru
 
 const allowed = (policy: Policy) =>
   [...policy.actions.values()].map((rule) => {
-    const definition = findAction(rule.action);
+    const definition = policy.catalogue.action(rule.action);
     if (definition === undefined) throw new InvariantError(`the policy lists ${rule.action}, which does not exist`);
     return { rule, definition };
   });
@@ -42,7 +43,7 @@ function documentOf(policy: Policy): unknown {
       action: rule.action,
       summary: definition.summary,
       risk: definition.risk,
-      args: schemaNamed(`args_${rule.action.toLowerCase()}`),
+      args: argsSchema(definition, policy),
       ...(rule.extensions === undefined ? {} : { extensions: rule.extensions }),
       ...(rule.lane === undefined ? {} : { lane: rule.lane }),
     })),
@@ -51,6 +52,12 @@ function documentOf(policy: Policy): unknown {
     response: schemaNamed(`response_${policy.exposure}`),
   };
 }
+
+/** The published schema of a built-in action, or the one that the service has registered. */
+const argsSchema = ({ name, args }: ActionDefinition, { catalogue }: Policy): unknown =>
+  catalogue.registrations.actions.some((action) => action.name === name)
+    ? args
+    : schemaNamed(`args_${name.toLowerCase()}`);
 
 function schemaNamed(name: string): Readonly<Record<string, unknown>> {
   const document = SCHEMA_DOCUMENTS.find((candidate) => candidate.name === name);
@@ -64,7 +71,7 @@ function textOf(policy: Policy, paint: Paint): string {
   const rows = allowed(policy).map(({ rule, definition }) => [
     { text: rule.action, colour: 'bold' as const },
     { text: definition.risk, colour: RISK_COLOURS[definition.risk] },
-    { text: Object.keys(definition.args.properties).join(', ') },
+    { text: Object.keys((definition.args as Partial<typeof definition.args>).properties ?? {}).join(', ') },
     { text: definition.summary },
     { text: escaped(endingsOf(rule)), colour: 'cyan' as const },
   ]);

@@ -1,36 +1,87 @@
 import { POLICY_FILES } from '../../contract/pins.js';
-import { findingLine } from '../../policy/check-policy.js';
+import { findingLine, type PolicyCheck } from '../../policy/check-policy.js';
+import { policyMatrix, type MatrixCell } from '../../step/policy-matrix.js';
 import { NO_OPERANDS, type Command } from '../command.js';
-import { contractOf, loadContract, shownPath } from '../folders.js';
-import { escaped, jsonLine } from '../terminal.js';
+import { contractOf, loadContract, REGISTRATIONS_OPTION, registrationsOf, shownPath } from '../folders.js';
+import type { Io } from '../io.js';
+import { escaped, jsonLine, painter, table, type Paint } from '../terminal.js';
 
-/** `turnpike policy check`: everything that is wrong with a policy. */
+/** `turnpike policy check`: everything that is wrong with a policy, or all that it decides. */
 export const policyCheck: Command = {
   name: 'policy check',
-  summary: 'Lint a policy: each finding with file, line and rule',
+  summary: 'Lint a policy: each finding with file, line and rule; or show what it allows to whom',
   operands: NO_OPERANDS,
-  options: [],
-  notes: ['Exits 1 when there is a finding. A file without a valid pin is no finding, and is told on stderr.'],
+  options: [
+    { name: 'matrix', help: 'for every role, lane and action: is it allowed, and by which rule or not' },
+    REGISTRATIONS_OPTION,
+  ],
+  notes: [
+    'Exits 1 when there is a finding. A file without a valid pin is no finding, and is told on stderr. The matrix is of a',
+    'policy without findings. It is what runs are decided by that lack nothing: scope fields filled, approvals none; `*`',
+    'stands for all actions that are not listed beside it. With --json: one line for every role, lane and action.',
+  ],
   async run(args, io) {
     const contract = contractOf(args, io);
-    const { files, check } = await loadContract(contract, io);
-    const { findings } = check;
-    const unpinned = POLICY_FILES.flatMap((name) => {
-      const { path, pin } = files[name];
-      return 'problem' in pin ? [{ file: shownPath(path, io), problem: pin.problem }] : [];
-    });
-    if (args.flag('json')) {
-      for (const finding of findings) await io.stdout.write(jsonLine(finding));
+    const { files, check } = await loadContract(contract, io, { registrations: await registrationsOf(args, io) });
+    const json = args.flag('json');
+    if (args.flag('matrix') && check.policy !== null) {
+      await tellMatrix(policyMatrix(check.policy), json, io);
     } else {
-      for (const finding of findings) await io.stdout.write(`${escaped(findingLine(finding))}\n`);
-      const where = escaped(shownPath(contract.path, io));
-      if (findings.length === 0) await io.stdout.write(`ok: the policy of ${where} has no findings\n`);
+      await tellFindings(check, json, shownPath(contract.path, io), io);
     }
-    for (const { file, problem } of unpinned) {
+    for (const name of POLICY_FILES) {
+      const { path, pin } = files[name];
+      if (!('problem' in pin)) continue;
       await io.stderr.say(
-        `${escaped(file)} is not pinned (${problem}): runs are denied until it is committed, or pinned by \`turnpike policy pin\``,
+        `${escaped(shownPath(path, io))} is not pinned (${pin.problem}): runs are denied until it is committed, or pinned by \`turnpike policy pin\``,
       );
     }
-    return findings.length === 0 ? 0 : 1;
+    return check.findings.length === 0 ? 0 : 1;
   },
 };
+
+async function tellFindings({ findings }: PolicyCheck, json: boolean, where: string, { stdout }: Io): Promise<void> {
+  for (const finding of findings) await stdout.write(json ? jsonLine(finding) : `${escaped(findingLine(finding))}\n`);
+  if (!json && findings.length === 0) await stdout.write(`ok: the policy of ${escaped(where)} has no findings\n`);
+}
+
+async function tellMatrix(cells: readonly MatrixCell[], json: boolean, io: Io): Promise<void> {
+  if (json) for (const cell of cells) await io.stdout.write(jsonLine(cell));
+  else await io.stdout.write(matrixText(cells, painter(io.colours)));
+}
+
+/** Of every role and lane, the rule that decides most acts stands once, as `*`. */
+function matrixText(cells: readonly MatrixCell[], paint: Paint): string {
+  const pairs = grouped(cells, ({ role_id, lane_id }) => JSON.stringify([role_id, lane_id]));
+  const rows = pairs.flatMap((pair) => {
+    const common = commonDenial(pair);
+    const told = pair.filter((cell) => cell.rule_id !== common?.rule_id);
+    return common === null ? told : [...told, { ...common, act: '*' }];
+  });
+  return table(
+    rows.map(({ role_id, lane_id, act, decision, rule_id }) => [
+      { text: escaped(role_id), colour: 'bold' as const },
+      { text: escaped(lane_id) },
+      { text: escaped(act) },
+      { text: decision, colour: decision === 'allow' ? ('green' as const) : ('yellow' as const) },
+      { text: escaped(rule_id) },
+    ]),
+    paint,
+  );
+}
+
+function commonDenial(pair: readonly MatrixCell[]): MatrixCell | null {
+  const denied = pair.filter(({ decision }) => decision === 'deny');
+  const [most] = grouped(denied, ({ rule_id }) => rule_id).toSorted((a, b) => b.length - a.length);
+  return most?.[0] ?? null;
+}
+
+function grouped(cells: readonly MatrixCell[], keyOf: (cell: MatrixCell) => string): readonly MatrixCell[][] {
+  const groups = new Map<string, MatrixCell[]>();
+  for (const cell of cells) {
+    const group = groups.get(keyOf(cell));
+    if (group === undefined) groups.set(keyOf(cell), [cell]);
+    else group.push(cell);
+  }
+  return [...groups.values()];
+}

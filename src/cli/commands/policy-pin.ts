@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { gitPolicySource } from '../../adapters/git-policy-source.js';
 import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../adapters/manifest-policy-source.js';
 import { NO_OPERANDS, type Command } from '../command.js';
-import { contractOf, loadContract, shownPath, soundPolicy } from '../folders.js';
+import { contractOf, loadContract, REGISTRATIONS_OPTION, registrationsOf, shownPath, soundPolicy } from '../folders.js';
 import { usage } from '../io.js';
 import { escaped, jsonLine } from '../terminal.js';
 
@@ -12,7 +12,7 @@ export const policyPin: Command = {
   name: 'policy pin',
   summary: 'Pin a policy: write pins.json into its contract folder',
   operands: NO_OPERANDS,
-  options: [],
+  options: [REGISTRATIONS_OPTION],
   notes: [
     'A file that is clean in Git is pinned by its last commit, any other by the id of its bytes. Trees that run',
     'already keep the policy that they began with.',
@@ -20,7 +20,8 @@ export const policyPin: Command = {
   async run(args, io) {
     const contract = contractOf(args, io);
     if (!contract.chosen) throw usage('which contract? say --contract DIR, or make ./contract by `turnpike init`');
-    soundPolicy((await loadContract(contract, io, 'git')).check);
+    const registrations = await registrationsOf(args, io);
+    soundPolicy((await loadContract(contract, io, { pins: 'git', registrations })).check);
     const manifest = pinManifest(await pinnableFiles(contract.path));
     const path = join(contract.path, PIN_MANIFEST);
     await replaceFile(path, `${JSON.stringify(manifest, null, 2)}\n`);

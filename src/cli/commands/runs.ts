@@ -1,7 +1,7 @@
 import type { AuditEvent } from '../../contract/audit-event.js';
 import type { StepTrace } from '../../contract/step-trace.js';
 import { RunError } from '../../errors.js';
-import { rootOf, type LedgerReader } from '../../runtime/ledger-reader.js';
+import { rootOf, type LedgerReader, type RunTree } from '../../runtime/ledger-reader.js';
 import { wrong } from '../arguments.js';
 import type { Args, Command, ExitCode } from '../command.js';
 import { withLedger } from '../folders.js';
@@ -20,7 +20,11 @@ export const runs: Command = {
     { name: 'limit', value: 'N', help: `show the last N run trees (default ${LIMIT_DEFAULT})` },
     { name: 'all', help: `show all children of a run, not only the first ${CHILDREN_SHOWN}` },
   ],
-  notes: ['The newest tree comes last. Needs no lock. With --json: one run record a line, or one object for RUN_ID.'],
+  notes: [
+    'The newest tree comes last. Needs no lock. With --json: one run record a line, or one object for RUN_ID. A run of',
+    'which nobody knows whether its act has happened is marked as such, until `turnpike runs resolve` settles it; its',
+    'record then has `unknown_outcome`, with how it was settled.',
+  ],
   async run(args, io) {
     const limit = args.text('limit') ?? String(LIMIT_DEFAULT);
     if (!/^[1-9]\d{0,8}$/u.test(limit)) throw wrong(runs, '--limit takes a number from 1 on');
@@ -36,7 +40,9 @@ async function list(reader: LedgerReader, limit: number, args: Args, io: Io): Pr
   let empty = true;
   for await (const tree of reader.trees(limit)) {
     if (args.flag('json')) {
-      for (const record of tree.runs) await io.stdout.write(jsonLine(record));
+      for (const record of tree.runs) {
+        await io.stdout.write(jsonLine({ ...record, ...unknownOutcome(tree, record.run_id) }));
+      }
     } else {
       const text = treeText(tree, paint, args.flag('all') ? Infinity : CHILDREN_SHOWN);
       await io.stdout.write(empty ? text : `\n${text}`);
@@ -47,21 +53,35 @@ async function list(reader: LedgerReader, limit: number, args: Args, io: Io): Pr
   return 0;
 }
 
+/** D8: for machines, beside the record of a run whose outcome was unknown. */
+function unknownOutcome({ unknown }: RunTree, run_id: string) {
+  const settled = unknown.get(run_id);
+  return settled === undefined ? {} : { unknown_outcome: { settled } };
+}
+
 async function show(reader: LedgerReader, run_id: string, args: Args, io: Io): Promise<ExitCode> {
   const details = await detailsOf(reader, run_id);
   if (details === null) throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });
-  await io.stdout.write(args.flag('json') ? jsonLine(details) : runText(details, painter(io.colours)));
+  if (args.flag('json')) {
+    const { settlement, ...told } = details;
+    await io.stdout.write(
+      jsonLine({ ...told, ...(settlement === undefined ? {} : { unknown_outcome: { settled: settlement } }) }),
+    );
+  } else {
+    await io.stdout.write(runText(details, painter(io.colours)));
+  }
   return 0;
 }
 
 async function detailsOf(reader: LedgerReader, run_id: string): Promise<RunDetails | null> {
-  const record = await reader.run(run_id);
-  if (record === null) return null;
+  const tree = await reader.treeOf(run_id);
+  const record = tree?.runs.find((run) => run.run_id === run_id);
+  if (tree === null || record === undefined) return null;
   const events: AuditEvent[] = [];
   const steps: StepTrace[] = [];
   for await (const entry of reader.entries(rootOf(run_id))) {
     if (entry.type === 'audit_event' && entry.body.run_id === run_id) events.push(entry.body);
     if (entry.type === 'step_trace' && entry.body.run_id === run_id) steps.push(entry.body);
   }
-  return { record, events, steps };
+  return { record, events, steps, settlement: tree.unknown.get(run_id) };
 }

@@ -1,0 +1,51 @@
+// What an agent run is given and remembers, and what it is handed for each step.
+
+import type { ApprovalBook } from '../src/contract/approval.js';
+import type { ArtifactRef } from '../src/contract/artifact-ref.js';
+import type { Account, Limits } from '../src/contract/budget.js';
+import type { AgentLink, SeenProposal } from '../src/contract/entry.js';
+import type { Label } from '../src/contract/labels.js';
+import type { OverlayFact } from '../src/contract/overlay.js';
+import type { Exposure } from '../src/contract/response.js';
+import type { RunContext } from '../src/contract/run-context.js';
+import type { TerminalState } from '../src/contract/run-state.js';
+import { type RunMemory } from './run.js';
+
+export interface AgentInput {
+  readonly run: RunContext;
+  readonly exposure: Exposure;
+  readonly link: AgentLink;
+  readonly idle_ms: number | null;
+  readonly started_at: string;
+  /** What it was given; null for one that was refused a budget, and is denied. */
+  readonly budget: Limits | null;
+}
+
+export interface AgentMemory extends RunMemory, Omit<AgentInput, 'started_at'> {
+  readonly steps: number;
+  readonly denials: number;
+  readonly mediated_runs: number;
+  readonly active_at: string;
+  readonly account: Account;
+  /** Up to when the time of the run has been charged. */
+  readonly charged_at: string;
+  /** The join of everything that its steps have read. */
+  readonly label: Label;
+  readonly approvals: ApprovalBook;
+  /** Requests whose outcome nobody knows: they must not be made again before that is settled. */
+  readonly unsettled: readonly string[];
+  /** The state in which the run will end, once something has decided that it will. */
+  readonly ending: TerminalState | null;
+}
+
+export interface ProposeEvent {
+  readonly type: 'PROPOSE';
+  readonly input_id: string;
+  readonly time: string;
+  readonly payload: ArtifactRef;
+  readonly raw: Uint8Array;
+  readonly seen: SeenProposal | null;
+  readonly recorded_response: string | null;
+  readonly tokens: number | null;
+  readonly overlay: OverlayFact | null;
+}

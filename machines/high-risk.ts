@@ -1,0 +1,149 @@
+// Promotions and exports (S4 §10): what a person asks for becomes the request of a mediated run, judged as every other,
+// and, where policy says so, waiting for people's approval before it enters `running`.
+
+import type { HighRiskKind, StartRunInput } from '../src/contract/entry.js';
+import type { OverlayFact } from '../src/contract/overlay.js';
+import type { Actor } from '../src/contract/shapes.js';
+import type { JsonObject } from '../src/contract/json.js';
+import { canonicalJson } from '../src/contract/canonical-json.js';
+import { sha256 } from '../src/contract/hash.js';
+import type { WriteMode } from '../src/contract/lanes.js';
+import type { RunContext } from '../src/contract/run-context.js';
+import type { ArtifactRef } from '../src/contract/artifact-ref.js';
+import { approvalDigest, approvalRuleFor, emptyBook, requestApproval } from '../src/policy/approval.js';
+import { type PrivilegedRequest } from '../src/policy/lane-decision.js';
+import type { Policy } from '../src/policy/policy.js';
+import type { Verdict } from '../src/policy/verdict.js';
+import { mayLeaveParts } from '../src/step/mediated-request.js';
+import { effectLimits } from '../src/step/execute.js';
+import { judgeRequest, type AwaitedApproval, type MediatedRequest } from './mediated-act.js';
+import type { MediatedInput, MediatedLogic } from './mediated.js';
+
+/** What is to be done: a record for shared knowledge, or a bundle. */
+export interface HighRiskAct {
+  readonly action: string;
+  readonly args: JsonObject;
+}
+
+export type HighRiskKinds = Readonly<Record<HighRiskKind, MediatedLogic>>;
+
+/** A promotion or export that somebody starts. */
+export interface StartRunEvent {
+  readonly type: 'START_RUN';
+  readonly run_kind: HighRiskKind;
+  readonly actor: Actor;
+  readonly role_id: string;
+  readonly lane_id: string;
+  readonly act: HighRiskAct;
+  /** The act, as the artifact that brought it. */
+  readonly request: ArtifactRef;
+  /** What it is made from. */
+  readonly inputs: readonly ArtifactRef[];
+  readonly facts: StartRunInput['facts'];
+  readonly overlay: OverlayFact | null;
+  readonly time: string;
+}
+
+/** The run's input, and what policy says to it; with an approval to wait for, the verdict is not final. */
+export function highRiskRun(
+  run: RunContext,
+  event: StartRunEvent,
+  policy: Policy,
+): { readonly input: MediatedInput; readonly verdict: Verdict } {
+  const request = requestOf(run, event, policy);
+  const verdict = judgeRequest(run, request, policy);
+  const approval = verdict.decision === 'allow' ? awaited(run, event, policy) : null;
+  return { input: { run, request, approval }, verdict };
+}
+
+function requestOf(
+  run: RunContext,
+  { act, inputs, facts, overlay, request }: StartRunEvent,
+  policy: Policy,
+): MediatedRequest {
+  const hash = sha256(canonicalJson({ action: act.action, args: act.args, case_id: run.case_id }));
+  return {
+    privileged: { ...targetOf(run, act, policy), artifact_flags: facts.artifact_flags, label: facts.label },
+    hash,
+    effect: {
+      action: act.action,
+      args: act.args,
+      case_id: run.case_id,
+      request_hash: hash,
+      before: [],
+      partial_outputs: mayLeaveParts(run, policy),
+      limits: effectLimits(policy),
+    },
+    idempotency_key: null,
+    in_commit: run.run_kind === 'promotion' && policy.catalogue.target(textOf(act.args['target']))?.place === 'ledger',
+    idempotent: false,
+    inputs: [request, ...inputs],
+    written: run.run_kind === 'promotion' ? insightOf(act, inputs) : null,
+    retry: null,
+    overlay,
+  };
+}
+
+/** A promotion writes shared knowledge; an export hands out a bundle, in a lane that lists that tool. */
+function targetOf(
+  run: RunContext,
+  { args }: HighRiskAct,
+  { catalogue }: Policy,
+): Omit<PrivilegedRequest, 'artifact_flags' | 'label'> {
+  if (run.run_kind === 'export') {
+    return { ...NOTHING, tool: EXPORT_TOOL, target_case_id: run.case_id, destination: 'outside', plane: 'case' };
+  }
+  const table = textOf(args['target']);
+  const mode: WriteMode = args['mode'] === 'upsert' ? 'upsert' : 'append';
+  const target = catalogue.target(table);
+  const shared = target?.plane === 'shared';
+  const unregistered =
+    target === undefined ? 'target.not_registered' : target.modes.includes(mode) ? null : 'target.mode_not_registered';
+  return {
+    ...NOTHING,
+    write: { table, mode },
+    target_case_id: shared ? null : run.case_id,
+    plane: shared ? 'shared' : 'case',
+    unregistered,
+    promotes: true,
+  };
+}
+
+/** What a lane lists under `tools` for runs that make a bundle. */
+export const EXPORT_TOOL = 'export_bundle.create';
+
+const NOTHING = {
+  tool: null,
+  write: null,
+  read: null,
+  target_case_id: null,
+  destination: 'platform',
+  plane: 'case',
+  unregistered: null,
+  promotes: false,
+} as const;
+
+/** S4-74: what has been promoted, and what it was made from. Its content stands in the request, nothing twice. */
+function insightOf({ args }: HighRiskAct, inputs: readonly ArtifactRef[]): ArtifactRef {
+  const text = canonicalJson(args['record'] ?? null);
+  const hash = sha256(text);
+  return {
+    artifact_id: `sha256:${hash}`,
+    artifact_kind: 'sanitized_insight',
+    hash_sha256: hash,
+    byte_size: Buffer.byteLength(text),
+    scope: 'shared',
+    lineage: { derived_from: inputs.map(({ artifact_id }) => artifact_id), transformation: 'promotion' },
+  };
+}
+
+function awaited(run: RunContext, { run_kind, act, time }: StartRunEvent, policy: Policy): AwaitedApproval | null {
+  const rule = approvalRuleFor(policy.approvals, run_kind);
+  if (rule === undefined) return null;
+  const { run_id, case_id, actor } = run;
+  const digest = approvalDigest({ action: act.action, args: act.args, case_id, run_id });
+  const asked = { digest, name: run_kind, requested_by: actor.actor_id, at: time };
+  return { digest, rule, book: requestApproval(emptyBook(run_id), asked, rule) };
+}
+
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');

@@ -1,0 +1,123 @@
+// What a step is given, remembers while it goes on, and tells its agent run when it is over.
+
+import type { ApprovalBook } from '../src/contract/approval.js';
+import type { ArtifactRef } from '../src/contract/artifact-ref.js';
+import type { Account, Amounts } from '../src/contract/budget.js';
+import type { SeenProposal } from '../src/contract/entry.js';
+import type { JsonObject } from '../src/contract/json.js';
+import type { Label } from '../src/contract/labels.js';
+import type { OverlayFact } from '../src/contract/overlay.js';
+import type { Exposure } from '../src/contract/response.js';
+import { childRunId, type RunContext } from '../src/contract/run-context.js';
+import { WAITING, type Authorization } from '../src/step/authorization.js';
+import { type Draft } from '../src/step/draft.js';
+import { NOBODY } from '../src/step/validate-schema.js';
+import type { Emission } from './emission.js';
+
+export interface StepInput {
+  /** The agent run that proposes. */
+  readonly agent: RunContext;
+  readonly exposure: Exposure;
+  readonly input_id: string;
+  readonly step_index: number;
+  readonly received_at: string;
+  readonly payload: ArtifactRef;
+  readonly raw: Uint8Array;
+  readonly seen: SeenProposal | null;
+  readonly recorded_response: string | null;
+  /** How many mediated runs the agent has had: the next one's ordinal is one more. */
+  readonly mediated_runs: number;
+  readonly account: Account;
+  readonly label: Label;
+  readonly approvals: ApprovalBook;
+  readonly unsettled: readonly string[];
+  readonly overlay: OverlayFact | null;
+}
+
+export interface StepMemory extends Draft, Omit<StepInput, 'raw'> {
+  readonly authorization: Authorization;
+  readonly result: JsonObject | null;
+  readonly result_ref: ArtifactRef | null;
+  /** The mediated run: of the attempt that is under way, or was the last. */
+  readonly mediated_run_id: string;
+  /** How many mediated runs there were: their ordinals are used up. */
+  readonly attempts: number;
+  /** Why the last attempt failed, and when it shall be tried again; null unless the step waits for that. */
+  readonly again: { readonly reason: string; readonly at: string } | null;
+  /** Nobody waits for another attempt. */
+  readonly last: boolean;
+  /** The request whose outcome is unknown, where an attempt has left one and none after it was done. */
+  readonly unknown: string | null;
+  readonly response: string | null;
+}
+
+/** What a step tells its agent run when it is over. */
+export interface StepOutput {
+  readonly step: true;
+  /** How many mediated runs it has had. */
+  readonly mediated: number;
+  /** Refused by AUTHORIZE: these denials are counted (D5). */
+  readonly denied: boolean;
+  /** A FINISH that succeeded ends the agent run. */
+  readonly finished: boolean;
+  readonly spent: Amounts;
+  /** What it has read that the agent knows from now on; null where that is nothing. */
+  readonly read: Label | null;
+  /** Hash of a request whose outcome is unknown. */
+  readonly unknown: string | null;
+  /** What it was denied for want of an approval. */
+  readonly requested: { readonly digest: string; readonly name: string; readonly at: string } | null;
+}
+
+/** Written out: a step begins a thousand times a second, and spreading thirty members costs more than a phase. */
+export const newMemory = (input: StepInput): StepMemory => ({
+  raw: input.raw,
+  text: null,
+  value: null,
+  payload_sha256: input.payload.hash_sha256,
+  seen: input.seen,
+  identity: NOBODY,
+  action: null,
+  args: null,
+  args_summary: null,
+  replay_of: null,
+  fault: null,
+  phase_failed_at: null,
+  agent: input.agent,
+  exposure: input.exposure,
+  input_id: input.input_id,
+  step_index: input.step_index,
+  received_at: input.received_at,
+  payload: input.payload,
+  recorded_response: input.recorded_response,
+  mediated_runs: input.mediated_runs,
+  account: input.account,
+  label: input.label,
+  approvals: input.approvals,
+  unsettled: input.unsettled,
+  overlay: input.overlay,
+  mediated_run_id: childRunId(input.agent.run_id, input.mediated_runs + 1),
+  authorization: WAITING,
+  result: null,
+  result_ref: null,
+  attempts: 0,
+  again: null,
+  last: false,
+  unknown: null,
+  response: null,
+});
+
+export const requestedBy = ({ authorization: { verdict, digest }, action, received_at }: StepMemory) =>
+  verdict?.cause === 'APPROVAL_REQUIRED' && digest !== null ? { digest, name: action ?? '', at: received_at } : null;
+
+export const markOf = ({ agent, identity, step_index, payload }: StepMemory): Emission => ({
+  type: 'mark',
+  mark: {
+    root_run_id: agent.root_run_id,
+    proposal_id: (identity.proposal_id ?? '').toLowerCase(),
+    run_id: agent.run_id,
+    step_index,
+    payload_sha256: payload.hash_sha256,
+    seq: 0,
+  },
+});

@@ -1,0 +1,101 @@
+// Files of a few kilobytes on which much depends: read without being led elsewhere, and replaced as a whole.
+
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { PolicyError } from '../errors.js';
+import { errorCode } from './error-code.js';
+
+export interface SmallFileLimits {
+  readonly bytesMax: number;
+  /** Permission bits that the file must not have, e.g. 0o077. Default: none. */
+  readonly forbiddenMode?: number;
+}
+
+/**
+ * The bytes of a regular file, or null where there is none.
+ * @throws PolicyError POLICY_UNREADABLE for anything else there (a symlink, a FIFO, a folder), for a file that is
+ * larger, that grows meanwhile, or that others may touch
+ */
+export function readSmallFile(path: string, { bytesMax, forbiddenMode = 0 }: SmallFileLimits): Uint8Array | null {
+  let descriptor: number;
+  try {
+    // Without O_NONBLOCK, a FIFO that somebody put there would be waited for.
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (cause) {
+    if (errorCode(cause) === 'ENOENT') return null;
+    throw unreadable(path, errorCode(cause) === 'ELOOP' ? 'is a symbolic link' : 'cannot be read', cause);
+  }
+  try {
+    const { size, mode, isFile } = described(descriptor);
+    if (!isFile) throw unreadable(path, 'is not a file');
+    if (size > bytesMax) throw unreadable(path, `is larger than ${bytesMax} bytes`);
+    if ((mode & forbiddenMode) !== 0)
+      throw unreadable(
+        path,
+        `can be touched by others: take away the permissions ${(mode & forbiddenMode).toString(8)}`,
+      );
+    return readWhole(path, descriptor, size);
+  } catch (cause) {
+    throw cause instanceof PolicyError ? cause : unreadable(path, 'cannot be read', cause);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function described(descriptor: number): { size: number; mode: number; isFile: boolean } {
+  const stat = fstatSync(descriptor);
+  return { size: stat.size, mode: stat.mode & 0o777, isFile: stat.isFile() };
+}
+
+function readWhole(path: string, descriptor: number, size: number): Uint8Array {
+  const bytes = new Uint8Array(size + 1);
+  let length = 0;
+  for (;;) {
+    const read = readSync(descriptor, bytes, length, bytes.length - length, null);
+    length += read;
+    if (length > size) throw unreadable(path, 'grows while it is read');
+    if (read === 0) return bytes.subarray(0, length);
+  }
+}
+
+/** Puts `text` in the place of a file, durable and in one step: whoever reads sees the former text or all of this. */
+export function replaceFile(path: string, text: string, mode: number): void {
+  const draft = `${path}.new-${randomBytes(6).toString('hex')}`;
+  try {
+    const descriptor = openSync(draft, 'wx', mode);
+    try {
+      writeFileSync(descriptor, text);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    renameSync(draft, path);
+  } catch (cause) {
+    rmSync(draft, { force: true });
+    throw cause;
+  }
+  syncFolder(dirname(path));
+}
+
+function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+const unreadable = (path: string, why: string, cause?: unknown): PolicyError =>
+  new PolicyError({ code: 'POLICY_UNREADABLE', message: `${path} ${why}`, cause });

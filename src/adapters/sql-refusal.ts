@@ -1,0 +1,72 @@
+// Why a database did not do what it was asked for, in the words of the contract.
+
+import type { EffectResult } from '../contract/effect.js';
+import type { ExecutionCause } from '../contract/fault.js';
+import { RecordsError } from '../errors.js';
+import { errorCode } from './error-code.js';
+
+const DETAIL_CHARS_MAX = 400;
+
+/** A record, or a row that was found, that cannot be what it is to be. It ends the steps of one record. */
+export class Refused extends Error {
+  readonly why: ExecutionCause;
+  constructor(message: string, why: ExecutionCause = 'INTERNAL') {
+    super(message);
+    this.name = 'Refused';
+    this.why = why;
+  }
+}
+
+export const done = (result: (EffectResult & { readonly status: 'done' })['result']): EffectResult => ({
+  status: 'done',
+  result,
+});
+
+export const failed = (cause: ExecutionCause, detail: string): EffectResult => ({ status: 'failed', cause, detail });
+
+export const UNKNOWN: EffectResult = { status: 'unknown' };
+
+/** The first that matches. Codes of SQLite, SQLSTATEs of PostgreSQL. */
+const CAUSES: readonly (readonly [RegExp, ExecutionCause])[] = [
+  [/^SQLITE_CONSTRAINT_(?:PRIMARYKEY|UNIQUE|ROWID)$|^23505$/, 'ALREADY_EXISTS'],
+  [/^SQLITE_FULL$|^53100$/, 'NO_SPACE'],
+  [/^SQLITE_(?:READONLY|PERM|AUTH)|^42501$|^25006$|^28/, 'PERMISSION_DENIED'],
+  [/^57014$|^55P03$/, 'TIMEOUT'],
+  // The row is too long, of another type, against a constraint, or a trigger will not have it.
+  [/^SQLITE_(?:CONSTRAINT|MISMATCH|TOOBIG)|^(?:21|22|23|44|54|P0)...$/, 'INVALID_RECORD'],
+  [/^SQLITE_(?:ERROR|RANGE)|^(?:0A|42)...$/, 'INTERNAL'],
+  [/^SQLITE_|^[0-9A-Z]{5}$|^E[A-Z]+$|^RECORDS_UNREACHABLE$/, 'IO_ERROR'],
+];
+
+/** What SQLite goes on from as if the statement had not been there. After anything else nobody knows. */
+const HARMLESS = /^SQLITE_(?:CONSTRAINT|MISMATCH|TOOBIG|ERROR|RANGE)/;
+
+/** What a statement failed of that certainly left nothing behind. */
+export function failedBy(error: unknown): EffectResult {
+  if (error instanceof Refused) return failed(error.why, error.message);
+  const code = errorCode(error);
+  // Without a code: a connection that could not be had, or was lost.
+  const cause = code === '' ? 'IO_ERROR' : CAUSES.find(([codes]) => codes.test(code))?.[1];
+  return failed(cause ?? 'INTERNAL', detailOf(error));
+}
+
+/** The same of a read, which has no record that could be refused. */
+export function unreadBy(error: unknown): EffectResult {
+  const result = failedBy(error);
+  return result.status === 'failed' && result.cause === 'INVALID_RECORD' ? { ...result, cause: 'INTERNAL' } : result;
+}
+
+/** Whether it was for the row alone that SQLite refused it, so that others can be written in the same transaction. */
+export const isOfTheRow = (error: unknown): boolean =>
+  error instanceof Refused || error instanceof RecordsError || HARMLESS.test(errorCode(error));
+
+/** Whether a row with these unique values is there already. */
+export const isTaken = (error: unknown): boolean => CAUSES[0]?.[0].test(errorCode(error)) === true;
+
+export const isTimeout = (error: unknown): boolean => {
+  const result = failedBy(error);
+  return result.status === 'failed' && result.cause === 'TIMEOUT';
+};
+
+export const detailOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error)).slice(0, DETAIL_CHARS_MAX);

@@ -1,0 +1,238 @@
+// What enters the kernel, as the ledger records it: a closed vocabulary, each input with its time and its facts.
+
+import Type, { type Static } from 'typebox';
+import { ApprovalBallot } from './approval.js';
+import { ArtifactRef } from './artifact-ref.js';
+import { BudgetLimits } from './budget.js';
+import { SandboxFacts } from './effect.js';
+import { EXECUTION_CAUSES, FAULT_CODES, type ExecutionCause } from './fault.js';
+import { Label } from './labels.js';
+import { OverlayFact } from './overlay.js';
+import { OUTCOMES } from './phase.js';
+import { Pin, PIN_PROBLEMS } from './pins.js';
+import { EXPOSURES } from './response.js';
+import {
+  Actor,
+  CaseId,
+  closed,
+  Identifier,
+  Nullable,
+  OneOf,
+  RunId,
+  Sha256,
+  TaxonomyVersions,
+  Timestamp,
+} from './shapes.js';
+
+export const INPUT_ID_CHARS_MAX = 160;
+const InputId = Type.String({ minLength: 1, maxLength: INPUT_ID_CHARS_MAX });
+const envelope = { input_id: InputId, time: Timestamp };
+const Reason = Type.String({ maxLength: 160 });
+
+const PolicyPin = Type.Union([
+  Type.Object({ ...Pin.properties, artifact: ArtifactRef }, closed),
+  Type.Object({ problem: OneOf(PIN_PROBLEMS), artifact: ArtifactRef }, closed),
+]);
+
+/** The first input of every tree: everything that its runs inherit, and the policy bytes they are judged by (D1). */
+export const OpenInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('open'),
+    run_id: RunId,
+    correlation_id: Identifier,
+    case_id: Nullable(CaseId),
+    taxonomy_versions: Nullable(TaxonomyVersions),
+    scope: Type.Record(Type.String({ maxLength: 120 }), Type.String({ maxLength: 400 })),
+    policies: Type.Object({ lanes: PolicyPin, roles: PolicyPin, actions: PolicyPin }, closed),
+    machines: ArtifactRef,
+  },
+  closed,
+);
+export type OpenInput = Static<typeof OpenInput>;
+
+/** D3: an attached agent dies with its caller; a remote one lives on and ends by its idle timer. */
+export const AGENT_LINKS = ['attached', 'remote'] as const;
+export type AgentLink = (typeof AGENT_LINKS)[number];
+
+export const StartAgentInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('start_agent'),
+    /** The orchestrator run that shall be the parent. */
+    run_id: RunId,
+    actor: Actor,
+    role_id: Identifier,
+    lane_id: Identifier,
+    /** The effective exposure: the policy's, or narrower where the caller asked for it (D6). */
+    exposure: OneOf(EXPOSURES),
+    link: OneOf(AGENT_LINKS),
+    /** Milliseconds without a proposal after which a remote agent is cancelled; null for an attached one. */
+    idle_ms: Nullable(Type.Integer({ minimum: 1 })),
+    /** What the agent may use up at most, where its caller gives it less than the tree has. */
+    budget: Nullable(BudgetLimits),
+    overlay: Nullable(OverlayFact),
+  },
+  closed,
+);
+export type StartAgentInput = Static<typeof StartAgentInput>;
+
+/** What the store remembers of a proposal id inside one root run (C19). */
+export const SeenProposal = Type.Object(
+  {
+    step_index: Type.Integer({ minimum: 1 }),
+    run_id: RunId,
+    payload_sha256: Sha256,
+    /** How that step ended; null while it is still under way. */
+    outcome: Nullable(OneOf(OUTCOMES)),
+    error_code: Nullable(OneOf(FAULT_CODES)),
+    /** Its response, as an artifact that this input brings; null where it is not to be given again. */
+    response: Nullable(ArtifactRef),
+  },
+  closed,
+);
+export type SeenProposal = Static<typeof SeenProposal>;
+
+export const ProposalInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('proposal'),
+    run_id: RunId,
+    payload: ArtifactRef,
+    seen: Nullable(SeenProposal),
+    /** Tokens that the agent has used since its last proposal, as its caller reports. */
+    tokens: Nullable(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    /** The emergency overlay as it was when the proposal came (D1). */
+    overlay: Nullable(OverlayFact),
+  },
+  closed,
+);
+export type ProposalInput = Static<typeof ProposalInput>;
+
+export const FactsInput = Type.Object(
+  { ...envelope, kind: Type.Literal('facts'), run_id: RunId, facts: SandboxFacts },
+  closed,
+);
+export type FactsInput = Static<typeof FactsInput>;
+
+export const ResultInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('result'),
+    /** The mediated run whose command this answers. */
+    run_id: RunId,
+    status: OneOf(['done', 'failed', 'unknown']),
+    cause: Nullable(OneOf(Object.keys(EXECUTION_CAUSES) as readonly ExecutionCause[])),
+    result: Nullable(ArtifactRef),
+    /** D8: true when the outcome was found out after a crash and not reported by the executor. */
+    settled: Type.Boolean(),
+  },
+  closed,
+);
+export type ResultInput = Static<typeof ResultInput>;
+
+/** The caller has no more proposals: the agent run is completed as `end_of_input` (D5). */
+export const EndInput = Type.Object({ ...envelope, kind: Type.Literal('end'), run_id: RunId }, closed);
+export const CancelInput = Type.Object(
+  { ...envelope, kind: Type.Literal('cancel'), run_id: RunId, reason: Reason },
+  closed,
+);
+/** D3: the process that an attached agent belonged to is gone. */
+export const InterruptInput = Type.Object({ ...envelope, kind: Type.Literal('interrupt'), run_id: RunId }, closed);
+export const WakeInput = Type.Object(
+  { ...envelope, kind: Type.Literal('wake'), run_id: RunId, overlay: Nullable(OverlayFact) },
+  closed,
+);
+
+/** The two kinds of runs that people start (S4 §10). */
+export const HIGH_RISK_KINDS = ['promotion', 'export'] as const;
+export type HighRiskKind = (typeof HIGH_RISK_KINDS)[number];
+
+export const StartRunInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('start_run'),
+    /** The orchestrator run that shall be the parent. */
+    run_id: RunId,
+    run_kind: OneOf(HIGH_RISK_KINDS),
+    actor: Actor,
+    role_id: Identifier,
+    lane_id: Identifier,
+    /** What is to be done, as JSON `{action, args}`: an artifact that this input brings. */
+    request: ArtifactRef,
+    /** What it is made from. */
+    inputs: Type.Array(ArtifactRef, { maxItems: 64 }),
+    /** Facts that the platform has gathered of what would be carried over. */
+    facts: Type.Object(
+      { artifact_flags: Type.Array(Type.String({ maxLength: 80 }), { maxItems: 64 }), label: Label },
+      closed,
+    ),
+    overlay: Nullable(OverlayFact),
+  },
+  closed,
+);
+export type StartRunInput = Static<typeof StartRunInput>;
+
+/** People's answer to requests of one run (D7). */
+export const VoteInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('vote'),
+    /** The agent, promotion or export run that asked. */
+    run_id: RunId,
+    digests: ApprovalBallot.properties.digests,
+    decision: ApprovalBallot.properties.decision,
+    approver: ApprovalBallot.properties.approver,
+    overlay: Nullable(OverlayFact),
+  },
+  closed,
+);
+export type VoteInput = Static<typeof VoteInput>;
+
+/** D8: somebody has found out what became of an action whose outcome was unknown. */
+export const ResolveInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('resolve'),
+    /** The mediated run whose outcome is unknown. */
+    run_id: RunId,
+    outcome: OneOf(['done', 'not_executed']),
+    actor: Actor,
+    role_id: Identifier,
+    note: Type.String({ maxLength: 400 }),
+  },
+  closed,
+);
+export type ResolveInput = Static<typeof ResolveInput>;
+
+export const INPUT_SCHEMAS = {
+  open: OpenInput,
+  start_agent: StartAgentInput,
+  proposal: ProposalInput,
+  facts: FactsInput,
+  result: ResultInput,
+  end: EndInput,
+  cancel: CancelInput,
+  interrupt: InterruptInput,
+  wake: WakeInput,
+  start_run: StartRunInput,
+  vote: VoteInput,
+  resolve: ResolveInput,
+} as const;
+export type InputKind = keyof typeof INPUT_SCHEMAS;
+
+export const RecordedInput = Type.Union([
+  OpenInput,
+  StartAgentInput,
+  ProposalInput,
+  FactsInput,
+  ResultInput,
+  EndInput,
+  CancelInput,
+  InterruptInput,
+  WakeInput,
+  StartRunInput,
+  VoteInput,
+  ResolveInput,
+]);
+export type RecordedInput = Static<typeof RecordedInput>;

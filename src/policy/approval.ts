@@ -1,0 +1,282 @@
+// D7: an approval belongs to one exact request of one run. It is given by people, it runs out, and it is used once.
+// Pure: times are those that were recorded, and no answer is a denial.
+
+import {
+  APPROVALS_MAX,
+  type ApprovalBallot,
+  type ApprovalBook,
+  type ApprovalEntry,
+  type ApprovalRule,
+} from '../contract/approval.js';
+import { canonicalJson } from '../contract/canonical-json.js';
+import { sha256 } from '../contract/hash.js';
+import type { JsonObject } from '../contract/json.js';
+import type { Role } from '../contract/roles.js';
+import { InvariantError } from '../errors.js';
+
+/** Every rule by which a ballot or a request is judged, in the order of the checks, with what it says. */
+export const APPROVAL_RULES = {
+  'approval.by_agent': 'An agent approves nothing, in whatever role.',
+  'approval.role_unknown': 'The role of the approver is not in roles.yaml.',
+  'approval.not_a_person': 'The approver is the system, or a role of the system: only people count.',
+  'approval.other_run': 'The ballot is for another run than the one that is asked.',
+  'approval.unknown_digest': 'The run has made no request with this digest.',
+  'approval.role_not_allowed': 'The rule for the request does not name the role of the approver.',
+  'approval.by_requester': 'Nobody approves a request of their own.',
+  'approval.consumed': 'The approval has been used, and an approval is used once.',
+  'approval.already_decided': 'The request has been decided: a rejection stands, and an approval needs no more votes.',
+  'approval.expired': 'The request, or what was approved of it, has run out of time.',
+  'approval.already_voted': 'The same person has approved the request before.',
+  'approval.rejected': 'Somebody who may approve the request has rejected it.',
+  'approval.accepted': 'The vote counts; the quorum is not reached yet.',
+  'approval.granted': 'The vote counts, and with it the quorum is reached.',
+  'approval.required': 'The request waits for its approval.',
+  'approval.not_requested': 'The request has not been made, or the run has too many requests already.',
+} as const satisfies Record<string, string>;
+export type ApprovalRuleId = keyof typeof APPROVAL_RULES;
+export const APPROVAL_RULE_IDS = Object.keys(APPROVAL_RULES) as readonly ApprovalRuleId[];
+
+/** What exactly is to be done, and by which run: what the people who approve it have seen. */
+export interface ApprovalRequest {
+  /** `promotion`, `export`, or the action's name. */
+  readonly action: string;
+  readonly args: JsonObject;
+  readonly case_id: string | null;
+  /** The run that asks. */
+  readonly run_id: string;
+}
+
+/**
+ * The SHA-256 of the request's canonical text: another amount, case or run is another digest.
+ * @returns 64 lower-case hex digits
+ * @throws InvariantError for arguments that JSON cannot say; those of a parsed proposal always can be
+ */
+export const approvalDigest = ({ action, args, case_id, run_id }: ApprovalRequest): string =>
+  sha256(canonicalJson({ action, args, case_id, run_id }));
+
+/** The book of a run that has asked for nothing yet. */
+export const emptyBook = (run_id: string): ApprovalBook => ({ run_id, entries: [] });
+
+/** The rule under which something must be approved; undefined where it needs nobody's approval. */
+export const approvalRuleFor = (rules: readonly ApprovalRule[], name: string): ApprovalRule | undefined =>
+  rules.find((rule) => rule.for === name);
+
+/**
+ * Asks for an approval. Asking again changes nothing, so that nobody can keep a request open by repeating it; only
+ * one that has expired is asked anew, without the votes it had. What was rejected or used stays so for the whole run.
+ *
+ * A full book takes no new request unless an old one has expired: if the oldest fell out instead, an agent could wash
+ * out what people are looking at, and ask again for what they have rejected. The request is then `missing`: denied.
+ * @throws InvariantError for a rule of another subject, or a time that is none
+ */
+export function requestApproval(
+  book: ApprovalBook,
+  asked: { readonly digest: string; readonly name: string; readonly requested_by: string; readonly at: string },
+  rule: ApprovalRule,
+): ApprovalBook {
+  const { digest, name, requested_by, at } = asked;
+  if (rule.for !== name) throw new InvariantError(`the approval of ${name} is asked for under the rule of ${rule.for}`);
+  const known = find(book, digest);
+  if (known !== undefined && !hasExpired(known, at)) return book;
+  const entry: ApprovalEntry = {
+    digest,
+    name,
+    requested_by,
+    requested_at: at,
+    votes: [],
+    state: 'open',
+    approved_at: null,
+    expires_at: later(at, rule.expires_minutes),
+  };
+  const others = book.entries.filter((other) => other !== known);
+  const kept = others.length < APPROVALS_MAX ? others : withoutOldestExpired(others, at);
+  return kept.length < APPROVALS_MAX ? { run_id: book.run_id, entries: [...kept, entry] } : book;
+}
+
+/** What became of a ballot for one digest. `rule_id` goes to the audit. */
+export interface ApprovalVerdict {
+  readonly digest: string;
+  /** Whether the ballot has changed the book. */
+  readonly counted: boolean;
+  readonly rule_id: ApprovalRuleId;
+}
+
+/** What ballots are judged by: the pinned policy. */
+export interface ApprovalPolicy {
+  readonly approvals: readonly ApprovalRule[];
+  readonly roles: ReadonlyMap<string, Role>;
+}
+
+/**
+ * Counts a ballot. Its digests are judged one by one, and one that is refused does not spoil the others. Whoever may
+ * approve may also reject, until the approval has been used: also what they or others have approved before.
+ * @returns the book, and a verdict for each digest in the ballot's order
+ * @throws InvariantError for a time that is none
+ */
+export function vote(
+  book: ApprovalBook,
+  ballot: ApprovalBallot,
+  policy: ApprovalPolicy,
+): { readonly book: ApprovalBook; readonly verdicts: readonly ApprovalVerdict[] } {
+  const stranger = strangerRule(book, ballot, policy);
+  const verdicts: ApprovalVerdict[] = [];
+  let counted = book;
+  for (const digest of ballot.digests) {
+    const entry = find(counted, digest);
+    const rule = entry && approvalRuleFor(policy.approvals, entry.name);
+    const refused = stranger ?? refusalOf(entry, ballot, rule);
+    if (refused !== null || entry === undefined || rule === undefined) {
+      verdicts.push({ digest, counted: false, rule_id: refused ?? 'approval.unknown_digest' });
+      continue;
+    }
+    const next = ballot.decision === 'reject' ? rejected(entry) : approved(entry, ballot, rule);
+    counted = replace(counted, entry, next);
+    verdicts.push({ digest, counted: true, rule_id: COUNTED_RULES[next.state] });
+  }
+  return { book: counted, verdicts };
+}
+
+/** What is true of a request at one moment. Only `granted` lets anything happen. */
+export type Standing = 'granted' | 'missing' | 'open' | 'rejected' | 'expired' | 'consumed';
+
+/** The rule id with which the audit tells each standing; for `missing` and `open` after the request was made. */
+export const STANDING_RULES = {
+  granted: 'approval.granted',
+  missing: 'approval.not_requested',
+  open: 'approval.required',
+  rejected: 'approval.rejected',
+  expired: 'approval.expired',
+  consumed: 'approval.consumed',
+} as const satisfies Record<Standing, ApprovalRuleId>;
+
+/**
+ * Looks at a request again, at the moment at which it would be executed.
+ * @param rule as it holds now: the pinned one, less the roles that the overlay has taken away. The votes are counted
+ *   once more under it; an approval that no longer has its quorum is `open`, and denied.
+ */
+export function standing(book: ApprovalBook, digest: string, now: string, rule: ApprovalRule): Standing {
+  const entry = find(book, digest);
+  if (entry === undefined) return 'missing';
+  if (entry.state === 'rejected' || entry.state === 'consumed') return entry.state;
+  if (hasExpired(entry, now)) return 'expired';
+  return entry.state === 'approved' && hasQuorum(entry, rule) ? 'granted' : 'open';
+}
+
+/**
+ * Uses an approval up. To be called in the fold of the entry that commits the execution intent, and nowhere else.
+ * @throws InvariantError unless the standing is `granted`
+ */
+export function consume(book: ApprovalBook, digest: string, at: string, rule: ApprovalRule): ApprovalBook {
+  const entry = find(book, digest);
+  const found = standing(book, digest, at, rule);
+  if (entry === undefined || found !== 'granted') throw new InvariantError(`an approval was used that is ${found}`);
+  return replace(book, entry, changed(entry, { state: 'consumed' }));
+}
+
+const COUNTED_RULES = {
+  open: 'approval.accepted',
+  approved: 'approval.granted',
+  rejected: 'approval.rejected',
+  consumed: 'approval.consumed',
+} as const satisfies Record<ApprovalEntry['state'], ApprovalRuleId>;
+
+/** What is wrong with whoever sent the ballot, whatever it says: they do not learn which digests there are. */
+function strangerRule(book: ApprovalBook, ballot: ApprovalBallot, policy: ApprovalPolicy): ApprovalRuleId | null {
+  const { actor, role_id } = ballot.approver;
+  const role = policy.roles.get(role_id);
+  if (actor.actor_type === 'agent' || role?.class === 'agent') return 'approval.by_agent';
+  if (role === undefined) return 'approval.role_unknown';
+  if (actor.actor_type !== 'human' || role.class !== 'human') return 'approval.not_a_person';
+  return ballot.for_run === book.run_id ? null : 'approval.other_run';
+}
+
+function refusalOf(
+  entry: ApprovalEntry | undefined,
+  { approver, decision, at }: ApprovalBallot,
+  rule: ApprovalRule | undefined,
+): ApprovalRuleId | null {
+  const { actor, role_id } = approver;
+  if (entry === undefined) return 'approval.unknown_digest';
+  if (rule?.approver_roles.includes(role_id) !== true) return 'approval.role_not_allowed';
+  if (samePerson(actor.actor_id, entry.requested_by)) return 'approval.by_requester';
+  if (entry.state === 'consumed') return 'approval.consumed';
+  if (entry.state === 'rejected') return 'approval.already_decided';
+  if (hasExpired(entry, at)) return 'approval.expired';
+  if (decision === 'reject') return null;
+  if (entry.state === 'approved') return 'approval.already_decided';
+  return entry.votes.some(({ actor_id }) => samePerson(actor_id, actor.actor_id)) ? 'approval.already_voted' : null;
+}
+
+const rejected = (entry: ApprovalEntry): ApprovalEntry => changed(entry, { state: 'rejected', approved_at: null });
+
+/** The stricter of two readings: time runs from the first vote, not from the one that completes the quorum. */
+function approved(entry: ApprovalEntry, { approver, at }: ApprovalBallot, rule: ApprovalRule): ApprovalEntry {
+  const end = later(at, rule.expires_minutes);
+  const voted = changed(entry, {
+    votes: [...entry.votes, { actor_id: approver.actor.actor_id, role_id: approver.role_id, at }],
+    expires_at: entry.votes.length > 0 && isBefore(entry.expires_at, end) ? entry.expires_at : end,
+  });
+  return hasQuorum(voted, rule) ? changed(voted, { state: 'approved', approved_at: at }) : voted;
+}
+
+/** Counted from the votes themselves, so that a vote which should not be there does not help. */
+function hasQuorum({ name, requested_by, votes }: ApprovalEntry, rule: ApprovalRule): boolean {
+  const counting = votes.filter(
+    ({ actor_id, role_id }) => rule.approver_roles.includes(role_id) && !samePerson(actor_id, requested_by),
+  );
+  return rule.for === name && new Set(counting.map(({ actor_id }) => folded(actor_id))).size >= rule.quorum;
+}
+
+/** Only what is still undecided or unused can run out of time. A time that is none is too late. */
+const hasExpired = ({ state, expires_at }: ApprovalEntry, now: string): boolean =>
+  (state === 'open' || state === 'approved') && !isBefore(now, expires_at);
+
+const isBefore = (a: string, b: string): boolean => Date.parse(a) < Date.parse(b);
+
+/** The last moment that a timestamp of the contract can name. */
+const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** Arithmetic on recorded times, not a reading of a clock. */
+function later(at: string, minutes: number): string {
+  const end = Math.min(Date.parse(at) + minutes * 60_000, LATEST);
+  if (Number.isNaN(end)) throw new InvariantError('the time of a request or a vote is no time');
+  return new Date(end).toISOString();
+}
+
+/** Ids that look alike are one person: a second spelling of a name must not make a second vote. */
+const samePerson = (a: string, b: string): boolean => folded(a) === folded(b);
+const folded = (actor_id: string): string =>
+  actor_id
+    .normalize('NFKC')
+    .toUpperCase()
+    .toLowerCase()
+    .replace(/[\s\p{Cc}\p{Default_Ignorable_Code_Point}]/gu, '');
+
+const find = (book: ApprovalBook, digest: string): ApprovalEntry | undefined =>
+  book.entries.find((entry) => entry.digest === digest);
+
+const replace = ({ run_id, entries }: ApprovalBook, old: ApprovalEntry, next: ApprovalEntry): ApprovalBook => ({
+  run_id,
+  entries: entries.map((entry) => (entry === old ? next : entry)),
+});
+
+/** Forgetting an expired request changes nothing: it is denied, and may be asked anew, either way. */
+function withoutOldestExpired(entries: readonly ApprovalEntry[], now: string): ApprovalEntry[] {
+  const oldest = entries.findIndex((entry) => hasExpired(entry, now));
+  return entries.filter((_, index) => index !== oldest);
+}
+
+/** Written out, so that all entries have one hidden class (decision 0009). */
+const changed = (
+  entry: ApprovalEntry,
+  { votes, state, approved_at, expires_at }: Partial<ApprovalEntry>,
+): ApprovalEntry => ({
+  digest: entry.digest,
+  name: entry.name,
+  requested_by: entry.requested_by,
+  requested_at: entry.requested_at,
+  votes: votes ?? entry.votes,
+  state: state ?? entry.state,
+  approved_at: approved_at === undefined ? entry.approved_at : approved_at,
+  expires_at: expires_at ?? entry.expires_at,
+});

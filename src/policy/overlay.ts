@@ -1,0 +1,46 @@
+// The emergency overlay's say (D1). It can only take away: what it returns is a denial, or nothing.
+
+import {
+  OVERLAY_MATCHERS,
+  type OverlayFact,
+  type OverlayMatcher,
+  type OverlayRule,
+  type OverlaySubject,
+} from '../contract/overlay.js';
+import type { Verdict } from './verdict.js';
+
+/** The rule id under which everything is denied while the overlay cannot be trusted. */
+export const OVERLAY_UNUSABLE = 'overlay.unusable';
+
+/**
+ * What a policy has decided, after the overlay was asked. A denial stays exactly the denial that it was; an allowance
+ * stays, or becomes the overlay's denial.
+ */
+export function withOverlay(verdict: Verdict, overlay: OverlayFact | null, subject: OverlaySubject): Verdict {
+  if (verdict.decision !== 'allow') return verdict;
+  return overlayVerdict(overlay, subject) ?? verdict;
+}
+
+/**
+ * The overlay's objection to a request, or null where it has none. The first rule that matches gives the rule id,
+ * `overlay.<rule_id>`.
+ */
+export function overlayVerdict(overlay: OverlayFact | null, subject: OverlaySubject): Verdict | null {
+  if (overlay === null) return null;
+  if (overlay.epoch === null) return denial(OVERLAY_UNUSABLE);
+  const rule = overlay.rules.find((candidate) => matches(candidate, subject));
+  return rule === undefined ? null : denial(`overlay.${rule.rule_id}`);
+}
+
+/** A rule without a matcher is no rule by its schema. Should one come here all the same, it matches: fail closed. */
+const matches = (rule: OverlayRule, subject: OverlaySubject): boolean =>
+  OVERLAY_MATCHERS.every((name) => {
+    const wanted = rule[name];
+    return wanted === undefined || meets(name, wanted, subject[name]);
+  });
+
+/** D11: the ids of runs below a run begin with its id and a dot. */
+const meets = (name: OverlayMatcher, wanted: string, given: string | null): boolean =>
+  given === wanted || (name === 'run_id' && given !== null && given.startsWith(`${wanted}.`));
+
+const denial = (rule_id: string): Verdict => ({ decision: 'deny', rule_id, cause: 'OVERLAY' });

@@ -1,0 +1,138 @@
+// What people are asked to approve, for them to read (D7). An approval is of a digest; what is shown beside it is what
+// gives that digest again, or nothing.
+
+import type { ApprovalEntry, ApprovalVote } from '../contract/approval.js';
+import type { AuditEvent } from '../contract/audit-event.js';
+import { isJsonObject, type JsonObject } from '../contract/json.js';
+import type { RunContext } from '../contract/run-context.js';
+import { LiveTrees } from '../engine/live-trees.js';
+import type { Tree } from '../kernel/tree.js';
+import { approvalDigest, approvalRuleFor } from '../policy/approval.js';
+import type { Policy } from '../policy/policy.js';
+import type { LedgerStore, StoredEntry } from '../ports/ledger-store.js';
+import { authorizePaths } from '../step/authorize.js';
+
+/** A request that waits for people, with all that they have to know of it. */
+export interface OpenApproval {
+  /** The run that asks: a promotion, an export, or an agent. */
+  readonly run_id: string;
+  readonly case_id: string | null;
+  readonly digest: string;
+  /** `promotion`, `export`, or the action's name. */
+  readonly name: string;
+  /** What exactly is approved: it has been made into the digest once more. Null where the ledger does not show it. */
+  readonly request: { readonly action: string; readonly args: JsonObject } | null;
+  readonly requested_by: string;
+  readonly requested_at: string;
+  readonly expires_at: string;
+  readonly votes: readonly ApprovalVote[];
+  readonly quorum: number;
+  readonly approver_roles: readonly string[];
+}
+
+/**
+ * Every request that people can still answer, in the order of the trees. Trees that have asked are folded; others are
+ * only looked through. @param now what has expired by then is left out
+ * @throws LedgerError LEDGER_TAMPERED for a tree that does not fold
+ */
+export async function* openApprovals(store: LedgerStore, now: string): AsyncIterable<OpenApproval> {
+  for await (const { tree_id, ended } of store.trees()) {
+    if (ended) continue;
+    const asked = await askedIn(store, tree_id);
+    if (asked.size === 0) continue;
+    // One tree at a time, and none of them kept.
+    const tree = await new LiveTrees(store, 0, Infinity).get(tree_id);
+    if (tree !== null) yield* openIn(tree, asked, store, now);
+  }
+}
+
+/** Where the content of each request lies, by its digest: the artifact that brought it. */
+type Asked = ReadonlyMap<string, { readonly case_id: string | null; readonly sha256: string }>;
+
+const ASKED = '"rule_id":"approval.required"';
+
+async function askedIn(store: LedgerStore, tree_id: string): Promise<Asked> {
+  const asked = new Map<string, { case_id: string | null; sha256: string }>();
+  /** What each run was given last: an agent its proposal, the tree its next promotion or export. */
+  const given = new Map<string, { case_id: string | null; sha256: string }>();
+  for await (const entry of store.tree(tree_id)) {
+    const input = entry.type === 'input' ? contentOf(entry) : null;
+    if (input !== null) given.set(input.run_id, input);
+    if (entry.type !== 'audit_event' || !entry.text.includes(ASKED)) continue;
+    const { parent_run_id = '', request_hash_sha256: digest } = bodyOf(entry) as unknown as AuditEvent;
+    const content = given.get(parent_run_id);
+    if (digest !== undefined && content !== undefined) asked.set(digest, content);
+  }
+  return asked;
+}
+
+/** The content that an input brings to a run; null for inputs that ask for nothing. */
+function contentOf(entry: StoredEntry): { run_id: string; case_id: string | null; sha256: string } | null {
+  // Most inputs are others, and need not be parsed.
+  if (!/"kind":"(?:proposal|start_run)"/.test(entry.text)) return null;
+  const { kind, run_id, payload, request } = bodyOf(entry);
+  const ref = kind === 'proposal' ? payload : request;
+  if (typeof run_id !== 'string' || !isJsonObject(ref) || typeof ref['hash_sha256'] !== 'string') return null;
+  const { case_id, hash_sha256 } = ref;
+  return { run_id, case_id: typeof case_id === 'string' ? case_id : null, sha256: hash_sha256 };
+}
+
+const bodyOf = ({ text }: StoredEntry): JsonObject => (JSON.parse(text) as { readonly body: JsonObject }).body;
+
+async function* openIn(tree: Tree, asked: Asked, store: LedgerStore, now: string): AsyncIterable<OpenApproval> {
+  const { policy } = tree;
+  if (policy === null) return;
+  const agents = tree.runs.map(({ context }) => context).filter(({ run_kind }) => run_kind === 'agent');
+  for (const run of [...agents, ...tree.awaiting]) {
+    if (!tree.isLive(run.run_id)) continue;
+    for (const entry of tree.approvals(run.run_id)?.entries ?? []) {
+      if (entry.state !== 'open' || entry.expires_at <= now) continue;
+      const content = asked.get(entry.digest);
+      const bytes = content === undefined ? null : await store.artifact(content.case_id, content.sha256);
+      yield shownOf(run, entry, bytes === null ? null : requestIn(bytes, run, entry, policy), policy);
+    }
+  }
+}
+
+function shownOf(
+  { run_id, case_id }: RunContext,
+  { digest, name, requested_by, requested_at, expires_at, votes }: ApprovalEntry,
+  request: OpenApproval['request'],
+  { approvals }: Policy,
+): OpenApproval {
+  const rule = approvalRuleFor(approvals, name);
+  const { quorum = 0, approver_roles = [] } = rule ?? {};
+  const asked = { digest, name, request, requested_by, requested_at, expires_at, votes };
+  return { run_id, case_id, ...asked, quorum, approver_roles };
+}
+
+/** The request out of the content that brought it, if that is the one of the digest. */
+function requestIn(
+  bytes: Uint8Array,
+  { run_id, case_id }: RunContext,
+  { digest }: ApprovalEntry,
+  policy: Policy,
+): OpenApproval['request'] {
+  const { action, args } = objectIn(bytes);
+  if (typeof action !== 'string' || !isJsonObject(args)) return null;
+  const request = { action, args: canonicalArgs(action, args, policy) };
+  return approvalDigest({ ...request, case_id, run_id }) === digest ? request : null;
+}
+
+function objectIn(bytes: Uint8Array): JsonObject {
+  try {
+    const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    return isJsonObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Paths as they canonically are, whatever stands there: nothing is decided here. */
+function canonicalArgs(action: string, args: JsonObject, policy: Policy): JsonObject {
+  const definition = policy.catalogue.action(action);
+  if (definition === undefined || definition.paths.length === 0) return args;
+  const paths = definition.paths.map(() => ({ status: 'absent' }) as const);
+  const canonical = authorizePaths({ definition, args, facts: { paths, usage: { bytes: 0, files: 0 } }, policy });
+  return canonical.ok ? canonical.value : args;
+}

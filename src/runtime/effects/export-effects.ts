@@ -1,0 +1,87 @@
+// EXPORT_BUNDLE: what an export run performs.
+
+import Type from 'typebox';
+import type { Effect, EffectResult } from '../../contract/effect.js';
+import { ExportBundle } from '../../contract/export-bundle.js';
+import { closed, Identifier, OneOf, PolicyVersions, Timestamp } from '../../contract/shapes.js';
+import { conforms } from '../../contract/validators.js';
+import { BagError, LedgerError } from '../../errors.js';
+import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { Log } from '../../ports/log.js';
+import { assembleBundle, settleBundle, type BundleRequest, type BundleSummary } from '../export/bundle.js';
+import { rootOf } from '../ledger-reader.js';
+
+export const EXPORT_BUNDLE = 'EXPORT_BUNDLE';
+
+const BundleArgs = Type.Object(
+  {
+    bundle_id: Identifier,
+    bundle_kind: ExportBundle.properties.bundle_kind,
+    export_reason: Type.String({ maxLength: 400 }),
+    created_at_utc: Timestamp,
+    created_by: ExportBundle.properties.created_by,
+    policy_versions: PolicyVersions,
+    format: OneOf(['folder', 'zip']),
+    destination: Type.String({ maxLength: 4_096 }),
+    /** Who has approved; put there when the run was. */
+    approvals: Type.Optional(
+      Type.Array(Type.Object({ approved_by: Type.String(), role_id: Identifier, approved_at_utc: Timestamp }, closed)),
+    ),
+  },
+  closed,
+);
+
+export class ExportEffects {
+  readonly #store: LedgerStore;
+  readonly #log: Log;
+
+  constructor(store: LedgerStore, log: Log) {
+    this.#store = store;
+    this.#log = log;
+  }
+
+  async perform(effect: Effect): Promise<EffectResult> {
+    const request = requestOf(effect);
+    if (request === null) return { status: 'failed', cause: 'INTERNAL' };
+    try {
+      return done(await assembleBundle(this.#store, request));
+    } catch (error) {
+      // What cannot be assembled leaves nothing behind; anything else nobody can be sure of.
+      this.#log.error('a bundle could not be assembled', { run_id: effect.run_id, error });
+      if (!(error instanceof BagError || error instanceof LedgerError)) return this.settle(effect);
+      return { status: 'failed', cause: error.code === 'BAG_EXISTS' ? 'ALREADY_EXISTS' : 'IO_ERROR' };
+    }
+  }
+
+  /** Is the bundle there, whole? */
+  async settle(effect: Effect): Promise<EffectResult> {
+    const request = requestOf(effect);
+    if (request === null) return { status: 'unknown' };
+    try {
+      const summary = await settleBundle(request);
+      return summary === null ? { status: 'failed', cause: 'INTERRUPTED' } : done(summary);
+    } catch (error) {
+      this.#log.error('it cannot be told whether a bundle was assembled', { run_id: effect.run_id, error });
+      return { status: 'unknown' };
+    }
+  }
+}
+
+const done = (summary: BundleSummary): EffectResult => ({ status: 'done', result: { ...summary } });
+
+function requestOf({ args, case_id, run_id }: Effect): BundleRequest | null {
+  if (case_id === null || !conforms(BundleArgs, args)) return null;
+  const { approvals = [], ...asked } = args as unknown as Type.Static<typeof BundleArgs>;
+  return {
+    ...asked,
+    case_id,
+    run_id,
+    root_run_id: rootOf(run_id),
+    approvals: approvals.map(({ approved_by, role_id, approved_at_utc }) => ({
+      approval_type: role_id === 'ATTORNEY_ADMIN' ? 'attorney_admin' : 'delegated_admin',
+      approved_by,
+      approved_at_utc,
+      notes: role_id,
+    })),
+  };
+}

@@ -1,0 +1,124 @@
+// The one place from which anything is done: every effect of a tree comes through here, each to the executor of its
+// action, and only with the capability of its allowed, running mediated run.
+//
+//   sandbox actions            the sandbox, synchronously
+//   CALL_TOOL                  a registered tool
+//   WRITE_RECORD READ_RECORDS  a registered target: the ledger's own database, or another one
+//   EXPORT_BUNDLE              the assembly of a bundle, for export runs
+//   anything else              a registered action
+
+import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../contract/effect.js';
+import { ACTION_NAMES } from '../../contract/actions.js';
+import { satisfies } from '../../contract/registered-schema.js';
+import type { Effects } from '../../engine/tree-engine.js';
+import { requireCapability } from '../../ports/capability.js';
+import type { Sandbox } from '../../ports/executor.js';
+import { isJsonObject, type JsonObject } from '../../contract/json.js';
+import { BoundedCalls, type Bounds } from './bounded-call.js';
+import { codeOf, type Action, type Registered, type Tool } from './define.js';
+import { EXPORT_BUNDLE, type ExportEffects } from './export-effects.js';
+import { RecordEffects } from './record-effects.js';
+
+type Answer = EffectResult | Promise<EffectResult>;
+
+/** Code of the service, and what it is called with. */
+interface Callee {
+  readonly definition: Tool | Action;
+  readonly input: JsonObject;
+  readonly bounds: Bounds;
+  readonly idempotent: boolean;
+}
+
+interface GatewayParts {
+  readonly sandbox: Sandbox;
+  readonly calls: BoundedCalls;
+  readonly records: RecordEffects;
+  readonly exports: ExportEffects;
+  readonly registered: Registered;
+}
+
+export class Gateway implements Effects {
+  readonly #sandbox: Sandbox;
+  readonly #calls: BoundedCalls;
+  readonly #records: RecordEffects;
+  readonly #exports: ExportEffects;
+  readonly #actions: ReadonlyMap<string, Action>;
+  readonly #tools: ReadonlyMap<string, Tool>;
+
+  constructor({ sandbox, calls, records, exports, registered: { actions = [], tools = [] } }: GatewayParts) {
+    this.#sandbox = sandbox;
+    this.#calls = calls;
+    this.#records = records;
+    this.#exports = exports;
+    this.#actions = new Map(actions.map((action) => [action.definition.name, action]));
+    this.#tools = new Map(tools.map((tool) => [tool.definition.name, tool]));
+  }
+
+  gather(request: GatherRequest): SandboxFacts {
+    return this.#sandbox.gather(request);
+  }
+
+  perform(effect: Effect, inCommit: boolean): Answer {
+    requireCapability(effect);
+    if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.perform(effect);
+    if (this.#records.has(effect)) return this.#records.perform(effect, inCommit);
+    if (effect.action === EXPORT_BUNDLE) return this.#exports.perform(effect);
+    const callee = this.#calleeOf(effect);
+    return callee === null ? NOTHING_THERE : this.#call(callee, effect);
+  }
+
+  /** Whether this service has what the effect is for: another one may have opened the tree. */
+  knows(effect: Effect): boolean {
+    if (SANDBOX_ACTIONS.has(effect.action) || effect.action === EXPORT_BUNDLE) return true;
+    return this.#records.has(effect) ? this.#records.knows(effect) : this.#calleeOf(effect) !== null;
+  }
+
+  /** After a crash: an effect that may be repeated is, by its key; of others it is asked what became of them (D8). */
+  settle(effect: Effect): Answer {
+    requireCapability(effect);
+    if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.settle(effect);
+    if (this.#records.has(effect)) return this.#records.settle(effect);
+    if (effect.action === EXPORT_BUNDLE) return this.#exports.settle(effect);
+    const callee = this.#calleeOf(effect);
+    if (callee === null) return { status: 'unknown' };
+    return callee.idempotent || !callee.bounds.changes
+      ? this.#call(callee, effect)
+      : this.#reconcile(callee, effect, { status: 'unknown' });
+  }
+
+  /** What cannot be told from the answer may be told by the service, while it is still at hand. */
+  async #call(callee: Callee, effect: Effect): Promise<EffectResult> {
+    const { run } = codeOf(callee.definition);
+    const result = await this.#calls.perform((context) => run(callee.input, context), contextOf(effect), callee.bounds);
+    return result.status === 'unknown' ? this.#reconcile(callee, effect, result) : result;
+  }
+
+  async #reconcile(callee: Callee, effect: Effect, otherwise: EffectResult): Promise<EffectResult> {
+    const { reconcile } = codeOf(callee.definition);
+    if (reconcile === null) return otherwise;
+    return this.#calls.reconcile((context) => reconcile(callee.input, context), contextOf(effect), callee.bounds);
+  }
+
+  #calleeOf({ action, args }: Effect): Callee | null {
+    if (action === 'CALL_TOOL') {
+      const { tool: name, input } = args;
+      const tool = typeof name === 'string' ? this.#tools.get(name) : undefined;
+      if (tool === undefined || !isJsonObject(input)) return null;
+      const { output, timeout_ms, result_bytes_max, idempotent } = tool.definition;
+      const conforms = (answer: JsonObject): boolean => satisfies(output, answer);
+      return { definition: tool, input, idempotent, bounds: { timeout_ms, result_bytes_max, conforms, changes: true } };
+    }
+    const definition = this.#actions.get(action);
+    if (definition === undefined) return null;
+    const { timeout_ms, result_bytes_max, idempotent, risk } = definition.definition;
+    const bounds = { timeout_ms, result_bytes_max, conforms: isJsonObject, changes: risk !== 'read' };
+    return { definition, input: args, idempotent, bounds };
+  }
+}
+
+const SANDBOX_ACTIONS: ReadonlySet<string> = new Set(ACTION_NAMES);
+
+/** The tree was opened by a service that had it: this one has not, so nothing was done. */
+const NOTHING_THERE: EffectResult = { status: 'failed', cause: 'NOT_EXECUTED' };
+
+const contextOf = ({ run_id, case_id, idempotency_key }: Effect) => ({ run_id, case_id, idempotency_key });

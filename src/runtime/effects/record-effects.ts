@@ -1,0 +1,105 @@
+// WRITE_RECORD and READ_RECORDS, performed where the target's records are kept.
+
+import type { TargetDefinition } from '../../contract/catalogue.js';
+import type { Effect, EffectResult } from '../../contract/effect.js';
+import { isJsonObject, type Json } from '../../contract/json.js';
+import { RECORDS_PER_READ_DEFAULT, RECORDS_PER_READ_MAX } from '../../contract/record-actions.js';
+import { UsageError } from '../../errors.js';
+import type { OwnRecords, RecordDatabase, RecordRead, RecordWrite } from '../../ports/records.js';
+import type { Target } from './define.js';
+
+type Answer = EffectResult | Promise<EffectResult>;
+
+export class RecordEffects {
+  readonly #own: OwnRecords | null;
+  readonly #targets: ReadonlyMap<string, Target>;
+
+  constructor(own: OwnRecords | null, targets: readonly Target[]) {
+    this.#own = own;
+    this.#targets = new Map(targets.map((target) => [target.definition.name, target]));
+  }
+
+  /** Makes tables ready. @throws RecordsError; UsageError for a target in a ledger that has no tables of its own */
+  async open(): Promise<void> {
+    const own: TargetDefinition[] = [];
+    const byDatabase = new Map<RecordDatabase, TargetDefinition[]>();
+    for (const { definition, database } of this.#targets.values()) {
+      if (database === null) own.push(definition);
+      else byDatabase.set(database, [...(byDatabase.get(database) ?? []), definition]);
+    }
+    if (own.length > 0) this.#ownRecords(own).open(own);
+    for (const [database, targets] of byDatabase) await database.open(targets);
+  }
+
+  async close(): Promise<void> {
+    const databases = new Set([...this.#targets.values()].map(({ database }) => database));
+    for (const database of databases) await database?.close();
+  }
+
+  has({ action }: Effect): boolean {
+    return action === 'WRITE_RECORD' || action === 'READ_RECORDS';
+  }
+
+  knows(effect: Effect): boolean {
+    return this.#targetOf(effect) !== null;
+  }
+
+  perform(effect: Effect, inCommit: boolean): Answer {
+    const target = this.#targetOf(effect);
+    // The tree may know the target as one of the ledger's own database, where it no longer is.
+    if (target === null || (inCommit && target.database !== null)) return NO_TARGET;
+    const place = target.database ?? this.#own;
+    if (place === null) return NO_TARGET;
+    return effect.action === 'WRITE_RECORD'
+      ? place.write(writeOf(effect, target.definition))
+      : place.read(readOf(effect, target.definition));
+  }
+
+  /** A row in the ledger's own database is there exactly when its outcome is, so only others have to be asked. */
+  settle(effect: Effect): Answer {
+    const target = this.#targetOf(effect);
+    if (target === null) return { status: 'unknown' };
+    if (effect.action !== 'WRITE_RECORD' || target.database === null) return this.perform(effect, false);
+    return target.database.settle(writeOf(effect, target.definition));
+  }
+
+  #targetOf({ args: { target } }: Effect): Target | null {
+    return typeof target === 'string' ? (this.#targets.get(target) ?? null) : null;
+  }
+
+  #ownRecords([first]: readonly TargetDefinition[]): OwnRecords {
+    if (this.#own !== null) return this.#own;
+    const message = `${first?.name ?? ''}: this ledger has no tables of its own, give the target a database`;
+    throw new UsageError({ code: 'USAGE', message });
+  }
+}
+
+/** The tree was opened by a service that had the target; this one has not, so nothing was done. */
+const NO_TARGET: EffectResult = { status: 'failed', cause: 'NOT_EXECUTED' };
+
+/** A row of a shared target belongs to no case, whoever writes it. */
+const caseOf = ({ plane }: TargetDefinition, case_id: string | null): string | null =>
+  plane === 'shared' ? null : case_id;
+
+const writeOf = (effect: Effect, target: TargetDefinition): RecordWrite => ({
+  target,
+  mode: effect.args['mode'] === 'upsert' ? 'upsert' : 'append',
+  record: objectOf(effect.args['record']),
+  case_id: caseOf(target, effect.case_id),
+  idempotency_key: effect.idempotency_key,
+  request_hash: effect.request_hash,
+});
+
+function readOf({ args, case_id }: Effect, target: TargetDefinition): RecordRead {
+  const asked = args['case_id'];
+  const limit = args['limit'];
+  return {
+    target,
+    where: objectOf(args['where']),
+    after: args['after'] === undefined ? null : objectOf(args['after']),
+    limit: typeof limit === 'number' ? Math.min(limit, RECORDS_PER_READ_MAX) : RECORDS_PER_READ_DEFAULT,
+    case_id: caseOf(target, typeof asked === 'string' ? asked : case_id),
+  };
+}
+
+const objectOf = (value: Json | undefined) => (isJsonObject(value) ? value : {});

@@ -1,0 +1,124 @@
+// What goes into a bundle, found out before anything is written: names, hashes and places, never content.
+
+import type { ArtifactRef } from '../../contract/artifact-ref.js';
+import type { AuditEvent } from '../../contract/audit-event.js';
+import type { OpenInput, RecordedInput } from '../../contract/entry.js';
+import { POLICY_FILES } from '../../contract/pins.js';
+import { BagError, LedgerError } from '../../errors.js';
+import { byPath } from '../../bagit/write.js';
+import { referencesOf } from '../../kernel/fold.js';
+import type { LedgerStore } from '../../ports/ledger-store.js';
+import { BUNDLE_LIMITS } from './bundle-limits.js';
+import { entriesOfCase, type CaseEntry, type CaseSlice } from './case-entries.js';
+import { referencesOfEvent } from './references.js';
+
+/** A content of the ledger as a file of the payload. */
+export interface KeptContent {
+  readonly path: string;
+  readonly ref: ArtifactRef;
+  /** The entry that brought it. */
+  readonly log_index: number;
+}
+
+export interface BundleContents {
+  readonly slice: CaseSlice;
+  /** Each kind of each content of the case once, sorted by hash and kind. */
+  readonly artifacts: readonly ArtifactRef[];
+  /** `artifacts/`, `machines/` and `policies/`, sorted by path. */
+  readonly files: readonly KeptContent[];
+  /** How many events each run has, in the order in which the last was told of them. */
+  readonly runs: ReadonlyMap<string, number>;
+  /** In the order of the log. */
+  readonly audit_event_ids: readonly string[];
+}
+
+/**
+ * Reads the ledger once. A run, and what was told of it, belongs to the case that it was created with; content to the
+ * case that its reference names; policies and machines come with the trees that were judged by them.
+ * @throws LedgerError LEDGER_TAMPERED; BagError BAG_UNWRITABLE where something of the case refers to another case
+ */
+export async function collectContents(store: LedgerStore, case_id: string): Promise<BundleContents> {
+  const slice: CaseSlice = { case_id, head: await store.head() };
+  const collector = new Collector(case_id);
+  for await (const entries of entriesOfCase(store, slice, ['input', 'run_created', 'audit_event'])) {
+    for (const entry of entries) collector.take(entry);
+  }
+  return collector.contents(slice);
+}
+
+class Collector {
+  readonly #case_id: string;
+  readonly #artifacts = new Map<string, ArtifactRef>();
+  readonly #files = new Map<string, KeptContent>();
+  readonly #runs = new Map<string, number>();
+  readonly #events: string[] = [];
+  readonly #references = new Map<string, number>();
+
+  constructor(case_id: string) {
+    this.#case_id = case_id;
+  }
+
+  take({ entry, log_index }: CaseEntry): void {
+    if (entry.type === 'input') this.#takeInput(entry.body, log_index);
+    if (entry.type === 'run_created' && entry.body.case_id === this.#case_id) this.#takeBirth(entry.body.run_id);
+    if (entry.type === 'audit_event') this.#takeEvent(entry.body);
+  }
+
+  contents(slice: CaseSlice): BundleContents {
+    return {
+      slice,
+      artifacts: [...this.#artifacts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, ref]) => ref),
+      files: [...this.#files.values()].sort(byPath),
+      runs: this.#runs,
+      audit_event_ids: this.#events,
+    };
+  }
+
+  #takeInput(input: RecordedInput, log_index: number): void {
+    if (input.kind === 'open') this.#takeOpening(input, log_index);
+    for (const ref of referencesOf(input)) {
+      if (ref.case_id !== this.#case_id) continue;
+      this.#keep({ path: `artifacts/${ref.hash_sha256}`, ref, log_index });
+      const key = `${ref.hash_sha256} ${ref.artifact_kind}`;
+      if (!this.#artifacts.has(key)) this.#artifacts.set(key, ref);
+    }
+  }
+
+  #takeOpening({ policies, machines }: OpenInput, log_index: number): void {
+    for (const name of POLICY_FILES) {
+      const ref = policies[name].artifact;
+      this.#keep({ path: `policies/${name}-${ref.hash_sha256}.yaml`, ref, log_index });
+    }
+    this.#keep({ path: `machines/${machines.hash_sha256}.json`, ref: machines, log_index });
+  }
+
+  #keep(content: KeptContent): void {
+    if (!this.#files.has(content.path)) this.#files.set(content.path, content);
+  }
+
+  #takeBirth(run_id: string): void {
+    if (this.#runs.has(run_id)) {
+      throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `the run ${run_id} is created twice` });
+    }
+    this.#runs.set(run_id, 0);
+  }
+
+  #takeEvent(event: AuditEvent): void {
+    const events = this.#runs.get(event.run_id);
+    if (events === undefined) return;
+    // Out and in again: the run comes last.
+    this.#runs.delete(event.run_id);
+    this.#runs.set(event.run_id, events + 1);
+    const references = referencesOfEvent(event);
+    const other = [event, ...references].find(({ case_id }) => case_id !== undefined && case_id !== this.#case_id);
+    if (other !== undefined) throw unwritable(`${event.event_id} is about another case: a bundle holds one`);
+    if (references.length > 0) {
+      const count = (this.#references.get(event.run_id) ?? 0) + references.length;
+      if (count > BUNDLE_LIMITS.references_per_run_max) throw unwritable(`${event.run_id} refers to too much`);
+      this.#references.set(event.run_id, count);
+    }
+    this.#events.push(event.event_id);
+  }
+}
+
+const unwritable = (message: string): BagError => new BagError({ code: 'BAG_UNWRITABLE', message });

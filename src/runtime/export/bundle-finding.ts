@@ -1,0 +1,71 @@
+// The closed registry of what can be wrong in a bundle that is a good bag.
+
+import type { BagFinding, BagRule, Severity } from '../../bagit/finding.js';
+
+export const BUNDLE_RULES = {
+  'bundle.limit': 'error',
+  'bundle.info_differs': 'error',
+  'bundle.file_missing': 'error',
+  'bundle.file_unexpected': 'error',
+  'bundle.file_changed': 'error',
+  'bundle.json_malformed': 'error',
+  'bundle.json_not_canonical': 'error',
+  'bundle.schema': 'error',
+  'bundle.status': 'error',
+  'bundle.manifest_hash': 'error',
+  'bundle.other_case': 'error',
+  'bundle.artifact_missing': 'error',
+  'bundle.artifact_unlisted': 'error',
+  'bundle.artifact_differs': 'error',
+  'bundle.artifact_order': 'error',
+  'bundle.policy_differs': 'error',
+  'bundle.policy_missing': 'error',
+  'bundle.run_repeated': 'error',
+  'bundle.runs_differ': 'error',
+  'bundle.run_missing': 'error',
+  'bundle.run_differs': 'error',
+  'bundle.event_repeated': 'error',
+  'bundle.events_differ': 'error',
+  'bundle.event_run_unknown': 'error',
+  'bundle.event_place': 'error',
+  'bundle.event_differs': 'error',
+  'bundle.reference_absent': 'warning',
+} as const satisfies Record<string, Severity>;
+export type BundleRule = keyof typeof BUNDLE_RULES;
+
+/** `path`, and what of `message` comes from the bundle, are attacker-controlled: escape them where they are shown. */
+export type BundleFinding = Omit<BagFinding, 'rule_id'> & { readonly rule_id: BagRule | BundleRule };
+
+const TOLD_CHARACTERS_MAX = 160;
+
+/** Collects findings, as many as are of use; counts the rest. */
+export class BundleFindings {
+  readonly #max: number;
+  readonly #kept: BundleFinding[] = [];
+  #errors = 0;
+  #dropped = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  add(rule_id: BundleRule, path: string | null, message: string): void {
+    const severity = BUNDLE_RULES[rule_id];
+    if (severity === 'error') this.#errors += 1;
+    if (this.#kept.length >= this.#max) this.#dropped += 1;
+    else this.#kept.push({ severity, rule_id, path, message });
+  }
+
+  get errors(): number {
+    return this.#errors;
+  }
+  get dropped(): number {
+    return this.#dropped;
+  }
+  list(): readonly BundleFinding[] {
+    return [...this.#kept];
+  }
+}
+
+/** Something from a bundle, as part of a message. */
+export const told = (text: string): string => JSON.stringify(text.slice(0, TOLD_CHARACTERS_MAX));

@@ -1,0 +1,100 @@
+// The payload of a bundle, in the order in which a bag is written. Nothing of it is held but the file at hand.
+
+import { byPath, type PayloadFile } from '../../bagit/write.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import type { ExportBundle } from '../../contract/export-bundle.js';
+import { sha256 } from '../../contract/hash.js';
+import { RunRecord } from '../../contract/run-record.js';
+import { conforms } from '../../contract/validators.js';
+import { BagError, LedgerError } from '../../errors.js';
+import type { LedgerStore } from '../../ports/ledger-store.js';
+import { RunRecords } from '../../run/record.js';
+import type { BundleContents, KeptContent } from './bundle-contents.js';
+import { BUNDLE_LIMITS } from './bundle-limits.js';
+import { manifestPieces } from './bundle-manifest.js';
+import { entriesOfCase } from './case-entries.js';
+
+/** Names below `data/`. */
+export const MANIFEST = 'manifest.json';
+export const RUNS = 'runs.jsonl';
+export const AUDIT = 'audit.jsonl';
+
+/** Every file, with its content read when it is its turn. @throws LedgerError LEDGER_TAMPERED as it goes on */
+export async function* payloadOf(
+  store: LedgerStore,
+  contents: BundleContents,
+  manifest: ExportBundle,
+): AsyncGenerator<PayloadFile> {
+  const made: readonly PayloadFile[] = [
+    { path: AUDIT, content: inPieces(eventLines(store, contents)) },
+    { path: MANIFEST, content: inOrder(manifestPieces(manifest)) },
+    { path: RUNS, content: inPieces(recordLines(store, contents)) },
+  ];
+  for (const file of [...made, ...contents.files].sort(byPath)) {
+    yield 'content' in file ? file : { path: file.path, content: await contentOf(store, file) };
+  }
+}
+
+/** What the store gives is hashed: it is not trusted to have kept it. */
+async function contentOf(store: LedgerStore, { ref, log_index }: KeptContent): Promise<Uint8Array> {
+  const brought = await store.artifactsOf(log_index);
+  const found = brought.find(
+    ({ kind, case_id, bytes }) =>
+      kind === ref.artifact_kind && case_id === (ref.case_id ?? null) && sha256(bytes) === ref.hash_sha256,
+  );
+  if (found !== undefined) return found.bytes;
+  throw new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message: `the content ${ref.hash_sha256} of entry ${log_index} is not there, or not what it was`,
+  });
+}
+
+async function* eventLines(store: LedgerStore, { slice, runs }: BundleContents): AsyncGenerator<readonly string[]> {
+  for await (const entries of entriesOfCase(store, slice, ['audit_event'])) {
+    yield entries.flatMap(({ entry: { type, body } }) =>
+      type === 'audit_event' && runs.has(body.run_id) ? [canonicalJson(body)] : [],
+    );
+  }
+}
+
+/** Each record as soon as its last event has come: only those of which there is more to be told are held. */
+async function* recordLines(store: LedgerStore, { slice, runs }: BundleContents): AsyncGenerator<readonly string[]> {
+  const open = new Map<string, OpenRecord>();
+  for await (const entries of entriesOfCase(store, slice, ['run_created', 'audit_event'])) {
+    yield entries.flatMap(({ entry }) => {
+      if (entry.type !== 'run_created' && entry.type !== 'audit_event') return [];
+      const { run_id } = entry.body;
+      const events = runs.get(run_id);
+      if (events === undefined) return [];
+      if (entry.type === 'run_created') open.set(run_id, { records: new RunRecords(), left: events + 1 });
+      const run = open.get(run_id);
+      if (run === undefined) return [];
+      run.records.fold(entry);
+      run.left -= 1;
+      if (run.left > 0) return [];
+      open.delete(run_id);
+      return run.records.all().map(lineOf);
+    });
+  }
+}
+
+interface OpenRecord {
+  readonly records: RunRecords;
+  /** How many entries are still to come. */
+  left: number;
+}
+
+function lineOf(record: RunRecord): string {
+  const line = canonicalJson(record);
+  if (conforms(RunRecord, record) && line.length <= BUNDLE_LIMITS.line_characters_max) return line;
+  throw new BagError({ code: 'BAG_UNWRITABLE', message: `the record of ${record.run_id} does not fit into a bundle` });
+}
+
+async function* inPieces(batches: AsyncIterable<readonly string[]>): AsyncGenerator<Uint8Array> {
+  for await (const lines of batches) if (lines.length > 0) yield Buffer.from(`${lines.join('\n')}\n`);
+}
+
+// eslint-disable-next-line @typescript-eslint/require-await -- what a sink takes comes asynchronously
+async function* inOrder(pieces: Iterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  yield* pieces;
+}

@@ -1,0 +1,122 @@
+// Is a bundle what it says of itself? It is a bag first, and may be anybody's: no ledger is at hand, nothing is
+// believed, and what is kept in memory is bounded.
+
+import { valuesOf } from '../../bagit/bag-info.js';
+import { inspectBag, type BagReport } from '../../bagit/verify.js';
+import { ExportBundle } from '../../contract/export-bundle.js';
+import type { BagTree } from '../../ports/bag-tree.js';
+import { BundleFindings, told, type BundleFinding } from './bundle-finding.js';
+import { BUNDLE_LIMITS } from './bundle-limits.js';
+import { BUNDLE_LABEL, manifestHash, RUN_LABEL, wrongLabels } from './bundle-manifest.js';
+import { MANIFEST } from './bundle-payload.js';
+import { isCanonical, isProblem, MANIFEST_BOUNDS, parsed, textOf, type BundleReading } from './bundle-text.js';
+import { checkArtifacts, heldContents } from './check-contents.js';
+import { checkRecords } from './check-records.js';
+
+const MANIFEST_PATH = `data/${MANIFEST}`;
+const INFO_PATH = 'bag-info.txt';
+
+/** What a bundle says of itself. Attacker-controlled where the report is not valid. */
+export interface BundleFacts {
+  readonly bundle_id: string;
+  readonly bundle_kind: ExportBundle['bundle_kind'];
+  readonly case_id: string | null;
+  readonly created_at_utc: string;
+  readonly manifest_hash_sha256: string | null;
+  /** Files below `artifacts/`. */
+  readonly artifacts: number;
+  readonly audit_events: number;
+  readonly runs: number;
+}
+
+export interface BundleReport extends Omit<BagReport, 'findings'> {
+  /** Null for a bag that is no bundle of Turnpike, and for a bundle without a manifest that can be read. */
+  readonly bundle: BundleFacts | null;
+  readonly findings: readonly BundleFinding[];
+}
+
+/** The same, and the manifest as it stands in the bundle. */
+interface InspectedBundle {
+  readonly report: BundleReport;
+  readonly manifest: ExportBundle | null;
+}
+
+/**
+ * Checks a bag (RFC 8493) and, where bag-info.txt says that it is a bundle of Turnpike, that it is one: its manifest,
+ * its contents, its runs and events, and each against the others (S4-76, S4-77). Whether the export was allowed and
+ * audited as it must be, the events tell; they are not judged here.
+ * @throws BagError BAG_UNREADABLE or BAG_HOSTILE when the tree cannot even be listed
+ */
+export const verifyBundle = async (tree: BagTree): Promise<BundleReport> => (await inspectBundle(tree)).report;
+
+/** @throws BagError like `verifyBundle` */
+export async function inspectBundle(tree: BagTree): Promise<InspectedBundle> {
+  const { report, files } = await inspectBag(tree);
+  if (valuesOf(report.info, BUNDLE_LABEL).length === 0) return { report: { ...report, bundle: null }, manifest: null };
+  const findings = new BundleFindings(BUNDLE_LIMITS.findings_max);
+  const reading: BundleReading = { tree, files, findings };
+  const held = heldContents(files, findings);
+  const manifest = await readManifest(reading);
+  if (manifest !== null) {
+    checkInfo(report, manifest, findings);
+    checkArtifacts(manifest, held, findings);
+    await checkRecords({ reading, manifest, held });
+  }
+  return {
+    report: {
+      ...report,
+      valid: report.valid && findings.errors === 0,
+      findings: [...report.findings, ...findings.list()],
+      findings_dropped: report.findings_dropped + findings.dropped,
+      bundle: manifest === null ? null : factsOf(manifest, held.artifacts.size),
+    },
+    manifest,
+  };
+}
+
+async function readManifest(reading: BundleReading): Promise<ExportBundle | null> {
+  const { findings } = reading;
+  const text = await textOf(reading, MANIFEST_PATH);
+  if (text === null) return null;
+  const manifest = parsed(ExportBundle, text, MANIFEST_BOUNDS);
+  if (isProblem(manifest)) {
+    findings.add(manifest[0], MANIFEST_PATH, manifest[1]);
+    return null;
+  }
+  if (!isCanonical(text, manifest)) {
+    findings.add('bundle.json_not_canonical', MANIFEST_PATH, 'it is not canonical JSON');
+  }
+  const { case_id, audit, integrity, status } = manifest;
+  if (case_id === undefined || audit === undefined || integrity === undefined) {
+    findings.add('bundle.schema', MANIFEST_PATH, 'a bundle has case_id, audit and integrity');
+  }
+  if (status !== 'completed') findings.add('bundle.status', MANIFEST_PATH, `its status is ${status}`);
+  if (integrity !== undefined && integrity.manifest_hash_sha256 !== manifestHash(manifest)) {
+    findings.add('bundle.manifest_hash', MANIFEST_PATH, 'it does not have the hash that it says');
+  }
+  if (new Set(audit?.audit_event_ids).size !== (audit?.audit_event_ids.length ?? 0)) {
+    findings.add('bundle.event_repeated', MANIFEST_PATH, 'it names an event twice');
+  }
+  return manifest;
+}
+
+function checkInfo({ info }: BagReport, manifest: ExportBundle, findings: BundleFindings): void {
+  for (const label of wrongLabels(info, manifest)) {
+    findings.add('bundle.info_differs', INFO_PATH, `${label} is not there once, with what manifest.json says`);
+  }
+  const [run_id = '', ...more] = valuesOf(info, RUN_LABEL);
+  if (more.length > 0 || manifest.audit?.run_ids.includes(run_id) !== true) {
+    findings.add('bundle.run_missing', INFO_PATH, `the export run ${told(run_id)} is not in the bundle`);
+  }
+}
+
+const factsOf = (manifest: ExportBundle, artifacts: number): BundleFacts => ({
+  bundle_id: manifest.bundle_id,
+  bundle_kind: manifest.bundle_kind,
+  case_id: manifest.case_id ?? null,
+  created_at_utc: manifest.created_at_utc,
+  manifest_hash_sha256: manifest.integrity?.manifest_hash_sha256 ?? null,
+  artifacts,
+  audit_events: manifest.audit?.audit_event_ids.length ?? 0,
+  runs: manifest.audit?.run_ids.length ?? 0,
+});

@@ -1,0 +1,117 @@
+// The act as the mediated run is asked for it: complete, and nothing for anybody to reinterpret (S0-53).
+
+import type { ActionDefinition } from '../contract/actions.js';
+import type { ArtifactRef } from '../contract/artifact-ref.js';
+import { canonicalJson } from '../contract/canonical-json.js';
+import type { Effect } from '../contract/effect.js';
+import type { RunCreated } from '../contract/entry.js';
+import { sha256 } from '../contract/hash.js';
+import type { JsonObject } from '../contract/json.js';
+import { anotherAttempt, childContext, contextInLane, type RunContext } from '../contract/run-context.js';
+import { InvariantError } from '../errors.js';
+import { laneContext } from '../policy/lane-decision.js';
+import type { Policy } from '../policy/policy.js';
+import type { Authorizable } from './authorizable.js';
+import { effectLimits } from './execute.js';
+import { isIdempotent, isInCommit, privilegedRequest } from './privilege.js';
+
+const contexts = new WeakMap<RunContext, { readonly run: RunContext; readonly lane_id: string | null }>();
+
+/**
+ * The context of the run that will carry this action: in the action's own lane where policy names one (D12).
+ * A step asks for it several times, and it is remembered until the agent's next one.
+ */
+export function mediatedContext(
+  step: Pick<Authorizable, 'agent' | 'action' | 'mediated_run_id'>,
+  policy: Policy,
+): RunContext {
+  const lane_id = policy.actions.get(step.action ?? '')?.lane ?? step.agent.lane_id;
+  const run_kind = policy.catalogue.action(step.action ?? '')?.run_kind ?? 'tool_gateway';
+  const known = contexts.get(step.agent);
+  if (known?.run.run_id === step.mediated_run_id && known.lane_id === lane_id && known.run.run_kind === run_kind) {
+    return known.run;
+  }
+  const child = childContext(step.agent, step.mediated_run_id, run_kind);
+  const lane = lane_id === null ? undefined : policy.lanes.get(lane_id);
+  const run = lane === undefined ? contextInLane(child, lane_id, child.case_id) : laneContext(child, lane);
+  contexts.set(step.agent, { run, lane_id });
+  return run;
+}
+
+/** Of one attempt at an action: the run that carries it, and of which run it is another attempt. */
+export interface Attempt {
+  readonly run: RunContext;
+  readonly retry: RunCreated['retry'];
+  /** The key of the first attempt; null for that one, whose key is its own run id. */
+  readonly idempotency_key: string | null;
+}
+
+/** C54: every further attempt is a run of its own, a child of the first one, on behalf of the same agent. */
+export function attemptAfter(first: RunContext, run_id: string, count: number, of: string, reason: string): Attempt {
+  const logical_parent_run_id = first.parent_run_id ?? first.root_run_id;
+  return {
+    run: anotherAttempt(first, run_id),
+    retry: { count, reason, of, logical_parent_run_id },
+    idempotency_key: first.run_id,
+  };
+}
+
+export const firstAttempt = (run: RunContext): Attempt => ({ run, retry: null, idempotency_key: null });
+
+/** SHA-256 of the canonical request (S4-60). */
+export const requestHash = ({ name }: ActionDefinition, args: JsonObject, { case_id }: RunContext): string =>
+  sha256(canonicalJson({ action: name, args, case_id }));
+
+/** The request of an action that has been judged. */
+export function mediatedRequest(step: Authorizable, { run, retry, idempotency_key }: Attempt, policy: Policy) {
+  const { catalogue } = policy;
+  const definition = catalogue.action(step.action ?? '');
+  if (definition === undefined) throw new InvariantError('an action is mediated that does not exist');
+  const args = step.authorization.args ?? step.args ?? {};
+  const hash = requestHash(definition, args, run);
+  const effect: Omit<Effect, 'run_id' | 'idempotency_key'> = {
+    action: definition.name,
+    args,
+    case_id: run.case_id,
+    request_hash: hash,
+    before: step.authorization.before,
+    partial_outputs: mayLeaveParts(run, policy),
+    limits: effectLimits(policy),
+  };
+  return {
+    privileged: privilegedRequest(definition, args, run, catalogue, step.label),
+    hash,
+    effect,
+    idempotency_key,
+    in_commit: isInCommit(definition, args, catalogue),
+    idempotent: isIdempotent(definition, args, catalogue),
+    inputs: [step.payload],
+    written: writtenArtifact(definition, args, run, step.payload),
+    retry,
+    overlay: step.overlay,
+  };
+}
+
+/** S4-65: what a lane does not permit is not kept. */
+export const mayLeaveParts = ({ lane_id }: RunContext, { lanes }: Policy): boolean =>
+  lane_id !== null && lanes.get(lane_id)?.partial_outputs === true;
+
+/** The content of a written file is in the payload already: the reference names it, nothing is stored twice. */
+function writtenArtifact(
+  definition: ActionDefinition,
+  args: JsonObject,
+  run: RunContext,
+  payload: ArtifactRef,
+): ArtifactRef | null {
+  const content = args['content'];
+  if (definition.paths.length === 0 || definition.write === null || typeof content !== 'string') return null;
+  const hash = sha256(content);
+  return {
+    artifact_id: `sha256:${hash}`,
+    artifact_kind: 'file_content',
+    hash_sha256: hash,
+    byte_size: Buffer.byteLength(content),
+    ...(run.case_id === null ? {} : { scope: 'case' as const, case_id: run.case_id }),
+    lineage: { derived_from: [payload.artifact_id], transformation: 'args.content' },
+  };
+}

@@ -1,0 +1,211 @@
+// The whole policy at one glance: what each role may do in each lane. Decided by the same functions as every proposal,
+// for runs to which nothing is lacking but what role, lane and action decide: pins are there, every scope field is
+// filled, nothing has been read before, no overlay denies anything and nobody has approved anything yet.
+
+import type { ActionDefinition } from '../contract/actions.js';
+import { emptyBook, approvalRuleFor, STANDING_RULES } from '../policy/approval.js';
+import type { ArtifactRef } from '../contract/artifact-ref.js';
+import { RECORD_ACTIONS, type RecordActionName } from '../contract/record-actions.js';
+import type { JsonObject } from '../contract/json.js';
+import { WRITE_MODES, type Lane } from '../contract/lanes.js';
+import type { Role } from '../contract/roles.js';
+import type { RunContext } from '../contract/run-context.js';
+import { InvariantError } from '../errors.js';
+import { EMPTY_LABEL } from '../policy/labels.js';
+import { authorizeAgent, authorizePrivileged, laneContext, type PrivilegedRequest } from '../policy/lane-decision.js';
+import type { Policy } from '../policy/policy.js';
+import type { Verdict } from '../policy/verdict.js';
+import { judgeLane, WAITING } from './authorization.js';
+
+/** One thing that could be done: an action of the policy, for a target where its arguments name one; or a run. */
+export interface MatrixAct {
+  /** As the matrix calls it: `WRITE_FILE`, `CALL_TOOL mail.send`, `WRITE_RECORD facts append`, `export`. */
+  readonly name: string;
+  /** An action's name, `promotion` or `export`. */
+  readonly action: string;
+  readonly args: JsonObject;
+}
+
+export interface MatrixCell {
+  readonly role_id: string;
+  readonly lane_id: string;
+  readonly act: string;
+  readonly decision: Verdict['decision'];
+  readonly rule_id: string;
+}
+
+/**
+ * What the policy decides for every role, lane and act, in the order of the files. An agent that may not even run in a
+ * lane is denied each act by the rule that denies its run.
+ */
+export function policyMatrix(policy: Policy): readonly MatrixCell[] {
+  const acts = matrixActs(policy);
+  const scope = wholeScope(policy);
+  return [...policy.roles.values()].flatMap((role) =>
+    [...policy.lanes.values()].flatMap((lane) =>
+      acts.map((act): MatrixCell => {
+        const { decision, rule_id } = decided(runOf(role, lane, scope), lane, act, policy);
+        return { role_id: role.role_id, lane_id: lane.lane_id, act: act.name, decision, rule_id };
+      }),
+    ),
+  );
+}
+
+/** Everything that the policy, or the catalogue, has a name for. */
+export function matrixActs(policy: Policy): readonly MatrixAct[] {
+  const actions = [...policy.actions.keys()].flatMap((action) =>
+    isRecordAction(action) ? named(action, policy) : [{ name: action, action, args: argsOf(action, policy) }],
+  );
+  const promotions = targets(policy, 'writes').flatMap((target) =>
+    WRITE_MODES.map((mode) => ({ name: `promotion ${target} ${mode}`, action: 'promotion', args: { target, mode } })),
+  );
+  return [...actions, ...promotions, { name: 'export', action: 'export', args: {} }];
+}
+
+/** Every scope field that some lane requires, with a value. */
+export const wholeScope = (policy: Policy): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    [...policy.lanes.values()]
+      .flatMap(({ scope }) => scope.requires)
+      .filter((field) => field !== 'case_id' && field !== 'run_id')
+      .map((field) => [field, 'given']),
+  );
+
+const isRecordAction = (action: string): action is RecordActionName => Object.hasOwn(RECORD_ACTIONS, action);
+
+/** One act for each thing that the arguments could name. */
+function named(action: RecordActionName, policy: Policy): readonly MatrixAct[] {
+  switch (action) {
+    case 'CALL_TOOL':
+      return targets(policy, 'tools').map((tool) => ({
+        name: `${action} ${tool}`,
+        action,
+        args: { tool, input: {} },
+      }));
+    case 'WRITE_RECORD':
+      return targets(policy, 'writes').flatMap((target) =>
+        WRITE_MODES.map((mode) => ({
+          name: `${action} ${target} ${mode}`,
+          action,
+          args: { target, mode, record: {} },
+        })),
+      );
+    case 'READ_RECORDS':
+      return targets(policy, 'reads').map((target) => ({ name: `${action} ${target}`, action, args: { target } }));
+  }
+}
+
+/** What is registered, and what lanes list without that; in this order, each once. */
+function targets({ catalogue, lanes }: Policy, kind: 'tools' | 'writes' | 'reads'): readonly string[] {
+  const { registrations } = catalogue;
+  const registered = (kind === 'tools' ? registrations.tools : registrations.targets).map(({ name }) => name);
+  const listed = [...lanes.values()].flatMap(({ allowed_actions: { tools = [], writes = [], reads = [] } }) =>
+    kind === 'tools' ? tools : kind === 'writes' ? writes.map(({ table }) => table) : reads,
+  );
+  return [...new Set([...registered, ...listed])];
+}
+
+/** Path arguments with an ending that the policy allows: endings are not what the matrix is about. */
+function argsOf(action: string, policy: Policy): JsonObject {
+  const extensions = policy.actions.get(action)?.extensions ?? {};
+  const { paths } = definitionOf(action, policy);
+  return Object.fromEntries(paths.map((path, i) => [path, `/sandbox/file-${i}${extensions[path]?.[0] ?? '.txt'}`]));
+}
+
+const CASE = 'case-matrix';
+const ROOT = 'run_matrix';
+const SHA = '0'.repeat(40);
+
+const runOf = ({ role_id, class: actor_type }: Role, { lane_id }: Lane, scope: RunContext['scope']): RunContext => ({
+  run_id: `${ROOT}.1`,
+  run_kind: 'agent',
+  root_run_id: ROOT,
+  parent_run_id: ROOT,
+  correlation_id: 'cor_matrix',
+  contract_version: 'v1',
+  policy_versions: { lanes: SHA, roles: SHA, actions: SHA, machines: '0'.repeat(64) },
+  taxonomy_versions: null,
+  case_id: CASE,
+  actor: { actor_type, actor_id: 'matrix' },
+  role_id,
+  lane_id,
+  scope,
+});
+
+function decided(run: RunContext, lane: Lane, act: MatrixAct, policy: Policy): Verdict {
+  const placed = laneContext(run, lane);
+  if (act.action === 'promotion' || act.action === 'export') {
+    const verdict = authorizePrivileged({ ...placed, run_kind: act.action }, highRisk(placed, act, policy), policy);
+    return unlessAsked(verdict, act.action, policy);
+  }
+  const admitted = authorizeAgent(placed, policy);
+  if (admitted.decision === 'deny') return admitted;
+  if (definitionOf(act.action, policy).run_kind === null) return admitted;
+  const { verdict } = judgeLane(stepOf(placed, act), policy);
+  // Without a verdict it waits for facts: role, lane and action have let it pass.
+  return unlessAsked(verdict ?? { decision: 'allow', rule_id: 'lane.granted', cause: null }, act.action, policy);
+}
+
+/** D7: what needs people's approval does not happen before it has it. */
+const unlessAsked = (verdict: Verdict, subject: string, { approvals }: Policy): Verdict =>
+  verdict.decision === 'deny' || approvalRuleFor(approvals, subject) === undefined
+    ? verdict
+    : { decision: 'deny', rule_id: STANDING_RULES.open, cause: 'APPROVAL_REQUIRED' };
+
+const PAYLOAD: ArtifactRef = { artifact_id: 'sha256:', artifact_kind: 'raw_payload', hash_sha256: '0'.repeat(64) };
+
+const stepOf = (agent: RunContext, { action, args }: MatrixAct): Parameters<typeof judgeLane>[0] => ({
+  agent,
+  action,
+  args,
+  mediated_run_id: `${agent.run_id}.1`,
+  payload: PAYLOAD,
+  received_at: '2026-01-01T00:00:00.000Z',
+  authorization: WAITING,
+  label: EMPTY_LABEL,
+  overlay: null,
+  approvals: emptyBook(agent.run_id),
+  unsettled: [],
+});
+
+/** A clean insight for a target, or a bundle of the case. */
+function highRisk(run: RunContext, { action, args }: MatrixAct, { catalogue }: Policy): PrivilegedRequest {
+  const nothing = { tool: null, write: null, read: null, unregistered: null, label: EMPTY_LABEL };
+  if (action === 'export') {
+    return {
+      ...nothing,
+      tool: 'export_bundle.create',
+      target_case_id: run.case_id,
+      destination: 'outside',
+      plane: 'case',
+      artifact_flags: ['export_bundle'],
+      promotes: false,
+    };
+  }
+  const { target: named } = args;
+  const table = typeof named === 'string' ? named : '';
+  const mode = args['mode'] === 'upsert' ? 'upsert' : 'append';
+  const target = catalogue.target(table);
+  const shared = target?.plane === 'shared';
+  return {
+    ...nothing,
+    write: { table, mode },
+    target_case_id: shared ? null : run.case_id,
+    destination: 'platform',
+    plane: shared ? 'shared' : 'case',
+    artifact_flags: ['sanitized_insight', ...(target?.confidentiality ?? [])],
+    unregistered:
+      target === undefined
+        ? 'target.not_registered'
+        : target.modes.includes(mode)
+          ? null
+          : 'target.mode_not_registered',
+    promotes: true,
+  };
+}
+
+function definitionOf(action: string, { catalogue }: Policy): ActionDefinition {
+  const definition = catalogue.action(action);
+  if (definition === undefined) throw new InvariantError(`the policy lists ${action}, which does not exist`);
+  return definition;
+}

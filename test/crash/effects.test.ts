@@ -1,0 +1,51 @@
+// Effects counted: every moment of one agent's brief life, with a real process that is killed there. A longer life, and
+// that whoever recovers is killed as well, are in the campaign (`npm run crash -- --only counted,recounted`).
+
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { builtVictim } from './built.js';
+import type { CampaignOptions } from './campaign.js';
+import { everyEffect } from './effects-campaign.js';
+import { plantedEffects } from './effects-planted.js';
+
+const MS_MAX = 600_000;
+const folder = mkdtempSync(join(tmpdir(), 'turnpike-effects-test-'));
+let options: CampaignOptions;
+
+beforeAll(async () => {
+  options = { folder: join(folder, 'homes'), program: await builtVictim(folder), seed: 1 };
+}, MS_MAX);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test(
+  'C35 D8 D9: killed at every boundary, each effect happens at most once, and what nobody can know is OUTCOME_UNKNOWN',
+  async () => {
+    const { violations, notes } = await everyEffect(options, { brief: true });
+    expect(violations).toEqual([]);
+    const counted = (what: string): number => notes.get(what) ?? 0;
+    // The whole life was enumerated: every commit and head write, and around every effect of it.
+    expect(counted('commit.before')).toBeGreaterThan(6);
+    for (const point of ['commit.after', 'anchor.before', 'anchor.after']) {
+      expect([point, counted(point)]).toEqual([point, counted('commit.before')]);
+    }
+    expect(counted('effect.before')).toBe(3);
+    expect(counted('effect.performed')).toBe(3);
+    // The moments at which something can go wrong were among them.
+    expect(counted('unaskable unknown 1')).toBeGreaterThan(0);
+    expect(counted('unaskable unknown 0')).toBeGreaterThan(0);
+    expect(counted('other failed 0')).toBeGreaterThan(0);
+  },
+  MS_MAX,
+);
+
+test(
+  'counting finds faults that are planted: an effect before its commit, repeated, guessed, or beside its transaction',
+  async () => {
+    const { violations, cases } = await plantedEffects(options);
+    expect(violations).toEqual([]);
+    expect(cases).toBe(5);
+  },
+  MS_MAX,
+);

@@ -1,0 +1,67 @@
+// Goal: approvals, retries, budgets, labels, overlays and unknown outcomes go the same way under both interpreters, and
+// over any restart. Method: random histories of a tree that has all of them.
+
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { canonicalJson } from '../../src/contract/canonical-json.js';
+import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
+import { GovernedTree, governedPolicy, MOVES } from '../fixtures/governed.js';
+import { AGENT, essence, TREE } from '../fixtures/tree.js';
+
+const RULE = 'approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60';
+const POLICY = governedPolicy(
+  'retries: { max: 2, backoff_ms: 0 }\nbudgets: { tool_calls: 12 }\napprovals:\n' +
+    `  - { for: WRITE_RECORD, ${RULE} }\n  - { for: promotion, ${RULE} }\n`,
+  { actions: [['on_child_failure: fail', 'on_child_failure: continue']] },
+);
+const MORE: typeof MOVES = {
+  ...MOVES,
+  charge: (d) => d.call('billing.charge'),
+  lose: (d) => {
+    d.call('billing.charge');
+    d.tree.pending.slice(0, 1).forEach(({ run_id }) => d.result(run_id, { status: 'unknown' }));
+  },
+  resolve: (d) => {
+    d.tree.unsettled.forEach(({ context }) => d.resolve(context.run_id, 'done'));
+  },
+  release: (d) => {
+    d.tree.awaiting.forEach(({ run_id }) => d.digests.forEach((digest) => d.vote(digest, { run_id })));
+  },
+  stop: (d) => d.send({ kind: 'interrupt', run_id: AGENT }),
+  cancel: (d) => d.cancel(AGENT),
+  forbid: (d) => {
+    d.overlay = { epoch: 1, rules: [{ rule_id: 'deny-1', reason: 'Stop.', tool: 'slow.tool' }] };
+  },
+  permit: (d) => {
+    d.overlay = null;
+  },
+};
+
+const stored = (tree: Tree): TreeSnapshot => JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot;
+
+test('U-01 U-06 D16: our interpreter and XState decide the same, each going on from what the other has put down', () => {
+  const seen = new Set<string>();
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...Object.keys(MORE)), { minLength: 6, maxLength: 24 }), (moves) => {
+      const d = new GovernedTree(POLICY).working();
+      for (const move of moves) MORE[move]!(d);
+      const watch = () => undefined;
+      let [ours, theirs] = [new Tree(TREE), new Tree(TREE, watch)];
+      for (const [i, input] of d.inputs.entries()) {
+        const expected = essence(d.decisions[i]!);
+        expect(essence(ours.decide(input)) === expected).toBe(true);
+        expect(essence(theirs.decide(input)) === expected).toBe(true);
+        expect(canonicalJson(stored(ours))).toBe(canonicalJson(stored(theirs)));
+        const { materials } = d.inputs[0]!;
+        [ours, theirs] = [restoreTree(stored(theirs), materials), restoreTree(stored(ours), materials, watch)];
+      }
+      for (const { rule_id } of d.traces) seen.add(rule_id ?? 'done');
+      for (const [run_id, ending] of Object.entries(d.endings)) seen.add(run_id === AGENT ? ending : 'other');
+    }),
+    { seed: 1, numRuns: 80 },
+  );
+  // Of everything that can happen, these must have come up.
+  expect([...seen]).toEqual(
+    expect.arrayContaining(['done', 'approval.required', 'outcome.unsettled', 'overlay.deny-1', 'cancelled:stop']),
+  );
+}, 180_000);

@@ -1,0 +1,168 @@
+// Goal: what may have happened is not done a second time before somebody has found out (D8). Method: real trees; the
+// executor cannot tell what became of a call.
+
+import { describe, expect, test } from '@jest/globals';
+import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
+import { RunRecords } from '../../src/run/record.js';
+import { ANNA, GovernedTree, governedPolicy } from '../fixtures/governed.js';
+import { AGENT, TREE } from '../fixtures/tree.js';
+
+const FIRST = `${AGENT}.1`;
+const SECOND = `${AGENT}.2`;
+const DENIED = { outcome: 'DENIED', cause: 'UNSETTLED', rule_id: 'outcome.unsettled' };
+
+/** An agent of whose charge nobody knows whether it happened. */
+function lost(d = new GovernedTree().working()): GovernedTree {
+  d.call('billing.charge', { amount: 5 });
+  d.result(FIRST, { status: 'unknown' });
+  expect(d.responses.at(-1)).toMatchObject({ outcome: 'EXECUTION_ERROR', result: null });
+  return d;
+}
+const performed = (d: GovernedTree) => d.commands.filter(({ kind }) => kind === 'perform').length;
+
+describe('D8: the same request again', () => {
+  test.each(['done', 'not_executed'] as const)('is denied until somebody has found out that it was %s', (outcome) => {
+    const d = lost();
+    d.call('billing.charge', { amount: 5 });
+    expect(d.traces.at(-1)).toMatchObject(DENIED);
+    expect(d.audit(SECOND)[0]).toMatchObject({ outcome: 'deny', authz: { rule_id: 'outcome.unsettled' } });
+    expect(performed(d)).toBe(1);
+    expect(d.resolve(FIRST, outcome).refused).toBe(false);
+    expect(d.call('billing.charge', { amount: 5 }).commands).toMatchObject([{ kind: 'perform' }]);
+  });
+
+  test('is denied in whichever order its arguments are written', () => {
+    const d = new GovernedTree().working();
+    d.act('WRITE_RECORD', { target: 'entities', mode: 'upsert', record: { id: 'e-1' } });
+    d.result(FIRST, { status: 'unknown' });
+    d.act('WRITE_RECORD', { record: { id: 'e-1' }, mode: 'upsert', target: 'entities' });
+    expect(d.traces.at(-1)).toMatchObject(DENIED);
+  });
+
+  test('and no other: what is different goes on', () => {
+    const d = lost();
+    for (const [tool, amount] of [
+      ['billing.charge', 6],
+      ['slow.tool', 5],
+    ] as const) {
+      const [command] = d.call(tool, { amount }).commands;
+      expect(command).toMatchObject({ kind: 'perform' });
+      d.done(command!.run_id);
+    }
+    expect(d.responses.slice(1)).toMatchObject([{ outcome: 'SUCCESS' }, { outcome: 'SUCCESS' }]);
+  });
+
+  test('D16: is denied by a tree that was put down and taken up again as well', () => {
+    const d = lost();
+    const snapshot = JSON.parse(JSON.stringify(d.tree.snapshot())) as TreeSnapshot;
+    const again = restoreTree(snapshot, d.inputs[0]!.materials);
+    expect(again.unsettled).toEqual(d.tree.unsettled);
+    d.call('billing.charge', { amount: 5 });
+    expect(again.decide(d.inputs.at(-1)!).commands).toEqual([]);
+  });
+});
+
+describe('D8 C54: where an attempt was lost, and others followed', () => {
+  const RETRYING = governedPolicy('retries: { max: 1, backoff_ms: 0 }\n');
+  const lostOnce = (): GovernedTree => {
+    const d = new GovernedTree(RETRYING).working();
+    d.call('slow.tool', { amount: 5 });
+    d.result(FIRST, { status: 'unknown' });
+    expect(d.wake().commands).toMatchObject([{ run_id: SECOND, effect: { idempotency_key: FIRST } }]);
+    return d;
+  };
+
+  test('one that was done has done it once: the request may be made again', () => {
+    const d = lostOnce();
+    d.done(SECOND);
+    expect(d.traces.at(-1)).toMatchObject({ outcome: 'SUCCESS' });
+    expect(d.call('slow.tool', { amount: 5 }).commands).toMatchObject([{ kind: 'perform' }]);
+  });
+
+  test.each(['REFUSED', 'NOT_EXECUTED'] as const)('one that failed as %s says nothing of the first', (cause) => {
+    const d = lostOnce();
+    d.failed(SECOND, cause);
+    d.call('slow.tool', { amount: 5 });
+    expect(d.traces.at(-1)).toMatchObject(DENIED);
+    d.resolve(FIRST, 'done');
+    expect(d.call('slow.tool', { amount: 5 }).commands).toMatchObject([{ kind: 'perform' }]);
+  });
+
+  test('one that the overlay denied says nothing of the first', () => {
+    const d = new GovernedTree(RETRYING).working();
+    d.call('slow.tool', { amount: 5 });
+    d.result(FIRST, { status: 'unknown' });
+    d.overlay = { epoch: 1, rules: [{ rule_id: 'deny-1', reason: 'Stop.', tool: 'slow.tool' }] };
+    d.wake();
+    expect(d.traces.at(-1)).toMatchObject({ outcome: 'DENIED', cause: 'OVERLAY' });
+    d.overlay = null;
+    d.call('slow.tool', { amount: 5 });
+    expect(d.traces.at(-1)).toMatchObject(DENIED);
+  });
+});
+
+describe('D8: what is found out', () => {
+  const told = {
+    action_type: 'system',
+    outcome: 'success',
+    outcome_reason: 'OUTCOME_RESOLVED:done',
+    run_id: FIRST,
+    actor: ANNA.actor,
+    role_id: ANNA.role_id,
+    notes: 'Looked.',
+  };
+
+  test('is an event of the run, which stays as it ended', () => {
+    const d = lost();
+    const { entries } = d.resolve(FIRST, 'done');
+    expect(entries.map(({ entry }) => entry.type)).toEqual(['input', 'audit_event']);
+    expect(entries[1]!.entry.body).toMatchObject(told);
+    const records = new RunRecords();
+    for (const { entry } of d.entries) records.fold(entry);
+    expect(records.get(FIRST)).toMatchObject({ status: 'failed', outcome: 'failed:OUTCOME_UNKNOWN' });
+    expect(d.tree.unsettled).toEqual([]);
+  });
+
+  test('is told of a tree that has ended, too, and moves nothing', () => {
+    const d = lost();
+    d.act('FINISH', { response: '' });
+    expect(d.tree.ended).toBe(true);
+    const ending = JSON.stringify(d.tree.snapshot().machine);
+    const { refused, ended, commands, replies, entries } = d.resolve(FIRST, 'done');
+    expect({ refused, ended, commands, replies }).toEqual({ refused: false, ended: [], commands: [], replies: [] });
+    expect(entries.slice(1).map(({ entry }) => entry.body)).toMatchObject([told]);
+    expect(JSON.stringify(d.tree.snapshot().machine)).toBe(ending);
+    expect(d.resolve(FIRST, 'done').refused).toBe(true);
+  });
+
+  test.each([
+    ['a run that has ended otherwise', `${AGENT}.2`],
+    ['an agent run', AGENT],
+    ['the root run', TREE],
+    ['a run that there never was', 'run_nobody'],
+  ])('C50: is refused of %s', (_what, run_id) => {
+    const d = lost();
+    d.call('billing.charge', { amount: 7 });
+    d.done(`${AGENT}.2`);
+    expect(d.resolve(run_id, 'done')).toMatchObject({ refused: true });
+    d.call('billing.charge', { amount: 5 });
+    expect(d.traces.at(-1)).toMatchObject(DENIED);
+  });
+
+  test('C50: is refused the second time', () => {
+    const d = lost();
+    d.resolve(FIRST, 'done');
+    expect(d.resolve(FIRST, 'not_executed').refused).toBe(true);
+  });
+
+  test('is for the agent that had asked alone, and for the others nothing changes', () => {
+    const d = lost(new GovernedTree().working(2));
+    const other = `${TREE}.2`;
+    d.call('billing.charge', { amount: 5 }, other);
+    d.result(`${other}.1`, { status: 'unknown' });
+    d.resolve(FIRST, 'done');
+    d.call('billing.charge', { amount: 5 }, other);
+    expect(d.traces.at(-1)).toMatchObject({ ...DENIED, run_id: other });
+    expect(d.call('billing.charge', { amount: 5 }).commands).toMatchObject([{ kind: 'perform' }]);
+  });
+});

@@ -1,0 +1,295 @@
+// Goal: what was read decides what may be written, in whichever order it was read. Method: the algebra of labels and
+// the monotony of the rules as properties over labels around the limit, and literal tables for every rule.
+
+import { RULE_IDS } from '../../src/policy/verdict.js';
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { artifactRef, type ArtifactRef } from '../../src/contract/artifact-ref.js';
+import {
+  CONFIDENTIALITY_FLAGS,
+  Label,
+  LABEL_CASES_MAX,
+  LABEL_REFUSALS,
+  LabelRefusals,
+  type ConfidentialityFlag,
+  type LabelRefusal,
+} from '../../src/contract/labels.js';
+import { conforms } from '../../src/contract/validators.js';
+import { brokenLabelRule, EMPTY_LABEL, join, labelOf, labelOfRef, type LabelledAct } from '../../src/policy/labels.js';
+
+const caseId = (n: number): string => `case_${n}`;
+const ofCases = (cases: readonly string[], flags: readonly ConfidentialityFlag[] = []): Label =>
+  cases.reduce((label, case_id) => join(label, labelOf(case_id, [])), labelOf(null, flags));
+const numbered = (count: number, from = 0): string[] => Array.from({ length: count }, (_, n) => caseId(from + n));
+const MANY: Label = { cases: [], flags: [], many: true };
+
+const flags = fc.subarray([...CONFIDENTIALITY_FLAGS]);
+/** Few cases that meet one another, or as many as bring a join to the limit and past it. */
+const label: fc.Arbitrary<Label> = fc.oneof(
+  {
+    weight: 3,
+    arbitrary: fc.tuple(fc.subarray(numbered(4)), flags).map(([cases, own]) => ofCases(cases, own)),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .tuple(fc.integer({ min: 30, max: 66 }), fc.nat(40), flags)
+      .map(([count, from, own]) => ofCases(numbered(count, from), own)),
+  },
+);
+
+describe('the algebra of labels', () => {
+  test('a join is commutative, associative and idempotent, and the empty label adds nothing', () => {
+    let [many, named] = [0, 0];
+    fc.assert(
+      fc.property(label, label, label, (a, b, c) => {
+        expect(join(a, b)).toEqual(join(b, a));
+        const all = join(join(a, b), c);
+        expect(all).toEqual(join(a, join(b, c)));
+        expect(join(a, a)).toBe(a);
+        expect(join(a, EMPTY_LABEL)).toBe(a);
+        expect(join(EMPTY_LABEL, a)).toEqual(a);
+        if (all.many) many += 1;
+        else named += 1;
+      }),
+      { numRuns: 500 },
+    );
+    expect(Math.min(many, named)).toBeGreaterThan(5);
+  });
+
+  test('a join holds both: a label that adds nothing gives back the very same object', () => {
+    fc.assert(
+      fc.property(label, label, (a, b) => {
+        const both = join(a, b);
+        expect(join(both, a)).toBe(both);
+        expect(join(both, b)).toBe(both);
+        expect(join(both, structuredClone(b))).toBe(both);
+        if (!both.many) expect(both.cases).toEqual([...new Set([...a.cases, ...b.cases])].sort());
+        expect(both.flags).toEqual([...new Set([...a.flags, ...b.flags])].sort());
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('is monotone: what is added to one side stays added', () => {
+    fc.assert(
+      fc.property(label, label, label, (a, b, more) => {
+        const [small, large] = [join(a, b), join(join(a, more), b)];
+        expect(join(large, small)).toBe(large);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test('every label conforms to the contract, and JSON changes nothing', () => {
+    fc.assert(
+      fc.property(label, label, (a, b) => {
+        const both = join(a, b);
+        expect(conforms(Label, both)).toBe(true);
+        expect(Object.keys(both)).toEqual(['cases', 'flags', 'many']);
+        expect(JSON.parse(JSON.stringify(both))).toStrictEqual(both);
+      }),
+    );
+  });
+
+  test('64 cases are named; of one more it is known only that they are many, and the flags stay', () => {
+    const full = ofCases(numbered(LABEL_CASES_MAX), ['contains_phi']);
+    expect([full.cases.length, full.many]).toEqual([64, false]);
+    expect(join(full, labelOf(caseId(0), []))).toBe(full);
+    const past = join(full, labelOf(caseId(64), ['contains_pii']));
+    expect(past).toEqual({ cases: [], flags: ['contains_phi', 'contains_pii'], many: true });
+    expect(join(past, labelOf(caseId(7), []))).toBe(past);
+    expect(join(full, ofCases(numbered(LABEL_CASES_MAX, 64)))).toEqual({ ...MANY, flags: ['contains_phi'] });
+  });
+
+  test('the empty label is one object that nobody can change', () => {
+    expect(labelOf(null, [])).toBe(EMPTY_LABEL);
+    expect(join(EMPTY_LABEL, EMPTY_LABEL)).toBe(EMPTY_LABEL);
+    expect(EMPTY_LABEL).toEqual({ cases: [], flags: [], many: false });
+    expect(() => EMPTY_LABEL.cases.push(caseId(1))).toThrow(TypeError);
+    expect(() => EMPTY_LABEL.flags.push('contains_pii')).toThrow(TypeError);
+    expect(() => (EMPTY_LABEL.many = true)).toThrow(TypeError);
+  });
+});
+
+describe('the label of one thing', () => {
+  const inCase = artifactRef({ kind: 'file_content', case_id: 'case_1', bytes: new Uint8Array(1) });
+  const system = artifactRef({ kind: 'policy', case_id: null, bytes: new Uint8Array(1) });
+
+  test('its case and its flags, each once and in order', () => {
+    expect(labelOf('case_1', ['contains_privileged', 'contains_pii', 'contains_privileged', 'contains_phi'])).toEqual({
+      cases: ['case_1'],
+      flags: ['contains_phi', 'contains_pii', 'contains_privileged'],
+      many: false,
+    });
+    expect(labelOf(null, ['contains_pii'])).toEqual({ cases: [], flags: ['contains_pii'], many: false });
+  });
+
+  test('what is sorted is sorted by code units, in every locale', () => {
+    expect(ofCases(['case_b', 'Case_c', 'case_A', 'case-z']).cases).toEqual(['Case_c', 'case-z', 'case_A', 'case_b']);
+  });
+
+  test.each<[string, ArtifactRef, Label]>([
+    ['an artifact of a case', inCase, labelOf('case_1', [])],
+    ['one of the platform', system, EMPTY_LABEL],
+    ['shared knowledge', { ...system, scope: 'shared' }, EMPTY_LABEL],
+    ['shared knowledge that names a case', { ...inCase, scope: 'shared' }, labelOf('case_1', [])],
+    [
+      'a marked one',
+      { ...inCase, confidentiality: { contains_pii: true, contains_phi: false, notes: 'true' } },
+      labelOf('case_1', ['contains_pii']),
+    ],
+    [
+      'a marked one of the platform',
+      { ...system, confidentiality: { contains_privileged: true } },
+      labelOf(null, ['contains_privileged']),
+    ],
+    [
+      'one of a case that it does not name',
+      { ...system, scope: 'case', confidentiality: { contains_phi: true } },
+      { ...MANY, flags: ['contains_phi'] },
+    ],
+  ])('%s', (_what, ref, expected) => {
+    expect(labelOfRef(ref)).toEqual(expected);
+  });
+
+  test('the flags are those of artifact references', () => {
+    for (const flag of CONFIDENTIALITY_FLAGS) {
+      expect(labelOfRef({ ...system, confidentiality: { [flag]: true } })).toEqual(labelOf(null, [flag]));
+    }
+  });
+});
+
+const READ: LabelledAct = { write: false, shared: false, outside: false };
+const SHARED_READ: LabelledAct = { ...READ, shared: true };
+const WRITE: LabelledAct = { ...READ, write: true };
+const SHARED_WRITE: LabelledAct = { ...WRITE, shared: true };
+const EXPORT: LabelledAct = { ...READ, outside: true };
+
+describe('S4-84 S4-85: read in case A, then act in case B', () => {
+  const readInA = labelOf('case_a', []);
+  const readInB = labelOf('case_b', []);
+  const ACTS = { read: READ, sharedRead: SHARED_READ, write: WRITE, sharedWrite: SHARED_WRITE, export: EXPORT };
+  const verdicts = (read: Label, run_case_id: string | null, refuses: readonly LabelRefusal[] = []) =>
+    Object.fromEntries(
+      Object.entries(ACTS).map(([name, act]) => [name, brokenLabelRule(read, run_case_id, refuses, act)]),
+    );
+  const NOTHING_BROKEN = { read: null, sharedRead: null, write: null, sharedWrite: null, export: null };
+  const PLATFORM = { sharedWrite: 'platform.label_other_case', export: 'platform.label_other_case' };
+
+  test('each step alone is allowed, and both together are not, in any lane', () => {
+    expect(verdicts(readInA, 'case_a')).toEqual(NOTHING_BROKEN);
+    expect(verdicts(EMPTY_LABEL, 'case_b')).toEqual(NOTHING_BROKEN);
+    expect(verdicts(readInA, 'case_b')).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
+    expect(verdicts(join(readInB, readInA), 'case_b')).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
+  });
+
+  test('a run without a case has none of its own', () => {
+    expect(verdicts(readInA, null)).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
+    expect(verdicts(EMPTY_LABEL, null)).toEqual(NOTHING_BROKEN);
+  });
+
+  test('cases that are too many to name are others', () => {
+    expect(verdicts(MANY, 'case_a')).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
+    expect(verdicts(MANY, 'case_a', ['other_case'])).toMatchObject({ read: null, write: 'label.other_case' });
+    expect(verdicts(MANY, 'case_a', ['any_case'])).toMatchObject({ read: null, write: 'label.any_case' });
+  });
+
+  test('a lane that refuses other cases refuses every write, and names its own rule', () => {
+    const refused = { write: 'label.other_case', sharedWrite: 'label.other_case', export: 'label.other_case' };
+    expect(verdicts(readInA, 'case_b', ['other_case'])).toEqual({ ...NOTHING_BROKEN, ...refused });
+    expect(verdicts(readInB, 'case_b', ['other_case'])).toEqual(NOTHING_BROKEN);
+    expect(verdicts(EMPTY_LABEL, 'case_b', ['other_case'])).toEqual(NOTHING_BROKEN);
+  });
+
+  test('a lane that refuses any case refuses the own one too', () => {
+    const refused = { write: 'label.any_case', sharedWrite: 'label.any_case', export: 'label.any_case' };
+    expect(verdicts(readInB, 'case_b', ['any_case'])).toEqual({ ...NOTHING_BROKEN, ...refused });
+    expect(verdicts(labelOf(null, [...CONFIDENTIALITY_FLAGS]), 'case_b', ['any_case'])).toEqual(NOTHING_BROKEN);
+  });
+
+  test('a lane that refuses only flags does not open what the platform forbids', () => {
+    expect(verdicts(readInA, 'case_b', [...CONFIDENTIALITY_FLAGS])).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
+  });
+
+  test.each(CONFIDENTIALITY_FLAGS)('a lane that refuses %s refuses that flag and no other', (flag) => {
+    const others = CONFIDENTIALITY_FLAGS.filter((other) => other !== flag);
+    const rule = `label.${flag}`;
+    const refused = { write: rule, sharedWrite: rule, export: rule };
+    expect(verdicts(labelOf('case_b', [flag]), 'case_b', [flag])).toEqual({ ...NOTHING_BROKEN, ...refused });
+    expect(verdicts(labelOf('case_b', others), 'case_b', [flag])).toEqual(NOTHING_BROKEN);
+    expect(verdicts(labelOf('case_b', [flag]), 'case_b', others)).toEqual(NOTHING_BROKEN);
+  });
+
+  test('the first rule in the order of the lane is named', () => {
+    const all = join(readInA, labelOf(null, ['contains_pii']));
+    expect(brokenLabelRule(all, 'case_b', ['contains_pii', 'any_case'], WRITE)).toBe('label.contains_pii');
+    expect(brokenLabelRule(all, 'case_b', ['any_case', 'contains_pii'], WRITE)).toBe('label.any_case');
+  });
+});
+
+describe('over all labels, lanes and acts', () => {
+  const refusals = fc.subarray([...LABEL_REFUSALS]);
+  const act = fc.record({ write: fc.boolean(), shared: fc.boolean(), outside: fc.boolean() });
+  const ownCase = fc.constantFrom(null, caseId(0), caseId(1), caseId(99));
+
+  test('S4-84 S4-85: to have read more never turns a refusal into an allowance', () => {
+    let [refused, turned] = [0, 0];
+    fc.assert(
+      fc.property(label, label, ownCase, refusals, act, (read, more, own, refuses, what) => {
+        const [before, after] = [read, join(read, more)].map((each) => brokenLabelRule(each, own, refuses, what));
+        if (before === null) turned += after === null ? 0 : 1;
+        else {
+          refused += 1;
+          expect(after).not.toBeNull();
+        }
+      }),
+      { numRuns: 2_000 },
+    );
+    expect(Math.min(refused, turned)).toBeGreaterThan(50);
+  });
+
+  test('nor does a lane that refuses more, nor an act that does more', () => {
+    fc.assert(
+      fc.property(label, ownCase, refusals, refusals, act, act, (read, own, some, others, one, other) => {
+        if (brokenLabelRule(read, own, some, one) === null) return;
+        const both = {
+          write: one.write || other.write,
+          shared: one.shared || other.shared,
+          outside: one.outside || other.outside,
+        };
+        expect(brokenLabelRule(read, own, [...some, ...others], one)).not.toBeNull();
+        expect(brokenLabelRule(read, own, some, both)).not.toBeNull();
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('whatever the lane says, nothing of another case is shared or leaves', () => {
+    fc.assert(
+      fc.property(label, ownCase, refusals, act, (read, own, refuses, what) => {
+        const other = read.many || read.cases.some((case_id) => case_id !== own);
+        if (!other || !(what.outside || (what.write && what.shared))) return;
+        expect(brokenLabelRule(read, own, refuses, what)).not.toBeNull();
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('every rule that is named is one that is told of, and each is named somewhere', () => {
+    const named = new Set<string>();
+    for (const refuses of [[], ...LABEL_REFUSALS.map((refusal) => [refusal])]) {
+      const broken = brokenLabelRule(join(MANY, labelOf(null, [...CONFIDENTIALITY_FLAGS])), 'case_1', refuses, EXPORT);
+      if (broken !== null) named.add(broken);
+    }
+    expect([...named].sort()).toEqual(RULE_IDS.filter((rule) => rule.includes('label')).sort());
+  });
+});
+
+test('the field of a lane', () => {
+  expect(LABEL_REFUSALS).toEqual(['other_case', 'any_case', 'contains_pii', 'contains_phi', 'contains_privileged']);
+  expect([[], LABEL_REFUSALS, ['other_case']].every((value) => conforms(LabelRefusals, value))).toBe(true);
+  expect(
+    [['own_case'], 'other_case', [null], [...LABEL_REFUSALS, 'any_case']].some((v) => conforms(LabelRefusals, v)),
+  ).toBe(false);
+});

@@ -1,0 +1,277 @@
+// Goal: the overlay takes away and never gives (D1). Method: properties over overlays and subjects that are drawn from
+// few words, so that they meet often, and one row for each matcher.
+
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import {
+  Overlay,
+  OVERLAY_MATCHERS,
+  OVERLAY_PROBLEMS,
+  OVERLAY_RULES_MAX,
+  OverlayFact,
+  OverlayRule,
+  SignedOverlay,
+  type OverlayMatcher,
+  type OverlayRule as Rule,
+  type OverlaySubject,
+} from '../../src/contract/overlay.js';
+import { conforms } from '../../src/contract/validators.js';
+import { OVERLAY_UNUSABLE, overlayVerdict, withOverlay } from '../../src/policy/overlay.js';
+import { allow, deny, type Verdict } from '../../src/policy/verdict.js';
+
+const WORDS: Readonly<Record<OverlayMatcher, readonly [string, string, ...string[]]>> = {
+  role_id: ['ROLE_A', 'ROLE_B'],
+  lane_id: ['LANE_A', 'LANE_B'],
+  action: ['READ_FILE', 'WRITE_FILE'],
+  tool: ['sandbox.read_file', 'mail.send'],
+  table: ['sandbox_files', 'notes'],
+  case_id: ['case-1', 'case-2'],
+  run_id: ['run_abcd', 'run_efgh', 'run_abcd.1', 'run_abcd.1.2', 'run_abcd.11'],
+  actor_id: ['agent-1', 'agent-2'],
+};
+
+const NOBODY: OverlaySubject = {
+  role_id: null,
+  lane_id: null,
+  action: null,
+  tool: null,
+  table: null,
+  case_id: null,
+  run_id: null,
+  actor_id: null,
+};
+
+// Mostly few of them: a rule with eight matchers matches next to nothing.
+const someMatchers: fc.Arbitrary<Partial<Record<OverlayMatcher, string>>> = fc
+  .uniqueArray(fc.constantFrom(...OVERLAY_MATCHERS), { minLength: 1, maxLength: 8, size: 'xsmall' })
+  .chain((names) => fc.record(Object.fromEntries(names.map((name) => [name, fc.constantFrom(...WORDS[name])]))));
+const rule: fc.Arbitrary<Rule> = fc
+  .record({ n: fc.integer({ min: 1, max: 999_999_999 }), given: someMatchers })
+  .map(({ n, given }) => ({ rule_id: `deny-${n}`, reason: 'a reason', ...given }));
+const rules = fc.array(rule, { maxLength: 6 });
+const subject = fc.record(
+  Object.fromEntries(OVERLAY_MATCHERS.map((name) => [name, fc.option(fc.constantFrom(...WORDS[name]))])),
+) as fc.Arbitrary<OverlaySubject>;
+const problem = fc.constantFrom(...OVERLAY_PROBLEMS).map((each): OverlayFact => ({ epoch: null, problem: each }));
+const fact = (of: fc.Arbitrary<readonly Rule[]>): fc.Arbitrary<OverlayFact> =>
+  fc
+    .record({ epoch: fc.integer({ min: 1, max: 999_999_999 }), rules: of })
+    .map(({ epoch, rules: list }) => ({ epoch, rules: [...list] }));
+const overlay: fc.Arbitrary<OverlayFact | null> = fc.oneof(
+  { weight: 6, arbitrary: fact(rules) },
+  { weight: 1, arbitrary: problem },
+  { weight: 1, arbitrary: fc.constant(null) },
+);
+const denied: fc.Arbitrary<Verdict> = fc.constantFrom(
+  deny('lane.unknown'),
+  deny('platform.cross_case'),
+  { decision: 'deny', rule_id: 'quota.bytes', cause: 'QUOTA' },
+  { decision: 'deny', rule_id: 'overlay.deny-1', cause: 'LANE' },
+);
+const allowed: fc.Arbitrary<Verdict> = fc.constantFrom(allow('lane.granted'), allow('agent.lane_granted'));
+
+const one = (given: Partial<Rule>): OverlayFact => ({
+  epoch: 1,
+  rules: [{ rule_id: 'deny-1', reason: 'a reason', ...given }],
+});
+
+describe('D1: the overlay only ever denies', () => {
+  test('it never turns a denial into anything else, not even into another denial', () => {
+    fc.assert(
+      fc.property(denied, overlay, subject, (verdict, over, of) => {
+        const before = { ...verdict };
+        expect(withOverlay(verdict, over, of)).toBe(verdict);
+        expect(verdict).toEqual(before);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('what it says itself is a denial or nothing, with a cause and a rule of its own', () => {
+    let denials = 0;
+    fc.assert(
+      fc.property(overlay, subject, (over, of) => {
+        const said = overlayVerdict(over, of);
+        if (said === null) return;
+        if (said.rule_id !== OVERLAY_UNUSABLE) denials += 1;
+        expect(said).toEqual({
+          decision: 'deny',
+          rule_id: expect.stringMatching(/^overlay\.(?:deny-[1-9]\d*|unusable)$/),
+          cause: 'OVERLAY',
+        });
+      }),
+      { numRuns: 2_000 },
+    );
+    // Else the words meet too seldom, and this proves nothing.
+    expect(denials).toBeGreaterThan(300);
+  });
+
+  test('an allowance stays the same allowance, or becomes what the overlay says', () => {
+    fc.assert(
+      fc.property(allowed, overlay, subject, (verdict, over, of) => {
+        const said = overlayVerdict(over, of);
+        const after = withOverlay(verdict, over, of);
+        if (said === null) expect(after).toBe(verdict);
+        else expect(after).toEqual(said);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('with more rules, in whatever order, it denies no less', () => {
+    fc.assert(
+      fc.property(rules, rules, fc.nat(), subject, (some, more, at, of) => {
+        const cut = at % (some.length + 1);
+        const all = [...some.slice(0, cut), ...more, ...some.slice(cut)];
+        const before = overlayVerdict({ epoch: 1, rules: some }, of);
+        const after = overlayVerdict({ epoch: 2, rules: all }, of);
+        if (before !== null) expect(after?.decision).toBe('deny');
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('without an overlay, and with one that has no rules, nothing changes', () => {
+    fc.assert(
+      fc.property(fc.oneof(allowed, denied), subject, fc.integer({ min: 1 }), (verdict, of, epoch) => {
+        expect(withOverlay(verdict, null, of)).toBe(verdict);
+        expect(withOverlay(verdict, { epoch, rules: [] }, of)).toBe(verdict);
+      }),
+    );
+  });
+
+  test.each(OVERLAY_PROBLEMS)('an overlay that is %s denies everything', (each) => {
+    fc.assert(
+      fc.property(allowed, subject, (verdict, of) => {
+        expect(withOverlay(verdict, { epoch: null, problem: each }, of)).toEqual({
+          decision: 'deny',
+          rule_id: OVERLAY_UNUSABLE,
+          cause: 'OVERLAY',
+        });
+      }),
+    );
+  });
+
+  test('it is a function of what it is given, and changes none of it', () => {
+    fc.assert(
+      fc.property(overlay, subject, (over, of) => {
+        const before = structuredClone({ over, of });
+        expect(overlayVerdict(over, of)).toEqual(overlayVerdict(over, of));
+        expect({ over, of }).toEqual(before);
+      }),
+    );
+  });
+});
+
+describe('D1: what a rule matches', () => {
+  test.each(OVERLAY_MATCHERS)('%s: its own word, no other one, and not where there is none', (name) => {
+    const [word, other] = WORDS[name];
+    expect(overlayVerdict(one({ [name]: word }), { ...NOBODY, [name]: word })).toMatchObject({
+      rule_id: 'overlay.deny-1',
+    });
+    expect(overlayVerdict(one({ [name]: word }), { ...NOBODY, [name]: other })).toBeNull();
+    expect(overlayVerdict(one({ [name]: word }), NOBODY)).toBeNull();
+    expect(overlayVerdict(one({ [name]: word }), { ...NOBODY, [name]: word.toLowerCase() + 'x' })).toBeNull();
+  });
+
+  test('all of its matchers must hold', () => {
+    const both = one({ lane_id: 'LANE_A', action: 'WRITE_FILE' });
+    expect(overlayVerdict(both, { ...NOBODY, lane_id: 'LANE_A', action: 'WRITE_FILE' })).not.toBeNull();
+    expect(overlayVerdict(both, { ...NOBODY, lane_id: 'LANE_A', action: 'READ_FILE' })).toBeNull();
+    expect(overlayVerdict(both, { ...NOBODY, lane_id: 'LANE_B', action: 'WRITE_FILE' })).toBeNull();
+    expect(overlayVerdict(both, { ...NOBODY, action: 'WRITE_FILE' })).toBeNull();
+  });
+
+  test.each([
+    ['run_abcd', true],
+    ['run_abcd.1', true],
+    ['run_abcd.1.2.3', true],
+    ['run_abcde', false],
+    ['run_abcd_1', false],
+    ['run_abc', false],
+    ['x.run_abcd', false],
+    ['run_abcd'.toUpperCase(), false],
+  ])('D11: a rule for run_abcd and the run %s: %s', (run_id, hit) => {
+    expect(overlayVerdict(one({ run_id: 'run_abcd' }), { ...NOBODY, run_id }) !== null).toBe(hit);
+  });
+
+  test('D11: a rule for a child spares its parent and its siblings', () => {
+    const child = one({ run_id: 'run_abcd.1' });
+    for (const run_id of ['run_abcd', 'run_abcd.2', 'run_abcd.11', 'run_abcd.10.1']) {
+      expect(overlayVerdict(child, { ...NOBODY, run_id })).toBeNull();
+    }
+    expect(overlayVerdict(child, { ...NOBODY, run_id: 'run_abcd.1.7' })).not.toBeNull();
+  });
+
+  test('only the run matches by what lies below it', () => {
+    expect(overlayVerdict(one({ tool: 'mail' }), { ...NOBODY, tool: 'mail.send' })).toBeNull();
+  });
+
+  test('the first rule that matches gives its id', () => {
+    const two: OverlayFact = {
+      epoch: 3,
+      rules: [
+        { rule_id: 'deny-1', reason: 'r', lane_id: 'LANE_B' },
+        { rule_id: 'deny-2', reason: 'r', lane_id: 'LANE_A' },
+        { rule_id: 'deny-3', reason: 'r', action: 'READ_FILE' },
+      ],
+    };
+    expect(overlayVerdict(two, { ...NOBODY, lane_id: 'LANE_A', action: 'READ_FILE' })?.rule_id).toBe('overlay.deny-2');
+  });
+
+  test('a rule that no schema lets through, without a matcher, denies: fail closed', () => {
+    expect(overlayVerdict(one({}), NOBODY)).not.toBeNull();
+  });
+});
+
+describe('the schemas', () => {
+  const right: Rule = { rule_id: 'deny-1', reason: 'why', lane_id: 'LANE_A' };
+
+  test('rules that are drawn are rules, and so are their overlays and facts', () => {
+    fc.assert(
+      fc.property(rules, fc.integer({ min: 1, max: 999_999_999 }), (list, epoch) => {
+        for (const each of list) expect(conforms(OverlayRule, each)).toBe(true);
+        expect(conforms(Overlay, { epoch, issued_at_utc: '2026-01-01T00:00:00.000Z', rules: list })).toBe(true);
+        expect(conforms(OverlayFact, { epoch, rules: list })).toBe(true);
+      }),
+    );
+    for (const each of OVERLAY_PROBLEMS) expect(conforms(OverlayFact, { epoch: null, problem: each })).toBe(true);
+  });
+
+  test.each<[string, object]>([
+    ['no matcher', { rule_id: 'deny-1', reason: 'why' }],
+    ['no reason', { rule_id: 'deny-1', lane_id: 'LANE_A' }],
+    ['an empty reason', { ...right, reason: '' }],
+    ['a reason of 201 characters', { ...right, reason: 'x'.repeat(201) }],
+    ['a reason of two lines', { ...right, reason: 'a\nb' }],
+    ['a reason that is one character to the eye', { ...right, reason: `a${'\u0301'.repeat(300)}` }],
+    ['an id of another kind', { ...right, rule_id: 'unusable' }],
+    ['deny-0', { ...right, rule_id: 'deny-0' }],
+    ['a member more', { ...right, allow: true }],
+    ['a matcher that is null', { ...right, lane_id: null }],
+    ['a lane that is none', { ...right, lane_id: 'LANE A' }],
+    ['an action in lower case', { ...right, action: 'write_file' }],
+    ['a run id with an ordinal 0', { ...right, run_id: 'run_abcd.0' }],
+  ])('a rule with %s is refused', (_what, wrong) => {
+    expect(conforms(OverlayRule, right)).toBe(true);
+    expect(conforms(OverlayRule, wrong)).toBe(false);
+  });
+
+  test('an overlay has limits', () => {
+    const of = (count: number, epoch: number) => ({
+      epoch,
+      issued_at_utc: '2026-01-01T00:00:00.000Z',
+      rules: Array.from({ length: count }, (_, n) => ({ ...right, rule_id: `deny-${n + 1}` })),
+    });
+    expect(conforms(Overlay, of(OVERLAY_RULES_MAX, 1))).toBe(true);
+    expect(conforms(Overlay, of(OVERLAY_RULES_MAX + 1, 1))).toBe(false);
+    for (const epoch of [0, -1, 1.5, 1e9]) expect(conforms(Overlay, of(1, epoch))).toBe(false);
+    expect(conforms(SignedOverlay, { overlay: of(1, 1), key_id: '0'.repeat(16), signature: 'AA==' })).toBe(false);
+  });
+
+  test('a fact with neither rules nor a problem is none', () => {
+    for (const wrong of [{ epoch: 1 }, { epoch: null }, { epoch: null, rules: [] }, { epoch: 1, problem: 'invalid' }]) {
+      expect(conforms(OverlayFact, wrong)).toBe(false);
+    }
+  });
+});

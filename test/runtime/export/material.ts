@@ -1,0 +1,259 @@
+// What the tests of bundles share: ledgers of several cases, requests, bundles that can be changed and sealed again.
+
+import { createHash } from 'node:crypto';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { openBagFolder } from '../../../src/adapters/bag-folder.js';
+import { openBagZip } from '../../../src/adapters/bag-zip.js';
+import { memoryStore } from '../../../src/adapters/memory-ledger-store.js';
+import { artifactRef, type Artifact } from '../../../src/contract/artifact-ref.js';
+import type { AuditEvent } from '../../../src/contract/audit-event.js';
+import type { Entry, RunCreated } from '../../../src/contract/entry.js';
+import { sha256 } from '../../../src/contract/hash.js';
+import type { LedgerStore } from '../../../src/ports/ledger-store.js';
+import type { BundleRequest } from '../../../src/runtime/export/bundle.js';
+import { verifyBundle, type BundleReport } from '../../../src/runtime/export/verify-bundle.js';
+import { answered, content, opening, scribeOf, TIME, treeId, type Draft } from '../../fixtures/entries.js';
+
+export const CASE = 'case-0001';
+export const OTHER = 'case-0002';
+/** Stands in everything of the other case. */
+export const FOREIGN = 'xyzzy';
+export const [TREE, SECOND, FOREIGN_TREE] = [treeId(1), treeId(2), treeId(3)];
+
+const PINS = {
+  lanes: '1'.repeat(40),
+  roles: '2'.repeat(40),
+  actions: '3'.repeat(40),
+  machines: sha256('{"machines":"of the tests"}'),
+};
+const ACTOR = { actor_type: 'agent', actor_id: 'agent-1' } as const;
+
+type Run = Pick<RunCreated, 'run_id' | 'run_kind'> & Partial<RunCreated>;
+
+const rootOf = (run_id: string): string => run_id.split('.', 1)[0]!;
+const parentOf = (run_id: string): string | null => (run_id.includes('.') ? run_id.replace(/\.\d+$/, '') : null);
+
+/** The birth of a run. */
+export const born = (run: Run): Draft => ({
+  tree_id: rootOf(run.run_id),
+  type: 'run_created',
+  artifacts: [],
+  body: () => ({
+    root_run_id: rootOf(run.run_id),
+    parent_run_id: parentOf(run.run_id),
+    correlation_id: 'cor_0001',
+    contract_version: 'v1',
+    policy_versions: PINS,
+    taxonomy_versions: null,
+    case_id: CASE,
+    actor: ACTOR,
+    role_id: 'agent_restricted',
+    lane_id: 'sandbox_files',
+    scope: {},
+    created_at_utc: TIME,
+    request: null,
+    exposure: null,
+    link: null,
+    budget: null,
+    label: null,
+    retry: null,
+    ...run,
+  }),
+});
+
+/** Something that is told of a run. */
+export const told = (run_id: string, event: Partial<AuditEvent>, case_id: string | null = CASE): Draft => ({
+  tree_id: rootOf(run_id),
+  type: 'audit_event',
+  artifacts: [],
+  body: ({ tree_id, seq }): Entry['body'] => {
+    const parent_run_id = parentOf(run_id);
+    return {
+      event_id: `${tree_id}:${seq}`,
+      timestamp_utc: TIME,
+      sequence: seq,
+      action_type: 'system',
+      outcome: 'success',
+      actor: ACTOR,
+      contract_version: 'v1',
+      policy_versions: PINS,
+      run_id,
+      root_run_id: rootOf(run_id),
+      ...(parent_run_id === null ? {} : { parent_run_id }),
+      correlation_id: 'cor_0001',
+      ...(case_id === null ? {} : { case_id }),
+      ...event,
+    };
+  },
+});
+
+const begun = (run_id: string, case_id: string | null): readonly Draft[] => [
+  told(run_id, { action_type: 'authz_decision', outcome: 'allow' }, case_id),
+  told(run_id, { outcome_reason: 'running' }, case_id),
+];
+
+/** A tree with its orchestrator and agent runs. */
+export const treeOf = (tree_id: string, case_id: string = CASE): readonly Draft[] => [
+  opening(tree_id, case_id),
+  born({ run_id: tree_id, run_kind: 'orchestrator', case_id }),
+  ...begun(tree_id, case_id),
+  born({ run_id: `${tree_id}.1`, run_kind: 'agent', case_id }),
+  ...begun(`${tree_id}.1`, case_id),
+];
+
+/** A proposal of the agent. */
+const asked = (tree_id: string, bytes: Artifact): Draft => ({
+  tree_id,
+  type: 'input',
+  artifacts: [bytes],
+  body: ({ seq }): Entry['body'] => ({
+    kind: 'proposal',
+    input_id: `proposal:${seq}`,
+    time: TIME,
+    run_id: `${tree_id}.1`,
+    payload: artifactRef(bytes),
+    seen: null,
+    tokens: null,
+    overlay: null,
+  }),
+});
+
+/** A read of an agent: four events of a run of its own. */
+export function readStep(tree_id: string, n: number, payload: Artifact, result: Artifact): readonly Draft[] {
+  const run_id = `${tree_id}.1.${n}`;
+  const { case_id } = payload;
+  return [
+    asked(tree_id, payload),
+    born({
+      run_id,
+      run_kind: 'tool_gateway',
+      case_id,
+      request: { name: 'sandbox.read_file', hash_sha256: PINS.machines },
+    }),
+    ...begun(run_id, case_id),
+    answered(tree_id, result),
+    told(
+      run_id,
+      {
+        action_type: 'tool_call',
+        input_artifacts: [artifactRef(payload)],
+        output_artifacts: [{ ...artifactRef(content('file_content', `cut out ${n}`, case_id)), lineage: {} }],
+      },
+      case_id,
+    ),
+    told(run_id, { outcome_reason: 'completed' }, case_id),
+  ];
+}
+
+/** The n-th payload and result of a case. */
+export const payload = (n: number, case_id: string | null = CASE): Artifact =>
+  content('raw_payload', `{"payload":${n},"of":"${case_id === OTHER ? FOREIGN : 'here'}"}`, case_id);
+export const result = (n: number, case_id: string | null = CASE): Artifact =>
+  content('result', `{"result":${n},"of":"${case_id === OTHER ? FOREIGN : 'here'}"}`, case_id);
+
+/** The export run: it is under way when its bundle is made. */
+export const exportRun = (tree_id: string): readonly Draft[] => [
+  born({ run_id: `${tree_id}.2`, run_kind: 'export', actor: { actor_type: 'human', actor_id: 'ada' } }),
+  ...begun(`${tree_id}.2`, CASE),
+];
+
+/** Two trees of the case and one of another, their entries mixed; one run of the case's tree has no case. */
+export const STORY: readonly Draft[] = [
+  ...treeOf(TREE),
+  ...treeOf(FOREIGN_TREE, OTHER),
+  ...readStep(TREE, 1, payload(1), result(1)),
+  ...readStep(FOREIGN_TREE, 1, payload(1, OTHER), result(1, OTHER)),
+  ...treeOf(SECOND),
+  ...readStep(SECOND, 1, payload(2), result(2)),
+  ...readStep(TREE, 2, payload(1), result(3)),
+  ...readStep(TREE, 3, content('raw_payload', `${FOREIGN} without a case`, null), content('result', FOREIGN, null)),
+  // The same bytes as in the other case, and as two kinds: one file, two references.
+  ...readStep(TREE, 4, content('raw_payload', 'shared'), content('result', 'shared')),
+  ...readStep(FOREIGN_TREE, 2, content('raw_payload', 'shared', OTHER), content('result', FOREIGN, OTHER)),
+  told(`${TREE}.1.1`, { outcome: 'failure', outcome_reason: 'INVALID_STATE_TRANSITION' }),
+  // Of this one nothing more is told.
+  born({ run_id: `${TREE}.2`, run_kind: 'agent' }),
+  ...exportRun(SECOND),
+];
+
+export async function ledgerOf(
+  drafts: readonly Draft[] = STORY,
+  store: LedgerStore = memoryStore(),
+): Promise<LedgerStore> {
+  const scribe = await scribeOf(store);
+  await scribe.write(store, drafts);
+  return store;
+}
+
+/** A directory of one test file, and what takes it away. */
+export function place(): { readonly at: (name: string) => string; readonly remove: () => void } {
+  const root = mkdtempSync(join(tmpdir(), 'bundle-'));
+  return { at: (name) => join(root, name), remove: () => rmSync(root, { recursive: true, force: true }) };
+}
+
+export const requestFor = (destination: string, over: Partial<BundleRequest> = {}): BundleRequest => ({
+  bundle_id: 'bundle_0001',
+  bundle_kind: 'discovery_production',
+  export_reason: 'asked for by the\ncourt',
+  case_id: CASE,
+  run_id: `${SECOND}.2`,
+  root_run_id: SECOND,
+  created_at_utc: '2026-02-03T04:05:06.007Z',
+  created_by: { actor_type: 'human', actor_id: 'ada', role_id: 'ATTORNEY_ADMIN', lane_id: 'EXPORT_CASE_DATA' },
+  policy_versions: PINS,
+  approvals: [{ approval_type: 'attorney_admin', approved_by: 'ada', approved_at_utc: TIME }],
+  format: 'folder',
+  destination,
+  ...over,
+});
+
+export async function verified(path: string): Promise<BundleReport> {
+  const tree = path.endsWith('.zip') ? await openBagZip(path) : openBagFolder(path);
+  try {
+    return await verifyBundle(tree);
+  } finally {
+    await tree.close();
+  }
+}
+
+export const rulesOf = ({ findings }: BundleReport): readonly string[] =>
+  [...new Set(findings.map(({ rule_id }) => rule_id))].sort();
+
+export type Files = Record<string, Buffer>;
+
+/** The files of a folder, by path. */
+export function filesOf(folder: string): Files {
+  const paths = readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
+  return Object.fromEntries(paths.sort().map((path) => [path, readFileSync(join(folder, path))]));
+}
+
+/** Writes files as a folder. */
+export function lay(folder: string, files: Files): void {
+  for (const [path, bytes] of Object.entries(files)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), bytes);
+  }
+}
+
+/** Makes a good bag of what somebody has changed: manifests, sizes and tag manifests are written anew. */
+export function sealed(files: Files): Files {
+  const payloads = Object.entries(files).filter(([path]) => path.startsWith('data/'));
+  const bytes = payloads.reduce((sum, [, content]) => sum + content.length, 0);
+  const info = files['bag-info.txt']!.toString().replace(
+    /Payload-Oxum: .*/,
+    `Payload-Oxum: ${bytes}.${payloads.length}`,
+  );
+  const tags: Files = { 'bagit.txt': files['bagit.txt']!, 'bag-info.txt': Buffer.from(info) };
+  const listing = (algorithm: string, entries: readonly (readonly [string, Buffer])[]): Buffer =>
+    Buffer.from(
+      entries.map(([path, content]) => `${createHash(algorithm).update(content).digest('hex')}  ${path}\n`).join(''),
+    );
+  for (const algorithm of ['sha256', 'sha512']) tags[`manifest-${algorithm}.txt`] = listing(algorithm, payloads);
+  const whole = Object.entries(tags);
+  for (const algorithm of ['sha256', 'sha512']) tags[`tagmanifest-${algorithm}.txt`] = listing(algorithm, whole);
+  return { ...Object.fromEntries(payloads), ...tags };
+}

@@ -1,0 +1,260 @@
+// What a service's firm relies on, end to end: partial outputs, taxonomy pins, budgets, approvals of actions, the
+// overlay on a running tree, and unknown outcomes that somebody settles.
+
+import { afterEach, expect, test } from '@jest/globals';
+import Type from 'typebox';
+import { overlayFiles } from '../../src/adapters/overlay-file.js';
+import { writeOverlay } from '../../src/adapters/overlay-writer.js';
+import type { AuditEvent } from '../../src/contract/audit-event.js';
+import type { StepResponse } from '../../src/contract/response.js';
+import type { StepTrace } from '../../src/contract/step-trace.js';
+import { Failed } from '../../src/errors.js';
+import { defineTool } from '../../src/runtime/effects/define.js';
+import { lifecycleFaults } from '../../src/replay/lifecycle.js';
+import { homePaths } from '../../src/runtime/home.js';
+import { Bench, type BenchOptions } from '../fixtures/bench.js';
+import { CASE_AGENT, service, serviceEdit } from '../fixtures/service.js';
+import { proposal } from '../fixtures/tree.js';
+
+let bench: Bench | null = null;
+afterEach(async () => {
+  await bench?.close();
+  bench = null;
+});
+
+type Edit = NonNullable<BenchOptions['edit']>;
+const within =
+  (file: Parameters<Edit>[0], more: (text: string) => string): Edit =>
+  (name, text) =>
+    name === file ? more(serviceEdit(name, text)) : serviceEdit(name, text);
+
+const charge = (amount: number): string =>
+  JSON.stringify(proposal('CALL_TOOL', { tool: 'billing.charge', input: { amount } }));
+
+const outcomeOf = (response: StepResponse): string => ('outcome' in response ? response.outcome : '');
+
+async function audit(of: Bench): Promise<AuditEvent[]> {
+  return (await of.entries()).flatMap((entry) => (entry.type === 'audit_event' ? [entry.body] : []));
+}
+
+async function traces(of: Bench): Promise<StepTrace[]> {
+  return (await of.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body] : []));
+}
+
+const closed = { additionalProperties: false } as const;
+const halfway = defineTool({
+  name: 'billing.charge',
+  input: Type.Object({ amount: Type.Integer() }, closed),
+  output: Type.Object({}, closed),
+  run: () => {
+    throw new Failed('the second half failed', { partial: { first_half: 'done' } });
+  },
+});
+
+test.each([
+  [true, 1],
+  [false, 0],
+])('S4-65: what a failed run had made is kept only where its lane permits that: %s', async (permitted, kept) => {
+  const edit = within('lanes', (text) =>
+    permitted
+      ? text.replace('    purpose: Tools and records of one case.', '    purpose: x\n    partial_outputs: true')
+      : text,
+  );
+  bench = await Bench.open({ edit, tools: [halfway] });
+  const agent = await bench.turnpike.startAgent(CASE_AGENT);
+  expect(await agent.submit(charge(1))).toMatchObject({ outcome: 'EXECUTION_ERROR', result: null });
+  const record = await bench.turnpike.ledger.run(`${agent.run_id}.1`);
+  expect(record).toMatchObject({ status: 'failed', error: { error_code: 'FAILED', retryable: false } });
+  expect(record?.outputs.artifact_refs).toHaveLength(kept);
+  const inputs = (await bench.entries()).flatMap((entry) => (entry.type === 'input' ? [entry.body] : []));
+  const result = inputs.find(({ kind }) => kind === 'result');
+  expect(result).toMatchObject(permitted ? { result: { artifact_kind: 'result' } } : { result: null });
+});
+
+test('S4-30: whoever says which version it maps against is pinned to that version, and cannot say two', async () => {
+  const made = service();
+  const edit = within('lanes', (text) =>
+    text.replace(
+      'scope: { requires: [case_id, run_id], prohibits: [] }',
+      'scope: { requires: [case_id, run_id, coa_version], prohibits: [] }',
+    ),
+  );
+  bench = await Bench.open({ edit, tools: made.tools });
+  const pinned = await bench.turnpike.startAgent({ ...CASE_AGENT, scope: { coa_version: 'coa-7' } });
+  expect(await pinned.submit(charge(1))).toMatchObject({ outcome: 'SUCCESS' });
+  const record = await bench.turnpike.ledger.run(`${pinned.run_id}.1`);
+  expect(record?.taxonomy_versions).toEqual({ coa: 'coa-7' });
+  const torn = await bench.turnpike.startAgent({
+    ...CASE_AGENT,
+    scope: { coa_version: 'coa-7' },
+    taxonomy: { coa: 'coa-8' },
+  });
+  expect(await torn.submit(charge(1))).toMatchObject({ outcome: 'DENIED' });
+  const without = await bench.turnpike.startAgent(CASE_AGENT);
+  expect(await without.submit(charge(1))).toMatchObject({ outcome: 'DENIED' });
+  expect((await traces(bench)).map(({ rule_id }) => rule_id)).toEqual([
+    null,
+    'scope.mismatch.coa_version',
+    'scope.missing.coa_version',
+  ]);
+});
+
+test('a budget that the caller gives is spent by tool calls, tokens and steps, and its end is a denial', async () => {
+  const made = service();
+  bench = await Bench.open({ edit: serviceEdit, tools: made.tools });
+  const agent = await bench.turnpike.startAgent({ ...CASE_AGENT, budget: { tool_calls: 2, tokens: 1_000 } });
+  const outcomes: string[] = [];
+  for (const amount of [1, 2, 3]) outcomes.push(outcomeOf(await agent.submit(charge(amount))));
+  const think = JSON.stringify(proposal('THINK', {}));
+  outcomes.push(outcomeOf(await agent.submit(think, { tokens: 1_000 })));
+  outcomes.push(outcomeOf(await agent.submit(JSON.stringify(proposal('FINISH', { response: 'Done.' })))));
+  expect(outcomes).toEqual(['SUCCESS', 'SUCCESS', 'DENIED', 'DENIED', 'SUCCESS']);
+  expect((await traces(bench)).map(({ cause, rule_id }) => [cause, rule_id])).toEqual([
+    [null, null],
+    [null, null],
+    ['BUDGET', 'budget.tool_calls'],
+    ['BUDGET', 'budget.tokens'],
+    [null, null],
+  ]);
+  expect(made.world.effects).toHaveLength(2);
+});
+
+test('D7: an action that needs an approval is denied until that exact request is approved, and then done once', async () => {
+  const made = service();
+  const approvals =
+    'approvals:\n  - { for: CALL_TOOL, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60 }\n';
+  bench = await Bench.open({ edit: within('actions', (text) => `${text}\n${approvals}`), tools: made.tools });
+  const { turnpike } = bench;
+  const agent = await turnpike.startAgent(CASE_AGENT);
+  expect(await agent.submit(charge(2_000))).toMatchObject({
+    outcome: 'DENIED',
+    error: { error_code: 'POLICY_VIOLATION', message: 'This needs an approval' },
+  });
+  const asked = (await audit(bench)).find(({ authz }) => authz?.rule_id === 'approval.required');
+  const digest = asked?.request_hash_sha256 ?? '';
+  const vote = { run: agent.run_id, digests: [digest], decision: 'approve', role: 'ATTORNEY_ADMIN' } as const;
+  expect(await turnpike.approve({ ...vote, actor: 'anna' })).toEqual([
+    { digest, counted: true, rule_id: 'approval.granted' },
+  ]);
+  expect(await agent.submit(charge(5_000))).toMatchObject({ outcome: 'DENIED' });
+  expect(await agent.submit(charge(2_000))).toMatchObject({ outcome: 'SUCCESS' });
+  expect(await agent.submit(charge(2_000))).toMatchObject({ outcome: 'DENIED' });
+  expect(await turnpike.approve({ ...vote, actor: 'bert' })).toMatchObject([
+    { counted: false, rule_id: 'approval.consumed' },
+  ]);
+  expect(made.world.effects).toMatchObject([{ amount: 2_000 }]);
+  expect((await traces(bench)).map(({ rule_id }) => rule_id)).toEqual([
+    'approval.required',
+    'approval.required',
+    null,
+    'approval.consumed',
+  ]);
+});
+
+test('D1: a rule of the overlay acts on a running tree at once, touches no pin, and can be lifted', async () => {
+  const made = service();
+  bench = await Bench.open({ edit: serviceEdit, tools: made.tools });
+  const { keys, overlay } = homePaths(bench.home);
+  const files = overlayFiles(overlay, keys);
+  const agent = await bench.turnpike.startAgent(CASE_AGENT);
+  const issued_at_utc = '2026-01-01T00:00:00.000Z';
+  expect(await agent.submit(charge(1))).toMatchObject({ outcome: 'SUCCESS' });
+  const rule = { rule_id: 'deny-1', reason: 'The bank has an incident.', tool: 'billing.charge' };
+  await writeOverlay(files, { issued_at_utc, rules: () => [rule] });
+  expect(await agent.submit(charge(2))).toMatchObject({ outcome: 'DENIED', error: { message: 'This is suspended' } });
+  await writeOverlay(files, { issued_at_utc, rules: () => [] });
+  expect(await agent.submit(charge(3))).toMatchObject({ outcome: 'SUCCESS' });
+  expect(made.world.effects.map(({ amount }) => amount)).toEqual([1, 3]);
+  const decisions = (await audit(bench)).filter(
+    ({ action_type, run_id }) => action_type === 'authz_decision' && run_id.startsWith(`${agent.run_id}.`),
+  );
+  expect(
+    decisions.map(({ authz }) => [authz?.rule_id, / overlay@\d+$/.exec(authz?.policy_ref ?? '')?.[0] ?? '']),
+  ).toEqual([
+    ['lane.granted', ''],
+    ['overlay.deny-1', ' overlay@1'],
+    ['lane.granted', ' overlay@2'],
+  ]);
+  expect(new Set(decisions.map(({ policy_versions }) => JSON.stringify(policy_versions))).size).toBe(1);
+});
+
+test('D8: what may have happened is not done again until somebody says that it did not', async () => {
+  const made = service();
+  made.world.mode = 'lose_before';
+  bench = await Bench.open({ edit: serviceEdit, tools: made.tools });
+  const { turnpike } = bench;
+  const agent = await turnpike.startAgent(CASE_AGENT);
+  expect(await agent.submit(charge(7))).toMatchObject({ outcome: 'EXECUTION_ERROR' });
+  made.world.mode = 'answer';
+  expect(await agent.submit(charge(7))).toMatchObject({
+    outcome: 'DENIED',
+    error: { message: 'It is not known whether the same action happened before' },
+  });
+  expect(await agent.submit(charge(8))).toMatchObject({ outcome: 'SUCCESS' });
+  const by = { actor: 'anna', role: 'ATTORNEY_ADMIN' };
+  const run = `${agent.run_id}.1`;
+  await turnpike.resolve({ run, outcome: 'not_executed', note: 'The bank has no such entry.', ...by });
+  await expect(turnpike.resolve({ run, outcome: 'done', ...by })).rejects.toMatchObject({
+    code: 'INVALID_STATE_TRANSITION',
+  });
+  expect(await agent.submit(charge(7))).toMatchObject({ outcome: 'SUCCESS' });
+  expect(made.world.effects.map(({ amount }) => amount)).toEqual([8, 7]);
+  expect(await turnpike.ledger.run(run)).toMatchObject({ status: 'failed', error: { error_code: 'OUTCOME_UNKNOWN' } });
+  const said = (await audit(bench)).find(({ outcome_reason }) => outcome_reason === 'OUTCOME_RESOLVED:not_executed');
+  expect(said).toMatchObject({ run_id: run, actor: { actor_id: 'anna' }, notes: 'The bank has no such entry.' });
+});
+
+test('D8: a process that lacks the tool leaves its lost call to the service that has it', async () => {
+  // Longer than any closing: what closes meanwhile takes as many ticks as the disk makes it take.
+  const made = service({ reconciles: true, timeout: 86_400_000 });
+  made.world.mode = 'hang';
+  const first = await Bench.open({ edit: serviceEdit, tools: made.tools });
+  const agent = await first.turnpike.startAgent({ ...CASE_AGENT, link: 'remote' });
+  agent.submit(charge(7)).catch(() => undefined);
+  while (made.world.calls.length === 0) await new Promise(setImmediate);
+  // The closing waits for the call for ten seconds, and no longer.
+  const closing = { over: false };
+  const closed = first.turnpike.close().then(() => (closing.over = true));
+  while (!closing.over) {
+    first.clock.advance(100);
+    await new Promise(setImmediate);
+  }
+  await closed;
+  const stranger = await Bench.reopen(first);
+  expect(stranger.turnpike.recovery).toMatchObject({ trees: 1, settled: 0 });
+  expect(await stranger.turnpike.ledger.run(`${agent.run_id}.1`)).toMatchObject({ status: 'running' });
+  await stranger.turnpike.close();
+  bench = await Bench.reopen(first, { tools: made.tools });
+  expect(bench.turnpike.recovery).toMatchObject({ settled: 1 });
+  expect(await bench.turnpike.ledger.run(`${agent.run_id}.1`)).toMatchObject({ status: 'completed' });
+  expect(made.world.effects).toHaveLength(1);
+});
+
+test('D1 D7: whom the overlay has suspended has no say', async () => {
+  const made = service();
+  const approvals =
+    'approvals:\n  - { for: CALL_TOOL, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60 }\n';
+  bench = await Bench.open({ edit: within('actions', (text) => `${text}\n${approvals}`), tools: made.tools });
+  const { keys, overlay } = homePaths(bench.home);
+  const agent = await bench.turnpike.startAgent(CASE_AGENT);
+  await agent.submit(charge(1));
+  const digest = (await audit(bench)).find(({ authz }) => authz?.rule_id === 'approval.required')?.request_hash_sha256;
+  const rule = { rule_id: 'deny-1', reason: 'Her key was stolen.', actor_id: 'anna' };
+  await writeOverlay(overlayFiles(overlay, keys), { issued_at_utc: '2026-01-01T00:00:00.000Z', rules: () => [rule] });
+  const vote = { run: agent.run_id, digests: [digest ?? ''], decision: 'approve', role: 'ATTORNEY_ADMIN' } as const;
+  expect(await bench.turnpike.approve({ ...vote, actor: 'anna' })).toMatchObject([
+    { counted: false, rule_id: 'approval.role_unknown' },
+  ]);
+  expect(await bench.turnpike.approve({ ...vote, actor: 'bert' })).toMatchObject([{ counted: true }]);
+});
+
+test('S4-80: approvals, retries and settled outcomes keep to the lifecycle, as a second reader of the entries sees it', async () => {
+  const made = service();
+  made.world.mode = 'lose_before';
+  bench = await Bench.open({ edit: serviceEdit, tools: made.tools });
+  const agent = await bench.turnpike.startAgent(CASE_AGENT);
+  await agent.submit(charge(7));
+  await agent.end();
+  await bench.turnpike.resolve({ run: `${agent.run_id}.1`, outcome: 'done', actor: 'anna', role: 'ATTORNEY_ADMIN' });
+  expect(lifecycleFaults(await bench.entries())).toEqual([]);
+});

@@ -1,0 +1,174 @@
+// A ledger as a naive reader takes it: entries in their order, and what was done and answered beside them. It asks no
+// machine and no policy function: what a run is, is what its entries say.
+
+import type { Command, Ending, Reply } from '../../machines/emission.js';
+import type { AuditEvent } from '../../src/contract/audit-event.js';
+import type { Entry, RecordedInput, RunCreated } from '../../src/contract/entry.js';
+import { sha256 } from '../../src/contract/hash.js';
+import type { JsonObject } from '../../src/contract/json.js';
+import type { RunState } from '../../src/contract/run-state.js';
+import type { StepTrace } from '../../src/contract/step-trace.js';
+import type { Policy } from '../../src/policy/policy.js';
+import type { Played } from './play.js';
+
+/** One input and all that came of it. */
+export interface Told {
+  readonly input: RecordedInput;
+  readonly entries: readonly Entry[];
+  readonly commands: readonly Command[];
+  readonly replies: readonly Reply[];
+  readonly ended: readonly Ending[];
+  readonly refused: boolean;
+}
+
+/** An event, and in the course of which input it was written. */
+export interface Said {
+  readonly event: AuditEvent;
+  readonly seq: number;
+  readonly turn: number;
+}
+
+export interface Performed {
+  readonly command: Extract<Command, { kind: 'perform' }>;
+  readonly turn: number;
+}
+
+/** One run, from its birth on. */
+export interface Life {
+  readonly run: RunCreated;
+  readonly seq: number;
+  readonly turn: number;
+  readonly said: Said[];
+  readonly performed: Performed[];
+}
+
+export interface Traced {
+  readonly trace: StepTrace;
+  readonly seq: number;
+  readonly turn: number;
+}
+
+export interface Story {
+  readonly turns: readonly Told[];
+  readonly lives: ReadonlyMap<string, Life>;
+  readonly traces: readonly Traced[];
+  readonly policy: Policy;
+  /** What a hash stands for, as text. */
+  content(hash: string): string;
+}
+
+export const toldBy = ({ inputs, decisions }: Played): readonly Told[] =>
+  decisions.map(({ entries, commands, replies, ended, refused }, i) => {
+    const input = inputs[i]?.recorded;
+    if (input === undefined) throw new Error('a decision without an input');
+    return { input, entries: entries.map(({ entry }) => entry), commands, replies, ended, refused };
+  });
+
+export function storyOf(played: Played, turns = toldBy(played)): Story {
+  const lives = new Map<string, Life>();
+  const traces: Traced[] = [];
+  for (const [turn, { entries, commands }] of turns.entries()) {
+    for (const entry of entries) {
+      const { seq } = entry;
+      if (entry.type === 'run_created') {
+        if (lives.has(entry.body.run_id)) throw new Error(`${entry.body.run_id} was created twice`);
+        lives.set(entry.body.run_id, { run: entry.body, seq, turn, said: [], performed: [] });
+      }
+      if (entry.type === 'audit_event') {
+        const life = lives.get(entry.body.run_id);
+        if (life === undefined) throw new Error(`${entry.body.event_id} is of a run that was not created`);
+        life.said.push({ event: entry.body, seq, turn });
+      }
+      if (entry.type === 'step_trace') traces.push({ trace: entry.body, seq, turn });
+    }
+    for (const command of commands) {
+      if (command.kind === 'perform') lives.get(command.run_id)?.performed.push({ command, turn });
+    }
+  }
+  const contents = new Map<string, string>();
+  for (const { materials } of played.inputs) {
+    for (const { bytes } of materials.filter(({ kind }) => kind !== 'policy' && kind !== 'machines')) {
+      contents.set(sha256(bytes), Buffer.from(bytes).toString('utf8'));
+    }
+  }
+  return { turns, lives, traces, policy: played.pinned.policy, content: (hash) => contents.get(hash) ?? '' };
+}
+
+/** People's answers are decisions about a request, and none about the run's own life. */
+export const isVote = ({ action_type, target }: AuditEvent): boolean =>
+  action_type === 'authz_decision' && target?.target_type === 'system' && target.name === 'approval';
+
+export const isRefusal = ({ outcome_reason }: AuditEvent): boolean => outcome_reason === 'INVALID_STATE_TRANSITION';
+export const isResolution = ({ outcome_reason = '' }: AuditEvent): boolean =>
+  outcome_reason.startsWith('OUTCOME_RESOLVED:');
+
+/** The decisions on the run itself, in their order. */
+export const verdictsOf = ({ said }: Life): readonly Said[] =>
+  said.filter(({ event }) => event.action_type === 'authz_decision' && !isVote(event));
+
+/** The system events that move the run. */
+export const movesOf = ({ said }: Life): readonly Said[] =>
+  said.filter(({ event }) => event.action_type === 'system' && !isRefusal(event) && !isResolution(event));
+
+export const stateIn = ({ outcome_reason = '' }: AuditEvent): RunState => outcome_reason.split(':', 1)[0] as RunState;
+
+const TERMINAL: readonly string[] = ['completed', 'failed', 'denied', 'cancelled'];
+
+/** How it ended; undefined while it has not. */
+export const endOf = (life: Life): Said | undefined =>
+  movesOf(life).find(({ event }) => TERMINAL.includes(stateIn(event)));
+
+/** On whose behalf it acts: its parent, of a retry that of the first attempt. */
+export const behalfOf = ({ run }: Life): string | null => run.retry?.logical_parent_run_id ?? run.parent_run_id;
+
+/** The first attempt of what this run is an attempt at. */
+export function firstOf(story: Story, life: Life): Life {
+  const { retry, parent_run_id } = life.run;
+  return retry === null ? life : (story.lives.get(parent_run_id ?? '') ?? life);
+}
+
+export interface Act {
+  readonly action: string;
+  readonly args: JsonObject;
+}
+
+/** What a mediated run was asked for, read out of the payload or request that it refers to. */
+export function actOf(story: Story, life: Life): Act | null {
+  const { run } = life;
+  if (run.run_kind === 'orchestrator' || run.run_kind === 'agent') return null;
+  const parent = story.lives.get(run.parent_run_id ?? '');
+  if (
+    run.retry === null &&
+    parent !== undefined &&
+    parent.run.run_kind !== 'agent' &&
+    parent.run.run_kind !== 'orchestrator'
+  ) {
+    return actOf(story, parent);
+  }
+  const { input } = story.turns[firstOf(story, life).turn] ?? {};
+  const started = run.run_kind === 'promotion' || run.run_kind === 'export';
+  if (started) return input?.kind !== 'start_run' ? null : parsed(story.content(input.request.hash_sha256));
+  const proposal = proposalBefore(story, firstOf(story, life));
+  return proposal === null ? null : parsed(story.content(proposal.payload.hash_sha256));
+}
+
+/** The proposal under way when this run was created by facts, or by a cancel while there were none. */
+export function proposalBefore({ turns }: Story, life: Life) {
+  for (let i = life.turn; i >= 0; i -= 1) {
+    const told = turns[i];
+    if (told?.input.kind === 'proposal' && !told.refused && told.input.run_id === behalfOf(life)) return told.input;
+  }
+  return null;
+}
+
+function parsed(text: string): Act | null {
+  try {
+    const { action, args } = JSON.parse(text) as Partial<Act>;
+    return action === undefined || args === undefined ? null : { action, args };
+  } catch {
+    return null;
+  }
+}
+
+/** A finding, with the run and the rule that it breaks. */
+export type Faults = string[];
