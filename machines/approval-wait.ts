@@ -1,14 +1,16 @@
 // A promotion or export run that waits in `created` for people's approval (D7): what a ballot changes, what is said.
 
-import type { ApprovalBallot } from '../src/contract/approval.js';
+import type { ApprovalBallot, ApprovalBook } from '../src/contract/approval.js';
 import type { OverlayFact } from '../src/contract/overlay.js';
 import {
   consume,
   standing,
   STANDING_RULES,
   vote,
+  withoutVotes,
   type ApprovalPolicy,
   type ApprovalVerdict,
+  type Suspension,
 } from '../src/policy/approval.js';
 import type { AuditTarget } from '../src/contract/audit-event.js';
 import type { RunContext } from '../src/contract/run-context.js';
@@ -54,16 +56,32 @@ export function afterVote(context: MediatedMemory, { ballot, overlay }: VoteEven
 }
 
 /** Whom a rule of the overlay has suspended has no say: the role counts as one that there is not. */
-export function voters(policy: Policy, { approver }: ApprovalBallot, overlay: OverlayFact | null): ApprovalPolicy {
-  const { role_id, actor } = approver;
-  const subject = { role_id, actor_id: actor.actor_id, lane_id: null, action: null, tool: null, table: null };
-  // One that cannot be trusted suspends nobody: it denies what would follow from the vote.
-  const trusted = overlay?.epoch == null ? null : overlay;
-  const suspended = overlayVerdict(trusted, { ...subject, case_id: null, run_id: null }) !== null;
-  return suspended ? { approvals: policy.approvals, roles: NO_ROLES } : policy;
+export function voters(
+  { approvals, roles }: Policy,
+  { approver }: ApprovalBallot,
+  overlay: OverlayFact | null,
+): ApprovalPolicy {
+  const suspends = suspension(overlay);
+  const suspended = suspends?.({ actor_id: approver.actor.actor_id, role_id: approver.role_id }) === true;
+  return { approvals, roles: suspended ? NO_ROLES : roles, suspends };
 }
 
 const NO_ROLES: ApprovalPolicy['roles'] = new Map();
+
+/** What a run may rely on now: the votes of those whom the overlay has suspended meanwhile do not count (D1). */
+export function countingNow(book: ApprovalBook, overlay: OverlayFact | null): ApprovalBook {
+  const suspends = book.entries.length === 0 ? null : suspension(overlay);
+  if (suspends === null) return book;
+  return { run_id: book.run_id, entries: book.entries.map((entry) => withoutVotes(entry, suspends)) };
+}
+
+/** Null where nobody is. An overlay that cannot be trusted suspends nobody: it denies what would follow. */
+function suspension(overlay: OverlayFact | null): Suspension | null {
+  if (overlay?.epoch == null) return null;
+  return ({ actor_id, role_id }) => overlayVerdict(overlay, { ...NOBODYS, actor_id, role_id }) !== null;
+}
+
+const NOBODYS = { lane_id: null, action: null, tool: null, table: null, case_id: null, run_id: null } as const;
 
 /** S4-78: who has approved goes into what is performed, so that it can be written where it is needed. */
 function withApprovals(request: MediatedRequest, { entries }: AwaitedApproval['book']): MediatedRequest {

@@ -12,6 +12,7 @@ import { childRunId, type RunContext } from '../src/contract/run-context.js';
 import { WAITING, type Authorization } from '../src/step/authorization.js';
 import { type Draft } from '../src/step/draft.js';
 import { NOBODY } from '../src/step/validate-schema.js';
+import { countingNow } from './approval-wait.js';
 import type { Emission } from './emission.js';
 
 export interface StepInput {
@@ -93,7 +94,7 @@ export const newMemory = (input: StepInput): StepMemory => ({
   mediated_runs: input.mediated_runs,
   account: input.account,
   label: input.label,
-  approvals: input.approvals,
+  approvals: countingNow(input.approvals, input.overlay),
   unsettled: input.unsettled,
   overlay: input.overlay,
   mediated_run_id: childRunId(input.agent.run_id, input.mediated_runs + 1),

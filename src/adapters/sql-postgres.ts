@@ -17,8 +17,11 @@ const ANSWER_MS = 15_000;
 /** A transaction of a process that is gone is ended by the server, so that others need not wait for it. */
 const FORGOTTEN_MS = 10_000;
 
-/** What PostgreSQL itself says of a COMMIT that it did not do: a constraint that is checked at the end, a conflict. */
-const NOT_COMMITTED = /^(?:23|40)...$/;
+/**
+ * What PostgreSQL itself says of a COMMIT that it did not do: a constraint that is checked at the end, a conflict. One
+ * of the conflicts says the opposite, statement_completion_unknown; databases that speak its protocol do say it.
+ */
+const NOT_COMMITTED = /^(?:23...|40(?!003)...)$/;
 /** An answer of the server, and not the loss of the connection. */
 const ANSWERED = /^(?!08|57P0)[0-9A-Z]{5}$/;
 

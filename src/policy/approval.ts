@@ -7,6 +7,7 @@ import {
   type ApprovalBook,
   type ApprovalEntry,
   type ApprovalRule,
+  type ApprovalVote,
 } from '../contract/approval.js';
 import { canonicalJson } from '../contract/canonical-json.js';
 import { sha256 } from '../contract/hash.js';
@@ -101,11 +102,15 @@ export interface ApprovalVerdict {
   readonly rule_id: ApprovalRuleId;
 }
 
-/** What ballots are judged by: the pinned policy. */
+/** What ballots are judged by: the pinned policy, and the overlay. */
 export interface ApprovalPolicy {
   readonly approvals: readonly ApprovalRule[];
   readonly roles: ReadonlyMap<string, Role>;
+  /** Who has no say now (D1). What they have voted before does not count either. */
+  readonly suspends?: Suspension | null;
 }
+
+export type Suspension = (voter: Pick<ApprovalVote, 'actor_id' | 'role_id'>) => boolean;
 
 /**
  * Counts a ballot. Its digests are judged one by one, and one that is refused does not spoil the others. Whoever may
@@ -122,19 +127,30 @@ export function vote(
   const verdicts: ApprovalVerdict[] = [];
   let counted = book;
   for (const digest of ballot.digests) {
-    const entry = find(counted, digest);
-    const rule = entry && approvalRuleFor(policy.approvals, entry.name);
+    const known = find(counted, digest);
+    const rule = known && approvalRuleFor(policy.approvals, known.name);
+    const entry = known && rule && policy.suspends ? reopened(withoutVotes(known, policy.suspends), rule) : known;
     const refused = stranger ?? refusalOf(entry, ballot, rule);
     if (refused !== null || entry === undefined || rule === undefined) {
       verdicts.push({ digest, counted: false, rule_id: refused ?? 'approval.unknown_digest' });
       continue;
     }
     const next = ballot.decision === 'reject' ? rejected(entry) : approved(entry, ballot, rule);
-    counted = replace(counted, entry, next);
+    counted = replace(counted, next);
     verdicts.push({ digest, counted: true, rule_id: COUNTED_RULES[next.state] });
   }
   return { book: counted, verdicts };
 }
+
+/** A request as it counts while these have no say (D1). What was used up, or rejected, stays as it is. */
+export const withoutVotes = (entry: ApprovalEntry, suspends: Suspension): ApprovalEntry =>
+  (entry.state === 'open' || entry.state === 'approved') && entry.votes.some(suspends)
+    ? changed(entry, { votes: entry.votes.filter((voter) => !suspends(voter)) })
+    : entry;
+
+/** A request that has lost its quorum waits for votes again. */
+const reopened = (entry: ApprovalEntry, rule: ApprovalRule): ApprovalEntry =>
+  entry.state === 'approved' && !hasQuorum(entry, rule) ? changed(entry, { state: 'open', approved_at: null }) : entry;
 
 /** What is true of a request at one moment. Only `granted` lets anything happen. */
 export type Standing = 'granted' | 'missing' | 'open' | 'rejected' | 'expired' | 'consumed';
@@ -150,9 +166,9 @@ export const STANDING_RULES = {
 } as const satisfies Record<Standing, ApprovalRuleId>;
 
 /**
- * Looks at a request again, at the moment at which it would be executed.
- * @param rule as it holds now: the pinned one, less the roles that the overlay has taken away. The votes are counted
- *   once more under it; an approval that no longer has its quorum is `open`, and denied.
+ * Looks at a request again, at the moment at which it would be executed. The votes are counted once more; an approval
+ * that no longer has its quorum is `open`, and denied.
+ * @param book as it counts at that moment (`withoutVotes`)
  */
 export function standing(book: ApprovalBook, digest: string, now: string, rule: ApprovalRule): Standing {
   const entry = find(book, digest);
@@ -170,7 +186,7 @@ export function consume(book: ApprovalBook, digest: string, at: string, rule: Ap
   const entry = find(book, digest);
   const found = standing(book, digest, at, rule);
   if (entry === undefined || found !== 'granted') throw new InvariantError(`an approval was used that is ${found}`);
-  return replace(book, entry, changed(entry, { state: 'consumed' }));
+  return replace(book, changed(entry, { state: 'consumed' }));
 }
 
 const COUNTED_RULES = {
@@ -255,9 +271,9 @@ const folded = (actor_id: string): string =>
 const find = (book: ApprovalBook, digest: string): ApprovalEntry | undefined =>
   book.entries.find((entry) => entry.digest === digest);
 
-const replace = ({ run_id, entries }: ApprovalBook, old: ApprovalEntry, next: ApprovalEntry): ApprovalBook => ({
+const replace = ({ run_id, entries }: ApprovalBook, next: ApprovalEntry): ApprovalBook => ({
   run_id,
-  entries: entries.map((entry) => (entry === old ? next : entry)),
+  entries: entries.map((entry) => (entry.digest === next.digest ? next : entry)),
 });
 
 /** Forgetting an expired request changes nothing: it is denied, and may be asked anew, either way. */

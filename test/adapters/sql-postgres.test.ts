@@ -104,6 +104,18 @@ afterAll(() => server?.stop());
     expect(await recordsOf(records)).toEqual([{ id: 'n', text: 'once' }]);
   });
 
+  test.each([
+    ['40003', UNKNOWN],
+    ['40001', failedWith('IO_ERROR')],
+  ])('D8: a COMMIT that is answered with %s', async (sqlstate, answer) => {
+    const one = await client();
+    await one.query(`create function late() returns trigger language plpgsql as
+      $$ begin raise exception 'late' using errcode = '${sqlstate}'; end $$`);
+    await one.query(`create constraint trigger late after insert on notes deferrable initially deferred
+      for each row execute function late()`);
+    expect(await records.database.write(write)).toMatchObject(answer);
+  });
+
   test('D8: a COMMIT that is lost is unknown, and settled as INTERRUPTED', async () => {
     const { network, database } = await behind();
     network.loss = 'of the commit';

@@ -2,6 +2,7 @@
 // once (D7). Method: real trees; people vote, and so does everybody else who may not.
 
 import { describe, expect, test } from '@jest/globals';
+import type { OverlayFact } from '../../src/contract/overlay.js';
 import { approvalDigest } from '../../src/policy/approval.js';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { ANNA, BERTA, GovernedTree, governedPolicy } from '../fixtures/governed.js';
@@ -379,5 +380,47 @@ describe('D7 S4-71 S4-78: a promotion that waits for two people', () => {
     expect(d.send({ kind: 'end', run_id: RUN }).refused).toBe(true);
     expect(d.send({ kind: 'interrupt', run_id: RUN }).refused).toBe(true);
     expect(stands(d)).toEqual(STILL);
+  });
+});
+
+describe('D1 D7: whom the overlay has suspended after the vote has no say any more', () => {
+  const suspended: OverlayFact = {
+    epoch: 2,
+    rules: [{ rule_id: 'deny-2', reason: 'Her key was stolen.', actor_id: 'anna' }],
+  };
+  const LIFTED: OverlayFact = { epoch: 3, rules: [] };
+
+  test('an approved action is denied, done when somebody else has approved it, and by the old vote when that is lifted', () => {
+    const d = asked(2_000);
+    d.vote(digestOf(2_000));
+    d.overlay = suspended;
+    expect(charge(d, 2_000).commands).toEqual([]);
+    expect(last(d)).toMatchObject(denied('approval.required'));
+    d.overlay = LIFTED;
+    expect(charge(d, 2_000).commands).toMatchObject(ALLOWED);
+
+    const e = asked(2_000);
+    e.vote(digestOf(2_000));
+    e.overlay = suspended;
+    charge(e, 2_000);
+    e.vote(digestOf(2_000), { approver: BERTA });
+    expect(e.votes).toEqual(['anna allow approval.granted', 'berta allow approval.granted']);
+    expect(charge(e, 2_000).commands).toMatchObject(ALLOWED);
+    expect(approval(e)).toMatchObject({ state: 'consumed', votes: [{ actor_id: 'berta' }] });
+  });
+
+  test('a promotion has not the quorum that it would have had with that vote', () => {
+    const d = new GovernedTree(asking('promotion', 2)).working();
+    d.promote();
+    const run_id = `${TREE}.2`;
+    const [digest = ''] = d.digests;
+    d.vote(digest, { run_id });
+    d.overlay = suspended;
+    d.vote(digest, { run_id, approver: BERTA });
+    expect(d.votes.at(-1)).toBe('berta allow approval.accepted');
+    expect(d.commands).toEqual([]);
+    d.vote(digest, { run_id, approver: { ...ANNA, actor: { actor_type: 'human', actor_id: 'carl' } } });
+    expect(d.commands).toMatchObject([{ kind: 'perform' }]);
+    expect(JSON.stringify(d.commands)).not.toContain('anna');
   });
 });

@@ -2,12 +2,15 @@
 
 import { expect, test } from '@jest/globals';
 import Type, { type TObject } from 'typebox';
-import { catalogueFrom, defineTarget, defineTool } from '../../src/runtime/effects/define.js';
+import { catalogueFrom, defineAction, defineTarget, defineTool } from '../../src/runtime/effects/define.js';
 
 const closed = { additionalProperties: false } as const;
 const none = Type.Object({}, closed);
 const tool = (name: string, input: TObject = none) => defineTool({ name, input, output: none, run: () => ({}) });
 const record = Type.Object({ id: Type.String() }, closed);
+const action = (name: string, table: string) =>
+  defineAction({ name, risk: 'write', args: none, needs: { write: { table, mode: 'append' } }, run: () => ({}) });
+const shared = defineTarget({ name: 'playbooks', record, key: ['id'], plane: 'shared' });
 
 test('the same registrations in another order are the same pin', () => {
   const [one, other] = [tool('a.one'), tool('b.other')];
@@ -37,6 +40,12 @@ test.each([
     'pattern',
   ],
   ['a key that is no column', { targets: [defineTarget({ name: 'facts', record, key: ['other'] })] }, 'other'],
+  ['S4-14: an action with the name of an export', { actions: [action('EXPORT_BUNDLE', 'bundles')] }, 'EXPORT_BUNDLE'],
+  [
+    'S4-85: an action that would write shared knowledge',
+    { actions: [action('SHARE', 'playbooks')], targets: [shared] },
+    'only promotions do',
+  ],
   ['a name that no lane could list', { tools: [tool('../x')] }, 'cannot be registered'],
 ])('%s is refused', (_what, registered, told) => {
   expect(() => catalogueFrom(registered)).toThrow(

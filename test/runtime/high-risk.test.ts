@@ -2,17 +2,21 @@
 // database: end to end, through a home on disk.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import Type from 'typebox';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { openBagFolder } from '../../src/adapters/bag-folder.js';
 import { openBagZip } from '../../src/adapters/bag-zip.js';
 import { manifestPolicySource } from '../../src/adapters/manifest-policy-source.js';
 import { nanoidIds } from '../../src/adapters/nanoid-ids.js';
+import { sqlDatabase } from '../../src/adapters/sql-database.js';
 import { winstonLog } from '../../src/adapters/winston-log.js';
 import type { AuditEvent } from '../../src/contract/audit-event.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { OpenApproval } from '../../src/runtime/ledger-reader.js';
 import type { ExportOptions, PromoteOptions } from '../../src/runtime/high-risk/options.js';
+import { defineTarget, defineTool } from '../../src/runtime/effects/define.js';
 import { verifyBundle } from '../../src/runtime/export/verify-bundle.js';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
@@ -94,6 +98,12 @@ async function work(of: Bench, action: string, args: object, options: object = {
   await agent.end();
   return response;
 }
+const SERVED =
+  '    scope: { requires: [case_id, run_id], prohibits: [] }\n    audit: { required: true, level: full }\n';
+const readsOtherCases = (lanes: string): string => lanes.replace(SERVED, `${SERVED}    cross_case_reads: true\n`);
+const closed = { additionalProperties: false } as const;
+const plainTable = (name: string) => ({ name, record: Type.Object({ id: Type.String() }, closed), key: ['id'] });
+const PLAIN_TOOL = { input: Type.Object({}, closed), output: Type.Object({}, closed), run: () => ({}) };
 const rowsOf = async (of: Bench, target: string, options: object = {}) =>
   (await work(of, 'READ_RECORDS', { target }, options)) as unknown as { result: { records: unknown[] } };
 
@@ -172,6 +182,36 @@ describe('promotion', () => {
     expect((await rowsOf(of, 'shared_playbooks')).result.records).toEqual([]);
   });
 
+  describe('S4-84 S4-85: what an agent has read last counts as well, though nothing was done after it', () => {
+    const careful: NonNullable<BenchOptions['edit']> = (name, text) =>
+      name === 'lanes'
+        ? readsOtherCases(serviceEdit(name, text)).replace(
+            'lane_id: PROMOTE_SHARED_KNOWLEDGE\n',
+            '$&    refuses_labels: [contains_phi]\n',
+          )
+        : serviceEdit(name, text);
+    const { targets } = service();
+    const health = defineTarget({ ...plainTable('health'), confidentiality: ['contains_phi'] });
+    const clinic = defineTool({ ...PLAIN_TOOL, name: 'mail.send', confidentiality: ['contains_phi'] });
+
+    test.each<[string, string, object, string]>([
+      ['another case', 'READ_RECORDS', { target: 'facts', case_id: 'case-other' }, 'denied platform.label_other_case'],
+      ['its own case', 'READ_RECORDS', { target: 'facts' }, 'completed completed'],
+      ['what a table may hold', 'READ_RECORDS', { target: 'health' }, 'denied label.contains_phi'],
+      ['what a tool may tell', 'CALL_TOOL', { tool: 'mail.send', input: {} }, 'denied label.contains_phi'],
+      ['a table that it may not read', 'READ_RECORDS', { target: 'secrets' }, 'completed completed'],
+    ])('%s', async (_what, action, args, expected) => {
+      const edit: typeof careful = (name, text) =>
+        careful(name, text).replace('reads: [facts,', 'reads: [health, facts,');
+      const of = await open({ edit, tools: [clinic], targets: [...targets, health] });
+      await work(of, 'WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f', text: 'x' } });
+      await work(of, action, args);
+      const run = await of.turnpike.promote(promotion());
+      const { state, reason } = await run.finished;
+      expect(`${state} ${reason}`).toBe(expected);
+    });
+  });
+
   test('S4-85: an agent writes no shared knowledge, in whatever lane', async () => {
     const of = await open();
     expect(
@@ -210,6 +250,46 @@ describe('export', () => {
     await tree.close();
     expect(report).toMatchObject({ valid: true, bundle: { bundle_id: ref?.artifact_id } });
     expect((await of.turnpike.ledger.run(run.run_id))?.outputs.artifact_refs).toContainEqual(ref);
+  });
+
+  test('S4-84: what was read in another case while an export waited does not go out with it', async () => {
+    const edit: NonNullable<BenchOptions['edit']> = (name, text) =>
+      name === 'lanes' ? readsOtherCases(serviceEdit(name, text)) : withApprovals(name, text);
+    const of = await open({ edit });
+    const fact = { target: 'facts', mode: 'append', record: { id: 'f', text: 'Only of the other case.' } };
+    await work(of, 'WRITE_RECORD', fact, { case: 'case-other' });
+    await work(of, 'READ_RECORDS', { target: 'facts' });
+    const waiting = async (name: string) => {
+      const options = bundle(of, { destination: join(of.folder, name) });
+      return { ...(await of.turnpike.export(options)), ...options };
+    };
+    const decided = async ({ run_id, digest, finished }: Awaited<ReturnType<typeof waiting>>) => {
+      for (const actor of ['berta', 'carl']) await of.turnpike.approve(ballot(run_id, digest!, actor));
+      return finished;
+    };
+    const [clean, spoilt] = [await waiting('clean'), await waiting('spoilt')];
+    await work(of, 'READ_RECORDS', { target: 'entities' });
+    expect(await decided(clean)).toMatchObject({ state: 'completed' });
+    await work(of, 'READ_RECORDS', { target: 'facts', case_id: 'case-other' });
+    expect(await decided(spoilt)).toMatchObject({ state: 'failed', reason: 'REFUSED' });
+    expect(existsSync(spoilt.destination)).toBe(false);
+    expect(await (await waiting('anew')).finished).toMatchObject({ reason: 'platform.label_other_case' });
+  });
+
+  test('S4-79: the bundle says as what its maker has acted: a person, or the system', async () => {
+    const governed: BenchOptions['edit'] = (name, text) =>
+      name === 'lanes'
+        ? text.replace(/(lane_id: EXPORT_CASE_DATA[^]*?roles: \[)/, '$1GOVERNANCE_AGENT, ')
+        : text.replace(/(role_id: GOVERNANCE_AGENT[^]*?lanes: \[)/, '$1EXPORT_CASE_DATA, ');
+    const of = await open({ edit: (name, text) => governed(name, serviceEdit(name, text)) });
+    await work(of, 'THINK', {});
+    const madeBy = async (role: string): Promise<unknown> => {
+      const options = bundle(of, { role, destination: join(of.folder, role) });
+      expect(await (await of.turnpike.export(options)).finished).toMatchObject({ state: 'completed' });
+      return JSON.parse(readFileSync(join(options.destination, 'data/manifest.json'), 'utf8'));
+    };
+    expect(await madeBy('GOVERNANCE_AGENT')).toMatchObject({ created_by: { actor_type: 'system', actor_id: 'anna' } });
+    expect(await madeBy('ATTORNEY_ADMIN')).toMatchObject({ created_by: { actor_type: 'human', actor_id: 'anna' } });
   });
 
   test.each<[string, Partial<ExportOptions>, string]>([
@@ -333,6 +413,21 @@ describe('D7: people', () => {
 });
 
 describe('records in the ledger', () => {
+  test('D8: a tree that knows its table in another database writes none into the ledger', async () => {
+    const before = service().targets.filter(({ definition }) => definition.name !== 'facts');
+    const file = join(mkdtempSync(join(tmpdir(), 'turnpike-')), 'facts.db');
+    const facts = { ...plainTable('facts'), database: sqlDatabase({ url: `sqlite:${file}`, create: true }) };
+    let of = await open({ targets: [...before, defineTarget(facts)] });
+    const agent = await of.turnpike.startAgent({ ...CASE_AGENT, link: 'remote' });
+    of = await reopened(of, { targets: [...before, defineTarget(plainTable('facts'))] });
+    const write = proposal('WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f' } });
+    const again = await of.turnpike.agent(agent.run_id);
+    expect(await again!.submit(JSON.stringify(write))).toMatchObject({ outcome: 'EXECUTION_ERROR' });
+    expect(await of.turnpike.ledger.run(`${agent.run_id}.1`)).toMatchObject({ error: { error_code: 'NOT_EXECUTED' } });
+    expect((await rowsOf(of, 'facts')).result.records).toEqual([]);
+    rmSync(dirname(file), { recursive: true });
+  });
+
   test('S4-84: rows of another case are invisible, and cannot be asked for', async () => {
     const of = await open();
     const write = (id: string, options: object) =>

@@ -6,6 +6,7 @@ import type { AuditEvent } from '../../src/contract/audit-event.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { StepTrace } from '../../src/contract/step-trace.js';
+import { Failed, NotExecuted } from '../../src/errors.js';
 import { codeOf, defineAction, defineTool } from '../../src/runtime/effects/define.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../fixtures/service.js';
@@ -154,6 +155,91 @@ describe('D8: what became of a call', () => {
     expect(await agent.submit(call('billing.charge', { amount: 5 }))).toMatchObject({ outcome });
     const status = outcome === 'SUCCESS' ? { status: 'completed' } : { error: { error_code: 'INTERRUPTED' } };
     expect(await turnpike.ledger.run(`${agent.run_id}.1`)).toMatchObject(status);
+  });
+});
+
+const closed = { additionalProperties: false } as const;
+const charging = (run: Parameters<typeof defineTool>[0]['run'], more: object = {}) =>
+  defineTool({
+    name: 'billing.charge',
+    input: Type.Object({ amount: Type.Integer() }, closed),
+    output: Type.Object({}, closed),
+    run: run,
+    ...more,
+  });
+
+describe('D8: a service that is careless', () => {
+  test('changes what it is given: the tree remembers what it has asked for, and asks for that again', async () => {
+    const seen: unknown[] = [];
+    const tool = charging(
+      (input) => {
+        seen.push({ ...input });
+        Object.assign(input, { amount: 9_999 });
+        if (seen.length === 1) throw new NotExecuted('not reachable');
+        return {};
+      },
+      { idempotent: true },
+    );
+    const edit: BenchOptions['edit'] = (name, text) =>
+      `${serviceEdit(name, text)}${name === 'actions' ? '\nretries: { max: 1, backoff_ms: 1 }\n' : ''}`;
+    const { turnpike, clock } = await open(service(), { edit, tools: [tool] });
+    const agent = await turnpike.startAgent(CASE_AGENT);
+    const response = agent.submit(call('billing.charge', { amount: 1 }));
+    while (seen.length < 2) {
+      clock.advance(1);
+      await new Promise(setImmediate);
+    }
+    expect(await response).toMatchObject({ outcome: 'SUCCESS' });
+    expect(seen).toEqual([{ amount: 1 }, { amount: 1 }]);
+  });
+
+  test('says that it did not do what it is still doing: that stays unknown', async () => {
+    let goOn = (): void => undefined;
+    let effects = 0;
+    const hanging = async () => {
+      await new Promise<void>((resolve) => (goOn = resolve));
+      effects += 1;
+      return {};
+    };
+    const tool = charging(hanging, { timeout: 1_000, reconcile: () => (effects > 0 ? { done: {} } : 'not_executed') });
+    const { turnpike, clock } = await open(service(), { tools: [tool] });
+    const agent = await turnpike.startAgent(CASE_AGENT);
+    const response = agent.submit(call('billing.charge', { amount: 1 }));
+    const waiting = goOn;
+    while (goOn === waiting) await new Promise(setImmediate);
+    clock.advance(1_000);
+    expect(await response).toMatchObject({ outcome: 'EXECUTION_ERROR' });
+    goOn();
+    await new Promise(setImmediate);
+    expect(effects).toBe(1);
+    expect(await turnpike.ledger.run(`${agent.run_id}.1`)).toMatchObject({ error: { error_code: 'OUTCOME_UNKNOWN' } });
+  });
+
+  test('leaves over what JSON cannot say: it has failed all the same', async () => {
+    const tool = charging(() => {
+      throw new Failed('no', { partial: { amount: 1n } });
+    });
+    const { turnpike } = await open(service(), { tools: [tool] });
+    const agent = await turnpike.startAgent(CASE_AGENT);
+    await agent.submit(call('billing.charge', { amount: 1 }));
+    expect(await turnpike.ledger.run(`${agent.run_id}.1`)).toMatchObject({ error: { error_code: 'FAILED' } });
+  });
+
+  test.each([
+    ['a table that is written', 'OUTCOME_UNKNOWN', { write: { table: 'facts', mode: 'append' } }],
+    ['a table that is read', 'IO_ERROR', { read: 'facts' }],
+  ] as const)('calls its action a read: of %s, a lost answer is %s', async (_what, error_code, needs) => {
+    const args = Type.Object({}, closed);
+    const lost = () => {
+      throw new Error('the answer was lost');
+    };
+    const action = defineAction({ name: 'LOOK', risk: 'read', args, needs: needs, run: lost });
+    const edit: BenchOptions['edit'] = (name, text) =>
+      serviceEdit(name, text).replace('  - action: CALL_TOOL', '  - action: LOOK\n  - action: CALL_TOOL');
+    const { turnpike } = await open(service(), { edit, actions: [action] });
+    const agent = await turnpike.startAgent(CASE_AGENT);
+    await agent.submit(JSON.stringify(proposal('LOOK', {})));
+    expect(await turnpike.ledger.run(`${agent.run_id}.1`)).toMatchObject({ error: { error_code } });
   });
 });
 

@@ -108,8 +108,18 @@ class TimeOver extends Error {
 /** The answer as our own parser reads its text: no prototypes, no getters, nothing that can still change. */
 function boundedJson(answer: unknown, bytes_max: number): JsonObject | null {
   if (typeof answer !== 'object' || answer === null) return null;
-  const text: unknown = JSON.stringify(answer);
-  if (typeof text !== 'string' || Buffer.byteLength(text) > bytes_max) return null;
+  const text = textOf(answer);
+  if (text === null || Buffer.byteLength(text) > bytes_max) return null;
   const scanned = scanJson(text, RESULT_DEPTH_MAX);
   return scanned.ok && isJsonObject(scanned.value) ? scanned.value : null;
+}
+
+/** Null for what JSON cannot say: a circle, a bigint, a `toJSON` that throws. */
+function textOf(answer: object): string | null {
+  try {
+    const text: unknown = JSON.stringify(answer);
+    return typeof text === 'string' ? text : null;
+  } catch {
+    return null;
+  }
 }

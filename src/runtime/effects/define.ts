@@ -18,6 +18,7 @@ import type { WriteMode } from '../../contract/lanes.js';
 import { conforms } from '../../contract/validators.js';
 import { InvariantError, UsageError } from '../../errors.js';
 import type { RecordDatabase } from '../../ports/records.js';
+import { EXPORT_BUNDLE } from './export-effects.js';
 
 const TIMEOUT_MS_DEFAULT = 30_000;
 const RESULT_BYTES_DEFAULT = 1_048_576;
@@ -60,10 +61,13 @@ export interface ToolOptions<In extends TObject, Out extends TObject> extends Co
   readonly output: Out;
   /**
    * Throws `NotExecuted` when it certainly did nothing; anything else that it throws, and a timeout, leave the outcome
-   * unknown, since it may have happened.
+   * unknown, since it may have happened. What it is given is its own: nobody sees what it changes there.
    */
   readonly run: (input: Static<In>, context: EffectContext) => Static<Out> | Promise<Static<Out>>;
-  /** Finds out afterwards what became of a call whose answer was lost (D8). */
+  /**
+   * Finds out afterwards what became of a call whose answer was lost (D8). Of a call that ran out of time and has not
+   * ended, `not_executed` is not believed: it may still happen.
+   */
   readonly reconcile?: (input: Static<In>, context: EffectContext) => Reconciled | Promise<Reconciled>;
 }
 
@@ -180,10 +184,22 @@ export function catalogueFrom({ actions = [], tools = [], targets = [] }: Regist
     targets: sorted(targets.map(({ definition }) => definition)),
   };
   const problem = conforms(Registrations, registrations)
-    ? registrationProblem(registrations)
+    ? (registrationProblem(registrations) ?? actionProblem(registrations))
     : 'a name, a limit or a list in it is not as the documentation of defineAction, defineTool or defineTarget says';
   if (problem === null) return catalogueOf(registrations);
   throw new UsageError({ code: 'USAGE', message: `this cannot be registered: ${problem}` });
+}
+
+/** What an action must not stand for: the export of a case, which is a run of its own, and a promotion (S4-85). */
+function actionProblem({ actions, targets }: Registrations): string | null {
+  const shared = targets.filter(({ plane }) => plane === 'shared').map(({ name }) => name);
+  for (const { name, needs } of actions) {
+    if (name === EXPORT_BUNDLE) return `${name} is a name of the platform's own`;
+    if ('write' in needs && shared.includes(needs.write.table)) {
+      return `${name} writes ${needs.write.table}, which is shared knowledge: only promotions do`;
+    }
+  }
+  return null;
 }
 
 const commonOf = (name: string, options: Common) => ({

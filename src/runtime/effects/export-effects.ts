@@ -3,12 +3,15 @@
 import Type from 'typebox';
 import type { Effect, EffectResult } from '../../contract/effect.js';
 import { ExportBundle } from '../../contract/export-bundle.js';
+import { Label } from '../../contract/labels.js';
 import { closed, Identifier, OneOf, PolicyVersions, Timestamp } from '../../contract/shapes.js';
 import { conforms } from '../../contract/validators.js';
 import { BagError, LedgerError } from '../../errors.js';
+import { join, labelOf } from '../../policy/labels.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import type { Log } from '../../ports/log.js';
 import { assembleBundle, settleBundle, type BundleRequest, type BundleSummary } from '../export/bundle.js';
+import { labelOfCase } from '../high-risk/case-label.js';
 import { rootOf } from '../ledger-reader.js';
 
 export const EXPORT_BUNDLE = 'EXPORT_BUNDLE';
@@ -23,6 +26,8 @@ const BundleArgs = Type.Object(
     policy_versions: PolicyVersions,
     format: OneOf(['folder', 'zip']),
     destination: Type.String({ maxLength: 4_096 }),
+    /** What runs of the case had read when policy allowed the export. */
+    label: Label,
     /** Who has approved; put there when the run was. */
     approvals: Type.Optional(
       Type.Array(Type.Object({ approved_by: Type.String(), role_id: Identifier, approved_at_utc: Timestamp }, closed)),
@@ -41,10 +46,15 @@ export class ExportEffects {
   }
 
   async perform(effect: Effect): Promise<EffectResult> {
-    const request = requestOf(effect);
-    if (request === null) return { status: 'failed', cause: 'INTERNAL' };
+    const asked = requestOf(effect);
+    if (asked === null) return { status: 'failed', cause: 'INTERNAL' };
+    const { request, label } = asked;
     try {
-      return done(await assembleBundle(this.#store, request));
+      // People may have taken days, and meanwhile runs of the case may have read what was not allowed to go out.
+      const head = await this.#store.head();
+      const now = await labelOfCase(this.#store, { case_id: request.case_id, head });
+      if (join(label, now) !== label) return REFUSED;
+      return done(await assembleBundle(this.#store, request, head));
     } catch (error) {
       // What cannot be assembled leaves nothing behind; anything else nobody can be sure of.
       this.#log.error('a bundle could not be assembled', { run_id: effect.run_id, error });
@@ -55,10 +65,10 @@ export class ExportEffects {
 
   /** Is the bundle there, whole? */
   async settle(effect: Effect): Promise<EffectResult> {
-    const request = requestOf(effect);
-    if (request === null) return { status: 'unknown' };
+    const asked = requestOf(effect);
+    if (asked === null) return { status: 'unknown' };
     try {
-      const summary = await settleBundle(request);
+      const summary = await settleBundle(asked.request);
       return summary === null ? { status: 'failed', cause: 'INTERRUPTED' } : done(summary);
     } catch (error) {
       this.#log.error('it cannot be told whether a bundle was assembled', { run_id: effect.run_id, error });
@@ -69,10 +79,19 @@ export class ExportEffects {
 
 const done = (summary: BundleSummary): EffectResult => ({ status: 'done', result: { ...summary } });
 
-function requestOf({ args, case_id, run_id }: Effect): BundleRequest | null {
+/** What was read since then, is not what was allowed to go out: it has to be asked for anew. */
+const REFUSED: EffectResult = { status: 'failed', cause: 'REFUSED' };
+
+interface Asked {
+  readonly request: BundleRequest;
+  /** The most that the bundle may come from; its own case always is in it. */
+  readonly label: Label;
+}
+
+function requestOf({ args, case_id, run_id }: Effect): Asked | null {
   if (case_id === null || !conforms(BundleArgs, args)) return null;
-  const { approvals = [], ...asked } = args as unknown as Type.Static<typeof BundleArgs>;
-  return {
+  const { approvals = [], label, ...asked } = args as unknown as Type.Static<typeof BundleArgs>;
+  const request: BundleRequest = {
     ...asked,
     case_id,
     run_id,
@@ -84,4 +103,5 @@ function requestOf({ args, case_id, run_id }: Effect): BundleRequest | null {
       notes: role_id,
     })),
   };
+  return { request, label: join(label, labelOf(case_id, [])) };
 }

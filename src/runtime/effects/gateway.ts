@@ -24,6 +24,7 @@ type Answer = EffectResult | Promise<EffectResult>;
 /** Code of the service, and what it is called with. */
 interface Callee {
   readonly definition: Tool | Action;
+  /** What the tree itself remembers: code of the service gets a copy, since it may change what it is given. */
   readonly input: JsonObject;
   readonly bounds: Bounds;
   readonly idempotent: boolean;
@@ -86,17 +87,36 @@ export class Gateway implements Effects {
       : this.#reconcile(callee, effect, { status: 'unknown' });
   }
 
-  /** What cannot be told from the answer may be told by the service, while it is still at hand. */
+  /**
+   * What cannot be told from the answer may be told by the service, while it is still at hand. Of a call that is still
+   * under way it can only tell what has happened already: what has not happened yet still may.
+   */
   async #call(callee: Callee, effect: Effect): Promise<EffectResult> {
     const { run } = codeOf(callee.definition);
-    const result = await this.#calls.perform((context) => run(callee.input, context), contextOf(effect), callee.bounds);
-    return result.status === 'unknown' ? this.#reconcile(callee, effect, result) : result;
+    const call = { ended: false };
+    const result = await this.#calls.perform(
+      async (context) => {
+        try {
+          return await run(structuredClone(callee.input), context);
+        } finally {
+          call.ended = true;
+        }
+      },
+      contextOf(effect),
+      callee.bounds,
+    );
+    if (result.status !== 'unknown') return result;
+    const { ended } = call;
+    const found = await this.#reconcile(callee, effect, result);
+    return ended || found.status === 'done' ? found : result;
   }
 
   async #reconcile(callee: Callee, effect: Effect, otherwise: EffectResult): Promise<EffectResult> {
     const { reconcile } = codeOf(callee.definition);
     if (reconcile === null) return otherwise;
-    return this.#calls.reconcile((context) => reconcile(callee.input, context), contextOf(effect), callee.bounds);
+    const ask: Parameters<BoundedCalls['reconcile']>[0] = (context) =>
+      reconcile(structuredClone(callee.input), context);
+    return this.#calls.reconcile(ask, contextOf(effect), callee.bounds);
   }
 
   #calleeOf({ action, args }: Effect): Callee | null {
@@ -110,8 +130,9 @@ export class Gateway implements Effects {
     }
     const definition = this.#actions.get(action);
     if (definition === undefined) return null;
-    const { timeout_ms, result_bytes_max, idempotent, risk } = definition.definition;
-    const bounds = { timeout_ms, result_bytes_max, conforms: isJsonObject, changes: risk !== 'read' };
+    const { timeout_ms, result_bytes_max, idempotent, risk, needs } = definition.definition;
+    const changes = risk !== 'read' || 'write' in needs;
+    const bounds = { timeout_ms, result_bytes_max, conforms: isJsonObject, changes };
     return { definition, input: args, idempotent, bounds };
   }
 }

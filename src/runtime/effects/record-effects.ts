@@ -46,8 +46,9 @@ export class RecordEffects {
 
   perform(effect: Effect, inCommit: boolean): Answer {
     const target = this.#targetOf(effect);
-    // The tree may know the target as one of the ledger's own database, where it no longer is.
-    if (target === null || (inCommit && target.database !== null)) return NO_TARGET;
+    // The tree may know the target as one of the ledger's own database, or of another, where it no longer is. A row of
+    // the ledger's own that is not written in a commit would be committed with whatever comes next.
+    if (target === null || inCommit !== (target.database === null)) return NO_TARGET;
     const place = target.database ?? this.#own;
     if (place === null) return NO_TARGET;
     return effect.action === 'WRITE_RECORD'
@@ -55,12 +56,15 @@ export class RecordEffects {
       : place.read(readOf(effect, target.definition));
   }
 
-  /** A row in the ledger's own database is there exactly when its outcome is, so only others have to be asked. */
+  /**
+   * A row in the ledger's own database is there exactly when its outcome is, so only others have to be asked. Where the
+   * target has moved since then, there is nobody to ask.
+   */
   settle(effect: Effect): Answer {
     const target = this.#targetOf(effect);
     if (target === null) return { status: 'unknown' };
-    if (effect.action !== 'WRITE_RECORD' || target.database === null) return this.perform(effect, false);
-    return target.database.settle(writeOf(effect, target.definition));
+    if (effect.action !== 'WRITE_RECORD') return this.perform(effect, target.database === null);
+    return target.database?.settle(writeOf(effect, target.definition)) ?? { status: 'unknown' };
   }
 
   #targetOf({ args: { target } }: Effect): Target | null {

@@ -37,9 +37,8 @@ export interface BundleContents {
  * case that its reference names; policies and machines come with the trees that were judged by them.
  * @throws LedgerError LEDGER_TAMPERED; BagError BAG_UNWRITABLE where something of the case refers to another case
  */
-export async function collectContents(store: LedgerStore, case_id: string): Promise<BundleContents> {
-  const slice: CaseSlice = { case_id, head: await store.head() };
-  const collector = new Collector(case_id);
+export async function collectContents(store: LedgerStore, slice: CaseSlice): Promise<BundleContents> {
+  const collector = new Collector(slice.case_id);
   for await (const entries of entriesOfCase(store, slice, ['input', 'run_created', 'audit_event'])) {
     for (const entry of entries) collector.take(entry);
   }

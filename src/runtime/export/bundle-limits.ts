@@ -5,6 +5,8 @@
 export const BUNDLE_LIMITS = {
   /** Of manifest.json. An event takes some 35 of them, an artifact some 300. */
   manifest_bytes_max: 67_108_864,
+  /** A record that waits for its events takes 2 kB. A manifest of this size could name six times as many. */
+  runs_max: 500_000,
   /** Objects and arrays of manifest.json, and commas: each costs far more memory than the byte that it is. */
   manifest_groups_max: 600_000,
   manifest_commas_max: 6_000_000,

@@ -39,10 +39,14 @@ export function bundleManifest(head: ManifestHead, contents: BundleContents): Ex
 }
 
 function isWithinLimits(manifest: ExportBundle): boolean {
+  if (namesTooManyRuns(manifest)) return false;
   let bytes = 0;
   for (const piece of manifestPieces(manifest)) bytes += piece.length;
   return bytes <= BUNDLE_LIMITS.manifest_bytes_max;
 }
+
+export const namesTooManyRuns = ({ audit }: ExportBundle): boolean =>
+  (audit?.run_ids.length ?? 0) > BUNDLE_LIMITS.runs_max;
 
 /** SHA-256 of the manifest's canonical JSON without its member `integrity`, in which it stands. */
 export function manifestHash(manifest: ExportBundle): string {

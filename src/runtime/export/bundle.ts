@@ -10,7 +10,7 @@ import { canonicalJson } from '../../contract/canonical-json.js';
 import type { ExportBundle } from '../../contract/export-bundle.js';
 import { BagError, UsageError } from '../../errors.js';
 import type { BagSink, BagTree } from '../../ports/bag-tree.js';
-import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { LedgerStore, LogHead } from '../../ports/ledger-store.js';
 import { collectContents } from './bundle-contents.js';
 import { baggingDate, bundleInfo, bundleManifest } from './bundle-manifest.js';
 import { payloadOf } from './bundle-payload.js';
@@ -42,14 +42,20 @@ export interface BundleSummary {
  * same ledger and request make the same bytes. Memory grows with the number of runs, events and artifacts, by their
  * names; the log is read three times.
  *
+ * @param until how far the ledger is read; to its present end where nothing is said
  * @returns what was written; after an error nothing of it is left
  * @throws UsageError for a request that no manifest can hold, a run that is not in the ledger, a case without content
  * @throws LedgerError LEDGER_TAMPERED where the ledger or a content is not what it was, LEDGER_UNAVAILABLE
  * @throws BagError BAG_EXISTS, BAG_UNWRITABLE
  */
-export async function assembleBundle(store: LedgerStore, request: BundleRequest): Promise<BundleSummary> {
+export async function assembleBundle(
+  store: LedgerStore,
+  request: BundleRequest,
+  until?: LogHead,
+): Promise<BundleSummary> {
   const head = manifestHead(request);
-  const contents = await collectContents(store, request.case_id);
+  const { case_id } = request;
+  const contents = await collectContents(store, { case_id, head: until ?? (await store.head()) });
   const manifest = bundleManifest(head, contents);
   if (!contents.runs.has(request.run_id)) {
     const message = `${request.run_id} is no run of case ${request.case_id}: nothing is exported without one`;

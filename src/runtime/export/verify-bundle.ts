@@ -7,7 +7,7 @@ import { ExportBundle } from '../../contract/export-bundle.js';
 import type { BagTree } from '../../ports/bag-tree.js';
 import { BundleFindings, told, type BundleFinding } from './bundle-finding.js';
 import { BUNDLE_LIMITS } from './bundle-limits.js';
-import { BUNDLE_LABEL, manifestHash, RUN_LABEL, wrongLabels } from './bundle-manifest.js';
+import { BUNDLE_LABEL, manifestHash, namesTooManyRuns, RUN_LABEL, wrongLabels } from './bundle-manifest.js';
 import { MANIFEST } from './bundle-payload.js';
 import { isCanonical, isProblem, MANIFEST_BOUNDS, parsed, textOf, type BundleReading } from './bundle-text.js';
 import { checkArtifacts, heldContents } from './check-contents.js';
@@ -81,6 +81,10 @@ async function readManifest(reading: BundleReading): Promise<ExportBundle | null
   const manifest = parsed(ExportBundle, text, MANIFEST_BOUNDS);
   if (isProblem(manifest)) {
     findings.add(manifest[0], MANIFEST_PATH, manifest[1]);
+    return null;
+  }
+  if (namesTooManyRuns(manifest)) {
+    findings.add('bundle.limit', MANIFEST_PATH, `it names more than ${BUNDLE_LIMITS.runs_max} runs`);
     return null;
   }
   if (!isCanonical(text, manifest)) {

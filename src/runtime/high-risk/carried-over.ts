@@ -1,26 +1,13 @@
-// What a promotion or export would carry over, found out from the ledger: facts for the policy, nobody's word.
+// What text a promotion would carry over, found out from the ledger: a fact for the policy, nobody's word.
 
 import type { Json } from '../../contract/json.js';
-import type { Label } from '../../contract/labels.js';
 import { passagesOf, stringsIn, type Passages } from '../../policy/embedded-text.js';
-import { EMPTY_LABEL, join } from '../../policy/labels.js';
 import { EMBEDDED_TEXT } from '../../policy/prohibitions.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import { entriesOfCase } from '../export/case-entries.js';
 
 /** Text of a case that is looked through at most; nothing of a larger case passes for free of embedded text. */
 export const SEARCHED_BYTES_MAX = 268_435_456;
-
-/** The join of everything that runs of this case had read, in any of its trees. */
-export async function labelOfCase(store: LedgerStore, case_id: string): Promise<Label> {
-  let label = EMPTY_LABEL;
-  for await (const entries of entriesOfCase(store, { case_id, head: await store.head() }, ['run_created'])) {
-    for (const { entry } of entries) {
-      if (entry.type === 'run_created' && entry.body.label !== null) label = join(label, entry.body.label);
-    }
-  }
-  return label;
-}
 
 /**
  * S4-73: does the record repeat a passage of anything that the ledger holds of the case?

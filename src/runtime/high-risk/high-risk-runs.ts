@@ -1,12 +1,12 @@
-// Promotions, exports, people's answers to both, and what they have found out of unknown outcomes (S4 §10, D7, D8).
+// Promotions and exports (S4 §10), from what somebody asks for to their end. What people say of them is in answers.ts.
 
 import { resolve } from 'node:path';
 import { artifactRef, type Artifact, type ArtifactRef } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { JsonObject } from '../../contract/json.js';
 import { columnsOf, type Catalogue } from '../../contract/catalogue.js';
-import type { AuditEvent } from '../../contract/audit-event.js';
 import type { HighRiskKind, StartRunInput } from '../../contract/entry.js';
+import type { Label } from '../../contract/labels.js';
 import { satisfies } from '../../contract/registered-schema.js';
 import { Identifier } from '../../contract/shapes.js';
 import type { EmbeddedEngine } from '../../engine/embedded-engine.js';
@@ -22,7 +22,9 @@ import { defer, quietly, type Deferred } from '../deferred.js';
 import { rootOf } from '../ledger-reader.js';
 import { actorOf, checked, openRequest } from '../open-request.js';
 import type { PinnedPolicy, PolicyShelf } from '../pinned-policy.js';
-import { embeddedText, labelOfCase } from './carried-over.js';
+import { resolveOutcome, roleOf, vote, type Answered } from './answers.js';
+import { embeddedText } from './carried-over.js';
+import { labelOfCase } from './case-label.js';
 import type {
   Ballot,
   BallotResult,
@@ -81,61 +83,50 @@ export class HighRiskRuns {
       run_kind: 'promotion',
       act: { action: 'WRITE_RECORD', args: { target, mode, record } },
       inputs: sources,
-      facts: { artifact_flags: [...flags], label: await labelOfCase(store, options.case) },
+      facts: { artifact_flags: [...flags], label: await this.#labelOf(options.case) },
       lane: options.lane ?? LANES.promotion,
       scope: { ...options.scope, promotion_ticket_id: options.ticket },
     });
   }
 
   async export(options: ExportOptions): Promise<HighRiskRun> {
-    const { store, ids, clock, shelf } = this.#parts;
+    const { ids, clock, shelf } = this.#parts;
     const { kind = 'internal_review', format = 'folder', reason } = options;
     const lane = options.lane ?? LANES.export;
-    const { pins, machines } = await shelf.current();
+    const pinned = await shelf.current();
+    const label = await this.#labelOf(options.case);
     const args: JsonObject = {
       bundle_id: ids.draw('bundle_'),
       bundle_kind: kind,
       export_reason: reason,
       created_at_utc: new Date(clock.now()).toISOString(),
-      created_by: { actor_type: 'human', actor_id: actorOf(options.actor), role_id: options.role, lane_id: lane },
-      policy_versions: policyVersions(pins, machines.hash_sha256),
+      created_by: {
+        actor_type: classOf(options.role, pinned),
+        actor_id: actorOf(options.actor),
+        role_id: options.role,
+        lane_id: lane,
+      },
+      policy_versions: policyVersions(pinned.pins, pinned.machines.hash_sha256),
       format,
       destination: resolve(options.destination),
+      label,
     };
     return this.#start(options, {
       run_kind: 'export',
       act: { action: 'EXPORT_BUNDLE', args },
       inputs: [],
-      facts: { artifact_flags: ['export_bundle'], label: await labelOfCase(store, options.case) },
+      facts: { artifact_flags: ['export_bundle'], label },
       lane,
       scope: { ...options.scope, export_reason: reason },
     });
   }
 
-  /** @throws RunError RUN_UNKNOWN, INVALID_STATE_TRANSITION for a run that takes no answers now */
-  async vote({ run, digests, decision, actor, role }: Ballot): Promise<readonly BallotResult[]> {
-    const approver = { actor: { actor_type: 'human', actor_id: actorOf(actor) }, role_id: roleOf(role) } as const;
-    const input_id = this.#parts.ids.draw('inp_');
-    const events = await this.#ask(run, {
-      kind: 'vote',
-      run_id: run,
-      input_id,
-      digests: [...digests],
-      decision,
-      approver,
-    });
-    return events.flatMap(({ authz, target, request_hash_sha256 }) =>
-      target?.name === 'approval' && authz !== undefined
-        ? [{ digest: request_hash_sha256 ?? '', counted: COUNTED.has(authz.rule_id), rule_id: authz.rule_id }]
-        : [],
-    );
+  vote(ballot: Ballot): Promise<readonly BallotResult[]> {
+    return vote(this.#answered, ballot);
   }
 
-  /** @throws RunError INVALID_STATE_TRANSITION for a run whose outcome is known */
-  async resolve({ run, outcome, actor, role, note = '' }: Resolution): Promise<void> {
-    const by = { actor_type: 'human', actor_id: actorOf(actor) } as const;
-    const input_id = this.#parts.ids.draw('inp_');
-    await this.#ask(run, { kind: 'resolve', run_id: run, input_id, outcome, actor: by, role_id: roleOf(role), note });
+  resolve(resolution: Resolution): Promise<void> {
+    return resolveOutcome(this.#answered, resolution);
   }
 
   /** A promotion or export that has not ended, taken up again. */
@@ -161,6 +152,11 @@ export class HighRiskRuns {
     const closed = new RunError({ code: 'CLOSED', message: 'this process has let go of the run' });
     for (const finished of this.#live.values()) finished.reject(closed);
     this.#live.clear();
+  }
+
+  get #answered(): Answered {
+    const { store, ids } = this.#parts;
+    return { engine: this.#running, store, ids };
   }
 
   get #running(): EmbeddedEngine {
@@ -209,6 +205,11 @@ export class HighRiskRuns {
     return { run_id, root_run_id, correlation_id, digest, finished: finished.promise };
   }
 
+  async #labelOf(case_id: string): Promise<Label> {
+    const { store } = this.#parts;
+    return labelOfCase(store, { case_id, head: await store.head() });
+  }
+
   async #source(case_id: string, sha256: string): Promise<ArtifactRef> {
     const bytes = /^[0-9a-f]{64}$/.test(sha256) ? await this.#parts.store.artifact(case_id, sha256) : null;
     if (bytes === null) throw usage(`sources: case ${case_id} has no artifact ${JSON.stringify(sha256.slice(0, 80))}`);
@@ -222,34 +223,10 @@ export class HighRiskRuns {
     };
   }
 
-  /** Hands in something that people say of a run, and reads what the audit says to it. */
-  async #ask(run_id: string, input: NewInput) {
-    const tree_id = rootOf(run_id);
-    const tree = await this.#running.peek(tree_id);
-    if (tree === null) throw new RunError({ code: 'RUN_UNKNOWN', message: `there is no run ${run_id} in this ledger` });
-    const from = tree.head.seq;
-    const { refused } = await this.#submit(tree_id, input, []);
-    const events: AuditEvent[] = [];
-    let mine = false;
-    for await (const { type, text } of this.#parts.store.tree(tree_id, from)) {
-      const { body } = JSON.parse(text) as { readonly body: never };
-      if (type === 'input') mine = (body as { readonly input_id: string }).input_id === input.input_id;
-      else if (mine && type === 'audit_event') events.push(body);
-    }
-    if (!refused) return events;
-    throw new RunError({
-      code: 'INVALID_STATE_TRANSITION',
-      message: `run ${run_id} does not take this now: \`turnpike runs ${run_id}\` shows where it stands`,
-    });
-  }
-
   #submit(tree_id: string, input: NewInput, materials: readonly Artifact[]) {
     return this.#running.submit(tree_id, { input, materials, external: false });
   }
 }
-
-/** Rules of a ballot that has changed something. */
-const COUNTED = new Set(['approval.accepted', 'approval.granted', 'approval.rejected']);
 
 function startInput(
   root: string,
@@ -258,14 +235,12 @@ function startInput(
   request: ArtifactRef,
   pinned: PinnedPolicy,
 ): NewInput {
-  // Who stands behind a role is the policy's to say; a role that it does not have is denied anyway.
-  const actor_type = pinned.policy.roles.get(role)?.class ?? 'human';
   return {
     kind: 'start_run',
     run_id: root,
     input_id: `${root}/start_run`,
     run_kind,
-    actor: { actor_type, actor_id: actorOf(actor) },
+    actor: { actor_type: classOf(role, pinned), actor_id: actorOf(actor) },
     role_id: roleOf(role),
     lane_id: checked('lane', Identifier, lane),
     request,
@@ -274,6 +249,9 @@ function startInput(
   };
 }
 
-const roleOf = (role: string): string => checked('role', Identifier, role);
+/** Who stands behind a role is the policy's to say; a role that it does not have is denied anyway. */
+const classOf = (role: string, { policy }: PinnedPolicy): ActorType => policy.roles.get(role)?.class ?? 'human';
+
+type ActorType = StartRunInput['actor']['actor_type'];
 
 const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

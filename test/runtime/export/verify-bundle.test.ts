@@ -218,6 +218,13 @@ const CASES: readonly (readonly [string, Change, readonly BundleRule[]])[] = [
     bytes(MANIFEST, `[${'0,'.repeat(BUNDLE_LIMITS.manifest_commas_max + 1)}0]`),
     ['bundle.limit'],
   ],
+  [
+    'it names more runs than can be held',
+    manifest(({ audit }) => {
+      for (let n = 0; n < BUNDLE_LIMITS.runs_max; n += 1) audit!.run_ids.push(`run_${n.toString(36).padStart(7, '0')}`);
+    }),
+    ['bundle.limit'],
+  ],
   ['the manifest is huge', bytes(MANIFEST, Buffer.alloc(BUNDLE_LIMITS.manifest_bytes_max + 1, 32)), ['bundle.limit']],
   [
     'a reason is changed, and the hash is not',

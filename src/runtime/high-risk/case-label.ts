@@ -1,0 +1,97 @@
+// What the runs of a case have read, all together (information flow): the label of whatever is made of the case.
+
+import { catalogueOf, registrationsIn, type Catalogue } from '../../contract/catalogue.js';
+import type { ArtifactRef } from '../../contract/artifact-ref.js';
+import type { Entry, RunCreated } from '../../contract/entry.js';
+import { sha256 } from '../../contract/hash.js';
+import { isJsonObject, type Json } from '../../contract/json.js';
+import type { Label } from '../../contract/labels.js';
+import { LedgerError } from '../../errors.js';
+import { contextOf } from '../../kernel/open.js';
+import { EMPTY_LABEL, join } from '../../policy/labels.js';
+import type { LedgerStore } from '../../ports/ledger-store.js';
+import { labelRead, privilegedRequest } from '../../step/privilege.js';
+import { entriesOfCase, type CaseSlice } from '../export/case-entries.js';
+
+/** The last act of an agent, with what had proposed it once it has succeeded: no run was born with what it read. */
+interface LastAct {
+  readonly created: RunCreated;
+  proposal: ArtifactRef | null;
+}
+
+/**
+ * The join of everything that runs of this case have read, in any of its trees: what each was born with, and what the
+ * last one of each agent has read after that.
+ * @throws LedgerError LEDGER_TAMPERED where the content of a proposal, or what its tree was pinned to, is not there
+ */
+export async function labelOfCase(store: LedgerStore, slice: CaseSlice): Promise<Label> {
+  let label = EMPTY_LABEL;
+  const last = new Map<string, LastAct>();
+  for await (const entries of entriesOfCase(store, slice, ['run_created', 'audit_event'])) {
+    for (const { entry } of entries) label = join(label, bornWith(entry, last));
+  }
+  const catalogues = new Map<string, Catalogue>();
+  for (const { created, proposal } of last.values()) {
+    if (proposal !== null) label = join(label, await readBy(store, created, proposal, catalogues));
+  }
+  return label;
+}
+
+function bornWith({ type, body }: Entry, last: Map<string, LastAct>): Label {
+  if (type === 'run_created') {
+    if (body.label === null) return EMPTY_LABEL;
+    last.set(agentOf(body.run_id), { created: body, proposal: null });
+    return body.label;
+  }
+  if (type !== 'audit_event' || body.outcome !== 'success') return EMPTY_LABEL;
+  const act = READS.includes(body.action_type) ? last.get(agentOf(body.run_id)) : undefined;
+  if (act?.created.run_id === body.run_id) act.proposal = body.input_artifacts?.[0] ?? null;
+  return EMPTY_LABEL;
+}
+
+const READS: readonly string[] = ['tool_call', 'db_read'];
+
+/** D11: every run of an agent, a further attempt as well, has the agent's id and an ordinal. */
+const agentOf = (run_id: string): string => run_id.slice(0, run_id.lastIndexOf('.'));
+
+async function readBy(
+  store: LedgerStore,
+  created: RunCreated,
+  proposal: ArtifactRef,
+  catalogues: Map<string, Catalogue>,
+): Promise<Label> {
+  const { machines } = created.policy_versions;
+  const catalogue = catalogues.get(machines) ?? pinnedCatalogue(await contentOf(store, null, machines));
+  catalogues.set(machines, catalogue);
+  const { action, args } = await contentOf(store, proposal.case_id ?? null, proposal.hash_sha256);
+  const definition = typeof action === 'string' ? catalogue.action(action) : undefined;
+  if (definition === undefined || !isJsonObject(args)) throw tampered(proposal.hash_sha256);
+  const request = privilegedRequest(definition, args, contextOf(created), catalogue, EMPTY_LABEL);
+  return labelRead(definition, args, request, catalogue) ?? EMPTY_LABEL;
+}
+
+function pinnedCatalogue(definitions: Readonly<Record<string, Json>>): Catalogue {
+  const registrations = registrationsIn(definitions);
+  if (registrations === null) throw tampered('the pinned registrations');
+  return catalogueOf(registrations);
+}
+
+/** What the store gives is hashed: it is not trusted to have kept it. */
+async function contentOf(
+  store: LedgerStore,
+  case_id: string | null,
+  hash: string,
+): Promise<Readonly<Record<string, Json>>> {
+  const bytes = await store.artifact(case_id, hash);
+  if (bytes === null || sha256(bytes) !== hash) throw tampered(hash);
+  try {
+    const content: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
+    if (isJsonObject(content)) return content;
+  } catch {
+    // It was JSON when its step was decided.
+  }
+  throw tampered(hash);
+}
+
+const tampered = (what: string): LedgerError =>
+  new LedgerError({ code: 'LEDGER_TAMPERED', message: `${what} is not there, or not what it was` });
