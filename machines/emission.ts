@@ -5,6 +5,7 @@ import type { Effect, GatherRequest } from '../src/contract/effect.js';
 import type { ProposalMark } from '../src/contract/entry.js';
 import type { TerminalState } from '../src/contract/run-state.js';
 import type { StepTraceDraft } from '../src/contract/step-trace.js';
+import type { SessionEventDraft } from '../src/session/turn.js';
 import type { AuditDraft, RunCreatedDraft } from '../src/run/audit.js';
 
 /** Something to be done by the engine; the answer comes back as an input to the same run. */
@@ -21,7 +22,7 @@ export type Command =
       readonly in_commit: boolean;
     };
 
-/** The one response to one proposal. */
+/** The one response to one proposal, or the answer to one command of a session. */
 export interface Reply {
   readonly run_id: string;
   readonly input_id: string;
@@ -42,6 +43,7 @@ export type Emission =
   | { readonly type: 'run_created'; readonly body: RunCreatedDraft }
   | { readonly type: 'audit_event'; readonly body: AuditDraft }
   | { readonly type: 'step_trace'; readonly body: StepTraceDraft }
+  | { readonly type: 'session_event'; readonly body: SessionEventDraft }
   | { readonly type: 'command'; readonly command: Command }
   | { readonly type: 'reply'; readonly reply: Reply }
   | { readonly type: 'mark'; readonly mark: MarkDraft }

@@ -15,6 +15,7 @@ import { type PrivilegedRequest } from '../src/policy/lane-decision.js';
 import type { Policy } from '../src/policy/policy.js';
 import type { Verdict } from '../src/policy/verdict.js';
 import { mayLeaveParts } from '../src/step/mediated-request.js';
+import { REVIEW_PHASE, RUN_VERIFICATION } from '../src/session/checks.js';
 import { effectLimits } from '../src/step/execute.js';
 import { judgeRequest, type AwaitedApproval, type MediatedRequest } from './mediated-act.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
@@ -25,18 +26,20 @@ export interface HighRiskAct {
   readonly args: JsonObject;
 }
 
-export type HighRiskKinds = Readonly<Record<HighRiskKind, MediatedLogic>>;
+/** Of runs that are not an agent's: what people start, and the verifications and reviews of a session. */
+export type StartedKind = HighRiskKind | 'tool_gateway';
+export type StartedKinds = Readonly<Record<StartedKind, MediatedLogic>>;
 
-/** A promotion or export that somebody starts. */
+/** A promotion or export that somebody starts, or a check that a session makes. */
 export interface StartRunEvent {
   readonly type: 'START_RUN';
-  readonly run_kind: HighRiskKind;
+  readonly run_kind: StartedKind;
   readonly actor: Actor;
   readonly role_id: string;
   readonly lane_id: string;
   readonly act: HighRiskAct;
-  /** The act, as the artifact that brought it. */
-  readonly request: ArtifactRef;
+  /** The act, as the artifact that brought it; null where the spec of the session holds it. */
+  readonly request: ArtifactRef | null;
   /** What it is made from. */
   readonly inputs: readonly ArtifactRef[];
   readonly facts: StartRunInput['facts'];
@@ -77,7 +80,7 @@ function requestOf(
     idempotency_key: null,
     in_commit: run.run_kind === 'promotion' && policy.catalogue.target(textOf(act.args['target']))?.place === 'ledger',
     idempotent: false,
-    inputs: [request, ...inputs],
+    inputs: request === null ? inputs : [request, ...inputs],
     written: run.run_kind === 'promotion' ? insightOf(act, inputs) : null,
     retry: null,
     overlay,
@@ -87,9 +90,12 @@ function requestOf(
 /** A promotion writes shared knowledge; an export hands out a bundle, in a lane that lists that tool. */
 function targetOf(
   run: RunContext,
-  { args }: HighRiskAct,
+  { action, args }: HighRiskAct,
   { catalogue }: Policy,
 ): Omit<PrivilegedRequest, 'artifact_flags' | 'label'> {
+  if (run.run_kind === 'tool_gateway') {
+    return { ...NOTHING, tool: CHECK_TOOLS[action] ?? null, target_case_id: run.case_id };
+  }
   if (run.run_kind === 'export') {
     return { ...NOTHING, tool: EXPORT_TOOL, target_case_id: run.case_id, destination: 'outside', plane: 'case' };
   }
@@ -108,6 +114,12 @@ function targetOf(
     promotes: true,
   };
 }
+
+/** What a lane lists under `tools` for the checks of a session (C68, C70). */
+export const CHECK_TOOLS: Readonly<Record<string, string | undefined>> = {
+  [RUN_VERIFICATION]: 'session.verify',
+  [REVIEW_PHASE]: 'session.review',
+};
 
 /** What a lane lists under `tools` for runs that make a bundle. */
 export const EXPORT_TOOL = 'export_bundle.create';

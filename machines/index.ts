@@ -4,13 +4,21 @@ import type { Policy } from '../src/policy/policy.js';
 import { createAgentMachine, type AgentMachine } from './agent.js';
 import { createMediatedMachine, type MediatedLogic, type MediatedMachine } from './mediated.js';
 import { createOrchestratorMachine, type OrchestratorMachine } from './orchestrator.js';
+import { createSessionMachine, type SessionMachine } from './session.js';
 import { createStepMachine, type StepMachine } from './step.js';
 
-export { createAgentMachine, createMediatedMachine, createOrchestratorMachine, createStepMachine };
-export type { AgentMachine, MediatedMachine, OrchestratorMachine, StepMachine };
+export {
+  createAgentMachine,
+  createMediatedMachine,
+  createOrchestratorMachine,
+  createSessionMachine,
+  createStepMachine,
+};
+export type { AgentMachine, MediatedMachine, OrchestratorMachine, SessionMachine, StepMachine };
 export type { Command, Emission, Reply } from './emission.js';
 
 export interface Machines {
+  readonly session: SessionMachine;
   readonly orchestrator: OrchestratorMachine;
   readonly agent: AgentMachine;
   readonly step: StepMachine;
@@ -24,8 +32,12 @@ export function createMachines(policy: Policy): Machines {
   const delegating = mediated.provide({ actors: { db_write: alone } }) as unknown as MediatedLogic;
   const step = createStepMachine(policy, { tool_gateway: delegating, db_write: alone, db_read: alone });
   const agent = createAgentMachine(policy, step);
-  const kinds = { promotion: delegating, export: alone };
-  return { orchestrator: createOrchestratorMachine(policy, agent, kinds), agent, step, mediated };
+  const orchestrator = createOrchestratorMachine(policy, agent, {
+    promotion: delegating,
+    export: alone,
+    tool_gateway: alone,
+  });
+  return { session: createSessionMachine(orchestrator), orchestrator, agent, step, mediated };
 }
 
 /**
@@ -33,8 +45,9 @@ export function createMachines(policy: Policy): Machines {
  * Its hash is part of every run's pins.
  */
 export function machineDefinitions(machines: Machines, { registrations }: Catalogue): string {
-  const { orchestrator, agent, step, mediated } = machines;
+  const { session, orchestrator, agent, step, mediated } = machines;
   return canonicalJson({
+    session: asData(session.config),
     orchestrator: asData(orchestrator.config),
     agent: asData(agent.config),
     step: asData(step.config),

@@ -9,11 +9,12 @@
 //   O2. When a child has failed or was denied, policy decides: `fail` ends this run as failed, after its other agents
 //       were cancelled; `continue` goes on (C52).
 //   O3. A cancel goes to the children first, and to this run when none is left (C53).
-//   O4. What agents may use up is held back from what the tree has, and what they leave over is given back.
+//   O4. An activation of a session is held: its children end without ending it, and it tells the session of each.
+//   O5. What agents may use up is held back from what the tree has, and what they leave over is given back.
 
-import { assign, emit, enqueueActions, setup } from 'xstate';
+import { assign, emit, enqueueActions, sendParent, setup } from 'xstate';
 import type { Account, BudgetLimits, Limits } from '../src/contract/budget.js';
-import type { AgentLink, HighRiskKind } from '../src/contract/entry.js';
+import type { AgentLink } from '../src/contract/entry.js';
 import type { OverlayFact } from '../src/contract/overlay.js';
 import type { Exposure } from '../src/contract/response.js';
 import { childContext, childRunId, type RunContext } from '../src/contract/run-context.js';
@@ -26,7 +27,7 @@ import type { Verdict } from '../src/policy/verdict.js';
 import { runCreated } from '../src/run/audit.js';
 import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/run/budget.js';
 import type { AgentMachine } from './agent.js';
-import { highRiskRun, type HighRiskKinds, type StartRunEvent } from './high-risk.js';
+import { highRiskRun, type StartedKind, type StartedKinds, type StartRunEvent } from './high-risk.js';
 import type { Emission } from './emission.js';
 import {
   cancelledFor,
@@ -48,14 +49,17 @@ import {
 
 export interface OrchestratorInput {
   readonly run: RunContext;
+  /** An activation of a session: it ends when that says so, and not with its children. */
+  readonly held?: boolean;
 }
 
 export interface OrchestratorMemory extends RunMemory {
+  readonly held: boolean;
   /** How many child runs there have been: the next one's ordinal is one more. */
   readonly children: number;
   /** The child runs that have not ended. */
   readonly live: readonly LiveChild[];
-  /** What the whole tree may use up, and what of it is given to agents (O4). */
+  /** What the whole tree may use up, and what of it is given to agents (O5). */
   readonly account: Account;
   readonly ending: TerminalState | null;
 }
@@ -79,13 +83,17 @@ export interface StartAgentEvent {
   readonly time: string;
 }
 
-export type OrchestratorEvent = RunEvent | StartAgentEvent | StartRunEvent | DoneEvent;
+/** What a session asks of its activation. */
+type HeldEvent =
+  { readonly type: 'END_CHILD'; readonly run_id: string } | { readonly type: 'CLOSE'; readonly reason: string };
+
+export type OrchestratorEvent = RunEvent | StartAgentEvent | StartRunEvent | HeldEvent | DoneEvent;
 
 const ends = (state: TerminalState) =>
   ({ guard: { type: 'ending', params: { state } }, target: `#orchestrator.${state}` }) as const;
 
 /** The orchestrator machine, judged by `policy`, with the machine of the agent runs that it creates. */
-export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, kinds: HighRiskKinds) =>
+export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, kinds: StartedKinds) =>
   setup({
     types: {} as {
       context: OrchestratorMemory;
@@ -93,14 +101,15 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
       input: OrchestratorInput;
       output: RunOutput;
       emitted: Emission;
-      children: Record<string, 'agent' | HighRiskKind>;
+      children: Record<string, 'agent' | StartedKind>;
     },
-    actors: { agent, promotion: kinds.promotion, export: kinds.export },
+    actors: { agent, promotion: kinds.promotion, export: kinds.export, tool_gateway: kinds.tool_gateway },
     guards: {
       allowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
       ending: ({ context }, { state }: { state: TerminalState }) =>
         context.live.length === 0 && context.ending === state,
       mustEnd: ({ context }) => context.ending !== null,
+      held: ({ context }) => context.held,
     },
     actions: {
       sayCreated: emit(({ context: { run } }) => ({
@@ -135,6 +144,14 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
         enqueue.stopChild(event.actorId);
         enqueue.assign(afterChild(context, event.output, policy));
       }),
+      tellSession: sendParent(({ event }) => ({ type: 'CHILD_ENDED', output: isDone(event) ? event.output : null })),
+      endChild: enqueueActions(({ context, event, enqueue }) => {
+        if (event.type !== 'END_CHILD' || !context.live.some(({ run_id }) => run_id === event.run_id)) return;
+        enqueue.sendTo(event.run_id, { type: 'END' });
+      }),
+      noteClosed: assign(({ event }) =>
+        event.type === 'CLOSE' ? { ending: 'completed' as const, end: { reason: event.reason, error: null } } : {},
+      ),
       cancelAgents: enqueueActions(({ context, enqueue }) => {
         for (const { run_id } of context.live) {
           enqueue.sendTo(run_id, { type: 'CANCEL', reason: context.end?.reason ?? 'parent_ended' });
@@ -149,8 +166,9 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
     },
   }).createMachine({
     id: 'orchestrator',
-    context: ({ input }) => ({
-      ...input,
+    context: ({ input: { run, held = false } }) => ({
+      run,
+      held,
       end: null,
       ending: null,
       children: 0,
@@ -167,8 +185,13 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
             on: {
               START_AGENT: { actions: 'startAgent' },
               START_RUN: { actions: 'startRun' },
-              'xstate.done.actor.*': { target: 'settling', actions: 'noteChild' },
+              'xstate.done.actor.*': [
+                { guard: 'held', target: 'settling', actions: ['noteChild', 'tellSession'] },
+                { target: 'settling', actions: 'noteChild' },
+              ],
               CANCEL: { target: 'ending', actions: 'noteCancel' },
+              END_CHILD: { actions: 'endChild' },
+              CLOSE: { guard: 'held', target: 'ending', actions: 'noteClosed' },
             },
           },
           settling: { always: [{ guard: 'mustEnd', target: 'ending' }, { target: 'working' }] },
@@ -176,7 +199,10 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
             entry: 'cancelAgents',
             always: [ends('completed'), ends('failed'), ends('cancelled')],
             on: {
-              'xstate.done.actor.*': { actions: 'noteChild' },
+              'xstate.done.actor.*': [
+                { guard: 'held', actions: ['noteChild', 'tellSession'] },
+                { actions: 'noteChild' },
+              ],
             },
           },
         },
@@ -222,7 +248,7 @@ function afterChild(context: OrchestratorMemory, child: RunOutput, policy: Polic
   const live = context.live.filter(({ run_id }) => run_id !== child.run_id);
   const grant = context.live.find(({ run_id }) => run_id === child.run_id)?.grant ?? null;
   const account = grant === null ? context.account : settle(context.account, grant, child.spent ?? amountsOf({}));
-  if (context.ending !== null) return { live, account };
+  if (context.ending !== null || context.held) return { live, account };
   const spoilt = child.state === 'failed' || child.state === 'denied';
   if (spoilt && policy.knobs.on_child_failure === 'fail') {
     const end = failedWith('CHILD_FAILED', `The run that it started was ${child.state}.`, false);

@@ -84,6 +84,14 @@ export class RecordsError extends CodedError<
   | 'RECORDS_TARGET' // a target is defined in a way that no table can hold
 > {}
 
+/** An agent could not be asked, or did not answer in a way that can be handed on. Nothing was proposed. */
+export class AgentError extends CodedError<
+  | 'AGENT_FAILED' // its provider refused, broke down, or answered what cannot be read
+  | 'AGENT_TIMEOUT' // it did not answer in time
+  | 'AGENT_OUTPUT_TOO_LARGE' // it said more than is taken in
+  | 'AGENT_ABORTED' // nobody waits for its answer any more
+> {}
+
 /** The machines contradicted themselves: a bug of this library, never of a caller. */
 export class InvariantError extends CodedError<'INVARIANT'> {
   constructor(message: string, cause?: unknown) {

@@ -6,9 +6,12 @@ export { openSandbox } from './adapters/sandbox.js';
 export { sqlDatabase, type SqlDatabaseOptions } from './adapters/sql-database.js';
 export { winstonLog } from './adapters/winston-log.js';
 export type { StepResponse } from './contract/response.js';
+export type { SessionAnswer, SessionData } from './contract/session-answer.js';
+export type { SessionSpec } from './contract/session-spec.js';
 export type { RunRecord } from './contract/run-record.js';
 export type { RunState } from './contract/run-state.js';
 export {
+  AgentError,
   CapabilityError,
   CodedError,
   Failed,
@@ -22,6 +25,8 @@ export {
   UsageError,
 } from './errors.js';
 export type { LedgerVerdict } from './ledger/verify.js';
+export type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn } from './ports/agent.js';
+export type { ReviewOrder, Review } from './ports/reviewer.js';
 export type { Clock } from './ports/clock.js';
 export type { Sandbox } from './ports/executor.js';
 export type { Ids } from './ports/ids.js';
@@ -31,6 +36,7 @@ export type { OverlaySource } from './ports/overlay-source.js';
 export type { PolicySource } from './ports/policy-source.js';
 export type { RecordDatabase } from './ports/records.js';
 export type { ReplayReport } from './replay/replay.js';
+export type { AgentLoopReport, RunAgentOptions, StopReason } from './runtime/agent-loop/run-agent.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agent-run.js';
 export type { LedgerReader, RunTree } from './runtime/ledger-reader.js';
 export {
@@ -54,5 +60,14 @@ export type {
   PromoteOptions,
   Resolution,
 } from './runtime/high-risk/options.js';
+export type { ReviewCallback } from './runtime/sessions/callback-reviewer.js';
+export type {
+  NextRequest,
+  SessionCaller,
+  Sessions,
+  SessionSummary,
+  StartSessionOptions,
+  TaskDetails,
+} from './runtime/sessions/sessions.js';
 export { openTurnpike, type Turnpike, type TurnpikeOptions } from './runtime/turnpike.js';
 export { renderAgentOutput } from './step/render-agent-output.js';

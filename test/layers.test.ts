@@ -25,7 +25,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   adapters: ['contract', 'errors', 'ports'],
   runtime: EVERYTHING,
   service: [...EVERYTHING, 'runtime'],
-  cli: [...EVERYTHING, 'runtime'],
+  cli: [...EVERYTHING, 'runtime', 'service'],
   index: [...EVERYTHING, 'runtime'],
   inspector: [],
 };
@@ -48,14 +48,17 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
     'src/adapters/manifest-policy-source.ts',
     'src/ledger/check-entry.ts',
     'src/runtime/',
+    'src/service/mcp/',
   ],
   'better-sqlite3': ['src/adapters/sqlite-', 'src/adapters/sql-sqlite.ts'],
   kysely: ['src/adapters/sql-', 'src/adapters/sqlite-own-records.ts'],
   pg: ['src/adapters/sql-postgres.ts'],
   winston: ['src/adapters/winston-log.ts'],
   nanoid: ['src/adapters/nanoid-ids.ts'],
-  yaml: ['src/policy/policy-yaml.ts'],
+  yaml: ['src/policy/strict-yaml.ts'],
   yauzl: ['src/adapters/bag-zip.ts'],
+  ai: ['src/adapters/ai-sdk-agent.ts'],
+  '@modelcontextprotocol/sdk': ['src/adapters/mcp-client.ts', 'src/service/mcp/'],
 };
 
 interface Edge {
@@ -106,20 +109,23 @@ describe('layers', () => {
 });
 
 describe('third-party packages', () => {
+  const packageOf = (name: string): string =>
+    name
+      .split('/')
+      .slice(0, name.startsWith('@') ? 2 : 1)
+      .join('/');
   const isPackage = ({ to, name }: Edge): boolean => to === null && !name.startsWith('node:');
 
   test('each is imported only from its home', () => {
     const strangers = EDGES.filter(isPackage).filter(({ from, name }) => {
-      const [scopeOrName = '', rest = ''] = name.split('/');
-      const homes = HOMES[scopeOrName.startsWith('@') ? `${scopeOrName}/${rest}` : scopeOrName];
-      return homes?.some((home) => from.startsWith(home)) !== true;
+      return HOMES[packageOf(name)]?.some((home) => from.startsWith(home)) !== true;
     });
     expect(strangers).toEqual([]);
   });
 
   test('no home is empty', () => {
     const empty = Object.entries(HOMES).flatMap(([name, homes]) =>
-      homes.filter((home) => !EDGES.some((edge) => edge.from.startsWith(home) && edge.name.split('/')[0] === name)),
+      homes.filter((home) => !EDGES.some((edge) => edge.from.startsWith(home) && packageOf(edge.name) === name)),
     );
     expect(empty).toEqual([]);
   });

@@ -14,7 +14,9 @@ import type {
   StoredSnapshot,
   TreeSummary,
 } from '../ports/ledger-store.js';
+import type { RunRecordTable } from '../ports/run-records.js';
 import { checkBatch, checkProposalId } from './check-batch.js';
+import { MemoryRunRecords } from './memory-run-records.js';
 
 interface MemoryTree {
   /** Log indexes of its entries, by seq. */
@@ -31,6 +33,7 @@ export class MemoryState {
   readonly #proposals = new Map<string, ProposalMark>();
   readonly #inputs = new Map<string, number>();
   readonly snapshots = new Map<string, StoredSnapshot>();
+  readonly runRecords = new MemoryRunRecords();
   #head: LogHead = { size: 0, root: sha256(''), frontier: [] };
   #epoch = 0;
   #writer: object | null = null;
@@ -145,7 +148,9 @@ export class MemoryState {
     for (const mark of proposals) this.#proposals.set(keyOf(mark.root_run_id, mark.proposal_id), { ...mark });
     for (const { tree_id, input_id, seq } of inputs) this.#inputs.set(keyOf(tree_id, input_id), seq);
     for (const { tree_id, state } of trees) {
-      if (state === 'ended') this.#trees.set(tree_id, { ...this.#tree(tree_id), ended: true });
+      if (state !== 'ended' || this.#tree(tree_id).ended) continue;
+      this.#trees.set(tree_id, { ...this.#tree(tree_id), ended: true });
+      this.runRecords.ended(tree_id);
     }
     this.#head = { ...head, frontier: [...head.frontier] };
   }
@@ -175,6 +180,20 @@ class MemoryLedgerStore implements LedgerStore {
   readonly snapshots: SnapshotCache = {
     save: (snapshot) => this.#answer((state) => void state.snapshots.set(snapshot.tree_id, snapshot)),
     load: (tree_id) => this.#answer((state) => state.snapshots.get(tree_id) ?? null),
+  };
+  readonly runRecords: RunRecordTable = {
+    unrecorded: () => this.#list((state) => state.runRecords.unrecorded()),
+    save: (batch) =>
+      this.#answer((state) => {
+        if (!this.#acquired) throw notTheWriter();
+        if (this.#failed) throw unavailable('the ledger could not be written before: open it anew');
+        state.runRecords.save(batch);
+        return true;
+      }),
+    trees: () => this.#list((state) => state.runRecords.trees()),
+    recorded: (tree_id) => this.#answer((state) => state.runRecords.recorded(tree_id)),
+    load: (tree_id, run_id) => this.#answer((state) => state.runRecords.load(tree_id, run_id)),
+    count: (tree_id) => this.#answer((state) => state.runRecords.count(tree_id)),
   };
 
   acquire(): Promise<number> {
@@ -212,8 +231,8 @@ class MemoryLedgerStore implements LedgerStore {
     return this.#each(fromIndex, (state, log_index) => state.entry(log_index));
   }
 
-  async *trees(): AsyncIterable<TreeSummary> {
-    yield* await this.#answer((state) => [...state.trees()]);
+  trees(): AsyncIterable<TreeSummary> {
+    return this.#list((state) => state.trees());
   }
 
   artifactsOf(log_index: number): Promise<readonly Artifact[]> {
@@ -245,6 +264,10 @@ class MemoryLedgerStore implements LedgerStore {
     });
   }
 
+  async *#list<Item>(list: (state: MemoryState) => Iterable<Item>): AsyncGenerator<Item> {
+    yield* await this.#answer((state) => [...list(state)]);
+  }
+
   async *#each(
     from: number,
     entryAt: (state: MemoryState, place: number) => StoredEntry | undefined,
@@ -266,3 +289,6 @@ const isRepeated = (keys: readonly string[], known: ReadonlyMap<string, unknown>
   new Set(keys).size < keys.length || keys.some((key) => known.has(key));
 
 const unavailable = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
+
+const notTheWriter = (): LedgerError =>
+  new LedgerError({ code: 'LEDGER_CONFLICT', message: 'this store is not the writer: acquire it first' });

@@ -7,7 +7,7 @@ import Database from 'better-sqlite3';
 import { LedgerError } from '../errors.js';
 import { errorCode } from './error-code.js';
 import { OWN_PREFIX } from './sql-table.js';
-import { APPLICATION_ID, FORMAT_VERSION, PAGE_BYTES, SCHEMA } from './sqlite-schema.js';
+import { APPLICATION_ID, FORMAT_OLDEST, FORMAT_VERSION, PAGE_BYTES, schemaSteps } from './sqlite-schema.js';
 
 /** How long a statement waits for another process: only a program that is not ours can make it wait. */
 const BUSY_MS = 2_000;
@@ -65,7 +65,7 @@ export function createDatabase(file: string): void {
     try {
       db.pragma(`page_size = ${PAGE_BYTES}`);
       db.pragma('synchronous = FULL');
-      db.exec(`BEGIN; ${SCHEMA} COMMIT;`);
+      db.exec(`BEGIN; ${schemaSteps(0, FORMAT_VERSION)} COMMIT;`);
       db.pragma('journal_mode = WAL');
     } finally {
       db.close();
@@ -99,8 +99,8 @@ function checkIdentity(db: Connection, file: string): void {
     const message = `${file} is not a Turnpike ledger: point to the right file, or restore this one from a backup`;
     throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
   }
-  const version = Number(db.pragma('user_version', { simple: true }));
-  if (version === FORMAT_VERSION) return;
+  const version = formatOf(db);
+  if (version >= FORMAT_OLDEST && version <= FORMAT_VERSION) return;
   const other = version > FORMAT_VERSION ? 'a newer' : 'an older';
   throw unavailable(
     `${file} has format ${version}, this version of Turnpike knows ${FORMAT_VERSION}: open it with ${other} one, ` +
@@ -127,11 +127,18 @@ function configure(db: Connection, readOnly: boolean): void {
   db.pragma('temp_store = MEMORY');
 }
 
+const formatOf = (db: Connection): number => Number(db.pragma('user_version', { simple: true }));
+
+/** Brings the tables up to date, within the transaction that is open. Nothing that is there changes. */
+export const upgradeSchema = (db: Connection): void => void db.exec(schemaSteps(formatOf(db), FORMAT_VERSION));
+
 function checkSchema(db: Connection, file: string): void {
+  // Of one moment: a writer may be bringing an older ledger up to date.
+  const found = db.transaction(() => ({ format: formatOf(db), schema: schemaOf(db) }))();
   const model = new Database(':memory:');
   try {
-    model.exec(SCHEMA);
-    if (schemaOf(db) === schemaOf(model)) return;
+    model.exec(schemaSteps(0, found.format));
+    if (found.schema === schemaOf(model)) return;
   } finally {
     model.close();
   }

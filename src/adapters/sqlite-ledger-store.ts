@@ -16,11 +16,13 @@ import type {
   TreeSummary,
 } from '../ports/ledger-store.js';
 import type { OwnRecords } from '../ports/records.js';
+import type { EndedTree, RunRecordTable } from '../ports/run-records.js';
 import { SqliteArtifacts } from './sqlite-artifacts.js';
 import { asLedgerError, createDatabase, openDatabase, type Connection } from './sqlite-database.js';
 import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { SqliteOwnRecords } from './sqlite-own-records.js';
 import { SqliteReader, type Page } from './sqlite-reader.js';
+import { SqliteRunRecords } from './sqlite-run-records.js';
 import { SqliteTail } from './sqlite-tail.js';
 import { lockWriter, type WriterLock } from './sqlite-writer-lock.js';
 import { SqliteWriter } from './sqlite-writer.js';
@@ -62,6 +64,7 @@ class SqliteLedgerStore implements LedgerStore {
   readonly #tail: SqliteTail;
   readonly #markNumbers: SqliteMarkNumbers;
   readonly #reader: SqliteReader;
+  readonly #runRecords: SqliteRunRecords;
   readonly records: OwnRecords | null;
   #held: { readonly lock: WriterLock; readonly writer: SqliteWriter } | null = null;
 
@@ -73,6 +76,7 @@ class SqliteLedgerStore implements LedgerStore {
     this.#tail = new SqliteTail(this.#db);
     this.#markNumbers = new SqliteMarkNumbers(this.#db, this.#tail);
     this.#reader = new SqliteReader(this.#db, this.#tail, this.#markNumbers);
+    this.#runRecords = new SqliteRunRecords(this.#db);
     this.records = readOnly ? null : new SqliteOwnRecords(this.#db, () => this.#held?.writer.records ?? null);
   }
 
@@ -82,6 +86,15 @@ class SqliteLedgerStore implements LedgerStore {
         this.#writer.saveSnapshot(snapshot);
       }),
     load: (tree_id) => this.#answer(() => this.#reader.snapshot(tree_id)),
+  };
+
+  readonly runRecords: RunRecordTable = {
+    unrecorded: () => this.#unrecorded(),
+    save: (batch) => this.#answer(() => this.#writer.derive(() => this.#runRecords.save(batch))),
+    trees: () => this.#pages(0, (from) => this.#runRecords.trees(from)),
+    recorded: (tree_id) => this.#answer(() => this.#runRecords.recorded(tree_id)),
+    load: (tree_id, run_id) => this.#answer(() => this.#runRecords.load(tree_id, run_id)),
+    count: (tree_id) => this.#answer(() => this.#runRecords.count(tree_id)),
   };
 
   acquire(): Promise<number> {
@@ -138,6 +151,11 @@ class SqliteLedgerStore implements LedgerStore {
 
   trees(): AsyncIterable<TreeSummary> {
     return this.#pages(0, (from) => this.#reader.listTrees(from));
+  }
+
+  async *#unrecorded(): AsyncGenerator<EndedTree> {
+    const first = await this.#answer(() => this.#runRecords.firstUnrecorded());
+    yield* this.#pages(first, (from) => this.#runRecords.unrecorded(from));
   }
 
   artifactsOf(log_index: number): Promise<readonly Artifact[]> {

@@ -8,12 +8,15 @@
 // guards against intent (D15).
 //
 // The tables with other keys (`*_index`) say again what the first three say, and follow them: `meta` tells how far.
-// What is behind that is found by looking through it (sqlite-tail.ts).
+// What is behind that is found by looking through it (sqlite-tail.ts). `run_records` says again what the entries of
+// ended trees say of their runs, and `recorded_trees` of which trees; both follow in the background.
 
 /** "TPLG": says in the file's header whose file it is. */
 export const APPLICATION_ID = 0x54504c47;
 /** Of the tables. A file with a higher one was written by a newer version of this library. */
-export const FORMAT_VERSION = 2;
+export const FORMAT_VERSION = 3;
+/** The oldest one that can still be opened. Whoever becomes the writer of it brings it up to date. */
+export const FORMAT_OLDEST = 2;
 /** Measured against 4 and 16 KB: a single caller's commit rewrites the last page of every table. */
 export const PAGE_BYTES = 8_192;
 
@@ -108,8 +111,47 @@ const GUARDS = [
   guard('meta', 'DELETE', '', 'a row is never removed'),
 ].join('');
 
-/** Makes an empty ledger of an empty database. */
-export const SCHEMA = `${TABLES}${GUARDS}
+/** Run records are for good as soon as their tree is recorded; until then, what was begun may be done again. */
+const isRecorded = (row: 'NEW' | 'OLD'): string =>
+  `WHEN EXISTS (SELECT 1 FROM recorded_trees WHERE tree_id = ${row}.tree_id)`;
+
+const RECORDED = 'the records of a tree never change';
+
+const FORMAT_2 = `${TABLES}${GUARDS}
 PRAGMA application_id = ${APPLICATION_ID};
-PRAGMA user_version = ${FORMAT_VERSION};
+PRAGMA user_version = 2;
 `;
+
+const FORMAT_3 = `
+CREATE TABLE run_records (
+  tree_id TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  record TEXT NOT NULL,
+  PRIMARY KEY (tree_id, run_id)
+) STRICT;
+CREATE TABLE recorded_trees (
+  tree_id TEXT PRIMARY KEY,
+  mark_no INTEGER NOT NULL,
+  seq INTEGER NOT NULL
+) STRICT;
+${[
+  guard('run_records', 'INSERT', isRecorded('NEW'), RECORDED),
+  guard('run_records', 'UPDATE', isRecorded('OLD'), RECORDED),
+  guard('run_records', 'DELETE', isRecorded('OLD'), RECORDED),
+  guard('recorded_trees', 'INSERT', isRecorded('NEW'), RECORDED),
+  guard('recorded_trees', 'UPDATE', '', RECORDED),
+  guard('recorded_trees', 'DELETE', '', RECORDED),
+].join('')}PRAGMA user_version = 3;
+`;
+
+/** What makes each format out of the one before it; the first one, out of an empty database. */
+const STEPS: readonly (readonly [version: number, sql: string])[] = [
+  [FORMAT_OLDEST, FORMAT_2],
+  [FORMAT_VERSION, FORMAT_3],
+];
+
+/** What makes a ledger of format `to` out of one of format `from`; of an empty database where that is 0. */
+export const schemaSteps = (from: number, to: number): string =>
+  STEPS.filter(([version]) => version > from && version <= to)
+    .map(([, sql]) => sql)
+    .join('');

@@ -9,14 +9,17 @@
 //   W4. What is committed is in the tail when `commit` returns, and only then.
 //   W5. Rows of records come before their batch: the first of them begins the transaction that the batch completes.
 //       Whatever keeps the batch from being committed takes them back.
+//   W6. What is only derived is written in transactions of its own, never in that of a batch, and what goes wrong there
+//       is no failure of W2, unless it is the disk's.
 
 import { InvariantError, LedgerError } from '../errors.js';
 import type { Batch, StoredSnapshot } from '../ports/ledger-store.js';
 import { checkBatch } from './check-batch.js';
+import { errorCode } from './error-code.js';
 import type { SqliteArtifacts } from './sqlite-artifacts.js';
 import { BlockText, blocksOf, type Block } from './sqlite-blocks.js';
 import { SqliteCatchUp } from './sqlite-catch-up.js';
-import type { Connection, Statement } from './sqlite-database.js';
+import { upgradeSchema, type Connection, type Statement } from './sqlite-database.js';
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { copyOf, ENDED, keysOf, marksOf, marksText, type MarkKey, type Marks } from './sqlite-marks.js';
 import type { SqliteReader } from './sqlite-reader.js';
@@ -79,6 +82,7 @@ export class SqliteWriter {
     this.#abandon();
     markNumbers.alone = false;
     const { epoch, indexed } = this.#transact(() => {
+      upgradeSchema(db);
       db.prepare('UPDATE meta SET epoch = epoch + 1').run();
       artifacts.startWriting();
       tail.forget();
@@ -113,6 +117,27 @@ export class SqliteWriter {
   /** Goes on with the index by hash, unless records wait. @returns whether there is more that can be done */
   indexArtifacts(): boolean {
     return this.#failure === null && !this.#begun && this.#transact(() => this.#parts.artifacts.index());
+  }
+
+  /**
+   * Writes what is only derived (W6).
+   * @returns false, with nothing done, while records wait
+   * @throws what went wrong; nothing of it is kept
+   */
+  derive(work: () => void): boolean {
+    if (this.#failure !== null) throw unavailable('a write failed before: open the ledger anew', this.#failure);
+    if (this.#begun) return false;
+    try {
+      this.#begin.run();
+      work();
+      this.#commit.run();
+      return true;
+    } catch (cause) {
+      this.#rollBack();
+      // After an error of the disk nobody knows what lies there (W2); nor when the transaction is still open.
+      if (errorCode(cause).startsWith('SQLITE_IOERR') || this.#parts.db.inTransaction) this.#fail(cause);
+      throw cause;
+    }
   }
 
   /** For the records of the ledger's own database. */

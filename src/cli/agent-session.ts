@@ -23,7 +23,7 @@ export const AGENT_OPTIONS: readonly Option[] = [
 
 /** Takes payloads through one agent run, and tells its end. 0 when it completed, whatever was denied in it (D5). */
 export async function converse(command: Command, args: Args, payloads: Payloads, io: Io): Promise<ExitCode> {
-  const options = optionsOf(command, args);
+  const options = agentOptionsOf(command, args);
   const talk = await withHome(args, io, async (home) => {
     const agent = await home.startAgent(options);
     const talked = await new Conversation(agent, payloads, io).talk();
@@ -50,7 +50,8 @@ async function tell({ ending, counts, rest }: Talk, json: boolean, io: Io): Prom
   });
 }
 
-function optionsOf(command: Command, args: Args): ControlAgentOptions {
+/** @throws UsageError */
+export function agentOptionsOf(command: Command, args: Args): ControlAgentOptions {
   const scope = scopeOf(command, args.list('scope'));
   const exposure = exposureOf(command, args.text('exposure'));
   const named = (name: 'lane' | 'role' | 'actor' | 'case' | 'correlation') => {

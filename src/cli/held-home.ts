@@ -19,7 +19,7 @@ const TRIES = 50;
 const RETRY_MS = 100;
 
 /** What can be done to a home, here or there. */
-export interface HeldHome extends Pick<Turnpike, 'promote' | 'export' | 'approve' | 'resolve'> {
+export interface HeldHome extends Pick<Turnpike, 'promote' | 'export' | 'approve' | 'resolve' | 'sessions'> {
   /** Starts an agent run, attached to this command. */
   startAgent(options: ControlAgentOptions): Promise<AgentRun>;
   /** Null where another process has the home: what has been set going there, goes on there. */
@@ -67,7 +67,8 @@ export async function holdHome(args: Args, io: Io): Promise<HeldHome> {
 async function holdHere({ home, contract }: Place, io: Io): Promise<HeldHome> {
   const turnpike = await openTurnpike({ home: home.home, contract: contract.path, log: io.log });
   const { trees, interrupted, settled } = turnpike.recovery;
-  if (trees > 0) {
+  // Sessions, and what waits for people, live from one process to the next: they were not left.
+  if (interrupted + settled > 0) {
     const done = `${counted(interrupted, 'agent run')} interrupted, ${counted(settled, 'action')} settled`;
     await io.stderr.say(`recovered ${counted(trees, 'run tree')} that an earlier process left unfinished: ${done}`);
   }
@@ -78,6 +79,7 @@ async function holdHere({ home, contract }: Place, io: Io): Promise<HeldHome> {
     export: (options) => turnpike.export(options),
     approve: (ballot) => turnpike.approve(ballot),
     resolve: (resolution) => turnpike.resolve(resolution),
+    sessions: turnpike.sessions,
     close: async () => {
       await othersDone(turnpike, io);
       await turnpike.close();
@@ -108,6 +110,7 @@ async function holdThere({ home, contract }: Place): Promise<HeldHome | null> {
     export: (options) => client.export(options, chosen),
     approve: (ballot) => client.approve(ballot),
     resolve: (resolution) => client.resolve(resolution),
+    sessions: client.sessions(chosen),
     close: () => client.close(),
   };
 }

@@ -44,16 +44,25 @@ export async function filePayloads(names: readonly string[], io: Io): Promise<Pa
   };
 }
 
-async function wholeOf(name: string, io: Io): Promise<Uint8Array> {
+/** The first bytes of a file (`-`: stdin), `bytes_max` at most. @throws UsageError when it cannot be read */
+export async function beginningOf(name: string, bytes_max: number, io: Io): Promise<Uint8Array> {
   const stream = name === '-' ? io.stdin : await openFile(name, io);
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of stream as AsyncIterable<Uint8Array>) {
     length += chunk.byteLength;
-    if (length > PAYLOAD_BYTES_CEILING) throw usage(`${quoted(name)} has more than ${PAYLOAD_BYTES_CEILING} bytes`);
     chunks.push(chunk);
+    if (length >= bytes_max) break;
   }
-  return Buffer.concat(chunks);
+  return Buffer.concat(chunks).subarray(0, bytes_max);
+}
+
+async function wholeOf(name: string, io: Io): Promise<Uint8Array> {
+  const bytes = await beginningOf(name, PAYLOAD_BYTES_CEILING + 1, io);
+  if (bytes.byteLength > PAYLOAD_BYTES_CEILING) {
+    throw usage(`${quoted(name)} has more than ${PAYLOAD_BYTES_CEILING} bytes`);
+  }
+  return bytes;
 }
 
 async function openFile(name: string, io: Io): Promise<Readable> {

@@ -11,6 +11,7 @@ import { exportVerify } from './commands/export-verify.js';
 import { helpOf, overview } from './commands/help.js';
 import { init } from './commands/init.js';
 import { ledgerVerify } from './commands/ledger-verify.js';
+import { mcp } from './commands/mcp.js';
 import { policyCheck } from './commands/policy-check.js';
 import { policyDeny } from './commands/policy-deny.js';
 import { policyPin } from './commands/policy-pin.js';
@@ -19,7 +20,10 @@ import { replay } from './commands/replay.js';
 import { run } from './commands/run.js';
 import { runs } from './commands/runs.js';
 import { runsResolve } from './commands/runs-resolve.js';
+import { SESSION_COMMANDS } from './commands/session.js';
 import { step } from './commands/step.js';
+import { upstreamList } from './commands/upstream-list.js';
+import { upstreamPin } from './commands/upstream-pin.js';
 import { version } from './commands/version.js';
 import { errorLine, exitCodeOf } from './exit-code.js';
 import { OutputClosed, usage, type Io } from './io.js';
@@ -36,12 +40,16 @@ export const COMMANDS: readonly Command[] = [
   policyCheck,
   policyPin,
   policyDeny,
+  ...SESSION_COMMANDS,
+  upstreamList,
+  upstreamPin,
   promote,
   exportCase,
   exportVerify,
   approvals,
   approve,
   actions,
+  mcp,
   version,
 ];
 

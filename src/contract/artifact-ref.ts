@@ -52,6 +52,8 @@ export const ARTIFACT_KINDS = [
   'request',
   'sanitized_insight',
   'export_bundle',
+  'session_spec',
+  'session_report',
 ] as const;
 export type ArtifactKind = (typeof ARTIFACT_KINDS)[number];
 

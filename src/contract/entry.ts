@@ -20,6 +20,7 @@ import {
   TaxonomyVersions,
   Timestamp,
 } from './shapes.js';
+import { SessionEvent } from './session-event.js';
 import { StepTrace } from './step-trace.js';
 import { AGENT_LINKS, RecordedInput } from './input.js';
 
@@ -33,11 +34,13 @@ export {
   INPUT_SCHEMAS,
   InterruptInput,
   OpenInput,
+  OpenSessionInput,
   ProposalInput,
   RecordedInput,
   ResolveInput,
   ResultInput,
   SeenProposal,
+  SessionInput,
   StartAgentInput,
   StartRunInput,
   VoteInput,
@@ -97,6 +100,7 @@ export const ENTRY_BODIES = {
   run_created: RunCreated,
   audit_event: AuditEvent,
   step_trace: StepTrace,
+  session_event: SessionEvent,
 } as const;
 export type EntryType = keyof typeof ENTRY_BODIES;
 export const ENTRY_TYPES = Object.keys(ENTRY_BODIES) as readonly EntryType[];

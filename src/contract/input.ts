@@ -11,6 +11,8 @@ import { OverlayFact } from './overlay.js';
 import { OUTCOMES } from './phase.js';
 import { Pin, PIN_PROBLEMS } from './pins.js';
 import { EXPOSURES } from './response.js';
+import { SessionCommand, SessionVouch } from './session-command.js';
+import { SESSION_ROLES, SessionSettings } from './session.js';
 import {
   Actor,
   CaseId,
@@ -34,7 +36,10 @@ const PolicyPin = Type.Union([
   Type.Object({ problem: OneOf(PIN_PROBLEMS), artifact: ArtifactRef }, closed),
 ]);
 
-/** The first input of every tree: everything that its runs inherit, and the policy bytes they are judged by (D1). */
+/** Whoever speaks to a session, and in which of its roles. */
+const SessionSpeaker = Type.Object({ actor: Actor, role: OneOf(SESSION_ROLES) }, closed);
+
+/** The first input of a run tree: everything that its runs inherit, and the policy bytes they are judged by (D1). */
 export const OpenInput = Type.Object(
   {
     ...envelope,
@@ -50,6 +55,41 @@ export const OpenInput = Type.Object(
   closed,
 );
 export type OpenInput = Static<typeof OpenInput>;
+
+/** The first input of a session's tree (S3). */
+export const OpenSessionInput = Type.Object(
+  {
+    ...OpenInput.properties,
+    kind: Type.Literal('open_session'),
+    /** The spec as canonical JSON: what the session works through until it is rebased. */
+    spec: ArtifactRef,
+    settings: SessionSettings,
+    /** As whom its agent runs act. */
+    agent: Type.Object({ actor: Actor, role_id: Identifier, lane_id: Identifier, exposure: OneOf(EXPOSURES) }, closed),
+    by: SessionSpeaker,
+    /** Where the spec was read from, to be looked at again at every step; null where it came as a document. */
+    spec_file: Nullable(Type.String({ minLength: 1, maxLength: 4_096 })),
+    /** Given again with the same spec, it means this session. */
+    idempotency_key: Nullable(Type.String({ pattern: '^[A-Za-z0-9_-]{1,128}$' })),
+  },
+  closed,
+);
+export type OpenSessionInput = Static<typeof OpenSessionInput>;
+
+/** A command to a session, with what the shell vouches for. */
+export const SessionInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('session'),
+    run_id: RunId,
+    by: SessionSpeaker,
+    command: SessionCommand,
+    vouch: SessionVouch,
+    overlay: Nullable(OverlayFact),
+  },
+  closed,
+);
+export type SessionInput = Static<typeof SessionInput>;
 
 /** D3: an attached agent dies with its caller; a remote one lives on and ends by its idle timer. */
 export const AGENT_LINKS = ['attached', 'remote'] as const;
@@ -218,6 +258,8 @@ export const INPUT_SCHEMAS = {
   start_run: StartRunInput,
   vote: VoteInput,
   resolve: ResolveInput,
+  open_session: OpenSessionInput,
+  session: SessionInput,
 } as const;
 export type InputKind = keyof typeof INPUT_SCHEMAS;
 
@@ -234,5 +276,7 @@ export const RecordedInput = Type.Union([
   StartRunInput,
   VoteInput,
   ResolveInput,
+  OpenSessionInput,
+  SessionInput,
 ]);
 export type RecordedInput = Static<typeof RecordedInput>;

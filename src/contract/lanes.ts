@@ -36,6 +36,8 @@ export const Lane = Type.Object(
     refuses_labels: Type.Optional(LabelRefusals),
     /** S4-65: may a failed run leave behind what it made? Absent means no. */
     partial_outputs: Type.Optional(Type.Boolean()),
+    /** May a session's report in this lane name files that no run of the step has changed? Absent means yes. */
+    refuses_unmediated: Type.Optional(Type.Boolean()),
     /** C46: a lane may refuse to hand the case on to runs in it. Absent means that it is inherited. */
     inherits_case_id: Type.Optional(Type.Boolean()),
   },

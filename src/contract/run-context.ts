@@ -29,6 +29,13 @@ export const childContext = (parent: RunContext, run_id: string, run_kind: RunKi
   return derived(parent, { run_id, run_kind, parent_run_id, lane_id, case_id });
 };
 
+/** An activation of a session: an orchestrator run that is a root of its own, with all that the session pins. */
+export const activationContext = (session: RunContext, run_id: string): RunContext => ({
+  ...session,
+  run_id,
+  root_run_id: run_id,
+});
+
 /** The same run in another lane, with the case or without it. */
 export const contextInLane = (run: RunContext, lane_id: string | null, case_id: string | null): RunContext => {
   const { run_id, run_kind, parent_run_id } = run;

@@ -14,6 +14,7 @@ import { DecisionResponse, DetailedResponse } from './response.js';
 import { RECORD_ACTIONS } from './record-actions.js';
 import { RolesPolicy } from './roles.js';
 import { RunRecord } from './run-record.js';
+import { SessionSpec } from './session-spec.js';
 
 export interface SchemaDocument {
   /** In the file name and in the `$id`; snake_case. */
@@ -43,10 +44,20 @@ export const SCHEMA_DOCUMENTS: readonly SchemaDocument[] = [
   { name: 'run_created', title: 'Ledger entry body: the birth of a run', schema: ENTRY_BODIES.run_created },
   { name: 'audit_event', title: 'Ledger entry body: one line of the audit', schema: ENTRY_BODIES.audit_event },
   { name: 'step_trace', title: 'Ledger entry body: what became of one step', schema: ENTRY_BODIES.step_trace },
+  {
+    name: 'session_event',
+    title: 'Ledger entry body: one thing that happened in a session',
+    schema: ENTRY_BODIES.session_event,
+  },
   { name: 'lanes', title: 'Policy file lanes.yaml', schema: LanesPolicy },
   { name: 'roles', title: 'Policy file roles.yaml', schema: RolesPolicy },
   { name: 'actions', title: 'Policy file actions.yaml', schema: ActionsPolicy },
   { name: 'pins', title: 'Pin manifest pins.json', schema: PinManifest },
+  {
+    name: 'session_spec',
+    title: 'What a session works through: phases of tasks, verifications and gates',
+    schema: SessionSpec,
+  },
 ];
 
 /** The document as a JSON Schema of draft 2020-12: plain JSON, complete in itself. */

@@ -5,6 +5,7 @@ import type { ProposalInput, ProposalMark, SeenProposal } from '../contract/entr
 import type { TreeInput } from '../kernel/input.js';
 import type { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
+import type { Secrets } from '../ports/secrets.js';
 import type { BatchBuilder } from './batch.js';
 import { recallStep } from './recall-step.js';
 import { timed } from './submissions.js';
@@ -17,11 +18,20 @@ interface Incomplete {
   readonly overlay: OverlayFact | null;
   readonly batch: BatchBuilder;
   readonly store: LedgerStore;
+  readonly secrets: Secrets;
 }
 
-/** Puts the time to an input, and to a proposal what the store remembers of its id (C19). */
-export async function completeInput({ tree, submission, time, overlay, batch, store }: Incomplete): Promise<TreeInput> {
+/**
+ * Puts the time to an input, to a proposal what the store remembers of its id (C19), and to a command of a session what
+ * only the keys of this home can say (D10).
+ */
+export async function completeInput(incomplete: Incomplete): Promise<TreeInput> {
+  const { tree, submission, time, overlay, batch, store, secrets } = incomplete;
   const { input, materials, checked = false } = submission;
+  if (input.kind === 'session') {
+    const vouch = tree.vouch(input.command.name, secrets);
+    return { recorded: { ...input, time, overlay, vouch }, materials, checked };
+  }
   if (input.kind !== 'proposal') return timed(submission, time, overlay);
   const seen = await lookUp(tree, input.run_id, materials, batch, store);
   const recorded: ProposalInput = {

@@ -14,6 +14,7 @@ import type { Tree } from '../kernel/tree.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Clock } from '../ports/clock.js';
 import type { HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
+import type { Secrets } from '../ports/secrets.js';
 import type { BatchBuilder } from './batch.js';
 import { LiveTrees } from './live-trees.js';
 import { Hands, type Performed } from './hands.js';
@@ -40,6 +41,8 @@ export interface EmbeddedEngineOptions {
   readonly clock: Clock;
   readonly effects: Effects;
   readonly overlay?: OverlaySource;
+  /** What sessions need of the home. */
+  readonly secrets: Secrets;
   readonly listener: EngineListener;
   /** Runs a task after the present tick, so that all its inputs share a transaction. */
   readonly defer: (task: () => void) => void;
@@ -82,6 +85,7 @@ export class EmbeddedEngine implements TreeEngine {
       store: options.store,
       trees: this.#trees,
       hands: this.#hands,
+      secrets: options.secrets,
       time: () => this.#time(),
       overlay: () => options.overlay?.current() ?? null,
       tell: {

@@ -15,7 +15,8 @@ export function timed(
 ): TreeInput {
   switch (input.kind) {
     case 'proposal':
-      throw new InvariantError('a proposal has more to it than its time');
+    case 'session':
+      throw new InvariantError(`a ${input.kind} has more to it than its time`);
     case 'facts':
       return { recorded: factsInput(input, time), materials, checked };
     case 'result':

@@ -13,6 +13,7 @@ import { InvariantError } from '../errors.js';
 import type { Command, Decision, Ending, Reply, Timer } from '../kernel/input.js';
 import { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
+import type { Secrets } from '../ports/secrets.js';
 import { BatchBuilder } from './batch.js';
 import { completeInput } from './complete-input.js';
 import type { Hands } from './hands.js';
@@ -26,6 +27,7 @@ export interface TickOptions {
   readonly store: LedgerStore;
   readonly trees: LiveTrees;
   readonly hands: Hands;
+  readonly secrets: Secrets;
   /** The time that an input gets. */
   readonly time: () => string;
   /** The emergency overlay as it is now (D1). */
@@ -75,7 +77,7 @@ export class Tick {
   async #begin(item: Waiting): Promise<void> {
     const { tree_id, submission } = item;
     const { input, external } = submission;
-    const { store, trees, time } = this.#options;
+    const { store, trees, time, secrets } = this.#options;
     const taken: Taken = { decisions: [], trees: [], inputs: [], issued: [], told: [] };
     if (external) {
       const seq = this.batch.input(tree_id, input.input_id)?.seq ?? (await store.input(tree_id, input.input_id));
@@ -94,11 +96,12 @@ export class Tick {
       overlay: this.#overlayNow(),
       batch: this.batch,
       store,
+      secrets,
     });
     const decision = tree.decide(complete);
     // An input that was refused may come again when its time has come.
     if (external && !decision.refused) taken.inputs.push({ tree_id, input_id: input.input_id, seq: at });
-    if (input.kind === 'open') taken.trees.push({ tree_id, state: 'opened' });
+    if (isOpening(input.kind)) taken.trees.push({ tree_id, state: 'opened' });
     const turn: Turn = { item, tree, taken, asked: [], answers: [] };
     this.#turns.set(tree_id, turn);
     this.#follow(turn, decision);
@@ -115,7 +118,7 @@ export class Tick {
     const { trees } = this.#options;
     const tree = await trees.get(tree_id);
     if (tree !== null) return tree;
-    if (input.kind !== 'open') throw unknownTree(tree_id);
+    if (!isOpening(input.kind)) throw unknownTree(tree_id);
     const opened = new Tree(tree_id);
     trees.keep(opened);
     return opened;
@@ -189,3 +192,5 @@ export class Tick {
     item.reject(error);
   }
 }
+
+const isOpening = (kind: string): boolean => kind === 'open' || kind === 'open_session';

@@ -7,7 +7,7 @@ import type { Ending, Reply } from '../kernel/input.js';
 /** An input before the engine has put the time, the overlay, and the facts that only the store knows, to it. */
 export type NewInput = RecordedInput extends infer Input
   ? Input extends RecordedInput
-    ? Omit<Input, 'time' | 'seen' | 'overlay'>
+    ? Omit<Input, 'time' | 'seen' | 'overlay' | 'vouch'>
     : never
   : never;
 

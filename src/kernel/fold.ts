@@ -128,6 +128,17 @@ export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
         input.policies.actions.artifact,
         input.machines,
       ];
+    case 'open_session':
+      return [
+        input.policies.lanes.artifact,
+        input.policies.roles.artifact,
+        input.policies.actions.artifact,
+        input.machines,
+        input.spec,
+      ];
+    case 'session':
+      if (input.command.name === 'rebase') return [input.command.spec];
+      return input.command.name === 'next' && input.command.report !== null ? [input.command.report] : [];
     case 'proposal':
       return input.seen?.response ? [input.payload, input.seen.response] : [input.payload];
     case 'start_run':

@@ -17,6 +17,7 @@ import { sealEntry } from '../ledger/seal-entry.js';
 import type { AuditDraft } from '../run/audit.js';
 import type { Decision, Timer } from './input.js';
 import { contextOf } from './open.js';
+import { TouchedFiles } from './touched-files.js';
 import type { RunContext } from '../contract/run-context.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
 
@@ -60,6 +61,7 @@ export class Hearing {
   /** Contexts of mediated runs that are under way. */
   #mediated = new Map<string, RunContext>();
   #unsettled = new Map<string, UnsettledRun>();
+  readonly #touched = new TouchedFiles();
 
   constructor(tree_id: string) {
     this.#tree_id = tree_id;
@@ -99,6 +101,7 @@ export class Hearing {
 
   /** Another attempt with the same key was done: so is what was unknown of it. */
   noteDone({ effect }: PerformCommand): void {
+    this.#touched.note(effect);
     for (const [run_id, { idempotency_key }] of this.#unsettled) {
       if (idempotency_key === effect.idempotency_key) this.#unsettled.delete(run_id);
     }
@@ -113,6 +116,11 @@ export class Hearing {
 
   run(run_id: string): KnownRun | null {
     return this.#runs.get(run_id) ?? null;
+  }
+
+  /** What agent runs have changed in their sandbox; noted in the trees of sessions, which ask for it. */
+  get touched(): TouchedFiles {
+    return this.#touched;
   }
 
   /** An input has come: everything until the next one is its doing, and has its time. */
@@ -139,7 +147,8 @@ export class Hearing {
     if (this.#pending.get(command.run_id) === command) this.#pending.delete(command.run_id);
   }
 
-  restore({ seq, prev, runs, pending, timers, unsettled, mediated }: TreeSnapshot): void {
+  restore({ seq, prev, runs, pending, timers, unsettled, mediated, touched }: TreeSnapshot): void {
+    this.#touched.restore(touched ?? []);
     this.#seq = seq;
     this.#prev = prev;
     this.#runs = new Map(runs.map((known) => [known.context.run_id, known]));
@@ -165,6 +174,10 @@ export class Hearing {
         this.#pending.delete(emission.body.run_id);
         emission.body.completed_at = this.#now;
         this.#append('step_trace', emission.body);
+        break;
+      case 'session_event':
+        emission.body.timestamp_utc = this.#now;
+        this.#append('session_event', emission.body);
         break;
       case 'command':
         this.#pending.set(emission.command.run_id, emission.command);

@@ -4,12 +4,16 @@ import type { AgentEvent, ProposeEvent } from '../../machines/agent.js';
 import type { StartRunEvent } from '../../machines/high-risk.js';
 import type { MediatedEvent, ResultEvent } from '../../machines/mediated.js';
 import type { OrchestratorEvent } from '../../machines/orchestrator.js';
+import type { CommandEvent } from '../../machines/session.js';
 import type { StepEvent } from '../../machines/step.js';
 import type { ApprovalBallot } from '../contract/approval.js';
-import type { ProposalInput, ResultInput, StartRunInput, VoteInput } from '../contract/entry.js';
+import type { ProposalInput, ResultInput, SessionInput, StartRunInput, VoteInput } from '../contract/entry.js';
 import type { Artifact } from '../contract/artifact-ref.js';
-import { isJsonObject } from '../contract/json.js';
+import { isJsonObject, type JsonObject } from '../contract/json.js';
+import { SessionSpec } from '../contract/session-spec.js';
+import { conforms } from '../contract/validators.js';
 import { InvariantError } from '../errors.js';
+import type { StepWork } from '../session/turn.js';
 import type { TreeInput } from './input.js';
 
 /** The event that an input becomes. `open` has none: it starts the tree. */
@@ -40,6 +44,9 @@ export function eventFor({
       return startRun(recorded, materials);
     case 'vote':
       return { type: 'VOTE', ballot: ballotOf(recorded), overlay: recorded.overlay };
+    case 'open_session':
+    case 'session':
+      throw new InvariantError('a session is spoken to with more than its input');
     case 'resolve':
       throw new InvariantError('`resolve` speaks of a run that has ended and is no event');
   }
@@ -92,6 +99,39 @@ function startRun(recorded: StartRunInput, [material]: readonly Artifact[]): Sta
     overlay,
     time,
   };
+}
+
+/** Behind lanes, roles, actions and machines, `open_session` brings its spec. */
+export const OPEN_SPEC = 4;
+
+/** @throws InvariantError for an artifact that is no spec: whoever made the input had to check it */
+export function specIn(artifact: Artifact | undefined): SessionSpec {
+  const value: unknown = artifact === undefined ? null : JSON.parse(decoder.decode(artifact.bytes));
+  if (conforms(SessionSpec, value)) return value as SessionSpec;
+  throw new InvariantError('a session without a spec');
+}
+
+/** A command to a session, with what its rules must know of the world. */
+export function commandEvent(
+  { command, time, input_id, by, vouch, overlay }: SessionInput,
+  [material]: readonly Artifact[],
+  work: StepWork,
+): CommandEvent {
+  const report = command.name === 'next' && command.report !== null ? reportIn(material) : null;
+  const new_spec = command.name === 'rebase' ? specIn(material) : null;
+  const { actor, role } = by;
+  return {
+    type: 'COMMAND',
+    command,
+    context: { time, input_id, actor, role, vouch, report, new_spec, work },
+    overlay,
+  };
+}
+
+function reportIn(material: Artifact | undefined): JsonObject {
+  const value: unknown = material === undefined ? null : JSON.parse(decoder.decode(material.bytes));
+  if (!isJsonObject(value)) throw new InvariantError('a report must be a JSON object');
+  return value;
 }
 
 /** The time is that of the record, whatever its sender says. */

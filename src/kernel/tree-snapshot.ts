@@ -1,5 +1,5 @@
 import type { Command } from '../../machines/emission.js';
-import type { AgentLink, OpenInput } from '../contract/entry.js';
+import type { AgentLink, OpenInput, OpenSessionInput } from '../contract/entry.js';
 import type { Exposure } from '../contract/response.js';
 import type { RunContext } from '../contract/run-context.js';
 import type { Timer } from './input.js';
@@ -9,13 +9,15 @@ export interface TreeSnapshot {
   readonly tree_id: string;
   readonly seq: number;
   readonly prev: string;
-  readonly open: OpenInput;
+  readonly open: OpenInput | OpenSessionInput;
   readonly runs: readonly KnownRun[];
   readonly pending: readonly Command[];
   readonly timers: readonly Timer[];
   readonly unsettled: readonly UnsettledRun[];
   /** Mediated runs that are under way. */
   readonly mediated: readonly RunContext[];
+  /** Of a session: what its agent runs have changed. */
+  readonly touched?: readonly (readonly [string, readonly string[]])[];
   readonly machine: unknown;
 }
 

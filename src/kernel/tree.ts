@@ -12,13 +12,17 @@ import type { Command, Emission, Ending } from '../../machines/emission.js';
 import { stepId } from '../../machines/agent.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { ApprovalBook } from '../contract/approval.js';
-import type { OpenInput, ResolveInput } from '../contract/entry.js';
+import type { OpenInput, OpenSessionInput, ResolveInput, SessionInput } from '../contract/entry.js';
 import type { RunContext } from '../contract/run-context.js';
+import type { SessionVouch } from '../contract/session-command.js';
 import { isRecordedInput } from '../contract/validators.js';
 import { InvariantError } from '../errors.js';
 import { authorizeOrchestrator } from '../policy/lane-decision.js';
 import type { Policy } from '../policy/policy.js';
 import { illegalTransitionEvent, resolvedEvent } from '../run/audit.js';
+import { vouchFor, type Secrets } from '../session/proof.js';
+import type { SessionState } from '../session/state.js';
+import type { StepWork } from '../session/turn.js';
 import { proposalKey } from '../step/validate-schema.js';
 import type { Actors } from './actors.js';
 import { chartActors, type Beginning } from './chart-actors.js';
@@ -28,7 +32,7 @@ import type { Decision, Timer, TreeInput } from './input.js';
 import { rootContext } from './open.js';
 import type { PersistedActor } from './persisted-actor.js';
 import { machinesFor, policyOf } from './pinned.js';
-import { eventFor } from './route.js';
+import { commandEvent, eventFor, OPEN_SPEC, specIn } from './route.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
 import { xstateActors } from './xstate-actors.js';
 
@@ -42,7 +46,7 @@ export class Tree {
   readonly tree_id: string;
   readonly #hearing: Hearing;
   readonly #watch: Watch | null;
-  #open: OpenInput | null = null;
+  #open: OpenInput | OpenSessionInput | null = null;
   #policy: Policy | null = null;
   #actors: Actors | null = null;
   #failure: unknown = null;
@@ -133,21 +137,24 @@ export class Tree {
       timers: this.timers,
       unsettled: this.#hearing.unsettled,
       mediated: this.#hearing.mediated,
+      ...(this.#open.kind === 'open_session' ? { touched: this.#hearing.touched.persisted() } : {}),
       machine: this.#actors.persisted(),
     };
   }
 
   /** Takes up a snapshot. The policy's bytes are those of the tree's `open`. */
   restore(snapshot: TreeSnapshot, policies: readonly Artifact[]): void {
-    this.#hearing.restore(snapshot);
     this.#open = snapshot.open;
     this.#policy = policyOf(policies);
     this.#start(rootContext(snapshot.open), { persisted: snapshot.machine as PersistedActor });
+    this.#hearing.restore(snapshot);
   }
 
   #apply(input: TreeInput): boolean {
     const { recorded } = input;
     if (recorded.kind === 'open') return this.#openRoot(recorded, input.materials);
+    if (recorded.kind === 'open_session') return this.#openSession(recorded, input.materials);
+    if (recorded.kind === 'session') return this.#command(recorded, input.materials);
     if (recorded.kind === 'resolve') return this.#resolve(recorded);
     const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
     if (!this.isLive(address)) return false;
@@ -206,9 +213,56 @@ export class Tree {
     return this.#unbroken(() => this.#actors?.take(run.run_id, event) === true);
   }
 
+  /** The case that the tree works on. */
+  get case_id(): string | null {
+    return this.#open?.case_id ?? null;
+  }
+
+  /** The session that this tree is of; null for a run tree. */
+  get session(): SessionState | null {
+    const memory = this.#actors?.memory(this.tree_id) ?? this.#actors?.output;
+    return (memory as { readonly session?: SessionState } | null | undefined)?.session ?? null;
+  }
+
+  /** What must be vouched for when this command comes in next; a tree that is no session refuses it anyway. */
+  vouch(command: string, secrets: Secrets): SessionVouch {
+    return vouchFor(this.tree_id, this.session, command, secrets);
+  }
+
+  #openSession(open: OpenSessionInput, materials: readonly Artifact[]): boolean {
+    if (this.#open !== null || open.run_id !== this.tree_id) return false;
+    const spec = specIn(materials[OPEN_SPEC]);
+    this.#open = open;
+    this.#policy = policyOf(materials);
+    this.#start(rootContext(open), { input: { base: rootContext(open), open, spec } });
+    return true;
+  }
+
+  #command(recorded: SessionInput, materials: readonly Artifact[]): boolean {
+    const { session } = this;
+    if (session === null || recorded.run_id !== this.tree_id || this.#policy === null) return false;
+    const event = commandEvent(recorded, materials, this.#workOf(session, this.#policy));
+    return this.#unbroken(() => this.#actors?.take(this.tree_id, event) === true);
+  }
+
+  /** What the runs of the outstanding step have done, and whether they are still at it. */
+  #workOf({ outstanding, agent }: SessionState, policy: Policy): StepWork {
+    if (outstanding === null) return { touched: [], busy: false, refuses_unmediated: false };
+    const { run_ids, step } = outstanding;
+    const lane = policy.lanes.get(step.lane_id ?? agent.lane_id);
+    return {
+      touched: this.#hearing.touched.by(run_ids),
+      busy: run_ids.some((run_id) => this.isLive(stepId(run_id))),
+      refuses_unmediated: lane?.refuses_unmediated === true,
+    };
+  }
+
   #start({ run_id }: RunContext, from: Beginning): void {
     if (this.#policy === null) throw new InvariantError('a tree starts with its policy');
-    const machine: AnyStateMachine = machinesFor(this.#policy).orchestrator;
+    const machines = machinesFor(this.#policy);
+    const ofSession = this.#open?.kind === 'open_session';
+    if (ofSession) this.#hearing.touched.begin();
+    const machine: AnyStateMachine = ofSession ? machines.session : machines.orchestrator;
     const hear = (emission: Emission): void => {
       this.#hearing.hear(emission);
     };
@@ -230,7 +284,8 @@ export class Tree {
   }
 
   #refuse(run_id: string, kind: string): void {
-    const run = (this.run(run_id) ?? this.run(this.tree_id))?.context;
+    const root = this.#open?.kind === 'open_session' ? rootContext(this.#open) : undefined;
+    const run = (this.run(run_id) ?? this.run(this.tree_id))?.context ?? root;
     if (run === undefined) throw new InvariantError('the first input of a tree must be `open`');
     this.#hearing.hear({ type: 'audit_event', body: illegalTransitionEvent(run, run_id, kind) });
   }

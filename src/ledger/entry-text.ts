@@ -20,6 +20,8 @@ export function bodyText(entry: Entry): string {
       return eventText(entry.body);
     case 'step_trace':
       return traceText(entry.body);
+    case 'session_event':
+      return canonicalJson(entry.body);
   }
 }
 

@@ -16,6 +16,7 @@ export type LedgerRule =
   | 'artifact.missing' // an input without the content that it refers to
   | 'mark.input' // an input id that a caller chose is not remembered
   | 'mark.proposal' // a proposal id that was accepted is not remembered
+  | 'record.differs' // a run record that was written is not what the entries say
   | 'head.stored' // the store's own head is not the head of this log
   | 'head.below' // the log is shorter than its anchor vouches for
   | 'head.differs'; // the log is not the one that its anchor vouches for

@@ -7,6 +7,7 @@ import type { LedgerStore, LogHead, StoredEntry } from '../ports/ledger-store.js
 import { artifactFindings } from './artifact-refs.js';
 import { checkEntry, type CheckedEntry } from './check-entry.js';
 import { MarkCheck, type MarkSource } from './check-marks.js';
+import { RecordCheck, type RecordSource } from './check-records.js';
 import type { Finding, LedgerProblem } from './ledger-problem.js';
 import { appendLeaf, rootOf } from './merkle.js';
 
@@ -16,6 +17,8 @@ export const PROBLEMS_MAX = 100;
 export interface LedgerSource extends Pick<LedgerStore, 'log' | 'artifactsOf' | 'head'> {
   /** What is remembered beside the log; where there is nobody to ask, marks are not looked at. */
   readonly marks?: MarkSource;
+  /** The run records that are written beside the log; where there are none to ask, they are not looked at. */
+  readonly records?: RecordSource;
   readonly anchor: Pick<LogHead, 'size' | 'root'> | null;
 }
 
@@ -30,8 +33,8 @@ const WHOLE_LOG = { log_index: null, tree_id: null, seq: null } as const;
  *
  * An entry is checked against its own text and hash, the entry before it in its tree, the schema of its body and the
  * content that it brought; an input must have brought all content that it refers to, and a step has the marks by which
- * its ids are remembered. The log is checked against the store's head and the anchor. Entries that are committed
- * meanwhile do no harm. Memory grows with the number of trees.
+ * its ids are remembered. Run records that are written are what the entries say. The log is checked against the store's
+ * head and the anchor. Entries that are committed meanwhile do no harm. Memory grows with the number of trees.
  *
  * @returns the problems in order of the log, at most `problems_max`: then the rest was not read
  * @throws LedgerError LEDGER_UNAVAILABLE if it could not be read, which says nothing about what it holds
@@ -46,11 +49,13 @@ export async function verifyLedger(
   };
   const trees = new Map<string, TreeEnd>();
   const marks = source.marks === undefined ? null : new MarkCheck(source.marks);
+  const records = source.records === undefined ? null : new RecordCheck(source.records);
   let log: Log = { size: 0, frontier: [] };
   let next = 0;
   try {
     // Read before the log, so that what is committed meanwhile comes after it.
     const head = await source.head();
+    if (records !== null) report(WHOLE_LOG, await records.begin());
     report(WHOLE_LOG, headFindings(log, head, source.anchor));
     for await (const stored of source.log()) {
       const { log_index, tree_id, seq } = stored;
@@ -60,12 +65,14 @@ export async function verifyLedger(
       report({ log_index, tree_id, seq }, treeFindings(trees, stored, checked));
       report({ log_index, tree_id, seq }, await contentFindings(source, log_index, checked));
       if (marks !== null) report({ log_index, tree_id, seq }, await marks.take(stored, checked));
+      if (records !== null) report({ log_index, tree_id, seq }, await records.take(stored, checked));
       log = { size: log.size + 1, frontier: appendLeaf(log.frontier, log.size, checked.leaf_hash) };
       next = log_index + 1;
       report(WHOLE_LOG, headFindings(log, head, source.anchor));
       if (problems.length >= problems_max) return { ok: false, problems: problems.slice(0, problems_max) };
     }
     report(WHOLE_LOG, await endFindings(log, head, source));
+    for (const { tree_id, ...finding } of records?.finish() ?? []) report({ ...WHOLE_LOG, tree_id }, [finding]);
   } catch (error) {
     report({ ...WHOLE_LOG, log_index: next }, [{ rule: 'log.unreadable', message: tamperingOf(error) }]);
   }

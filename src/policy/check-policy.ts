@@ -1,15 +1,14 @@
 // From the bytes of the three policy files to a policy that can be decided by, or to everything that is wrong with
 // them. The same function stands behind `turnpike policy check`, the opening of a tree and a replay.
 
-import { Compile } from 'typebox/compile';
-import type { TLocalizedValidationError } from 'typebox/error';
+import type { Static, TSchema } from 'typebox';
 import { ActionsPolicy } from '../contract/actions-policy.js';
 import { catalogueOf, NOTHING_REGISTERED, type Catalogue } from '../contract/catalogue.js';
 import { LanesPolicy } from '../contract/lanes.js';
 import type { PolicyFile } from '../contract/pins.js';
 import { RolesPolicy } from '../contract/roles.js';
+import { isInstance, mistakesIn, type Mistake } from '../contract/schema-mistakes.js';
 import { PolicyError } from '../errors.js';
-import { inQuotes, printable } from './finding-text.js';
 import type { Finding, FindingRule } from './finding.js';
 import { findInconsistencies, type PolicyParts } from './policy-consistency.js';
 import { readPolicyYaml, type PolicyDocument } from './policy-yaml.js';
@@ -40,9 +39,9 @@ export function checkPolicy(
   files: Readonly<Record<PolicyFile, NamedPolicyFile>>,
   catalogue: Catalogue = BUILT_IN,
 ): PolicyCheck {
-  const lanes = readFile(files.lanes, LANES);
-  const roles = readFile(files.roles, ROLES);
-  const actions = readFile(files.actions, ACTIONS);
+  const lanes = readFile(files.lanes, LanesPolicy);
+  const roles = readFile(files.roles, RolesPolicy);
+  const actions = readFile(files.actions, ActionsPolicy);
   const ownFindings = [...lanes.findings, ...roles.findings, ...actions.findings];
   if (lanes.value === null || roles.value === null || actions.value === null) {
     return { findings: ownFindings.slice(0, FINDINGS_MAX), policy: null };
@@ -76,68 +75,36 @@ export function loadPolicy(bytes: Readonly<Record<PolicyFile, Uint8Array>>, cata
 /** A finding as one line for people, in the form that editors and CI systems make links of. */
 export const findingLine = ({ file, line, rule, message }: Finding): string => `${file}:${line} ${rule}: ${message}`;
 
-const LANES = Compile(LanesPolicy);
-const ROLES = Compile(RolesPolicy);
-const ACTIONS = Compile(ActionsPolicy);
-
-interface Shape<T> {
-  Check(value: unknown): value is T;
-  Errors(value: unknown): TLocalizedValidationError[];
-}
-
 type FileReading<T> =
   | { readonly value: T; readonly document: PolicyDocument; readonly findings: readonly [] }
   | { readonly value: null; readonly findings: readonly Finding[] };
 
-function readFile<T>({ path, bytes }: NamedPolicyFile, shape: Shape<T>): FileReading<T> {
+function readFile<const T extends TSchema>({ path, bytes }: NamedPolicyFile, schema: T): FileReading<Static<T>> {
   const { document, problems } = readPolicyYaml(bytes);
   if (document === null) return { value: null, findings: problems.map((problem) => ({ file: path, ...problem })) };
   const { data, lineOf } = document;
-  if (shape.Check(data)) return { value: data, document, findings: [] };
-  // The same may be said twice: of a constant, for example, that it has the wrong type and the wrong value.
+  if (isInstance(schema, data)) return { value: data, document, findings: [] };
   const mistakes = new Map(
-    shape
-      .Errors(data)
-      .flatMap(mistakesOf)
+    mistakesIn(schema, data)
+      .map(withVersion)
       .map((mistake) => [mistake.message, mistake]),
   );
-  return {
-    value: null,
-    findings: [...mistakes.values()].map(({ pointer, ...mistake }) => ({
-      file: path,
-      line: lineOf(pointer),
-      ...mistake,
-    })),
-  };
-}
-
-interface Mistake {
-  readonly pointer: string;
-  readonly rule: FindingRule;
-  readonly message: string;
+  const findings = [...mistakes.values()].map(({ pointer, ...mistake }) => ({
+    file: path,
+    line: lineOf(pointer),
+    ...mistake,
+  }));
+  return { value: null, findings };
 }
 
 const VERSIONS: readonly string[] = ['/version', '/contract_version'];
 
-function mistakesOf(error: TLocalizedValidationError): readonly Mistake[] {
-  const { keyword, instancePath: pointer, params } = error;
-  const where = pointer === '' ? 'the file' : printable(pointer);
-  if (VERSIONS.includes(pointer)) {
-    return [{ pointer, rule: 'version.mismatch', message: `${pointer.slice(1)} must be v1` }];
-  }
-  // An unknown key is told of twice, at itself and at its object; the second is dropped, as the first few errors of a
-  // file are all there are, and may all be of the first kind.
-  if (keyword === 'additionalProperties') return [];
-  if (keyword === 'boolean') return [{ pointer, rule: 'schema.unknown_key', message: `${where} is not known` }];
-  if (keyword === 'required') {
-    return params.requiredProperties.map((key) => {
-      return { pointer, rule: 'schema.missing_key', message: `${where} has no ${inQuotes(key)}` };
-    });
-  }
-  const rule = keyword === 'type' ? 'schema.type' : 'schema.value';
-  const allowed = keyword === 'enum' ? `: ${params.allowedValues.join(', ')}` : '';
-  return [{ pointer, rule, message: printable(`${where} ${error.message}${allowed}`) }];
-}
+type PolicyMistake = Omit<Mistake, 'rule'> & { readonly rule: FindingRule };
+
+const withVersion = (mistake: Mistake): PolicyMistake =>
+  VERSIONS.includes(mistake.pointer)
+    ? { pointer: mistake.pointer, rule: 'version.mismatch', message: `${mistake.pointer.slice(1)} must be v1` }
+    : mistake;
 
 const BUILT_IN = catalogueOf(NOTHING_REGISTERED);
 

@@ -1,13 +1,5 @@
-import { YAML_RULES } from './policy-yaml.js';
-
-/** A file that does not have the shape of its schema in src/contract. */
-export const SCHEMA_RULES = [
-  'version.mismatch',
-  'schema.unknown_key',
-  'schema.missing_key',
-  'schema.type',
-  'schema.value',
-] as const;
+import { SCHEMA_RULES } from '../contract/schema-mistakes.js';
+import { YAML_RULES } from './strict-yaml.js';
 
 /** Files that are right in shape, but contradict themselves or one another (C55). */
 export const CONSISTENCY_RULES = [
@@ -29,7 +21,7 @@ export const CONSISTENCY_RULES = [
 ] as const;
 
 /** Every rule that a policy can break, in the order in which they are looked at. */
-export const FINDING_RULES = [...YAML_RULES, ...SCHEMA_RULES, ...CONSISTENCY_RULES] as const;
+export const FINDING_RULES = [...YAML_RULES, 'version.mismatch', ...SCHEMA_RULES, ...CONSISTENCY_RULES] as const;
 export type FindingRule = (typeof FINDING_RULES)[number];
 
 /** One mistake in a policy file. The message is one line of printable ASCII, whatever the file holds. */

@@ -5,7 +5,7 @@ import type { Catalogue } from '../contract/catalogue.js';
 import type { LanesPolicy } from '../contract/lanes.js';
 import type { PolicyFile } from '../contract/pins.js';
 import type { RolesPolicy } from '../contract/roles.js';
-import { inQuotes } from './finding-text.js';
+import { inQuotes } from '../contract/finding-text.js';
 import type { CONSISTENCY_RULES } from './finding.js';
 import { isProhibition } from './prohibitions.js';
 

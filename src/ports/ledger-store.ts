@@ -1,6 +1,7 @@
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { ProposalMark, SealedEntry } from '../contract/entry.js';
 import type { OwnRecords } from './records.js';
+import type { RunRecordTable } from './run-records.js';
 
 export type { ProposalMark };
 
@@ -101,6 +102,8 @@ export interface LedgerStore {
   input(tree_id: string, input_id: string): Promise<number | null>;
   /** Where trees stood: a cache beside the ledger, which may be lost (D16). */
   readonly snapshots: SnapshotCache;
+  /** The records of runs whose tree has ended: derived from the entries, off the hot path. */
+  readonly runRecords: RunRecordTable;
   /**
    * Records in the ledger's own database: what is written there is durable with the next `commit` or not at all, and
    * taken back whenever that throws. Written by the writer only. Null where this kind of store has none, or only reads.

@@ -1,4 +1,6 @@
-// Run records are not kept anywhere: a record is the fold of the run's ledger entries (S4-08).
+// A run record is the fold of the run's ledger entries (S4-08): it can be derived at any time, also while the run is
+// under way, and the entries decide. When a tree has ended, the records of its runs are written down as well
+// (src/runtime/run-records.ts); `ledger verify` holds those against this fold.
 
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import type { AuditEvent } from '../contract/audit-event.js';
@@ -8,7 +10,10 @@ import type { RunState, TerminalState } from '../contract/run-state.js';
 
 const EVENT_IDS_MAX = 10_000;
 
-/** The records of one tree's runs, in the order in which they were created; `fold` takes entries in ledger order. */
+/**
+ * The records of one tree's runs, in the order in which they were created; `fold` takes entries in ledger order.
+ * Whoever cannot hold them all lets go of some, and takes one up again when an entry comes that tells of its run.
+ */
 export class RunRecords {
   readonly #records = new Map<string, RunRecord>();
 
@@ -18,6 +23,18 @@ export class RunRecords {
       const record = this.#records.get(entry.body.run_id);
       if (record !== undefined) this.#records.set(record.run_id, afterEvent(record, entry.body));
     }
+  }
+
+  takeUp(record: RunRecord): void {
+    this.#records.set(record.run_id, record);
+  }
+
+  letGo(run_id: string): void {
+    this.#records.delete(run_id);
+  }
+
+  get size(): number {
+    return this.#records.size;
   }
 
   get(run_id: string): RunRecord | null {

@@ -209,11 +209,12 @@ export class Agents implements EngineListener {
   }
 
   async #propose(live: LiveAgent, bytes: Uint8Array, { inputId, tokens }: SubmitOptions): Promise<string> {
-    const { run_id, root_run_id, case_id } = live.run.context;
+    const { run_id, case_id } = live.run.context;
+    const tree_id = rootOf(run_id);
     const exposure = live.run.exposure ?? 'decision';
     checkInputId(run_id, inputId);
     checkTokens(tokens);
-    if (!this.#live.has(run_id)) return this.#tooLate(root_run_id, run_id, inputId);
+    if (!this.#live.has(run_id)) return this.#tooLate(tree_id, run_id, inputId);
     live.proposals += 1;
     const input_id = inputId ?? `${run_id}/p${live.proposals}`;
     const payload: Artifact = { kind: 'raw_payload', case_id, bytes };
@@ -228,8 +229,8 @@ export class Agents implements EngineListener {
         payload: artifactRef(payload),
         tokens: tokens ?? null,
       };
-      const { refused, repeat_of } = await this.#submit(root_run_id, input, [payload], inputId !== undefined);
-      if (repeat_of !== null) return await this.#recall(root_run_id, run_id, repeat_of);
+      const { refused, repeat_of } = await this.#submit(tree_id, input, [payload], inputId !== undefined);
+      if (repeat_of !== null) return await this.#recall(tree_id, run_id, repeat_of);
       if (refused) throw ended(run_id);
       return await reply.promise;
     } catch (error) {
@@ -255,7 +256,8 @@ export class Agents implements EngineListener {
   }
 
   async #ask(live: LiveAgent, input: NewInput): Promise<RunEnding> {
-    if (this.#live.has(live.run.context.run_id)) await this.#submit(live.run.context.root_run_id, input, []);
+    const { run_id } = live.run.context;
+    if (this.#live.has(run_id)) await this.#submit(rootOf(run_id), input, []);
     return live.finished.promise;
   }
 
@@ -263,7 +265,7 @@ export class Agents implements EngineListener {
     const { run_id, root_run_id } = live.run.context;
     const bounded = reason.slice(0, 160).toWellFormed();
     const input = { kind: 'cancel', run_id: root_run_id, input_id: `${run_id}/cancel`, reason: bounded } as const;
-    const { refused } = await this.#submit(root_run_id, input, []);
+    const { refused } = await this.#submit(rootOf(run_id), input, []);
     // Refused because it is being cancelled already: then this is what the caller wants, too.
     if (refused && !this.#live.has(run_id)) {
       throw new RunError({

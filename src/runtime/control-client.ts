@@ -29,6 +29,8 @@ import type {
   Resolution,
 } from './high-risk/options.js';
 import { payloadBytes } from './payload-bytes.js';
+import { remoteSessions } from './sessions/remote-sessions.js';
+import type { Sessions } from './sessions/sessions.js';
 
 /** So that the other side, which hangs up on who is silent, knows that this process is alive. */
 const PING_MS = 30_000;
@@ -96,6 +98,14 @@ export class ControlClient {
   /** @throws what `resolve` throws */
   async resolve(resolution: Resolution): Promise<void> {
     await this.#ask({ op: 'resolve', resolution }, Nothing);
+  }
+
+  /** The sessions of the home. A spec is judged by the contract that is in use there: `contract` as above. */
+  sessions(contract: string | null): Sessions {
+    return remoteSessions((question, shape) => {
+      const judged = question.method === 'start' || question.method === 'rebase';
+      return this.#ask({ op: 'session', contract: judged ? contract : null, question }, shape);
+    });
   }
 
   /** Hangs up: agent runs of this connection that have not ended are interrupted. */

@@ -18,6 +18,7 @@ import { conforms } from '../contract/validators.js';
 import { CodedError, InvariantError, LedgerError, PolicyError, RunError, SandboxError, UsageError } from '../errors.js';
 import { scanJson } from '../step/json-scanner.js';
 import { PAYLOAD_BYTES_CEILING } from './payload-bytes.js';
+import { SessionQuestion } from './sessions/session-question.js';
 
 /** A request holds one payload in base64, and little else. */
 export const REQUEST_BYTES_MAX = Math.ceil(PAYLOAD_BYTES_CEILING / 3) * 4 + 65_536;
@@ -155,7 +156,24 @@ const Resolve = Type.Object(
   closed,
 );
 
-export const ControlRequest = Type.Union([StartAgent, Respond, OfRun, Cancel, Ping, Promote, Export, Vote, Resolve]);
+/** A session's policy is that of its tree; the contract matters where a spec is judged by it. */
+const AskSession = Type.Object(
+  { id: Id, op: Type.Literal('session'), contract: Contract, question: SessionQuestion },
+  closed,
+);
+
+export const ControlRequest = Type.Union([
+  StartAgent,
+  Respond,
+  OfRun,
+  Cancel,
+  Ping,
+  Promote,
+  Export,
+  Vote,
+  Resolve,
+  AskSession,
+]);
 export type ControlRequest = Static<typeof ControlRequest>;
 /** The options of an agent that works through another process: it is always attached. */
 export type ControlAgentOptions = Static<typeof StartAgent>['options'];

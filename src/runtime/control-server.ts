@@ -4,9 +4,10 @@
 // Invariants:
 //   C1. It is served by the holder of the writer lock only, so a socket that is there already is a dead process's.
 //   C2. A connection reaches the agent runs that it started, and no others. People's answers to what runs ask, and what
-//       they have found out, may be about any run: the policy judges them.
+//       they have found out, may be about any run: the policy judges them. Sessions take questions from every
+//       connection, and judge them by the role that comes with them.
 //   C3. When a connection closes, for whatever reason, its agent runs that have not ended are interrupted (D3).
-//       Promotions and exports go on.
+//       Promotions, exports and sessions go on.
 //   C4. While a connection is served, nobody retires: what could be begun on it when it began, can be until it closes.
 //   C5. Lines, connections, waiting requests and silence are bounded.
 

@@ -21,6 +21,8 @@ import type {
   PromoteOptions,
   Resolution,
 } from './high-risk/options.js';
+import { answerQuestion } from './sessions/session-question.js';
+import type { Sessions } from './sessions/sessions.js';
 
 /** Requests of one connection that may wait for their answers; one more is refused. */
 export const REQUESTS_WAITING_MAX = 64;
@@ -36,6 +38,7 @@ export interface ControlHost {
   export(options: ExportOptions): Promise<HighRiskRun>;
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   resolve(resolution: Resolution): Promise<void>;
+  readonly sessions?: Sessions;
   /** The contract folder by which this process judges, or null where its policy is no folder. */
   readonly contract: string | null;
   readonly log: Log;
@@ -48,7 +51,7 @@ interface Held<Run> {
 
 /**
  * One connection to the control socket, with the runs that it has started. It holds no others; what it says of other
- * runs are people's answers, which the policy judges.
+ * runs are people's answers, which the policy judges. Sessions are held by no connection.
  */
 export class ControlSession {
   readonly #connection: SocketConnection;
@@ -125,11 +128,20 @@ export class ControlSession {
       case 'resolve':
         await this.#host.resolve(request.resolution);
         return {};
+      case 'session':
+        this.#refuseOtherContract(request.contract);
+        return { answer: await answerQuestion(this.#sessions, request.question) };
       default: {
         const highRisk = request.op === 'finished' ? this.#highRisk.get(request.run_id) : undefined;
         return highRisk?.run.finished ?? doAgent(request, this.#agentOf(request.run_id));
       }
     }
+  }
+
+  get #sessions(): Sessions {
+    const { sessions } = this.#host;
+    if (sessions !== undefined) return sessions;
+    throw new UsageError({ code: 'USAGE', message: 'the process that has this home has no sessions' });
   }
 
   /** @throws RunError RUN_UNKNOWN for a run that this connection has not started */

@@ -1,13 +1,14 @@
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { Entry } from '../contract/entry.js';
 import type { RunRecord } from '../contract/run-record.js';
-import { isEntryBody } from '../contract/validators.js';
 import { LedgerError } from '../errors.js';
 import type { HeadAnchor, LedgerStore, StoredEntry } from '../ports/ledger-store.js';
+import { writtenRecord } from '../ledger/check-records.js';
 import { verifyLedger, type LedgerVerdict } from '../ledger/verify.js';
 import { replay, type ReplayReport } from '../replay/replay.js';
 import { RunRecords } from '../run/record.js';
 import { openApprovals, type OpenApproval } from './asked-approvals.js';
+import { entryOf, tellsOfRuns } from './stored-entry.js';
 import { UnknownOutcomes, type Settlement } from './unknown-outcomes.js';
 
 export type { OpenApproval } from './asked-approvals.js';
@@ -48,7 +49,10 @@ export class LedgerReader {
     return tree.runs.some((run) => run.run_id === run_id) ? tree : null;
   }
 
+  /** A run's record: the one that was written when its tree ended, with what came after it; else folded. */
   async run(run_id: string): Promise<RunRecord | null> {
+    const written = await this.#written(run_id).catch(nullIfTampered);
+    if (written !== null) return written;
     return (await this.treeOf(run_id))?.runs.find((run) => run.run_id === run_id) ?? null;
   }
 
@@ -78,7 +82,7 @@ export class LedgerReader {
     return this.#store.artifactsOf(log_index);
   }
 
-  /** Holds every entry, artifact and head against one another; see `ledger verify`. */
+  /** Holds every entry, artifact, head and written record against one another; see `ledger verify`. */
   async verify(): Promise<LedgerVerdict> {
     const store = this.#store;
     return verifyLedger({
@@ -87,12 +91,26 @@ export class LedgerReader {
       head: () => store.head(),
       anchor: await this.#anchor.read(),
       marks: store,
+      records: { table: store.runRecords, newFold: () => new RunRecords() },
     });
   }
 
   /** Folds the ledger, or one run tree, through the machines. */
   replay(run_id?: string): Promise<ReplayReport> {
     return replay(this.#store, run_id === undefined ? undefined : rootOf(run_id));
+  }
+
+  /** @returns null where there is none, or what was written is no record */
+  async #written(run_id: string): Promise<RunRecord | null> {
+    const { runRecords } = this.#store;
+    const tree_id = rootOf(run_id);
+    const seq = (await runRecords.recorded(tree_id)) ?? 0;
+    const record = seq === 0 ? null : writtenRecord(await runRecords.load(tree_id, run_id));
+    if (record === null) return null;
+    const records = new RunRecords();
+    records.takeUp(record);
+    for await (const stored of this.#store.tree(tree_id, seq)) if (tellsOfRuns(stored)) records.fold(entryOf(stored));
+    return records.get(run_id);
   }
 
   async #tree(tree_id: string): Promise<RunTree> {
@@ -110,26 +128,14 @@ export class LedgerReader {
 }
 
 /** Of the inputs only those tell something of a run that say that nobody knows: the others need not be parsed. */
-const isTelling = ({ type, text }: StoredEntry): boolean =>
-  type === 'run_created' || type === 'audit_event' || (type === 'input' && text.includes('"status":"unknown"'));
+const isTelling = (stored: StoredEntry): boolean =>
+  tellsOfRuns(stored) || (stored.type === 'input' && stored.text.includes('"status":"unknown"'));
+
+/** What is wrong with written records keeps nobody from folding the entries. */
+function nullIfTampered(error: unknown): null {
+  if (error instanceof LedgerError && error.code === 'LEDGER_TAMPERED') return null;
+  throw error;
+}
 
 /** D11: what stands before the first dot is the root. */
 export const rootOf = (run_id: string): string => run_id.split('.', 1)[0] ?? run_id;
-
-// What is an entry is shown as it stands; whether it is genuine is what `verify` and `replay` are for.
-function entryOf({ text, type, log_index }: StoredEntry): Entry {
-  try {
-    const entry = JSON.parse(text) as Entry;
-    if (entry.type === type && isEntryBody(entry.type, entry.body)) return entry;
-  } catch (cause) {
-    throw noEntry(log_index, cause);
-  }
-  throw noEntry(log_index);
-}
-
-const noEntry = (log_index: number, cause?: unknown): LedgerError =>
-  new LedgerError({
-    code: 'LEDGER_TAMPERED',
-    message: `entry ${log_index} of the ledger is no entry: run \`turnpike ledger verify\``,
-    cause,
-  });

@@ -79,7 +79,7 @@ function checkedBudget(budget: BudgetLimits): BudgetLimits {
 }
 
 /** D6: the policy is the ceiling; a caller may only show less. */
-const narrower = (ceiling: Exposure, asked: Exposure): Exposure => (ceiling === 'decision' ? 'decision' : asked);
+export const narrower = (ceiling: Exposure, asked: Exposure): Exposure => (ceiling === 'decision' ? 'decision' : asked);
 
 /** Callers without types pass anything. */
 function oneOf<T extends string>(name: string, known: readonly T[], value: T): T {

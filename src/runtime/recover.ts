@@ -80,8 +80,8 @@ async function interrupt(engine: EmbeddedEngine, tree: Tree): Promise<number> {
     const input = { kind: 'interrupt', run_id: context.run_id, input_id: `${context.run_id}/interrupt` } as const;
     await engine.submit(tree.tree_id, { input, materials: [], external: false });
   }
-  // A promotion or export may wait for people, for days.
-  if (agents.length === 0 && !tree.ended && tree.awaiting.length === 0) {
+  // A promotion or export may wait for people, for days, and a session for its agent.
+  if (agents.length === 0 && !tree.ended && tree.awaiting.length === 0 && tree.session === null) {
     const { tree_id } = tree;
     const input = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/abandoned`, reason: 'interrupted' } as const;
     await engine.submit(tree_id, { input, materials: [], external: false });

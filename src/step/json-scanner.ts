@@ -62,6 +62,13 @@ export function scanJson(text: string, depth_max: number): Scanned {
   return cursor.at === text.length ? { ok: true, value } : { ok: false, why: 'text_after_value' };
 }
 
+/** About where `scanJson` gave up on a text that it refuses, for people who mend it: an index into the text. */
+export function refusedAt(text: string, depth_max: number): number {
+  const cursor: Cursor = { text, at: 0, why: 'syntax' };
+  if (scanValue(cursor, depth_max) !== REFUSED) skipSpace(cursor);
+  return Math.min(cursor.at, text.length);
+}
+
 function fail(cursor: Cursor, why: JsonProblem): typeof REFUSED {
   cursor.why = why;
   return REFUSED;

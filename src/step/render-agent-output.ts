@@ -1,11 +1,11 @@
 import type { ActionName } from '../contract/actions.js';
 import { EXECUTION_CAUSES, type FaultCode } from '../contract/fault.js';
 import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
-import type { DetailedResponse } from '../contract/response.js';
+import type { DecisionResponse, DetailedResponse, StepResponse } from '../contract/response.js';
 
 /** The envelope of S2-23: what the runtime said, and what an agent may tell its user about it. */
-export interface RenderedResponse {
-  readonly runtime_response: DetailedResponse;
+export interface RenderedResponse<Response extends StepResponse = StepResponse> {
+  readonly runtime_response: Response;
   readonly agent_output: string;
 }
 
@@ -13,8 +13,15 @@ export interface RenderedResponse {
  * Says a response in a sentence, as an agent would to its user. For the command line and for examples: the runtime
  * itself never returns this (C10). File contents and names stand in it as they are.
  */
-export function renderAgentOutput(response: DetailedResponse): RenderedResponse {
-  return { runtime_response: response, agent_output: sentenceFor(response) };
+export function renderAgentOutput<Response extends StepResponse>(response: Response): RenderedResponse<Response> {
+  const agent_output = 'decision' in response ? sentenceForDecision(response) : sentenceFor(response);
+  return { runtime_response: response, agent_output };
+}
+
+/** Of a DENY nobody can tell whether the policy refused the action or the request was not valid (S2-12). */
+function sentenceForDecision({ action, decision, result }: DecisionResponse): string {
+  if (decision === 'DENY') return 'The request was refused, so nothing was done.';
+  return result === null ? FAILED : successSentence(action, isJsonObject(result) ? result : {});
 }
 
 function sentenceFor({ action, outcome, result, error }: DetailedResponse): string {

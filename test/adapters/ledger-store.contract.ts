@@ -8,6 +8,7 @@ import { A, B, bytesOf, C, code, ledgerBench, mark, stepOf, type Bench, type Led
 
 import { contentContract } from './ledger-content.contract.js';
 import { refusalContract } from './ledger-refusal.contract.js';
+import { runRecordsContract } from './run-records.contract.js';
 
 /** Runs the suite over one kind of store. */
 export function ledgerStoreContract(name: string, makeLedger: () => LedgerUnderTest): void {
@@ -17,6 +18,7 @@ export function ledgerStoreContract(name: string, makeLedger: () => LedgerUnderT
     describe('one writer', () => writerContract(bench));
     describe('what is refused', () => refusalContract(bench));
     describe('content and marks', () => contentContract(bench));
+    describe('run records', () => runRecordsContract(bench));
   });
 }
 

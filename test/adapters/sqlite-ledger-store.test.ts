@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { openDatabase } from '../../src/adapters/sqlite-database.js';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
-import { FORMAT_VERSION } from '../../src/adapters/sqlite-schema.js';
+import { FORMAT_OLDEST, FORMAT_VERSION } from '../../src/adapters/sqlite-schema.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
 import { all, answered, audited, content, opening, Scribe, scribeOf, step, treeId } from '../fixtures/entries.js';
@@ -100,8 +100,8 @@ describe('the SQLite store', () => {
     });
 
     test.each([
-      [FORMAT_VERSION + 1, /format 3.*knows 2.*a newer one/],
-      [FORMAT_VERSION - 1, /format 1.*knows 2.*an older one, or start a new home/],
+      [FORMAT_VERSION + 1, /format 4.*knows 3.*a newer one/],
+      [FORMAT_OLDEST - 1, /format 1.*knows 3.*an older one, or start a new home/],
     ])('a ledger of format %i is refused, with what to do', async (version, message) => {
       await createSqliteStore(at).close();
       withDatabase(at.file, (db) => db.pragma(`user_version = ${version}`));

@@ -8,7 +8,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Compile } from 'typebox/compile';
 import { Compile as CompileJsonSchema } from 'typebox/schema';
 import { SCHEMA_DOCUMENTS } from '../../src/contract/schema-documents.js';
-import { readPolicyYaml } from '../../src/policy/policy-yaml.js';
+import { readStrictYaml } from '../../src/policy/strict-yaml.js';
 import { DOCUMENTS, GIT_SHA, HASH } from '../fixtures/documents.js';
 import { CONTRACT_DIR } from '../fixtures/shipped-policy.js';
 
@@ -16,7 +16,8 @@ import { CONTRACT_DIR } from '../fixtures/shipped-policy.js';
 function verdicts(name: string): (instance: unknown) => readonly [boolean, boolean] {
   const ours = Compile(SCHEMA_DOCUMENTS.find((document) => document.name === name)!.schema);
   const text = readFileSync(join(CONTRACT_DIR, 'schemas', `${name}.schema.yaml`));
-  const json = JSON.parse(JSON.stringify(readPolicyYaml(new Uint8Array(text)).document!.data)) as object;
+  const { document } = readStrictYaml(new Uint8Array(text), { bytes_max: 1 << 20, parts_max: 100_000 });
+  const json = JSON.parse(JSON.stringify(document!.data)) as object;
   const published = CompileJsonSchema(json);
   return (instance) => [ours.Check(instance), published.Check(instance)];
 }
@@ -123,6 +124,16 @@ const REFUSED: readonly Row[] = [
   ['C45 a pin manifest has full hashes', 'pins', 'files.0.sha256', HASH.slice(2)],
   ['C45 a pin manifest has Git ids', 'pins', 'files.0.git_sha', 'main'],
   ['an input has a kind that there is', 'input', 'kind', 'shutdown'],
+  ['a spec is of a version that there is', 'session_spec', 'spec_version', 2],
+  ['a spec has a phase', 'session_spec', 'phases', []],
+  ['a phase has a task', 'session_spec', 'phases.0.tasks', []],
+  ['the id of a task is no path', 'session_spec', 'phases.0.tasks.0.id', '../t1'],
+  ['a task depends on another once', 'session_spec', 'phases.0.tasks.0.depends_on', ['t0', 't0']],
+  ['C63 a task has an instruction', 'session_spec', 'phases.0.tasks.0.instruction', ABSENT],
+  ['C63 the instruction of a task is not empty', 'session_spec', 'phases.0.tasks.0.instruction', ''],
+  ['C68 a verification has a command', 'session_spec', 'phases.0.tasks.0.type', 'verify'],
+  ['a task that is to be made has no command', 'session_spec', 'phases.0.tasks.0.command', ['node']],
+  ['a gate has a reviewer that there is', 'session_spec', 'phases.0.gate', { reviewer: 'nobody' }],
 ];
 
 const ACCEPTED: readonly Row[] = [
@@ -149,6 +160,8 @@ const ACCEPTED: readonly Row[] = [
   ['C15 a version with leading zeros', 'proposal', 'schema_version', '1.00.0'],
   ['C33 FINISH with an empty response', 'args_finish', 'response', ''],
   ['C27 LIST_FILES of the root', 'args_list_files', 'path', '/sandbox/'],
+  ['a task that says its type', 'session_spec', 'phases.0.tasks.0.type', 'implement'],
+  ['a gate that a person is', 'session_spec', 'phases.0.gate', { reviewer: 'manual', required: false }],
 ];
 
 const checks = new Map(SCHEMA_DOCUMENTS.map(({ name }) => [name, verdicts(name)]));

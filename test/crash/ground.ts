@@ -104,6 +104,9 @@ class HookedStore implements LedgerStore {
   get snapshots() {
     return this.#inner.snapshots;
   }
+  get runRecords() {
+    return this.#inner.runRecords;
+  }
   close = () => this.#inner.close();
 
   async commit(batch: Batch): Promise<void> {

@@ -9,6 +9,7 @@ import { APPROVAL_RULES } from '../../src/policy/approval.js';
 import { FINDING_RULES } from '../../src/policy/finding.js';
 import { RULES } from '../../src/policy/verdict.js';
 import { BUNDLE_RULES } from '../../src/runtime/export/bundle-finding.js';
+import { SPEC_RULES } from '../../src/session/spec-finding.js';
 import { filesIn, nodesOf, parse } from '../sources.js';
 import { tableOf } from './tables.js';
 
@@ -88,6 +89,10 @@ describe('rules', () => {
     expect(firstColumn('ledger-rules')).toEqual(literalsOfType('src/ledger/ledger-problem.ts', 'LedgerRule'));
     expect(firstColumn('replay-rules')).toEqual(literalsOfMember('src/kernel/fold.ts', 'Difference', 'rule'));
     expect(firstColumn('policy-findings')).toEqual([...FINDING_RULES]);
+  });
+
+  test('every rule of spec documents is there, with its severity', () => {
+    expect(rows('spec-findings').map(([rule, severity]) => [rule, severity])).toEqual(Object.entries(SPEC_RULES));
   });
 
   test('every reason by which a machine ends a run is there', () => {

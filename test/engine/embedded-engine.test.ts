@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { MemoryState, memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { passingKey } from '../../src/adapters/session-key.js';
 import { headInMemory } from '../../src/adapters/head-in-memory.js';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { winstonLog } from '../../src/adapters/winston-log.js';
@@ -27,6 +28,7 @@ async function start(
     anchor: headInMemory(await store.head()),
     clock,
     effects: world,
+    secrets: passingKey(),
     listener: world,
     defer: (task) => void setImmediate(task),
     liveTreesMax,

@@ -3,6 +3,7 @@ import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import type { RecordedInput } from '../../src/contract/entry.js';
 import type { TreeInput } from '../../src/kernel/input.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
+import { MAINTAINER, SessionDriver } from '../fixtures/session.js';
 import { AGENT, CASE, FILE, proposal, SHIPPED, tell, TREE, TreeDriver } from '../fixtures/tree.js';
 
 const GATEWAY = `${AGENT}.1`;
@@ -30,6 +31,7 @@ const request: Artifact = {
   case_id: CASE,
   bytes: Buffer.from('{"action":"WRITE_RECORD","args":{"target":"shared_playbooks","record":{}}}'),
 };
+const SESSION_OPEN = new SessionDriver().start().inputs[0]!;
 const envelope = { input_id: 'forged', time: '2026-02-01T00:00:00.000Z' };
 
 /** An input of each kind, addressed to a run. */
@@ -54,6 +56,22 @@ const INPUTS: Record<RecordedInput['kind'], (run_id: string) => TreeInput> = {
   }),
   result: (run_id) => ({
     recorded: { ...envelope, kind: 'result', run_id, status: 'unknown', cause: null, result: null, settled: false },
+    materials: [],
+  }),
+  open_session: (run_id) => ({
+    recorded: { ...SESSION_OPEN.recorded, ...envelope, run_id },
+    materials: SESSION_OPEN.materials,
+  }),
+  session: (run_id) => ({
+    recorded: {
+      ...envelope,
+      kind: 'session',
+      run_id,
+      by: MAINTAINER,
+      command: { name: 'replay' },
+      vouch: { issue: { step_id: 's', issue: 1, proof_sha256: 'a'.repeat(64) }, evidence_intact: null },
+      overlay: null,
+    },
     materials: [],
   }),
   end: (run_id) => ({ recorded: { ...envelope, kind: 'end', run_id }, materials: [] }),
@@ -188,7 +206,7 @@ describe('what is no input of the contract', () => {
     expect(tree.decide(INPUTS.end(READY)).refused).toBe(false);
   });
 
-  test.each(KINDS.filter((kind) => kind !== 'open'))('a tree does not begin with %s', (kind) => {
+  test.each(KINDS.filter((kind) => kind !== 'open' && kind !== 'open_session'))('a tree does not begin with %s', (kind) => {
     expect(() => new Tree(TREE).decide(INPUTS[kind](TREE))).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
   });
 

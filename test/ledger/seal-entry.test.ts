@@ -3,12 +3,13 @@ import { describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { ENTRY_TYPES, type Entry } from '../../src/contract/entry.js';
 import { sealEntry } from '../../src/ledger/seal-entry.js';
-import { content, opening, Scribe, step, treeId } from '../fixtures/entries.js';
+import { content, happened, opening, Scribe, step, treeId } from '../fixtures/entries.js';
 
 const TREE = treeId(1);
 const sealed = new Scribe().prepare([
   opening(TREE),
   ...step(TREE, content('raw_payload', '{"a":1}'), content('result', 'r')),
+  happened(TREE),
 ]).entries;
 
 describe('a sealed entry', () => {

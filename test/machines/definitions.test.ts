@@ -13,9 +13,9 @@ const NAMES = ['agent', 'mediated', 'orchestrator', 'step'] as const;
 const text = machineDefinitions(machines, catalogueOf(NOTHING_REGISTERED));
 const parsed = JSON.parse(text) as Record<string, object>;
 
-test('U-01: the definitions are canonical JSON of the four machines and of what is registered', () => {
+test('U-01: the definitions are canonical JSON of the five machines and of what is registered', () => {
   expect(canonicalJson(parsed)).toBe(text);
-  expect(Object.keys(parsed)).toEqual(['agent', 'mediated', 'orchestrator', 'registrations', 'step']);
+  expect(Object.keys(parsed)).toEqual(['agent', 'mediated', 'orchestrator', 'registrations', 'session', 'step']);
   expect(parsed['registrations']).toEqual(NOTHING_REGISTERED);
 });
 

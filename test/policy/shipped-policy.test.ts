@@ -31,6 +31,13 @@ const LANES: Readonly<Record<string, LaneRow>> = {
     requires: ['case_id', 'run_id'],
     prohibits: ['cross_case_lookup', 'external_export', 'shared_knowledge_write'],
   },
+  SESSION_CHECKS: {
+    roles: ['SESSION_RUNNER'],
+    tools: ['session.verify', 'session.review'],
+    writes: [],
+    requires: ['case_id', 'run_id'],
+    prohibits: ['cross_case_lookup', 'external_export', 'shared_knowledge_write'],
+  },
   TOOL_INTERVIEW_CAPTURE: {
     roles: ['INTERVIEW_AGENT'],
     tools: ['dictation.start', 'dictation.stop', 'transcription.run', 'transcription.status', 'interview.prompt.next'],
@@ -71,6 +78,7 @@ const LANES: Readonly<Record<string, LaneRow>> = {
 const ROLES: Readonly<Record<string, readonly [string, ...string[]]>> = {
   SYSTEM: ['system'],
   SANDBOX_AGENT: ['agent', 'SANDBOX_FILES'],
+  SESSION_RUNNER: ['system', 'SESSION_CHECKS'],
   INTERVIEW_AGENT: ['agent', 'TOOL_INTERVIEW_CAPTURE', 'WRITE_INTAKE_ARTIFACTS'],
   INTAKE_AGENT: ['agent', 'WRITE_INTAKE_ARTIFACTS'],
   MAPPING_AGENT: ['agent', 'WRITE_MAPPING_OUTPUTS'],
@@ -93,11 +101,11 @@ test.each(ACTION_POLICIES)('S4-02 D20 lanes, roles and %s have no finding', (act
 });
 
 describe('lanes.yaml and roles.yaml', () => {
-  test('are the lanes of the contract, and SANDBOX_FILES', () => {
+  test('are the lanes of the contract, SANDBOX_FILES and SESSION_CHECKS', () => {
     expect(Object.fromEntries([...policy.lanes].map(([id, lane]) => [id, rowOf(lane)]))).toEqual(LANES);
   });
 
-  test('are the roles of the contract, and SANDBOX_AGENT', () => {
+  test('are the roles of the contract, SANDBOX_AGENT and SESSION_RUNNER', () => {
     const roles = [...policy.roles].map(([id, role]) => [id, [role.class, ...role.privileges.lanes]]);
     expect(Object.fromEntries(roles)).toEqual(ROLES);
   });

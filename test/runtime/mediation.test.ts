@@ -5,6 +5,9 @@ import Type from 'typebox';
 import { openSandbox } from '../../src/adapters/sandbox.js';
 import { ACTION_NAMES } from '../../src/contract/actions.js';
 import { CapabilityError } from '../../src/errors.js';
+import { commandRunner } from '../../src/adapters/command-runner.js';
+import { passingKey } from '../../src/adapters/session-key.js';
+import { CheckEffects } from '../../src/runtime/sessions/check-effects.js';
 import { BoundedCalls } from '../../src/runtime/effects/bounded-call.js';
 import { catalogueFrom, defineAction } from '../../src/runtime/effects/define.js';
 import { ExportEffects } from '../../src/runtime/effects/export-effects.js';
@@ -88,14 +91,18 @@ test('S4-19 S4-81: no executor does anything for an effect that nothing has allo
   const made = service();
   const sandbox = openSandbox({ root: '.' });
   const log = winstonLog('silent');
+  const calls = new BoundedCalls(new ManualClock(), log);
+  const commands = commandRunner({ root: '.', wall: 'off' });
   const gateway = new Gateway({
     sandbox,
-    calls: new BoundedCalls(new ManualClock(), log),
+    calls,
+    checks: new CheckEffects({ commands, review: null, calls, secrets: passingKey(), log }),
     records: new RecordEffects(null, made.targets),
     exports: new ExportEffects(memoryStore(), log),
     registered: { tools: made.tools, targets: made.targets, actions: [note] },
   });
-  for (const [action, args] of [...REACHABLE, ['EXPORT_BUNDLE', {}, []] as const]) {
+  const byThePlatform = ['EXPORT_BUNDLE', 'RUN_VERIFICATION', 'REVIEW_PHASE'].map((name) => [name, {}, []] as const);
+  for (const [action, args] of [...REACHABLE, ...byThePlatform]) {
     const effect: Effect = {
       action,
       args,

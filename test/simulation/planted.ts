@@ -200,5 +200,6 @@ const forwarding = (inner: LedgerStore): LedgerStore => ({
   input: (tree_id, input_id) => inner.input(tree_id, input_id),
   records: inner.records,
   snapshots: inner.snapshots,
+  runRecords: inner.runRecords,
   close: () => inner.close(),
 });

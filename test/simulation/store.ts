@@ -4,6 +4,7 @@
 import { memoryStore, type MemoryState } from '../../src/adapters/memory-ledger-store.js';
 import { LedgerError } from '../../src/errors.js';
 import type { Batch, HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
+import type { RecordBatch } from '../../src/ports/run-records.js';
 import { never, type Process } from './process.js';
 import type { World } from './world.js';
 
@@ -19,6 +20,7 @@ const COMMIT_ODDS = {
   'crash after': 0.0012,
 };
 const ANCHOR_ODDS = { held: 0.15, fails: 0.0006, 'crash before': 0.0003, 'crash after': 0.0003 };
+const SAVE_ODDS = { held: 0.15, busy: 0.1, fails: 0.05, 'crash before': 0.004, 'crash after': 0.004 };
 const SCANNED_MAX = 12;
 
 const unavailable = (): LedgerError =>
@@ -64,6 +66,14 @@ export function simStore(world: World, process: Process, inner: LedgerStore): Le
       },
       load: (tree_id) => read('store.snapshots.load', () => inner.snapshots.load(tree_id)),
     },
+    runRecords: {
+      unrecorded: () => scan('store.runRecords.unrecorded', () => inner.runRecords.unrecorded()),
+      save: (batch) => saveRecords(world, process, inner, batch),
+      trees: () => scan('store.runRecords.trees', () => inner.runRecords.trees()),
+      recorded: (tree_id) => read('store.runRecords.recorded', () => inner.runRecords.recorded(tree_id)),
+      load: (tree_id, run_id) => read('store.runRecords.load', () => inner.runRecords.load(tree_id, run_id)),
+      count: (tree_id) => read('store.runRecords.count', () => inner.runRecords.count(tree_id)),
+    },
     close: () => read('store.close', () => inner.close()),
   };
 }
@@ -80,6 +90,20 @@ async function troubled(
   if (fault !== 'fails') return;
   process.readFailures += 1;
   throw unavailable();
+}
+
+/** A failure of these is nobody else's, and another try is no surprise. */
+async function saveRecords(world: World, process: Process, inner: LedgerStore, batch: RecordBatch): Promise<boolean> {
+  const fault = world.faults.draw('store.runRecords.save', SAVE_ODDS);
+  if (fault === 'crash before') world.crash(process, 'store.runRecords.save');
+  if (isDead(process)) await never();
+  if (fault === 'held') await world.agenda.hold(process, 'store.runRecords.save');
+  if (fault === 'fails') throw unavailable();
+  if (fault === 'busy') return false;
+  const saved = await inner.runRecords.save(batch);
+  if (fault === 'crash after') world.crash(process, 'store.runRecords.save');
+  if (isDead(process)) await never();
+  return saved;
 }
 
 const isDead = (process: Process): boolean => !process.alive;

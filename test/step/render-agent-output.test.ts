@@ -104,4 +104,13 @@ describe('what an agent says', () => {
     expect(say(failed('AUDIT_FAILURE'))).toBe('The work was stopped because it could not be recorded.');
     expect(say(failed('EXECUTION_ERROR', 'IO_ERROR'))).toBe('The action could not be completed.');
   });
+
+  test.each<readonly [string, string, JsonObject | null, string]>([
+    ['DENY', 'DELETE_FILE', null, 'The request was refused, so nothing was done.'],
+    ['ALLOW', 'READ_FILE', null, 'The action could not be completed.'],
+    ['ALLOW', 'READ_FILE', { content: 'a' }, 'The file content is:\n\na'],
+  ])('S2-12 S2-22: where only the decision is shown, of %s %s with %j', (decision, action, result, sentence) => {
+    const response = { proposal_id: null, action, decision: decision as 'ALLOW' | 'DENY', result };
+    expect(renderAgentOutput(response)).toEqual({ runtime_response: response, agent_output: sentence });
+  });
 });

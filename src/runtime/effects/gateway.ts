@@ -5,6 +5,7 @@
 //   CALL_TOOL                  a registered tool
 //   WRITE_RECORD READ_RECORDS  a registered target: the ledger's own database, or another one
 //   EXPORT_BUNDLE              the assembly of a bundle, for export runs
+//   RUN_VERIFICATION REVIEW_PHASE  what the platform itself does for a session
 //   anything else              a registered action
 
 import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../contract/effect.js';
@@ -18,6 +19,7 @@ import { BoundedCalls, type Bounds } from './bounded-call.js';
 import { codeOf, type Action, type Registered, type Tool } from './define.js';
 import { EXPORT_BUNDLE, type ExportEffects } from './export-effects.js';
 import { RecordEffects } from './record-effects.js';
+import type { CheckEffects } from '../sessions/check-effects.js';
 
 type Answer = EffectResult | Promise<EffectResult>;
 
@@ -35,6 +37,7 @@ interface GatewayParts {
   readonly calls: BoundedCalls;
   readonly records: RecordEffects;
   readonly exports: ExportEffects;
+  readonly checks: CheckEffects;
   readonly registered: Registered;
 }
 
@@ -43,14 +46,16 @@ export class Gateway implements Effects {
   readonly #calls: BoundedCalls;
   readonly #records: RecordEffects;
   readonly #exports: ExportEffects;
+  readonly #checks: CheckEffects;
   readonly #actions: ReadonlyMap<string, Action>;
   readonly #tools: ReadonlyMap<string, Tool>;
 
-  constructor({ sandbox, calls, records, exports, registered: { actions = [], tools = [] } }: GatewayParts) {
+  constructor({ sandbox, calls, records, exports, checks, registered: { actions = [], tools = [] } }: GatewayParts) {
     this.#sandbox = sandbox;
     this.#calls = calls;
     this.#records = records;
     this.#exports = exports;
+    this.#checks = checks;
     this.#actions = new Map(actions.map((action) => [action.definition.name, action]));
     this.#tools = new Map(tools.map((tool) => [tool.definition.name, tool]));
   }
@@ -64,13 +69,14 @@ export class Gateway implements Effects {
     if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.perform(effect);
     if (this.#records.has(effect)) return this.#records.perform(effect, inCommit);
     if (effect.action === EXPORT_BUNDLE) return this.#exports.perform(effect);
+    if (this.#checks.has(effect)) return this.#checks.perform(effect);
     const callee = this.#calleeOf(effect);
     return callee === null ? NOTHING_THERE : this.#call(callee, effect);
   }
 
   /** Whether this service has what the effect is for: another one may have opened the tree. */
   knows(effect: Effect): boolean {
-    if (SANDBOX_ACTIONS.has(effect.action) || effect.action === EXPORT_BUNDLE) return true;
+    if (SANDBOX_ACTIONS.has(effect.action) || effect.action === EXPORT_BUNDLE || this.#checks.has(effect)) return true;
     return this.#records.has(effect) ? this.#records.knows(effect) : this.#calleeOf(effect) !== null;
   }
 
@@ -80,6 +86,7 @@ export class Gateway implements Effects {
     if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.settle(effect);
     if (this.#records.has(effect)) return this.#records.settle(effect);
     if (effect.action === EXPORT_BUNDLE) return this.#exports.settle(effect);
+    if (this.#checks.has(effect)) return this.#checks.settle(effect);
     const callee = this.#calleeOf(effect);
     if (callee === null) return { status: 'unknown' };
     return callee.idempotent || !callee.bounds.changes

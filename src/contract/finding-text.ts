@@ -1,10 +1,12 @@
+// Findings quote files that anybody may have written. What they quote is made fit for terminals and logs here.
+
 const QUOTED_CHARS_MAX = 60;
 const MESSAGE_CHARS_MAX = 200;
 
-/** Text that quotes a policy file, made fit for terminals and logs: one line, printable ASCII, cut off. */
+/** Text that quotes a file: one line, printable ASCII, cut off. */
 export const printable = (text: string): string => escape(cut(text, MESSAGE_CHARS_MAX));
 
-/** A name or value of a policy file as it may stand in a message. */
+/** A name or value of a file as it may stand in a message. */
 export const inQuotes = (text: string): string => escape(JSON.stringify(cut(text, QUOTED_CHARS_MAX)));
 
 const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}...` : text);

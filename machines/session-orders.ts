@@ -1,0 +1,103 @@
+// What a turn of a session comes to: what is said of it, and what its orchestrator runs are asked to do.
+
+import { canonicalJson } from '../src/contract/canonical-json.js';
+import type { OverlayFact } from '../src/contract/overlay.js';
+import { activationContext, type RunContext } from '../src/contract/run-context.js';
+import { EMPTY_LABEL } from '../src/policy/labels.js';
+import { authorizeOrchestrator } from '../src/policy/lane-decision.js';
+import { denyActivation } from '../src/session/resume.js';
+import type { SessionState } from '../src/session/state.js';
+import type { CommandContext, RunOrder, Turn } from '../src/session/turn.js';
+import type { Emission } from './emission.js';
+import type { OrchestratorEvent, OrchestratorInput } from './orchestrator.js';
+
+/** What the platform does of its own accord, it says as itself. */
+export const PLATFORM = { actor: { actor_type: 'system', actor_id: 'turnpike' }, role: 'maintainer' } as const;
+/** In which role and lane it makes verifications and reviews. */
+const CHECKS = { role_id: 'SESSION_RUNNER', lane_id: 'SESSION_CHECKS' } as const;
+
+/** The part of XState's `enqueue` that a session needs. */
+export interface Doing {
+  emit(emission: Emission): void;
+  assign(update: { readonly session: SessionState; readonly live: readonly string[] }): void;
+  spawnChild(src: 'orchestrator', options: { readonly id: string; readonly input: OrchestratorInput }): void;
+  sendTo(id: string, event: OrchestratorEvent): void;
+}
+
+/** For whom a turn is taken. */
+export interface Occasion {
+  /** The command that gets the answer; null where nobody asked. */
+  readonly input_id: string | null;
+  readonly time: string;
+  readonly overlay: OverlayFact | null;
+  readonly speaker: Pick<CommandContext, 'actor' | 'role'>;
+}
+
+interface Memory {
+  readonly base: RunContext;
+  readonly session: SessionState;
+  readonly live: readonly string[];
+}
+
+export function follow(doing: Doing, { base, live }: Memory, asked: Turn, occasion: Occasion): void {
+  const opening = asked.orders.find((order) => order.kind === 'open_activation');
+  const run = opening === undefined ? null : activationContext(base, opening.run_id);
+  const verdict = run === null ? null : authorizeOrchestrator(run);
+  const turn = verdict?.decision === 'deny' ? denied(asked, occasion, verdict.rule_id) : asked;
+  doing.assign({ session: turn.state, live: run === null ? live : [...live, run.run_id] });
+  for (const body of turn.events) doing.emit({ type: 'session_event', body });
+  if (run !== null && verdict !== null) {
+    doing.spawnChild('orchestrator', { id: run.run_id, input: { run, held: true } });
+    doing.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay: null, digest: null });
+  }
+  for (const order of turn.orders) obey(doing, order, turn.state, occasion);
+  if (occasion.input_id === null || turn.answer === null) return;
+  const response = canonicalJson(turn.answer);
+  doing.emit({ type: 'reply', reply: { run_id: turn.state.session_id, input_id: occasion.input_id, response } });
+}
+
+const denied = (turn: Turn, { speaker }: Occasion, rule_id: string): Turn => {
+  const failed = denyActivation(turn, speaker, rule_id);
+  return { ...failed, events: [...turn.events, ...failed.events] };
+};
+
+function obey(doing: Doing, order: RunOrder, { agent }: SessionState, { overlay, time }: Occasion): void {
+  switch (order.kind) {
+    case 'open_activation':
+      return;
+    case 'start_agent':
+      doing.sendTo(order.activation, {
+        type: 'START_AGENT',
+        actor: agent.actor,
+        role_id: agent.role_id,
+        lane_id: order.lane_id,
+        exposure: agent.exposure,
+        link: 'remote',
+        // How long it may be silent is the session's to judge.
+        idle_ms: null,
+        budget: null,
+        overlay,
+        time,
+      });
+      return;
+    case 'end_agent':
+      doing.sendTo(order.activation, { type: 'END_CHILD', run_id: order.run_id });
+      return;
+    case 'start_check':
+      doing.sendTo(order.activation, {
+        type: 'START_RUN',
+        run_kind: 'tool_gateway',
+        actor: PLATFORM.actor,
+        ...CHECKS,
+        act: order.act,
+        request: null,
+        inputs: [],
+        facts: { artifact_flags: [], label: EMPTY_LABEL },
+        overlay,
+        time,
+      });
+      return;
+    case 'close_activation':
+      doing.sendTo(order.activation, { type: 'CLOSE', reason: order.reason });
+  }
+}

@@ -1,0 +1,208 @@
+// A session: the root of a tree in which an agent works through a spec, one step at a time (S3). It may pause and be
+// resumed for as long as it takes; every activation is an orchestrator run of its own, which this machine starts and
+// ends. What a command does is decided by src/session; the machine is when, and what follows for the runs.
+//
+//   running ─┬─ COMMAND ─▶ settling ─▶ running | paused | failed | closing
+//   paused  ─┤
+//   failed  ─┘      closing ── the last activation has ended ─▶ completed | ended
+//
+// Invariants:
+//   S1. One command at a time; its events, its orders to the runs and its answer leave together (C64).
+//   S2. At most one activation is worked in; one that was closed may still be ending.
+//   S3. The session is over when no activation is left (C53).
+
+import { assign, emit, enqueueActions, setup } from 'xstate';
+import type { OpenSessionInput } from '../src/contract/entry.js';
+import type { OverlayFact } from '../src/contract/overlay.js';
+import type { SessionCommand } from '../src/contract/session-command.js';
+import type { SessionStatus } from '../src/contract/session.js';
+import type { SessionSpec } from '../src/contract/session-spec.js';
+import type { RunContext } from '../src/contract/run-context.js';
+import { answerOf } from '../src/session/answer.js';
+import { afterCheck } from '../src/session/checks.js';
+import { carryOut } from '../src/session/commands.js';
+import { activationLost } from '../src/session/resume.js';
+import { structureHash } from '../src/session/spec-structure.js';
+import { activationId, newSession, type SessionState } from '../src/session/state.js';
+import { TurnBuilder, type CommandContext, type Turn } from '../src/session/turn.js';
+import type { Emission } from './emission.js';
+import type { OrchestratorMachine } from './orchestrator.js';
+import { cancelledFor, COMPLETED, isDone, type DoneEvent, type RunOutput } from './run.js';
+import { follow, PLATFORM } from './session-orders.js';
+
+export interface SessionInput {
+  /** What its runs inherit; its run id is the session's. */
+  readonly base: RunContext;
+  readonly open: OpenSessionInput;
+  readonly spec: SessionSpec;
+}
+
+export interface SessionMemory {
+  readonly base: RunContext;
+  readonly session: SessionState;
+  /** Activations that have not ended. */
+  readonly live: readonly string[];
+  /** Who has started it. */
+  readonly by: OpenSessionInput['by'];
+  /** The last time that the session was told. */
+  readonly now: string;
+}
+
+export interface CommandEvent {
+  readonly type: 'COMMAND';
+  readonly command: SessionCommand;
+  readonly context: CommandContext;
+  readonly overlay: OverlayFact | null;
+}
+/** A run that the session waits for has ended. */
+export interface ChildEndedEvent {
+  readonly type: 'CHILD_ENDED';
+  readonly output: RunOutput;
+}
+export type SessionMachineEvent = CommandEvent | ChildEndedEvent | DoneEvent;
+
+export interface SessionOutput extends RunOutput {
+  readonly session: SessionState;
+}
+
+const goesTo = (status: SessionStatus, target: string) =>
+  ({ guard: { type: 'is', params: { status } }, target }) as const;
+
+/** The session machine, with the machine of its activations. */
+export const createSessionMachine = (orchestrator: OrchestratorMachine) =>
+  setup({
+    types: {} as {
+      context: SessionMemory;
+      events: SessionMachineEvent;
+      input: SessionInput;
+      output: SessionOutput;
+      emitted: Emission;
+      children: Record<string, 'orchestrator'>;
+    },
+    actors: { orchestrator },
+    guards: {
+      is: ({ context }, { status }: { status: SessionStatus }) => context.session.status === status,
+      over: ({ context }, { status }: { status: SessionStatus }) =>
+        context.live.length === 0 && context.session.status === status,
+    },
+    actions: {
+      begin: enqueueActions(({ context, enqueue }) => {
+        const { session, by } = context;
+        const occasion = { input_id: openId(session), time: session.created_at, overlay: null, speaker: by };
+        follow(enqueue, context, firstTurn(session, by), occasion);
+      }),
+      carryOut: enqueueActions(({ context, event, enqueue }) => {
+        if (event.type !== 'COMMAND') return;
+        const { input_id, time } = event.context;
+        const turn = carryOut(context.session, event.command, event.context);
+        follow(enqueue, context, turn, { input_id, time, overlay: event.overlay, speaker: event.context });
+      }),
+      noteCheck: enqueueActions(({ context, event, enqueue }) => {
+        if (event.type !== 'CHILD_ENDED') return;
+        const { run_id, state, done } = event.output;
+        const result = state === 'completed' ? (done?.result ?? null) : null;
+        const ended = { run_id, result, time: done?.at ?? context.now };
+        const after = afterCheck(context.session, ended, PLATFORM);
+        if (after === null) return;
+        follow(enqueue, context, after.turn, { ...NOBODY, time: ended.time, input_id: after.input_id });
+      }),
+      noteActivation: enqueueActions(({ context, event, enqueue }) => {
+        if (!isDone(event)) return;
+        enqueue.stopChild(event.actorId);
+        const { session } = context;
+        const live = context.live.filter((run_id) => run_id !== event.actorId);
+        enqueue.assign({ live });
+        if (session.status !== 'running' || event.actorId !== activationId(session)) return;
+        follow(enqueue, { ...context, live }, activationLost(session, PLATFORM), NOBODY);
+      }),
+      sayEnded: emit(({ context }) => {
+        const { run_id, state, end } = outputOf(context.session);
+        return { type: 'ended', run_id, state, reason: end.reason };
+      }),
+      noteTime: assign(({ event }) => (event.type === 'COMMAND' ? { now: event.context.time } : {})),
+    },
+  }).createMachine({
+    id: 'session',
+    context: ({ input: { base, open, spec } }) => ({
+      base,
+      session: newSession({
+        session_id: open.run_id,
+        spec,
+        structure_hash: structureHash(spec),
+        settings: open.settings,
+        agent: open.agent,
+        spec_file: open.spec_file,
+        idempotency_key: open.idempotency_key,
+        created_at: open.time,
+      }),
+      live: [],
+      by: open.by,
+      now: open.time,
+    }),
+    initial: 'opening',
+    on: {
+      COMMAND: { target: '#session.settling', actions: ['noteTime', 'carryOut'] },
+      CHILD_ENDED: { actions: 'noteCheck' },
+      'xstate.done.actor.*': { target: '#session.settling', actions: 'noteActivation' },
+    },
+    states: {
+      opening: { entry: 'begin', always: { target: 'settling' } },
+      settling: {
+        always: [
+          goesTo('running', 'running'),
+          goesTo('paused', 'paused'),
+          goesTo('failed', 'failed'),
+          { target: 'closing' },
+        ],
+      },
+      running: {},
+      paused: {},
+      failed: {},
+      closing: {
+        always: [
+          { guard: { type: 'over', params: { status: 'completed' } }, target: 'completed' },
+          { guard: { type: 'over', params: { status: 'ended' } }, target: 'ended' },
+        ],
+      },
+      completed: { type: 'final', entry: 'sayEnded' },
+      ended: { type: 'final', entry: 'sayEnded' },
+    },
+    output: ({ context }): SessionOutput => outputOf(context.session),
+  });
+export type SessionMachine = ReturnType<typeof createSessionMachine>;
+
+const NOBODY = { input_id: null, time: '', overlay: null, speaker: PLATFORM } as const;
+
+/** The first activation, and the answer to whoever has started the session. */
+function firstTurn(session: SessionState, by: OpenSessionInput['by']): Turn {
+  const turn = new TurnBuilder({ ...session, state_version: 0 }, by);
+  const { spec, structure_hash, settings } = session;
+  turn.say(
+    'start',
+    { run_id: activationId(session) },
+    {
+      spec_id: spec.id,
+      structure_hash,
+      posture: settings.posture,
+      gate_policy: settings.gate_policy,
+    },
+  );
+  turn.order({ kind: 'open_activation', run_id: activationId(session) });
+  return turn.done(answerOf(turn.state));
+}
+
+/** In the words of a run: what was ended by people has been cancelled. */
+function outputOf(session: SessionState): SessionOutput {
+  const completed = session.status === 'completed';
+  return {
+    run_id: session.session_id,
+    state: completed ? 'completed' : 'cancelled',
+    end: completed ? COMPLETED : cancelledFor('ended'),
+    done: null,
+    spent: null,
+    session,
+  };
+}
+
+/** The id of the input that a session is opened by: its answer is the start's. */
+export const openId = ({ session_id }: Pick<SessionState, 'session_id'>): string => `${session_id}/open`;

@@ -1,0 +1,85 @@
+// HTTP over TCP: the only file that listens on a port. What a request may do is decided by whoever handles it; here
+// stands only how much and how long anybody may ask.
+
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { UsageError } from '../errors.js';
+import { errorCode } from './error-code.js';
+
+/** Connections at the same time; one more is hung up on. */
+const CONNECTIONS_MAX = 256;
+const HEADER_BYTES_MAX = 16_384;
+const HEADERS_MAX = 64;
+/** For all headers of a request, and for all of it. */
+const HEADERS_MS = 10_000;
+const REQUEST_MS = 30_000;
+const KEEP_ALIVE_MS = 5_000;
+/** A connection on which nothing moves for so long is closed. Longer than the pauses between keep-alive comments. */
+const SILENT_MS = 120_000;
+const CHECK_MS = 5_000;
+const IDLE_CHECK_MS = 20;
+
+export interface HttpListening {
+  readonly host: string;
+  /** 0: any port that is free. */
+  readonly port: number;
+  /** Made to answer in the end, whatever happens: what it throws closes the connection, and is told to `failed`. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  readonly failed: (error: unknown) => void;
+}
+
+export interface HttpListener {
+  readonly port: number;
+  /** Takes no more requests, gives those under way `grace` milliseconds, and hangs up on whoever is left. */
+  close(grace: number): Promise<void>;
+}
+
+/** @throws UsageError where the address cannot be listened on */
+export async function listenHttp({ host, port, handle, failed }: HttpListening): Promise<HttpListener> {
+  const server = createServer({
+    maxHeaderSize: HEADER_BYTES_MAX,
+    headersTimeout: HEADERS_MS,
+    requestTimeout: REQUEST_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    connectionsCheckingInterval: CHECK_MS,
+  });
+  server.maxConnections = CONNECTIONS_MAX;
+  server.maxHeadersCount = HEADERS_MAX;
+  server.timeout = SILENT_MS;
+  server.on('request', (request, response) => {
+    handle(request, response).catch((error: unknown) => {
+      failed(error);
+      response.destroy();
+    });
+  });
+  await listening(server, host, port);
+  server.on('error', failed);
+  return { port: (server.address() as AddressInfo).port, close: (grace) => closed(server, grace) };
+}
+
+function listening(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause) => {
+      const message = `${host}:${port} cannot be listened on (${errorCode(cause)}): name another address`;
+      reject(new UsageError({ code: 'USAGE', message, cause }));
+    });
+    server.listen({ host, port }, () => {
+      server.removeAllListeners('error');
+      resolve();
+    });
+  });
+}
+
+function closed(server: Server, grace: number): Promise<void> {
+  return new Promise((resolve) => {
+    // A connection is idle as soon as it has its answer, and would else be kept alive for another request.
+    const idle = setInterval(() => server.closeIdleConnections(), IDLE_CHECK_MS);
+    const late = setTimeout(() => server.closeAllConnections(), grace);
+    server.close(() => {
+      clearInterval(idle);
+      clearTimeout(late);
+      resolve();
+    });
+    server.closeIdleConnections();
+  });
+}

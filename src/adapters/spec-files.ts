@@ -1,0 +1,33 @@
+import { realpathSync, statSync } from 'node:fs';
+import { SPEC_BYTES_MAX } from '../contract/session-spec.js';
+import { UsageError } from '../errors.js';
+import type { SpecFiles } from '../ports/spec-files.js';
+import { readSmallFile } from './small-file.js';
+
+/** Specs as files of this machine. */
+export const specFiles: SpecFiles = {
+  resolve(path) {
+    try {
+      return realpathSync(path);
+    } catch (cause) {
+      throw unreadable(path, cause);
+    }
+  },
+  read(path) {
+    let bytes: Uint8Array | null;
+    try {
+      bytes = readSmallFile(path, { bytesMax: SPEC_BYTES_MAX });
+    } catch (cause) {
+      throw unreadable(path, cause);
+    }
+    if (bytes === null) throw unreadable(path);
+    return bytes;
+  },
+  stamp(path) {
+    const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
+    return stat === undefined ? null : `${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`;
+  },
+};
+
+const unreadable = (path: string, cause?: unknown): UsageError =>
+  new UsageError({ code: 'USAGE', message: `the spec ${JSON.stringify(path)} cannot be read`, cause });

@@ -1,0 +1,56 @@
+// Which files the agent runs of a session have really changed: what a report says is held against it.
+
+import type { Effect } from '../contract/effect.js';
+
+/** So many paths of one run are kept; more than any step should touch, and more than a report may name. */
+const PATHS_MAX = 10_000;
+
+/** The arguments of each action that name what it changes. */
+const CHANGED_BY: Readonly<Record<string, readonly string[] | undefined>> = {
+  WRITE_FILE: ['path'],
+  CREATE_DIRECTORY: ['path'],
+  DELETE_FILE: ['path'],
+  RENAME_FILE: ['source', 'destination'],
+};
+
+export class TouchedFiles {
+  /** By agent run; null in trees that nobody asks. */
+  #byRun: Map<string, Set<string>> | null = null;
+
+  /** From now on, what the runs of this tree change is noted. */
+  begin(): void {
+    this.#byRun ??= new Map();
+  }
+
+  /** An effect has been done. */
+  note({ action, args, run_id }: Pick<Effect, 'action' | 'args' | 'run_id'>): void {
+    if (this.#byRun === null) return;
+    for (const name of CHANGED_BY[action] ?? []) {
+      const path = args[name];
+      if (typeof path === 'string') this.#add(agentOf(run_id), path);
+    }
+  }
+
+  /** The paths that these agent runs have changed, each once. */
+  by(run_ids: readonly string[]): readonly string[] {
+    return [...new Set(run_ids.flatMap((run_id) => [...(this.#byRun?.get(run_id) ?? [])]))];
+  }
+
+  persisted(): readonly (readonly [string, readonly string[]])[] {
+    return [...(this.#byRun ?? [])].map(([run_id, paths]) => [run_id, [...paths]] as const);
+  }
+
+  restore(touched: readonly (readonly [string, readonly string[]])[]): void {
+    if (this.#byRun === null) return;
+    for (const [run_id, paths] of touched) this.#byRun.set(run_id, new Set(paths));
+  }
+
+  #add(run_id: string, path: string): void {
+    const paths = this.#byRun?.get(run_id) ?? new Set<string>();
+    if (paths.size < PATHS_MAX) paths.add(path);
+    this.#byRun?.set(run_id, paths);
+  }
+}
+
+/** `<session>.<activation>.<agent>` of any run below it (D11). */
+const agentOf = (run_id: string): string => run_id.split('.').slice(0, 3).join('.');

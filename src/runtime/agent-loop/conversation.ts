@@ -1,0 +1,68 @@
+// What an agent is reminded of, in a limit of bytes: its first exchange, which holds its plan, and the newest ones.
+
+import type { AgentExchange } from '../../ports/agent.js';
+
+/** Below this even the notes about what was cut would not fit. */
+export const CONVERSATION_BYTES_MIN = 4_096;
+
+/** Parts of the limit, in eighths. Two exchanges are never more than the whole: the first and the last always stay. */
+const PROPOSAL_EIGHTHS = 1;
+const RESPONSE_EIGHTHS = 3;
+
+/** Room for the note that ends a text that was cut. */
+const NOTE_BYTES = 64;
+
+/** The conversation after one more exchange. The oldest go first, except the very first one. */
+export function remember(
+  earlier: readonly AgentExchange[],
+  proposal: string | Uint8Array,
+  response: string,
+  bytesMax: number,
+): readonly AgentExchange[] {
+  const eighth = Math.floor(bytesMax / 8);
+  const exchange: AgentExchange = {
+    proposal: shown(proposal, eighth * PROPOSAL_EIGHTHS),
+    response: shown(response, eighth * RESPONSE_EIGHTHS),
+    left_out: 0,
+  };
+  const kept = [...earlier, exchange];
+  let size = kept.reduce((sum, each) => sum + bytesOf(each), 0);
+  let left_out = 0;
+  while (size > bytesMax && kept.length > 2) {
+    for (const gone of kept.splice(1, 1)) {
+      size -= bytesOf(gone);
+      left_out += gone.left_out + 1;
+    }
+  }
+  return left_out === 0 ? kept : kept.map((each, place) => (place === 1 ? after(each, left_out) : each));
+}
+
+const after = ({ proposal, response, left_out }: AgentExchange, more: number): AgentExchange => ({
+  proposal,
+  response,
+  left_out: left_out + more,
+});
+
+const bytesOf = ({ proposal, response }: AgentExchange): number =>
+  Buffer.byteLength(proposal) + Buffer.byteLength(response);
+
+/** The content as well-formed text of at most so many bytes. Of what is longer, the beginning and a note. */
+function shown(content: string | Uint8Array, bytesMax: number): string {
+  const whole = typeof content === 'string' ? Buffer.byteLength(content) : content.byteLength;
+  // No character has more bytes than this leaves room for, and no more than this is ever looked at.
+  const begin =
+    typeof content === 'string' ? content.slice(0, bytesMax + 1) : Buffer.from(content.subarray(0, bytesMax + 1));
+  // Bytes that are no UTF-8, and surrogates without a partner, become U+FFFD.
+  const text = Buffer.from(begin.toString());
+  if (whole <= bytesMax && text.byteLength <= bytesMax) return text.toString();
+  return `${beginning(text, bytesMax - NOTE_BYTES)}\n[cut here: this had ${whole} bytes]`;
+}
+
+/** So many bytes of a text or less, and no half of a character. */
+function beginning(text: Buffer, bytesMax: number): string {
+  let end = Math.min(bytesMax, text.byteLength);
+  while (end > 0 && isContinuation(text[end])) end -= 1;
+  return text.subarray(0, end).toString();
+}
+
+const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;

@@ -1,0 +1,32 @@
+// Sessions as somebody sees them who does not write: folded from what is committed, whoever has the home.
+
+import { LiveTrees } from '../../engine/live-trees.js';
+import { SNAPSHOT_ENTRIES } from '../../engine/snapshots.js';
+import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { SessionState } from '../../session/state.js';
+import { rootOf } from '../ledger-reader.js';
+import { SESSION_PREFIX } from './session-reader.js';
+
+/** @returns null where this ledger has no such session @throws LedgerError LEDGER_TAMPERED when it does not fold */
+export async function committedSession(store: LedgerStore, session_id: string): Promise<SessionState | null> {
+  if (!session_id.startsWith(SESSION_PREFIX) || rootOf(session_id) !== session_id) return null;
+  const tree = await new LiveTrees(store, 1, SNAPSHOT_ENTRIES).get(session_id);
+  return tree?.session ?? null;
+}
+
+/** In the order in which they were started; `active`: only those that are neither completed nor ended. */
+export async function* committedSessions(
+  store: LedgerStore,
+  { active }: { readonly active: boolean },
+): AsyncIterable<SessionState> {
+  const found: string[] = [];
+  for await (const { tree_id, ended } of store.trees()) {
+    if (tree_id.startsWith(SESSION_PREFIX) && !(active && ended)) found.push(tree_id);
+  }
+  for (const session_id of found) {
+    const session = await committedSession(store, session_id);
+    if (session !== null && !(active && isOver(session))) yield session;
+  }
+}
+
+const isOver = ({ status }: SessionState): boolean => status === 'completed' || status === 'ended';

@@ -1,0 +1,90 @@
+// Sessions to look at: which there are, where they stand, and what their tasks say. Nothing here moves one.
+
+import type { EmbeddedEngine } from '../../engine/embedded-engine.js';
+import type { Clock } from '../../ports/clock.js';
+import type { LedgerStore } from '../../ports/ledger-store.js';
+import { effectiveStatus } from '../../session/limits.js';
+import { findTask } from '../../session/progress.js';
+import type { SessionState } from '../../session/state.js';
+import { rootOf } from '../ledger-reader.js';
+import type { SessionSummary, TaskDetails } from './sessions.js';
+
+/** What the ids of sessions, and so of their trees, begin with. */
+export const SESSION_PREFIX = 'ses_';
+
+export interface SessionOnLedger {
+  readonly session: SessionState;
+  readonly case_id: string | null;
+}
+
+interface Parts {
+  readonly store: LedgerStore;
+  readonly clock: Clock;
+}
+
+export class SessionReader {
+  readonly #parts: Parts;
+  readonly #engine: () => EmbeddedEngine;
+
+  constructor(parts: Parts, engine: () => EmbeddedEngine) {
+    this.#parts = parts;
+    this.#engine = engine;
+  }
+
+  async find(session_id: string): Promise<SessionOnLedger | null> {
+    if (!session_id.startsWith(SESSION_PREFIX) || rootOf(session_id) !== session_id) return null;
+    const tree = await this.#engine().peek(session_id);
+    const session = tree?.session ?? null;
+    return tree === null || session === null ? null : { session, case_id: tree.case_id };
+  }
+
+  /** The session of a spec that is neither completed nor ended. */
+  async activeOf(spec_id: string): Promise<SessionState | null> {
+    for await (const { tree_id, ended } of this.#parts.store.trees()) {
+      if (ended || !tree_id.startsWith(SESSION_PREFIX)) continue;
+      const session = (await this.find(tree_id))?.session;
+      if (session?.spec.id === spec_id && !OVER.has(session.status)) return session;
+    }
+    return null;
+  }
+
+  /** The newest first. */
+  async list(spec_id?: string): Promise<readonly SessionSummary[]> {
+    const summaries: SessionSummary[] = [];
+    const now = new Date(this.#parts.clock.now()).toISOString();
+    for await (const { tree_id } of this.#parts.store.trees()) {
+      const session = (await this.find(tree_id))?.session;
+      if (session === undefined || (spec_id !== undefined && session.spec.id !== spec_id)) continue;
+      summaries.push(summaryOf(session, now));
+    }
+    return summaries.sort((a, b) => (a.created_at_utc < b.created_at_utc ? 1 : -1));
+  }
+}
+
+const OVER: ReadonlySet<string> = new Set(['completed', 'ended']);
+
+const summaryOf = (session: SessionState, now: string): SessionSummary => ({
+  session_id: session.session_id,
+  spec_id: session.spec.id,
+  status: session.status,
+  effective_status: effectiveStatus(session, now),
+  created_at_utc: session.created_at,
+});
+
+/** What a task says, or that of the outstanding step; null where there is no such task. */
+export function taskDetails(session: SessionState, task_id?: string): TaskDetails | null {
+  const found = findTask(session, task_id ?? session.outstanding?.step.task_id ?? '');
+  if (found === null) return null;
+  const { phase, task } = found;
+  const made = task.type === 'verify' ? null : task;
+  return {
+    task_id: task.id,
+    phase_id: phase.id,
+    title: task.title,
+    instruction: task.instruction ?? task.title,
+    acceptance: made?.acceptance ?? [],
+    files: made?.files ?? [],
+    depends_on: task.depends_on ?? [],
+    status: session.tasks[task.id] ?? 'pending',
+  };
+}

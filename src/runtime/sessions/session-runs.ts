@@ -1,0 +1,286 @@
+// Sessions on this ledger: every call becomes an input of the session's tree, and what the tree answers is completed
+// with the proof that only this home can make (D10).
+
+import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import type { SessionAnswer, SessionErrorCode } from '../../contract/session-answer.js';
+import type { SessionCommand } from '../../contract/session-command.js';
+import type { SessionSpec } from '../../contract/session-spec.js';
+import type { EmbeddedEngine } from '../../engine/embedded-engine.js';
+import { InvariantError, RunError } from '../../errors.js';
+import type { Reply } from '../../kernel/input.js';
+import { answerOf, refusalOf, refusalWithout } from '../../session/answer.js';
+import { carryOut } from '../../session/commands.js';
+import { stepProof } from '../../session/proof.js';
+import type { SessionState } from '../../session/state.js';
+import type { Clock } from '../../ports/clock.js';
+import type { Ids } from '../../ports/ids.js';
+import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { Secrets } from '../../ports/secrets.js';
+import { defer, type Deferred } from '../deferred.js';
+import type { PolicyShelf } from '../pinned-policy.js';
+import { SESSION_PREFIX, SessionReader, taskDetails, type SessionOnLedger } from './session-reader.js';
+import { receiveReport, speaker, startRequest } from './requests.js';
+import type {
+  NextRequest,
+  OverrideRequest,
+  SessionCaller,
+  Sessions,
+  SessionSummary,
+  StartSessionOptions,
+  TaskDetails,
+} from './sessions.js';
+import type { SpecSource } from './spec-source.js';
+
+interface Parts {
+  readonly store: LedgerStore;
+  readonly shelf: PolicyShelf;
+  readonly ids: Ids;
+  readonly clock: Clock;
+  readonly secrets: Secrets;
+  readonly specs: SpecSource;
+}
+
+type Commanded = Pick<SessionState, 'session_id'> & { readonly command: SessionCommand; readonly by: SessionCaller };
+
+export class SessionRuns implements Sessions {
+  readonly #parts: Parts;
+  readonly #reader: SessionReader;
+  readonly #waiting = new Map<string, Deferred<string>>();
+  #engine: EmbeddedEngine | null = null;
+  /** Starts go one after another: of two for one spec, one wins. */
+  #starting: Promise<unknown> = Promise.resolve();
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.#reader = new SessionReader(parts, () => this.#running);
+  }
+
+  attach(engine: EmbeddedEngine): void {
+    this.#engine = engine;
+  }
+
+  start(options: StartSessionOptions): Promise<SessionAnswer> {
+    const started = this.#starting.then(() => this.#start(options));
+    this.#starting = started.catch(() => undefined);
+    return started;
+  }
+
+  async next(session_id: string, request: NextRequest, by: SessionCaller): Promise<SessionAnswer> {
+    const { last_step_result, heartbeat = false, context_usage_pct } = request;
+    const state = await this.#state(session_id);
+    if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
+    const { case_id } = state;
+    const given = last_step_result !== undefined && last_step_result !== null;
+    const report = given ? receiveReport(last_step_result, case_id) : null;
+    const pct = percent(context_usage_pct);
+    if ((given && report === null) || pct === undefined) {
+      return refusalOf(state.session, 'VALIDATION_ERROR', [
+        pct === undefined ? 'context_usage_pct' : 'last_step_result',
+      ]);
+    }
+    const command: SessionCommand = {
+      name: 'next',
+      report: report === null ? null : artifactRef(report.artifact),
+      proof_sha256: report?.proof_sha256 ?? null,
+      heartbeat,
+      context_usage_pct: pct,
+      spec: this.#parts.specs.fact(state.session.spec_file),
+    };
+    return this.#command({ session_id, command, by }, report === null ? [] : [report.artifact]);
+  }
+
+  replay(session_id: string, by: SessionCaller): Promise<SessionAnswer> {
+    return this.#command({ session_id, command: { name: 'replay' }, by });
+  }
+
+  heartbeat(
+    session_id: string,
+    request: { readonly context_usage_pct?: number; readonly estimated_tokens_used?: number },
+    by: SessionCaller,
+  ): Promise<SessionAnswer> {
+    const context_usage_pct = percent(request.context_usage_pct);
+    const { estimated_tokens_used: tokens = null } = request;
+    if (context_usage_pct === undefined || (tokens !== null && (!Number.isSafeInteger(tokens) || tokens < 0))) {
+      return this.#refuse(session_id, 'VALIDATION_ERROR', ['context_usage_pct or estimated_tokens_used']);
+    }
+    const command: SessionCommand = { name: 'heartbeat', context_usage_pct, estimated_tokens_used: tokens };
+    return this.#command({ session_id, command, by });
+  }
+
+  verify(session_id: string, { step_id }: { readonly step_id: string }, by: SessionCaller): Promise<SessionAnswer> {
+    return this.#command({ session_id, command: { name: 'verify', step_id }, by });
+  }
+
+  review(
+    session_id: string,
+    { phase_id, step_id }: { readonly phase_id: string; readonly step_id: string },
+    by: SessionCaller,
+  ): Promise<SessionAnswer> {
+    return this.#command({ session_id, command: { name: 'review', phase_id, step_id }, by });
+  }
+
+  pause(session_id: string, { reason }: { readonly reason?: string }, by: SessionCaller): Promise<SessionAnswer> {
+    return this.#command({ session_id, command: { name: 'pause', reason: reason ?? null }, by });
+  }
+
+  async resume(
+    session_id: string,
+    request: Parameters<Sessions['resume']>[1],
+    by: SessionCaller,
+  ): Promise<SessionAnswer> {
+    const state = await this.#state(session_id);
+    if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
+    const { force = false, acknowledge = null } = request;
+    const spec = this.#parts.specs.fact(state.session.spec_file);
+    return this.#command({ session_id, command: { name: 'resume', force, acknowledge, spec }, by });
+  }
+
+  end(session_id: string, request: OverrideRequest, by: SessionCaller): Promise<SessionAnswer> {
+    const { reason_code, reason_detail = null } = request;
+    return this.#command({ session_id, command: { name: 'end', reason_code, reason_detail }, by });
+  }
+
+  async rebase(
+    session_id: string,
+    { spec: given, force = false }: { readonly spec: string | SessionSpec; readonly force?: boolean },
+    by: SessionCaller,
+  ): Promise<SessionAnswer> {
+    const state = await this.#state(session_id);
+    if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
+    const { policy } = await this.#parts.shelf.current();
+    const { spec } = this.#parts.specs.load(given, new Set(policy.lanes.keys()));
+    const bytes = Buffer.from(canonicalJson(spec));
+    const artifact: Artifact = { kind: 'session_spec', case_id: state.case_id, bytes };
+    return this.#command({ session_id, command: { name: 'rebase', spec: artifactRef(artifact), force }, by }, [
+      artifact,
+    ]);
+  }
+
+  waive(
+    session_id: string,
+    request: OverrideRequest & { readonly phase_id: string },
+    by: SessionCaller,
+  ): Promise<SessionAnswer> {
+    const { phase_id, reason_code, reason_detail = null } = request;
+    return this.#command({ session_id, command: { name: 'waive', phase_id, reason_code, reason_detail }, by });
+  }
+
+  async status(session_id: string): Promise<SessionAnswer> {
+    const state = await this.#state(session_id);
+    return state === null ? refusalWithout('NO_ACTIVE_SESSION') : answerOf(state.session);
+  }
+
+  async prepare(session_id: string, task_id?: string): Promise<TaskDetails | null> {
+    const state = await this.#state(session_id);
+    return state === null ? null : taskDetails(state.session, task_id);
+  }
+
+  list(spec_id?: string): Promise<readonly SessionSummary[]> {
+    return this.#reader.list(spec_id);
+  }
+
+  reply(_tree_id: string, { input_id, response }: Reply): void {
+    this.#waiting.get(input_id)?.resolve(response);
+    this.#waiting.delete(input_id);
+  }
+
+  failed(error: unknown): void {
+    for (const waiting of this.#waiting.values()) waiting.reject(error);
+    this.#waiting.clear();
+  }
+
+  close(): void {
+    this.failed(new RunError({ code: 'CLOSED', message: 'this process has let go of the session' }));
+  }
+
+  get #running(): EmbeddedEngine {
+    if (this.#engine === null) throw new InvariantError('the sessions have no engine yet');
+    return this.#engine;
+  }
+
+  async #start(options: StartSessionOptions): Promise<SessionAnswer> {
+    const { shelf, ids, specs } = this.#parts;
+    const pinned = await shelf.current();
+    const material = specs.load(options.spec, new Set(pinned.policy.lanes.keys()));
+    const there = await this.#reader.activeOf(material.spec.id);
+    if (there !== null) {
+      const { idempotencyKey, force = false, by } = options;
+      if (idempotencyKey !== undefined && there.idempotency_key === idempotencyKey) return answerOf(there);
+      if (!force) return refusalOf(there, 'SPEC_SESSION_EXISTS', [there.session_id, there.status]);
+      const over = { reason_code: 'operator_override', reason_detail: 'force_replaced' } as const;
+      const ended = await this.end(there.session_id, over, by);
+      if (!ended.success) return ended;
+    }
+    const session_id = ids.draw(SESSION_PREFIX);
+    const { input, materials } = startRequest(session_id, options, material, pinned, ids);
+    return this.#submit(session_id, input.input_id, () =>
+      this.#running.submit(session_id, { input, materials, external: false }),
+    );
+  }
+
+  #state(session_id: string): Promise<SessionOnLedger | null> {
+    return this.#reader.find(session_id);
+  }
+
+  async #refuse(session_id: string, code: SessionErrorCode, details: readonly string[]): Promise<SessionAnswer> {
+    const state = await this.#state(session_id);
+    return state === null ? refusalWithout('NO_ACTIVE_SESSION') : refusalOf(state.session, code, details);
+  }
+
+  async #command({ session_id, command, by }: Commanded, materials: readonly Artifact[] = []): Promise<SessionAnswer> {
+    const state = await this.#state(session_id);
+    if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
+    const input_id = this.#parts.ids.draw('inp_');
+    const said = speaker(by);
+    // What is over takes no input: it can still say what it is.
+    if (state.session.status === 'completed' || state.session.status === 'ended') {
+      return over(state.session, command, { ...said, time: state.session.created_at, input_id });
+    }
+    const input = { kind: 'session', run_id: session_id, input_id, by: said, command } as const;
+    return this.#submit(session_id, input_id, () =>
+      this.#running.submit(session_id, { input, materials, external: false }),
+    );
+  }
+
+  async #submit(
+    session_id: string,
+    input_id: string,
+    submit: () => Promise<{ readonly refused: boolean }>,
+  ): Promise<SessionAnswer> {
+    const waiting = defer<string>();
+    waiting.promise.catch(() => undefined);
+    this.#waiting.set(input_id, waiting);
+    try {
+      const { refused } = await submit();
+      if (refused) return await this.#refuse(session_id, 'INVALID_STATE_TRANSITION', []);
+      return this.#proven(session_id, JSON.parse(await waiting.promise) as SessionAnswer);
+    } finally {
+      this.#waiting.delete(input_id);
+    }
+  }
+
+  /** The proof goes out with the answer, and is written down nowhere. */
+  #proven(session_id: string, answer: SessionAnswer): SessionAnswer {
+    const step = answer.data?.next_step;
+    if (answer.data == null || step?.issue === undefined) return answer;
+    const { issue, ...rest } = step;
+    const step_proof = stepProof(this.#parts.secrets, session_id, step.step_id, issue);
+    return { ...answer, data: { ...answer.data, next_step: { ...rest, step_proof } } };
+  }
+}
+
+type Said = ReturnType<typeof speaker> & { readonly time: string; readonly input_id: string };
+
+function over(session: SessionState, command: SessionCommand, said: Said): SessionAnswer {
+  const vouch = { issue: { step_id: '', issue: 1, proof_sha256: '' }, evidence_intact: null };
+  const work = { touched: [], busy: false, refuses_unmediated: false };
+  const turn = carryOut(session, command, { ...said, vouch, work, report: null, new_spec: null });
+  return turn.answer ?? refusalOf(session, 'INVALID_STATE_TRANSITION');
+}
+
+/** Undefined for what is no percentage. */
+const percent = (value: number | undefined): number | null | undefined => {
+  if (value === undefined) return null;
+  return typeof value === 'number' && value >= 0 && value <= 100 ? value : undefined;
+};

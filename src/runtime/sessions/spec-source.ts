@@ -1,0 +1,59 @@
+// Where specs come from: a document that a caller hands over, or a file that is looked at again at every step.
+
+import type { SpecFact } from '../../contract/session-command.js';
+import type { SessionSpec } from '../../contract/session-spec.js';
+import { UsageError } from '../../errors.js';
+import type { SpecFiles } from '../../ports/spec-files.js';
+import { structureHash } from '../../session/spec-structure.js';
+import { readSpec, type SpecFileCheck } from './read-spec.js';
+import type { SpecMaterial } from './requests.js';
+
+const FINDINGS_SHOWN = 5;
+
+export class SpecSource {
+  readonly #files: SpecFiles;
+  /** What a file held when it last looked as it does now: most steps change no spec. */
+  readonly #known = new Map<string, { readonly stamp: string; readonly fact: SpecFact }>();
+
+  constructor(files: SpecFiles) {
+    this.#files = files;
+  }
+
+  /** @throws UsageError for what is no spec, with what is wrong with it */
+  load(given: string | SessionSpec, lanes: ReadonlySet<string>): SpecMaterial {
+    const file = typeof given === 'string' ? this.#files.resolve(given) : null;
+    // A document is read like a file: what its caller holds may have getters, and may change.
+    const bytes = file === null ? Buffer.from(JSON.stringify(given)) : this.#files.read(file);
+    const check = readSpec(bytes, lanes);
+    if (check.spec === null) throw refusal(check);
+    return { spec: check.spec, file };
+  }
+
+  /** What the file is like now; null for a spec that has none. */
+  fact(file: string | null): SpecFact | null {
+    if (file === null) return null;
+    const stamp = this.#files.stamp(file);
+    if (stamp === null) return { problem: 'not_found' };
+    const known = this.#known.get(file);
+    if (known?.stamp === stamp) return known.fact;
+    const fact = this.#look(file);
+    this.#known.set(file, { stamp, fact });
+    return fact;
+  }
+
+  #look(file: string): SpecFact {
+    try {
+      const { spec } = readSpec(this.#files.read(file), null);
+      return spec === null ? { problem: 'unreadable' } : { structure_hash: structureHash(spec) };
+    } catch {
+      return { problem: 'unreadable' };
+    }
+  }
+}
+
+function refusal({ findings }: SpecFileCheck): UsageError {
+  const shown = findings.slice(0, FINDINGS_SHOWN).map(({ line, path, rule, message }) => {
+    return `line ${line}${path === '' ? '' : ` ${path}`}: ${message} (${rule})`;
+  });
+  return new UsageError({ code: 'USAGE', message: ['the spec cannot be worked through:', ...shown].join('\n') });
+}

@@ -1,0 +1,183 @@
+// All upstream servers of a deployment: what they list, what of it is pinned, and the tools that come of it.
+
+import { inQuotes, printable } from '../../contract/finding-text.js';
+import type { JsonObject } from '../../contract/json.js';
+import type { UpstreamPins, UpstreamsConfig, UpstreamServer as Configured } from '../../contract/upstreams.js';
+import { UsageError } from '../../errors.js';
+import type { Clock } from '../../ports/clock.js';
+import type { Log } from '../../ports/log.js';
+import type { ConnectUpstream } from '../../ports/upstream.js';
+import type { Tool } from '../effects/define.js';
+import type { Listing } from './definitions.js';
+import { configProblem } from './upstream-files.js';
+import { UpstreamServer } from './upstream-server.js';
+import { nameOf, upstreamTool } from './upstream-tool.js';
+
+export interface UpstreamDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** The contract folder: from there, relative folders of servers are meant. */
+  readonly folder: string;
+  /** Default: the MCP client of this package. */
+  readonly connect?: ConnectUpstream;
+  /** Gives everything up: what is connected is closed. */
+  readonly signal?: AbortSignal;
+}
+
+/** Why something of an upstream server cannot be had. */
+export interface UpstreamProblem {
+  readonly server: string;
+  /** As lanes would list it; null where the whole server is meant. */
+  readonly tool: string | null;
+  readonly problem:
+    | 'unreachable' // the server cannot be started, reached or read
+    | 'unusable' // the tool has a name, a definition or a schema that cannot be held
+    | 'not_pinned' // nobody has accepted the tool yet
+    | 'changed' // its definition is not the one that was accepted
+    | 'missing'; // it is pinned, and its server lists it no more
+  /** One line, for people. */
+  readonly message: string;
+}
+
+/** A tool that could be called, if its pin is that of its definition. */
+export interface SurveyedTool {
+  readonly server: string;
+  /** As lanes list it. */
+  readonly name: string;
+  readonly state: 'pinned' | 'new' | 'changed';
+  readonly sha256: string;
+  /** Its definition as the server sent it, whole. */
+  readonly document: JsonObject;
+  readonly tool: Tool;
+}
+
+export interface Survey {
+  /** In the order of the configuration, and there of names. */
+  readonly tools: readonly SurveyedTool[];
+  readonly problems: readonly UpstreamProblem[];
+  /** The servers that were reached. */
+  readonly reached: readonly string[];
+  close(): Promise<void>;
+}
+
+export interface Upstreams {
+  /** For `openTurnpike`, beside those of the service. */
+  readonly tools: readonly Tool[];
+  readonly problems: readonly UpstreamProblem[];
+  /** Ends every connection, and every process that was started. */
+  close(): Promise<void>;
+}
+
+/**
+ * Connects to every server of the configuration. Tools whose definition is the pinned one become tools of CALL_TOOL;
+ * every other one is a problem and does not exist for agents. A server that cannot be reached takes nothing else down.
+ * @throws UsageError for a configuration that contradicts itself
+ */
+export async function connectUpstreams(
+  config: UpstreamsConfig,
+  pins: UpstreamPins,
+  deps: UpstreamDeps,
+): Promise<Upstreams> {
+  const survey = await surveyUpstreams(config, pins, deps);
+  for (const { server, tool, problem, message } of survey.problems) {
+    deps.log.warn('an upstream tool cannot be had', { server, tool, problem, message });
+  }
+  const pinned = survey.tools.filter(({ state }) => state === 'pinned').map(({ tool }) => tool);
+  return { tools: pinned, problems: survey.problems, close: () => survey.close() };
+}
+
+/** The same, with all that could be pinned. */
+export async function surveyUpstreams(
+  config: UpstreamsConfig,
+  pins: UpstreamPins,
+  deps: UpstreamDeps,
+): Promise<Survey> {
+  const problem = configProblem(config);
+  if (problem !== null)
+    throw new UsageError({ code: 'USAGE', message: `the configuration of upstream servers: ${problem}` });
+  // Loaded where it is used: most Turnpikes have no upstream servers.
+  const connect = deps.connect ?? (await import('../../adapters/mcp-client.js')).connectMcp;
+  const pairs = config.servers.map(
+    (configured) => [configured, new UpstreamServer(configured, { ...deps, connect })] as const,
+  );
+  const close = async (): Promise<void> => {
+    await Promise.all(pairs.map(([, server]) => server.close()));
+  };
+  deps.signal?.addEventListener('abort', () => void close(), { once: true });
+  const found = await Promise.all(pairs.map(([configured, server]) => surveyed(configured, server, pins)));
+  return {
+    tools: found.flatMap(({ tools }) => tools),
+    problems: found.flatMap(({ problems }) => problems),
+    reached: found.flatMap(({ server, reached }) => (reached ? [server] : [])),
+    close,
+  };
+}
+
+interface Found {
+  readonly server: string;
+  readonly reached: boolean;
+  readonly tools: readonly SurveyedTool[];
+  readonly problems: readonly UpstreamProblem[];
+}
+
+async function surveyed(configured: Configured, server: UpstreamServer, { pins }: UpstreamPins): Promise<Found> {
+  const { name } = configured;
+  let listing: Listing;
+  try {
+    listing = await server.list();
+  } catch (error) {
+    // What it has started is not left behind.
+    await server.close();
+    const message = printable(`${name} cannot be used: ${(error as Error).message}`);
+    const problems = [{ server: name, tool: null, problem: 'unreachable' as const, message }];
+    return { server: name, reached: false, tools: [], problems };
+  }
+  const { tools, problems } = judged(configured, server, listing, pins);
+  return { server: name, reached: true, tools, problems: [...unusableIn(listing, name), ...problems] };
+}
+
+const unusableIn = ({ unusable }: Listing, server: string): readonly UpstreamProblem[] =>
+  unusable.map(({ tool, why }) => {
+    const called = tool === null ? `a tool of ${server}` : inQuotes(`${server}.${tool}`);
+    return { server, tool: null, problem: 'unusable', message: `${called} cannot be had: ${why}` };
+  });
+
+/** What becomes of each definition, and what is pinned and not there. */
+function judged(
+  configured: Configured,
+  server: UpstreamServer,
+  { definitions }: Listing,
+  pins: UpstreamPins['pins'],
+): Pick<Found, 'tools' | 'problems'> {
+  const tools: SurveyedTool[] = [];
+  const problems: UpstreamProblem[] = [];
+  const tell = (tool: string, problem: UpstreamProblem['problem'], message: string): void =>
+    void problems.push({ server: server.name, tool, problem, message });
+  const names = definitions.map(({ tool }) => nameOf(configured, tool));
+  for (const definition of definitions.toSorted((a, b) => (a.tool < b.tool ? -1 : 1))) {
+    const name = nameOf(configured, definition.tool);
+    const tool = upstreamTool(configured, definition, server);
+    const twice = names.filter((other) => other === name).length > 1;
+    if ('problem' in tool || twice) {
+      const why = 'problem' in tool ? tool.problem : 'two tools have that name';
+      tell(name, 'unusable', `${inQuotes(name)} cannot be had: ${why}`);
+      continue;
+    }
+    const { sha256, document } = definition;
+    const state = stateOf(pins, name, sha256);
+    if (state === 'new') tell(name, 'not_pinned', `${name} is not pinned`);
+    if (state === 'changed') tell(name, 'changed', `${name} has changed since it was pinned`);
+    tools.push({ server: server.name, name, state, sha256, document, tool });
+  }
+  for (const name of Object.keys(pins)) {
+    const own = name.startsWith(`${server.name}.`);
+    if (own && !names.includes(name)) tell(name, 'missing', `${name} is pinned, and ${server.name} lists it no more`);
+  }
+  return { tools, problems };
+}
+
+function stateOf(pins: UpstreamPins['pins'], name: string, sha256: string): SurveyedTool['state'] {
+  const pinned = Object.hasOwn(pins, name) ? pins[name] : undefined;
+  if (pinned === undefined) return 'new';
+  return pinned === sha256 ? 'pinned' : 'changed';
+}

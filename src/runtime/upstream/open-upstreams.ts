@@ -1,0 +1,36 @@
+import { resolve } from 'node:path';
+import { systemClock } from '../../adapters/system-clock.js';
+import { winstonLog } from '../../adapters/winston-log.js';
+import { UPSTREAMS_FILE } from '../../contract/upstreams.js';
+import { UsageError } from '../../errors.js';
+import type { Clock } from '../../ports/clock.js';
+import type { Log } from '../../ports/log.js';
+import { connectUpstreams, type Upstreams } from './connect-upstreams.js';
+import { readUpstreams } from './upstream-files.js';
+
+/** Those options of `openTurnpike` that matter here. */
+export interface UpstreamOptions {
+  /** `true`: the servers of upstreams.json in the contract folder. A path: those of that folder. Default: none. */
+  readonly upstreams?: boolean | string;
+  readonly contract?: string;
+  readonly clock?: Clock;
+  readonly log?: Log;
+}
+
+const NO_UPSTREAMS: Upstreams = { tools: [], problems: [], close: () => Promise.resolve() };
+
+/**
+ * The upstream servers that a Turnpike is opened with, connected. One that cannot be reached is a problem and no error.
+ * @throws UsageError where there is no upstreams.json; PolicyError for files that cannot be used
+ */
+export async function openUpstreams(options: UpstreamOptions): Promise<Upstreams> {
+  const { upstreams = false, contract, clock = systemClock(), log = winstonLog('warn') } = options;
+  if (upstreams === false) return NO_UPSTREAMS;
+  const folder = upstreams === true ? contract : upstreams;
+  if (folder === undefined) throw usage('`upstreams: true` needs `contract`: the folder in which they are listed');
+  const files = readUpstreams(resolve(folder));
+  if (files === null) throw usage(`${folder} has no ${UPSTREAMS_FILE}`);
+  return connectUpstreams(files.config, files.pins, { clock, log, folder: resolve(folder) });
+}
+
+const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

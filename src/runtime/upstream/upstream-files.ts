@@ -1,0 +1,65 @@
+// The two files beside a policy that tell of upstream servers: upstreams.json, written by hand, and
+// upstream-pins.json, written by `turnpike upstream pin`.
+
+import { isUtf8 } from 'node:buffer';
+import { join } from 'node:path';
+import type { Static, TSchema } from 'typebox';
+import { readSmallFile, replaceFile } from '../../adapters/small-file.js';
+import { isInstance, mistakesIn } from '../../contract/schema-mistakes.js';
+import {
+  NO_PINS,
+  UPSTREAM_PINS_FILE,
+  UPSTREAMS_FILE,
+  UpstreamPins,
+  UpstreamsConfig,
+} from '../../contract/upstreams.js';
+import { PolicyError } from '../../errors.js';
+import { scanJson } from '../../step/json-scanner.js';
+
+const FILE_BYTES_MAX = 1_048_576;
+const FILE_DEPTH_MAX = 8;
+const MISTAKES_TOLD = 3;
+
+export interface UpstreamFiles {
+  readonly config: UpstreamsConfig;
+  readonly pins: UpstreamPins;
+}
+
+/**
+ * What a contract folder says of upstream servers; null where it has no upstreams.json. Without a file of pins there
+ * are none.
+ * @throws PolicyError POLICY_UNREADABLE, POLICY_INVALID
+ */
+export function readUpstreams(contract: string): UpstreamFiles | null {
+  const config = fileOf(join(contract, UPSTREAMS_FILE), UpstreamsConfig);
+  if (config === null) return null;
+  return { config, pins: fileOf(join(contract, UPSTREAM_PINS_FILE), UpstreamPins) ?? NO_PINS };
+}
+
+/** Puts these pins in the place of those that are there. @returns the path of the file */
+export function writePins(contract: string, pins: UpstreamPins['pins']): string {
+  const path = join(contract, UPSTREAM_PINS_FILE);
+  const sorted = Object.fromEntries(Object.entries(pins).sort(([a], [b]) => (a < b ? -1 : 1)));
+  replaceFile(path, `${JSON.stringify({ version: 1, pins: sorted } satisfies UpstreamPins, null, 2)}\n`, 0o644);
+  return path;
+}
+
+/** What is wrong with a configuration beyond its shape, or null: each server has a name of its own. */
+export function configProblem({ servers }: UpstreamsConfig): string | null {
+  const names = servers.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  return twice === undefined ? null : `it names the server ${twice} twice`;
+}
+
+function fileOf<T extends TSchema>(path: string, schema: T): Static<T> | null {
+  const bytes = readSmallFile(path, { bytesMax: FILE_BYTES_MAX });
+  if (bytes === null) return null;
+  const invalid = (why: string) => new PolicyError({ code: 'POLICY_INVALID', message: `${path}: ${why}` });
+  if (!isUtf8(bytes)) throw invalid('it is not UTF-8');
+  const scanned = scanJson(Buffer.from(bytes).toString('utf8'), FILE_DEPTH_MAX);
+  if (!scanned.ok) throw invalid(`it is no JSON that can be taken (${scanned.why.replaceAll('_', ' ')})`);
+  const { value } = scanned;
+  if (isInstance(schema, value)) return value;
+  const mistakes = mistakesIn(schema, value).slice(0, MISTAKES_TOLD);
+  throw invalid(mistakes.map(({ message }) => message).join('; '));
+}

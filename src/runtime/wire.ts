@@ -1,0 +1,132 @@
+// The composition root: ports are wired to adapters here, and nowhere else.
+
+import { join, resolve } from 'node:path';
+import { commandRunner } from '../adapters/command-runner.js';
+import { nanoidIds } from '../adapters/nanoid-ids.js';
+import { overlayFile, overlayFiles } from '../adapters/overlay-file.js';
+import { policySource } from '../adapters/policy-source.js';
+import { passingKey, sessionKey } from '../adapters/session-key.js';
+import { specFiles } from '../adapters/spec-files.js';
+import { openSandbox } from '../adapters/sandbox.js';
+import { systemClock } from '../adapters/system-clock.js';
+import { winstonLog } from '../adapters/winston-log.js';
+import { EmbeddedEngine } from '../engine/embedded-engine.js';
+import type { EngineListener } from '../engine/tree-engine.js';
+import { UsageError } from '../errors.js';
+import type { Clock } from '../ports/clock.js';
+import type { CommandRunner } from '../ports/command-runner.js';
+import type { Sandbox } from '../ports/executor.js';
+import type { Log } from '../ports/log.js';
+import { Agents } from './agents.js';
+import { BoundedCalls } from './effects/bounded-call.js';
+import { catalogueFrom } from './effects/define.js';
+import { Gateway } from './effects/gateway.js';
+import { ExportEffects } from './effects/export-effects.js';
+import { RecordEffects } from './effects/record-effects.js';
+import { HighRiskRuns } from './high-risk/high-risk-runs.js';
+import { makeFolder, type HomePaths } from './home.js';
+import { PolicyShelf } from './pinned-policy.js';
+import { CheckEffects } from './sessions/check-effects.js';
+import { SessionRuns } from './sessions/session-runs.js';
+import { SpecSource } from './sessions/spec-source.js';
+import { RunRecordWriter } from './run-records.js';
+import { shippedContract } from './shipped-contract.js';
+import type { Ground, TurnpikeOptions } from './turnpike-options.js';
+
+export type Closing = () => unknown;
+
+export interface Wired {
+  readonly engine: EmbeddedEngine;
+  readonly agents: Agents;
+  readonly highRisk: HighRiskRuns;
+  readonly sessions: SessionRuns;
+  readonly records: RecordEffects;
+  readonly runRecords: RunRecordWriter;
+  readonly effects: Gateway;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** Every part, with the others that it needs; nothing has begun yet. */
+export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]): Wired {
+  const { home, store, anchor, defer = nextTurn, snapshotEntries } = ground;
+  const { log = winstonLog('warn'), clock = systemClock(), ids = nanoidIds() } = options;
+  const sandbox = sandboxOf(options, home);
+  if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
+  const catalogue = catalogueFrom(options);
+  const records = new RecordEffects(store.records, options.targets ?? []);
+  opened.push(() => records.close());
+  const calls = new BoundedCalls(clock, log);
+  const exports = new ExportEffects(store, log);
+  const secrets = home === null ? passingKey() : sessionKey(join(home.keys, 'session.key'));
+  const checks = new CheckEffects({
+    commands: commandsOf(options, home, log),
+    review: options.reviewer ?? null,
+    calls,
+    secrets,
+    log,
+  });
+  const effects = new Gateway({ sandbox, records, exports, checks, calls, registered: options });
+  const source = options.policies ?? policySource(options.contract ?? shippedContract());
+  const shelf = new PolicyShelf(source, clock, catalogue);
+  const agents = new Agents({ shelf, store, ids, log });
+  const highRisk = new HighRiskRuns({ shelf, store, ids, clock, catalogue });
+  const overlay = home === null ? options.overlay : overlayFile(overlayFiles(home.overlay, home.keys));
+  const runRecords = new RunRecordWriter({ store, clock, log, defer });
+  opened.push(() => runRecords.close());
+  const sessions = new SessionRuns({ store, shelf, ids, clock, secrets, specs: new SpecSource(specFiles) });
+  const listener = listeners(agents, highRisk, sessions, runRecords);
+  const engine = new EmbeddedEngine({
+    ...{ store, anchor, clock, effects, secrets, listener, defer },
+    ...(overlay === undefined ? {} : { overlay }),
+    ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
+    ...(snapshotEntries === undefined ? {} : { snapshotEntries }),
+  });
+  opened.push(() => calls.abort());
+  opened.push(() => engine.stop());
+  opened.push(() => checks.abort());
+  agents.attach(engine);
+  highRisk.attach(engine);
+  sessions.attach(engine);
+  return { engine, agents, highRisk, sessions, records, runRecords, effects, clock, log };
+}
+
+const listeners = (
+  agents: Agents,
+  highRisk: HighRiskRuns,
+  sessions: SessionRuns,
+  runRecords: RunRecordWriter,
+): EngineListener => ({
+  reply: (tree_id, reply) => {
+    if (reply.run_id === tree_id) sessions.reply(tree_id, reply);
+    else agents.reply(tree_id, reply);
+  },
+  ended: (tree_id, ending) => {
+    agents.ended(tree_id, ending);
+    highRisk.ended(ending);
+    if (ending.run_id === tree_id) runRecords.ended();
+  },
+  failed: (error) => {
+    agents.failed(error);
+    highRisk.failed();
+    sessions.failed(error);
+    runRecords.stop();
+  },
+});
+
+const nextTurn = (task: () => void): void => void setImmediate(task);
+
+/** Where the commands of specs run: in the sandbox, where that is a folder. */
+function commandsOf({ sandbox, wall = 'auto' }: TurnpikeOptions, home: HomePaths | null, log: Log): CommandRunner {
+  const root = typeof sandbox === 'object' ? undefined : (sandbox ?? home?.sandbox);
+  if (root === undefined) return { run: () => Promise.resolve({ status: 'not_started', problem: 'CWD_REFUSED' }) };
+  return commandRunner({ root: resolve(root), wall, hidden: home === null ? [] : [home.home], log });
+}
+
+function sandboxOf(options: TurnpikeOptions, home: HomePaths | null): Sandbox {
+  if (typeof options.sandbox === 'object') return options.sandbox;
+  const root = options.sandbox ?? home?.sandbox;
+  if (root === undefined) throw new UsageError({ code: 'USAGE', message: '`store` needs `sandbox` as well' });
+  makeFolder(root);
+  return openSandbox({ root: resolve(root), unsafe: options.unsafe ?? false });
+}

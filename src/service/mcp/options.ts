@@ -1,0 +1,111 @@
+// How a service is put together: what its deployer decides, and what is taken where he says nothing.
+
+import { policySource } from '../../adapters/policy-source.js';
+import { specFile, specFolder } from '../../adapters/spec-folder.js';
+import { systemClock } from '../../adapters/system-clock.js';
+import { winstonLog } from '../../adapters/winston-log.js';
+import type { SessionRole } from '../../contract/session.js';
+import { UsageError } from '../../errors.js';
+import type { Log } from '../../ports/log.js';
+import type { PolicySource } from '../../ports/policy-source.js';
+import type { AgentRun } from '../../runtime/agent-run.js';
+import { catalogueFrom, type Registered } from '../../runtime/effects/define.js';
+import { DEFAULTS } from '../../runtime/open-request.js';
+import { PolicyShelf } from '../../runtime/pinned-policy.js';
+import type { Sessions } from '../../runtime/sessions/sessions.js';
+import { shippedContract } from '../../runtime/shipped-contract.js';
+import type { Turnpike } from '../../runtime/turnpike.js';
+import { packageVersion } from '../package-version.js';
+import { doorHere, doorThere, type AgentIdentity, type RunDoor } from './run-door.js';
+import type { McpService } from './service.js';
+import type { SessionDeskOptions, SessionSettings } from './session-desk.js';
+
+/** What is offered should be what runs are judged by: the policy and the registrations of `openTurnpike`. */
+export interface OfferOptions extends Registered {
+  /** Default: the contract that this package ships. */
+  readonly contract?: string;
+  readonly policies?: PolicySource;
+  /** Who the agents are; as of `startAgent`. Sessions are started with the same. */
+  readonly agent?: AgentIdentity;
+  readonly log?: Log;
+}
+
+export interface SessionOptions {
+  /** As whom agents speak to sessions. Default: `autonomy_runner`. */
+  readonly role?: SessionRole;
+  /** Folder of the specs that agents may start sessions of, by their ids. */
+  readonly specs?: string;
+  /** Let agents bring specs of their own. What a spec tells to run is run. Default: false. */
+  readonly inlineSpecs?: boolean;
+  /** Posture, gates and limits of the sessions that agents start. */
+  readonly settings?: Omit<SessionSettings, 'actor' | 'agentRole' | 'lane' | 'case' | 'scope' | 'exposure'>;
+}
+
+export interface McpOptions extends OfferOptions {
+  readonly turnpike: Turnpike;
+  /** Null: sessions are not offered. */
+  readonly sessions?: SessionOptions | null;
+}
+
+/** An MCP server on an open Turnpike, to be served over stdio or HTTP. @throws UsageError */
+export function mcpService({ turnpike, sessions = {}, ...options }: McpOptions): McpService {
+  const { agent = {} } = options;
+  const desk = sessions === null ? null : deskOf(turnpike.sessions, sessions, agent);
+  return serviceBehind(doorHere(turnpike, agent), desk, options);
+}
+
+/** The same where another process has the home: runs are started there, and there are no sessions. */
+export const serviceThere = (startAgent: () => Promise<AgentRun>, options: OfferOptions): McpService =>
+  serviceBehind(doorThere(startAgent), null, options);
+
+function serviceBehind(door: RunDoor, desk: SessionDeskOptions | null, options: OfferOptions): McpService {
+  const { agent = {}, log = winstonLog('warn') } = options;
+  const source = options.policies ?? policySource(options.contract ?? shippedContract());
+  const shelf = new PolicyShelf(source, systemClock(), catalogueFrom(options));
+  return {
+    door,
+    identity: agent,
+    policy: async () => (await shelf.current()).policy,
+    desk,
+    version: packageVersion(),
+    log,
+  };
+}
+
+function deskOf(sessions: Sessions, options: SessionOptions, agent: AgentIdentity): SessionDeskOptions {
+  const { role = 'autonomy_runner', specs, inlineSpecs = false, settings = {} } = options;
+  const folder = specs === undefined ? null : existing(specs);
+  return {
+    sessions,
+    caller: { actor: agent.actor ?? DEFAULTS.actor, role },
+    settings: { ...settings, ...settingsOf(agent) },
+    specFile: (spec_id) => (folder === null ? null : specFile(folder, spec_id)),
+    inlineSpecs,
+  };
+}
+
+const settingsOf = ({
+  actor,
+  role,
+  lane,
+  case: case_id,
+  scope,
+  exposure,
+  correlation,
+}: AgentIdentity): SessionSettings => ({
+  ...(actor === undefined ? {} : { actor }),
+  ...(role === undefined ? {} : { agentRole: role }),
+  ...(lane === undefined ? {} : { lane }),
+  ...(case_id === undefined ? {} : { case: case_id }),
+  ...(scope === undefined ? {} : { scope }),
+  ...(exposure === undefined ? {} : { exposure }),
+  ...(correlation === undefined ? {} : { correlation }),
+});
+
+function existing(folder: string): string {
+  try {
+    return specFolder(folder);
+  } catch (cause) {
+    throw new UsageError({ code: 'USAGE', message: `${folder} is no folder of specs`, cause });
+  }
+}

@@ -1,0 +1,58 @@
+// A connection as the official SDK serves it: the SDK agrees on a protocol and pairs requests with answers; what tools
+// there are, and what a call does, is the connection's.
+
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import {
+  CallToolRequestSchema,
+  ErrorCode,
+  ListToolsRequestSchema,
+  McpError,
+  type Tool,
+} from '@modelcontextprotocol/sdk/types.js';
+import type { JsonObject } from '../../contract/json.js';
+import { IDEMPOTENCY_KEY } from '../../adapters/mcp-client.js';
+import type { Log } from '../../ports/log.js';
+import type { Connection } from './connection.js';
+
+export type SdkServer = McpServer;
+
+const KEY_CHARS_MAX = 256;
+const INSTRUCTIONS =
+  'Everything that you do here is a proposal: it is checked against policy, recorded, and has exactly one response. ' +
+  'A refusal is an answer, with a code and a message; the same proposal again will not be allowed either. ' +
+  'Use the tool of an action, or `propose` with a raw proposal. To work through a spec, begin with `task`.';
+
+export function sdkServer(connection: Connection, version: string, log: Log): SdkServer {
+  const mcp = new McpServer({ name: 'turnpike', version }, { instructions: INSTRUCTIONS });
+  // The server below it: tools that are registered above have schemas of zod, and answers that are thrown.
+  const { server } = mcp;
+  server.registerCapabilities({ tools: {} });
+  server.setRequestHandler(ListToolsRequestSchema, async ({ params }) => {
+    // All of them are on the one page, so there is no cursor that we could have given.
+    if (params?.cursor !== undefined) throw new McpError(ErrorCode.InvalidParams, 'Unknown cursor');
+    return { tools: (await offered(connection, log)) as Tool[] };
+  });
+  server.setRequestHandler(CallToolRequestSchema, async ({ params }, { requestId }) => {
+    const key = params._meta?.[IDEMPOTENCY_KEY] ?? null;
+    if (key !== null && !isKey(key)) throw new McpError(ErrorCode.InvalidParams, `${IDEMPOTENCY_KEY} is no key`);
+    const args = (params.arguments ?? {}) as JsonObject;
+    const answer = await connection.call({ name: params.name, args, request_id: requestId, key });
+    if (answer === null) throw new McpError(ErrorCode.InvalidParams, 'Unknown tool');
+    return answer;
+  });
+  // Its words may quote what was sent, which does not belong into the log.
+  server.onerror = () => log.info('a message over MCP was out of place');
+  return mcp;
+}
+
+const isKey = (key: unknown): key is string =>
+  typeof key === 'string' && key.length >= 1 && key.length <= KEY_CHARS_MAX && key.isWellFormed();
+
+async function offered(connection: Connection, log: Log): ReturnType<Connection['tools']> {
+  try {
+    return await connection.tools();
+  } catch (error) {
+    log.error('the policy cannot be offered over MCP', { error });
+    throw new McpError(ErrorCode.InternalError, 'The service could not do this: its log says why');
+  }
+}

@@ -1,0 +1,117 @@
+// MCP over two streams: one message a line.
+
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { JSONRPCMessageSchema, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
+import { byteLines } from '../../runtime/byte-lines.js';
+import { UsageError } from '../../errors.js';
+import { defer, type Deferred } from '../../runtime/deferred.js';
+import { errorAnswer, INVALID_REQUEST, MESSAGE_BYTES_MAX, readMessage } from './messages.js';
+
+/** Requests that may be without an answer; no more is read meanwhile. */
+const ASKED_MAX = 256;
+
+export interface Streams {
+  readonly input: AsyncIterable<Uint8Array>;
+  /** Resolves when the text is taken. Rejects when nobody reads any more. */
+  readonly write: (text: string) => Promise<void>;
+}
+
+/** How it came to an end: nothing more is sent, nobody reads any more, too much was sent at once, or it was cut. */
+export type Leaving = 'end' | 'deaf' | 'too_large' | 'closed';
+
+/**
+ * A transport of the SDK. Its own for stdio takes the last of two equal keys, is silent about what it cannot read, and
+ * does not notice the end of its input.
+ */
+export class LineTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  readonly #streams: Streams;
+  readonly #left: Deferred<Leaving> = defer();
+  /** Requests that have no answer yet. */
+  readonly #asked = new Set<RequestId>();
+  #settled: Deferred<null> = defer();
+  #open = true;
+
+  constructor(streams: Streams) {
+    this.#streams = streams;
+  }
+
+  /** Resolves when nothing more comes in. Answers may still be outstanding. */
+  get left(): Promise<Leaving> {
+    return this.#left.promise;
+  }
+
+  start(): Promise<void> {
+    void this.#listen();
+    return Promise.resolve();
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    await this.#write(JSON.stringify(message));
+    if (!('method' in message) && message.id !== undefined) this.#settle(message.id);
+  }
+
+  /** Resolves when every request has its answer. */
+  idle(): Promise<void> {
+    return this.#fewerThan(1);
+  }
+
+  close(): Promise<void> {
+    if (this.#open) {
+      this.#open = false;
+      this.#left.resolve('closed');
+      this.#settled.resolve(null);
+      this.onclose?.();
+    }
+    return Promise.resolve();
+  }
+
+  async #listen(): Promise<void> {
+    try {
+      for await (const line of byteLines(this.#streams.input, MESSAGE_BYTES_MAX)) {
+        if (!this.#open) return;
+        await this.#take(line);
+        // Whoever asks without reading the answers waits for itself.
+        await this.#fewerThan(ASKED_MAX);
+      }
+      this.#left.resolve('end');
+    } catch (error) {
+      if (error instanceof UsageError) {
+        await this.#write(errorAnswer(INVALID_REQUEST, `A message has at most ${MESSAGE_BYTES_MAX} bytes`));
+      }
+      this.#left.resolve(error instanceof UsageError ? 'too_large' : 'end');
+    }
+  }
+
+  async #take(line: Uint8Array): Promise<void> {
+    const read = readMessage(line);
+    if (!read.ok) return this.#write(read.answer);
+    const checked = JSONRPCMessageSchema.safeParse(read.message);
+    if (!checked.success) return this.#write(errorAnswer(INVALID_REQUEST, 'Invalid request'));
+    const message = checked.data;
+    if ('method' in message && 'id' in message) this.#asked.add(message.id);
+    this.onmessage?.(message);
+    // A request that was given up gets no answer.
+    if ('method' in message && message.method === 'notifications/cancelled') {
+      this.#settle(message.params?.['requestId'] as RequestId);
+    }
+  }
+
+  #settle(id: RequestId): void {
+    this.#asked.delete(id);
+    const settled = this.#settled;
+    this.#settled = defer();
+    settled.resolve(null);
+  }
+
+  async #fewerThan(limit: number): Promise<void> {
+    while (this.#open && this.#asked.size >= limit) await this.#settled.promise;
+  }
+
+  async #write(text: string): Promise<void> {
+    if (!this.#open) return;
+    await this.#streams.write(`${text}\n`).catch(() => this.#left.resolve('deaf'));
+  }
+}

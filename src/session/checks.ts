@@ -1,0 +1,192 @@
+// Verifications and reviews: the platform makes them itself, as runs, and what they come to is bound to the step they
+// were made for (C68, C70).
+
+import type { CommandOf } from '../contract/session-command.js';
+import {
+  GATE_FINDINGS_MAX,
+  GATE_VERDICTS,
+  GateEvidence,
+  GateFinding,
+  VerificationReceipt,
+  type GateVerdict,
+} from '../contract/session.js';
+import { isJsonObject, type JsonObject } from '../contract/json.js';
+import { isVerifyTask, VERIFY_TIMEOUT_SECONDS } from '../contract/session-spec.js';
+import type { SessionAnswer } from '../contract/session-answer.js';
+import { conforms } from '../contract/validators.js';
+import { answerOf, refusalOf } from './answer.js';
+import { passes } from './gate.js';
+import { aboutStep, countInVain, startRun } from './issue.js';
+import { findTask, phaseOf, taskStatus } from './progress.js';
+import { activationId, nextAttemptId, type RunningCheck, type SessionState } from './state.js';
+import { TurnBuilder, type CommandContext, type Turn } from './turn.js';
+
+/** The two actions that only the platform takes, never an agent. */
+export const RUN_VERIFICATION = 'RUN_VERIFICATION';
+export const REVIEW_PHASE = 'REVIEW_PHASE';
+
+export function startVerification(state: SessionState, command: CommandOf<'verify'>, context: CommandContext): Turn {
+  const turn = new TurnBuilder(state, context);
+  const { outstanding } = state;
+  const task = outstanding === null ? null : findTask(state, outstanding.step.task_id ?? '')?.task;
+  if (outstanding?.type !== 'execute_verification' || task == null || !isVerifyTask(task)) {
+    return turn.unchanged(refusalOf(state, 'STEP_MISMATCH', ['no verification is outstanding']));
+  }
+  if (command.step_id !== outstanding.step.step_id) {
+    return turn.unchanged(refusalOf(state, 'STEP_MISMATCH', ['step_id']));
+  }
+  const { cwd = '/sandbox/', timeout_seconds = VERIFY_TIMEOUT_SECONDS } = task;
+  turn.set({ outstanding: { ...outstanding, receipt: null } });
+  const args: JsonObject = {
+    step_id: command.step_id,
+    task_id: task.id,
+    command: [...task.command],
+    cwd,
+    timeout_ms: timeout_seconds * 1_000,
+  };
+  return start(turn, { kind: 'verify', gate_attempt_id: null, action: RUN_VERIFICATION, args }, context);
+}
+
+export function startReview(state: SessionState, command: CommandOf<'review'>, context: CommandContext): Turn {
+  const turn = new TurnBuilder(state, context);
+  const { outstanding } = state;
+  const phase = phaseOf(state, outstanding?.step.phase_id ?? '');
+  if (outstanding?.type !== 'run_fidelity_gate' || phase?.gate === undefined) {
+    return turn.unchanged(refusalOf(state, 'GATE_BLOCKED', ['no gate is outstanding']));
+  }
+  const differing = [
+    ...(command.step_id === outstanding.step.step_id ? [] : ['step_id']),
+    ...(command.phase_id === outstanding.step.phase_id ? [] : ['phase_id']),
+  ];
+  if (differing.length > 0) return turn.unchanged(refusalOf(state, 'STEP_MISMATCH', differing));
+  const had = reviewOf(state, context);
+  if (had !== null) return turn.unchanged(reviewAnswer(state, had));
+  const gate_attempt_id = nextAttemptId(state);
+  const { reviewer, command: argv, cwd = '/sandbox/', timeout_seconds = VERIFY_TIMEOUT_SECONDS } = phase.gate;
+  const args: JsonObject = {
+    spec_id: state.spec.id,
+    session_id: state.session_id,
+    phase_id: phase.id,
+    step_id: command.step_id,
+    gate_attempt_id,
+    reviewer,
+    command: argv === undefined ? null : [...argv],
+    cwd,
+    timeout_ms: timeout_seconds * 1_000,
+    instruction: phase.gate.instruction ?? null,
+    title: phase.title,
+    tasks: phase.tasks.map(({ id, title }) => ({ id, title, status: taskStatus(state, id) })),
+    files_touched: [...context.work.touched],
+  };
+  turn.set({ gate_attempts: state.gate_attempts + 1, evidence: null });
+  return start(turn, { kind: 'review', gate_attempt_id, action: REVIEW_PHASE, args }, context);
+}
+
+/** The review that this step has had. It has no second one: whoever does not like the first reports it (C70, C71). */
+function reviewOf({ evidence, outstanding }: SessionState, { vouch }: CommandContext): GateEvidence | null {
+  const isThere = evidence !== null && evidence.step_id === outstanding?.step.step_id;
+  return isThere && vouch.evidence_intact === true ? evidence : null;
+}
+
+interface Check extends Pick<RunningCheck, 'kind' | 'gate_attempt_id'> {
+  readonly action: string;
+  readonly args: JsonObject;
+}
+
+/** The answer waits for the run. */
+function start(turn: TurnBuilder, { kind, gate_attempt_id, action, args }: Check, { input_id }: CommandContext): Turn {
+  if (turn.state.check !== null) return turn.unchanged(refusalOf(turn.state, 'AGENT_BUSY'));
+  const run_id = startRun(turn);
+  const step_id = turn.state.outstanding?.step.step_id ?? '';
+  turn.set({ check: { kind, run_id, input_id, step_id, gate_attempt_id } });
+  turn.order({ kind: 'start_check', activation: activationId(turn.state), run_id, act: { action, args } });
+  return turn.done(null);
+}
+
+/** What the run of a check has come to. `result` is null where it has come to nothing. */
+export interface CheckEnded {
+  readonly run_id: string;
+  readonly result: JsonObject | null;
+  readonly time: string;
+}
+
+/** Null where this is no run that the session waits for. */
+export function afterCheck(state: SessionState, ended: CheckEnded, speaker: Pick<CommandContext, 'actor' | 'role'>) {
+  const { check, outstanding } = state;
+  if (check?.run_id !== ended.run_id) return null;
+  const turn = new TurnBuilder(state, speaker);
+  turn.set({ check: null });
+  const step = outstanding?.step.step_id === check.step_id ? outstanding : null;
+  const answer = step === null ? null : settled(turn, check, ended);
+  if (answer !== null) return { input_id: check.input_id, turn: turn.done(answer) };
+  const about = step === null ? { step_id: check.step_id } : aboutStep(step);
+  turn.say('check_failed', { ...about, run_id: ended.run_id }, { kind: check.kind });
+  // What comes to nothing again and again is not asked for for ever.
+  if (step !== null && state.status === 'running') countInVain(turn, step);
+  return { input_id: check.input_id, turn: turn.done(refusalOf(turn.state, 'CHECK_FAILED')) };
+}
+
+const settled = (turn: TurnBuilder, check: RunningCheck, ended: CheckEnded): SessionAnswer | null => {
+  if (ended.result === null) return null;
+  return check.kind === 'verify'
+    ? afterVerification(turn, ended.result, ended)
+    : afterReview(turn, check, ended.result, ended.time);
+};
+
+function afterVerification(turn: TurnBuilder, result: JsonObject, { run_id, time }: CheckEnded): SessionAnswer | null {
+  const { outstanding } = turn.state;
+  const { command_hash, exit_code, output_digest, output } = result;
+  if (outstanding === null) return null;
+  const { step_id } = outstanding.step;
+  const receipt = { command_hash, exit_code, output_digest, issued_at: time, step_id };
+  if (!isReceipt(receipt)) return null;
+  turn.set({ outstanding: { ...outstanding, receipt } });
+  turn.say('verification', { ...aboutStep(outstanding), run_id }, { ...receipt });
+  return answerOf(turn.state, {
+    verification: { verification_receipt: receipt, output: typeof output === 'string' ? output.toWellFormed() : null },
+  });
+}
+
+function afterReview(turn: TurnBuilder, check: RunningCheck, result: JsonObject, time: string): SessionAnswer | null {
+  const { outstanding } = turn.state;
+  const { verdict, findings, checksum } = result;
+  if (outstanding === null || check.gate_attempt_id === null || typeof checksum !== 'string') return null;
+  const evidence = {
+    gate_attempt_id: check.gate_attempt_id,
+    step_id: check.step_id,
+    phase_id: outstanding.step.phase_id ?? '',
+    // A verdict that is none is no pass.
+    verdict: GATE_VERDICTS.find((known) => known === verdict) ?? ('fail' satisfies GateVerdict),
+    findings: Array.isArray(findings) ? findings.filter(isFinding).slice(0, GATE_FINDINGS_MAX) : [],
+    issued_at: time,
+    checksum,
+  };
+  if (!conforms(GateEvidence, evidence)) return null;
+  turn.set({ evidence });
+  const { gate_attempt_id } = evidence;
+  turn.say(
+    'gate_reviewed',
+    { ...aboutStep(outstanding), run_id: check.run_id },
+    {
+      gate_attempt_id,
+      verdict: evidence.verdict,
+      findings: evidence.findings.length,
+      checksum,
+    },
+  );
+  return reviewAnswer(turn.state, evidence);
+}
+
+function reviewAnswer(state: SessionState, { gate_attempt_id, verdict, findings }: GateEvidence): SessionAnswer {
+  const { gate_policy } = state.settings;
+  const gate_passed_preview = passes(gate_policy, verdict) === true;
+  return answerOf(state, { review: { gate_attempt_id, verdict, findings, gate_policy, gate_passed_preview } });
+}
+
+const isReceipt = (value: object): value is VerificationReceipt => conforms(VerificationReceipt, value);
+
+/** A text that is no Unicode could not be written down again. */
+const isFinding = (finding: unknown): finding is GateFinding =>
+  isJsonObject(finding) &&
+  conforms(GateFinding, finding) &&
+  Object.values(finding).every((member) => typeof member !== 'string' || member.isWellFormed());

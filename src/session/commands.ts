@@ -1,0 +1,98 @@
+// What a session does with a command: one pure function, from the state before to the state after, with what is said
+// of it and what is asked of its runs.
+
+import type { CommandOf, SessionCommand } from '../contract/session-command.js';
+import { answerOf, refusalOf } from './answer.js';
+import { startReview, startVerification } from './checks.js';
+import { enterPause, revoke, sayRevoked } from './issue.js';
+import { commandRefusal } from './lifecycle.js';
+import { contextAfter } from './limits.js';
+import { gateOf, isSatisfied, phaseOf } from './progress.js';
+import { rebaseSession } from './rebase-session.js';
+import { resume } from './resume.js';
+import { activationId, type SessionState } from './state.js';
+import { notRunning, takeNext } from './take-report.js';
+import { TurnBuilder, type CommandContext, type Turn } from './turn.js';
+
+export function carryOut(state: SessionState, command: SessionCommand, context: CommandContext): Turn {
+  const refusal = commandRefusal(state, command.name, context.role);
+  if (refusal !== null) return new TurnBuilder(state, context).unchanged(refusalOf(state, refusal, [command.name]));
+  switch (command.name) {
+    case 'next':
+      return takeNext(state, command, context);
+    case 'replay':
+      return replay(state, context);
+    case 'heartbeat':
+      return heartbeat(state, command, context);
+    case 'verify':
+      return startVerification(state, command, context);
+    case 'review':
+      return startReview(state, command, context);
+    case 'pause':
+      return pause(state, context);
+    case 'resume':
+      return resume(state, command, context);
+    case 'rebase':
+      return rebaseSession(state, command, context);
+    case 'waive':
+      return waive(state, command, context);
+    case 'end':
+      return end(state, command, context);
+  }
+}
+
+/** The outstanding step as it was told, for an agent that has lost it. */
+function replay(state: SessionState, context: CommandContext): Turn {
+  const turn = new TurnBuilder(state, context);
+  if (state.status !== 'running') return turn.unchanged(notRunning(state));
+  return turn.unchanged(
+    state.outstanding === null ? refusalOf(state, 'NOT_FOUND') : answerOf(state, { next_step: state.outstanding.step }),
+  );
+}
+
+function heartbeat(state: SessionState, command: CommandOf<'heartbeat'>, context: CommandContext): Turn {
+  const turn = new TurnBuilder(state, context);
+  const { context_usage_pct, estimated_tokens_used } = command;
+  turn.set({ heartbeat_at: context.time });
+  if (context_usage_pct !== null) {
+    turn.set({ context: contextAfter(state.context, context_usage_pct, 0, state.settings.limits) });
+  }
+  turn.say('heartbeat', {}, { context_usage_pct, estimated_tokens_used });
+  return turn.done(answerOf(turn.state));
+}
+
+/** Whatever reason is given: a person has paused it. The step that is outstanding stays so. */
+function pause(state: SessionState, context: CommandContext): Turn {
+  const turn = new TurnBuilder(state, context);
+  enterPause(turn, 'user', state.outstanding?.step.phase_id ?? null);
+  return turn.done(answerOf(turn.state));
+}
+
+function waive(state: SessionState, command: CommandOf<'waive'>, context: CommandContext): Turn {
+  const turn = new TurnBuilder(state, context);
+  const { phase_id, reason_code, reason_detail } = command;
+  const phase = phaseOf(state, phase_id);
+  if (!state.settings.allow_gate_waiver)
+    return turn.unchanged(refusalOf(state, 'AUTHORIZATION', ['allow_gate_waiver']));
+  if (phase?.gate === undefined) return turn.unchanged(refusalOf(state, 'NOT_FOUND', ['phase_id']));
+  if (isSatisfied(state, phase)) return turn.unchanged(refusalOf(state, 'INVALID_STATE_TRANSITION', ['phase_id']));
+  const waiver = { reason_code, reason_detail, at: context.time, by: context.actor.actor_id };
+  turn.set({ gates: { ...state.gates, [phase_id]: { ...gateOf(state, phase), status: 'waived', waiver } } });
+  if (state.ack?.phase_id === phase_id) turn.set({ ack: null });
+  if (state.evidence?.phase_id === phase_id) turn.set({ evidence: null });
+  const { outstanding } = state;
+  if (outstanding !== null && outstanding.step.task_id === null && outstanding.step.phase_id === phase_id) revoke(turn);
+  turn.say('gate_waived', { phase_id }, { reason_code, reason_detail });
+  return turn.done(answerOf(turn.state));
+}
+
+function end(state: SessionState, { reason_code, reason_detail }: CommandOf<'end'>, context: CommandContext): Turn {
+  const turn = new TurnBuilder(state, context);
+  sayRevoked(turn);
+  turn.set({ status: 'ended', pause_reason: null, failure_reason: null });
+  turn.say('end', {}, { reason_code, reason_detail });
+  if (state.status === 'running') {
+    turn.order({ kind: 'close_activation', activation: activationId(turn.state), reason: `ended:${reason_code}` });
+  }
+  return turn.done(answerOf(turn.state));
+}

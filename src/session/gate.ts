@@ -1,0 +1,79 @@
+// Gates: what a review means under each policy, and an audit that takes the spec's word instead of the session's.
+
+import { OVERRIDE_REASONS, type GateEvidence, type GatePolicy, type GateVerdict } from '../contract/session.js';
+import type { SpecPhase } from '../contract/session-spec.js';
+import { gateOf, mustPass } from './progress.js';
+import type { GateRecord, SessionState } from './state.js';
+
+/** Whether a verdict passes under a policy; null where a person has to say (C72). */
+export function passes(policy: GatePolicy, verdict: GateVerdict): boolean | null {
+  switch (policy) {
+    case 'strict':
+      return verdict === 'pass';
+    case 'lenient':
+      return verdict !== 'fail';
+    case 'manual':
+      return null;
+  }
+}
+
+/** What the checksum of evidence is made over (C69): a list, so that nothing can be moved from one part to the next. */
+export const checksumParts = (
+  session_id: string,
+  { gate_attempt_id, step_id, phase_id, verdict }: Omit<GateEvidence, 'findings' | 'issued_at' | 'checksum'>,
+): readonly string[] => ['v2', session_id, gate_attempt_id, step_id, phase_id, verdict];
+
+export const gateRecord = (
+  status: GateRecord['status'],
+  evidence: Pick<GateEvidence, 'verdict' | 'gate_attempt_id'>,
+  evaluated_at: string,
+): GateRecord => ({
+  status,
+  verdict: evidence.verdict,
+  gate_attempt_id: evidence.gate_attempt_id,
+  evaluated_at,
+  waiver: null,
+});
+
+/** The gate of this phase is to be run again. */
+export const reopened = (gates: SessionState['gates'], phase_id: string): SessionState['gates'] =>
+  Object.fromEntries(Object.entries(gates).filter(([id]) => id !== phase_id));
+
+/** Counts a failed evaluation of the phase's gate (C71). */
+export const withFailedCycle = ({ cycles }: SessionState, phase_id: string): SessionState['cycles'] => ({
+  phase_id,
+  count: cycles.phase_id === phase_id ? cycles.count + 1 : 1,
+});
+
+export interface GateAuditFinding {
+  readonly phase_id: string;
+  readonly problem: 'missing_record' | 'invalid_status' | 'tampered';
+}
+
+/**
+ * Rebuilds from the spec which gates must have been satisfied up to and with `phase_id` (all of them for null), and
+ * holds the records against that. It trusts neither the order in which things were done nor a status alone.
+ */
+export function auditGates(state: SessionState, phase_id: string | null): readonly GateAuditFinding[] {
+  const { phases } = state.spec;
+  const last = phase_id === null ? phases.length - 1 : phases.findIndex(({ id }) => id === phase_id);
+  return phases.slice(0, last + 1).flatMap((phase) => {
+    if (!mustPass(state, phase)) return [];
+    const problem = Object.hasOwn(state.gates, phase.id) ? recordProblem(state, phase) : 'missing_record';
+    return problem === null ? [] : [{ phase_id: phase.id, problem }];
+  });
+}
+
+/** A record must be one that the rules could have made: with a reason or a verdict that the settings allow. */
+function recordProblem(state: SessionState, phase: SpecPhase): GateAuditFinding['problem'] | null {
+  const { status, waiver, gate_attempt_id, verdict } = gateOf(state, phase);
+  const { allow_gate_waiver, gate_policy } = state.settings;
+  if (status === 'waived') {
+    return allow_gate_waiver && waiver !== null && OVERRIDE_REASONS.includes(waiver.reason_code) ? null : 'tampered';
+  }
+  if (status !== 'passed') return 'invalid_status';
+  if (gate_attempt_id === null || verdict === null || waiver !== null) return 'tampered';
+  // What a person has passed may have been called anything by a reviewer before.
+  const judged = phase.gate?.reviewer === 'manual' ? null : passes(gate_policy, verdict);
+  return judged === false ? 'tampered' : null;
+}

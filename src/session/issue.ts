@@ -1,0 +1,191 @@
+// What was found to come next takes effect: a step is issued, or the session pauses, completes, or refuses to go on.
+
+import type { GateFinding, PauseReason } from '../contract/session.js';
+import type { NextStep, SessionAnswer } from '../contract/session-answer.js';
+import type { SpecPhase } from '../contract/session-spec.js';
+import { InvariantError } from '../errors.js';
+import { answerOf, refusalOf } from './answer.js';
+import { feedbackInstruction, gateInstruction, taskInstruction } from './instruction.js';
+import type { Next } from './next-step.js';
+import { activePhase } from './progress.js';
+import { activationId, nextAttemptId, nextStepId, type OutstandingStep, type SessionState } from './state.js';
+import type { CommandContext, TurnBuilder } from './turn.js';
+
+export function take(
+  turn: TurnBuilder,
+  next: Next,
+  context: CommandContext,
+  warnings: readonly string[],
+): SessionAnswer {
+  switch (next.kind) {
+    case 'step':
+      return answerOf(turn.state, { next_step: issueStep(turn, next, context), warnings });
+    case 'pause':
+      return pauseFor(turn, next.reason, next.phase?.id ?? null, warnings);
+    case 'complete':
+      return completeSpec(turn, warnings);
+    case 'refuse':
+      turn.say('step_refused', {}, { code: next.code, details: [...next.details] });
+      return refusalOf(turn.state, next.code, next.details, { warnings });
+  }
+}
+
+type Issue = Extract<Next, { readonly kind: 'step' }>;
+
+/** A step with an agent run of its own, and the hash of its proof (C65, D10). */
+function issueStep(turn: TurnBuilder, { type, phase, task }: Issue, { vouch, time }: CommandContext): NextStep {
+  const { state } = turn;
+  const step_id = nextStepId(state);
+  if (vouch.issue.step_id !== step_id) throw new InvariantError(`the proof of ${step_id} was not made`);
+  const lane_id = task?.lane ?? state.agent.lane_id;
+  const run_id = startRun(turn);
+  const findings = type === 'address_fidelity_feedback' ? findingsOf(state, phase) : [];
+  const told =
+    task !== null
+      ? taskInstruction(task, state.session_id, step_id)
+      : type === 'run_fidelity_gate'
+        ? gateInstruction(phase, state.spec.id, state.session_id, step_id)
+        : feedbackInstruction(phase, findings);
+  const step: NextStep = {
+    step_id,
+    type,
+    phase_id: phase.id,
+    task_id: task?.id ?? null,
+    task_title: task?.title ?? null,
+    ...told,
+    reason: null,
+    run_id,
+    lane_id,
+    findings,
+    issue: vouch.issue.issue,
+  };
+  const { issue, proof_sha256 } = vouch.issue;
+  const outstanding: OutstandingStep = {
+    type,
+    step,
+    issue,
+    proof_sha256,
+    issued_at: time,
+    run_ids: [run_id],
+    receipt: null,
+    refused: 0,
+  };
+  const cycles = state.cycles.phase_id === phase.id ? state.cycles : { phase_id: phase.id, count: 0 };
+  turn.set({ outstanding, cycles, steps_issued: state.steps_issued + 1, last_step_id: step_id });
+  turn.order({ kind: 'start_agent', activation: activationId(state), run_id, lane_id });
+  turn.say('step_issued', aboutStep(outstanding), { issue, proof_sha256, lane_id });
+  return step;
+}
+
+/** What the review of this phase has found; a person who reviews it names nothing. */
+const findingsOf = ({ evidence }: SessionState, { id }: SpecPhase): readonly GateFinding[] =>
+  evidence?.phase_id === id ? evidence.findings : [];
+
+/** The id of the next run of this activation. */
+export function startRun(turn: TurnBuilder): string {
+  const runs_started = turn.state.runs_started + 1;
+  turn.set({ runs_started });
+  return `${activationId(turn.state)}.${runs_started}`;
+}
+
+/** What an event says of a step. */
+export const aboutStep = ({ step, type, run_ids }: OutstandingStep) => ({
+  step_id: step.step_id,
+  step_type: type,
+  task_id: step.task_id,
+  phase_id: step.phase_id,
+  run_id: run_ids.at(-1) ?? null,
+});
+
+/** The session pauses: its activation ends, a step that is outstanding stays so. No proof goes with it (C66). */
+function pauseFor(
+  turn: TurnBuilder,
+  reason: PauseReason,
+  phase_id: string | null,
+  warnings: readonly string[] = [],
+): SessionAnswer {
+  enterPause(turn, reason, phase_id);
+  return answerOf(turn.state, { next_step: pauseStep(turn.state), warnings });
+}
+
+export function enterPause(turn: TurnBuilder, reason: PauseReason, phase_id: string | null): void {
+  if (reason === 'gate_review_required' && turn.state.ack === null && phase_id !== null) {
+    const gate_attempt_id = nextAttemptId(turn.state);
+    turn.set({ ack: { gate_attempt_id, phase_id }, gate_attempts: turn.state.gate_attempts + 1 });
+  }
+  if (reason === 'phase_complete' && phase_id !== null) {
+    turn.set({ phases_told: [...turn.state.phases_told, phase_id] });
+  }
+  turn.set({ status: 'paused', pause_reason: reason });
+  turn.say('pause', { phase_id }, { reason, ...(turn.state.ack === null ? {} : { ...turn.state.ack }) });
+  turn.order({ kind: 'close_activation', activation: activationId(turn.state), reason: `paused:${reason}` });
+}
+
+/** Something was done for the step in vain; done too often, it stops the session (C64). */
+export function countInVain(turn: TurnBuilder, outstanding: OutstandingStep): void {
+  const refused = outstanding.refused + 1;
+  turn.set({ outstanding: { ...outstanding, refused } });
+  if (refused < turn.state.settings.limits.max_refused_reports) return;
+  enterPause(turn, 'blocked', outstanding.step.phase_id);
+}
+
+/** What a paused session says to whoever asks, first and ever after. */
+export function pauseStep(state: SessionState): NextStep {
+  const reason = state.pause_reason ?? 'user';
+  const attempt = state.ack === null ? '' : ` The gate that waits is ${state.ack.gate_attempt_id}.`;
+  return {
+    ...unreported(state),
+    type: 'pause',
+    phase_id: pausedIn(state),
+    instruction: `The session has paused: ${reason}.${attempt} Stop, and hand on the exit packet; do not go on.`,
+    reason,
+  };
+}
+
+/** The phase that has just been finished, or the one that is worked on. */
+function pausedIn(state: SessionState): string | null {
+  if (state.pause_reason === 'phase_complete') return state.phases_told.at(-1) ?? null;
+  return state.outstanding?.step.phase_id ?? activePhase(state)?.id ?? null;
+}
+
+/** A step that counts no more: it cannot be reported, and its run ends. */
+export function revoke(turn: TurnBuilder): void {
+  const { outstanding } = turn.state;
+  if (outstanding === null) return;
+  sayRevoked(turn);
+  const run_id = outstanding.run_ids.at(-1) ?? '';
+  const activation = activationId(turn.state);
+  if (turn.state.status === 'running') turn.order({ kind: 'end_agent', activation, run_id });
+}
+
+/** The same, where the runs of the session end anyway. */
+export function sayRevoked(turn: TurnBuilder): void {
+  const { outstanding } = turn.state;
+  if (outstanding === null) return;
+  turn.say('step_revoked', aboutStep(outstanding));
+  turn.set({ outstanding: null });
+}
+
+function completeSpec(turn: TurnBuilder, warnings: readonly string[]): SessionAnswer {
+  turn.set({ status: 'completed' });
+  turn.say('spec_complete', {}, { steps_executed: turn.state.counters.steps_executed });
+  turn.order({ kind: 'close_activation', activation: activationId(turn.state), reason: 'completed' });
+  const next_step: NextStep = {
+    ...unreported(turn.state),
+    type: 'complete_spec',
+    phase_id: null,
+    instruction: 'The spec is fully implemented. Stop, and return the exit packet.',
+    reason: null,
+  };
+  return answerOf(turn.state, { next_step, warnings });
+}
+
+const unreported = (state: SessionState) => ({
+  step_id: nextStepId(state),
+  task_id: null,
+  task_title: null,
+  instructions: [],
+  run_id: null,
+  lane_id: null,
+  findings: [],
+});

@@ -1,0 +1,92 @@
+// Where a session stands in its spec: which phase is worked on, what can be started, which gates hold it up.
+
+import {
+  isVerifyTask,
+  type ImplementTask,
+  type SpecPhase,
+  type SpecTask,
+  type VerifyTask,
+} from '../contract/session-spec.js';
+import type { GateRecord, SessionState } from './state.js';
+
+/** A task may be called like something that every object has. */
+export const taskStatus = ({ tasks }: SessionState, id: string): 'completed' | 'skipped' | 'pending' =>
+  (Object.hasOwn(tasks, id) ? tasks[id] : undefined) ?? 'pending';
+
+export const isSettled = (state: SessionState, { id }: SpecTask): boolean => taskStatus(state, id) !== 'pending';
+
+/** A skipped task gives its dependents nothing to go on (C73). */
+export const isStartable = (state: SessionState, { depends_on = [] }: SpecTask): boolean =>
+  depends_on.every((id) => taskStatus(state, id) === 'completed');
+
+const NO_GATE: GateRecord = {
+  status: 'pending',
+  verdict: null,
+  gate_attempt_id: null,
+  evaluated_at: null,
+  waiver: null,
+};
+
+export const gateOf = ({ gates }: SessionState, { id }: SpecPhase): GateRecord =>
+  (Object.hasOwn(gates, id) ? gates[id] : undefined) ?? NO_GATE;
+
+export const isRequired = ({ gate }: SpecPhase): boolean => gate !== undefined && gate.required !== false;
+
+/** Waived is satisfied, everywhere (C72). */
+export function isSatisfied(state: SessionState, phase: SpecPhase): boolean {
+  const { status } = gateOf(state, phase);
+  return status === 'passed' || status === 'waived';
+}
+
+export const mustPass = ({ settings }: SessionState, phase: SpecPhase): boolean =>
+  settings.enforce_gates && isRequired(phase);
+
+/** Whether its gate keeps the session in this phase. Where it need not pass, it is enough that it was looked at. */
+export function holds(state: SessionState, phase: SpecPhase): boolean {
+  if (phase.gate === undefined || isSatisfied(state, phase)) return false;
+  return mustPass(state, phase) || gateOf(state, phase).status === 'pending';
+}
+
+export const isMade = (state: SessionState, phase: SpecPhase): boolean =>
+  phase.tasks.every((task) => isSettled(state, task));
+
+export const isFinished = (state: SessionState, phase: SpecPhase): boolean =>
+  isMade(state, phase) && !holds(state, phase);
+
+/** The first phase that is not finished; null when all are. */
+export const activePhase = (state: SessionState): SpecPhase | null =>
+  state.spec.phases.find((phase) => !isFinished(state, phase)) ?? null;
+
+export const phaseOf = ({ spec }: SessionState, phase_id: string): SpecPhase | null =>
+  spec.phases.find(({ id }) => id === phase_id) ?? null;
+
+/** The tasks of a phase that are to be made, and not settled, in the order of the spec. */
+export const openImplementTasks = (state: SessionState, { tasks }: SpecPhase): readonly ImplementTask[] =>
+  tasks.filter((task): task is ImplementTask => !isVerifyTask(task) && !isSettled(state, task));
+
+export const openVerifyTasks = (state: SessionState, { tasks }: SpecPhase): readonly VerifyTask[] =>
+  tasks.filter((task): task is VerifyTask => isVerifyTask(task) && !isSettled(state, task));
+
+export const hasSkipped = (state: SessionState, phase: SpecPhase): boolean =>
+  phase.tasks.some(({ id }) => taskStatus(state, id) === 'skipped');
+
+/** Phases whose gate the session must satisfy, those that it has satisfied, and what is missing. */
+export function gateStanding(state: SessionState) {
+  const required = state.settings.enforce_gates ? state.spec.phases.filter(isRequired) : [];
+  const satisfied = state.spec.phases.filter((phase) => phase.gate !== undefined && isSatisfied(state, phase));
+  const missing = required.filter((phase) => !isSatisfied(state, phase));
+  return { required: idsOf(required), satisfied: idsOf(satisfied), missing: idsOf(missing) };
+}
+
+const idsOf = (phases: readonly SpecPhase[]): string[] => phases.map(({ id }) => id);
+
+export function findTask(
+  { spec }: SessionState,
+  task_id: string,
+): { readonly phase: SpecPhase; readonly task: SpecTask } | null {
+  for (const phase of spec.phases) {
+    const task = phase.tasks.find(({ id }) => id === task_id);
+    if (task !== undefined) return { phase, task };
+  }
+  return null;
+}

@@ -1,0 +1,92 @@
+// The official conformance suite for MCP servers, run as it is, and a relay by which it reaches a server that wants a
+// token: the suite has none to send.
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { createServer, request, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ROOT } from '../sources.js';
+
+const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
+
+interface Check {
+  readonly status: 'SUCCESS' | 'FAILURE' | 'WARNING' | 'INFO';
+  readonly errorMessage?: string;
+}
+
+/** What the suite says: every scenario, with what is wrong. None is wrong with one that passes. */
+export type Verdicts = ReadonlyMap<string, readonly string[]>;
+
+/** The names of all scenarios for servers. */
+export async function scenarios(): Promise<readonly string[]> {
+  const output = await suite(['list', '--server']);
+  return [...output.matchAll(/^ {2}- (\S+)$/gm)].map(([, name = '']) => name);
+}
+
+/** Runs all scenarios, or one, against a server. A warning counts as a failure, as it does in a baseline of the suite. */
+export async function verdicts(url: string, scenario?: string): Promise<Verdicts> {
+  const folder = mkdtempSync(join(tmpdir(), 'turnpike-conformance-'));
+  try {
+    const which = scenario === undefined ? ['--suite', 'all'] : ['--scenario', scenario];
+    await suite(['server', '--url', url, '--output-dir', folder, ...which]);
+    return new Map(
+      readdirSync(folder).map((name) => {
+        const checks = JSON.parse(readFileSync(join(folder, name, 'checks.json'), 'utf8')) as Check[];
+        const wrong = checks.filter(({ status }) => status === 'FAILURE' || status === 'WARNING');
+        const said = wrong.map(({ errorMessage }) => errorMessage ?? 'without a word');
+        return [name.replace(/^server-(.*)-\d{4}-\d\d-\d\dT[\d-]+Z$/, '$1'), said];
+      }),
+    );
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function suite(argv: readonly string[]): Promise<string> {
+  const child = spawn(process.execPath, [SUITE, ...argv], { env: { PATH: process.env['PATH'] }, stdio: 'pipe' });
+  let output = '';
+  child.stdout.on('data', (chunk: Buffer) => (output += chunk.toString('utf8')));
+  child.stderr.resume();
+  await once(child, 'close');
+  return output;
+}
+
+export interface Relay {
+  readonly port: number;
+  /** To where requests go; with which token. */
+  lead(url: string, token: string): void;
+  close(): Promise<void>;
+}
+
+/** Hands on every request as it is, the Host included, with the token added. */
+export async function relay(): Promise<Relay> {
+  let target = { url: '', token: '' };
+  const server: Server = createServer((incoming, outgoing) => {
+    const { port } = new URL(target.url);
+    const headers = [...incoming.rawHeaders, 'Authorization', `Bearer ${target.token}`];
+    const onwards = request(
+      { host: '127.0.0.1', port, method: incoming.method, path: incoming.url, headers, agent: false },
+      (answer) => {
+        outgoing.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
+        answer.pipe(outgoing);
+      },
+    );
+    onwards.on('error', () => outgoing.destroy());
+    outgoing.on('close', () => onwards.destroy());
+    incoming.pipe(onwards);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    lead: (url, token) => (target = { url, token }),
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}

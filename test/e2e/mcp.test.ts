@@ -1,0 +1,230 @@
+// `turnpike mcp` as a client starts it: a process of its own, which may be killed at any time.
+
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Entry } from '../../src/contract/entry.js';
+import { homePaths, openHome } from '../../src/runtime/home.js';
+import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { initialised, tempFolder, turnpike } from '../cli/fake-io.js';
+import { builtCommand } from '../fixtures/build.js';
+import { call } from '../service/mcp/mcp-harness.js';
+
+const MS_MAX = 120_000;
+let command: string;
+let folder: string;
+const clients = new Set<Client>();
+const children = new Set<ChildProcess>();
+
+beforeAll(async () => {
+  command = await builtCommand(tempFolder());
+}, 400_000);
+beforeEach(async () => {
+  folder = await initialised();
+});
+afterEach(async () => {
+  for (const client of clients) await client.close();
+  for (const child of children) child.kill('SIGKILL');
+  clients.clear();
+  children.clear();
+});
+
+interface Started {
+  readonly client: Client;
+  readonly transport: StdioClientTransport;
+  readonly stderr: () => string;
+}
+
+/** A server on stdio, with the official client at the other end. */
+async function started(argv: readonly string[] = []): Promise<Started> {
+  const transport = new StdioClientTransport({
+    command: process.execPath,
+    args: [command, 'mcp', ...argv],
+    cwd: folder,
+    env: { PATH: process.env['PATH'] ?? '' },
+    stderr: 'pipe',
+  });
+  let stderr = '';
+  transport.stderr?.on('data', (chunk: Buffer) => (stderr += chunk.toString('utf8')));
+  const client = new Client({ name: 'test', version: '1' });
+  await client.connect(transport);
+  clients.add(client);
+  return { client, transport, stderr: () => stderr };
+}
+
+async function killed({ client, transport }: Started): Promise<void> {
+  const gone = new Promise<void>((resolve) => (client.onclose = resolve));
+  process.kill(transport.pid!, 'SIGKILL');
+  await gone;
+}
+
+/** The ledger as a reader sees it, after it was held against itself. */
+async function ledger(): Promise<Entry[]> {
+  const { store, anchor } = openHome(homePaths(join(folder, '.turnpike')), { readOnly: true });
+  try {
+    const reader = new LedgerReader(store, anchor);
+    expect(await reader.verify()).toMatchObject({ ok: true });
+    expect(await reader.replay()).toMatchObject({ ok: true });
+    const entries: Entry[] = [];
+    for await (const { text } of reader.log()) entries.push(JSON.parse(text) as Entry);
+    return entries;
+  } finally {
+    await store.close();
+  }
+}
+
+const steps = async (): Promise<unknown[]> =>
+  (await ledger()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.outcome] : []));
+
+test(
+  'over stdio an agent lists tools, acts, is refused, and says goodbye',
+  async () => {
+    const { client, stderr } = await started();
+    expect((await client.listTools()).tools.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['propose', 'write_file']),
+    );
+    const written = await call(client, 'write_file', { path: '/sandbox/a.md', content: 'x' });
+    expect(written.structured).toMatchObject({ outcome: 'SUCCESS' });
+    expect(await call(client, 'write_file', { path: '/sandbox/a.sh', content: 'x' })).toMatchObject({ isError: true });
+    expect(await call(client, 'propose', { proposal: '{' })).toMatchObject({
+      structured: { error: { error_code: 'INVALID_JSON' } },
+    });
+    await client.close();
+    expect(stderr()).toBe('');
+    expect(await steps()).toEqual(['SUCCESS', 'DENIED', 'VALIDATION_ERROR']);
+    expect((await turnpike(folder, ['runs', '--json'])).stdout).toContain('end_of_input');
+  },
+  MS_MAX,
+);
+
+describe('killed and started again', () => {
+  test(
+    'D3 D4: the run goes on, and what was acknowledged is not done twice',
+    async () => {
+      const first = await started();
+      const before = await call(first.client, 'create_directory', { path: '/sandbox/d' }, 'key-1');
+      await killed(first);
+      const second = await started();
+      const again = await call(second.client, 'create_directory', { path: '/sandbox/d' }, 'key-1');
+      expect(again).toEqual(before);
+      expect(await call(second.client, 'think')).toMatchObject({ isError: false, run_id: before.run_id });
+      await second.client.close();
+      expect(await steps()).toEqual(['SUCCESS', 'SUCCESS']);
+    },
+    MS_MAX,
+  );
+
+  test(
+    'D4 D8: in the middle of calls, whatever has happened has happened once',
+    async () => {
+      const names = Array.from({ length: 12 }, (_, i) => `n${i}`);
+      const calling = (client: Client) =>
+        Promise.allSettled(names.map((name) => call(client, 'create_directory', { path: `/sandbox/${name}` }, name)));
+      const first = await started();
+      await call(first.client, 'think');
+      const cut = calling(first.client);
+      await killed(first);
+      await cut;
+      const second = await started();
+      const answers = await calling(second.client);
+      const outcomes = answers.map((answer) =>
+        answer.status === 'fulfilled' ? answer.value.structured?.['outcome'] : 'lost',
+      );
+      expect(outcomes).toEqual(names.map(() => 'SUCCESS'));
+      await second.client.close();
+      expect(await steps()).toEqual(['SUCCESS', ...names.map(() => 'SUCCESS')]);
+    },
+    MS_MAX,
+  );
+});
+
+test(
+  'D13: a second server on the same home acts through the first',
+  async () => {
+    const first = await started();
+    await call(first.client, 'think');
+    const second = await started(['--actor', 'second']);
+    expect(await call(second.client, 'write_file', { path: '/sandbox/b.md', content: 'x' })).toMatchObject({
+      isError: false,
+    });
+    expect(second.stderr()).toContain('another process has the home');
+    await second.client.close();
+    await first.client.close();
+    expect(await steps()).toEqual(['SUCCESS', 'SUCCESS']);
+  },
+  MS_MAX,
+);
+
+describe('over HTTP', () => {
+  const tokenFile = (): string => join(folder, '.turnpike/mcp-token');
+
+  async function served(): Promise<{ child: ChildProcess; url: URL; token: string }> {
+    const env = { PATH: process.env['PATH'] };
+    const argv = [command, 'mcp', '--http', '127.0.0.1:0'];
+    const child = spawn(process.execPath, argv, { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] });
+    children.add(child);
+    let said = '';
+    child.stdout.on('data', () => expect('stdout').toBe('silent'));
+    child.stderr.on('data', (chunk: Buffer) => (said += chunk.toString('utf8')));
+    while (!said.includes('bearer token in')) await Promise.race([once(child.stderr, 'data'), once(child, 'exit')]);
+    return { child, url: new URL(said.split('\n', 1).join('')), token: readFileSync(tokenFile(), 'utf8').trim() };
+  }
+
+  async function connected(url: URL, token: string): Promise<Client> {
+    const headers = { authorization: `Bearer ${token}` };
+    const client = new Client({ name: 'test', version: '1' });
+    await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
+    clients.add(client);
+    return client;
+  }
+
+  test(
+    'an agent acts; asked to stop, the server ends and takes its token with it',
+    async () => {
+      const { child, url, token } = await served();
+      const client = await connected(url, token);
+      expect(await call(client, 'write_file', { path: '/sandbox/a.md', content: 'x' })).toMatchObject({
+        isError: false,
+      });
+      await expect(connected(url, `${token}x`)).rejects.toThrow();
+      const ended = once(child, 'exit');
+      child.kill('SIGTERM');
+      expect(await ended).toEqual([0, null]);
+      expect(existsSync(tokenFile())).toBe(false);
+      expect(await steps()).toEqual(['SUCCESS']);
+    },
+    MS_MAX,
+  );
+
+  test(
+    'D3: killed and started again, it has another token, and the run of an agent is there by its id',
+    async () => {
+      const first = await served();
+      const { run_id } = await call(
+        await connected(first.url, first.token),
+        'create_directory',
+        { path: '/sandbox/d' },
+        'k',
+      );
+      const ended = once(first.child, 'exit');
+      first.child.kill('SIGKILL');
+      await ended;
+      const second = await served();
+      expect(second.token).not.toBe(first.token);
+      await expect(connected(second.url, first.token)).rejects.toThrow();
+      const client = await connected(second.url, second.token);
+      const again = await call(client, 'create_directory', { path: '/sandbox/d', run_id }, 'k');
+      expect(again).toMatchObject({ isError: false, run_id });
+      await client.close();
+      second.child.kill('SIGTERM');
+      await once(second.child, 'exit');
+      expect(await steps()).toEqual(['SUCCESS']);
+    },
+    MS_MAX,
+  );
+});

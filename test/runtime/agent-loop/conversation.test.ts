@@ -1,0 +1,71 @@
+import { expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import type { AgentExchange } from '../../../src/ports/agent.js';
+import { CONVERSATION_BYTES_MIN, remember } from '../../../src/runtime/agent-loop/conversation.js';
+
+const bytesOf = (conversation: readonly AgentExchange[]): number =>
+  conversation.reduce(
+    (sum, { proposal, response }) => sum + Buffer.byteLength(proposal) + Buffer.byteLength(response),
+    0,
+  );
+
+function rememberAll(said: readonly (readonly [string | Uint8Array, string])[], bytesMax: number) {
+  let conversation: readonly AgentExchange[] = [];
+  for (const [proposal, response] of said) conversation = remember(conversation, proposal, response, bytesMax);
+  return conversation;
+}
+
+test('what fits is kept as it is, in its order', () => {
+  const said = [
+    ['{"a":1}', '{"b":1}'],
+    [Buffer.from('ä'), '{"b":"\u202e"}'],
+  ] as const;
+  expect(rememberAll(said, CONVERSATION_BYTES_MIN)).toEqual([
+    { proposal: '{"a":1}', response: '{"b":1}', left_out: 0 },
+    { proposal: 'ä', response: '{"b":"\u202e"}', left_out: 0 },
+  ]);
+});
+
+test('of what does not fit the oldest goes first, except the very first; the gap is counted', () => {
+  const said = Array.from({ length: 20 }, (_, index) => [`p${index} ${'x'.repeat(400)}`, `r${index}`] as const);
+  const kept = rememberAll(said, CONVERSATION_BYTES_MIN);
+  expect(kept.map(({ response }) => response)).toEqual([
+    'r0',
+    ...kept.slice(1).map((_, i) => `r${21 - kept.length + i}`),
+  ]);
+  expect(kept.map(({ left_out }) => left_out)).toEqual([0, 20 - kept.length, ...kept.slice(2).map(() => 0)]);
+  expect(kept.length).toBe(10);
+});
+
+test.each([
+  ['a long text', 'x'.repeat(5_000), 'x'.repeat(448), 5_000],
+  ['a character at the cut', `${'x'.repeat(447)}😀${'x'.repeat(5_000)}`, 'x'.repeat(447), 5_451],
+  ['bytes that are no UTF-8', new Uint8Array(5_000).fill(0xff), '\ufffd'.repeat(149), 5_000],
+  ['bytes that are longer as text', new Uint8Array(400).fill(0xff), '\ufffd'.repeat(149), 400],
+] as const)('%s is cut, and says so', (_what, proposal, begins, bytes) => {
+  const shown = remember([], proposal, '{}', CONVERSATION_BYTES_MIN);
+  expect(shown[0]?.proposal).toBe(`${begins}\n[cut here: this had ${bytes} bytes]`);
+});
+
+test('whatever was said, the memory stays in its limit, is well-formed text, and holds the first and the last', () => {
+  const text = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 400 }),
+    fc.string({ maxLength: 6_000 }),
+    fc.nat(9_000).map((length) => '\ud800'.repeat(length)),
+  );
+  const proposal = fc.oneof(text, fc.uint8Array({ maxLength: 6_000 }));
+  const said = fc.array(fc.tuple(proposal, text), { minLength: 1, maxLength: 30 });
+  fc.assert(
+    fc.property(said, fc.integer({ min: CONVERSATION_BYTES_MIN, max: 20_000 }), (all, bytesMax) => {
+      const kept = rememberAll(all, bytesMax);
+      expect(bytesOf(kept)).toBeLessThanOrEqual(bytesMax);
+      expect(kept.every(({ proposal: said, response }) => (said + response).isWellFormed())).toBe(true);
+      expect(kept.reduce((sum, { left_out }) => sum + 1 + left_out, 0)).toBe(all.length);
+      const [first] = rememberAll(all.slice(0, 1), bytesMax);
+      const [last] = rememberAll(all.slice(-1), bytesMax);
+      expect(kept[0]).toEqual(first);
+      expect(kept.at(-1)?.response).toBe(last?.response);
+    }),
+    { numRuns: 100 },
+  );
+});

@@ -1,0 +1,195 @@
+import { afterEach, expect, test } from '@jest/globals';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { SessionAnswer, SessionData } from '../../../src/contract/session-answer.js';
+import type { SessionSpec } from '../../../src/contract/session-spec.js';
+import { Bench } from '../../fixtures/bench.js';
+import { proposal } from '../../fixtures/tree.js';
+
+const RUNNER = { actor: 'agent', role: 'autonomy_runner' } as const;
+const ANNA = { actor: 'anna', role: 'maintainer' } as const;
+
+const spec = (over: Partial<SessionSpec> = {}): SessionSpec => ({
+  spec_version: 1,
+  id: 'spec-a',
+  title: 'Two files',
+  phases: [
+    {
+      id: 'p1',
+      title: 'One',
+      tasks: [
+        { id: 't1', title: 'First', instruction: 'Write a.md.' },
+        { id: 't2', title: 'Second', instruction: 'Write b.md.', depends_on: ['t1'] },
+      ],
+    },
+  ],
+  ...over,
+});
+
+let bench: Bench;
+afterEach(() => bench.close());
+
+const sessions = () => bench.turnpike.sessions;
+const dataOf = ({ data }: SessionAnswer): SessionData => {
+  if (data === null) throw new Error('the answer has no data');
+  return data;
+};
+const stepOf = (answer: SessionAnswer) => {
+  const { next_step } = dataOf(answer);
+  if (next_step === null) throw new Error('there is no step');
+  return next_step;
+};
+const reportOf = (answer: SessionAnswer, over: object = {}) => {
+  const { step_id, type, step_proof, task_id } = stepOf(answer);
+  return { step_id, step_type: type, outcome: 'success', step_proof, task_id, ...over };
+};
+
+async function write(answer: SessionAnswer, path: string) {
+  const { run_id } = stepOf(answer);
+  return bench.turnpike.submit(run_id ?? '', JSON.stringify(proposal('WRITE_FILE', { path, content: 'x' })));
+}
+
+const start = async (over: object = {}) => {
+  bench = await Bench.open();
+  const started = await sessions().start({
+    spec: spec(),
+    case: 'case-local',
+    by: ANNA,
+    stopOnPhaseCompletion: false,
+    ...over,
+  });
+  return dataOf(started).session_id;
+};
+
+test('S3-06: a session is worked through by reports, and its work by proposals into the runs of its steps', async () => {
+  const id = await start();
+  let answer = await sessions().next(id, {}, RUNNER);
+  expect(stepOf(answer)).toMatchObject({ type: 'implement_task', task_id: 't1', run_id: `${id}.1.1` });
+  expect(await write(answer, '/sandbox/a.md')).toMatchObject({ outcome: 'SUCCESS' });
+  answer = await sessions().next(id, { last_step_result: reportOf(answer, { files_touched: ['a.md'] }) }, RUNNER);
+  expect(stepOf(answer)).toMatchObject({ type: 'implement_task', task_id: 't2', run_id: `${id}.1.2` });
+  // Said, and not done by any run of the step.
+  answer = await sessions().next(id, { last_step_result: reportOf(answer, { files_touched: ['b.md'] }) }, RUNNER);
+  expect(dataOf(answer)).toMatchObject({ status: 'completed', loop_signal: 'spec_complete' });
+  const consumed = (await bench.entries()).flatMap((entry) =>
+    entry.type === 'session_event' && entry.body.event === 'step_consumed' ? [entry.body.detail['mediation']] : [],
+  );
+  expect(consumed).toEqual(['mediated', 'unmediated']);
+});
+
+test('D10: a proof is nowhere in the ledger, and the key that makes it is for its owner alone', async () => {
+  const id = await start();
+  const answer = await sessions().next(id, {}, RUNNER);
+  const { step_proof = '' } = stepOf(answer);
+  expect(step_proof).toMatch(/^[\w-]{43}$/);
+  await sessions().next(id, { last_step_result: reportOf(answer) }, RUNNER);
+  expect(JSON.stringify(await bench.entries())).not.toContain(step_proof);
+  const key = join(bench.home, 'keys/session.key');
+  expect(statSync(key).mode & 0o777).toBe(0o600);
+  expect(readFileSync(key, 'utf8')).toMatch(/^[0-9a-f]{64}\n$/);
+});
+
+test('C64: after a crash the step is there still, with the proof that it had, and its report is taken once', async () => {
+  const id = await start();
+  const told = await sessions().next(id, {}, RUNNER);
+  const first = bench;
+  await first.turnpike.close();
+  bench = await Bench.reopen(first);
+  const again = await sessions().replay(id, RUNNER);
+  expect(stepOf(again)).toEqual(stepOf(told));
+  const report = { last_step_result: reportOf(again) };
+  const [one, two] = await Promise.all([sessions().next(id, report, RUNNER), sessions().next(id, report, RUNNER)]);
+  expect(stepOf(one)).toMatchObject({ task_id: 't2' });
+  expect(two).toEqual(one);
+  const other = { last_step_result: { ...report.last_step_result, note: 'something else' } };
+  expect((await sessions().next(id, other, RUNNER)).error?.code).toBe('STEP_PROOF_CONFLICT');
+});
+
+test('a spec has one session: the same start gives it again, another is refused, and force takes its place', async () => {
+  const id = await start({ idempotencyKey: 'k1' });
+  const options = { spec: spec(), case: 'case-local', by: ANNA } as const;
+  const again = await sessions().start({ ...options, idempotencyKey: 'k1' });
+  expect(dataOf(again).session_id).toBe(id);
+  expect((await sessions().start(options)).error?.code).toBe('SPEC_SESSION_EXISTS');
+  const both = await Promise.all([1, 2].map(() => sessions().start({ ...options, force: true })));
+  const ids = both.map((answer) => dataOf(answer).session_id);
+  expect(new Set([id, ...ids]).size).toBe(3);
+  expect((await sessions().list('spec-a')).map(({ status }) => status).sort()).toEqual(['ended', 'ended', 'running']);
+});
+
+test('a spec whose file changes its structure fails the session, until that is rebased', async () => {
+  bench = await Bench.open();
+  const file = join(bench.folder, 'spec.json');
+  writeFileSync(file, JSON.stringify(spec()));
+  const id = dataOf(await sessions().start({ spec: file, by: ANNA })).session_id;
+  const told = await sessions().next(id, {}, RUNNER);
+  const [phase] = spec().phases;
+  if (phase === undefined) throw new Error('no phase');
+  const tasks = [...phase.tasks, { id: 't3', title: 'Third', instruction: 'Write c.md.' }];
+  writeFileSync(file, JSON.stringify(spec({ phases: [{ ...phase, tasks }] })));
+  const failed = await sessions().next(id, { last_step_result: reportOf(told) }, RUNNER);
+  expect(failed).toMatchObject({ error: { code: 'SPEC_REBASE_REQUIRED' }, data: { loop_signal: 'failed' } });
+  expect((await sessions().resume(id, { force: true }, ANNA)).error?.code).toBe('SPEC_REBASE_REQUIRED');
+  expect((await sessions().rebase(id, { spec: file }, RUNNER)).error?.code).toBe('AUTHORIZATION');
+  expect(dataOf(await sessions().rebase(id, { spec: file }, ANNA)).status).toBe('running');
+  // What was reported stays done.
+  expect(stepOf(await sessions().next(id, {}, RUNNER))).toMatchObject({ task_id: 't2' });
+});
+
+const REVIEW = 'console.log(`{"findings":[]}`); process.exit(require("fs").existsSync("a.md") ? 0 : 1)';
+
+const CHECKED: SessionSpec = spec({
+  id: 'spec-b',
+  phases: [
+    {
+      id: 'p1',
+      title: 'One',
+      tasks: [
+        { id: 't1', title: 'First', instruction: 'Write a.md.' },
+        {
+          id: 'v1',
+          type: 'verify',
+          title: 'It is there',
+          command: ['node', '-e', 'process.stdout.write(require("fs").readFileSync("a.md", "utf8"))'],
+        },
+      ],
+      gate: { reviewer: 'command', command: ['node', '-e', REVIEW] },
+    },
+  ],
+});
+
+test('C68 C70: verifications and reviews are runs of the platform, and what they come to decides', async () => {
+  const id = await start({ spec: CHECKED });
+  let answer = await sessions().next(id, {}, RUNNER);
+  // Said to be done, and not done.
+  answer = await sessions().next(id, { last_step_result: reportOf(answer) }, RUNNER);
+  expect(stepOf(answer).type).toBe('execute_verification');
+  const { step_id } = stepOf(answer);
+  const failed = dataOf(await sessions().verify(id, { step_id }, RUNNER));
+  expect(failed.verification_receipt).toMatchObject({ exit_code: 1, step_id });
+  const lie = reportOf(answer, { verification_receipt: { ...failed.verification_receipt, exit_code: 0 } });
+  expect((await sessions().next(id, { last_step_result: lie }, RUNNER)).error?.code).toBe(
+    'ERROR_VERIFICATION_RECEIPT_INVALID',
+  );
+  // Mended within the step, and run again.
+  expect(await write(answer, '/sandbox/a.md')).toMatchObject({ outcome: 'SUCCESS' });
+  const passed = dataOf(await sessions().verify(id, { step_id }, RUNNER));
+  expect(passed).toMatchObject({ verification_receipt: { exit_code: 0 }, output: 'x' });
+  const stale = reportOf(answer, { verification_receipt: failed.verification_receipt });
+  expect((await sessions().next(id, { last_step_result: stale }, RUNNER)).error?.code).toBe(
+    'ERROR_VERIFICATION_RECEIPT_INVALID',
+  );
+  const honest = reportOf(answer, { verification_receipt: passed.verification_receipt });
+  answer = await sessions().next(id, { last_step_result: honest }, RUNNER);
+  const gate = stepOf(answer);
+  expect(gate).toMatchObject({ type: 'run_fidelity_gate', phase_id: 'p1' });
+  const { review } = dataOf(await sessions().review(id, { phase_id: 'p1', step_id: gate.step_id }, RUNNER));
+  expect(review).toMatchObject({ verdict: 'pass', gate_passed_preview: true });
+  const { step_type, outcome, step_proof } = reportOf(answer);
+  const last = { step_id: gate.step_id, step_type, outcome, step_proof, phase_id: 'p1' };
+  const forged = { ...last, gate_attempt_id: `${id}-g9` };
+  expect((await sessions().next(id, { last_step_result: forged }, RUNNER)).error?.code).toBe('INVALID_GATE_EVIDENCE');
+  const reported = { ...last, gate_attempt_id: review?.gate_attempt_id };
+  answer = await sessions().next(id, { last_step_result: reported }, RUNNER);
+  expect(dataOf(answer)).toMatchObject({ status: 'completed', satisfied_gates: ['p1'] });
+});

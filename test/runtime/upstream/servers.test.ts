@@ -1,0 +1,307 @@
+// Upstream servers that die, hang, change all the time or list what cannot be held: what becomes of their tools, and
+// of the calls that were meant for them.
+
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { connectMcp } from '../../../src/adapters/mcp-client.js';
+import { NO_PINS } from '../../../src/contract/upstreams.js';
+import { connectUpstreams } from '../../../src/runtime/upstream/connect-upstreams.js';
+import { openUpstreams } from '../../../src/runtime/upstream/open-upstreams.js';
+import { UpstreamServer } from '../../../src/runtime/upstream/upstream-server.js';
+import { ManualClock } from '../../fixtures/manual-clock.js';
+import { CASE_AGENT } from '../../fixtures/service.js';
+import { proposal } from '../../fixtures/tree.js';
+import { UpstreamGround, until, type Server } from '../../fixtures/upstreams.js';
+
+let ground: UpstreamGround;
+beforeEach(() => {
+  ground = new UpstreamGround();
+});
+afterEach(async () => {
+  await ground.close();
+});
+
+const call = (tool: string, input: object = {}): string => JSON.stringify(proposal('CALL_TOOL', { tool, input }));
+const tool = (name: string, more: object = {}) => ({ name, inputSchema: { type: 'object' }, ...more });
+
+describe('a server that cannot be reached', () => {
+  test('takes nothing else down, and is told of', async () => {
+    const spy = ground.spy({ tools: [tool('say')] });
+    const servers = [ground.hostile('dies_early'), spy, ground.hostile('huge_list', { name: 'huge' })];
+    const { tools, problems } = await ground.connect(servers, await ground.pins(spy));
+    expect(tools.map(({ definition }) => definition.name)).toEqual(['spy.say']);
+    expect(problems).toMatchObject([
+      { server: 'hostile', tool: null, problem: 'unreachable', message: expect.stringContaining('no such folder') },
+      { server: 'huge', tool: null, problem: 'unreachable', message: expect.stringContaining('more than 256 tools') },
+    ]);
+    expect(problems.map(({ message }) => message).join('')).toMatch(/^[ -~]*$/);
+    // What was started for it is not kept.
+    await until(() => !ground.alive('huge'));
+  });
+
+  test('and that never greets, is waited for no longer than twenty seconds', async () => {
+    const clock = new ManualClock();
+    const connecting = ground.connect([ground.hostile('silent')], NO_PINS, clock);
+    await until(() => ground.notes().includes('initialize'));
+    clock.advance(20_000);
+    expect((await connecting).problems).toMatchObject([{ message: 'hostile cannot be used: it takes too long' }]);
+  });
+
+  test('a configuration that names a server twice is refused', async () => {
+    const servers = [ground.hostile('fine'), ground.hostile('silent')];
+    await expect(connectUpstreams({ version: 1, servers }, NO_PINS, ground.deps())).rejects.toMatchObject({
+      code: 'USAGE',
+      message: expect.stringContaining('the server hostile twice'),
+    });
+  });
+});
+
+describe('what a server may list, and cannot be had', () => {
+  const nested = (depth: number): object => (depth === 0 ? {} : { type: 'array', items: nested(depth - 1) });
+  const laughs = Object.fromEntries(
+    Array.from({ length: 8 }, (_, i) => [
+      `d${i}`,
+      { anyOf: Array.from({ length: 4 }, () => ({ $ref: `#/$defs/d${i + 1}` })) },
+    ]),
+  );
+  const object = (properties: object, more: object = {}) => ({
+    inputSchema: { type: 'object', properties, ...more },
+  });
+
+  /** By name, so that they come in this order; of the first ones, not even the name is shown. */
+  const listed: readonly (readonly [tool: object, why: string])[] = [
+    [tool('a/b'), 'a tool of spy cannot be had: its name is none'],
+    [tool('a\nb'), 'a tool of spy cannot be had: its name is none'],
+    [tool('a\u001b[31m'), 'a tool of spy cannot be had: its name is none'],
+    [tool('\u0430'), 'a tool of spy cannot be had: its name is none'],
+    [tool('a'.repeat(129)), 'a tool of spy cannot be had: its name is none'],
+    [{ inputSchema: { type: 'object' } }, 'a tool of spy cannot be had: its name is none'],
+    [tool('b01', { description: 'x'.repeat(8_193) }), '"spy.b01" cannot be had: its description is no text'],
+    [tool('b02', { more: 'x'.repeat(65_536) }), '"spy.b02" cannot be had: its definition has more than 65536 bytes'],
+    [{ name: 'b03' }, '"spy.b03" cannot be had: its input schema is not that of an object'],
+    [tool('b04', { inputSchema: { type: 'string' } }), '"spy.b04" cannot be had: its input schema is not that of'],
+    [tool('b05', { outputSchema: true }), '"spy.b05" cannot be had: its output schema is not that of an object'],
+    [tool('c-1'), '"spy.c-1" cannot be had: its name is none that a lane can list: give it one with `as`'],
+    [
+      tool('c2', object({ x: { $ref: 'https://evil.example/s.json' } })),
+      '"spy.c2" cannot be had: its input: the schema refers to something elsewhere',
+    ],
+    [tool('c3', object({ x: { $ref: 'file:///etc/passwd' } })), 'something elsewhere'],
+    [tool('c4', object({ x: { $ref: '#anchor' } })), 'something elsewhere'],
+    [tool('c5', object({ x: { $dynamicRef: '#/x' } })), '$dynamicRef, which is not followed'],
+    [tool('c6', object({ x: { $ref: '#/constructor' } })), 'refers to a part that it does not have'],
+    [tool('c7', object({ x: { $id: 'https://evil.example/' } })), 'has an $id of its own'],
+    [tool('c8', object({ x: { $ref: '#/$defs/d0' } }, { $defs: { ...laughs, d8: {} } })), 'more than 2000 parts'],
+    [tool('c9', object({ x: nested(30) })), 'deeper than 24'],
+    [tool('d1', object({ x: { type: 'text' } })), 'in a way that it cannot have it'],
+    [
+      tool('d2', { outputSchema: { type: 'object', properties: { x: { $ref: '#x' } } } }),
+      'its output: the schema refers',
+    ],
+    [tool('d3', object({ x: { enum: ['y'.repeat(2_001)] } })), 'which a registered schema cannot have so'],
+    [tool(`e${'x'.repeat(127)}`), 'its name is none that a lane can list: give it one with `as`'],
+  ];
+
+  test('each for a reason, in words that a terminal can show', async () => {
+    const server = ground.spy({ tools: [...listed.map(([one]) => one), tool('fine')] });
+    const { tools, problems } = await ground.connect([server], NO_PINS);
+    expect(tools).toEqual([]);
+    expect(problems.map(({ message }) => message)).toEqual([
+      ...listed.map(([, why]) => expect.stringContaining(why)),
+      'spy.fine is not pinned',
+    ]);
+    expect(problems.map(({ problem }) => problem)).toEqual([...listed.map(() => 'unusable'), 'not_pinned']);
+    expect(problems.map(({ message }) => message).join('')).toMatch(/^[ -~]*$/);
+  });
+
+  test('two tools of one name', async () => {
+    const { problems } = await ground.connect(
+      [ground.spy({ tools: [tool('a'), tool('a', { title: 'Other' })] })],
+      NO_PINS,
+    );
+    expect(problems).toMatchObject([{ problem: 'unusable', message: expect.stringContaining('listed twice') }]);
+  });
+
+  test('two tools that would have one name here', async () => {
+    const server = ground.spy({ tools: [tool('a-b'), tool('a_b')] }, { tools: [{ tool: 'a-b', as: 'a_b' }] });
+    const { problems } = await ground.connect([server], NO_PINS);
+    expect(problems.map(({ message }) => message)).toEqual([
+      '"spy.a_b" cannot be had: two tools have that name',
+      '"spy.a_b" cannot be had: two tools have that name',
+    ]);
+  });
+
+  test('the names of object members are names like others', async () => {
+    const server = ground.spy({ tools: [tool('constructor'), tool('hasOwnProperty')] });
+    const upstreams = await ground.connect([server], await ground.pins(server));
+    const bench = await ground.bench(upstreams, ['spy.constructor']);
+    const agent = await bench.turnpike.startAgent(CASE_AGENT);
+    expect(await agent.submit(call('spy.constructor'))).toMatchObject({ outcome: 'SUCCESS' });
+    expect(await agent.submit(call('spy.hasOwnProperty'))).toMatchObject({ outcome: 'DENIED' });
+    expect(await agent.submit(call('spy.toString'))).toMatchObject({ outcome: 'DENIED' });
+    const { problems } = await ground.connect([server], NO_PINS);
+    expect(problems).toMatchObject([{ problem: 'not_pinned' }, { problem: 'not_pinned' }]);
+  });
+});
+
+describe('what a server answers to a call', () => {
+  const text = { type: 'text', text: 'done' };
+
+  test.each([
+    ['proto', 'OUTCOME_UNKNOWN'],
+    ['deep', 'OUTCOME_UNKNOWN'],
+    ['huge_line', 'OUTCOME_UNKNOWN'],
+    ['no_content', 'OUTCOME_UNKNOWN'],
+    ['bad_block', 'OUTCOME_UNKNOWN'],
+    ['bare_block', 'OUTCOME_UNKNOWN'],
+    ['odd_error_flag', 'OUTCOME_UNKNOWN'],
+    ['refuses', 'REFUSED'],
+    ['fails', 'FAILED'],
+    ['new_block', { content: [text], complete: false }],
+    ['all_blocks', null],
+    ['chatters', { content: [text], complete: true }],
+  ])('%s: %j', async (mode, expected) => {
+    const server = ground.hostile(mode);
+    const bench = await ground.bench(await ground.connect([server], await ground.pins(server)), ['hostile.act']);
+    const agent = await bench.turnpike.startAgent(CASE_AGENT);
+    const response = await agent.submit(call('hostile.act'));
+    const run = await bench.turnpike.ledger.run(`${agent.run_id}.1`);
+    if (typeof expected === 'string') expect(run).toMatchObject({ error: { error_code: expected } });
+    else expect(response).toMatchObject({ outcome: 'SUCCESS', result: expected ?? ALL_BLOCKS });
+  });
+});
+
+/** Every kind of content, without annotations and whatever else a server may add. */
+const ALL_BLOCKS = {
+  content: [
+    { type: 'text', text: 'done' },
+    { type: 'image', data: 'AA==', mimeType: 'image/png' },
+    { type: 'audio', data: 'AA==', mimeType: 'audio/wav' },
+    { type: 'resource_link', uri: 'file:///a', name: 'a' },
+    { type: 'resource', resource: { uri: 'file:///a', text: 'a' } },
+    { type: 'resource', resource: { uri: 'file:///b', blob: 'AA==', mimeType: 'application/pdf' } },
+  ],
+  structured: '{"b":1,"é":[2]}',
+  complete: true,
+};
+
+describe('a server that is lost', () => {
+  test('while it has a call: nobody knows; the next call starts it again', async () => {
+    const server = ground.hostile('dies');
+    const bench = await ground.bench(await ground.connect([server], await ground.pins(server)), ['hostile.act']);
+    const started = ground.notes().filter((note) => note === 'initialize').length;
+    for (const nth of [1, 2]) {
+      const agent = await bench.turnpike.startAgent(CASE_AGENT);
+      await agent.submit(call('hostile.act'));
+      const run = await bench.turnpike.ledger.run(`${agent.run_id}.1`);
+      expect(run).toMatchObject({ error: { error_code: 'OUTCOME_UNKNOWN' } });
+      expect(ground.notes().filter((note) => note === 'tools/call')).toHaveLength(nth);
+    }
+    expect(ground.notes().filter((note) => note === 'initialize')).toHaveLength(started + 1);
+  });
+
+  test('before it has the call: certainly not executed', async () => {
+    const server = ground.spy({ tools: [tool('say')] });
+    const upstreams = await ground.connect([server], await ground.pins(server));
+    const bench = await ground.bench(upstreams, ['spy.say']);
+    await upstreams.close();
+    const agent = await bench.turnpike.startAgent(CASE_AGENT);
+    await agent.submit(call('spy.say'));
+    expect(await bench.turnpike.ledger.run(`${agent.run_id}.1`)).toMatchObject({
+      error: { error_code: 'NOT_EXECUTED', retryable: true },
+    });
+    expect(ground.calls()).toEqual([]);
+  });
+});
+
+describe('a server that is asked for its list before a call', () => {
+  const fresh = async (clock: ManualClock) => {
+    const server = ground.spy({ tools: [tool('say')] });
+    const upstreams = await ground.connect([server], await ground.pins(server), clock);
+    const bench = await ground.bench(upstreams, ['spy.say'], { clock });
+    return { bench, agent: await bench.turnpike.startAgent(CASE_AGENT) };
+  };
+
+  test('and does not answer, is waited for half the time of the call: it is certain that nothing was sent', async () => {
+    const clock = new ManualClock();
+    const { bench, agent } = await fresh(clock);
+    ground.behave({ tools: [tool('say')], deaf: true });
+    clock.advance(10_000);
+    const lists = (): number => ground.asked().filter(({ list }) => list !== undefined).length;
+    const before = lists();
+    const response = agent.submit(call('spy.say'));
+    await until(() => lists() > before);
+    clock.advance(15_000);
+    expect(await response).toMatchObject({ outcome: 'EXECUTION_ERROR' });
+    expect(await bench.turnpike.ledger.run(`${agent.run_id}.1`)).toMatchObject({
+      error: { error_code: 'NOT_EXECUTED' },
+    });
+    // Its answer is given up as well, and then it is asked again.
+    clock.advance(20_000);
+    ground.behave({ tools: [tool('say')] });
+    expect(await agent.submit(call('spy.say'))).toMatchObject({ outcome: 'SUCCESS' });
+    expect(ground.calls()).toEqual(['say']);
+  });
+
+  test('and says each time that it has changed, is not called', async () => {
+    const clock = new ManualClock();
+    const { bench, agent } = await fresh(clock);
+    ground.behave({ tools: [tool('say')], restless: true });
+    clock.advance(10_000);
+    expect(await agent.submit(call('spy.say'))).toMatchObject({ outcome: 'EXECUTION_ERROR' });
+    expect(await bench.turnpike.ledger.run(`${agent.run_id}.1`)).toMatchObject({
+      error: { error_code: 'NOT_EXECUTED' },
+    });
+    expect(ground.calls()).toEqual([]);
+  });
+});
+
+describe('the servers that a Turnpike is opened with', () => {
+  const write = (name: string, value: object): void =>
+    writeFileSync(join(ground.folder, name), JSON.stringify({ version: 1, ...value }));
+
+  test('are those of its contract folder, with the pins beside them', async () => {
+    const server = ground.spy({ tools: [tool('say'), tool('wipe')] });
+    write('upstreams.json', { servers: [{ ...server, cwd: '.' }] });
+    const { 'spy.say': say } = (await ground.pins(server)).pins;
+    write('upstream-pins.json', { pins: { 'spy.say': say } });
+    for (const options of [{ upstreams: true, contract: ground.folder }, { upstreams: ground.folder }]) {
+      const upstreams = await openUpstreams({ ...options, log: ground.deps().log });
+      expect(upstreams.tools.map(({ definition }) => definition.name)).toEqual(['spy.say']);
+      expect(upstreams.problems).toMatchObject([{ tool: 'spy.wipe', problem: 'not_pinned' }]);
+      await upstreams.close();
+    }
+  });
+
+  test('are none where nobody asks for them', async () => {
+    write('upstreams.json', { servers: [ground.hostile('fine')] });
+    expect(await openUpstreams({ contract: ground.folder })).toMatchObject({ tools: [], problems: [] });
+    expect(ground.notes()).toEqual([]);
+  });
+
+  test.each([
+    ['without a contract', { upstreams: true }, 'needs `contract`'],
+    ['without a file', { upstreams: '/' }, 'has no upstreams.json'],
+  ])('cannot be had %s', async (_what, options, why) => {
+    await expect(openUpstreams(options)).rejects.toMatchObject({
+      code: 'USAGE',
+      message: expect.stringContaining(why),
+    });
+  });
+});
+
+test('of one server, 64 calls may be under way', async () => {
+  const configured: Server = ground.spy({ tools: [tool('say')], results: { say: { hangs: true } } });
+  const server = new UpstreamServer(configured, { ...ground.deps(), connect: connectMcp });
+  const [definition] = (await server.list()).definitions;
+  const aborts = Array.from({ length: 64 }, () => new AbortController());
+  const asked = { tool: 'say', input: {}, idempotency_key: 'k', sha256: definition?.sha256 ?? '', prepare_ms: 10_000 };
+  const calls = aborts.map(({ signal }) => server.call(asked, signal));
+  await expect(server.call(asked, new AbortController().signal)).rejects.toMatchObject({ code: 'NOT_EXECUTED' });
+  await until(() => ground.calls().length === 64);
+  for (const abort of aborts) abort.abort();
+  const ended = await Promise.allSettled(calls);
+  expect(ended.map(({ status }) => status)).toEqual(Array.from({ length: 64 }, () => 'rejected'));
+  await server.close();
+});

@@ -1,0 +1,56 @@
+// MCP servers on a whole Turnpike, and the official client of the SDK at the other end.
+
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
+import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
+import { manifestPolicySource } from '../../../src/adapters/manifest-policy-source.js';
+import { IDEMPOTENCY_KEY } from '../../../src/adapters/mcp-client.js';
+import { winstonLog } from '../../../src/adapters/winston-log.js';
+import type { StepTrace } from '../../../src/contract/step-trace.js';
+import { mcpService, type McpOptions } from '../../../src/service/mcp/options.js';
+import { sdkServer } from '../../../src/service/mcp/sdk-server.js';
+import { connect, type McpService } from '../../../src/service/mcp/service.js';
+import type { Bench } from '../../fixtures/bench.js';
+
+export const silent = winstonLog('silent');
+
+/** A service on a bench, judged by the bench's own policy. */
+export const serviceOn = (bench: Bench, options: Partial<McpOptions> = {}): McpService =>
+  mcpService({ turnpike: bench.turnpike, policies: manifestPolicySource(bench.contract), log: silent, ...options });
+
+let connections = 0;
+
+/** A client on a connection of its own, with nothing between them. */
+export async function clientOf(service: McpService, id = `connection-${(connections += 1)}`): Promise<Client> {
+  const [here, there] = InMemoryTransport.createLinkedPair();
+  await sdkServer(connect(service, id), service.version, service.log).connect(there);
+  const client = new Client({ name: 'test', version: '1' });
+  await client.connect(here);
+  return client;
+}
+
+export interface Called {
+  readonly isError: boolean;
+  readonly structured: Readonly<Record<string, unknown>> | undefined;
+  readonly text: string;
+  readonly content: CallToolResult['content'];
+  readonly run_id: unknown;
+}
+
+/** Calls a tool, with an idempotency key where one is named. */
+export async function call(client: Client, name: string, args: object = {}, key?: string): Promise<Called> {
+  const _meta = key === undefined ? {} : { _meta: { [IDEMPOTENCY_KEY]: key } };
+  const result = (await client.callTool({ name, arguments: { ...args }, ..._meta })) as CallToolResult;
+  const [first] = result.content;
+  return {
+    isError: result.isError ?? false,
+    structured: result.structuredContent,
+    text: first?.type === 'text' ? first.text : '',
+    content: result.content,
+    run_id: result._meta?.['turnpike/run-id'],
+  };
+}
+
+export async function traces(bench: Bench): Promise<StepTrace[]> {
+  return (await bench.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body] : []));
+}

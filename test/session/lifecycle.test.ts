@@ -1,0 +1,375 @@
+// Who may ask a session for what, and when: every command in every status from every role, written out by hand.
+
+import { describe, expect, test } from '@jest/globals';
+import { artifactRef } from '../../src/contract/artifact-ref.js';
+import type { CommandOf, SessionCommand, SessionCommandName } from '../../src/contract/session-command.js';
+import {
+  OVERRIDE_REASONS,
+  PAUSE_REASONS,
+  SESSION_ROLES,
+  SESSION_STATUSES,
+  type PauseReason,
+  type SessionRole,
+  type SessionStatus,
+} from '../../src/contract/session.js';
+import type { SessionAnswer } from '../../src/contract/session-answer.js';
+import { carryOut } from '../../src/session/commands.js';
+import { roleOf } from '../../src/session/lifecycle.js';
+import type { SessionState } from '../../src/session/state.js';
+import type { CommandContext } from '../../src/session/turn.js';
+import { make, phase, spec } from '../fixtures/spec.js';
+import { MAINTAINER, RUNNER, SESSION, SessionDriver, specArtifact, testSecrets } from '../fixtures/session.js';
+
+const GATE = { reviewer: 'callback' } as const;
+const TWO = spec(phase('p1', [make('a')], GATE), phase('p2', [make('b')], GATE));
+
+const running = (): SessionDriver => {
+  const d = new SessionDriver({ spec: TWO }).start();
+  d.next();
+  return d;
+};
+const stopped = (by: (d: SessionDriver) => unknown) => (): SessionDriver => {
+  const d = running();
+  by(d);
+  return d;
+};
+
+/** One of each: what it takes to be there. */
+const AT: Readonly<Record<SessionStatus, () => SessionDriver>> = {
+  running,
+  paused: stopped((d) => d.pause()),
+  failed: stopped((d) => d.next(d.report(), { spec: { structure_hash: 'f'.repeat(64) } })),
+  ended: stopped((d) => d.end()),
+  completed: stopped((d) => {
+    while (d.session.status === 'running') d.work();
+  }),
+};
+
+const override = { reason_code: 'testing', reason_detail: null } as const;
+const COMMANDS: { readonly [Name in SessionCommandName]: CommandOf<Name> } = {
+  next: { name: 'next', report: null, proof_sha256: null, heartbeat: false, context_usage_pct: null, spec: null },
+  replay: { name: 'replay' },
+  heartbeat: { name: 'heartbeat', context_usage_pct: null, estimated_tokens_used: 7 },
+  verify: { name: 'verify', step_id: `${SESSION}-s1` },
+  review: { name: 'review', phase_id: 'p1', step_id: `${SESSION}-s1` },
+  pause: { name: 'pause', reason: 'because' },
+  resume: { name: 'resume', force: true, acknowledge: null, spec: null },
+  rebase: { name: 'rebase', spec: artifactRef(specArtifact(TWO)), force: false },
+  waive: { name: 'waive', phase_id: 'p2', ...override },
+  end: { name: 'end', ...override },
+};
+
+/** What the rules say to a command, without a tree that might have ended. */
+function told(d: SessionDriver, command: SessionCommand, role: SessionRole, over: Partial<CommandContext> = {}) {
+  return carryOut(d.session, command, {
+    time: '2026-01-01T00:01:00.000Z',
+    input_id: 'in-x',
+    actor: MAINTAINER.actor,
+    role,
+    vouch: d.tree.vouch(command.name, testSecrets),
+    report: null,
+    new_spec: command.name === 'rebase' ? TWO : null,
+    work: { touched: [], busy: false, refuses_unmediated: false },
+    ...over,
+  });
+}
+
+const REFUSED = 'INVALID_STATE_TRANSITION';
+/** From a maintainer. `-> x`: it is taken, and the session is x. */
+const TABLE: Readonly<Record<SessionStatus, Readonly<Record<SessionCommandName, string>>>> = {
+  running: {
+    next: 'STEP_RESULT_REQUIRED',
+    replay: '-> running',
+    heartbeat: '-> running',
+    verify: 'STEP_MISMATCH',
+    review: 'GATE_BLOCKED',
+    pause: '-> paused',
+    resume: REFUSED,
+    rebase: REFUSED,
+    waive: '-> running',
+    end: '-> ended',
+  },
+  paused: {
+    next: '-> paused',
+    replay: '-> paused',
+    heartbeat: REFUSED,
+    verify: REFUSED,
+    review: REFUSED,
+    pause: REFUSED,
+    resume: '-> running',
+    rebase: '-> running',
+    waive: '-> paused',
+    end: '-> ended',
+  },
+  failed: {
+    next: 'SPEC_REBASE_REQUIRED',
+    replay: 'SPEC_REBASE_REQUIRED',
+    heartbeat: REFUSED,
+    verify: REFUSED,
+    review: REFUSED,
+    pause: REFUSED,
+    resume: '-> running',
+    rebase: '-> running',
+    waive: REFUSED,
+    end: '-> ended',
+  },
+  completed: {
+    next: '-> completed',
+    replay: '-> completed',
+    heartbeat: REFUSED,
+    verify: REFUSED,
+    review: REFUSED,
+    pause: REFUSED,
+    resume: REFUSED,
+    rebase: REFUSED,
+    waive: REFUSED,
+    end: REFUSED,
+  },
+  ended: {
+    next: '-> ended',
+    replay: '-> ended',
+    heartbeat: REFUSED,
+    verify: REFUSED,
+    review: REFUSED,
+    pause: REFUSED,
+    resume: REFUSED,
+    rebase: REFUSED,
+    waive: REFUSED,
+    end: REFUSED,
+  },
+};
+/** What an agent's loop may not ask for, in any status; `resume` depends on why the session has stopped. */
+const PEOPLE_ONLY: readonly SessionCommandName[] = ['pause', 'resume', 'rebase', 'waive', 'end'];
+
+function expected(status: SessionStatus, command: SessionCommandName, role: SessionRole): string {
+  if (role === 'observer') return 'AUTHORIZATION';
+  const said = TABLE[status][command];
+  if (role === 'maintainer' || !PEOPLE_ONLY.includes(command)) return said;
+  return command === 'resume' && said === REFUSED ? REFUSED : 'AUTHORIZATION';
+}
+
+const outcome = (answer: SessionAnswer | null, state: SessionState): string =>
+  answer?.error?.code ?? `-> ${state.status}`;
+
+describe.each(SESSION_STATUSES)('a session that is %s', (status) => {
+  const d = AT[status]();
+
+  test('is that', () => {
+    expect(d.session.status).toBe(status);
+  });
+
+  const rows = SESSION_ROLES.flatMap((role) =>
+    (Object.keys(COMMANDS) as SessionCommandName[]).map((name) => [role, name, expected(status, name, role)] as const),
+  );
+  test.each(rows)('to %s, %s: %s', (role, name, says) => {
+    const turn = told(d, COMMANDS[name], role);
+    expect(outcome(turn.answer, turn.state)).toBe(says);
+    const taken = says.startsWith('->') && !['next', 'replay'].includes(name);
+    // What is refused, or only told, changes nothing and is no event.
+    if (taken) expect(turn.state.state_version).toBe(d.session.state_version + 1);
+    else expect(turn).toMatchObject({ state: d.session, events: [], orders: [] });
+  });
+});
+
+describe('who may resume what', () => {
+  const ANYBODY: readonly PauseReason[] = [
+    'phase_complete',
+    'context_limit',
+    'task_limit',
+    'heartbeat_stale',
+    'step_stale',
+  ];
+  const paused = AT.paused();
+
+  test.each(PAUSE_REASONS)('%s', (pause_reason) => {
+    const at = (role: SessionRole): string => {
+      const session = { ...paused.session, pause_reason };
+      const { state, answer } = carryOut(session, COMMANDS.resume, contextOf(paused, role));
+      return outcome(answer, state);
+    };
+    expect(at('maintainer')).toBe('-> running');
+    expect(at('autonomy_runner')).toBe(ANYBODY.includes(pause_reason) ? '-> running' : 'AUTHORIZATION');
+    expect(at('observer')).toBe('AUTHORIZATION');
+  });
+
+  const contextOf = (d: SessionDriver, role: SessionRole): CommandContext => ({
+    time: '2026-01-01T00:01:00.000Z',
+    input_id: 'in-x',
+    actor: RUNNER.actor,
+    role,
+    vouch: d.tree.vouch('resume', testSecrets),
+    report: null,
+    new_spec: null,
+    work: { touched: [], busy: false, refuses_unmediated: false },
+  });
+});
+
+describe('a role', () => {
+  test.each(SESSION_ROLES)('%s is itself', (role) => {
+    expect(roleOf(role)).toBe(role);
+  });
+
+  test.each(['', 'Maintainer', 'admin', ' maintainer', 'constructor', '__proto__'])('%j is an observer', (role) => {
+    expect(roleOf(role)).toBe('observer');
+  });
+});
+
+describe('what has failed', () => {
+  const hash = (d: SessionDriver) => ({ structure_hash: d.session.structure_hash });
+
+  test('goes on by force alone', () => {
+    const d = AT.failed();
+    const spec_as_it_was = { spec: hash(d) };
+    expect(d.resume(spec_as_it_was).error).toMatchObject({
+      code: 'SESSION_UNRECOVERABLE',
+      details: ['force is required'],
+    });
+    expect(d.resume({ force: true, ...spec_as_it_was }).success).toBe(true);
+    expect(d.session).toMatchObject({ status: 'running', failure_reason: null, tasks: { a: 'completed' } });
+    expect(d.next().data?.next_step?.type).toBe('run_fidelity_gate');
+  });
+
+  test.each([{ structure_hash: 'e'.repeat(64) }, { problem: 'not_found' }, { problem: 'unreadable' }] as const)(
+    'does not, by force, while the spec is %j',
+    (fact) => {
+      const d = AT.failed();
+      expect(d.resume({ force: true, spec: fact }).error?.code).toBe('SPEC_REBASE_REQUIRED');
+      expect(d.session.status).toBe('failed');
+    },
+  );
+
+  test('is taken up by a rebase to the spec as it is now', () => {
+    const d = AT.failed();
+    const more = spec(...TWO.phases, phase('p3', [make('c')]));
+    expect(d.rebase(more)).toMatchObject({ success: true, data: { status: 'running', failure_reason: null } });
+    expect(d.session.tasks).toEqual({ a: 'completed' });
+    expect(d.next(null, { spec: hash(d) }).data?.next_step?.type).toBe('run_fidelity_gate');
+  });
+
+  test('for a spec that is gone says so', () => {
+    const d = running();
+    expect(d.next(d.report(), { spec: { problem: 'unreadable' } })).toMatchObject({
+      error: { code: 'SESSION_UNRECOVERABLE' },
+      data: { status: 'failed', failure_reason: 'spec_not_found', loop_signal: 'failed' },
+    });
+  });
+});
+
+describe('a rebase', () => {
+  test('to another spec is none', () => {
+    const d = AT.paused();
+    expect(d.rebase({ ...TWO, id: 'spec-2' }).error).toMatchObject({ code: 'VALIDATION_ERROR', details: ['spec id'] });
+    expect(d.session.status).toBe('paused');
+  });
+
+  test('that loses what was completed is refused, unless it is forced', () => {
+    const d = AT.failed();
+    const less = spec(phase('p2', [make('b')], GATE));
+    expect(d.rebase(less).error).toMatchObject({ code: 'REBASE_COMPLETED_TASKS_REMOVED', details: ['a'] });
+    expect(d.session.status).toBe('failed');
+    expect(d.rebase(less, true).success).toBe(true);
+    expect(d.session).toMatchObject({ tasks: {}, gates: {} });
+    expect(d.next().data?.next_step).toMatchObject({ task_id: 'b' });
+  });
+
+  test('revokes the step that is outstanding: its report is not taken', () => {
+    const d = AT.paused();
+    const report = d.report();
+    const same = { ...TWO, phases: TWO.phases.map((one) => ({ ...one, title: `${one.title}!` })) };
+    expect(d.rebase(same).data?.warnings).toEqual(['NO_CHANGE']);
+    expect(d.session.outstanding).toBeNull();
+    expect(d.bodies('session_event').map(({ event }) => event)).toContain('step_revoked');
+    expect(d.next(report).error?.code).toBe('STEP_PROOF_MISMATCH');
+    expect(d.next().data?.next_step?.step_id).toBe(`${SESSION}-s2`);
+  });
+
+  test('F3: takes what paused the session out of the way', () => {
+    const d = new SessionDriver({ spec: TWO, limits: { max_consecutive_errors: 1 } }).start();
+    d.next();
+    d.work('failure');
+    expect(d.session.pause_reason).toBe('error_threshold');
+    d.rebase(TWO);
+    expect(d.next().data?.next_step?.type).toBe('implement_task');
+  });
+
+  test.each(['fidelity_cycle_limit', 'gate_failed'] as const)('F3: takes %s out of the way', (reason) => {
+    const auto_retry_fidelity_gate = reason !== 'gate_failed';
+    const d = new SessionDriver({ spec: TWO, settings: { auto_retry_fidelity_gate } }).start();
+    d.next();
+    d.verdict = 'fail';
+    while (d.session.status === 'running') d.work();
+    expect(d.session.pause_reason).toBe(reason);
+    d.rebase(TWO);
+    expect(d.next().data?.next_step?.type).toMatch(/fidelity/);
+  });
+
+  test('leaves no review behind that somebody could still acknowledge', () => {
+    const d = new SessionDriver({ spec: TWO, settings: { gate_policy: 'manual' } }).start();
+    d.next();
+    d.work();
+    d.work();
+    const { ack } = d.session;
+    expect(ack).not.toBeNull();
+    d.rebase(spec(phase('p1', [make('a'), make('c')], GATE), ...TWO.phases.slice(1)));
+    expect(d.session).toMatchObject({ status: 'running', ack: null, evidence: null });
+    expect(d.next().data?.next_step).toMatchObject({ type: 'implement_task', task_id: 'c' });
+    d.work();
+    d.work();
+    expect(d.session.ack?.gate_attempt_id).toBe(`${SESSION}-g2`);
+    expect(
+      d.resume({ acknowledge: { gate_attempt_id: ack?.gate_attempt_id ?? '', decision: 'pass' } }).error?.code,
+    ).toBe('INVALID_GATE_ACK');
+  });
+
+  test('remembers which phases it has been told of, as far as they are still finished', () => {
+    const three = spec(phase('p1', [make('a')]), phase('p2', [make('b')]), phase('p3', [make('c')]));
+    const d = new SessionDriver({ spec: three, settings: { stop_on_phase_completion: true } }).start();
+    d.next();
+    d.work();
+    d.resume();
+    d.next();
+    d.work();
+    expect(d.session.phases_told).toEqual(['p1', 'p2']);
+    d.rebase(spec(phase('p1', [make('a')]), phase('p2', [make('b'), make('d')]), phase('p3', [make('c')])));
+    expect(d.session.phases_told).toEqual(['p1']);
+    expect(d.next().data?.next_step?.task_id).toBe('d');
+  });
+});
+
+describe('an end', () => {
+  test.each(OVERRIDE_REASONS)('says why: %s', (reason_code) => {
+    const d = running();
+    const answer = d.tell({ name: 'end', reason_code, reason_detail: 'x' }, MAINTAINER);
+    expect(answer.data).toMatchObject({ status: 'ended', loop_signal: 'paused_needs_attention', next_step: null });
+    expect(d.bodies('session_event').slice(-2)).toMatchObject([
+      { event: 'step_revoked', step_id: `${SESSION}-s1` },
+      { event: 'end', detail: { reason_code, reason_detail: 'x' } },
+    ]);
+    expect(d.session).toMatchObject({ outstanding: null, pause_reason: null, failure_reason: null });
+  });
+});
+
+describe('state_version', () => {
+  test('is one more with every command that has changed anything, and the same with every other', () => {
+    const d = new SessionDriver({ spec: TWO }).start();
+    const versions = [d.session.state_version];
+    const steps: (() => unknown)[] = [
+      () => d.replay(),
+      () => d.next(),
+      () => d.next(),
+      () => d.replay(),
+      () => d.heartbeat(),
+      () => d.next(d.report('success', { step_proof: 'x' })),
+      () => d.pause(),
+      () => d.next(),
+      () => d.resume(),
+      () => d.work(),
+    ];
+    for (const step of steps) {
+      step();
+      versions.push(d.session.state_version);
+    }
+    expect(versions).toEqual([1, 1, 2, 2, 2, 3, 4, 5, 5, 6, 7]);
+    expect(d.bodies('session_event').map(({ state_version }) => state_version)).toEqual([1, 2, 3, 4, 5, 6, 6, 7, 7]);
+  });
+});

@@ -1,0 +1,163 @@
+// What a session keeps when its spec is another one. What was done stays done, what was judged is judged again where
+// the phase has changed, and nothing that was completed is lost unless somebody says so.
+
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { isVerifyTask, type SessionSpec, type SpecPhase } from '../../src/contract/session-spec.js';
+import { planRebase, type Rebase, type RebasePlan } from '../../src/session/rebase.js';
+import { diffStructure, structureHash } from '../../src/session/spec-structure.js';
+import { make, phase, reversed, similarSpec, spec, verify } from '../fixtures/spec.js';
+
+const GATE = { reviewer: 'callback' } as const;
+const A = phase('a', [make('a1'), make('a2'), verify('a3')], GATE);
+const B = phase('b', [make('b1'), verify('b2')], GATE);
+const C = phase('c', [make('c1'), verify('c2')], GATE);
+const before = spec(A, B, C);
+
+const ALL = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1', 'c2'];
+const rebase = (after: SessionSpec, over: { completed?: readonly string[]; force?: boolean } = {}): Rebase =>
+  planRebase({ before, after, completed: ALL, satisfied: ['a', 'b', 'c'], force: false, ...over });
+
+function planOf(result: Rebase): RebasePlan {
+  if (result.kind !== 'plan') throw new Error(`no plan: ${JSON.stringify(result)}`);
+  return result.plan;
+}
+
+test('a spec with the same structure changes nothing, whatever it says', () => {
+  expect(rebase(spec({ ...A, title: 'Other', tasks: A.tasks.toReversed() }, B, C))).toEqual({ kind: 'no_change' });
+});
+
+describe('completed tasks that the new spec does not have', () => {
+  const without = spec(phase('a', [make('a2'), verify('a3')], GATE), C);
+
+  test('keep it from being taken up, and are named', () => {
+    expect(rebase(without)).toEqual({
+      kind: 'refused',
+      code: 'REBASE_COMPLETED_TASKS_REMOVED',
+      task_ids: ['a1', 'b1', 'b2'],
+    });
+  });
+
+  test('do not, where they were not completed', () => {
+    expect(planOf(rebase(without, { completed: ['a2', 'c1'] }))).toMatchObject({ completed: ['a2', 'c1'], lost: [] });
+  });
+
+  test('are lost by force alone', () => {
+    expect(planOf(rebase(without, { force: true }))).toMatchObject({
+      completed: ['a2', 'c1', 'c2'],
+      reopened: ['a3'],
+      lost: ['a1', 'b1', 'b2'],
+      satisfied: ['c'],
+      cleared: ['a', 'b'],
+    });
+  });
+});
+
+describe('what stays of tasks and gates', () => {
+  test.each<readonly [string, SessionSpec, Partial<RebasePlan>]>([
+    [
+      'a new task: the verification and the gate of its phase come after it again',
+      spec(A, phase('b', [...B.tasks, make('b3')], GATE), C),
+      { completed: ['a1', 'a2', 'a3', 'b1', 'c1', 'c2'], reopened: ['b2'], satisfied: ['a', 'c'], cleared: ['b'] },
+    ],
+    [
+      'a new phase before all others: nothing that was judged has changed',
+      spec(phase('n', [make('n1')], GATE), A, B, C),
+      { completed: ALL, reopened: [], satisfied: ['a', 'b', 'c'], cleared: [] },
+    ],
+    [
+      'a task that has moved: both its phases are affected',
+      spec(phase('a', [make('a1'), verify('a3')], GATE), phase('b', [make('a2'), ...B.tasks], GATE), C),
+      { completed: ['a1', 'a2', 'b1', 'c1', 'c2'], reopened: ['a3', 'b2'], satisfied: ['c'], cleared: ['a', 'b'] },
+    ],
+    [
+      'phases that have changed places',
+      spec(A, C, B),
+      { completed: ['a1', 'a2', 'a3', 'c1', 'b1'], reopened: ['c2', 'b2'], satisfied: ['a'], cleared: ['b', 'c'] },
+    ],
+    [
+      'a task that is a verification now has not been run as one',
+      spec(phase('a', [make('a1'), verify('a2'), verify('a3')], GATE), B, C),
+      { completed: ['a1', 'b1', 'b2', 'c1', 'c2'], reopened: ['a2', 'a3'], satisfied: ['b', 'c'], cleared: ['a'] },
+    ],
+    [
+      'a verification that is something to be made now has not been made',
+      spec(phase('a', [make('a1'), make('a2'), make('a3')], GATE), B, C),
+      { completed: ['a1', 'a2', 'b1', 'b2', 'c1', 'c2'], reopened: ['a3'], satisfied: ['b', 'c'], cleared: ['a'] },
+    ],
+    [
+      'another gate has said nothing yet',
+      spec({ ...A, gate: { reviewer: 'manual' } }, B, phase('c', [...C.tasks, make('c3')], GATE)),
+      { reopened: ['a3', 'c2'], satisfied: ['b'], cleared: ['a', 'c'] },
+    ],
+    [
+      'a phase that is gone, its tasks kept in another',
+      spec(A, phase('b', [...B.tasks, ...C.tasks], GATE)),
+      { completed: ['a1', 'a2', 'a3', 'b1', 'c1'], reopened: ['b2', 'c2'], satisfied: ['a'], cleared: ['b', 'c'] },
+    ],
+  ])('%s', (_what, after, expected) => {
+    const plan = planOf(rebase(after));
+    expect(plan).toMatchObject({ ...expected, lost: [] });
+    expect(plan.structure_hash).toBe(structureHash(after));
+    expect(plan.diff).toEqual(diffStructure(before, after));
+  });
+});
+
+describe('for any two specs', () => {
+  const drawn = fc.record({
+    one: similarSpec,
+    other: similarSpec,
+    isReversed: fc.boolean(),
+    done: fc.infiniteStream(fc.boolean()),
+    force: fc.boolean(),
+  });
+  const idsOf = ({ phases }: SessionSpec): string[] => phases.flatMap(({ tasks }) => tasks.map(({ id }) => id));
+  /** What a phase is to a gate: its tasks with their types. */
+  const workOf = ({ tasks }: SpecPhase): string =>
+    JSON.stringify(tasks.map((task) => [task.id, isVerifyTask(task)] as const).sort());
+
+  test('every completed task is kept, reopened, or lost; lost only by force; gates stay for the same work alone', () => {
+    const seen = { no_change: 0, refused: 0, plan: 0 };
+    fc.assert(
+      fc.property(drawn, ({ one, other, isReversed, done, force }) => {
+        const two = isReversed ? reversed(one) : other;
+        const completed = idsOf(one).filter(() => done.next().value!);
+        const satisfied = one.phases.map(({ id }) => id).filter(() => done.next().value!);
+        const result = planRebase({ before: one, after: two, completed, satisfied, force });
+        seen[result.kind] += 1;
+        const gone = completed.filter((id) => !idsOf(two).includes(id));
+        expect(result.kind === 'no_change').toBe(structureHash(one) === structureHash(two));
+        if (result.kind === 'refused') expect({ force, gone }).toEqual({ force: false, gone: result.task_ids });
+        if (result.kind !== 'plan') return;
+        const { plan } = result;
+        expect(force ? plan.lost : gone).toEqual(force ? gone : []);
+        expect([...plan.completed, ...plan.reopened, ...plan.lost].sort()).toEqual(completed.toSorted());
+        expect([...plan.satisfied, ...plan.cleared].sort()).toEqual(satisfied.toSorted());
+        for (const id of plan.satisfied) {
+          const works = [one, two].map(({ phases }) => workOf(phases.find((each) => each.id === id)!));
+          expect(works[0]).toBe(works[1]);
+        }
+      }),
+      { numRuns: 1_000, seed: 1 },
+    );
+    expect(Math.min(...Object.values(seen))).toBeGreaterThan(10);
+  });
+
+  test('no phase is left whose verifications are done and whose work is not, where there was none before', () => {
+    const unfinishedButVerified = ({ phases }: SessionSpec, done: ReadonlySet<string>): string[] =>
+      phases
+        .filter(({ tasks }) => tasks.some((task) => isVerifyTask(task) && done.has(task.id)))
+        .filter(({ tasks }) => tasks.some((task) => !isVerifyTask(task) && !done.has(task.id)))
+        .map(({ id }) => id);
+    fc.assert(
+      fc.property(drawn, ({ one, other: two, done }) => {
+        const completed = idsOf(one).filter(() => done.next().value!);
+        fc.pre(unfinishedButVerified(one, new Set(completed)).length === 0);
+        const result = planRebase({ before: one, after: two, completed, satisfied: [], force: true });
+        fc.pre(result.kind === 'plan');
+        expect(unfinishedButVerified(two, new Set(planOf(result).completed))).toEqual([]);
+      }),
+      { numRuns: 500, seed: 1 },
+    );
+  });
+});
