@@ -60,6 +60,7 @@ export type {
   PromoteOptions,
   Resolution,
 } from './runtime/high-risk/options.js';
+export type { UpstreamProblem } from './runtime/upstream/connect-upstreams.js';
 export type { ReviewCallback } from './runtime/sessions/callback-reviewer.js';
 export type {
   NextRequest,

@@ -27,6 +27,8 @@ import { recover, type Recovery } from './recover.js';
 import type { Sessions } from './sessions/sessions.js';
 import { contractFolder, shippedContract } from './shipped-contract.js';
 import type { Ground, TurnpikeOptions } from './turnpike-options.js';
+import type { UpstreamProblem } from './upstream/connect-upstreams.js';
+import { openUpstreams } from './upstream/open-upstreams.js';
 import { wire, type Closing, type Wired } from './wire.js';
 
 export type { Ground, TurnpikeOptions } from './turnpike-options.js';
@@ -36,6 +38,8 @@ export interface Turnpike {
   readonly home: HomePaths | null;
   /** What the opening had to bring to an end. */
   readonly recovery: Recovery;
+  /** What of the upstream servers cannot be had, and why. */
+  readonly upstreams: readonly UpstreamProblem[];
   /** Which other processes act on the home through this one (D13); null where they cannot. */
   readonly control: Pick<ControlServer, 'connections' | 'retire'> | null;
   /** Opens a run tree with one agent run in it. A run that policy denies is returned too: it has ended as `denied`. */
@@ -82,7 +86,10 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     for (const closing of opened.splice(0).reverse()) await closing();
   };
   try {
-    const wired = wire(ground, options, opened);
+    const upstreams = await openUpstreams(options);
+    opened.push(() => upstreams.close());
+    const tools = [...(options.tools ?? []), ...upstreams.tools];
+    const wired = wire(ground, { ...options, tools }, opened);
     const { engine, agents, highRisk, sessions, records, runRecords, effects, clock, log } = wired;
     await engine.start();
     await checkAnchor(store, anchor);
@@ -103,6 +110,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     return {
       home,
       recovery,
+      upstreams: upstreams.problems,
       control,
       ...acts,
       runAgent: async (agent, run, how = {}) =>

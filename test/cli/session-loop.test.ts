@@ -65,7 +65,7 @@ describe.each([
   test('S3-20 heartbeat and context are taken, a task is told in full', async () => {
     await done(folder, ['start', 'plain.json', '--limit', 'context_threshold_pct=50']);
     await done(folder, ['next', '--heartbeat', '--context', '20']);
-    expect(await done(folder, ['heartbeat', '--context', '49.5', '--tokens', '1000'])).toMatchObject({
+    expect(await done(folder, ['heartbeat', '--context', '40.5', '--tokens', '1000'])).toMatchObject({
       status: 'running',
     });
     const { stdout } = await turnpike(folder, ['session', 'prepare', '--json']);
@@ -116,10 +116,10 @@ describe.each([
       const said = await turnpike(folder, ['session', 'report', '-'], { stdin: text });
       expect({ text: text.slice(0, 20), said }).toMatchObject({ said: { code: 2, stdout: '' } });
     }
-    expect(await turnpike(folder, ['session', 'report', '-'], { stdin: Uint8Array.of(0xff) })).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('UTF-8'),
-    });
+    const said = async (stdin: string | Uint8Array) =>
+      (await turnpike(folder, ['session', 'report', '-'], { stdin })).stderr;
+    expect(await said(Uint8Array.of(0xff))).toContain('UTF-8');
+    expect(await said(`{"a":"${'x'.repeat(300_000)}"}`)).toContain('more than 262144 bytes');
     expect(stepOf(await done(folder, ['replay']))).toEqual(step);
   });
 

@@ -8,6 +8,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import type { Entry } from '../../src/contract/entry.js';
 import { homePaths, openHome } from '../../src/runtime/home.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
@@ -122,12 +123,14 @@ describe('killed and started again', () => {
   test(
     'D4 D8: in the middle of calls, whatever has happened has happened once',
     async () => {
-      const names = Array.from({ length: 12 }, (_, i) => `n${i}`);
+      const names = Array.from({ length: 60 }, (_, i) => `n${i}`);
       const calling = (client: Client) =>
         Promise.allSettled(names.map((name) => call(client, 'create_directory', { path: `/sandbox/${name}` }, name)));
       const first = await started();
       await call(first.client, 'think');
       const cut = calling(first.client);
+      // Some are done, and some are not.
+      while (!existsSync(join(folder, '.turnpike/sandbox/case-local/n5'))) await delay(1);
       await killed(first);
       await cut;
       const second = await started();

@@ -157,7 +157,7 @@ describe('S3-29: the review', () => {
       verdict: 'PASS',
       findings: [...wrong, right, ...Array.from({ length: 200 }, () => right)],
       checksum,
-    } as never);
+    });
     expect(data?.review).toMatchObject({ verdict: 'fail', findings: Array.from({ length: 100 }, () => right) });
     expect(d.next(d.report()).data?.next_step?.instruction).toContain('- warning a.md:3: m');
   });
