@@ -21,7 +21,7 @@ import type { RunContext } from '../src/contract/run-context.js';
 import { answerOf } from '../src/session/answer.js';
 import { afterCheck } from '../src/session/checks.js';
 import { carryOut } from '../src/session/commands.js';
-import { activationLost } from '../src/session/resume.js';
+import { afterActivation } from '../src/session/resume.js';
 import { structureHash } from '../src/session/spec-structure.js';
 import { activationId, newSession, type SessionState } from '../src/session/state.js';
 import { TurnBuilder, type CommandContext, type Turn } from '../src/session/turn.js';
@@ -112,8 +112,9 @@ export const createSessionMachine = (orchestrator: OrchestratorMachine) =>
         const { session } = context;
         const live = context.live.filter((run_id) => run_id !== event.actorId);
         enqueue.assign({ live });
-        if (session.status !== 'running' || event.actorId !== activationId(session)) return;
-        follow(enqueue, { ...context, live }, activationLost(session, PLATFORM), NOBODY);
+        const after = afterActivation(session, event.actorId, PLATFORM);
+        if (after === null) return;
+        follow(enqueue, { ...context, live }, after.turn, { ...NOBODY, input_id: after.input_id });
       }),
       sayEnded: emit(({ context }) => {
         const { run_id, state, end } = outputOf(context.session);

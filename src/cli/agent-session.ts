@@ -5,7 +5,7 @@ import type { ControlAgentOptions } from '../runtime/control-protocol.js';
 import { quoted, wrong } from './arguments.js';
 import type { Args, Command, ExitCode, Option } from './command.js';
 import { Conversation, type Talk } from './conversation.js';
-import { withHome } from './held-home.js';
+import { withHome, type HeldHome } from './held-home.js';
 import { OutputClosed, type Io } from './io.js';
 import type { Payloads } from './payloads.js';
 import { proposals } from './progress.js';
@@ -24,12 +24,13 @@ export const AGENT_OPTIONS: readonly Option[] = [
 /** Takes payloads through one agent run, and tells its end. 0 when it completed, whatever was denied in it (D5). */
 export async function converse(command: Command, args: Args, payloads: Payloads, io: Io): Promise<ExitCode> {
   const options = agentOptionsOf(command, args);
-  const talk = await withHome(args, io, async (home) => {
+  const work = async (home: HeldHome): Promise<Talk> => {
     const agent = await home.startAgent(options);
     const talked = await new Conversation(agent, payloads, io).talk();
     await tell(talked, args.flag('json'), io);
     return talked;
-  });
+  };
+  const talk = await withHome(args, io, work, { upstreams: true });
   if (talk.failure !== null) throw talk.failure;
   const { state, reason } = talk.ending;
   if (state === 'completed') return 0;

@@ -1,7 +1,10 @@
 // A home as a command acts on it: in this process where it gets the writer lock, else through the process that has it
 // (D13). Nothing that a command does knows which of the two it is.
 
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { UPSTREAMS_FILE } from '../contract/upstreams.js';
 import { LedgerError } from '../errors.js';
 import type { AgentRun } from '../runtime/agent-run.js';
 import { connectControl } from '../runtime/control-client.js';
@@ -31,11 +34,22 @@ export interface HeldHome extends Pick<Turnpike, 'promote' | 'export' | 'approve
 interface Place {
   readonly home: HomePaths;
   readonly contract: ContractFolder;
+  readonly upstreams: boolean;
+}
+
+export interface Holding {
+  /** Connect the upstream servers of the contract folder, for agents that may call their tools. Default false. */
+  readonly upstreams?: boolean;
 }
 
 /** Holds the home that the arguments name, for as long as `work` takes. @throws like `holdHome` */
-export async function withHome<T>(args: Args, io: Io, work: (home: HeldHome) => Promise<T>): Promise<T> {
-  const home = await holdHome(args, io);
+export async function withHome<T>(
+  args: Args,
+  io: Io,
+  work: (home: HeldHome) => Promise<T>,
+  holding: Holding = {},
+): Promise<T> {
+  const home = await holdHome(args, io, holding);
   try {
     return await work(home);
   } finally {
@@ -47,8 +61,8 @@ export async function withHome<T>(args: Args, io: Io, work: (home: HeldHome) => 
  * Takes hold of the home that the arguments name.
  * @throws UsageError where there is none; LedgerError LEDGER_LOCKED when the process that has it cannot be reached
  */
-export async function holdHome(args: Args, io: Io): Promise<HeldHome> {
-  const place = { home: homeOf(args, io), contract: contractOf(args, io) };
+export async function holdHome(args: Args, io: Io, { upstreams = false }: Holding = {}): Promise<HeldHome> {
+  const place = { home: homeOf(args, io), contract: contractOf(args, io), upstreams };
   const { home } = place.home;
   if (isVacant(home)) throw usage(`${home} is no home: make one with \`turnpike init\``);
   for (let tries = 1; ; tries += 1) {
@@ -64,8 +78,9 @@ export async function holdHome(args: Args, io: Io): Promise<HeldHome> {
   }
 }
 
-async function holdHere({ home, contract }: Place, io: Io): Promise<HeldHome> {
-  const turnpike = await openTurnpike({ home: home.home, contract: contract.path, log: io.log });
+async function holdHere({ home, contract, upstreams }: Place, io: Io): Promise<HeldHome> {
+  const listed = upstreams && existsSync(join(contract.path, UPSTREAMS_FILE));
+  const turnpike = await openTurnpike({ home: home.home, contract: contract.path, upstreams: listed, log: io.log });
   const { trees, interrupted, settled } = turnpike.recovery;
   // Sessions, and what waits for people, live from one process to the next: they were not left.
   if (interrupted + settled > 0) {

@@ -38,7 +38,8 @@ export interface ControlHost {
   export(options: ExportOptions): Promise<HighRiskRun>;
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   resolve(resolution: Resolution): Promise<void>;
-  readonly sessions?: Sessions;
+  /** Absent where this process offers none. */
+  readonly sessions: Sessions;
   /** The contract folder by which this process judges, or null where its policy is no folder. */
   readonly contract: string | null;
   readonly log: Log;
@@ -130,18 +131,12 @@ export class ControlSession {
         return {};
       case 'session':
         this.#refuseOtherContract(request.contract);
-        return { answer: await answerQuestion(this.#sessions, request.question) };
+        return { answer: await answerQuestion(this.#host.sessions, request.question) };
       default: {
         const highRisk = request.op === 'finished' ? this.#highRisk.get(request.run_id) : undefined;
         return highRisk?.run.finished ?? doAgent(request, this.#agentOf(request.run_id));
       }
     }
-  }
-
-  get #sessions(): Sessions {
-    const { sessions } = this.#host;
-    if (sessions !== undefined) return sessions;
-    throw new UsageError({ code: 'USAGE', message: 'the process that has this home has no sessions' });
   }
 
   /** @throws RunError RUN_UNKNOWN for a run that this connection has not started */

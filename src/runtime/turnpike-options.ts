@@ -32,8 +32,8 @@ export interface TurnpikeOptions extends Registered {
   /** Serve the control socket of the home, through which the `turnpike` command acts meanwhile. Default: true. */
   readonly control?: boolean;
   /**
-   * MCP servers whose pinned tools agents may call where a lane lists them: `true` for the upstreams.json of the contract
-   * folder, or the path of another folder that has one. Default: none.
+   * MCP servers whose pinned tools agents may call where a lane lists them: `true` for the upstreams.json of the
+   * contract folder, or the path of another folder that has one. Default: none.
    */
   readonly upstreams?: boolean | string;
   /** Reviews what the phases of a session have made, for gates whose reviewer is `callback`. */

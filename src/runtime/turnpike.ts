@@ -8,6 +8,7 @@ import { within } from '../engine/timers.js';
 import { UsageError } from '../errors.js';
 import { checkAnchor } from '../ledger/check-anchor.js';
 import type { Agent } from '../ports/agent.js';
+import type { Policy } from '../policy/policy.js';
 import type { ReplayReport } from '../replay/replay.js';
 import { runAgent, type AgentLoopReport, type RunAgentOptions } from './agent-loop/run-agent.js';
 import { agentSchemas } from './agent-loop/schemas.js';
@@ -38,6 +39,8 @@ export interface Turnpike {
   readonly home: HomePaths | null;
   /** What the opening had to bring to an end. */
   readonly recovery: Recovery;
+  /** The policy that new trees are judged by. @throws PolicyError where it cannot be used */
+  policy(): Promise<Policy>;
   /** What of the upstream servers cannot be had, and why. */
   readonly upstreams: readonly UpstreamProblem[];
   /** Which other processes act on the home through this one (D13); null where they cannot. */
@@ -104,13 +107,14 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     const acts = actsOf(wired);
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
     const served = home !== null && options.control !== false;
-    const control = served ? await tryServeControl(home.control, { ...acts, contract, log }) : null;
+    const control = served ? await tryServeControl(home.control, { ...acts, sessions, contract, log }) : null;
     opened.push(() => control?.close());
     runRecords.open();
     return {
       home,
       recovery,
       upstreams: upstreams.problems,
+      policy: async () => (await wired.shelf.current()).policy,
       control,
       ...acts,
       runAgent: async (agent, run, how = {}) =>

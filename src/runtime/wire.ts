@@ -36,6 +36,7 @@ import type { Ground, TurnpikeOptions } from './turnpike-options.js';
 export type Closing = () => unknown;
 
 export interface Wired {
+  readonly shelf: PolicyShelf;
   readonly engine: EmbeddedEngine;
   readonly agents: Agents;
   readonly highRisk: HighRiskRuns;
@@ -88,7 +89,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   agents.attach(engine);
   highRisk.attach(engine);
   sessions.attach(engine);
-  return { engine, agents, highRisk, sessions, records, runRecords, effects, clock, log };
+  return { engine, shelf, agents, highRisk, sessions, records, runRecords, effects, clock, log };
 }
 
 const listeners = (

@@ -93,9 +93,10 @@ interface Check extends Pick<RunningCheck, 'kind' | 'gate_attempt_id'> {
   readonly args: JsonObject;
 }
 
-/** The answer waits for the run. */
-function start(turn: TurnBuilder, { kind, gate_attempt_id, action, args }: Check, { input_id }: CommandContext): Turn {
-  if (turn.state.check !== null) return turn.unchanged(refusalOf(turn.state, 'AGENT_BUSY'));
+/** The answer waits for the run. What is still being changed is not looked at. */
+function start(turn: TurnBuilder, check: Check, { input_id, work }: CommandContext): Turn {
+  const { kind, gate_attempt_id, action, args } = check;
+  if (turn.state.check !== null || work.busy) return turn.unchanged(refusalOf(turn.state, 'AGENT_BUSY'));
   const run_id = startRun(turn);
   const step_id = turn.state.outstanding?.step.step_id ?? '';
   turn.set({ check: { kind, run_id, input_id, step_id, gate_attempt_id } });

@@ -108,10 +108,27 @@ export function denyActivation(turn: Turn, context: Pick<CommandContext, 'actor'
   return denied.done(refusalOf(denied.state, 'SESSION_UNRECOVERABLE', [rule_id]));
 }
 
-/** Somebody has ended the orchestrator run from outside: the session stops, and can be resumed. */
-export function activationLost(state: SessionState, context: Pick<CommandContext, 'actor' | 'role'>): Turn {
+/**
+ * An activation has ended. Where nobody had closed it, somebody has ended it from outside: the session stops, and can be
+ * resumed. A check that it was asked for in its last moments was never begun: whoever waits for that is told so.
+ * @returns null where nothing follows
+ */
+export function afterActivation(
+  state: SessionState,
+  run_id: string,
+  context: Pick<CommandContext, 'actor' | 'role'>,
+): { readonly turn: Turn; readonly input_id: string | null } | null {
+  const check = state.check?.run_id.startsWith(`${run_id}.`) === true ? state.check : null;
+  const isLost = state.status === 'running' && run_id === activationId(state);
+  if (check === null && !isLost) return null;
   const turn = new TurnBuilder(state, context);
-  turn.set({ status: 'paused', pause_reason: 'user' });
-  turn.say('pause', { run_id: activationId(state) }, { reason: 'user' });
-  return turn.done(null);
+  if (check !== null) {
+    turn.set({ check: null });
+    turn.say('check_failed', { step_id: check.step_id, run_id: check.run_id }, { kind: check.kind });
+  }
+  if (isLost) {
+    turn.set({ status: 'paused', pause_reason: 'user' });
+    turn.say('pause', { run_id }, { reason: 'user' });
+  }
+  return { turn: turn.done(refusalOf(turn.state, 'CHECK_FAILED')), input_id: check?.input_id ?? null };
 }

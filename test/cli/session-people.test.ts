@@ -127,6 +127,7 @@ describe.each([
     for (const argv of [['next'], ['replay'], ['pause'], ['heartbeat'], ['end', '--reason', 'testing']]) {
       expect({ argv, code: await refused(folder, [...argv, ...observer]) }).toEqual({ argv, code: 'AUTHORIZATION' });
     }
+    expect(await refused(folder, ['start', 'plain.json', ...observer])).toBe('AUTHORIZATION');
     expect(await refused(folder, ['pause', '--role', 'autonomy_runner'])).toBe('AUTHORIZATION');
     expect(await done(folder, ['pause', '--actor', 'anna'])).toMatchObject({ status: 'paused' });
   });

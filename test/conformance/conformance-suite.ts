@@ -26,7 +26,7 @@ export async function scenarios(): Promise<readonly string[]> {
   return [...output.matchAll(/^ {2}- (\S+)$/gm)].map(([, name = '']) => name);
 }
 
-/** Runs all scenarios, or one, against a server. A warning counts as a failure, as it does in a baseline of the suite. */
+/** Runs all scenarios, or one. A warning counts as a failure, as it does in a baseline of the suite. */
 export async function verdicts(url: string, scenario?: string): Promise<Verdicts> {
   const folder = mkdtempSync(join(tmpdir(), 'turnpike-conformance-'));
   try {

@@ -6,14 +6,16 @@ import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Entry } from '../../src/contract/entry.js';
+import type { SessionAnswer } from '../../src/contract/session-answer.js';
 import { homePaths, openHome } from '../../src/runtime/home.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
 import { initialised, tempFolder, turnpike } from '../cli/fake-io.js';
 import { builtCommand } from '../fixtures/build.js';
+import { make, phase, spec } from '../fixtures/spec.js';
 import { call } from '../service/mcp/mcp-harness.js';
 
 const MS_MAX = 120_000;
@@ -145,6 +147,43 @@ describe('killed and started again', () => {
     MS_MAX,
   );
 });
+
+test(
+  'C64 C65: killed between a step and its report, the session goes on with the next server',
+  async () => {
+    mkdirSync(join(folder, 'specs'));
+    writeFileSync(join(folder, 'specs/spec-1.json'), JSON.stringify(spec(phase('p1', [make('t1')]))));
+    const argv = ['--specs', 'specs', '--posture', 'unattended'];
+    const asked = async (client: Client, command: string, args: object = {}): Promise<SessionAnswer> =>
+      (await call(client, 'task', { action: 'session-step', command, ...args })).structured as unknown as SessionAnswer;
+    const first = await started(argv);
+    const session_id = (await asked(first.client, 'start', { spec_id: 'spec-1' })).data?.session_id;
+    const told = await asked(first.client, 'next', { session_id });
+    await call(first.client, 'write_file', { path: '/sandbox/t1.md', content: 'x' });
+    await killed(first);
+    const { client } = await started(argv);
+    const again = await asked(client, 'replay', { session_id });
+    expect(again.data?.next_step).toEqual(told.data?.next_step);
+    const { step_id, type, step_proof, task_id, run_id } = again.data!.next_step!;
+    expect((await call(client, 'read_file', { path: '/sandbox/t1.md' })).run_id).toBe(run_id);
+    const last_step_result = {
+      step_id,
+      step_type: type,
+      outcome: 'success',
+      step_proof,
+      task_id,
+      files_touched: ['t1.md'],
+    };
+    const done = await asked(client, 'next', { session_id, last_step_result });
+    expect(done).toMatchObject({
+      success: true,
+      data: { loop_signal: expect.stringMatching(/^(?:phase|spec)_complete$/) },
+    });
+    await client.close();
+    expect(await steps()).toEqual(['SUCCESS', 'SUCCESS']);
+  },
+  MS_MAX,
+);
 
 test(
   'D13: a second server on the same home acts through the first',

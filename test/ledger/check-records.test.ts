@@ -1,5 +1,5 @@
-// Run records that are written beside the log, and what somebody with another program can do to them once the guards are
-// gone. Verification tells; whoever reads a record that is none, or finds none, gets what the entries say.
+// Run records that are written beside the log, and what somebody with another program can do to them once the guards
+// are gone. Verification tells; whoever reads a record that is none, or finds none, gets what the entries say.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';

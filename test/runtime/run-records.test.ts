@@ -1,4 +1,4 @@
-// The records of a run tree are written when it has ended (S4-08, S4-43): once, in the background, and as its entries say.
+// The records of a run tree are written when it has ended (S4-08, S4-43): once, in the background, as its entries say.
 
 import { afterEach, expect, test } from '@jest/globals';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -52,7 +52,8 @@ function sandbox(): string {
 
 /** Every run of the tree, as its entries say, and as it is written. */
 async function bothOf(store: LedgerStore, tree_id: string) {
-  const { runs = [] } = (await new LedgerReader(store, headInMemory(await store.head())).treeOf(tree_id)) ?? {};
+  const trees = await all(new LedgerReader(store, headInMemory(await store.head())).trees());
+  const { runs = [] } = trees.find(({ root_run_id }) => root_run_id === tree_id) ?? {};
   const written = await Promise.all(runs.map(({ run_id }) => store.runRecords.load(tree_id, run_id)));
   return { runs, written };
 }
@@ -97,6 +98,32 @@ test('S4-08 S4-43 S4-82: when a tree has ended, the record of each of its runs i
   }
   expect(runs[3]!.outputs.artifact_refs).toHaveLength(1);
   for (const run of runs) expect(await bench.turnpike.ledger.run(run.run_id)).toEqual(run);
+  await store.close();
+  await bench.close();
+});
+
+test('S4-43: the tree of a session is recorded when the session has ended: all its activations, and no run of its own id', async () => {
+  const bench = await Bench.open();
+  const { store } = openHome(homePaths(bench.home), { readOnly: true });
+  const { sessions } = bench.turnpike;
+  const tasks = [{ id: 't1', title: 'First', instruction: 'Write a.md.' }];
+  const spec = { spec_version: 1 as const, id: 'spec-a', title: 'A file', phases: [{ id: 'p1', title: 'One', tasks }] };
+  const by = { actor: 'anna', role: 'maintainer' };
+  const started = await sessions.start({ spec, case: 'case-local', by, stopOnPhaseCompletion: false });
+  const id = started.data!.session_id;
+  const runner = { actor: 'agent', role: 'autonomy_runner' };
+  const { step_id, type, step_proof, task_id } = (await sessions.next(id, {}, runner)).data!.next_step!;
+  expect(await bench.turnpike.ledger.run(`${id}.1`)).toMatchObject({ status: 'running' });
+  const report = { step_id, step_type: type, outcome: 'success', step_proof, task_id };
+  const answer = await sessions.next(id, { last_step_result: report }, runner);
+  expect(answer.data).toMatchObject({ status: 'completed' });
+  bench.clock.advance(PAUSE_MS);
+  await settled();
+  const runs = await expectRecorded(store, id);
+  expect(runs.map(({ run_id, run_kind, status }) => [run_id, run_kind, status])).toEqual([
+    [`${id}.1`, 'orchestrator', 'completed'],
+    [`${id}.1.1`, 'agent', 'completed'],
+  ]);
   await store.close();
   await bench.close();
 });
@@ -173,10 +200,11 @@ test('S4-24 S4-70: what comes to a tree after its end does not change what is wr
 });
 
 /** Puts a tree into the store as an engine would have, with its end where it has ended. */
-async function commit(store: LedgerStore, epoch: number, driver: TreeDriver): Promise<void> {
+async function commit(store: LedgerStore, epoch: number, driver: TreeDriver, isSaidToEnd = false): Promise<void> {
   const batch = new BatchBuilder();
   const { tree_id } = driver;
-  const hasEnded = driver.decisions.some(({ ended }: Decision) => ended.some(({ run_id }) => run_id === tree_id));
+  const hasEnded =
+    isSaidToEnd || driver.decisions.some(({ ended }: Decision) => ended.some(({ run_id }) => run_id === tree_id));
   const trees = [{ tree_id, state: 'opened' as const }, ...(hasEnded ? [{ tree_id, state: 'ended' as const }] : [])];
   batch.join({ decisions: driver.decisions, trees, inputs: [] });
   await store.commit(batch.build(epoch, await store.head()));
@@ -458,6 +486,16 @@ test('a tree that cannot be derived is set aside, and the others are recorded', 
   const reader = new LedgerReader(store, headInMemory(await store.head()));
   expect(await reader.run(trees[1]!)).toMatchObject({ status: 'cancelled' });
   expect(await recordProblems(store)).toEqual([]);
+});
+
+test('S4-43: a tree that is said to have ended, and in which a run lives, is not recorded', async () => {
+  const store = memoryStore();
+  await commit(store, await store.acquire(), new TreeDriver().ready(), true);
+  const writer = writerOn(store);
+  writer.open();
+  await writer.close();
+  expect(said).toEqual(['error: the records of a run tree cannot be derived']);
+  expect(await all(store.runRecords.trees())).toMatchObject([{ seq: 0 }]);
 });
 
 test('closing does not wait for ever', async () => {

@@ -37,18 +37,20 @@ export const mcp: Command = {
     if (address === null && args.operands.length > 0) throw wrong(mcp, 'HOST:PORT needs --http');
     const agent = agentOptionsOf(mcp, args);
     const sessions = sessionsOf(args, io);
-    return withHome(args, io, async (home) => {
-      if (home.here === null)
+    const serve = async (home: HeldHome): Promise<ExitCode> => {
+      const { here: turnpike } = home;
+      if (turnpike === null)
         await io.stderr.say('another process has the home: proposals go through it, sessions do not');
       // Loaded now, since no other command needs it.
       const { mcpService, serviceThere } = await import('../../service/mcp/index.js');
       const contract = contractOf(args, io).path;
       const service =
-        home.here === null
+        turnpike === null
           ? serviceThere(() => home.startAgent(agent), { contract, agent, log: io.log })
-          : mcpService({ turnpike: home.here, contract, agent, log: io.log, sessions });
+          : mcpService({ turnpike, policy: () => turnpike.policy(), agent, log: io.log, sessions });
       return address === null ? onStreams(service, home, args, io) : overHttp(service, home, address, args, io);
-    });
+    };
+    return withHome(args, io, serve, { upstreams: true });
   },
 };
 

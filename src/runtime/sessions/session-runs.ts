@@ -4,13 +4,15 @@
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { SessionAnswer, SessionErrorCode } from '../../contract/session-answer.js';
-import type { SessionCommand } from '../../contract/session-command.js';
+import { SessionCommand } from '../../contract/session-command.js';
 import type { SessionSpec } from '../../contract/session-spec.js';
+import { conforms } from '../../contract/validators.js';
 import type { EmbeddedEngine } from '../../engine/embedded-engine.js';
 import { InvariantError, RunError } from '../../errors.js';
 import type { Reply } from '../../kernel/input.js';
 import { answerOf, refusalOf, refusalWithout } from '../../session/answer.js';
 import { carryOut } from '../../session/commands.js';
+import { roleOf } from '../../session/lifecycle.js';
 import { stepProof } from '../../session/proof.js';
 import type { SessionState } from '../../session/state.js';
 import type { Clock } from '../../ports/clock.js';
@@ -201,6 +203,7 @@ export class SessionRuns implements Sessions {
 
   async #start(options: StartSessionOptions): Promise<SessionAnswer> {
     const { shelf, ids, specs } = this.#parts;
+    if (roleOf(options.by.role) === 'observer') return refusalWithout('AUTHORIZATION', ['start']);
     const pinned = await shelf.current();
     const material = specs.load(options.spec, new Set(pinned.policy.lanes.keys()));
     const there = await this.#reader.activeOf(material.spec.id);
@@ -231,6 +234,8 @@ export class SessionRuns implements Sessions {
   async #command({ session_id, command, by }: Commanded, materials: readonly Artifact[] = []): Promise<SessionAnswer> {
     const state = await this.#state(session_id);
     if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
+    // What the ledger could not hold is no command: an id with a space in it, a text that is no Unicode or too long.
+    if (!isRecordable(command)) return refusalOf(state.session, 'VALIDATION_ERROR', [command.name]);
     const input_id = this.#parts.ids.draw('inp_');
     const said = speaker(by);
     // What is over takes no input: it can still say what it is.
@@ -267,6 +272,14 @@ export class SessionRuns implements Sessions {
     const { issue, ...rest } = step;
     const step_proof = stepProof(this.#parts.secrets, session_id, step.step_id, issue);
     return { ...answer, data: { ...answer.data, next_step: { ...rest, step_proof } } };
+  }
+}
+
+function isRecordable(command: SessionCommand): boolean {
+  try {
+    return conforms(SessionCommand, command) && canonicalJson(command).length > 0;
+  } catch {
+    return false;
   }
 }
 

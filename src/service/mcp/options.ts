@@ -6,6 +6,7 @@ import { systemClock } from '../../adapters/system-clock.js';
 import { winstonLog } from '../../adapters/winston-log.js';
 import type { SessionRole } from '../../contract/session.js';
 import { UsageError } from '../../errors.js';
+import type { Policy } from '../../policy/policy.js';
 import type { Log } from '../../ports/log.js';
 import type { PolicySource } from '../../ports/policy-source.js';
 import type { AgentRun } from '../../runtime/agent-run.js';
@@ -25,6 +26,8 @@ export interface OfferOptions extends Registered {
   /** Default: the contract that this package ships. */
   readonly contract?: string;
   readonly policies?: PolicySource;
+  /** The same from whoever has it already; then the policy and the registrations need not be named. */
+  readonly policy?: () => Promise<Policy>;
   /** Who the agents are; as of `startAgent`. Sessions are started with the same. */
   readonly agent?: AgentIdentity;
   readonly log?: Log;
@@ -60,16 +63,21 @@ export const serviceThere = (startAgent: () => Promise<AgentRun>, options: Offer
 
 function serviceBehind(door: RunDoor, desk: SessionDeskOptions | null, options: OfferOptions): McpService {
   const { agent = {}, log = winstonLog('warn') } = options;
-  const source = options.policies ?? policySource(options.contract ?? shippedContract());
-  const shelf = new PolicyShelf(source, systemClock(), catalogueFrom(options));
+  const { policy = policyOf(options) } = options;
   return {
     door,
     identity: agent,
-    policy: async () => (await shelf.current()).policy,
+    policy,
     desk,
     version: packageVersion(),
     log,
   };
+}
+
+function policyOf(options: OfferOptions): () => Promise<Policy> {
+  const source = options.policies ?? policySource(options.contract ?? shippedContract());
+  const shelf = new PolicyShelf(source, systemClock(), catalogueFrom(options));
+  return async () => (await shelf.current()).policy;
 }
 
 function deskOf(sessions: Sessions, options: SessionOptions, agent: AgentIdentity): SessionDeskOptions {

@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StepTrace } from '../../../src/contract/step-trace.js';
-import type { Bench } from '../../fixtures/bench.js';
+import { Bench } from '../../fixtures/bench.js';
+import { startHttpUpstream } from '../../fixtures/http-upstream.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { CASE_AGENT } from '../../fixtures/service.js';
 import { proposal } from '../../fixtures/tree.js';
@@ -65,6 +66,50 @@ describe('the reference server for files', () => {
       error: { error_code: 'FAILED' },
     });
   });
+});
+
+test('a server over HTTP is the same, and a change that it cannot announce is found within ten seconds', async () => {
+  const web = await startHttpUpstream();
+  try {
+    const clock = new ManualClock();
+    const server = { name: 'web', transport: 'http', url: web.url } as const;
+    const upstreams = await ground.connect([server], await ground.pins(server), clock);
+    const bench = await ground.bench(upstreams, ['web.act'], { clock });
+    const agent = await bench.turnpike.startAgent(CASE_AGENT);
+    expect(await agent.submit(call('web.act', {}))).toMatchObject({
+      outcome: 'SUCCESS',
+      result: { content: [{ type: 'text', text: 'done' }], complete: true },
+    });
+    web.behave({ tools: [{ name: 'act', description: 'Another.', inputSchema: object() }] });
+    clock.advance(10_000);
+    expect(await agent.submit(call('web.act', {}))).toMatchObject({ outcome: 'EXECUTION_ERROR' });
+    expect(await bench.turnpike.ledger.run(`${agent.run_id}.2`)).toMatchObject({ error: { error_code: 'REFUSED' } });
+    expect(web.calls).toHaveLength(1);
+  } finally {
+    await ground.close();
+    await web.close();
+  }
+});
+
+test('a Turnpike that is opened with a folder has its servers, tells of their problems, and ends them', async () => {
+  const server = ground.spy({ tools: [SAY, WIPE] });
+  const pins = (await ground.pins(server)).pins;
+  const write = (name: string, value: object): void =>
+    writeFileSync(join(ground.folder, name), JSON.stringify({ version: 1, ...value }));
+  write('upstreams.json', { servers: [server, ground.hostile('dies_early')] });
+  write('upstream-pins.json', { pins: { 'spy.say': pins['spy.say'] } });
+  const bench = await Bench.open({ edit: laneWith(['spy.say', 'spy.wipe']), upstreams: ground.folder });
+  expect(bench.turnpike.upstreams).toMatchObject([
+    { tool: 'spy.wipe', problem: 'not_pinned' },
+    { server: 'hostile', problem: 'unreachable' },
+  ]);
+  const agent = await bench.turnpike.startAgent(CASE_AGENT);
+  expect(await agent.submit(call('spy.say', { word: 'yes' }))).toMatchObject({ outcome: 'SUCCESS' });
+  expect(await agent.submit(call('spy.wipe', {}))).toMatchObject({ outcome: 'DENIED' });
+  expect(ground.calls()).toEqual(['say']);
+  expect(ground.alive('spy')).toBe(true);
+  await bench.close();
+  await until(() => !ground.alive('spy'));
 });
 
 test('S4-33: a tool that the lane does not list never reaches the server', async () => {

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { NextStep, SessionAnswer, SessionData } from '../../../src/contract/session-answer.js';
 import type { SessionOptions } from '../../../src/service/mcp/options.js';
 import { Bench } from '../../fixtures/bench.js';
-import { make, phase, spec } from '../../fixtures/spec.js';
+import { make, phase, spec, verify } from '../../fixtures/spec.js';
 import { call, clientOf, serviceOn } from './mcp-harness.js';
 
 const ANNA = { actor: 'anna', role: 'maintainer' } as const;
@@ -27,7 +27,7 @@ const connected = async (over: SessionOptions = {}): Promise<Client> => {
 };
 
 beforeEach(async () => {
-  bench = await Bench.open();
+  bench = await Bench.open({ wall: 'off', reviewer: () => ({ verdict: 'pass', findings: [] }) });
   mkdirSync(join(bench.folder, 'specs'));
   writeFileSync(join(bench.folder, 'specs/spec-1.json'), JSON.stringify(SPEC));
   client = await connected();
@@ -74,6 +74,33 @@ test('S3-06: a spec is worked through; proposals go into the run of the outstand
   expect(answer).toMatchObject({ success: true, data: { status: 'completed', loop_signal: 'spec_complete' } });
   // Nothing is outstanding any more.
   expect((await call(client, 'think')).run_id).toBe(own.run_id);
+});
+
+test('S3-23 S3-26 S3-29 S3-30 C68: verification and review are asked for by their step, and answer with what its report needs', async () => {
+  const checked = spec(phase('p1', [make('t1'), verify('v1')], { reviewer: 'callback' }));
+  writeFileSync(join(bench.folder, 'specs/spec-1.json'), JSON.stringify(checked));
+  let answer = await started();
+  const { session_id } = dataOf(answer);
+  answer = await step('next', { session_id, last_step_result: reportOf(answer) });
+  const { step_id: verifying } = nextOf(answer);
+  expect(nextOf(answer)).toMatchObject({ type: 'execute_verification', task_id: 'v1' });
+  const other = { action: 'execute', session_id, step_id: 'another' };
+  expect(await call(client, 'verification', other)).toMatchObject({ isError: true });
+  const verified = await call(client, 'verification', { ...other, step_id: verifying });
+  const receipt = dataOf(verified.structured as unknown as SessionAnswer).verification_receipt;
+  expect(receipt).toMatchObject({ exit_code: 0, step_id: verifying });
+  const forged = reportOf(answer, { verification_receipt: { ...receipt, exit_code: 1 } });
+  expect(await step('next', { session_id, last_step_result: forged })).toMatchObject({
+    error: { code: 'ERROR_VERIFICATION_RECEIPT_INVALID' },
+  });
+  answer = await step('next', { session_id, last_step_result: reportOf(answer, { verification_receipt: receipt }) });
+  const { step_id, phase_id } = nextOf(answer);
+  expect(nextOf(answer)).toMatchObject({ type: 'run_fidelity_gate', phase_id: 'p1' });
+  const gate = { action: 'fidelity-gate', spec_id: 'spec-1', session_id, phase_id, step_id };
+  const reviewed = dataOf((await call(client, 'review', gate)).structured as unknown as SessionAnswer);
+  expect(reviewed.review).toMatchObject({ verdict: 'pass' });
+  const report = reportOf(answer, { task_id: undefined, phase_id, gate_attempt_id: reviewed.review?.gate_attempt_id });
+  expect(await step('next', { session_id, last_step_result: report })).toMatchObject({ data: { status: 'completed' } });
 });
 
 test('S3-05 C64: the simple report is refused, and wastes nothing', async () => {
