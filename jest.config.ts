@@ -14,6 +14,6 @@ const config: Config = {
   collectCoverageFrom: ['machines/**/*.ts', 'src/**/*.ts'],
   testTimeout: 60_000,
   // Half of the time a worker waits, for a disk, a database or a process that it killed: three keep two cores busy.
-  maxWorkers: '150%',
+  maxWorkers: 3,
 };
 export default config;
