@@ -45,9 +45,10 @@ export function follow(doing: Doing, { base, live }: Memory, asked: Turn, occasi
   const verdict = run === null ? null : authorizeOrchestrator(run);
   const turn = verdict?.decision === 'deny' ? denied(asked, occasion, verdict.rule_id) : asked;
   doing.assign({ session: turn.state, live: run === null ? live : [...live, run.run_id] });
+  // First of all: in the first macrostep of a machine, XState starts what is spawned before it emits anything.
+  if (run !== null) doing.spawnChild('orchestrator', { id: run.run_id, input: { run, held: true } });
   for (const body of turn.events) doing.emit({ type: 'session_event', body });
   if (run !== null && verdict !== null) {
-    doing.spawnChild('orchestrator', { id: run.run_id, input: { run, held: true } });
     doing.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay: null, digest: null });
   }
   for (const order of turn.orders) obey(doing, order, turn.state, occasion);

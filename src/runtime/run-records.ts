@@ -60,6 +60,8 @@ export class RunRecordWriter {
   readonly #options: RunRecordWriterOptions;
   #state: 'new' | 'open' | 'closing' | 'stopped' = 'new';
   #busy: Promise<void> = Promise.resolve();
+  /** One look for what is to be recorded comes after the present one; it finds all that more of them would. */
+  #isNextDue = false;
   /** Calls off the beginning that is due. */
   #callOff: (() => void) | null = null;
   /** Ends the pause that it is in. */
@@ -110,6 +112,8 @@ export class RunRecordWriter {
   }
 
   #begin(): void {
+    if (this.#isNextDue) return;
+    this.#isNextDue = true;
     this.#busy = this.#busy
       .then(() => this.#recordAll())
       .catch((error: unknown) => {
@@ -119,6 +123,7 @@ export class RunRecordWriter {
   }
 
   async #recordAll(): Promise<void> {
+    this.#isNextDue = false;
     const pending: Pending = { records: [], trees: [] };
     this.#since = this.#options.clock.now();
     for await (const tree of this.#options.store.runRecords.unrecorded()) {

@@ -16,7 +16,8 @@
 //   17  everything is finished                                       complete_spec
 //
 // Rule 15 is looked at before 10: what is finished comes before what is yet to be done. Of the rules behind it one at
-// most has something to say. Rules 0 to 5 come before a step is looked for, and stand in take-report.ts and commands.ts.
+// most has something to say. Rules 0 to 5 come before a step is looked for: they stand in take-report.ts and
+// commands.ts.
 
 import type { PauseReason, ReportedStepType } from '../contract/session.js';
 import type { SessionErrorCode } from '../contract/session-answer.js';

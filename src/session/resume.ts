@@ -109,8 +109,8 @@ export function denyActivation(turn: Turn, context: Pick<CommandContext, 'actor'
 }
 
 /**
- * An activation has ended. Where nobody had closed it, somebody has ended it from outside: the session stops, and can be
- * resumed. A check that it was asked for in its last moments was never begun: whoever waits for that is told so.
+ * An activation has ended. Where nobody had closed it, somebody has ended it from outside: the session stops, and can
+ * be resumed. A check that it was asked for in its last moments was never begun: whoever waits for that is told so.
  * @returns null where nothing follows
  */
 export function afterActivation(

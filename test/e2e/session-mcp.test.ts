@@ -1,5 +1,5 @@
-// A spec of three phases and twelve tasks, worked through by the official MCP client, whose server is killed after every
-// single call. People speak by the command, while no server is there.
+// A spec of three phases and twelve tasks, worked through by the official MCP client, whose server is killed after
+// every single call. People speak by the command, while no server is there.
 
 import { afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';

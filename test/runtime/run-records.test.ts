@@ -260,7 +260,9 @@ class Watched extends FaultyStore {
   answers: (boolean | Error)[] = [];
   /** A tree whose entries cannot be read as they are. */
   broken: string | null = null;
-  hanging = false;
+  /** Saves wait for it. */
+  gate: Promise<unknown> = Promise.resolve();
+  looks = 0;
   /** Trees that were begun to be read, and what is done with the first of them. */
   reads = 0;
   reading: () => void = () => undefined;
@@ -268,12 +270,15 @@ class Watched extends FaultyStore {
   override get runRecords(): RunRecordTable {
     const { runRecords } = this.inner;
     return {
-      unrecorded: () => runRecords.unrecorded(),
-      save: (batch) => {
-        if (this.hanging) return new Promise(() => undefined);
+      unrecorded: () => {
+        this.looks += 1;
+        return runRecords.unrecorded();
+      },
+      save: async (batch) => {
+        await this.gate;
         const answer = this.answers.shift() ?? true;
-        if (answer instanceof Error) return Promise.reject(answer);
-        if (!answer) return Promise.resolve(false);
+        if (answer instanceof Error) throw answer;
+        if (!answer) return false;
         this.saved.push(batch);
         return runRecords.save(batch);
       },
@@ -420,6 +425,30 @@ test('where others keep it waiting it pauses longer, up to a second', async () =
   }
 });
 
+test('however many trees end while it is busy, it looks for them once more', async () => {
+  const { store, trees } = await leftBehind(1);
+  let open = (): void => undefined;
+  store.gate = new Promise<void>((resolve) => (open = resolve));
+  const clock = new ManualClock();
+  const writer = writerOn(store, clock);
+  writer.open();
+  for (let ends = 0; ends < 5; ends += 1) {
+    writer.ended();
+    clock.advance(2 * PAUSE_MS);
+    await settled();
+  }
+  expect(store.looks).toBe(1);
+  open();
+  await settled();
+  expect(store.looks).toBe(2);
+  expect(await recordedIn(store)).toEqual(trees);
+  writer.ended();
+  clock.advance(2 * PAUSE_MS);
+  await settled();
+  expect(store.looks).toBe(3);
+  await writer.close();
+});
+
 test('S4-70: what is recorded is not recorded again by the next opening', async () => {
   const { store, trees } = await leftBehind(3);
   for (let opening = 1; opening <= 2; opening += 1) {
@@ -500,7 +529,7 @@ test('S4-43: a tree that is said to have ended, and in which a run lives, is not
 
 test('closing does not wait for ever', async () => {
   const { store } = await leftBehind(1);
-  store.hanging = true;
+  store.gate = new Promise(() => undefined);
   const clock = new ManualClock();
   const writer = writerOn(store, clock);
   writer.open();

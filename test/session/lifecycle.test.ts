@@ -18,6 +18,7 @@ import { roleOf } from '../../src/session/lifecycle.js';
 import type { SessionState } from '../../src/session/state.js';
 import type { CommandContext } from '../../src/session/turn.js';
 import { make, phase, spec } from '../fixtures/spec.js';
+import { tableOf } from '../docs/tables.js';
 import { MAINTAINER, RUNNER, SESSION, SessionDriver, specArtifact, testSecrets } from '../fixtures/session.js';
 
 const GATE = { reviewer: 'callback' } as const;
@@ -190,6 +191,12 @@ describe('who may resume what', () => {
     expect(at('maintainer')).toBe('-> running');
     expect(at('autonomy_runner')).toBe(ANYBODY.includes(pause_reason) ? '-> running' : 'AUTHORIZATION');
     expect(at('observer')).toBe('AUTHORIZATION');
+  });
+
+  test('is what the documentation says', () => {
+    const told = tableOf('docs/sessions.md', 'session-pauses').map(([reason, , , who]) => [reason, who]);
+    expect(told).toEqual(PAUSE_REASONS.map((reason) => [reason, ANYBODY.includes(reason) ? 'runner' : 'maintainer']));
+    expect(tableOf('docs/sessions.md', 'session-roles').map(([role]) => role)).toEqual(SESSION_ROLES);
   });
 
   const contextOf = (d: SessionDriver, role: SessionRole): CommandContext => ({

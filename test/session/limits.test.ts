@@ -2,10 +2,18 @@
 // a session, and none of them pauses it twice for the same (F3).
 
 import { describe, expect, test } from '@jest/globals';
-import { SESSION_LIMITS, type PauseReason, type SessionLimits } from '../../src/contract/session.js';
+import {
+  POSTURE_SETTINGS,
+  POSTURES,
+  SESSION_LIMITS,
+  SessionLimits as SessionLimitsSchema,
+  type PauseReason,
+  type SessionLimits,
+} from '../../src/contract/session.js';
 import { contextAfter, effectiveStatus, heartbeatOf, isStepStale } from '../../src/session/limits.js';
 import { FRESH_CONTEXT, MINUTE_MS, type SessionState } from '../../src/session/state.js';
 import { make, phase, spec } from '../fixtures/spec.js';
+import { tableOf } from '../docs/tables.js';
 import { RUNNER, SessionDriver, type SessionOptions } from '../fixtures/session.js';
 
 const many = (tasks = 30) =>
@@ -98,6 +106,37 @@ describe('how full an agent’s context is taken to be', () => {
     expect(d.resume({}, RUNNER).success).toBe(true);
     expect(d.session.context).toEqual(FRESH_CONTEXT);
     expect(d.next(null, { context_usage_pct: 20 }).data?.next_step?.type).toBe('implement_task');
+  });
+});
+
+describe('the documentation', () => {
+  test('has every limit, with its default and what it may be', () => {
+    const ranges = SessionLimitsSchema.properties as unknown as Readonly<Record<string, { minimum: number; maximum: number }>>;
+    const expected = Object.entries(SESSION_LIMITS).map(([name, value]) => {
+      const { minimum, maximum } = ranges[name] ?? { minimum: 0, maximum: 0 };
+      return [name, `${value}`, name === 'heartbeat_grace_minutes' ? 'less than stale' : `${minimum} to ${maximum}`];
+    });
+    expect(tableOf('docs/sessions.md', 'session-limits').map((row) => row.slice(0, 3))).toEqual(expected);
+  });
+
+  test('has every posture', () => {
+    const says = (value: boolean): string => (value ? 'yes' : 'no');
+    const columns = POSTURES.map((posture) => {
+      const { limits, ...set } = POSTURE_SETTINGS[posture];
+      const { max_tasks_per_session, max_consecutive_errors, max_fidelity_review_cycles_per_phase } = limits;
+      return [
+        set.gate_policy,
+        says(set.enforce_gates),
+        says(set.allow_gate_waiver),
+        says(set.allow_skipped),
+        says(set.stop_on_phase_completion),
+        says(set.auto_retry_fidelity_gate),
+        [max_tasks_per_session, max_consecutive_errors, max_fidelity_review_cycles_per_phase].join(', '),
+      ];
+    });
+    const [head, ...rows] = tableOf('docs/sessions.md', 'session-postures').map(([, ...cells]) => cells);
+    const told = [head, ...rows].map((row) => row?.map((cell) => cell.replace(/, (?:always|never|no other)$/, '')));
+    expect(told).toEqual(columns[0]?.map((_cell, i) => columns.map((column) => column[i])));
   });
 });
 

@@ -113,12 +113,16 @@ describe('a session that is opened', () => {
     const d = new SessionDriver({ spec: TWO }).start();
     expect(d.story()).toEqual([
       'input:open_session',
-      'session:start(running)',
       `created:orchestrator@${SESSION}.1`,
+      'session:start(running)',
       `authz_decision:allow(orchestrator.pinned)@${SESSION}.1`,
       `system:success(running)@${SESSION}.1`,
     ]);
-    expect(d.created(`${SESSION}.1`)).toMatchObject({ root_run_id: `${SESSION}.1`, parent_run_id: null, case_id: 'case-1' });
+    expect(d.created(`${SESSION}.1`)).toMatchObject({
+      root_run_id: `${SESSION}.1`,
+      parent_run_id: null,
+      case_id: 'case-1',
+    });
     const [{ response, input_id } = { response: '{}', input_id: '' }] = d.decisions[0]?.replies ?? [];
     expect(input_id).toBe(`${SESSION}/open`);
     expect(JSON.parse(response)).toMatchObject({ success: true, data: { status: 'running', state_version: 1 } });
@@ -134,7 +138,9 @@ describe('a session that is opened', () => {
   test.each(['lanes', 'roles', 'actions'] as const)('without a valid pin of %s has failed, and stays so', (name) => {
     const d = new SessionDriver({ spec: TWO }).start({ problems: { [name]: 'dirty' } });
     expect(d.session).toMatchObject({ status: 'failed', failure_reason: 'activation_denied', outstanding: null });
-    expect(said(d, 'fail')).toMatchObject([{ detail: { reason: 'activation_denied', rule_id: `pin.missing.${name}` } }]);
+    expect(said(d, 'fail')).toMatchObject([
+      { detail: { reason: 'activation_denied', rule_id: `pin.missing.${name}` } },
+    ]);
     const { response } = d.decisions[0]!.replies[0]!;
     expect(JSON.parse(response)).toMatchObject({
       success: false,
@@ -170,7 +176,13 @@ describe('a session that is opened', () => {
 describe('a session that ends', () => {
   test.each<readonly [string, (d: SessionDriver) => unknown, string]>([
     ['by its end', (d) => d.end(), 'ended'],
-    ['by the last of its steps', (d) => { while (d.session.status === 'running') d.work(); }, 'completed'],
+    [
+      'by the last of its steps',
+      (d) => {
+        while (d.session.status === 'running') d.work();
+      },
+      'completed',
+    ],
   ])('%s ends its activation first', (_how, end, status) => {
     const d = begun();
     end(d);
@@ -339,23 +351,28 @@ describe('an activation that is cancelled from outside', () => {
     expect(d.session.check).toBeNull();
   });
 
-  test.each([false, true])('and was asked for a check that it never began: that is over with it (paused: %s)', (paused) => {
-    const d = new SessionDriver({ spec: spec(phase('p1', [make('a')], GATE), phase('p2', [verify('v')])) }).start();
-    d.next();
-    d.work();
-    const run_id = writing(d);
-    // The gate is waived while its agent still writes; the next step is another’s, in an activation that is ending.
-    d.waive('p1');
-    d.next();
-    d.cancel(`${SESSION}.1`, 'operator');
-    startCheck(d);
-    if (paused) d.pause();
-    const { replies } = d.done(run_id, { bytes_written: 1 });
-    expect(replies.map(({ response }) => (JSON.parse(response) as SessionAnswer).error?.code)).toContain('CHECK_FAILED');
-    expect(d.session).toMatchObject({ status: 'paused', check: null });
-    d.resume();
-    expect(d.work().data?.status).toBe('completed');
-  });
+  test.each([false, true])(
+    'and was asked for a check that it never began: that is over with it (paused: %s)',
+    (paused) => {
+      const d = new SessionDriver({ spec: spec(phase('p1', [make('a')], GATE), phase('p2', [verify('v')])) }).start();
+      d.next();
+      d.work();
+      const run_id = writing(d);
+      // The gate is waived while its agent still writes; the next step is another’s, in an activation that is ending.
+      d.waive('p1');
+      d.next();
+      d.cancel(`${SESSION}.1`, 'operator');
+      startCheck(d);
+      if (paused) d.pause();
+      const { replies } = d.done(run_id, { bytes_written: 1 });
+      expect(replies.map(({ response }) => (JSON.parse(response) as SessionAnswer).error?.code)).toContain(
+        'CHECK_FAILED',
+      );
+      expect(d.session).toMatchObject({ status: 'paused', check: null });
+      d.resume();
+      expect(d.work().data?.status).toBe('completed');
+    },
+  );
 });
 
 describe('the agent run of a step', () => {
@@ -375,11 +392,15 @@ describe('the agent run of a step', () => {
     expect(d.work().success).toBe(true);
   });
 
-  test('may be denied by the overlay: its step is still to be reported, as the failure that it is', () => {
+  test('may be denied by the overlay: its step can be reported, and is done when the overlay is gone', () => {
     const d = new SessionDriver({ spec: TWO }).start();
-    d.overlay = { epoch: 1, sha256: 'a'.repeat(64), rules: [], unusable: true } as never;
-    const denied = d.next;
-    expect(denied).toBeDefined();
+    d.overlay = { epoch: null, problem: 'invalid' };
+    d.next();
+    expect(d.endings[`${SESSION}.1.1`]).toBe('denied:overlay.unusable');
+    expect(d.work('failure').success).toBe(true);
+    d.overlay = null;
+    d.work('failure');
+    expect(d.tree.isLive(d.outstanding.step.run_id ?? '')).toBe(true);
   });
 
   test('may be denied by policy, in the lane of its task: its step can be reported, and the spec be mended', () => {

@@ -1,11 +1,18 @@
 // What a loop makes of an answer. Every error code in every status and for every reason to pause, written out by hand.
 
 import { describe, expect, test } from '@jest/globals';
-import { PAUSE_REASONS, SESSION_STATUSES, type LoopSignal, type PauseReason } from '../../src/contract/session.js';
+import {
+  LOOP_SIGNALS,
+  PAUSE_REASONS,
+  SESSION_STATUSES,
+  type LoopSignal,
+  type PauseReason,
+} from '../../src/contract/session.js';
 import { SESSION_ERRORS, type SessionErrorCode } from '../../src/contract/session-answer.js';
 import { answerOf, refusalOf, refusalWithout } from '../../src/session/answer.js';
 import { loopSignal, recommendedActions } from '../../src/session/signal.js';
 import type { SessionState } from '../../src/session/state.js';
+import { tableOf } from '../docs/tables.js';
 import { SESSION, SessionDriver } from '../fixtures/session.js';
 
 const B = 'blocked_runtime';
@@ -104,6 +111,19 @@ describe('S3-18 S3-25 S3-26 S3-32 S3-36: the signal', () => {
     ]);
     expect(loopSignal({ ...session, outstanding: null }, 'INVALID_GATE_EVIDENCE')).toBeNull();
     expect(loopSignal(refused(9), 'VALIDATION_ERROR')).toBeNull();
+  });
+
+  test('is what the documentation says of every code', () => {
+    expect(tableOf('docs/errors.md', 'session-errors')).toEqual(
+      Object.entries(SESSION_ERRORS).map(([code, { type, message }]) => {
+        return [code, type, message, TABLE[code as SessionErrorCode] === BLOCKS ? 'yes' : 'no'];
+      }),
+    );
+    expect(
+      tableOf('docs/sessions.md', 'session-signals')
+        .map(([signal]) => signal)
+        .sort(),
+    ).toEqual([...LOOP_SIGNALS].sort());
   });
 
   test('C62: the codes of the contract are spelled as there', () => {

@@ -1,0 +1,252 @@
+// Eighteen ways in which a step loop of this kind has been broken before (F1 to F18), each as somebody would meet it.
+// What each of them is about in full is tested beside the rule that it broke.
+
+import { expect, test } from '@jest/globals';
+import { headInMemory } from '../../src/adapters/head-in-memory.js';
+import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import type { SealedEntry } from '../../src/contract/entry.js';
+import { Fold } from '../../src/kernel/fold.js';
+import { checkAnchor } from '../../src/ledger/check-anchor.js';
+import { EMPTY_HEAD, extend } from '../../src/ledger/merkle.js';
+import { auditGates } from '../../src/session/gate.js';
+import { nextStep } from '../../src/session/next-step.js';
+import { evidenceChecksum } from '../../src/session/proof.js';
+import { MINUTE_MS } from '../../src/session/state.js';
+import { make, phase, spec, verify } from '../fixtures/spec.js';
+import { RUNNER, SESSION, SessionDriver, testSecrets, type SessionOptions } from '../fixtures/session.js';
+
+const GATE = { reviewer: 'callback' } as const;
+const GATED = spec(phase('p1', [make('a')], GATE), phase('p2', [make('b')]));
+
+const begun = (options: SessionOptions = {}): SessionDriver => {
+  const d = new SessionDriver({ spec: GATED, ...options }).start();
+  d.next();
+  return d;
+};
+const atGate = (options: SessionOptions = {}): SessionDriver => {
+  const d = begun(options);
+  d.work();
+  return d;
+};
+const verifying = (): SessionDriver => begun({ spec: spec(phase('p', [verify('v')])) });
+const toPause = (d: SessionDriver): string | null => {
+  for (let i = 0; i < 50 && d.session.status === 'running'; i += 1) d.work();
+  return d.session.pause_reason;
+};
+
+test('F1: a gate under the manual policy can pass: a person acknowledges its attempt', () => {
+  const d = atGate({ settings: { gate_policy: 'manual' } });
+  expect(d.work().data?.pause_reason).toBe('gate_review_required');
+  expect(d.acknowledge('pass').success).toBe(true);
+  expect(d.next().data?.next_step).toMatchObject({ type: 'implement_task', task_id: 'b' });
+  expect(d.work().data?.status).toBe('completed');
+});
+
+test('F2: a gate that was waived is not run again, also where it had failed and paused the session', () => {
+  const d = atGate({ settings: { auto_retry_fidelity_gate: false } });
+  d.verdict = 'fail';
+  expect(toPause(d)).toBe('gate_failed');
+  d.waive('p1');
+  d.resume();
+  expect(d.next().data?.next_step).toMatchObject({ task_id: 'b' });
+  expect(d.session.gate_attempts).toBe(1);
+  expect(d.work().data).toMatchObject({ status: 'completed', satisfied_gates: ['p1'] });
+});
+
+test('F3: resuming takes what had paused the session out of the way', () => {
+  const failing = begun({ limits: { max_consecutive_errors: 1 } });
+  failing.work('failure');
+  const limited = begun({ limits: { max_tasks_per_session: 1 }, spec: spec(phase('p', [make('a'), make('b')])) });
+  limited.work();
+  const full = begun();
+  full.next(full.report(), { context_usage_pct: 99 });
+  const cycling = atGate({ limits: { max_fidelity_review_cycles_per_phase: 1 } });
+  cycling.verdict = 'fail';
+  cycling.work();
+  const all = [failing, limited, full, cycling];
+  const reasons = ['error_threshold', 'task_limit', 'context_limit', 'fidelity_cycle_limit'];
+  expect(all.map(({ session }) => session.pause_reason)).toEqual(reasons);
+  for (const d of all) {
+    d.resume();
+    expect(d.next().data).toMatchObject({ status: 'running', loop_signal: null });
+  }
+});
+
+test('F4: after a pause nothing is to be reported of it, however long it was', () => {
+  const d = begun({ spec: spec(phase('p', [make('a'), make('b')])), limits: { max_tasks_per_session: 1 } });
+  expect(d.work().data?.next_step).toMatchObject({ type: 'pause', reason: 'task_limit' });
+  expect(d.session.outstanding).toBeNull();
+  d.wait(10_000 * MINUTE_MS);
+  d.resume();
+  expect(d.next().data?.next_step).toMatchObject({ type: 'implement_task', task_id: 'b' });
+});
+
+test('F5: success with an exit code other than 0 is refused', () => {
+  const d = verifying();
+  d.exit_code = 1;
+  d.check();
+  const answer = d.next(d.report('success'));
+  expect(answer.error?.code).toBe('ERROR_VERIFICATION_RECEIPT_INVALID');
+  expect(d.session).toMatchObject({ tasks: {}, outstanding: { type: 'execute_verification' } });
+});
+
+test('F6: a receipt that the agent has made itself is refused, however well', () => {
+  const d = verifying();
+  const made = {
+    command_hash: 'c'.repeat(64),
+    exit_code: 0,
+    output_digest: 'd'.repeat(64),
+    issued_at: d.outstanding.issued_at,
+    step_id: d.outstanding.step.step_id,
+  };
+  const answer = d.next(d.report('success', { verification_receipt: made }));
+  expect(answer.error?.code).toBe('ERROR_VERIFICATION_RECEIPT_INVALID');
+  expect(d.work().data?.status).toBe('completed');
+});
+
+test('F7: evidence without a checksum is none', () => {
+  const d = atGate();
+  d.ask({ name: 'review', phase_id: 'p1', step_id: d.outstanding.step.step_id });
+  expect(d.checked({ checksum: null }).error?.code).toBe('CHECK_FAILED');
+  const report = d.report('success', { gate_attempt_id: `${SESSION}-g1` });
+  expect(d.next(report).error?.code).toBe('INVALID_GATE_EVIDENCE');
+  d.check();
+  d.evidence_intact = null;
+  expect(d.next(d.report()).error?.code).toBe('ERROR_GATE_INTEGRITY_CHECKSUM');
+});
+
+test('F8: no two pieces of evidence have one checksum', () => {
+  const bound = { gate_attempt_id: 'g', step_id: 's', phase_id: 'p', verdict: 'pass' } as const;
+  const shifted = [
+    bound,
+    { ...bound, gate_attempt_id: 'g:s', step_id: '' },
+    { ...bound, gate_attempt_id: 'g","s', step_id: '' },
+    { ...bound, step_id: 's:p', phase_id: '' },
+    { ...bound, phase_id: 'p:pass' },
+    { ...bound, gate_attempt_id: '', step_id: 'g' },
+  ];
+  expect(new Set(shifted.map((one) => evidenceChecksum(testSecrets, SESSION, one))).size).toBe(shifted.length);
+});
+
+test('F9: no review is made where no gate is outstanding, nor for another step or phase', () => {
+  const d = begun();
+  const step_id = d.outstanding.step.step_id;
+  expect(d.tell({ name: 'review', phase_id: 'p1', step_id }).error?.code).toBe('GATE_BLOCKED');
+  d.work();
+  expect(d.tell({ name: 'review', phase_id: 'p1', step_id }).error?.code).toBe('STEP_MISMATCH');
+  expect(d.session).toMatchObject({ evidence: null, gate_attempts: 0, check: null });
+});
+
+test('F10: a task that was skipped is settled: it is counted, and not issued again', () => {
+  const d = begun({ spec: spec(phase('p', [make('a'), make('b')])) });
+  expect(d.work('skipped').data?.next_step?.task_id).toBe('b');
+  expect(d.session).toMatchObject({ tasks: { a: 'skipped' }, counters: { skips: 1 } });
+  expect(d.work().data).toMatchObject({ status: 'completed' });
+});
+
+test('F11: the third gate that fails pauses the session at once, and as fidelity_cycle_limit', () => {
+  const d = atGate();
+  d.verdict = 'fail';
+  expect(toPause(d)).toBe('fidelity_cycle_limit');
+  expect(d.session.gate_attempts).toBe(3);
+});
+
+test.each([{ problem: 'not_found' }, { problem: 'unreadable' }] as const)(
+  'F12: a spec that is %j fails the session, and completes nothing',
+  (fact) => {
+    const d = begun({ spec: spec(phase('p', [make('a')])) });
+    const answer = d.next(d.report(), { spec: fact });
+    expect(answer).toMatchObject({ success: false, error: { code: 'SESSION_UNRECOVERABLE' } });
+    expect(d.session).toMatchObject({ status: 'failed', failure_reason: 'spec_not_found' });
+  },
+);
+
+test('F13: a review and a report that cross do not undo one another', () => {
+  const d = atGate();
+  const { step_id } = d.outstanding.step;
+  d.ask({ name: 'review', phase_id: 'p1', step_id });
+  const guessed = d.report('success', { gate_attempt_id: `${SESSION}-g1` });
+  expect(d.next(guessed).error?.code).toBe('INVALID_GATE_EVIDENCE');
+  d.checked();
+  expect(d.session).toMatchObject({ evidence: { gate_attempt_id: `${SESSION}-g1` }, outstanding: { refused: 1 } });
+  expect(d.next(guessed).data?.next_step?.task_id).toBe('b');
+  const versions = d.bodies('session_event').map(({ state_version }) => state_version);
+  expect(versions).toEqual([...versions].sort((a, b) => a - b));
+});
+
+test('F14: a report that is refused for its receipt does not burn its proof', () => {
+  const d = verifying();
+  d.check();
+  const right = d.report();
+  expect(d.next({ ...right, verification_receipt: null }).error?.code).toBe('ERROR_VERIFICATION_RECEIPT_MISSING');
+  expect(d.next({ ...right, verification_receipt: {} }).error?.code).toBe('ERROR_VERIFICATION_RECEIPT_INVALID');
+  expect(d.next(right)).toMatchObject({ success: true, data: { status: 'completed' } });
+});
+
+test('F15: a pause by people has a loop signal', () => {
+  const d = begun();
+  expect(d.pause().data?.loop_signal).toBe('paused_needs_attention');
+  expect(d.next().data).toMatchObject({ pause_reason: 'user', loop_signal: 'paused_needs_attention' });
+});
+
+test('F16: pass is no outcome', () => {
+  const d = begun();
+  const answer = d.next({ ...d.report(), outcome: 'pass' });
+  expect(answer.error).toMatchObject({ code: 'VALIDATION_ERROR', details: ['outcome is missing or malformed'] });
+});
+
+test('F17: a ledger that has lost its end is noticed by the head that stands beside it', async () => {
+  const d = begun();
+  d.work();
+  const entries = d.entries;
+  const headOf = (some: readonly SealedEntry[]) =>
+    extend(
+      EMPTY_HEAD,
+      some.map(({ leaf_hash }) => leaf_hash),
+    );
+  const whole = headOf(entries);
+  // Cut between two inputs, so that what is left is a chain that the machines would have spoken.
+  const cut = d.decisions.slice(0, -1).flatMap((decision) => decision.entries);
+  const fold = new Fold(SESSION);
+  for (const decision of d.decisions.slice(0, -1)) {
+    for (const [i, { entry, text }] of decision.entries.entries()) {
+      expect(fold.take({ seq: entry.seq, text }, i === 0 ? decision.artifacts : [])).not.toHaveProperty('difference');
+    }
+  }
+  expect(fold.finish()).toBeNull();
+  const store = memoryStore();
+  const epoch = await store.acquire();
+  const nothing = { artifacts: [], proposals: [], inputs: [], trees: [] };
+  await store.commit({ epoch, from: 0, entries: cut, head: headOf(cut), ...nothing });
+  await expect(checkAnchor(store, headInMemory(headOf(cut)))).resolves.toBeUndefined();
+  await expect(checkAnchor(store, headInMemory(whole))).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
+});
+
+test('F18: the gates are audited after a fresh pass too, before the next phase is begun, whatever it begins with', () => {
+  const next = spec(phase('p1', [make('a')], GATE), phase('p2', [verify('v')]));
+  const d = atGate({ spec: next });
+  expect(d.work().data?.next_step?.type).toBe('execute_verification');
+  const { gates } = d.session;
+  expect(auditGates(d.session, null)).toEqual([]);
+  const tampered = { ...d.session, gates: { p1: { ...gates['p1']!, gate_attempt_id: null } } };
+  const calm = { step_was_stale: false, step_was_active: true, heartbeat: 'alive' } as const;
+  expect(nextStep(tampered, calm)).toEqual({ kind: 'refuse', code: 'GATE_AUDIT_FAILURE', details: ['p1: tampered'] });
+  const finished = { ...tampered, tasks: { a: 'completed', v: 'completed' } } as const;
+  expect(nextStep(finished, calm)).toMatchObject({ kind: 'refuse', code: 'GATE_AUDIT_FAILURE' });
+});
+
+test('F3 F4: a runner alone gets past every pause that nobody has to decide', () => {
+  const many = spec(phase('p1', [make('a'), make('b')]), phase('p2', [make('c'), make('d')]));
+  const settings = { stop_on_phase_completion: true };
+  const d = new SessionDriver({ spec: many, settings, limits: { max_tasks_per_session: 1 } }).start();
+  const pauses: unknown[] = [];
+  for (let i = 0; i < 30 && d.session.status !== 'completed'; i += 1) {
+    if (d.session.status === 'paused') {
+      pauses.push(d.session.pause_reason);
+      expect(d.resume({}, RUNNER).success).toBe(true);
+    } else if (d.session.outstanding === null) d.next();
+    else d.work();
+  }
+  expect(d.session.status).toBe('completed');
+  expect(pauses).toEqual(['task_limit', 'task_limit', 'phase_complete', 'task_limit', 'phase_complete']);
+});
