@@ -206,9 +206,12 @@ describe('what is no input of the contract', () => {
     expect(tree.decide(INPUTS.end(READY)).refused).toBe(false);
   });
 
-  test.each(KINDS.filter((kind) => kind !== 'open' && kind !== 'open_session'))('a tree does not begin with %s', (kind) => {
-    expect(() => new Tree(TREE).decide(INPUTS[kind](TREE))).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
-  });
+  test.each(KINDS.filter((kind) => kind !== 'open' && kind !== 'open_session'))(
+    'a tree does not begin with %s',
+    (kind) => {
+      expect(() => new Tree(TREE).decide(INPUTS[kind](TREE))).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
+    },
+  );
 
   test('a tree does not begin with the opening of another', () => {
     expect(() => new Tree('run_othertree').decide(open)).toThrow(expect.objectContaining({ code: 'INVARIANT' }));

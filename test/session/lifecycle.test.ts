@@ -15,11 +15,19 @@ import {
 import type { SessionAnswer } from '../../src/contract/session-answer.js';
 import { carryOut } from '../../src/session/commands.js';
 import { roleOf } from '../../src/session/lifecycle.js';
-import type { SessionState } from '../../src/session/state.js';
+import { MINUTE_MS, type SessionState } from '../../src/session/state.js';
 import type { CommandContext } from '../../src/session/turn.js';
 import { make, phase, spec } from '../fixtures/spec.js';
 import { tableOf } from '../docs/tables.js';
-import { MAINTAINER, RUNNER, SESSION, SessionDriver, specArtifact, testSecrets } from '../fixtures/session.js';
+import {
+  MAINTAINER,
+  RUNNER,
+  SESSION,
+  SessionDriver,
+  specArtifact,
+  testSecrets,
+  type SessionOptions,
+} from '../fixtures/session.js';
 
 const GATE = { reviewer: 'callback' } as const;
 const TWO = spec(phase('p1', [make('a')], GATE), phase('p2', [make('b')], GATE));
@@ -208,6 +216,62 @@ describe('who may resume what', () => {
     report: null,
     new_spec: null,
     work: { touched: [], busy: false, refuses_unmediated: false },
+  });
+});
+
+describe('S3-36 S3-39: every pause', () => {
+  const failing = (d: SessionDriver): void => {
+    d.verdict = 'fail';
+    while (d.session.status === 'running') d.work();
+  };
+  const skipping = spec(phase('p1', [make('a'), make('b', ['a'])]));
+  /** How a session comes to pause so, and how the documentation says that it is left. */
+  const WAYS: Readonly<
+    Record<PauseReason, readonly [SessionOptions, (d: SessionDriver) => unknown, (d: SessionDriver) => SessionAnswer]>
+  > = {
+    user: [{}, (d) => d.pause(), (d) => d.resume()],
+    context_limit: [{}, (d) => d.next(d.report(), { context_usage_pct: 99 }), (d) => d.resume({}, RUNNER)],
+    error_threshold: [{ limits: { max_consecutive_errors: 1 } }, (d) => d.work('failure'), (d) => d.resume()],
+    blocked: [{ spec: skipping }, (d) => d.work('skipped'), (d) => d.rebase(skipping)],
+    gate_failed: [{ settings: { auto_retry_fidelity_gate: false } }, failing, (d) => d.resume()],
+    gate_review_required: [{ settings: { gate_policy: 'manual' } }, failing, (d) => d.acknowledge('pass')],
+    task_limit: [
+      { limits: { max_tasks_per_session: 1 }, spec: skipping },
+      (d) => d.work(),
+      (d) => d.resume({}, RUNNER),
+    ],
+    heartbeat_stale: [
+      {},
+      (d) => {
+        d.pause();
+        d.rebase(TWO);
+        d.wait(11 * MINUTE_MS).next();
+      },
+      (d) => d.resume({}, RUNNER),
+    ],
+    step_stale: [{}, (d) => d.wait(61 * MINUTE_MS).work(), (d) => d.resume({}, RUNNER)],
+    phase_complete: [
+      { settings: { stop_on_phase_completion: true } },
+      (d) => {
+        d.work();
+        d.work();
+      },
+      (d) => d.resume({}, RUNNER),
+    ],
+    fidelity_cycle_limit: [{}, failing, (d) => d.resume()],
+  };
+
+  test.each(PAUSE_REASONS)('is come to and left as it is documented, and does not come again at once: %s', (reason) => {
+    const [options, come, leave] = WAYS[reason];
+    const d = new SessionDriver({ spec: TWO, ...options }).start();
+    d.next();
+    come(d);
+    expect(d.session).toMatchObject({ status: 'paused', pause_reason: reason });
+    // S3-39: nothing that a loop does by itself leads out of it.
+    expect(d.next().data?.next_step).toMatchObject({ type: 'pause', reason });
+    expect(leave(d)).toMatchObject({ success: true, data: { status: 'running' } });
+    if (d.session.outstanding === null) expect(d.next().data?.next_step?.type).not.toBe('pause');
+    expect(d.session).toMatchObject({ status: 'running', pause_reason: null });
   });
 });
 

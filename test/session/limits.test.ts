@@ -111,7 +111,9 @@ describe('how full an agent’s context is taken to be', () => {
 
 describe('the documentation', () => {
   test('has every limit, with its default and what it may be', () => {
-    const ranges = SessionLimitsSchema.properties as unknown as Readonly<Record<string, { minimum: number; maximum: number }>>;
+    const ranges = SessionLimitsSchema.properties as unknown as Readonly<
+      Record<string, { minimum: number; maximum: number }>
+    >;
     const expected = Object.entries(SESSION_LIMITS).map(([name, value]) => {
       const { minimum, maximum } = ranges[name] ?? { minimum: 0, maximum: 0 };
       return [name, `${value}`, name === 'heartbeat_grace_minutes' ? 'less than stale' : `${minimum} to ${maximum}`];

@@ -8,6 +8,8 @@ import type { SessionAnswer } from '../../src/contract/session-answer.js';
 import { StepReport } from '../../src/contract/session-report.js';
 import { conforms } from '../../src/contract/validators.js';
 import { receiveReport } from '../../src/runtime/sessions/requests.js';
+import { judgeReport } from '../../src/session/report.js';
+import { TIME } from '../fixtures/entries.js';
 import { CASE } from '../fixtures/tree.js';
 import { SESSION, SessionDriver, without } from '../fixtures/session.js';
 
@@ -194,6 +196,17 @@ describe('what belongs to one type of step alone', () => {
     const report = d.report('success', { verification_receipt: { ...receipt } });
     expectRefused(d, report, 'ERROR_VERIFICATION_RECEIPT_INVALID', [`${type} takes no receipt`]);
   });
+});
+
+test('what is null is as if it were not there, also where it was recorded as null', () => {
+  const d = at('implement_task');
+  const facts = { proof_sha256: d.outstanding.proof_sha256, evidence_intact: null, time: TIME };
+  const report = without(d.report(), 'step_proof');
+  const judged = [report, { ...report, note: null, phase_id: null, surprise: null }].map((value) =>
+    judgeReport(d.session, value, facts),
+  );
+  expect(judged[0]?.kind).toBe('taken');
+  expect(judged[1]).toEqual(judged[0]);
 });
 
 test('everything that is wrong with a form is said at once, by names that are ours', () => {
