@@ -22,7 +22,10 @@ const TRIES = 50;
 const RETRY_MS = 100;
 
 /** What can be done to a home, here or there. */
-export interface HeldHome extends Pick<Turnpike, 'promote' | 'export' | 'approve' | 'resolve' | 'sessions'> {
+export interface HeldHome extends Pick<
+  Turnpike,
+  'promote' | 'export' | 'approve' | 'resolve' | 'sessions' | 'remoteAgents'
+> {
   /** Starts an agent run, attached to this command. */
   startAgent(options: ControlAgentOptions): Promise<AgentRun>;
   /** Null where another process has the home: what has been set going there, goes on there. */
@@ -95,6 +98,7 @@ async function holdHere({ home, contract, upstreams }: Place, io: Io): Promise<H
     approve: (ballot) => turnpike.approve(ballot),
     resolve: (resolution) => turnpike.resolve(resolution),
     sessions: turnpike.sessions,
+    remoteAgents: turnpike.remoteAgents,
     close: async () => {
       await othersDone(turnpike, io);
       await turnpike.close();
@@ -126,6 +130,7 @@ async function holdThere({ home, contract }: Place): Promise<HeldHome | null> {
     approve: (ballot) => client.approve(ballot),
     resolve: (resolution) => client.resolve(resolution),
     sessions: client.sessions(chosen),
+    remoteAgents: client.remoteAgents(chosen),
     close: () => client.close(),
   };
 }

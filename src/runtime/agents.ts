@@ -95,9 +95,8 @@ export class Agents implements EngineListener {
   async submit(run_id: string, raw: string | Uint8Array, options: SubmitOptions = {}): Promise<StepResponse> {
     const agent = await this.find(run_id);
     if (agent !== null) return agent.submit(raw, options);
-    const tree = await this.#running.peek(rootOf(run_id));
-    if (tree?.run(run_id)?.context.run_kind !== 'agent') throw unknown(run_id);
-    return JSON.parse(await this.#tooLate(tree.tree_id, run_id, options.inputId)) as StepResponse;
+    if ((await this.known(run_id)) === null) throw unknown(run_id);
+    return JSON.parse(await this.#tooLate(rootOf(run_id), run_id, options.inputId)) as StepResponse;
   }
 
   /** A live agent run, taken up again from the ledger if this process has not held it before. */
@@ -107,6 +106,12 @@ export class Agents implements EngineListener {
     const tree = await this.#running.peek(rootOf(run_id));
     if (tree?.isLive(run_id) !== true || tree.run(run_id)?.context.run_kind !== 'agent') return null;
     return this.#hold(tree, run_id, quietly(defer<RunEnding>()));
+  }
+
+  /** The agent run of this id, ended or not. */
+  async known(run_id: string): Promise<KnownRun | null> {
+    const run = (await this.#running.peek(rootOf(run_id)))?.run(run_id) ?? null;
+    return run?.context.run_kind === 'agent' ? run : null;
   }
 
   async close(): Promise<void> {

@@ -9,12 +9,14 @@ import {
   ControlAnswer,
   Ending,
   errorFrom,
+  FoundRemote,
   HighRiskStarted,
   instanceOf,
   Nothing,
   readLine,
   Responded,
   Started,
+  SubmittedRemote,
   Voted,
   type ControlAgentOptions,
   type ControlRequest,
@@ -29,6 +31,7 @@ import type {
   Resolution,
 } from './high-risk/options.js';
 import { payloadBytes } from './payload-bytes.js';
+import type { RemoteAgents } from './remote-agents.js';
 import { remoteSessions } from './sessions/remote-sessions.js';
 import type { Sessions } from './sessions/sessions.js';
 
@@ -73,6 +76,25 @@ export class ControlClient {
   async startAgent(options: ControlAgentOptions, contract: string | null): Promise<AgentRun> {
     const { ending, ...ids } = await this.#atOnce({ op: 'start_agent', contract, options }, Started);
     return this.#handle(ids, ending);
+  }
+
+  /** The remote agent runs of the home. `contract` as above. */
+  remoteAgents(contract: string | null): RemoteAgents {
+    return {
+      start: async ({ scope, ...options }) => {
+        const asked = { ...options, ...(scope === undefined ? {} : { scope: { ...scope } }), link: 'remote' as const };
+        const { run_id, ending } = await this.#atOnce({ op: 'start_agent', contract, options: asked }, Started);
+        return { run_id, ending };
+      },
+      find: async (run_id) => (await this.#ask({ op: 'find_remote', run_id }, FoundRemote)).found,
+      submit: async (run_id, raw, options) => {
+        const asked = { op: 'submit_remote', run_id, ...proposing(raw, options) } as const;
+        return JSON.parse((await this.#ask(asked, SubmittedRemote)).response) as StepResponse;
+      },
+      end: async (run_id) => {
+        await this.#ask({ op: 'end_remote', run_id }, Nothing);
+      },
+    };
   }
 
   /** Starts a promotion in the other process, where it goes on when this connection closes. `contract` as above. */
@@ -123,10 +145,8 @@ export class ControlClient {
     const { run_id } = ids;
     const finished = this.#finished(run_id, ended);
     const ending = (asked: Asked) => this.#ask(asked, Ending);
-    const respond = async (raw: string | Uint8Array, { inputId }: SubmitOptions = {}): Promise<string> => {
-      const payload = Buffer.from(payloadBytes(raw)).toString('base64');
-      const input = inputId === undefined ? {} : { input_id: inputId };
-      const responded = await this.#ask({ op: 'respond', run_id, payload, ...input }, Responded);
+    const respond = async (raw: string | Uint8Array, options?: SubmitOptions): Promise<string> => {
+      const responded = await this.#ask({ op: 'respond', run_id, ...proposing(raw, options) }, Responded);
       // Before the response is there: its caller may ask at once whether there is to be another proposal.
       if (responded.ending !== null) finished.resolve(responded.ending);
       return responded.response;
@@ -202,6 +222,11 @@ export class ControlClient {
     if (answer.ok) asked?.resolve(answer.result);
     else asked?.reject(errorFrom(answer.error));
   }
+}
+
+function proposing(raw: string | Uint8Array, { inputId }: SubmitOptions = {}) {
+  const payload = Buffer.from(payloadBytes(raw)).toString('base64');
+  return { payload, ...(inputId === undefined ? {} : { input_id: inputId }) };
 }
 
 /**

@@ -6,14 +6,15 @@
 import { isUtf8 } from 'node:buffer';
 import Type, { type Static, type TSchema } from 'typebox';
 import { ApprovalBallot } from '../contract/approval.js';
-import { ResolveInput } from '../contract/entry.js';
+import { BudgetLimits } from '../contract/budget.js';
+import { AGENT_LINKS, ResolveInput } from '../contract/entry.js';
 import { ExportBundle } from '../contract/export-bundle.js';
 import type { JsonObject } from '../contract/json.js';
 import { CONFIDENTIALITY_FLAGS } from '../contract/labels.js';
 import { WRITE_MODES } from '../contract/lanes.js';
 import { EXPOSURES } from '../contract/response.js';
 import { TERMINAL_STATES } from '../contract/run-state.js';
-import { closed, Nullable, OneOf, RunId, Sha256 } from '../contract/shapes.js';
+import { closed, Nullable, OneOf, RunId, Sha256, TaxonomyVersions } from '../contract/shapes.js';
 import { conforms } from '../contract/validators.js';
 import { CodedError, InvariantError, LedgerError, PolicyError, RunError, SandboxError, UsageError } from '../errors.js';
 import { scanJson } from '../step/json-scanner.js';
@@ -46,7 +47,11 @@ const StartAgent = Type.Object(
         case: Type.Optional(Text),
         scope: Scope,
         correlation: Type.Optional(Text),
+        taxonomy: Type.Optional(TaxonomyVersions),
         exposure: Type.Optional(OneOf(EXPOSURES)),
+        link: Type.Optional(OneOf(AGENT_LINKS)),
+        idleMs: Type.Optional(Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })),
+        budget: Type.Optional(BudgetLimits),
       },
       closed,
     ),
@@ -64,6 +69,10 @@ const Respond = Type.Object(
   },
   closed,
 );
+/** Remote runs are nobody's: whoever may connect reaches them by their ids. */
+const FindRemote = Type.Object({ id: Id, op: Type.Literal('find_remote'), run_id: RunId }, closed);
+const SubmitRemote = Type.Object({ ...Respond.properties, op: Type.Literal('submit_remote') }, closed);
+const EndRemote = Type.Object({ id: Id, op: Type.Literal('end_remote'), run_id: RunId }, closed);
 const OfRun = Type.Object({ id: Id, op: OneOf(['end', 'interrupt', 'finished']), run_id: RunId }, closed);
 const Cancel = Type.Object({ id: Id, op: Type.Literal('cancel'), run_id: RunId, reason: Type.String() }, closed);
 const Ping = Type.Object({ id: Id, op: Type.Literal('ping') }, closed);
@@ -165,6 +174,9 @@ const AskSession = Type.Object(
 export const ControlRequest = Type.Union([
   StartAgent,
   Respond,
+  FindRemote,
+  SubmitRemote,
+  EndRemote,
   OfRun,
   Cancel,
   Ping,
@@ -175,7 +187,7 @@ export const ControlRequest = Type.Union([
   AskSession,
 ]);
 export type ControlRequest = Static<typeof ControlRequest>;
-/** The options of an agent that works through another process: it is always attached. */
+/** The options of an agent that works through another process: attached to the connection, or remote. */
 export type ControlAgentOptions = Static<typeof StartAgent>['options'];
 
 export const Ending = Type.Object(
@@ -199,6 +211,26 @@ export const Voted = Type.Object(
   closed,
 );
 export const Responded = Type.Object({ response: Type.String(), ending: Nullable(Ending) }, closed);
+export const FoundRemote = Type.Object(
+  {
+    found: Nullable(
+      Type.Object(
+        {
+          run_id: RunId,
+          actor: Type.String(),
+          role: Type.String(),
+          lane: Nullable(Type.String()),
+          case: Nullable(Type.String()),
+          ended: Nullable(Type.Object({ state: OneOf(TERMINAL_STATES), reason: Type.String() }, closed)),
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+/** The response as JSON text. */
+export const SubmittedRemote = Type.Object({ response: Type.String() }, closed);
 export const Nothing = Type.Object({}, closed);
 
 const Refusal = Type.Object({ code: Type.String({ maxLength: 80 }), message: Type.String() }, closed);

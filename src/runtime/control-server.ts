@@ -3,11 +3,11 @@
 //
 // Invariants:
 //   C1. It is served by the holder of the writer lock only, so a socket that is there already is a dead process's.
-//   C2. A connection reaches the agent runs that it started, and no others. People's answers to what runs ask, and what
-//       they have found out, may be about any run: the policy judges them. Sessions take questions from every
-//       connection, and judge them by the role that comes with them.
-//   C3. When a connection closes, for whatever reason, its agent runs that have not ended are interrupted (D3).
-//       Promotions, exports and sessions go on.
+//   C2. Of the attached agent runs a connection reaches those that it started, and no others; remote ones it reaches
+//       by their ids. People's answers to what runs ask, and what they have found out, may be about any run: the policy
+//       judges them. Sessions take questions from every connection, and judge them by the role that comes with them.
+//   C3. When a connection closes, for whatever reason, its attached agent runs that have not ended are interrupted
+//       (D3). Remote runs, promotions, exports and sessions go on.
 //   C4. While a connection is served, nobody retires: what could be begun on it when it began, can be until it closes.
 //   C5. Lines, connections, waiting requests and silence are bounded.
 

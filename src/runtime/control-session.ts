@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { SocketConnection } from '../adapters/unix-socket.js';
 import { CodedError, RunError, UsageError } from '../errors.js';
 import type { Log } from '../ports/log.js';
-import type { AgentRun, RunEnding } from './agent-run.js';
+import type { AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
 import { byteLines } from './byte-lines.js';
 import {
   ControlRequest,
@@ -21,6 +21,7 @@ import type {
   PromoteOptions,
   Resolution,
 } from './high-risk/options.js';
+import type { RemoteAgents } from './remote-agents.js';
 import { answerQuestion } from './sessions/session-question.js';
 import type { Sessions } from './sessions/sessions.js';
 
@@ -38,7 +39,7 @@ export interface ControlHost {
   export(options: ExportOptions): Promise<HighRiskRun>;
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   resolve(resolution: Resolution): Promise<void>;
-  /** Absent where this process offers none. */
+  readonly remoteAgents: RemoteAgents;
   readonly sessions: Sessions;
   /** The contract folder by which this process judges, or null where its policy is no folder. */
   readonly contract: string | null;
@@ -51,8 +52,8 @@ interface Held<Run> {
 }
 
 /**
- * One connection to the control socket, with the runs that it has started. It holds no others; what it says of other
- * runs are people's answers, which the policy judges. Sessions are held by no connection.
+ * One connection to the control socket, with the runs that it has started and holds. Remote runs and sessions are held
+ * by no connection; what it says of other runs are people's answers, which the policy judges.
  */
 export class ControlSession {
   readonly #connection: SocketConnection;
@@ -132,6 +133,13 @@ export class ControlSession {
       case 'session':
         this.#refuseOtherContract(request.contract);
         return { answer: await answerQuestion(this.#host.sessions, request.question) };
+      case 'find_remote':
+        return { found: await this.#host.remoteAgents.find(request.run_id) };
+      case 'submit_remote':
+        return { response: JSON.stringify(await this.#submitRemote(request)) };
+      case 'end_remote':
+        await this.#host.remoteAgents.end(request.run_id);
+        return {};
       default: {
         const highRisk = request.op === 'finished' ? this.#highRisk.get(request.run_id) : undefined;
         return highRisk?.run.finished ?? doAgent(request, this.#agentOf(request.run_id));
@@ -149,10 +157,22 @@ export class ControlSession {
   async #start({ contract, options }: Extract<ControlRequest, { op: 'start_agent' }>): Promise<unknown> {
     this.#refuseStart(contract);
     const held = await holding(await this.#host.startAgent(options));
-    this.#agents.set(held.run.run_id, held);
-    if (this.#over) await interrupt(held);
+    if (options.link !== 'remote') {
+      this.#agents.set(held.run.run_id, held);
+      if (this.#over) await interrupt(held);
+    }
     const { run_id, root_run_id, correlation_id } = held.run;
     return { run_id, root_run_id, correlation_id, ending: held.ending };
+  }
+
+  /** @throws RunError RUN_UNKNOWN for a run that is no remote one: it is its holder's */
+  async #submitRemote(request: Extract<ControlRequest, { op: 'submit_remote' }>): Promise<unknown> {
+    const { remoteAgents } = this.#host;
+    const { run_id } = request;
+    if ((await remoteAgents.find(run_id)) === null) {
+      throw new RunError({ code: 'RUN_UNKNOWN', message: `there is no remote agent run ${run_id}` });
+    }
+    return remoteAgents.submit(run_id, bytesOf(request), inputOf(request));
   }
 
   async #startHighRisk(contract: string | null, start: () => Promise<HighRiskRun>): Promise<unknown> {
@@ -193,10 +213,7 @@ async function doAgent(request: AgentRequest, held: Held<AgentRun>): Promise<unk
   const { run } = held;
   switch (request.op) {
     case 'respond': {
-      const payload = payloadOf(request.payload);
-      if (payload === null) throw new UsageError({ code: 'USAGE', message: 'the payload is not base64' });
-      const options = request.input_id === undefined ? {} : { inputId: request.input_id };
-      const response = await run.respond(payload, options);
+      const response = await run.respond(bytesOf(request), inputOf(request));
       return { response, ending: held.ending };
     }
     case 'cancel':
@@ -207,6 +224,17 @@ async function doAgent(request: AgentRequest, held: Held<AgentRun>): Promise<unk
       return request.op === 'finished' ? run.finished : run[request.op]();
   }
 }
+
+type Proposing = Extract<ControlRequest, { op: 'respond' | 'submit_remote' }>;
+
+/** @throws UsageError */
+function bytesOf({ payload }: Proposing): Uint8Array {
+  const bytes = payloadOf(payload);
+  if (bytes !== null) return bytes;
+  throw new UsageError({ code: 'USAGE', message: 'the payload is not base64' });
+}
+
+const inputOf = ({ input_id }: Proposing): SubmitOptions => (input_id === undefined ? {} : { inputId: input_id });
 
 /** A run, and its end as soon as there is one: it may have ended already. */
 async function holding<Run extends Pick<AgentRun, 'finished'>>(run: Run): Promise<Held<Run>> {

@@ -24,6 +24,7 @@ import type {
 } from './high-risk/options.js';
 import { createHome, homePaths, isVacant, openHome, type HomePaths } from './home.js';
 import { LedgerReader } from './ledger-reader.js';
+import { remoteAgents, type RemoteAgents } from './remote-agents.js';
 import { recover, type Recovery } from './recover.js';
 import type { Sessions } from './sessions/sessions.js';
 import { contractFolder, shippedContract } from './shipped-contract.js';
@@ -53,6 +54,8 @@ export interface Turnpike {
   submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
   /** The agent run of this id, if it is live. */
   agent(run_id: string): Promise<AgentRun | null>;
+  /** Remote agent runs (D3), by their ids: what outlives this process, and is found again by the next. */
+  readonly remoteAgents: RemoteAgents;
   /** Starts a promotion run (S4 §10.1), in a tree of its own. One that policy denies is returned too. */
   promote(options: PromoteOptions): Promise<HighRiskRun>;
   /** Starts an export run (S4 §10.2): a BagIt bag of everything that the ledger holds of a case. */
@@ -104,7 +107,8 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     opened.push(() => highRisk.close());
     opened.push(() => sessions.close());
     const reader = new LedgerReader(store, anchor);
-    const acts = actsOf(wired);
+    const remote = remoteAgents(agents, reader);
+    const acts = { ...actsOf(wired), remoteAgents: remote };
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
     const served = home !== null && options.control !== false;
     const control = served ? await tryServeControl(home.control, { ...acts, sessions, contract, log }) : null;

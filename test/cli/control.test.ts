@@ -320,7 +320,7 @@ describe('a hostile connection', () => {
     ['an unknown operation', '{"id":1,"op":"shutdown"}'],
     ['a key too many', '{"id":1,"op":"ping","as":"root"}'],
     ['an id that is none', '{"id":0,"op":"ping"}'],
-    ['another agent link', '{"id":1,"op":"start_agent","contract":null,"options":{"link":"remote"}}'],
+    ['an agent link that is none', '{"id":1,"op":"start_agent","contract":null,"options":{"link":"eternal"}}'],
     ['a run id that is none', '{"id":1,"op":"end","run_id":"../../x"}'],
   ])('that says %s is told so and hung up on', async (_name, text) => {
     const raw = await Raw.connect();

@@ -1,16 +1,23 @@
 // `turnpike mcp`, in this process: what is said on which stream, and what is refused. See test/e2e for the real one.
 
-import { describe, expect, test } from '@jest/globals';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { openTurnpike } from '../../src/runtime/turnpike.js';
+import type { SessionAnswer } from '../../src/contract/session-answer.js';
+import { connectControl } from '../../src/runtime/control-client.js';
+import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
 import { initialised, jsonLines, linesOf, tempFolder, turnpike } from './fake-io.js';
+import { PLAIN, putSpec, reportOf, stepOf } from './session-fixture.js';
 
 interface Message {
   readonly id: unknown;
-  readonly result?: { readonly structuredContent?: object; readonly tools?: readonly { readonly name: string }[] };
+  readonly result?: {
+    readonly structuredContent?: object;
+    readonly _meta?: Readonly<Record<string, string>>;
+    readonly tools?: readonly { readonly name: string }[];
+  };
 }
 
 const request = (id: number, method: string, params: object = {}): string =>
@@ -25,6 +32,12 @@ const calling = (id: number, name: string, args: object = {}): string =>
 const talk = (...messages: readonly string[]): string => [greeting, ...messages, ''].join('\n');
 
 const byId = (stdout: string, id: number): Message => jsonLines<Message>(stdout).find((message) => message.id === id)!;
+
+function dataOf(answer: object | undefined) {
+  const { data } = answer as SessionAnswer;
+  if (data === null) throw new Error(JSON.stringify(answer));
+  return data;
+}
 
 test('stdout is the protocol and nothing else; the run is completed with the input', async () => {
   const folder = await initialised();
@@ -55,20 +68,80 @@ test('the agent is who the options say', async () => {
   expect(runs).toContain('case-0007');
 });
 
-test('D13 while another process has the home, proposals go through that', async () => {
-  const folder = await initialised();
-  const holder = await openTurnpike({ home: join(folder, '.turnpike'), contract: join(folder, 'contract') });
-  const stdin = talk(
-    calling(1, 'write_file', { path: '/sandbox/a.md', content: 'x' }),
-    calling(2, 'finish', { response: 'x' }),
-    calling(3, 'think'),
-  );
-  const { code, stdout, stderr } = await turnpike(folder, ['mcp'], { stdin });
-  expect(code).toBe(0);
-  expect(stderr).toBe('another process has the home: proposals go through it, sessions do not\n');
-  for (const id of [1, 2]) expect(byId(stdout, id).result?.structuredContent).toMatchObject({ outcome: 'SUCCESS' });
-  expect(byId(stdout, 3).result).toBeDefined();
-  await holder.close();
+describe('D13 while another process has the home', () => {
+  let folder: string;
+  let holder: Turnpike;
+
+  beforeEach(async () => {
+    folder = await initialised();
+    holder = await openTurnpike({ home: join(folder, '.turnpike'), contract: join(folder, 'contract') });
+  });
+  afterEach(() => holder.close());
+
+  test.each([
+    ['FINISH', 'finish', 'completed:finished'],
+    ['the end of the input', 'think', 'completed:end_of_input'],
+  ])('proposals go through that, in a remote run, until %s', async (_what, last, reason) => {
+    const stdin = talk(
+      calling(1, 'write_file', { path: '/sandbox/a.md', content: 'x' }),
+      calling(2, last, last === 'finish' ? { response: 'x' } : {}),
+    );
+    const { code, stdout, stderr } = await turnpike(folder, ['mcp'], { stdin });
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(byId(stdout, 1).result?.structuredContent).toMatchObject({ outcome: 'SUCCESS' });
+    const run_id = byId(stdout, 1).result?._meta?.['turnpike/run-id'] ?? '';
+    expect(await holder.remoteAgents.find(run_id)).toMatchObject({ ended: { state: 'completed', reason } });
+  });
+
+  test('a session is worked through it: the step, a proposal into its run, the report', async () => {
+    putSpec(folder, PLAIN);
+    mkdirSync(join(folder, 'specs'));
+    putSpec(join(folder, 'specs'), PLAIN);
+    const argv = ['mcp', '--specs', 'specs'];
+    const ask = async (name: string, args: object) => {
+      const { stdout, stderr } = await turnpike(folder, argv, { stdin: talk(calling(1, name, args)) });
+      expect(stderr).toBe('');
+      return byId(stdout, 1).result!;
+    };
+    const step = async (command: string, args: object) =>
+      dataOf((await ask('task', { action: 'session-step', command, ...args })).structuredContent);
+    const { session_id } = await step('start', { spec_id: PLAIN.id });
+    const one = stepOf(await step('next', { session_id }));
+    // A server of its own for every call: to go on in the run it has to be known whose it is.
+    const written = await ask('write_file', { path: '/sandbox/a.md', content: 'x', run_id: one.run_id });
+    expect(written.structuredContent).toMatchObject({ outcome: 'SUCCESS' });
+    expect(written._meta?.['turnpike/run-id']).toBe(one.run_id);
+    const report = { ...(JSON.parse(reportOf(one)) as object), files_touched: ['a.md'] };
+    const next = await step('next', { session_id, last_step_result: report });
+    expect(stepOf(next).step_id).not.toBe(one.step_id);
+    expect(await holder.replay(session_id)).toMatchObject({ ok: true });
+  });
+
+  test('a run of somebody else, an attached one and one that there is not, are out of reach', async () => {
+    const attached = await holder.startAgent({});
+    const other = await holder.startAgent({ actor: 'somebody', link: 'remote' });
+    for (const run_id of [attached.run_id, other.run_id, 'run_000000000000000000000.1']) {
+      const stdin = talk(calling(1, 'propose', { proposal: '{}', run_id }));
+      const { stdout } = await turnpike(folder, ['mcp'], { stdin });
+      expect(byId(stdout, 1).result).toMatchObject({ isError: true });
+      expect(stdout).toContain('There is no such run for you');
+    }
+    const client = (await connectControl(join(folder, '.turnpike/control.sock')))!;
+    const remote = client.remoteAgents(null);
+    await expect(remote.submit(attached.run_id, '{}')).rejects.toMatchObject({ code: 'RUN_UNKNOWN' });
+    expect(await remote.find(attached.run_id)).toBeNull();
+    expect(await remote.find(other.run_id)).toEqual(await holder.remoteAgents.find(other.run_id));
+    await client.close();
+    await attached.end();
+  });
+
+  test('who is gone leaves its run behind: nobody interrupts it', async () => {
+    const client = (await connectControl(join(folder, '.turnpike/control.sock')))!;
+    const { run_id } = await client.remoteAgents(null).start({ actor: 'claude', idleMs: 60_000 });
+    await client.close();
+    while (holder.control?.connections !== 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    expect(await holder.remoteAgents.find(run_id)).toMatchObject({ actor: 'claude', ended: null });
+  });
 });
 
 describe('over HTTP', () => {

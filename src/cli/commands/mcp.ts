@@ -38,16 +38,11 @@ export const mcp: Command = {
     const agent = agentOptionsOf(mcp, args);
     const sessions = sessionsOf(args, io);
     const serve = async (home: HeldHome): Promise<ExitCode> => {
-      const { here: turnpike } = home;
-      if (turnpike === null)
-        await io.stderr.say('another process has the home: proposals go through it, sessions do not');
       // Loaded now, since no other command needs it.
-      const { mcpService, serviceThere } = await import('../../service/mcp/index.js');
-      const contract = contractOf(args, io).path;
-      const service =
-        turnpike === null
-          ? serviceThere(() => home.startAgent(agent), { contract, agent, log: io.log })
-          : mcpService({ turnpike, policy: () => turnpike.policy(), agent, log: io.log, sessions });
+      const { mcpService } = await import('../../service/mcp/index.js');
+      const { here } = home;
+      const policy = here === null ? { contract: contractOf(args, io).path } : { policy: () => here.policy() };
+      const service = mcpService({ turnpike: home, ...policy, agent, log: io.log, sessions });
       return address === null ? onStreams(service, home, args, io) : overHttp(service, home, address, args, io);
     };
     return withHome(args, io, serve, { upstreams: true });

@@ -192,8 +192,12 @@ export class Connection {
     return { run_id, ...(await door.open(run_id)) };
   }
 
+  /** Of too many, the one that was named longest ago is forgotten. */
   #know(run_id: string): void {
-    if (this.#known.size < RUNS_KNOWN_MAX) this.#known.add(run_id);
+    this.#known.delete(run_id);
+    this.#known.add(run_id);
+    const [oldest] = this.#known;
+    if (this.#known.size > RUNS_KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
   }
 
   #remember(mark: string, placed: Placed): void {

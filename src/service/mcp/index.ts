@@ -1,6 +1,6 @@
 // `turnpike/mcp`: an MCP server for agents, as the command `turnpike mcp` serves it.
 
-export { mcpService, serviceThere, type McpOptions, type OfferOptions, type SessionOptions } from './options.js';
+export { mcpService, type McpOptions, type OfferOptions, type SessionOptions } from './options.js';
 export type { AgentIdentity } from './run-door.js';
 export { serveHttp, type HttpServing, type McpHttpServer } from './serve-http.js';
 export { serveStdio, type StdioServing } from './serve-stdio.js';

@@ -9,7 +9,6 @@ import { UsageError } from '../../errors.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Log } from '../../ports/log.js';
 import type { PolicySource } from '../../ports/policy-source.js';
-import type { AgentRun } from '../../runtime/agent-run.js';
 import { catalogueFrom, type Registered } from '../../runtime/effects/define.js';
 import { DEFAULTS } from '../../runtime/open-request.js';
 import { PolicyShelf } from '../../runtime/pinned-policy.js';
@@ -17,7 +16,7 @@ import type { Sessions } from '../../runtime/sessions/sessions.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import { packageVersion } from '../package-version.js';
-import { doorHere, doorThere, type AgentIdentity, type RunDoor } from './run-door.js';
+import { runDoor, type AgentIdentity } from './run-door.js';
 import type { McpService } from './service.js';
 import type { SessionDeskOptions, SessionSettings } from './session-desk.js';
 
@@ -45,30 +44,20 @@ export interface SessionOptions {
 }
 
 export interface McpOptions extends OfferOptions {
-  readonly turnpike: Turnpike;
+  /** In this process, or through the one that has the home. */
+  readonly turnpike: Pick<Turnpike, 'remoteAgents' | 'sessions'>;
   /** Null: sessions are not offered. */
   readonly sessions?: SessionOptions | null;
 }
 
 /** An MCP server on an open Turnpike, to be served over stdio or HTTP. @throws UsageError */
 export function mcpService({ turnpike, sessions = {}, ...options }: McpOptions): McpService {
-  const { agent = {} } = options;
-  const desk = sessions === null ? null : deskOf(turnpike.sessions, sessions, agent);
-  return serviceBehind(doorHere(turnpike, agent), desk, options);
-}
-
-/** The same where another process has the home: runs are started there, and there are no sessions. */
-export const serviceThere = (startAgent: () => Promise<AgentRun>, options: OfferOptions): McpService =>
-  serviceBehind(doorThere(startAgent), null, options);
-
-function serviceBehind(door: RunDoor, desk: SessionDeskOptions | null, options: OfferOptions): McpService {
-  const { agent = {}, log = winstonLog('warn') } = options;
-  const { policy = policyOf(options) } = options;
+  const { agent = {}, log = winstonLog('warn'), policy = policyOf(options) } = options;
   return {
-    door,
+    door: runDoor(turnpike.remoteAgents, agent),
     identity: agent,
     policy,
-    desk,
+    desk: sessions === null ? null : deskOf(turnpike.sessions, sessions, agent),
     version: packageVersion(),
     log,
   };
