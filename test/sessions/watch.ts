@@ -1,0 +1,81 @@
+// What must hold of a session after every input, whatever happens to it: what may happen once has happened once at
+// most, and nobody is left without knowing what to do.
+
+import { canonicalJson } from '../../src/contract/canonical-json.js';
+import type { EntryBody } from '../../src/contract/entry.js';
+import type { SessionAnswer } from '../../src/contract/session-answer.js';
+import { isEntryBody } from '../../src/contract/validators.js';
+import { auditGates } from '../../src/session/gate.js';
+import { isMade } from '../../src/session/progress.js';
+import { activationId, CONSUMED_MAX, type SessionState } from '../../src/session/state.js';
+import type { SessionDriver } from '../fixtures/session.js';
+
+export class SessionWatch {
+  #before: SessionState | null = null;
+  #decisions = 0;
+  readonly #consumed = new Map<string, number>();
+  readonly #proofs = new Set<string>();
+
+  /** @returns what does not hold, or null */
+  check(d: SessionDriver, answer: SessionAnswer | null, what: string): string | null {
+    const decisions = d.decisions.slice(this.#decisions);
+    this.#decisions = d.decisions.length;
+    const bodies = decisions.flatMap(({ entries }) =>
+      entries.flatMap(({ entry }) => (entry.type === 'session_event' ? [entry.body] : [])),
+    );
+    const wrong =
+      bodies.map((body) => this.#event(body)).find((found) => found !== null) ??
+      standing(d) ??
+      version(this.#before, d.session) ??
+      (answer === null ? null : speechless(answer, what));
+    this.#before = d.session;
+    return wrong;
+  }
+
+  #event(body: EntryBody<'session_event'>): string | null {
+    const { event, step_id, task_id, detail } = body;
+    if (!isEntryBody('session_event', body as unknown)) return `the ledger could not hold ${event}`;
+    if (event === 'step_issued' && task_id !== null && this.#isCompleted(task_id)) return `${task_id} is issued again`;
+    if (event !== 'step_consumed' || step_id === null) return null;
+    const count = (this.#consumed.get(step_id) ?? 0) + 1;
+    this.#consumed.set(step_id, count);
+    const proof = String(detail['proof_sha256']);
+    if (count > 1 || this.#proofs.has(proof)) return `${step_id} is reported ${count} times`;
+    this.#proofs.add(proof);
+    const completed = detail['outcome'] === 'success' && task_id !== null && this.#isCompleted(task_id);
+    return completed ? `${task_id} is completed twice` : null;
+  }
+
+  /** Before the input: what a rebase has opened again, it issues with another. */
+  #isCompleted = (task_id: string): boolean => this.#before?.tasks[task_id] === 'completed';
+}
+
+function standing({ session: s, tree }: SessionDriver): string | null {
+  const { status, pause_reason, failure_reason, outstanding, check, consumed } = s;
+  if ((status === 'paused') !== (pause_reason !== null)) return `${status} because of ${pause_reason ?? 'nothing'}`;
+  if ((status === 'failed') !== (failure_reason !== null)) return `${status} because of ${failure_reason ?? 'nothing'}`;
+  if (outstanding !== null && status !== 'running' && status !== 'paused') return `${status} with a step`;
+  if (status === 'running' && outstanding !== null && !ofActivation(s, outstanding.run_ids.at(-1)))
+    return 'a foreign run';
+  if (check !== null && !tree.isLive(check.run_id)) return `${check.run_id} is waited for, and has ended`;
+  if (consumed.length > CONSUMED_MAX) return 'too many proofs';
+  if (new Set(consumed.map(({ proof_sha256 }) => proof_sha256)).size < consumed.length) return 'a proof is used twice';
+  if (status !== 'completed') return null;
+  return auditGates(s, null).length > 0 || !s.spec.phases.every((one) => isMade(s, one)) ? 'completed too early' : null;
+}
+
+const ofActivation = (s: SessionState, run_id = ''): boolean => run_id.startsWith(`${activationId(s)}.`);
+
+/** One more with what has changed, and the same with what has not. */
+function version(before: SessionState | null, after: SessionState): string | null {
+  if (before === null) return null;
+  const same = canonicalJson({ ...before, state_version: 0 }) === canonicalJson({ ...after, state_version: 0 });
+  if (same && before.state_version === after.state_version) return null;
+  return after.state_version > before.state_version ? null : 'the version does not tell that it has changed';
+}
+
+/** Whoever asks what comes next is told something to do, or that the loop is over, or what was wrong. */
+function speechless({ success, data }: SessionAnswer, what: string): string | null {
+  const asked = ['work', 'next', 'forge', 'repeat'].includes(what);
+  return asked && success && data.next_step === null && data.loop_signal === null ? 'there is nothing to do' : null;
+}
