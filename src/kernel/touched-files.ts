@@ -36,6 +36,12 @@ export class TouchedFiles {
     return [...new Set(run_ids.flatMap((run_id) => [...(this.#byRun?.get(run_id) ?? [])]))];
   }
 
+  /** What all other runs have changed is of no more use: nobody will ask. */
+  keep(run_ids: readonly string[]): void {
+    const kept = new Set(run_ids);
+    for (const run_id of this.#byRun?.keys() ?? []) if (!kept.has(run_id)) this.#byRun?.delete(run_id);
+  }
+
   persisted(): readonly (readonly [string, readonly string[]])[] {
     return [...(this.#byRun ?? [])].map(([run_id, paths]) => [run_id, [...paths]] as const);
   }

@@ -22,7 +22,6 @@ import type { Policy } from '../policy/policy.js';
 import { illegalTransitionEvent, resolvedEvent } from '../run/audit.js';
 import { vouchFor, type Secrets } from '../session/proof.js';
 import type { SessionState } from '../session/state.js';
-import type { StepWork } from '../session/turn.js';
 import { proposalKey } from '../step/validate-schema.js';
 import type { Actors } from './actors.js';
 import { chartActors, type Beginning } from './chart-actors.js';
@@ -33,6 +32,7 @@ import { rootContext } from './open.js';
 import type { PersistedActor } from './persisted-actor.js';
 import { machinesFor, policyOf } from './pinned.js';
 import { commandEvent, eventFor, OPEN_SPEC, specIn } from './route.js';
+import { workOf } from './step-work.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
 import { xstateActors } from './xstate-actors.js';
 
@@ -156,6 +156,8 @@ export class Tree {
     if (recorded.kind === 'open_session') return this.#openSession(recorded, input.materials);
     if (recorded.kind === 'session') return this.#command(recorded, input.materials);
     if (recorded.kind === 'resolve') return this.#resolve(recorded);
+    // The runs of an activation are the session's to start: it counts them, and waits for them by their ids.
+    if (this.#open?.kind === 'open_session' && STARTS.has(recorded.kind)) return false;
     const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
     if (!this.isLive(address)) return false;
     const event = eventFor(input);
@@ -239,22 +241,16 @@ export class Tree {
   }
 
   #command(recorded: SessionInput, materials: readonly Artifact[]): boolean {
-    const { session } = this;
-    if (session === null || recorded.run_id !== this.tree_id || this.#policy === null) return false;
-    const event = commandEvent(recorded, materials, this.#workOf(session, this.#policy));
-    return this.#unbroken(() => this.#actors?.take(this.tree_id, event) === true);
-  }
-
-  /** What the runs of the outstanding step have done, and whether they are still at it. */
-  #workOf({ outstanding, agent }: SessionState, policy: Policy): StepWork {
-    if (outstanding === null) return { touched: [], busy: false, refuses_unmediated: false };
-    const { run_ids, step } = outstanding;
-    const lane = policy.lanes.get(step.lane_id ?? agent.lane_id);
-    return {
-      touched: this.#hearing.touched.by(run_ids),
-      busy: run_ids.some((run_id) => this.isLive(stepId(run_id))),
-      refuses_unmediated: lane?.refuses_unmediated === true,
-    };
+    const session = this.session;
+    const policy = this.#policy;
+    if (session === null || recorded.run_id !== this.tree_id || policy === null) return false;
+    const { touched } = this.#hearing;
+    const work = workOf(session, { policy, touched, isLive: (run_id) => this.isLive(run_id) });
+    const event = commandEvent(recorded, materials, work);
+    const taken = this.#unbroken(() => this.#actors?.take(this.tree_id, event) === true);
+    // Of a step that was reported nobody asks any more what its runs have changed.
+    touched.keep(this.session?.outstanding?.run_ids ?? []);
+    return taken;
   }
 
   #start({ run_id }: RunContext, from: Beginning): void {
@@ -290,6 +286,8 @@ export class Tree {
     this.#hearing.hear({ type: 'audit_event', body: illegalTransitionEvent(run, run_id, kind) });
   }
 }
+
+const STARTS: ReadonlySet<string> = new Set(['start_agent', 'start_run']);
 
 /** Goes on from a snapshot. `policies` are the artifacts of the tree's `open`: lanes, roles, actions. */
 export function restoreTree(snapshot: TreeSnapshot, policies: readonly Artifact[], watch: Watch | null = null): Tree {

@@ -2,10 +2,12 @@
 // it, from any place of its history, comes to the same.
 
 import { describe, expect, test } from '@jest/globals';
+import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import type { SessionAnswer } from '../../src/contract/session-answer.js';
 import { Fold } from '../../src/kernel/fold.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
+import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import { RandomSession } from '../fixtures/random-session.js';
 import { make, phase, spec, verify } from '../fixtures/spec.js';
 import { MAINTAINER, RUNNER, SESSION, SessionDriver, type SessionOptions } from '../fixtures/session.js';
@@ -41,6 +43,53 @@ const writing = (d: SessionDriver): string => {
   d.act('WRITE_FILE', { path: '/sandbox/a.md', content: 'x' }, { paths: [], usage: { bytes: 0, files: 0 } }, agent);
   return d.tree.pending.find(({ kind }) => kind === 'perform')?.run_id ?? 'nothing';
 };
+
+describe('the runs of an activation', () => {
+  const started = {
+    actor: { actor_type: 'agent', actor_id: 'somebody' },
+    role_id: 'SANDBOX_AGENT',
+    lane_id: 'SANDBOX_FILES',
+    overlay: null,
+  } as const;
+
+  test.each([SESSION, `${SESSION}.1`])('are started by the session alone: nothing is started in %s', (run_id) => {
+    const d = begun();
+    const { refused, entries } = d.send({
+      kind: 'start_agent',
+      run_id,
+      ...started,
+      exposure: 'detailed',
+      link: 'attached',
+      idle_ms: null,
+      budget: null,
+    });
+    expect([refused, entries.length]).toEqual([true, 2]);
+    // Its runs have the ids by which it waits for them.
+    expect(d.work().data?.next_step?.run_id).toBe(`${SESSION}.1.2`);
+    expect(d.created(`${SESSION}.1.2`).actor.actor_id).toBe('agent');
+    expect(d.work().success).toBe(true);
+  });
+
+  test('nor is a promotion or an export', () => {
+    const d = begun();
+    const bytes = Buffer.from('{"action":"EXPORT_BUNDLE","args":{}}');
+    const request: Artifact = { kind: 'request', case_id: 'case-1', bytes };
+    const { refused } = d.send(
+      {
+        kind: 'start_run',
+        run_id: `${SESSION}.1`,
+        ...started,
+        run_kind: 'export',
+        request: artifactRef(request),
+        inputs: [],
+        facts: { artifact_flags: [], label: EMPTY_LABEL },
+      },
+      [request],
+    );
+    expect(refused).toBe(true);
+    expect(d.work().data?.next_step?.run_id).toBe(`${SESSION}.1.2`);
+  });
+});
 
 describe('U-01 U-06: random sessions', () => {
   const SEEDS = Array.from({ length: 100 }, (_, i) => 9_001 + i);

@@ -1,0 +1,23 @@
+import { stepId } from '../../machines/agent.js';
+import type { Policy } from '../policy/policy.js';
+import type { SessionState } from '../session/state.js';
+import type { StepWork } from '../session/turn.js';
+import type { TouchedFiles } from './touched-files.js';
+
+interface Known {
+  readonly policy: Policy;
+  readonly touched: TouchedFiles;
+  readonly isLive: (run_id: string) => boolean;
+}
+
+/** What the runs of the outstanding step have done, and whether they are still at it. */
+export function workOf({ outstanding, agent }: SessionState, { policy, touched, isLive }: Known): StepWork {
+  if (outstanding === null) return { touched: [], busy: false, refuses_unmediated: false };
+  const { run_ids, step } = outstanding;
+  const lane = policy.lanes.get(step.lane_id ?? agent.lane_id);
+  return {
+    touched: touched.by(run_ids),
+    busy: run_ids.some((run_id) => isLive(stepId(run_id))),
+    refuses_unmediated: lane?.refuses_unmediated === true,
+  };
+}
