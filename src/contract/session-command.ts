@@ -66,6 +66,8 @@ export const RebaseCommand = Type.Object(
     name: Type.Literal('rebase'),
     /** The new spec as canonical JSON. */
     spec: ArtifactRef,
+    /** Where it was read from, to be looked at at every step from now on; null where it came as a document. */
+    spec_file: Nullable(Type.String({ minLength: 1, maxLength: 4_096 })),
     force: Type.Boolean(),
   },
   closed,

@@ -109,6 +109,8 @@ export type SessionSpec = Static<typeof SessionSpec>;
 export const UnreadPhase = phaseOf(Type.Unknown());
 export const UnreadSpec = specOf(Type.Unknown());
 
+/** Where and for how long commands run that say nothing of it. */
+export const VERIFY_CWD = '/sandbox/';
 export const VERIFY_TIMEOUT_SECONDS = 300;
 
 export const isVerifyTask = (task: SpecTask): task is VerifyTask => task.type === 'verify';

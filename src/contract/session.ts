@@ -92,7 +92,7 @@ export const SessionLimits = Type.Object(
     max_tasks_per_session: count(1, 100_000),
     /** Failed steps in a row; gates do not count. */
     max_consecutive_errors: count(1, 1_000),
-    /** Skipped tasks in one activation (C73). */
+    /** Skipped tasks, until a maintainer resumes the session (C73). */
     max_skips: count(0, 100_000),
     context_threshold_pct: count(1, 100),
     heartbeat_stale_minutes: count(1, 10_080),

@@ -12,7 +12,7 @@ export interface ReviewOrder {
   readonly phase: { readonly title: string; readonly tasks: readonly ReviewedTask[] };
   /** What the spec tells the reviewer. */
   readonly instruction: string | null;
-  /** Sandbox paths (`/sandbox/...`) that the agent says it touched: a hint, and no more than that. */
+  /** Sandbox paths (`/sandbox/...`) that the agent's runs in this phase have changed, up to a thousand: a hint. */
   readonly files_touched: readonly string[];
 }
 
@@ -20,7 +20,10 @@ export interface ReviewedTask {
   readonly id: string;
   readonly title: string;
   readonly status: string;
-  /** What the agent was told, and what the spec says it will be judged by. */
+  /**
+   * What the agent was told, and what the spec says it will be judged by. A verification has neither, nor has a task
+   * whose words would be too many beside those of the tasks before it.
+   */
   readonly instruction?: string;
   readonly acceptance?: readonly string[];
 }

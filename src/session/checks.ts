@@ -11,13 +11,14 @@ import {
   type GateVerdict,
 } from '../contract/session.js';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
-import { isVerifyTask, VERIFY_TIMEOUT_SECONDS } from '../contract/session-spec.js';
+import { isVerifyTask, VERIFY_CWD, VERIFY_TIMEOUT_SECONDS } from '../contract/session-spec.js';
 import type { SessionAnswer } from '../contract/session-answer.js';
 import { conforms } from '../contract/validators.js';
 import { answerOf, refusalOf } from './answer.js';
 import { passes } from './gate.js';
 import { aboutStep, countInVain, startRun } from './issue.js';
-import { findTask, phaseOf, taskStatus } from './progress.js';
+import { findTask, phaseOf } from './progress.js';
+import { reviewOrder } from './review-order.js';
 import { activationId, nextAttemptId, type RunningCheck, type SessionState } from './state.js';
 import { TurnBuilder, type CommandContext, type Turn } from './turn.js';
 
@@ -35,7 +36,7 @@ export function startVerification(state: SessionState, command: CommandOf<'verif
   if (command.step_id !== outstanding.step.step_id) {
     return turn.unchanged(refusalOf(state, 'STEP_MISMATCH', ['step_id']));
   }
-  const { cwd = '/sandbox/', timeout_seconds = VERIFY_TIMEOUT_SECONDS } = task;
+  const { cwd = VERIFY_CWD, timeout_seconds = VERIFY_TIMEOUT_SECONDS } = task;
   turn.set({ outstanding: { ...outstanding, receipt: null } });
   const args: JsonObject = {
     step_id: command.step_id,
@@ -62,22 +63,9 @@ export function startReview(state: SessionState, command: CommandOf<'review'>, c
   const had = reviewOf(state, context);
   if (had !== null) return turn.unchanged(reviewAnswer(state, had));
   const gate_attempt_id = nextAttemptId(state);
-  const { reviewer, command: argv, cwd = '/sandbox/', timeout_seconds = VERIFY_TIMEOUT_SECONDS } = phase.gate;
-  const args: JsonObject = {
-    spec_id: state.spec.id,
-    session_id: state.session_id,
-    phase_id: phase.id,
-    step_id: command.step_id,
-    gate_attempt_id,
-    reviewer,
-    command: argv === undefined ? null : [...argv],
-    cwd,
-    timeout_ms: timeout_seconds * 1_000,
-    instruction: phase.gate.instruction ?? null,
-    title: phase.title,
-    tasks: phase.tasks.map(({ id, title }) => ({ id, title, status: taskStatus(state, id) })),
-    files_touched: [...context.work.touched],
-  };
+  const { gate } = phase;
+  const { touched } = context.work;
+  const args = reviewOrder(state, { phase: { ...phase, gate }, step_id: command.step_id, gate_attempt_id, touched });
   turn.set({ gate_attempts: state.gate_attempts + 1, evidence: null });
   return start(turn, { kind: 'review', gate_attempt_id, action: REVIEW_PHASE, args }, context);
 }

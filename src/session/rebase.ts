@@ -1,8 +1,15 @@
-// A session takes up a spec whose structure has changed. What was done stays done where the new spec still has it;
-// what was judged is judged again wherever the phase that it was said of has changed.
+// A session takes up another version of its spec. What was done stays done where the new spec still has it; what was
+// checked is checked again wherever the phase that it was said of is another one, or is to be checked by other rules.
 
 import { canonicalJson } from '../contract/canonical-json.js';
-import { isVerifyTask, type SessionSpec, type SpecPhase } from '../contract/session-spec.js';
+import {
+  isVerifyTask,
+  VERIFY_CWD,
+  VERIFY_TIMEOUT_SECONDS,
+  type SessionSpec,
+  type SpecPhase,
+  type SpecTask,
+} from '../contract/session-spec.js';
 import { diffStructure, isSameStructure, structureHash, type StructureDiff } from './spec-structure.js';
 
 export interface RebaseRequest {
@@ -11,22 +18,23 @@ export interface RebaseRequest {
   readonly after: SessionSpec;
   /** Ids of tasks of `before`. */
   readonly completed: Iterable<string>;
-  /** Ids of phases of `before` whose gate has passed or was waived. */
+  /** Ids of tasks of `before` that are opened again, in whatever phase they are now. */
+  readonly skipped: Iterable<string>;
+  /** Ids of phases of `before` whose gate has passed, was waived, or was looked at and need not pass. */
   readonly satisfied: Iterable<string>;
   /** Lose completed tasks that the new spec no longer has. */
   readonly force: boolean;
 }
 
 export type Rebase =
-  /** Both specs have one structure. Their words and commands may still differ. */
-  | { readonly kind: 'no_change' }
+  /** `no_change`: both specs have one structure, and ask and check the same. Titles and hints may still differ. */
+  | { readonly kind: 'no_change' | 'plan'; readonly plan: RebasePlan }
   | {
       readonly kind: 'refused';
       readonly code: 'REBASE_COMPLETED_TASKS_REMOVED';
       /** In the order of the old spec. */
       readonly task_ids: readonly string[];
-    }
-  | { readonly kind: 'plan'; readonly plan: RebasePlan };
+    };
 
 export interface RebasePlan {
   readonly structure_hash: string;
@@ -45,17 +53,18 @@ export interface RebasePlan {
 
 /**
  * What a session keeps when it is rebased. A phase is affected when it is new or moved, when a task came or went, was
- * moved into it or out of it, or became a verification, or when its gate is another. In an affected phase gates
- * are cleared and verifications are to be run again, since both come after everything else that the phase makes. Tasks
- * that were made stay made, unless they have become verifications or were ones.
+ * moved into it or out of it, became a verification or is opened again, and when what it asks for or is checked by is
+ * not what it was. In an affected phase gates are cleared and verifications are to be run again, since both come after
+ * everything else that the phase makes. Tasks that were made stay made, unless they have become verifications or were
+ * ones.
  */
-export function planRebase({ before, after, completed, satisfied, force }: RebaseRequest): Rebase {
+export function planRebase({ before, after, completed, skipped, satisfied, force }: RebaseRequest): Rebase {
   const diff = diffStructure(before, after);
-  if (isSameStructure(diff)) return { kind: 'no_change' };
   const done = new Set(completed);
   const lost = diff.tasks.removed.map(({ id }) => id).filter((id) => done.has(id));
   if (lost.length > 0 && !force) return { kind: 'refused', code: 'REBASE_COMPLETED_TASKS_REMOVED', task_ids: lost };
-  const affected = affectedPhases(before, after, diff);
+  const redefined = redefinedPhases(before, after);
+  const affected = new Set([...affectedPhases(after, diff), ...redefined, ...phasesOf(after, new Set(skipped))]);
   const retyped = new Set(diff.tasks.retyped);
   const still = after.phases.flatMap(({ id: phase_id, tasks }) =>
     tasks
@@ -68,7 +77,7 @@ export function planRebase({ before, after, completed, satisfied, force }: Rebas
   const gates = new Set(satisfied);
   const kept = after.phases.map(({ id }) => id).filter((id) => gates.has(id) && !affected.has(id));
   return {
-    kind: 'plan',
+    kind: isSameStructure(diff) && redefined.length === 0 ? 'no_change' : 'plan',
     plan: {
       structure_hash: structureHash(after),
       diff,
@@ -81,23 +90,42 @@ export function planRebase({ before, after, completed, satisfied, force }: Rebas
   };
 }
 
-/** Also those that only one of the specs has. */
-function affectedPhases(
-  before: SessionSpec,
-  after: SessionSpec,
-  { phases, tasks }: StructureDiff,
-): ReadonlySet<string> {
-  const retyped = new Set(tasks.retyped);
-  const holds = ({ tasks: own }: SpecPhase): boolean => own.some(({ id }) => retyped.has(id));
-  const gates = new Map(before.phases.map(({ id, gate }) => [id, gateText(gate)]));
-  return new Set([
-    ...phases.added,
-    ...phases.removed,
-    ...phases.moved,
-    ...[...tasks.added, ...tasks.removed].map(({ phase_id }) => phase_id),
-    ...tasks.moved.flatMap(({ from, to }) => [from, to]),
-    ...after.phases.filter((phase) => holds(phase) || gates.get(phase.id) !== gateText(phase.gate)).map(({ id }) => id),
-  ]);
+/** Those whose structure is another. Also ones that only one of the specs has. */
+const affectedPhases = (after: SessionSpec, { phases, tasks }: StructureDiff): readonly string[] => [
+  ...phases.added,
+  ...phases.removed,
+  ...phases.moved,
+  ...[...tasks.added, ...tasks.removed].map(({ phase_id }) => phase_id),
+  ...tasks.moved.flatMap(({ from, to }) => [from, to]),
+  ...phasesOf(after, new Set(tasks.retyped)),
+];
+
+const phasesOf = ({ phases }: SessionSpec, task_ids: ReadonlySet<string>): readonly string[] =>
+  phases.filter(({ tasks }) => tasks.some(({ id }) => task_ids.has(id))).map(({ id }) => id);
+
+/** Phases of both specs that ask for something else now, or are checked by something else. */
+function redefinedPhases(before: SessionSpec, after: SessionSpec): readonly string[] {
+  const old = new Map(before.phases.map((phase) => [phase.id, phase]));
+  return after.phases.flatMap((phase) => {
+    const was = old.get(phase.id);
+    return was === undefined || isDefinedAlike(was, phase) ? [] : [phase.id];
+  });
 }
 
-const gateText = (gate: SpecPhase['gate']): string => canonicalJson(gate ?? null);
+/** Tasks that only one of them has are a matter of structure. */
+function isDefinedAlike(was: SpecPhase, is: SpecPhase): boolean {
+  if (canonicalJson(was.gate ?? null) !== canonicalJson(is.gate ?? null)) return false;
+  const old = new Map(was.tasks.map((task) => [task.id, task]));
+  return is.tasks.every((task) => {
+    const before = old.get(task.id);
+    return before === undefined || definitionOf(before) === definitionOf(task);
+  });
+}
+
+/** What a reviewer judges a task by, and what a verification runs: not its title, hints, lane or dependencies. */
+const definitionOf = (task: SpecTask): string =>
+  canonicalJson(
+    isVerifyTask(task)
+      ? [task.command, task.cwd ?? VERIFY_CWD, task.timeout_seconds ?? VERIFY_TIMEOUT_SECONDS]
+      : [task.instruction, task.acceptance ?? []],
+  );

@@ -18,7 +18,7 @@ export function resume(state: SessionState, command: Resume, context: CommandCon
   const refused = stillFailed(state, command) ?? acknowledge(turn, command, context);
   if (refused !== null) return turn.unchanged(refused);
   clearCause(turn, context.role);
-  activate(turn, context.time);
+  activate(turn, context);
   turn.say('resume', { run_id: activationId(turn.state) }, { reason: state.pause_reason ?? state.failure_reason });
   return turn.done(answerOf(turn.state, { next_step: takeUp(turn, context) }));
 }
@@ -39,23 +39,27 @@ function acknowledge(turn: TurnBuilder, { acknowledge: said }: Resume, context: 
   if (context.role !== 'maintainer') return refusalOf(turn.state, 'AUTHORIZATION');
   if (said.gate_attempt_id !== ack.gate_attempt_id) return refusalOf(turn.state, 'INVALID_GATE_ACK');
   const passed = said.decision === 'pass';
-  const verdict = evidence?.verdict ?? said.decision;
+  const verdict = evidence?.gate_attempt_id === ack.gate_attempt_id ? evidence.verdict : said.decision;
   turn.set({ ack: null });
   turn.say('gate_acknowledged', { phase_id: ack.phase_id }, { ...said });
   evaluate(turn, ack.phase_id, passed, context.time, { gate_attempt_id: ack.gate_attempt_id, verdict });
   return null;
 }
 
-/** A new orchestrator run, and the limits that count by activation from the start. */
-export function activate(turn: TurnBuilder, time: string): void {
+/**
+ * A new orchestrator run, and the limits that count by activation from the start. Skips are counted until a maintainer
+ * resumes: else a loop that pauses for its context, and resumes itself, could skip as much as it likes.
+ */
+export function activate(turn: TurnBuilder, { role, time }: Pick<CommandContext, 'role' | 'time'>): void {
   const { activation, counters } = turn.state;
+  const skips = role === 'maintainer' ? 0 : counters.skips;
   turn.set({
     status: 'running',
     pause_reason: null,
     failure_reason: null,
     activation: activation + 1,
     runs_started: 0,
-    counters: { ...counters, tasks_completed: 0, skips: 0 },
+    counters: { ...counters, tasks_completed: 0, skips },
     context: FRESH_CONTEXT,
     heartbeat_at: time,
   });
@@ -64,10 +68,12 @@ export function activate(turn: TurnBuilder, time: string): void {
 
 /** What paused the session must not pause it again at once (F3). To be called while it is still paused. */
 export function clearCause(turn: TurnBuilder, role: SessionRole): void {
-  const { counters, cycles, gates, pause_reason } = turn.state;
+  const { counters, cycles, gates, pause_reason, settings } = turn.state;
   if (pause_reason === 'error_threshold') turn.set({ counters: { ...counters, consecutive_errors: 0 } });
+  const isStopped =
+    pause_reason === 'gate_failed' || (pause_reason === 'fidelity_cycle_limit' && !settings.auto_retry_fidelity_gate);
   // It is reviewed again, unless somebody has waived it meanwhile (F2).
-  if (pause_reason === 'gate_failed' && gates[cycles.phase_id]?.status === 'failed') {
+  if (isStopped && gates[cycles.phase_id]?.status === 'failed') {
     turn.set({ gates: reopened(gates, cycles.phase_id), evidence: null });
   }
   if (role === 'maintainer') turn.set({ cycles: { ...cycles, count: 0 } });

@@ -52,6 +52,8 @@ export interface SessionState {
   readonly cycles: { readonly phase_id: string; readonly count: number };
   readonly counters: SessionCounters;
   readonly context: AgentContext;
+  /** For the reviewer of the phase that was worked on last. */
+  readonly changed: ChangedFiles;
   readonly heartbeat_at: string;
   readonly steps_issued: number;
   readonly gate_attempts: number;
@@ -65,6 +67,12 @@ export interface SessionState {
   readonly phases_told: readonly string[];
 }
 
+/** Files that the agent runs of a phase's steps have changed, as `/sandbox/...`: the first of them, each once. */
+export interface ChangedFiles {
+  readonly phase_id: string;
+  readonly files: readonly string[];
+}
+
 /** How full the agent's context is taken to be, what it has said last, and for how many steps that has led nowhere. */
 export interface AgentContext {
   readonly pct: number;
@@ -75,6 +83,7 @@ export interface AgentContext {
 export interface SessionCounters {
   /** In this activation (C74). */
   readonly tasks_completed: number;
+  /** Since a maintainer has resumed the session last. */
   readonly skips: number;
   readonly consecutive_errors: number;
   /** In the whole session. */
@@ -142,6 +151,8 @@ export const REPEAT_MS = 30_000;
 /** How long a used proof is remembered after that, and how many are. */
 export const CONSUMED_MS = 3_600_000;
 export const CONSUMED_MAX = 500;
+/** How much of answers is kept, to be given again: of ordinary ones, all that are young enough. */
+export const ANSWERS_CHARS_MAX = 4_194_304;
 
 export const FRESH_CONTEXT: AgentContext = { pct: 0, said: null, repeats: 0 };
 
@@ -172,6 +183,7 @@ export const newSession = (
   cycles: { phase_id: start.spec.phases[0]?.id ?? '', count: 0 },
   counters: { tasks_completed: 0, skips: 0, consecutive_errors: 0, steps_executed: 0 },
   context: FRESH_CONTEXT,
+  changed: { phase_id: '', files: [] },
   heartbeat_at: start.created_at,
   steps_issued: 0,
   gate_attempts: 0,

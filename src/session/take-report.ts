@@ -13,8 +13,10 @@ import { nextStep, type Entering } from './next-step.js';
 import { phaseOf } from './progress.js';
 import type { StepReport } from '../contract/session-report.js';
 import { judgeReport, type Refusal } from './report.js';
+import { withFiles } from './review-order.js';
 import {
   activationId,
+  ANSWERS_CHARS_MAX,
   between,
   CONSUMED_MAX,
   CONSUMED_MS,
@@ -57,7 +59,11 @@ function withReport(
   if (mediation.kind === 'unmediated' && context.work.refuses_unmediated) {
     return reportRefused(turn, outstanding, { code: 'AUTHORIZATION', details: ['files_touched'] });
   }
-  turn.set({ outstanding: null, counters: { ...state.counters, steps_executed: state.counters.steps_executed + 1 } });
+  turn.set({
+    outstanding: null,
+    changed: withFiles(state.changed, outstanding.step.phase_id ?? '', context.work.touched),
+    counters: { ...state.counters, steps_executed: state.counters.steps_executed + 1 },
+  });
   turn.order({ kind: 'end_agent', activation: activationId(state), run_id: outstanding.run_ids.at(-1) ?? '' });
   turn.say('step_consumed', aboutStep(outstanding), {
     outcome: judged.report.outcome,
@@ -229,10 +235,20 @@ function withConsumed(turn: Turn, { proof_sha256, step }: OutstandingStep, repor
     consumed_at: time,
     answer: canonicalJson(turn.answer),
   };
-  const remembered = turn.state.consumed.flatMap((old) => {
-    const age = between(old.consumed_at, time);
-    if (age >= REPEAT_MS + CONSUMED_MS) return [];
-    return age >= REPEAT_MS ? [{ ...old, answer: null }] : [old];
-  });
-  return { ...turn, state: { ...turn.state, consumed: [...remembered, proof].slice(-CONSUMED_MAX) } };
+  return { ...turn, state: { ...turn.state, consumed: remembered([...turn.state.consumed, proof], time) } };
+}
+
+/** Proofs are forgotten with their time; answers earlier, and the oldest first where they are many and long. */
+function remembered(consumed: readonly ConsumedProof[], time: string): readonly ConsumedProof[] {
+  let left = ANSWERS_CHARS_MAX;
+  return consumed
+    .slice(-CONSUMED_MAX)
+    .filter(({ consumed_at }) => between(consumed_at, time) < REPEAT_MS + CONSUMED_MS)
+    .toReversed()
+    .map((proof) => {
+      if (proof.answer === null) return proof;
+      left -= proof.answer.length;
+      return left < 0 || between(proof.consumed_at, time) >= REPEAT_MS ? { ...proof, answer: null } : proof;
+    })
+    .reverse();
 }

@@ -680,6 +680,27 @@ describe('a gate that is not required', () => {
   });
 });
 
+test('C72: what a person says of a gate is not mixed up with what was found of another', () => {
+  const first = phase('p1', [make('a')], { ...GATE, required: false });
+  const d = atGate({ spec: spec(first, phase('p2', [make('b')], { reviewer: 'manual' })) });
+  judged(d, 'fail');
+  d.work();
+  expect(d.session).toMatchObject({ ack: { phase_id: 'p2' }, evidence: { phase_id: 'p1', verdict: 'fail' } });
+  d.acknowledge('pass');
+  expect(gateOf(d, 'p2')).toMatchObject({ status: 'passed', verdict: 'pass' });
+  expect(d.bodies('session_event').find(({ event }) => event === 'gate_passed')?.detail).toMatchObject({
+    verdict: 'pass',
+  });
+});
+
+test('C71 F3: a gate that is not retried by itself is reviewed again when the limit of its cycles was lifted', () => {
+  const limits = { max_fidelity_review_cycles_per_phase: 1 };
+  const d = atGate({ limits, settings: { auto_retry_fidelity_gate: false } });
+  expect(reasonOf(judged(d, 'fail'))).toBe('fidelity_cycle_limit');
+  d.resume();
+  expect(typeOf(d.next())).toBe('run_fidelity_gate');
+});
+
 describe('C73: tasks that were skipped', () => {
   const SKIPPING = spec(phase('p1', [make('a'), make('b', ['a']), verify('v')], GATE));
 
@@ -800,5 +821,5 @@ test('tasks and phases may be called like what every object has', () => {
   for (let i = 0; i < 6; i += 1) answer = d.work();
   expect(answer.data).toMatchObject({ status: 'completed', satisfied_gates: ['constructor'] });
   const { args } = d.commands.find((command) => command.kind === 'perform')!.effect as { args: JsonObject };
-  expect(args['tasks']).toEqual(names.map((id) => ({ id, title: `Make ${id}`, status: 'completed' })));
+  expect(args['tasks']).toMatchObject(names.map((id) => ({ id, title: `Make ${id}`, status: 'completed' })));
 });

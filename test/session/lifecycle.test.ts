@@ -63,7 +63,7 @@ const COMMANDS: { readonly [Name in SessionCommandName]: CommandOf<Name> } = {
   review: { name: 'review', phase_id: 'p1', step_id: `${SESSION}-s1` },
   pause: { name: 'pause', reason: 'because' },
   resume: { name: 'resume', force: true, acknowledge: null, spec: null },
-  rebase: { name: 'rebase', spec: artifactRef(specArtifact(TWO)), force: false },
+  rebase: { name: 'rebase', spec: artifactRef(specArtifact(TWO)), spec_file: null, force: false },
   waive: { name: 'waive', phase_id: 'p2', ...override },
   end: { name: 'end', ...override },
 };

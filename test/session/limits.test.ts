@@ -297,4 +297,16 @@ describe('F3: what paused a session does not pause it again at once', () => {
     d.resume();
     expect(d.session.counters).toEqual({ tasks_completed: 0, skips: 0, consecutive_errors: 0, steps_executed: 2 });
   });
+
+  test('C73: a loop that pauses for its context and resumes itself cannot skip more than it may', () => {
+    const d = begun({ limits: { max_skips: 1 } });
+    d.next(d.report('skipped'), { context_usage_pct: 99 });
+    expect(d.session.pause_reason).toBe('context_limit');
+    d.resume({}, RUNNER);
+    d.next();
+    expect(d.work('skipped').data?.pause_reason).toBe('blocked');
+    expect(d.resume({}, RUNNER).error?.code).toBe('AUTHORIZATION');
+    d.resume();
+    expect(d.session.counters.skips).toBe(0);
+  });
 });

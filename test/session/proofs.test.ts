@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../src/contract/json.js';
 import type { SessionAnswer } from '../../src/contract/session-answer.js';
 import { stepProof } from '../../src/session/proof.js';
-import { CONSUMED_MAX, CONSUMED_MS, REPEAT_MS } from '../../src/session/state.js';
+import { ANSWERS_CHARS_MAX, CONSUMED_MAX, CONSUMED_MS, REPEAT_MS } from '../../src/session/state.js';
 import { make, phase, spec } from '../fixtures/spec.js';
 import { proofOf, RUNNER, SESSION, SessionDriver, testSecrets, without } from '../fixtures/session.js';
 
@@ -312,4 +312,22 @@ test('whoever may not report has no use for a proof', () => {
   d.by = { ...RUNNER, role: 'observer' };
   expect(d.next(d.report())).toMatchObject(refusedBy('AUTHORIZATION'));
   expect(d.outstanding.refused).toBe(0);
+});
+
+test('C65: of long answers only the latest are kept, however many come in half a minute', () => {
+  const words = { instruction: 'i'.repeat(32_768), acceptance: Array.from({ length: 64 }, () => 'x'.repeat(2_000)) };
+  const tasks = Array.from({ length: 40 }, (_, i) => make(`t${i}`, [], words));
+  const d = new SessionDriver({ spec: spec(phase('p', tasks)) }).start();
+  d.next();
+  const reports = Array.from({ length: 29 }, () => {
+    const report = d.report();
+    d.next(report);
+    return report;
+  });
+  const { consumed } = d.session;
+  const kept = consumed.map(({ answer }) => answer?.length ?? 0);
+  expect(kept.reduce((sum, length) => sum + length, 0)).toBeLessThanOrEqual(ANSWERS_CHARS_MAX);
+  expect([kept[0], consumed.length]).toEqual([0, 29]);
+  expect(codeOf(d.next(reports[0]))).toBe('STEP_PROOF_EXPIRED');
+  expect(d.next(reports.at(-1))).toMatchObject({ success: true, data: { next_step: { task_id: 't29' } } });
 });

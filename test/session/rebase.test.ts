@@ -4,7 +4,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { isVerifyTask, type SessionSpec, type SpecPhase } from '../../src/contract/session-spec.js';
-import { planRebase, type Rebase, type RebasePlan } from '../../src/session/rebase.js';
+import { planRebase, type Rebase, type RebasePlan, type RebaseRequest } from '../../src/session/rebase.js';
 import { diffStructure, structureHash } from '../../src/session/spec-structure.js';
 import { make, phase, reversed, similarSpec, spec, verify } from '../fixtures/spec.js';
 
@@ -15,16 +15,51 @@ const C = phase('c', [make('c1'), verify('c2')], GATE);
 const before = spec(A, B, C);
 
 const ALL = ['a1', 'a2', 'a3', 'b1', 'b2', 'c1', 'c2'];
-const rebase = (after: SessionSpec, over: { completed?: readonly string[]; force?: boolean } = {}): Rebase =>
-  planRebase({ before, after, completed: ALL, satisfied: ['a', 'b', 'c'], force: false, ...over });
+const rebase = (after: SessionSpec, over: Partial<RebaseRequest> = {}): Rebase =>
+  planRebase({ before, after, completed: ALL, skipped: [], satisfied: ['a', 'b', 'c'], force: false, ...over });
 
 function planOf(result: Rebase): RebasePlan {
-  if (result.kind !== 'plan') throw new Error(`no plan: ${JSON.stringify(result)}`);
+  if (result.kind === 'refused') throw new Error(`no plan: ${JSON.stringify(result)}`);
   return result.plan;
 }
 
-test('a spec with the same structure changes nothing, whatever it says', () => {
-  expect(rebase(spec({ ...A, title: 'Other', tasks: A.tasks.toReversed() }, B, C))).toEqual({ kind: 'no_change' });
+test('a spec that asks and checks the same changes nothing, however it is written', () => {
+  const hints = make('a1', ['a2'], { title: 'Other', files: ['x.md'], acceptance: [] });
+  const spelt = verify('a3', [], { cwd: '/sandbox/', timeout_seconds: 300, instruction: 'Have it run.' });
+  const result = rebase(spec({ ...A, title: 'Other', tasks: [spelt, make('a2'), hints] }, B, C));
+  expect(result.kind).toBe('no_change');
+  expect(planOf(result)).toMatchObject({ reopened: [], lost: [], satisfied: ['a', 'b', 'c'], cleared: [] });
+});
+
+describe('what is asked for or checked by other words is checked again', () => {
+  test.each<readonly [string, SpecPhase]>([
+    ['another command', { ...A, tasks: [make('a1'), make('a2'), verify('a3', [], { command: ['make', 'check'] })] }],
+    ['another folder', { ...A, tasks: [make('a1'), make('a2'), verify('a3', [], { cwd: '/sandbox/x' })] }],
+    ['another time', { ...A, tasks: [make('a1'), make('a2'), verify('a3', [], { timeout_seconds: 299 })] }],
+    ['another instruction', { ...A, tasks: [make('a1', [], { instruction: 'x' }), make('a2'), verify('a3')] }],
+    ['other criteria', { ...A, tasks: [make('a1', [], { acceptance: ['x'] }), make('a2'), verify('a3')] }],
+    ['another reviewer', { ...A, gate: { reviewer: 'manual' } }],
+    ['another program that reviews', { ...A, gate: { reviewer: 'command', command: ['review'] } }],
+    ['another word to the reviewer', { ...A, gate: { ...GATE, instruction: 'Be strict.' } }],
+    ['a gate that is required no more', { ...A, gate: { ...GATE, required: false } }],
+    ['no gate', { id: A.id, title: A.title, tasks: A.tasks }],
+  ])('%s', (_what, a) => {
+    const result = rebase(spec(a, B, C));
+    expect(result.kind).toBe('plan');
+    expect(planOf(result)).toMatchObject({
+      structure_hash: structureHash(before),
+      completed: ['a1', 'a2', 'b1', 'b2', 'c1', 'c2'],
+      reopened: ['a3'],
+      satisfied: ['b', 'c'],
+      cleared: ['a'],
+    });
+  });
+
+  test('and so is a phase in which a task is opened again', () => {
+    const result = rebase(before, { completed: ALL.filter((id) => id !== 'b1'), skipped: ['b1'] });
+    expect(result.kind).toBe('no_change');
+    expect(planOf(result)).toMatchObject({ reopened: ['b2'], satisfied: ['a', 'c'], cleared: ['b'] });
+  });
 });
 
 describe('completed tasks that the new spec does not have', () => {
@@ -116,6 +151,13 @@ describe('for any two specs', () => {
   const workOf = ({ tasks }: SpecPhase): string =>
     JSON.stringify(tasks.map((task) => [task.id, isVerifyTask(task)] as const).sort());
 
+  /** What it asks for, and what it is checked by. */
+  const wordsOf = ({ tasks, gate }: SpecPhase): string => {
+    const words = tasks.map((task) => [task.id, isVerifyTask(task) ? task.command : task.instruction] as const);
+    return JSON.stringify([words.sort(), gate]);
+  };
+  const wordsIn = ({ phases }: SessionSpec): string => JSON.stringify(phases.map((each) => wordsOf(each)));
+
   test('every completed task is kept, reopened, or lost; lost only by force; gates stay for the same work alone', () => {
     const seen = { no_change: 0, refused: 0, plan: 0 };
     fc.assert(
@@ -123,12 +165,13 @@ describe('for any two specs', () => {
         const two = isReversed ? reversed(one) : other;
         const completed = idsOf(one).filter(() => done.next().value!);
         const satisfied = one.phases.map(({ id }) => id).filter(() => done.next().value!);
-        const result = planRebase({ before: one, after: two, completed, satisfied, force });
+        const result = planRebase({ before: one, after: two, completed, skipped: [], satisfied, force });
         seen[result.kind] += 1;
         const gone = completed.filter((id) => !idsOf(two).includes(id));
-        expect(result.kind === 'no_change').toBe(structureHash(one) === structureHash(two));
+        const isSame = structureHash(one) === structureHash(two) && wordsIn(one) === wordsIn(two);
+        expect(result.kind === 'no_change').toBe(isSame);
         if (result.kind === 'refused') expect({ force, gone }).toEqual({ force: false, gone: result.task_ids });
-        if (result.kind !== 'plan') return;
+        if (result.kind === 'refused') return;
         const { plan } = result;
         expect(force ? plan.lost : gone).toEqual(force ? gone : []);
         expect([...plan.completed, ...plan.reopened, ...plan.lost].sort()).toEqual(completed.toSorted());
@@ -136,6 +179,8 @@ describe('for any two specs', () => {
         for (const id of plan.satisfied) {
           const works = [one, two].map(({ phases }) => workOf(phases.find((each) => each.id === id)!));
           expect(works[0]).toBe(works[1]);
+          const words = [one, two].map(({ phases }) => wordsOf(phases.find((each) => each.id === id)!));
+          expect(words[0]).toBe(words[1]);
         }
       }),
       { numRuns: 1_000, seed: 1 },
@@ -153,8 +198,8 @@ describe('for any two specs', () => {
       fc.property(drawn, ({ one, other: two, done }) => {
         const completed = idsOf(one).filter(() => done.next().value!);
         fc.pre(unfinishedButVerified(one, new Set(completed)).length === 0);
-        const result = planRebase({ before: one, after: two, completed, satisfied: [], force: true });
-        fc.pre(result.kind === 'plan');
+        const result = planRebase({ before: one, after: two, completed, skipped: [], satisfied: [], force: true });
+        fc.pre(result.kind !== 'refused');
         expect(unfinishedButVerified(two, new Set(planOf(result).completed))).toEqual([]);
       }),
       { numRuns: 500, seed: 1 },

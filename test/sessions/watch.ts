@@ -4,6 +4,7 @@
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import type { EntryBody } from '../../src/contract/entry.js';
 import type { SessionAnswer } from '../../src/contract/session-answer.js';
+import type { SpecTask } from '../../src/contract/session-spec.js';
 import { isEntryBody } from '../../src/contract/validators.js';
 import { auditGates } from '../../src/session/gate.js';
 import { isMade } from '../../src/session/progress.js';
@@ -15,6 +16,7 @@ export class SessionWatch {
   #decisions = 0;
   readonly #consumed = new Map<string, number>();
   readonly #proofs = new Set<string>();
+  readonly #checked = new Checked();
 
   /** @returns what does not hold, or null */
   check(d: SessionDriver, answer: SessionAnswer | null, what: string): string | null {
@@ -26,6 +28,7 @@ export class SessionWatch {
     const wrong =
       bodies.map((body) => this.#event(body)).find((found) => found !== null) ??
       standing(d) ??
+      this.#checked.wrongIn(d.session) ??
       version(this.#before, d.session) ??
       (answer === null ? null : speechless(answer, what));
     this.#before = d.session;
@@ -35,6 +38,7 @@ export class SessionWatch {
   #event(body: EntryBody<'session_event'>): string | null {
     const { event, step_id, task_id, detail } = body;
     if (!isEntryBody('session_event', body as unknown)) return `the ledger could not hold ${event}`;
+    this.#checked.note(body, this.#before);
     if (event === 'step_issued' && task_id !== null && this.#isCompleted(task_id)) return `${task_id} is issued again`;
     if (event !== 'step_consumed' || step_id === null) return null;
     const count = (this.#consumed.get(step_id) ?? 0) + 1;
@@ -48,6 +52,49 @@ export class SessionWatch {
 
   /** Before the input: what a rebase has opened again, it issues with another. */
   #isCompleted = (task_id: string): boolean => this.#before?.tasks[task_id] === 'completed';
+}
+
+/** When what was made, verified and passed, and by which words: a check comes after all that it is about. */
+class Checked {
+  #count = 0;
+  readonly #tasks = new Map<string, { readonly at: number; readonly words: string }>();
+  readonly #gates = new Map<string, { readonly at: number; readonly words: string }>();
+
+  note({ event, task_id, phase_id, detail }: EntryBody<'session_event'>, before: SessionState | null): void {
+    const at = (this.#count += 1);
+    const found = before?.spec.phases.find(({ id }) => id === phase_id);
+    if (event === 'step_consumed' && detail['outcome'] === 'success' && task_id !== null) {
+      const task = found?.tasks.find(({ id }) => id === task_id);
+      this.#tasks.set(task_id, { at, words: canonicalJson(task?.type === 'verify' ? task.command : null) });
+    }
+    if (event === 'gate_passed' && phase_id !== null) {
+      this.#gates.set(phase_id, { at, words: canonicalJson(found?.gate ?? null) });
+    }
+  }
+
+  /** Of a session that has completed. */
+  wrongIn({ status, spec, tasks, gates }: SessionState): string | null {
+    if (status !== 'completed') return null;
+    for (const { id, tasks: own, gate } of spec.phases) {
+      const at = (some: readonly SpecTask[]) =>
+        Math.max(
+          0,
+          ...some.filter((task) => tasks[task.id] === 'completed').map((task) => this.#tasks.get(task.id)!.at),
+        );
+      const made = at(own.filter(({ type }) => type !== 'verify'));
+      for (const task of own) {
+        const known = this.#tasks.get(task.id);
+        if (task.type !== 'verify' || tasks[task.id] !== 'completed' || known === undefined) continue;
+        if (known.at < made) return `${task.id} was verified before all was made`;
+        if (known.words !== canonicalJson(task.command)) return `${task.id} was verified by another command`;
+      }
+      const passed = this.#gates.get(id);
+      if (gates[id]?.status !== 'passed' || passed === undefined) continue;
+      if (passed.at < at(own)) return `${id} was passed before all was done`;
+      if (passed.words !== canonicalJson(gate ?? null)) return `${id} was passed by another gate`;
+    }
+    return null;
+  }
 }
 
 function standing({ session: s, tree }: SessionDriver): string | null {

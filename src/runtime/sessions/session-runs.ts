@@ -151,12 +151,11 @@ export class SessionRuns implements Sessions {
     const state = await this.#state(session_id);
     if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
     const { policy } = await this.#parts.shelf.current();
-    const { spec } = this.#parts.specs.load(given, new Set(policy.lanes.keys()));
+    const { spec, file: spec_file } = this.#parts.specs.load(given, new Set(policy.lanes.keys()));
     const bytes = Buffer.from(canonicalJson(spec));
     const artifact: Artifact = { kind: 'session_spec', case_id: state.case_id, bytes };
-    return this.#command({ session_id, command: { name: 'rebase', spec: artifactRef(artifact), force }, by }, [
-      artifact,
-    ]);
+    const command: SessionCommand = { name: 'rebase', spec: artifactRef(artifact), spec_file, force };
+    return this.#command({ session_id, command, by }, [artifact]);
   }
 
   waive(

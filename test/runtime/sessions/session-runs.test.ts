@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { readFileSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SessionAnswer, SessionData } from '../../../src/contract/session-answer.js';
 import type { SessionSpec } from '../../../src/contract/session-spec.js';
@@ -134,6 +134,18 @@ test('a spec whose file changes its structure fails the session, until that is r
   expect(dataOf(await sessions().rebase(id, { spec: file }, ANNA)).status).toBe('running');
   // What was reported stays done.
   expect(stepOf(await sessions().next(id, {}, RUNNER))).toMatchObject({ task_id: 't2' });
+});
+
+test('a spec whose file has gone is found again where its session was rebased to', async () => {
+  bench = await Bench.open();
+  const [file, moved] = ['spec.json', 'moved.json'].map((name) => join(bench.folder, name)) as [string, string];
+  writeFileSync(file, JSON.stringify(spec()));
+  const id = dataOf(await sessions().start({ spec: file, by: ANNA })).session_id;
+  renameSync(file, moved);
+  const failed = await sessions().next(id, {}, RUNNER);
+  expect(failed.data).toMatchObject({ status: 'failed', failure_reason: 'spec_not_found' });
+  await sessions().rebase(id, { spec: moved }, ANNA);
+  expect(stepOf(await sessions().next(id, {}, RUNNER))).toMatchObject({ task_id: 't1' });
 });
 
 const REVIEW = 'console.log(`{"findings":[]}`); process.exit(require("fs").existsSync("a.md") ? 0 : 1)';
