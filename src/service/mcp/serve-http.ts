@@ -6,8 +6,9 @@ import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/
 import { isInitializeRequest } from '@modelcontextprotocol/sdk/types.js';
 import { drawToken } from '../../adapters/access-token.js';
 import { listenHttp } from '../../adapters/http-listener.js';
+import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
 import { bodyOf, frontDoor, loopbackNames, type FrontDoor, type Refusal } from '../front-door.js';
-import { errorAnswer, MESSAGE_BYTES_MAX, readMessage } from './messages.js';
+import { errorAnswer, INVALID_REQUEST, MESSAGE_BYTES_MAX, readMessage } from './messages.js';
 import { sdkServer } from './sdk-server.js';
 import { connect, type McpService } from './service.js';
 
@@ -124,13 +125,26 @@ async function replyTo(
   if ('status' in body) return refused(body);
   const read = readMessage(body);
   if (!read.ok) return { status: 400, text: read.answer };
+  // As over stdio: a list of messages would have one stream for all of their answers, and multiplies what one body asks.
+  if (!isJsonObject(read.message)) return reply(400, INVALID_REQUEST, 'Invalid request: one message at a time');
   const session = known ?? (isInitializeRequest(read.message) ? await sessions.open() : null);
   if (session === null) return reply(400, SERVER_ERROR, 'Mcp-Session-Id is needed');
   if (session === 'full') return reply(503, SERVER_ERROR, 'Too many sessions are at work');
   session.pending += 1;
   response.once('close', () => (session.pending -= 1));
+  endForsaken(session.transport, read.message);
   await session.transport.handleRequest(request, response, read.message);
   return null;
+}
+
+/**
+ * The SDK would keep a stream open for ever, with a comment every few seconds, when its request is cancelled, or comes
+ * again while it waits: its answer then goes to the later one. So many of them, and nobody could connect any more.
+ */
+function endForsaken(transport: StreamableHTTPServerTransport, { method, id, params }: JsonObject): void {
+  const cancelled = method === 'notifications/cancelled' && isJsonObject(params) ? params['requestId'] : undefined;
+  const forsaken: Json | undefined = cancelled ?? (typeof method === 'string' ? id : undefined);
+  if (typeof forsaken === 'string' || typeof forsaken === 'number') transport.closeSSEStream(forsaken);
 }
 
 const reply = (status: number, code: number, message: string): Reply => ({ status, text: errorAnswer(code, message) });
