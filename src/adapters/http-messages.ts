@@ -7,6 +7,9 @@ import { LineBuffer } from './line-buffer.js';
 
 const SESSION_ID = /^[\x21-\x7e]{1,256}$/;
 const LEAVE_MS = 1_000;
+/** Of a stream of events, comments and all: its lines, and its length in messages of the largest kind. */
+const STREAM_LINES_MAX = 100_000;
+const STREAM_MESSAGES_MAX = 2;
 
 /** What fetch says when no byte of a request has left, or nobody was there to take it. */
 const UNDELIVERED = [
@@ -162,6 +165,7 @@ export class HttpMessages {
     const lines = new LineBuffer(this.#options.messageBytesMax);
     let data: string[] = [];
     let length = 0;
+    const left = { bytes: STREAM_MESSAGES_MAX * this.#options.messageBytesMax, lines: STREAM_LINES_MAX };
     const line = (text: string): void => {
       if (text === '') {
         if (data.length > 0) this.#take(data.join('\n'));
@@ -173,7 +177,14 @@ export class HttpMessages {
         data.push(text.slice(text.startsWith('data: ') ? 6 : 5));
       }
     };
-    for await (const piece of body) for (const text of lines.push(piece)) line(text.replace(/\r$/u, ''));
+    for await (const piece of body) {
+      left.bytes -= piece.length;
+      for (const text of lines.push(piece)) {
+        left.lines -= 1;
+        if (left.bytes < 0 || left.lines < 0) throw new Error('the answer is too large');
+        line(text.replace(/\r$/u, ''));
+      }
+    }
   }
 
   #headers(): Record<string, string> {

@@ -14,14 +14,14 @@ import { CodedError, Failed, InvariantError, NotExecuted } from '../errors.js';
 import type { ConnectOptions, ConnectUpstream, UpstreamCall, UpstreamLink } from '../ports/upstream.js';
 import { ChildLines, environmentFor } from './child-lines.js';
 import { HttpMessages, serverAddress, tokenFrom } from './http-messages.js';
+import { Unasked } from './unasked.js';
 
 /** Where the key of a call stands in its `_meta`, under a prefix of our own. */
 export const IDEMPOTENCY_KEY = 'turnpike/idempotency-key';
 
 const MESSAGE_BYTES_MAX = 8_388_608;
-/** Notifications, requests, stray answers and lines that are no message: so many in so much time. */
-const UNASKED_MAX = 1_000;
-const UNASKED_MS = 10_000;
+/** What nobody asked for, in ten seconds: of one message that is longer, the time that reading it takes is enough. */
+const UNASKED_CHARS_MAX = 1_048_576;
 /** The time of a request is its caller's affair, who aborts it. This is as much as a timer can hold. */
 const NO_TIMEOUT_MS = 2_147_483_647;
 const CANCELLATION_MS = 5_000;
@@ -148,9 +148,8 @@ class GuardedTransport implements Transport {
   readonly #parse: ConnectOptions['parse'];
   readonly #wireFor: (ear: Ear) => Wire;
   readonly #asked = new Map<RequestKey, AbortController>();
+  readonly #unasked = new Unasked(UNASKED_CHARS_MAX);
   #wire: Wire | null = null;
-  #unasked = 0;
-  #unaskedSince = 0;
   #ended = false;
 
   constructor(parse: ConnectOptions['parse'], wireFor: (ear: Ear) => Wire) {
@@ -196,7 +195,7 @@ class GuardedTransport implements Transport {
   #take(text: string): void {
     if (this.#ended) return;
     const message = this.#message(text);
-    if (message === 'broken' || this.#unasked > UNASKED_MAX) {
+    if (message === 'broken' || this.#unasked.tooMuch) {
       // What was asked has become unknown at once, instead of when its time is over.
       this.#wire?.abandon();
       this.#end();
@@ -208,25 +207,20 @@ class GuardedTransport implements Transport {
   /** @returns null for what is of no interest */
   #message(text: string): JSONRPCMessage | 'broken' | null {
     // Programs that say hello on their stdout are no danger, as long as they do not go on about it.
-    if (!text.startsWith('{')) return this.#heardUnasked(null);
+    if (!text.startsWith('{')) return this.#heardUnasked(text, null);
     const checked = JSONRPCMessageSchema.safeParse(this.#parse(text));
     if (!checked.success) return 'broken';
     const message = checked.data;
     if ('method' in message) {
       if (message.method === LIST_CHANGED) this.changes += 1;
-      return this.#heardUnasked(message);
+      return this.#heardUnasked(text, message);
     }
     const answered = message.id !== undefined && this.#asked.delete(message.id);
-    return answered ? message : this.#heardUnasked(null);
+    return answered ? message : this.#heardUnasked(text, null);
   }
 
-  #heardUnasked<T>(message: T): T {
-    const now = performance.now();
-    if (now - this.#unaskedSince > UNASKED_MS) {
-      this.#unasked = 0;
-      this.#unaskedSince = now;
-    }
-    this.#unasked += 1;
+  #heardUnasked<T>(text: string, message: T): T {
+    this.#unasked.heard(text);
     return message;
   }
 

@@ -106,6 +106,7 @@ describe('what becomes of a call', () => {
     ['not_utf8', 'UNKNOWN', false],
     ['neither', 'UNKNOWN', false],
     ['floods', 'UNKNOWN', false],
+    ['shouts', 'UNKNOWN', false],
     ['refuses', 'NOT_EXECUTED', true],
     ['fails', 'FAILED', true],
     ['wrong_id', { content: [{ type: 'text', text: 'done' }] }, true],
@@ -250,6 +251,7 @@ describe('over HTTP', () => {
     ['huge', 'UNKNOWN'],
     ['huge_event', 'UNKNOWN'],
     ['flood', 'UNKNOWN'],
+    ['comments', 'UNKNOWN'],
     ['crlf_events', { content: [] }],
   ] as const)('%s: %j', async (mode, expected) => {
     const link = await connect(server());

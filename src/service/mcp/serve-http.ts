@@ -125,7 +125,7 @@ async function replyTo(
   if ('status' in body) return refused(body);
   const read = readMessage(body);
   if (!read.ok) return { status: 400, text: read.answer };
-  // As over stdio: a list of messages would have one stream for all of their answers, and multiplies what one body asks.
+  // As over stdio: a list of them would have one stream for all of its answers, and multiplies what one body asks for.
   if (!isJsonObject(read.message)) return reply(400, INVALID_REQUEST, 'Invalid request: one message at a time');
   const session = known ?? (isInitializeRequest(read.message) ? await sessions.open() : null);
   if (session === null) return reply(400, SERVER_ERROR, 'Mcp-Session-Id is needed');
