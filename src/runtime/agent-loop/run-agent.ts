@@ -123,8 +123,10 @@ function checkedProposal({ raw, tokens }: AgentProposal): AgentProposal {
   if (typeof raw !== 'string' && !((raw as unknown) instanceof Uint8Array)) {
     throw new UsageError({ code: 'USAGE', message: 'an agent proposes text or bytes' });
   }
-  checkTokens(tokens ?? undefined);
-  return { raw: payloadBytes(raw), tokens };
+  // Left out is as good as null: an agent that does not count must not pass for one that costs nothing.
+  const reported = (tokens as number | null | undefined) ?? null;
+  checkTokens(reported ?? undefined);
+  return { raw: payloadBytes(raw), tokens: reported };
 }
 
 async function propose(

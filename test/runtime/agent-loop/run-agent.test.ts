@@ -16,6 +16,7 @@ import { Bench } from '../../fixtures/bench.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { modelOf, modelThat, propose, responsesTo, toldIn, work } from '../../fixtures/mock-model.js';
 import { CASE_AGENT, serviceEdit } from '../../fixtures/service.js';
+import { proposal } from '../../fixtures/tree.js';
 
 let bench: Bench;
 beforeEach(async () => {
@@ -284,6 +285,14 @@ describe('the limits of a loop', () => {
       type === 'input' && body.kind === 'proposal' ? [body.tokens] : [],
     );
     expect(reported).toEqual([10, 10, 10, 10]);
+  });
+
+  test('an agent that leaves out what it has used is none that counts', async () => {
+    const agent = agentThat(() => ({ raw: JSON.stringify(proposal('THINK', {})) }));
+    expect(await loop(agent, { maxTokens: 40, maxSteps: 3 })).toMatchObject({
+      reason: 'tokens_unreported',
+      counts: { steps: 1, tokens: 0, unreported: 1 },
+    });
   });
 
   test('of the conversation, the model is told so much and no more; the gap is named', async () => {
