@@ -13,7 +13,7 @@ import type { OverrideRequest, SessionCaller, Sessions, SessionSummary } from '.
 import { quoted, wrong } from './arguments.js';
 import type { Args, Command, ExitCode, Option } from './command.js';
 import { withLedger } from './folders.js';
-import { withHome } from './held-home.js';
+import { withHome, type HeldHome } from './held-home.js';
 import type { Io } from './io.js';
 import { required } from './people.js';
 import { sessionRows, tellAnswer } from './session-text.js';
@@ -115,8 +115,28 @@ export async function askSession({ command, voice, args, io }: Asking, ask: Ask)
   const by = speakerOf(command, args, voice);
   const { session } = operandsOf(command, args);
   return withSession(session, args, io, (asked) =>
-    withHome(args, io, async (home) => tellAnswer(await ask(home.sessions, asked, by), args, io)),
+    withHome(args, io, async (home) =>
+      tellAnswer(await unlessStopped(home, io, ask(home.sessions, asked, by)), args, io),
+    ),
   );
+}
+
+/**
+ * A check may take an hour. Where the command is told to stop, it lets go of the home: what runs is killed, and what it
+ * came to is recorded as unknown. By itself, a signal would leave a program without a wall running.
+ */
+async function unlessStopped<T>(home: HeldHome, io: Io, asked: Promise<T>): Promise<T> {
+  const stop = io.stop();
+  const closing: Promise<void>[] = [];
+  const letGo = (): void => void closing.push(home.close());
+  if (stop.aborted) letGo();
+  else stop.addEventListener('abort', letGo, { once: true });
+  try {
+    return await asked;
+  } finally {
+    stop.removeEventListener('abort', letGo);
+    await Promise.all(closing);
+  }
 }
 
 /** Finds the session that is meant: the one that is named, or the only one that is active. 2 where it is not clear. */

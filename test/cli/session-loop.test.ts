@@ -2,8 +2,9 @@
 // through a service that has the home.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
 import { initialised, linesOf, put, turnpike } from './fake-io.js';
 import { CHECKED, done, PLAIN, putSpec, refused, reportOf, session, stepOf } from './session-fixture.js';
@@ -175,6 +176,27 @@ test('D13 a session that was begun alone goes on through a service, and alone ag
   await held?.close();
   held = null;
   expect(await done(folder, ['report', '-'], { stdin: reportOf(two) })).toMatchObject({ status: 'completed' });
+});
+
+test('D8: a check ends with the command that was told to stop, and what it came to is said to be unknown', async () => {
+  const sleeps = {
+    id: 'sleeps',
+    title: 'It sleeps',
+    type: 'verify' as const,
+    command: ['sh', '-c', '>begun; sleep 90'],
+  };
+  putSpec(folder, { ...PLAIN, id: 'long', phases: [{ id: 'only', title: 'Only', tasks: [sleeps] }] });
+  await done(folder, ['start', 'long.json']);
+  await done(folder, ['next']);
+  const stop = new AbortController();
+  const verified = turnpike(folder, ['session', 'verify'], { stop: stop.signal });
+  while (!existsSync(join(folder, '.turnpike/sandbox/case-local/begun'))) await sleep(10);
+  stop.abort();
+  expect((await verified).code).toBe(1);
+  // Nobody has the home, nothing is left of the command, and it can be asked for again.
+  expect(readdirSync(join(folder, '.turnpike/scratch'))).toEqual([]);
+  const { stdout } = await turnpike(folder, ['runs', '--json']);
+  expect(stdout).toContain('OUTCOME_UNKNOWN');
 });
 
 test('a spec is judged by the contract that was asked for, or by none', async () => {
