@@ -6,8 +6,10 @@ import { execFile } from 'node:child_process';
 import { closeSync, constants, openSync } from 'node:fs';
 import { chmod, lstat, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Log } from '../ports/log.js';
 import { errorCode } from './error-code.js';
 
+const PREFIX = 'turnpike-command-';
 const MAKE_MS_MAX = 10_000;
 const PRIVATE = 0o700;
 
@@ -31,7 +33,7 @@ export interface Streams {
 
 /** Makes one below `parent`. @throws an error with the code that the system gave it */
 export async function makeScratch(parent: string, path: string, input: Uint8Array | null): Promise<Scratch> {
-  const base = await mkdtemp(join(parent, 'turnpike-command-'));
+  const base = await mkdtemp(join(parent, PREFIX));
   const at = (name: string) => join(base, name);
   try {
     for (const name of ['home', 'temp']) await mkdir(at(name), { mode: PRIVATE });
@@ -65,6 +67,20 @@ export async function makeScratch(parent: string, path: string, input: Uint8Arra
     },
     remove: () => removeTree(base),
   };
+}
+
+/**
+ * Makes `parent`, or removes from it what commands have left there whose process was killed. Only for whoever alone
+ * makes such folders there.
+ */
+export async function clearScratch(parent: string, log: Log): Promise<void> {
+  await mkdir(parent, { recursive: true, mode: PRIVATE });
+  for (const name of await readdir(parent)) {
+    if (!name.startsWith(PREFIX)) continue;
+    await removeTree(join(parent, name)).catch((error: unknown) =>
+      log.warn('the folder of a former command is left over', { name, error }),
+    );
+  }
 }
 
 /** Node cannot make one itself. */

@@ -35,7 +35,7 @@ export class SandboxUsage {
     this.#known = bytes < 0 || files < 0 ? null : { bytes, files };
   }
 
-  /** After a change of unknown outcome: the next measure scans again. */
+  /** After a change of unknown outcome, or by a command: the next measure scans again. */
   forget(): void {
     this.#known = null;
   }

@@ -124,6 +124,10 @@ export class FileSandbox implements Sandbox {
     return act(SETTLE, sandbox, effect);
   }
 
+  forget(case_id: string): void {
+    this.#cases.get(case_id)?.usage.forget();
+  }
+
   /** Lets go of all directories. Any later use is a `UsageError`. */
   close(): void {
     if (this.#closed) return;

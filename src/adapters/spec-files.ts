@@ -24,8 +24,13 @@ export const specFiles: SpecFiles = {
     return bytes;
   },
   stamp(path) {
-    const stat = statSync(path, { bigint: true, throwIfNoEntry: false });
-    return stat === undefined ? null : `${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`;
+    try {
+      const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+      return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+    } catch {
+      // Gone, behind a folder that has been closed, or a link in a circle: no spec can be had from there.
+      return null;
+    }
   },
 };
 

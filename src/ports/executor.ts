@@ -19,4 +19,6 @@ export interface Sandbox {
    * was left half done. @returns `failed`/INTERRUPTED when it certainly has not, `unknown` when nobody can tell
    */
   settle(effect: Effect): EffectResult;
+  /** A command has run in the sandbox of this case: what was remembered of it is void. */
+  forget?(case_id: string): void;
 }

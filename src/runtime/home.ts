@@ -13,6 +13,8 @@ export interface HomePaths {
   readonly head: string;
   readonly artifacts: string;
   readonly sandbox: string;
+  /** Where commands of specs have their own folders while they run: what is there at an opening is left over. */
+  readonly scratch: string;
   readonly control: string;
   /** What signs and verifies: for nobody but the owner. */
   readonly keys: string;
@@ -26,6 +28,7 @@ export const homePaths = (home: string): HomePaths => ({
   head: join(home, 'ledger.head'),
   artifacts: join(home, 'artifacts'),
   sandbox: join(home, 'sandbox'),
+  scratch: join(home, 'scratch'),
   control: join(home, 'control.sock'),
   keys: join(home, 'keys'),
   overlay: join(home, 'overlay.json'),

@@ -1,6 +1,7 @@
 // A Turnpike: opened, used, closed.
 
 import { resolve } from 'node:path';
+import { clearScratch } from '../adapters/command-scratch.js';
 import { headInMemory } from '../adapters/head-in-memory.js';
 import type { StepResponse } from '../contract/response.js';
 import { DRAIN_MS } from '../engine/embedded-engine.js';
@@ -102,6 +103,8 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     await records.open();
     // A making that was cut short leaves none.
     if ((await anchor.read()) === null) await anchor.write(await store.head());
+    // This process alone has the home by now: no command of another one is at work.
+    if (home !== null) await clearScratch(home.scratch, log);
     const recovery = await recover(engine, store, effects, log);
     opened.push(() => within(clock, DRAIN_MS, agents.close()));
     opened.push(() => highRisk.close());

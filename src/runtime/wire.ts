@@ -121,7 +121,8 @@ const nextTurn = (task: () => void): void => void setImmediate(task);
 function commandsOf({ sandbox, wall = 'auto' }: TurnpikeOptions, home: HomePaths | null, log: Log): CommandRunner {
   const root = typeof sandbox === 'object' ? undefined : (sandbox ?? home?.sandbox);
   if (root === undefined) return { run: () => Promise.resolve({ status: 'not_started', problem: 'CWD_REFUSED' }) };
-  return commandRunner({ root: resolve(root), wall, hidden: home === null ? [] : [home.home], log });
+  const ofHome = home === null ? {} : { hidden: [home.home], scratch: home.scratch };
+  return commandRunner({ root: resolve(root), wall, log, ...ofHome });
 }
 
 function sandboxOf(options: TurnpikeOptions, home: HomePaths | null): Sandbox {

@@ -69,7 +69,7 @@ export class Gateway implements Effects {
     if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.perform(effect);
     if (this.#records.has(effect)) return this.#records.perform(effect, inCommit);
     if (effect.action === EXPORT_BUNDLE) return this.#exports.perform(effect);
-    if (this.#checks.has(effect)) return this.#checks.perform(effect);
+    if (this.#checks.has(effect)) return this.#check(effect);
     const callee = this.#calleeOf(effect);
     return callee === null ? NOTHING_THERE : this.#call(callee, effect);
   }
@@ -92,6 +92,20 @@ export class Gateway implements Effects {
     return callee.idempotent || !callee.bounds.changes
       ? this.#call(callee, effect)
       : this.#reconcile(callee, effect, { status: 'unknown' });
+  }
+
+  /**
+   * A command has no quota of its own: it may have changed anything in the sandbox of its case. So that is counted
+   * again, before an agent is allowed anything by the old account; what it comes to is recorded with the result.
+   */
+  async #check(effect: Effect): Promise<EffectResult> {
+    const answer = await this.#checks.perform(effect);
+    const { case_id } = effect;
+    if (case_id === null) return answer;
+    this.#sandbox.forget?.(case_id);
+    if (answer.status !== 'done') return answer;
+    const { usage } = this.#sandbox.gather({ case_id, paths: [], usage: true, portable_names: false });
+    return { ...answer, result: { ...answer.result, sandbox_usage: usage === null ? null : { ...usage } } };
   }
 
   /**

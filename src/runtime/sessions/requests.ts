@@ -28,7 +28,7 @@ export interface ReceivedReport {
 
 /** Null for what is no report at all: no JSON object, too large, too deep. */
 export function receiveReport(value: unknown, case_id: string | null): ReceivedReport | null {
-  if (!isJsonObject(value) || depthOf(value, REPORT_DEPTH_MAX) > REPORT_DEPTH_MAX) return null;
+  if (!isJsonObject(value) || !isShallow(value, REPORT_DEPTH_MAX)) return null;
   const { step_proof, ...rest } = value;
   const bytes = bytesOf(rest);
   if (bytes === null || bytes.byteLength > REPORT_BYTES_MAX) return null;
@@ -49,10 +49,10 @@ function bytesOf(report: JsonObject): Uint8Array | null {
   }
 }
 
-function depthOf(value: unknown, max: number): number {
-  if (typeof value !== 'object' || value === null) return 0;
-  if (max < 0) return 1;
-  return 1 + Math.max(0, ...Object.values(value).map((member) => depthOf(member, max - 1)));
+/** Whether it nests no deeper than this. However wide it is: no call has its members as arguments. */
+function isShallow(value: unknown, max: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return max > 0 && Object.values(value).every((member) => isShallow(member, max - 1));
 }
 
 /** Who speaks, as the ledger has it. @throws UsageError for a name that no actor can have */

@@ -23,7 +23,7 @@ export class SpecSource {
   load(given: string | SessionSpec, lanes: ReadonlySet<string>): SpecMaterial {
     const file = typeof given === 'string' ? this.#files.resolve(given) : null;
     // A document is read like a file: what its caller holds may have getters, and may change.
-    const bytes = file === null ? Buffer.from(JSON.stringify(given)) : this.#files.read(file);
+    const bytes = file === null ? bytesOf(given) : this.#files.read(file);
     const check = readSpec(bytes, lanes);
     if (check.spec === null) throw refusal(check);
     return { spec: check.spec, file };
@@ -49,6 +49,18 @@ export class SpecSource {
       return { problem: 'unreadable' };
     }
   }
+}
+
+/** @throws UsageError for what JSON cannot say: a circle, a function, a nesting without end */
+function bytesOf(given: unknown): Uint8Array {
+  let text: unknown;
+  try {
+    text = JSON.stringify(given);
+  } catch (cause) {
+    throw new UsageError({ code: 'USAGE', message: 'the spec is no JSON', cause });
+  }
+  if (typeof text !== 'string') throw new UsageError({ code: 'USAGE', message: 'the spec is no JSON' });
+  return Buffer.from(text);
 }
 
 function refusal({ findings }: SpecFileCheck): UsageError {

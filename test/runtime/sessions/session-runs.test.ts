@@ -1,9 +1,19 @@
-import { afterEach, expect, test } from '@jest/globals';
-import { readFileSync, statSync, renameSync, writeFileSync } from 'node:fs';
+import { afterEach, describe, expect, test } from '@jest/globals';
+import {
+  chmodSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import type { SessionAnswer, SessionData } from '../../../src/contract/session-answer.js';
-import type { SessionSpec } from '../../../src/contract/session-spec.js';
-import { Bench } from '../../fixtures/bench.js';
+import type { SessionSpec, SpecTask } from '../../../src/contract/session-spec.js';
+import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { proposal } from '../../fixtures/tree.js';
 
 const RUNNER = { actor: 'agent', role: 'autonomy_runner' } as const;
@@ -49,8 +59,8 @@ async function write(answer: SessionAnswer, path: string) {
   return bench.turnpike.submit(run_id ?? '', JSON.stringify(proposal('WRITE_FILE', { path, content: 'x' })));
 }
 
-const start = async (over: object = {}) => {
-  bench = await Bench.open();
+const start = async (over: object = {}, open: BenchOptions = {}) => {
+  bench = await Bench.open(open);
   const started = await sessions().start({
     spec: spec(),
     case: 'case-local',
@@ -204,4 +214,94 @@ test('C68 C70: verifications and reviews are runs of the platform, and what they
   const reported = { ...last, gate_attempt_id: review?.gate_attempt_id };
   answer = await sessions().next(id, { last_step_result: reported }, RUNNER);
   expect(dataOf(answer)).toMatchObject({ status: 'completed', satisfied_gates: ['p1'] });
+});
+
+test('C68: what a command leaves in the sandbox counts: recorded with the check, and no agent writes beyond the quota', async () => {
+  const [phase] = CHECKED.phases;
+  if (phase === undefined) throw new Error('no phase');
+  const [made] = phase.tasks;
+  if (made === undefined) throw new Error('no task');
+  const fill: SpecTask = { id: 'v1', type: 'verify', title: 'It fills', command: ['truncate', '-s', '1T', 'large'] };
+  const id = await start({ spec: spec({ id: 'spec-q', phases: [{ id: 'p1', title: 'One', tasks: [made, fill] }] }) });
+  let answer = await sessions().next(id, {}, RUNNER);
+  // The account of the sandbox is known from here on.
+  expect(await write(answer, '/sandbox/a.md')).toMatchObject({ outcome: 'SUCCESS' });
+  answer = await sessions().next(id, { last_step_result: reportOf(answer) }, RUNNER);
+  const { step_id } = stepOf(answer);
+  expect(dataOf(await sessions().verify(id, { step_id }, RUNNER)).verification_receipt).toMatchObject({ exit_code: 0 });
+  expect(await write(answer, '/sandbox/b.md')).toMatchObject({
+    outcome: 'DENIED',
+    error: { message: 'Sandbox quota exceeded' },
+  });
+  const refs = [
+    ...JSON.stringify(await bench.entries()).matchAll(/"artifact_kind":"result",[^}]*"hash_sha256":"(\w+)"/g),
+  ];
+  const results = await Promise.all(
+    refs.map(async ([, hash = '']) => Buffer.from((await bench.turnpike.ledger.artifact('case-local', hash)) ?? [])),
+  );
+  expect(results.join()).toContain('"sandbox_usage":{"bytes":1099511627777,"files":2}');
+});
+
+test('what commands of a killed process have left is removed when its home is opened, and nothing else is', async () => {
+  await start();
+  const first = bench;
+  await first.turnpike.close();
+  const scratch = join(first.home, 'scratch');
+  const closed = join(scratch, 'turnpike-command-abcdef/home/closed');
+  mkdirSync(closed, { recursive: true });
+  writeFileSync(join(closed, 'file'), 'x');
+  chmodSync(closed, 0o000);
+  mkdirSync(join(scratch, 'of-somebody-else'));
+  bench = await Bench.reopen(first);
+  expect(readdirSync(scratch)).toEqual(['of-somebody-else']);
+  expect(statSync(scratch).mode & 0o777).toBe(0o700);
+});
+
+test('commands have their folders in the home while they run', async () => {
+  const where: SpecTask = { id: 'v1', type: 'verify', title: 'Where', command: ['sh', '-c', 'echo $TMPDIR'] };
+  const told = spec({ id: 'spec-w', phases: [{ id: 'p1', title: 'One', tasks: [where] }] });
+  const id = await start({ spec: told }, { wall: 'off' });
+  const { step_id } = stepOf(await sessions().next(id, {}, RUNNER));
+  const { output } = dataOf(await sessions().verify(id, { step_id }, RUNNER));
+  expect(output).toContain(join(bench.home, 'scratch/turnpike-command-'));
+  expect(readdirSync(join(bench.home, 'scratch'))).toEqual([]);
+});
+
+describe('whatever is handed over, the answer is a value or a usage error', () => {
+  test.each([
+    ['wide', { note: Array.from({ length: 300_000 }, () => 1) }],
+    ['deep', { note: [[[[[[[[[[1]]]]]]]]]] }],
+    ['large', { note: 'x'.repeat(200_000) }],
+  ])('S3-08: a report that is too %s is refused', async (_what, report) => {
+    const id = await start();
+    await sessions().next(id, {}, RUNNER);
+    const refused = await sessions().next(id, { last_step_result: report }, RUNNER);
+    expect(refused).toMatchObject({ error: { code: 'VALIDATION_ERROR' } });
+  });
+
+  test('a spec that JSON cannot say', async () => {
+    bench = await Bench.open();
+    const circle: Record<string, unknown> = { ...spec() };
+    circle['phases'] = [circle];
+    let deep: unknown = 1;
+    for (let depth = 0; depth < 100_000; depth += 1) deep = [deep];
+    for (const given of [circle, { ...spec(), phases: deep }, { ...spec(), title: 1n }, undefined, () => 1]) {
+      const started = sessions().start({ spec: given as SessionSpec, by: ANNA });
+      await expect(started).rejects.toMatchObject({ code: 'USAGE' });
+    }
+    expect(await sessions().list()).toEqual([]);
+  });
+
+  test('a spec file that can no longer be looked at', async () => {
+    bench = await Bench.open();
+    const file = join(bench.folder, 'spec.json');
+    writeFileSync(file, JSON.stringify(spec()));
+    const id = dataOf(await sessions().start({ spec: file, by: ANNA })).session_id;
+    rmSync(file);
+    symlinkSync(file, file);
+    expect(await sessions().next(id, {}, RUNNER)).toMatchObject({
+      error: { code: 'SESSION_UNRECOVERABLE' },
+      data: { failure_reason: 'spec_not_found' },
+    });
+  });
 });
