@@ -183,7 +183,7 @@ test('D8: a check ends with the command that was told to stop, and what it came 
     id: 'sleeps',
     title: 'It sleeps',
     type: 'verify' as const,
-    command: ['sh', '-c', '>begun; sleep 90'],
+    command: ['sh', '-c', 'test -e begun && exit; >begun; sleep 90'],
   };
   putSpec(folder, { ...PLAIN, id: 'long', phases: [{ id: 'only', title: 'Only', tasks: [sleeps] }] });
   await done(folder, ['start', 'long.json']);
@@ -193,10 +193,12 @@ test('D8: a check ends with the command that was told to stop, and what it came 
   while (!existsSync(join(folder, '.turnpike/sandbox/case-local/begun'))) await sleep(10);
   stop.abort();
   expect((await verified).code).toBe(1);
-  // Nobody has the home, nothing is left of the command, and it can be asked for again.
+  // Nobody has the home, and nothing is left of the command.
   expect(readdirSync(join(folder, '.turnpike/scratch'))).toEqual([]);
   const { stdout } = await turnpike(folder, ['runs', '--json']);
   expect(stdout).toContain('OUTCOME_UNKNOWN');
+  // It is not run again by itself, but whoever asks for it gets a run and a receipt of its own.
+  expect(await done(folder, ['verify'])).toMatchObject({ verification_receipt: { exit_code: 0 } });
 });
 
 test('a spec is judged by the contract that was asked for, or by none', async () => {

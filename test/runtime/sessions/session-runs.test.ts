@@ -99,6 +99,24 @@ test('D10: a proof is nowhere in the ledger, and the key that makes it is for it
   expect(readFileSync(key, 'utf8')).toMatch(/^[0-9a-f]{64}\n$/);
 });
 
+test('D10: a key that is lost costs the proof that is outstanding: after a pause for refused reports there is another', async () => {
+  const id = await start();
+  await sessions().next(id, {}, RUNNER);
+  const first = bench;
+  await first.turnpike.close();
+  rmSync(join(first.home, 'keys/session.key'));
+  bench = await Bench.reopen(first);
+  let answer = await sessions().replay(id, RUNNER);
+  for (let tries = 0; tries < 3; tries += 1) {
+    const refused = await sessions().next(id, { last_step_result: reportOf(answer) }, RUNNER);
+    expect(refused.error?.code).toBe('STEP_PROOF_MISMATCH');
+  }
+  answer = await sessions().resume(id, {}, ANNA);
+  expect(stepOf(await sessions().next(id, { last_step_result: reportOf(answer) }, RUNNER))).toMatchObject({
+    task_id: 't2',
+  });
+});
+
 test('C64: after a crash the step is there still, with the proof that it had, and its report is taken once', async () => {
   const id = await start();
   const told = await sessions().next(id, {}, RUNNER);
