@@ -13,6 +13,10 @@ const DRAIN_MS = 500;
 /** What we have to say to it and it does not read. */
 const UNREAD_BYTES_MAX = 4_194_304;
 const LAST_WORDS_CHARS = 400;
+/** More is held than is told, so that a secret that is cut off at the beginning is not told either. */
+const STDERR_CHARS = 16_384;
+/** A `1` or a `yes` that was named for a child is no secret. */
+const SECRET_CHARS_MIN = 6;
 
 /** What every child gets of our environment; anything else has to be named. */
 const ENVIRONMENT = ['PATH', 'HOME', 'LANG'];
@@ -50,15 +54,22 @@ export class ChildLines {
   readonly #listener: LineListener;
   readonly #gone: Promise<void>;
   readonly #kill = (): void => this.#signal('SIGKILL');
+  readonly #secrets: readonly string[];
   #over = false;
   #lastWords = '';
 
-  private constructor(child: ChildProcessByStdio<Writable, Readable, Readable>, lines: LineBuffer, to: LineListener) {
+  private constructor(
+    child: ChildProcessByStdio<Writable, Readable, Readable>,
+    { env, lineBytesMax }: ChildOptions,
+    to: LineListener,
+  ) {
+    const lines = new LineBuffer(lineBytesMax);
+    this.#secrets = Object.keys(env).flatMap((name) => (ENVIRONMENT.includes(name) ? [] : (env[name] ?? [])));
     this.#child = child;
     this.#listener = to;
     child.stdout.on('data', (piece: Buffer) => this.#hear(lines, piece));
     child.stderr.on('data', (piece: Buffer) => {
-      this.#lastWords = (this.#lastWords + piece.toString('utf8')).slice(-LAST_WORDS_CHARS);
+      this.#lastWords = (this.#lastWords + piece.toString('utf8')).slice(-STDERR_CHARS);
     });
     // Writing to a child that is gone shows where it is written; there is nothing else to be done about it.
     for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', () => undefined);
@@ -78,7 +89,7 @@ export class ChildLines {
 
   /** Starts the program. @throws when there is none, or it may not be run */
   static async start(options: ChildOptions, listener: LineListener): Promise<ChildLines> {
-    const { argv, cwd, env, lineBytesMax } = options;
+    const { argv, cwd, env } = options;
     const [command = '', ...args] = argv;
     const child = spawn(command, args, { cwd, env, detached: true, shell: false, stdio: ['pipe', 'pipe', 'pipe'] });
     const failed = new Promise<never>((_resolve, reject) => {
@@ -86,16 +97,19 @@ export class ChildLines {
     });
     failed.catch(() => undefined);
     // Where it could not be started, it may have no streams at all.
-    return child.pid === undefined ? failed : new ChildLines(child, new LineBuffer(lineBytesMax), listener);
+    return child.pid === undefined ? failed : new ChildLines(child, options, listener);
   }
 
   get open(): boolean {
     return !this.#over;
   }
 
-  /** The end of what it wrote to stderr: for people, and by nobody who is trusted. */
+  /** The end of what it wrote to stderr: for people, by nobody who is trusted, without what it was told in secret. */
   get lastWords(): string {
-    return this.#lastWords.trim();
+    const told = this.#secrets.filter((secret) => secret.length >= SECRET_CHARS_MIN);
+    const longestFirst = told.sort((a, b) => b.length - a.length);
+    const safe = longestFirst.reduce((words, secret) => words.replaceAll(secret, '[...]'), this.#lastWords);
+    return safe.slice(-LAST_WORDS_CHARS).trim();
   }
 
   /**

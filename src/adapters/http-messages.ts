@@ -26,7 +26,11 @@ const UNDELIVERED = [
   'CERT_HAS_EXPIRED',
 ];
 
-/** Statuses by which a server says that it has not begun: others may come from whoever stands in between, too late. */
+/**
+ * Statuses by which a server says that it has not begun: others may come from whoever stands in between, too late. Of
+ * the redirects, those that lead to the same question; the others may lead to its answer.
+ */
+const REDIRECTS = [307, 308];
 const REFUSALS = [400, 401, 403, 404, 405, 406, 413, 415, 429];
 const TOO_MANY = 429;
 
@@ -136,7 +140,7 @@ export class HttpMessages {
       // A session that the server has forgotten: it wants to be greeted again.
       if (status === 404) this.#lost = true;
       const message = `the server answered with the status ${status}`;
-      if (status < 400 || REFUSALS.includes(status)) {
+      if (REDIRECTS.includes(status) || REFUSALS.includes(status)) {
         throw new NotExecuted(message, { retryable: status === 404 || status === TOO_MANY });
       }
       throw new Error(message);

@@ -65,6 +65,14 @@ describe('a server that cannot be connected to', () => {
     await until(() => !ground.alive());
   });
 
+  test('its last words are told without what we told it in secret', async () => {
+    process.env['TURNPIKE_TEST_SECRET'] = 'sesame-sesame';
+    const command = [process.execPath, '-e', 'console.error("no entry for", process.env.TURNPIKE_TEST_SECRET)'];
+    const server: Server = { name: 'x', transport: 'stdio', command, env: ['TURNPIKE_TEST_SECRET'] };
+    await expect(connect(server)).rejects.toThrow('last words: no entry for [...]');
+    delete process.env['TURNPIKE_TEST_SECRET'];
+  });
+
   test.each([
     ['a program that is not there', { command: ['/nowhere/at-all'] }, /ENOENT/],
     ['a folder that is not there', { cwd: 'nowhere' }, /ENOENT/],
@@ -239,6 +247,7 @@ describe('over HTTP', () => {
     ['status_404', 'NOT_EXECUTED'],
     ['status_429', 'NOT_EXECUTED'],
     ['redirect', 'NOT_EXECUTED'],
+    ['see_other', 'UNKNOWN'],
     ['status_500', 'UNKNOWN'],
     ['status_503', 'UNKNOWN'],
     ['hangs_up', 'UNKNOWN'],

@@ -38,15 +38,17 @@ export interface Listing {
 
 /** Everything that a server lists. @throws when the list itself has no end, no form or no measure */
 export async function listDefinitions(link: UpstreamLink, signal: AbortSignal): Promise<Listing> {
-  const documents: Json[] = [];
+  // Each page is judged as it comes, so that nothing is held of what is too large to be had.
+  const read: (Definition | Unusable)[] = [];
   const cursors = new Set<string>();
   let cursor: string | null = null;
   for (let page = 0; page < PAGES_MAX; page += 1) {
     const { tools, nextCursor } = await link.listTools(cursor, signal);
     if (!Array.isArray(tools)) throw new Error('its list of tools is none');
-    documents.push(...(tools as readonly Json[]));
-    if (documents.length > UPSTREAM_TOOLS_MAX) throw new Error(`it lists more than ${UPSTREAM_TOOLS_MAX} tools`);
-    if (nextCursor === undefined || nextCursor === null) return listingOf(documents);
+    if (read.length + tools.length > UPSTREAM_TOOLS_MAX)
+      throw new Error(`it lists more than ${UPSTREAM_TOOLS_MAX} tools`);
+    read.push(...(tools as readonly Json[]).map(definitionOf));
+    if (nextCursor === undefined || nextCursor === null) return listingOf(read);
     if (typeof nextCursor !== 'string' || nextCursor.length > CURSOR_CHARS_MAX || cursors.has(nextCursor)) {
       throw new Error('its list of tools leads nowhere');
     }
@@ -56,8 +58,7 @@ export async function listDefinitions(link: UpstreamLink, signal: AbortSignal): 
   throw new Error(`its list of tools has more than ${PAGES_MAX} pages`);
 }
 
-function listingOf(documents: readonly Json[]): Listing {
-  const read = documents.map(definitionOf);
+function listingOf(read: readonly (Definition | Unusable)[]): Listing {
   const named = read.flatMap(({ tool }) => (tool === null ? [] : [tool]));
   const twice = new Set(named.filter((tool, index) => named.indexOf(tool) !== index));
   return {

@@ -6,6 +6,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js
 import { satisfies } from '../../contract/registered-schema.js';
 import { Failed } from '../../errors.js';
 import { encodedOutput, type Held } from './held-schema.js';
+import { conformsWalked } from './walked-check.js';
 import type { WalkedSchema } from './weakened-schema.js';
 
 const CONTENT_MAX = 1_000;
@@ -64,7 +65,7 @@ export function answerOf(result: JsonObject, shape: AnswerShape): JsonObject {
   if (!Array.isArray(content) || typeof isError !== 'boolean') throw new Error('the answer has not the form of one');
   const failed = isError;
   const wanted = shape.walked !== null && !failed;
-  if (wanted && (structuredContent === undefined || !satisfies(shape.walked, structuredContent))) {
+  if (wanted && (structuredContent === undefined || !conformsWalked(shape.walked, structuredContent))) {
     throw new Error("the answer does not conform to the tool's own schema");
   }
   const room = { bytes: shape.bytesMax - FRAME_BYTES, complete: true };

@@ -5,7 +5,6 @@ import type { TObject } from 'typebox';
 import { registrationProblem, ToolDefinition } from '../../contract/catalogue.js';
 import type { JsonObject } from '../../contract/json.js';
 import { CONFIDENTIALITY_FLAGS } from '../../contract/labels.js';
-import { satisfies } from '../../contract/registered-schema.js';
 import type { UpstreamServer as Configured, UpstreamTool } from '../../contract/upstreams.js';
 import { conforms } from '../../contract/validators.js';
 import { NotExecuted } from '../../errors.js';
@@ -14,6 +13,7 @@ import type { Definition } from './definitions.js';
 import { decodedInput, heldAnything, heldInput, heldOutput } from './held-schema.js';
 import { answerOf, answerSchema } from './tool-answer.js';
 import type { UpstreamServer } from './upstream-server.js';
+import { conformsWalked } from './walked-check.js';
 import { shown, weakenedSchema, type WalkedSchema } from './weakened-schema.js';
 
 const TIMEOUT_MS_DEFAULT = 30_000;
@@ -64,7 +64,7 @@ export function upstreamTool(
     run: async (given, { idempotency_key, signal }) => {
       const decoded = decodedInput(input, given as JsonObject);
       if (decoded === null) throw unfit('a text in it does not hold the JSON that it should');
-      if (!satisfies(walkedInput, decoded)) throw unfit("it does not conform to the tool's own schema");
+      if (!conformsWalked(walkedInput, decoded)) throw unfit("it does not conform to the tool's own schema");
       const call = { tool: definition.tool, input: decoded, idempotency_key };
       const pinned = { ...call, sha256: definition.sha256, prepare_ms: Math.ceil(timeout / 2) };
       return { ...answerOf(await server.call(pinned, signal), { walked: walkedOutput, structured, bytesMax }) };

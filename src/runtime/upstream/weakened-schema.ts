@@ -8,6 +8,8 @@ const NODES_MAX = 2_000;
 const DEPTH_MAX = 24;
 const LIST_MAX = 1_000;
 const TEXT_CHARS_MAX = 300;
+/** Of all that it says, references resolved: what is referred to a thousand times is there a thousand times. */
+const CHARS_MAX = 131_072;
 
 export type WalkedSchema = Readonly<Record<string, unknown>>;
 
@@ -20,7 +22,7 @@ interface Weakened {
 /** @returns the schema to walk, or what is wrong with the one that was given, in words for whoever pins the tool */
 export function weakenedSchema(document: JsonObject): WalkedSchema | { readonly problem: string } {
   try {
-    const walk = { root: document, nodes: NODES_MAX };
+    const walk = { root: document, nodes: NODES_MAX, chars: CHARS_MAX };
     return weakened(walk, document, { depth: 0, refs: [] }).schema;
   } catch (error) {
     if (error instanceof Unfit) return { problem: error.message };
@@ -34,6 +36,7 @@ class Unfit extends Error {}
 interface Walk {
   readonly root: JsonObject;
   nodes: number;
+  chars: number;
 }
 interface Place {
   readonly depth: number;
@@ -97,18 +100,24 @@ function keywordsOf(walk: Walk, node: JsonObject, place: Place): Weakened {
   };
   for (const [keyword, value] of Object.entries(node)) {
     if (Object.hasOwn(PLAIN, keyword)) {
+      spend(walk, JSON.stringify(value));
       if (PLAIN[keyword]?.(value) !== true)
         throw new Unfit(`the schema has ${keyword} in a way that it cannot have it`);
       schema[keyword] = value;
     } else if (ONE.includes(keyword) && !Array.isArray(value)) schema[keyword] = part(value);
     else if (LISTS.includes(keyword)) schema[keyword] = listOf(value).map(part);
-    else if (MAPS.includes(keyword)) schema[keyword] = mapOf(value, part);
-    else if (keyword === 'description') schema[keyword] = shown(value);
+    else if (MAPS.includes(keyword)) schema[keyword] = mapOf(walk, value, part);
+    else if (keyword === 'description') spend(walk, (schema[keyword] = shown(value)));
   }
   // A member that only a pattern names would count as additional.
   if (Object.hasOwn(node, 'patternProperties')) delete schema['additionalProperties'];
   const negated = negations(walk, node, below);
   return { schema: joined(schema, negated.schema), exact: exact && negated.exact };
+}
+
+function spend(walk: Walk, said: string): void {
+  walk.chars -= said.length;
+  if (walk.chars < 0) throw new Unfit(`the schema says more than ${CHARS_MAX} characters, references resolved`);
 }
 
 /** What would refuse more when its parts refuse less is kept only where nothing was left out of them. */
@@ -140,9 +149,13 @@ function listOf(value: Json): readonly Json[] {
   return value as readonly Json[];
 }
 
-function mapOf(value: Json, part: (value: Json | undefined) => WalkedSchema): WalkedSchema {
+function mapOf(walk: Walk, value: Json, part: (value: Json | undefined) => WalkedSchema): WalkedSchema {
   if (!isJsonObject(value)) throw new Unfit('a part of the schema should be an object of schemas');
-  return Object.fromEntries(Object.entries(value).map(([name, schema]) => [name, part(schema)]));
+  const entries = Object.entries(value).map(([name, schema]) => {
+    spend(walk, name);
+    return [name, part(schema)] as const;
+  });
+  return Object.fromEntries(entries);
 }
 
 /** Words of the server's, for agents: without what cannot be seen, and not too many. */
