@@ -72,9 +72,7 @@ class Checked {
     }
   }
 
-  /** Of a session that has completed. */
-  wrongIn({ status, spec, tasks, gates }: SessionState): string | null {
-    if (status !== 'completed') return null;
+  wrongIn({ spec, tasks, gates }: SessionState): string | null {
     for (const { id, tasks: own, gate } of spec.phases) {
       const at = (some: readonly SpecTask[]) =>
         Math.max(
