@@ -285,12 +285,31 @@ test('commands have their folders in the home while they run', async () => {
   expect(readdirSync(join(bench.home, 'scratch'))).toEqual([]);
 });
 
+test('C68: what is run is what the session began with, whatever the file says by then', async () => {
+  bench = await Bench.open();
+  const file = join(bench.folder, 'spec.json');
+  const saying = (word: string): SessionSpec => {
+    const says: SpecTask = { id: 'v1', type: 'verify', title: 'It says', command: ['echo', word] };
+    return spec({ phases: [{ id: 'p1', title: 'One', tasks: [says] }] });
+  };
+  writeFileSync(file, JSON.stringify(saying('first')));
+  const id = dataOf(await sessions().start({ spec: file, case: 'case-local', by: ANNA })).session_id;
+  writeFileSync(file, JSON.stringify(saying('second')));
+  const { step_id } = stepOf(await sessions().next(id, {}, RUNNER));
+  writeFileSync(file, JSON.stringify(saying('third')));
+  expect(dataOf(await sessions().verify(id, { step_id }, RUNNER)).output).toBe('first\n');
+  expect(dataOf(await sessions().pause(id, {}, ANNA)).status).toBe('paused');
+  await sessions().rebase(id, { spec: file }, ANNA);
+  const again = stepOf(await sessions().next(id, {}, RUNNER));
+  expect(dataOf(await sessions().verify(id, { step_id: again.step_id }, RUNNER)).output).toBe('third\n');
+});
+
 describe('whatever is handed over, the answer is a value or a usage error', () => {
   test.each([
     ['wide', { note: Array.from({ length: 300_000 }, () => 1) }],
     ['deep', { note: [[[[[[[[[[1]]]]]]]]]] }],
     ['large', { note: 'x'.repeat(200_000) }],
-  ])('S3-08: a report that is too %s is refused', async (_what, report) => {
+  ])('a report that is too %s', async (_what, report) => {
     const id = await start();
     await sessions().next(id, {}, RUNNER);
     const refused = await sessions().next(id, { last_step_result: report }, RUNNER);
