@@ -1,16 +1,11 @@
 // The sources as the tests of style and layers read them: as text, and as the TypeScript parser sees them.
 
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix, relative, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
+import { ROOT } from './root.js';
 
-/** The repository: campaigns run from a build of this file, deeper in it. */
-export const ROOT = holding('package.json', dirname(fileURLToPath(import.meta.url)));
-
-function holding(name: string, folder: string): string {
-  return existsSync(join(folder, name)) ? folder : holding(name, resolve(folder, '..'));
-}
+export { ROOT } from './root.js';
 
 /** What is never looked at: not ours, or made. */
 const LEFT_OUT = ['node_modules', 'dist', 'build', 'coverage', '.git', '.turnpike'];

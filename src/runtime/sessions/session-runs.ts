@@ -11,7 +11,6 @@ import type { EmbeddedEngine } from '../../engine/embedded-engine.js';
 import { InvariantError, RunError } from '../../errors.js';
 import type { Reply } from '../../kernel/input.js';
 import { answerOf, refusalOf, refusalWithout } from '../../session/answer.js';
-import { carryOut } from '../../session/commands.js';
 import { roleOf } from '../../session/lifecycle.js';
 import { stepProof } from '../../session/proof.js';
 import type { SessionState } from '../../session/state.js';
@@ -22,6 +21,7 @@ import type { Secrets } from '../../ports/secrets.js';
 import { defer, type Deferred } from '../deferred.js';
 import type { PolicyShelf } from '../pinned-policy.js';
 import { SESSION_PREFIX, SessionReader, taskDetails, type SessionOnLedger } from './session-reader.js';
+import { answerOver } from './answer-over.js';
 import { receiveReport, speaker, startRequest } from './requests.js';
 import type {
   NextRequest,
@@ -237,9 +237,10 @@ export class SessionRuns implements Sessions {
     if (!isRecordable(command)) return refusalOf(state.session, 'VALIDATION_ERROR', [command.name]);
     const input_id = this.#parts.ids.draw('inp_');
     const said = speaker(by);
-    // What is over takes no input: it can still say what it is.
+    // What is over takes no input: it can still say what it is, and what it last answered.
     if (state.session.status === 'completed' || state.session.status === 'ended') {
-      return over(state.session, command, { ...said, time: state.session.created_at, input_id });
+      const time = new Date(this.#parts.clock.now()).toISOString();
+      return this.#proven(session_id, answerOver(state.session, command, { ...said, time, input_id }, materials));
     }
     const input = { kind: 'session', run_id: session_id, input_id, by: said, command } as const;
     return this.#submit(session_id, input_id, () =>
@@ -280,15 +281,6 @@ function isRecordable(command: SessionCommand): boolean {
   } catch {
     return false;
   }
-}
-
-type Said = ReturnType<typeof speaker> & { readonly time: string; readonly input_id: string };
-
-function over(session: SessionState, command: SessionCommand, said: Said): SessionAnswer {
-  const vouch = { issue: { step_id: '', issue: 1, proof_sha256: '' }, evidence_intact: null };
-  const work = { touched: [], busy: false, refuses_unmediated: false };
-  const turn = carryOut(session, command, { ...said, vouch, work, report: null, new_spec: null });
-  return turn.answer ?? refusalOf(session, 'INVALID_STATE_TRANSITION');
 }
 
 /** Undefined for what is no percentage. */

@@ -6,8 +6,8 @@
 //   N2. It reaches the runs that it began, those that a session has given it, and those that were opened for the same
 //       agent. To know the id of a run is not enough.
 //   N3. Proposals reach their run in the order in which their calls came.
-//   N4. A call that comes again gets the answer that it had: on the same connection by its request id, else by its key
-//       and the run that it went into.
+//   N4. A call that comes again gets the answer that it had: on the same connection by its request id, on any one of
+//       the service by its key, as long as that is remembered, and always by its key and the run that it went into.
 //   N5. Nothing of an exception is answered; it is logged.
 
 import type { JsonObject } from '../../contract/json.js';
@@ -19,13 +19,12 @@ import type { Log } from '../../ports/log.js';
 import { deskAnswer, refusal, stepAnswer, type ToolAnswer } from './answers.js';
 import { contentOf, inputIdOf, markOf, proposalIdOf, type ToolCall } from './call-ids.js';
 import { offerOf, type ActionMeaning, type Meaning, type Offer, type OfferedTool, type Proposing } from './offer.js';
+import { PlacedCalls } from './placed-calls.js';
 import type { OpenRun, OwnRun, RunDoor } from './run-door.js';
 import { ask, refused, type DeskAnswer, type SessionDeskOptions } from './session-desk.js';
 
 /** Calls of one connection that may wait for their answers. */
 export const CALLS_WAITING_MAX = 64;
-/** Calls of which a connection remembers into which run they went. */
-const CALLS_REMEMBERED = 4_096;
 const RUNS_KNOWN_MAX = 1_024;
 const NO_REASON = 'No reason was given.';
 
@@ -40,14 +39,10 @@ export interface ConnectionOptions {
   /** Null where there are no sessions. */
   readonly desk: SessionDeskOptions | null;
   readonly log: Log;
+  /** Where calls with keys of their own went: of all connections of a service, which are one agent's. */
+  readonly keyed: PlacedCalls;
   /** The own run of an earlier connection of the same agent, which goes on with this one; and where it is noted. */
   readonly kept?: { readonly run_id: string | null; readonly keep: (run_id: string) => void };
-}
-
-/** Where a call went, and with which content. */
-interface Placed {
-  readonly run_id: string;
-  readonly content: string;
 }
 
 /** A run that is ready for a proposal. */
@@ -57,7 +52,7 @@ interface Place extends OpenRun {
 
 export class Connection {
   readonly #options: ConnectionOptions;
-  readonly #placed = new Map<string, Placed>();
+  readonly #placed = new PlacedCalls();
   readonly #known = new Set<string>();
   #offer: Promise<Offer> | null = null;
   #own: OwnRun | null;
@@ -141,16 +136,18 @@ export class Connection {
     if (wanted !== undefined && !conforms(RunId, wanted)) return badArguments('run_id is no id of a run');
     if (meaning.kind === 'propose' && !isProposeCall(args)) return badArguments('propose takes `proposal`, a text');
     const mark = markOf(call, this.#options.id);
-    const content = contentOf(call);
-    const before = this.#placed.get(mark);
-    if (before !== undefined && before.content !== content) {
+    // In which run, is not what: whoever has lost the answer does not know the run.
+    const content = contentOf(wanted === undefined ? call : { ...call, args: omit(args, 'run_id') });
+    const placed = call.key === null ? this.#placed : this.#options.keyed;
+    const before = placed.get(mark);
+    if (before !== undefined && (before.content !== content || (wanted ?? before.run_id) !== before.run_id)) {
       return refusal('IDEMPOTENCY_CONFLICT', 'This idempotency key was used for another call');
     }
     const submitted = await this.#inTurn(async () => {
       const place = await this.#place(before?.run_id ?? (wanted as string | undefined) ?? null);
       if (place === null) return null;
       const { run_id } = place;
-      this.#remember(mark, { run_id, content });
+      placed.remember(mark, { run_id, content });
       const raw = meaning.kind === 'propose' ? (args['proposal'] as string) : proposalOf(args, meaning, run_id, mark);
       // Not waited for in here: the next proposal may be handed in while this one is done.
       return { run_id, response: place.submit(raw, inputIdOf(run_id, mark)) };
@@ -200,13 +197,6 @@ export class Connection {
     if (this.#known.size > RUNS_KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
   }
 
-  #remember(mark: string, placed: Placed): void {
-    this.#placed.delete(mark);
-    this.#placed.set(mark, placed);
-    const [oldest] = this.#placed.keys();
-    if (this.#placed.size > CALLS_REMEMBERED && oldest !== undefined) this.#placed.delete(oldest);
-  }
-
   #sorry(error: unknown): ToolAnswer {
     if (error instanceof RunError) return refusal(error.code, RUN_ERRORS[error.code]);
     this.#options.log.error('a call over MCP failed', { error });
@@ -226,6 +216,9 @@ const RUN_ERRORS: Readonly<Record<RunError['code'], string>> = {
 };
 
 const badArguments = (message: string): ToolAnswer => refusal('VALIDATION_ERROR', message);
+
+const omit = (args: JsonObject, omitted: string): JsonObject =>
+  Object.fromEntries(Object.entries(args).filter(([name]) => name !== omitted));
 
 const isProposeCall = (args: JsonObject): boolean =>
   typeof args['proposal'] === 'string' && Object.keys(args).every((name) => name === 'proposal' || name === 'run_id');

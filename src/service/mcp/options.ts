@@ -16,6 +16,7 @@ import type { Sessions } from '../../runtime/sessions/sessions.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import { packageVersion } from '../package-version.js';
+import { PlacedCalls } from './placed-calls.js';
 import { runDoor, type AgentIdentity } from './run-door.js';
 import type { McpService } from './service.js';
 import type { SessionDeskOptions, SessionSettings } from './session-desk.js';
@@ -58,6 +59,7 @@ export function mcpService({ turnpike, sessions = {}, ...options }: McpOptions):
     identity: agent,
     policy,
     desk: sessions === null ? null : deskOf(turnpike.sessions, sessions, agent),
+    keyed: new PlacedCalls(),
     version: packageVersion(),
     log,
   };

@@ -4,6 +4,7 @@ import type { Policy } from '../../policy/policy.js';
 import type { Log } from '../../ports/log.js';
 import { DEFAULTS } from '../../runtime/open-request.js';
 import { Connection, type ConnectionOptions } from './connection.js';
+import type { PlacedCalls } from './placed-calls.js';
 import type { AgentIdentity, RunDoor } from './run-door.js';
 import type { SessionDeskOptions } from './session-desk.js';
 
@@ -16,12 +17,14 @@ export interface McpService {
   readonly desk: SessionDeskOptions | null;
   /** Of this package, for the greeting. */
   readonly version: string;
+  /** What its connections remember together: they are one agent's, known by one token. */
+  readonly keyed: PlacedCalls;
   readonly log: Log;
 }
 
 /** @param id unlike that of any other connection, ever */
 export function connect(service: McpService, id: string, kept?: ConnectionOptions['kept']): Connection {
-  const { door, policy, identity, desk, log } = service;
+  const { door, policy, identity, desk, keyed, log } = service;
   const lane = identity.lane ?? DEFAULTS.lane;
-  return new Connection({ id, door, policy, lane, desk, log, ...(kept === undefined ? {} : { kept }) });
+  return new Connection({ id, door, policy, lane, desk, keyed, log, ...(kept === undefined ? {} : { kept }) });
 }

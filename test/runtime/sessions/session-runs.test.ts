@@ -87,6 +87,19 @@ test('S3-06: a session is worked through by reports, and its work by proposals i
   expect(consumed).toEqual(['mediated', 'unmediated']);
 });
 
+test('C65: of a session that has completed, the last report still gets its answer, to the byte, and for a while', async () => {
+  const id = await start();
+  let answer = await sessions().next(id, {}, RUNNER);
+  answer = await sessions().next(id, { last_step_result: reportOf(answer) }, RUNNER);
+  const report = { last_step_result: reportOf(answer) };
+  const last = await sessions().next(id, report, RUNNER);
+  expect(stepOf(last)).toMatchObject({ type: 'complete_spec' });
+  expect(await sessions().next(id, report, RUNNER)).toEqual(last);
+  const another = { last_step_result: { ...report.last_step_result, files_touched: ['other.md'] } };
+  expect(dataOf(await sessions().next(id, another, RUNNER)).next_step).toBeNull();
+  expect(dataOf(await sessions().next(id, {}, RUNNER)).next_step).toBeNull();
+});
+
 test('D10: a proof is nowhere in the ledger, and the key that makes it is for its owner alone', async () => {
   const id = await start();
   const answer = await sessions().next(id, {}, RUNNER);

@@ -156,6 +156,15 @@ describe('D4: a call that comes again', () => {
     await other.close();
   });
 
+  test('with the same key on another connection, by an agent that never learnt of the run', async () => {
+    const first = await call(client, 'create_directory', { path: '/sandbox/d' }, 'key-1');
+    const again = await call(await clientOf(service), 'create_directory', { path: '/sandbox/d' }, 'key-1');
+    expect(again).toEqual(first);
+    const { text } = await call(await clientOf(service), 'create_directory', { path: '/sandbox/e' }, 'key-1');
+    expect(text).toContain('IDEMPOTENCY_CONFLICT');
+    expect(await traces(bench)).toHaveLength(1);
+  });
+
   test('with the same key but other arguments is refused, and nothing is done', async () => {
     await call(client, 'write_file', write, 'key-1');
     const { text } = await call(client, 'write_file', { ...write, content: 'y' }, 'key-1');
