@@ -1,7 +1,7 @@
 // The sources as the tests of style and layers read them: as text, and as the TypeScript parser sees them.
 
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, posix, relative, resolve } from 'node:path';
+import { join, posix, relative } from 'node:path';
 import ts from 'typescript';
 import { ROOT } from './root.js';
 
