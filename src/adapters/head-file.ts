@@ -1,6 +1,8 @@
 // The head file (D15): two slots that are written in turn.
 //
 //   H1. A slot says its own hash, so it is whole or it does not count; then the other one, the head before it, does.
+//       Where heads are signed, a slot holds the signed checkpoint, and one that is whole but not signed by this
+//       ledger's key was written by somebody else: the file is not believed.
 //   H2. The slots lie in two blocks of the disk, so that one torn write cannot damage both.
 //   H3. The head never goes back. Of writes that wait for the disk only the newest is made; all resolve with it.
 //   H4. After a write has failed none is made any more: nobody knows what lies on the disk.
@@ -13,21 +15,28 @@ import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { sha256 } from '../contract/hash.js';
 import { LedgerError } from '../errors.js';
-import type { HeadAnchor, LogHead } from '../ports/ledger-store.js';
+import type { AnchoredHead, HeadAnchor, HeadSeal, LogHead } from '../ports/ledger-store.js';
 import { errorCode } from './error-code.js';
 
-const SLOT_BYTES = 256;
+const SLOT_BYTES = 1_024;
 /** A block of any disk. */
 const SLOT_DISTANCE = 4_096;
 /** From the beginning of a write to that of the next. */
 const PAUSE_MS = 5;
-const SLOT = /^(turnpike-head 1 (0|[1-9]\d{0,15}) ([0-9a-f]{64})) ([0-9a-f]{64})\n/;
+const PLAIN = /^(turnpike-head 1 (0|[1-9]\d{0,15}) ([0-9a-f]{64})) ([0-9a-f]{64})\n/;
+const SEALED = /^turnpike-head 2 ([1-9]\d{0,3}) ([0-9a-f]{64})\n/;
 
 type Head = Pick<LogHead, 'size' | 'root'>;
 type Slot = 0 | 1;
 
-/** The head file at `path`, which need not be there yet: the first write makes it. */
-export const headFile = (path: string): HeadAnchor => new SlottedHeadFile(path);
+/** A head file whose heads can be signed from some moment on. */
+export interface HeadFile extends HeadAnchor {
+  /** From now on heads are written with this seal; those that are there already may be without. */
+  sealWith(seal: HeadSeal): void;
+}
+
+/** The head file at `path`; where there is none, the first write makes it. With a seal, all heads must have it. */
+export const headFile = (path: string, seal: HeadSeal | null = null): HeadFile => new SlottedHeadFile(path, seal);
 
 // Plain descriptors for what is kept open: a file handle costs more, and must not be left to the garbage collector.
 const openFile = promisify(open);
@@ -35,8 +44,10 @@ const writeAt = promisify(write);
 const flush = promisify(fdatasync);
 const closeFile = promisify(close);
 
-class SlottedHeadFile implements HeadAnchor {
+class SlottedHeadFile implements HeadFile {
   readonly #path: string;
+  #seal: HeadSeal | null;
+  #plainToo: boolean;
   /** The newest head that somebody asked to write. */
   #newest: Head | null = null;
   /** The file, and the slot whose head counts. Null until the first write. */
@@ -50,12 +61,19 @@ class SlottedHeadFile implements HeadAnchor {
   #closing = false;
   #hurry = (): void => undefined;
 
-  constructor(path: string) {
+  constructor(path: string, seal: HeadSeal | null) {
     this.#path = path;
+    this.#seal = seal;
+    this.#plainToo = seal === null;
   }
 
-  async read(): Promise<Head | null> {
-    return (await readFileHead(this.#path))?.head ?? null;
+  sealWith(seal: HeadSeal): void {
+    this.#seal = seal;
+    this.#plainToo = true;
+  }
+
+  async read(): Promise<AnchoredHead | null> {
+    return (await this.#read())?.head ?? null;
   }
 
   /** @throws LedgerError LEDGER_BELOW_HEAD if there is a later head already, or another one of this size */
@@ -98,7 +116,7 @@ class SlottedHeadFile implements HeadAnchor {
       const { descriptor, slot } = this.#file ?? (await this.#open(head));
       const free = slot === 0 ? 1 : 0;
       this.#file = { descriptor, slot: free };
-      const { bytesWritten } = await writeAt(descriptor, slotOf(head), 0, SLOT_BYTES, free * SLOT_DISTANCE);
+      const { bytesWritten } = await writeAt(descriptor, slotOf(head, this.#seal), 0, SLOT_BYTES, free * SLOT_DISTANCE);
       if (bytesWritten !== SLOT_BYTES) throw new Error(`only ${bytesWritten} bytes were written`);
       await flush(descriptor);
     } catch (cause) {
@@ -110,22 +128,31 @@ class SlottedHeadFile implements HeadAnchor {
 
   /** Opens the file for heads from `head` on; one that is not there is made with it. */
   async #open(head: Head): Promise<{ readonly descriptor: number; readonly slot: Slot }> {
-    const found = await readFileHead(this.#path);
-    if (found === null) await createFile(this.#path, head);
+    const found = await this.#read();
+    if (found === null) await createFile(this.#path, slotOf(head, this.#seal));
     else if (!follows(head, found.head)) {
       if (this.#newest === head) this.#newest = found.head;
       throw below(head, found.head);
     }
     return { descriptor: await openFile(this.#path, 'r+'), slot: found?.slot ?? 0 };
   }
+
+  #read(): Promise<Found | null> {
+    return readFileHead(this.#path, (slot) => headOf(slot, this.#seal, this.#plainToo));
+  }
+}
+
+interface Found {
+  readonly head: AnchoredHead;
+  readonly slot: Slot;
 }
 
 /** Under another name first, so that a file that is there is never empty. */
-async function createFile(path: string, head: Head): Promise<void> {
+async function createFile(path: string, slot: Buffer): Promise<void> {
   const draft = `${path}.new`;
   const file = await openHandle(draft, 'w', 0o600);
   try {
-    await file.write(slotOf(head));
+    await file.write(slot);
     await file.sync();
   } finally {
     await file.close();
@@ -139,7 +166,7 @@ async function createFile(path: string, head: Head): Promise<void> {
   }
 }
 
-async function readFileHead(path: string): Promise<{ readonly head: Head; readonly slot: Slot } | null> {
+async function readFileHead(path: string, headIn: (slot: Buffer) => SlotHead): Promise<Found | null> {
   let bytes: Buffer;
   try {
     bytes = await readFile(path);
@@ -147,24 +174,46 @@ async function readFileHead(path: string): Promise<{ readonly head: Head; readon
     if (errorCode(cause) === 'ENOENT') return null;
     throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the head file ${path} cannot be read`, cause });
   }
-  const first = headOf(bytes.subarray(0, SLOT_BYTES));
-  const second = headOf(bytes.subarray(SLOT_DISTANCE, SLOT_DISTANCE + SLOT_BYTES));
+  const first = headIn(bytes.subarray(0, SLOT_BYTES));
+  const second = headIn(bytes.subarray(SLOT_DISTANCE, SLOT_DISTANCE + SLOT_BYTES));
+  if (first === 'foreign' || second === 'foreign') {
+    const message = `the head file ${path} holds a head that this ledger's key has not signed: restore it from a backup`;
+    throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+  }
   if (second !== null && (first === null || second.size > first.size)) return { head: second, slot: 1 };
   if (first !== null) return { head: first, slot: 0 };
   const message = `the head file ${path} is damaged: restore it from a backup, with the ledger of that time`;
   throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
 }
 
-function slotOf({ size, root }: Head): Buffer {
-  const said = `turnpike-head 1 ${size} ${root}`;
+function slotOf(head: Head, seal: HeadSeal | null): Buffer {
   const slot = Buffer.alloc(SLOT_BYTES);
-  slot.write(`${said} ${sha256(said)}\n`);
+  if (seal === null) {
+    const said = `turnpike-head 1 ${head.size} ${head.root}`;
+    slot.write(`${said} ${sha256(said)}\n`);
+    return slot;
+  }
+  const note = Buffer.from(seal.seal(head));
+  const told = Buffer.from(`turnpike-head 2 ${note.length} ${sha256(note)}\n`);
+  if (told.length + note.length > SLOT_BYTES) throw new RangeError('a signed head that no slot can hold');
+  note.copy(slot, told.copy(slot));
   return slot;
 }
 
-function headOf(slot: Buffer): Head | null {
-  const [, said = '', size, root = '', hash] = SLOT.exec(slot.toString('latin1')) ?? [];
-  return hash === sha256(said) ? { size: Number(size), root } : null;
+/** What a slot holds: nothing that is whole, or a head that was not written by whoever may. */
+type SlotHead = AnchoredHead | 'foreign' | null;
+
+function headOf(slot: Buffer, seal: HeadSeal | null, plainToo: boolean): SlotHead {
+  const text = slot.toString('latin1');
+  const [told = '', length, noteHash] = SEALED.exec(text) ?? [];
+  if (length !== undefined) {
+    const note = slot.subarray(told.length, told.length + Number(length));
+    if (sha256(note) !== noteHash) return null;
+    return seal?.open(note.toString('utf8')) ?? 'foreign';
+  }
+  const [, said = '', size, root = '', hash] = PLAIN.exec(text) ?? [];
+  if (hash !== sha256(said)) return null;
+  return plainToo ? { size: Number(size), root } : 'foreign';
 }
 
 const follows = (head: Head, former: Head): boolean =>

@@ -1,5 +1,6 @@
-import { CodedError } from '../errors.js';
+import { CodedError, LedgerError } from '../errors.js';
 import type { ExitCode } from './command.js';
+import type { Io } from './io.js';
 import { escaped } from './terminal.js';
 
 /** What an error that has a code means for the exit code; null for a bug of ours. */
@@ -16,6 +17,17 @@ function codeOf(error: unknown): string | null {
 }
 
 const SANDBOX: readonly string[] = ['UNSUPPORTED_PLATFORM', 'SANDBOX_UNUSABLE'];
+
+/** For commands whose question is whether a ledger is what it was: that it is not is their answer, and exit code 1. */
+export async function tamperedIsOne(io: Pick<Io, 'stderr'>, work: () => Promise<ExitCode>): Promise<ExitCode> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof LedgerError) || error.code !== 'LEDGER_TAMPERED') throw error;
+    await io.stderr.say(errorLine(error));
+    return 1;
+  }
+}
 
 /** An error as one line: `CODE: message`. */
 export function errorLine(error: unknown): string {

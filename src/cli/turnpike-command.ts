@@ -10,6 +10,9 @@ import { exportCase } from './commands/export.js';
 import { exportVerify } from './commands/export-verify.js';
 import { helpOf, overview } from './commands/help.js';
 import { init } from './commands/init.js';
+import { ledgerCheckProof } from './commands/ledger-check-proof.js';
+import { ledgerCheckpoint } from './commands/ledger-checkpoint.js';
+import { ledgerProve } from './commands/ledger-prove.js';
 import { ledgerVerify } from './commands/ledger-verify.js';
 import { mcp } from './commands/mcp.js';
 import { policyCheck } from './commands/policy-check.js';
@@ -37,6 +40,9 @@ export const COMMANDS: readonly Command[] = [
   runsResolve,
   replay,
   ledgerVerify,
+  ledgerCheckpoint,
+  ledgerProve,
+  ledgerCheckProof,
   policyCheck,
   policyPin,
   policyDeny,

@@ -1,11 +1,10 @@
 // Proofs in the tree of RFC 6962 §2.1.1 and §2.1.2: that an entry is in a log of a given root, and that one log goes
-// on where another stood. Whoever checks one needs the two heads and nothing else of the log. Hashes are lower-case hex.
+// on where another stood. Whoever checks one needs the two heads and nothing else of the log. Hashes are lower-case
+// hex.
 
+import { PROOF_HASHES_MAX } from '../contract/consistency-proof.js';
 import { InvariantError } from '../errors.js';
 import { appendLeaf, EMPTY_HEAD, nodeHash, rootOf } from './merkle.js';
-
-/** No tree of 2^53 leaves has a longer one. */
-export const PROOF_HASHES_MAX = 64;
 
 /** The leaves from `start` up to `end`, without it. */
 export interface LeafRange {

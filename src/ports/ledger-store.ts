@@ -127,13 +127,27 @@ export interface SnapshotCache {
   load(tree_id: string): Promise<StoredSnapshot | null>;
 }
 
+/** A head that was written down, and, where somebody has signed it, the checkpoint that says so. */
+export interface AnchoredHead extends Pick<LogHead, 'size' | 'root'> {
+  /** A signed note (src/ledger/checkpoint.ts). Absent where nobody signs. */
+  readonly note?: string;
+}
+
+/** How a head is written so that nobody else can write it. */
+export interface HeadSeal {
+  /** @returns the signed note of a head, of 600 bytes at most */
+  seal(head: Pick<LogHead, 'size' | 'root'>): string;
+  /** @returns the head that a note vouches for, or null for any other text */
+  open(note: string): AnchoredHead | null;
+}
+
 /**
  * The small file beside the database that says how far the ledger had come (D15). It is written after each commit and
  * kept apart, so that a database that was cut or exchanged is noticed.
  */
 export interface HeadAnchor {
-  /** @returns null where there is none yet @throws LedgerError LEDGER_TAMPERED if it is there but unreadable */
-  read(): Promise<Pick<LogHead, 'size' | 'root'> | null>;
+  /** @returns null where there is none yet @throws LedgerError LEDGER_TAMPERED if it is there but not to be believed */
+  read(): Promise<AnchoredHead | null>;
   /** Durable when resolved. */
   write(head: Pick<LogHead, 'size' | 'root'>): Promise<void>;
   /** Lets go of the file after the last write. */

@@ -1,8 +1,18 @@
 import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { headFile } from '../adapters/head-file.js';
+import { headFile, type HeadFile } from '../adapters/head-file.js';
 import { createSqliteStore, openSqliteStore } from '../adapters/sqlite-ledger-store.js';
 import { UsageError } from '../errors.js';
+import {
+  drawLedgerKey,
+  draftLedgerKey,
+  installLedgerKey,
+  readDraftedSigner,
+  readLedgerSigner,
+  readLedgerVerifier,
+  sealBy,
+  type LedgerKeyPaths,
+} from './ledger-key.js';
 import { EMPTY_HEAD } from '../ledger/merkle.js';
 import type { HeadAnchor, LedgerStore } from '../ports/ledger-store.js';
 
@@ -18,6 +28,8 @@ export interface HomePaths {
   readonly control: string;
   /** What signs and verifies: for nobody but the owner. */
   readonly keys: string;
+  /** What signs the checkpoints of the ledger. */
+  readonly ledgerKey: LedgerKeyPaths;
   /** The emergency overlay (D1); not there until the first `turnpike policy deny`. */
   readonly overlay: string;
 }
@@ -31,12 +43,15 @@ export const homePaths = (home: string): HomePaths => ({
   scratch: join(home, 'scratch'),
   control: join(home, 'control.sock'),
   keys: join(home, 'keys'),
+  ledgerKey: { privateKey: join(home, 'keys/ledger.key'), publicKey: join(home, 'keys/ledger.vkey') },
   overlay: join(home, 'overlay.json'),
 });
 
 export interface HomeStores {
   readonly store: LedgerStore;
   readonly anchor: HeadAnchor;
+  /** Of a home whose heads are not signed yet: from the next one on they are. Its ledger must have been checked. */
+  readonly signHeads?: () => Promise<void>;
 }
 
 /**
@@ -47,15 +62,20 @@ export const isVacant = (home: string): boolean =>
   !existsSync(home) || readdirSync(home).every((name) => isLeftOver(join(home, name), name));
 
 const isLeftOver = (path: string, name: string): boolean =>
-  name === 'artifacts' || name === 'sandbox' || name === 'keys'
-    ? readdirSync(path).length === 0
-    : /^ledger\.db\.new-\d+(?:-journal|-wal|-shm)?$/.test(name);
+  name === 'keys'
+    ? readdirSync(path).every((key) => /^ledger\.v?key(?:\.new-[0-9a-f]+)?$/.test(key))
+    : name === 'artifacts' || name === 'sandbox'
+      ? readdirSync(path).length === 0
+      : /^ledger\.db\.new-\d+(?:-journal|-wal|-shm)?$/.test(name);
 
 /** A folder for nobody but the owner, if there is none yet. */
 export const makeFolder = (folder: string): void => void mkdirSync(folder, { recursive: true, mode: 0o700 });
 
-/** Makes a home with an empty ledger. @throws UsageError when something is there already */
-export async function createHome(home: string): Promise<HomePaths> {
+/**
+ * Makes a home with an empty ledger, whose checkpoints are signed with `ledgerKey`, with one that lies there already,
+ * or with one that is drawn. @throws UsageError when something else is there already
+ */
+export async function createHome(home: string, ledgerKey?: string): Promise<HomePaths> {
   if (!isVacant(home)) {
     throw new UsageError({
       code: 'USAGE',
@@ -64,9 +84,12 @@ export async function createHome(home: string): Promise<HomePaths> {
   }
   const paths = homePaths(home);
   for (const folder of [paths.home, paths.artifacts, paths.sandbox, paths.keys]) makeFolder(folder);
+  const signer =
+    (ledgerKey === undefined ? readLedgerSigner(paths.ledgerKey) : null) ??
+    installLedgerKey(paths.ledgerKey, ledgerKey ?? drawLedgerKey());
   const store = createSqliteStore({ file: paths.ledger, artifactsDir: paths.artifacts });
   await store.close();
-  const head = headFile(paths.head);
+  const head = headFile(paths.head, sealBy(signer));
   await head.write({ size: EMPTY_HEAD.size, root: EMPTY_HEAD.root });
   await head.close();
   return paths;
@@ -78,5 +101,29 @@ export function openHome(paths: HomePaths, { readOnly }: { readonly readOnly: bo
     throw new UsageError({ code: 'USAGE', message: `${paths.home} is no home: make one with \`turnpike init\`` });
   }
   const store = openSqliteStore({ file: paths.ledger, artifactsDir: paths.artifacts, readOnly });
-  return { store, anchor: headFile(paths.head) };
+  const { anchor, signed } = openHead(paths, { readOnly });
+  return readOnly || signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(paths, store, anchor) };
+}
+
+/** The key counts when the first head that it has signed is durable: what is cut short before can be done again. */
+async function signHeads(paths: HomePaths, store: LedgerStore, anchor: HeadFile): Promise<void> {
+  const { signer, settle } = draftLedgerKey(paths.ledgerKey);
+  anchor.sealWith(sealBy(signer));
+  const head = await store.head();
+  // Twice, so that neither slot of the file holds one without a signature.
+  await anchor.write(head);
+  await anchor.write(head);
+  settle();
+}
+
+/** The head file of a home, as whoever writes, or reads, may believe it. `signed` says that all its heads must be. */
+export function openHead(
+  paths: HomePaths,
+  { readOnly }: { readonly readOnly: boolean },
+): { readonly anchor: HeadFile; readonly signed: boolean } {
+  const key = readOnly ? readLedgerVerifier(paths.ledgerKey) : readLedgerSigner(paths.ledgerKey);
+  const anchor = headFile(paths.head, key === null ? null : sealBy(key));
+  const drafted = key === null ? readDraftedSigner(paths.ledgerKey) : null;
+  if (drafted !== null) anchor.sealWith(sealBy(drafted));
+  return { anchor, signed: key !== null };
 }

@@ -103,6 +103,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     await records.open();
     // A making that was cut short leaves none.
     if ((await anchor.read()) === null) await anchor.write(await store.head());
+    await ground.signHeads?.();
     // This process alone has the home by now: no command of another one is at work.
     if (home !== null) await clearScratch(home.scratch, log);
     const recovery = await recover(engine, store, effects, log);

@@ -3,10 +3,9 @@
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { headFile } from '../../src/adapters/head-file.js';
 import { LedgerError } from '../../src/errors.js';
 import { checkAnchor } from '../../src/ledger/check-anchor.js';
-import { homePaths, openHome } from '../../src/runtime/home.js';
+import { homePaths, openHead, openHome } from '../../src/runtime/home.js';
 import type { CampaignOptions } from './campaign.js';
 import { everyByte, type Damage } from './damage.js';
 import { Tally } from './tally.js';
@@ -41,7 +40,7 @@ async function damaged(
   const label = `ledger.head ${name}`;
   writeFileSync(path, apply(base.files['ledger.head'] ?? Buffer.alloc(0)));
   tally.cases += 1;
-  const anchor = headFile(path);
+  const { anchor } = openHead({ ...homePaths(base.places.home), head: path }, { readOnly: true });
   try {
     const head = await anchor.read();
     const behind = base.head - (head?.size ?? 0);

@@ -7,10 +7,9 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { headFile } from '../../src/adapters/head-file.js';
 import { LedgerError } from '../../src/errors.js';
 import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
-import { homePaths, openHome } from '../../src/runtime/home.js';
+import { homePaths, openHead, openHome } from '../../src/runtime/home.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
 import { prepare } from './check-home.js';
 import { Victim } from './children.js';
@@ -139,7 +138,7 @@ async function damaged(
   const places = placesIn(join(options.folder, 'torn'));
   rmSync(places.folder, { recursive: true, force: true });
   mkdirSync(join(places.home, 'sandbox'), { recursive: true });
-  symlinkSync(join(base.places.home, 'artifacts'), join(places.home, 'artifacts'));
+  for (const name of ['artifacts', 'keys']) symlinkSync(join(base.places.home, name), join(places.home, name));
   for (const [each, bytes] of Object.entries(base.files)) {
     writeFileSync(join(places.home, each), each === file ? apply(bytes) : bytes);
   }
@@ -152,9 +151,9 @@ async function damaged(
 }
 
 async function vouchForNothing(places: Places): Promise<void> {
-  const { head } = homePaths(places.home);
-  rmSync(head);
-  const anchor = headFile(head);
+  const paths = homePaths(places.home);
+  rmSync(paths.head);
+  const { anchor } = openHead(paths, { readOnly: false });
   await anchor.write({ size: EMPTY_HEAD.size, root: EMPTY_HEAD.root });
   await anchor.close();
 }

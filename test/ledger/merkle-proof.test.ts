@@ -3,15 +3,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { PROOF_HASHES_MAX } from '../../src/contract/consistency-proof.js';
 import { EMPTY_HEAD, extend, leafHash } from '../../src/ledger/merkle.js';
-import {
-  consistencyRanges,
-  goesOn,
-  inclusionRanges,
-  includes,
-  PROOF_HASHES_MAX,
-  rangeHashes,
-} from '../../src/ledger/merkle-proof.js';
+import { consistencyRanges, goesOn, inclusionRanges, includes, rangeHashes } from '../../src/ledger/merkle-proof.js';
 import { suite } from '../fixtures/suites.js';
 
 interface Vector {

@@ -1,6 +1,6 @@
 // Notes, keys and checkpoints against vectors of others (C2SP, golang.org/x/mod, transparency-dev, Wycheproof).
 
-import { describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { checkpointText, openCheckpoint, readCheckpoint, signCheckpoint } from '../../src/ledger/checkpoint.js';
@@ -29,7 +29,10 @@ interface Vectors {
 }
 
 (folder === null ? describe.skip : describe)('the vectors of signed notes', () => {
-  const vectors = JSON.parse(readFileSync(join(folder ?? '', 'vectors.json'), 'utf8')) as Vectors;
+  let vectors: Vectors;
+  beforeAll(() => {
+    vectors = JSON.parse(readFileSync(join(folder ?? '', 'vectors.json'), 'utf8')) as Vectors;
+  });
   const known = (vkeys: readonly string[]): NoteVerifier[] => vkeys.map((vkey) => noteVerifier(vkey)!);
 
   test('16 notes', () => {

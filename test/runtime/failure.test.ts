@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { MemoryState, memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { headFile } from '../../src/adapters/head-file.js';
-import { homePaths } from '../../src/runtime/home.js';
+import { homePaths, openHead } from '../../src/runtime/home.js';
 import type { Sandbox } from '../../src/ports/executor.js';
 import { granted } from '../fixtures/granted.js';
 import { openSandbox } from '../../src/adapters/sandbox.js';
@@ -89,7 +88,7 @@ test('D15: a home whose ledger is behind its head file does not open', async () 
   const bench = await Bench.open();
   await (await bench.turnpike.startAgent()).end();
   await bench.turnpike.close();
-  const head = headFile(homePaths(bench.home).head);
+  const { anchor: head } = openHead(homePaths(bench.home), { readOnly: false });
   await head.write({ size: 1_000, root: 'f'.repeat(64) });
   await head.close();
   await expect(Bench.reopen(bench)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });

@@ -3,9 +3,12 @@ import { dirname, join, resolve } from 'node:path';
 import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../adapters/manifest-policy-source.js';
 import { createHome, isVacant } from '../../runtime/home.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
-import { NO_OPERANDS, type Command } from '../command.js';
+import { readPrivateLine } from '../../adapters/key-file.js';
+import { drawLedgerKey } from '../../runtime/ledger-key.js';
+import { wrong } from '../arguments.js';
+import { NO_OPERANDS, type Args, type Command } from '../command.js';
 import { CONTRACT_DEFAULT, homeOf, shownPath } from '../folders.js';
-import { usage } from '../io.js';
+import { usage, type Io } from '../io.js';
 import { escaped, jsonLine } from '../terminal.js';
 
 /** `turnpike init`: a home, and a contract folder to edit. */
@@ -13,7 +16,10 @@ export const init: Command = {
   name: 'init',
   summary: 'Make a home, and a contract folder to edit',
   operands: NO_OPERANDS,
-  options: [],
+  options: [
+    { name: 'ledger-key', value: 'FILE', help: 'sign checkpoints with the private key in FILE instead of a new one' },
+    { name: 'ledger-name', value: 'NAME', help: 'the name of the log in its checkpoints, e.g. example.org/turnpike' },
+  ],
   notes: [
     'The contract folder is a copy of the policies that this package ships, with pins for it. What is there',
     'already is left alone: then nothing is made.',
@@ -25,12 +31,23 @@ export const init: Command = {
       if (!isVacant(folder))
         throw usage(`${folder} is not empty: nothing was made; name another folder, or use it as it is`);
     }
-    await makeContract(contract, () => createHome(home));
+    const key = ledgerKeyOf(args, io);
+    await makeContract(contract, () => createHome(home, key));
     const shown = { home: shownPath(home, io), contract: shownPath(contract, io) };
     await io.stdout.write(args.flag('json') ? jsonLine(shown) : escapedLines(welcome(shown.home, shown.contract)));
     return 0;
   },
 };
+
+/** @throws UsageError for a name and a key at once, and for what is no name */
+function ledgerKeyOf(args: Args, io: Io): string | undefined {
+  const [file, name] = [args.text('ledger-key'), args.text('ledger-name')];
+  if (file === undefined) return name === undefined ? undefined : drawLedgerKey(name);
+  if (name !== undefined) throw wrong(init, 'a key has its name in it: leave out --ledger-name');
+  const key = readPrivateLine(resolve(io.cwd, file));
+  if (key === null) throw usage(`there is no file ${file}`);
+  return key;
+}
 
 const welcome = (home: string, contract: string): readonly string[] => {
   const where = `${home === '.turnpike' ? '' : ` --home ${home}`}${contract === 'contract' ? '' : ` --contract ${contract}`}`;

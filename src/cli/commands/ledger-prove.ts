@@ -1,0 +1,54 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { openCheckpoint } from '../../ledger/checkpoint.js';
+import { readLedgerVerifier } from '../../runtime/ledger-key.js';
+import { proveEntry, proveGoingOn } from '../../runtime/ledger-proofs.js';
+import { quoted, wrong } from '../arguments.js';
+import type { Args, Command, ExitCode } from '../command.js';
+import { homeOf, withLedger, type OpenLedger } from '../folders.js';
+import { tamperedIsOne } from '../exit-code.js';
+import type { Io } from '../io.js';
+
+/** `turnpike ledger prove`: a file that convinces whoever has the public key. */
+export const ledgerProve: Command = {
+  name: 'ledger prove',
+  summary: 'Write a proof that an entry is in the ledger, or that the ledger goes on from a checkpoint',
+  operands: { usage: '[SEQ]', min: 0, max: 1 },
+  options: [
+    { name: 'from', value: 'FILE', help: 'prove that the ledger goes on from the signed checkpoint in FILE' },
+    { name: 'out', value: 'FILE', help: 'write the proof to FILE instead of standard output' },
+  ],
+  notes: [
+    'SEQ is the place of an entry in the log, from 0, as `ledger verify` names it. The proof holds the entry, so whoever',
+    'gets it reads it. It is checked by `ledger check-proof` with the public key (keys/ledger.vkey) and nothing else.',
+  ],
+  async run(args, io) {
+    const [seq] = args.operands;
+    const from = args.text('from');
+    if ((seq === undefined) === (from === undefined)) throw wrong(ledgerProve, 'name either SEQ or --from');
+    return tamperedIsOne(io, () =>
+      withLedger<ExitCode>(args, io, async (ledger) => {
+        const proof =
+          seq === undefined ? await fromCheckpoint(ledger, from ?? '', args, io) : await ofEntry(ledger, seq);
+        const out = args.text('out');
+        if (out === undefined) await io.stdout.write(proof);
+        else await writeFile(resolve(io.cwd, out), proof);
+        return 0;
+      }),
+    );
+  },
+};
+
+async function ofEntry({ store, anchor }: OpenLedger, seq: string): Promise<string> {
+  if (!/^(?:0|[1-9]\d{0,14})$/.test(seq)) throw wrong(ledgerProve, `${quoted(seq)} is no place in the log`);
+  return proveEntry(store, await anchor.read(), Number(seq));
+}
+
+async function fromCheckpoint({ store, anchor }: OpenLedger, file: string, args: Args, io: Io): Promise<string> {
+  const note = await readFile(resolve(io.cwd, file));
+  const key = readLedgerVerifier(homeOf(args, io).ledgerKey);
+  const older = key === null ? null : openCheckpoint(note, key);
+  if (older === null)
+    throw wrong(ledgerProve, `${quoted(file)} is no checkpoint that the key of this ledger has signed`);
+  return proveGoingOn(store, await anchor.read(), { ...older, note: note.toString('utf8') });
+}

@@ -1,0 +1,103 @@
+// The key that signs the checkpoints of a home's ledger, and what everybody may have of it: the name of the log with
+// the key that verifies (a vkey of C2SP). The name is drawn with the key, so no two logs have the same one.
+
+import { drawSeed, fileIsThere, readPrivateLine, readPublicLine, settleFile } from '../adapters/key-file.js';
+import { writePrivateLine, writePublicLine } from '../adapters/key-file.js';
+import { PolicyError, UsageError } from '../errors.js';
+import { openCheckpoint, signCheckpoint } from '../ledger/checkpoint.js';
+import { KEY_BYTES } from '../ledger/ed25519.js';
+import { noteKey, noteSigner, noteVerifier, type NoteSigner, type NoteVerifier } from '../ledger/signed-note.js';
+import type { HeadSeal } from '../ports/ledger-store.js';
+
+/** Of a log that nobody has named. */
+const NAME_BYTES = 9;
+
+export interface LedgerKeyPaths {
+  /** `PRIVATE+KEY+name+hash+base64`, mode 0600. */
+  readonly privateKey: string;
+  /** `name+hash+base64`: for whoever shall verify. */
+  readonly publicKey: string;
+}
+
+/** A new private key of a log. @throws UsageError for a name that no signer can have */
+export function drawLedgerKey(name: string | null = null): string {
+  const origin = name ?? `turnpike/${Buffer.from(drawSeed(NAME_BYTES)).toString('base64url')}`;
+  const key = origin.length <= NAME_CHARS_MAX ? noteKey(origin, drawSeed(KEY_BYTES)) : null;
+  if (key !== null) return key;
+  throw new UsageError({
+    code: 'USAGE',
+    message: `the name of a log has 1 to ${NAME_CHARS_MAX} characters, without spaces and plus signs`,
+  });
+}
+
+/** So that a signed checkpoint fits into a slot of the head file. */
+const NAME_CHARS_MAX = 100;
+
+/** Puts a private key of a log into its place, with its public half. @throws UsageError for what is none */
+export function installLedgerKey(paths: LedgerKeyPaths, skey: string): NoteSigner {
+  const signer = signerOf(skey);
+  writePublicLine(paths.publicKey, signer.vkey);
+  writePrivateLine(paths.privateKey, skey);
+  return signer;
+}
+
+function signerOf(skey: string): NoteSigner {
+  const signer = noteSigner(skey);
+  if (signer !== null && signer.name.length <= NAME_CHARS_MAX) return signer;
+  throw new UsageError({ code: 'USAGE', message: 'this is no private key of a log (PRIVATE+KEY+name+hash+key)' });
+}
+
+/** The signer of a home, or null where its heads are not signed. @throws PolicyError for a damaged key */
+export function readLedgerSigner(paths: LedgerKeyPaths): NoteSigner | null {
+  const skey = readPrivateLine(paths.privateKey);
+  if (skey === null) return null;
+  const signer = noteSigner(skey);
+  if (signer === null) throw damaged(paths.privateKey);
+  return signer;
+}
+
+/** Whoever only reads needs the public half. @returns null where heads are not signed @throws PolicyError */
+export function readLedgerVerifier(paths: LedgerKeyPaths): NoteVerifier | null {
+  const vkey = readPublicLine(paths.publicKey);
+  if (vkey === null) return fileIsThere(paths.privateKey) ? readLedgerSigner(paths) : null;
+  const verifier = noteVerifier(vkey);
+  if (verifier === null) throw damaged(paths.publicKey);
+  return verifier;
+}
+
+/** A key under a name that does not count yet: until the first signed head is durable, heads may be without. */
+export function readDraftedSigner(paths: LedgerKeyPaths): NoteSigner | null {
+  return fileIsThere(paths.privateKey) ? null : readLedgerSigner({ ...paths, privateKey: draftOf(paths) });
+}
+
+/** The same, made where there is none. `settle` lets it count. */
+export function draftLedgerKey(paths: LedgerKeyPaths): { readonly signer: NoteSigner; readonly settle: () => void } {
+  const drafted = readDraftedSigner(paths);
+  const skey = drafted === null ? drawLedgerKey() : null;
+  if (skey !== null) writePrivateLine(draftOf(paths), skey);
+  const signer = drafted ?? signerOf(skey ?? '');
+  return {
+    signer,
+    settle: () => {
+      writePublicLine(paths.publicKey, signer.vkey);
+      settleFile(draftOf(paths), paths.privateKey);
+    },
+  };
+}
+
+const draftOf = ({ privateKey }: LedgerKeyPaths): string => `${privateKey}.new`;
+
+/** Heads as signed checkpoints; whoever has no private key can only read them. */
+export const sealBy = (key: NoteVerifier | NoteSigner): HeadSeal => ({
+  seal: (head) => {
+    if ('sign' in key) return signCheckpoint(head, key);
+    throw new PolicyError({ code: 'POLICY_UNREADABLE', message: 'whoever only reads a ledger signs nothing' });
+  },
+  open: (note) => {
+    const checkpoint = openCheckpoint(Buffer.from(note), key);
+    return checkpoint === null ? null : { size: checkpoint.size, root: checkpoint.root, note };
+  },
+});
+
+const damaged = (path: string): PolicyError =>
+  new PolicyError({ code: 'POLICY_INVALID', message: `${path} is no key of a log: restore it from a backup` });

@@ -1,0 +1,59 @@
+// Proofs about a ledger, made from what its store holds. The store is not believed: what it gives must come to the root
+// that the signed checkpoint says, or there is no proof.
+
+import { LedgerError, UsageError } from '../errors.js';
+import type { Checkpoint } from '../ledger/checkpoint.js';
+import { leafHash } from '../ledger/merkle.js';
+import { consistencyRanges, goesOn, inclusionRanges, includes, rangeHashes } from '../ledger/merkle-proof.js';
+import { consistencyProofFile, entryProofFile } from '../ledger/proof-file.js';
+import type { AnchoredHead, LedgerStore } from '../ports/ledger-store.js';
+
+type Log = Pick<LedgerStore, 'log'>;
+type Signed = AnchoredHead & { readonly note: string };
+
+/** The head with its signed note. @throws UsageError where nobody has signed one */
+export function signedHead(head: AnchoredHead | null): Signed {
+  if (head?.note !== undefined) return { ...head, note: head.note };
+  throw new UsageError({ code: 'USAGE', message: 'the heads of this ledger are not signed: open it once for writing' });
+}
+
+/** The file that proves that an entry of the log is what it is. @throws UsageError for one above the checkpoint */
+export async function proveEntry(log: Log, head: AnchoredHead | null, index: number): Promise<string> {
+  const { size, root, note } = signedHead(head);
+  if (index >= size) {
+    const message = `the last checkpoint vouches for ${size} entries, numbered from 0: there is no entry ${index} below it`;
+    throw new UsageError({ code: 'USAGE', message });
+  }
+  const text = await textOf(log, index);
+  const proof = await rangeHashes(inclusionRanges(index, size), leaves(log));
+  if (!includes({ index, size, root, leaf_hash: leafHash(text), proof })) throw differs();
+  return entryProofFile({ text, index, proof, note });
+}
+
+/** The file that proves that the ledger goes on from an earlier checkpoint. @throws LedgerError where it does not */
+export async function proveGoingOn(
+  log: Log,
+  head: AnchoredHead | null,
+  older: Checkpoint & { readonly note: string },
+): Promise<string> {
+  const newer = signedHead(head);
+  if (older.size > newer.size) throw differs();
+  const proof = await rangeHashes(consistencyRanges(older.size, newer.size), leaves(log));
+  if (!goesOn({ older, newer, proof })) throw differs();
+  return consistencyProofFile({ older: older.note, newer: newer.note, proof: [...proof] });
+}
+
+async function* leaves(log: Log): AsyncIterable<string> {
+  for await (const { leaf_hash } of log.log()) yield leaf_hash;
+}
+
+async function textOf(log: Log, index: number): Promise<string> {
+  for await (const { log_index, text } of log.log(index)) if (log_index === index) return text;
+  throw differs();
+}
+
+const differs = (): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message: 'the ledger is not the one that the checkpoint vouches for: run `turnpike ledger verify`',
+  });

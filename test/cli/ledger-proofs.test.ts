@@ -1,0 +1,182 @@
+// Checkpoints and proofs by the command: what somebody keeps who does not trust the house.
+
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { copyFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { headFile } from '../../src/adapters/head-file.js';
+import { homePaths, openHome } from '../../src/runtime/home.js';
+import { drawLedgerKey } from '../../src/runtime/ledger-key.js';
+import { openTurnpike } from '../../src/runtime/turnpike.js';
+import { finish, initialised, linesOf, put, tempFolder, think, turnpike, write, type Said } from './fake-io.js';
+
+let folder: string;
+const at = (name: string): string => join(folder, name);
+const home = (name: string): string => at(`.turnpike/${name}`);
+const look = (...argv: string[]): Promise<Said> => turnpike(folder, argv);
+const work = async (): Promise<void> => {
+  const stdin = [write('/sandbox/a.txt', 'a'), think(), finish()].join('\n');
+  expect(await turnpike(folder, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
+};
+
+beforeEach(async () => {
+  folder = await initialised();
+  await work();
+});
+
+describe('the key of a ledger', () => {
+  test('is made with the home: the private half for its owner alone, the public one for everybody', () => {
+    expect(statSync(home('keys/ledger.key')).mode & 0o777).toBe(0o600);
+    expect(readFileSync(home('keys/ledger.key'), 'utf8')).toMatch(/^PRIVATE\+KEY\+turnpike\/[\w-]{12}\+[0-9a-f]{8}\+/);
+    expect(statSync(home('keys/ledger.vkey')).mode & 0o777).toBe(0o644);
+  });
+
+  test('or is given, or named', async () => {
+    const other = tempFolder();
+    const key = drawLedgerKey('example.org/given');
+    writeFileSync(join(other, 'key'), `${key}\n`, { mode: 0o600 });
+    expect(await turnpike(other, ['init', '--ledger-key', 'key'])).toMatchObject({ code: 0 });
+    expect(readFileSync(join(other, '.turnpike/keys/ledger.key'), 'utf8')).toBe(`${key}\n`);
+    const named = tempFolder();
+    expect(await turnpike(named, ['init', '--ledger-name', 'example.org/named'])).toMatchObject({ code: 0 });
+    expect(readFileSync(join(named, '.turnpike/keys/ledger.vkey'), 'utf8')).toMatch(/^example\.org\/named\+/);
+    for (const argv of [
+      ['--ledger-name', 'a b'],
+      ['--ledger-name', 'x', '--ledger-key', 'key'],
+    ]) {
+      expect(await turnpike(tempFolder(), ['init', ...argv])).toMatchObject({ code: 2 });
+    }
+  });
+
+  test('lost or damaged, the ledger is not opened for writing, and says which file', async () => {
+    writeFileSync(home('keys/ledger.key'), 'rubbish\n', { mode: 0o600 });
+    expect((await turnpike(folder, ['run', '-'], { stdin: finish() })).stderr).toContain('ledger.key');
+  });
+});
+
+describe('ledger checkpoint', () => {
+  test('prints how far the ledger has come, signed, and takes a file', async () => {
+    const { code, stdout } = await look('ledger', 'checkpoint');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^turnpike\/[\w-]{12}\n\d+\n[A-Za-z0-9+/]{43}=\n\n— turnpike\/[\w-]{12} [A-Za-z0-9+/]+={0,2}\n$/,
+    );
+    await look('ledger', 'checkpoint', '--out', 'kept');
+    expect(readFileSync(at('kept'), 'utf8')).toBe(stdout);
+  });
+});
+
+describe('ledger prove and check-proof', () => {
+  const prove = (...argv: string[]) => look('ledger', 'prove', ...argv, '--out', 'proof');
+  const check = (...argv: string[]) =>
+    look('ledger', 'check-proof', 'proof', '--key', home('keys/ledger.vkey'), ...argv);
+
+  test('every entry is proved to whoever has the key, in another folder', async () => {
+    const size = Number(linesOf((await look('ledger', 'checkpoint')).stdout)[1]);
+    for (const index of [0, 1, Math.floor(size / 2), size - 1]) {
+      expect(await prove(String(index))).toMatchObject({ code: 0, stdout: '', stderr: '' });
+      const away = tempFolder();
+      copyFileSync(at('proof'), join(away, 'proof'));
+      const key = readFileSync(home('keys/ledger.vkey'), 'utf8').trim();
+      const said = await turnpike(away, ['ledger', 'check-proof', 'proof', '--key', key]);
+      expect(said).toMatchObject({ code: 0, stderr: '' });
+      expect(said.stdout).toContain(`this is entry ${index} of ${size} in the log turnpike/`);
+    }
+    expect(await prove(String(size))).toMatchObject({ code: 2 });
+    expect(await prove('x')).toMatchObject({ code: 2 });
+    expect(await prove()).toMatchObject({ code: 2 });
+  });
+
+  test('a proof with any line changed, or by another key, proves nothing', async () => {
+    await prove('3');
+    const text = readFileSync(at('proof'), 'utf8');
+    for (let index = 0; index < text.length; index += 7) {
+      const other = text[index] === 'A' ? 'B' : 'A';
+      put(folder, 'proof', text.slice(0, index) + other + text.slice(index + 1));
+      expect(await check()).toMatchObject({ code: 1 });
+    }
+    put(folder, 'proof', text);
+    expect(await check()).toMatchObject({ code: 0 });
+    const stranger = await initialised();
+    const key = readFileSync(join(stranger, '.turnpike/keys/ledger.vkey'), 'utf8').trim();
+    const { code, stdout } = await look('ledger', 'check-proof', 'proof', '--key', key);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: 'not proved: its checkpoint is not signed by this key\n' });
+    expect(await look('ledger', 'check-proof', 'proof')).toMatchObject({ code: 2 });
+    expect(await look('ledger', 'check-proof', 'proof', '--key', 'none')).toMatchObject({ code: 2 });
+  });
+
+  test('the ledger is shown to go on from a checkpoint that somebody kept', async () => {
+    await look('ledger', 'checkpoint', '--out', 'kept');
+    await work();
+    expect(await prove('--from', 'kept')).toMatchObject({ code: 0 });
+    expect((await check()).stdout).toMatch(
+      /^proved: the log turnpike\/\S+ of \d+ entries, root \S+, goes on from its \d+/,
+    );
+    const proof = JSON.parse(readFileSync(at('proof'), 'utf8')) as { older: string; newer: string };
+    put(folder, 'proof', JSON.stringify({ ...proof, older: proof.newer, newer: proof.older }));
+    expect(await check()).toMatchObject({ code: 1 });
+    put(folder, 'kept', 'no note');
+    expect(await prove('--from', 'kept')).toMatchObject({ code: 2 });
+  });
+
+  test('a ledger that was cut below a checkpoint, and a fork of it, do not go on from it', async () => {
+    const early = ['ledger.db', 'ledger.head'].map((name) => [name, readFileSync(home(name))] as const);
+    await work();
+    await look('ledger', 'checkpoint', '--out', 'kept');
+    for (const [name, bytes] of early) writeFileSync(home(name), bytes);
+    for (const name of ['ledger.db-wal', 'ledger.db-shm']) rmSync(home(name), { force: true });
+    // An older checkpoint was true once: within the house nothing is wrong, for whoever has kept a later one it is.
+    expect(await look('ledger', 'verify')).toMatchObject({ code: 0 });
+    expect(await prove('--from', 'kept')).toMatchObject({ code: 1 });
+    await work();
+    await work();
+    expect(await prove('--from', 'kept')).toMatchObject({ code: 1 });
+  });
+});
+
+describe('D15: the head file', () => {
+  test('is a signed checkpoint, and believed only with the signature of this ledger', async () => {
+    const stranger = await initialised();
+    const foreign = readFileSync(join(stranger, '.turnpike/ledger.head'));
+    const own = readFileSync(home('ledger.head'));
+    writeFileSync(home('ledger.head'), foreign);
+    expect(await look('ledger', 'verify')).toMatchObject({ code: 1 });
+    expect((await turnpike(folder, ['run', '-'], { stdin: finish() })).stderr).toContain('LEDGER_TAMPERED');
+    // Neither is one that is not signed at all.
+    rmSync(home('ledger.head'));
+    const plain = headFile(home('ledger.head'));
+    await plain.write({ size: 1, root: 'f'.repeat(64) });
+    await plain.close();
+    expect((await turnpike(folder, ['run', '-'], { stdin: finish() })).stderr).toContain('LEDGER_TAMPERED');
+    writeFileSync(home('ledger.head'), own);
+    expect(await turnpike(folder, ['run', '-'], { stdin: finish() })).toMatchObject({ code: 0 });
+  });
+
+  test('of a home without a key is signed from the next opening on, wherever that is cut short', async () => {
+    const paths = homePaths(at('.turnpike'));
+    const unsigned = async (): Promise<void> => {
+      const { store, anchor } = openHome(paths, { readOnly: true });
+      const head = (await anchor.read())!;
+      await store.close();
+      for (const path of [paths.head, paths.ledgerKey.privateKey, paths.ledgerKey.publicKey]) rmSync(path);
+      const plain = headFile(paths.head);
+      await plain.write(head);
+      await plain.write(head);
+      await plain.close();
+    };
+    await unsigned();
+    const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    const first = openHome(paths, { readOnly: false });
+    await first.signHeads!();
+    await first.anchor.close();
+    await first.store.close();
+    // As if the power had gone before the key was given its name.
+    copyFileSync(paths.ledgerKey.privateKey, `${paths.ledgerKey.privateKey}.new`);
+    rmSync(paths.ledgerKey.privateKey);
+    rmSync(paths.ledgerKey.publicKey);
+    const turnpikeThere = await openTurnpike({ home: paths.home, contract: at('contract'), log });
+    await turnpikeThere.close();
+    expect(existsSync(paths.ledgerKey.privateKey)).toBe(true);
+    expect(await look('ledger', 'verify')).toMatchObject({ code: 0 });
+    expect(await look('ledger', 'checkpoint')).toMatchObject({ code: 0 });
+  });
+});
