@@ -42,6 +42,11 @@ export class Fold {
     this.#marks = typeof from === 'string' ? new Map() : null;
   }
 
+  /** What is still to come of the last input, by the machines; after a difference from there on. */
+  get expected(): readonly SealedEntry[] {
+    return this.#expected.slice(this.#next);
+  }
+
   /**
    * Takes the tree's next recorded entry. `artifacts` is the content that it brought; only inputs bring any.
    * @returns the decision when the entry was an input, null when it was what an input caused, or the difference,
@@ -53,10 +58,10 @@ export class Fold {
   ): { decision: Decision | null } | { difference: Difference } {
     const expected = this.#expected[this.#next];
     if (expected !== undefined) {
+      if (expected.text !== found.text)
+        return { difference: this.#differs('entry.differs', found.seq, expected.text, found.text) };
       this.#next += 1;
-      return expected.text === found.text
-        ? { decision: null }
-        : { difference: this.#differs('entry.differs', found.seq, expected.text, found.text) };
+      return { decision: null };
     }
     return this.#takeInput(found, artifacts);
   }

@@ -1,14 +1,24 @@
 // Verification trusts nothing that a store says: it reads the whole log once, computes everything again from texts and
 // contents, and compares. What it finds it names by entry, and it goes on after a finding, up to a limit.
 
-import { NO_PREV } from '../contract/entry.js';
+import type { Artifact } from '../contract/artifact-ref.js';
+import type { Entry } from '../contract/entry.js';
 import { LedgerError } from '../errors.js';
 import type { LedgerStore, LogHead, StoredEntry } from '../ports/ledger-store.js';
 import { artifactFindings } from './artifact-refs.js';
 import { checkEntry, type CheckedEntry } from './check-entry.js';
 import { MarkCheck, type MarkSource } from './check-marks.js';
+import { OrderCheck } from './check-order.js';
 import { RecordCheck, type RecordSource } from './check-records.js';
-import type { Finding, LedgerProblem } from './ledger-problem.js';
+import { RunCheck } from './check-runs.js';
+import {
+  problemOf,
+  WHOLE_LOG,
+  type Finding,
+  type LedgerProblem,
+  type Place,
+  type PlacedFinding,
+} from './ledger-problem.js';
 import { appendLeaf, rootOf } from './merkle.js';
 
 export const PROBLEMS_MAX = 100;
@@ -19,114 +29,158 @@ export interface LedgerSource extends Pick<LedgerStore, 'log' | 'artifactsOf' | 
   readonly marks?: MarkSource;
   /** The run records that are written beside the log; where there are none to ask, they are not looked at. */
   readonly records?: RecordSource;
+  /** Folds the trees through the machines; where nobody does, only what entries say themselves is looked at. */
+  readonly replay?: TreeReplay;
   readonly anchor: Pick<LogHead, 'size' | 'root'> | null;
+}
+
+/** What the machines would have written, held against what there is. Takes the entries of a log in their order. */
+export interface TreeReplay {
+  /**
+   * @param whole false for an entry with which, or before which, something is wrong in its tree already: then nothing
+   * more is said of this tree than what is under way
+   */
+  take(stored: StoredEntry, artifacts: readonly Artifact[], whole: boolean): Promise<readonly PlacedFinding[]>;
+  finish(): Iterable<PlacedFinding>;
+}
+
+export interface VerifyOptions {
+  readonly problems_max?: number;
+  /** Whether runs must have all that S4 §6 wants; false for entries that are no runs'. */
+  readonly complete?: boolean;
 }
 
 export type LedgerVerdict =
   | { readonly ok: true; readonly entries: number; readonly trees: number; readonly root: string }
   | { readonly ok: false; readonly problems: readonly LedgerProblem[] };
 
-const WHOLE_LOG = { log_index: null, tree_id: null, seq: null } as const;
-
 /**
- * Reads the whole ledger and decides whether it is what was once committed (S4-86, D15).
+ * Reads the whole ledger and decides whether it is what was once committed (S4-86, D15), and whether all that must be
+ * there by S4 §6 is there.
  *
  * An entry is checked against its own text and hash, the entry before it in its tree, the schema of its body and the
  * content that it brought; an input must have brought all content that it refers to, and a step has the marks by which
- * its ids are remembered. Run records that are written are what the entries say. The log is checked against the store's
- * head and the anchor. Entries that are committed meanwhile do no harm. Memory grows with the number of trees.
+ * its ids are remembered. Runs are checked for what their entries must have, and the machines say every tree again. Run
+ * records that are written are what the entries say. The log is checked against the store's head and the anchor.
+ * Entries that are committed meanwhile do no harm. Memory grows with the number of trees, and the runs that live.
  *
  * @returns the problems in order of the log, at most `problems_max`: then the rest was not read
  * @throws LedgerError LEDGER_UNAVAILABLE if it could not be read, which says nothing about what it holds
  */
 export async function verifyLedger(
   source: LedgerSource,
-  { problems_max = PROBLEMS_MAX }: { readonly problems_max?: number } = {},
+  { problems_max = PROBLEMS_MAX, complete = true }: VerifyOptions = {},
 ): Promise<LedgerVerdict> {
-  const problems: LedgerProblem[] = [];
-  const report = (place: Omit<LedgerProblem, keyof Finding>, findings: Iterable<Finding>): void => {
-    for (const finding of findings) problems.push({ ...place, ...finding });
+  const found: PlacedFinding[] = [];
+  const report = (findings: Iterable<PlacedFinding>): void => {
+    for (const finding of findings) found.push(finding);
   };
-  const trees = new Map<string, TreeEnd>();
-  const marks = source.marks === undefined ? null : new MarkCheck(source.marks);
-  const records = source.records === undefined ? null : new RecordCheck(source.records);
+  const checks = new Checks(source, complete);
   let log: Log = { size: 0, frontier: [] };
-  let next = 0;
   try {
     // Read before the log, so that what is committed meanwhile comes after it.
     const head = await source.head();
-    if (records !== null) report(WHOLE_LOG, await records.begin());
-    report(WHOLE_LOG, headFindings(log, head, source.anchor));
+    report(placed(WHOLE_LOG, await checks.begin()));
+    report(placed(WHOLE_LOG, headFindings(log, head, source.anchor)));
     for await (const stored of source.log()) {
-      const { log_index, tree_id, seq } = stored;
       const checked = checkEntry(stored);
-      report({ ...WHOLE_LOG, log_index: next }, gapFindings(next, log_index));
-      report({ log_index, tree_id, seq }, checked.findings);
-      report({ log_index, tree_id, seq }, treeFindings(trees, stored, checked));
-      report({ log_index, tree_id, seq }, await contentFindings(source, log_index, checked));
-      if (marks !== null) report({ log_index, tree_id, seq }, await marks.take(stored, checked));
-      if (records !== null) report({ log_index, tree_id, seq }, await records.take(stored, checked));
+      report(await checks.take(stored, checked));
       log = { size: log.size + 1, frontier: appendLeaf(log.frontier, log.size, checked.leaf_hash) };
-      next = log_index + 1;
-      report(WHOLE_LOG, headFindings(log, head, source.anchor));
-      if (problems.length >= problems_max) return { ok: false, problems: problems.slice(0, problems_max) };
+      report(placed(WHOLE_LOG, headFindings(log, head, source.anchor)));
+      if (found.length >= problems_max) break;
     }
-    report(WHOLE_LOG, await endFindings(log, head, source));
-    for (const { tree_id, ...finding } of records?.finish() ?? []) report({ ...WHOLE_LOG, tree_id }, [finding]);
+    if (found.length < problems_max) {
+      report(await endFindings(log, head, source));
+      report(checks.finish());
+    }
   } catch (error) {
-    report({ ...WHOLE_LOG, log_index: next }, [{ rule: 'log.unreadable', message: tamperingOf(error) }]);
+    const place = { ...WHOLE_LOG, log_index: checks.next };
+    report(placed(place, [{ rule: 'log.unreadable', message: tamperingOf(error) }]));
+    report(checks.finish());
   }
-  return problems.length > 0
-    ? { ok: false, problems: problems.slice(0, problems_max) }
-    : { ok: true, entries: log.size, trees: trees.size, root: rootOf(log.frontier) };
+  return found.length > 0
+    ? { ok: false, problems: inOrder(found).slice(0, problems_max) }
+    : { ok: true, entries: log.size, trees: checks.trees, root: rootOf(log.frontier) };
+}
+
+/** What is told of the log as a whole comes last. */
+const inOrder = (found: readonly PlacedFinding[]): readonly LedgerProblem[] =>
+  found.map(problemOf).sort((one, other) => (one.log_index ?? Infinity) - (other.log_index ?? Infinity) || 0);
+
+/** Everything that looks at one entry after the other. */
+class Checks {
+  readonly #source: LedgerSource;
+  readonly #order = new OrderCheck();
+  readonly #runs: RunCheck | null;
+  readonly #marks: MarkCheck | null;
+  readonly #records: RecordCheck | null;
+  /** Trees in which an entry is not what was written: what follows from it is not told as well. */
+  readonly #broken = new Set<string>();
+
+  constructor(source: LedgerSource, complete: boolean) {
+    this.#source = source;
+    this.#runs = complete ? new RunCheck() : null;
+    this.#marks = source.marks === undefined ? null : new MarkCheck(source.marks);
+    this.#records = source.records === undefined ? null : new RecordCheck(source.records);
+  }
+
+  get trees(): number {
+    return this.#order.trees;
+  }
+
+  get next(): number {
+    return this.#order.next;
+  }
+
+  async begin(): Promise<readonly Finding[]> {
+    return (await this.#records?.begin()) ?? [];
+  }
+
+  async take(stored: StoredEntry, checked: CheckedEntry): Promise<readonly PlacedFinding[]> {
+    const { log_index, tree_id, seq } = stored;
+    const place = { log_index, tree_id, seq };
+    const { artifacts, findings } = await this.#content(log_index, checked);
+    const found: PlacedFinding[] = [
+      ...this.#order.take(stored, checked),
+      ...placed(place, [...checked.findings, ...findings]),
+    ];
+    if (found.some(({ place: { tree_id: of } }) => of !== null)) {
+      this.#broken.add(tree_id);
+      if (checked.envelope !== null) this.#broken.add(checked.envelope.tree_id);
+    }
+    const whole = !this.#broken.has(tree_id);
+    if (whole) found.push(...(this.#runs?.take(checked.envelope as Entry, log_index) ?? []));
+    found.push(...((await this.#source.replay?.take(stored, artifacts, whole)) ?? []));
+    found.push(...placed(place, (await this.#marks?.take(stored, checked)) ?? []));
+    found.push(...placed(place, (await this.#records?.take(stored, checked)) ?? []));
+    return found;
+  }
+
+  *finish(): Iterable<PlacedFinding> {
+    yield* this.#runs?.finish((tree_id) => !this.#broken.has(tree_id)) ?? [];
+    yield* this.#source.replay?.finish() ?? [];
+    for (const { tree_id, ...finding } of this.#records?.finish() ?? []) {
+      yield { place: { ...WHOLE_LOG, tree_id }, finding };
+    }
+  }
+
+  async #content(log_index: number, { envelope }: CheckedEntry) {
+    if (envelope === null) return { artifacts: [], findings: [] };
+    try {
+      const artifacts = await this.#source.artifactsOf(log_index);
+      return { artifacts, findings: artifactFindings(envelope.type, envelope.body, artifacts) };
+    } catch (error) {
+      const finding: Finding = { rule: 'artifact.unreadable', message: tamperingOf(error) };
+      return { artifacts: [], findings: [finding] };
+    }
+  }
 }
 
 /** The log as far as it was read, computed from the texts. */
 type Log = Pick<LogHead, 'size' | 'frontier'>;
 
-/** Where the last entry of a tree stood, and its hash: as computed, and as stored. */
-interface TreeEnd {
-  readonly seq: number;
-  readonly hashes: readonly [computed: string, stored: string];
-}
-
-function* gapFindings(expected: number, log_index: number): Iterable<Finding> {
-  if (log_index !== expected) {
-    yield { rule: 'log.gap', message: `entry ${expected} of the log is missing: entry ${log_index} comes next` };
-  }
-}
-
-/** Checks an entry against the one before it in its tree, and remembers it as the tree's last. */
-function* treeFindings(
-  trees: Map<string, TreeEnd>,
-  stored: StoredEntry,
-  { envelope, leaf_hash }: CheckedEntry,
-): Iterable<Finding> {
-  // Of a text that was changed and columns that were not, the columns tell the place, and the other way round: so one
-  // changed entry is not reported as a broken tree.
-  const { tree_id, seq } = envelope !== null && leaf_hash === stored.leaf_hash ? envelope : stored;
-  const last = trees.get(tree_id);
-  trees.set(tree_id, { seq, hashes: [leaf_hash, stored.leaf_hash] });
-  const expected = last === undefined ? 0 : last.seq + 1;
-  if (seq !== expected) {
-    yield { rule: 'tree.seq', message: `seq ${expected} of ${tree_id} is missing: seq ${seq} comes next` };
-  } else if (envelope !== null && !(last?.hashes ?? [NO_PREV]).includes(envelope.prev)) {
-    const message = 'prev is not the leaf hash of the entry before it in the tree: one of the two was changed';
-    yield { rule: 'tree.prev', message };
-  }
-}
-
-async function contentFindings(
-  source: LedgerSource,
-  log_index: number,
-  { envelope }: CheckedEntry,
-): Promise<readonly Finding[]> {
-  if (envelope === null) return [];
-  try {
-    return artifactFindings(envelope.type, envelope.body, await source.artifactsOf(log_index));
-  } catch (error) {
-    return [{ rule: 'artifact.unreadable', message: tamperingOf(error) }];
-  }
+function* placed(place: Place, findings: Iterable<Finding>): Iterable<PlacedFinding> {
+  for (const finding of findings) yield { place, finding };
 }
 
 /** Compares the log with those of the two heads that speak of just this size. */
@@ -142,20 +196,22 @@ function* headFindings({ size, frontier }: Log, head: LogHead, anchor: LedgerSou
   }
 }
 
-async function endFindings(log: Log, head: LogHead, source: LedgerSource): Promise<readonly Finding[]> {
-  const findings: Finding[] = [];
+async function endFindings(log: Log, head: LogHead, source: LedgerSource): Promise<readonly PlacedFinding[]> {
+  const found: PlacedFinding[] = [];
   const { anchor } = source;
   if (anchor !== null && log.size < anchor.size) {
     const message = `the log ends at size ${log.size}, but its anchor vouches for ${anchor.size}`;
-    findings.push({ rule: 'head.below', message });
+    found.push({ place: { ...WHOLE_LOG, log_index: log.size }, finding: { rule: 'head.below', message } });
   }
   // A longer log is right if it was committed while it was read: then the head has come along.
   const latest = log.size > head.size ? await source.head() : head;
-  if (log.size !== head.size) findings.push(...headFindings(log, latest, null));
+  if (log.size !== head.size) found.push(...placed(WHOLE_LOG, headFindings(log, latest, null)));
   if (log.size > latest.size || log.size < head.size) {
-    findings.push({ rule: 'head.stored', message: `the log has ${log.size} entries, its head says ${latest.size}` });
+    const message = `the log has ${log.size} entries, its head says ${latest.size}`;
+    const kind = log.size < head.size ? 'cut' : 'inserted';
+    found.push({ place: WHOLE_LOG, finding: { rule: 'head.stored', message, kind } });
   }
-  return findings;
+  return found;
 }
 
 /** @throws the error itself if it does not say that the store holds something else than what was written */

@@ -5,6 +5,7 @@ import { LedgerError } from '../errors.js';
 import type { HeadAnchor, LedgerStore, StoredEntry } from '../ports/ledger-store.js';
 import { writtenRecord } from '../ledger/check-records.js';
 import { verifyLedger, type LedgerVerdict } from '../ledger/verify.js';
+import { ReplayCheck } from '../replay/check-replay.js';
 import { replay, type ReplayReport } from '../replay/replay.js';
 import { RunRecords } from '../run/record.js';
 import { openApprovals, type OpenApproval } from './asked-approvals.js';
@@ -82,8 +83,11 @@ export class LedgerReader {
     return this.#store.artifactsOf(log_index);
   }
 
-  /** Holds every entry, artifact, head and written record against one another; see `ledger verify`. */
-  async verify(): Promise<LedgerVerdict> {
+  /**
+   * Holds every entry, artifact, head and written record against one another, and what must be there by S4 §6 against
+   * what is; see `ledger verify`. Without `replay` the machines are not asked, which is faster.
+   */
+  async verify({ replay: asks = true }: { readonly replay?: boolean } = {}): Promise<LedgerVerdict> {
     const store = this.#store;
     return verifyLedger({
       log: (from) => store.log(from),
@@ -92,6 +96,7 @@ export class LedgerReader {
       anchor: await this.#anchor.read(),
       marks: store,
       records: { table: store.runRecords, newFold: () => new RunRecords() },
+      ...(asks ? { replay: new ReplayCheck(store) } : {}),
     });
   }
 

@@ -91,12 +91,13 @@ export function ledgerBench(makeLedger: () => LedgerUnderTest): Bench {
       const reader = ledger.openReader();
       const { size: stored, root } = await reader.head();
       expect(stored).toBe(size);
-      const verdict = await verifyLedger({
-        log: (from) => reader.log(from),
-        artifactsOf: (log_index) => reader.artifactsOf(log_index),
+      const source = {
+        log: (from?: number) => reader.log(from),
+        artifactsOf: (log_index: number) => reader.artifactsOf(log_index),
         head: () => reader.head(),
         anchor: { size, root },
-      });
+      };
+      const verdict = await verifyLedger(source, { complete: false });
       expect(verdict).toMatchObject({ ok: true, entries: size });
       await reader.close();
     },

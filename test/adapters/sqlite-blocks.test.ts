@@ -30,12 +30,15 @@ describe('the blocks of a SQLite ledger', () => {
       db.prepare('SELECT log_index, tree_id, seq, length(leaf_hashes) / 32 FROM blocks').raw().all(),
     );
   const verdict = async () =>
-    verifyLedger({
-      log: (from) => store.log(from),
-      artifactsOf: (log_index) => store.artifactsOf(log_index),
-      head: () => store.head(),
-      anchor: scribe.head,
-    });
+    verifyLedger(
+      {
+        log: (from) => store.log(from),
+        artifactsOf: (log_index) => store.artifactsOf(log_index),
+        head: () => store.head(),
+        anchor: scribe.head,
+      },
+      { complete: false },
+    );
 
   test('what follows in one tree is one block; trees that take turns have one each time', async () => {
     await scribe.write(store, [opening(A), audited(A), opening(B), audited(B), audited(B), audited(A)]);

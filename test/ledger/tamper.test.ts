@@ -208,7 +208,7 @@ describe('a ledger in a file that somebody changed', () => {
         const blob = (hex: string) => Buffer.from(hex, 'hex');
         db.prepare('UPDATE meta SET size = ?, root = ?, frontier = ?').run(size, blob(root), blob(frontier.join('')));
       });
-      expect(verdict).toMatchObject({ ok: false, problems: [{ log_index: null, rule: 'head.below' }] });
+      expect(verdict).toMatchObject({ ok: false, problems: [{ log_index: size, rule: 'head.below', kind: 'cut' }] });
     }
   });
 

@@ -84,9 +84,9 @@ describe('the head', () => {
   test('D15, C61: a ledger that was cut, with its head put right, is below its anchor', async () => {
     const entries = ledger.entries.slice(0, SIZE - 1);
     const source = sourceOf({ ...ledger, entries }, { anchor: headOf(ledger.entries) });
-    expect(await problemsOf(source)).toEqual([[null, 'head.below']]);
+    expect(await problemsOf(source)).toEqual([[SIZE - 1, 'head.below']]);
     expect(await problemsOf(sourceOf({ ...ledger, entries: [] }, { anchor: headOf(ledger.entries) }))).toEqual([
-      [null, 'head.below'],
+      [0, 'head.below'],
     ]);
   });
 

@@ -10,6 +10,7 @@ import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-le
 import { verifyLedger, type LedgerVerdict } from '../../src/ledger/verify.js';
 import { dropGuards, ledgerFolder, withDatabase } from '../adapters/sqlite-harness.js';
 import { content, opening, scribeOf, step, treeId, type Draft } from '../fixtures/entries.js';
+import { ONLY_ENTRIES } from './forged-ledger.js';
 
 interface Step {
   readonly tree: number;
@@ -55,12 +56,13 @@ export class Victim {
 
   async verify(): Promise<LedgerVerdict> {
     const store = openSqliteStore({ ...this.at, readOnly: true });
-    const verdict = await verifyLedger({
-      log: (from) => store.log(from),
-      artifactsOf: (log_index) => store.artifactsOf(log_index),
+    const source = {
+      log: (from?: number) => store.log(from),
+      artifactsOf: (log_index: number) => store.artifactsOf(log_index),
       head: () => store.head(),
       anchor: await this.head.read(),
-    });
+    };
+    const verdict = await verifyLedger(source, ONLY_ENTRIES);
     await store.close();
     return verdict;
   }
