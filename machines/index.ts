@@ -2,6 +2,7 @@ import { canonicalJson } from '../src/contract/canonical-json.js';
 import type { Catalogue } from '../src/contract/catalogue.js';
 import type { Policy } from '../src/policy/policy.js';
 import { createAgentMachine, type AgentMachine } from './agent.js';
+import { NO_FLAGS, type Flags } from './flags.js';
 import { createMediatedMachine, type MediatedLogic, type MediatedMachine } from './mediated.js';
 import { createOrchestratorMachine, type OrchestratorMachine } from './orchestrator.js';
 import { createSessionMachine, type SessionMachine } from './session.js';
@@ -16,6 +17,7 @@ export {
 };
 export type { AgentMachine, MediatedMachine, OrchestratorMachine, SessionMachine, StepMachine };
 export type { Command, Emission, Reply } from './emission.js';
+export { FLAGS, type Flag, type Flags } from './flags.js';
 
 export interface Machines {
   readonly session: SessionMachine;
@@ -41,10 +43,10 @@ export function createMachines(policy: Policy): Machines {
 }
 
 /**
- * The machines as data: states, edges, guards and actions by name, and the registrations of the actions that they know.
- * Its hash is part of every run's pins.
+ * The machines as data: states, edges, guards and actions by name, the registrations of the actions that they know, and
+ * the behaviour flags that are in force, if any. Its hash is part of every run's pins.
  */
-export function machineDefinitions(machines: Machines, { registrations }: Catalogue): string {
+export function machineDefinitions(machines: Machines, { registrations }: Catalogue, flags: Flags = NO_FLAGS): string {
   const { session, orchestrator, agent, step, mediated } = machines;
   return canonicalJson({
     session: asData(session.config),
@@ -53,6 +55,7 @@ export function machineDefinitions(machines: Machines, { registrations }: Catalo
     step: asData(step.config),
     mediated: asData(mediated.config),
     registrations,
+    ...(flags.size === 0 ? {} : { flags: [...flags].sort((a, b) => a - b) }),
   });
 }
 

@@ -1,10 +1,12 @@
 // What a tree is judged by, made from the bytes that it pinned. Parsing a policy and building the machines over it
 // costs more than a step, so both are remembered by content: the same bytes give the same policy, always.
 
+import { FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../machines/flags.js';
 import { createMachines, type Machines } from '../../machines/index.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import { catalogueOf, NOTHING_REGISTERED, registrationsIn, type Catalogue } from '../contract/catalogue.js';
 import { sha256 } from '../contract/hash.js';
+import { isJsonObject } from '../contract/json.js';
 import { InvariantError, PolicyError } from '../errors.js';
 import { loadPolicy } from '../policy/check-policy.js';
 import type { Policy } from '../policy/policy.js';
@@ -29,7 +31,8 @@ export function policyOf([lanes, roles, actions, definitions]: readonly Artifact
   const known = policies.get(key);
   if (known !== undefined) return known;
   const files = { lanes: lanes.bytes, roles: roles.bytes, actions: actions.bytes };
-  const policy = loadPolicy(files, catalogueIn(definitions));
+  const pinned = definitions === undefined ? null : definitionsIn(definitions);
+  const policy = { ...loadPolicy(files, catalogueIn(pinned)), flags: flagsIn(pinned) };
   if (policies.size >= POLICIES_MAX) policies.clear();
   policies.set(key, policy);
   return policy;
@@ -44,17 +47,38 @@ function hashOf(artifact: Artifact): string {
   return known;
 }
 
-/** @throws PolicyError POLICY_INVALID for a text that registers what cannot be registered */
-function catalogueIn(definitions: Artifact | undefined): Catalogue {
-  if (definitions === undefined) return catalogueOf(NOTHING_REGISTERED);
-  const scanned = scanJson(Buffer.from(definitions.bytes).toString('utf8'), DEFINITIONS_DEPTH_MAX);
-  const registrations = scanned.ok ? registrationsIn(scanned.value) : null;
-  if (registrations !== null) return catalogueOf(registrations);
-  throw new PolicyError({
-    code: 'POLICY_INVALID',
-    message: 'the definitions that the tree pinned register no actions',
-  });
+/** @returns undefined for a text that is no JSON */
+function definitionsIn({ bytes }: Artifact): unknown {
+  const scanned = scanJson(Buffer.from(bytes).toString('utf8'), DEFINITIONS_DEPTH_MAX);
+  return scanned.ok ? scanned.value : undefined;
 }
+
+/** @throws PolicyError POLICY_INVALID for a text that registers what cannot be registered */
+function catalogueIn(definitions: unknown): Catalogue {
+  if (definitions === null) return catalogueOf(NOTHING_REGISTERED);
+  const registrations = definitions === undefined ? null : registrationsIn(definitions);
+  if (registrations !== null) return catalogueOf(registrations);
+  throw invalid('the definitions that the tree pinned register no actions');
+}
+
+/**
+ * The behaviour flags that a tree was opened with. One that was opened by a version without flags has none.
+ * @throws PolicyError POLICY_INVALID for a flag of a later version: nobody here knows what it changes
+ */
+function flagsIn(definitions: unknown): Flags {
+  const found: unknown = isJsonObject(definitions) ? definitions['flags'] : undefined;
+  if (found === undefined) return NO_FLAGS;
+  const known = flagsOf(FLAGS);
+  const unknown: readonly unknown[] = Array.isArray(found)
+    ? found.filter((flag) => !known.has(flag as number))
+    : [found];
+  if (unknown.length === 0) return new Set(found as number[]);
+  const told = JSON.stringify(unknown).slice(0, SHOWN_CHARS);
+  throw invalid(`the tree was opened with behaviour flags that this version does not know: ${told}`);
+}
+const SHOWN_CHARS = 80;
+
+const invalid = (message: string): PolicyError => new PolicyError({ code: 'POLICY_INVALID', message });
 
 export function machinesFor(policy: Policy): Machines {
   const known = machines.get(policy) ?? createMachines(policy);

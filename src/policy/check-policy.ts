@@ -108,6 +108,9 @@ const withVersion = (mistake: Mistake): PolicyMistake =>
 
 const BUILT_IN = catalogueOf(NOTHING_REGISTERED);
 
+/** Files have none: whoever opens or folds a tree knows them. */
+const NO_FLAGS: Policy['flags'] = new Set();
+
 const index = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogue): Policy => ({
   lanes: new Map(lanes.lanes.map((lane) => [lane.lane_id, lane])),
   roles: new Map(roles.roles.map((role) => [role.role_id, role])),
@@ -120,4 +123,5 @@ const index = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogue): Po
   retries: actions.retries ?? { max: 0, backoff_ms: 0 },
   knobs: actions.knobs,
   catalogue,
+  flags: NO_FLAGS,
 });

@@ -19,4 +19,6 @@ export interface Policy {
   readonly knobs: ActionsPolicy['knobs'];
   /** What there is to be allowed: the built-in actions, and what the tree's registrations add. */
   readonly catalogue: Catalogue;
+  /** The numbers of the behaviour flags that the tree was opened with (machines/flags.ts). */
+  readonly flags: ReadonlySet<number>;
 }

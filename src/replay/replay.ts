@@ -91,5 +91,5 @@ const unreadable = ({ tree_id, seq, text }: ReplayEntry): Difference => ({
 /** Whether this entry opens a tree whose pinned machines are not the ones that replay it. */
 function isOfOtherMachines({ seq, text }: ReplayEntry, { tree }: Fold): boolean {
   if (seq !== 0 || tree.policy === null) return false;
-  return !text.includes(sha256(machineDefinitions(machinesFor(tree.policy), tree.policy.catalogue)));
+  return !text.includes(sha256(machineDefinitions(machinesFor(tree.policy), tree.policy.catalogue, tree.policy.flags)));
 }

@@ -3,6 +3,7 @@ import type { Catalogue } from '../contract/catalogue.js';
 import type { OpenInput } from '../contract/entry.js';
 import { POLICY_FILES, type PolicyFile } from '../contract/pins.js';
 import { PolicyError } from '../errors.js';
+import { FLAGS, flagsOf } from '../../machines/flags.js';
 import { machineDefinitions } from '../../machines/index.js';
 import { machinesFor } from '../kernel/pinned.js';
 import { checkPolicy, findingLine } from '../policy/check-policy.js';
@@ -52,16 +53,20 @@ export class PolicyShelf {
 }
 
 function pin(files: Readonly<Record<PolicyFile, LoadedPolicyFile>>, catalogue: Catalogue): PinnedPolicy {
-  const { findings, policy } = checkPolicy(files, catalogue);
-  if (policy === null) {
+  const { findings, policy: checked } = checkPolicy(files, catalogue);
+  if (checked === null) {
     const shown = findings.slice(0, FINDINGS_SHOWN).map(findingLine).join('\n');
     throw new PolicyError({
       code: 'POLICY_INVALID',
       message: `the policy has ${findings.length} finding(s); run \`turnpike policy check\`:\n${shown}`,
     });
   }
+  const policy = { ...checked, flags: flagsOf(FLAGS) };
   const [lanes, roles, actions] = POLICY_FILES.map((name) => asArtifact('policy', files[name].bytes));
-  const machines = asArtifact('machines', Buffer.from(machineDefinitions(machinesFor(policy), catalogue)));
+  const machines = asArtifact(
+    'machines',
+    Buffer.from(machineDefinitions(machinesFor(policy), catalogue, policy.flags)),
+  );
   const pinOf = (name: PolicyFile) => ({
     ...files[name].pin,
     artifact: artifactRef(asArtifact('policy', files[name].bytes)),

@@ -1,0 +1,31 @@
+// Behaviour flags: what the machines, or the functions that they ask, do otherwise than they once did.
+//
+// A tree is recorded with the flags that were in force when it was opened: they stand in the text of the machine
+// definitions, which is an artifact of its `open` and whose hash is one of its pins. Whoever folds the tree, today or in
+// ten years, reads them there. A tree that has none does as it did before there was a first one.
+//
+// To change what a machine does in a case that may already lie in a ledger:
+//   1. Add a flag below, with the next number. Numbers are never reused, and no flag is ever taken out.
+//   2. Keep the old way, and ask: `flags.has(N) ? the new way : the old way`. Machines are handed `flags` when they are
+//      created; functions of src/policy, src/step and src/session find them in the policy.
+//   3. Nothing else: new trees have the flag from the next release on, and the golden histories prove that old ones
+//      come out as they did.
+
+/** One change of behaviour. */
+export interface Flag {
+  readonly number: number;
+  /** What is done now where the flag is in force, and what was done before. */
+  readonly what: string;
+}
+
+/** All that there have been, in the order of their numbers. New trees are opened with every one of them. */
+export const FLAGS: readonly Flag[] = [];
+
+/** The flags in force for one tree. */
+export type Flags = ReadonlySet<number>;
+
+/** Those of a tree that was recorded before there was a first one. */
+export const NO_FLAGS: Flags = new Set();
+
+/** Those of a tree that is opened now. */
+export const flagsOf = (flags: readonly Flag[]): Flags => new Set(flags.map(({ number }) => number));
