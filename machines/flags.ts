@@ -1,8 +1,8 @@
 // Behaviour flags: what the machines, or the functions that they ask, do otherwise than they once did.
 //
 // A tree is recorded with the flags that were in force when it was opened: they stand in the text of the machine
-// definitions, which is an artifact of its `open` and whose hash is one of its pins. Whoever folds the tree, today or in
-// ten years, reads them there. A tree that has none does as it did before there was a first one.
+// definitions, which is an artifact of its `open` and whose hash is one of its pins. Whoever folds the tree, today or
+// in ten years, reads them there. A tree that has none does as it did before there was a first one.
 //
 // To change what a machine does in a case that may already lie in a ledger:
 //   1. Add a flag below, with the next number. Numbers are never reused, and no flag is ever taken out.

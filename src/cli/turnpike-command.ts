@@ -12,6 +12,7 @@ import { helpOf, overview } from './commands/help.js';
 import { init } from './commands/init.js';
 import { ledgerCheckProof } from './commands/ledger-check-proof.js';
 import { ledgerCheckpoint } from './commands/ledger-checkpoint.js';
+import { ledgerExport } from './commands/ledger-export.js';
 import { ledgerProve } from './commands/ledger-prove.js';
 import { ledgerVerify } from './commands/ledger-verify.js';
 import { mcp } from './commands/mcp.js';
@@ -43,6 +44,7 @@ export const COMMANDS: readonly Command[] = [
   ledgerCheckpoint,
   ledgerProve,
   ledgerCheckProof,
+  ledgerExport,
   policyCheck,
   policyPin,
   policyDeny,

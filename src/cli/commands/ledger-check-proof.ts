@@ -1,20 +1,18 @@
 import { resolve } from 'node:path';
 import { readSmallFile } from '../../adapters/small-file.js';
 import { checkProof, PROOF_BYTES_MAX, type ProofVerdict } from '../../ledger/proof-file.js';
-import { noteVerifier, type NoteVerifier } from '../../ledger/signed-note.js';
-import { quoted, wrong } from '../arguments.js';
-import type { Args, Command } from '../command.js';
-import { usage, type Io } from '../io.js';
+import { wrong } from '../arguments.js';
+import type { Command } from '../command.js';
+import { KEY_OPTION, keyOf } from '../evidence-file.js';
+import { usage } from '../io.js';
 import { escaped, jsonLine } from '../terminal.js';
-
-const KEY_BYTES_MAX = 1_024;
 
 /** `turnpike ledger check-proof`: needs no home and no ledger. */
 export const ledgerCheckProof: Command = {
   name: 'ledger check-proof',
   summary: 'Check a proof with the public key of its ledger, and nothing else at hand',
   operands: { usage: 'FILE', min: 1, max: 1 },
-  options: [{ name: 'key', value: 'KEY', help: 'the public key (name+hash+base64), or a file that holds it' }],
+  options: [KEY_OPTION],
   notes: [
     'FILE is what `ledger prove` wrote. The entry that it proves is printed; of two checkpoints, how far they reach.',
     'Exits 1 when it proves nothing. Get the key from whom you trust, not from whoever gave you the proof.',
@@ -23,20 +21,13 @@ export const ledgerCheckProof: Command = {
     const file = resolve(io.cwd, args.operands[0] ?? '');
     const bytes = readSmallFile(file, { bytesMax: PROOF_BYTES_MAX });
     if (bytes === null) throw usage(`there is no file ${file}`);
-    const verdict = checkProof(bytes, keyOf(args, io));
+    const key = keyOf(args, io);
+    if (key === null) throw wrong(ledgerCheckProof, '--key says by whose key it shall be signed');
+    const verdict = checkProof(bytes, key);
     await io.stdout.write(args.flag('json') ? jsonLine(verdict) : `${textOf(verdict)}\n`);
     return verdict.ok ? 0 : 1;
   },
 };
-
-function keyOf(args: Args, io: Io): NoteVerifier {
-  const text = args.text('key');
-  if (text === undefined) throw wrong(ledgerCheckProof, '--key says by whose key it shall be signed');
-  const inFile = text.includes('+') ? null : readSmallFile(resolve(io.cwd, text), { bytesMax: KEY_BYTES_MAX });
-  const key = noteVerifier(inFile === null ? text : Buffer.from(inFile).toString('utf8').trim());
-  if (key !== null) return key;
-  throw wrong(ledgerCheckProof, `${quoted(text)} is no public key of a ledger, and no file that holds one`);
-}
 
 function textOf(verdict: ProofVerdict): string {
   if (!verdict.ok) return `not proved: ${verdict.why}`;

@@ -1,6 +1,7 @@
 import { RunError } from '../../errors.js';
-import type { ReplayReport } from '../../replay/replay.js';
+import { replay as replayLedger, type ReplayReport } from '../../replay/replay.js';
 import type { Command } from '../command.js';
+import { isFileName, KEY_OPTION, withEvidence } from '../evidence-file.js';
 import { withLedger } from '../folders.js';
 import { counted, escaped, jsonLine } from '../terminal.js';
 
@@ -12,15 +13,20 @@ const BEFORE_CHARS = 120;
 export const replay: Command = {
   name: 'replay',
   summary: 'Fold the ledger through the machines; print what was checked, or the first difference',
-  operands: { usage: '[RUN_ID]', min: 0, max: 1 },
-  options: [],
+  operands: { usage: '[RUN_ID|FILE]', min: 0, max: 1 },
+  options: [KEY_OPTION],
   notes: [
-    'Needs nothing but the ledger and its artifacts. With RUN_ID, the run tree that the run belongs to.',
+    'Needs nothing but the ledger and its artifacts. With RUN_ID, the run tree that the run belongs to. With FILE, the',
+    'ledger in what `ledger export` wrote.',
     'Exits 1 at a difference.',
   ],
   async run(args, io) {
-    const [run_id] = args.operands;
-    const report = await withLedger(args, io, ({ reader }) => reader.replay(run_id));
+    const [operand] = args.operands;
+    const run_id = operand === undefined || isFileName(operand) ? undefined : operand;
+    const report =
+      operand === undefined || run_id !== undefined
+        ? await withLedger(args, io, ({ reader }) => reader.replay(run_id))
+        : await withEvidence(operand, args, io, (bundle) => replayLedger(bundle));
     if (run_id !== undefined && report.trees === 0) {
       throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });
     }

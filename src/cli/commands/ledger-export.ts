@@ -1,0 +1,65 @@
+import { createWriteStream } from 'node:fs';
+import { resolve } from 'node:path';
+import { finished } from 'node:stream/promises';
+import { once } from 'node:events';
+import { writeEvidence } from '../../runtime/evidence/write-evidence.js';
+import { readLedgerSigner } from '../../runtime/ledger-key.js';
+import { signedHead } from '../../runtime/ledger-proofs.js';
+import type { Command, ExitCode } from '../command.js';
+import { tamperedIsOne } from '../exit-code.js';
+import { homeOf, withLedger, type OpenLedger } from '../folders.js';
+import { usage } from '../io.js';
+import { counted, jsonLine } from '../terminal.js';
+
+/** `turnpike ledger export`: everything by which a stranger can check the ledger, in one file. */
+export const ledgerExport: Command = {
+  name: 'ledger export',
+  summary: 'Write the ledger, its content, policies, machines, checkpoint and key into one file that can be checked',
+  operands: { usage: 'FILE', min: 1, max: 1 },
+  options: [{ name: 'entries', help: 'only the entries, one a line, as they are: nothing is signed' }],
+  notes: [
+    'FILE is checked by `ledger verify FILE --key KEY` and `replay FILE` with nothing else at hand. It reaches as far as',
+    'the last checkpoint, and holds everything that agents and tools have said and written: keep it like the ledger.',
+  ],
+  async run(args, io) {
+    const path = resolve(io.cwd, args.operands[0] ?? '');
+    const signer = readLedgerSigner(homeOf(args, io).ledgerKey);
+    return tamperedIsOne(io, () =>
+      withLedger<ExitCode>(args, io, async (ledger) => {
+        const write = async (put: (line: string) => Promise<void>) => {
+          if (args.flag('entries')) return entriesOnly(ledger, put);
+          if (signer === null) throw usage('this home has no key that could sign: open it once for writing');
+          return writeEvidence(ledger.store, signedHead(await ledger.anchor.read()), signer, put);
+        };
+        const written = await intoFile(path, write);
+        const { entries, artifacts } = written;
+        const said = `wrote ${entries} entries and ${counted(artifacts, 'artifact')} to ${path}\n`;
+        await io.stdout.write(args.flag('json') ? jsonLine(written) : said);
+        return 0;
+      }),
+    );
+  },
+};
+
+async function entriesOnly({ store }: OpenLedger, put: (line: string) => Promise<void>) {
+  let entries = 0;
+  for await (const { text } of store.log()) {
+    await put(`${text}\n`);
+    entries += 1;
+  }
+  return { entries, artifacts: 0, runs: 0 };
+}
+
+/** For its owner alone, and only where nothing is yet. */
+async function intoFile<T>(path: string, work: (put: (line: string) => Promise<void>) => Promise<T>): Promise<T> {
+  const file = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true });
+  await once(file, 'open').catch((error: unknown) => {
+    throw usage(`${path} cannot be written: ${(error as NodeJS.ErrnoException).code ?? 'error'}`);
+  });
+  const done = await work(async (line) => {
+    if (!file.write(line)) await once(file, 'drain');
+  });
+  file.end();
+  await finished(file);
+  return done;
+}

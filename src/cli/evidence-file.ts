@@ -1,0 +1,52 @@
+// A bundle that is looked at instead of a home.
+
+import { resolve } from 'node:path';
+import { openLineFile } from '../adapters/line-file.js';
+import { readSmallFile } from '../adapters/small-file.js';
+import { noteVerifier, type NoteVerifier } from '../ledger/signed-note.js';
+import { openEvidence, type Evidence } from '../runtime/evidence/open-evidence.js';
+import { quoted } from './arguments.js';
+import type { Args, Option } from './command.js';
+import { usage, type Io } from './io.js';
+
+const KEY_BYTES_MAX = 1_024;
+
+export const KEY_OPTION: Option = {
+  name: 'key',
+  value: 'KEY',
+  help: 'the public key (name+hash+base64) that must have signed, or a file that holds it',
+};
+
+/** The key of `--key`, or null where none was named. @throws UsageError for what is none */
+export function keyOf(args: Args, io: Io): NoteVerifier | null {
+  const text = args.text('key');
+  if (text === undefined) return null;
+  const inFile = text.includes('+') ? null : readSmallFile(resolve(io.cwd, text), { bytesMax: KEY_BYTES_MAX });
+  const key = noteVerifier(inFile === null ? text : Buffer.from(inFile).toString('utf8').trim());
+  if (key !== null) return key;
+  throw usage(`--key: ${quoted(text)} is no public key of a ledger, and no file that holds one`);
+}
+
+/**
+ * Opens the bundle in a file, for `work`. Where nobody named a key, its own is believed, and that is said.
+ * @throws LedgerError LEDGER_TAMPERED for what is no whole bundle; UsageError
+ */
+export async function withEvidence<T>(name: string, args: Args, io: Io, work: (bundle: Evidence) => Promise<T>) {
+  const trusted = keyOf(args, io);
+  const file = await openLineFile(resolve(io.cwd, name));
+  try {
+    const bundle = await openEvidence(file, trusted);
+    if (trusted === null) {
+      const key = `${bundle.key.name}+${bundle.key.key_hash}`;
+      await io.stderr.say(
+        `checked by the key in the bundle, ${key}: compare it with one that came another way (--key)`,
+      );
+    }
+    return await work(bundle);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Whether an operand of a command that takes a run or a file is a file. */
+export const isFileName = (operand: string): boolean => !/^(?:run|ses)_[\w.]+$/.test(operand);

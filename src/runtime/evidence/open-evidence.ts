@@ -1,0 +1,149 @@
+// A bundle as a ledger that can be read: verification and replay take it as they take a home's. Nothing in it is
+// believed: what is wrong with the file is told here, what is wrong with the ledger in it by those two.
+
+import { createHash } from 'node:crypto';
+import type { Artifact } from '../../contract/artifact-ref.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { EvidenceEntry, EvidenceHeader, SignedStatement } from '../../contract/evidence.js';
+import { conforms } from '../../contract/validators.js';
+import { LedgerError } from '../../errors.js';
+import { openCheckpoint, type Checkpoint } from '../../ledger/checkpoint.js';
+import { openStatement } from '../../ledger/dsse.js';
+import { EMPTY_HEAD, extend, leafHash } from '../../ledger/merkle.js';
+import { noteVerifier, type NoteVerifier } from '../../ledger/signed-note.js';
+import type { LineFile, LinePlace } from '../../ports/line-file.js';
+import type { LogHead, StoredEntry } from '../../ports/ledger-store.js';
+import { entryOf, tellsOfRuns } from '../stored-entry.js';
+import { Summary } from './write-evidence.js';
+
+/** The ledger of a bundle. */
+export interface Evidence {
+  readonly key: NoteVerifier;
+  readonly checkpoint: Checkpoint;
+  readonly log: (from?: number) => AsyncIterable<StoredEntry>;
+  readonly tree: (tree_id: string, fromSeq?: number) => AsyncIterable<StoredEntry>;
+  readonly artifactsOf: (log_index: number) => Promise<readonly Artifact[]>;
+  readonly head: () => Promise<LogHead>;
+}
+
+/**
+ * Reads a bundle through once, and holds its lines against the statement that was signed about them. Memory: a few
+ * numbers for each entry.
+ * @param trusted the key that must have signed; null takes the bundle's own, which proves only that it is of one piece
+ * @throws LedgerError LEDGER_TAMPERED for what is no whole bundle of that key
+ */
+export async function openEvidence(file: LineFile, trusted: NoteVerifier | null): Promise<Evidence> {
+  const read = await readThrough(file);
+  const key = trusted ?? noteVerifier(read.header.key);
+  const checkpoint = key === null ? null : openCheckpoint(Buffer.from(read.header.checkpoint), key);
+  if (key === null || checkpoint === null) throw broken('its checkpoint is not signed by this key');
+  const said = openStatement(read.statement, key);
+  if (said === null) throw broken('its statement is not signed by this key');
+  if (said !== canonicalJson(read.summary.statement(key.name, checkpoint.root, read.content_sha256))) {
+    throw broken('its statement is not about these lines');
+  }
+  const { places, trees, head } = read;
+  const lineAt = async (log_index: number): Promise<EvidenceEntry> => {
+    const place = places[log_index];
+    return entryIn(place === undefined ? Buffer.alloc(0) : await file.read(place), log_index);
+  };
+  const stored = async (log_index: number): Promise<StoredEntry> => storedEntry(await lineAt(log_index), log_index);
+  return {
+    key,
+    checkpoint,
+    log: async function* (from = 0) {
+      for (let index = from; index < places.length; index += 1) yield await stored(index);
+    },
+    tree: async function* (tree_id, fromSeq = 0) {
+      for (const index of (trees.get(tree_id) ?? []).slice(fromSeq)) yield await stored(index);
+    },
+    artifactsOf: async (log_index) => (await lineAt(log_index)).artifacts.map(artifactIn),
+    head: () => Promise.resolve(head),
+  };
+}
+
+interface ReadThrough {
+  readonly header: EvidenceHeader;
+  readonly places: readonly LinePlace[];
+  /** The entries of each tree, by their places in the log. */
+  readonly trees: ReadonlyMap<string, readonly number[]>;
+  readonly head: LogHead;
+  readonly summary: Summary;
+  readonly statement: SignedStatement;
+  readonly content_sha256: string;
+}
+
+async function readThrough(file: LineFile): Promise<ReadThrough> {
+  const content = createHash('sha256');
+  const summary = new Summary();
+  const places: LinePlace[] = [];
+  const trees = new Map<string, number[]>();
+  let header: EvidenceHeader | null = null;
+  let head = EMPTY_HEAD;
+  // The last line is about those before it, and only the end of the file tells which one it is.
+  let last: { readonly bytes: Uint8Array; readonly place: LinePlace } | null = null;
+  for await (const next of file.lines()) {
+    if (last !== null) {
+      content.update(last.bytes).update('\n');
+      if (header === null) header = headerIn(last.bytes);
+      else {
+        const line = entryIn(last.bytes, places.length);
+        const stored = storedEntry(line, places.length);
+        places.push(last.place);
+        const own = trees.get(stored.tree_id) ?? [];
+        if (own.push(stored.log_index) === 1) trees.set(stored.tree_id, own);
+        summary.take(tellsOfRuns(stored) ? entryOf(stored) : null, line.artifacts.map(artifactIn));
+        head = extend(head, [stored.leaf_hash]);
+      }
+    }
+    last = next;
+  }
+  if (header === null || last === null) throw broken('it is no evidence bundle');
+  const statement = statementIn(last.bytes);
+  return { header, places, trees, head, summary, statement, content_sha256: content.digest('hex') };
+}
+
+function headerIn(bytes: Uint8Array): EvidenceHeader {
+  const value = jsonIn(bytes);
+  if (conforms(EvidenceHeader, value)) return value as EvidenceHeader;
+  throw broken('it does not begin as one');
+}
+
+function entryIn(bytes: Uint8Array, log_index: number): EvidenceEntry {
+  const value = jsonIn(bytes);
+  if (conforms(EvidenceEntry, value)) return value as EvidenceEntry;
+  throw broken(`line ${log_index + 2} is no entry`);
+}
+
+function statementIn(bytes: Uint8Array): SignedStatement {
+  const value = jsonIn(bytes);
+  if (conforms(SignedStatement, value)) return value as SignedStatement;
+  throw broken('it does not end with a signed statement: the end may be missing');
+}
+
+function jsonIn(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString('utf8'));
+  } catch {
+    return null;
+  }
+}
+
+/** The entry as a store would give it: all of it from its text. */
+function storedEntry({ entry: text }: EvidenceEntry, log_index: number): StoredEntry {
+  const value = jsonIn(Buffer.from(text));
+  const { tree_id, seq, type } = (typeof value === 'object' && value !== null ? value : {}) as Partial<StoredEntry>;
+  if (typeof tree_id !== 'string' || typeof seq !== 'number' || typeof type !== 'string') {
+    throw broken(`line ${log_index + 2} is no entry`);
+  }
+  return { log_index, tree_id, seq, type, text, leaf_hash: leafHash(text) };
+}
+
+const artifactIn = ({ kind, case_id, content }: EvidenceEntry['artifacts'][number]): Artifact => ({
+  kind,
+  case_id,
+  bytes: Buffer.from(content, 'base64'),
+});
+
+const broken = (why: string): LedgerError =>
+  new LedgerError({ code: 'LEDGER_TAMPERED', message: `this is no whole evidence bundle of its ledger: ${why}` });

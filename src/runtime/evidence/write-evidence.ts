@@ -1,0 +1,106 @@
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import type { Entry } from '../../contract/entry.js';
+import {
+  EVIDENCE_FORMAT,
+  PREDICATE_TYPE,
+  STATEMENT_TYPE,
+  type EvidenceEntry,
+  type EvidenceHeader,
+  type EvidenceStatement,
+} from '../../contract/evidence.js';
+import { sha256 } from '../../contract/hash.js';
+import type { Artifact } from '../../contract/artifact-ref.js';
+import { signStatement } from '../../ledger/dsse.js';
+import type { NoteSigner } from '../../ledger/signed-note.js';
+import type { AnchoredHead, LedgerStore } from '../../ports/ledger-store.js';
+import { RunRecords } from '../../run/record.js';
+import { entryOf, tellsOfRuns } from '../stored-entry.js';
+
+/** What was written. */
+export interface WrittenEvidence {
+  readonly entries: number;
+  readonly artifacts: number;
+  readonly runs: number;
+}
+
+/**
+ * Writes the bundle of a ledger, as far as its signed checkpoint reaches, line by line. Memory: one entry with its
+ * content, and the records of the runs.
+ */
+export async function writeEvidence(
+  store: Pick<LedgerStore, 'log' | 'artifactsOf'>,
+  head: AnchoredHead & { readonly note: string },
+  signer: NoteSigner,
+  write: (line: string) => Promise<void>,
+): Promise<WrittenEvidence> {
+  const content = createHash('sha256');
+  const put = async (value: object): Promise<void> => {
+    const line = `${JSON.stringify(value)}\n`;
+    content.update(line);
+    await write(line);
+  };
+  const summary = new Summary();
+  const header: EvidenceHeader = { format: EVIDENCE_FORMAT, key: signer.vkey, checkpoint: head.note };
+  await put(header);
+  if (head.size > 0) {
+    for await (const stored of store.log()) {
+      const artifacts = await store.artifactsOf(stored.log_index);
+      summary.take(tellsOfRuns(stored) ? entryOf(stored) : null, artifacts);
+      await put({ entry: stored.text, artifacts: artifacts.map(lineOf) } satisfies EvidenceEntry);
+      if (stored.log_index === head.size - 1) break;
+    }
+  }
+  const statement = summary.statement(signer.name, head.root, content.digest('hex'));
+  await write(`${JSON.stringify(signStatement(canonicalJson(statement), signer))}\n`);
+  return summary.written;
+}
+
+const lineOf = ({ kind, case_id, bytes }: Artifact): EvidenceEntry['artifacts'][number] => ({
+  kind,
+  case_id,
+  content: Buffer.from(bytes).toString('base64'),
+});
+
+/** What the statement says of the lines before it: by whoever writes a bundle, and by whoever checks one. */
+export class Summary {
+  readonly #runs = new RunRecords();
+  readonly #pinned = { policy: new Set<string>(), machines: new Set<string>() };
+  #entries = 0;
+  #artifacts = 0;
+
+  /** @param entry null where it tells nothing of a run */
+  take(entry: Entry | null, artifacts: readonly Artifact[]): void {
+    this.#entries += 1;
+    this.#artifacts += artifacts.length;
+    if (entry !== null) this.#runs.fold(entry);
+    for (const { kind, bytes } of artifacts) {
+      if (kind === 'policy' || kind === 'machines') this.#pinned[kind].add(sha256(bytes));
+    }
+  }
+
+  get written(): WrittenEvidence {
+    return { entries: this.#entries, artifacts: this.#artifacts, runs: this.#runs.all().length };
+  }
+
+  statement(name: string, root: string, content_sha256: string): EvidenceStatement {
+    return {
+      _type: STATEMENT_TYPE,
+      subject: [{ name, digest: { sha256: root } }],
+      predicateType: PREDICATE_TYPE,
+      predicate: {
+        entries: this.#entries,
+        artifacts: this.#artifacts,
+        content_sha256,
+        policies: [...this.#pinned.policy].sort(),
+        machines: [...this.#pinned.machines].sort(),
+        runs: this.#runs.all().map(({ run_id, run_kind, status, outcome = null }) => ({
+          run_id,
+          run_kind,
+          status,
+          outcome,
+        })),
+      },
+    };
+  }
+}

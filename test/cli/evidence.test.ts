@@ -1,0 +1,122 @@
+// One file, and the verifier: a ledger as somebody checks it who has nothing else of the house.
+
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { EvidenceEntry, EvidenceStatement, SignedStatement } from '../../src/contract/evidence.js';
+import { finish, initialised, linesOf, read, tempFolder, think, turnpike, write, type Said } from './fake-io.js';
+
+let folder: string;
+let away: string;
+let key: string;
+const there = (...argv: string[]): Promise<Said> => turnpike(away, argv);
+
+/** A ledger in one file, in a folder with nothing else. */
+beforeEach(async () => {
+  folder = await initialised();
+  away = tempFolder();
+  const stdin = [write('/sandbox/a.txt', 'a'), write('/sandbox/a.sh', 'x'), read('/sandbox/a.txt'), think(), finish()];
+  for (let runs = 0; runs < 2; runs += 1) await turnpike(folder, ['run', '-'], { stdin: stdin.join('\n') });
+  const said = await turnpike(folder, ['ledger', 'export', 'bundle']);
+  expect(said).toMatchObject({ code: 0, stderr: '' });
+  copyFileSync(join(folder, 'bundle'), join(away, 'bundle'));
+  key = readFileSync(join(folder, '.turnpike/keys/ledger.vkey'), 'utf8').trim();
+});
+
+const lines = (): string[] => linesOf(readFileSync(join(away, 'bundle'), 'utf8'));
+const putLines = (all: readonly string[]): void => writeFileSync(join(away, 'bundle'), `${all.join('\n')}\n`);
+
+describe('a bundle', () => {
+  test('is verified and replayed with nothing else at hand, and comes to what the house says', async () => {
+    const verified = await there('ledger', 'verify', 'bundle', '--key', key);
+    expect(verified).toEqual({ ...(await turnpike(folder, ['ledger', 'verify'])), log: [] });
+    const replayed = await there('replay', 'bundle', '--key', key, '--json');
+    expect(replayed).toMatchObject({ code: 0, stderr: '' });
+    expect(replayed.stdout).toBe((await turnpike(folder, ['replay', '--json'])).stdout);
+    // Twice: the same bytes.
+    expect((await there('replay', 'bundle', '--key', key, '--json')).stdout).toBe(replayed.stdout);
+  });
+
+  test('says by which key it was checked when nobody named one', async () => {
+    const { code, stderr } = await there('ledger', 'verify', 'bundle');
+    expect(code).toBe(0);
+    expect(stderr).toContain(`checked by the key in the bundle, ${key.slice(0, key.lastIndexOf('+'))}`);
+  });
+
+  test('is for its owner alone, and takes the place of nothing', async () => {
+    expect(statSync(join(folder, 'bundle')).mode & 0o777).toBe(0o600);
+    const again = await turnpike(folder, ['ledger', 'export', 'bundle']);
+    expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('EEXIST') });
+  });
+
+  test('has an in-toto statement that lists the runs, the policies and the machines', () => {
+    const { payload, payloadType } = JSON.parse(lines().at(-1) ?? '') as SignedStatement;
+    const statement = JSON.parse(Buffer.from(payload, 'base64').toString('utf8')) as EvidenceStatement;
+    expect(payloadType).toBe('application/vnd.in-toto+json');
+    expect(statement).toMatchObject({
+      _type: 'https://in-toto.io/Statement/v1',
+      subject: [{ name: key.split('+')[0] }],
+    });
+    const { runs, policies, machines, entries } = statement.predicate;
+    expect(runs.filter(({ run_kind }) => run_kind === 'agent')).toHaveLength(2);
+    expect([policies.length, machines.length, entries]).toEqual([3, 1, lines().length - 2]);
+  });
+
+  test('can be had as the bare entries', async () => {
+    expect(await turnpike(folder, ['ledger', 'export', 'plain', '--entries'])).toMatchObject({ code: 0 });
+    const texts = lines()
+      .slice(1, -1)
+      .map((line) => (JSON.parse(line) as EvidenceEntry).entry);
+    expect(linesOf(readFileSync(join(folder, 'plain'), 'utf8'))).toEqual(texts);
+  });
+});
+
+describe('a bundle that was touched', () => {
+  const CHANGES: readonly [string, (all: string[]) => readonly string[]][] = [
+    ['its first entry left out', (all) => all.toSpliced(1, 1)],
+    ['an entry left out', (all) => all.toSpliced(9, 1)],
+    ['its last entry left out', (all) => all.toSpliced(-2, 1)],
+    ['its end left out', (all) => all.slice(0, -1)],
+    ['half of it left out', (all) => all.slice(0, all.length / 2)],
+    ['an entry twice', (all) => all.toSpliced(5, 0, all[5]!)],
+    ['two entries swapped', (all) => all.with(5, all[6]!).with(6, all[5]!)],
+    ['an entry changed', (all) => all.with(8, all[8]!.replace('prev', 'prew'))],
+    ['content left out', (all) => all.map((line) => line.replace(/"artifacts":\[.+\]/, '"artifacts":[]'))],
+    ['nothing in it', () => ['']],
+    ['no JSON in it', () => ['rubbish', 'more', 'of it']],
+  ];
+
+  test.each(CHANGES)('with %s, is refused', async (_what, change) => {
+    putLines(change(lines()));
+    for (const command of [['ledger', 'verify'], ['replay']]) {
+      const { code, stdout, stderr } = await there(...command, 'bundle', '--key', key);
+      expect([code, stdout]).toEqual([command.length === 2 ? 1 : 3, '']);
+      expect(stderr).toMatch(/^LEDGER_TAMPERED: this is no whole evidence bundle/);
+    }
+  });
+
+  test('every byte of the header and of the statement counts', async () => {
+    const whole = lines();
+    for (const at of [0, whole.length - 1]) {
+      const line = whole[at]!;
+      for (let index = 0; index < line.length; index += 61) {
+        const other = line[index] === 'A' ? 'B' : 'A';
+        putLines(whole.with(at, line.slice(0, index) + other + line.slice(index + 1)));
+        expect([at, index, (await there('ledger', 'verify', 'bundle', '--key', key)).code]).toEqual([at, index, 1]);
+      }
+    }
+  });
+
+  test('or is of another house, is refused by who knows the key', async () => {
+    const other = await initialised();
+    const stranger = readFileSync(join(other, '.turnpike/keys/ledger.vkey'), 'utf8').trim();
+    const { code, stderr } = await there('ledger', 'verify', 'bundle', '--key', stranger);
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('not signed by this key') });
+  });
+});
+
+test('no file, and a folder, are wrong usage', async () => {
+  expect(await there('ledger', 'verify', 'none', '--key', key)).toMatchObject({ code: 2 });
+  expect(await there('replay', 'none')).toMatchObject({ code: 2 });
+  expect(await there('ledger', 'verify', 'bundle', '--key', 'rubbish')).toMatchObject({ code: 2 });
+});
