@@ -63,20 +63,23 @@ export interface MediatedMemory extends RunMemory {
 export const judgeRequest = (run: RunContext, request: MediatedRequest, policy: Policy): Verdict =>
   judgeAct(run, { action: request.effect.action, privileged: request.privileged, overlay: request.overlay }, policy);
 
+/** The part of a privileged act that its db_write run does. */
+export const writeAlone = (privileged: PrivilegedRequest, run_kind: RunKind): PrivilegedRequest => ({
+  tool: null,
+  write: privileged.write,
+  read: null,
+  target_case_id: privileged.target_case_id,
+  destination: privileged.destination,
+  plane: privileged.plane,
+  artifact_flags: privileged.artifact_flags,
+  unregistered: privileged.unregistered,
+  promotes: run_kind === 'promotion',
+  label: privileged.label,
+});
+
 /** The same request, as the db_write run is asked for it: the write alone. */
 export const writeRequest = (request: MediatedRequest, run_kind: RunKind): MediatedRequest => ({
-  privileged: {
-    tool: null,
-    write: request.privileged.write,
-    read: null,
-    target_case_id: request.privileged.target_case_id,
-    destination: request.privileged.destination,
-    plane: request.privileged.plane,
-    artifact_flags: request.privileged.artifact_flags,
-    unregistered: request.privileged.unregistered,
-    promotes: run_kind === 'promotion',
-    label: request.privileged.label,
-  },
+  privileged: writeAlone(request.privileged, run_kind),
   hash: request.hash,
   effect: request.effect,
   // The effect has one key in all attempts: that of the write which the first attempt has delegated.

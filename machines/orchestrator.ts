@@ -216,8 +216,8 @@ export type OrchestratorMachine = ReturnType<typeof createOrchestratorMachine>;
 type Started = Pick<StartAgentEvent, 'actor' | 'role_id' | 'lane_id'>;
 
 /** The child's context: its own actor, role and lane; all the rest inherited. */
-function childOf(
-  { run, children }: OrchestratorMemory,
+export function childOf(
+  { run, children }: Pick<OrchestratorMemory, 'run' | 'children'>,
   { actor, role_id, lane_id }: Started,
   run_kind: RunKind,
   policy: Policy,
@@ -233,7 +233,12 @@ const withChild = ({ children, live }: OrchestratorMemory, child: LiveChild) => 
 });
 
 /** What an agent may use up, held back from what the tree has left; and whether it may start at all. */
-function admitted({ account }: OrchestratorMemory, run: RunContext, event: StartAgentEvent, policy: Policy) {
+export function admitted(
+  { account }: Pick<OrchestratorMemory, 'account'>,
+  run: RunContext,
+  event: Pick<StartAgentEvent, 'budget' | 'overlay'>,
+  policy: Policy,
+) {
   const asked = reserve(account, limitsOf(event.budget ?? {}));
   if ('exhausted' in asked) {
     const verdict: Verdict = { decision: 'deny', rule_id: `budget.${asked.exhausted}`, cause: 'BUDGET' };

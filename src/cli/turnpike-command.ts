@@ -18,7 +18,9 @@ import { ledgerVerify } from './commands/ledger-verify.js';
 import { mcp } from './commands/mcp.js';
 import { policyCheck } from './commands/policy-check.js';
 import { policyDeny } from './commands/policy-deny.js';
+import { policyExplain } from './commands/policy-explain.js';
 import { policyPin } from './commands/policy-pin.js';
+import { policySimulate } from './commands/policy-simulate.js';
 import { promote } from './commands/promote.js';
 import { replay } from './commands/replay.js';
 import { run } from './commands/run.js';
@@ -48,6 +50,8 @@ export const COMMANDS: readonly Command[] = [
   policyCheck,
   policyPin,
   policyDeny,
+  policySimulate,
+  policyExplain,
   ...SESSION_COMMANDS,
   upstreamList,
   upstreamPin,

@@ -1,6 +1,7 @@
 import type { Emission } from '../../machines/emission.js';
 import type { RunOutput } from '../../machines/run.js';
-import type { ActorEvent } from './chart-actions.js';
+import type { ActorEvent, Memory } from './chart-actions.js';
+import type { PersistedActor } from './persisted-actor.js';
 
 /**
  * The live actors of one run tree, by their ids. Two make them live: our tables (`chartActors`), and XState itself
@@ -24,3 +25,20 @@ export interface Actors {
 
 /** Told what the machines say, in the order in which they say it. */
 export type Hear = (emission: Emission) => void;
+
+/** Where an actor begins. */
+export type Beginning = { readonly input: unknown } | { readonly persisted: PersistedActor };
+
+/** An actor that is about to do something: its machine, what it remembers until then, and the event it is taking. */
+export interface Acting {
+  readonly machine: string;
+  readonly memory: Memory;
+  readonly event: ActorEvent;
+}
+
+/** Told what actors are about to do, with all that they go by. It changes nothing, and keeps no memory: that moves. */
+export interface Onlooker {
+  takes(actor: Acting): void;
+  /** Told before the child is there, and so before anything that the child does. */
+  spawns(parent: Acting, child: { readonly src: string; readonly id: string; readonly input: unknown }): void;
+}

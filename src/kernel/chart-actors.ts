@@ -10,7 +10,7 @@
 import type { Emission } from '../../machines/emission.js';
 import type { RunOutput } from '../../machines/run.js';
 import { InvariantError } from '../errors.js';
-import type { Actors, Hear } from './actors.js';
+import type { Acting, Actors, Beginning, Hear, Onlooker } from './actors.js';
 import { CHILD_DONE, type Chart, type Edge, type Node } from './chart.js';
 import type { ActorEvent, Doer, Memory } from './chart-actions.js';
 import { pathOf, valueOf, type PersistedActor } from './persisted-actor.js';
@@ -19,11 +19,12 @@ import { pathOf, valueOf, type PersistedActor } from './persisted-actor.js';
 interface Troupe {
   readonly byId: Map<string, ChartActor>;
   readonly hear: Hear;
+  readonly onlooker: Onlooker | undefined;
 }
 
 /** Brings a tree of actors to life: a new one with its root's input, or one that was put down. */
-export function chartActors(chart: Chart, id: string, from: Beginning, hear: Hear): Actors {
-  const troupe: Troupe = { byId: new Map(), hear };
+export function chartActors(chart: Chart, id: string, from: Beginning, hear: Hear, onlooker?: Onlooker): Actors {
+  const troupe: Troupe = { byId: new Map(), hear, onlooker };
   const root = new ChartActor(troupe, { chart, id, src: '', parent: null, from });
   if ('input' in from) root.start();
   return {
@@ -36,9 +37,6 @@ export function chartActors(chart: Chart, id: string, from: Beginning, hear: Hea
     persisted: () => root.persisted(),
   };
 }
-
-/** Where an actor begins. */
-export type Beginning = { readonly input: unknown } | { readonly persisted: PersistedActor };
 
 interface Birth {
   readonly chart: Chart;
@@ -56,12 +54,14 @@ type Effect =
 
 const NOTHING: ActorEvent = { type: 'xstate.init' };
 
-class ChartActor implements Doer {
+class ChartActor implements Doer, Acting {
+  readonly machine: string;
   readonly #troupe: Troupe;
   readonly #birth: Omit<Birth, 'from'>;
   readonly #children = new Map<string, ChartActor>();
   #memory: Memory;
   #node: Node | null = null;
+  event: ActorEvent = NOTHING;
   #status: 'active' | 'done' | 'stopped' = 'active';
   #output: unknown = undefined;
   /** Taking an event, or not yet started. */
@@ -74,6 +74,7 @@ class ChartActor implements Doer {
     const { chart, id, from } = birth;
     this.#troupe = troupe;
     this.#birth = birth;
+    this.machine = chart.id;
     troupe.byId.set(id, this);
     if ('persisted' in from) {
       this.#memory = { ...from.persisted.context };
@@ -144,6 +145,7 @@ class ChartActor implements Doer {
   }
 
   spawn(src: string, id: string, input: unknown): void {
+    this.#troupe.onlooker?.spawns(this, { src, id, input });
     const chart = this.#birth.chart.actor(src);
     const child = new ChartActor(this.#troupe, { chart, id, src, parent: this, from: { input } });
     this.#children.set(id, child);
@@ -191,6 +193,8 @@ class ChartActor implements Doer {
 
   /** One macrostep. */
   #step(edge: Edge | null, event: ActorEvent): void {
+    this.event = event;
+    this.#troupe.onlooker?.takes(this);
     if (edge !== null) this.#follow(edge, event);
     this.#settle(event);
     this.#finish();

@@ -39,7 +39,7 @@ export class Fold {
   /** From the tree's first entry, or from where a tree stands: then nobody knows which ids came before. */
   constructor(from: string | Tree) {
     this.tree = typeof from === 'string' ? new Tree(from) : from;
-    this.#marks = typeof from === 'string' ? new Map() : null;
+    this.#marks = this.tree.head.seq === 0 ? new Map() : null;
   }
 
   /** What is still to come of the last input, by the machines; after a difference from there on. */

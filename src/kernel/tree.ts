@@ -23,8 +23,8 @@ import { illegalTransitionEvent, resolvedEvent } from '../run/audit.js';
 import { vouchFor, type Secrets } from '../session/proof.js';
 import type { SessionState } from '../session/state.js';
 import { proposalKey } from '../step/validate-schema.js';
-import type { Actors } from './actors.js';
-import { chartActors, type Beginning } from './chart-actors.js';
+import type { Actors, Beginning, Onlooker } from './actors.js';
+import { chartActors } from './chart-actors.js';
 import { chartOf } from './chart.js';
 import { Hearing } from './hearing.js';
 import type { Decision, Timer, TreeInput } from './input.js';
@@ -46,15 +46,17 @@ export class Tree {
   readonly tree_id: string;
   readonly #hearing: Hearing;
   readonly #watch: Watch | null;
+  readonly #onlooker: Onlooker | undefined;
   #open: OpenInput | OpenSessionInput | null = null;
   #policy: Policy | null = null;
   #actors: Actors | null = null;
   #failure: unknown = null;
 
-  /** With a `watch` the actors are XState's own, which is slower and comes to the same. */
-  constructor(tree_id: string, watch: Watch | null = null) {
+  /** With a `watch` the actors are XState's own, which is slower, comes to the same, and has no use for an onlooker. */
+  constructor(tree_id: string, watch: Watch | null = null, onlooker?: Onlooker) {
     this.tree_id = tree_id;
     this.#watch = watch;
+    this.#onlooker = onlooker;
     this.#hearing = new Hearing(tree_id);
   }
 
@@ -264,7 +266,7 @@ export class Tree {
     };
     this.#actors = this.#unbroken(() =>
       this.#watch === null
-        ? chartActors(chartOf(machine), run_id, from, hear)
+        ? chartActors(chartOf(machine), run_id, from, hear, this.#onlooker)
         : xstateActors(machine, run_id, from, hear, this.#watch),
     );
   }

@@ -1,8 +1,7 @@
 import { createActor, type AnyActorRef, type AnyStateMachine, type InspectionEvent, type Snapshot } from 'xstate';
 import type { Emission } from '../../machines/emission.js';
 import type { RunOutput } from '../../machines/run.js';
-import type { Actors, Hear } from './actors.js';
-import type { Beginning } from './chart-actors.js';
+import type { Actors, Beginning, Hear } from './actors.js';
 
 /** What the kernel reads of any machine's snapshot. */
 interface AnyMachineSnapshot {

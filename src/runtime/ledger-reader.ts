@@ -67,8 +67,8 @@ export class LedgerReader {
     for await (const stored of this.#store.tree(tree_id)) yield entryOf(stored);
   }
 
-  log(): AsyncIterable<StoredEntry> {
-    return this.#store.log();
+  log(from_index = 0): AsyncIterable<StoredEntry> {
+    return this.#store.log(from_index);
   }
 
   tree(tree_id: string): AsyncIterable<StoredEntry> {

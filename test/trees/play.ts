@@ -31,8 +31,9 @@ export interface Played {
   readonly tree: Tree;
 }
 
-export function play(plot: Plot): Played {
-  const player = new Player(plot);
+/** `under` another policy, where it is not the plot's own. */
+export function play(plot: Plot, under: Pinned = pinned(plot.policy)): Played {
+  const player = new Player(plot, under);
   player.live();
   return player;
 }
@@ -55,9 +56,9 @@ class Player implements Played {
   #now = EPOCH;
   #proposals = 0;
 
-  constructor(plot: Plot) {
+  constructor(plot: Plot, under: Pinned) {
     this.plot = plot;
-    this.pinned = pinned(plot.policy);
+    this.pinned = under;
   }
 
   live(): void {

@@ -179,9 +179,16 @@ export function pinned(name: PolicyName): Pinned {
   return known;
 }
 
-function pin(name: PolicyName): Pinned {
+const pin = (name: PolicyName): Pinned => pinTexts(textsOf(name));
+
+/** The files of a policy: lanes, roles, actions. */
+export function textsOf(name: PolicyName): readonly [string, string, string] {
   const actions = [...SMALL, RECORDS, ...VARIANTS[name]].reduce(edited, shipped('actions'));
-  const files = [shipped('lanes') + LANES, shipped('roles') + ROLES, actions];
+  return [shipped('lanes') + LANES, shipped('roles') + ROLES, actions];
+}
+
+/** @throws PolicyError POLICY_INVALID */
+export function pinTexts(files: readonly string[]): Pinned {
   const policies = files.map((text): Artifact => ({ kind: 'policy', case_id: null, bytes: Buffer.from(text) }));
   // The machines are the same for every catalogue: their text is needed before the policy can be judged over it.
   const registered = JSON.stringify({ registrations: REGISTRATIONS });

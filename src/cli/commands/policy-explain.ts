@@ -1,0 +1,115 @@
+import { RunError } from '../../errors.js';
+import { DecisionFold } from '../../replay/policy/collect.js';
+import { UNDECIDABLE, type Answer, type RecordedDecision } from '../../replay/policy/decision.js';
+import { explain, type Explanation } from '../../replay/policy/explain.js';
+import type { LedgerReader } from '../../runtime/ledger-reader.js';
+import { wrong } from '../arguments.js';
+import type { Command } from '../command.js';
+import { withLedger } from '../folders.js';
+import { escaped, jsonLine, painter, type Paint } from '../terminal.js';
+
+const CHANGES_SHOWN = 8;
+
+/** `turnpike policy explain`: why was this decided so, and what would have to be otherwise? */
+export const policyExplain: Command = {
+  name: 'policy explain',
+  summary: 'Explain one recorded decision: its checks in order, and the smallest change that would flip it',
+  operands: { usage: 'SEQ', min: 1, max: 1 },
+  options: [],
+  notes: [
+    'SEQ is the index of an entry as `ledger verify` and `policy simulate` print it, or RUN_TREE:SEQ. Of an entry that',
+    'records no decision, those are explained that came of the same input. The changes are single changes of the policy',
+    'that the run tree has pinned; each was made, and the decision taken again. Needs no lock.',
+  ],
+  async run(args, io) {
+    const [text = ''] = args.operands;
+    const place = /^(?:([^:]+):)?(\d{1,15})$/u.exec(text);
+    if (place === null) throw wrong(policyExplain, 'SEQ is a number, or RUN_TREE:NUMBER');
+    const decisions = await withLedger(args, io, ({ reader }) => decisionsAt(reader, place[1], Number(place[2])));
+    const explained = decisions.map(explain);
+    const paint = painter(io.colours);
+    for (const [i, each] of explained.entries()) {
+      const own = args.flag('json') ? jsonLine(plain(each)) : textOf(each, paint);
+      await io.stdout.write(i === 0 || args.flag('json') ? own : `\n${own}`);
+    }
+    return 0;
+  },
+};
+
+/** @throws RunError RUN_UNKNOWN where there is no such entry, or none that records a decision */
+async function decisionsAt(
+  reader: LedgerReader,
+  tree: string | undefined,
+  number: number,
+): Promise<readonly RecordedDecision[]> {
+  const tree_id = tree ?? (await treeAt(reader, number));
+  const fold = new DecisionFold(tree_id ?? '');
+  let [of, wanted]: [RecordedDecision[], boolean] = [[], false];
+  if (tree_id !== null)
+    for await (const entry of reader.tree(tree_id)) {
+      if (entry.type === 'input') {
+        if (wanted) break;
+        of = [];
+      }
+      const artifacts = entry.type === 'input' ? await reader.artifactsOf(entry.log_index) : [];
+      const decision = fold.take(entry, artifacts);
+      if (decision !== null) of.push(decision);
+      wanted ||= (tree === undefined ? entry.log_index : entry.seq) === number;
+    }
+  if (!wanted) throw new RunError({ code: 'RUN_UNKNOWN', message: 'this ledger has no such entry' });
+  const exact = of.filter(({ log_index, seq }) => (tree === undefined ? log_index : seq) === number);
+  if (of.length === 0)
+    throw new RunError({
+      code: 'RUN_UNKNOWN',
+      message: 'nothing was decided in the course of the input of this entry',
+    });
+  return exact.length > 0 ? exact : of;
+}
+
+async function treeAt(reader: LedgerReader, log_index: number): Promise<string | null> {
+  for await (const entry of reader.log(log_index)) return entry.log_index === log_index ? entry.tree_id : null;
+  return null;
+}
+
+/** For machines: without the policy and the facts, which hold whole payloads. */
+const plain = ({ decision, checks, changes }: Explanation) => {
+  const { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said } = decision;
+  return { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said, checks, changes };
+};
+
+const MARKS = { passed: ['✓', 'green'], decided: ['✗', 'red'], 'not reached': ['·', 'dim'] } as const;
+
+function textOf({ decision, checks, changes }: Explanation, paint: Paint): string {
+  const { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said } = decision;
+  const rule = said.rule_id === null ? '' : ` by ${escaped(said.rule_id)}`;
+  const lines = [
+    `entry ${log_index} (${escaped(tree_id)} seq ${seq}): ${paint(said.decision, said.decision === 'allow' ? 'green' : 'yellow')}${rule}`,
+    `  ${escaped(actor_id)} as ${escaped(role_id)}${lane_id === null ? '' : ` in lane ${escaped(lane_id)}`}: ${escaped(action)} (run ${escaped(run_id)})`,
+    ...checks.map(({ name, verdict, rule_id }) => {
+      const [mark, colour] = MARKS[verdict];
+      return `  ${paint(mark, colour)} ${name}${rule_id === null ? '' : `: ${escaped(rule_id)}`}${verdict === 'not reached' ? ' (not reached)' : ''}`;
+    }),
+    ...changeLines(changes),
+  ];
+  return lines.map((line) => `${line}\n`).join('');
+}
+
+function changeLines(changes: Explanation['changes']): readonly string[] {
+  const [smallest, ...others] = changes;
+  if (smallest === undefined) return ['no single change of the policy would flip it'];
+  const shown = others.slice(0, CHANGES_SHOWN);
+  const more = others.length - shown.length;
+  return [
+    `smallest change that would flip it: ${lineOf(smallest)}`,
+    ...(shown.length === 0 ? [] : ['or one of these:']),
+    ...shown.map((change) => `  ${lineOf(change)}`),
+    ...(more > 0 ? [`  and ${more} more: --json shows all`] : []),
+  ];
+}
+
+const lineOf = ({ text, gives }: Explanation['changes'][number]): string => `${escaped(text)} ${givesText(gives)}`;
+
+const givesText = (gives: Answer): string =>
+  'undecidable' in gives
+    ? `(then open: ${UNDECIDABLE[gives.undecidable]})`
+    : `(${gives.decision}${gives.rule_id === null ? '' : `: ${escaped(gives.rule_id)}`})`;

@@ -1,0 +1,161 @@
+// The decisions of a recorded tree, as its entries come: an entry that records one is handed out with what it was
+// decided by. The tree is folded as it was recorded, whatever another policy would have said to an earlier decision.
+
+import type { Artifact } from '../../contract/artifact-ref.js';
+import type { AuditEvent } from '../../contract/audit-event.js';
+import type { Entry } from '../../contract/entry.js';
+import type { StepTrace } from '../../contract/step-trace.js';
+import { InvariantError, LedgerError } from '../../errors.js';
+import { Fold } from '../../kernel/fold.js';
+import type { Decision } from '../../kernel/input.js';
+import { Tree } from '../../kernel/tree.js';
+import type { ReplayEntry, ReplaySource } from '../replay.js';
+import type { Facts, RecordedDecision, Said } from './decision.js';
+import { Notes } from './notes.js';
+
+type Placed = Omit<RecordedDecision, 'log_index'>;
+
+/** One tree, given its entries in their order. */
+export class DecisionFold {
+  readonly #tree: Tree;
+  readonly #fold: Fold;
+  readonly #notes = new Notes();
+  readonly #placed = new Map<number, Placed>();
+
+  constructor(tree_id: string) {
+    this.#tree = new Tree(tree_id, null, this.#notes);
+    this.#fold = new Fold(this.#tree);
+  }
+
+  /**
+   * The tree's next entry, with the content that it brought.
+   * @returns the decision that it records, or null
+   * @throws LedgerError LEDGER_TAMPERED for an entry that the machines would not have written
+   */
+  take(entry: ReplayEntry, artifacts: readonly Artifact[]): RecordedDecision | null {
+    const taken = this.#fold.take(entry, artifacts);
+    if ('difference' in taken) throw departed(entry, taken.difference.rule);
+    if (taken.decision !== null) this.#read(taken.decision);
+    const placed = this.#placed.get(entry.seq);
+    if (placed === undefined) return null;
+    this.#placed.delete(entry.seq);
+    return { ...placed, log_index: entry.log_index };
+  }
+
+  #read({ entries, commands, ended }: Decision): void {
+    for (const command of commands) if (command.kind === 'gather') this.#notes.asked(command.run_id, command.request);
+    let ballots = 0;
+    for (const { entry } of entries) {
+      if (entry.type === 'step_trace') this.#step(entry);
+      if (entry.type !== 'audit_event' || entry.body.action_type !== 'authz_decision') continue;
+      if (isBallot(entry.body)) this.#ballot(entry, (ballots += 1) - 1);
+      else this.#judged(entry);
+    }
+    this.#notes.forget(ended.map(({ run_id }) => run_id));
+  }
+
+  #step({ body, seq }: Extract<Entry, { type: 'step_trace' }>): void {
+    if (body.mediated_run_id !== null) return;
+    const facts = this.#notes.ended(body.run_id);
+    if (facts === undefined) return;
+    const { actor, role_id, lane_id } = facts.input.agent;
+    const who = { run_id: body.run_id, actor_id: actor.actor_id, role_id, lane_id };
+    this.#place({ seq, ...who, action: body.action ?? 'a proposal', said: saidOf(body) }, facts);
+  }
+
+  #judged({ body, seq }: Extract<Entry, { type: 'audit_event' }>): void {
+    const { run_id } = body;
+    const facts = this.#notes.judged(run_id) ?? this.#root(run_id);
+    if (facts !== null) this.#place({ seq, ...whoIn(body), action: actionOf(facts), said: verdictIn(body) }, facts);
+  }
+
+  #ballot({ body, seq }: Extract<Entry, { type: 'audit_event' }>, nth: number): void {
+    const facts = this.#notes.ballot(body.run_id, nth);
+    if (facts !== undefined) this.#place({ seq, ...whoIn(body), action: 'vote', said: verdictIn(body) }, facts);
+  }
+
+  /** The tree's own root run, which no machine has spawned. */
+  #root(run_id: string): Facts | null {
+    const run = run_id === this.#tree.tree_id ? this.#tree.run(run_id) : null;
+    return run === null ? null : { kind: 'orchestrator', run: run.context };
+  }
+
+  #place(told: Omit<Placed, 'tree_id' | 'facts' | 'policy'>, facts: Facts): void {
+    const { policy, tree_id } = this.#tree;
+    if (policy === null) throw new InvariantError('a decision in a tree that is not open');
+    this.#placed.set(told.seq, { tree_id, ...told, facts, policy });
+  }
+}
+
+/** What was read so far. */
+export interface ReadCount {
+  trees: number;
+  entries: number;
+}
+
+/** Every decision of a ledger, or of one tree of it, in its order. Memory: the trees that have not ended. */
+export async function* decisionsIn(
+  source: ReplaySource,
+  tree_id: string | undefined,
+  count: ReadCount,
+): AsyncGenerator<RecordedDecision> {
+  const folds = new Map<string, DecisionFold>();
+  for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
+    let fold = folds.get(entry.tree_id);
+    if (fold === undefined) {
+      fold = new DecisionFold(entry.tree_id);
+      folds.set(entry.tree_id, fold);
+      count.trees += 1;
+    }
+    count.entries += 1;
+    const decision = fold.take(entry, entry.type === 'input' ? await source.artifactsOf(entry.log_index) : []);
+    if (decision !== null) yield decision;
+  }
+}
+
+const departed = ({ log_index, tree_id, seq }: ReplayEntry, rule: string): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message: `entry ${log_index} (${tree_id} seq ${seq}) is not what the machines wrote (${rule}): run \`turnpike replay\``,
+  });
+
+const isBallot = ({ target }: AuditEvent): boolean => target?.target_type === 'system' && target.name === 'approval';
+
+const whoIn = ({ run_id, actor, role_id, lane_id }: AuditEvent) => ({
+  run_id,
+  actor_id: actor.actor_id,
+  role_id: role_id ?? '',
+  lane_id: lane_id ?? null,
+});
+
+/** A run that must wait for people is not allowed yet, though policy has nothing else against it. */
+const verdictIn = ({ authz, target }: AuditEvent): Said => {
+  const { decision, rule_id } = authz ?? { decision: 'deny' as const, rule_id: null };
+  const waits = rule_id === 'approval.required' && target?.name !== 'approval';
+  return { decision: waits ? 'deny' : decision, rule_id };
+};
+
+const saidOf = ({ decision, rule_id }: StepTrace): Said => ({
+  decision: decision === 'ALLOW' ? 'allow' : 'deny',
+  rule_id,
+});
+
+function actionOf(facts: Facts): string {
+  switch (facts.kind) {
+    case 'orchestrator':
+      return 'start a run tree';
+    case 'agent':
+      return 'start an agent';
+    case 'run':
+      return facts.event.run_kind === 'tool_gateway' ? facts.event.act.action : facts.event.run_kind;
+    case 'step':
+      return facts.act?.action ?? 'a proposal';
+    case 'retry':
+      return facts.act.action;
+    case 'write':
+    case 'approval':
+      return actionOf(facts.of);
+    case 'ballot':
+      return 'vote';
+  }
+}

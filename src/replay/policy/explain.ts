@@ -1,0 +1,100 @@
+// Why one decision of a ledger came out as it did, and what would have to be otherwise in the policy for it not to.
+// The changes are found by making them and deciding again.
+
+import { CHECK_TOOLS, EXPORT_TOOL } from '../../../machines/high-risk.js';
+import type { Json, JsonObject } from '../../contract/json.js';
+import type { Policy } from '../../policy/policy.js';
+import { checksOf, type Check } from './checks.js';
+import { decideAgain } from './decide-again.js';
+import type { Act, Answer, RecordedDecision } from './decision.js';
+import { editsOf, type Concerned, type Edit } from './edits.js';
+import { limitEdits } from './limits.js';
+
+/** A single change of the policy under which the decision comes out otherwise. */
+export interface Change {
+  readonly text: string;
+  /** What it would be; of what nobody has looked at, only that this check would be passed. */
+  readonly gives: Answer;
+}
+
+export interface Explanation {
+  readonly decision: RecordedDecision;
+  readonly checks: readonly Check[];
+  /** The smallest first; none where no single change flips it. */
+  readonly changes: readonly Change[];
+}
+
+export const explain = (decision: RecordedDecision): Explanation => ({
+  decision,
+  checks: checksOf(decision, decision.policy),
+  changes: changesOf(decision),
+});
+
+function changesOf(decision: RecordedDecision): readonly Change[] {
+  const { policy, said } = decision;
+  const answers = new Map<Policy, Answer>();
+  const flips = (edited: Policy): boolean => {
+    const answer = decideAgain(decision, edited);
+    answers.set(edited, answer);
+    if ('undecidable' in answer) return said.decision === 'deny' && answer.undecidable === 'facts.not_gathered';
+    return answer.decision !== said.decision;
+  };
+  const edits: Edit[] = [];
+  for (const edit of editsOf(policy, concernedIn(decision))) if (flips(edit.policy)) edits.push(edit);
+  edits.push(...limitEdits(policy, flips));
+  const changes = edits.map(({ text, policy: edited }) => ({
+    text,
+    gives: answers.get(edited) ?? decideAgain(decision, edited),
+  }));
+  // What certainly flips it stands before what only leads on to the sandbox.
+  return changes.toSorted((a, b) => Number('undecidable' in a.gives) - Number('undecidable' in b.gives));
+}
+
+/** Whom and what a decision is about, by name. */
+function concernedIn({ facts, role_id, lane_id, action, policy }: RecordedDecision): Concerned {
+  const nobody = { role_id, lane_ids: lane_id === null ? [] : [lane_id], action, tools: [], tables: [], endings: {} };
+  switch (facts.kind) {
+    case 'orchestrator':
+    case 'agent':
+    case 'ballot':
+      return nobody;
+    case 'run':
+      return ofRun(nobody, facts.event.act.action, facts.event.act.args);
+    case 'approval':
+      return ofRun(nobody, facts.of.event.act.action, facts.of.event.act.args);
+    case 'retry':
+      return ofAct(nobody, facts.act, policy);
+    case 'step':
+      return facts.act === null ? nobody : ofAct(nobody, facts.act, policy);
+    case 'write': {
+      const { of } = facts;
+      if (of.kind === 'run') return ofRun(nobody, of.event.act.action, of.event.act.args);
+      return of.act === null ? nobody : ofAct(nobody, of.act, policy);
+    }
+  }
+}
+
+function ofAct(nobody: Concerned, { action, args, agent }: Act, policy: Policy): Concerned {
+  const definition = policy.catalogue.action(action);
+  const tools = [definition?.tool ?? null, args['tool']].filter((name): name is string => typeof name === 'string');
+  const tables = [definition?.write?.table, definition?.read, args['target']].filter(
+    (name): name is string => typeof name === 'string',
+  );
+  const own = policy.actions.get(action)?.lane;
+  const lane_ids = [own ?? agent.lane_id, agent.lane_id].filter((lane) => lane !== null);
+  const endings = Object.fromEntries((definition?.paths ?? []).flatMap((name) => endingOf(name, args[name])));
+  return { ...nobody, action, lane_ids, tools: unique(tools), tables: unique(tables), endings };
+}
+
+function ofRun(nobody: Concerned, action: string, args: JsonObject): Concerned {
+  const { target } = args;
+  const tools = nobody.action === 'export' ? [EXPORT_TOOL] : [CHECK_TOOLS[action]].filter((tool) => tool !== undefined);
+  return { ...nobody, tools, tables: typeof target === 'string' ? [target] : [] };
+}
+
+function endingOf(name: string, path: Json | undefined): readonly (readonly [string, string])[] {
+  const ending = typeof path === 'string' ? /\.[A-Za-z0-9]{1,16}$/.exec(path)?.[0] : undefined;
+  return ending === undefined ? [] : [[name, ending]];
+}
+
+const unique = (names: readonly string[]): readonly string[] => [...new Set(names)];

@@ -1,0 +1,73 @@
+// Changes of numbers: of each limit the nearest value at which a decision comes out otherwise.
+
+import { AMOUNT_MAX, BUDGET_KINDS } from '../../contract/budget.js';
+import type { Policy } from '../../policy/policy.js';
+import { isSound, type Edit } from './edits.js';
+
+/** One number of a policy: from its present value up to the largest, and down to the smallest that it may have. */
+interface Dial {
+  readonly name: string;
+  /** Null is unlimited. */
+  readonly now: number | null;
+  readonly least: number;
+  readonly most: number;
+  set(value: number): Policy;
+}
+
+/** The nearest value of each limit with which `flips`; a larger change of the same limit flips it as well. */
+export function* limitEdits(policy: Policy, flips: (policy: Policy) => boolean): Generator<Edit> {
+  for (const dial of dialsOf(policy)) {
+    const { name, now, least, most } = dial;
+    const holds = (value: number): boolean => {
+      const changed = dial.set(value);
+      return isSound(changed) && flips(changed);
+    };
+    const raised = now === null ? null : nearest(now, most, holds);
+    if (raised !== null && now !== null)
+      yield { text: `${name} would have to be raised from ${now} to ${raised}`, policy: dial.set(raised) };
+    const lowered = nearest(now ?? most, least, holds);
+    if (lowered !== null)
+      yield {
+        text: `${name} would have to be lowered ${now === null ? '' : `from ${now} `}to ${lowered}`,
+        policy: dial.set(lowered),
+      };
+  }
+}
+
+/** The value nearest to `from`, on the way to `end`, that holds; null where not even the end does. */
+function nearest(from: number, end: number, holds: (value: number) => boolean): number | null {
+  if (from === end || !holds(end)) return null;
+  let [not, does] = [from, end];
+  while (Math.abs(does - not) > 1) {
+    const middle = Math.floor(not / 2 + does / 2);
+    if (middle === not || middle === does) break;
+    if (holds(middle)) does = middle;
+    else not = middle;
+  }
+  return does;
+}
+
+const LARGEST = {
+  payload_bytes_max: 16_777_216,
+  payload_depth_max: 64,
+  path_bytes_max: 1_024,
+  content_bytes_max: 16_777_216,
+  steps_per_run_max: 10_000_000,
+} as const;
+const ROOM = { bytes_max: 1e12, files_max: 10_000_000, depth_max: 64 } as const;
+
+function* dialsOf(policy: Policy): Generator<Dial> {
+  const { limits, sandbox, budgets } = policy;
+  for (const name of Object.keys(LARGEST) as (keyof typeof LARGEST)[]) {
+    const set = (value: number): Policy => ({ ...policy, limits: { ...limits, [name]: value } });
+    yield { name, now: limits[name], least: 1, most: LARGEST[name], set };
+  }
+  for (const name of Object.keys(ROOM) as (keyof typeof ROOM)[]) {
+    const set = (value: number): Policy => ({ ...policy, sandbox: { ...sandbox, [name]: value } });
+    yield { name: `sandbox.${name}`, now: sandbox[name], least: 1, most: ROOM[name], set };
+  }
+  for (const kind of BUDGET_KINDS) {
+    const set = (value: number): Policy => ({ ...policy, budgets: { ...budgets, [kind]: value } });
+    yield { name: `budgets.${kind}`, now: budgets[kind] ?? null, least: 0, most: AMOUNT_MAX, set };
+  }
+}

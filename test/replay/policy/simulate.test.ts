@@ -1,0 +1,29 @@
+// Simulation in small. `npm run policies` is the whole of it: 100,000 decisions.
+
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { PLOT } from '../../trees/turns.js';
+import { compare, newTally } from './agreement.js';
+import { policyPool } from './random-policies.js';
+
+describe('D1 S4-31..35: decisions of random trees, taken again', () => {
+  const tally = newTally();
+  const pool = policyPool(5, 24);
+  for (const [i, plot] of fc.sample(PLOT, { seed: 5, numRuns: 500 }).entries()) {
+    const [a, b] = [pool[i % pool.length], pool[(i * 7 + 3) % pool.length]];
+    if (a !== undefined && b !== undefined) compare(plot, a, b, tally);
+  }
+
+  test('under the policy that they were taken by, none flips; under another, each is what the live engine decides', () => {
+    expect(tally.faults).toEqual([]);
+  });
+
+  test('there was something to see: flips, denials of the overlay, and most of the rules', () => {
+    expect(tally.same).toBeGreaterThan(3_000);
+    expect(tally.compared).toBeGreaterThan(1_500);
+    expect(tally.flipped).toBeGreaterThan(150);
+    expect(tally.overlaid).toBeGreaterThan(5);
+    expect(tally.rules.size).toBeGreaterThan(35);
+    expect(tally.undecidable).toBeLessThan(tally.compared / 20);
+  });
+});
