@@ -49,7 +49,7 @@ export function kindOf(scene: Scene): ProblemKind {
     const moved = found.type === 'input' && then === undefined && isOutput(later) && found.time === later?.time;
     return moved ? 'reordered' : 'inserted';
   }
-  if (isRefusal(due)) return ofRefused(found, last ?? null, former ?? null);
+  if (isRefusal(due)) return ofRefused(found, due, last ?? null, former ?? null);
   if (same(found, then) || (then === undefined && found.type === 'input')) return 'missing';
   return 'altered';
 }
@@ -63,9 +63,18 @@ function ofUnexpected(found: Content, next: Content | null, last: Content | null
 }
 
 /** The machines cannot take the last input: then it should not be there, or something before it should. */
-function ofRefused(found: Content, last: Content | null, former: Content | null): ProblemKind {
+function ofRefused(found: Content, due: Content, last: Content | null, former: Content | null): ProblemKind {
   if (last !== null && same(last, former)) return 'duplicated';
+  if (isLike(found, due)) return 'altered';
   return found.type === 'input' ? 'inserted' : 'missing';
+}
+
+/** One that says the same in all but one or two members is that one, altered. */
+function isLike(found: Content, due: Content): boolean {
+  if (found.type !== due.type) return false;
+  const names = new Set([...Object.keys(found.body), ...Object.keys(due.body)]);
+  const textOf = ({ body }: Content, name: string): string => JSON.stringify(body[name] ?? null);
+  return [...names].filter((name) => textOf(found, name) !== textOf(due, name)).length <= 2;
 }
 
 const isOutput = (content: Content | null | undefined): boolean =>

@@ -1,0 +1,120 @@
+// A small part of the campaign (`npm run tamper` is all of it: 200 runs, every attack), what the plain chain of hashes
+// does not find, and the kinds of what is done to one ledger by hand.
+
+import { describe, expect, test } from '@jest/globals';
+import type { ProblemKind } from '../../src/ledger/ledger-problem.js';
+import { ReplayCheck } from '../../src/replay/check-replay.js';
+import { tamper } from './campaign.js';
+import { headOf, problemsOf, randomLedger, rechained, type Ledger, type Row } from './ledgers.js';
+
+test('S4-86 C61 D15: in random runs every attack on any entry is found, at the entry, and called what it is', async () => {
+  const tallies = await tamper({ seed: 7_000, runs: 6, every: 11 });
+  expect(tallies.flatMap(({ violations }) => violations)).toEqual([]);
+  for (const { cases } of tallies) expect(cases).toBeGreaterThan(80);
+}, 120_000);
+
+/** A privileged run that was allowed, on behalf of an agent. */
+const ALLOW = /"authz_decision".*"decision":"allow".*"parent_run_id":"run_random\d+\.\d"/;
+/** The first ledger that has one. */
+const ledger = Array.from({ length: 40 }, (_, seed) => seed).reduce<Ledger>(
+  (found, seed) => (found.rows.some(({ text }) => ALLOW.test(text)) ? found : randomLedger(seed, 14)),
+  randomLedger(0, 14),
+);
+const written = (rows: readonly Row[]): Ledger => {
+  const forged = rechained(rows);
+  return { rows: forged, head: headOf(forged), anchor: headOf(forged) };
+};
+const whereText = (part: RegExp): number => ledger.rows.findIndex(({ text }) => part.test(text));
+
+describe('what a chain of hashes does not find, because whoever writes it can write it again', () => {
+  test('D15 C61: a tail cut off with the chain intact, and a ledger written anew, are found by the anchor', async () => {
+    for (let size = 0; size < ledger.rows.length; size += 5) {
+      const cut = written(ledger.rows.slice(0, size));
+      const problems = await problemsOf({ ...cut, anchor: ledger.anchor });
+      expect(problems).toContainEqual(expect.objectContaining({ rule: 'head.below', kind: 'cut', log_index: size }));
+    }
+    const other = written(randomLedger(8).rows);
+    expect((await problemsOf({ ...other, anchor: ledger.anchor })).map(({ rule }) => rule)).toContain(
+      other.head.size < ledger.anchor.size ? 'head.below' : 'head.differs',
+    );
+  });
+
+  test('S4-44..50: each event that a run must have, taken out with everything put right, is found without the machines', async () => {
+    let tried = 0;
+    for (const [index, { type, text, tree_id }] of ledger.rows.entries()) {
+      if (type !== 'audit_event' || text.includes('INVALID_STATE_TRANSITION')) continue;
+      // A tree without the end of its root is one that is under way: only the machines know that it is not.
+      if (text.includes(`"run_id":"${tree_id}"`) && /"outcome_reason":"(?!running)/.test(text)) continue;
+      const problems = await problemsOf(written(ledger.rows.toSpliced(index, 1)));
+      const own = problems.filter(({ rule }) => !/^(?:replay|head)\./.test(rule));
+      expect([text, own.length]).not.toEqual([text, 0]);
+      tried += 1;
+    }
+    expect(tried).toBeGreaterThan(8);
+  });
+
+  test('S4-81: a privileged effect whose allow is gone, and a run that ended twice, are named by rule and entry', async () => {
+    const allow = whereText(ALLOW);
+    const { seq, tree_id } = ledger.rows[allow]!;
+    expect(await problemsOf(written(ledger.rows.toSpliced(allow, 1)))).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ rule: 'run.unjudged', kind: 'incomplete', tree_id, seq }),
+        expect.objectContaining({ rule: 'replay.differs', kind: 'missing', tree_id, seq }),
+      ]),
+    );
+    const end = whereText(/"outcome_reason":"(?:completed|cancelled|failed)/);
+    const row = ledger.rows[end]!;
+    expect(await problemsOf(written(ledger.rows.toSpliced(end, 0, row)))).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ rule: 'run.over', kind: 'inserted', seq: row.seq + 1 }),
+        expect.objectContaining({ rule: expect.stringMatching(/^replay\./), kind: 'duplicated', seq: row.seq + 1 }),
+      ]),
+    );
+  });
+});
+
+describe('what nobody finds who has only this ledger', () => {
+  test('D15: a tree that was taken out whole by somebody who can write the anchor', async () => {
+    const [{ tree_id }] = ledger.rows as readonly [Row];
+    const rest = ledger.rows.filter((row) => row.tree_id !== tree_id);
+    expect(rest.length).toBeGreaterThan(0);
+    expect(await problemsOf(written(rest))).toEqual([]);
+    const known = await problemsOf({ ...written(rest), anchor: ledger.anchor });
+    expect(known.map(({ rule }) => rule)).toContain('head.below');
+  });
+});
+
+describe('the kind of what was done', () => {
+  const at = whereText(/"outcome_reason":"running"/);
+  const row = ledger.rows[at]!;
+  test.each<[ProblemKind, readonly Row[]]>([
+    ['missing', ledger.rows.toSpliced(at, 1)],
+    ['duplicated', ledger.rows.toSpliced(at, 0, row)],
+    ['altered', ledger.rows.with(at, { ...row, text: row.text.replace('"v1"', '"v2"') })],
+    ['cut', ledger.rows.slice(0, at)],
+  ])('an entry that is %s', async (kind, rows) => {
+    const problems = await problemsOf({ ...ledger, rows });
+    expect(problems.map((problem) => problem.kind)).toContain(kind);
+  });
+});
+
+test('S4-86: a tree that has ended, and is spoken of later, is folded again, and what was added to it is found', async () => {
+  const rows = randomLedger(21).rows;
+  const [{ tree_id }] = rows as readonly [Row];
+  const tree = rows.filter((one) => one.tree_id === tree_id);
+  const stored = tree.map((one, log_index) => ({ ...one, log_index }));
+  let again = 0;
+  const check = new ReplayCheck({
+    async *tree() {
+      again += 1;
+      yield* stored;
+      await Promise.resolve();
+    },
+    artifactsOf: (log_index) => Promise.resolve(stored[log_index]?.artifacts ?? []),
+  });
+  for (const one of stored) expect(await check.take(one, one.artifacts, true)).toEqual([]);
+  const last = stored.at(-1)!;
+  expect(await check.take({ ...last, seq: last.seq + 1, log_index: last.log_index + 1 }, [], true)).toEqual([]);
+  expect(again).toBe(1);
+  expect([...check.finish()]).toMatchObject([{ finding: { rule: 'replay.unexpected', kind: 'duplicated' } }]);
+});
