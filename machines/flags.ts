@@ -1,15 +1,13 @@
 // Behaviour flags: what the machines, or the functions that they ask, do otherwise than they once did.
 //
 // A tree is recorded with the flags that were in force when it was opened: they stand in the text of the machine
-// definitions, which is an artifact of its `open` and whose hash is one of its pins. Whoever folds the tree, today or
-// in ten years, reads them there. A tree that has none does as it did before there was a first one.
+// definitions, which is an artifact of its `open` and whose hash is one of its pins. Whoever folds the tree, at any
+// time, reads them there. A tree that has none does as it did before there was a first one.
 //
 // To change what a machine does in a case that may already lie in a ledger:
 //   1. Add a flag below, with the next number. Numbers are never reused, and no flag is ever taken out.
-//   2. Keep the old way, and ask: `flags.has(N) ? the new way : the old way`. Machines are handed `flags` when they are
-//      created; functions of src/policy, src/step and src/session find them in the policy.
-//   3. Nothing else: new trees have the flag from the next release on, and the golden histories prove that old ones
-//      come out as they did.
+//   2. Keep the old way, and ask the policy that machines and functions are handed: `policy.flags.has(N)`.
+//   3. Nothing else: new trees have the flag, and the golden histories prove that old ones come out as they did.
 
 /** One change of behaviour. */
 export interface Flag {

@@ -36,6 +36,7 @@ export type { OverlaySource } from './ports/overlay-source.js';
 export type { PolicySource } from './ports/policy-source.js';
 export type { RecordDatabase } from './ports/records.js';
 export type { ReplayReport } from './replay/replay.js';
+export type { LedgerState, RunAt, SessionAt } from './replay/state.js';
 export type { AgentLoopReport, RunAgentOptions, StopReason } from './runtime/agent-loop/run-agent.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agent-run.js';
 export type { LedgerReader, RunTree } from './runtime/ledger-reader.js';

@@ -20,7 +20,7 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   ledger: ['contract', 'errors', 'ports'],
   machines: FOUNDATION,
   kernel: KERNEL,
-  replay: [...KERNEL, 'kernel'],
+  replay: [...KERNEL, 'kernel', 'ports'],
   engine: ['contract', 'errors', 'ports', 'ledger', 'kernel'],
   adapters: ['contract', 'errors', 'ports'],
   runtime: EVERYTHING,

@@ -4,6 +4,7 @@ import { existsSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
 import { gitPolicySource } from '../adapters/git-policy-source.js';
 import { policySource } from '../adapters/policy-source.js';
+import { sqliteHistoryCache } from '../adapters/sqlite-history-cache.js';
 import { catalogueOf, NOTHING_REGISTERED, registrationProblem, Registrations } from '../contract/catalogue.js';
 import type { PolicyFile } from '../contract/pins.js';
 import { conforms } from '../contract/validators.js';
@@ -44,10 +45,13 @@ export interface OpenLedger extends HomeStores {
 
 /** Opens the ledger of a home for reading, whoever writes to it, and closes it after `work`. */
 export async function withLedger<T>(args: Args, io: Io, work: (ledger: OpenLedger) => Promise<T>): Promise<T> {
-  const { store, anchor } = openHome(homeOf(args, io), { readOnly: true });
+  const home = homeOf(args, io);
+  const { store, anchor } = openHome(home, { readOnly: true });
+  const history = sqliteHistoryCache(home.history);
   try {
-    return await work({ store, anchor, reader: new LedgerReader(store, anchor) });
+    return await work({ store, anchor, reader: new LedgerReader(store, anchor, history) });
   } finally {
+    await history.close();
     await store.close();
   }
 }

@@ -15,6 +15,7 @@ import { ledgerCheckpoint } from './commands/ledger-checkpoint.js';
 import { ledgerExport } from './commands/ledger-export.js';
 import { ledgerProve } from './commands/ledger-prove.js';
 import { ledgerVerify } from './commands/ledger-verify.js';
+import { machinesDiff } from './commands/machines-diff.js';
 import { mcp } from './commands/mcp.js';
 import { policyCheck } from './commands/policy-check.js';
 import { policyDeny } from './commands/policy-deny.js';
@@ -47,6 +48,7 @@ export const COMMANDS: readonly Command[] = [
   ledgerProve,
   ledgerCheckProof,
   ledgerExport,
+  machinesDiff,
   policyCheck,
   policyPin,
   policyDeny,

@@ -15,12 +15,18 @@ export interface Actors {
    * @returns false when nothing moved @throws what a machine threw; the actors are broken then
    */
   take(id: string, event: ActorEvent): boolean;
-  /** What a live actor remembers, to look at; null where there is none. */
-  memory(id: string): Readonly<Record<string, unknown>> | null;
+  /** A live actor, to look at; null where there is none. */
+  standing(id: string): Standing | null;
   /** How the root run ended; undefined while it has not. */
   readonly output: RunOutput | undefined;
   /** Plain JSON, in XState's form: either can go on from what the other has put down. */
   persisted(): unknown;
+}
+
+/** Where an actor stands, as the keys of its state from the root on, and what it remembers. */
+export interface Standing {
+  readonly path: readonly string[];
+  readonly memory: Readonly<Record<string, unknown>>;
 }
 
 /** Told what the machines say, in the order in which they say it. */

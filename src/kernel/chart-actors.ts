@@ -10,7 +10,7 @@
 import type { Emission } from '../../machines/emission.js';
 import type { RunOutput } from '../../machines/run.js';
 import { InvariantError } from '../errors.js';
-import type { Acting, Actors, Beginning, Hear, Onlooker } from './actors.js';
+import type { Acting, Actors, Beginning, Hear, Onlooker, Standing } from './actors.js';
 import { CHILD_DONE, type Chart, type Edge, type Node } from './chart.js';
 import type { ActorEvent, Doer, Memory } from './chart-actions.js';
 import { pathOf, valueOf, type PersistedActor } from './persisted-actor.js';
@@ -30,7 +30,7 @@ export function chartActors(chart: Chart, id: string, from: Beginning, hear: Hea
   return {
     isLive: (actor) => troupe.byId.get(actor)?.active === true,
     take: (actor, event) => troupe.byId.get(actor)?.take(event) ?? false,
-    memory: (actor) => troupe.byId.get(actor)?.memory ?? null,
+    standing: (actor) => troupe.byId.get(actor)?.standing ?? null,
     get output() {
       return root.output as RunOutput | undefined;
     },
@@ -88,6 +88,10 @@ class ChartActor implements Doer, Acting {
 
   get memory(): Memory {
     return this.#memory;
+  }
+
+  get standing(): Standing | null {
+    return this.#node === null ? null : { path: this.#node.path, memory: this.#memory };
   }
 
   get active(): boolean {

@@ -66,6 +66,11 @@ export class Fold {
     return this.#takeInput(found, artifacts);
   }
 
+  /** Whether the last input has all that it caused: the tree stands where its record does. */
+  get settled(): boolean {
+    return this.#expected[this.#next] === undefined;
+  }
+
   /** What is still to come when the record ends here: null for a whole tree. */
   finish(): Difference | null {
     const expected = this.#expected[this.#next];

@@ -11,7 +11,7 @@ import type { AnyStateMachine, InspectionEvent } from 'xstate';
 import type { Command, Emission, Ending } from '../../machines/emission.js';
 import { stepId } from '../../machines/agent.js';
 import type { Artifact } from '../contract/artifact-ref.js';
-import type { ApprovalBook } from '../contract/approval.js';
+import type { ApprovalBook as Book } from '../contract/approval.js';
 import type { OpenInput, OpenSessionInput, ResolveInput, SessionInput } from '../contract/entry.js';
 import type { RunContext } from '../contract/run-context.js';
 import type { SessionVouch } from '../contract/session-command.js';
@@ -23,7 +23,7 @@ import { illegalTransitionEvent, resolvedEvent } from '../run/audit.js';
 import { vouchFor, type Secrets } from '../session/proof.js';
 import type { SessionState } from '../session/state.js';
 import { proposalKey } from '../step/validate-schema.js';
-import type { Actors, Beginning, Onlooker } from './actors.js';
+import type { Actors, Beginning, Onlooker, Standing } from './actors.js';
 import { chartActors } from './chart-actors.js';
 import { chartOf } from './chart.js';
 import { Hearing } from './hearing.js';
@@ -199,12 +199,14 @@ export class Tree {
   }
 
   /** What the run of this id, if it is live, has asked people to approve, with their answers (D7). */
-  approvals(run_id: string): ApprovalBook | null {
-    const memory = this.#actors?.memory(run_id) as
-      | { readonly approvals?: ApprovalBook; readonly approval?: { readonly book: ApprovalBook } | null }
-      | null
-      | undefined;
+  approvals(run_id: string): Book | null {
+    const memory = this.standing(run_id)?.memory as { approvals?: Book; approval?: { book: Book } | null } | undefined;
     return memory?.approvals ?? memory?.approval?.book ?? null;
+  }
+
+  /** The live run or step of this id, to look at. */
+  standing(id: string): Standing | null {
+    return this.#actors?.standing(id) ?? null;
   }
 
   #openRoot(open: OpenInput, materials: readonly Artifact[]): boolean {
@@ -224,7 +226,7 @@ export class Tree {
 
   /** The session that this tree is of; null for a run tree. */
   get session(): SessionState | null {
-    const memory = this.#actors?.memory(this.tree_id) ?? this.#actors?.output;
+    const memory = this.standing(this.tree_id)?.memory ?? this.#actors?.output;
     return (memory as { readonly session?: SessionState } | null | undefined)?.session ?? null;
   }
 

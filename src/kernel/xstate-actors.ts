@@ -1,19 +1,25 @@
 import { createActor, type AnyActorRef, type AnyStateMachine, type InspectionEvent, type Snapshot } from 'xstate';
 import type { Emission } from '../../machines/emission.js';
 import type { RunOutput } from '../../machines/run.js';
-import type { Actors, Beginning, Hear } from './actors.js';
+import type { Actors, Beginning, Hear, Standing } from './actors.js';
+import { pathOf, type StateValue } from './persisted-actor.js';
 
 /** What the kernel reads of any machine's snapshot. */
 interface AnyMachineSnapshot {
   readonly status: 'active' | 'done' | 'error' | 'stopped';
   readonly output: unknown;
+  readonly value: StateValue;
   readonly context: Readonly<Record<string, unknown>>;
   can(event: { readonly type: string }): boolean;
 }
 
-const contextOf = (actor: AnyActorRef | null) => (actor === null ? null : snapshotOf(actor).context);
-
 const snapshotOf = (actor: AnyActorRef): AnyMachineSnapshot => actor.getSnapshot() as AnyMachineSnapshot;
+
+function standingOf(actor: AnyActorRef | null): Standing | null {
+  if (actor === null) return null;
+  const { value, context } = snapshotOf(actor);
+  return { path: pathOf(value), memory: context };
+}
 
 /** XState's own actors: slower, and what inspectors understand. `watch` is told all that XState tells an inspector. */
 export function xstateActors(
@@ -62,7 +68,7 @@ export function xstateActors(
   };
   return {
     isLive: (actor) => live(actor) !== null,
-    memory: (actor) => contextOf(live(actor)),
+    standing: (actor) => standingOf(live(actor)),
     take: (actor, event) => {
       const ref = live(actor);
       if (ref === null || !snapshotOf(ref).can(event)) return false;

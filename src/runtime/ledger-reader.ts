@@ -2,11 +2,14 @@ import type { Artifact } from '../contract/artifact-ref.js';
 import type { Entry } from '../contract/entry.js';
 import type { RunRecord } from '../contract/run-record.js';
 import { LedgerError } from '../errors.js';
+import type { HistoryCache } from '../ports/history-cache.js';
 import type { HeadAnchor, LedgerStore, StoredEntry } from '../ports/ledger-store.js';
 import { writtenRecord } from '../ledger/check-records.js';
 import { verifyLedger, type LedgerVerdict } from '../ledger/verify.js';
 import { ReplayCheck } from '../replay/check-replay.js';
 import { replay, type ReplayReport } from '../replay/replay.js';
+import { stateAt } from '../replay/state-at.js';
+import type { LedgerState } from '../replay/state.js';
 import { RunRecords } from '../run/record.js';
 import { openApprovals, type OpenApproval } from './asked-approvals.js';
 import { entryOf, tellsOfRuns } from './stored-entry.js';
@@ -28,10 +31,13 @@ export interface RunTree {
 export class LedgerReader {
   readonly #store: LedgerStore;
   readonly #anchor: HeadAnchor;
+  readonly #history: HistoryCache | null;
 
-  constructor(store: LedgerStore, anchor: HeadAnchor) {
+  /** With a `history`, what `stateAt` has folded once it need not fold again. */
+  constructor(store: LedgerStore, anchor: HeadAnchor, history: HistoryCache | null = null) {
     this.#store = store;
     this.#anchor = anchor;
+    this.#history = history;
   }
 
   /** The run trees in the order in which they were opened; of more than `last` of them, only the last. */
@@ -75,6 +81,16 @@ export class LedgerReader {
     return this.#store.tree(tree_id);
   }
 
+  /** The first entry of every tree, in the order of the log. */
+  async *openings(): AsyncIterable<string> {
+    for await (const { tree_id } of this.#store.trees()) {
+      for await (const { text } of this.#store.tree(tree_id)) {
+        yield text;
+        break;
+      }
+    }
+  }
+
   artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
     return this.#store.artifact(case_id, sha256);
   }
@@ -103,6 +119,12 @@ export class LedgerReader {
   /** Folds the ledger, or one run tree, through the machines. */
   replay(run_id?: string): Promise<ReplayReport> {
     return replay(this.#store, run_id === undefined ? undefined : rootOf(run_id));
+  }
+
+  /** Every run and session as it stood at an entry of the log; with `run_id`, of its tree at an entry of that. */
+  stateAt({ until, run_id }: { readonly until: number; readonly run_id?: string }): Promise<LedgerState> {
+    const tree = run_id === undefined ? {} : { tree_id: rootOf(run_id) };
+    return stateAt(this.#store, this.#history, { until, ...tree });
   }
 
   /** @returns null where there is none, or what was written is no record */

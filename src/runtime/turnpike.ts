@@ -3,6 +3,7 @@
 import { resolve } from 'node:path';
 import { clearScratch } from '../adapters/command-scratch.js';
 import { headInMemory } from '../adapters/head-in-memory.js';
+import { sqliteHistoryCache } from '../adapters/sqlite-history-cache.js';
 import type { StepResponse } from '../contract/response.js';
 import { DRAIN_MS } from '../engine/embedded-engine.js';
 import { within } from '../engine/timers.js';
@@ -110,7 +111,9 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     opened.push(() => within(clock, DRAIN_MS, agents.close()));
     opened.push(() => highRisk.close());
     opened.push(() => sessions.close());
-    const reader = new LedgerReader(store, anchor);
+    const history = home === null ? null : sqliteHistoryCache(home.history);
+    opened.push(() => history?.close());
+    const reader = new LedgerReader(store, anchor, history);
     const remote = remoteAgents(agents, reader);
     const acts = { ...actsOf(wired), remoteAgents: remote };
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;

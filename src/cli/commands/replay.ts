@@ -1,8 +1,11 @@
 import { RunError } from '../../errors.js';
 import { replay as replayLedger, type ReplayReport } from '../../replay/replay.js';
-import type { Command } from '../command.js';
+import { wrong } from '../arguments.js';
+import type { Args, Command, ExitCode } from '../command.js';
 import { isFileName, KEY_OPTION, withEvidence } from '../evidence-file.js';
 import { withLedger } from '../folders.js';
+import type { Io } from '../io.js';
+import { stateText } from '../state-text.js';
 import { counted, escaped, jsonLine } from '../terminal.js';
 
 /** How much of an entry is shown around the first character in which it differs. */
@@ -14,15 +17,24 @@ export const replay: Command = {
   name: 'replay',
   summary: 'Fold the ledger through the machines; print what was checked, or the first difference',
   operands: { usage: '[RUN_ID|FILE]', min: 0, max: 1 },
-  options: [KEY_OPTION],
+  options: [
+    { name: 'until', value: 'SEQ', help: 'fold up to this entry only; show every run and session as it stood then' },
+    { name: 'all', help: 'with --until: show the runs that had ended too' },
+    KEY_OPTION,
+  ],
   notes: [
     'Needs nothing but the ledger and its artifacts. With RUN_ID, the run tree that the run belongs to. With FILE, the',
     'ledger in what `ledger export` wrote.',
-    'Exits 1 at a difference.',
+    'Exits 1 at a difference. SEQ is an index of the log, as `ledger verify` names entries; with RUN_ID, a seq of its',
+    'tree. The entries that one input caused were written together: SEQ among them is taken as their last.',
   ],
   async run(args, io) {
     const [operand] = args.operands;
     const run_id = operand === undefined || isFileName(operand) ? undefined : operand;
+    const until = args.text('until');
+    if (until !== undefined && run_id !== operand) throw wrong(replay, '--until looks at a home, not at a FILE');
+    if (until !== undefined) return showState(until, run_id, args, io);
+    if (args.flag('all')) throw wrong(replay, '--all goes with --until');
     const report =
       operand === undefined || run_id !== undefined
         ? await withLedger(args, io, ({ reader }) => reader.replay(run_id))
@@ -34,6 +46,14 @@ export const replay: Command = {
     return report.ok ? 0 : 1;
   },
 };
+
+async function showState(until: string, run_id: string | undefined, args: Args, io: Io): Promise<ExitCode> {
+  if (!/^(?:0|[1-9]\d{0,14})$/u.test(until)) throw wrong(replay, '--until takes the number of an entry, from 0 on');
+  const asked = { until: Number(until), ...(run_id === undefined ? {} : { run_id }) };
+  const state = await withLedger(args, io, ({ reader }) => reader.stateAt(asked));
+  await io.stdout.write(args.flag('json') ? jsonLine(state) : stateText(state, args.flag('all')));
+  return 0;
+}
 
 function textOf(report: ReplayReport): string {
   const { trees, entries, inputs, steps, responses, difference } = report;

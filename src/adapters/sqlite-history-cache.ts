@@ -1,0 +1,139 @@
+// What readers remember of a ledger, in a file of their own beside it: a reader cannot write into the ledger, and its
+// writer need not wait for readers. Whoever may not write here remembers for as long as it runs.
+
+import { closeSync, openSync, rmSync } from 'node:fs';
+import Database from 'better-sqlite3';
+import { errorCode } from './error-code.js';
+import type { EndedRuns, HistoryCache, HistoryPoint, HistorySnapshot } from '../ports/history-cache.js';
+
+/** "TPHC". */
+const APPLICATION_ID = 0x54504843;
+/** One more whenever what is remembered changes its form: an older file is forgotten. */
+const FORMAT = 1;
+/** Two readers may put down the same point. */
+const BUSY_MS = 2_000;
+
+const TABLES = `
+CREATE TABLE IF NOT EXISTS points (
+  size INTEGER PRIMARY KEY,
+  live TEXT NOT NULL,
+  live_sha256 TEXT NOT NULL,
+  ended TEXT NOT NULL,
+  ended_sha256 TEXT NOT NULL
+) STRICT;
+CREATE TABLE IF NOT EXISTS snapshots (
+  tree_id TEXT NOT NULL,
+  size INTEGER NOT NULL,
+  text TEXT NOT NULL,
+  sha256 TEXT NOT NULL,
+  PRIMARY KEY (tree_id, size)
+) STRICT;
+PRAGMA application_id = ${APPLICATION_ID};
+PRAGMA user_version = ${FORMAT};
+`;
+
+/** The cache in this file, which is made on first use; in memory where that cannot be. */
+export const sqliteHistoryCache = (file: string): HistoryCache => new SqliteHistoryCache(file);
+
+class SqliteHistoryCache implements HistoryCache {
+  readonly #file: string;
+  #db: Database.Database | null = null;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  point(size: number): Promise<HistoryPoint | null> {
+    const sql =
+      'SELECT size, live, live_sha256, ended, ended_sha256 FROM points WHERE size <= ? ORDER BY size DESC LIMIT 1';
+    return this.#try((db) => (db.prepare(sql).get(size) as HistoryPoint | undefined) ?? null, null);
+  }
+
+  ended(size: number): Promise<readonly EndedRuns[]> {
+    const sql = 'SELECT size, ended, ended_sha256 FROM points WHERE size <= ? ORDER BY size';
+    return this.#try((db) => db.prepare(sql).all(size) as EndedRuns[], []);
+  }
+
+  snapshot(tree_id: string, size: number): Promise<HistorySnapshot | null> {
+    const sql = 'SELECT tree_id, size, text, sha256 FROM snapshots WHERE tree_id = ? AND size = ?';
+    return this.#try((db) => (db.prepare(sql).get(tree_id, size) as HistorySnapshot | undefined) ?? null, null);
+  }
+
+  save(point: HistoryPoint, snapshots: readonly HistorySnapshot[]): Promise<void> {
+    return this.#try((db) => {
+      const addPoint = db.prepare(
+        'INSERT OR IGNORE INTO points VALUES (@size, @live, @live_sha256, @ended, @ended_sha256)',
+      );
+      const addSnapshot = db.prepare('INSERT OR IGNORE INTO snapshots VALUES (@tree_id, @size, @text, @sha256)');
+      db.transaction(() => {
+        for (const snapshot of snapshots) addSnapshot.run(snapshot);
+        addPoint.run(point);
+      })();
+    }, undefined);
+  }
+
+  clear(): Promise<void> {
+    return this.#try((db) => void db.exec('DELETE FROM points; DELETE FROM snapshots;'), undefined);
+  }
+
+  close(): Promise<void> {
+    this.#db?.close();
+    this.#db = null;
+    return Promise.resolve();
+  }
+
+  /** What goes wrong with the file costs what it remembers, and nothing else. */
+  #try<T>(work: (db: Database.Database) => T, otherwise: T): Promise<T> {
+    try {
+      this.#db ??= opened(this.#file);
+      return Promise.resolve(work(this.#db));
+    } catch (error) {
+      this.#db?.close();
+      if (/^SQLITE_(?:CORRUPT|NOTADB)/.test(errorCode(error))) remove(this.#file);
+      this.#db = inMemory();
+      return Promise.resolve(otherwise);
+    }
+  }
+}
+
+function opened(file: string): Database.Database {
+  try {
+    return inFile(file);
+  } catch {
+    // Damaged, of another form, or not to be written: it is made anew, if that can be.
+  }
+  try {
+    remove(file);
+    return inFile(file);
+  } catch {
+    return inMemory();
+  }
+}
+
+function remove(file: string): void {
+  for (const end of ['', '-wal', '-shm']) rmSync(`${file}${end}`, { force: true });
+}
+
+/** @throws for a file that cannot be used */
+function inFile(file: string): Database.Database {
+  // Made here with its mode: SQLite gives the files that it puts beside it the same.
+  closeSync(openSync(file, 'a', 0o600));
+  const db = new Database(file, { timeout: BUSY_MS });
+  try {
+    const [application, format] = ['application_id', 'user_version'].map((name) => db.pragma(name, { simple: true }));
+    if (application !== 0 && (application !== APPLICATION_ID || format !== FORMAT)) throw new Error('another file');
+    db.pragma('journal_mode = WAL');
+    db.pragma('synchronous = OFF');
+    if (application === 0) db.exec(TABLES);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function inMemory(): Database.Database {
+  const db = new Database(':memory:');
+  db.exec(TABLES);
+  return db;
+}

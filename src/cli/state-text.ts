@@ -1,0 +1,59 @@
+// Where every run and session stood, as a table for people.
+
+import { isTerminal } from '../contract/run-state.js';
+import type { LedgerState, RunAt, SessionAt } from '../replay/state.js';
+import { counted, escaped } from './terminal.js';
+
+/** Runs that had ended are counted, unless `all` of them are asked for. */
+export function stateText({ until, through, time, trees, runs, sessions }: LedgerState, all: boolean): string {
+  const shown = all ? runs : runs.filter(({ state }) => !isTerminal(state));
+  const named =
+    through === until ? `entry ${until}` : `entry ${until}, with what else its input caused up to ${through}`;
+  const lines = [
+    `after ${named}${time === null ? '' : ` (${time})`}: ${counted(trees.begun, 'tree')}, ${trees.ended} of them ended`,
+    ...table(['run', 'kind', 'state', 'stands at', 'since'], shown.map(runRow)),
+    ...table(['session', 'status', 'why', 'outstanding step', 'tasks done'], sessions.map(sessionRow)),
+    ...(all ? [] : endedLines(runs)),
+  ];
+  return lines.map((line) => `${escaped(line)}\n`).join('');
+}
+
+const runRow = ({ run_id, kind, state, reason, step, at, since }: RunAt): readonly string[] => [
+  run_id,
+  kind,
+  reason ?? state,
+  `${step === null ? '' : `step ${step}: `}${at ?? '-'}`,
+  `entry ${since}`,
+];
+
+const sessionRow = (session: SessionAt): readonly string[] => [
+  session.session_id,
+  session.status,
+  session.pause_reason ?? session.failure_reason ?? '-',
+  session.outstanding === null ? '-' : `${session.outstanding.step_id} (${session.outstanding.type})`,
+  String(session.tasks_done),
+];
+
+/** How many of the runs that had ended ended how. */
+function endedLines(runs: readonly RunAt[]): readonly string[] {
+  const counts = new Map<string, number>();
+  for (const { kind, state } of runs) {
+    const key = `${kind} ${state}`;
+    if (isTerminal(state)) counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  if (counts.size === 0) return [];
+  return ['', `ended: ${[...counts].map(([key, count]) => `${count} ${key}`).join(', ')}`];
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
+  if (rows.length === 0) return [];
+  const widths = head.map((name, column) =>
+    rows.reduce((wide, row) => Math.max(wide, row[column]?.length ?? 0), name.length),
+  );
+  const line = (row: readonly string[]): string =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd();
+  return ['', line(head), ...rows.map(line)];
+}

@@ -1,0 +1,37 @@
+// What a reader remembers of a ledger that it has folded, so that it need not begin at the first entry again. It may be
+// lost at any time, and is believed only where it fits the ledger.
+
+/** Where everything stood after the first `size` entries of the log. */
+export interface HistoryPoint {
+  readonly size: number;
+  /** The runs and trees that lived then; JSON. */
+  readonly live: string;
+  /** Of the text. */
+  readonly live_sha256: string;
+  /** The runs and sessions that had ended since the point before; JSON. */
+  readonly ended: string;
+  readonly ended_sha256: string;
+}
+
+/** Where one tree stood at a point. */
+export interface HistorySnapshot {
+  readonly tree_id: string;
+  readonly size: number;
+  readonly text: string;
+  readonly sha256: string;
+}
+
+export type EndedRuns = Pick<HistoryPoint, 'size' | 'ended' | 'ended_sha256'>;
+
+export interface HistoryCache {
+  /** The newest point at or before `size`. */
+  point(size: number): Promise<HistoryPoint | null>;
+  /** What had ended by each point up to `size`, in their order. */
+  ended(size: number): Promise<readonly EndedRuns[]>;
+  snapshot(tree_id: string, size: number): Promise<HistorySnapshot | null>;
+  /** Remembers a point, with the trees that had changed since the one before. One that is there already stays. */
+  save(point: HistoryPoint, snapshots: readonly HistorySnapshot[]): Promise<void>;
+  /** Forgets everything. */
+  clear(): Promise<void>;
+  close(): Promise<void>;
+}

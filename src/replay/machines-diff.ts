@@ -1,0 +1,142 @@
+// Two recorded machine definitions against each other: which states and edges were added, removed or changed.
+
+import { canonicalJson } from '../contract/canonical-json.js';
+import { isJsonObject, type JsonObject } from '../contract/json.js';
+
+/** An edge of a machine. Of several for one event the first whose guard holds is taken: `place` counts them from 0. */
+export interface Transition {
+  readonly source: string;
+  /** `always` for an edge that waits for nothing. */
+  readonly event: string;
+  readonly place: number;
+  /** Null for what is done without leaving the state. */
+  readonly target: string | null;
+  readonly guard: string | null;
+  readonly actions: readonly string[];
+}
+
+/** Of a state everything but its edges and its inner states: type, initial state, entry actions. */
+export interface StateShape {
+  readonly name: string;
+  readonly shape: string;
+}
+
+export interface Changes<T> {
+  readonly added: readonly T[];
+  readonly removed: readonly T[];
+  readonly changed: readonly { readonly before: T; readonly after: T }[];
+}
+
+export interface MachineDiff {
+  readonly machine: string;
+  readonly states: Changes<StateShape>;
+  readonly transitions: Changes<Transition>;
+}
+
+export interface DefinitionsDiff {
+  readonly same: boolean;
+  /** The machines that differ, by name. One that only one side has, differs in all its states. */
+  readonly machines: readonly MachineDiff[];
+  /** Behaviour flags that are in force on one side only. */
+  readonly flags: { readonly added: readonly number[]; readonly removed: readonly number[] };
+  /** What a service has registered, or anything else of the text, differs too. */
+  readonly others: readonly string[];
+}
+
+/** What `after` has otherwise than `before`; both are texts as `machineDefinitions` writes them, parsed. */
+export function diffDefinitions(before: JsonObject, after: JsonObject): DefinitionsDiff {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
+  const machineNames = names.filter((name) => isMachine(before[name]) || isMachine(after[name]));
+  const machines = machineNames.flatMap((machine) => machineDiff(machine, before[machine], after[machine]) ?? []);
+  const others = names.filter(
+    (name) => name !== 'flags' && !machineNames.includes(name) && !same(before[name], after[name]),
+  );
+  const [had, has] = [flagsIn(before), flagsIn(after)];
+  const flags = { added: has.filter((n) => !had.includes(n)), removed: had.filter((n) => !has.includes(n)) };
+  const nothing = machines.length + others.length + flags.added.length + flags.removed.length === 0;
+  return { same: nothing, machines, flags, others };
+}
+
+/** Whether a parsed text is one of machine definitions at all. */
+export const isDefinitions = (value: unknown): value is JsonObject =>
+  isJsonObject(value) && Object.values(value).some(isMachine);
+
+const isMachine = (value: unknown): value is JsonObject => isJsonObject(value) && isJsonObject(value['states']);
+
+const flagsIn = ({ flags }: JsonObject): readonly number[] =>
+  Array.isArray(flags) ? flags.filter((flag): flag is number => typeof flag === 'number') : [];
+
+const same = (one: unknown, other: unknown): boolean =>
+  one === other || (one !== undefined && other !== undefined && canonicalJson(one) === canonicalJson(other));
+
+function machineDiff(machine: string, before: unknown, after: unknown): MachineDiff | null {
+  const [was, is] = [partsOf(before), partsOf(after)];
+  const states = changes(was.states, is.states);
+  const transitions = changes(was.transitions, is.transitions);
+  const differ = [states, transitions].some(({ added, removed, changed }) =>
+    [added, removed, changed].some(({ length }) => length > 0),
+  );
+  return differ ? { machine, states, transitions } : null;
+}
+
+interface Parts {
+  readonly states: ReadonlyMap<string, StateShape>;
+  readonly transitions: ReadonlyMap<string, Transition>;
+}
+
+/** The states and edges of a machine, each under what makes it the same one on the other side. */
+function partsOf(machine: unknown): Parts {
+  const states = new Map<string, StateShape>();
+  const transitions = new Map<string, Transition>();
+  const visit = (name: string, state: JsonObject): void => {
+    const { states: inner, on, always, id, ...shape } = state;
+    states.set(name, {
+      name,
+      shape: canonicalJson(name === ROOT ? { ...shape, ...(id === undefined ? {} : { id }) } : shape),
+    });
+    const events = { ...(isJsonObject(on) ? on : {}), ...(always === undefined ? {} : { always }) };
+    for (const [event, edges] of Object.entries(events)) {
+      const list = Array.isArray(edges) ? edges : [edges];
+      for (const [place, edge] of list.entries()) {
+        transitions.set(`${name} ${event} ${place}`, transitionOf(name, event, place, edge));
+      }
+    }
+    for (const [key, child] of Object.entries(isJsonObject(inner) ? inner : {}))
+      if (isJsonObject(child)) visit(name === ROOT ? key : `${name}.${key}`, child);
+  };
+  if (isMachine(machine)) visit(ROOT, machine);
+  return { states, transitions };
+}
+/** The machine itself, whose edges hold in all its states. */
+const ROOT = '(machine)';
+
+function transitionOf(source: string, event: string, place: number, edge: unknown): Transition {
+  const { target, guard, actions } = isJsonObject(edge) ? edge : { target: edge, guard: undefined, actions: undefined };
+  const done = actions === undefined ? [] : Array.isArray(actions) ? actions : [actions];
+  return {
+    source,
+    event,
+    place,
+    target: target === undefined ? null : typeof target === 'string' ? target : canonicalJson(target),
+    guard: guard === undefined ? null : named(guard),
+    actions: done.map(named),
+  };
+}
+
+/** `{type, params}` as `type(params)`. */
+function named(it: unknown): string {
+  if (typeof it === 'string') return it;
+  if (!isJsonObject(it) || typeof it['type'] !== 'string') return canonicalJson(it);
+  return it['params'] === undefined ? it['type'] : `${it['type']}(${canonicalJson(it['params'])})`;
+}
+
+function changes<T>(before: ReadonlyMap<string, T>, after: ReadonlyMap<string, T>): Changes<T> {
+  return {
+    added: [...after].filter(([key]) => !before.has(key)).map(([, part]) => part),
+    removed: [...before].filter(([key]) => !after.has(key)).map(([, part]) => part),
+    changed: [...after].flatMap(([key, part]) => {
+      const was = before.get(key);
+      return was === undefined || same(was, part) ? [] : [{ before: was, after: part }];
+    }),
+  };
+}

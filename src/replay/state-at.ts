@@ -1,0 +1,159 @@
+// Time travel: every run and session as it stood at an entry. The fold goes on from the newest point before the entry
+// that a reader has remembered, and remembers points on its way, so that the next question costs less (decision 0019).
+
+import { LedgerError, UsageError } from '../errors.js';
+import { sha256 } from '../contract/hash.js';
+import type { HistoryCache, HistoryPoint } from '../ports/history-cache.js';
+import { History, type Ended } from './history.js';
+import type { ReplayEntry, ReplaySource } from './replay.js';
+import type { LedgerState, RunAt, SessionAt } from './state.js';
+
+/** So many entries of the log lie between two points: what is folded at most to reach an entry. */
+export const POINT_ENTRIES = 4_096;
+
+/** A log that can be read from anywhere. A LedgerStore is one. */
+export interface HistorySource extends ReplaySource {
+  log(fromIndex?: number): AsyncIterable<ReplayEntry & { readonly leaf_hash?: string }>;
+  tree(tree_id: string, fromSeq?: number): AsyncIterable<ReplayEntry>;
+}
+
+export interface StateOptions {
+  /** A log index; of a tree, the seq of one of its entries. */
+  readonly until: number;
+  /** Only what this tree has. */
+  readonly tree_id?: string;
+  readonly pointEntries?: number;
+}
+
+/**
+ * Where every run and session stood when the entry `until` had been written.
+ * @throws UsageError where there is no such entry; LedgerError LEDGER_TAMPERED where the log does not fold
+ */
+export async function stateAt(
+  source: HistorySource,
+  cache: HistoryCache | null,
+  options: StateOptions,
+): Promise<LedgerState> {
+  const { until, tree_id, pointEntries = POINT_ENTRIES } = options;
+  if (tree_id === undefined) return ledgerAt(source, cache, until, pointEntries);
+  // A young tree is folded alone; of an old one the points know more.
+  if (until < pointEntries) return treeAt(source, tree_id, until);
+  for await (const { log_index, seq } of source.tree(tree_id, until)) {
+    if (seq === until) return ofTree(await ledgerAt(source, cache, log_index, pointEntries), tree_id);
+  }
+  throw noEntry(`tree ${tree_id} has no entry ${until}`);
+}
+
+async function ledgerAt(
+  source: HistorySource,
+  cache: HistoryCache | null,
+  until: number,
+  pointEntries: number,
+): Promise<LedgerState> {
+  if (cache === null) return reached(source, null, until, pointEntries);
+  try {
+    return await reached(source, cache, until, pointEntries);
+  } catch (error) {
+    // What was remembered may be of another history, or damaged: the entries say it all.
+    if (error instanceof UsageError || !(error instanceof LedgerError || error instanceof SyntaxError)) throw error;
+    await cache.clear();
+    return reached(source, cache, until, pointEntries);
+  }
+}
+
+async function reached(
+  source: HistorySource,
+  cache: HistoryCache | null,
+  until: number,
+  pointEntries: number,
+): Promise<LedgerState> {
+  const from = cache === null ? null : await pointBefore(source, cache, until + 1);
+  const history = new History(source, cache);
+  const ended: Ended[] = [];
+  if (from !== null) {
+    history.takeUp(from.point);
+    ended.push(...from.ended);
+  }
+  let point = history.size;
+  for await (const entry of source.log(history.size)) {
+    if (history.size > until && history.settled) break;
+    if (cache !== null && history.settled && history.size - point >= pointEntries) {
+      point = history.size;
+      ended.push(history.ended);
+      const put = history.point();
+      await cache.save(put.point, put.snapshots);
+    }
+    await history.take(entry);
+  }
+  return stateOf(history, ended, until);
+}
+
+function stateOf(history: History, before: readonly Ended[], until: number): LedgerState {
+  const { size } = history;
+  if (size <= until)
+    throw noEntry(`there is no entry ${until}: ${size === 0 ? 'the log is empty' : `the last is ${size - 1}`}`);
+  if (!history.settled)
+    throw new LedgerError({
+      code: 'LEDGER_TAMPERED',
+      message: `the log ends at entry ${size - 1}, in the middle of an input`,
+    });
+  const ended = [...before, history.ended];
+  const runs = [...ended.flatMap((part) => part.runs), ...history.live];
+  return {
+    until,
+    through: size - 1,
+    time: history.time,
+    trees: history.trees,
+    runs: runs.sort((one, other) => one.created - other.created),
+    sessions: [...ended.flatMap((part) => part.sessions), ...history.sessions],
+  };
+}
+
+/** One tree, folded from its first entry. */
+async function treeAt(source: HistorySource, tree_id: string, until: number): Promise<LedgerState> {
+  const history = new History(source, null);
+  let seqs = 0;
+  let at = 0;
+  for await (const entry of source.tree(tree_id)) {
+    if (seqs > until && history.settled) break;
+    await history.take(entry);
+    seqs = entry.seq + 1;
+    if (entry.seq === until) at = entry.log_index;
+  }
+  if (seqs <= until)
+    throw noEntry(`tree ${tree_id} has no entry ${until}${seqs === 0 ? '' : `: its last is ${seqs - 1}`}`);
+  return stateOf(history, [], at);
+}
+
+function ofTree(state: LedgerState, tree_id: string): LedgerState {
+  const runs = state.runs.filter((run: RunAt) => run.tree_id === tree_id);
+  const sessions = state.sessions.filter(({ session_id }: SessionAt) => session_id === tree_id);
+  const lives = runs.some(({ reason }) => reason === null) || sessions.some(({ status }) => !OVER.has(status));
+  return { ...state, trees: { begun: 1, ended: lives ? 0 : 1 }, runs, sessions };
+}
+const OVER: ReadonlySet<string> = new Set(['completed', 'ended']);
+
+/** The newest point that fits the ledger, with what had ended by then; null where the cache is of no use. */
+async function pointBefore(
+  source: HistorySource,
+  cache: HistoryCache,
+  size: number,
+): Promise<{ readonly point: HistoryPoint; readonly ended: readonly Ended[] } | null> {
+  const point = await cache.point(size);
+  if (point === null) return null;
+  const parts = await cache.ended(point.size);
+  const whole = parts.every(({ ended, ended_sha256 }) => sha256(ended) === ended_sha256);
+  if (whole && sha256(point.live) === point.live_sha256 && (await fits(source, point)))
+    return { point, ended: parts.map(({ ended }) => JSON.parse(ended) as Ended) };
+  await cache.clear();
+  return null;
+}
+
+/** Whether the entry before the point is the one that the point was made behind. */
+async function fits(source: HistorySource, { size, live }: HistoryPoint): Promise<boolean> {
+  const { leaf_hash } = JSON.parse(live) as { readonly leaf_hash: string };
+  for await (const entry of source.log(size - 1)) return entry.log_index === size - 1 && entry.leaf_hash === leaf_hash;
+  return false;
+}
+
+const noEntry = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
