@@ -11,6 +11,7 @@ import { portFaults } from './port-faults.js';
 import { stoppedWriter, twoProcesses } from './processes.js';
 import type { Tally } from './tally.js';
 import { tornHead } from './torn-head.js';
+import { tornWal } from './torn-wal.js';
 import { torn } from './torn.js';
 
 const MS_MAX = 300_000;
@@ -108,6 +109,16 @@ test(
     const tally = await plantedVictims(options);
     expect(tally.violations).toEqual([]);
     expect(tally.cases).toBe(4);
+  },
+  MS_MAX,
+);
+
+test(
+  'D15: bytes of the last entries in the log of the database, cut, zeroed, filled or flipped: refused, or not below the head',
+  async () => {
+    const tally = await tornWal(options, 4_001);
+    expectNothing(tally);
+    expect([...tally.notes.keys()]).toEqual(expect.arrayContaining(['whole', 'refused LEDGER_BELOW_HEAD']));
   },
   MS_MAX,
 );

@@ -41,9 +41,13 @@ export function damages(
   return [...whole, ...sampled];
 }
 
-/** Every byte of a file, damaged in each way. */
-export function* everyByte(bytes: Buffer): Iterable<Damage> {
-  for (let at = 0; at < bytes.length; at += 1) {
+/** Where the frames of a database's log begin. */
+export const walFrames = (wal: Buffer): number[] =>
+  Array.from({ length: Math.floor((wal.length - WAL_HEADER) / FRAME) }, (_, index) => WAL_HEADER + index * FRAME);
+
+/** Every byte of a file from one on, damaged in each way. */
+export function* everyByte(bytes: Buffer, from = 0): Iterable<Damage> {
+  for (let at = from; at < bytes.length; at += 1) {
     yield cut(at);
     yield filled(at, 1, 0);
     yield filled(at, 1, 0xff);

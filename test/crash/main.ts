@@ -1,4 +1,4 @@
-// npm run crash -- [--kills 300] [--seed N] [--only PART]
+// npm run crash -- [--kills 300] [--seed N] [--only PART] [--every N]
 //
 // Kills, tears, fills and stops real processes on real homes, and looks each time whether what was promised still
 // holds.
@@ -18,6 +18,7 @@ import { portFaults } from './port-faults.js';
 import { stoppedWriter, twoProcesses } from './processes.js';
 import { tableOf, type Tally } from './tally.js';
 import { tornHead } from './torn-head.js';
+import { tornWal } from './torn-wal.js';
 import { torn } from './torn.js';
 
 const { values } = parseArgs({
@@ -25,6 +26,8 @@ const { values } = parseArgs({
     kills: { type: 'string', default: '300' },
     seed: { type: 'string', default: '1' },
     only: { type: 'string', default: '' },
+    // Of the bytes of the database's log every so many-th damage; all of them take hours.
+    every: { type: 'string', default: '101' },
   },
 });
 
@@ -42,6 +45,7 @@ const PARTS: Readonly<Record<string, () => Promise<Tally> | Tally>> = {
   kills: () => randomKills(options, Number(values.kills)),
   torn: () => torn({ ...options, samples: 300 }),
   head: () => tornHead(options),
+  wal: () => tornWal(options, Number(values.every)),
   ports: () => portFaults(options),
   disk: () => fullDisk(options),
   files: () => limitedFiles(options),

@@ -37,7 +37,7 @@ export interface Base {
 
 const FILES = ['ledger.db', 'ledger.db-wal', 'ledger.head'] as const;
 /** What an opening may refuse with: all documented in docs/errors.md. */
-const REFUSALS = ['LEDGER_TAMPERED', 'LEDGER_BELOW_HEAD', 'LEDGER_UNAVAILABLE'];
+export const REFUSALS = ['LEDGER_TAMPERED', 'LEDGER_BELOW_HEAD', 'LEDGER_UNAVAILABLE'];
 
 export interface TornOptions extends CampaignOptions {
   /** Damages of each file of each base. */
