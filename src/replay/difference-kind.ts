@@ -46,7 +46,8 @@ export function kindOf(scene: Scene): ProblemKind {
   if (same(next, due)) {
     if (same(found, last)) return 'duplicated';
     // The last entry of a turn behind the next input, whose own entries then follow; or an input that was put in.
-    const moved = found.type === 'input' && then === undefined && isOutput(later) && found.time === later?.time;
+    const isNext = (isOutput(later) && found.time === later?.time) || found.time !== input?.time;
+    const moved = found.type === 'input' && then === undefined && isNext;
     return moved ? 'reordered' : 'inserted';
   }
   if (isRefusal(due)) return ofRefused(found, due, last ?? null, former ?? null);
