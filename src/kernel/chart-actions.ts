@@ -121,3 +121,9 @@ class Queue {
 function refuse(machine: AnyStateMachine, name: string): never {
   throw new InvariantError(`action ${name} of ${machine.id} is of a kind that no chart has`);
 }
+
+/** What an actor still has to do outside its memory when a macrostep is over. */
+export type Effect<Actor> =
+  | { readonly kind: 'say'; readonly emission: Emission }
+  | { readonly kind: 'send'; readonly actor: Actor; readonly event: ActorEvent }
+  | { readonly kind: 'start' | 'stop'; readonly actor: Actor };

@@ -12,7 +12,7 @@ import type { RunOutput } from '../../machines/run.js';
 import { InvariantError } from '../errors.js';
 import type { Acting, Actors, Beginning, Hear, Onlooker, Standing } from './actors.js';
 import { CHILD_DONE, type Chart, type Edge, type Node } from './chart.js';
-import type { ActorEvent, Doer, Memory } from './chart-actions.js';
+import type { ActorEvent, Doer, Effect, Memory } from './chart-actions.js';
 import { pathOf, valueOf, type PersistedActor } from './persisted-actor.js';
 
 /** What the actors of one tree share. */
@@ -47,11 +47,6 @@ interface Birth {
   readonly from: Beginning;
 }
 
-type Effect =
-  | { readonly kind: 'say'; readonly emission: Emission }
-  | { readonly kind: 'send'; readonly actor: ChartActor; readonly event: ActorEvent }
-  | { readonly kind: 'start' | 'stop'; readonly actor: ChartActor };
-
 const NOTHING: ActorEvent = { type: 'xstate.init' };
 
 class ChartActor implements Doer, Acting {
@@ -68,7 +63,7 @@ class ChartActor implements Doer, Acting {
   #busy = true;
   readonly #waiting: ActorEvent[] = [];
   /** What the present macrostep has still to do outside the memory. */
-  #effects: Effect[] = [];
+  #effects: Effect<ChartActor>[] = [];
 
   constructor(troupe: Troupe, birth: Birth) {
     const { chart, id, from } = birth;
@@ -255,7 +250,7 @@ class ChartActor implements Doer, Acting {
     parent.#deliver(done);
   }
 
-  #effect(effect: Effect): void {
+  #effect(effect: Effect<ChartActor>): void {
     switch (effect.kind) {
       case 'say':
         this.#troupe.hear(effect.emission);

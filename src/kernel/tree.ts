@@ -11,7 +11,7 @@ import type { AnyStateMachine, InspectionEvent } from 'xstate';
 import type { Command, Emission, Ending } from '../../machines/emission.js';
 import { stepId } from '../../machines/agent.js';
 import type { Artifact } from '../contract/artifact-ref.js';
-import type { ApprovalBook as Book } from '../contract/approval.js';
+import type { ApprovalBook } from '../contract/approval.js';
 import type { OpenInput, OpenSessionInput, ResolveInput, SessionInput } from '../contract/entry.js';
 import type { RunContext } from '../contract/run-context.js';
 import type { SessionVouch } from '../contract/session-command.js';
@@ -24,6 +24,7 @@ import { vouchFor, type Secrets } from '../session/proof.js';
 import type { SessionState } from '../session/state.js';
 import { proposalKey } from '../step/validate-schema.js';
 import type { Actors, Beginning, Onlooker, Standing } from './actors.js';
+import { approvalBookIn, sessionIn } from './memories.js';
 import { chartActors } from './chart-actors.js';
 import { chartOf } from './chart.js';
 import { Hearing } from './hearing.js';
@@ -199,9 +200,8 @@ export class Tree {
   }
 
   /** What the run of this id, if it is live, has asked people to approve, with their answers (D7). */
-  approvals(run_id: string): Book | null {
-    const memory = this.standing(run_id)?.memory as { approvals?: Book; approval?: { book: Book } | null } | undefined;
-    return memory?.approvals ?? memory?.approval?.book ?? null;
+  approvals(run_id: string): ApprovalBook | null {
+    return approvalBookIn(this.standing(run_id)?.memory);
   }
 
   /** The live run or step of this id, to look at. */
@@ -226,8 +226,7 @@ export class Tree {
 
   /** The session that this tree is of; null for a run tree. */
   get session(): SessionState | null {
-    const memory = this.standing(this.tree_id)?.memory ?? this.#actors?.output;
-    return (memory as { readonly session?: SessionState } | null | undefined)?.session ?? null;
+    return sessionIn(this.standing(this.tree_id)?.memory ?? this.#actors?.output);
   }
 
   /** What must be vouched for when this command comes in next; a tree that is no session refuses it anyway. */

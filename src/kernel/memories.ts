@@ -1,0 +1,17 @@
+// What others look for in the memories of machines.
+
+import type { ApprovalBook } from '../contract/approval.js';
+import type { SessionState } from '../session/state.js';
+
+/** The book that a run keeps in its memory: an agent's of its own, a mediated run's with the request that it is about. */
+export function approvalBookIn(memory: unknown): ApprovalBook | null {
+  const { approvals, approval } = (memory ?? {}) as {
+    readonly approvals?: ApprovalBook;
+    readonly approval?: { readonly book: ApprovalBook } | null;
+  };
+  return approvals ?? approval?.book ?? null;
+}
+
+/** The session that a session's machine keeps, while it lives and as its output. */
+export const sessionIn = (memory: unknown): SessionState | null =>
+  ((memory ?? {}) as { readonly session?: SessionState }).session ?? null;
