@@ -15,12 +15,7 @@ import type { Authorizable } from './authorizable.js';
 import { effectLimits } from './execute.js';
 import { isIdempotent, isInCommit, privilegedRequest } from './privilege.js';
 
-interface Known {
-  readonly run: RunContext;
-  readonly lane_id: string | null;
-  readonly policy: Policy;
-}
-const contexts = new WeakMap<RunContext, Known>();
+const contexts = new WeakMap<RunContext, { readonly run: RunContext; readonly lane_id: string | null }>();
 
 /**
  * The context of the run that will carry this action: in the action's own lane where policy names one (D12).
@@ -33,12 +28,13 @@ export function mediatedContext(
   const lane_id = policy.actions.get(step.action ?? '')?.lane ?? step.agent.lane_id;
   const run_kind = policy.catalogue.action(step.action ?? '')?.run_kind ?? 'tool_gateway';
   const known = contexts.get(step.agent);
-  const same = known?.run.run_id === step.mediated_run_id && known.lane_id === lane_id && known.policy === policy;
-  if (same && known.run.run_kind === run_kind) return known.run;
+  if (known?.run.run_id === step.mediated_run_id && known.lane_id === lane_id && known.run.run_kind === run_kind) {
+    return known.run;
+  }
   const child = childContext(step.agent, step.mediated_run_id, run_kind);
   const lane = lane_id === null ? undefined : policy.lanes.get(lane_id);
   const run = lane === undefined ? contextInLane(child, lane_id, child.case_id) : laneContext(child, lane);
-  contexts.set(step.agent, { run, lane_id, policy });
+  contexts.set(step.agent, { run, lane_id });
   return run;
 }
 

@@ -90,6 +90,8 @@ function live({ inputs, decisions }: Played, decided: readonly RecordedDecision[
       }
       // What ends a run is its course: the policy was not asked whether to go on.
       if (verdict.said.rule_id === ENDING && decision.said.rule_id !== ENDING) return;
+      // What was read is a fact; a lane without a case makes other facts of the same reads, and another course.
+      if (verdict.label !== null && readIn(decision) !== verdict.label) return;
       if (!agrees(decision, verdict.said, b, tally)) return;
     }
     if (!parted) continue;
@@ -169,13 +171,28 @@ function stepOf(entry: Entry): readonly unknown[] {
 interface LiveVerdict {
   readonly subject: string;
   readonly said: Said;
+  /** Of a mediated run: what its agent had read. */
+  readonly label: string | null;
 }
+
+/** What the agent had read when this was decided, where it came to a mediated run. */
+function readIn({ facts }: RecordedDecision): string | null {
+  if (facts.kind === 'step') return JSON.stringify(facts.input.label);
+  if (facts.kind === 'retry') return JSON.stringify(facts.act.label);
+  return facts.kind === 'write' ? readIn({ facts: facts.of } as RecordedDecision) : readStarted(facts);
+}
+
+const readStarted = (facts: RecordedDecision['facts']): string | null => {
+  const started = facts.kind === 'approval' ? facts.of : facts;
+  return started.kind === 'run' ? JSON.stringify(started.event.facts.label) : null;
+};
 
 /** The verdicts in a live tree's entries, and what each is about. */
 class VerdictReader {
   readonly #agents = new Set<string>();
   /** When the agent has last proposed something. */
   readonly #proposed = new Map<string, string>();
+  readonly #labels = new Map<string, string | null>();
   #now = '';
   #ballots = 0;
 
@@ -186,22 +203,31 @@ class VerdictReader {
   }
 
   verdict(entry: Entry): LiveVerdict | null {
-    if (entry.type === 'run_created' && entry.body.run_kind === 'agent') this.#agents.add(entry.body.run_id);
+    if (entry.type === 'run_created') {
+      const { run_id: born, run_kind, label } = entry.body;
+      if (run_kind === 'agent') this.#agents.add(born);
+      this.#labels.set(born, label === null ? null : JSON.stringify(label));
+    }
     if (entry.type === 'step_trace') {
       const { run_id, received_at, mediated_run_id, decision, rule_id } = entry.body;
       const said = { decision: decision === 'ALLOW' ? ('allow' as const) : ('deny' as const), rule_id };
-      return mediated_run_id === null ? { subject: proposalOf(run_id, received_at), said } : null;
+      return mediated_run_id === null ? { subject: proposalOf(run_id, received_at), said, label: null } : null;
     }
     if (entry.type !== 'audit_event' || entry.body.authz === undefined) return null;
     const { run_id, parent_run_id = '', authz, target } = entry.body;
     const { decision, rule_id } = authz;
     if (target?.name === 'approval') {
       this.#ballots += 1;
-      return { subject: `ballot ${this.#ballots} of ${run_id} at ${this.#now}`, said: { decision, rule_id } };
+      return {
+        subject: `ballot ${this.#ballots} of ${run_id} at ${this.#now}`,
+        said: { decision, rule_id },
+        label: null,
+      };
     }
     const said = { decision: rule_id === 'approval.required' ? ('deny' as const) : decision, rule_id };
     const proposal = this.#agents.has(parent_run_id) ? this.#proposed.get(parent_run_id) : undefined;
-    return { subject: proposal === undefined ? runAt(run_id) : proposalOf(parent_run_id, proposal), said };
+    const subject = proposal === undefined ? runAt(run_id) : proposalOf(parent_run_id, proposal);
+    return { subject, said, label: this.#labels.get(run_id) ?? null };
   }
 }
 
