@@ -41,14 +41,11 @@ export interface ReplayReport {
  * byte. Stops at the first difference. Memory: the trees that have not ended, one kernel each.
  */
 export async function replay(source: ReplaySource, tree_id?: string): Promise<ReplayReport> {
-  const folds = new Map<string, Fold>();
+  const folds = new Folds(source);
   const count = { trees: 0, entries: 0, inputs: 0, steps: 0, responses: 0, other_machines: 0 };
   for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
-    const fold = folds.get(entry.tree_id) ?? new Fold(entry.tree_id);
-    if (!folds.has(entry.tree_id)) {
-      folds.set(entry.tree_id, fold);
-      count.trees += 1;
-    }
+    const fold = await folds.of(entry);
+    count.trees = folds.begun;
     const artifacts = await broughtBy(entry, source);
     const taken = artifacts === null ? { difference: unreadable(entry) } : fold.take(entry, artifacts);
     if ('difference' in taken) {
@@ -61,12 +58,66 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
       if (isOfOtherMachines(entry, fold)) count.other_machines += 1;
       count.responses += taken.decision.replies.length;
     }
+    folds.settle(entry.tree_id, fold);
   }
-  for (const fold of folds.values()) {
+  for (const fold of folds.unfinished()) {
     const rest = fold.finish();
     if (rest !== null) return { ok: false, ...count, difference: { ...rest, log_index: null } };
   }
   return { ok: true, ...count, difference: null };
+}
+
+/** So many trees that have ended stay in memory: what comes after the end comes soon. */
+const ENDED_KEPT = 64;
+
+/** The folds of the trees that have not ended, and of the few that ended last. */
+class Folds {
+  readonly #source: ReplaySource;
+  readonly #folds = new Map<string, Fold>();
+  readonly #ended = new Set<string>();
+  /** Trees that have ended and were let go. */
+  readonly #gone = new Set<string>();
+  begun = 0;
+
+  constructor(source: ReplaySource) {
+    this.#source = source;
+  }
+
+  /** The fold that takes this entry. One that was let go is made again, out of the tree's first entries. */
+  async of({ tree_id, seq }: ReplayEntry): Promise<Fold> {
+    const known = this.#folds.get(tree_id);
+    if (known !== undefined) return known;
+    const fold = new Fold(tree_id);
+    this.#folds.set(tree_id, fold);
+    if (!this.#gone.delete(tree_id)) {
+      this.begun += 1;
+      return fold;
+    }
+    for await (const entry of this.#source.tree(tree_id)) {
+      if (entry.seq >= seq) break;
+      const artifacts = await broughtBy(entry, this.#source);
+      // What departs from what was folded before shows at the entry that comes next.
+      if (artifacts === null || 'difference' in fold.take(entry, artifacts)) break;
+    }
+    return fold;
+  }
+
+  settle(tree_id: string, fold: Fold): void {
+    if (!fold.settled || !fold.tree.ended) return;
+    this.#ended.delete(tree_id);
+    this.#ended.add(tree_id);
+    if (this.#ended.size <= ENDED_KEPT) return;
+    for (const oldest of this.#ended) {
+      this.#ended.delete(oldest);
+      this.#folds.delete(oldest);
+      this.#gone.add(oldest);
+      return;
+    }
+  }
+
+  unfinished(): Iterable<Fold> {
+    return this.#folds.values();
+  }
 }
 
 /** Only inputs bring content. @returns null where the store itself says that it is not what it was */

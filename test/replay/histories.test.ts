@@ -1,0 +1,119 @@
+// Golden histories: ledgers that earlier versions have recorded. They are never edited and never made again, and come
+// out of the machines of today as they were recorded.
+
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gunzipSync } from 'node:zlib';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { headInMemory } from '../../src/adapters/head-in-memory.js';
+import { openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
+import { sha256 } from '../../src/contract/hash.js';
+import type { StoredEntry } from '../../src/ports/ledger-store.js';
+import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { filesIn, textOf } from '../sources.js';
+import { ROOT } from '../root.js';
+
+const FOLDER = 'test/fixtures/histories';
+const BYTES_MAX = 300_000;
+
+/** By the format of the ledger. `states` is of all runs at the end, hashed: see below. */
+const GOLDEN = {
+  2: {
+    sha256: 'ebfac9573fef6a03eeb314659958aadcc68dfe113228dbbad87019485ab24f7f',
+    report: { trees: 6, entries: 184 },
+    sessions: [] as string[],
+  },
+  3: {
+    sha256: '54e54e26ad07da3c85224c2a20a3f829025ef51fa18de335e86be9e0b5c686b0',
+    report: { trees: 7, entries: 216 },
+    sessions: ['running'],
+  },
+} as const;
+const FORMATS = [2, 3] as const;
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'turnpike-golden-'));
+  mkdirSync(join(folder, 'artifacts'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const packed = (format: number): string => join(ROOT, FOLDER, `format-${format}.db.gz`);
+
+function unpacked(format: number): { file: string; artifactsDir: string } {
+  const file = join(folder, 'ledger.db');
+  writeFileSync(file, gunzipSync(readFileSync(packed(format))));
+  return { file, artifactsDir: join(folder, 'artifacts') };
+}
+
+async function read<T>(format: number, readOnly: boolean, work: (reader: LedgerReader) => Promise<T>): Promise<T> {
+  const store = openSqliteStore({ ...unpacked(format), readOnly });
+  try {
+    if (!readOnly) await store.acquire();
+    return await work(new LedgerReader(store, headInMemory(await store.head())));
+  } finally {
+    await store.close();
+  }
+}
+
+test('U-06: there is one for each format of the ledger, small, and the bytes that it was made with', () => {
+  expect(filesIn(FOLDER, /\.gz$/)).toEqual(FORMATS.map((format) => `${FOLDER}/format-${format}.db.gz`));
+  const [, newest] = /FORMAT_VERSION = (\d+)/.exec(textOf('src/adapters/sqlite-schema.ts')) ?? [];
+  expect(FORMATS.at(-1)).toBe(Number(newest));
+  for (const format of FORMATS) {
+    expect(statSync(packed(format)).size).toBeLessThan(BYTES_MAX);
+    expect(sha256(readFileSync(packed(format)))).toBe(GOLDEN[format].sha256);
+  }
+});
+
+describe.each(FORMATS)('the golden history of format %i', (format) => {
+  const golden = GOLDEN[format];
+
+  test('U-06: replays as it was recorded, whoever reads it', async () => {
+    for (const readOnly of [true, false]) {
+      const report = await read(format, readOnly, (reader) => reader.replay());
+      expect(report).toMatchObject({ ok: true, difference: null, ...golden.report });
+      expect(await read(format, readOnly, (reader) => reader.verify())).toMatchObject({ ok: true });
+    }
+  });
+
+  test('U-06: has a bit of everything that was recorded then', async () => {
+    const state = await read(format, true, (reader) => reader.stateAt({ until: golden.report.entries - 1 }));
+    const found = new Set(state.runs.map(({ kind, reason }) => `${kind} ${reason ?? 'lives'}`));
+    expect([...found]).toEqual(expect.arrayContaining(EVERYTHING));
+    expect(state.sessions.map(({ status }) => status)).toEqual(golden.sessions);
+  });
+
+  test('U-06: a reply, a state or a verdict that was another shows in its replay', async () => {
+    const { file } = unpacked(format);
+    const spoilt = join(folder, 'spoilt.db');
+    copyFileSync(file, spoilt);
+    const store = openSqliteStore({ file: spoilt, artifactsDir: join(folder, 'artifacts'), readOnly: true });
+    const entries: StoredEntry[] = [];
+    for await (const entry of store.log()) entries.push(entry);
+    const source = (at: number) => ({
+      async *log() {
+        for (const [n, entry] of entries.entries())
+          yield n === at ? { ...entry, text: entry.text.replace('"outcome":"', '"outcome":"x') } : entry;
+        await Promise.resolve();
+      },
+      tree: (tree_id: string) => store.tree(tree_id),
+      artifactsOf: (log_index: number) => store.artifactsOf(log_index),
+    });
+    const told = entries.flatMap(({ text, type }, n) => (type !== 'input' && text.includes('"outcome":"') ? [n] : []));
+    const { replay } = await import('../../src/replay/replay.js');
+    for (const at of told.filter((_, n) => n % 11 === 0))
+      expect(await replay(source(at))).toMatchObject({ ok: false, difference: { log_index: at } });
+    await store.close();
+  });
+});
+
+const EVERYTHING = [
+  'orchestrator completed:finished',
+  'agent lives',
+  'tool_gateway completed',
+  'db_write completed',
+  'promotion completed',
+  'export completed',
+];
