@@ -3,7 +3,7 @@
 import type { ApprovalBook } from '../contract/approval.js';
 import type { SessionState } from '../session/state.js';
 
-/** The book that a run keeps in its memory: an agent's of its own, a mediated run's with the request that it is about. */
+/** The book that a run keeps: an agent of its own, a mediated run with the request that it is about. */
 export function approvalBookIn(memory: unknown): ApprovalBook | null {
   const { approvals, approval } = (memory ?? {}) as {
     readonly approvals?: ApprovalBook;
