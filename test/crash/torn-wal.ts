@@ -68,7 +68,7 @@ async function opened(
   const places = placesIn(join(folder, 'torn-wal'));
   rmSync(places.folder, { recursive: true, force: true });
   mkdirSync(places.home, { recursive: true });
-  symlinkSync(join(base.places.home, 'artifacts'), join(places.home, 'artifacts'));
+  for (const name of ['artifacts', 'keys']) symlinkSync(join(base.places.home, name), join(places.home, name));
   for (const [file, bytes] of Object.entries(base.files)) {
     writeFileSync(join(places.home, file), file === 'ledger.db-wal' ? wal : bytes);
   }

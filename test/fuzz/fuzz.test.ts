@@ -14,7 +14,7 @@ import { PayloadSource } from './source.js';
 import type { Open, Opened } from './world.js';
 
 const SEED = 20_260_131;
-const PAYLOADS = 12_000;
+const PAYLOADS = 4_000;
 const { payloads: corpus, skipped } = corpora();
 if (skipped.length > 0) process.stdout.write(`${skipped.join('\n')}\n`);
 
@@ -43,7 +43,7 @@ describe('step', () => {
     expect(report).toMatchObject({ payloads: PAYLOADS, traces: PAYLOADS });
     // All four outcomes, many ended runs and many different behaviours: otherwise the payloads reach too little.
     expect(Math.min(...Object.values(report.outcomes))).toBeGreaterThan(PAYLOADS / 50);
-    expect(report.late).toBeGreaterThan(50);
+    expect(report.late).toBeGreaterThan(15);
     expect(report.behaviours).toBeGreaterThan(400);
   }, 300_000);
 

@@ -8,9 +8,9 @@ import { AGENT, essence, proposal, SHIPPED, TreeDriver } from '../fixtures/tree.
 const stored = (tree: Tree): TreeSnapshot => JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot;
 
 describe('D16: a tree that is put down and taken up again after every single input', () => {
-  test('S2-06 S2-18: goes on as if nothing had been, for 1,000 random trees', () => {
+  test('S2-06 S2-18: goes on as if nothing had been, for 300 random trees', () => {
     let inputs = 0;
-    for (let seed = 1; seed <= 1_000; seed += 1) {
+    for (let seed = 1; seed <= 300; seed += 1) {
       const d = randomTree(seed);
       let tree = new Tree(d.tree_id);
       for (const [i, input] of d.inputs.entries()) {
@@ -24,7 +24,7 @@ describe('D16: a tree that is put down and taken up again after every single inp
       expect(tree.runs).toEqual(d.tree.runs);
       expect(tree.ended).toBe(d.tree.ended);
     }
-    expect(inputs).toBeGreaterThan(12_000);
+    expect(inputs).toBeGreaterThan(3_600);
   }, 180_000);
 });
 

@@ -1,5 +1,5 @@
-// 200 ledgers of random run trees, and every entry of each of them tampered with: `ledger verify` or `replay` must name
-// the entry. The forger is naive here, as one who edits rows is; consistent rewrites are for checkpoints to find.
+// 40 ledgers of random run trees, and every entry of each of them tampered with: `ledger verify` or `replay` must name
+// the entry; more of them, and by more of a forger, in `npm run tamper`. The forger is naive here, as one who edits rows is; consistent rewrites are for checkpoints to find.
 
 import { describe, expect, jest, test } from '@jest/globals';
 import type { Artifact } from '../../src/contract/artifact-ref.js';
@@ -10,7 +10,7 @@ import type { LogHead, StoredEntry } from '../../src/ports/ledger-store.js';
 import { replay } from '../../src/replay/replay.js';
 import { random, randomTree } from '../fixtures/random-tree.js';
 
-const LEDGERS = 200;
+const LEDGERS = 40;
 
 interface Rows {
   readonly entries: readonly StoredEntry[];
