@@ -1,5 +1,5 @@
 // 40 ledgers of random run trees, and every entry of each of them tampered with: `ledger verify` or `replay` must name
-// the entry; more of them, and by more of a forger, in `npm run tamper`. The forger is naive here, as one who edits rows is; consistent rewrites are for checkpoints to find.
+// the entry. The forger is naive here, as one who edits rows is; `npm run tamper` has more of them, and more ledgers.
 
 import { describe, expect, jest, test } from '@jest/globals';
 import type { Artifact } from '../../src/contract/artifact-ref.js';
