@@ -10,6 +10,7 @@ import {
   readDraftedSigner,
   readLedgerSigner,
   readLedgerVerifier,
+  refuseLostKey,
   sealBy,
   type LedgerKeyPaths,
 } from './ledger-key.js';
@@ -127,6 +128,7 @@ export function openHead(
   const key = readOnly ? readLedgerVerifier(paths.ledgerKey) : readLedgerSigner(paths.ledgerKey);
   const anchor = headFile(paths.head, key === null ? null : sealBy(key));
   const drafted = key === null ? readDraftedSigner(paths.ledgerKey) : null;
+  if (key === null && drafted === null) refuseLostKey(paths.ledgerKey);
   if (drafted !== null) anchor.sealWith(sealBy(drafted));
   return { anchor, signed: key !== null };
 }

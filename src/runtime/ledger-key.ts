@@ -1,8 +1,15 @@
 // The key that signs the checkpoints of a home's ledger, and what everybody may have of it: the name of the log with
 // the key that verifies (a vkey of C2SP). The name is drawn with the key, so no two logs have the same one.
 
-import { drawSeed, fileIsThere, readPrivateLine, readPublicLine, settleFile } from '../adapters/key-file.js';
-import { writePrivateLine, writePublicLine } from '../adapters/key-file.js';
+import {
+  drawSeed,
+  fileIsThere,
+  readPrivateLine,
+  readPublicLine,
+  settleFile,
+  writePrivateLine,
+  writePublicLine,
+} from '../adapters/key-file.js';
 import { PolicyError, UsageError } from '../errors.js';
 import { openCheckpoint, signCheckpoint } from '../ledger/checkpoint.js';
 import { KEY_BYTES } from '../ledger/ed25519.js';
@@ -63,6 +70,13 @@ export function readLedgerVerifier(paths: LedgerKeyPaths): NoteVerifier | null {
   const verifier = noteVerifier(vkey);
   if (verifier === null) throw damaged(paths.publicKey);
   return verifier;
+}
+
+/** @throws PolicyError where the public half is there alone: then heads were signed once, and must be still */
+export function refuseLostKey(paths: LedgerKeyPaths): void {
+  if (readPublicLine(paths.publicKey) === null) return;
+  const message = `${paths.privateKey} is missing: restore it from a backup`;
+  throw new PolicyError({ code: 'POLICY_UNREADABLE', message });
 }
 
 /** A key under a name that does not count yet: until the first signed head is durable, heads may be without. */

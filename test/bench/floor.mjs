@@ -11,7 +11,8 @@ import { Compile } from 'typebox/compile';
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDONLY, O_WRONLY } = constants;
 const O_PATH = 0o10000000;
 
-const proposal = Compile(
+/** What a proposal is, checked by hand. */
+export const proposal = Compile(
   Type.Object(
     {
       schema_version: Type.String({ pattern: '^1\\.\\d+\\.\\d+$' }),

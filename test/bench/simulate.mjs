@@ -7,13 +7,12 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import Type from 'typebox';
-import { Compile } from 'typebox/compile';
 import { openTurnpike, winstonLog } from '../../dist/src/index.js';
 import { decisionsIn } from '../../dist/src/replay/policy/collect.js';
 import { decideAgain } from '../../dist/src/replay/policy/decide-again.js';
 import { compared, simulate } from '../../dist/src/replay/policy/simulate.js';
 import { patientContract } from './contract.mjs';
+import { proposal } from './floor.mjs';
 import { KINDS, payload } from './payloads.mjs';
 
 const { values } = parseArgs({
@@ -25,18 +24,6 @@ const AIM = 50_000;
 const folder = mkdtempSync(join(tmpdir(), 'turnpike-simulate-'));
 const caseDir = join(folder, 'home/sandbox/case-local/a/b');
 
-const proposal = Compile(
-  Type.Object(
-    {
-      schema_version: Type.String({ pattern: '^1\\.\\d+\\.\\d+$' }),
-      id: Type.String({ pattern: '^[0-9a-f-]{36}$' }),
-      reasoning: Type.String({ minLength: 1 }),
-      action: Type.String(),
-      args: Type.Object({}, { additionalProperties: true }),
-    },
-    { additionalProperties: false },
-  ),
-);
 const known = [
   new Set(['SANDBOX_AGENT']),
   new Set(['SANDBOX_FILES']),

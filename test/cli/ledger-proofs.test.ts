@@ -2,9 +2,10 @@
 
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { copyFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { headFile } from '../../src/adapters/head-file.js';
-import { homePaths, openHome } from '../../src/runtime/home.js';
+import { homePaths, openHead, openHome } from '../../src/runtime/home.js';
 import { drawLedgerKey } from '../../src/runtime/ledger-key.js';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { finish, initialised, linesOf, put, tempFolder, think, turnpike, write, type Said } from './fake-io.js';
@@ -47,9 +48,23 @@ describe('the key of a ledger', () => {
     }
   });
 
-  test('lost or damaged, the ledger is not opened for writing, and says which file', async () => {
-    writeFileSync(home('keys/ledger.key'), 'rubbish\n', { mode: 0o600 });
-    expect((await turnpike(folder, ['run', '-'], { stdin: finish() })).stderr).toContain('ledger.key');
+  test.each([
+    ['damaged', () => writeFile(home('keys/ledger.key'), 'rubbish\n', { mode: 0o600 })],
+    ['lost', () => rm(home('keys/ledger.key'))],
+    [
+      'lost, with a head that nobody has signed',
+      async () => {
+        const { size, root } = (await openHead(homePaths(at('.turnpike')), { readOnly: true }).anchor.read())!;
+        for (const name of ['keys/ledger.key', 'ledger.head']) rmSync(home(name));
+        const plain = headFile(home('ledger.head'));
+        await plain.write({ size, root });
+        await plain.close();
+      },
+    ],
+  ])('%s, the ledger is not opened for writing, and says which file', async (_what, harm) => {
+    await harm();
+    const { code, stderr } = await turnpike(folder, ['run', '-'], { stdin: finish() });
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^POLICY_.*ledger\.key/)]);
   });
 });
 

@@ -12,16 +12,8 @@ export const FLIP_KINDS = ['new-allow', 'new-deny', 'other-rule'] as const;
 export type FlipKind = (typeof FLIP_KINDS)[number];
 
 /** A decision that comes out otherwise, or cannot be taken again. */
-export interface Finding {
+export interface Finding extends Omit<RecordedDecision, 'said' | 'facts' | 'policy'> {
   readonly kind: FlipKind | 'undecidable';
-  readonly tree_id: string;
-  readonly seq: number;
-  readonly log_index: number;
-  readonly run_id: string;
-  readonly actor_id: string;
-  readonly role_id: string;
-  readonly lane_id: string | null;
-  readonly action: string;
   readonly was: Said;
   /** Null where it cannot be taken again. */
   readonly now: Said | null;

@@ -3,14 +3,12 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import Type from 'typebox';
 import { drawToken } from '../../../src/adapters/access-token.js';
 import { UsageError } from '../../../src/errors.js';
 import { serveHttp, type McpHttpServer } from '../../../src/service/mcp/serve-http.js';
 import { defer } from '../../../src/runtime/deferred.js';
-import { defineTool } from '../../../src/runtime/effects/define.js';
 import { Bench } from '../../fixtures/bench.js';
-import { CASE_AGENT, serviceEdit } from '../../fixtures/service.js';
+import { CASE_AGENT, serviceEdit, slowTool } from '../../fixtures/service.js';
 import { call, serviceOn, traces } from './mcp-harness.js';
 
 const token = drawToken();
@@ -156,17 +154,7 @@ describe('sessions', () => {
 test('closing waits for the answers that are under way, and takes nothing new', async () => {
   const entered = defer<null>();
   const release = defer<null>();
-  const none = Type.Object({}, { additionalProperties: false });
-  const slow = defineTool({
-    name: 'slow.tool',
-    input: none,
-    output: none,
-    run: async () => {
-      entered.resolve(null);
-      await release.promise;
-      return {};
-    },
-  });
+  const slow = slowTool(entered, release);
   const other = await Bench.open({ edit: serviceEdit, tools: [slow] });
   const service = serviceOn(other, { agent: CASE_AGENT, tools: [slow] });
   const slowServer = await serveHttp(service, { host: '127.0.0.1', port: 0, token });

@@ -2,13 +2,11 @@
 // connections by requests that nobody waits for.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import Type from 'typebox';
 import { drawToken } from '../../../src/adapters/access-token.js';
 import { defer, type Deferred } from '../../../src/runtime/deferred.js';
-import { defineTool } from '../../../src/runtime/effects/define.js';
 import { serveHttp, type McpHttpServer } from '../../../src/service/mcp/serve-http.js';
 import { Bench } from '../../fixtures/bench.js';
-import { CASE_AGENT, serviceEdit } from '../../fixtures/service.js';
+import { CASE_AGENT, serviceEdit, slowTool } from '../../fixtures/service.js';
 import { serviceOn, traces } from './mcp-harness.js';
 
 const token = drawToken();
@@ -19,17 +17,7 @@ let release: Deferred<null>;
 
 beforeEach(async () => {
   [entered, release] = [defer<null>(), defer<null>()];
-  const none = Type.Object({}, { additionalProperties: false });
-  const slow = defineTool({
-    name: 'slow.tool',
-    input: none,
-    output: none,
-    run: async () => {
-      entered.resolve(null);
-      await release.promise;
-      return {};
-    },
-  });
+  const slow = slowTool(entered, release);
   bench = await Bench.open({ edit: serviceEdit, tools: [slow] });
   const service = serviceOn(bench, { agent: CASE_AGENT, tools: [slow] });
   server = await serveHttp(service, { host: '127.0.0.1', port: 0, token });
