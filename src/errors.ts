@@ -17,6 +17,7 @@ export class LedgerError extends CodedError<
   | 'LEDGER_TAMPERED' // what is stored is not what was written
   | 'LEDGER_BELOW_HEAD' // the ledger is shorter than, or differs from, what the head file vouches for
   | 'LEDGER_LOCKED' // another process holds the writer lock of this home
+  | 'LEDGER_ERASED' // the content that this needs was erased with its case
 > {}
 
 /** The policy, or a pin of it, cannot be used. */
@@ -28,6 +29,7 @@ export class RunError extends CodedError<
   | 'RUN_UNKNOWN' // no run has this id
   | 'AGENT_BUSY' // 64 proposals already wait for this agent run
   | 'INVALID_STATE_TRANSITION' // the lifecycle table has no such edge; recorded in the audit (C50)
+  | 'CASE_IN_USE' // a run tree of the case has not ended
   | 'CLOSED' // the engine was closed
 > {}
 

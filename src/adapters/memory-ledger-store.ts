@@ -1,166 +1,22 @@
 // A ledger that is gone with the process: for tests, and for services that keep none. It keeps the contract of the port
 // except durability, so it refuses what the other stores refuse.
 
-import type { Artifact } from '../contract/artifact-ref.js';
-import { sha256 } from '../contract/hash.js';
+import type { StoredArtifact } from '../contract/artifact-ref.js';
 import { LedgerError } from '../errors.js';
 import type {
   Batch,
+  Erased,
+  Erasure,
   LedgerStore,
   LogHead,
   ProposalMark,
   SnapshotCache,
   StoredEntry,
-  StoredSnapshot,
   TreeSummary,
 } from '../ports/ledger-store.js';
 import type { RunRecordTable } from '../ports/run-records.js';
-import { checkBatch, checkProposalId } from './check-batch.js';
-import { MemoryRunRecords } from './memory-run-records.js';
-
-interface MemoryTree {
-  /** Log indexes of its entries, by seq. */
-  readonly places: number[];
-  readonly ended: boolean;
-}
-
-/** What stores in memory hold. Two stores on one state are two processes on one ledger. */
-export class MemoryState {
-  readonly #entries: StoredEntry[] = [];
-  readonly #trees = new Map<string, MemoryTree>();
-  readonly #brought = new Map<number, readonly Artifact[]>();
-  readonly #contents = new Map<string, Uint8Array>();
-  readonly #proposals = new Map<string, ProposalMark>();
-  readonly #inputs = new Map<string, number>();
-  readonly snapshots = new Map<string, StoredSnapshot>();
-  readonly runRecords = new MemoryRunRecords();
-  #head: LogHead = { size: 0, root: sha256(''), frontier: [] };
-  #epoch = 0;
-  #writer: object | null = null;
-  #broken = false;
-
-  get head(): LogHead {
-    return this.#head;
-  }
-
-  /** From now on nothing can be written, as on a disk that has failed, or it can again. */
-  breakCommits(broken: boolean): void {
-    this.#broken = broken;
-  }
-
-  /** Frees the writer's lock behind the writer's back, as when its process seems to be dead. */
-  loseLock(): void {
-    this.#writer = null;
-  }
-
-  lock(writer: object): number {
-    if (this.#writer !== null && this.#writer !== writer) {
-      throw new LedgerError({ code: 'LEDGER_LOCKED', message: 'another store writes to this ledger: close it first' });
-    }
-    this.#writer = writer;
-    this.#epoch += 1;
-    return this.#epoch;
-  }
-
-  unlock(writer: object): void {
-    if (this.#writer === writer) this.#writer = null;
-  }
-
-  /** @returns false, with nothing written, if the batch does not go on from here */
-  commit(batch: Batch): boolean {
-    if (batch.epoch !== this.#epoch || batch.from !== this.#head.size) return false;
-    if (this.#broken) throw unavailable('the ledger could not be written: nothing of this was acknowledged');
-    const ends = this.#endsAfter(batch);
-    this.#refuseMarks(batch, ends);
-    this.#add(batch);
-    return true;
-  }
-
-  entry(log_index: number): StoredEntry | undefined {
-    return this.#entries[log_index];
-  }
-
-  entryOf(tree_id: string, seq: number): StoredEntry | undefined {
-    const place = this.#trees.get(tree_id)?.places[seq];
-    return place === undefined ? undefined : this.#entries[place];
-  }
-
-  /** Trees that have entries, in the order of their first one. */
-  *trees(): Iterable<TreeSummary> {
-    for (const [tree_id, { places, ended }] of this.#trees) {
-      const [log_index] = places;
-      if (log_index !== undefined) yield { tree_id, ended, log_index };
-    }
-  }
-
-  artifactsOf(log_index: number): readonly Artifact[] {
-    return (this.#brought.get(log_index) ?? []).map((artifact) => ({ ...artifact, bytes: copyOf(artifact.bytes) }));
-  }
-
-  artifact(case_id: string | null, hash: string): Uint8Array | null {
-    const bytes = this.#contents.get(keyOf(case_id, hash));
-    return bytes === undefined ? null : copyOf(bytes);
-  }
-
-  proposal(root_run_id: string, proposal_id: string): ProposalMark | null {
-    checkProposalId(proposal_id);
-    return this.#proposals.get(keyOf(root_run_id, proposal_id)) ?? null;
-  }
-
-  input(tree_id: string, input_id: string): number | null {
-    return this.#inputs.get(keyOf(tree_id, input_id)) ?? null;
-  }
-
-  /** How many entries each tree of the batch will have. @throws LedgerError if it leaves a gap in one */
-  #endsAfter({ entries }: Batch): ReadonlyMap<string, number> {
-    const ends = new Map<string, number>();
-    for (const { entry } of entries) {
-      const { tree_id, seq } = entry;
-      const end = ends.get(tree_id) ?? this.#trees.get(tree_id)?.places.length ?? 0;
-      if (seq !== end) throw unavailable(`after ${end} entries of ${tree_id} seq ${seq} cannot follow`);
-      ends.set(tree_id, end + 1);
-    }
-    return ends;
-  }
-
-  #refuseMarks({ proposals, inputs, trees }: Batch, ends: ReadonlyMap<string, number>): void {
-    const proposalKeys = proposals.map(({ root_run_id, proposal_id }) => keyOf(root_run_id, proposal_id));
-    const inputKeys = inputs.map(({ tree_id, input_id }) => keyOf(tree_id, input_id));
-    if (isRepeated(proposalKeys, this.#proposals) || isRepeated(inputKeys, this.#inputs)) {
-      throw unavailable('a proposal or an input is marked already: a mark never changes');
-    }
-    for (const { tree_id } of [...inputs, ...trees]) {
-      if (!ends.has(tree_id) && !this.#trees.has(tree_id))
-        throw unavailable(`a mark of ${tree_id}, which has no entries`);
-    }
-  }
-
-  #add({ from, entries, artifacts, proposals, inputs, trees, head }: Batch): void {
-    entries.forEach(({ entry: { tree_id, seq, type }, text, leaf_hash }, position) => {
-      this.#entries.push({ log_index: from + position, tree_id, seq, type, text, leaf_hash });
-      this.#tree(tree_id).places.push(from + position);
-    });
-    for (const { entry, artifact, sha256: hash } of artifacts) {
-      const kept = { ...artifact, bytes: copyOf(artifact.bytes) };
-      this.#brought.set(from + entry, [...(this.#brought.get(from + entry) ?? []), kept]);
-      this.#contents.set(keyOf(artifact.case_id, hash), kept.bytes);
-    }
-    for (const mark of proposals) this.#proposals.set(keyOf(mark.root_run_id, mark.proposal_id), { ...mark });
-    for (const { tree_id, input_id, seq } of inputs) this.#inputs.set(keyOf(tree_id, input_id), seq);
-    for (const { tree_id, state } of trees) {
-      if (state !== 'ended' || this.#tree(tree_id).ended) continue;
-      this.#trees.set(tree_id, { ...this.#tree(tree_id), ended: true });
-      this.runRecords.ended(tree_id);
-    }
-    this.#head = { ...head, frontier: [...head.frontier] };
-  }
-
-  #tree(tree_id: string): MemoryTree {
-    const known = this.#trees.get(tree_id) ?? { places: [], ended: false };
-    this.#trees.set(tree_id, known);
-    return known;
-  }
-}
+import { checkBatch } from './check-batch.js';
+import { MemoryState } from './memory-state.js';
 
 /** A store in memory: on a state of its own, or on one that it shares. */
 export const memoryStore = ({ state = new MemoryState() }: { readonly state?: MemoryState } = {}): LedgerStore =>
@@ -235,12 +91,19 @@ class MemoryLedgerStore implements LedgerStore {
     return this.#list((state) => state.trees());
   }
 
-  artifactsOf(log_index: number): Promise<readonly Artifact[]> {
+  artifactsOf(log_index: number): Promise<readonly StoredArtifact[]> {
     return this.#answer((state) => state.artifactsOf(log_index));
   }
 
   artifact(case_id: string | null, hash: string): Promise<Uint8Array | null> {
     return this.#answer((state) => state.artifact(case_id, hash));
+  }
+
+  erase(erasure: Erasure): Promise<Erased> {
+    return this.#answer((state) => {
+      if (!this.#acquired) throw notTheWriter();
+      return state.erase(erasure);
+    });
   }
 
   proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null> {
@@ -279,14 +142,6 @@ class MemoryLedgerStore implements LedgerStore {
     }
   }
 }
-
-/** Not `slice`: a Buffer's shares its memory. */
-const copyOf = (bytes: Uint8Array): Uint8Array => new Uint8Array(bytes);
-
-const keyOf = (scope: string | null, id: string): string => JSON.stringify([scope, id]);
-
-const isRepeated = (keys: readonly string[], known: ReadonlyMap<string, unknown>): boolean =>
-  new Set(keys).size < keys.length || keys.some((key) => known.has(key));
 
 const unavailable = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
 

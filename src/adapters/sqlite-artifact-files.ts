@@ -2,7 +2,7 @@
 // A file is complete and durable before the transaction that refers to it commits; one that nobody refers to, because
 // the process died in between, does no harm.
 
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { LedgerError } from '../errors.js';
@@ -18,14 +18,17 @@ export interface ArtifactPlace {
   readonly directory: string;
   readonly case_id: string | null;
   readonly sha256: string;
+  /** The number of the key that it is encrypted with; 0 for none. */
+  readonly sealed: number;
 }
 
-function pathOf({ directory, case_id, sha256 }: ArtifactPlace): string {
+function pathOf({ directory, case_id, sha256, sealed }: ArtifactPlace): string {
   // It may come from a database that somebody changed.
   if (case_id !== null && !isCaseId(case_id)) {
     throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `not a case id: ${JSON.stringify(case_id)}` });
   }
-  return join(directory, case_id ?? '_system', sha256.slice(0, 2), sha256);
+  const name = sealed === 0 ? sha256 : `${sha256}.${sealed}`;
+  return join(directory, case_id ?? '_system', sha256.slice(0, 2), name);
 }
 
 /** Writes a content, durably: file, its name, and the names of the folders that had to be made. */
@@ -54,8 +57,15 @@ function syncUpTo(top: string, folder: string): void {
   for (let depth = names.length - 1; depth >= 0; depth -= 1) syncDirectory(join(top, ...names.slice(0, depth)));
 }
 
+/** Takes a content away. One that is not there is no error. */
+export function removeArtifactFile(place: ArtifactPlace): void {
+  const path = pathOf(place);
+  rmSync(path, { force: true });
+  if (existsSync(dirname(path))) syncDirectory(dirname(path));
+}
+
 /**
- * Reads a content of `byte_size` bytes. Whether it is the right one, its hash must tell.
+ * Reads a content of `byte_size` bytes, as they lie there. Whether it is the right one, its hash must tell.
  * @throws LedgerError LEDGER_TAMPERED if it is not there or has another size
  */
 export async function readArtifactFile(place: ArtifactPlace, byte_size: number): Promise<Uint8Array> {

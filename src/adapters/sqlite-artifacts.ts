@@ -1,7 +1,10 @@
-import { ARTIFACT_KINDS, type Artifact, type ArtifactKind } from '../contract/artifact-ref.js';
+import { ARTIFACT_KINDS, type Artifact, type ArtifactKind, type StoredArtifact } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
 import { LedgerError } from '../errors.js';
-import { INLINE_BYTES_MAX, readArtifactFile, writeArtifactFile } from './sqlite-artifact-files.js';
+import type { Erased, Erasure } from '../ports/ledger-store.js';
+import { SEAL_BYTES } from './case-cipher.js';
+import type { CaseKeys } from './case-keys.js';
+import { INLINE_BYTES_MAX, readArtifactFile, removeArtifactFile, writeArtifactFile } from './sqlite-artifact-files.js';
 import { artifactNumbers } from './sqlite-blocks.js';
 import type { Connection, Statement } from './sqlite-database.js';
 import { recent } from './sqlite-recent.js';
@@ -12,58 +15,60 @@ const INDEX_ROWS_MAX = 1_000;
 const RECENT_MAX = 1_024;
 /** So many rows share a statement where there are so many: each one copies the pages it changes, to be undone. */
 const STATEMENT_ROWS = 8;
-const COLUMNS_COUNT = 6;
+const COLUMNS_COUNT = 7;
 
 interface ArtifactRow {
+  readonly artifact_no: number;
   readonly case_id: string | null;
   /** Lower-case hex. */
   readonly sha256: string;
   readonly kind: string;
   readonly byte_size: number;
   readonly bytes: Uint8Array | null;
+  /** The number of the key that they are encrypted with; 0 for none. */
+  readonly sealed: number;
 }
 
-const COLUMNS = 'a.case_id, lower(hex(a.sha256)) AS sha256, a.kind, a.byte_size, a.bytes';
+/** How contents are read. In a ledger that nobody has written to since there are keys of cases, none is sealed. */
+interface Reads {
+  readonly sealable: boolean;
+  readonly byNumber: Statement;
+  readonly byIndex: Statement;
+  readonly byScan: Statement;
+}
+
+interface Writes {
+  readonly one: Statement;
+  readonly many: Statement;
+}
 
 /**
- * The contents of a ledger, as rows and files. What it reads it compares with its hash, so that nobody goes on with
- * content that was changed; that it is the content an entry means, the ledger verifies.
+ * The contents of a ledger, as rows and files; those of cases are encrypted with the key of their case. What it reads
+ * it compares with its hash, so that nobody goes on with content that was changed; that it is the content an entry
+ * means, the ledger verifies.
  */
 export class SqliteArtifacts {
   readonly #db: Connection;
   readonly #directory: string;
-  readonly #recent = recent<number>(RECENT_MAX);
+  readonly #keys: CaseKeys;
+  #recent = recent<number>(RECENT_MAX);
   readonly #ofEntry: Statement;
-  readonly #byNumber: Statement;
-  readonly #byIndex: Statement;
-  readonly #byScan: Statement;
-  readonly #insertOne: Statement;
-  readonly #insertMany: Statement;
   readonly #indexed: Statement;
   readonly #indexRows: Statement;
   readonly #setIndexed: Statement;
+  #reads: Reads | null = null;
+  #writes: Writes | null = null;
   #next = 0;
   /** Columns of rows that are on their way. */
   #waiting: unknown[] = [];
 
-  constructor(db: Connection, directory: string) {
+  constructor(db: Connection, directory: string, keys: CaseKeys) {
     this.#db = db;
     this.#directory = directory;
+    this.#keys = keys;
     this.#ofEntry = db.prepare(
       'SELECT log_index, artifacts FROM blocks WHERE log_index <= ? ORDER BY log_index DESC LIMIT 1',
     );
-    this.#byNumber = db.prepare(`SELECT ${COLUMNS} FROM artifacts a WHERE a.artifact_no = ?`);
-    this.#byIndex = db.prepare(
-      `SELECT ${COLUMNS} FROM artifact_index i JOIN artifacts a USING (artifact_no)
-       WHERE i.sha256 = ? AND a.sha256 = i.sha256 AND a.case_id IS ? LIMIT 1`,
-    );
-    this.#byScan = db.prepare(
-      `SELECT ${COLUMNS} FROM artifacts a
-       WHERE a.artifact_no >= (SELECT artifacts_indexed FROM meta) AND a.sha256 = ? AND a.case_id IS ? LIMIT 1`,
-    );
-    const insert = 'INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?)';
-    this.#insertOne = db.prepare(insert);
-    this.#insertMany = db.prepare(insert + ', (?, ?, ?, ?, ?, ?)'.repeat(STATEMENT_ROWS - 1));
     this.#indexed = db.prepare('SELECT artifacts_indexed FROM meta').pluck();
     this.#indexRows = db.prepare(
       `INSERT OR IGNORE INTO artifact_index SELECT sha256, artifact_no FROM artifacts
@@ -74,6 +79,12 @@ export class SqliteArtifacts {
 
   /** Makes ready for `store`: from now on nobody else adds content. */
   startWriting(): void {
+    const insert = 'INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?)';
+    this.#writes = {
+      one: this.#db.prepare(insert),
+      many: this.#db.prepare(insert + ', (?, ?, ?, ?, ?, ?, ?)'.repeat(STATEMENT_ROWS - 1)),
+    };
+    this.#keys.finishErasures();
     this.#waiting = [];
     this.#next = Number(this.#db.prepare('SELECT ifnull(max(artifact_no) + 1, 0) FROM artifacts').pluck().get());
   }
@@ -83,13 +94,16 @@ export class SqliteArtifacts {
     const key = `${case_id ?? ''} ${kind} ${hash}`;
     const known = this.#recent.get(key);
     if (known !== undefined) return known;
-    const inFile = bytes.byteLength > INLINE_BYTES_MAX;
-    if (inFile) writeArtifactFile({ directory: this.#directory, case_id, sha256: hash }, bytes);
-    const artifact_no = this.#next++;
     const sha256 = Buffer.from(hash, 'hex');
-    this.#waiting.push(artifact_no, case_id, sha256, kind, bytes.byteLength, inFile ? null : bytes);
+    const caseKey = case_id === null ? null : this.#keys.present(case_id);
+    const stored = caseKey === null ? bytes : caseKey.cipher.seal(bytes, sha256);
+    const inFile = bytes.byteLength > INLINE_BYTES_MAX;
+    const sealed = caseKey?.no ?? 0;
+    if (inFile) writeArtifactFile({ directory: this.#directory, case_id, sha256: hash, sealed }, stored);
+    const artifact_no = this.#next++;
+    this.#waiting.push(artifact_no, case_id, sha256, kind, bytes.byteLength, inFile ? null : stored, sealed);
     if (this.#waiting.length === STATEMENT_ROWS * COLUMNS_COUNT) {
-      this.#insertMany.run(this.#waiting);
+      this.#writes?.many.run(this.#waiting);
       this.#waiting = [];
     }
     this.#recent.set(key, artifact_no);
@@ -99,30 +113,47 @@ export class SqliteArtifacts {
   /** Writes what of it waits still. */
   flush(): void {
     for (let at = 0; at < this.#waiting.length; at += COLUMNS_COUNT) {
-      this.#insertOne.run(this.#waiting.slice(at, at + COLUMNS_COUNT));
+      this.#writes?.one.run(this.#waiting.slice(at, at + COLUMNS_COUNT));
     }
     this.#waiting = [];
   }
 
   /** The contents that an entry brought, in their order. @throws LedgerError LEDGER_TAMPERED */
-  async of(log_index: number): Promise<readonly Artifact[]> {
+  async of(log_index: number): Promise<readonly StoredArtifact[]> {
     const block = this.#ofEntry.get(log_index) as { log_index: number; artifacts: string | null } | undefined;
     if (block === undefined) return [];
+    const { byNumber } = this.#prepared();
     const rows = artifactNumbers(block.artifacts, log_index - block.log_index).map((number) => {
-      const row = this.#byNumber.get(number) as ArtifactRow | undefined;
+      const row = byNumber.get(number) as ArtifactRow | undefined;
       if (row === undefined) throw tampered(`content of entry ${log_index} is missing`);
       return row;
     });
     return Promise.all(
-      rows.map(async (row) => ({ kind: kindOf(row), case_id: row.case_id, bytes: await this.#contentOf(row) })),
+      rows.map(async (row) => {
+        const { case_id, sha256: hash, byte_size } = row;
+        const kind = kindOf(row);
+        const bytes = await this.#contentOf(row);
+        return bytes === null
+          ? { kind, case_id, withheld: 'erased', sha256: hash, byte_size }
+          : { kind, case_id, bytes };
+      }),
     );
   }
 
-  /** Content by hash: by the index as far as that goes, the rest one by one. @throws LedgerError LEDGER_TAMPERED */
+  /**
+   * Content by hash: by the index as far as that goes, the rest one by one.
+   * @returns null where there is none, or no more @throws LedgerError LEDGER_TAMPERED
+   */
   async find(case_id: string | null, hash: string): Promise<Uint8Array | null> {
+    const { byIndex, byScan } = this.#prepared();
     const key = Buffer.from(hash, 'hex');
-    const row = this.#byIndex.get(key, case_id) ?? this.#byScan.get(key, case_id);
-    return row === undefined ? null : this.#contentOf(row as ArtifactRow);
+    // The last one: an earlier one may have been erased before the case was used again.
+    for (const statement of [byIndex, byScan]) {
+      const row = statement.get(key, case_id) as ArtifactRow | undefined;
+      const content = row === undefined ? null : await this.#contentOf(row);
+      if (content !== null) return content;
+    }
+    return null;
   }
 
   /** Goes on with the index by hash, within the transaction that is open. @returns whether there is more to do */
@@ -134,10 +165,85 @@ export class SqliteArtifacts {
     return end < this.#next;
   }
 
-  async #contentOf({ case_id, sha256: hash, byte_size, bytes: inline }: ArtifactRow): Promise<Uint8Array> {
-    const place = { directory: this.#directory, case_id, sha256: hash };
-    const bytes = inline ?? (await readArtifactFile(place, byte_size));
-    if (bytes.byteLength === byte_size && sha256(bytes) === hash) return bytes;
+  /** Which contents of a case are there still, that an erasure would take away. */
+  ofCase(case_id: string): Erased {
+    const sql = `SELECT count(*) AS contents, ifnull(sum(byte_size), 0) AS bytes FROM artifacts
+      WHERE case_id = ? AND (sealed = 0 OR sealed > ?)`;
+    return this.#db.prepare(sql).get(case_id, this.#keys.lastErased(case_id)) as Erased;
+  }
+
+  /** Destroys the key of a case, if there is content of it. @returns the number of the last key that was destroyed */
+  destroyKey({ case_id, ...erasure }: Erasure, { contents }: Erased): number {
+    if (contents === 0) return this.#keys.lastErased(case_id);
+    // What comes again is another content from now on.
+    this.#recent = recent(RECENT_MAX);
+    return this.#keys.destroy(case_id, this.#next, erasure);
+  }
+
+  /**
+   * Of contents that were written before there were keys of cases nothing is left either: within the transaction that
+   * is open, and of their files when it was committed.
+   * @returns what takes the files away
+   */
+  blank(case_id: string, key_no: number): () => void {
+    const db = this.#db;
+    const plain = db.prepare(
+      'SELECT lower(hex(sha256)) AS sha256, bytes IS NULL AS in_file FROM artifacts WHERE case_id = ? AND sealed = 0',
+    );
+    const rows = plain.all(case_id) as { readonly sha256: string; readonly in_file: number }[];
+    if (rows.length > 0) {
+      // The only rows that ever change, and only here: so the guard is put away, and back, in the same transaction.
+      const guard = db.prepare("SELECT sql FROM sqlite_schema WHERE name = 'artifacts_update'").pluck().get();
+      db.exec('DROP TRIGGER artifacts_update');
+      db.prepare("UPDATE artifacts SET bytes = x'', sealed = ? WHERE case_id = ? AND sealed = 0").run(key_no, case_id);
+      db.exec(String(guard));
+    }
+    return () => {
+      for (const { sha256: hash, in_file } of rows) {
+        if (in_file !== 0) removeArtifactFile({ directory: this.#directory, case_id, sha256: hash, sealed: 0 });
+      }
+    };
+  }
+
+  /** Statements that fit the tables, which a writer may bring up to date while others read. */
+  #prepared(): Reads {
+    if (this.#reads?.sealable) return this.#reads;
+    const sealable = this.#isSealable();
+    if (this.#reads !== null && !sealable) return this.#reads;
+    const columns = `a.artifact_no, a.case_id, lower(hex(a.sha256)) AS sha256, a.kind, a.byte_size, a.bytes, ${sealable ? 'a.sealed' : '0 AS sealed'}`;
+    this.#reads = {
+      sealable,
+      byNumber: this.#db.prepare(`SELECT ${columns} FROM artifacts a WHERE a.artifact_no = ?`),
+      byIndex: this.#db.prepare(
+        `SELECT ${columns} FROM artifact_index i JOIN artifacts a USING (artifact_no)
+         WHERE i.sha256 = ? AND a.sha256 = i.sha256 AND a.case_id IS ? ORDER BY i.artifact_no DESC LIMIT 1`,
+      ),
+      byScan: this.#db.prepare(
+        `SELECT ${columns} FROM artifacts a
+         WHERE a.artifact_no >= (SELECT artifacts_indexed FROM meta) AND a.sha256 = ? AND a.case_id IS ?
+         ORDER BY a.artifact_no DESC LIMIT 1`,
+      ),
+    };
+    return this.#reads;
+  }
+
+  #isSealable(): boolean {
+    const sql = "SELECT count(*) FROM pragma_table_info('artifacts') WHERE name = 'sealed'";
+    return this.#db.prepare(sql).pluck().get() === 1;
+  }
+
+  /** @returns null where it was erased */
+  async #contentOf(row: ArtifactRow): Promise<Uint8Array | null> {
+    const { case_id, sha256: hash, byte_size, bytes: inline, sealed } = row;
+    const cipher = sealed === 0 || case_id === null ? null : this.#keys.get(case_id, sealed);
+    const place = { directory: this.#directory, case_id, sha256: hash, sealed };
+    if (cipher !== null && 'erased_below' in cipher) {
+      if (row.artifact_no < cipher.erased_below) return null;
+      throw tampered(`the content stored as ${hash} passes for erased, and came later`);
+    }
+    const stored = inline ?? (await readArtifactFile(place, byte_size + (cipher === null ? 0 : SEAL_BYTES)));
+    const bytes = cipher === null ? stored : cipher.open(stored, Buffer.from(hash, 'hex'));
+    if (bytes?.byteLength === byte_size && sha256(bytes) === hash) return bytes;
     throw tampered(`the content stored as ${hash} is not what it was`);
   }
 }

@@ -124,6 +124,8 @@ function configure(db: Connection, readOnly: boolean): void {
   db.pragma(`wal_autocheckpoint = ${WAL_PAGES}`);
   db.pragma(`journal_size_limit = ${WAL_BYTES_KEPT}`);
   db.pragma('recursive_triggers = ON');
+  // What is deleted is gone: snapshots of trees whose case was erased.
+  db.pragma('secure_delete = ON');
   db.pragma('temp_store = MEMORY');
 }
 

@@ -2,12 +2,15 @@
 // somebody writes; who wants to write takes the writer's lock. How a batch is written: sqlite-writer.ts. The tables and
 // what guards them: sqlite-schema.ts.
 
-import { resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Artifact } from '../contract/artifact-ref.js';
+import type { StoredArtifact } from '../contract/artifact-ref.js';
 import { LedgerError } from '../errors.js';
 import type {
   Batch,
+  Erased,
+  Erasure,
+  ErasureSeal,
   LedgerStore,
   LogHead,
   ProposalMark,
@@ -17,6 +20,7 @@ import type {
 } from '../ports/ledger-store.js';
 import type { OwnRecords } from '../ports/records.js';
 import type { EndedTree, RunRecordTable } from '../ports/run-records.js';
+import { CaseKeys } from './case-keys.js';
 import { SqliteArtifacts } from './sqlite-artifacts.js';
 import { asLedgerError, createDatabase, openDatabase, type Connection } from './sqlite-database.js';
 import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
@@ -33,10 +37,12 @@ const unavailable = (message: string): LedgerError => new LedgerError({ code: 'L
 export interface SqliteStoreOptions {
   /** The database. `<file>.lock` beside it is the writer's lock. */
   readonly file: string;
-  /** The folder of the contents that are too large for the database. */
+  /** The folder of the contents that are too large for the database. The keys of cases lie beside it (`keys/cases`). */
   readonly artifactsDir: string;
   /** Only read, whoever writes. @default false */
   readonly readOnly?: boolean;
+  /** Who vouches for erasures; null, or none, where nobody does. */
+  readonly erasureSeal?: () => ErasureSeal | null;
 }
 
 /**
@@ -53,8 +59,17 @@ export function createSqliteStore(options: SqliteStoreOptions): LedgerStore {
  * @throws LedgerError LEDGER_UNAVAILABLE if there is none, or another version of Turnpike wrote it
  * @throws LedgerError LEDGER_TAMPERED if the file is no ledger, or its tables or triggers were changed
  */
-export const openSqliteStore = ({ file, artifactsDir, readOnly = false }: SqliteStoreOptions): LedgerStore =>
-  new SqliteLedgerStore(resolve(file), resolve(artifactsDir), readOnly);
+export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
+  const { file, artifactsDir, readOnly = false, erasureSeal = () => null } = options;
+  // Beside the contents and not among them: who copies those has not got what opens them.
+  const keys = new CaseKeys(join(dirname(resolve(artifactsDir)), 'keys', 'cases'), erasureSeal);
+  return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, readOnly);
+}
+
+interface Contents {
+  readonly directory: string;
+  readonly keys: CaseKeys;
+}
 
 class SqliteLedgerStore implements LedgerStore {
   readonly #file: string;
@@ -68,11 +83,11 @@ class SqliteLedgerStore implements LedgerStore {
   readonly records: OwnRecords | null;
   #held: { readonly lock: WriterLock; readonly writer: SqliteWriter } | null = null;
 
-  constructor(file: string, artifactsDir: string, readOnly: boolean) {
+  constructor(file: string, contents: Contents, readOnly: boolean) {
     this.#file = file;
     this.#readOnly = readOnly;
     this.#db = openDatabase(file, readOnly);
-    this.#artifacts = new SqliteArtifacts(this.#db, artifactsDir);
+    this.#artifacts = new SqliteArtifacts(this.#db, contents.directory, contents.keys);
     this.#tail = new SqliteTail(this.#db);
     this.#markNumbers = new SqliteMarkNumbers(this.#db, this.#tail);
     this.#reader = new SqliteReader(this.#db, this.#tail, this.#markNumbers);
@@ -158,7 +173,7 @@ class SqliteLedgerStore implements LedgerStore {
     yield* this.#pages(first, (from) => this.#runRecords.unrecorded(from));
   }
 
-  artifactsOf(log_index: number): Promise<readonly Artifact[]> {
+  artifactsOf(log_index: number): Promise<readonly StoredArtifact[]> {
     return this.#answerLater(() => this.#artifacts.of(log_index));
   }
 
@@ -167,6 +182,10 @@ class SqliteLedgerStore implements LedgerStore {
       while (this.#held?.writer.indexArtifacts()) await nextTurn();
       return this.#artifacts.find(case_id, sha256);
     });
+  }
+
+  erase(erasure: Erasure): Promise<Erased> {
+    return this.#answer(() => this.#writer.erase(erasure));
   }
 
   proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null> {

@@ -14,7 +14,7 @@
 /** "TPLG": says in the file's header whose file it is. */
 export const APPLICATION_ID = 0x54504c47;
 /** Of the tables. A file with a higher one was written by a newer version of this library. */
-export const FORMAT_VERSION = 3;
+export const FORMAT_VERSION = 4;
 /** The oldest one that can still be opened. Whoever becomes the writer of it brings it up to date. */
 export const FORMAT_OLDEST = 2;
 /** Measured against 4 and 16 KB: a single caller's commit rewrites the last page of every table. */
@@ -144,10 +144,17 @@ ${[
 ].join('')}PRAGMA user_version = 3;
 `;
 
+/** Contents of cases are encrypted: `sealed` is the number of their key among those of the case, 0 for none. */
+const FORMAT_4 = `
+ALTER TABLE artifacts ADD COLUMN sealed INTEGER NOT NULL DEFAULT 0;
+PRAGMA user_version = 4;
+`;
+
 /** What makes each format out of the one before it; the first one, out of an empty database. */
 const STEPS: readonly (readonly [version: number, sql: string])[] = [
   [FORMAT_OLDEST, FORMAT_2],
-  [FORMAT_VERSION, FORMAT_3],
+  [3, FORMAT_3],
+  [FORMAT_VERSION, FORMAT_4],
 ];
 
 /** What makes a ledger of format `to` out of one of format `from`; of an empty database where that is 0. */

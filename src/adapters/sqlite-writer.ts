@@ -13,7 +13,7 @@
 //       is no failure of W2, unless it is the disk's.
 
 import { InvariantError, LedgerError } from '../errors.js';
-import type { Batch, StoredSnapshot } from '../ports/ledger-store.js';
+import type { Batch, Erased, Erasure, StoredSnapshot } from '../ports/ledger-store.js';
 import { checkBatch } from './check-batch.js';
 import { errorCode } from './error-code.js';
 import type { SqliteArtifacts } from './sqlite-artifacts.js';
@@ -23,6 +23,7 @@ import { upgradeSchema, type Connection, type Statement } from './sqlite-databas
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { copyOf, ENDED, keysOf, marksOf, marksText, type MarkKey, type Marks } from './sqlite-marks.js';
 import type { SqliteReader } from './sqlite-reader.js';
+import { eraseCase } from './sqlite-erasure.js';
 import type { RecordTransaction } from './sqlite-own-records.js';
 import { recent, type Recent } from './sqlite-recent.js';
 import type { Reach, SqliteTail } from './sqlite-tail.js';
@@ -138,6 +139,11 @@ export class SqliteWriter {
       if (errorCode(cause).startsWith('SQLITE_IOERR') || this.#parts.db.inTransaction) this.#fail(cause);
       throw cause;
     }
+  }
+
+  /** As the port says. */
+  erase(erasure: Erasure): Erased {
+    return eraseCase(this.#parts, erasure, (work) => this.derive(work));
   }
 
   /** For the records of the ledger's own database. */

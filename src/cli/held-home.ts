@@ -24,7 +24,7 @@ const RETRY_MS = 100;
 /** What can be done to a home, here or there. */
 export interface HeldHome extends Pick<
   Turnpike,
-  'promote' | 'export' | 'approve' | 'resolve' | 'sessions' | 'remoteAgents'
+  'promote' | 'export' | 'approve' | 'resolve' | 'erase' | 'sessions' | 'remoteAgents'
 > {
   /** Starts an agent run, attached to this command. */
   startAgent(options: ControlAgentOptions): Promise<AgentRun>;
@@ -97,6 +97,7 @@ async function holdHere({ home, contract, upstreams }: Place, io: Io): Promise<H
     export: (options) => turnpike.export(options),
     approve: (ballot) => turnpike.approve(ballot),
     resolve: (resolution) => turnpike.resolve(resolution),
+    erase: (erasure) => turnpike.erase(erasure),
     sessions: turnpike.sessions,
     remoteAgents: turnpike.remoteAgents,
     close: async () => {
@@ -129,6 +130,7 @@ async function holdThere({ home, contract }: Place): Promise<HeldHome | null> {
     export: (options) => client.export(options, chosen),
     approve: (ballot) => client.approve(ballot),
     resolve: (resolution) => client.resolve(resolution),
+    erase: (erasure) => client.erase(erasure),
     sessions: client.sessions(chosen),
     remoteAgents: client.remoteAgents(chosen),
     close: () => client.close(),

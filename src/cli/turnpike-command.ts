@@ -12,6 +12,7 @@ import { helpOf, overview } from './commands/help.js';
 import { init } from './commands/init.js';
 import { ledgerCheckProof } from './commands/ledger-check-proof.js';
 import { ledgerCheckpoint } from './commands/ledger-checkpoint.js';
+import { ledgerErase } from './commands/ledger-erase.js';
 import { ledgerExport } from './commands/ledger-export.js';
 import { ledgerProve } from './commands/ledger-prove.js';
 import { ledgerVerify } from './commands/ledger-verify.js';
@@ -48,6 +49,7 @@ export const COMMANDS: readonly Command[] = [
   ledgerProve,
   ledgerCheckProof,
   ledgerExport,
+  ledgerErase,
   machinesDiff,
   policyCheck,
   policyPin,

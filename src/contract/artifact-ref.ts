@@ -64,11 +64,41 @@ export interface Artifact {
   readonly bytes: Uint8Array;
 }
 
+/** Why content is not to be had: its case was erased, or a lane keeps it out of evidence bundles. */
+export const WITHHOLDINGS = ['erased', 'lane'] as const;
+export type Withholding = (typeof WITHHOLDINGS)[number];
+
+/** Content that is not to be had, by what is left of it. */
+export interface WithheldArtifact {
+  readonly kind: ArtifactKind;
+  readonly case_id: string | null;
+  readonly withheld: Withholding;
+  /** Lower-case hex, of the content as it was. */
+  readonly sha256: string;
+  readonly byte_size: number;
+}
+
+/** An artifact as a ledger gives it. */
+export type StoredArtifact = Artifact | WithheldArtifact;
+
+export const isWithheld = (artifact: StoredArtifact): artifact is WithheldArtifact => 'withheld' in artifact;
+
+/** The artifacts, if all of them are at hand; else the first that is not. */
+export function atHand(artifacts: readonly StoredArtifact[]): readonly Artifact[] | WithheldArtifact {
+  const present: Artifact[] = [];
+  for (const artifact of artifacts) {
+    if (isWithheld(artifact)) return artifact;
+    present.push(artifact);
+  }
+  return present;
+}
+
 /** The reference to an artifact: a pure function of its content, so a replay arrives at the same one. */
-export function artifactRef({ kind, case_id, bytes }: Artifact): ArtifactRef {
-  const hash = sha256(bytes);
+export function artifactRef(artifact: StoredArtifact): ArtifactRef {
+  const { kind, case_id } = artifact;
+  const hash = isWithheld(artifact) ? artifact.sha256 : sha256(artifact.bytes);
+  const byte_size = isWithheld(artifact) ? artifact.byte_size : artifact.bytes.byteLength;
   const artifact_id = `sha256:${hash}`;
-  const byte_size = bytes.byteLength;
   return case_id === null
     ? { artifact_id, artifact_kind: kind, hash_sha256: hash, byte_size, scope: 'system' }
     : { artifact_id, artifact_kind: kind, hash_sha256: hash, byte_size, scope: 'case', case_id };

@@ -3,7 +3,7 @@
 // last line is a signed in-toto statement about all lines before it.
 
 import Type, { type Static } from 'typebox';
-import { ARTIFACT_KINDS } from './artifact-ref.js';
+import { ARTIFACT_KINDS, WITHHOLDINGS } from './artifact-ref.js';
 import { RUN_KINDS, RUN_STATES } from './run-state.js';
 import { closed, Nullable, OneOf, RunId, Sha256 } from './shapes.js';
 
@@ -13,6 +13,7 @@ export const PREDICATE_TYPE = 'urn:turnpike:evidence:v1';
 export const PAYLOAD_TYPE = 'application/vnd.in-toto+json';
 
 const Text = Type.String({ maxLength: 4_096 });
+const Kept = { kind: OneOf(ARTIFACT_KINDS), case_id: Nullable(Type.String({ maxLength: 120 })) };
 const Base64 = Type.String({ pattern: '^[A-Za-z0-9+/]*={0,2}$' });
 
 export const EvidenceHeader = Type.Object(
@@ -33,10 +34,13 @@ export const EvidenceEntry = Type.Object(
     entry: Type.String(),
     /** What it brought, in the order in which it was stored. */
     artifacts: Type.Array(
-      Type.Object(
-        { kind: OneOf(ARTIFACT_KINDS), case_id: Nullable(Type.String({ maxLength: 120 })), content: Base64 },
-        closed,
-      ),
+      Type.Union([
+        Type.Object({ ...Kept, content: Base64 }, closed),
+        Type.Object(
+          { ...Kept, withheld: OneOf(WITHHOLDINGS), sha256: Sha256, byte_size: Type.Integer({ minimum: 0 }) },
+          closed,
+        ),
+      ]),
     ),
   },
   closed,
@@ -62,6 +66,8 @@ export const EvidenceStatement = Type.Object(
       {
         entries: Type.Integer({ minimum: 0 }),
         artifacts: Type.Integer({ minimum: 0 }),
+        /** How many of these are hashes without content. */
+        withheld: Type.Integer({ minimum: 0 }),
         /** SHA-256 of all lines before this one, newlines included. */
         content_sha256: Sha256,
         /** The policies and machine definitions that the trees have pinned. */

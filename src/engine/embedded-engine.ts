@@ -13,14 +13,15 @@ import type { Ending } from '../kernel/input.js';
 import type { Tree } from '../kernel/tree.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Clock } from '../ports/clock.js';
-import type { HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
+import type { Erased, HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
 import type { Secrets } from '../ports/secrets.js';
 import type { BatchBuilder } from './batch.js';
+import { CaseTrees } from './case-trees.js';
 import { LiveTrees } from './live-trees.js';
 import { Hands, type Performed } from './hands.js';
 import { recallStep, type RecalledStep } from './recall-step.js';
 import { SNAPSHOT_ENTRIES } from './snapshots.js';
-import { busy, closed, unavailable } from './refusals.js';
+import { busy, closed, inUse, unavailable } from './refusals.js';
 import { resultSubmission } from './submissions.js';
 import type { Issued, Waiting } from './taken.js';
 import { Tick, type TickOptions } from './tick.js';
@@ -122,6 +123,27 @@ export class EmbeddedEngine implements TreeEngine {
     return this.#alone(async () => {
       const tree = await this.#trees.get(tree_id);
       return tree === null ? null : recallStep(tree, run_id, seq, this.#options.store);
+    });
+  }
+
+  /**
+   * Destroys the content of a case, while nothing else happens; of its trees only entries are left.
+   * @throws RunError CASE_IN_USE while one of them lives; LedgerError
+   */
+  async erase(case_id: string, by: string): Promise<Erased> {
+    if (this.#stopped) throw closed();
+    const { store } = this.#options;
+    const trees = new CaseTrees(store, case_id);
+    // Most of the looking before everybody has to wait for it.
+    await trees.all();
+    return this.#alone(async () => {
+      if (this.#failure !== null) throw unavailable(this.#failure);
+      const found = await trees.all();
+      const living = found.find(({ ended }) => !ended);
+      if (living !== undefined) throw inUse(case_id, living.tree_id);
+      const tree_ids = found.map(({ tree_id }) => tree_id);
+      for (const tree_id of tree_ids) this.#trees.drop(tree_id);
+      return store.erase({ case_id, tree_ids, at: this.#time(), by });
     });
   }
 

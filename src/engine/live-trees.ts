@@ -1,3 +1,4 @@
+import { needed } from '../ledger/withheld.js';
 import type { StoredEntry, LedgerStore } from '../ports/ledger-store.js';
 import { LedgerError } from '../errors.js';
 import { Fold, type Difference } from '../kernel/fold.js';
@@ -82,7 +83,7 @@ export class LiveTrees {
     if (entries > 0) this.#saved.set(tree_id, entries);
     for await (const stored of this.#store.tree(tree_id, entries)) {
       entries += 1;
-      const artifacts = stored.type === 'input' ? await this.#store.artifactsOf(stored.log_index) : [];
+      const artifacts = stored.type === 'input' ? needed(await this.#store.artifactsOf(stored.log_index)) : [];
       const taken = fold.take(stored, artifacts);
       if ('difference' in taken) throw tampered(stored, taken.difference);
     }

@@ -1,6 +1,7 @@
 import type { StepTrace } from '../contract/step-trace.js';
 import { recordedResponse } from '../kernel/recorded-response.js';
 import type { Tree } from '../kernel/tree.js';
+import { needed } from '../ledger/withheld.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
 
 export interface RecalledStep {
@@ -27,11 +28,11 @@ export async function recallStep(
   let result: Uint8Array | null = null;
   for await (const stored of store.tree(tree.tree_id, seq)) {
     if (stored.seq === seq) {
-      const brought = await store.artifactsOf(stored.log_index);
+      const brought = needed(await store.artifactsOf(stored.log_index));
       payload = brought[0]?.bytes ?? null;
       repeated = brought[1]?.bytes ?? null;
     } else if (stored.type === 'input' && belongs(stored.text, run_id)) {
-      result = (await store.artifactsOf(stored.log_index))[0]?.bytes ?? null;
+      result = needed(await store.artifactsOf(stored.log_index))[0]?.bytes ?? null;
     }
     const trace = stored.type === 'step_trace' ? traceOf(stored.text, run_id) : null;
     if (trace === null || payload === null) continue;

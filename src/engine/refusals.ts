@@ -10,6 +10,9 @@ export const closed = (): RunError => new RunError({ code: 'CLOSED', message: 't
 export const unknownTree = (tree_id: string): RunError =>
   new RunError({ code: 'RUN_UNKNOWN', message: `there is no run tree ${tree_id}` });
 
+export const inUse = (case_id: string, tree_id: string): RunError =>
+  new RunError({ code: 'CASE_IN_USE', message: `run tree ${tree_id} of case ${case_id} has not ended: end it first` });
+
 export const unavailable = (cause: unknown): LedgerError =>
   new LedgerError({
     code: 'LEDGER_UNAVAILABLE',

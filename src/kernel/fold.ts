@@ -1,7 +1,14 @@
 // Folding a recorded tree through the machines. It is at once how a tree comes back into memory, what a replay does,
 // and how tampering shows: a ledger that the machines would not have spoken differs at the first wrong entry.
 
-import { artifactRef, type Artifact, type ArtifactRef } from '../contract/artifact-ref.js';
+import {
+  artifactRef,
+  atHand,
+  type Artifact,
+  type ArtifactRef,
+  type StoredArtifact,
+  type WithheldArtifact,
+} from '../contract/artifact-ref.js';
 import type { ProposalMark, RecordedInput, SealedEntry } from '../contract/entry.js';
 import { isJsonObject } from '../contract/json.js';
 import { canonicalJson } from '../contract/canonical-json.js';
@@ -29,6 +36,12 @@ export interface RecordedEntry {
   readonly text: string;
 }
 
+/** What became of an entry. */
+export type Taken =
+  | { readonly decision: Decision | null }
+  | { readonly difference: Difference }
+  | { readonly withheld: WithheldArtifact };
+
 export class Fold {
   readonly tree: Tree;
   #expected: readonly SealedEntry[] = [];
@@ -49,13 +62,10 @@ export class Fold {
 
   /**
    * Takes the tree's next recorded entry. `artifacts` is the content that it brought; only inputs bring any.
-   * @returns the decision when the entry was an input, null when it was what an input caused, or the difference,
-   * after which nothing more may be taken
+   * @returns the decision when the entry was an input, null when it was what an input caused; the difference, or the
+   * first content that is needed and not to be had: after these nothing more may be taken
    */
-  take(
-    found: RecordedEntry,
-    artifacts: readonly Artifact[],
-  ): { decision: Decision | null } | { difference: Difference } {
+  take(found: RecordedEntry, artifacts: readonly StoredArtifact[]): Taken {
     const expected = this.#expected[this.#next];
     if (expected !== undefined) {
       if (expected.text !== found.text)
@@ -77,14 +87,16 @@ export class Fold {
     return expected === undefined ? null : this.#differs('entry.missing', expected.entry.seq, expected.text, null);
   }
 
-  #takeInput(found: RecordedEntry, artifacts: readonly Artifact[]): ReturnType<Fold['take']> {
+  #takeInput(found: RecordedEntry, brought: readonly StoredArtifact[]): Taken {
     const recorded = inputOf(found.text);
     if (recorded === null) {
       return { difference: this.#differs('entry.unexpected', found.seq, null, found.text) };
     }
-    const wrong = firstWrong(referencesOf(recorded), artifacts);
+    const wrong = firstWrong(referencesOf(recorded), brought);
     if (wrong !== null)
       return { difference: this.#differs('artifact.differs', found.seq, wrong.expected, wrong.found) };
+    const artifacts = atHand(brought);
+    if ('withheld' in artifacts) return { withheld: artifacts };
     const seen = this.#wrongSeen(recorded, artifacts);
     if (seen !== null) return { difference: this.#differs('seen.differs', found.seq, seen.expected, seen.found) };
     let decision: Decision;
@@ -165,7 +177,7 @@ interface Wrong {
   readonly found: string | null;
 }
 
-function firstWrong(references: readonly ArtifactRef[], artifacts: readonly Artifact[]) {
+function firstWrong(references: readonly ArtifactRef[], artifacts: readonly StoredArtifact[]) {
   const expected = references.map((reference) => canonicalJson(reference));
   const found = artifacts.map((artifact) => canonicalJson(artifactRef(artifact)));
   for (let i = 0; i < Math.max(expected.length, found.length); i += 1) {

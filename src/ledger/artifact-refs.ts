@@ -1,4 +1,4 @@
-import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
+import { artifactRef, type StoredArtifact } from '../contract/artifact-ref.js';
 import { isJsonObject } from '../contract/json.js';
 import type { Finding } from './ledger-problem.js';
 
@@ -7,7 +7,7 @@ import type { Finding } from './ledger-problem.js';
  * Two are the same if hash, size, kind and case are.
  * @returns content nobody refers to; of an input also the references without content, because a fold needs it all
  */
-export function artifactFindings(type: string, body: unknown, brought: readonly Artifact[]): readonly Finding[] {
+export function artifactFindings(type: string, body: unknown, brought: readonly StoredArtifact[]): readonly Finding[] {
   const referred = new Set(keysOfRefs(body));
   const held = new Set(brought.map((artifact) => keyOf({ ...artifactRef(artifact) })));
   const findings: Finding[] = [];

@@ -1,7 +1,7 @@
 // Verification trusts nothing that a store says: it reads the whole log once, computes everything again from texts and
 // contents, and compares. What it finds it names by entry, and it goes on after a finding, up to a limit.
 
-import type { Artifact } from '../contract/artifact-ref.js';
+import { isWithheld, type StoredArtifact } from '../contract/artifact-ref.js';
 import type { Entry } from '../contract/entry.js';
 import { LedgerError } from '../errors.js';
 import type { LedgerStore, LogHead, StoredEntry } from '../ports/ledger-store.js';
@@ -40,8 +40,10 @@ export interface TreeReplay {
    * @param whole false for an entry with which, or before which, something is wrong in its tree already: then nothing
    * more is said of this tree than what is under way
    */
-  take(stored: StoredEntry, artifacts: readonly Artifact[], whole: boolean): Promise<readonly PlacedFinding[]>;
+  take(stored: StoredEntry, artifacts: readonly StoredArtifact[], whole: boolean): Promise<readonly PlacedFinding[]>;
   finish(): Iterable<PlacedFinding>;
+  /** Trees that could be folded only so far: content that they need is not to be had. */
+  readonly not_recomputed: number;
 }
 
 export interface VerifyOptions {
@@ -50,8 +52,22 @@ export interface VerifyOptions {
   readonly complete?: boolean;
 }
 
+/** Content that was erased, or kept out of a bundle: only its hashes are held against the entries. */
+export interface Withheld {
+  readonly contents: number;
+  /** Trees that the machines were asked about only up to the first such content. */
+  readonly trees: number;
+}
+
 export type LedgerVerdict =
-  | { readonly ok: true; readonly entries: number; readonly trees: number; readonly root: string }
+  | {
+      readonly ok: true;
+      readonly entries: number;
+      readonly trees: number;
+      readonly root: string;
+      /** What could not be looked at. Absent where there is nothing of that. */
+      readonly withheld?: Withheld;
+    }
   | { readonly ok: false; readonly problems: readonly LedgerProblem[] };
 
 /**
@@ -100,7 +116,7 @@ export async function verifyLedger(
   }
   return found.length > 0
     ? { ok: false, problems: inOrder(found).slice(0, problems_max) }
-    : { ok: true, entries: log.size, trees: checks.trees, root: rootOf(log.frontier) };
+    : { ok: true, entries: log.size, trees: checks.trees, root: rootOf(log.frontier), ...checks.withheld };
 }
 
 /** What is told of the log as a whole comes last. */
@@ -116,6 +132,7 @@ class Checks {
   readonly #records: RecordCheck | null;
   /** Trees in which an entry is not what was written: what follows from it is not told as well. */
   readonly #broken = new Set<string>();
+  #withheld = 0;
 
   constructor(source: LedgerSource, complete: boolean) {
     this.#source = source;
@@ -130,6 +147,11 @@ class Checks {
 
   get next(): number {
     return this.#order.next;
+  }
+
+  get withheld(): { readonly withheld?: Withheld } {
+    const trees = this.#source.replay?.not_recomputed ?? 0;
+    return this.#withheld === 0 ? {} : { withheld: { contents: this.#withheld, trees } };
   }
 
   async begin(): Promise<readonly Finding[]> {
@@ -167,7 +189,8 @@ class Checks {
   async #content(log_index: number, { envelope }: CheckedEntry) {
     if (envelope === null) return { artifacts: [], findings: [] };
     try {
-      const artifacts = await this.#source.artifactsOf(log_index);
+      const artifacts: readonly StoredArtifact[] = await this.#source.artifactsOf(log_index);
+      this.#withheld += artifacts.filter(isWithheld).length;
       return { artifacts, findings: artifactFindings(envelope.type, envelope.body, artifacts) };
     } catch (error) {
       const finding: Finding = { rule: 'artifact.unreadable', message: tamperingOf(error) };

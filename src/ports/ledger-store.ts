@@ -1,4 +1,4 @@
-import type { Artifact } from '../contract/artifact-ref.js';
+import type { Artifact, StoredArtifact } from '../contract/artifact-ref.js';
 import type { ProposalMark, SealedEntry } from '../contract/entry.js';
 import type { OwnRecords } from './records.js';
 import type { RunRecordTable } from './run-records.js';
@@ -94,14 +94,19 @@ export interface LedgerStore {
   log(fromIndex?: number): AsyncIterable<StoredEntry>;
   trees(): AsyncIterable<TreeSummary>;
   /** The artifacts that entry `log_index` brought with it, in the order in which the batch gave them. */
-  artifactsOf(log_index: number): Promise<readonly Artifact[]>;
-  /** Off the hot path. @returns null when the case has no such content */
+  artifactsOf(log_index: number): Promise<readonly StoredArtifact[]>;
+  /** Off the hot path. @returns null when the case has no such content, or it was erased */
   artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null>;
   proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null>;
   /** The seq of the input that was committed with this caller-chosen id, or null. */
   input(tree_id: string, input_id: string): Promise<number | null>;
   /** Where trees stood: a cache beside the ledger, which may be lost (D16). */
   readonly snapshots: SnapshotCache;
+  /**
+   * Destroys all content that the case has, for good; what the log says of it stays. The case may be used again.
+   * By the writer, and only when no tree of the case lives: whoever lives needs its content.
+   */
+  erase(erasure: Erasure): Promise<Erased>;
   /** The records of runs whose tree has ended: derived from the entries, off the hot path. */
   readonly runRecords: RunRecordTable;
   /**
@@ -110,6 +115,22 @@ export interface LedgerStore {
    */
   readonly records: OwnRecords | null;
   close(): Promise<void>;
+}
+
+export interface Erasure {
+  readonly case_id: string;
+  /** The trees of the case, whose snapshots go too. */
+  readonly tree_ids: readonly string[];
+  /** When, as ISO 8601, and who wanted it: both stand in what vouches for the erasure. */
+  readonly at: string;
+  readonly by: string;
+}
+
+/** What an erasure has taken away: since the one before it, where there was one. */
+export interface Erased {
+  readonly contents: number;
+  /** Of the contents as they were. */
+  readonly bytes: number;
 }
 
 /** Where a tree stood after the first `seq` of its entries. */
@@ -139,6 +160,14 @@ export interface HeadSeal {
   seal(head: Pick<LogHead, 'size' | 'root'>): string;
   /** @returns the head that a note vouches for, or null for any other text */
   open(note: string): AnchoredHead | null;
+}
+
+/** How an erasure is vouched for, so that content which somebody has merely taken away does not pass for erased. */
+export interface ErasureSeal {
+  /** @returns the signed note of a statement, whose lines each end with a newline */
+  seal(statement: string): string;
+  /** @returns the statement that a note vouches for, or null for any other text */
+  open(note: string): string | null;
 }
 
 /**

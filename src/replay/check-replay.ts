@@ -1,7 +1,7 @@
 // The machines' word on every tree, for verification: each is folded as it is read, and where it first departs from
 // what the machines say, the entries around tell what was done to it.
 
-import type { Artifact } from '../contract/artifact-ref.js';
+import type { StoredArtifact } from '../contract/artifact-ref.js';
 import { LedgerError } from '../errors.js';
 import { Fold, type Difference } from '../kernel/fold.js';
 import type { LedgerRule, PlacedFinding } from '../ledger/ledger-problem.js';
@@ -48,12 +48,17 @@ export class ReplayCheck implements TreeReplay {
   /** Of these nothing more is said, or nothing more is remembered. */
   readonly #done = new Map<string, 'told' | 'ended'>();
   readonly #late: string[] = [];
+  not_recomputed = 0;
 
   constructor(source: Pick<ReplaySource, 'tree' | 'artifactsOf'>) {
     this.#source = source;
   }
 
-  async take(stored: ReplayEntry, artifacts: readonly Artifact[], whole: boolean): Promise<readonly PlacedFinding[]> {
+  async take(
+    stored: ReplayEntry,
+    artifacts: readonly StoredArtifact[],
+    whole: boolean,
+  ): Promise<readonly PlacedFinding[]> {
     const { tree_id } = stored;
     const departed = this.#departed.get(tree_id);
     if (departed !== undefined) {
@@ -70,6 +75,12 @@ export class ReplayCheck implements TreeReplay {
     const taken = folding.fold.take(stored, artifacts);
     if ('difference' in taken) {
       this.#depart(stored, folding, taken.difference);
+      return [];
+    }
+    if ('withheld' in taken) {
+      this.#trees.delete(tree_id);
+      this.#done.set(tree_id, 'told');
+      this.not_recomputed += 1;
       return [];
     }
     folding.before = [stored.text, ...folding.before.slice(0, 1)];
@@ -135,7 +146,7 @@ export class ReplayCheck implements TreeReplay {
       for await (const entry of this.#source.tree(tree_id)) {
         if (entry.seq >= seq) return true;
         const artifacts = entry.type === 'input' ? await this.#source.artifactsOf(entry.log_index) : [];
-        if ('difference' in folding.fold.take(entry, artifacts)) return false;
+        if (!('decision' in folding.fold.take(entry, artifacts))) return false;
         folding.before = [entry.text, ...folding.before.slice(0, 1)];
         if (entry.type === 'input') folding.input = entry.text;
       }

@@ -6,6 +6,7 @@ import { sha256 } from '../contract/hash.js';
 import { isTerminal } from '../contract/run-state.js';
 import { Fold, type Difference } from '../kernel/fold.js';
 import { restoreTree, type TreeSnapshot } from '../kernel/tree.js';
+import { needed, notToBeHad } from '../ledger/withheld.js';
 import type { HistoryCache, HistoryPoint, HistorySnapshot } from '../ports/history-cache.js';
 import type { ReplayEntry, ReplaySource } from './replay.js';
 import { placed, runAfter, sessionAt, type RunAt, type SessionAt } from './state.js';
@@ -105,9 +106,10 @@ export class History {
   /** Takes the next entry. @throws LedgerError LEDGER_TAMPERED when the machines would not have spoken it */
   async take(entry: ReplayEntry & { readonly leaf_hash?: string }): Promise<void> {
     const fold = this.#folds.get(entry.tree_id) ?? (await this.#fold(entry));
-    const artifacts = entry.type === 'input' ? await this.#source.artifactsOf(entry.log_index) : [];
+    const artifacts = entry.type === 'input' ? needed(await this.#source.artifactsOf(entry.log_index)) : [];
     const taken = fold.take(entry, artifacts);
     if ('difference' in taken) throw tampered(entry, taken.difference);
+    if ('withheld' in taken) throw notToBeHad(taken.withheld);
     this.#last = fold;
     this.#size = entry.log_index + 1;
     this.#leaf_hash = entry.leaf_hash ?? '';
@@ -194,7 +196,7 @@ export class History {
     if (known === undefined || known.point === null || this.#cache === null) return null;
     const stored = await this.#cache.snapshot(tree_id, known.point);
     if (stored === null || sha256(stored.text) !== stored.sha256) return null;
-    const policies = await this.#source.artifactsOf(known.first);
+    const policies = needed(await this.#source.artifactsOf(known.first));
     return new Fold(restoreTree(JSON.parse(stored.text) as TreeSnapshot, policies));
   }
 }
@@ -205,8 +207,9 @@ async function foldedUpTo(source: ReplaySource, tree_id: string, seq: number): P
   if (seq === 0) return fold;
   for await (const entry of source.tree(tree_id)) {
     if (entry.seq >= seq) break;
-    const taken = fold.take(entry, entry.type === 'input' ? await source.artifactsOf(entry.log_index) : []);
+    const taken = fold.take(entry, entry.type === 'input' ? needed(await source.artifactsOf(entry.log_index)) : []);
     if ('difference' in taken) throw tampered(entry, taken.difference);
+    if ('withheld' in taken) throw notToBeHad(taken.withheld);
   }
   return fold;
 }

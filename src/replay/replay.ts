@@ -1,6 +1,6 @@
 // Replay: a ledger folded through the machines, with no sandbox, no clock and no policy but the one it pinned.
 
-import type { Artifact } from '../contract/artifact-ref.js';
+import type { StoredArtifact, WithheldArtifact } from '../contract/artifact-ref.js';
 import { LedgerError } from '../errors.js';
 import { sha256 } from '../contract/hash.js';
 import { machineDefinitions } from '../../machines/index.js';
@@ -20,7 +20,17 @@ export interface ReplayEntry {
 export interface ReplaySource {
   log(): AsyncIterable<ReplayEntry>;
   tree(tree_id: string): AsyncIterable<ReplayEntry>;
-  artifactsOf(log_index: number): Promise<readonly Artifact[]>;
+  artifactsOf(log_index: number): Promise<readonly StoredArtifact[]>;
+}
+
+/** A tree that could be folded only so far: the content that comes next is not to be had. */
+export interface NotRecomputed extends Pick<WithheldArtifact, 'case_id' | 'withheld'> {
+  readonly tree_id: string;
+  /** The input whose content it is. */
+  readonly seq: number;
+  readonly log_index: number;
+  /** That input, and all entries of the tree after it. */
+  readonly entries: number;
 }
 
 export interface ReplayReport {
@@ -32,6 +42,8 @@ export interface ReplayReport {
   readonly responses: number;
   /** Trees that were recorded by machines of another definition; they replay as long as those did the same. */
   readonly other_machines: number;
+  /** In the order of the log. Their other entries count above, and came out as recorded. Absent where there is none. */
+  readonly not_recomputed?: readonly NotRecomputed[];
   /** The first entry at which the ledger departs from the machines, by the order of the log. */
   readonly difference: (Difference & { readonly log_index: number | null }) | null;
 }
@@ -46,10 +58,15 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
   for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
     const fold = await folds.of(entry);
     count.trees = folds.begun;
+    if (fold === null) continue;
     const artifacts = await broughtBy(entry, source);
     const taken = artifacts === null ? { difference: unreadable(entry) } : fold.take(entry, artifacts);
     if ('difference' in taken) {
-      return { ok: false, ...count, difference: { ...taken.difference, log_index: entry.log_index } };
+      return { ok: false, ...count, ...folds.lost, difference: { ...taken.difference, log_index: entry.log_index } };
+    }
+    if ('withheld' in taken) {
+      folds.giveUp(entry, taken.withheld);
+      continue;
     }
     count.entries += 1;
     if (entry.type === 'step_trace') count.steps += 1;
@@ -62,9 +79,9 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
   }
   for (const fold of folds.unfinished()) {
     const rest = fold.finish();
-    if (rest !== null) return { ok: false, ...count, difference: { ...rest, log_index: null } };
+    if (rest !== null) return { ok: false, ...count, ...folds.lost, difference: { ...rest, log_index: null } };
   }
-  return { ok: true, ...count, difference: null };
+  return { ok: true, ...count, ...folds.lost, difference: null };
 }
 
 /** So many trees that have ended stay in memory: what comes after the end comes soon. */
@@ -77,14 +94,23 @@ class Folds {
   readonly #ended = new Set<string>();
   /** Trees that have ended and were let go. */
   readonly #gone = new Set<string>();
+  readonly #givenUp = new Map<string, NotRecomputed & { entries: number }>();
   begun = 0;
 
   constructor(source: ReplaySource) {
     this.#source = source;
   }
 
-  /** The fold that takes this entry. One that was let go is made again, out of the tree's first entries. */
-  async of({ tree_id, seq }: ReplayEntry): Promise<Fold> {
+  /**
+   * The fold that takes this entry. One that was let go is made again, out of the tree's first entries.
+   * @returns null for a tree that was given up
+   */
+  async of({ tree_id, seq }: ReplayEntry): Promise<Fold | null> {
+    const givenUp = this.#givenUp.get(tree_id);
+    if (givenUp !== undefined) {
+      givenUp.entries += 1;
+      return null;
+    }
     const known = this.#folds.get(tree_id);
     if (known !== undefined) return known;
     const fold = new Fold(tree_id);
@@ -97,9 +123,19 @@ class Folds {
       if (entry.seq >= seq) break;
       const artifacts = await broughtBy(entry, this.#source);
       // What departs from what was folded before shows at the entry that comes next.
-      if (artifacts === null || 'difference' in fold.take(entry, artifacts)) break;
+      if (artifacts === null || !('decision' in fold.take(entry, artifacts))) break;
     }
     return fold;
+  }
+
+  /** Nothing more of this tree can be folded. */
+  giveUp({ tree_id, seq, log_index }: ReplayEntry, { case_id, withheld }: WithheldArtifact): void {
+    this.#folds.delete(tree_id);
+    this.#givenUp.set(tree_id, { tree_id, case_id, withheld, seq, log_index, entries: 1 });
+  }
+
+  get lost(): Pick<ReplayReport, 'not_recomputed'> {
+    return this.#givenUp.size === 0 ? {} : { not_recomputed: [...this.#givenUp.values()] };
   }
 
   settle(tree_id: string, fold: Fold): void {
@@ -121,7 +157,7 @@ class Folds {
 }
 
 /** Only inputs bring content. @returns null where the store itself says that it is not what it was */
-async function broughtBy(entry: ReplayEntry, source: ReplaySource): Promise<readonly Artifact[] | null> {
+async function broughtBy(entry: ReplayEntry, source: ReplaySource): Promise<readonly StoredArtifact[] | null> {
   if (entry.type !== 'input') return [];
   try {
     return await source.artifactsOf(entry.log_index);

@@ -7,8 +7,8 @@ import { byteLines } from './byte-lines.js';
 import {
   ANSWER_BYTES_MAX,
   ControlAnswer,
+  ErasedCase,
   Ending,
-  errorFrom,
   FoundRemote,
   HighRiskStarted,
   instanceOf,
@@ -21,6 +21,9 @@ import {
   type ControlAgentOptions,
   type ControlRequest,
 } from './control-protocol.js';
+import { errorFrom } from './control-errors.js';
+import type { Erased } from '../ports/ledger-store.js';
+import type { EraseOptions } from './erasure.js';
 import { defer, quietly, type Deferred } from './deferred.js';
 import type {
   Ballot,
@@ -120,6 +123,11 @@ export class ControlClient {
   /** @throws what `resolve` throws */
   async resolve(resolution: Resolution): Promise<void> {
     await this.#ask({ op: 'resolve', resolution }, Nothing);
+  }
+
+  /** @throws what `erase` throws */
+  erase(erasure: EraseOptions): Promise<Erased> {
+    return this.#ask({ op: 'erase', erasure }, ErasedCase);
   }
 
   /** The sessions of the home. A spec is judged by the contract that is in use there: `contract` as above. */

@@ -16,8 +16,8 @@ import { EXPOSURES } from '../contract/response.js';
 import { TERMINAL_STATES } from '../contract/run-state.js';
 import { closed, Nullable, OneOf, RunId, Sha256, TaxonomyVersions } from '../contract/shapes.js';
 import { conforms } from '../contract/validators.js';
-import { CodedError, InvariantError, LedgerError, PolicyError, RunError, SandboxError, UsageError } from '../errors.js';
 import { scanJson } from '../step/json-scanner.js';
+import { Refusal } from './control-errors.js';
 import { PAYLOAD_BYTES_CEILING } from './payload-bytes.js';
 import { SessionQuestion } from './sessions/session-question.js';
 
@@ -165,6 +165,11 @@ const Resolve = Type.Object(
   closed,
 );
 
+const Erase = Type.Object(
+  { id: Id, op: Type.Literal('erase'), erasure: Type.Object({ case: Text, actor: Text }, closed) },
+  closed,
+);
+
 /** A session's policy is that of its tree; the contract matters where a spec is judged by it. */
 const AskSession = Type.Object(
   { id: Id, op: Type.Literal('session'), contract: Contract, question: SessionQuestion },
@@ -184,6 +189,7 @@ export const ControlRequest = Type.Union([
   Export,
   Vote,
   Resolve,
+  Erase,
   AskSession,
 ]);
 export type ControlRequest = Static<typeof ControlRequest>;
@@ -231,9 +237,13 @@ export const FoundRemote = Type.Object(
 );
 /** The response as JSON text. */
 export const SubmittedRemote = Type.Object({ response: Type.String() }, closed);
+/** What an erasure has taken away. */
+export const ErasedCase = Type.Object(
+  { contents: Type.Integer({ minimum: 0 }), bytes: Type.Integer({ minimum: 0 }) },
+  closed,
+);
 export const Nothing = Type.Object({}, closed);
 
-const Refusal = Type.Object({ code: Type.String({ maxLength: 80 }), message: Type.String() }, closed);
 export const ControlAnswer = Type.Union([
   Type.Object({ id: Id, ok: Type.Literal(true), result: Type.Unknown() }, closed),
   /** The id is null where the request could not be read; then the connection is closed. */
@@ -257,36 +267,3 @@ export function payloadOf(text: string): Uint8Array | null {
   const bytes = Buffer.from(text, 'base64');
   return bytes.toString('base64') === text ? bytes : null;
 }
-
-/** An error as it travels. What is no error of ours stays where it happened, in the log of that process. */
-export function refusalOf(error: unknown): Static<typeof Refusal> {
-  const code = error instanceof CodedError ? String(error.code) : '';
-  return error instanceof Error && MAKERS.has(code)
-    ? { code, message: error.message }
-    : { code: 'INVARIANT', message: 'the process that has this home failed to answer: see its log' };
-}
-
-/** The error that travelled, of the class that it had. */
-export const errorFrom = ({ code, message }: Static<typeof Refusal>): CodedError =>
-  MAKERS.get(code)?.(message) ?? new InvariantError(message);
-
-type Maker = (message: string) => CodedError;
-
-const makers = <Code extends string>(
-  Class: new (options: { readonly code: Code; readonly message: string }) => CodedError<Code>,
-  codes: readonly Code[],
-): readonly (readonly [string, Maker])[] => codes.map((code) => [code, (message) => new Class({ code, message })]);
-
-const MAKERS: ReadonlyMap<string, Maker> = new Map([
-  ...makers(LedgerError, [
-    'LEDGER_UNAVAILABLE',
-    'LEDGER_CONFLICT',
-    'LEDGER_TAMPERED',
-    'LEDGER_BELOW_HEAD',
-    'LEDGER_LOCKED',
-  ]),
-  ...makers(PolicyError, ['POLICY_UNREADABLE', 'POLICY_INVALID']),
-  ...makers(RunError, ['RUN_ENDED', 'RUN_UNKNOWN', 'AGENT_BUSY', 'INVALID_STATE_TRANSITION', 'CLOSED']),
-  ...makers(UsageError, ['USAGE']),
-  ...makers(SandboxError, ['UNSUPPORTED_PLATFORM', 'SANDBOX_UNUSABLE']),
-]);

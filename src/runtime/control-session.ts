@@ -8,11 +8,13 @@ import {
   ControlRequest,
   payloadOf,
   readLine,
-  refusalOf,
   REQUEST_BYTES_MAX,
   type ControlAgentOptions,
   type ControlAnswer,
 } from './control-protocol.js';
+import { refusalOf } from './control-errors.js';
+import type { Erased } from '../ports/ledger-store.js';
+import type { EraseOptions } from './erasure.js';
 import type {
   Ballot,
   BallotResult,
@@ -39,6 +41,7 @@ export interface ControlHost {
   export(options: ExportOptions): Promise<HighRiskRun>;
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   resolve(resolution: Resolution): Promise<void>;
+  erase(erasure: EraseOptions): Promise<Erased>;
   readonly remoteAgents: RemoteAgents;
   readonly sessions: Sessions;
   /** The contract folder by which this process judges, or null where its policy is no folder. */
@@ -130,6 +133,8 @@ export class ControlSession {
       case 'resolve':
         await this.#host.resolve(request.resolution);
         return {};
+      case 'erase':
+        return this.#host.erase(request.erasure);
       case 'session':
         this.#refuseOtherContract(request.contract);
         return { answer: await answerQuestion(this.#host.sessions, request.question) };

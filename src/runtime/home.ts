@@ -12,6 +12,7 @@ import {
   readLedgerVerifier,
   refuseLostKey,
   sealBy,
+  vouchingBy,
   type LedgerKeyPaths,
 } from './ledger-key.js';
 import { EMPTY_HEAD } from '../ledger/merkle.js';
@@ -104,7 +105,9 @@ export function openHome(paths: HomePaths, { readOnly }: { readonly readOnly: bo
   if (!existsSync(paths.ledger) && !existsSync(paths.head)) {
     throw new UsageError({ code: 'USAGE', message: `${paths.home} is no home: make one with \`turnpike init\`` });
   }
-  const store = openSqliteStore({ file: paths.ledger, artifactsDir: paths.artifacts, readOnly });
+  const erasureSeal = () =>
+    vouchingBy(readOnly ? readLedgerVerifier(paths.ledgerKey) : readLedgerSigner(paths.ledgerKey));
+  const store = openSqliteStore({ file: paths.ledger, artifactsDir: paths.artifacts, readOnly, erasureSeal });
   const { anchor, signed } = openHead(paths, { readOnly });
   return readOnly || signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(paths, store, anchor) };
 }

@@ -13,8 +13,16 @@ import {
 import { PolicyError, UsageError } from '../errors.js';
 import { openCheckpoint, signCheckpoint } from '../ledger/checkpoint.js';
 import { KEY_BYTES } from '../ledger/ed25519.js';
-import { noteKey, noteSigner, noteVerifier, type NoteSigner, type NoteVerifier } from '../ledger/signed-note.js';
-import type { HeadSeal } from '../ports/ledger-store.js';
+import {
+  noteKey,
+  noteSigner,
+  noteVerifier,
+  openNote,
+  signNote,
+  type NoteSigner,
+  type NoteVerifier,
+} from '../ledger/signed-note.js';
+import type { ErasureSeal, HeadSeal } from '../ports/ledger-store.js';
 
 /** Of a log that nobody has named. */
 const NAME_BYTES = 9;
@@ -103,15 +111,26 @@ const draftOf = ({ privateKey }: LedgerKeyPaths): string => `${privateKey}.new`;
 
 /** Heads as signed checkpoints; whoever has no private key can only read them. */
 export const sealBy = (key: NoteVerifier | NoteSigner): HeadSeal => ({
-  seal: (head) => {
-    if ('sign' in key) return signCheckpoint(head, key);
-    throw new PolicyError({ code: 'POLICY_UNREADABLE', message: 'whoever only reads a ledger signs nothing' });
-  },
+  seal: (head) => signCheckpoint(head, signing(key)),
   open: (note) => {
     const checkpoint = openCheckpoint(Buffer.from(note), key);
     return checkpoint === null ? null : { size: checkpoint.size, root: checkpoint.root, note };
   },
 });
+
+/** Erasures as signed notes; null where there is no key yet. */
+export const vouchingBy = (key: NoteVerifier | NoteSigner | null): ErasureSeal | null =>
+  key === null
+    ? null
+    : {
+        seal: (statement) => signNote(statement, signing(key)),
+        open: (note) => openNote(Buffer.from(note), [key])?.text ?? null,
+      };
+
+function signing(key: NoteVerifier | NoteSigner): NoteSigner {
+  if ('sign' in key) return key;
+  throw new PolicyError({ code: 'POLICY_UNREADABLE', message: 'whoever only reads a ledger signs nothing' });
+}
 
 const damaged = (path: string): PolicyError =>
   new PolicyError({ code: 'POLICY_INVALID', message: `${path} is no key of a log: restore it from a backup` });

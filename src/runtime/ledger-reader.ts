@@ -1,4 +1,4 @@
-import type { Artifact } from '../contract/artifact-ref.js';
+import type { StoredArtifact } from '../contract/artifact-ref.js';
 import type { Entry } from '../contract/entry.js';
 import type { RunRecord } from '../contract/run-record.js';
 import { LedgerError } from '../errors.js';
@@ -95,7 +95,7 @@ export class LedgerReader {
     return this.#store.artifact(case_id, sha256);
   }
 
-  artifactsOf(log_index: number): Promise<readonly Artifact[]> {
+  artifactsOf(log_index: number): Promise<readonly StoredArtifact[]> {
     return this.#store.artifactsOf(log_index);
   }
 

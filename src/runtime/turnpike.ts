@@ -11,11 +11,13 @@ import { UsageError } from '../errors.js';
 import { checkAnchor } from '../ledger/check-anchor.js';
 import type { Agent } from '../ports/agent.js';
 import type { Policy } from '../policy/policy.js';
+import type { Erased } from '../ports/ledger-store.js';
 import type { ReplayReport } from '../replay/replay.js';
 import { runAgent, type AgentLoopReport, type RunAgentOptions } from './agent-loop/run-agent.js';
 import { agentSchemas } from './agent-loop/schemas.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from './agent-run.js';
 import { tryServeControl, type ControlServer } from './control-server.js';
+import { eraseCase, type EraseOptions } from './erasure.js';
 import type {
   Ballot,
   BallotResult,
@@ -70,6 +72,11 @@ export interface Turnpike {
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   /** Says what became of an action whose outcome was unknown (D8). */
   resolve(resolution: Resolution): Promise<void>;
+  /**
+   * Destroys what the ledger holds of a case, for good (D14). What is left of it are its entries.
+   * @throws RunError CASE_IN_USE while a run tree of the case lives
+   */
+  erase(erasure: EraseOptions): Promise<Erased>;
   /** Runs, entries and their verification, as a reader sees them. */
   readonly ledger: LedgerReader;
   /** Folds the ledger, or one run tree, through the machines. */
@@ -115,7 +122,8 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     opened.push(() => history?.close());
     const reader = new LedgerReader(store, anchor, history);
     const remote = remoteAgents(agents, reader);
-    const acts = { ...actsOf(wired), remoteAgents: remote };
+    const erase = (erasure: EraseOptions): Promise<Erased> => eraseCase(engine, history, erasure);
+    const acts = { ...actsOf(wired), erase, remoteAgents: remote };
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
     const served = home !== null && options.control !== false;
     const control = served ? await tryServeControl(home.control, { ...acts, sessions, contract, log }) : null;

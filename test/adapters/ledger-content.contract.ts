@@ -4,6 +4,7 @@ import { expect, test } from '@jest/globals';
 import { sha256 } from '../../src/contract/hash.js';
 import { answered, audited, content, opening, proposalId } from '../fixtures/entries.js';
 import { A, B, brought, bytesOf, C, code, mark, type Bench } from './ledger-bench.js';
+import { needed } from '../../src/ledger/withheld.js';
 
 const INLINE_BYTES_MAX = 256 * 1_024;
 
@@ -25,11 +26,11 @@ export function contentContract(bench: Bench): void {
       ...batch,
       artifacts: [late, ...contents.map((artifact) => brought(1, artifact)), ...batch.artifacts],
     });
-    const found = await bench.store.artifactsOf(1);
+    const found = needed(await bench.store.artifactsOf(1));
     expect(found.map(({ kind, case_id, bytes }) => ({ kind, case_id, bytes: Buffer.from(bytes) }))).toEqual(contents);
-    expect(bytesOf(await bench.store.artifactsOf(2))).toEqual(['of the last entry']);
-    expect(await bench.store.artifactsOf(0)).toHaveLength(4);
-    expect(await bench.store.artifactsOf(99)).toEqual([]);
+    expect(bytesOf(needed(await bench.store.artifactsOf(2)))).toEqual(['of the last entry']);
+    expect(needed(await bench.store.artifactsOf(0))).toHaveLength(4);
+    expect(needed(await bench.store.artifactsOf(99))).toEqual([]);
   });
 
   test('D14: content is found by case and hash; equal content in two cases is two contents', async () => {
@@ -44,8 +45,48 @@ export function contentContract(bench: Bench): void {
     }
     for (const case_id of ['case-3', null]) expect(await bench.store.artifact(case_id, sha256('the same'))).toBeNull();
     expect(await bench.store.artifact('case-1', sha256('other'))).toBeNull();
-    const cases = [1, 2, 3].map(async (log_index) => (await bench.store.artifactsOf(log_index))[0]?.case_id);
+    const cases = [1, 2, 3].map(async (log_index) => needed(await bench.store.artifactsOf(log_index))[0]?.case_id);
     expect(await Promise.all(cases)).toEqual(['case-1', 'case-2', 'case-1']);
+  });
+
+  test('D14: an erased case has no content, only its hashes; every other case, and the platform, has its own', async () => {
+    const large = content('file_content', Uint8Array.from({ length: INLINE_BYTES_MAX + 1 }), 'case-1');
+    const drafts = [
+      opening(A),
+      answered(A, content('result', 'gone', 'case-1')),
+      answered(A, large),
+      answered(A, content('result', 'gone', 'case-2')),
+    ];
+    await bench.scribe.write(bench.store, drafts);
+    await bench.store.snapshots.save({ tree_id: A, seq: 4, text: 'holds it too', sha256: sha256('') });
+    const erasure = { case_id: 'case-1', tree_ids: [A], at: '2026-01-01T00:00:00.000Z', by: 'somebody' };
+    expect(await bench.store.erase(erasure)).toEqual({ contents: 2, bytes: large.bytes.length + 4 });
+    const lost = { kind: 'result', case_id: 'case-1', withheld: 'erased', sha256: sha256('gone'), byte_size: 4 };
+    for (const store of [bench.store, bench.keep(bench.ledger.openReader())]) {
+      expect(await store.artifactsOf(1)).toEqual([lost]);
+      expect(await store.artifactsOf(2)).toMatchObject([{ withheld: 'erased', sha256: sha256(large.bytes) }]);
+      expect(bytesOf(needed(await store.artifactsOf(3)))).toEqual(['gone']);
+      expect(needed(await store.artifactsOf(0))).toHaveLength(4);
+      expect(await store.artifact('case-1', sha256('gone'))).toBeNull();
+      expect(await store.artifact('case-2', sha256('gone'))).not.toBeNull();
+      expect(await store.snapshots.load(A)).toBeNull();
+    }
+    expect(await bench.store.erase(erasure)).toEqual({ contents: 0, bytes: 0 });
+    await bench.checkLedger(4);
+    // The case goes on, with content of its own, also where that is what it was before.
+    await bench.scribe.write(bench.store, [answered(A, content('result', 'gone', 'case-1'))]);
+    expect(bytesOf(needed(await bench.store.artifactsOf(4)))).toEqual(['gone']);
+    expect(await bench.store.artifactsOf(1)).toEqual([lost]);
+    expect(await bench.store.artifact('case-1', sha256('gone'))).not.toBeNull();
+    expect(await bench.store.erase(erasure)).toEqual({ contents: 1, bytes: 4 });
+    expect(await bench.store.artifactsOf(4)).toEqual([lost]);
+    await bench.checkLedger(5);
+  });
+
+  test('only the writer erases', async () => {
+    const other = bench.keep(bench.ledger.openReader());
+    const erasure = { case_id: 'case-1', tree_ids: [], at: '', by: '' };
+    await expect(other.erase(erasure)).rejects.toEqual(code('LEDGER_CONFLICT'));
   });
 
   test.each([INLINE_BYTES_MAX, INLINE_BYTES_MAX + 1, 2_000_000])(
@@ -55,7 +96,7 @@ export function contentContract(bench: Bench): void {
       const large = content('file_content', bytes);
       await bench.scribe.write(bench.store, [opening(A), answered(A, large), answered(A, large)]);
       for (const log_index of [1, 2]) {
-        const [found] = await bench.store.artifactsOf(log_index);
+        const [found] = needed(await bench.store.artifactsOf(log_index));
         expect(sha256(found!.bytes)).toBe(sha256(bytes));
       }
       expect((await bench.store.artifact('case-0001', sha256(bytes)))?.byteLength).toBe(size);
@@ -79,10 +120,10 @@ export function contentContract(bench: Bench): void {
     const bytes = Buffer.from('as committed');
     await bench.scribe.write(bench.store, [opening(A), answered(A, { kind: 'result', case_id: 'case-1', bytes })]);
     bytes.fill(0);
-    const [found] = await bench.store.artifactsOf(1);
+    const [found] = needed(await bench.store.artifactsOf(1));
     expect(Buffer.from(found!.bytes).toString()).toBe('as committed');
     found!.bytes.fill(0);
-    expect(bytesOf(await bench.store.artifactsOf(1))).toEqual(['as committed']);
+    expect(bytesOf(needed(await bench.store.artifactsOf(1)))).toEqual(['as committed']);
   });
 
   test('C19: a proposal id is remembered per root run', async () => {

@@ -1,4 +1,5 @@
-import { memoryStore, MemoryState } from '../../src/adapters/memory-ledger-store.js';
+import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { MemoryState } from '../../src/adapters/memory-state.js';
 import { ledgerStoreContract } from './ledger-store.contract.js';
 
 ledgerStoreContract('memory', () => {

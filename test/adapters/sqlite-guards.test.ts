@@ -85,7 +85,7 @@ describe('the guards of a SQLite ledger', () => {
     ['a block by its index', `INSERT OR REPLACE INTO blocks VALUES (2, '${A}', 99, ${BLOCK})`],
     ['a block within another', `INSERT OR REPLACE INTO blocks VALUES (3, '${A}', 2, ${BLOCK})`],
     ['a block, quietly', `INSERT OR IGNORE INTO blocks SELECT * FROM blocks WHERE log_index = 0; SELECT 1`],
-    ['a content', `INSERT OR REPLACE INTO artifacts VALUES (0, NULL, ${HASH}, 'policy', 1, x'00')`],
+    ['a content', `INSERT OR REPLACE INTO artifacts VALUES (0, NULL, ${HASH}, 'policy', 1, x'00', 0)`],
     ['a row of marks', `INSERT OR REPLACE INTO marks VALUES (0, '[[],[],[]]')`],
     ['a place in the index of trees', `INSERT OR REPLACE INTO tree_index VALUES ('${A}', 0, 1)`],
     ['a place in the index of trees, by an earlier one', `INSERT OR REPLACE INTO tree_index VALUES ('${A}', 1, 1)`],
@@ -100,7 +100,7 @@ describe('the guards of a SQLite ledger', () => {
     ['a block after a gap in the log', `INSERT INTO blocks VALUES (12, '${A}', 10, ${BLOCK})`],
     ['a block before the first', `INSERT INTO blocks VALUES (-1, '${A}', 10, ${BLOCK})`],
     ['a row of marks after a gap', `INSERT INTO marks VALUES (7, '[[],[],[]]')`],
-    ['a content after a gap', `INSERT INTO artifacts VALUES (99, NULL, ${HASH}, 'policy', 1, x'00')`],
+    ['a content after a gap', `INSERT INTO artifacts VALUES (99, NULL, ${HASH}, 'policy', 1, x'00', 0)`],
   ])('S4-86, C61: %s is refused', (_what, sql) => {
     for (const recursive of [true, false]) expect(attempt(sql, recursive)).toMatch(REFUSED);
   });
@@ -127,9 +127,9 @@ describe('the guards of a SQLite ledger', () => {
     ['bytes for marks', `INSERT INTO marks SELECT max(mark_no) + 1, x'00' FROM marks`],
     [
       'a content whose hash is cut short',
-      `INSERT INTO artifacts ${NEXT}, NULL, x'00', 'policy', 1, x'00' FROM artifacts`,
+      `INSERT INTO artifacts ${NEXT}, NULL, x'00', 'policy', 1, x'00', 0 FROM artifacts`,
     ],
-    ['a content of no size', `INSERT INTO artifacts ${NEXT}, NULL, ${HASH}, 'policy', 'one', x'00' FROM artifacts`],
+    ['a content of no size', `INSERT INTO artifacts ${NEXT}, NULL, ${HASH}, 'policy', 'one', x'00', 0 FROM artifacts`],
     ['a block without a hash', `INSERT INTO blocks VALUES (11, '${A}', 10, NULL, 'input', x'', '{}')`],
   ])('%s is refused by the table itself', (_what, sql) => {
     expect(attempt(sql, true)).toMatch(/cannot store|CHECK constraint/);

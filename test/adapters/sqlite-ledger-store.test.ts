@@ -100,8 +100,8 @@ describe('the SQLite store', () => {
     });
 
     test.each([
-      [FORMAT_VERSION + 1, /format 4.*knows 3.*a newer one/],
-      [FORMAT_OLDEST - 1, /format 1.*knows 3.*an older one, or start a new home/],
+      [FORMAT_VERSION + 1, /format 5.*knows 4.*a newer one/],
+      [FORMAT_OLDEST - 1, /format 1.*knows 4.*an older one, or start a new home/],
     ])('a ledger of format %i is refused, with what to do', async (version, message) => {
       await createSqliteStore(at).close();
       withDatabase(at.file, (db) => db.pragma(`user_version = ${version}`));
@@ -150,7 +150,7 @@ describe('the SQLite store', () => {
       const large = content('file_content', new Uint8Array(300_000));
       await (await scribeOf(store)).write(store, [opening(A), answered(A, large)]);
       const hash = sha256(large.bytes);
-      const stored = join(at.artifactsDir, 'case-0001', hash.slice(0, 2), hash);
+      const stored = join(at.artifactsDir, 'case-0001', hash.slice(0, 2), `${hash}.1`);
       for (const path of [at.file, `${at.file}-wal`, `${at.file}-shm`, `${at.file}.lock`, stored]) {
         expect([path, statSync(path).mode & 0o077]).toEqual([path, 0]);
       }

@@ -2,6 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { CaseKeys } from '../../src/adapters/case-keys.js';
 import { SqliteArtifacts } from '../../src/adapters/sqlite-artifacts.js';
 import { openDatabase, type Connection } from '../../src/adapters/sqlite-database.js';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
@@ -48,6 +49,7 @@ describe('a ledger that is older than run records', () => {
   const asBefore = async (): Promise<void> => {
     await store.close();
     exec('DROP TABLE run_records; DROP TABLE recorded_trees; PRAGMA user_version = 2');
+    exec('ALTER TABLE artifacts DROP COLUMN sealed');
   };
   const formatOf = () => withDatabase(at.file, (db) => db.pragma('user_version', { simple: true }));
 
@@ -139,7 +141,7 @@ describe('D2: what goes wrong with what is only derived', () => {
   beforeEach(async () => {
     await store.close();
     db = openDatabase(at.file, false);
-    const artifacts = new SqliteArtifacts(db, at.artifactsDir);
+    const artifacts = new SqliteArtifacts(db, at.artifactsDir, new CaseKeys(`${at.artifactsDir}-keys`, () => null));
     const tail = new SqliteTail(db);
     const markNumbers = new SqliteMarkNumbers(db, tail);
     writer = new SqliteWriter({ db, artifacts, tail, markNumbers, reader: new SqliteReader(db, tail, markNumbers) });

@@ -14,6 +14,7 @@ import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import type { Act } from './operations.js';
 import type { Outside } from './outside.js';
+import { needed } from '../../src/ledger/withheld.js';
 
 export interface Governed {
   /** Proposes an act. @returns the response, as the agent sees it */
@@ -72,7 +73,7 @@ export async function openGoverned(contract: string, sandbox: Sandbox, case_id: 
 async function seenIn(ledger: LedgerReader, outside: Outside): Promise<readonly string[]> {
   const seen: string[] = [];
   for await (const { text, log_index } of ledger.log()) {
-    const contents = (await ledger.artifactsOf(log_index)).map(({ bytes }) => Buffer.from(bytes).toString());
+    const contents = needed(await ledger.artifactsOf(log_index)).map(({ bytes }) => Buffer.from(bytes).toString());
     for (const each of [text, ...contents]) {
       const what = outside.seenIn(each);
       if (what !== null) seen.push(`in the ledger: ${what}`);

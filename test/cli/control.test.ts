@@ -8,7 +8,8 @@ import { connectTo, listenAt, SOCKET_PATH_BYTES_MAX, type SocketConnection } fro
 import { LedgerError, PolicyError, RunError, SandboxError, UsageError, type CodedError } from '../../src/errors.js';
 import { byteLines } from '../../src/runtime/byte-lines.js';
 import { connectControl, type ControlClient } from '../../src/runtime/control-client.js';
-import { ControlRequest, errorFrom, payloadOf, readLine, refusalOf } from '../../src/runtime/control-protocol.js';
+import { errorFrom, refusalOf } from '../../src/runtime/control-errors.js';
+import { ControlRequest, payloadOf, readLine } from '../../src/runtime/control-protocol.js';
 import { REQUESTS_WAITING_MAX } from '../../src/runtime/control-session.js';
 import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
 import { finish, initialised, line, tempFolder, think, write } from './fake-io.js';

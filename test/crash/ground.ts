@@ -4,7 +4,7 @@ import { openSandbox } from '../../src/adapters/sandbox.js';
 import { winstonLog } from '../../src/adapters/winston-log.js';
 import { LedgerError } from '../../src/errors.js';
 import type { Ids } from '../../src/ports/ids.js';
-import type { Batch, HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
+import type { Batch, Erasure, HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
 import type { OwnRecords } from '../../src/ports/records.js';
 import { createHome, homePaths, isVacant, openHome } from '../../src/runtime/home.js';
 import { openTurnpikeOn, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
@@ -99,6 +99,7 @@ class HookedStore implements LedgerStore {
   trees = () => this.#inner.trees();
   artifactsOf = (log_index: number) => this.#inner.artifactsOf(log_index);
   artifact = (case_id: string | null, sha256: string) => this.#inner.artifact(case_id, sha256);
+  erase = (erasure: Erasure) => this.#inner.erase(erasure);
   proposal = (root: string, id: string) => this.#inner.proposal(root, id);
   input = (tree_id: string, input_id: string) => this.#inner.input(tree_id, input_id);
   get snapshots() {

@@ -16,6 +16,7 @@ import { LedgerReader } from '../../src/runtime/ledger-reader.js';
 import { ROOT } from '../sources.js';
 import { built } from './built.js';
 import { run } from './programs.js';
+import { needed } from '../../src/ledger/withheld.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'turnpike-demo-ledger-'));
 let reader: LedgerReader;
@@ -141,7 +142,10 @@ describe('steps', () => {
         if (stored.type !== 'input') continue;
         const { body } = JSON.parse(stored.text) as { body: RecordedInput };
         const recorded = { ...body, time: body.time.replace(/^\d{4}/, (year) => String(Number(year) + 1)) };
-        const { entries: said } = tree.decide({ recorded, materials: await reader.artifactsOf(stored.log_index) });
+        const { entries: said } = tree.decide({
+          recorded,
+          materials: needed(await reader.artifactsOf(stored.log_index)),
+        });
         moved.push(...said.flatMap(({ entry }) => (entry.type === 'step_trace' ? [judgement(entry.body)] : [])));
       }
       const own = traces.filter(({ run_id }) => run_id.startsWith(`${root_run_id}.`));

@@ -1,7 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { MemoryState, memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { MemoryState } from '../../src/adapters/memory-state.js';
 import { passingKey } from '../../src/adapters/session-key.js';
 import { headInMemory } from '../../src/adapters/head-in-memory.js';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';

@@ -26,6 +26,7 @@ function foldRecord(tree_id: string, record: readonly Recorded[]) {
   for (const [seq, { text, artifacts }] of record.entries()) {
     const taken = fold.take({ seq, text }, artifacts);
     if ('difference' in taken) return { difference: taken.difference, decisions, fold };
+    if ('withheld' in taken) throw new Error('nothing is withheld here');
     if (taken.decision !== null) decisions.push(taken.decision);
   }
   return { difference: fold.finish(), decisions, fold };

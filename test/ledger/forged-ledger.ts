@@ -10,6 +10,7 @@ import { EMPTY_HEAD, extend, leafHash } from '../../src/ledger/merkle.js';
 import { verifyLedger, type LedgerSource } from '../../src/ledger/verify.js';
 import type { LogHead, StoredEntry } from '../../src/ports/ledger-store.js';
 import { all, content, opening, scribeOf, step, treeId } from '../fixtures/entries.js';
+import { needed } from '../../src/ledger/withheld.js';
 
 export const [A, B] = [treeId(1), treeId(2)];
 /** Where things stand in the ledger of these tests: tree A opens, tree B opens, a step in A, a step in B. */
@@ -35,7 +36,7 @@ async function makeLedger(): Promise<Ledger> {
   }
   const entries = await all(store.log());
   const artifacts = new Map<number, readonly Artifact[]>();
-  for (const { log_index } of entries) artifacts.set(log_index, await store.artifactsOf(log_index));
+  for (const { log_index } of entries) artifacts.set(log_index, needed(await store.artifactsOf(log_index)));
   return { entries, artifacts };
 }
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Bench } from '../fixtures/bench.js';
 import { proposal } from '../fixtures/tree.js';
+import { needed } from '../../src/ledger/withheld.js';
 
 let bench: Bench;
 beforeEach(async () => {
@@ -228,7 +229,7 @@ describe('payloads as they are', () => {
   async function rawPayloads(): Promise<Buffer[]> {
     const payloads: Buffer[] = [];
     for await (const { log_index } of bench.turnpike.ledger.log()) {
-      for (const { kind, bytes } of await bench.turnpike.ledger.artifactsOf(log_index)) {
+      for (const { kind, bytes } of needed(await bench.turnpike.ledger.artifactsOf(log_index))) {
         if (kind === 'raw_payload') payloads.push(Buffer.from(bytes));
       }
     }

@@ -1,4 +1,4 @@
-import type { MemoryState } from '../../src/adapters/memory-ledger-store.js';
+import type { MemoryState } from '../../src/adapters/memory-state.js';
 import { NO_PREV, type Entry, type SealedEntry } from '../../src/contract/entry.js';
 import { EMPTY_HEAD, extend } from '../../src/ledger/merkle.js';
 import { sealEntry } from '../../src/ledger/seal-entry.js';

@@ -196,6 +196,7 @@ const forwarding = (inner: LedgerStore): LedgerStore => ({
   trees: () => inner.trees(),
   artifactsOf: (log_index) => inner.artifactsOf(log_index),
   artifact: (case_id, sha256) => inner.artifact(case_id, sha256),
+  erase: (erasure) => inner.erase(erasure),
   proposal: (root, id) => inner.proposal(root, id),
   input: (tree_id, input_id) => inner.input(tree_id, input_id),
   records: inner.records,

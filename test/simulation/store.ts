@@ -1,7 +1,8 @@
 // The store and the anchor as one process sees them: real memory stores over a disk that survives every crash, with
 // faults at each call.
 
-import { memoryStore, type MemoryState } from '../../src/adapters/memory-ledger-store.js';
+import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import type { MemoryState } from '../../src/adapters/memory-state.js';
 import { LedgerError } from '../../src/errors.js';
 import type { Batch, HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
 import type { RecordBatch } from '../../src/ports/run-records.js';
@@ -51,6 +52,7 @@ export function simStore(world: World, process: Process, inner: LedgerStore): Le
     trees: () => scan('store.trees', () => inner.trees()),
     artifactsOf: (log_index) => read('store.artifactsOf', () => inner.artifactsOf(log_index)),
     artifact: (case_id, sha256) => read('store.artifact', () => inner.artifact(case_id, sha256)),
+    erase: (erasure) => read('store.erase', () => inner.erase(erasure)),
     proposal: (root, id) => read('store.proposal', () => inner.proposal(root, id)),
     input: (tree_id, input_id) => read('store.input', () => inner.input(tree_id, input_id)),
     records: inner.records,

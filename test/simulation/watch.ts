@@ -1,6 +1,6 @@
 // Everything that must hold, checked as the ledger grows: each entry is looked at once, when it is durable.
 
-import type { MemoryState } from '../../src/adapters/memory-ledger-store.js';
+import type { MemoryState } from '../../src/adapters/memory-state.js';
 import type { Effect, EffectResult } from '../../src/contract/effect.js';
 import { NO_PREV, type Entry, type RecordedInput, type ResultInput } from '../../src/contract/entry.js';
 import { sha256 } from '../../src/contract/hash.js';

@@ -2,7 +2,8 @@
 // is open over them. All of it moves only when the simulation says so, and by chance of one seed.
 
 import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import { memoryStore, MemoryState } from '../../src/adapters/memory-ledger-store.js';
+import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { MemoryState } from '../../src/adapters/memory-state.js';
 import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
 import type { Clock } from '../../src/ports/clock.js';
 import type { Sandbox } from '../../src/ports/executor.js';

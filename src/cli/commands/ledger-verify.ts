@@ -1,5 +1,5 @@
 import type { LedgerProblem } from '../../ledger/ledger-problem.js';
-import type { LedgerVerdict } from '../../ledger/verify.js';
+import type { LedgerVerdict, Withheld } from '../../ledger/verify.js';
 import { verifyEvidence } from '../../runtime/evidence/verify-evidence.js';
 import type { Args, Command, ExitCode } from '../command.js';
 import { KEY_OPTION, withEvidence } from '../evidence-file.js';
@@ -46,11 +46,16 @@ async function tell(verdict: LedgerVerdict, headMissing: boolean, args: Args, { 
   for (const problem of verdict.ok ? [] : verdict.problems) await stdout.write(`${escaped(lineOf(problem))}\n`);
   if (headMissing) await stdout.write('the ledger: the head file is missing: restore the home from a backup\n');
   if (verdict.ok && !headMissing) {
-    const { entries, trees, root } = verdict;
+    const { entries, trees, root, withheld } = verdict;
     await stdout.write(`ok: ${entries} entries of ${counted(trees, 'run tree')}, root ${root}\n`);
+    if (withheld !== undefined) await stdout.write(noteOf(withheld));
   }
   return ok ? 0 : 1;
 }
+
+const noteOf = ({ contents, trees }: Withheld): string =>
+  `note: ${counted(contents, 'content')} by hash alone, erased or withheld; ` +
+  `the machines were asked about ${counted(trees, 'run tree')} only up to there\n`;
 
 function lineOf({ log_index, tree_id, seq, rule, kind, message }: LedgerProblem): string {
   const place = tree_id === null ? '' : ` (${tree_id}${seq === null ? '' : ` seq ${seq}`})`;

@@ -2,6 +2,7 @@ import { RunError } from '../../errors.js';
 import { DecisionFold } from '../../replay/policy/collect.js';
 import { UNDECIDABLE, type Answer, type RecordedDecision } from '../../replay/policy/decision.js';
 import { explain, type Explanation } from '../../replay/policy/explain.js';
+import { needed } from '../../ledger/withheld.js';
 import type { LedgerReader } from '../../runtime/ledger-reader.js';
 import { wrong } from '../arguments.js';
 import type { Command } from '../command.js';
@@ -51,7 +52,7 @@ async function decisionsAt(
         if (wanted) break;
         of = [];
       }
-      const artifacts = entry.type === 'input' ? await reader.artifactsOf(entry.log_index) : [];
+      const artifacts = entry.type === 'input' ? needed(await reader.artifactsOf(entry.log_index)) : [];
       const decision = fold.take(entry, artifacts);
       if (decision !== null) of.push(decision);
       wanted ||= (tree === undefined ? entry.log_index : entry.seq) === number;

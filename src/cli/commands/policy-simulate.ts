@@ -108,7 +108,12 @@ function textOf(told: Simulation, groups: readonly FindingGroup[], where: string
     `${undecidable} undecidable`,
   ].join(', ');
   const head = `${counted(decisions, 'decision')} of ${counted(trees, 'run tree')} under ${escaped(where)}: ${counts}\n`;
-  return groups.length === 0 ? head : `${table([TITLES, ...groups.map(rowOf)], paint)}\n${head}`;
+  const note =
+    told.not_recomputed === 0
+      ? ''
+      : `note: ${counted(told.not_recomputed, 'run tree')} only in part: content that decisions rest on is not to be had\n`;
+  const list = groups.length === 0 ? '' : `${table([TITLES, ...groups.map(rowOf)], paint)}\n`;
+  return `${list}${head}${note}`;
 }
 
 const TITLES: readonly Cell[] = ['', '', 'role', 'lane', 'action', 'was', 'would be', 'entries'].map((text) => ({

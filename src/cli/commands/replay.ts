@@ -1,5 +1,5 @@
 import { RunError } from '../../errors.js';
-import { replay as replayLedger, type ReplayReport } from '../../replay/replay.js';
+import { replay as replayLedger, type NotRecomputed, type ReplayReport } from '../../replay/replay.js';
 import { wrong } from '../arguments.js';
 import type { Args, Command, ExitCode } from '../command.js';
 import { isFileName, KEY_OPTION, withEvidence } from '../evidence-file.js';
@@ -68,7 +68,8 @@ function textOf(report: ReplayReport): string {
     const others = report.other_machines;
     const note =
       others === 0 ? '' : `note: ${counted(others, 'run tree')} recorded by another version of the machines\n`;
-    return `ok: ${counts}: every state, verdict and response came out as recorded\n${note}`;
+    const lost = (report.not_recomputed ?? []).map(lineOf);
+    return `ok: ${counts}: every state, verdict and response came out as recorded\n${note}${lost.join('')}`;
   }
   const { tree_id, seq, rule, log_index, expected, found } = difference;
   const place = log_index === null ? `after the last entry` : `entry ${log_index}`;
@@ -82,6 +83,10 @@ function textOf(report: ReplayReport): string {
     .map((line) => `${escaped(line)}\n`)
     .join('');
 }
+
+const lineOf = ({ tree_id, seq, log_index, entries, case_id, withheld }: NotRecomputed): string =>
+  `not recomputed: ${entries === 1 ? '1 entry' : `${entries} entries`} of ${tree_id} from entry ${log_index} (seq ${seq}) on: ` +
+  (withheld === 'erased' ? `its content was erased with case ${case_id ?? ''}\n` : 'a lane withholds its content\n');
 
 function firstDifference(one: string, other: string): number {
   let at = 0;

@@ -1,13 +1,14 @@
 // The decisions of a recorded tree, as its entries come: an entry that records one is handed out with what it was
 // decided by. The tree is folded as it was recorded, whatever another policy would have said to an earlier decision.
 
-import type { Artifact } from '../../contract/artifact-ref.js';
+import { atHand, type Artifact } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/audit-event.js';
 import type { Entry } from '../../contract/entry.js';
 import type { StepTrace } from '../../contract/step-trace.js';
 import { InvariantError, LedgerError } from '../../errors.js';
 import { Fold } from '../../kernel/fold.js';
 import type { Decision } from '../../kernel/input.js';
+import { notToBeHad } from '../../ledger/withheld.js';
 import { Tree } from '../../kernel/tree.js';
 import type { ReplayEntry, ReplaySource } from '../replay.js';
 import type { Facts, RecordedDecision, Said } from './decision.js';
@@ -35,6 +36,7 @@ export class DecisionFold {
   take(entry: ReplayEntry, artifacts: readonly Artifact[]): RecordedDecision | null {
     const taken = this.#fold.take(entry, artifacts);
     if ('difference' in taken) throw departed(entry, taken.difference.rule);
+    if ('withheld' in taken) throw notToBeHad(taken.withheld);
     if (taken.decision !== null) this.#read(taken.decision);
     const placed = this.#placed.get(entry.seq);
     if (placed === undefined) return null;
@@ -91,6 +93,8 @@ export class DecisionFold {
 export interface ReadCount {
   trees: number;
   entries: number;
+  /** Trees whose later decisions were not read: content that they rest on is not to be had. */
+  not_recomputed: number;
 }
 
 /** Every decision of a ledger, or of one tree of it, in its order. Memory: the trees that have not ended. */
@@ -99,7 +103,7 @@ export async function* decisionsIn(
   tree_id: string | undefined,
   count: ReadCount,
 ): AsyncGenerator<RecordedDecision> {
-  const folds = new Map<string, DecisionFold>();
+  const folds = new Map<string, DecisionFold | null>();
   for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
     let fold = folds.get(entry.tree_id);
     if (fold === undefined) {
@@ -108,7 +112,14 @@ export async function* decisionsIn(
       count.trees += 1;
     }
     count.entries += 1;
-    const decision = fold.take(entry, entry.type === 'input' ? await source.artifactsOf(entry.log_index) : []);
+    if (fold === null) continue;
+    const artifacts = atHand(entry.type === 'input' ? await source.artifactsOf(entry.log_index) : []);
+    if ('withheld' in artifacts) {
+      folds.set(entry.tree_id, null);
+      count.not_recomputed += 1;
+      continue;
+    }
+    const decision = fold.take(entry, artifacts);
     if (decision !== null) yield decision;
   }
 }

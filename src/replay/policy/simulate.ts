@@ -23,6 +23,8 @@ export interface Finding extends Omit<RecordedDecision, 'said' | 'facts' | 'poli
 export interface Simulation {
   readonly trees: number;
   readonly entries: number;
+  /** Trees of which only the earlier decisions were taken again: content that the others rest on is not to be had. */
+  readonly not_recomputed: number;
   readonly decisions: number;
   readonly same: number;
   readonly flips: Readonly<Record<FlipKind, number>>;
@@ -42,7 +44,7 @@ export async function simulate(
   found: (finding: Finding) => void,
   tree_id?: string,
 ): Promise<Simulation> {
-  const read: ReadCount = { trees: 0, entries: 0 };
+  const read: ReadCount = { trees: 0, entries: 0, not_recomputed: 0 };
   const flips = { 'new-allow': 0, 'new-deny': 0, 'other-rule': 0 };
   const undecidable: Partial<Record<UndecidableReason, number>> = {};
   let [decisions, same] = [0, 0];

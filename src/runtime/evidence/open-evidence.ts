@@ -2,7 +2,7 @@
 // believed: what is wrong with the file is told here, what is wrong with the ledger in it by those two.
 
 import { createHash } from 'node:crypto';
-import type { Artifact } from '../../contract/artifact-ref.js';
+import type { StoredArtifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { EvidenceEntry, EvidenceHeader, SignedStatement } from '../../contract/evidence.js';
 import { conforms } from '../../contract/validators.js';
@@ -22,7 +22,7 @@ export interface Evidence {
   readonly checkpoint: Checkpoint;
   readonly log: (from?: number) => AsyncIterable<StoredEntry>;
   readonly tree: (tree_id: string, fromSeq?: number) => AsyncIterable<StoredEntry>;
-  readonly artifactsOf: (log_index: number) => Promise<readonly Artifact[]>;
+  readonly artifactsOf: (log_index: number) => Promise<readonly StoredArtifact[]>;
   readonly head: () => Promise<LogHead>;
 }
 
@@ -139,11 +139,8 @@ function storedEntry({ entry: text }: EvidenceEntry, log_index: number): StoredE
   return { log_index, tree_id, seq, type, text, leaf_hash: leafHash(text) };
 }
 
-const artifactIn = ({ kind, case_id, content }: EvidenceEntry['artifacts'][number]): Artifact => ({
-  kind,
-  case_id,
-  bytes: Buffer.from(content, 'base64'),
-});
+const artifactIn = (line: EvidenceEntry['artifacts'][number]): StoredArtifact =>
+  'withheld' in line ? line : { kind: line.kind, case_id: line.case_id, bytes: Buffer.from(line.content, 'base64') };
 
 const broken = (why: string): LedgerError =>
   new LedgerError({ code: 'LEDGER_TAMPERED', message: `this is no whole evidence bundle of its ledger: ${why}` });

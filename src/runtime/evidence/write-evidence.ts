@@ -10,7 +10,7 @@ import {
   type EvidenceStatement,
 } from '../../contract/evidence.js';
 import { sha256 } from '../../contract/hash.js';
-import type { Artifact } from '../../contract/artifact-ref.js';
+import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import { signStatement } from '../../ledger/dsse.js';
 import type { NoteSigner } from '../../ledger/signed-note.js';
 import type { AnchoredHead, LedgerStore } from '../../ports/ledger-store.js';
@@ -56,11 +56,11 @@ export async function writeEvidence(
   return summary.written;
 }
 
-const lineOf = ({ kind, case_id, bytes }: Artifact): EvidenceEntry['artifacts'][number] => ({
-  kind,
-  case_id,
-  content: Buffer.from(bytes).toString('base64'),
-});
+function lineOf(artifact: StoredArtifact): EvidenceEntry['artifacts'][number] {
+  if (isWithheld(artifact)) return artifact;
+  const { kind, case_id, bytes } = artifact;
+  return { kind, case_id, content: Buffer.from(bytes).toString('base64') };
+}
 
 /** What the statement says of the lines before it: by whoever writes a bundle, and by whoever checks one. */
 export class Summary {
@@ -68,14 +68,17 @@ export class Summary {
   readonly #pinned = { policy: new Set<string>(), machines: new Set<string>() };
   #entries = 0;
   #artifacts = 0;
+  #withheld = 0;
 
   /** @param entry null where it tells nothing of a run */
-  take(entry: Entry | null, artifacts: readonly Artifact[]): void {
+  take(entry: Entry | null, artifacts: readonly StoredArtifact[]): void {
     this.#entries += 1;
     this.#artifacts += artifacts.length;
     if (entry !== null) this.#runs.fold(entry);
-    for (const { kind, bytes } of artifacts) {
-      if (kind === 'policy' || kind === 'machines') this.#pinned[kind].add(sha256(bytes));
+    for (const artifact of artifacts) {
+      const { kind } = artifact;
+      if (isWithheld(artifact)) this.#withheld += 1;
+      else if (kind === 'policy' || kind === 'machines') this.#pinned[kind].add(sha256(artifact.bytes));
     }
   }
 
@@ -91,6 +94,7 @@ export class Summary {
       predicate: {
         entries: this.#entries,
         artifacts: this.#artifacts,
+        withheld: this.#withheld,
         content_sha256,
         policies: [...this.#pinned.policy].sort(),
         machines: [...this.#pinned.machines].sort(),

@@ -7,6 +7,7 @@ import { sha256 } from '../../contract/hash.js';
 import { RunRecord } from '../../contract/run-record.js';
 import { conforms } from '../../contract/validators.js';
 import { BagError, LedgerError } from '../../errors.js';
+import { needed } from '../../ledger/withheld.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import { RunRecords } from '../../run/record.js';
 import type { BundleContents, KeptContent } from './bundle-contents.js';
@@ -37,7 +38,7 @@ export async function* payloadOf(
 
 /** What the store gives is hashed: it is not trusted to have kept it. */
 async function contentOf(store: LedgerStore, { ref, log_index }: KeptContent): Promise<Uint8Array> {
-  const brought = await store.artifactsOf(log_index);
+  const brought = needed(await store.artifactsOf(log_index));
   const found = brought.find(
     ({ kind, case_id, bytes }) =>
       kind === ref.artifact_kind && case_id === (ref.case_id ?? null) && sha256(bytes) === ref.hash_sha256,

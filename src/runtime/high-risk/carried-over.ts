@@ -1,5 +1,6 @@
 // What text a promotion would carry over, found out from the ledger: a fact for the policy, nobody's word.
 
+import { isWithheld } from '../../contract/artifact-ref.js';
 import type { Json } from '../../contract/json.js';
 import { passagesOf, stringsIn, type Passages } from '../../policy/embedded-text.js';
 import { EMBEDDED_TEXT } from '../../policy/prohibitions.js';
@@ -22,6 +23,8 @@ export async function embeddedText(store: LedgerStore, case_id: string, record: 
     for (const { log_index } of entries) {
       for (const artifact of await store.artifactsOf(log_index)) {
         if (artifact.case_id !== case_id) continue;
+        // Nobody can tell any more what it said.
+        if (isWithheld(artifact)) return [EMBEDDED_TEXT];
         bytes += artifact.bytes.byteLength;
         if (bytes > SEARCHED_BYTES_MAX || occurs(passages, artifact.bytes)) return [EMBEDDED_TEXT];
         // The search is work for the processor alone: others take their turn between two texts.

@@ -211,6 +211,7 @@ const RUN_ERRORS: Readonly<Record<RunError['code'], string>> = {
   RUN_ENDED: 'The run has ended, and takes no more proposals',
   RUN_UNKNOWN: 'There is no such run for you',
   AGENT_BUSY: 'Too many proposals already wait for this run: wait for a response before the next one',
+  CASE_IN_USE: 'A run of the case has not ended',
   INVALID_STATE_TRANSITION: 'The run cannot do this in its present state',
   CLOSED: 'The service is about to end: try again later',
 };

@@ -1,0 +1,201 @@
+// The keys of cases, each a file that is the owner's alone. Content of a case is encrypted with its key, so that to
+// destroy the key is to destroy the content, wherever else its bytes may lie: in the free pages of a database, in its
+// log, in the blocks that a disk has put aside.
+//
+//   K1. A key is durable before anything is encrypted with it.
+//   K2. What says that a key was erased is durable before the key is destroyed, and counts from then on: whoever dies
+//       in between has erased it, and the next writer takes away what is left of the key.
+//   K3. A number is used once. After an erasure the case goes on with the next one.
+
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { LedgerError, PolicyError } from '../errors.js';
+import type { Erasure, ErasureSeal } from '../ports/ledger-store.js';
+import { CASE_KEY_BYTES, caseCipher, type CaseCipher } from './case-cipher.js';
+import { isCaseId } from './check-batch.js';
+import { errorCode } from './error-code.js';
+import { readSmallFile, replaceFile } from './small-file.js';
+import { syncDirectory } from './sqlite-database.js';
+import { recent } from './sqlite-recent.js';
+
+/** So many keys are kept at hand. */
+const KNOWN_MAX = 1_024;
+const FILE_BYTES_MAX = 2_048;
+const KEY = /^turnpike-case-key ([A-Za-z0-9+/]{43}=)\n$/;
+/** How many contents there were, when it was, and who wanted it. */
+const ERASED = /^(\d{1,15})\n[^\n]*\n[^\n]*\n$/;
+const LEFT_OVER = /^(.+)\.erased$/;
+
+/** A key of a case: its number counts from 1. */
+export interface CaseKey {
+  readonly no: number;
+  readonly cipher: CaseCipher;
+}
+
+/** A key that was destroyed: it had encrypted content with numbers below this one, and nothing else. */
+export interface ErasedKey {
+  readonly erased_below: number;
+}
+
+export class CaseKeys {
+  readonly #directory: string;
+  readonly #seal: () => ErasureSeal | null;
+  #present = recent<CaseKey>(KNOWN_MAX);
+  #known = recent<CaseCipher | ErasedKey>(KNOWN_MAX);
+
+  /** @param seal who vouches for erasures, asked when it is needed; null where nobody does */
+  constructor(directory: string, seal: () => ErasureSeal | null) {
+    this.#directory = directory;
+    this.#seal = seal;
+  }
+
+  /** The key that content of the case is encrypted with now; made where there is none. For the writer. */
+  present(case_id: string): CaseKey {
+    const known = this.#present.get(case_id);
+    if (known !== undefined) return known;
+    const no = this.lastErased(case_id) + 1;
+    const cipher = this.#read(case_id, no) ?? this.#make(case_id, no);
+    const key = { no, cipher };
+    this.#present.set(case_id, key);
+    return key;
+  }
+
+  /** The key of this number, or what became of it. @throws LedgerError LEDGER_TAMPERED where it is merely gone */
+  get(case_id: string, no: number): CaseCipher | ErasedKey {
+    const id = `${case_id} ${no}`;
+    const known = this.#known.get(id);
+    // Another process may have erased it meanwhile: then its content is not to be had here either.
+    if (known !== undefined && ('erased_below' in known || existsSync(this.#path(case_id, no, 'key')))) return known;
+    const found = this.#erased(case_id, no) ?? this.#read(case_id, no);
+    if (found === null) {
+      throw tampered(`the key ${this.#path(case_id, no, 'key')} is missing: restore it from a backup`);
+    }
+    this.#known.set(id, found);
+    return found;
+  }
+
+  /** The number of the last key of the case that was erased; 0 where none was. */
+  lastErased(case_id: string): number {
+    for (let no = 1; ; no += 1) if (this.#erased(case_id, no) === null) return no - 1;
+  }
+
+  /**
+   * Destroys the key that the case has, and whatever an erasure before this one has left of it. A case without a key
+   * gets none: what it has was never encrypted, and its number says that it was erased.
+   * @param contents how many contents the ledger has by now
+   * @returns the number up to which all keys are destroyed
+   */
+  destroy(case_id: string, contents: number, { at, by }: Pick<Erasure, 'at' | 'by'>): number {
+    const last = this.lastErased(case_id);
+    const no = last + 1;
+    const statement = `${statementOf(case_id, no)}${contents}\n${at}\n${by}\n`;
+    this.#makeFolder();
+    replaceFile(this.#path(case_id, no, 'erased'), this.#seal()?.seal(statement) ?? statement, 0o600);
+    for (let old = 1; old <= no; old += 1) this.#shred(this.#path(case_id, old, 'key'));
+    this.#present = recent(KNOWN_MAX);
+    this.#known = recent(KNOWN_MAX);
+    return no;
+  }
+
+  /** Takes away keys whose erasure was cut short (K2). For the writer, when it begins. */
+  finishErasures(): void {
+    for (const name of this.#names()) {
+      const [, id] = LEFT_OVER.exec(name) ?? [];
+      if (id !== undefined) this.#shred(join(this.#directory, `${id}.key`));
+    }
+  }
+
+  #names(): readonly string[] {
+    try {
+      return readdirSync(this.#directory);
+    } catch (cause) {
+      if (errorCode(cause) === 'ENOENT') return [];
+      throw cause;
+    }
+  }
+
+  /** @throws LedgerError LEDGER_TAMPERED for what says that it was erased and is not vouched for */
+  #erased(case_id: string, no: number): ErasedKey | null {
+    const path = this.#path(case_id, no, 'erased');
+    const note = textIn(path);
+    if (note === null) return null;
+    const seal = this.#seal();
+    const statement = seal === null ? note : seal.open(note);
+    const prefix = statementOf(case_id, no);
+    const [, contents] = ERASED.exec(statement?.startsWith(prefix) ? statement.slice(prefix.length) : '') ?? [];
+    if (contents !== undefined) return { erased_below: Number(contents) };
+    throw tampered(`${path} does not say, under the key of this ledger, that this content was erased`);
+  }
+
+  #read(case_id: string, no: number): CaseCipher | null {
+    const path = this.#path(case_id, no, 'key');
+    const text = textIn(path);
+    if (text === null) return null;
+    const [, key] = KEY.exec(text) ?? [];
+    if (key === undefined) throw tampered(`${path} is no key: restore it from a backup`);
+    return caseCipher(Buffer.from(key, 'base64'));
+  }
+
+  #make(case_id: string, no: number): CaseCipher {
+    const key = randomBytes(CASE_KEY_BYTES);
+    this.#makeFolder();
+    replaceFile(this.#path(case_id, no, 'key'), `turnpike-case-key ${key.toString('base64')}\n`, 0o600);
+    return caseCipher(key);
+  }
+
+  #makeFolder(): void {
+    const made = mkdirSync(this.#directory, { recursive: true, mode: 0o700 });
+    if (made !== undefined) syncDirectory(dirname(this.#directory));
+  }
+
+  /** Overwritten first: a file that is unlinked still lies where it lay. */
+  #shred(path: string): void {
+    let file: number;
+    try {
+      file = openSync(path, 'r+');
+    } catch (cause) {
+      if (errorCode(cause) === 'ENOENT') return;
+      throw cause;
+    }
+    try {
+      writeSync(file, Buffer.alloc(fstatSync(file).size), 0, null, 0);
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+    unlinkSync(path);
+    syncDirectory(this.#directory);
+  }
+
+  #path(case_id: string, no: number, what: 'key' | 'erased'): string {
+    // It may come from a database that somebody changed.
+    if (!isCaseId(case_id)) throw tampered(`not a case id: ${JSON.stringify(case_id)}`);
+    return join(this.#directory, `${case_id}.${no}.${what}`);
+  }
+}
+
+/** @returns null where there is no file @throws LedgerError LEDGER_TAMPERED for one that is not the owner's alone */
+function textIn(path: string): string | null {
+  try {
+    const bytes = readSmallFile(path, { bytesMax: FILE_BYTES_MAX, forbiddenMode: 0o077 });
+    return bytes === null ? null : Buffer.from(bytes).toString('utf8');
+  } catch (cause) {
+    if (cause instanceof PolicyError) throw tampered(cause.message);
+    throw cause;
+  }
+}
+
+const statementOf = (case_id: string, no: number): string => `turnpike erasure\n${case_id}\n${no}\n`;
+
+const tampered = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_TAMPERED', message });
