@@ -1,0 +1,35 @@
+// Where tests run: jest's own environment of Node, with a global object that V8 looks names up in by itself. In jest's
+// own, every `Object`, `JSON` or `Math` that code of a suite says calls back into two layers of JavaScript.
+
+import { TestEnvironment } from 'jest-environment-node';
+import { constants, createContext } from 'node:vm';
+
+/** What each context has of its own, and jest replaces by that of Node, which makes what suites compare. */
+const REPLACED = ['ArrayBuffer', 'Uint8Array', 'global'];
+
+export default class PlainEnvironment extends TestEnvironment {
+  constructor(config, context) {
+    super(config, context);
+    const global = plainGlobal(this.global);
+    this.global = global;
+    this.context = global;
+    this.moduleMocker = new this.moduleMocker.constructor(global);
+    this.fakeTimersModern.dispose();
+    this.fakeTimersModern = new this.fakeTimersModern.constructor({ config: config.projectConfig, global });
+  }
+}
+
+/** A global object with all that `prepared` has. */
+function plainGlobal(prepared) {
+  const global = createContext(constants.DONT_CONTEXTIFY);
+  for (const key of Reflect.ownKeys(prepared)) {
+    if (Object.hasOwn(global, key) && !REPLACED.includes(key)) continue;
+    const { value, writable, ...how } = Object.getOwnPropertyDescriptor(prepared, key);
+    if (how.get === undefined) Object.defineProperty(global, key, { value, writable, ...how });
+    else Object.defineProperty(global, key, { ...how, get: () => prepared[key] });
+  }
+  global.global = global;
+  global.Error.stackTraceLimit = prepared.Error.stackTraceLimit;
+  for (const name of ['asyncDispose', 'dispose']) global.Symbol[name] ??= prepared.Symbol[name];
+  return global;
+}
