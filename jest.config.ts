@@ -9,7 +9,14 @@ const config: Config = {
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
-  moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
+  globalSetup: './jest.setup.mjs',
+  moduleNameMapper: {
+    // Below `build/packages` what is imported is JavaScript.
+    '^(\\.{1,2}/(?!chunk-).*)\\.js$': '$1',
+    '^typebox$': '<rootDir>/build/packages/typebox/index.js',
+    '^typebox/(.*)$': '<rootDir>/build/packages/typebox/$1.js',
+    '^kysely$': '<rootDir>/build/packages/kysely.cjs',
+  },
   transform: { '^.+\\.ts$': ['ts-jest', { useESM: true, tsconfig: 'tsconfig.json' }] },
   collectCoverageFrom: ['machines/**/*.ts', 'src/**/*.ts'],
   testTimeout: 60_000,
