@@ -1,45 +1,32 @@
-// The compiled victim for the tests: processes that are killed are plain Node programs. Built when a source is newer,
-// by one worker at a time, and copied, so that nobody who builds meanwhile pulls it from under a process.
+// The victims for the tests: processes that are killed are plain Node programs. Each is put into one file with all that
+// it imports, because an enumeration starts one process per moment, and to load 900 files took most of each life. What
+// the campaign runs (`npm run crash`) is compiled file by file, as the package is.
 
-import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { build } from 'esbuild';
+import { cpSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { oneAtATime } from '../fixtures/one-at-a-time.js';
 import { ROOT } from '../sources.js';
 
-const BUILD = join(ROOT, 'build');
-const STAMP = join(BUILD, 'test/crash/built');
+/** CommonJS in a file of ES modules: it finds what it requires by this. */
+const REQUIRE =
+  "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);";
 
-/** Puts the build of the present sources into `folder`. @returns the path of the victim in it */
+/** Puts the victims of the present sources into `folder`. @returns the path of the first of them in it */
 export async function builtVictim(folder: string): Promise<string> {
-  await oneAtATime('crash-build', () => {
-    if (!isFresh()) compile();
-    for (const part of ['build', 'policies', 'package.json']) {
-      cpSync(join(ROOT, part), join(folder, part), { recursive: true });
-    }
+  await build({
+    absWorkingDir: ROOT,
+    entryPoints: ['victim', 'effects-victim'].map((name) => `test/crash/${name}.ts`),
+    outdir: join(folder, 'build/test/crash'),
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    // Native, or not installed with the package.
+    external: ['better-sqlite3', 'pg', 'ai'],
+    banner: { js: REQUIRE },
+    logLevel: 'warning',
   });
+  for (const part of ['policies', 'package.json']) cpSync(join(ROOT, part), join(folder, part), { recursive: true });
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   return join(folder, 'build/test/crash/victim.js');
-}
-
-/** Without types, which `npm run typecheck` checks: that is three quarters of the time. */
-function compile(): void {
-  const compiler = join(ROOT, 'node_modules/typescript/bin/tsc');
-  const began = Date.now();
-  const { stdout } = spawnSync(process.execPath, [compiler, '-p', 'tsconfig.campaigns.json', '--noCheck'], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  });
-  if (!existsSync(join(BUILD, 'test/crash/victim.js'))) throw new Error(`the build failed:\n${stdout}`);
-  writeFileSync(STAMP, `${began}\n`);
-}
-
-const isFresh = (): boolean =>
-  existsSync(STAMP) && newestOf(['machines', 'src', 'test/crash']) < statSync(STAMP).mtimeMs;
-
-function newestOf(folders: readonly string[]): number {
-  const files = folders.flatMap((folder) =>
-    readdirSync(join(ROOT, folder), { recursive: true }).map((name) => join(ROOT, folder, String(name))),
-  );
-  return Math.max(...files.map((file) => statSync(file).mtimeMs));
 }
