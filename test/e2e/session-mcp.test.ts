@@ -1,8 +1,9 @@
-// Whole sessions over MCP, with servers that are killed. `npm run sessions` kills behind every single call.
+// Whole sessions over MCP, with servers that are killed. `npm run sessions` kills behind every single call. The
+// command as it is shipped is in mcp.test.ts; here it is started fifty times, and its files are few.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { tempFolder } from '../cli/fake-io.js';
-import { builtCommand } from '../fixtures/build.js';
+import { bundledCommand } from '../fixtures/build.js';
 import { faultsOf, TRANSPORTS, walk } from '../sessions/mcp-walk.js';
 
 const MS_MAX = 400_000;
@@ -11,7 +12,7 @@ const KILL_EVERY = 4;
 let command: string;
 
 beforeAll(async () => {
-  command = await builtCommand(tempFolder());
+  command = await bundledCommand(tempFolder());
 }, MS_MAX);
 
 test.each(TRANSPORTS.map((transport, index) => [transport, index * 2] as const))(

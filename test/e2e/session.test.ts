@@ -1,4 +1,5 @@
-// A session by the built command alone, each command a process: by themselves, and while another process has the home.
+// A session by commands alone, each a process: by themselves, and while another process has the home. The command as it
+// is shipped is in cli.test.ts; here its files are few, because it is started thirty times.
 
 import { afterEach, beforeAll, expect, test } from '@jest/globals';
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
@@ -9,7 +10,7 @@ import type { SessionAnswer, SessionData } from '../../src/contract/session-answ
 import { jsonLines, linesOf, put, tempFolder, think, write } from '../cli/fake-io.js';
 import type { SessionSpec } from '../../src/contract/session-spec.js';
 import { PLAIN, putSpec, reportOf, stepOf } from '../cli/session-fixture.js';
-import { builtCommand } from '../fixtures/build.js';
+import { bundledCommand } from '../fixtures/build.js';
 
 const MS_MAX = 120_000;
 let command: string;
@@ -17,7 +18,7 @@ let folder: string;
 const children = new Set<ChildProcessWithoutNullStreams>();
 
 beforeAll(async () => {
-  command = await builtCommand(tempFolder());
+  command = await bundledCommand(tempFolder());
 }, 400_000);
 afterEach(() => {
   for (const child of children) child.kill('SIGKILL');
