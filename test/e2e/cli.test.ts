@@ -7,7 +7,20 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
-import { finish, jsonLines, linesOf, outcomes, put, read, tempFolder, think, write } from '../cli/fake-io.js';
+import {
+  finish,
+  initialised,
+  jsonLines,
+  linesOf,
+  outcomes,
+  put,
+  read,
+  tempFolder,
+  think,
+  turnpike as inThisProcess,
+  write,
+  type Said,
+} from '../cli/fake-io.js';
 import { builtCommand } from '../fixtures/build.js';
 
 const MS_MAX = 60_000;
@@ -74,6 +87,8 @@ const turnpike = (argv: readonly string[], stdin: string | Uint8Array = ''): Pro
   running.child.stdin.end(stdin);
   return running.ended;
 };
+/** What only looks at what processes have left, once it was seen as a process itself. */
+const here = (argv: readonly string[]): Promise<Said> => inThisProcess(folder, argv);
 const sock = (): string => join(folder, '.turnpike/control.sock');
 
 test(
@@ -106,7 +121,7 @@ test(
 test(
   'S2-04 S2-20 a hostile file: every line is answered, the run is completed, the ledger is whole',
   async () => {
-    await turnpike(['init']);
+    folder = await initialised();
     const lines: (string | Buffer)[] = [
       '{ invalid json }',
       '',
@@ -126,16 +141,16 @@ test(
     expect(status).toBe(0);
     expect(outcomes(stdout)).toEqual(lines.map(() => 'VALIDATION_ERROR'));
     expect(stderr).toMatch(/^run_\S+ completed \(end_of_input\): 12 proposals: 12 VALIDATION_ERROR\n$/);
-    expect(await turnpike(['replay'])).toMatchObject({ status: 0 });
-    expect(await turnpike(['ledger', 'verify'])).toMatchObject({ status: 0 });
+    expect(await here(['replay'])).toMatchObject({ code: 0 });
+    expect(await here(['ledger', 'verify'])).toMatchObject({ code: 0 });
   },
   MS_MAX,
 );
 
 describe('several processes on one home', () => {
   beforeEach(async () => {
-    await turnpike(['init']);
-  }, MS_MAX);
+    folder = await initialised();
+  });
 
   test(
     'D13 a second command acts through the first while that runs, and both complete',
@@ -155,9 +170,9 @@ describe('several processes on one home', () => {
       expect(jsonLines(second.stdout)[0]).toMatchObject({ result: { content: 'from the first' } });
       holder.child.stdin.end(finish());
       expect(await holder.ended).toMatchObject({ status: 0 });
-      expect(await turnpike(['ledger', 'verify'])).toMatchObject({ status: 0 });
-      expect(await turnpike(['replay'])).toMatchObject({
-        status: 0,
+      expect(await here(['ledger', 'verify'])).toMatchObject({ code: 0 });
+      expect(await here(['replay'])).toMatchObject({
+        code: 0,
         stdout: expect.stringMatching(/^ok: 2 run trees/),
       });
     },
@@ -171,8 +186,8 @@ describe('several processes on one home', () => {
       const all = await Promise.all(files.map((file) => turnpike(['step', file])));
       expect(all.map(({ status }) => status)).toEqual([0, 0, 0, 0, 0]);
       expect(all.flatMap(({ stdout }) => outcomes(stdout))).toEqual(files.map(() => 'SUCCESS'));
-      expect(await turnpike(['ledger', 'verify'])).toMatchObject({
-        status: 0,
+      expect(await here(['ledger', 'verify'])).toMatchObject({
+        code: 0,
         stdout: expect.stringContaining('5 run trees'),
       });
     },
@@ -195,8 +210,8 @@ describe('several processes on one home', () => {
       expect(existsSync(sock())).toBe(false);
       const { stdout } = await turnpike(['runs']);
       expect(stdout).toMatch(/agent +failed .*INTERRUPTED\n/);
-      expect(await turnpike(['ledger', 'verify'])).toMatchObject({ status: 0 });
-      expect(await turnpike(['replay'])).toMatchObject({ status: 0 });
+      expect(await here(['ledger', 'verify'])).toMatchObject({ code: 0 });
+      expect(await here(['replay'])).toMatchObject({ code: 0 });
     },
     MS_MAX,
   );
@@ -336,7 +351,7 @@ describe('several processes on one home', () => {
 test(
   'D2 when the ledger cannot be written the last response is AUDIT_FAILURE, the exit code 3, and the next opening recovers',
   async () => {
-    await turnpike(['init']);
+    folder = await initialised();
     const lines = Array.from({ length: 60 }, () => write('/sandbox/a.txt', 'x'.repeat(40_000)));
     put(folder, 'many.jsonl', lines.join('\n'));
     const full = new Running(['run', 'many.jsonl', '--json'], 1_200);
@@ -351,8 +366,8 @@ test(
       status: 0,
       stderr: expect.stringMatching(/^recovered 1 run tree /),
     });
-    expect(await turnpike(['ledger', 'verify'])).toMatchObject({ status: 0 });
-    expect(await turnpike(['replay'])).toMatchObject({ status: 0 });
+    expect(await here(['ledger', 'verify'])).toMatchObject({ code: 0 });
+    expect(await here(['replay'])).toMatchObject({ code: 0 });
   },
   MS_MAX,
 );
