@@ -9,7 +9,7 @@ const LEAVES_AT_ONCE = 1_024;
  * @throws LedgerError LEDGER_BELOW_HEAD when it is shorter, or another, than the head vouches for; LEDGER_TAMPERED
  * when there is no head to hold it against; an empty ledger needs none, its making may have been cut short
  */
-export async function checkAnchor(store: LedgerStore, anchor: HeadAnchor): Promise<void> {
+export async function checkAnchor(store: LedgerStore, anchor: Pick<HeadAnchor, 'read'>): Promise<void> {
   const vouched = await anchor.read();
   const head = await store.head();
   if (vouched === null) {

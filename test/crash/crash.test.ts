@@ -116,8 +116,10 @@ test(
 test(
   'D15: bytes of the last entries in the log of the database, cut, zeroed, filled or flipped: refused, or not below the head',
   async () => {
-    const tally = await tornWal(options, 4_001);
+    const tally = await tornWal(options, 997);
     expectNothing(tally);
+    // Each outcome was met by a process that writes as well.
+    expect(tally.notes.get('opened whole')).toBeGreaterThanOrEqual(tally.notes.get('different outcomes') ?? Infinity);
     expect([...tally.notes.keys()]).toEqual(expect.arrayContaining(['whole', 'refused LEDGER_BELOW_HEAD']));
   },
   MS_MAX,

@@ -1,89 +1,236 @@
 // Every byte of the frames of the database's log that hold the last entries, damaged in every way: what is left is the
 // ledger up to the last whole commit, or it is refused; it is never shorter than its head file says, and opened (D15).
+//
+//   T1. No damage is left out by argument. Of each, SQLite itself says what the log still holds: the ledger is opened
+//       as a home opens it, held against what its head file says, and read from its first entry to its last.
+//   T2. That is all that is done hundreds of thousands of times, on one home in memory, of whose log only the end is
+//       written anew. A home is small for it: what a case costs is reading.
+//   T3. For the first damage of each outcome, and every so many-th, the whole home is opened for writing in a folder of
+//       its own: it recovers, works on, verifies, replays, and comes to the same outcome as the reading did.
 
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { closeSync, cpSync, existsSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { statfsSync, symlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import { openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { LedgerError } from '../../src/errors.js';
 import { checkAnchor } from '../../src/ledger/check-anchor.js';
-import { homePaths, openHome } from '../../src/runtime/home.js';
+import { EMPTY_HEAD, extend, leafHash } from '../../src/ledger/merkle.js';
+import type { AnchoredHead, HeadAnchor } from '../../src/ports/ledger-store.js';
+import { homePaths, openHead, type HomePaths } from '../../src/runtime/home.js';
 import type { CampaignOptions } from './campaign.js';
-import { everyByte, walFrames, type Damage } from './damage.js';
+import { everyByte, walFrames } from './damage.js';
+import { unharmed } from './fault-points.js';
+import { openAt } from './ground.js';
 import { placesIn } from './journal.js';
 import { Tally } from './tally.js';
 import { baseOf, REFUSALS, type Base } from './torn.js';
+import { work } from './workload.js';
 
 const ENTRIES = 5;
+const WAL = 'ledger.db-wal';
+const SIZES = ['--attached', '1', '--remote', '1', '--steps', '6'];
+/** Of the damages that were read, every so many-th is opened as a whole home as well. */
+const WHOLE_EVERY = 4_999;
+const MEMORY = '/dev/shm';
+const BYTES_MIN = 64 * 1_024 * 1_024;
 
 export async function tornWal(options: CampaignOptions, step = 1): Promise<Tally> {
   const tally = new Tally('torn log of the database');
   // What the head file vouches for, and what it has not heard of yet.
-  await ofBase(tally, options, await baseOf(options, 'wal', [], true), step);
-  await ofBase(tally, options, await baseOf(options, 'wal-behind', ['--anchor-stuck', '9'], true), step);
+  for (const { name, more } of [
+    { name: 'wal', more: [] },
+    { name: 'wal-behind', more: ['--anchor-stuck', '9'] },
+  ]) {
+    const base = await baseOf(options, name, more, true, SIZES);
+    const torn = new TornHome(base, memoryFolder(options.folder), await vouchedBy(base));
+    try {
+      await ofBase(tally, options, torn, step);
+    } finally {
+      torn.remove();
+    }
+  }
   return tally;
 }
 
-async function ofBase(tally: Tally, options: CampaignOptions, base: Base, step: number): Promise<void> {
-  const wal = base.files['ledger.db-wal'] ?? Buffer.alloc(0);
-  const from = await firstByte(options, base, wal);
-  tally.most('bytes that hold the last entries', wal.length - from);
+async function vouchedBy({ places }: Base): Promise<AnchoredHead | null> {
+  const { anchor } = openHead(homePaths(places.home), { readOnly: true });
+  const head = await anchor.read();
+  await anchor.close();
+  return head;
+}
+
+async function ofBase(tally: Tally, options: CampaignOptions, torn: TornHome, step: number): Promise<void> {
+  const { base, wal } = torn;
+  const from = await firstByte(torn);
+  const end = wal.subarray(from);
+  torn.keep(from);
+  tally.most('bytes that hold the last entries', end.length);
+  const roots = rootsOf(base.texts);
+  const seen = new Set<string>();
   let index = 0;
-  for (const damage of everyByte(wal, from)) {
+  for (const { name, apply } of everyByte(end)) {
     index += 1;
     if (index % step !== 0) continue;
-    await damaged(tally, options, base, damage);
-    if (index % 10_000 === 0) options.say?.(`${damage.name} of ${wal.length}: ${tally.violations.length} violations`);
+    const label = `seed ${options.seed} ${base.name}, from byte ${from} of the log: ${name}`;
+    const damaged = apply(end);
+    const read = await torn.read(damaged, true);
+    judge(tally, base, roots, read, label);
+    const outcome = read.texts === null ? read.message : String(read.texts.length);
+    if (!seen.has(outcome) || tally.cases % WHOLE_EVERY === 0)
+      await opened(tally, options, base, Buffer.concat([wal.subarray(0, from), damaged]), read, label);
+    seen.add(outcome);
+    if (index % 10_000 < step) options.say?.(`${name} of ${end.length}: ${tally.violations.length} violations`);
+  }
+  tally.note('different outcomes', seen.size);
+}
+
+/** Where the first commit begins that brought any of the last entries: all its frames hold them, not only its last. */
+async function firstByte(torn: TornHome): Promise<number> {
+  const before = torn.base.texts.length - ENTRIES;
+  let first = { at: torn.wal.length, kept: Infinity };
+  for (const at of walFrames(torn.wal).reverse()) {
+    const { texts } = await torn.read(torn.wal.subarray(0, at), false);
+    const kept = texts?.length ?? 0;
+    if (first.kept <= before && kept < first.kept) break;
+    first = { at, kept };
+  }
+  return first.at;
+}
+
+/** What reading has come to: everything that there is, or why there is nothing. */
+type Read =
+  | { readonly texts: readonly string[]; readonly root: string }
+  | { readonly texts: null; readonly code: string; readonly message: string };
+
+/** A home of which the log of the database is written again and again. */
+class TornHome {
+  readonly base: Base;
+  readonly wal: Buffer;
+  /** Before this byte the log is as it was. */
+  #from = 0;
+  readonly #paths: HomePaths;
+  readonly #log: number;
+  /** What its head file says: nothing happens to that. */
+  readonly #vouched: Pick<HeadAnchor, 'read'>;
+
+  constructor(base: Base, folder: string, vouched: AnchoredHead | null) {
+    this.base = base;
+    this.#vouched = { read: () => Promise.resolve(vouched) };
+    this.wal = base.files[WAL] ?? Buffer.alloc(0);
+    this.#paths = homePaths(folder);
+    for (const name of ['artifacts', 'keys']) symlinkSync(join(base.places.home, name), join(folder, name));
+    for (const [file, bytes] of Object.entries(base.files)) writeFileSync(join(folder, file), bytes);
+    this.#log = openSync(join(folder, WAL), 'r+');
+  }
+
+  /** From now on logs begin like the first one up to this byte. */
+  keep(from: number): void {
+    ftruncateSync(this.#log, from);
+    writeSync(this.#log, this.wal, 0, from, 0);
+    this.#from = from;
+  }
+
+  /** Reads the ledger with a log that ends like this; only where `guarded` the head file has a say. */
+  async read(end: Buffer, guarded: boolean): Promise<Read> {
+    ftruncateSync(this.#log, this.#from + end.length);
+    writeSync(this.#log, end, 0, end.length, this.#from);
+    // What a process that is gone had known of the log.
+    rmSync(`${this.#paths.ledger}-shm`, { force: true });
+    try {
+      const { ledger: file, artifacts: artifactsDir } = this.#paths;
+      const store = openSqliteStore({ file, artifactsDir, readOnly: true });
+      try {
+        if (guarded) await checkAnchor(store, this.#vouched);
+        const { root } = await store.head();
+        const texts: string[] = [];
+        for await (const { text } of store.log()) texts.push(text);
+        return { texts, root };
+      } finally {
+        await store.close();
+      }
+    } catch (error) {
+      return refusalOf(error);
+    }
+  }
+
+  remove(): void {
+    closeSync(this.#log);
+    rmSync(this.#paths.home, { recursive: true, force: true });
   }
 }
 
-/** Where the first of the frames begins without which the last entries are not all there. */
-async function firstByte(options: CampaignOptions, base: Base, wal: Buffer): Promise<number> {
-  for (const at of walFrames(wal).reverse()) {
-    const kept = await opened(options, base, wal.subarray(0, at));
-    if (typeof kept === 'string' || kept.length <= base.texts.length - ENTRIES) return at;
-  }
-  return 0;
-}
+const refusalOf = (error: unknown): Extract<Read, { texts: null }> => ({
+  texts: null,
+  code: error instanceof LedgerError ? error.code : 'none',
+  message: String(error),
+});
 
-async function damaged(tally: Tally, options: CampaignOptions, base: Base, { name, apply }: Damage): Promise<void> {
-  const label = `seed ${options.seed} ledger.db-wal ${name}`;
+function judge(tally: Tally, base: Base, roots: readonly string[], read: Read, label: string): void {
   tally.cases += 1;
-  const kept = await opened(options, base, apply(base.files['ledger.db-wal'] ?? Buffer.alloc(0)), true);
-  if (typeof kept === 'string') {
-    tally.that(REFUSALS.includes(kept), () => `${label}: ${kept}`);
-    tally.note(`refused ${kept}`);
+  if (read.texts === null) {
+    tally.that(REFUSALS.includes(read.code), () => `${label}: ${read.message}`);
+    tally.note(`refused ${read.code}`);
     return;
   }
-  const same = kept.every((text, index) => text === base.texts[index]);
-  tally.that(same && kept.length >= base.head, () => `${label}: opened with ${kept.length} of ${base.head} entries`);
-  tally.note(kept.length === base.texts.length ? 'whole' : 'shorter, and not below the head');
+  const { texts, root } = read;
+  const same = texts.every((text, index) => text === base.texts[index]) && roots[texts.length] === root;
+  tally.that(same, () => `${label}: what is left is not the ledger as it was at ${texts.length} entries`);
+  tally.that(texts.length >= base.head, () => `${label}: opened with ${texts.length} of ${base.head} entries`);
+  tally.note(texts.length === base.texts.length ? 'whole' : 'shorter, and not below the head');
 }
 
-/** @returns the texts that are read, or why they are not; only where `guarded` the head file has a say */
+/** The root of the log by its size. */
+function rootsOf(texts: readonly string[]): readonly string[] {
+  let head = EMPTY_HEAD;
+  return [head.root, ...texts.map((text) => (head = extend(head, [leafHash(text)])).root)];
+}
+
+/** The whole home, as the next process opens it: refused alike, or recovered, and then it goes on. */
 async function opened(
-  { folder }: CampaignOptions,
+  tally: Tally,
+  options: CampaignOptions,
   base: Base,
-  wal: Uint8Array,
-  guarded = false,
-): Promise<readonly string[] | string> {
-  const places = placesIn(join(folder, 'torn-wal'));
+  wal: Buffer,
+  read: Read,
+  label: string,
+): Promise<void> {
+  const places = placesIn(join(options.folder, 'torn-wal'));
   rmSync(places.folder, { recursive: true, force: true });
   mkdirSync(places.home, { recursive: true });
-  for (const name of ['artifacts', 'keys']) symlinkSync(join(base.places.home, name), join(places.home, name));
-  for (const [file, bytes] of Object.entries(base.files)) {
-    writeFileSync(join(places.home, file), file === 'ledger.db-wal' ? wal : bytes);
-  }
+  for (const name of ['artifacts', 'keys', 'sandbox'])
+    cpSync(join(base.places.home, name), join(places.home, name), { recursive: true });
+  for (const [file, bytes] of Object.entries(base.files))
+    writeFileSync(join(places.home, file), file === WAL ? wal : bytes);
+  tally.note('opened whole');
+  const life = `T${tally.cases}`;
   try {
-    const { store, anchor } = openHome(homePaths(places.home), { readOnly: true });
+    const { turnpike, close } = await openAt({ places, hooks: unharmed, life });
     try {
-      if (guarded) await checkAnchor(store, anchor);
+      await work({ turnpike, places, say: () => undefined, seed: 2, life, attached: 1, remote: 1, steps: 3 });
+      const verdict = await turnpike.ledger.verify();
+      tally.that(verdict.ok, () => `${label}: worked on, and verify says ${JSON.stringify(verdict)}`);
+      const report = await turnpike.replay();
+      tally.that(report.ok, () => `${label}: worked on, and replay says ${JSON.stringify(report.difference)}`);
       const texts: string[] = [];
-      for await (const { text } of store.log()) texts.push(text);
-      return texts;
+      for await (const { text } of turnpike.ledger.log()) texts.push(text);
+      const kept = read.texts ?? ['nothing was to be read'];
+      const goesOn = texts.length > kept.length && kept.every((text, index) => text === texts[index]);
+      tally.that(goesOn, () => `${label}: read ${said(read)}, then opened`);
     } finally {
-      await store.close();
-      await anchor.close();
+      await close();
     }
   } catch (error) {
-    return error instanceof LedgerError ? error.code : String(error);
+    const { code, message } = refusalOf(error);
+    const alike = read.texts === null && read.code === code;
+    tally.that(alike, () => `${label}: read ${said(read)}, but its writer says ${message}`);
   }
+}
+
+const said = (read: Read): string => (read.texts === null ? read.message : `${read.texts.length} entries`);
+
+/** A new folder in memory where there is such a thing, with room. */
+function memoryFolder(otherwise: string): string {
+  const at = existsSync(MEMORY) ? statfsSync(MEMORY) : null;
+  const hasRoom = at !== null && at.bavail * at.bsize > BYTES_MIN;
+  return mkdtempSync(join(hasRoom ? MEMORY : otherwise, 'turnpike-torn-'));
 }

@@ -75,15 +75,17 @@ const BASES = {
 } as const;
 type BaseKind = keyof typeof BASES;
 
+const SIZES = ['--attached', '3', '--remote', '1', '--steps', '9'];
+
 /** A home that a victim has worked in; `killed` leaves the last commits in the log of the database. */
 export async function baseOf(
   { folder, program, seed }: CampaignOptions,
   name: string,
   more: readonly string[],
   killed: boolean,
+  sizes: readonly string[] = SIZES,
 ): Promise<Base> {
   const places = await prepare(join(folder, `base-${name}`));
-  const sizes = ['--attached', '3', '--remote', '1', '--steps', '9'];
   const hold = killed ? ['--hold'] : [];
   const victim = new Victim(program, ['--folder', places.folder, '--seed', String(seed), ...sizes, ...hold, ...more]);
   if (killed) {
