@@ -1,13 +1,14 @@
 import { LedgerError } from '../errors.js';
 import type { HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
-import { EMPTY_HEAD, extend } from './merkle.js';
+import { EMPTY_HEAD, extend, rootOf } from './merkle.js';
 
 const LEAVES_AT_ONCE = 1_024;
 
 /**
  * Holds a ledger against the head that was written down beside it (D15).
  * @throws LedgerError LEDGER_BELOW_HEAD when it is shorter, or another, than the head vouches for; LEDGER_TAMPERED
- * when there is no head to hold it against; an empty ledger needs none, its making may have been cut short
+ * when there is no head to hold it against, where an empty ledger needs none, its making may have been cut short; and
+ * when its own head is not of one piece: what is committed next would go on from a log that is not there
  */
 export async function checkAnchor(store: LedgerStore, anchor: Pick<HeadAnchor, 'read'>): Promise<void> {
   const vouched = await anchor.read();
@@ -27,6 +28,21 @@ export async function checkAnchor(store: LedgerStore, anchor: Pick<HeadAnchor, '
         `(${vouched.size} entries): restore the ledger from a backup, and run \`turnpike ledger verify\``,
     });
   }
+  if (rootOf(head.frontier) !== head.root || (await lastOf(store, head.size)) !== head.size - 1) {
+    throw new LedgerError({
+      code: 'LEDGER_TAMPERED',
+      message:
+        `the ledger does not end as its own head says (${head.size} entries): restore it from a backup, ` +
+        'and run `turnpike ledger verify`',
+    });
+  }
+}
+
+/** The index of the last entry of the log, which is looked for where one of this size has it. */
+async function lastOf(store: LedgerStore, size: number): Promise<number> {
+  let last = -1;
+  for await (const { log_index } of store.log(Math.max(0, size - 1))) last = log_index;
+  return last;
 }
 
 /** After a crash the ledger may be ahead of its head file by the last commits; then the old root is made again. */

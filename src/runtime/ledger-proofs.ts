@@ -4,7 +4,14 @@
 import { LedgerError, UsageError } from '../errors.js';
 import type { Checkpoint } from '../ledger/checkpoint.js';
 import { leafHash } from '../ledger/merkle.js';
-import { consistencyRanges, goesOn, inclusionRanges, includes, rangeHashes } from '../ledger/merkle-proof.js';
+import {
+  consistencyRanges,
+  goesOn,
+  inclusionRanges,
+  includes,
+  rangeHashes,
+  type LeafRange,
+} from '../ledger/merkle-proof.js';
 import { consistencyProofFile, entryProofFile } from '../ledger/proof-file.js';
 import type { AnchoredHead, LedgerStore } from '../ports/ledger-store.js';
 
@@ -19,13 +26,14 @@ export function signedHead(head: AnchoredHead | null): Signed {
 
 /** The file that proves that an entry of the log is what it is. @throws UsageError for one above the checkpoint */
 export async function proveEntry(log: Log, head: AnchoredHead | null, index: number): Promise<string> {
-  const { size, root, note } = signedHead(head);
+  const signed = signedHead(head);
+  const { size, root, note } = signed;
   if (index >= size) {
     const message = `the last checkpoint vouches for ${size} entries, numbered from 0: there is no entry ${index} below it`;
     throw new UsageError({ code: 'USAGE', message });
   }
   const text = await textOf(log, index);
-  const proof = await rangeHashes(inclusionRanges(index, size), leaves(log));
+  const proof = await hashesOf(log, signed, inclusionRanges(index, size));
   if (!includes({ index, size, root, leaf_hash: leafHash(text), proof })) throw differs();
   return entryProofFile({ text, index, proof, note });
 }
@@ -38,13 +46,32 @@ export async function proveGoingOn(
 ): Promise<string> {
   const newer = signedHead(head);
   if (older.size > newer.size) throw differs();
-  const proof = await rangeHashes(consistencyRanges(older.size, newer.size), leaves(log));
+  const proof = await hashesOf(log, newer, consistencyRanges(older.size, newer.size));
   if (!goesOn({ older, newer, proof })) throw differs();
   return consistencyProofFile({ older: older.note, newer: newer.note, proof: [...proof] });
 }
 
-async function* leaves(log: Log): AsyncIterable<string> {
-  for await (const { leaf_hash } of log.log()) yield leaf_hash;
+/**
+ * The hashes of these ranges, of the log that the head vouches for: also where the proof needs few of them, or none.
+ * @throws LedgerError for any other log
+ */
+async function hashesOf(
+  log: Log,
+  { size, root }: AnchoredHead,
+  ranges: readonly LeafRange[],
+): Promise<readonly string[]> {
+  const hashes = await rangeHashes([...ranges, { start: 0, end: size }], leaves(log, size));
+  if (hashes.at(-1) !== root) throw differs();
+  return hashes.slice(0, -1);
+}
+
+async function* leaves(log: Log, size: number): AsyncIterable<string> {
+  let count = 0;
+  for await (const { leaf_hash } of log.log()) {
+    yield leaf_hash;
+    count += 1;
+  }
+  if (count < size) throw differs();
 }
 
 async function textOf(log: Log, index: number): Promise<string> {

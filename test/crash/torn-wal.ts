@@ -62,6 +62,7 @@ async function vouchedBy({ places }: Base): Promise<AnchoredHead | null> {
 async function ofBase(tally: Tally, options: CampaignOptions, torn: TornHome, step: number): Promise<void> {
   const { base, wal } = torn;
   const from = await firstByte(torn);
+  if (base.texts.length <= ENTRIES) throw new Error(`the victim has written ${base.texts.length} entries`);
   const end = wal.subarray(from);
   torn.keep(from);
   tally.most('bytes that hold the last entries', end.length);
