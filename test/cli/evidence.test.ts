@@ -37,6 +37,16 @@ describe('a bundle', () => {
     expect((await there('replay', 'bundle', '--key', key, '--json')).stdout).toBe(replayed.stdout);
   });
 
+  test('U-06: shows every run as it stood at an entry, as the house does', async () => {
+    for (const until of ['0', '17', '40']) {
+      const said = await there('replay', 'bundle', '--key', key, '--until', until, '--all', '--json');
+      expect(said).toEqual({ ...(await turnpike(folder, ['replay', '--until', until, '--all', '--json'])), log: [] });
+      expect(said.code).toBe(0);
+    }
+    expect(await there('replay', 'bundle', '--key', key, '--until', '9999')).toMatchObject({ code: 2 });
+    expect(await there('replay', 'bundle', '--key', key, '--until', 'x')).toMatchObject({ code: 2 });
+  });
+
   test('says by which key it was checked when nobody named one', async () => {
     const { code, stderr } = await there('ledger', 'verify', 'bundle');
     expect(code).toBe(0);

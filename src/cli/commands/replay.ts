@@ -1,5 +1,6 @@
 import { RunError } from '../../errors.js';
 import { replay as replayLedger, type NotRecomputed, type ReplayReport } from '../../replay/replay.js';
+import { stateAt } from '../../replay/state-at.js';
 import { wrong } from '../arguments.js';
 import type { Args, Command, ExitCode } from '../command.js';
 import { isFileName, KEY_OPTION, withEvidence } from '../evidence-file.js';
@@ -32,8 +33,7 @@ export const replay: Command = {
     const [operand] = args.operands;
     const run_id = operand === undefined || isFileName(operand) ? undefined : operand;
     const until = args.text('until');
-    if (until !== undefined && run_id !== operand) throw wrong(replay, '--until looks at a home, not at a FILE');
-    if (until !== undefined) return showState(until, run_id, args, io);
+    if (until !== undefined) return showState(until, operand, args, io);
     if (args.flag('all')) throw wrong(replay, '--all goes with --until');
     const report =
       operand === undefined || run_id !== undefined
@@ -47,10 +47,16 @@ export const replay: Command = {
   },
 };
 
-async function showState(until: string, run_id: string | undefined, args: Args, io: Io): Promise<ExitCode> {
-  if (!/^(?:0|[1-9]\d{0,14})$/u.test(until)) throw wrong(replay, '--until takes the number of an entry, from 0 on');
-  const asked = { until: Number(until), ...(run_id === undefined ? {} : { run_id }) };
-  const state = await withLedger(args, io, ({ reader }) => reader.stateAt(asked));
+async function showState(text: string, operand: string | undefined, args: Args, io: Io): Promise<ExitCode> {
+  if (!/^(?:0|[1-9]\d{0,14})$/u.test(text)) throw wrong(replay, '--until takes the number of an entry, from 0 on');
+  const until = Number(text);
+  // A bundle has nothing beside it that is remembered: it is folded from its first entry.
+  const state =
+    operand !== undefined && isFileName(operand)
+      ? await withEvidence(operand, args, io, (bundle) => stateAt(bundle, null, { until }))
+      : await withLedger(args, io, ({ reader }) =>
+          reader.stateAt(operand === undefined ? { until } : { until, run_id: operand }),
+        );
   await io.stdout.write(args.flag('json') ? jsonLine(state) : stateText(state, args.flag('all')));
   return 0;
 }
