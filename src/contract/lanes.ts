@@ -38,6 +38,8 @@ export const Lane = Type.Object(
     partial_outputs: Type.Optional(Type.Boolean()),
     /** May a session's report in this lane name files that no run of the step has changed? Absent means yes. */
     refuses_unmediated: Type.Optional(Type.Boolean()),
+    /** Do evidence bundles hold only hashes of what runs in this lane said and brought? Absent means no. */
+    withholds_content: Type.Optional(Type.Boolean()),
     /** C46: a lane may refuse to hand the case on to runs in it. Absent means that it is inherited. */
     inherits_case_id: Type.Optional(Type.Boolean()),
   },

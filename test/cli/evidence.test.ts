@@ -1,9 +1,10 @@
 // One file, and the verifier: a ledger as somebody checks it who has nothing else of the house.
 
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { EvidenceEntry, EvidenceStatement, SignedStatement } from '../../src/contract/evidence.js';
+import { shippedContract } from '../../src/runtime/shipped-contract.js';
 import { finish, initialised, linesOf, read, tempFolder, think, turnpike, write, type Said } from './fake-io.js';
 
 let folder: string;
@@ -129,4 +130,38 @@ test('no file, and a folder, are wrong usage', async () => {
   expect(await there('ledger', 'verify', 'none', '--key', key)).toMatchObject({ code: 2 });
   expect(await there('replay', 'none')).toMatchObject({ code: 2 });
   expect(await there('ledger', 'verify', 'bundle', '--key', 'rubbish')).toMatchObject({ code: 2 });
+});
+
+describe('a lane that withholds content', () => {
+  test('S4-62: its runs are in the bundle by hashes alone, and the bundle is checked all the same', async () => {
+    const home = await initialised();
+    cpSync(shippedContract(), join(home, 'contract'), { recursive: true });
+    const lanes = join(home, 'contract/policy/lanes.yaml');
+    const text = readFileSync(lanes, 'utf8');
+    const withheld = text.replace('  - lane_id: SANDBOX_FILES\n', '$&    withholds_content: true\n');
+    const runs = (): Promise<Said> =>
+      turnpike(home, ['run', '-', '--contract', 'contract'], {
+        stdin: [write('/sandbox/a.txt', 'in confidence'), finish()].join('\n'),
+      });
+    await runs();
+    writeFileSync(lanes, withheld);
+    expect(await turnpike(home, ['policy', 'pin', '--contract', 'contract'])).toMatchObject({ code: 0 });
+    await runs();
+    await turnpike(home, ['ledger', 'export', join(away, 'withheld')]);
+    const [whole, kept] = ['"content":"', '"withheld":"lane"'].map(
+      (what) => linesOf(readFileSync(join(away, 'withheld'), 'utf8')).filter((line) => line.includes(what)).length,
+    );
+    // Two openings with policies, and the first run; the payloads and the result of the second.
+    expect([whole, kept]).toEqual([2 + 3, 3]);
+    expect(readFileSync(join(away, 'withheld')).includes(Buffer.from('in confidence').toString('base64'))).toBe(false);
+    expect(await there('ledger', 'verify', 'withheld')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('note: 3 contents by hash alone'),
+    });
+    expect(await there('replay', 'withheld')).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('a lane withholds its content'),
+    });
+    expect((await turnpike(home, ['replay'])).stdout).not.toContain('not recomputed');
+  });
 });

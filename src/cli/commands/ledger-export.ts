@@ -2,6 +2,7 @@ import { createWriteStream } from 'node:fs';
 import { resolve } from 'node:path';
 import { finished } from 'node:stream/promises';
 import { once } from 'node:events';
+import { withheldByLanes } from '../../runtime/evidence/lane-withholding.js';
 import { writeEvidence } from '../../runtime/evidence/write-evidence.js';
 import { readLedgerSigner } from '../../runtime/ledger-key.js';
 import { signedHead } from '../../runtime/ledger-proofs.js';
@@ -19,7 +20,8 @@ export const ledgerExport: Command = {
   options: [{ name: 'entries', help: 'only the entries, one a line, as they are: nothing is signed' }],
   notes: [
     'FILE is checked by `ledger verify FILE --key KEY` and `replay FILE` with nothing else at hand. It reaches as far as',
-    'the last checkpoint, and holds everything that agents and tools have said and written: keep it like the ledger.',
+    'the last checkpoint, and holds everything that agents and tools have said and written, but hashes alone of what was',
+    'erased, and of what happened in lanes that withhold it (withholds_content): keep it like the ledger.',
   ],
   async run(args, io) {
     const path = resolve(io.cwd, args.operands[0] ?? '');
@@ -29,7 +31,7 @@ export const ledgerExport: Command = {
         const write = async (put: (line: string) => Promise<void>) => {
           if (args.flag('entries')) return entriesOnly(ledger, put);
           if (signer === null) throw usage('this home has no key that could sign: open it once for writing');
-          return writeEvidence(ledger.store, signedHead(await ledger.anchor.read()), signer, put);
+          return writeEvidence(withheldByLanes(ledger.store), signedHead(await ledger.anchor.read()), signer, put);
         };
         const written = await intoFile(path, write);
         const { entries, artifacts } = written;
