@@ -68,6 +68,8 @@ export const ActionsPolicy = Type.Object(
         dotdot: OneOf(['reject', 'defer']),
         extensions_stage: OneOf(['authorize', 'validate']),
         on_child_failure: OneOf(['fail', 'continue']),
+        /** When the ledger's head is signed: absent means after every batch. */
+        checkpoints: Type.Optional(OneOf(['batch', 'tree_end'])),
       },
       closed,
     ),

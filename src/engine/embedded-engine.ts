@@ -15,7 +15,6 @@ import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Clock } from '../ports/clock.js';
 import type { Erased, HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
 import type { Secrets } from '../ports/secrets.js';
-import type { BatchBuilder } from './batch.js';
 import { CaseTrees } from './case-trees.js';
 import { LiveTrees } from './live-trees.js';
 import { Hands, type Performed } from './hands.js';
@@ -63,6 +62,8 @@ export class EmbeddedEngine implements TreeEngine {
   /** The end of all work that has the trees to itself: ticks, and looks at a tree. */
   #exclusive: Promise<unknown> = Promise.resolve();
   #anchoring: Promise<void> = Promise.resolve();
+  /** What was committed last is behind no head that was written down, because no policy wanted one yet. */
+  #unanchored = false;
   #epoch = 0;
   #head: LogHead | null = null;
   #failure: unknown = null;
@@ -166,6 +167,7 @@ export class EmbeddedEngine implements TreeEngine {
     await this.#exclusive;
     // What was recorded meanwhile may have set some.
     this.#timers.clear();
+    if (this.#unanchored && this.#failure === null && this.#head !== null) this.#anchor(this.#head);
     await this.#anchoring.catch(() => undefined);
   }
 
@@ -211,7 +213,7 @@ export class EmbeddedEngine implements TreeEngine {
     await tick.take(items);
     this.#queue.unshift(...tick.postponed);
     try {
-      if (!tick.batch.empty) await this.#commit(tick.batch);
+      if (!tick.batch.empty) await this.#commit(tick);
     } catch (error) {
       this.#fail(error, items);
       return;
@@ -235,15 +237,20 @@ export class EmbeddedEngine implements TreeEngine {
     this.#options.listener.ended(tree_id, ending);
   }
 
-  async #commit(batch: BatchBuilder): Promise<void> {
-    const { store, anchor } = this.#options;
+  async #commit({ batch, taken }: Tick): Promise<void> {
+    const { store } = this.#options;
     if (this.#head === null) throw new InvariantError('the engine was not started');
     const built = batch.build(this.#epoch, this.#head);
     await store.commit(built);
     this.#head = built.head;
-    // The anchor follows the commit and is not waited for: what it vouches for can only be behind, never ahead.
-    const { size, root } = built.head;
-    this.#anchoring = anchor.write({ size, root });
+    this.#unanchored = true;
+    if (taken.some(({ checkpoint }) => checkpoint)) this.#anchor(built.head);
+  }
+
+  /** It follows a commit and is not waited for: what it vouches for can only be behind, never ahead. */
+  #anchor({ size, root }: LogHead): void {
+    this.#unanchored = false;
+    this.#anchoring = this.#options.anchor.write({ size, root });
     this.#anchoring.catch((error: unknown) => this.#fail(error));
   }
 

@@ -17,6 +17,8 @@ export interface Taken extends Joining {
   readonly trees: TreeMark[];
   readonly inputs: InputMark[];
   readonly issued: Issued[];
+  /** Whether the head of the ledger is to be written down behind it. */
+  checkpoint: boolean;
   /** What to tell whom, once all of it is durable. */
   readonly told: (() => void)[];
 }

@@ -78,7 +78,7 @@ export class Tick {
     const { tree_id, submission } = item;
     const { input, external } = submission;
     const { store, trees, time, secrets } = this.#options;
-    const taken: Taken = { decisions: [], trees: [], inputs: [], issued: [], told: [] };
+    const taken: Taken = { decisions: [], trees: [], inputs: [], issued: [], checkpoint: false, told: [] };
     if (external) {
       const seq = this.batch.input(tree_id, input.input_id)?.seq ?? (await store.input(tree_id, input.input_id));
       if (seq !== null) {
@@ -159,7 +159,9 @@ export class Tick {
     for (const reply of decision.replies) taken.told.push(() => tell.reply(tree_id, reply));
     for (const ending of decision.ended) taken.told.push(() => tell.ended(tree_id, ending));
     if (decision.timers.length > 0) taken.told.push(() => tell.timers(tree_id, decision.timers));
-    if (decision.ended.some(({ run_id }) => run_id === tree_id)) taken.trees.push({ tree_id, state: 'ended' });
+    const ends = decision.ended.some(({ run_id }) => run_id === tree_id);
+    if (ends) taken.trees.push({ tree_id, state: 'ended' });
+    taken.checkpoint ||= ends || tree.policy?.knobs.checkpoints !== 'tree_end';
     for (const command of decision.commands) {
       if (command.kind === 'gather' || command.in_commit) turn.asked = [...turn.asked, command];
       else taken.issued.push({ tree_id, command });

@@ -1,5 +1,7 @@
 // What a policy can set, seen from outside: exposure, duplicate ids, denials, lanes without a write, missing pins.
 
+import { all } from '../fixtures/entries.js';
+import { homePaths, openHead, openHome } from '../../src/runtime/home.js';
 import { expect, test } from '@jest/globals';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { proposal } from '../fixtures/tree.js';
@@ -144,3 +146,31 @@ test('S4-84 D14: what lies in another case does not exist for this one', () =>
       result: { entries: [] },
     });
   }));
+
+test.each([
+  ['batch', 'after every step', true],
+  ['tree_end', 'when its run tree ends, or the ledger is closed', false],
+] as const)('D15: under `checkpoints: %s` the head is signed and written down %s', (checkpoints, _when, atOnce) =>
+  withBench(actions(/checkpoints: batch/, `checkpoints: ${checkpoints} # here`), async ({ turnpike, home }) => {
+    const { anchor } = openHead(homePaths(home), { readOnly: true });
+    const isWritten = async (): Promise<boolean> => {
+      const { length } = await all(turnpike.ledger.log());
+      // It follows its commit, and is not waited for.
+      for (let tries = 0; tries < 40; tries += 1) {
+        if ((await anchor.read())?.size === length) return true;
+        await new Promise((resolve) => setTimeout(resolve, 25));
+      }
+      return false;
+    };
+    const agent = await turnpike.startAgent();
+    await agent.submit(json(proposal('THINK', {})));
+    expect(await isWritten()).toBe(atOnce);
+    await agent.end();
+    expect(await isWritten()).toBe(true);
+    await (await turnpike.startAgent()).submit(json(proposal('THINK', {})));
+    await turnpike.close();
+    const { store } = openHome(homePaths(home), { readOnly: true });
+    expect((await anchor.read())?.size).toBe((await store.head()).size);
+    await store.close();
+  }),
+);
