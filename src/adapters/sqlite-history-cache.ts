@@ -11,7 +11,7 @@ const APPLICATION_ID = 0x54504843;
 /** One more whenever what is remembered changes its form: an older file is forgotten. */
 const FORMAT = 1;
 /** Two readers may put down the same point. */
-const BUSY_MS = 2_000;
+export const BUSY_MS = 2_000;
 
 const TABLES = `
 CREATE TABLE IF NOT EXISTS points (
@@ -32,15 +32,18 @@ PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${FORMAT};
 `;
 
-/** The cache in this file, which is made on first use; in memory where that cannot be. */
-export const sqliteHistoryCache = (file: string): HistoryCache => new SqliteHistoryCache(file);
+/** The cache in this file, which is made on first use; in memory where that cannot be. It waits so long for others. */
+export const sqliteHistoryCache = (file: string, busy_ms = BUSY_MS): HistoryCache =>
+  new SqliteHistoryCache(file, busy_ms);
 
 class SqliteHistoryCache implements HistoryCache {
   readonly #file: string;
+  readonly #busy_ms: number;
   #db: Database.Database | null = null;
 
-  constructor(file: string) {
+  constructor(file: string, busy_ms: number) {
     this.#file = file;
+    this.#busy_ms = busy_ms;
   }
 
   point(size: number): Promise<HistoryPoint | null> {
@@ -59,17 +62,22 @@ class SqliteHistoryCache implements HistoryCache {
     return this.#try((db) => (db.prepare(sql).get(tree_id, size) as HistorySnapshot | undefined) ?? null, null);
   }
 
-  save(point: HistoryPoint, snapshots: readonly HistorySnapshot[]): Promise<void> {
+  save(point: HistoryPoint, snapshots: readonly HistorySnapshot[], after: number): Promise<boolean> {
     return this.#try((db) => {
+      const before = db.prepare('SELECT 1 FROM points WHERE size = ?').pluck();
       const addPoint = db.prepare(
         'INSERT OR IGNORE INTO points VALUES (@size, @live, @live_sha256, @ended, @ended_sha256)',
       );
       const addSnapshot = db.prepare('INSERT OR IGNORE INTO snapshots VALUES (@tree_id, @size, @text, @sha256)');
-      db.transaction(() => {
-        for (const snapshot of snapshots) addSnapshot.run(snapshot);
-        addPoint.run(point);
-      })();
-    }, undefined);
+      return db
+        .transaction(() => {
+          if (after > 0 && before.get(after) === undefined) return false;
+          for (const snapshot of snapshots) addSnapshot.run(snapshot);
+          addPoint.run(point);
+          return true;
+        })
+        .immediate();
+    }, false);
   }
 
   clear(): Promise<void> {
@@ -85,9 +93,10 @@ class SqliteHistoryCache implements HistoryCache {
   /** What goes wrong with the file costs what it remembers, and nothing else. */
   #try<T>(work: (db: Database.Database) => T, otherwise: T): Promise<T> {
     try {
-      this.#db ??= opened(this.#file);
+      this.#db ??= opened(this.#file, this.#busy_ms);
       return Promise.resolve(work(this.#db));
     } catch (error) {
+      if (errorCode(error).startsWith('SQLITE_BUSY')) return Promise.resolve(otherwise);
       this.#db?.close();
       if (/^SQLITE_(?:CORRUPT|NOTADB)/.test(errorCode(error))) remove(this.#file);
       this.#db = inMemory();
@@ -96,15 +105,15 @@ class SqliteHistoryCache implements HistoryCache {
   }
 }
 
-function opened(file: string): Database.Database {
+function opened(file: string, busy_ms: number): Database.Database {
   try {
-    return inFile(file);
+    return inFile(file, busy_ms);
   } catch {
     // Damaged, of another form, or not to be written: it is made anew, if that can be.
   }
   try {
     remove(file);
-    return inFile(file);
+    return inFile(file, busy_ms);
   } catch {
     return inMemory();
   }
@@ -115,10 +124,10 @@ function remove(file: string): void {
 }
 
 /** @throws for a file that cannot be used */
-function inFile(file: string): Database.Database {
+function inFile(file: string, busy_ms: number): Database.Database {
   // Made here with its mode: SQLite gives the files that it puts beside it the same.
   closeSync(openSync(file, 'a', 0o600));
-  const db = new Database(file, { timeout: BUSY_MS });
+  const db = new Database(file, { timeout: busy_ms });
   try {
     const [application, format] = ['application_id', 'user_version'].map((name) => db.pragma(name, { simple: true }));
     if (application !== 0 && (application !== APPLICATION_ID || format !== FORMAT)) throw new Error('another file');

@@ -5,7 +5,8 @@ import type { LedgerState, RunAt, SessionAt } from '../replay/state.js';
 import { counted, escaped } from './terminal.js';
 
 /** Runs that had ended are counted, unless `all` of them are asked for. */
-export function stateText({ until, through, time, trees, runs, sessions }: LedgerState, all: boolean): string {
+export function stateText(state: LedgerState, all: boolean): string {
+  const { until, through, time, trees, runs, sessions, not_recomputed: lost = [] } = state;
   const shown = all ? runs : runs.filter(({ state }) => !isTerminal(state));
   const named =
     through === until ? `entry ${until}` : `entry ${until}, with what else its input caused up to ${through}`;
@@ -14,6 +15,7 @@ export function stateText({ until, through, time, trees, runs, sessions }: Ledge
     ...table(['run', 'kind', 'state', 'stands at', 'since'], shown.map(runRow)),
     ...table(['session', 'status', 'why', 'outstanding step', 'tasks done'], sessions.map(sessionRow)),
     ...(all ? [] : endedLines(runs)),
+    ...lost.map((tree_id) => `not recomputed: where the runs of ${tree_id} stood: its content is not to be had`),
   ];
   return lines.map((line) => `${escaped(line)}\n`).join('');
 }

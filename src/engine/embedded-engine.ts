@@ -25,7 +25,7 @@ import { resultSubmission } from './submissions.js';
 import type { Issued, Waiting } from './taken.js';
 import { Tick, type TickOptions } from './tick.js';
 import { Timers, within } from './timers.js';
-import type { Committed, Effects, EngineListener, Submission, TreeEngine } from './tree-engine.js';
+import type { Committed, CommitFollower, Effects, EngineListener, Submission, TreeEngine } from './tree-engine.js';
 
 /** Inputs that one transaction takes at most: a commit stays bounded however many callers there are. */
 const BATCH_INPUTS_MAX = 256;
@@ -49,6 +49,7 @@ export interface EmbeddedEngineOptions {
   readonly liveTreesMax?: number;
   /** How many entries of a tree lie between two of its snapshots. */
   readonly snapshotEntries?: number;
+  readonly follower?: CommitFollower;
 }
 
 export class EmbeddedEngine implements TreeEngine {
@@ -77,6 +78,7 @@ export class EmbeddedEngine implements TreeEngine {
       options.store,
       options.liveTreesMax ?? LIVE_TREES_MAX,
       options.snapshotEntries ?? SNAPSHOT_ENTRIES,
+      (tree) => options.follower?.leaving(tree),
     );
     this.#timers = new Timers(options.clock, (tree_id, run_id, at) => {
       // A timer that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
@@ -110,12 +112,17 @@ export class EmbeddedEngine implements TreeEngine {
   }
 
   peek(tree_id: string): Promise<Tree | null> {
+    return this.look(tree_id, (tree) => tree);
+  }
+
+  /** Shows a tree while nothing is decided. */
+  look<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
     // Never beside a tick: the tree may have decided what is not committed yet, or be folded twice.
     return this.#alone(async () => {
       if (this.#failure !== null) throw unavailable(this.#failure);
-      const tree = await this.#trees.get(tree_id);
+      const shown = work(await this.#trees.get(tree_id));
       this.#evict();
-      return tree;
+      return shown;
     });
   }
 
@@ -243,6 +250,7 @@ export class EmbeddedEngine implements TreeEngine {
     const built = batch.build(this.#epoch, this.#head);
     await store.commit(built);
     this.#head = built.head;
+    this.#options.follower?.committed(built, this.#trees.seen);
     this.#unanchored = true;
     if (taken.some(({ checkpoint }) => checkpoint)) this.#anchor(built.head);
   }

@@ -13,12 +13,19 @@ export class LiveTrees {
   readonly #store: LedgerStore;
   readonly #max: number;
   readonly #snapshotEntries: number;
+  readonly #leaving: (tree: Tree) => void;
   /** In order of use, the longest unused first. */
   readonly #trees = new Map<string, Tree>();
   /** Up to which seq the last snapshot of a long tree reaches. */
   readonly #saved = new Map<string, number>();
 
-  constructor(store: LedgerStore, max: number, snapshotEntries: number) {
+  constructor(
+    store: LedgerStore,
+    max: number,
+    snapshotEntries: number,
+    leaving: (tree: Tree) => void = () => undefined,
+  ) {
+    this.#leaving = leaving;
     this.#store = store;
     this.#max = max;
     this.#snapshotEntries = snapshotEntries;
@@ -27,6 +34,9 @@ export class LiveTrees {
   get size(): number {
     return this.#trees.size;
   }
+
+  /** The tree, if it is in memory, for somebody who does not use it. */
+  readonly seen = (tree_id: string): Tree | null => this.#trees.get(tree_id) ?? null;
 
   /** The tree, if it is in memory. */
   alive(tree_id: string): Tree | null {
@@ -73,7 +83,9 @@ export class LiveTrees {
   evict(isBusy: (tree: Tree) => boolean): void {
     for (const tree of this.#trees.values()) {
       if (this.#trees.size <= this.#max) return;
-      if (!isBusy(tree)) this.drop(tree.tree_id);
+      if (isBusy(tree)) continue;
+      this.#leaving(tree);
+      this.drop(tree.tree_id);
     }
   }
 

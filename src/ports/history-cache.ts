@@ -29,8 +29,12 @@ export interface HistoryCache {
   /** What had ended by each point up to `size`, in their order. */
   ended(size: number): Promise<readonly EndedRuns[]>;
   snapshot(tree_id: string, size: number): Promise<HistorySnapshot | null>;
-  /** Remembers a point, with the trees that had changed since the one before. One that is there already stays. */
-  save(point: HistoryPoint, snapshots: readonly HistorySnapshot[]): Promise<void>;
+  /**
+   * Remembers a point, with the snapshots that it needs. One that is there already stays.
+   * @param after the size of the point before: what had ended by then must be remembered too; 0 for the first
+   * @returns false, with nothing kept, where that point is not there any more, or the cache cannot be written now
+   */
+  save(point: HistoryPoint, snapshots: readonly HistorySnapshot[], after: number): Promise<boolean>;
   /** Forgets everything. */
   clear(): Promise<void>;
   close(): Promise<void>;

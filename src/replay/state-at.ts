@@ -4,17 +4,17 @@
 import { LedgerError, UsageError } from '../errors.js';
 import { sha256 } from '../contract/hash.js';
 import type { HistoryCache, HistoryPoint } from '../ports/history-cache.js';
-import { History, type Ended } from './history.js';
-import type { ReplayEntry, ReplaySource } from './replay.js';
+import { History, type TreeSource } from './history.js';
+import type { Ended } from './point-book.js';
+import type { ReplayEntry } from './replay.js';
 import type { LedgerState, RunAt, SessionAt } from './state.js';
 
 /** So many entries of the log lie between two points: what is folded at most to reach an entry. */
 export const POINT_ENTRIES = 4_096;
 
 /** A log that can be read from anywhere. A LedgerStore is one. */
-export interface HistorySource extends ReplaySource {
+export interface HistorySource extends TreeSource {
   log(fromIndex?: number): AsyncIterable<ReplayEntry & { readonly leaf_hash?: string }>;
-  tree(tree_id: string, fromSeq?: number): AsyncIterable<ReplayEntry>;
 }
 
 export interface StateOptions {
@@ -75,13 +75,15 @@ async function reached(
     ended.push(...from.ended);
   }
   let point = history.size;
+  let remembers = cache !== null;
   for await (const entry of source.log(history.size)) {
     if (history.size > until && history.settled) break;
     if (cache !== null && history.settled && history.size - point >= pointEntries) {
-      point = history.size;
       ended.push(history.ended);
       const put = history.point();
-      await cache.save(put.point, put.snapshots);
+      // Where somebody has made it forget the points before, it is told none that rest on them.
+      remembers = remembers && (await cache.save(put.point, put.snapshots, point));
+      point = put.point.size;
     }
     await history.take(entry);
   }
@@ -98,14 +100,17 @@ function stateOf(history: History, before: readonly Ended[], until: number): Led
       message: `the log ends at entry ${size - 1}, in the middle of an input`,
     });
   const ended = [...before, history.ended];
-  const runs = [...ended.flatMap((part) => part.runs), ...history.live];
+  // Two who remember may have put down points side by side: what ended before both is in both.
+  const runs = new Map(ended.flatMap((part) => part.runs).map((run) => [run.run_id, run]));
+  const sessions = new Map(ended.flatMap((part) => part.sessions).map((session) => [session.session_id, session]));
   return {
     until,
     through: size - 1,
     time: history.time,
     trees: history.trees,
-    runs: runs.sort((one, other) => one.created - other.created),
-    sessions: [...ended.flatMap((part) => part.sessions), ...history.sessions],
+    runs: [...runs.values(), ...history.live].sort((one, other) => one.created - other.created),
+    sessions: [...sessions.values(), ...history.sessions],
+    ...notRecomputed(history.lost),
   };
 }
 
@@ -129,8 +134,13 @@ function ofTree(state: LedgerState, tree_id: string): LedgerState {
   const runs = state.runs.filter((run: RunAt) => run.tree_id === tree_id);
   const sessions = state.sessions.filter(({ session_id }: SessionAt) => session_id === tree_id);
   const lives = runs.some(({ reason }) => reason === null) || sessions.some(({ status }) => !OVER.has(status));
-  return { ...state, trees: { begun: 1, ended: lives ? 0 : 1 }, runs, sessions };
+  const { not_recomputed, ...rest } = state;
+  const lost = (not_recomputed ?? []).filter((lost_id) => lost_id === tree_id);
+  return { ...rest, trees: { begun: 1, ended: lives ? 0 : 1 }, runs, sessions, ...notRecomputed(lost) };
 }
+
+const notRecomputed = (lost: readonly string[]): Pick<LedgerState, 'not_recomputed'> =>
+  lost.length === 0 ? {} : { not_recomputed: lost };
 const OVER: ReadonlySet<string> = new Set(['completed', 'ended']);
 
 /** The newest point that fits the ledger, with what had ended by then; null where the cache is of no use. */
@@ -139,18 +149,29 @@ async function pointBefore(
   cache: HistoryCache,
   size: number,
 ): Promise<{ readonly point: HistoryPoint; readonly ended: readonly Ended[] } | null> {
-  const point = await cache.point(size);
+  const point = await newestPoint(source, cache, size);
   if (point === null) return null;
   const parts = await cache.ended(point.size);
   const whole = parts.every(({ ended, ended_sha256 }) => sha256(ended) === ended_sha256);
-  if (whole && sha256(point.live) === point.live_sha256 && (await fits(source, point)))
-    return { point, ended: parts.map(({ ended }) => JSON.parse(ended) as Ended) };
+  if (whole) return { point, ended: parts.map(({ ended }) => JSON.parse(ended) as Ended) };
+  await cache.clear();
+  return null;
+}
+
+/** The newest point that fits the ledger. One that does not is forgotten, with all others. */
+export async function newestPoint(
+  source: Pick<HistorySource, 'log'>,
+  cache: HistoryCache,
+  size: number,
+): Promise<HistoryPoint | null> {
+  const point = await cache.point(size);
+  if (point === null || (sha256(point.live) === point.live_sha256 && (await fits(source, point)))) return point;
   await cache.clear();
   return null;
 }
 
 /** Whether the entry before the point is the one that the point was made behind. */
-async function fits(source: HistorySource, { size, live }: HistoryPoint): Promise<boolean> {
+async function fits(source: Pick<HistorySource, 'log'>, { size, live }: HistoryPoint): Promise<boolean> {
   const { leaf_hash } = JSON.parse(live) as { readonly leaf_hash: string };
   for await (const entry of source.log(size - 1)) return entry.log_index === size - 1 && entry.leaf_hash === leaf_hash;
   return false;

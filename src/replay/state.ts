@@ -50,6 +50,11 @@ export interface LedgerState {
   /** In the order in which they were created. */
   readonly runs: readonly RunAt[];
   readonly sessions: readonly SessionAt[];
+  /**
+   * The live trees of which entries tell all that is known: content that they need is not to be had. Where their runs
+   * stood inside their states, and their sessions, is not known. Absent where there are none.
+   */
+  readonly not_recomputed?: readonly string[];
 }
 
 /** What an entry says of where a run stands; null where it says nothing of that. */

@@ -52,4 +52,6 @@ export interface Ground extends HomeStores {
   readonly defer?: (task: () => void) => void;
   /** How many entries of a tree lie between two of its snapshots (D16). */
   readonly snapshotEntries?: number;
+  /** How many entries of the log lie between two points of the past (decision 0019). */
+  readonly pointEntries?: number;
 }

@@ -3,7 +3,6 @@
 import { resolve } from 'node:path';
 import { clearScratch } from '../adapters/command-scratch.js';
 import { headInMemory } from '../adapters/head-in-memory.js';
-import { sqliteHistoryCache } from '../adapters/sqlite-history-cache.js';
 import type { StepResponse } from '../contract/response.js';
 import { DRAIN_MS } from '../engine/embedded-engine.js';
 import { within } from '../engine/timers.js';
@@ -105,7 +104,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     opened.push(() => upstreams.close());
     const tools = [...(options.tools ?? []), ...upstreams.tools];
     const wired = wire(ground, { ...options, tools }, opened);
-    const { engine, agents, highRisk, sessions, records, runRecords, effects, clock, log } = wired;
+    const { engine, agents, highRisk, sessions, records, runRecords, history, points, effects, clock, log } = wired;
     await engine.start();
     await checkAnchor(store, anchor);
     await records.open();
@@ -118,8 +117,6 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     opened.push(() => within(clock, DRAIN_MS, agents.close()));
     opened.push(() => highRisk.close());
     opened.push(() => sessions.close());
-    const history = home === null ? null : sqliteHistoryCache(home.history);
-    opened.push(() => history?.close());
     const reader = new LedgerReader(store, anchor, history);
     const remote = remoteAgents(agents, reader);
     const erase = (erasure: EraseOptions): Promise<Erased> => eraseCase(engine, history, erasure);
@@ -129,6 +126,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     const control = served ? await tryServeControl(home.control, { ...acts, sessions, contract, log }) : null;
     opened.push(() => control?.close());
     runRecords.open();
+    await points?.open((tree_id, work) => engine.look(tree_id, work));
     return {
       home,
       recovery,

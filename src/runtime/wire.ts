@@ -8,6 +8,7 @@ import { policySource } from '../adapters/policy-source.js';
 import { passingKey, sessionKey } from '../adapters/session-key.js';
 import { specFiles } from '../adapters/spec-files.js';
 import { openSandbox } from '../adapters/sandbox.js';
+import { sqliteHistoryCache } from '../adapters/sqlite-history-cache.js';
 import { systemClock } from '../adapters/system-clock.js';
 import { winstonLog } from '../adapters/winston-log.js';
 import { EmbeddedEngine } from '../engine/embedded-engine.js';
@@ -16,6 +17,7 @@ import { UsageError } from '../errors.js';
 import type { Clock } from '../ports/clock.js';
 import type { CommandRunner } from '../ports/command-runner.js';
 import type { Sandbox } from '../ports/executor.js';
+import type { HistoryCache } from '../ports/history-cache.js';
 import type { Log } from '../ports/log.js';
 import { Agents } from './agents.js';
 import { BoundedCalls } from './effects/bounded-call.js';
@@ -23,6 +25,7 @@ import { catalogueFrom } from './effects/define.js';
 import { Gateway } from './effects/gateway.js';
 import { ExportEffects } from './effects/export-effects.js';
 import { RecordEffects } from './effects/record-effects.js';
+import { HistoryPoints } from './history-points.js';
 import { HighRiskRuns } from './high-risk/high-risk-runs.js';
 import { makeFolder, type HomePaths } from './home.js';
 import { PolicyShelf } from './pinned-policy.js';
@@ -32,6 +35,9 @@ import { SpecSource } from './sessions/spec-source.js';
 import { RunRecordWriter } from './run-records.js';
 import { shippedContract } from './shipped-contract.js';
 import type { Ground, TurnpikeOptions } from './turnpike-options.js';
+
+/** How long the writer waits for readers that remember something. */
+const HISTORY_BUSY_MS = 20;
 
 export type Closing = () => unknown;
 
@@ -43,6 +49,8 @@ export interface Wired {
   readonly sessions: SessionRuns;
   readonly records: RecordEffects;
   readonly runRecords: RunRecordWriter;
+  readonly history: HistoryCache | null;
+  readonly points: HistoryPoints | null;
   readonly effects: Gateway;
   readonly clock: Clock;
   readonly log: Log;
@@ -50,7 +58,7 @@ export interface Wired {
 
 /** Every part, with the others that it needs; nothing has begun yet. */
 export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]): Wired {
-  const { home, store, anchor, defer = nextTurn, snapshotEntries } = ground;
+  const { home, store, anchor, defer = nextTurn, snapshotEntries, pointEntries } = ground;
   const { log = winstonLog('warn'), clock = systemClock(), ids = nanoidIds() } = options;
   const sandbox = sandboxOf(options, home);
   if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
@@ -75,13 +83,27 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   const overlay = home === null ? options.overlay : overlayFile(overlayFiles(home.overlay, home.keys));
   const runRecords = new RunRecordWriter({ store, clock, log, defer });
   opened.push(() => runRecords.close());
+  const history = home === null ? null : sqliteHistoryCache(home.history, HISTORY_BUSY_MS);
+  opened.push(() => history?.close());
+  const points =
+    history === null
+      ? null
+      : new HistoryPoints({
+          store,
+          cache: history,
+          log,
+          defer,
+          ...(pointEntries === undefined ? {} : { pointEntries }),
+        });
+  opened.push(() => points?.close());
   const sessions = new SessionRuns({ store, shelf, ids, clock, secrets, specs: new SpecSource(specFiles) });
-  const listener = listeners(agents, highRisk, sessions, runRecords);
+  const listener = listeners(agents, highRisk, sessions, runRecords, points);
   const engine = new EmbeddedEngine({
     ...{ store, anchor, clock, effects, secrets, listener, defer },
     ...(overlay === undefined ? {} : { overlay }),
     ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
     ...(snapshotEntries === undefined ? {} : { snapshotEntries }),
+    ...(points === null ? {} : { follower: points }),
   });
   opened.push(() => calls.abort());
   opened.push(() => engine.stop());
@@ -89,7 +111,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   agents.attach(engine);
   highRisk.attach(engine);
   sessions.attach(engine);
-  return { engine, shelf, agents, highRisk, sessions, records, runRecords, effects, clock, log };
+  return { engine, shelf, agents, highRisk, sessions, records, runRecords, history, points, effects, clock, log };
 }
 
 const listeners = (
@@ -97,6 +119,7 @@ const listeners = (
   highRisk: HighRiskRuns,
   sessions: SessionRuns,
   runRecords: RunRecordWriter,
+  points: HistoryPoints | null,
 ): EngineListener => ({
   reply: (tree_id, reply) => {
     if (reply.run_id === tree_id) sessions.reply(tree_id, reply);
@@ -112,6 +135,7 @@ const listeners = (
     highRisk.failed();
     sessions.failed(error);
     runRecords.stop();
+    points?.stop();
   },
 });
 

@@ -157,7 +157,7 @@ const around = (cache: HistoryCache, over: Partial<HistoryCache>): HistoryCache 
   point: (size) => cache.point(size),
   ended: (size) => cache.ended(size),
   snapshot: (tree_id, size) => cache.snapshot(tree_id, size),
-  save: (point, snapshots) => cache.save(point, snapshots),
+  save: (point, snapshots, after) => cache.save(point, snapshots, after),
   clear: () => cache.clear(),
   close: () => cache.close(),
   ...over,

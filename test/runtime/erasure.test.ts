@@ -114,6 +114,24 @@ describe('D14: an erased case', () => {
     await work('case-other');
   });
 
+  test('is in the past what entries tell of it: its runs and their states, and not where they stood in them', async () => {
+    const gone = await work(CASE);
+    const { ledger } = bench.turnpike;
+    const entries = await all(ledger.log());
+    const points = entries.map(({ log_index }) => log_index);
+    const before = await Promise.all(points.map((until) => ledger.stateAt({ until })));
+    await bench.turnpike.erase(erasure);
+    for (const [until, state] of before.entries()) {
+      const after = await ledger.stateAt({ until });
+      if (after.through === state.through) {
+        const told = ({ runs }: typeof state) => runs.map(({ run_id, state: at, reason }) => [run_id, at, reason]);
+        expect(told(after)).toEqual(told(state));
+      }
+      const isTold = until >= 8 && after.trees.ended === 0;
+      expect(after.not_recomputed).toEqual(isTold ? [gone] : undefined);
+    }
+  });
+
   test('is erased for the next process too', async () => {
     await work(CASE);
     await bench.turnpike.erase(erasure);

@@ -1,0 +1,180 @@
+// What a point of the past says, kept up as entries come: which runs and trees live, and what has ended since the point
+// before. Where a live run stands inside its state, and a session, only its tree can tell.
+
+import type { Entry } from '../contract/entry.js';
+import { sha256 } from '../contract/hash.js';
+import { isTerminal } from '../contract/run-state.js';
+import type { Tree } from '../kernel/tree.js';
+import type { HistoryPoint, HistorySnapshot } from '../ports/history-cache.js';
+import { placed, runAfter, sessionAt, type RunAt, type SessionAt } from './state.js';
+
+/** A tree that has not ended. */
+export interface LiveTree {
+  /** The log index of its first entry. */
+  readonly first: number;
+  /** Under which size its last snapshot is kept, which may be older than the point; null before the first. */
+  readonly point: number | null;
+  /** As it stood at the point. */
+  readonly session: SessionAt | null;
+  /** It cannot be folded any more: content that it needs is not to be had. */
+  readonly lost?: true;
+}
+
+/** What lives at a point, as it is written down. */
+interface Live {
+  readonly leaf_hash: string;
+  readonly time: string | null;
+  readonly begun: number;
+  readonly runs: readonly RunAt[];
+  readonly trees: readonly (readonly [tree_id: string, tree: LiveTree])[];
+}
+
+/** What ended between two points. */
+export interface Ended {
+  readonly runs: readonly RunAt[];
+  readonly sessions: readonly SessionAt[];
+}
+
+export class PointBook {
+  /** By tree. */
+  readonly #runs = new Map<string, Map<string, RunAt>>();
+  #trees = new Map<string, LiveTree>();
+  #ended: { runs: RunAt[]; sessions: SessionAt[] } = { runs: [], sessions: [] };
+  #leaf_hash = '';
+  #size = 0;
+  #begun = 0;
+  #time: string | null = null;
+
+  /** Goes on from a point that fits the ledger. */
+  takeUp({ size, live }: HistoryPoint): void {
+    const { leaf_hash, time, begun, runs, trees } = JSON.parse(live) as Live;
+    this.#size = size;
+    this.#leaf_hash = leaf_hash;
+    this.#time = time;
+    this.#begun = begun;
+    this.#trees = new Map(trees);
+    for (const run of runs) this.#set(run);
+  }
+
+  /** How many entries of the log it has seen. */
+  get size(): number {
+    return this.#size;
+  }
+
+  get time(): string | null {
+    return this.#time;
+  }
+
+  get trees(): { readonly begun: number; readonly ended: number } {
+    return { begun: this.#begun, ended: this.#begun - this.#trees.size };
+  }
+
+  /** What has ended since the point that it was taken up at, or that was put down last. */
+  get ended(): Ended {
+    return this.#ended;
+  }
+
+  /** The runs that live, as far as they were placed. */
+  get live(): readonly RunAt[] {
+    return [...this.#runs.values()].flatMap((runs) => [...runs.values()]);
+  }
+
+  /** The sessions that are not over. */
+  get sessions(): readonly SessionAt[] {
+    return [...this.#trees.values()].flatMap(({ session }) => session ?? []);
+  }
+
+  /** The tree, if it has not ended. */
+  tree(tree_id: string): LiveTree | null {
+    return this.#trees.get(tree_id) ?? null;
+  }
+
+  /** The live trees that cannot be folded. */
+  get lost(): readonly string[] {
+    return [...this.#trees].flatMap(([tree_id, { lost }]) => (lost === true ? [tree_id] : []));
+  }
+
+  isLost(tree_id: string): boolean {
+    return this.#trees.get(tree_id)?.lost === true;
+  }
+
+  /** From now on entries alone tell of this tree. */
+  lose(tree_id: string): void {
+    const known = this.#trees.get(tree_id);
+    if (known !== undefined) this.#trees.set(tree_id, { ...known, lost: true });
+  }
+
+  /** Takes what an entry tells. */
+  note(entry: Entry, log_index: number): void {
+    const { tree_id } = entry;
+    if (entry.type === 'input') {
+      this.#time = entry.body.time;
+      if (entry.seq > 0 || this.#trees.has(tree_id)) return;
+      this.#begun += 1;
+      this.#trees.set(tree_id, { first: log_index, point: null, session: null });
+      return;
+    }
+    const run = runAfter(entry, log_index, (run_id) => this.#runs.get(tree_id)?.get(run_id) ?? null);
+    if (run === null) return;
+    if (!isTerminal(run.state)) {
+      this.#set(run);
+      return;
+    }
+    const others = this.#runs.get(tree_id);
+    others?.delete(run.run_id);
+    if (others?.size === 0) this.#runs.delete(tree_id);
+    this.#ended.runs.push({ ...run, step: null, at: null });
+    // The root of a tree is its last; what may still be said to the tree moves nothing.
+    if (run.run_id === tree_id) this.#trees.delete(tree_id);
+  }
+
+  /** Says how far all that was taken goes. */
+  reach(size: number, leaf_hash: string): void {
+    this.#size = size;
+    this.#leaf_hash = leaf_hash;
+  }
+
+  /** Says where the runs of a tree, or its session, stand now. */
+  place(tree: Tree): void {
+    const known = this.#trees.get(tree.tree_id);
+    if (known === undefined) return;
+    const session = sessionAt(tree);
+    if (tree.ended) {
+      this.#trees.delete(tree.tree_id);
+      if (session !== null) this.#ended.sessions.push(session);
+      return;
+    }
+    this.#trees.set(tree.tree_id, { ...known, session });
+    for (const run of this.#runs.get(tree.tree_id)?.values() ?? []) this.#set(placed(run, tree));
+  }
+
+  /** The snapshot of a tree, by which it can be taken up behind the next point. */
+  snapshot(tree: Tree): HistorySnapshot | null {
+    const known = this.#trees.get(tree.tree_id);
+    if (known === undefined) return null;
+    this.#trees.set(tree.tree_id, { ...known, point: this.#size });
+    const text = JSON.stringify(tree.snapshot());
+    return { tree_id: tree.tree_id, size: this.#size, text, sha256: sha256(text) };
+  }
+
+  /** Puts down where everything stands. All trees that have changed must be placed. */
+  point(): HistoryPoint {
+    const written: Live = {
+      leaf_hash: this.#leaf_hash,
+      time: this.#time,
+      begun: this.#begun,
+      runs: this.live,
+      trees: [...this.#trees],
+    };
+    const live = JSON.stringify(written);
+    const ended = JSON.stringify(this.#ended);
+    this.#ended = { runs: [], sessions: [] };
+    return { size: this.#size, live, live_sha256: sha256(live), ended, ended_sha256: sha256(ended) };
+  }
+
+  #set(run: RunAt): void {
+    const others = this.#runs.get(run.tree_id);
+    if (others === undefined) this.#runs.set(run.tree_id, new Map([[run.run_id, run]]));
+    else others.set(run.run_id, run);
+  }
+}

@@ -1,0 +1,255 @@
+// Remembers points of the past while the ledger grows (decision 0019), so that the first question about it is answered
+// as fast as later ones.
+//
+//   P1. Nothing is folded for it: where trees stand is asked of those that the engine has in memory, at the moment of
+//       the commit that is due. Only a tree that is not there any more is taken up again, one at a time.
+//   P2. Of a tree a snapshot is made when it has grown by some entries, not at each point: a reader folds those itself.
+//       So a point costs a bounded number of them, however many trees live.
+//   P3. A commit waits for no disk here: what is to be remembered is written after its turn, without a flush. Nothing
+//       that goes wrong here concerns the ledger; it costs the next question some time.
+//   P4. Points go on from the last one that fits the ledger, whoever has made it. What lies between, after a crash or
+//       of an earlier process, is read again, when it is as much as lies between two points; where it is very much,
+//       a reader must have made the points first.
+
+import type { Entry } from '../contract/entry.js';
+import type { CommitFollower } from '../engine/tree-engine.js';
+import type { Tree } from '../kernel/tree.js';
+import type { HistoryCache, HistoryPoint, HistorySnapshot } from '../ports/history-cache.js';
+import type { Batch, LedgerStore } from '../ports/ledger-store.js';
+import type { Log } from '../ports/log.js';
+import { PointBook } from '../replay/point-book.js';
+import { newestPoint, POINT_ENTRIES } from '../replay/state-at.js';
+import { entryOf } from './stored-entry.js';
+
+/** What a tree has grown by when a snapshot of it is made. */
+const GROWN_ENTRIES = 128;
+/** What is read again at most, which takes a second. */
+const READ_MAX = 65_536;
+/** At closing there is a point where so much has come since the last. */
+const CLOSE_ENTRIES = 1_024;
+
+export interface HistoryPointsOptions {
+  readonly store: Pick<LedgerStore, 'log' | 'head'>;
+  readonly cache: HistoryCache;
+  readonly log: Log;
+  /** Runs a task after the present turn. */
+  readonly defer: (task: () => void) => void;
+  readonly pointEntries?: number;
+}
+
+type Trees = (tree_id: string) => Tree | null;
+/** Shows a tree, taken up again where it is not in memory, while nothing is decided. */
+type Look = <T>(tree_id: string, work: (tree: Tree | null) => T) => Promise<T>;
+
+export class HistoryPoints implements CommitFollower {
+  readonly #options: HistoryPointsOptions;
+  readonly #every: number;
+  #look: Look | null = null;
+  #trees: Trees = () => null;
+  #state: 'new' | 'waiting' | 'reading' | 'following' | 'stopped' = 'new';
+  #book = new PointBook();
+  /** The size of the last point; while waiting, of the ledger when there is to be one. */
+  #point = 0;
+  #due = 0;
+  /** What was committed while it read. */
+  #behind: Batch[] = [];
+  /** Trees that were not placed since they changed. */
+  readonly #changed = new Set<string>();
+  /** How long trees were at their last snapshots. */
+  readonly #lengths = new Map<string, number>();
+  #snapshots: HistorySnapshot[] = [];
+  #busy: Promise<void> = Promise.resolve();
+  #fetching = false;
+
+  constructor(options: HistoryPointsOptions) {
+    this.#options = options;
+    this.#every = options.pointEntries ?? POINT_ENTRIES;
+  }
+
+  /** Begins. The store must be the writer's, and at rest. */
+  async open(look: Look): Promise<void> {
+    this.#look = look;
+    const { store, cache } = this.#options;
+    const { size } = await store.head();
+    // Where there is not as much as that, nobody needs to look.
+    const point = size < this.#every ? null : await cache.point(size);
+    this.#due = (point?.size ?? 0) + this.#every;
+    this.#state = 'waiting';
+    if (size >= this.#due) this.#read(size);
+  }
+
+  committed(batch: Batch, trees: Trees): void {
+    this.#trees = trees;
+    this.#harmless(() => {
+      this.#follow(batch);
+    });
+  }
+
+  leaving(tree: Tree): void {
+    if (this.#state !== 'following' || !this.#changed.has(tree.tree_id)) return;
+    this.#harmless(() => {
+      this.#place(tree);
+    });
+  }
+
+  #harmless(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#wait(this.#book.size, error);
+    }
+  }
+
+  #follow(batch: Batch): void {
+    if (this.#state === 'reading') this.#behind.push(batch);
+    if (this.#state === 'waiting' && batch.head.size >= this.#due) this.#read(batch.head.size);
+    if (this.#state !== 'following') return;
+    this.#take(batch);
+    if (this.#book.size - this.#point >= this.#every) this.#put();
+  }
+
+  /** Ends it at once: what is in memory may be ahead of the ledger. */
+  stop(): void {
+    this.#state = 'stopped';
+    this.#behind = [];
+  }
+
+  /** Puts down a last point, if that is worth it. Nothing may be committed any more. */
+  async close(): Promise<void> {
+    if (this.#state === 'following' && this.#book.size - this.#point >= Math.min(CLOSE_ENTRIES, this.#every)) {
+      // Nothing is fetched any more: a point that needs that is not made.
+      this.#fetching = true;
+      this.#harmless(() => {
+        this.#put();
+      });
+    }
+    this.stop();
+    await this.#busy;
+  }
+
+  /** From the last point up to here; what is committed meanwhile comes behind it. */
+  #read(size: number): void {
+    this.#state = 'reading';
+    this.#busy = this.#readUpTo(size).catch((error: unknown) => {
+      this.#wait(size, error);
+    });
+  }
+
+  async #readUpTo(size: number): Promise<void> {
+    const { store, cache } = this.#options;
+    const point = await newestPoint(store, cache, size);
+    this.#point = point?.size ?? 0;
+    if (size - this.#point > READ_MAX) {
+      this.#wait(size, null);
+      return;
+    }
+    this.#forget();
+    if (point !== null) this.#book.takeUp(point);
+    for await (const stored of store.log(this.#point)) {
+      if (this.#state !== 'reading' || stored.log_index >= size) break;
+      this.#note(entryOf(stored), stored.log_index);
+      this.#book.reach(stored.log_index + 1, stored.leaf_hash);
+    }
+    if (this.#state !== 'reading') return;
+    for (const batch of this.#behind.splice(0)) this.#take(batch);
+    this.#state = 'following';
+  }
+
+  /** Until there is as much again. */
+  #wait(size: number, error: unknown): void {
+    if (this.#state === 'stopped') return;
+    this.#state = 'waiting';
+    this.#due = size + this.#every;
+    this.#forget();
+    if (error === null) return;
+    this.#options.log.warn('points of the past could not be remembered now; a reader can make them', { error });
+  }
+
+  #forget(): void {
+    this.#book = new PointBook();
+    this.#changed.clear();
+    this.#lengths.clear();
+    this.#snapshots = [];
+    this.#behind = this.#state === 'reading' ? this.#behind : [];
+  }
+
+  #take({ from, entries, head }: Batch): void {
+    entries.forEach(({ entry }, index) => {
+      this.#note(entry, from + index);
+    });
+    this.#book.reach(head.size, entries.at(-1)?.leaf_hash ?? '');
+  }
+
+  #note(entry: Entry, log_index: number): void {
+    this.#book.note(entry, log_index);
+    this.#changed.add(entry.tree_id);
+  }
+
+  /** A point, where every tree that lives can say where it stands; else they are fetched, for the next commit. */
+  #put(): void {
+    const missing: string[] = [];
+    for (const tree_id of this.#changed) {
+      const tree = this.#book.tree(tree_id) === null ? null : this.#trees(tree_id);
+      if (tree !== null) this.#place(tree);
+      else if (this.#book.tree(tree_id) === null) this.#drop(tree_id);
+      else missing.push(tree_id);
+    }
+    if (missing.length > 0) this.#fetch(missing);
+    else this.#save();
+  }
+
+  #place(tree: Tree): void {
+    const { tree_id } = tree;
+    this.#book.place(tree);
+    this.#changed.delete(tree_id);
+    if (this.#book.tree(tree_id) === null) this.#drop(tree_id);
+    else if (tree.head.seq - (this.#lengths.get(tree_id) ?? 0) >= GROWN_ENTRIES) {
+      const snapshot = this.#book.snapshot(tree);
+      if (snapshot !== null) this.#snapshots.push(snapshot);
+      this.#lengths.set(tree_id, tree.head.seq);
+    }
+  }
+
+  #drop(tree_id: string): void {
+    this.#changed.delete(tree_id);
+    this.#lengths.delete(tree_id);
+  }
+
+  #fetch(missing: readonly string[]): void {
+    const look = this.#look;
+    if (this.#fetching || look === null) return;
+    this.#fetching = true;
+    this.#busy = (async () => {
+      for (const tree_id of missing) {
+        await look(tree_id, (tree) => {
+          if (tree !== null && this.#state === 'following') this.#place(tree);
+        });
+      }
+    })()
+      .catch((error: unknown) => {
+        this.#wait(this.#book.size, error);
+      })
+      .finally(() => {
+        this.#fetching = false;
+      });
+  }
+
+  #save(): void {
+    const point = this.#book.point();
+    const snapshots = this.#snapshots.splice(0);
+    const after = this.#point;
+    this.#point = point.size;
+    this.#busy = this.#busy
+      .then(() => this.#saved(point, snapshots, after))
+      .catch((error: unknown) => {
+        this.#wait(point.size, error);
+      });
+  }
+
+  async #saved(point: HistoryPoint, snapshots: readonly HistorySnapshot[], after: number): Promise<void> {
+    if (this.#state === 'following') await new Promise<void>((done) => this.#options.defer(done));
+    const kept = await this.#options.cache.save(point, snapshots, after);
+    // Somebody has made it forget the points before, or is writing: it goes on from what there is then.
+    if (!kept) this.#wait(point.size, null);
+  }
+}
