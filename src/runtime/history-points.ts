@@ -22,7 +22,7 @@ import { newestPoint, POINT_ENTRIES } from '../replay/state-at.js';
 import { entryOf } from './stored-entry.js';
 
 /** What a tree has grown by when a snapshot of it is made. */
-const GROWN_ENTRIES = 128;
+const GROWN_ENTRIES = 64;
 /** What is read again at most, which takes a second. */
 const READ_MAX = 65_536;
 /** At closing there is a point where so much has come since the last. */
@@ -74,7 +74,7 @@ export class HistoryPoints implements CommitFollower {
     // Where there is not as much as that, nobody needs to look.
     const point = size < this.#every ? null : await cache.point(size);
     this.#due = (point?.size ?? 0) + this.#every;
-    this.#state = 'waiting';
+    this.#state = size === 0 ? 'following' : 'waiting';
     if (size >= this.#due) this.#read(size);
   }
 

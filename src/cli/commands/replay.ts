@@ -1,4 +1,5 @@
 import { RunError } from '../../errors.js';
+import type { LedgerStore } from '../../ports/ledger-store.js';
 import { replay as replayLedger, type NotRecomputed, type ReplayReport } from '../../replay/replay.js';
 import { stateAt } from '../../replay/state-at.js';
 import { wrong } from '../arguments.js';
@@ -27,7 +28,8 @@ export const replay: Command = {
     'Needs nothing but the ledger and its artifacts. With RUN_ID, the run tree that the run belongs to. With FILE, the',
     'ledger in what `ledger export` wrote.',
     'Exits 1 at a difference. SEQ is an index of the log, as `ledger verify` names entries; with RUN_ID, a seq of its',
-    'tree. The entries that one input caused were written together: SEQ among them is taken as their last.',
+    'tree. The entries that one input caused were written together: SEQ among them is taken as their last. `last` is the',
+    'ledger as it stands; asked ahead of time, it spares later questions the fold of an older ledger.',
   ],
   async run(args, io) {
     const [operand] = args.operands;
@@ -48,15 +50,21 @@ export const replay: Command = {
 };
 
 async function showState(text: string, operand: string | undefined, args: Args, io: Io): Promise<ExitCode> {
-  if (!/^(?:0|[1-9]\d{0,14})$/u.test(text)) throw wrong(replay, '--until takes the number of an entry, from 0 on');
-  const until = Number(text);
+  const isLast = text === 'last';
+  if (!isLast && !/^(?:0|[1-9]\d{0,14})$/u.test(text))
+    throw wrong(replay, '--until takes the number of an entry, from 0 on, or `last`');
+  const file = operand !== undefined && isFileName(operand) ? operand : null;
+  if (isLast && file === null && operand !== undefined) throw wrong(replay, '--until last goes without RUN_ID');
+  const untilIn = async (log: Pick<LedgerStore, 'head'>): Promise<number> =>
+    isLast ? Math.max(0, (await log.head()).size - 1) : Number(text);
   // A bundle has nothing beside it that is remembered: it is folded from its first entry.
   const state =
-    operand !== undefined && isFileName(operand)
-      ? await withEvidence(operand, args, io, (bundle) => stateAt(bundle, null, { until }))
-      : await withLedger(args, io, ({ reader }) =>
-          reader.stateAt(operand === undefined ? { until } : { until, run_id: operand }),
-        );
+    file === null
+      ? await withLedger(args, io, async ({ store, reader }) => {
+          const until = await untilIn(store);
+          return reader.stateAt(operand === undefined ? { until } : { until, run_id: operand });
+        })
+      : await withEvidence(file, args, io, async (bundle) => stateAt(bundle, null, { until: await untilIn(bundle) }));
   await io.stdout.write(args.flag('json') ? jsonLine(state) : stateText(state, args.flag('all')));
   return 0;
 }
