@@ -22,5 +22,7 @@ const config: Config = {
   testTimeout: 60_000,
   // Half of the time a worker waits, for a disk, a database or a process that it killed: three keep two cores busy.
   maxWorkers: 3,
+  // What a suite leaves behind adds up, and to collect garbage beside it takes longer and longer.
+  workerIdleMemoryLimit: '700MB',
 };
 export default config;
