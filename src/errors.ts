@@ -18,6 +18,7 @@ export class LedgerError extends CodedError<
   | 'LEDGER_BELOW_HEAD' // the ledger is shorter than, or differs from, what the head file vouches for
   | 'LEDGER_LOCKED' // another process holds the writer lock of this home
   | 'LEDGER_ERASED' // the content that this needs was erased with its case
+  | 'LEDGER_ARCHIVED' // what is asked for was moved to an archive file
 > {}
 
 /** The policy, or a pin of it, cannot be used. */

@@ -72,6 +72,8 @@ class SlottedHeadFile implements HeadFile {
     this.#plainToo = true;
   }
 
+  readonly opens = (note: string): AnchoredHead | null => this.#seal?.open(note) ?? null;
+
   async read(): Promise<AnchoredHead | null> {
     return (await this.#read())?.head ?? null;
   }

@@ -14,8 +14,11 @@ import type {
   StoredEntry,
   TreeSummary,
 } from '../ports/ledger-store.js';
+import type { ArchiveTable, Archiving } from '../ports/archives.js';
 import type { RunRecordTable } from '../ports/run-records.js';
 import { checkBatch } from './check-batch.js';
+import { memoryArchiveTable } from './memory-archives.js';
+import { notTheWriter, replaced, unavailable } from './memory-parts.js';
 import { MemoryState } from './memory-state.js';
 
 /** A store in memory: on a state of its own, or on one that it shares. */
@@ -52,6 +55,10 @@ class MemoryLedgerStore implements LedgerStore {
     count: (tree_id) => this.#answer((state) => state.runRecords.count(tree_id)),
   };
 
+  readonly archives: ArchiveTable = memoryArchiveTable((ask) =>
+    this.#answer((state) => ask(state.archives, (archiving) => (this.#acquired ? state.remove(archiving) : null))),
+  );
+
   acquire(): Promise<number> {
     return this.#answer((state) => {
       if (this.#failed) throw unavailable('the ledger could not be written before: open it anew');
@@ -70,8 +77,7 @@ class MemoryLedgerStore implements LedgerStore {
       const written = this.#acquired && state.commit(batch);
       this.#failed = false;
       if (written) return;
-      const message = `another writer has moved the ledger on: epoch ${batch.epoch} is over, or size ${batch.from} is`;
-      throw new LedgerError({ code: 'LEDGER_CONFLICT', message });
+      throw replaced(`epoch ${batch.epoch} is over, or size ${batch.from} is`);
     });
   }
 
@@ -83,8 +89,8 @@ class MemoryLedgerStore implements LedgerStore {
     return this.#each(fromSeq, (state, seq) => state.entryOf(tree_id, seq));
   }
 
-  log(fromIndex = 0): AsyncIterable<StoredEntry> {
-    return this.#each(fromIndex, (state, log_index) => state.entry(log_index));
+  log(fromIndex?: number): AsyncIterable<StoredEntry> {
+    return this.#each(fromIndex ?? this.#state.archives.size, (state, log_index) => state.entry(log_index));
   }
 
   trees(): AsyncIterable<TreeSummary> {
@@ -142,8 +148,3 @@ class MemoryLedgerStore implements LedgerStore {
     }
   }
 }
-
-const unavailable = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
-
-const notTheWriter = (): LedgerError =>
-  new LedgerError({ code: 'LEDGER_CONFLICT', message: 'this store is not the writer: acquire it first' });

@@ -13,7 +13,10 @@ import type {
   StoredSnapshot,
   TreeSummary,
 } from '../ports/ledger-store.js';
+import type { Archiving } from '../ports/archives.js';
 import { checkProposalId } from './check-batch.js';
+import { MemoryArchives } from './memory-archives.js';
+import { copyOf, isRepeated, keyOf, unavailable } from './memory-parts.js';
 import { MemoryRunRecords } from './memory-run-records.js';
 
 interface MemoryTree {
@@ -24,7 +27,7 @@ interface MemoryTree {
 
 /** What stores in memory hold. Two stores on one state are two processes on one ledger. */
 export class MemoryState {
-  readonly #entries: StoredEntry[] = [];
+  readonly #entries = new Map<number, StoredEntry>();
   readonly #trees = new Map<string, MemoryTree>();
   readonly #brought = new Map<number, readonly StoredArtifact[]>();
   readonly #contents = new Map<string, Uint8Array>();
@@ -32,6 +35,7 @@ export class MemoryState {
   readonly #inputs = new Map<string, number>();
   readonly snapshots = new Map<string, StoredSnapshot>();
   readonly runRecords = new MemoryRunRecords();
+  readonly archives = new MemoryArchives();
   #head: LogHead = { size: 0, root: sha256(''), frontier: [] };
   #epoch = 0;
   #writer: object | null = null;
@@ -74,13 +78,23 @@ export class MemoryState {
     return true;
   }
 
+  /** @returns null, with nothing removed, if the epoch is over; else the next one */
+  remove(archiving: Archiving): number | null {
+    if (archiving.epoch !== this.#epoch) return null;
+    const held = { entries: this.#entries, brought: this.#brought, contents: this.#contents };
+    this.archives.remove(archiving, held, [this.#trees, this.snapshots]);
+    return (this.#epoch += 1);
+  }
+
   entry(log_index: number): StoredEntry | undefined {
-    return this.#entries[log_index];
+    this.archives.refuse(log_index);
+    return this.#entries.get(log_index);
   }
 
   entryOf(tree_id: string, seq: number): StoredEntry | undefined {
+    this.archives.refuseTree(tree_id);
     const place = this.#trees.get(tree_id)?.places[seq];
-    return place === undefined ? undefined : this.#entries[place];
+    return place === undefined ? undefined : this.#entries.get(place);
   }
 
   /** Trees that have entries, in the order of their first one. */
@@ -92,6 +106,7 @@ export class MemoryState {
   }
 
   artifactsOf(log_index: number): readonly StoredArtifact[] {
+    this.archives.refuse(log_index);
     return (this.#brought.get(log_index) ?? []).map((artifact) =>
       isWithheld(artifact) ? artifact : { ...artifact, bytes: copyOf(artifact.bytes) },
     );
@@ -118,6 +133,7 @@ export class MemoryState {
 
   artifact(case_id: string | null, hash: string): Uint8Array | null {
     const bytes = this.#contents.get(keyOf(case_id, hash));
+    if (bytes === undefined) this.archives.refuseContent(case_id, hash);
     return bytes === undefined ? null : copyOf(bytes);
   }
 
@@ -135,6 +151,7 @@ export class MemoryState {
     const ends = new Map<string, number>();
     for (const { entry } of entries) {
       const { tree_id, seq } = entry;
+      this.archives.refuseTree(tree_id);
       const end = ends.get(tree_id) ?? this.#trees.get(tree_id)?.places.length ?? 0;
       if (seq !== end) throw unavailable(`after ${end} entries of ${tree_id} seq ${seq} cannot follow`);
       ends.set(tree_id, end + 1);
@@ -156,7 +173,7 @@ export class MemoryState {
 
   #add({ from, entries, artifacts, proposals, inputs, trees, head }: Batch): void {
     entries.forEach(({ entry: { tree_id, seq, type }, text, leaf_hash }, position) => {
-      this.#entries.push({ log_index: from + position, tree_id, seq, type, text, leaf_hash });
+      this.#entries.set(from + position, { log_index: from + position, tree_id, seq, type, text, leaf_hash });
       this.#tree(tree_id).places.push(from + position);
     });
     for (const { entry, artifact, sha256: hash } of artifacts) {
@@ -180,13 +197,3 @@ export class MemoryState {
     return known;
   }
 }
-
-/** Not `slice`: a Buffer's shares its memory. */
-const copyOf = (bytes: Uint8Array): Uint8Array => new Uint8Array(bytes);
-
-const keyOf = (scope: string | null, id: string): string => JSON.stringify([scope, id]);
-
-const isRepeated = (keys: readonly string[], known: ReadonlyMap<string, unknown>): boolean =>
-  new Set(keys).size < keys.length || keys.some((key) => known.has(key));
-
-const unavailable = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });

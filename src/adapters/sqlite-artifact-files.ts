@@ -22,7 +22,8 @@ export interface ArtifactPlace {
   readonly sealed: number;
 }
 
-function pathOf({ directory, case_id, sha256, sealed }: ArtifactPlace): string {
+/** Where a content lies. @throws LedgerError LEDGER_TAMPERED for a case that is none */
+export function pathOf({ directory, case_id, sha256, sealed }: ArtifactPlace): string {
   // It may come from a database that somebody changed.
   if (case_id !== null && !isCaseId(case_id)) {
     throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `not a case id: ${JSON.stringify(case_id)}` });

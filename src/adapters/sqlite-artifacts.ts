@@ -8,6 +8,7 @@ import { INLINE_BYTES_MAX, readArtifactFile, removeArtifactFile, writeArtifactFi
 import { artifactNumbers } from './sqlite-blocks.js';
 import type { Connection, Statement } from './sqlite-database.js';
 import { recent } from './sqlite-recent.js';
+import { NEXT_ARTIFACT } from './sqlite-schema.js';
 
 /** How much the index by hash catches up at once: some 50 ms, between which commits have their turn. */
 const INDEX_ROWS_MAX = 1_000;
@@ -86,7 +87,9 @@ export class SqliteArtifacts {
     };
     this.#keys.finishErasures();
     this.#waiting = [];
-    this.#next = Number(this.#db.prepare('SELECT ifnull(max(artifact_no) + 1, 0) FROM artifacts').pluck().get());
+    // Of what was archived meanwhile, nothing is there to be recognised.
+    this.#recent = recent<number>(RECENT_MAX);
+    this.#next = Number(this.#db.prepare(`SELECT ${NEXT_ARTIFACT}`).pluck().get());
   }
 
   /** Stores content within the transaction that is open, which needs `flush`. @returns its row, maybe a former one */

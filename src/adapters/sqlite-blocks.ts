@@ -154,11 +154,19 @@ function textsOf(bytes: Buffer): readonly string[] {
 }
 
 /** The numbers of the artifacts that an entry brought. @throws LedgerError LEDGER_TAMPERED */
-export function artifactNumbers(artifacts: string | null, place: number): readonly number[] {
-  if (artifacts === null) return [];
+export const artifactNumbers = (artifacts: string | null, place: number): readonly number[] =>
+  artifacts === null ? [] : numbersIn(artifacts, (byPlace) => byPlace[place] ?? []);
+
+/** Those that all entries of a block brought. @throws LedgerError LEDGER_TAMPERED */
+export const artifactNumbersIn = (artifacts: string): readonly number[] =>
+  numbersIn(artifacts, (byPlace) => Object.values(byPlace).flat());
+
+function numbersIn(
+  artifacts: string,
+  choose: (byPlace: Readonly<Record<number, unknown>>) => unknown,
+): readonly number[] {
   try {
-    const byPlace = JSON.parse(artifacts) as Readonly<Record<number, unknown>>;
-    const numbers = byPlace[place] ?? [];
+    const numbers = choose(JSON.parse(artifacts) as Readonly<Record<number, unknown>>);
     if (Array.isArray(numbers) && numbers.every((number) => Number.isSafeInteger(number))) return numbers as number[];
   } catch {
     // Told below, like everything else that this store has not written.

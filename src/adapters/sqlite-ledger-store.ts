@@ -5,7 +5,6 @@
 import { dirname, join, resolve } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { StoredArtifact } from '../contract/artifact-ref.js';
-import { LedgerError } from '../errors.js';
 import type {
   Batch,
   Erased,
@@ -18,20 +17,22 @@ import type {
   SnapshotCache,
   TreeSummary,
 } from '../ports/ledger-store.js';
+import type { ArchiveTable } from '../ports/archives.js';
 import type { OwnRecords } from '../ports/records.js';
 import type { EndedTree, RunRecordTable } from '../ports/run-records.js';
 import { CaseKeys } from './case-keys.js';
 import { SqliteArtifacts } from './sqlite-artifacts.js';
+import { SqliteArchives } from './sqlite-archives.js';
+import { giveRoomBack, removeArchived, sweepContents } from './sqlite-archiving.js';
 import { asLedgerError, createDatabase, openDatabase, type Connection } from './sqlite-database.js';
 import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { SqliteOwnRecords } from './sqlite-own-records.js';
 import { SqliteReader, type Page } from './sqlite-reader.js';
+import { notTheWriter, unavailable } from './sqlite-refusals.js';
 import { SqliteRunRecords } from './sqlite-run-records.js';
 import { SqliteTail } from './sqlite-tail.js';
 import { lockWriter, type WriterLock } from './sqlite-writer-lock.js';
 import { SqliteWriter } from './sqlite-writer.js';
-
-const unavailable = (message: string): LedgerError => new LedgerError({ code: 'LEDGER_UNAVAILABLE', message });
 
 /** Where a ledger lies. */
 export interface SqliteStoreOptions {
@@ -74,23 +75,27 @@ interface Contents {
 class SqliteLedgerStore implements LedgerStore {
   readonly #file: string;
   readonly #readOnly: boolean;
+  readonly #artifactsDir: string;
   readonly #db: Connection;
   readonly #artifacts: SqliteArtifacts;
   readonly #tail: SqliteTail;
   readonly #markNumbers: SqliteMarkNumbers;
   readonly #reader: SqliteReader;
   readonly #runRecords: SqliteRunRecords;
+  readonly #archives: SqliteArchives;
   readonly records: OwnRecords | null;
   #held: { readonly lock: WriterLock; readonly writer: SqliteWriter } | null = null;
 
   constructor(file: string, contents: Contents, readOnly: boolean) {
     this.#file = file;
     this.#readOnly = readOnly;
+    this.#artifactsDir = contents.directory;
     this.#db = openDatabase(file, readOnly);
     this.#artifacts = new SqliteArtifacts(this.#db, contents.directory, contents.keys);
     this.#tail = new SqliteTail(this.#db);
     this.#markNumbers = new SqliteMarkNumbers(this.#db, this.#tail);
-    this.#reader = new SqliteReader(this.#db, this.#tail, this.#markNumbers);
+    this.#archives = new SqliteArchives(this.#db);
+    this.#reader = new SqliteReader(this.#db, this.#tail, this.#markNumbers, this.#archives);
     this.#runRecords = new SqliteRunRecords(this.#db);
     this.records = readOnly ? null : new SqliteOwnRecords(this.#db, () => this.#held?.writer.records ?? null);
   }
@@ -110,6 +115,21 @@ class SqliteLedgerStore implements LedgerStore {
     recorded: (tree_id) => this.#answer(() => this.#runRecords.recorded(tree_id)),
     load: (tree_id, run_id) => this.#answer(() => this.#runRecords.load(tree_id, run_id)),
     count: (tree_id) => this.#answer(() => this.#runRecords.count(tree_id)),
+  };
+
+  readonly archives: ArchiveTable = {
+    parts: () => this.#answer(() => this.#archives.parts()),
+    tree: (tree_id) => this.#answer(() => this.#archives.tree(tree_id)),
+    treeCount: () => this.#answer(() => this.#archives.treeCount()),
+    hasCase: (case_id) => this.#answer(() => this.#archives.hasCase(case_id)),
+    remove: (archiving) =>
+      this.#answer(() => this.#writer.remove(archiving.epoch, () => removeArchived(this.#db, archiving))),
+    tidy: () =>
+      this.#answer(() => {
+        if (this.#held === null) throw notTheWriter();
+        sweepContents(this.#db, this.#artifactsDir);
+        giveRoomBack(this.#file);
+      }),
   };
 
   acquire(): Promise<number> {
@@ -143,7 +163,7 @@ class SqliteLedgerStore implements LedgerStore {
 
   get #writer(): SqliteWriter {
     if (this.#held !== null) return this.#held.writer;
-    throw new LedgerError({ code: 'LEDGER_CONFLICT', message: 'this store is not the writer: acquire it first' });
+    throw notTheWriter();
   }
 
   head(): Promise<LogHead> {
@@ -157,10 +177,11 @@ class SqliteLedgerStore implements LedgerStore {
     }
   }
 
-  async *log(fromIndex = 0): AsyncIterable<StoredEntry> {
-    const start = await this.#answer(() => this.#reader.logStart(fromIndex));
+  async *log(fromIndex?: number): AsyncIterable<StoredEntry> {
+    const first = fromIndex ?? (await this.#answer(() => this.#archives.size()));
+    const start = await this.#answer(() => this.#reader.logStart(first));
     for await (const entry of this.#pages(start, (from) => this.#reader.log(from))) {
-      if (entry.log_index >= fromIndex) yield entry;
+      if (entry.log_index >= first) yield entry;
     }
   }
 
@@ -174,13 +195,16 @@ class SqliteLedgerStore implements LedgerStore {
   }
 
   artifactsOf(log_index: number): Promise<readonly StoredArtifact[]> {
-    return this.#answerLater(() => this.#artifacts.of(log_index));
+    // Asked afterwards: it may be archived while its files are read.
+    return this.#answerLater(() => this.#artifacts.of(log_index).finally(() => this.#archives.refuse(log_index)));
   }
 
   artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
     return this.#answerLater(async () => {
       while (this.#held?.writer.indexArtifacts()) await nextTurn();
-      return this.#artifacts.find(case_id, sha256);
+      const content = await this.#artifacts.find(case_id, sha256);
+      if (content === null) this.#archives.refuseContent(case_id, sha256);
+      return content;
     });
   }
 

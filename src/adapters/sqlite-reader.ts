@@ -1,6 +1,7 @@
 import type { LogHead, ProposalMark, StoredEntry, StoredSnapshot, TreeSummary } from '../ports/ledger-store.js';
 import { LedgerError } from '../errors.js';
 import { checkProposalId } from './check-batch.js';
+import { hashesIn, type SqliteArchives } from './sqlite-archives.js';
 import { entriesOf, type BlockRow } from './sqlite-blocks.js';
 import type { Connection, Statement } from './sqlite-database.js';
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
@@ -10,7 +11,6 @@ import type { SqliteTail } from './sqlite-tail.js';
 /** How many rows one read takes from the database. */
 const PAGE_BLOCKS = 32;
 const PAGE_TREES = 256;
-const HASH_CHARS = 64;
 
 // Bytes for the texts: what was changed must still come out, so that it can be named.
 const BLOCK = 'b.log_index, b.tree_id, b.seq, b.types, b.leaf_hashes, CAST(b.texts AS BLOB) AS texts FROM blocks b';
@@ -25,6 +25,7 @@ export interface Page<Row> {
 export class SqliteReader {
   readonly #tail: SqliteTail;
   readonly #markNumbers: SqliteMarkNumbers;
+  readonly #archives: SqliteArchives;
   readonly #head: Statement;
   readonly #logStart: Statement;
   readonly #log: Statement;
@@ -36,9 +37,10 @@ export class SqliteReader {
   readonly #marks: Statement;
   readonly #snapshot: Statement;
 
-  constructor(db: Connection, tail: SqliteTail, markNumbers: SqliteMarkNumbers) {
+  constructor(db: Connection, tail: SqliteTail, markNumbers: SqliteMarkNumbers, archives: SqliteArchives) {
     this.#tail = tail;
     this.#markNumbers = markNumbers;
+    this.#archives = archives;
     this.#head = db.prepare('SELECT size, lower(hex(root)) AS root, lower(hex(frontier)) AS frontier FROM meta');
     this.#logStart = db.prepare('SELECT max(log_index) FROM blocks WHERE log_index <= ?').pluck();
     this.#log = db.prepare(`SELECT ${BLOCK} WHERE b.log_index >= ? ORDER BY b.log_index LIMIT ${PAGE_BLOCKS}`);
@@ -61,11 +63,7 @@ export class SqliteReader {
   head(): LogHead {
     const row = this.#head.get() as (Omit<LogHead, 'frontier'> & { readonly frontier: string }) | undefined;
     if (row === undefined) throw tampered('the ledger has lost its head');
-    const { size, root, frontier } = row;
-    const hashes = Array.from({ length: frontier.length / HASH_CHARS }, (_, i) =>
-      frontier.slice(i * HASH_CHARS, (i + 1) * HASH_CHARS),
-    );
-    return { size, root, frontier: hashes };
+    return { ...row, frontier: hashesIn(row.frontier) };
   }
 
   /** Where the block begins that has an entry of the log. */
@@ -73,9 +71,10 @@ export class SqliteReader {
     return Number(this.#logStart.get(log_index) ?? log_index);
   }
 
-  /** The next blocks of the log, as entries. */
+  /** The next blocks of the log, as entries. @throws LedgerError LEDGER_ARCHIVED where those are, by now */
   log(from: number): Page<StoredEntry> {
     const blocks = this.#log.all(from) as BlockRow[];
+    if (blocks[0]?.log_index !== from) this.#archives.refuse(from);
     return { rows: blocks.flatMap(entriesOf), next: after(blocks.at(-1)?.log_index) };
   }
 
@@ -86,7 +85,7 @@ export class SqliteReader {
     return (late ?? this.#lastIndexed(tree_id, fromSeq))?.seq ?? fromSeq;
   }
 
-  /** The next blocks of a tree, as entries. @throws LedgerError LEDGER_TAMPERED */
+  /** The next blocks of a tree, as entries. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
   tree(tree_id: string, fromSeq: number): Page<StoredEntry> {
     this.#tail.refresh();
     const indexed = this.#tree.all(tree_id, this.#tail.start.log_index, fromSeq) as Place[];
@@ -95,15 +94,19 @@ export class SqliteReader {
     const rows = places.flatMap(({ log_index, seq }) => {
       const block = this.#block.get(log_index) as BlockRow | undefined;
       if (block?.tree_id === tree_id && block.seq === seq) return entriesOf(block);
+      this.#archives.refuse(log_index);
       throw tampered(`seq ${seq} of ${tree_id} is not at entry ${log_index} of the log, where it was`);
     });
+    if (rows.length === 0) this.#archives.refuseTree(tree_id);
     return { rows, next: after(places.at(-1)?.seq) };
   }
 
-  /** How many entries a tree has. */
+  /** How many entries a tree has. @throws LedgerError LEDGER_ARCHIVED */
   treeEnd(tree_id: string): number {
     const last = this.#tail.blocks(tree_id).at(-1) ?? this.#lastIndexed(tree_id, Number.MAX_SAFE_INTEGER);
-    return last === undefined ? 0 : Number(this.#blockEnd.get(last.log_index) ?? 0);
+    if (last !== undefined) return Number(this.#blockEnd.get(last.log_index) ?? 0);
+    this.#archives.refuseTree(tree_id);
+    return 0;
   }
 
   #lastIndexed(tree_id: string, seq_max: number): Place | undefined {

@@ -10,6 +10,9 @@
 // The tables with other keys (`*_index`) say again what the first three say, and follow them: `meta` tells how far.
 // What is behind that is found by looking through it (sqlite-tail.ts). `run_records` says again what the entries of
 // ended trees say of their runs, and `recorded_trees` of which trees; both follow in the background.
+//
+// Rows leave only when the beginning of the log is in an archive file (sqlite-archiving.ts): `archives` says from where
+// on the blocks go, `archived_trees` and `archived_cases` of what nothing but that can be said any more.
 
 /** "TPLG": says in the file's header whose file it is. */
 export const APPLICATION_ID = 0x54504c47;
@@ -22,6 +25,12 @@ export const PAGE_BYTES = 8_192;
 
 /** The log index that follows the last block. */
 const SIZE = `ifnull((SELECT log_index + length(leaf_hashes) / 32 FROM blocks ORDER BY log_index DESC LIMIT 1), 0)`;
+
+/** How much of the log is archived. */
+const ARCHIVED_SIZE = '(SELECT ifnull(max(size), 0) FROM archives)';
+/** The number of the next artifact: of what was archived none is given again. */
+export const NEXT_ARTIFACT = `max((SELECT ifnull(max(artifact_no) + 1, 0) FROM artifacts),
+  (SELECT ifnull(max(next_artifact), 0) FROM archives))`;
 
 const TABLES = `
 CREATE TABLE meta (
@@ -83,6 +92,8 @@ const guard = (table: string, event: string, condition: string, message: string)
   `CREATE TRIGGER ${table}_${event.toLowerCase()} BEFORE ${event} ON ${table} ${condition}
 BEGIN SELECT RAISE(ABORT, '${table}: ${message}'); END;\n`;
 
+const IN_ORDER = 'rows are appended in order, without a gap, and never replaced';
+
 /** What may not be inserted: into tables that only grow, what is not next; into an index, what contradicts it. */
 const WRONG_ROWS: Readonly<Record<string, string>> = {
   blocks: `NEW.log_index <> ${SIZE}`,
@@ -93,9 +104,7 @@ const WRONG_ROWS: Readonly<Record<string, string>> = {
 };
 
 const GUARDS = [
-  ...Object.entries(WRONG_ROWS).map(([table, wrong]) =>
-    guard(table, 'INSERT', `WHEN ${wrong}`, 'rows are appended in order, without a gap, and never replaced'),
-  ),
+  ...Object.entries(WRONG_ROWS).map(([table, wrong]) => guard(table, 'INSERT', `WHEN ${wrong}`, IN_ORDER)),
   ...[...Object.keys(WRONG_ROWS), 'artifact_index'].flatMap((table) => [
     guard(table, 'UPDATE', '', 'a row never changes'),
     guard(table, 'DELETE', '', 'a row is never removed'),
@@ -144,9 +153,46 @@ ${[
 ].join('')}PRAGMA user_version = 3;
 `;
 
+const DONE = 'what is archived stays archived';
+
+/** What was moved to archive files: after that, numbers go on from what they were. */
+const ARCHIVES = `
+CREATE TABLE archives (
+  size INTEGER PRIMARY KEY,
+  root BLOB NOT NULL CHECK (length(root) = 32),
+  frontier BLOB NOT NULL CHECK (length(frontier) % 32 = 0),
+  sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
+  note TEXT,
+  next_artifact INTEGER NOT NULL
+) STRICT;
+CREATE TABLE archived_trees (tree_id TEXT PRIMARY KEY, entries INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE archived_cases (case_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+DROP TRIGGER blocks_insert;
+DROP TRIGGER artifacts_insert;
+${[
+  guard('blocks', 'INSERT', `WHEN NEW.log_index <> max(${SIZE}, ${ARCHIVED_SIZE})`, IN_ORDER),
+  guard('artifacts', 'INSERT', `WHEN NEW.artifact_no <> ${NEXT_ARTIFACT}`, IN_ORDER),
+  guard(
+    'archives',
+    'INSERT',
+    `WHEN NEW.size <= ${ARCHIVED_SIZE} OR NEW.size > (SELECT size FROM meta)
+  OR EXISTS (SELECT 1 FROM blocks WHERE log_index < NEW.size)`,
+    'only what is removed is archived',
+  ),
+  ...[
+    ['archived_trees', 'tree_id'],
+    ['archived_cases', 'case_id'],
+  ].map(([table = '', key = '']) =>
+    guard(table, 'INSERT', `WHEN EXISTS (SELECT 1 FROM ${table} WHERE ${key} = NEW.${key})`, DONE),
+  ),
+  ...['archives', 'archived_trees', 'archived_cases'].flatMap((table) => [
+    guard(table, 'UPDATE', '', DONE),
+    guard(table, 'DELETE', '', DONE),
+  ]),
+].join('')}`;
+
 /** Contents of cases are encrypted: `sealed` is the number of their key among those of the case, 0 for none. */
-const FORMAT_4 = `
-ALTER TABLE artifacts ADD COLUMN sealed INTEGER NOT NULL DEFAULT 0;
+const FORMAT_4 = `${ARCHIVES}ALTER TABLE artifacts ADD COLUMN sealed INTEGER NOT NULL DEFAULT 0;
 PRAGMA user_version = 4;
 `;
 

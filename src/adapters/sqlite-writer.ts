@@ -12,7 +12,7 @@
 //   W6. What is only derived is written in transactions of its own, never in that of a batch, and what goes wrong there
 //       is no failure of W2, unless it is the disk's.
 
-import { InvariantError, LedgerError } from '../errors.js';
+import { InvariantError } from '../errors.js';
 import type { Batch, Erased, Erasure, StoredSnapshot } from '../ports/ledger-store.js';
 import { checkBatch } from './check-batch.js';
 import { errorCode } from './error-code.js';
@@ -26,6 +26,7 @@ import type { SqliteReader } from './sqlite-reader.js';
 import { eraseCase } from './sqlite-erasure.js';
 import type { RecordTransaction } from './sqlite-own-records.js';
 import { recent, type Recent } from './sqlite-recent.js';
+import { markedAlready, replaced, unavailable } from './sqlite-refusals.js';
 import type { Reach, SqliteTail } from './sqlite-tail.js';
 
 /** The ends of so many trees are known without asking the database. */
@@ -105,8 +106,15 @@ export class SqliteWriter {
       return;
     }
     this.#parts.markNumbers.alone = false;
-    const message = `another writer has moved the ledger on: epoch ${batch.epoch} is over, or size ${batch.from} is`;
-    throw new LedgerError({ code: 'LEDGER_CONFLICT', message });
+    throw replaced(`epoch ${batch.epoch} is over, or size ${batch.from} is`);
+  }
+
+  /** Lets `work` take rows out, in a transaction of its own, and begins anew. @returns the epoch from then on */
+  remove(epoch: number, work: () => void): number {
+    this.#abandon();
+    const isOver = () => this.#parts.db.prepare('SELECT epoch FROM meta').pluck().get() !== epoch;
+    if (this.#transact(() => (isOver() ? 'over' : work())) === 'over') throw replaced(`epoch ${epoch} is over`);
+    return this.beginEpoch();
   }
 
   /** Not while records wait: a snapshot is a cache, and must not be what makes their rows durable. */
@@ -291,9 +299,3 @@ export class SqliteWriter {
 }
 
 const blob = (hex: string): Buffer => Buffer.from(hex, 'hex');
-
-const unavailable = (message: string, cause: unknown): LedgerError =>
-  new LedgerError({ code: 'LEDGER_UNAVAILABLE', message, cause });
-
-const markedAlready = (): InvariantError =>
-  new InvariantError('a proposal or an input is marked already: a mark never changes');

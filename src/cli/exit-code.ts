@@ -8,6 +8,7 @@ export function exitCodeOf(error: unknown): ExitCode | null {
   const code = codeOf(error);
   if (code === null || code === 'INVARIANT') return null;
   if (code === 'USAGE') return 2;
+  if (code === 'LEDGER_ARCHIVED') return 1;
   if (code.startsWith('LEDGER_') || SANDBOX.includes(code)) return 3;
   return 1;
 }

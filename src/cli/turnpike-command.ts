@@ -10,6 +10,7 @@ import { exportCase } from './commands/export.js';
 import { exportVerify } from './commands/export-verify.js';
 import { helpOf, overview } from './commands/help.js';
 import { init } from './commands/init.js';
+import { ledgerArchive } from './commands/ledger-archive.js';
 import { ledgerCheckProof } from './commands/ledger-check-proof.js';
 import { ledgerCheckpoint } from './commands/ledger-checkpoint.js';
 import { ledgerErase } from './commands/ledger-erase.js';
@@ -50,6 +51,7 @@ export const COMMANDS: readonly Command[] = [
   ledgerCheckProof,
   ledgerExport,
   ledgerErase,
+  ledgerArchive,
   machinesDiff,
   policyCheck,
   policyPin,

@@ -23,6 +23,19 @@ export const EvidenceHeader = Type.Object(
     key: Text,
     /** The signed checkpoint that vouches for all entries of the bundle, and for no more. */
     checkpoint: Text,
+    /**
+     * Where the entries begin, if not with the first of the log: how many come before them, and the hashes of the
+     * perfect subtrees of those, largest first. The root of the checkpoint comes out of these and the entries.
+     */
+    from: Type.Optional(
+      Type.Object(
+        {
+          size: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+          frontier: Type.Array(Sha256, { minItems: 1, maxItems: 53 }),
+        },
+        closed,
+      ),
+    ),
   },
   closed,
 );

@@ -45,12 +45,16 @@ async function lastOf(store: LedgerStore, size: number): Promise<number> {
   return last;
 }
 
-/** After a crash the ledger may be ahead of its head file by the last commits; then the old root is made again. */
-async function rootAt(store: LedgerStore, head: LogHead, size: number): Promise<string> {
+/**
+ * After a crash the ledger may be ahead of its head file by the last commits; then the old root is made again.
+ * @returns null where the entries are archived: before they were, a later head was written
+ */
+async function rootAt(store: LedgerStore, head: LogHead, size: number): Promise<string | null> {
   if (size === head.size) return head.root;
-  let reached = EMPTY_HEAD;
+  let reached: LogHead = (await store.archives.parts()).at(-1) ?? EMPTY_HEAD;
   let leaves: string[] = [];
-  for await (const { leaf_hash } of store.log()) {
+  if (size < reached.size) return null;
+  for await (const { leaf_hash } of store.log(reached.size)) {
     if (reached.size + leaves.length === size) break;
     leaves.push(leaf_hash);
     if (leaves.length === LEAVES_AT_ONCE) {

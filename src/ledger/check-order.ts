@@ -18,9 +18,13 @@ interface Gap {
 /** Places that must be taken one after the other: of the log, or of one tree. */
 class Places {
   /** The place after the last one that was taken in its turn. */
-  next = 0;
+  next: number;
   #lastHash = '';
   #gaps: Gap[] = [];
+
+  constructor(first = 0) {
+    this.next = first;
+  }
 
   /** @returns null for the place that comes next */
   take(place: number, hash: string, found: (missing: boolean) => Finding): Finding | null {
@@ -64,8 +68,13 @@ interface TreeEnd {
 
 /** Takes the entries of a log in their order. Memory grows with the number of trees, and of gaps. */
 export class OrderCheck {
-  readonly #log = new Places();
+  readonly #log: Places;
   readonly #trees = new Map<string, TreeEnd>();
+
+  /** @param first the place of the first entry */
+  constructor(first = 0) {
+    this.#log = new Places(first);
+  }
 
   get trees(): number {
     return this.#trees.size;

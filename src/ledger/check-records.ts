@@ -28,6 +28,8 @@ export interface RecordFold {
 export interface RecordSource {
   readonly table: Pick<RunRecordTable, 'trees' | 'load' | 'count'>;
   readonly newFold: () => RecordFold;
+  /** Whether the entries of a tree are elsewhere: of its records nothing can be said then, but where they turn up. */
+  readonly isElsewhere?: (tree_id: string) => Promise<boolean>;
 }
 
 /** A recorded tree that is being read. */
@@ -44,6 +46,7 @@ export class RecordCheck {
   /** The recorded trees that have not been read to the end: how many entries their records are of. */
   readonly #recorded = new Map<string, number>();
   readonly #folding = new Map<string, Folding>();
+  readonly #elsewhere = new Set<string>();
 
   constructor(source: RecordSource) {
     this.#source = source;
@@ -52,7 +55,10 @@ export class RecordCheck {
   /** Takes up what is recorded by now: a log that is read from now on has all of those entries. @throws LedgerError */
   begin(): Promise<readonly Finding[]> {
     return this.#unlessUnreadable(async () => {
-      for await (const { tree_id, seq } of this.#source.table.trees()) if (seq > 0) this.#recorded.set(tree_id, seq);
+      for await (const { tree_id, seq } of this.#source.table.trees()) {
+        if (seq > 0) this.#recorded.set(tree_id, seq);
+        if ((await this.#source.isElsewhere?.(tree_id)) === true) this.#elsewhere.add(tree_id);
+      }
       return [];
     });
   }
@@ -84,6 +90,7 @@ export class RecordCheck {
   /** What is recorded of trees that the log has not, or not so much of. */
   *finish(): Iterable<Finding & { readonly tree_id: string }> {
     for (const [tree_id, seq] of this.#recorded) {
+      if (this.#elsewhere.has(tree_id)) continue;
       const message = `there are records of the first ${seq} entries of ${tree_id}, which the log has not`;
       yield { tree_id, rule: 'record.differs', message };
     }

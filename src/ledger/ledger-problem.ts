@@ -30,6 +30,10 @@ export type LedgerRule =
   | 'head.stored' // the store's own head is not the head of this log
   | 'head.below' // the log is shorter than its anchor vouches for
   | 'head.differs' // the log is not the one that its anchor vouches for
+  | 'archive.head' // what the log goes on from, after what was archived, is no head of a log
+  | 'archive.unsigned' // the ledger's key has not signed that so much was archived
+  | 'archive.differs' // an archive is not the one that was written, or does not go on from the one before it
+  | 'archive.missing' // entries are archived, and in none of the archives that were named
   | 'tree.unopened' // a tree that does not begin with its opening
   | 'entry.time' // what came of an input has another time than the input
   | 'refusal.moved' // an input was refused, and something has moved
@@ -72,6 +76,7 @@ const KINDS: Partial<Record<LedgerRule, ProblemKind>> = {
   'mark.input': 'missing',
   'mark.proposal': 'missing',
   'head.below': 'cut',
+  'archive.missing': 'missing',
   'tree.unopened': 'incomplete',
   'refusal.moved': 'inserted',
   'run.unborn': 'incomplete',

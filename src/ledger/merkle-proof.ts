@@ -4,6 +4,7 @@
 
 import { PROOF_HASHES_MAX } from '../contract/consistency-proof.js';
 import { InvariantError } from '../errors.js';
+import type { LogHead } from '../ports/ledger-store.js';
 import { appendLeaf, EMPTY_HEAD, nodeHash, rootOf } from './merkle.js';
 
 /** The leaves from `start` up to `end`, without it. */
@@ -54,15 +55,19 @@ export function consistencyRanges(older: number, newer: number): readonly LeafRa
   return ranges.reverse();
 }
 
-/** The hashes of these subtrees, from one pass over the leaves; memory grows with the logarithm of their number. */
+/**
+ * The hashes of these subtrees, from one pass over the leaves; memory grows with the logarithm of their number.
+ * @param begin what comes before the leaves: of subtrees that begin there, they must end after it, or be in its range
+ */
 export async function rangeHashes(
   ranges: readonly LeafRange[],
   leaves: AsyncIterable<string> | Iterable<string>,
+  begin: LogHead = EMPTY_HEAD,
 ): Promise<readonly string[]> {
-  const frontiers: (readonly string[])[] = ranges.map(() => []);
+  const frontiers = ranges.map((range) => rangeBefore(range, begin));
   const last = Math.max(0, ...ranges.map(({ end }) => end));
-  let index = 0;
-  if (last > 0) {
+  let index = begin.size;
+  if (last > index) {
     for await (const leaf of leaves) {
       ranges.forEach(({ start, end }, at) => {
         if (index >= start && index < end) frontiers[at] = appendLeaf(frontiers[at] ?? [], index - start, leaf);
@@ -73,6 +78,20 @@ export async function rangeHashes(
   }
   if (index < last) throw new InvariantError(`the log ends at ${index}, before leaf ${last}`);
   return frontiers.map(rootOf);
+}
+
+/** What of a subtree lies before the leaves that are there, as a compact range. */
+function rangeBefore({ start, end }: LeafRange, { size, frontier }: LogHead): readonly string[] {
+  if (start >= size) return [];
+  const found: string[] = [];
+  let at = 0;
+  for (const hash of frontier) {
+    const width = widestBelow(size - at + 1);
+    if (at >= start && at + width <= end) found.push(hash);
+    else if (at < end && at + width > start) throw new InvariantError(`the leaves from ${start} on are not here`);
+    at += width;
+  }
+  return found;
 }
 
 export interface Inclusion {

@@ -54,6 +54,15 @@ export function rootOf(frontier: readonly string[]): string {
   return frontier.length === 0 ? EMPTY_ROOT : frontier.reduceRight((right, left) => nodeHash(left, right));
 }
 
+/** Whether a log of this size can have this compact range, and this root comes out of it: a head may be of anybody. */
+export function isHead({ size, root, frontier }: LogHead): boolean {
+  let subtrees = 0;
+  for (let rest = size; rest > 0; rest = Math.floor(rest / 2)) subtrees += rest % 2;
+  const hashes = [root, ...frontier];
+  if (!Number.isSafeInteger(size) || size < 0 || frontier.length !== subtrees) return false;
+  return hashes.every((hash) => /^[0-9a-f]{64}$/.test(hash)) && rootOf(frontier) === root;
+}
+
 /** The head of the log after `leaves`, in their order. `head` is not changed. */
 export function extend(head: LogHead, leaves: readonly string[]): LogHead {
   const frontier = [...head.frontier];

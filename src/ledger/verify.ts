@@ -4,8 +4,10 @@
 import { isWithheld, type StoredArtifact } from '../contract/artifact-ref.js';
 import type { Entry } from '../contract/entry.js';
 import { LedgerError } from '../errors.js';
+import type { ArchivedPart } from '../ports/archives.js';
 import type { LedgerStore, LogHead, StoredEntry } from '../ports/ledger-store.js';
 import { artifactFindings } from './artifact-refs.js';
+import { archiveFindings, type NoteOpener } from './check-archives.js';
 import { checkEntry, type CheckedEntry } from './check-entry.js';
 import { MarkCheck, type MarkSource } from './check-marks.js';
 import { OrderCheck } from './check-order.js';
@@ -19,7 +21,7 @@ import {
   type Place,
   type PlacedFinding,
 } from './ledger-problem.js';
-import { appendLeaf, rootOf } from './merkle.js';
+import { appendLeaf, EMPTY_HEAD, rootOf } from './merkle.js';
 
 export const PROBLEMS_MAX = 100;
 
@@ -32,6 +34,10 @@ export interface LedgerSource extends Pick<LedgerStore, 'log' | 'artifactsOf' | 
   /** Folds the trees through the machines; where nobody does, only what entries say themselves is looked at. */
   readonly replay?: TreeReplay;
   readonly anchor: Pick<LogHead, 'size' | 'root'> | null;
+  /** Where the log begins; where it is absent, with its first entry. */
+  readonly begin?: LogHead;
+  /** What is archived of the log, whether `log` has it or not, and what opens the notes about it. */
+  readonly archives?: { readonly parts: readonly ArchivedPart[]; readonly opens: NoteOpener };
 }
 
 /** What the machines would have written, held against what there is. Takes the entries of a log in their order. */
@@ -62,11 +68,14 @@ export interface Withheld {
 export type LedgerVerdict =
   | {
       readonly ok: true;
+      /** Those that were looked at. */
       readonly entries: number;
       readonly trees: number;
       readonly root: string;
       /** What could not be looked at. Absent where there is nothing of that. */
       readonly withheld?: Withheld;
+      /** How many entries come before those; absent where there are none. */
+      readonly archived?: number;
     }
   | { readonly ok: false; readonly problems: readonly LedgerProblem[] };
 
@@ -92,17 +101,21 @@ export async function verifyLedger(
     for (const finding of findings) found.push(finding);
   };
   const checks = new Checks(source, complete);
-  let log: Log = { size: 0, frontier: [] };
+  const { begin = EMPTY_HEAD, archives = { parts: [], opens: null } } = source;
+  let log: Log = begin;
+  const heads = (head: LogHead) =>
+    placed(WHOLE_LOG, [...headFindings(log, head, source.anchor), ...partFindings(log, archives.parts)]);
   try {
     // Read before the log, so that what is committed meanwhile comes after it.
     const head = await source.head();
     report(placed(WHOLE_LOG, await checks.begin()));
-    report(placed(WHOLE_LOG, headFindings(log, head, source.anchor)));
-    for await (const stored of source.log()) {
+    report(placed(WHOLE_LOG, archiveFindings(archives.parts, archives.opens)));
+    report(heads(head));
+    for await (const stored of source.log(begin.size)) {
       const checked = checkEntry(stored);
       report(await checks.take(stored, checked));
       log = { size: log.size + 1, frontier: appendLeaf(log.frontier, log.size, checked.leaf_hash) };
-      report(placed(WHOLE_LOG, headFindings(log, head, source.anchor)));
+      report(heads(head));
       if (found.length >= problems_max) break;
     }
     if (found.length < problems_max) {
@@ -116,7 +129,14 @@ export async function verifyLedger(
   }
   return found.length > 0
     ? { ok: false, problems: inOrder(found).slice(0, problems_max) }
-    : { ok: true, entries: log.size, trees: checks.trees, root: rootOf(log.frontier), ...checks.withheld };
+    : {
+        ok: true,
+        entries: log.size - begin.size,
+        trees: checks.trees,
+        root: rootOf(log.frontier),
+        ...checks.withheld,
+        ...(begin.size > 0 ? { archived: begin.size } : {}),
+      };
 }
 
 /** What is told of the log as a whole comes last. */
@@ -126,7 +146,7 @@ const inOrder = (found: readonly PlacedFinding[]): readonly LedgerProblem[] =>
 /** Everything that looks at one entry after the other. */
 class Checks {
   readonly #source: LedgerSource;
-  readonly #order = new OrderCheck();
+  readonly #order: OrderCheck;
   readonly #runs: RunCheck | null;
   readonly #marks: MarkCheck | null;
   readonly #records: RecordCheck | null;
@@ -136,6 +156,7 @@ class Checks {
 
   constructor(source: LedgerSource, complete: boolean) {
     this.#source = source;
+    this.#order = new OrderCheck(source.begin?.size);
     this.#runs = complete ? new RunCheck() : null;
     this.#marks = source.marks === undefined ? null : new MarkCheck(source.marks);
     this.#records = source.records === undefined ? null : new RecordCheck(source.records);
@@ -219,9 +240,21 @@ function* headFindings({ size, frontier }: Log, head: LogHead, anchor: LedgerSou
   }
 }
 
+/** Compares it with what the store says was archived at just this size. */
+function* partFindings({ size, frontier }: Log, parts: readonly ArchivedPart[]): Iterable<Finding> {
+  for (const part of parts) {
+    if (part.size !== size || part.root === rootOf(frontier)) continue;
+    yield { rule: 'archive.differs', message: `at size ${size} the log has another root than what was archived` };
+  }
+}
+
 async function endFindings(log: Log, head: LogHead, source: LedgerSource): Promise<readonly PlacedFinding[]> {
   const found: PlacedFinding[] = [];
-  const { anchor } = source;
+  const { anchor, begin = EMPTY_HEAD } = source;
+  if (anchor !== null && anchor.size < begin.size) {
+    const message = `the anchor vouches for ${anchor.size} entries, and more than those were archived before`;
+    found.push({ place: WHOLE_LOG, finding: { rule: 'head.below', message } });
+  }
   if (anchor !== null && log.size < anchor.size) {
     const message = `the log ends at size ${log.size}, but its anchor vouches for ${anchor.size}`;
     found.push({ place: { ...WHOLE_LOG, log_index: log.size }, finding: { rule: 'head.below', message } });

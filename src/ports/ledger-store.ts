@@ -1,5 +1,6 @@
 import type { Artifact, StoredArtifact } from '../contract/artifact-ref.js';
 import type { ProposalMark, SealedEntry } from '../contract/entry.js';
+import type { ArchiveTable } from './archives.js';
 import type { OwnRecords } from './records.js';
 import type { RunRecordTable } from './run-records.js';
 
@@ -88,14 +89,27 @@ export interface LedgerStore {
    * @throws LedgerError LEDGER_UNAVAILABLE if it could not be written; nothing more may be committed on this store
    */
   commit(batch: Batch): Promise<void>;
-  /** Entries of one tree in order of seq, from `fromSeq`. An unknown tree has none. */
+  /**
+   * Entries of one tree in order of seq, from `fromSeq`. An unknown tree has none.
+   * @throws LedgerError LEDGER_ARCHIVED for an archived tree
+   */
   tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry>;
-  /** All entries in order of the log, from `fromIndex`. */
+  /**
+   * All entries in order of the log, from `fromIndex`; without it, from the first that is not archived.
+   * @throws LedgerError LEDGER_ARCHIVED where `fromIndex` is below that
+   */
   log(fromIndex?: number): AsyncIterable<StoredEntry>;
+  /** Without those that are archived. */
   trees(): AsyncIterable<TreeSummary>;
-  /** The artifacts that entry `log_index` brought with it, in the order in which the batch gave them. */
+  /**
+   * The artifacts that entry `log_index` brought with it, in the order in which the batch gave them.
+   * @throws LedgerError LEDGER_ARCHIVED
+   */
   artifactsOf(log_index: number): Promise<readonly StoredArtifact[]>;
-  /** Off the hot path. @returns null when the case has no such content, or it was erased */
+  /**
+   * Off the hot path. @returns null when the case has no such content, or it was erased
+   * @throws LedgerError LEDGER_ARCHIVED when it is not here, and may be archived
+   */
   artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null>;
   proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null>;
   /** The seq of the input that was committed with this caller-chosen id, or null. */
@@ -109,6 +123,8 @@ export interface LedgerStore {
   erase(erasure: Erasure): Promise<Erased>;
   /** The records of runs whose tree has ended: derived from the entries, off the hot path. */
   readonly runRecords: RunRecordTable;
+  /** The beginning of the log that was moved to archive files. */
+  readonly archives: ArchiveTable;
   /**
    * Records in the ledger's own database: what is written there is durable with the next `commit` or not at all, and
    * taken back whenever that throws. Written by the writer only. Null where this kind of store has none, or only reads.
@@ -177,6 +193,8 @@ export interface ErasureSeal {
 export interface HeadAnchor {
   /** @returns null where there is none yet @throws LedgerError LEDGER_TAMPERED if it is there but not to be believed */
   read(): Promise<AnchoredHead | null>;
+  /** What a note vouches for, if it was signed as heads are; else null. Absent where heads are not signed. */
+  readonly opens?: (note: string) => AnchoredHead | null;
   /** Durable when resolved. */
   write(head: Pick<LogHead, 'size' | 'root'>): Promise<void>;
   /** Lets go of the file after the last write. */

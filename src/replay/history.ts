@@ -8,7 +8,7 @@ import { Fold, type Difference } from '../kernel/fold.js';
 import { restoreTree, type TreeSnapshot } from '../kernel/tree.js';
 import { needed } from '../ledger/withheld.js';
 import type { HistoryCache, HistoryPoint, HistorySnapshot } from '../ports/history-cache.js';
-import { PointBook, type Ended } from './point-book.js';
+import { NOTHING_ARCHIVED, PointBook, type Beginning, type Ended } from './point-book.js';
 import type { ReplayEntry, ReplaySource } from './replay.js';
 import type { RunAt, SessionAt } from './state.js';
 
@@ -23,15 +23,17 @@ export interface TreeSource extends ReplaySource {
 export class History {
   readonly #source: TreeSource;
   readonly #cache: HistoryCache | null;
-  readonly #book = new PointBook();
+  readonly #book: PointBook;
   readonly #folds = new Map<string, Fold>();
   readonly #changed = new Set<string>();
   /** Whose entries came last: only this tree can be in the middle of what an input caused. */
   #last: Fold | null = null;
 
-  constructor(source: TreeSource, cache: HistoryCache | null) {
+  /** @param archived what comes before the log: it begins there, with no tree alive */
+  constructor(source: TreeSource, cache: HistoryCache | null, archived: Beginning = NOTHING_ARCHIVED) {
     this.#source = source;
     this.#cache = cache;
+    this.#book = new PointBook(archived);
   }
 
   /** Goes on from a point that fits the ledger. */

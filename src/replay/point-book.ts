@@ -20,8 +20,17 @@ export interface LiveTree {
   readonly lost?: true;
 }
 
+/** How much of a log is archived: its first entries, and whole trees. */
+export interface Beginning {
+  readonly size: number;
+  readonly trees: number;
+}
+export const NOTHING_ARCHIVED: Beginning = { size: 0, trees: 0 };
+
 /** What lives at a point, as it is written down. */
 interface Live {
+  /** What was archived when it was written; absent in what is older than archives. */
+  readonly archived?: number;
   readonly leaf_hash: string;
   readonly time: string | null;
   readonly begun: number;
@@ -40,10 +49,18 @@ export class PointBook {
   readonly #runs = new Map<string, Map<string, RunAt>>();
   #trees = new Map<string, LiveTree>();
   #ended: { runs: RunAt[]; sessions: SessionAt[] } = { runs: [], sessions: [] };
+  readonly #archived: number;
   #leaf_hash = '';
-  #size = 0;
-  #begun = 0;
+  #size: number;
+  #begun: number;
   #time: string | null = null;
+
+  /** @param archived what comes before the log: it begins there, with no tree alive */
+  constructor({ size, trees }: Beginning = NOTHING_ARCHIVED) {
+    this.#archived = size;
+    this.#size = size;
+    this.#begun = trees;
+  }
 
   /** Goes on from a point that fits the ledger. */
   takeUp({ size, live }: HistoryPoint): void {
@@ -160,6 +177,7 @@ export class PointBook {
   /** Puts down where everything stands. All trees that have changed must be placed. */
   point(): HistoryPoint {
     const written: Live = {
+      archived: this.#archived,
       leaf_hash: this.#leaf_hash,
       time: this.#time,
       begun: this.#begun,

@@ -3,9 +3,10 @@
 
 import { LedgerError, UsageError } from '../errors.js';
 import { sha256 } from '../contract/hash.js';
+import type { ArchiveTable } from '../ports/archives.js';
 import type { HistoryCache, HistoryPoint } from '../ports/history-cache.js';
 import { History, type TreeSource } from './history.js';
-import type { Ended } from './point-book.js';
+import { NOTHING_ARCHIVED, type Beginning, type Ended } from './point-book.js';
 import type { ReplayEntry } from './replay.js';
 import type { LedgerState, RunAt, SessionAt } from './state.js';
 
@@ -15,6 +16,7 @@ export const POINT_ENTRIES = 4_096;
 /** A log that can be read from anywhere. A LedgerStore is one. */
 export interface HistorySource extends TreeSource {
   log(fromIndex?: number): AsyncIterable<ReplayEntry & { readonly leaf_hash?: string }>;
+  readonly archives?: Pick<ArchiveTable, 'parts' | 'treeCount'>;
 }
 
 export interface StateOptions {
@@ -55,11 +57,18 @@ async function ledgerAt(
     return await reached(source, cache, until, pointEntries);
   } catch (error) {
     // What was remembered may be of another history, or damaged: the entries say it all.
-    if (error instanceof UsageError || !(error instanceof LedgerError || error instanceof SyntaxError)) throw error;
+    if (
+      error instanceof UsageError ||
+      isArchived(error) ||
+      !(error instanceof LedgerError || error instanceof SyntaxError)
+    )
+      throw error;
     await cache.clear();
     return reached(source, cache, until, pointEntries);
   }
 }
+
+const isArchived = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_ARCHIVED';
 
 async function reached(
   source: HistorySource,
@@ -67,8 +76,10 @@ async function reached(
   until: number,
   pointEntries: number,
 ): Promise<LedgerState> {
-  const from = cache === null ? null : await pointBefore(source, cache, until + 1);
-  const history = new History(source, cache);
+  const archived = await beginningOf(source);
+  if (until < archived.size) throw archivedBefore(until, archived.size);
+  const from = cache === null ? null : await pointBefore(source, cache, until + 1, archived.size);
+  const history = new History(source, cache, archived);
   const ended: Ended[] = [];
   if (from !== null) {
     history.takeUp(from.point);
@@ -82,7 +93,8 @@ async function reached(
       ended.push(history.ended);
       const put = history.point();
       // Where somebody has made it forget the points before, it is told none that rest on them.
-      remembers = remembers && (await cache.save(put.point, put.snapshots, point));
+      const after = point === archived.size ? 0 : point;
+      remembers = remembers && (await cache.save(put.point, put.snapshots, after));
       point = put.point.size;
     }
     await history.take(entry);
@@ -148,8 +160,9 @@ async function pointBefore(
   source: HistorySource,
   cache: HistoryCache,
   size: number,
+  archived: number,
 ): Promise<{ readonly point: HistoryPoint; readonly ended: readonly Ended[] } | null> {
-  const point = await newestPoint(source, cache, size);
+  const point = await newestPoint(source, cache, size, archived);
   if (point === null) return null;
   const parts = await cache.ended(point.size);
   const whole = parts.every(({ ended, ended_sha256 }) => sha256(ended) === ended_sha256);
@@ -158,17 +171,23 @@ async function pointBefore(
   return null;
 }
 
-/** The newest point that fits the ledger. One that does not is forgotten, with all others. */
+/** The newest point that fits the ledger, and what is archived of it. One that does not is forgotten, with all others. */
 export async function newestPoint(
   source: Pick<HistorySource, 'log'>,
   cache: HistoryCache,
   size: number,
+  archived: number,
 ): Promise<HistoryPoint | null> {
   const point = await cache.point(size);
-  if (point === null || (sha256(point.live) === point.live_sha256 && (await fits(source, point)))) return point;
+  // What had ended before was of trees that are archived by now: nobody is told of those, by chance, any more.
+  const same = point === null || (sha256(point.live) === point.live_sha256 && archivedAt(point) === archived);
+  if (same && (point === null || (await fits(source, point)))) return point;
   await cache.clear();
   return null;
 }
+
+const archivedAt = ({ live }: HistoryPoint): number =>
+  (JSON.parse(live) as { readonly archived?: number }).archived ?? 0;
 
 /** Whether the entry before the point is the one that the point was made behind. */
 async function fits(source: Pick<HistorySource, 'log'>, { size, live }: HistoryPoint): Promise<boolean> {
@@ -176,5 +195,14 @@ async function fits(source: Pick<HistorySource, 'log'>, { size, live }: HistoryP
   for await (const entry of source.log(size - 1)) return entry.log_index === size - 1 && entry.leaf_hash === leaf_hash;
   return false;
 }
+
+/** How much of a log is archived. */
+export async function beginningOf({ archives }: Pick<HistorySource, 'archives'>): Promise<Beginning> {
+  const size = (await archives?.parts())?.at(-1)?.size ?? 0;
+  return size === 0 ? { size, trees: 0 } : { size, trees: (await archives?.treeCount()) ?? 0 };
+}
+
+const archivedBefore = (until: number, size: number): LedgerError =>
+  new LedgerError({ code: 'LEDGER_ARCHIVED', message: `entry ${until} is archived: the ledger goes on from ${size}` });
 
 const noEntry = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

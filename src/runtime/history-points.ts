@@ -17,8 +17,8 @@ import type { Tree } from '../kernel/tree.js';
 import type { HistoryCache, HistoryPoint, HistorySnapshot } from '../ports/history-cache.js';
 import type { Batch, LedgerStore } from '../ports/ledger-store.js';
 import type { Log } from '../ports/log.js';
-import { PointBook } from '../replay/point-book.js';
-import { newestPoint, POINT_ENTRIES } from '../replay/state-at.js';
+import { NOTHING_ARCHIVED, PointBook } from '../replay/point-book.js';
+import { beginningOf, newestPoint, POINT_ENTRIES } from '../replay/state-at.js';
 import { entryOf } from './stored-entry.js';
 
 /** What a tree has grown by when a snapshot of it is made. */
@@ -29,7 +29,7 @@ const READ_MAX = 65_536;
 const CLOSE_ENTRIES = 1_024;
 
 export interface HistoryPointsOptions {
-  readonly store: Pick<LedgerStore, 'log' | 'head'>;
+  readonly store: Pick<LedgerStore, 'log' | 'head' | 'archives'>;
   readonly cache: HistoryCache;
   readonly log: Log;
   /** Runs a task after the present turn. */
@@ -47,6 +47,7 @@ export class HistoryPoints implements CommitFollower {
   #look: Look | null = null;
   #trees: Trees = () => null;
   #state: 'new' | 'waiting' | 'reading' | 'following' | 'stopped' = 'new';
+  #begin = NOTHING_ARCHIVED;
   #book = new PointBook();
   /** The size of the last point; while waiting, of the ledger when there is to be one. */
   #point = 0;
@@ -71,9 +72,11 @@ export class HistoryPoints implements CommitFollower {
     this.#look = look;
     const { store, cache } = this.#options;
     const { size } = await store.head();
+    this.#begin = await beginningOf(store);
+    this.#book = new PointBook(this.#begin);
     // Where there is not as much as that, nobody needs to look.
     const point = size < this.#every ? null : await cache.point(size);
-    this.#due = (point?.size ?? 0) + this.#every;
+    this.#due = (point?.size ?? this.#begin.size) + this.#every;
     this.#state = size === 0 ? 'following' : 'waiting';
     if (size >= this.#due) this.#read(size);
   }
@@ -137,8 +140,8 @@ export class HistoryPoints implements CommitFollower {
 
   async #readUpTo(size: number): Promise<void> {
     const { store, cache } = this.#options;
-    const point = await newestPoint(store, cache, size);
-    this.#point = point?.size ?? 0;
+    const point = await newestPoint(store, cache, size, this.#begin.size);
+    this.#point = point?.size ?? this.#begin.size;
     if (size - this.#point > READ_MAX) {
       this.#wait(size, null);
       return;
@@ -166,7 +169,7 @@ export class HistoryPoints implements CommitFollower {
   }
 
   #forget(): void {
-    this.#book = new PointBook();
+    this.#book = new PointBook(this.#begin);
     this.#changed.clear();
     this.#lengths.clear();
     this.#snapshots = [];
@@ -237,7 +240,7 @@ export class HistoryPoints implements CommitFollower {
   #save(): void {
     const point = this.#book.point();
     const snapshots = this.#snapshots.splice(0);
-    const after = this.#point;
+    const after = this.#point === this.#begin.size ? 0 : this.#point;
     this.#point = point.size;
     this.#busy = this.#busy
       .then(() => this.#saved(point, snapshots, after))

@@ -13,9 +13,10 @@ import {
   type LeafRange,
 } from '../ledger/merkle-proof.js';
 import { consistencyProofFile, entryProofFile } from '../ledger/proof-file.js';
-import type { AnchoredHead, LedgerStore } from '../ports/ledger-store.js';
+import type { AnchoredHead } from '../ports/ledger-store.js';
+import type { JoinedLog } from './evidence/joined-log.js';
 
-type Log = Pick<LedgerStore, 'log'>;
+type Log = Pick<JoinedLog, 'begin' | 'log'>;
 type Signed = AnchoredHead & { readonly note: string };
 
 /** The head with its signed note. @throws UsageError where nobody has signed one */
@@ -32,6 +33,7 @@ export async function proveEntry(log: Log, head: AnchoredHead | null, index: num
     const message = `the last checkpoint vouches for ${size} entries, numbered from 0: there is no entry ${index} below it`;
     throw new UsageError({ code: 'USAGE', message });
   }
+  refuseArchived(log, index, `entry ${index}`);
   const text = await textOf(log, index);
   const proof = await hashesOf(log, signed, inclusionRanges(index, size));
   if (!includes({ index, size, root, leaf_hash: leafHash(text), proof })) throw differs();
@@ -46,6 +48,7 @@ export async function proveGoingOn(
 ): Promise<string> {
   const newer = signedHead(head);
   if (older.size > newer.size) throw differs();
+  refuseArchived(log, older.size, `the checkpoint at size ${older.size}`);
   const proof = await hashesOf(log, newer, consistencyRanges(older.size, newer.size));
   if (!goesOn({ older, newer, proof })) throw differs();
   return consistencyProofFile({ older: older.note, newer: newer.note, proof: [...proof] });
@@ -60,18 +63,25 @@ async function hashesOf(
   { size, root }: AnchoredHead,
   ranges: readonly LeafRange[],
 ): Promise<readonly string[]> {
-  const hashes = await rangeHashes([...ranges, { start: 0, end: size }], leaves(log, size));
+  const hashes = await rangeHashes([...ranges, { start: 0, end: size }], leaves(log, size), log.begin);
   if (hashes.at(-1) !== root) throw differs();
   return hashes.slice(0, -1);
 }
 
-async function* leaves(log: Log, size: number): AsyncIterable<string> {
-  let count = 0;
-  for await (const { leaf_hash } of log.log()) {
+async function* leaves({ log, begin }: Log, size: number): AsyncIterable<string> {
+  let count = begin.size;
+  for await (const { leaf_hash } of log(begin.size)) {
     yield leaf_hash;
     count += 1;
   }
   if (count < size) throw differs();
+}
+
+/** What comes before the log is known as a whole, and nothing of what is in it. */
+function refuseArchived({ begin }: Log, size: number, what: string): void {
+  if (size >= begin.size) return;
+  const message = `${what} lies in an archive, which ends at ${begin.size}: name the archives with --archive`;
+  throw new LedgerError({ code: 'LEDGER_ARCHIVED', message });
 }
 
 async function textOf(log: Log, index: number): Promise<string> {

@@ -5,6 +5,8 @@ import { LedgerError } from '../errors.js';
 import type { HistoryCache } from '../ports/history-cache.js';
 import type { HeadAnchor, LedgerStore, StoredEntry } from '../ports/ledger-store.js';
 import { writtenRecord } from '../ledger/check-records.js';
+import { problemOf, WHOLE_LOG, type LedgerProblem } from '../ledger/ledger-problem.js';
+import { EMPTY_HEAD } from '../ledger/merkle.js';
 import { verifyLedger, type LedgerVerdict } from '../ledger/verify.js';
 import { ReplayCheck } from '../replay/check-replay.js';
 import { replay, type ReplayReport } from '../replay/replay.js';
@@ -12,6 +14,7 @@ import { stateAt } from '../replay/state-at.js';
 import type { LedgerState } from '../replay/state.js';
 import { RunRecords } from '../run/record.js';
 import { openApprovals, type OpenApproval } from './asked-approvals.js';
+import { chainFindings, inOrder, joinedLog, type OpenArchive } from './evidence/joined-log.js';
 import { entryOf, tellsOfRuns } from './stored-entry.js';
 import { UnknownOutcomes, type Settlement } from './unknown-outcomes.js';
 
@@ -73,7 +76,7 @@ export class LedgerReader {
     for await (const stored of this.#store.tree(tree_id)) yield entryOf(stored);
   }
 
-  log(from_index = 0): AsyncIterable<StoredEntry> {
+  log(from_index?: number): AsyncIterable<StoredEntry> {
     return this.#store.log(from_index);
   }
 
@@ -103,16 +106,33 @@ export class LedgerReader {
    * Holds every entry, artifact, head and written record against one another, and what must be there by S4 §6 against
    * what is; see `ledger verify`. Without `replay` the machines are not asked, which is faster.
    */
-  async verify({ replay: asks = true }: { readonly replay?: boolean } = {}): Promise<LedgerVerdict> {
+  async verify({
+    replay: asks = true,
+    archives = [],
+  }: {
+    readonly replay?: boolean;
+    /** Of this ledger, opened: then what is in them is looked at too. */
+    readonly archives?: readonly OpenArchive[];
+  } = {}): Promise<LedgerVerdict> {
     const store = this.#store;
+    const parts = await store.archives.parts();
+    const chain = inOrder(archives);
+    const broken: LedgerProblem[] = [];
+    for await (const finding of chainFindings(chain, parts)) broken.push(problemOf({ place: WHOLE_LOG, finding }));
+    if (broken.length > 0) return { ok: false, problems: broken };
+    const source = joinedLog(chain, store, parts.at(-1) ?? EMPTY_HEAD);
     return verifyLedger({
-      log: (from) => store.log(from),
-      artifactsOf: (log_index) => store.artifactsOf(log_index),
+      ...source,
       head: () => store.head(),
       anchor: await this.#anchor.read(),
       marks: store,
-      records: { table: store.runRecords, newFold: () => new RunRecords() },
-      ...(asks ? { replay: new ReplayCheck(store) } : {}),
+      records: {
+        table: store.runRecords,
+        newFold: () => new RunRecords(),
+        ...(source.begin.size > 0 ? { isElsewhere: async (id) => (await store.archives.tree(id)) !== null } : {}),
+      },
+      archives: { parts, opens: this.#anchor.opens ?? null },
+      ...(asks ? { replay: new ReplayCheck(source) } : {}),
     });
   }
 
@@ -134,6 +154,9 @@ export class LedgerReader {
     const seq = (await runRecords.recorded(tree_id)) ?? 0;
     const record = seq === 0 ? null : writtenRecord(await runRecords.load(tree_id, run_id));
     if (record === null) return null;
+    const entries = await this.#store.archives.tree(tree_id);
+    // Where more was told of the tree than was recorded, only the archive has it.
+    if (entries === seq) return record;
     const records = new RunRecords();
     records.takeUp(record);
     for await (const stored of this.#store.tree(tree_id, seq)) if (tellsOfRuns(stored)) records.fold(entryOf(stored));

@@ -104,6 +104,14 @@ export class RunRecordWriter {
     this.stop();
   }
 
+  /** Writes all that is left, for as long as that takes. */
+  async finish(): Promise<void> {
+    this.#leave('closing');
+    this.#begin();
+    await this.#busy;
+    this.stop();
+  }
+
   #leave(state: 'closing' | 'stopped'): void {
     this.#state = state;
     this.#callOff?.();

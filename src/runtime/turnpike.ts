@@ -8,6 +8,7 @@ import { DRAIN_MS } from '../engine/embedded-engine.js';
 import { within } from '../engine/timers.js';
 import { UsageError } from '../errors.js';
 import { checkAnchor } from '../ledger/check-anchor.js';
+import { checkArchives } from '../ledger/check-archives.js';
 import type { Agent } from '../ports/agent.js';
 import type { Policy } from '../policy/policy.js';
 import type { Erased } from '../ports/ledger-store.js';
@@ -106,6 +107,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     const wired = wire(ground, { ...options, tools }, opened);
     const { engine, agents, highRisk, sessions, records, runRecords, history, points, effects, clock, log } = wired;
     await engine.start();
+    await checkArchives(store, anchor);
     await checkAnchor(store, anchor);
     await records.open();
     // A making that was cut short leaves none.

@@ -50,6 +50,8 @@ export interface Bench {
   readonly store: LedgerStore;
   readonly scribe: Scribe;
   /** Closes a store after the test. */
+  /** Closes the writer's store, and opens it anew. */
+  readonly reopen: () => Promise<void>;
   readonly keep: (store: LedgerStore) => LedgerStore;
   /** Verifies the whole ledger as another process sees it. */
   readonly checkLedger: (size: number) => Promise<void>;
@@ -87,6 +89,10 @@ export function ledgerBench(makeLedger: () => LedgerUnderTest): Bench {
       return scribe;
     },
     keep,
+    async reopen() {
+      await store.close();
+      store = keep(ledger.open());
+    },
     async checkLedger(size) {
       const reader = ledger.openReader();
       const { size: stored, root } = await reader.head();

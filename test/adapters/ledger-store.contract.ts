@@ -6,6 +6,7 @@ import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
 import { all, audited, content, opening, proposalId, proposed, treeId } from '../fixtures/entries.js';
 import { A, B, bytesOf, C, code, ledgerBench, mark, stepOf, type Bench, type LedgerUnderTest } from './ledger-bench.js';
 
+import { archivesContract } from './archives.contract.js';
 import { contentContract } from './ledger-content.contract.js';
 import { refusalContract } from './ledger-refusal.contract.js';
 import { runRecordsContract } from './run-records.contract.js';
@@ -19,6 +20,7 @@ export function ledgerStoreContract(name: string, makeLedger: () => LedgerUnderT
     describe('one writer', () => writerContract(bench));
     describe('what is refused', () => refusalContract(bench));
     describe('content and marks', () => contentContract(bench));
+    describe('archives', () => archivesContract(bench));
     describe('run records', () => runRecordsContract(bench));
   });
 }

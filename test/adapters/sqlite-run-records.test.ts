@@ -2,8 +2,10 @@
 
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import Database from 'better-sqlite3';
 import { CaseKeys } from '../../src/adapters/case-keys.js';
-import { FORMAT_VERSION } from '../../src/adapters/sqlite-schema.js';
+import { FORMAT_VERSION, schemaSteps } from '../../src/adapters/sqlite-schema.js';
+import { SqliteArchives } from '../../src/adapters/sqlite-archives.js';
 import { SqliteArtifacts } from '../../src/adapters/sqlite-artifacts.js';
 import { openDatabase, type Connection } from '../../src/adapters/sqlite-database.js';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
@@ -49,8 +51,14 @@ describe('a ledger that is older than run records', () => {
   /** The same ledger, as the format before had it. */
   const asBefore = async (): Promise<void> => {
     await store.close();
-    exec('DROP TABLE run_records; DROP TABLE recorded_trees; PRAGMA user_version = 2');
+    const later = ['run_records', 'recorded_trees', 'archives', 'archived_trees', 'archived_cases'];
+    exec(`${later.map((table) => `DROP TABLE ${table};`).join('')} PRAGMA user_version = 2`);
     exec('ALTER TABLE artifacts DROP COLUMN sealed');
+    // The guards of that format, as that format has them.
+    const model = new Database(':memory:').exec(schemaSteps(0, 2));
+    const guards = model.prepare(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`).all();
+    model.close();
+    for (const { name, sql } of guards as { name: string; sql: string }[]) exec(`DROP TRIGGER ${name}; ${sql}`);
   };
   const formatOf = () => withDatabase(at.file, (db) => db.pragma('user_version', { simple: true }));
 
@@ -145,7 +153,8 @@ describe('D2: what goes wrong with what is only derived', () => {
     const artifacts = new SqliteArtifacts(db, at.artifactsDir, new CaseKeys(`${at.artifactsDir}-keys`, () => null));
     const tail = new SqliteTail(db);
     const markNumbers = new SqliteMarkNumbers(db, tail);
-    writer = new SqliteWriter({ db, artifacts, tail, markNumbers, reader: new SqliteReader(db, tail, markNumbers) });
+    const reader = new SqliteReader(db, tail, markNumbers, new SqliteArchives(db));
+    writer = new SqliteWriter({ db, artifacts, tail, markNumbers, reader });
     scribe.epoch = writer.beginEpoch();
   });
   afterEach(() => void db.close());

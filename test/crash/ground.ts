@@ -108,6 +108,9 @@ class HookedStore implements LedgerStore {
   get runRecords() {
     return this.#inner.runRecords;
   }
+  get archives() {
+    return this.#inner.archives;
+  }
   close = () => this.#inner.close();
 
   async commit(batch: Batch): Promise<void> {

@@ -202,5 +202,6 @@ const forwarding = (inner: LedgerStore): LedgerStore => ({
   records: inner.records,
   snapshots: inner.snapshots,
   runRecords: inner.runRecords,
+  archives: inner.archives,
   close: () => inner.close(),
 });

@@ -76,6 +76,7 @@ export function simStore(world: World, process: Process, inner: LedgerStore): Le
       load: (tree_id, run_id) => read('store.runRecords.load', () => inner.runRecords.load(tree_id, run_id)),
       count: (tree_id) => read('store.runRecords.count', () => inner.runRecords.count(tree_id)),
     },
+    archives: inner.archives,
     close: () => read('store.close', () => inner.close()),
   };
 }

@@ -20,8 +20,9 @@ export const ledgerExport: Command = {
   options: [{ name: 'entries', help: 'only the entries, one a line, as they are: nothing is signed' }],
   notes: [
     'FILE is checked by `ledger verify FILE --key KEY` and `replay FILE` with nothing else at hand. It reaches as far as',
-    'the last checkpoint, and holds everything that agents and tools have said and written, but hashes alone of what was',
-    'erased, and of what happened in lanes that withhold it (withholds_content): keep it like the ledger.',
+    'the last checkpoint, from the first entry that is not archived, and holds everything that agents and tools have said',
+    'and written, but hashes alone of what was erased, and of what happened in lanes that withhold it (withholds_content):',
+    'keep it like the ledger.',
   ],
   async run(args, io) {
     const path = resolve(io.cwd, args.operands[0] ?? '');

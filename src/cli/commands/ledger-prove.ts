@@ -1,8 +1,18 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { openCheckpoint } from '../../ledger/checkpoint.js';
+import { LedgerError } from '../../errors.js';
+import { EMPTY_HEAD } from '../../ledger/merkle.js';
+import {
+  chainFindings,
+  inOrder,
+  joinedLog,
+  type JoinedLog,
+  type OpenArchive,
+} from '../../runtime/evidence/joined-log.js';
 import { readLedgerVerifier } from '../../runtime/ledger-key.js';
 import { proveEntry, proveGoingOn } from '../../runtime/ledger-proofs.js';
+import { ARCHIVE_OPTION, withArchives } from '../archives.js';
 import { quoted, wrong } from '../arguments.js';
 import type { Args, Command, ExitCode } from '../command.js';
 import { homeOf, withLedger, type OpenLedger } from '../folders.js';
@@ -16,6 +26,7 @@ export const ledgerProve: Command = {
   operands: { usage: '[SEQ]', min: 0, max: 1 },
   options: [
     { name: 'from', value: 'FILE', help: 'prove that the ledger goes on from the signed checkpoint in FILE' },
+    ARCHIVE_OPTION,
     { name: 'out', value: 'FILE', help: 'write the proof to FILE instead of standard output' },
   ],
   notes: [
@@ -28,8 +39,10 @@ export const ledgerProve: Command = {
     if ((seq === undefined) === (from === undefined)) throw wrong(ledgerProve, 'name either SEQ or --from');
     return tamperedIsOne(io, () =>
       withLedger<ExitCode>(args, io, async (ledger) => {
-        const proof =
-          seq === undefined ? await fromCheckpoint(ledger, from ?? '', args, io) : await ofEntry(ledger, seq);
+        const proof = await withArchives(args, io, async (archives) => {
+          const log = await wholeLog(ledger, archives);
+          return seq === undefined ? fromCheckpoint(ledger, log, from ?? '', args, io) : ofEntry(ledger, log, seq);
+        });
         const out = args.text('out');
         if (out === undefined) await io.stdout.write(proof);
         else await writeFile(resolve(io.cwd, out), proof);
@@ -39,16 +52,32 @@ export const ledgerProve: Command = {
   },
 };
 
-async function ofEntry({ store, anchor }: OpenLedger, seq: string): Promise<string> {
-  if (!/^(?:0|[1-9]\d{0,14})$/.test(seq)) throw wrong(ledgerProve, `${quoted(seq)} is no place in the log`);
-  return proveEntry(store, await anchor.read(), Number(seq));
+/** The log with the archives of it that were named. @throws LedgerError LEDGER_TAMPERED for what are none */
+async function wholeLog({ store }: OpenLedger, archives: readonly OpenArchive[]): Promise<JoinedLog> {
+  const parts = await store.archives.parts();
+  const chain = inOrder(archives);
+  for await (const { message } of chainFindings(chain, parts)) {
+    throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+  }
+  return joinedLog(chain, store, parts.at(-1) ?? EMPTY_HEAD);
 }
 
-async function fromCheckpoint({ store, anchor }: OpenLedger, file: string, args: Args, io: Io): Promise<string> {
+async function ofEntry({ anchor }: OpenLedger, log: JoinedLog, seq: string): Promise<string> {
+  if (!/^(?:0|[1-9]\d{0,14})$/.test(seq)) throw wrong(ledgerProve, `${quoted(seq)} is no place in the log`);
+  return proveEntry(log, await anchor.read(), Number(seq));
+}
+
+async function fromCheckpoint(
+  { anchor }: OpenLedger,
+  log: JoinedLog,
+  file: string,
+  args: Args,
+  io: Io,
+): Promise<string> {
   const note = await readFile(resolve(io.cwd, file));
   const key = readLedgerVerifier(homeOf(args, io).ledgerKey);
   const older = key === null ? null : openCheckpoint(note, key);
   if (older === null)
     throw wrong(ledgerProve, `${quoted(file)} is no checkpoint that the key of this ledger has signed`);
-  return proveGoingOn(store, await anchor.read(), { ...older, note: note.toString('utf8') });
+  return proveGoingOn(log, await anchor.read(), { ...older, note: note.toString('utf8') });
 }

@@ -7,6 +7,7 @@ import type { Args, Command, ExitCode } from '../command.js';
 import { isFileName, KEY_OPTION, withEvidence } from '../evidence-file.js';
 import { withLedger } from '../folders.js';
 import type { Io } from '../io.js';
+import { notLookedAt } from './ledger-verify.js';
 import { stateText } from '../state-text.js';
 import { counted, escaped, jsonLine } from '../terminal.js';
 
@@ -37,14 +38,23 @@ export const replay: Command = {
     const until = args.text('until');
     if (until !== undefined) return showState(until, operand, args, io);
     if (args.flag('all')) throw wrong(replay, '--all goes with --until');
+    // How many entries come before those that are replayed.
+    let before = 0;
     const report =
       operand === undefined || run_id !== undefined
-        ? await withLedger(args, io, ({ reader }) => reader.replay(run_id))
-        : await withEvidence(operand, args, io, (bundle) => replayLedger(bundle));
+        ? await withLedger(args, io, async ({ reader, store }) => {
+            if (run_id === undefined) before = (await store.archives.parts()).at(-1)?.size ?? 0;
+            return reader.replay(run_id);
+          })
+        : await withEvidence(operand, args, io, (bundle) => {
+            before = bundle.begin.size;
+            return replayLedger(bundle);
+          });
     if (run_id !== undefined && report.trees === 0) {
       throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });
     }
-    await io.stdout.write(args.flag('json') ? jsonLine(report) : textOf(report));
+    const note = before > 0 ? `${notLookedAt(before)}\n` : '';
+    await io.stdout.write(args.flag('json') ? jsonLine(report) : `${textOf(report)}${note}`);
     return report.ok ? 0 : 1;
   },
 };

@@ -13,6 +13,7 @@ export function withheldByLanes(store: EvidenceSource): EvidenceSource {
   const lanes = new LaneWithholding();
   let present: StoredEntry | null = null;
   return {
+    archives: store.archives,
     log: async function* (from) {
       for await (const stored of store.log(from)) {
         present = stored;
@@ -26,7 +27,7 @@ export function withheldByLanes(store: EvidenceSource): EvidenceSource {
     },
   };
 }
-type EvidenceSource = Pick<LedgerStore, 'log' | 'artifactsOf'>;
+type EvidenceSource = Pick<LedgerStore, 'log' | 'artifactsOf' | 'archives'>;
 
 /** A tree in which some lane withholds: which ones, null for all of them, and the lanes of its runs. */
 interface TreeLanes {

@@ -9,7 +9,7 @@ import { conforms } from '../../contract/validators.js';
 import { LedgerError } from '../../errors.js';
 import { openCheckpoint, type Checkpoint } from '../../ledger/checkpoint.js';
 import { openStatement } from '../../ledger/dsse.js';
-import { EMPTY_HEAD, extend, leafHash } from '../../ledger/merkle.js';
+import { EMPTY_HEAD, extend, isHead, leafHash, rootOf } from '../../ledger/merkle.js';
 import { noteVerifier, type NoteVerifier } from '../../ledger/signed-note.js';
 import type { LineFile, LinePlace } from '../../ports/line-file.js';
 import type { LogHead, StoredEntry } from '../../ports/ledger-store.js';
@@ -20,8 +20,11 @@ import { Summary } from './write-evidence.js';
 export interface Evidence {
   readonly key: NoteVerifier;
   readonly checkpoint: Checkpoint;
+  /** Where its entries begin: what comes before them is in another bundle. */
+  readonly begin: LogHead;
   readonly log: (from?: number) => AsyncIterable<StoredEntry>;
   readonly tree: (tree_id: string, fromSeq?: number) => AsyncIterable<StoredEntry>;
+  readonly hasTree: (tree_id: string) => boolean;
   readonly artifactsOf: (log_index: number) => Promise<readonly StoredArtifact[]>;
   readonly head: () => Promise<LogHead>;
 }
@@ -42,21 +45,24 @@ export async function openEvidence(file: LineFile, trusted: NoteVerifier | null)
   if (said !== canonicalJson(read.summary.statement(key.name, checkpoint.root, read.content_sha256))) {
     throw broken('its statement is not about these lines');
   }
-  const { places, trees, head } = read;
+  const { places, trees, begin, head } = read;
   const lineAt = async (log_index: number): Promise<EvidenceEntry> => {
-    const place = places[log_index];
+    const place = places[log_index - begin.size];
+    if (log_index < begin.size) throw archivedBefore(log_index, begin.size);
     return entryIn(place === undefined ? Buffer.alloc(0) : await file.read(place), log_index);
   };
   const stored = async (log_index: number): Promise<StoredEntry> => storedEntry(await lineAt(log_index), log_index);
   return {
     key,
     checkpoint,
-    log: async function* (from = 0) {
-      for (let index = from; index < places.length; index += 1) yield await stored(index);
+    begin,
+    log: async function* (from = begin.size) {
+      for (let index = from; index < head.size; index += 1) yield await stored(index);
     },
     tree: async function* (tree_id, fromSeq = 0) {
       for (const index of (trees.get(tree_id) ?? []).slice(fromSeq)) yield await stored(index);
     },
+    hasTree: (tree_id) => trees.has(tree_id),
     artifactsOf: async (log_index) => (await lineAt(log_index)).artifacts.map(artifactIn),
     head: () => Promise.resolve(head),
   };
@@ -67,6 +73,7 @@ interface ReadThrough {
   readonly places: readonly LinePlace[];
   /** The entries of each tree, by their places in the log. */
   readonly trees: ReadonlyMap<string, readonly number[]>;
+  readonly begin: LogHead;
   readonly head: LogHead;
   readonly summary: Summary;
   readonly statement: SignedStatement;
@@ -79,16 +86,19 @@ async function readThrough(file: LineFile): Promise<ReadThrough> {
   const places: LinePlace[] = [];
   const trees = new Map<string, number[]>();
   let header: EvidenceHeader | null = null;
+  let begin = EMPTY_HEAD;
   let head = EMPTY_HEAD;
   // The last line is about those before it, and only the end of the file tells which one it is.
   let last: { readonly bytes: Uint8Array; readonly place: LinePlace } | null = null;
   for await (const next of file.lines()) {
     if (last !== null) {
       content.update(last.bytes).update('\n');
-      if (header === null) header = headerIn(last.bytes);
-      else {
-        const line = entryIn(last.bytes, places.length);
-        const stored = storedEntry(line, places.length);
+      if (header === null) {
+        header = headerIn(last.bytes);
+        head = begin = beginOf(header);
+      } else {
+        const line = entryIn(last.bytes, head.size);
+        const stored = storedEntry(line, head.size);
         places.push(last.place);
         const own = trees.get(stored.tree_id) ?? [];
         if (own.push(stored.log_index) === 1) trees.set(stored.tree_id, own);
@@ -100,7 +110,7 @@ async function readThrough(file: LineFile): Promise<ReadThrough> {
   }
   if (header === null || last === null) throw broken('it is no evidence bundle');
   const statement = statementIn(last.bytes);
-  return { header, places, trees, head, summary, statement, content_sha256: content.digest('hex') };
+  return { header, places, trees, begin, head, summary, statement, content_sha256: content.digest('hex') };
 }
 
 function headerIn(bytes: Uint8Array): EvidenceHeader {
@@ -109,10 +119,19 @@ function headerIn(bytes: Uint8Array): EvidenceHeader {
   throw broken('it does not begin as one');
 }
 
+/** Where the entries begin, as the header says; whether that is so, the root of the checkpoint tells. */
+function beginOf({ from }: EvidenceHeader): LogHead {
+  if (from === undefined) return EMPTY_HEAD;
+  const { size, frontier } = from;
+  const begin = { size, frontier, root: rootOf(frontier) };
+  if (isHead(begin)) return begin;
+  throw broken('it does not say where it begins');
+}
+
 function entryIn(bytes: Uint8Array, log_index: number): EvidenceEntry {
   const value = jsonIn(bytes);
   if (conforms(EvidenceEntry, value)) return value as EvidenceEntry;
-  throw broken(`line ${log_index + 2} is no entry`);
+  throw broken(`entry ${log_index} is none`);
 }
 
 function statementIn(bytes: Uint8Array): SignedStatement {
@@ -134,13 +153,19 @@ function storedEntry({ entry: text }: EvidenceEntry, log_index: number): StoredE
   const value = jsonIn(Buffer.from(text));
   const { tree_id, seq, type } = (typeof value === 'object' && value !== null ? value : {}) as Partial<StoredEntry>;
   if (typeof tree_id !== 'string' || typeof seq !== 'number' || typeof type !== 'string') {
-    throw broken(`line ${log_index + 2} is no entry`);
+    throw broken(`entry ${log_index} is none`);
   }
   return { log_index, tree_id, seq, type, text, leaf_hash: leafHash(text) };
 }
 
 const artifactIn = (line: EvidenceEntry['artifacts'][number]): StoredArtifact =>
   'withheld' in line ? line : { kind: line.kind, case_id: line.case_id, bytes: Buffer.from(line.content, 'base64') };
+
+const archivedBefore = (log_index: number, begin: number): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_ARCHIVED',
+    message: `entry ${log_index} is not in this bundle: it begins at ${begin}`,
+  });
 
 const broken = (why: string): LedgerError =>
   new LedgerError({ code: 'LEDGER_TAMPERED', message: `this is no whole evidence bundle of its ledger: ${why}` });

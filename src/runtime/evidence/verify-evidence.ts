@@ -11,6 +11,7 @@ export const verifyEvidence = (
     log: evidence.log,
     artifactsOf: evidence.artifactsOf,
     head: evidence.head,
+    begin: evidence.begin,
     anchor: evidence.checkpoint,
     ...(asks ? { replay: new ReplayCheck(evidence) } : {}),
   });

@@ -25,11 +25,11 @@ export interface WrittenEvidence {
 }
 
 /**
- * Writes the bundle of a ledger, as far as its signed checkpoint reaches, line by line. Memory: one entry with its
- * content, and the records of the runs.
+ * Writes the bundle of a ledger, from the first entry that is not archived as far as its signed checkpoint reaches,
+ * line by line. Memory: one entry with its content, and the records of the runs.
  */
 export async function writeEvidence(
-  store: Pick<LedgerStore, 'log' | 'artifactsOf'>,
+  store: Pick<LedgerStore, 'log' | 'artifactsOf' | 'archives'>,
   head: AnchoredHead & { readonly note: string },
   signer: NoteSigner,
   write: (line: string) => Promise<void>,
@@ -41,10 +41,11 @@ export async function writeEvidence(
     await write(line);
   };
   const summary = new Summary();
+  const from = (await store.archives.parts()).at(-1);
   const header: EvidenceHeader = { format: EVIDENCE_FORMAT, key: signer.vkey, checkpoint: head.note };
-  await put(header);
-  if (head.size > 0) {
-    for await (const stored of store.log()) {
+  await put(from === undefined ? header : { ...header, from: { size: from.size, frontier: from.frontier } });
+  if (head.size > (from?.size ?? 0)) {
+    for await (const stored of store.log(from?.size ?? 0)) {
       const artifacts = await store.artifactsOf(stored.log_index);
       summary.take(tellsOfRuns(stored) ? entryOf(stored) : null, artifacts);
       await put({ entry: stored.text, artifacts: artifacts.map(lineOf) } satisfies EvidenceEntry);

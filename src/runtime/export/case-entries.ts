@@ -26,7 +26,8 @@ export interface CaseEntry {
 /**
  * The entries of these types of all trees that were opened for the case, in the order of the log, some at a
  * time. Memory grows with the number of its trees.
- * @throws LedgerError LEDGER_TAMPERED at an entry that is none, and at the end if the log is not that of `head`
+ * @throws LedgerError LEDGER_ARCHIVED where trees of the case are; LEDGER_TAMPERED at an entry that is none, and at the
+ * end if the log is not that of `head`
  */
 export async function* entriesOfCase(
   store: LedgerStore,
@@ -34,11 +35,12 @@ export async function* entriesOfCase(
   types: readonly EntryType[],
 ): AsyncGenerator<readonly CaseEntry[]> {
   if (head.size === 0) return;
+  if (await store.archives.hasCase(case_id)) throw archived(case_id);
   const trees = new Set<string>();
-  let log = EMPTY_HEAD;
+  let log: LogHead = (await store.archives.parts()).at(-1) ?? EMPTY_HEAD;
   let leaves: string[] = [];
   let found: CaseEntry[] = [];
-  for await (const stored of store.log()) {
+  for await (const stored of store.log(log.size)) {
     if (stored.log_index !== log.size + leaves.length || !standsAt(stored)) throw tampered(stored.log_index);
     leaves.push(leafHash(stored.text));
     const opens = stored.seq === 0 && isOpeningOf(stored, case_id);
@@ -84,6 +86,13 @@ function parsed(text: string): Json | null {
     return null;
   }
 }
+
+/** What is known of the rest of a case is not what is known of the case. */
+const archived = (case_id: string): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_ARCHIVED',
+    message: `run trees of case ${case_id} are in an archive: it can be neither exported nor promoted from`,
+  });
 
 const tampered = (log_index: number): LedgerError =>
   new LedgerError({

@@ -1,0 +1,96 @@
+// A log and the archives of its beginning as one log again, for whoever verifies or proves across both. What is wrong
+// with the files as such is told here; what they hold, verification looks at as it does at all entries.
+
+import type { Finding } from '../../ledger/ledger-problem.js';
+import { EMPTY_HEAD } from '../../ledger/merkle.js';
+import type { ArchivedPart } from '../../ports/archives.js';
+import type { LedgerStore, LogHead } from '../../ports/ledger-store.js';
+import type { Evidence } from './open-evidence.js';
+
+/** An archive file that was opened, with the key of the ledger. */
+export interface OpenArchive {
+  /** As somebody typed it. */
+  readonly name: string;
+  /** Of the whole file. */
+  readonly sha256: string;
+  readonly evidence: Evidence;
+}
+
+export type LogSource = Pick<LedgerStore, 'log' | 'tree' | 'artifactsOf'>;
+
+export interface JoinedLog extends LogSource {
+  /** Where it begins: with the first entry of all, or where the archives that are there begin. */
+  readonly begin: LogHead;
+}
+
+/** The archives in the order of what they hold. */
+export const inOrder = (archives: readonly OpenArchive[]): readonly OpenArchive[] =>
+  [...archives].sort(({ evidence: one }, { evidence: other }) => one.begin.size - other.begin.size);
+
+/**
+ * Holds archives, in their order, against one another and against what the store says is archived: each must go on from
+ * the one before it, the last one must end where the store begins, and each must be the very file that was written.
+ */
+export async function* chainFindings(
+  archives: readonly OpenArchive[],
+  parts: readonly ArchivedPart[],
+): AsyncIterable<Finding> {
+  let end: LogHead | null = null;
+  for (const { name, sha256, evidence } of archives) {
+    const { begin } = evidence;
+    const head = await evidence.head();
+    const part = parts.find(({ size }) => size === head.size);
+    if (part?.sha256 !== sha256 || part.root !== head.root) {
+      yield { rule: 'archive.differs', message: `${name} is not the file that the first ${head.size} entries went to` };
+    }
+    const before = end ?? headAt(begin.size, parts);
+    if (before.size !== begin.size) yield missing(before.size, begin.size);
+    else if (before.root !== begin.root) {
+      yield { rule: 'archive.differs', message: `${name} does not go on from what comes before entry ${begin.size}` };
+    }
+    end = head;
+  }
+  const last = parts.at(-1)?.size ?? 0;
+  if (end !== null && end.size !== last) yield missing(end.size, last);
+}
+
+/** What comes before the first archive that is there: nothing, or the end of another one. */
+const headAt = (size: number, parts: readonly ArchivedPart[]): LogHead =>
+  parts.find((part) => part.size === size) ?? EMPTY_HEAD;
+
+const missing = (from: number, to: number): Finding => ({
+  rule: 'archive.missing',
+  message:
+    from < to
+      ? `entries ${from} to ${to - 1} are archived, and in none of these files`
+      : `entries ${to} to ${from - 1} are in more than one place`,
+});
+
+/** One log out of archives, whose chain has no findings, and what the store has left. */
+export function joinedLog(archives: readonly OpenArchive[], store: LogSource, archived: LogHead): JoinedLog {
+  const bundles = archives.map(({ evidence }) => evidence);
+  const [first] = bundles;
+  const begin = first?.begin ?? archived;
+  const ends = bundles.map(({ checkpoint }) => checkpoint.size);
+  return {
+    begin,
+    async *log(from = begin.size) {
+      for (const [at, bundle] of bundles.entries()) {
+        if (from < (ends[at] ?? 0)) yield* bundle.log(Math.max(from, bundle.begin.size));
+      }
+      yield* store.log(Math.max(from, archived.size));
+    },
+    async *tree(tree_id, fromSeq) {
+      for (const bundle of bundles) {
+        if (!bundle.hasTree(tree_id)) continue;
+        yield* bundle.tree(tree_id, fromSeq);
+        return;
+      }
+      yield* store.tree(tree_id, fromSeq);
+    },
+    artifactsOf: (log_index) => {
+      const bundle = bundles.find((_one, at) => log_index < (ends[at] ?? 0));
+      return (bundle ?? store).artifactsOf(log_index);
+    },
+  };
+}

@@ -1,0 +1,88 @@
+// An archiving that is killed, before everything that it does to a disk: the ledger has the entries, or the file has.
+
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { finish, initialised, think, turnpike, write } from '../cli/fake-io.js';
+import { builtCommand } from '../fixtures/build.js';
+import { ROOT } from '../sources.js';
+
+const MS_MAX = 300_000;
+/** Moments that are tried, of all that there are; the first and the last of each kind are among them. */
+const MOMENTS_MAX = 40;
+const HOOK = pathToFileURL(join(ROOT, 'test/crash/kill-at.mjs')).href;
+const folder = mkdtempSync(join(tmpdir(), 'turnpike-archive-crash-'));
+let program: string;
+let model: string;
+
+/** Two run trees, with content in rows and in files. */
+beforeAll(async () => {
+  program = await builtCommand(folder);
+  model = await initialised();
+  for (const size of [10, 400_000]) {
+    const stdin = [write('/sandbox/a.txt', 'x'.repeat(size)), think(), finish()].join('\n');
+    expect(await turnpike(model, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
+  }
+}, MS_MAX);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Archives in a process of its own, in a copy of the model. */
+function archive(name: string, env: Readonly<Record<string, string>>) {
+  const place = join(folder, name);
+  cpSync(model, place, { recursive: true });
+  const argv = ['--import', HOOK, program, 'ledger', 'archive', 'one'];
+  const { signal, status, stderr } = spawnSync(process.execPath, argv, { cwd: place, env: { ...process.env, ...env } });
+  return { place, signal, status, stderr: stderr.toString() };
+}
+
+/** Of things that come one after the other under one name, the first and the last; no more than there is time for. */
+function moments(steps: readonly string[]): readonly number[] {
+  const edges = steps.flatMap((name, at) => (name === steps[at - 1] && name === steps[at + 1] ? [] : [at + 1]));
+  const stride = Math.ceil(edges.length / MOMENTS_MAX);
+  return edges.filter((_edge, at) => at % stride === 0);
+}
+
+const contents = (place: string): readonly string[] =>
+  readdirSync(join(place, '.turnpike/artifacts'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+    /[0-9a-f]{64}/.test(name),
+  );
+
+test(
+  'C35 D2 D15: killed before any of its steps, it leaves a home that opens and verifies, and a whole FILE or none',
+  async () => {
+    const steps = join(folder, 'steps');
+    const whole = archive('whole', { STEPS: steps });
+    expect(whole).toMatchObject({ status: 0 });
+    expect(contents(whole.place)).toEqual([]);
+    const names = JSON.parse(readFileSync(steps, 'utf8')) as string[];
+    expect(names).toEqual(expect.arrayContaining(['linkSync', 'unlinkSync', 'COMMIT', 'VACUUM', 'file sync']));
+    const tried = moments(names);
+    const found = { before: 0, after: 0 };
+    for (const at of tried) {
+      const { place, signal } = archive(`killed-${at}`, { KILL_AT: String(at) });
+      const label = `killed before ${names[at - 1]} (${at})`;
+      expect([label, signal]).toEqual([label, 'SIGKILL']);
+      const look = async (...argv: string[]) => [label, (await turnpike(place, argv)).code];
+      expect(await look('ledger', 'verify')).toEqual([label, 0]);
+      const key = join(place, '.turnpike/keys/ledger.vkey');
+      if (existsSync(join(place, 'one')))
+        expect(await look('ledger', 'verify', 'one', '--key', key)).toEqual([label, 0]);
+      // What is gone is in the file; what is there is archived by the next one, which takes up what was left over too.
+      const gone = (await turnpike(place, ['ledger', 'verify'])).stdout.includes('are archived');
+      found[gone ? 'after' : 'before'] += 1;
+      expect(await look('ledger', 'archive', 'two')).toEqual([label, 0]);
+      expect([label, existsSync(join(place, 'two'))]).toEqual([label, !gone]);
+      expect([label, contents(place)]).toEqual([label, []]);
+      const { code } = await turnpike(place, ['run', '-'], { stdin: [think(), finish()].join('\n') });
+      expect([label, code]).toEqual([label, 0]);
+      expect(await look('ledger', 'verify', '--archive', gone ? 'one' : 'two')).toEqual([label, 0]);
+      rmSync(place, { recursive: true });
+    }
+    expect(found.before).toBeGreaterThan(5);
+    expect(found.after).toBeGreaterThan(2);
+  },
+  MS_MAX,
+);
