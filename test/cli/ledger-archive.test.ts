@@ -238,6 +238,39 @@ describe('what was done to archives, and to what a ledger says of them', () => {
     expect(await across('foreign', 'two')).toMatchObject({ code: 1, stderr: expect.stringContaining('foreign: ') });
   });
 
+  test('a header that says anything of where it begins is no breakdown, and never believed', async () => {
+    const [header = '', ...rest] = linesOf(readFileSync(at('two'), 'utf8'));
+    const { from, ...others } = JSON.parse(header) as { from: { size: number; frontier: string[] } };
+    const { size, frontier } = from;
+    const hash = 'f'.repeat(64);
+    const said = [
+      undefined,
+      { size: size + 1, frontier },
+      { size, frontier: frontier.slice(1) },
+      { size, frontier: [] },
+      { size, frontier: frontier.map(() => hash) },
+      { size, frontier: [...frontier, hash] },
+      { size, frontier: ['x', ...frontier.slice(1)] },
+      { size: 0, frontier },
+      { size: -1, frontier },
+      { size: 2 ** 53, frontier: [hash] },
+      { size: 2 ** 52, frontier: [hash] },
+      { size: 1.5, frontier: [hash] },
+      [],
+      null,
+    ];
+    for (const one of said) {
+      writeFileSync(at('bad'), `${[JSON.stringify({ ...others, from: one }), ...rest].join('\n')}\n`);
+      for (const argv of [
+        ['bad', '--key', key()],
+        ['--archive', 'one', '--archive', 'bad'],
+      ]) {
+        const { code, stderr } = await look('ledger', 'verify', ...argv);
+        expect([one, code, stderr]).toEqual([one, 1, expect.stringMatching(/^LEDGER_TAMPERED/)]);
+      }
+    }
+  });
+
   test('an archive that the key of the ledger has signed, and is not the one', async () => {
     const kept = ['ledger.db', 'ledger.head'].map((name) => [home(name), readFileSync(home(name))] as const);
     await work();

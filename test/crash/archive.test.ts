@@ -11,8 +11,6 @@ import { builtCommand } from '../fixtures/build.js';
 import { ROOT } from '../sources.js';
 
 const MS_MAX = 300_000;
-/** Moments that are tried, of all that there are; the first and the last of each kind are among them. */
-const MOMENTS_MAX = 40;
 const HOOK = pathToFileURL(join(ROOT, 'test/crash/kill-at.mjs')).href;
 const folder = mkdtempSync(join(tmpdir(), 'turnpike-archive-crash-'));
 let program: string;
@@ -38,11 +36,16 @@ function archive(name: string, env: Readonly<Record<string, string>>) {
   return { place, signal, status, stderr: stderr.toString() };
 }
 
-/** Of things that come one after the other under one name, the first and the last; no more than there is time for. */
+/** The moments that are tried: around everything that another state of the disk follows from. */
 function moments(steps: readonly string[]): readonly number[] {
-  const edges = steps.flatMap((name, at) => (name === steps[at - 1] && name === steps[at + 1] ? [] : [at + 1]));
-  const stride = Math.ceil(edges.length / MOMENTS_MAX);
-  return edges.filter((_edge, at) => at % stride === 0);
+  const first = (name: string): number => steps.findIndex((step) => step.startsWith(name)) + 1;
+  const last = (name: string): number => steps.findLastIndex((step) => step.startsWith(name)) + 1;
+  const committed = first('INSERT INTO archives') + 1;
+  return [
+    ...['file appendFile', 'file sync', 'linkSync', 'rmSync', 'fsyncSync'].map(first),
+    ...['INSERT INTO archived_trees', 'DELETE FROM blocks', 'CREATE TRIGGER'].map(first),
+    ...[committed, committed + 1, last('unlinkSync'), last('VACUUM'), last('VACUUM') + 1],
+  ];
 }
 
 const contents = (place: string): readonly string[] =>

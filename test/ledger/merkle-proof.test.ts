@@ -108,3 +108,32 @@ test('sizes beyond 32 bits, and what is no size or hash at all', () => {
 test('a log that is shorter than its proof needs is said to be', async () => {
   await expect(rangeHashes(inclusionRanges(0, 9), leaves.slice(0, 8))).rejects.toThrow('the log ends at 8');
 });
+
+describe('the leaves of a log whose beginning is not here', () => {
+  test('prove every leaf that is here, and that the log goes on from every head since then', async () => {
+    const small = heads.slice(0, 18);
+    for (const begin of small) {
+      for (const newer of small.slice(begin.size)) {
+        const rest = leaves.slice(begin.size, newer.size);
+        for (let index = begin.size; index < newer.size; index += 1) {
+          const proof = await rangeHashes(inclusionRanges(index, newer.size), rest, begin);
+          expect(proof).toEqual(await rangeHashes(inclusionRanges(index, newer.size), leaves));
+        }
+        for (const older of heads.slice(begin.size, newer.size + 1)) {
+          const proof = await rangeHashes(consistencyRanges(older.size, newer.size), rest, begin);
+          expect([begin.size, older.size, newer.size, goesOn({ older, newer, proof })]).toEqual([
+            ...[begin.size, older.size, newer.size],
+            true,
+          ]);
+        }
+      }
+    }
+  });
+
+  test('prove nothing of what is not', async () => {
+    const [begin, newer] = [heads[13]!, heads[20]!];
+    const rest = leaves.slice(13, 20);
+    await expect(rangeHashes(inclusionRanges(3, newer.size), rest, begin)).rejects.toThrow('not here');
+    await expect(rangeHashes(consistencyRanges(5, newer.size), rest, begin)).rejects.toThrow('not here');
+  });
+});
