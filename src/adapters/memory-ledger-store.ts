@@ -2,7 +2,6 @@
 // except durability, so it refuses what the other stores refuse.
 
 import type { StoredArtifact } from '../contract/artifact-ref.js';
-import { LedgerError } from '../errors.js';
 import type {
   Batch,
   Erased,
@@ -14,7 +13,7 @@ import type {
   StoredEntry,
   TreeSummary,
 } from '../ports/ledger-store.js';
-import type { ArchiveTable, Archiving } from '../ports/archives.js';
+import type { ArchiveTable } from '../ports/archives.js';
 import type { RunRecordTable } from '../ports/run-records.js';
 import { checkBatch } from './check-batch.js';
 import { memoryArchiveTable } from './memory-archives.js';

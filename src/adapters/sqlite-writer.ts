@@ -8,7 +8,7 @@
 //       holds.
 //   W4. What is committed is in the tail when `commit` returns, and only then.
 //   W5. Rows of records come before their batch: the first of them begins the transaction that the batch completes.
-//       Whatever keeps the batch from being committed takes them back.
+//       Whatever keeps it from being committed takes them back.
 //   W6. What is only derived is written in transactions of its own, never in that of a batch, and what goes wrong there
 //       is no failure of W2, unless it is the disk's.
 
@@ -32,7 +32,6 @@ import type { Reach, SqliteTail } from './sqlite-tail.js';
 /** The ends of so many trees are known without asking the database. */
 const TREES_MAX = 10_000;
 
-/** What a writer writes with. */
 export interface WriterParts {
   readonly db: Connection;
   readonly artifacts: SqliteArtifacts;

@@ -38,10 +38,11 @@ export async function checkAnchor(store: LedgerStore, anchor: Pick<HeadAnchor, '
   }
 }
 
-/** The index of the last entry of the log, which is looked for where one of this size has it. */
+/** The index of the last entry of the log, archived or not, which is looked for where one of this size has it. */
 async function lastOf(store: LedgerStore, size: number): Promise<number> {
-  let last = -1;
-  for await (const { log_index } of store.log(Math.max(0, size - 1))) last = log_index;
+  const archived = (await store.archives.parts()).at(-1)?.size ?? 0;
+  let last = archived - 1;
+  for await (const { log_index } of store.log(Math.max(archived, size - 1))) last = log_index;
   return last;
 }
 

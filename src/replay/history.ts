@@ -124,7 +124,7 @@ export class History {
     }
   }
 
-  /** The fold that takes this entry: from the last snapshot of its tree, or from the first entry; null if it has none. */
+  /** The fold that takes this entry: from its tree's last snapshot, or first entry; null where it cannot be folded. */
   async #fold({ tree_id, seq }: ReplayEntry): Promise<Fold | null> {
     const fold = (seq === 0 ? null : await this.#restored(tree_id, seq)) ?? new Fold(tree_id);
     const from = fold.tree.head.seq;

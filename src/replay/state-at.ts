@@ -6,7 +6,7 @@ import { sha256 } from '../contract/hash.js';
 import type { ArchiveTable } from '../ports/archives.js';
 import type { HistoryCache, HistoryPoint } from '../ports/history-cache.js';
 import { History, type TreeSource } from './history.js';
-import { NOTHING_ARCHIVED, type Beginning, type Ended } from './point-book.js';
+import type { Beginning, Ended } from './point-book.js';
 import type { ReplayEntry } from './replay.js';
 import type { LedgerState, RunAt, SessionAt } from './state.js';
 
@@ -171,7 +171,7 @@ async function pointBefore(
   return null;
 }
 
-/** The newest point that fits the ledger, and what is archived of it. One that does not is forgotten, with all others. */
+/** The newest point that fits the ledger, and what is archived of it. One that does not is forgotten, with all. */
 export async function newestPoint(
   source: Pick<HistorySource, 'log'>,
   cache: HistoryCache,

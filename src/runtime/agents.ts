@@ -1,5 +1,6 @@
 // Agent runs as their callers hold them: who waits for which response, and who waits for which end.
 
+import { keepingAlive } from '../adapters/keep-alive.js';
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
 import type { StepResponse } from '../contract/response.js';
 import type { EmbeddedEngine } from '../engine/embedded-engine.js';
@@ -237,7 +238,7 @@ export class Agents implements EngineListener {
       const { refused, repeat_of } = await this.#submit(tree_id, input, [payload], inputId !== undefined);
       if (repeat_of !== null) return await this.#recall(tree_id, run_id, repeat_of);
       if (refused) throw ended(run_id);
-      return await reply.promise;
+      return await keepingAlive(reply.promise);
     } catch (error) {
       // D2: a step that could not be recorded still has its one response. Every other error travels on.
       if (!(error instanceof LedgerError) || !this.#running.failed) throw error;

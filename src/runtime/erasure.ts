@@ -14,7 +14,7 @@ export interface EraseOptions {
   readonly actor: string;
 }
 
-/** @throws RunError CASE_IN_USE; UsageError; LedgerError: then it is done in part, or not, and may be asked for again */
+/** @throws RunError CASE_IN_USE; UsageError; LedgerError: then it is done in part, or not: ask again */
 export async function eraseCase(
   engine: EmbeddedEngine,
   history: HistoryCache | null,

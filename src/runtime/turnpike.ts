@@ -3,6 +3,7 @@
 import { resolve } from 'node:path';
 import { clearScratch } from '../adapters/command-scratch.js';
 import { headInMemory } from '../adapters/head-in-memory.js';
+import { keepingAlive } from '../adapters/keep-alive.js';
 import type { StepResponse } from '../contract/response.js';
 import { DRAIN_MS } from '../engine/embedded-engine.js';
 import { within } from '../engine/timers.js';
@@ -144,7 +145,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
       sessions,
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
-      close,
+      close: () => keepingAlive(close()),
     };
   } catch (error) {
     await close();

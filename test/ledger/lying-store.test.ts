@@ -291,11 +291,11 @@ describe('a store that serves the one thing first and the other then', () => {
   });
 
   test('D15: what the opening has read is no pass for what is read later', async () => {
-    // With a head file that is behind: the opening looks for what that vouches for, and for the end.
+    // With a head file that is behind: the opening looks for the beginning, for what that vouches for, and for the end.
     const home = copy('house', 'faces');
     cpSync(at('early').head, home.head);
     const { store, anchor } = openHome(home, { readOnly: false });
-    const ground = { home, store: twoFaced(forked, 2)(store), anchor };
+    const ground = { home, store: twoFaced(forked, 3)(store), anchor };
     const turnpike = await openTurnpikeOn(ground, { home: home.home, control: false, log });
     expect(await turnpike.ledger.verify()).toMatchObject({ ok: false });
     await turnpike.close();

@@ -1,7 +1,16 @@
 // Golden histories: ledgers that earlier versions have recorded. They are never edited and never made again, and come
 // out of the machines of today as they were recorded.
 
-import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -29,8 +38,13 @@ const GOLDEN = {
     report: { trees: 7, entries: 216 },
     sessions: ['running'],
   },
+  4: {
+    sha256: 'fe03bd6cc0ccda3145142b54d97b0c6ed8230d1e650b74414150a0a860479d89',
+    report: { trees: 7, entries: 216 },
+    sessions: ['running'],
+  },
 } as const;
-const FORMATS = [2, 3] as const;
+const FORMATS = [2, 3, 4] as const;
 
 let folder: string;
 beforeEach(() => {
@@ -44,6 +58,13 @@ const packed = (format: number): string => join(ROOT, FOLDER, `format-${format}.
 function unpacked(format: number): { file: string; artifactsDir: string } {
   const file = join(folder, 'ledger.db');
   writeFileSync(file, gunzipSync(readFileSync(packed(format))));
+  const keys = join(ROOT, FOLDER, `format-${format}.keys.json`);
+  if (existsSync(keys)) {
+    const texts = JSON.parse(readFileSync(keys, 'utf8')) as Record<string, string>;
+    mkdirSync(join(folder, 'keys/cases'), { recursive: true });
+    for (const [name, text] of Object.entries(texts))
+      writeFileSync(join(folder, 'keys/cases', name), text, { mode: 0o600 });
+  }
   return { file, artifactsDir: join(folder, 'artifacts') };
 }
 
