@@ -53,12 +53,12 @@ describe('a ledger that is older than run records', () => {
     await store.close();
     const later = ['run_records', 'recorded_trees', 'archives', 'archived_trees', 'archived_cases'];
     exec(`${later.map((table) => `DROP TABLE ${table};`).join('')} PRAGMA user_version = 2`);
-    exec('ALTER TABLE artifacts DROP COLUMN sealed');
     // The guards of that format, as that format has them.
     const model = new Database(':memory:').exec(schemaSteps(0, 2));
     const guards = model.prepare(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`).all();
     model.close();
     for (const { name, sql } of guards as { name: string; sql: string }[]) exec(`DROP TRIGGER ${name}; ${sql}`);
+    exec('ALTER TABLE artifacts DROP COLUMN sealed');
   };
   const formatOf = () => withDatabase(at.file, (db) => db.pragma('user_version', { simple: true }));
 
