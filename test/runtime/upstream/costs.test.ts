@@ -48,9 +48,9 @@ describe('a value is held against a schema', () => {
   ])('only where that is no work of minutes: %s', (_what, items, item) => {
     const schema = listOf(items);
     expect(conformsWalked(schema, { x: times(20, () => item) })).toBe(true);
-    const begin = performance.now();
+    const begin = process.cpuUsage();
     expect(conformsWalked(schema, { x: times(20_000, () => item) })).toBe(false);
-    expect(performance.now() - begin).toBeLessThan(5_000);
+    expect(process.cpuUsage(begin).user / 1_000).toBeLessThan(5_000);
   });
 
   test('also a large one, where the schema is not', () => {
