@@ -198,6 +198,7 @@ describe.each([
   test('C01 C19 C22 C23 C52 has the knobs as the seeds read', () => {
     expect(exposure).toBe('detailed');
     expect(knobs).toEqual({
+      checkpoints: 'batch',
       duplicate_proposal_ids: 'reject',
       dotdot: 'reject',
       extensions_stage: 'authorize',
