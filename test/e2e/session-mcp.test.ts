@@ -3,7 +3,7 @@
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { tempFolder } from '../cli/fake-io.js';
-import { bundledCommand } from '../fixtures/build.js';
+import { builtCommand } from '../fixtures/build.js';
 import { faultsOf, TRANSPORTS, walk } from '../sessions/mcp-walk.js';
 
 const MS_MAX = 400_000;
@@ -12,7 +12,7 @@ const KILL_EVERY = 4;
 let command: string;
 
 beforeAll(async () => {
-  command = await bundledCommand(tempFolder());
+  command = await builtCommand(tempFolder());
 }, MS_MAX);
 
 test.each(TRANSPORTS.map((transport, index) => [transport, index * 2] as const))(

@@ -10,7 +10,7 @@ import type { SessionAnswer, SessionData } from '../../src/contract/session-answ
 import { jsonLines, linesOf, put, tempFolder, think, write } from '../cli/fake-io.js';
 import type { SessionSpec } from '../../src/contract/session-spec.js';
 import { PLAIN, putSpec, reportOf, stepOf } from '../cli/session-fixture.js';
-import { bundledCommand } from '../fixtures/build.js';
+import { builtCommand } from '../fixtures/build.js';
 
 const MS_MAX = 120_000;
 let command: string;
@@ -18,7 +18,7 @@ let folder: string;
 const children = new Set<ChildProcessWithoutNullStreams>();
 
 beforeAll(async () => {
-  command = await bundledCommand(tempFolder());
+  command = await builtCommand(tempFolder());
 }, 400_000);
 afterEach(() => {
   for (const child of children) child.kill('SIGKILL');

@@ -20,6 +20,8 @@ export function buildIfNeeded(say) {
     encoding: 'utf8',
   });
   if (status !== 0) throw new Error(`the build failed:\n${stdout}`);
+  const bundled = spawnSync(process.execPath, ['bundle.mjs'], { cwd: ROOT, encoding: 'utf8' });
+  if (bundled.status !== 0) throw new Error(`the command could not be bundled:\n${bundled.stderr}`);
   return Date.now() - began;
 }
 

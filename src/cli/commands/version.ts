@@ -1,6 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { isJsonObject } from '../../contract/json.js';
-import { InvariantError } from '../../errors.js';
+import { packageVersion } from '../../service/package-version.js';
 import { NO_OPERANDS, type Command } from '../command.js';
 import { jsonLine } from '../terminal.js';
 
@@ -16,15 +14,3 @@ export const version: Command = {
     return 0;
   },
 };
-
-/** From the sources as well as from the build. */
-function packageVersion(): string {
-  const candidates = ['../../../package.json', '../../../../package.json'].map(
-    (path) => new URL(path, import.meta.url),
-  );
-  const found = candidates.find((url) => existsSync(url));
-  const manifest: unknown = found === undefined ? null : JSON.parse(readFileSync(found, 'utf8'));
-  const number = isJsonObject(manifest) ? manifest['version'] : undefined;
-  if (typeof number !== 'string') throw new InvariantError('the package has no version');
-  return number;
-}
