@@ -33,6 +33,7 @@ const MAKERS: ReadonlyMap<string, Maker> = new Map([
     'LEDGER_TAMPERED',
     'LEDGER_BELOW_HEAD',
     'LEDGER_LOCKED',
+    'LEDGER_ARCHIVED',
     'LEDGER_ERASED',
   ]),
   ...makers(PolicyError, ['POLICY_UNREADABLE', 'POLICY_INVALID']),

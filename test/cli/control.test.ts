@@ -414,6 +414,8 @@ describe('the protocol', () => {
       new RunError({ code: 'INVALID_STATE_TRANSITION', message: 'm' }),
       new RunError({ code: 'CLOSED', message: 'm' }),
       new UsageError({ code: 'USAGE', message: 'm' }),
+      new LedgerError({ code: 'LEDGER_ARCHIVED', message: 'm' }),
+      new LedgerError({ code: 'LEDGER_ERASED', message: 'm' }),
       new SandboxError({ code: 'UNSUPPORTED_PLATFORM', message: 'm' }),
       new SandboxError({ code: 'SANDBOX_UNUSABLE', message: 'm' }),
     ];
