@@ -50,9 +50,11 @@ class LaneWithholding {
     }
     const tree = this.#trees.get(tree_id);
     if (tree === undefined) return artifacts;
-    const lane = laneOf(body, tree);
-    const withheld = tree.withholding === null || (lane !== null && tree.withholding.has(lane));
-    return withheld ? artifacts.map(withoutContent) : artifacts;
+    const { withholding } = tree;
+    return artifacts.map((artifact) => {
+      const withheld = withholding === null || lanesFor(body, artifact, tree).some((lane) => withholding.has(lane));
+      return withheld ? withoutContent(artifact) : artifact;
+    });
   }
 }
 
@@ -79,9 +81,17 @@ function withholdingIn(policies: readonly Artifact[]): ReadonlySet<string> | nul
   }
 }
 
-function laneOf(input: RecordedInput, { session, runs }: TreeLanes): string | null {
-  if (input.kind === 'start_run') return input.lane_id;
-  return runs.get(input.run_id) ?? session;
+/** The lanes any of which keeps the content: what a run has brought is its agent's to see, and to be told again. */
+function lanesFor(input: RecordedInput, { kind }: StoredArtifact, { session, runs }: TreeLanes): readonly string[] {
+  if (input.kind === 'start_run') return [input.lane_id];
+  const parts = input.run_id.split('.');
+  const ids = parts.map((_, depth) => parts.slice(0, depth + 1).join('.'));
+  const own = ids.flatMap((run_id) => runs.get(run_id) ?? []);
+  const base = own.length === 0 && session !== null ? [session] : own;
+  // A response is made of what the agent's runs have brought, and a report of what those of its session have.
+  if (kind !== 'response' && kind !== 'session_report') return base;
+  const below = [...runs].flatMap(([run_id, lane]) => (run_id.startsWith(`${input.run_id}.`) ? (lane ?? []) : []));
+  return [...base, ...below];
 }
 
 /** Of a case's content only: policies and machine definitions are what everything is checked by. */
