@@ -4,7 +4,8 @@
 //
 //   K1. A key is durable before anything is encrypted with it.
 //   K2. What says that a key was erased is durable before the key is destroyed, and counts from then on: whoever dies
-//       in between has erased it, and the next writer takes away what is left of the key.
+//       in between has erased it, and the next writer takes away what is left of the key. What is not vouched for
+//       takes no key away: whoever has put it there would destroy content by it.
 //   K3. A number is used once. After an erasure the case goes on with the next one.
 
 import { randomBytes } from 'node:crypto';
@@ -35,7 +36,7 @@ const FILE_BYTES_MAX = 2_048;
 const KEY = /^turnpike-case-key ([A-Za-z0-9+/]{43}=)\n$/;
 /** How many contents there were, when it was, and who wanted it. */
 const ERASED = /^(\d{1,15})\n[^\n]*\n[^\n]*\n$/;
-const LEFT_OVER = /^(.+)\.erased$/;
+const LEFT_OVER = /^(.+)\.([1-9]\d*)\.erased$/;
 
 /** A key of a case: its number counts from 1. */
 export interface CaseKey {
@@ -77,12 +78,29 @@ export class CaseKeys {
     const known = this.#known.get(id);
     // Another process may have erased it meanwhile: then its content is not to be had here either.
     if (known !== undefined && ('erased_below' in known || existsSync(this.#path(case_id, no, 'key')))) return known;
-    const found = this.#erased(case_id, no) ?? this.#read(case_id, no);
-    if (found === null) {
-      throw tampered(`the key ${this.#path(case_id, no, 'key')} is missing: restore it from a backup`);
-    }
+    const found = this.#erased(case_id, no) ?? this.#keyOrNote(case_id, no);
     this.#known.set(id, found);
     return found;
+  }
+
+  /** Another process may erase it between one look and the other: then there is a note by now. */
+  #keyOrNote(case_id: string, no: number): CaseCipher | ErasedKey {
+    try {
+      const cipher = this.#read(case_id, no);
+      if (cipher !== null) return cipher;
+    } catch (error) {
+      const erased = this.#erased(case_id, no);
+      if (erased !== null) return erased;
+      throw error;
+    }
+    const erased = this.#erased(case_id, no);
+    if (erased !== null) return erased;
+    throw tampered(`the key ${this.#path(case_id, no, 'key')} is missing: restore it from a backup`);
+  }
+
+  /** Whether the case has a key now. */
+  has(case_id: string): boolean {
+    return existsSync(this.#path(case_id, this.lastErased(case_id) + 1, 'key'));
   }
 
   /** The number of the last key of the case that was erased; 0 where none was. */
@@ -92,7 +110,7 @@ export class CaseKeys {
 
   /**
    * Destroys the key that the case has, and whatever an erasure before this one has left of it. A case without a key
-   * gets none: what it has was never encrypted, and its number says that it was erased.
+   * gets none: its number says that it was erased.
    * @param contents how many contents the ledger has by now
    * @returns the number up to which all keys are destroyed
    */
@@ -100,19 +118,34 @@ export class CaseKeys {
     const last = this.lastErased(case_id);
     const no = last + 1;
     const statement = `${statementOf(case_id, no)}${contents}\n${at}\n${by}\n`;
+    // First: whatever fails from here on, nothing is encrypted any more with a key that may be said to be erased.
+    this.#present = recent(KNOWN_MAX);
+    this.#known = recent(KNOWN_MAX);
     this.#makeFolder();
     replaceFile(this.#path(case_id, no, 'erased'), this.#seal()?.seal(statement) ?? statement, 0o600);
     for (let old = 1; old <= no; old += 1) this.#shred(this.#path(case_id, old, 'key'));
-    this.#present = recent(KNOWN_MAX);
-    this.#known = recent(KNOWN_MAX);
     return no;
   }
 
   /** Takes away keys whose erasure was cut short (K2). For the writer, when it begins. */
   finishErasures(): void {
-    for (const name of this.#names()) {
-      const [, id] = LEFT_OVER.exec(name) ?? [];
-      if (id !== undefined) this.#shred(join(this.#directory, `${id}.key`));
+    const names = new Set(this.#names());
+    // Who was killed may not have made the names durable that are relied on from now on (K1, K2).
+    if (names.size > 0) syncDirectory(this.#directory);
+    for (const name of names) {
+      const [, case_id = '', no = ''] = LEFT_OVER.exec(name) ?? [];
+      if (!names.has(`${case_id}.${no}.key`) || !this.#isErased(case_id, Number(no))) continue;
+      this.#shred(this.#path(case_id, Number(no), 'key'));
+    }
+  }
+
+  /** False too for what is not vouched for, which whoever reads that content is told. */
+  #isErased(case_id: string, no: number): boolean {
+    try {
+      return this.#erased(case_id, no) !== null;
+    } catch (error) {
+      if (error instanceof LedgerError) return false;
+      throw error;
     }
   }
 

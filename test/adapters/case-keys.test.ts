@@ -148,6 +148,28 @@ describe('the keys of cases', () => {
     open().finishErasures();
   });
 
+  test('a note that is not vouched for takes no key away: whoever takes it away again has lost nothing', () => {
+    open().present('case-1');
+    const note = join(folder, 'case-1.1.erased');
+    writeFileSync(note, 'turnpike erasure\ncase-1\n1\n99\n2026\nme\n', { mode: 0o600 });
+    writeFileSync(join(folder, '...1.erased'), 'x');
+    open().finishErasures();
+    expect(existsSync(join(folder, 'case-1.1.key'))).toBe(true);
+    rmSync(note);
+    expect(open().get('case-1', 1)).toHaveProperty('open');
+  });
+
+  test('an erasure that fails behind its note leaves nobody a key to encrypt with that is erased', () => {
+    const keys = open();
+    keys.present('case-1');
+    rmSync(join(folder, 'case-1.1.key'));
+    // What cannot be overwritten.
+    mkdirSync(join(folder, 'case-1.1.key'));
+    expect(thrownBy(() => keys.destroy('case-1', 3, ERASURE))).toMatchObject({ code: 'EISDIR' });
+    expect(keys.get('case-1', 1)).toEqual({ erased_below: 3 });
+    expect(keys.present('case-1').no).toBe(2);
+  });
+
   test('a case id out of a database that somebody changed leads nowhere else', () => {
     mkdirSync(folder, { recursive: true });
     for (const id of ['../x', '..', '.', 'a/b', '', '_system']) {
