@@ -2,7 +2,18 @@
 // A file is complete and durable before the transaction that refers to it commits; one that nobody refers to, because
 // the process died in between, does no harm.
 
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
+} from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { LedgerError } from '../errors.js';
@@ -24,12 +35,16 @@ export interface ArtifactPlace {
 
 /** Where a content lies. @throws LedgerError LEDGER_TAMPERED for a case that is none */
 export function pathOf({ directory, case_id, sha256, sealed }: ArtifactPlace): string {
+  const name = sealed === 0 ? sha256 : `${sha256}.${sealed}`;
+  return join(folderOf({ directory, case_id }), sha256.slice(0, 2), name);
+}
+
+function folderOf({ directory, case_id }: Pick<ArtifactPlace, 'directory' | 'case_id'>): string {
   // It may come from a database that somebody changed.
   if (case_id !== null && !isCaseId(case_id)) {
     throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `not a case id: ${JSON.stringify(case_id)}` });
   }
-  const name = sealed === 0 ? sha256 : `${sha256}.${sealed}`;
-  return join(directory, case_id ?? '_system', sha256.slice(0, 2), name);
+  return join(directory, case_id ?? '_system');
 }
 
 /** Writes a content, durably: file, its name, and the names of the folders that had to be made. */
@@ -58,11 +73,28 @@ function syncUpTo(top: string, folder: string): void {
   for (let depth = names.length - 1; depth >= 0; depth -= 1) syncDirectory(join(top, ...names.slice(0, depth)));
 }
 
-/** Takes a content away. One that is not there is no error. */
-export function removeArtifactFile(place: ArtifactPlace): void {
-  const path = pathOf(place);
-  rmSync(path, { force: true });
-  if (existsSync(dirname(path))) syncDirectory(dirname(path));
+/** Writes beside a content that lies there in the clear the same, sealed. One that is gone stays so. */
+export function sealArtifactFile(place: ArtifactPlace, seal: (content: Uint8Array) => Uint8Array): void {
+  const plain = pathOf({ ...place, sealed: 0 });
+  if (existsSync(plain)) writeArtifactFile(place, seal(readFileSync(plain)));
+}
+
+const PLAIN = /^[0-9a-f]{64}(?:\.part)?$/;
+
+/** Takes away what lies in the clear in the folder of a case: also what a crash has left, of which no row speaks. */
+export function removePlainFiles(directory: string, case_id: string): void {
+  const folder = folderOf({ directory, case_id });
+  if (!existsSync(folder)) return;
+  for (const { name, parentPath } of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    if (!PLAIN.test(name)) continue;
+    rmSync(join(parentPath, name), { force: true });
+    syncDirectory(parentPath);
+  }
+}
+
+/** Takes away all contents of a case, when nobody can open them any more. */
+export function removeArtifactFolder(directory: string, case_id: string): void {
+  rmSync(folderOf({ directory, case_id }), { recursive: true, force: true });
 }
 
 /**

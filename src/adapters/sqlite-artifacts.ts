@@ -4,7 +4,14 @@ import { LedgerError } from '../errors.js';
 import type { Erased, Erasure } from '../ports/ledger-store.js';
 import { SEAL_BYTES } from './case-cipher.js';
 import type { CaseKeys } from './case-keys.js';
-import { INLINE_BYTES_MAX, readArtifactFile, removeArtifactFile, writeArtifactFile } from './sqlite-artifact-files.js';
+import {
+  INLINE_BYTES_MAX,
+  readArtifactFile,
+  removeArtifactFolder,
+  removePlainFiles,
+  sealArtifactFile,
+  writeArtifactFile,
+} from './sqlite-artifact-files.js';
 import { artifactNumbers } from './sqlite-blocks.js';
 import type { Connection, Statement } from './sqlite-database.js';
 import { recent } from './sqlite-recent.js';
@@ -135,7 +142,7 @@ export class SqliteArtifacts {
       rows.map(async (row) => {
         const { case_id, sha256: hash, byte_size } = row;
         const kind = kindOf(row);
-        const bytes = await this.#contentOf(row);
+        const bytes = await this.#content(row);
         return bytes === null
           ? { kind, case_id, withheld: 'erased', sha256: hash, byte_size }
           : { kind, case_id, bytes };
@@ -153,7 +160,7 @@ export class SqliteArtifacts {
     // The last one: an earlier one may have been erased before the case was used again.
     for (const statement of [byIndex, byScan]) {
       const row = statement.get(key, case_id) as ArtifactRow | undefined;
-      const content = row === undefined ? null : await this.#contentOf(row);
+      const content = row === undefined ? null : await this.#content(row);
       if (content !== null) return content;
     }
     return null;
@@ -175,36 +182,45 @@ export class SqliteArtifacts {
     return this.#db.prepare(sql).get(case_id, this.#keys.lastErased(case_id)) as Erased;
   }
 
-  /** Destroys the key of a case, if there is content of it. @returns the number of the last key that was destroyed */
-  destroyKey({ case_id, ...erasure }: Erasure, { contents }: Erased): number {
-    if (contents === 0) return this.#keys.lastErased(case_id);
+  /** Destroys the key of a case, if there is content of it, or was: what was archived may lie in a copy of the rows. */
+  destroyKey({ case_id, ...erasure }: Erasure, { contents }: Erased): void {
+    if (contents === 0 && !this.#keys.has(case_id)) return;
     // What comes again is another content from now on.
     this.#recent = recent(RECENT_MAX);
-    return this.#keys.destroy(case_id, this.#next, erasure);
+    this.#keys.destroy(case_id, this.#next, erasure);
+    removeArtifactFolder(this.#directory, case_id);
   }
 
   /**
-   * Of contents that were written before there were keys of cases nothing is left either: within the transaction that
-   * is open, and of their files when it was committed.
+   * Contents that were written before there were keys of cases are encrypted with that of their case, within the
+   * transaction that is open, and their files are taken away when it was committed. So nothing is lost yet, and to
+   * destroy the key is to destroy them too.
    * @returns what takes the files away
    */
-  blank(case_id: string, key_no: number): () => void {
+  sealPlain(case_id: string): () => void {
     const db = this.#db;
-    const plain = db.prepare(
-      'SELECT lower(hex(sha256)) AS sha256, bytes IS NULL AS in_file FROM artifacts WHERE case_id = ? AND sealed = 0',
-    );
-    const rows = plain.all(case_id) as { readonly sha256: string; readonly in_file: number }[];
-    if (rows.length > 0) {
+    const where = 'WHERE case_id = ? AND sealed = 0';
+    const plain = db
+      .prepare(`SELECT artifact_no, lower(hex(sha256)) AS sha256, bytes FROM artifacts ${where}`)
+      .all(case_id) as Pick<ArtifactRow, 'artifact_no' | 'sha256' | 'bytes'>[];
+    if (plain.length > 0) {
+      const { no, cipher } = this.#keys.present(case_id);
       // The only rows that ever change, and only here: so the guard is put away, and back, in the same transaction.
       const guard = db.prepare("SELECT sql FROM sqlite_schema WHERE name = 'artifacts_update'").pluck().get();
       db.exec('DROP TRIGGER artifacts_update');
-      db.prepare("UPDATE artifacts SET bytes = x'', sealed = ? WHERE case_id = ? AND sealed = 0").run(key_no, case_id);
+      const update = db.prepare('UPDATE artifacts SET bytes = ?, sealed = ? WHERE artifact_no = ?');
+      for (const { artifact_no, sha256: hash, bytes } of plain) {
+        const key = Buffer.from(hash, 'hex');
+        if (bytes === null)
+          sealArtifactFile({ directory: this.#directory, case_id, sha256: hash, sealed: no }, (content) =>
+            cipher.seal(content, key),
+          );
+        update.run(bytes === null ? null : cipher.seal(bytes, key), no, artifact_no);
+      }
       db.exec(String(guard));
     }
     return () => {
-      for (const { sha256: hash, in_file } of rows) {
-        if (in_file !== 0) removeArtifactFile({ directory: this.#directory, case_id, sha256: hash, sealed: 0 });
-      }
+      removePlainFiles(this.#directory, case_id);
     };
   }
 
@@ -233,6 +249,20 @@ export class SqliteArtifacts {
   #isSealable(): boolean {
     const sql = "SELECT count(*) FROM pragma_table_info('artifacts') WHERE name = 'sealed'";
     return this.#db.prepare(sql).pluck().get() === 1;
+  }
+
+  /** @returns null where it was erased, maybe while it was read */
+  async #content(row: ArtifactRow): Promise<Uint8Array | null> {
+    try {
+      return await this.#contentOf(row);
+    } catch (error) {
+      const now = this.#prepared().byNumber.get(row.artifact_no) as ArtifactRow | undefined;
+      if (now?.case_id != null && now.sealed !== 0) {
+        if (now.sealed !== row.sealed || 'erased_below' in this.#keys.get(now.case_id, now.sealed))
+          return this.#contentOf(now);
+      }
+      throw error;
+    }
   }
 
   /** @returns null where it was erased */
