@@ -1,15 +1,16 @@
 // What readers remember of a ledger, in a file of their own beside it: a reader cannot write into the ledger, and its
 // writer need not wait for readers. Whoever may not write here remembers for as long as it runs.
 
-import { closeSync, openSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
+import { LedgerError } from '../errors.js';
 import { errorCode } from './error-code.js';
 import type { EndedRuns, HistoryCache, HistoryPoint, HistorySnapshot } from '../ports/history-cache.js';
 
 /** "TPHC". */
 const APPLICATION_ID = 0x54504843;
 /** One more whenever what is remembered changes its form: an older file is forgotten. */
-const FORMAT = 1;
+const FORMAT = 2;
 /** Two readers may put down the same point. */
 export const BUSY_MS = 2_000;
 
@@ -28,6 +29,8 @@ CREATE TABLE IF NOT EXISTS snapshots (
   sha256 TEXT NOT NULL,
   PRIMARY KEY (tree_id, size)
 ) STRICT;
+CREATE TABLE IF NOT EXISTS wipes (id INTEGER PRIMARY KEY CHECK (id = 1), no INTEGER NOT NULL) STRICT;
+INSERT OR IGNORE INTO wipes VALUES (1, 0);
 PRAGMA application_id = ${APPLICATION_ID};
 PRAGMA user_version = ${FORMAT};
 `;
@@ -40,6 +43,8 @@ class SqliteHistoryCache implements HistoryCache {
   readonly #file: string;
   readonly #busy_ms: number;
   #db: Database.Database | null = null;
+  /** How often it had been wiped when it was last asked for a point: what is folded since then goes on from there. */
+  #wipes = -1;
 
   constructor(file: string, busy_ms: number) {
     this.#file = file;
@@ -49,7 +54,10 @@ class SqliteHistoryCache implements HistoryCache {
   point(size: number): Promise<HistoryPoint | null> {
     const sql =
       'SELECT size, live, live_sha256, ended, ended_sha256 FROM points WHERE size <= ? ORDER BY size DESC LIMIT 1';
-    return this.#try((db) => (db.prepare(sql).get(size) as HistoryPoint | undefined) ?? null, null);
+    return this.#try((db) => {
+      this.#wipes = wipesOf(db);
+      return (db.prepare(sql).get(size) as HistoryPoint | undefined) ?? null;
+    }, null);
   }
 
   ended(size: number): Promise<readonly EndedRuns[]> {
@@ -71,6 +79,7 @@ class SqliteHistoryCache implements HistoryCache {
       const addSnapshot = db.prepare('INSERT OR IGNORE INTO snapshots VALUES (@tree_id, @size, @text, @sha256)');
       return db
         .transaction(() => {
+          if (wipesOf(db) !== this.#wipes) return false;
           if (after > 0 && before.get(after) === undefined) return false;
           for (const snapshot of snapshots) addSnapshot.run(snapshot);
           addPoint.run(point);
@@ -84,16 +93,60 @@ class SqliteHistoryCache implements HistoryCache {
     return this.#try((db) => void db.exec('DELETE FROM points; DELETE FROM snapshots;'), undefined);
   }
 
+  wipe(): Promise<void> {
+    return new Promise((resolve) => {
+      try {
+        this.#wipe();
+        resolve();
+      } catch (cause) {
+        const message = `${this.#file} cannot be wiped now: erase once more, or remove it`;
+        throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message, cause });
+      }
+    });
+  }
+
+  #wipe(): void {
+    // In memory, it says nothing of the file.
+    if (this.#db?.memory === true) void this.close();
+    this.#db ??= this.#opened();
+    if (this.#db.memory) {
+      remove(this.#file);
+      if (existsSync(this.#file)) throw new Error('it is there still');
+      return;
+    }
+    const db = this.#db;
+    // It is waited for others here, and for the disk: it would all come back where the power goes.
+    db.pragma(`busy_timeout = ${BUSY_MS}`);
+    db.pragma('synchronous = FULL');
+    try {
+      db.exec('BEGIN IMMEDIATE; UPDATE wipes SET no = no + 1; DELETE FROM points; DELETE FROM snapshots; COMMIT;');
+      // What was moved about in the file, and its log, have it still.
+      db.exec('VACUUM');
+      const [done] = db.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
+      if (done?.busy !== 0) throw new Error('somebody reads it');
+    } finally {
+      if (db.inTransaction) db.exec('ROLLBACK');
+      db.pragma('synchronous = OFF');
+      db.pragma(`busy_timeout = ${this.#busy_ms}`);
+    }
+  }
+
   close(): Promise<void> {
     this.#db?.close();
     this.#db = null;
     return Promise.resolve();
   }
 
+  #opened(): Database.Database {
+    const db = opened(this.#file, this.#busy_ms);
+    if (this.#wipes < 0) this.#wipes = wipesOf(db);
+    return db;
+  }
+
   /** What goes wrong with the file costs what it remembers, and nothing else. */
   #try<T>(work: (db: Database.Database) => T, otherwise: T): Promise<T> {
     try {
-      this.#db ??= opened(this.#file, this.#busy_ms);
+      this.#db ??= this.#opened();
       return Promise.resolve(work(this.#db));
     } catch (error) {
       if (errorCode(error).startsWith('SQLITE_BUSY')) return Promise.resolve(otherwise);
@@ -104,6 +157,8 @@ class SqliteHistoryCache implements HistoryCache {
     }
   }
 }
+
+const wipesOf = (db: Database.Database): number => Number(db.prepare('SELECT no FROM wipes').pluck().get());
 
 function opened(file: string, busy_ms: number): Database.Database {
   try {
@@ -133,6 +188,7 @@ function inFile(file: string, busy_ms: number): Database.Database {
     if (application !== 0 && (application !== APPLICATION_ID || format !== FORMAT)) throw new Error('another file');
     db.pragma('journal_mode = WAL');
     db.pragma('synchronous = OFF');
+    db.pragma('secure_delete = ON');
     if (application === 0) db.exec(TABLES);
     return db;
   } catch (error) {

@@ -136,9 +136,10 @@ export class EmbeddedEngine implements TreeEngine {
 
   /**
    * Destroys the content of a case, while nothing else happens; of its trees only entries are left.
+   * @param forget makes others forget it, before it is gone: nothing is to be left by whoever is killed then
    * @throws RunError CASE_IN_USE while one of them lives; LedgerError
    */
-  async erase(case_id: string, by: string): Promise<Erased> {
+  async erase(case_id: string, by: string, forget?: () => Promise<void>): Promise<Erased> {
     if (this.#stopped) throw closed();
     const { store } = this.#options;
     const trees = new CaseTrees(store, case_id);
@@ -149,6 +150,7 @@ export class EmbeddedEngine implements TreeEngine {
       const found = await trees.all();
       const living = found.find(({ ended }) => !ended);
       if (living !== undefined) throw inUse(case_id, living.tree_id);
+      await forget?.();
       const tree_ids = found.map(({ tree_id }) => tree_id);
       for (const tree_id of tree_ids) this.#trees.drop(tree_id);
       return store.erase({ case_id, tree_ids, at: this.#time(), by });

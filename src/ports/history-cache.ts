@@ -37,5 +37,11 @@ export interface HistoryCache {
   save(point: HistoryPoint, snapshots: readonly HistorySnapshot[], after: number): Promise<boolean>;
   /** Forgets everything. */
   clear(): Promise<void>;
+  /**
+   * The same, so that nothing of it is left where it lay; and what others have folded before this, and would have put
+   * down after it, it does not take.
+   * @throws LedgerError LEDGER_UNAVAILABLE where that cannot be now
+   */
+  wipe(): Promise<void>;
   close(): Promise<void>;
 }

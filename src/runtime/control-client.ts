@@ -22,8 +22,7 @@ import {
   type ControlRequest,
 } from './control-protocol.js';
 import { errorFrom } from './control-errors.js';
-import type { Erased } from '../ports/ledger-store.js';
-import type { EraseOptions } from './erasure.js';
+import type { EraseOptions, ErasureReport } from './erasure.js';
 import { defer, quietly, type Deferred } from './deferred.js';
 import type {
   Ballot,
@@ -126,7 +125,7 @@ export class ControlClient {
   }
 
   /** @throws what `erase` throws */
-  erase(erasure: EraseOptions): Promise<Erased> {
+  erase(erasure: EraseOptions): Promise<ErasureReport> {
     return this.#ask({ op: 'erase', erasure }, ErasedCase);
   }
 

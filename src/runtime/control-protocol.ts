@@ -239,7 +239,11 @@ export const FoundRemote = Type.Object(
 export const SubmittedRemote = Type.Object({ response: Type.String() }, closed);
 /** What an erasure has taken away. */
 export const ErasedCase = Type.Object(
-  { contents: Type.Integer({ minimum: 0 }), bytes: Type.Integer({ minimum: 0 }) },
+  {
+    contents: Type.Integer({ minimum: 0 }),
+    bytes: Type.Integer({ minimum: 0 }),
+    archived: Type.Optional(Type.Literal(true)),
+  },
   closed,
 );
 export const Nothing = Type.Object({}, closed);

@@ -13,8 +13,7 @@ import {
   type ControlAnswer,
 } from './control-protocol.js';
 import { refusalOf } from './control-errors.js';
-import type { Erased } from '../ports/ledger-store.js';
-import type { EraseOptions } from './erasure.js';
+import type { EraseOptions, ErasureReport } from './erasure.js';
 import type {
   Ballot,
   BallotResult,
@@ -41,7 +40,7 @@ export interface ControlHost {
   export(options: ExportOptions): Promise<HighRiskRun>;
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   resolve(resolution: Resolution): Promise<void>;
-  erase(erasure: EraseOptions): Promise<Erased>;
+  erase(erasure: EraseOptions): Promise<ErasureReport>;
   readonly remoteAgents: RemoteAgents;
   readonly sessions: Sessions;
   /** The contract folder by which this process judges, or null where its policy is no folder. */

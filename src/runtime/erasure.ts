@@ -3,9 +3,19 @@
 import { CaseId } from '../contract/shapes.js';
 import type { EmbeddedEngine } from '../engine/embedded-engine.js';
 import { UsageError } from '../errors.js';
+import type { ArchiveTable } from '../ports/archives.js';
 import type { HistoryCache } from '../ports/history-cache.js';
 import type { Erased } from '../ports/ledger-store.js';
+import type { HistoryPoints } from './history-points.js';
 import { actorOf, checked } from './open-request.js';
+
+/** What an erasure is done with. Two of them remember trees as they stood, and make it again of what can be folded. */
+export interface EraseParts {
+  readonly engine: Pick<EmbeddedEngine, 'erase'>;
+  readonly archives: Pick<ArchiveTable, 'hasCase'>;
+  readonly history: Pick<HistoryCache, 'wipe'> | null;
+  readonly points: Pick<HistoryPoints, 'forget'> | null;
+}
 
 export interface EraseOptions {
   /** The case whose content is destroyed. None of its run trees may live. */
@@ -14,17 +24,23 @@ export interface EraseOptions {
   readonly actor: string;
 }
 
+export interface ErasureReport extends Erased {
+  /** Run trees of the case were moved to archive files, which have their content still. Absent where none was. */
+  readonly archived?: true;
+}
+
 /** @throws RunError CASE_IN_USE; UsageError; LedgerError: then it is done in part, or not: ask again */
 export async function eraseCase(
-  engine: EmbeddedEngine,
-  history: HistoryCache | null,
+  { engine, archives, history, points }: EraseParts,
   options: EraseOptions,
-): Promise<Erased> {
+): Promise<ErasureReport> {
   const case_id = checked('case', CaseId, options.case);
   const actor = actorOf(options.actor);
   if (/\p{Cc}/u.test(actor)) throw new UsageError({ code: 'USAGE', message: 'actor: no control characters' });
-  const erased = await engine.erase(case_id, actor);
-  // It remembers trees as they stood, with what they held; it is made again from what can still be folded.
-  await history?.clear();
-  return erased;
+  const wipe = async (): Promise<void> => history?.wipe();
+  const erased = await engine.erase(case_id, actor, wipe);
+  // Who has read it before may have put it down since.
+  await points?.forget();
+  await wipe();
+  return (await archives.hasCase(case_id)) ? { ...erased, archived: true } : erased;
 }

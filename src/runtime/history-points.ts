@@ -111,6 +111,12 @@ export class HistoryPoints implements CommitFollower {
     if (this.#book.size - this.#point >= this.#every) this.#put();
   }
 
+  /** What it has noted may hold content that is to be gone: it goes on from what is remembered, and read, then. */
+  async forget(): Promise<void> {
+    this.#wait(this.#book.size, null);
+    await this.#busy;
+  }
+
   /** Ends it at once: what is in memory may be ahead of the ledger. */
   stop(): void {
     this.#state = 'stopped';

@@ -12,13 +12,12 @@ import { checkAnchor } from '../ledger/check-anchor.js';
 import { checkArchives } from '../ledger/check-archives.js';
 import type { Agent } from '../ports/agent.js';
 import type { Policy } from '../policy/policy.js';
-import type { Erased } from '../ports/ledger-store.js';
 import type { ReplayReport } from '../replay/replay.js';
 import { runAgent, type AgentLoopReport, type RunAgentOptions } from './agent-loop/run-agent.js';
 import { agentSchemas } from './agent-loop/schemas.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from './agent-run.js';
 import { tryServeControl, type ControlServer } from './control-server.js';
-import { eraseCase, type EraseOptions } from './erasure.js';
+import { eraseCase, type EraseOptions, type ErasureReport } from './erasure.js';
 import type {
   Ballot,
   BallotResult,
@@ -77,7 +76,7 @@ export interface Turnpike {
    * Destroys what the ledger holds of a case, for good (D14). What is left of it are its entries.
    * @throws RunError CASE_IN_USE while a run tree of the case lives
    */
-  erase(erasure: EraseOptions): Promise<Erased>;
+  erase(erasure: EraseOptions): Promise<ErasureReport>;
   /** Runs, entries and their verification, as a reader sees them. */
   readonly ledger: LedgerReader;
   /** Folds the ledger, or one run tree, through the machines. */
@@ -122,7 +121,8 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     opened.push(() => sessions.close());
     const reader = new LedgerReader(store, anchor, history);
     const remote = remoteAgents(agents, reader);
-    const erase = (erasure: EraseOptions): Promise<Erased> => eraseCase(engine, history, erasure);
+    const erasing = { engine, archives: store.archives, history, points };
+    const erase = (erasure: EraseOptions): Promise<ErasureReport> => eraseCase(erasing, erasure);
     const acts = { ...actsOf(wired), erase, remoteAgents: remote };
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
     const served = home !== null && options.control !== false;

@@ -88,6 +88,19 @@ describe('ledger erase', () => {
   });
 });
 
+describe('a case whose run trees are archived', () => {
+  test('D14 C35: is erased here, its key too, and it is told that the archive has its content still', async () => {
+    expect(await look('ledger', 'archive', 'one')).toMatchObject({ code: 0 });
+    const said = await erase('--yes');
+    expect(said).toMatchObject({ code: 0, stdout: expect.stringContaining('archive files hold their content still') });
+    expect(readdirSync(home('keys/cases'))).toEqual(['case-local.1.erased']);
+    expect((await erase('--yes', '--json')).stdout).toContain('"archived":true');
+    const key = readFileSync(home('keys/ledger.vkey'), 'utf8').trim();
+    expect(await look('replay', 'one', '--key', key)).toMatchObject({ code: 0 });
+    expect(await look('ledger', 'verify', '--archive', 'one')).toMatchObject({ code: 0 });
+  });
+});
+
 describe('a bundle of a ledger with an erased case', () => {
   test('holds its hashes, is checked with nothing else at hand, and says the same as the house', async () => {
     await erase('--yes');

@@ -159,6 +159,7 @@ const around = (cache: HistoryCache, over: Partial<HistoryCache>): HistoryCache 
   snapshot: (tree_id, size) => cache.snapshot(tree_id, size),
   save: (point, snapshots, after) => cache.save(point, snapshots, after),
   clear: () => cache.clear(),
+  wipe: () => cache.wipe(),
   close: () => cache.close(),
   ...over,
 });

@@ -2,7 +2,9 @@
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { sqliteHistoryCache } from '../../src/adapters/sqlite-history-cache.js';
 import { all } from '../fixtures/entries.js';
 import { Bench } from '../fixtures/bench.js';
 
@@ -64,6 +66,29 @@ describe('D14: an erased case', () => {
     expect(report.entries + report.not_recomputed![0]!.entries).toBe(before.length);
     await bench.turnpike.close();
     expect(filesWith(bench.home, SECRET)).toEqual(['sandbox/case-gone/a.txt', 'sandbox/case-kept/a.txt']);
+  });
+
+  test('is in nothing that readers remember, wherever they have put it', async () => {
+    await work(CASE);
+    const cache = sqliteHistoryCache(join(bench.home, 'history.cache'));
+    const text = SECRET.repeat(1_000);
+    const point = { size: 3, live: '{}', live_sha256: '', ended: '{}', ended_sha256: '' };
+    expect(await cache.save(point, [{ tree_id: 'a tree', size: 3, text, sha256: '' }], 0)).toBe(true);
+    await bench.turnpike.erase(erasure);
+    expect(filesWith(bench.home, SECRET)).toEqual(['sandbox/case-gone/a.txt']);
+    // What somebody had folded before that is not put down after it.
+    expect(await cache.save(point, [{ tree_id: 'a tree', size: 3, text, sha256: '' }], 0)).toBe(false);
+    await cache.close();
+  });
+
+  test('cannot be exported where that needs to know what it had read, and it is told why', async () => {
+    const agent = await bench.turnpike.startAgent({ case: CASE });
+    await agent.submit(proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: SECRET }));
+    await agent.submit(proposal('READ_FILE', { path: '/sandbox/a.txt' }));
+    await agent.end();
+    await bench.turnpike.erase(erasure);
+    const options = { case: CASE, actor: 'anna', role: 'ATTORNEY_ADMIN', reason: 'discovery request 4', destination: join(bench.folder, 'bag') };
+    await expect(bench.turnpike.export(options)).rejects.toMatchObject({ code: 'LEDGER_ERASED' });
   });
 
   test('is not erased while one of its run trees lives', async () => {

@@ -6,6 +6,8 @@ import { withHome } from '../held-home.js';
 import { PERSON_OPTIONS, required } from '../people.js';
 import { counted, escaped, jsonLine } from '../terminal.js';
 
+const ARCHIVED = 'note: run trees of it are archived: the archive files hold their content still\n';
+
 /** `turnpike ledger erase`: destroys the content of a case (D14). */
 export const ledgerErase: Command = {
   name: 'ledger erase',
@@ -18,18 +20,21 @@ export const ledgerErase: Command = {
   notes: [
     'All payloads, results, files, specs and reports that the ledger holds of CASE are encrypted with a key of its own,',
     'which is destroyed. No run tree of the case may live. Backups and copies have that key still, and what was exported',
-    'or promoted is somewhere else: neither is touched, nor are the sandbox of the case and the records of its tables.',
+    'or promoted is somewhere else: neither is touched, nor are the sandbox of the case and the records of its tables,',
+    'nor archive files, which hold the content of the run trees that were archived.',
   ],
   async run(args, io) {
     const [case_id = ''] = args.operands;
     const erasure = { case: case_id, actor: required(ledgerErase, args, 'actor') };
     if (!args.flag('yes')) throw wrong(ledgerErase, 'this destroys content for good: say --yes');
     const erased = await withHome(args, io, (home) => home.erase(erasure));
-    const { contents, bytes } = erased;
+    const { contents, bytes, archived = false } = erased;
     const said =
       `erased ${counted(contents, 'content')} of ${case_id}, ${counted(bytes, 'byte')}; ` +
       `${join(homeOf(args, io).sandbox, case_id)} is as it was`;
-    await io.stdout.write(args.flag('json') ? jsonLine({ case_id, ...erased }) : `${escaped(said)}\n`);
+    await io.stdout.write(
+      args.flag('json') ? jsonLine({ case_id, ...erased }) : `${escaped(said)}\n${archived ? ARCHIVED : ''}`,
+    );
     return 0;
   },
 };

@@ -1,13 +1,14 @@
 // What the runs of a case have read, all together (information flow): the label of whatever is made of the case.
 
 import { catalogueOf, registrationsIn, type Catalogue } from '../../contract/catalogue.js';
-import type { ArtifactRef } from '../../contract/artifact-ref.js';
+import { isWithheld, type ArtifactRef } from '../../contract/artifact-ref.js';
 import type { Entry, RunCreated } from '../../contract/entry.js';
 import { sha256 } from '../../contract/hash.js';
 import { isJsonObject, type Json } from '../../contract/json.js';
 import type { Label } from '../../contract/labels.js';
 import { LedgerError } from '../../errors.js';
 import { contextOf } from '../../kernel/open.js';
+import { notToBeHad } from '../../ledger/withheld.js';
 import { EMPTY_LABEL, join } from '../../policy/labels.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import { labelRead, privilegedRequest } from '../../step/privilege.js';
@@ -22,7 +23,8 @@ interface LastAct {
 /**
  * The join of everything that runs of this case have read, in any of its trees: what each was born with, and what the
  * last one of each agent has read after that.
- * @throws LedgerError LEDGER_TAMPERED where the content of a proposal, or what its tree was pinned to, is not there
+ * @throws LedgerError LEDGER_ERASED where the content of a proposal was erased; LEDGER_TAMPERED where it, or what its
+ * tree was pinned to, is not there
  */
 export async function labelOfCase(store: LedgerStore, slice: CaseSlice): Promise<Label> {
   let label = EMPTY_LABEL;
@@ -32,7 +34,9 @@ export async function labelOfCase(store: LedgerStore, slice: CaseSlice): Promise
   }
   const catalogues = new Map<string, Catalogue>();
   for (const { created, proposal } of last.values()) {
-    if (proposal !== null) label = join(label, await readBy(store, created, proposal, catalogues));
+    if (proposal === null) continue;
+    await refuseErased(store, slice, proposal);
+    label = join(label, await readBy(store, created, proposal, catalogues));
   }
   return label;
 }
@@ -68,6 +72,22 @@ async function readBy(
   if (definition === undefined || !isJsonObject(args)) throw tampered(proposal.hash_sha256);
   const request = privilegedRequest(definition, args, contextOf(created), catalogue, EMPTY_LABEL);
   return labelRead(definition, args, request, catalogue) ?? EMPTY_LABEL;
+}
+
+/** Of what a case has read before it was erased nobody can tell how confidential it was. */
+async function refuseErased(
+  store: LedgerStore,
+  slice: CaseSlice,
+  { case_id, hash_sha256 }: ArtifactRef,
+): Promise<void> {
+  if ((await store.artifact(case_id ?? null, hash_sha256)) !== null) return;
+  for await (const entries of entriesOfCase(store, slice, ['input'])) {
+    for (const { log_index } of entries) {
+      const brought = await store.artifactsOf(log_index);
+      const erased = brought.filter(isWithheld).find(({ sha256: hash }) => hash === hash_sha256);
+      if (erased !== undefined) throw notToBeHad(erased);
+    }
+  }
 }
 
 function pinnedCatalogue(definitions: Readonly<Record<string, Json>>): Catalogue {
