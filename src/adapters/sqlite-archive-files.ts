@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { errorCode } from './error-code.js';
 
 const FOLDER = /^[0-9a-f]{2}$/;
-/** As they are named by us: whatever else somebody has put there stays. */
-const CONTENT = /^[0-9a-f]{64}(?:\.\d{1,15})?(?:\.part)?$/;
+/** As they are named by us, with the number of their key: whatever else somebody has put there stays. */
+const CONTENT = /^[0-9a-f]{64}(?:\.[1-9]\d*)?(?:\.part)?$/;
 
 /** Removes the contents in `directory` that are not among these paths. Only while nobody else writes there. */
 export function sweepArtifactFiles(directory: string, kept: ReadonlySet<string>): void {

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
+import { EMPTY_HEAD, extend } from '../../src/ledger/merkle.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
 import { answered, content, opening, Scribe, scribeOf, treeId } from '../fixtures/entries.js';
 import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
@@ -51,6 +52,27 @@ describe('content in a SQLite ledger', () => {
     ).toHaveLength(1);
     await scribe.write(store, [answered(A, content('machines', LARGE, null))]);
     expect(existsSync(join(at.artifactsDir, '_system', HASH.slice(0, 2), HASH))).toBe(true);
+  });
+
+  test('files of archived contents go, encrypted or not, cut short or not; others stay', async () => {
+    const other = LARGE.map(() => 8);
+    const case_id = 'case-0001';
+    await scribe.write(store, [answered(A, content('result', LARGE)), answered(A, content('machines', LARGE, null))], {
+      trees: [{ tree_id: A, state: 'ended' }],
+    });
+    const size = scribe.head.size;
+    await scribe.write(store, [opening(B), answered(B, content('result', other))]);
+    const folder = join(at.artifactsDir, case_id, HASH.slice(0, 2));
+    for (const name of [HASH, `${HASH}.2.part`, `${HASH}.txt`]) writeFileSync(join(folder, name), 'left over');
+    const leaves: string[] = [];
+    for await (const { log_index, leaf_hash } of store.log()) if (log_index < size) leaves.push(leaf_hash);
+    const part = { ...extend(EMPTY_HEAD, leaves), sha256: HASH, note: null };
+    const trees = [{ tree_id: A, entries: leaves.length }];
+    scribe.epoch = await store.archives.remove({ epoch: scribe.epoch, part, trees, cases: [case_id] });
+    await store.archives.tidy();
+    const files = readdirSync(at.artifactsDir, { recursive: true, withFileTypes: true });
+    const names = files.filter((entry) => entry.isFile()).map(({ name }) => name);
+    expect(names.sort()).toEqual([`${HASH}.txt`, `${sha256(other)}.1`].sort());
   });
 
   test.each([1, 7, 8, 9, 16, 17])(
