@@ -2,8 +2,8 @@
 // when it is durable and was read again.
 
 import { createHash } from 'node:crypto';
-import { createReadStream, existsSync, linkSync, rmSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { createReadStream, existsSync, linkSync, rmSync, statSync } from 'node:fs';
+import { open, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { UsageError } from '../errors.js';
 import type { ArchiveDraft } from '../ports/archive-file.js';
@@ -19,8 +19,7 @@ const CHUNK_CHARS = 1_024 * 1_024;
 export async function draftArchive(path: string): Promise<ArchiveDraft> {
   if (existsSync(path)) throw taken(path);
   const draft = `${path}.part`;
-  // Of what was cut short nothing is kept: it may lack its end.
-  const file = await open(draft, 'w', 0o600).catch((error: unknown) => {
+  const file = await newFile(draft).catch((error: unknown) => {
     throw usage(`${path} cannot be written: ${errorCode(error)}`);
   });
   let waiting: string[] = [];
@@ -43,22 +42,39 @@ export async function draftArchive(path: string): Promise<ArchiveDraft> {
       return { file: lines, sha256: await sha256OfFile(draft) };
     },
     settle: async () => {
+      if (!(await isAt(file, draft))) throw usage(`${draft} is somebody else's by now: name another file`);
       // A link and not a rename: it fails where a file is.
       try {
         linkSync(draft, path);
       } catch (error) {
         throw errorCode(error) === 'EEXIST' ? taken(path) : error;
       }
+      // Between the look and the link it may have become somebody else's: then that one has the name.
+      if (!(await isAt(file, path))) throw taken(path);
       rmSync(draft);
       syncDirectory(dirname(path));
-      return Promise.resolve();
     },
     close: async () => {
       await lines?.close();
+      if (await isAt(file, draft)) rmSync(draft, { force: true });
       await file.close();
-      rmSync(draft, { force: true });
     },
   };
+}
+
+/**
+ * A file that nobody else writes to, not even who archives another ledger under the same name just now. Of what was cut
+ * short nothing is kept: it may lack its end.
+ */
+function newFile(draft: string): Promise<FileHandle> {
+  rmSync(draft, { force: true });
+  return open(draft, 'wx', 0o600);
+}
+
+/** Whether it is this very file that lies there. */
+async function isAt(file: FileHandle, path: string): Promise<boolean> {
+  const [{ dev, ino }, there] = [await file.stat(), statSync(path, { throwIfNoEntry: false })];
+  return there?.dev === dev && there.ino === ino;
 }
 
 /** The hash of a whole file, in lower-case hex. */

@@ -1,7 +1,7 @@
 // Archiving under a running library: in memory and in SQLite, what it does to trees, cases, and time travel.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { draftArchive, sha256OfFile } from '../../src/adapters/archive-file.js';
@@ -153,4 +153,18 @@ describe.each(Object.keys(STORES))('a ledger in %s', (kind) => {
     await begin();
     await expect(openLineFile(join(folder, 'one'))).rejects.toMatchObject({ code: 'USAGE' });
   });
+});
+
+test('two ledgers that are archived under one name at once: one has it, and the other has lost nothing', async () => {
+  const path = join(folder, 'one');
+  const drafts = [await draftArchive(path), await draftArchive(path)] as const;
+  await drafts[0].write('of the first\n');
+  await drafts[1].write('of the second\n');
+  for (const draft of drafts) await draft.read();
+  await expect(drafts[0].settle()).rejects.toMatchObject({ code: 'USAGE' });
+  await drafts[0].close();
+  await drafts[1].settle();
+  await drafts[1].close();
+  expect(readFileSync(path, 'utf8')).toBe('of the second\n');
+  expect(readdirSync(folder)).toEqual(['one']);
 });
