@@ -2,7 +2,7 @@
 
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
-import { copyFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { dropGuards } from '../adapters/sqlite-harness.js';
@@ -46,6 +46,9 @@ describe('ledger archive', () => {
     expect(statSync(home('ledger.db')).size).toBeLessThan(bytes / 1.5);
     expect(statSync(at('one')).mode & 0o777).toBe(0o600);
     expect(existsSync(at('one.part'))).toBe(false);
+    // What was too large for a row is gone too, also where it was encrypted.
+    const contents = readdirSync(home('artifacts'), { recursive: true, encoding: 'utf8' });
+    expect(contents.filter((name) => /[0-9a-f]{64}/.test(name))).toEqual([]);
     const away = tempFolder();
     copyFileSync(at('one'), join(away, 'one'));
     expect(await turnpike(away, ['ledger', 'verify', 'one', '--key', key()])).toMatchObject({
