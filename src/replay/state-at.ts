@@ -17,6 +17,8 @@ export const POINT_ENTRIES = 4_096;
 export interface HistorySource extends TreeSource {
   log(fromIndex?: number): AsyncIterable<ReplayEntry & { readonly leaf_hash?: string }>;
   readonly archives?: Pick<ArchiveTable, 'parts' | 'treeCount'>;
+  /** Of a bundle, where its entries begin: of what comes before them it knows nothing else. */
+  readonly begin?: Pick<Beginning, 'size'>;
 }
 
 export interface StateOptions {
@@ -197,8 +199,8 @@ async function fits(source: Pick<HistorySource, 'log'>, { size, live }: HistoryP
 }
 
 /** How much of a log is archived. */
-export async function beginningOf({ archives }: Pick<HistorySource, 'archives'>): Promise<Beginning> {
-  const size = (await archives?.parts())?.at(-1)?.size ?? 0;
+export async function beginningOf({ archives, begin }: Pick<HistorySource, 'archives' | 'begin'>): Promise<Beginning> {
+  const size = begin?.size ?? (await archives?.parts())?.at(-1)?.size ?? 0;
   return size === 0 ? { size, trees: 0 } : { size, trees: (await archives?.treeCount()) ?? 0 };
 }
 

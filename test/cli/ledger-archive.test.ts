@@ -91,6 +91,14 @@ describe('ledger archive', () => {
     for (const argv of [['ledger', 'verify'], ['replay']]) {
       expect(await look(...argv, 'two', '--key', key())).toMatchObject({ code: 0 });
     }
+    const last = jsonLines<{ trees: object }>(
+      (await look('replay', 'two', '--key', key(), '--until', 'last', '--json')).stdout,
+    );
+    expect(last[0]?.trees).toEqual({ begun: 2, ended: 2 });
+    expect(await look('replay', 'two', '--key', key(), '--until', '0')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^LEDGER_ARCHIVED: entry 0 /),
+    });
     // What is exported of the rest goes on from both.
     expect(await look('ledger', 'export', 'rest')).toMatchObject({ code: 0 });
     expect(await look('ledger', 'verify', 'rest', '--key', key())).toMatchObject({ code: 0 });
