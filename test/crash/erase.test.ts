@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { finish, initialised, think, turnpike, write } from '../cli/fake-io.js';
-import { bundledCommand } from '../fixtures/build.js';
+import { builtCommand } from '../fixtures/build.js';
 import { ROOT } from '../sources.js';
 
 const MS_MAX = 300_000;
@@ -20,7 +20,7 @@ let program: string;
 let model: string;
 
 beforeAll(async () => {
-  program = await bundledCommand(folder);
+  program = await builtCommand(folder);
   model = await initialised();
   for (const size of [1, 10_000]) {
     const stdin = [write('/sandbox/a.txt', SECRET.repeat(size)), think(), finish()].join('\n');

@@ -87,7 +87,13 @@ describe('D14: an erased case', () => {
     await agent.submit(proposal('READ_FILE', { path: '/sandbox/a.txt' }));
     await agent.end();
     await bench.turnpike.erase(erasure);
-    const options = { case: CASE, actor: 'anna', role: 'ATTORNEY_ADMIN', reason: 'discovery request 4', destination: join(bench.folder, 'bag') };
+    const options = {
+      case: CASE,
+      actor: 'anna',
+      role: 'ATTORNEY_ADMIN',
+      reason: 'discovery request 4',
+      destination: join(bench.folder, 'bag'),
+    };
     await expect(bench.turnpike.export(options)).rejects.toMatchObject({ code: 'LEDGER_ERASED' });
   });
 
