@@ -39,7 +39,7 @@ export async function recover(
       interrupted += await interrupt(engine, await known(engine, tree_id));
     } catch (error) {
       // One tree that does not fold must not keep all the others shut. It stays shut itself: nothing can move it.
-      if (!(error instanceof LedgerError) || error.code !== 'LEDGER_TAMPERED') throw error;
+      if (!(error instanceof LedgerError) || !UNFOLDABLE.has(error.code)) throw error;
       log.error('a run tree cannot be taken up again', { tree_id, error });
       damaged += 1;
     }
@@ -49,6 +49,9 @@ export async function recover(
   else if (open.length > 0) log.info('took up live run trees', recovery);
   return recovery;
 }
+
+/** Erased too: the ledger may be an older copy, from when the tree lived, beside the keys of now. */
+const UNFOLDABLE: ReadonlySet<string> = new Set(['LEDGER_TAMPERED', 'LEDGER_ERASED']);
 
 async function settle(engine: EmbeddedEngine, tree: Tree, effects: Effects, log: Log): Promise<number> {
   const hands = new Hands(effects);

@@ -1,9 +1,11 @@
 // Erasure through the whole runtime: what is gone, what stays, and what each reader says of it.
 
 import { execFileSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { winstonLog } from '../../src/adapters/winston-log.js';
+import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { sqliteHistoryCache } from '../../src/adapters/sqlite-history-cache.js';
 import { all } from '../fixtures/entries.js';
 import { Bench } from '../fixtures/bench.js';
@@ -170,6 +172,20 @@ describe('D14: an erased case', () => {
     bench = await Bench.reopen(bench);
     expect(bench.turnpike.recovery).toMatchObject({ trees: 0, damaged: 0 });
     expect((await bench.turnpike.replay()).not_recomputed).toHaveLength(1);
+  });
+
+  test('is no reason for an older copy of the ledger, in which it lives, not to be opened', async () => {
+    const agent = await bench.turnpike.startAgent({ case: CASE, link: 'remote' });
+    await agent.submit(proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: SECRET }));
+    const older = join(bench.folder, 'older');
+    cpSync(bench.home, older, { recursive: true, filter: (path) => !path.endsWith('.sock') });
+    await agent.end();
+    await bench.turnpike.erase(erasure);
+    rmSync(join(older, 'keys'), { recursive: true });
+    cpSync(join(bench.home, 'keys'), join(older, 'keys'), { recursive: true });
+    const reopened = await openTurnpike({ home: older, control: false, log: winstonLog('silent') });
+    expect(reopened.recovery).toMatchObject({ trees: 1, damaged: 1 });
+    await reopened.close();
   });
 
   test.each(['a', 'no\nlines', 'x'.repeat(121)])('the actor %j is refused, and nothing is erased', async (actor) => {
