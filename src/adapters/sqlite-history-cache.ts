@@ -74,9 +74,9 @@ class SqliteHistoryCache implements HistoryCache {
     return this.#try((db) => {
       const before = db.prepare('SELECT 1 FROM points WHERE size = ?').pluck();
       const addPoint = db.prepare(
-        'INSERT OR IGNORE INTO points VALUES (@size, @live, @live_sha256, @ended, @ended_sha256)',
+        'INSERT OR REPLACE INTO points VALUES (@size, @live, @live_sha256, @ended, @ended_sha256)',
       );
-      const addSnapshot = db.prepare('INSERT OR IGNORE INTO snapshots VALUES (@tree_id, @size, @text, @sha256)');
+      const addSnapshot = db.prepare('INSERT OR REPLACE INTO snapshots VALUES (@tree_id, @size, @text, @sha256)');
       return db
         .transaction(() => {
           if (wipesOf(db) !== this.#wipes) return false;

@@ -8,7 +8,7 @@ export interface HistoryPoint {
   readonly live: string;
   /** Of the text. */
   readonly live_sha256: string;
-  /** The runs and sessions that had ended since the point before; JSON. */
+  /** The runs and sessions that had ended since the point before, with the size of that; JSON. */
   readonly ended: string;
   readonly ended_sha256: string;
 }
@@ -30,7 +30,7 @@ export interface HistoryCache {
   ended(size: number): Promise<readonly EndedRuns[]>;
   snapshot(tree_id: string, size: number): Promise<HistorySnapshot | null>;
   /**
-   * Remembers a point, with the snapshots that it needs. One that is there already stays.
+   * Remembers a point, with the snapshots that it needs. It takes the place of one of the same size.
    * @param after the size of the point before: what had ended by then must be remembered too; 0 for the first
    * @returns false, with nothing kept, where that point is not there any more, or the cache cannot be written now
    */

@@ -44,6 +44,11 @@ export interface Ended {
   readonly sessions: readonly SessionAt[];
 }
 
+/** As it is written down, with the size of the point before: what had ended by that is there. */
+export interface EndedSince extends Ended {
+  readonly since: number;
+}
+
 export class PointBook {
   /** By tree. */
   readonly #runs = new Map<string, Map<string, RunAt>>();
@@ -51,6 +56,8 @@ export class PointBook {
   #ended: { runs: RunAt[]; sessions: SessionAt[] } = { runs: [], sessions: [] };
   readonly #archived: number;
   #leaf_hash = '';
+  /** The size of the point that the next one rests on. */
+  #since: number;
   #size: number;
   #begun: number;
   #time: string | null = null;
@@ -58,6 +65,7 @@ export class PointBook {
   /** @param archived what comes before the log: it begins there, with no tree alive */
   constructor({ size, trees }: Beginning = NOTHING_ARCHIVED) {
     this.#archived = size;
+    this.#since = size;
     this.#size = size;
     this.#begun = trees;
   }
@@ -65,6 +73,7 @@ export class PointBook {
   /** Goes on from a point that fits the ledger. */
   takeUp({ size, live }: HistoryPoint): void {
     const { leaf_hash, time, begun, runs, trees } = JSON.parse(live) as Live;
+    this.#since = size;
     this.#size = size;
     this.#leaf_hash = leaf_hash;
     this.#time = time;
@@ -185,8 +194,9 @@ export class PointBook {
       trees: [...this.#trees],
     };
     const live = JSON.stringify(written);
-    const ended = JSON.stringify(this.#ended);
+    const ended = JSON.stringify({ since: this.#since, ...this.#ended } satisfies EndedSince);
     this.#ended = { runs: [], sessions: [] };
+    this.#since = this.#size;
     return { size: this.#size, live, live_sha256: sha256(live), ended, ended_sha256: sha256(ended) };
   }
 

@@ -4,9 +4,9 @@
 import { LedgerError, UsageError } from '../errors.js';
 import { sha256 } from '../contract/hash.js';
 import type { ArchiveTable } from '../ports/archives.js';
-import type { HistoryCache, HistoryPoint } from '../ports/history-cache.js';
+import type { EndedRuns, HistoryCache, HistoryPoint } from '../ports/history-cache.js';
 import { History, type TreeSource } from './history.js';
-import type { Beginning, Ended } from './point-book.js';
+import type { Beginning, Ended, EndedSince } from './point-book.js';
 import type { ReplayEntry } from './replay.js';
 import type { LedgerState, RunAt, SessionAt } from './state.js';
 
@@ -114,16 +114,13 @@ function stateOf(history: History, before: readonly Ended[], until: number): Led
       message: `the log ends at entry ${size - 1}, in the middle of an input`,
     });
   const ended = [...before, history.ended];
-  // Two who remember may have put down points side by side: what ended before both is in both.
-  const runs = new Map(ended.flatMap((part) => part.runs).map((run) => [run.run_id, run]));
-  const sessions = new Map(ended.flatMap((part) => part.sessions).map((session) => [session.session_id, session]));
   return {
     until,
     through: size - 1,
     time: history.time,
     trees: history.trees,
-    runs: [...runs.values(), ...history.live].sort((one, other) => one.created - other.created),
-    sessions: [...sessions.values(), ...history.sessions],
+    runs: [...ended.flatMap((part) => part.runs), ...history.live].sort((one, other) => one.created - other.created),
+    sessions: [...ended.flatMap((part) => part.sessions), ...history.sessions],
     ...notRecomputed(history.lost),
   };
 }
@@ -166,11 +163,30 @@ async function pointBefore(
 ): Promise<{ readonly point: HistoryPoint; readonly ended: readonly Ended[] } | null> {
   const point = await newestPoint(source, cache, size, archived);
   if (point === null) return null;
-  const parts = await cache.ended(point.size);
-  const whole = parts.every(({ ended, ended_sha256 }) => sha256(ended) === ended_sha256);
-  if (whole) return { point, ended: parts.map(({ ended }) => JSON.parse(ended) as Ended) };
+  const ended = endedBy(point, await cache.ended(point.size), archived);
+  if (ended !== null) return { point, ended };
   await cache.clear();
   return null;
+}
+
+/**
+ * What had ended by a point: from there each point names the one that it rests on. Others may lie between those, of
+ * somebody who remembered at the same time, or of a ledger that was put back to an earlier state and went on otherwise.
+ * @returns null where one that is named is gone, or damaged
+ */
+function endedBy({ size }: HistoryPoint, parts: readonly EndedRuns[], archived: number): readonly Ended[] | null {
+  const bySize = new Map(parts.map((part) => [part.size, part]));
+  const found: Ended[] = [];
+  let at = size;
+  while (at > archived) {
+    const part = bySize.get(at);
+    if (part === undefined || sha256(part.ended) !== part.ended_sha256) return null;
+    const ended = JSON.parse(part.ended) as EndedSince;
+    if (!(ended.since < at)) return null;
+    found.push(ended);
+    at = ended.since;
+  }
+  return at === archived ? found.reverse() : null;
 }
 
 /** The newest point that fits the ledger, and what is archived of it. One that does not is forgotten, with all. */

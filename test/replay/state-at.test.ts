@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import Database from 'better-sqlite3';
 import { sqliteHistoryCache } from '../../src/adapters/sqlite-history-cache.js';
 import type { Entry } from '../../src/contract/entry.js';
 import type { HistoryCache } from '../../src/ports/history-cache.js';
@@ -149,6 +150,13 @@ const SPOILT: Readonly<Record<string, (file: string) => HistoryCache>> = {
   'has lost the snapshots of its trees': (file) => {
     const cache = sqliteHistoryCache(file);
     return around(cache, { snapshot: () => Promise.resolve(null) });
+  },
+  'has lost a point in between': (file) => {
+    const db = new Database(file);
+    const sizes = db.prepare('SELECT size FROM points ORDER BY size').pluck().all();
+    db.prepare('DELETE FROM points WHERE size = ?').run(sizes[sizes.length >> 1]);
+    db.close();
+    return sqliteHistoryCache(file);
   },
   'cannot be where it should': () => sqliteHistoryCache(join(folder, 'no/such/folder.cache')),
 };

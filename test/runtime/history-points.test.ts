@@ -143,3 +143,21 @@ test('U-06: a point that a reader has put down meanwhile counts no run twice', a
   await turnpike.close();
   expect(await firstQuestions()).toMatchObject({ same: true });
 });
+
+test('U-06: of a ledger that was put back to an earlier state, what had become of it later counts no more', async () => {
+  const first = await opened();
+  await work(first, 2);
+  await first.close();
+  const kept = join(folder, 'kept');
+  const parts = ['ledger.db', 'ledger.head', 'artifacts', 'keys'];
+  for (const part of parts) cpSync(join(home.home, part), join(kept, part), { recursive: true });
+  const lost = await opened();
+  await work(lost, 3);
+  await lost.close();
+  for (const part of parts) cpSync(join(kept, part), join(home.home, part), { recursive: true, force: true });
+  const second = await opened();
+  await second.startAgent({ link: 'remote', case: 'case-0002' });
+  await work(second, 5);
+  await second.close();
+  expect(await firstQuestions()).toMatchObject({ same: true });
+});
