@@ -13,6 +13,7 @@
 
 import type { Entry } from '../contract/entry.js';
 import type { CommitFollower } from '../engine/tree-engine.js';
+import { LedgerError } from '../errors.js';
 import type { Tree } from '../kernel/tree.js';
 import type { HistoryCache, HistoryPoint, HistorySnapshot } from '../ports/history-cache.js';
 import type { Batch, LedgerStore } from '../ports/ledger-store.js';
@@ -232,6 +233,8 @@ export class HistoryPoints implements CommitFollower {
       for (const tree_id of missing) {
         await look(tree_id, (tree) => {
           if (tree !== null && this.#state === 'following') this.#place(tree);
+        }).catch((error: unknown) => {
+          this.#lose(tree_id, error);
         });
       }
     })()
@@ -241,6 +244,14 @@ export class HistoryPoints implements CommitFollower {
       .finally(() => {
         this.#fetching = false;
       });
+  }
+
+  /** Of a tree whose content was erased entries alone tell from now on, as they do to readers. */
+  #lose(tree_id: string, error: unknown): void {
+    if (!(error instanceof LedgerError) || error.code !== 'LEDGER_ERASED') throw error;
+    if (this.#state !== 'following') return;
+    this.#book.lose(tree_id);
+    this.#drop(tree_id);
   }
 
   #save(): void {
