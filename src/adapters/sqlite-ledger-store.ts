@@ -27,7 +27,7 @@ import { giveRoomBack, removeArchived, sweepContents } from './sqlite-archiving.
 import { asLedgerError, createDatabase, openDatabase, type Connection } from './sqlite-database.js';
 import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { SqliteOwnRecords } from './sqlite-own-records.js';
-import { SqliteReader, type Page } from './sqlite-reader.js';
+import { PAGE_BLOCKS, SqliteReader, type Page } from './sqlite-reader.js';
 import { notTheWriter, unavailable } from './sqlite-refusals.js';
 import { SqliteRunRecords } from './sqlite-run-records.js';
 import { SqliteTail } from './sqlite-tail.js';
@@ -172,7 +172,7 @@ class SqliteLedgerStore implements LedgerStore {
 
   async *tree(tree_id: string, fromSeq = 0): AsyncIterable<StoredEntry> {
     const start = await this.#answer(() => this.#reader.treeStart(tree_id, fromSeq));
-    for await (const entry of this.#pages(start, (from) => this.#reader.tree(tree_id, from))) {
+    for await (const entry of this.#pages(start, (from, count) => this.#reader.tree(tree_id, from, count))) {
       if (entry.seq >= fromSeq) yield entry;
     }
   }
@@ -180,7 +180,7 @@ class SqliteLedgerStore implements LedgerStore {
   async *log(fromIndex?: number): AsyncIterable<StoredEntry> {
     const first = fromIndex ?? (await this.#answer(() => this.#archives.size()));
     const start = await this.#answer(() => this.#reader.logStart(first));
-    for await (const entry of this.#pages(start, (from) => this.#reader.log(from))) {
+    for await (const entry of this.#pages(start, (from, count) => this.#reader.log(from, count))) {
       if (entry.log_index >= first) yield entry;
     }
   }
@@ -261,13 +261,14 @@ class SqliteLedgerStore implements LedgerStore {
   }
 
   /** Page by page, because an open cursor would keep this connection from writing and the log from being cut. */
-  async *#pages<Row>(start: number, read: (from: number) => Page<Row>): AsyncGenerator<Row> {
-    for (let from = start; ;) {
-      const { rows, next } = await this.#answer(() => read(from));
+  /** The first page is a single block: many readers want one entry. */
+  async *#pages<Row>(start: number, read: (from: number, count: number) => Page<Row>): AsyncGenerator<Row> {
+    for (let [from, count] = [start, 1]; ; count = PAGE_BLOCKS) {
+      const { rows, next } = await this.#answer(() => read(from, count));
       yield* rows;
       if (next === null) return;
       from = next;
-      await nextTurn();
+      if (count > 1) await nextTurn();
     }
   }
 }

@@ -9,7 +9,7 @@ import { ENDED, inputKey, proposalKey, readMarks, type MarkKey, type Marks } fro
 import type { SqliteTail } from './sqlite-tail.js';
 
 /** How many rows one read takes from the database. */
-const PAGE_BLOCKS = 32;
+export const PAGE_BLOCKS = 32;
 const PAGE_TREES = 256;
 
 // Bytes for the texts: what was changed must still come out, so that it can be named.
@@ -43,12 +43,12 @@ export class SqliteReader {
     this.#archives = archives;
     this.#head = db.prepare('SELECT size, lower(hex(root)) AS root, lower(hex(frontier)) AS frontier FROM meta');
     this.#logStart = db.prepare('SELECT max(log_index) FROM blocks WHERE log_index <= ?').pluck();
-    this.#log = db.prepare(`SELECT ${BLOCK} WHERE b.log_index >= ? ORDER BY b.log_index LIMIT ${PAGE_BLOCKS}`);
+    this.#log = db.prepare(`SELECT ${BLOCK} WHERE b.log_index >= ? ORDER BY b.log_index LIMIT ?`);
     this.#block = db.prepare(`SELECT ${BLOCK} WHERE b.log_index = ?`);
     // Below the start of the tail: rows beyond it are of a stretch that is not whole yet.
     const indexed = 'FROM tree_index WHERE tree_id = ? AND log_index < ?';
     this.#treeStart = db.prepare(`SELECT seq, log_index ${indexed} AND seq <= ? ORDER BY seq DESC LIMIT 1`);
-    this.#tree = db.prepare(`SELECT seq, log_index ${indexed} AND seq >= ? ORDER BY seq LIMIT ${PAGE_BLOCKS}`);
+    this.#tree = db.prepare(`SELECT seq, log_index ${indexed} AND seq >= ? ORDER BY seq LIMIT ?`);
     this.#blockEnd = db.prepare('SELECT seq + length(leaf_hashes) / 32 FROM blocks WHERE log_index = ?').pluck();
     this.#listTrees = db.prepare(
       `SELECT b.log_index, b.tree_id, m.mark_no FROM blocks b
@@ -72,8 +72,8 @@ export class SqliteReader {
   }
 
   /** The next blocks of the log, as entries. @throws LedgerError LEDGER_ARCHIVED where those are, by now */
-  log(from: number): Page<StoredEntry> {
-    const blocks = this.#log.all(from) as BlockRow[];
+  log(from: number, count: number): Page<StoredEntry> {
+    const blocks = this.#log.all(from, count) as BlockRow[];
     if (blocks[0]?.log_index !== from) this.#archives.refuse(from);
     return { rows: blocks.flatMap(entriesOf), next: after(blocks.at(-1)?.log_index) };
   }
@@ -86,11 +86,11 @@ export class SqliteReader {
   }
 
   /** The next blocks of a tree, as entries. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
-  tree(tree_id: string, fromSeq: number): Page<StoredEntry> {
+  tree(tree_id: string, fromSeq: number, count: number): Page<StoredEntry> {
     this.#tail.refresh();
-    const indexed = this.#tree.all(tree_id, this.#tail.start.log_index, fromSeq) as Place[];
+    const indexed = this.#tree.all(tree_id, this.#tail.start.log_index, fromSeq, count) as Place[];
     const late = this.#tail.blocks(tree_id).filter(({ seq }) => seq >= fromSeq);
-    const places = [...indexed, ...late].slice(0, PAGE_BLOCKS);
+    const places = [...indexed, ...late].slice(0, count);
     const rows = places.flatMap(({ log_index, seq }) => {
       const block = this.#block.get(log_index) as BlockRow | undefined;
       if (block?.tree_id === tree_id && block.seq === seq) return entriesOf(block);

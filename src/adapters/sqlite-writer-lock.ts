@@ -4,28 +4,46 @@ import { LedgerError } from '../errors.js';
 import { errorCode } from './error-code.js';
 import { asLedgerError } from './sqlite-database.js';
 
-/** The right to write one ledger, until it is released or the process is gone. */
+/** The right to write one ledger or file, until it is released or the process is gone. */
 export interface WriterLock {
   release(): void;
 }
+
+/** How long somebody waits for a lock that others have for a moment only. */
+const TURN_MS = 5_000;
 
 /**
  * Takes the lock of a ledger: an exclusive transaction on a file of its own, which the operating system ends with the
  * process, however that dies. The ledger file itself stays free for readers.
  * @throws LedgerError LEDGER_LOCKED at once, while somebody else has it
  */
-export function lockWriter(file: string): WriterLock {
+export const lockWriter = (file: string): WriterLock =>
+  lockWithin(file, 0, `another process writes to ${file}: go through it, or stop it first`);
+
+/**
+ * Reads and replaces a file while nobody else does, in whatever process: waits for its turn.
+ * @throws LedgerError LEDGER_LOCKED when that does not come; what `work` throws
+ */
+export function inTurn<T>(file: string, work: () => T): T {
+  const lock = lockWithin(file, TURN_MS, `another process has been changing ${file} for a long time: try again`);
+  try {
+    return work();
+  } finally {
+    lock.release();
+  }
+}
+
+function lockWithin(file: string, timeout: number, message: string): WriterLock {
   const path = `${file}.lock`;
   // Only where there is none: to close a descriptor of the file would drop a lock that this process holds on it.
   if (!existsSync(path)) createLockFile(path);
-  const lock = new Database(path, { timeout: 0 });
+  const lock = new Database(path, { timeout });
   try {
     lock.exec('BEGIN EXCLUSIVE');
     return { release: () => lock.close() };
   } catch (cause) {
     lock.close();
     if (errorCode(cause) !== 'SQLITE_BUSY') throw asLedgerError(cause, `the lock ${path} cannot be taken`);
-    const message = `another process writes to ${file}: go through it, or stop it first`;
     throw new LedgerError({ code: 'LEDGER_LOCKED', message, cause });
   }
 }

@@ -4,7 +4,7 @@ import { machineDefinitions } from '../../machines/index.js';
 import { FLAGS, flagsOf } from '../../machines/flags.js';
 import type { JsonObject } from '../contract/json.js';
 import { machinesFor } from '../kernel/pinned.js';
-import { isDefinitions } from '../replay/machines-diff.js';
+import { isDefinitions } from '../replay/machine-walk.js';
 import { rootOf, type LedgerReader } from '../runtime/ledger-reader.js';
 import type { Args } from './command.js';
 import { contractOf, loadContract, soundPolicy, withLedger } from './folders.js';

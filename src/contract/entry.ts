@@ -25,6 +25,7 @@ import { StepTrace } from './step-trace.js';
 import { AGENT_LINKS, RecordedInput } from './input.js';
 
 export {
+  AccessInput,
   AGENT_LINKS,
   CancelInput,
   EndInput,

@@ -245,6 +245,22 @@ export const ResolveInput = Type.Object(
 );
 export type ResolveInput = Static<typeof ResolveInput>;
 
+/** Somebody will be given content of `run_id`: an artifact that its entry `entry` brought. */
+export const AccessInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('access'),
+    run_id: RunId,
+    entry: Type.Integer({ minimum: 0 }),
+    artifact_kind: Type.String({ minLength: 2, maxLength: 80 }),
+    hash_sha256: Sha256,
+    actor: Actor,
+    role_id: Identifier,
+  },
+  closed,
+);
+export type AccessInput = Static<typeof AccessInput>;
+
 export const INPUT_SCHEMAS = {
   open: OpenInput,
   start_agent: StartAgentInput,
@@ -258,6 +274,7 @@ export const INPUT_SCHEMAS = {
   start_run: StartRunInput,
   vote: VoteInput,
   resolve: ResolveInput,
+  access: AccessInput,
   open_session: OpenSessionInput,
   session: SessionInput,
 } as const;
@@ -276,6 +293,7 @@ export const RecordedInput = Type.Union([
   StartRunInput,
   VoteInput,
   ResolveInput,
+  AccessInput,
   OpenSessionInput,
   SessionInput,
 ]);

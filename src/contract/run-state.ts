@@ -9,6 +9,13 @@ export type TerminalState = (typeof TERMINAL_STATES)[number];
 export const isTerminal = (state: RunState): state is TerminalState =>
   (TERMINAL_STATES as readonly RunState[]).includes(state);
 
+/** Into which state an audit event brings its run; null for one that does not move it (C47, C48). */
+export function stateSaid(event: { readonly action_type: string; readonly outcome_reason?: string }): RunState | null {
+  const { action_type, outcome_reason = '' } = event;
+  if (action_type !== 'system' || movesNothing(outcome_reason)) return null;
+  return outcome_reason.split(':', 1)[0] as RunState;
+}
+
 /** What a run is for (S4 §2). */
 export const RUN_KINDS = [
   'orchestrator',
@@ -20,3 +27,12 @@ export const RUN_KINDS = [
   'export',
 ] as const;
 export type RunKind = (typeof RUN_KINDS)[number];
+
+/** `outcome_reason` of what is said about a run and moves none: it may come after the run's end. */
+export const REFUSED = 'INVALID_STATE_TRANSITION';
+export const RESOLVED = 'OUTCOME_RESOLVED:';
+export const CONTENT_READ = 'CONTENT_READ';
+
+/** Whether a system event with this reason leaves its run in the state that it has. */
+export const movesNothing = (outcome_reason = ''): boolean =>
+  outcome_reason === REFUSED || outcome_reason === CONTENT_READ || outcome_reason.startsWith(RESOLVED);

@@ -1,8 +1,15 @@
 import type { StepTrace } from '../contract/step-trace.js';
-import { recordedResponse } from '../kernel/recorded-response.js';
+import { recordedResponse, type RecordedStep } from '../kernel/recorded-response.js';
 import type { Tree } from '../kernel/tree.js';
 import { needed } from '../ledger/withheld.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
+
+/** Where a proposal stands, and what its step is judged by. */
+export interface ProposedStep extends Pick<RecordedStep, 'policy' | 'exposure'> {
+  readonly tree_id: string;
+  readonly run_id: string;
+  readonly seq: number;
+}
 
 export interface RecalledStep {
   readonly trace: StepTrace;
@@ -18,15 +25,25 @@ export async function recallStep(
   tree: Tree,
   run_id: string,
   seq: number,
-  store: LedgerStore,
+  store: StepSource,
 ): Promise<RecalledStep | null> {
-  const { policy } = tree;
+  const { policy, tree_id } = tree;
   const exposure = tree.run(run_id)?.exposure ?? null;
   if (policy === null || exposure === null) return null;
+  return recalledStep({ tree_id, run_id, seq, policy, exposure }, store);
+}
+
+type StepSource = Pick<LedgerStore, 'tree' | 'artifactsOf'>;
+
+/** The same, for whoever has no tree in memory. @throws LedgerError LEDGER_ERASED where its content is not to be had */
+export async function recalledStep(
+  { tree_id, run_id, seq, policy, exposure }: ProposedStep,
+  store: StepSource,
+): Promise<RecalledStep | null> {
   let payload: Uint8Array | null = null;
   let repeated: Uint8Array | null = null;
   let result: Uint8Array | null = null;
-  for await (const stored of store.tree(tree.tree_id, seq)) {
+  for await (const stored of store.tree(tree_id, seq)) {
     if (stored.seq === seq) {
       const brought = needed(await store.artifactsOf(stored.log_index));
       payload = brought[0]?.bytes ?? null;

@@ -47,4 +47,6 @@ export interface Onlooker {
   takes(actor: Acting): void;
   /** Told before the child is there, and so before anything that the child does. */
   spawns(parent: Acting, child: { readonly src: string; readonly id: string; readonly input: unknown }): void;
+  /** Told after each transition: of which actor, by which edge (`edgeId`), and where the machine rests then. */
+  moves?(actor: string, edge: string, resting: readonly string[]): void;
 }

@@ -217,9 +217,10 @@ class ChartActor implements Doer, Acting {
     return null;
   }
 
-  #follow({ actions, enter }: Edge, event: ActorEvent): void {
+  #follow({ id, actions, enter }: Edge, event: ActorEvent): void {
     for (const action of actions) action(this, event);
     this.#enter(enter, event);
+    this.#troupe.onlooker?.moves?.(this.#birth.id, id, this.#resting.path);
   }
 
   #enter(nodes: readonly Node[], event: ActorEvent): void {

@@ -14,8 +14,17 @@ export type Guard = (memory: Memory, event: ActorEvent) => boolean;
 /** What a parent is sent when any of its children is done; the event says which. */
 export const CHILD_DONE = 'xstate.done.actor.*';
 
+/** How an event is called where it is shown. */
+export const shownEvent = (event: string): string => (event === CHILD_DONE ? 'done' : event);
+
+/** What an edge is called, in every chart of the same machine: of several for one event `place` tells which. */
+export const edgeId = (source: readonly string[], event: string, place: number): string =>
+  `${source.join('.')}|${shownEvent(event)}|${place}`;
+
 /** A way from one state to another, or, without a target, something that is done in passing. */
 export interface Edge {
+  /** See `edgeId`. */
+  readonly id: string;
   readonly guard: Guard | null;
   readonly actions: readonly Action[];
   /** The states that are entered, outermost first, down to the one where the machine rests; none without a target. */
@@ -118,16 +127,19 @@ function connect(
   node: Mutable<Node>,
   nodeOf: (s: AnyStateNode) => Node,
 ): void {
-  const edgesOf = (transitions: readonly AnyTransition[]): Edge[] =>
-    transitions.map((transition) => edgeOf(machine, state, transition, nodeOf));
+  const edgesOf = (transitions: readonly AnyTransition[], event: string): Edge[] =>
+    transitions.map((transition, place) => ({
+      id: edgeId(state.path, event, place),
+      ...edgeOf(machine, state, transition, nodeOf),
+    }));
   const on = new Map<string, Edge[]>();
   for (const [descriptor, transitions] of state.transitions) {
     // Of XState's own events, and of wildcards, a chart knows one.
     if (descriptor !== CHILD_DONE && /[*]|^xstate\./.test(descriptor)) refuse(state);
-    on.set(descriptor, edgesOf(transitions));
+    on.set(descriptor, edgesOf(transitions, descriptor));
   }
   node.on = on;
-  node.always = edgesOf(state.always ?? []);
+  node.always = edgesOf(state.always ?? [], 'always');
   // One without a target would be taken for ever.
   if (node.always.some(({ enter }) => enter.length === 0)) refuse(state);
 }
@@ -139,7 +151,7 @@ function edgeOf(
   source: AnyStateNode,
   { target, guard, actions, reenter }: AnyTransition,
   nodeOf: (state: AnyStateNode) => Node,
-): Edge {
+): Omit<Edge, 'id'> {
   const to = target?.[0] as AnyStateNode | undefined;
   if (reenter || to === source || (target !== undefined && target.length > 1)) refuse(source);
   const compiled = actions.map((action) => actionOf(machine, action));

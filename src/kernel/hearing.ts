@@ -118,6 +118,15 @@ export class Hearing {
     return this.#runs.get(run_id) ?? null;
   }
 
+  /** The context of this run, or of the nearest above it that is remembered. */
+  nearest(run_id: string): RunContext | null {
+    for (let id = run_id; id !== ''; id = id.slice(0, Math.max(0, id.lastIndexOf('.')))) {
+      const known = this.#runs.get(id);
+      if (known !== undefined) return known.context;
+    }
+    return null;
+  }
+
   /** What agent runs have changed in their sandbox; noted in the trees of sessions, which ask for it. */
   get touched(): TouchedFiles {
     return this.#touched;

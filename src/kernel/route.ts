@@ -48,7 +48,8 @@ export function eventFor({
     case 'session':
       throw new InvariantError('a session is spoken to with more than its input');
     case 'resolve':
-      throw new InvariantError('`resolve` speaks of a run that has ended and is no event');
+    case 'access':
+      throw new InvariantError(`\`${recorded.kind}\` speaks of a run, moves none, and is no event`);
   }
 }
 

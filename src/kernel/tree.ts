@@ -19,7 +19,7 @@ import { isRecordedInput } from '../contract/validators.js';
 import { InvariantError } from '../errors.js';
 import { authorizeOrchestrator } from '../policy/lane-decision.js';
 import type { Policy } from '../policy/policy.js';
-import { illegalTransitionEvent, resolvedEvent } from '../run/audit.js';
+import { resolvedEvent } from '../run/audit.js';
 import { vouchFor, type Secrets } from '../session/proof.js';
 import type { SessionState } from '../session/state.js';
 import { proposalKey } from '../step/validate-schema.js';
@@ -32,6 +32,7 @@ import type { Decision, Timer, TreeInput } from './input.js';
 import { rootContext } from './open.js';
 import type { PersistedActor } from './persisted-actor.js';
 import { machinesFor, policyOf } from './pinned.js';
+import { tellAccess, tellRefusal } from './remarks.js';
 import { commandEvent, eventFor, OPEN_SPEC, specIn } from './route.js';
 import { workOf } from './step-work.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
@@ -124,7 +125,7 @@ export class Tree {
       throw new InvariantError('an input that the ledger could not hold');
     this.#hearing.begin(recorded, input.materials);
     const refused = !this.#apply(input);
-    if (refused) this.#refuse(recorded.run_id, recorded.kind);
+    if (refused) tellRefusal(this.#hearing, this.tree_id, recorded, this.#ofSession);
     return this.#hearing.end(refused);
   }
 
@@ -159,6 +160,7 @@ export class Tree {
     if (recorded.kind === 'open_session') return this.#openSession(recorded, input.materials);
     if (recorded.kind === 'session') return this.#command(recorded, input.materials);
     if (recorded.kind === 'resolve') return this.#resolve(recorded);
+    if (recorded.kind === 'access') return tellAccess(this.#hearing, this.tree_id, recorded, this.#ofSession);
     // The runs of an activation are the session's to start: it counts them, and waits for them by their ids.
     if (this.#open?.kind === 'open_session' && STARTS.has(recorded.kind)) return false;
     const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
@@ -282,11 +284,9 @@ export class Tree {
     }
   }
 
-  #refuse(run_id: string, kind: string): void {
-    const root = this.#open?.kind === 'open_session' ? rootContext(this.#open) : undefined;
-    const run = (this.run(run_id) ?? this.run(this.tree_id))?.context ?? root;
-    if (run === undefined) throw new InvariantError('the first input of a tree must be `open`');
-    this.#hearing.hear({ type: 'audit_event', body: illegalTransitionEvent(run, run_id, kind) });
+  /** The context that is told of a session, which is no run; null for a run tree. */
+  get #ofSession(): RunContext | null {
+    return this.#open?.kind === 'open_session' ? rootContext(this.#open) : null;
   }
 }
 

@@ -3,9 +3,10 @@
 
 import type { AuditEvent } from '../contract/audit-event.js';
 import type { Entry, RecordedInput, ResultInput } from '../contract/entry.js';
+import { REFUSED } from '../contract/run-state.js';
 import type { StepTrace } from '../contract/step-trace.js';
 import type { Finding, PlacedFinding } from './ledger-problem.js';
-import { finding, isRefusal, isVote, Life, type Asked } from './run-life.js';
+import { finding, isRemark, isVote, Life, type Asked } from './run-life.js';
 
 /** A run that has ended needs no more than that: a long tree has many. `lost` is one that was never created. */
 type Known = Life | 'over' | 'lost';
@@ -143,9 +144,9 @@ class TreeRuns {
     const { run_id } = event;
     if (isRefusal(event) && turn !== null) turn.refused = true;
     const life = this.#runs.get(run_id);
-    // A session is no run: of it only refusals are told.
-    if (life === undefined && isRefusal(event) && run_id === this.#tree_id) return;
-    if (life === 'over' && (isRefusal(event) || event.outcome_reason?.startsWith('OUTCOME_RESOLVED:') === true)) return;
+    // A session is no run: of it only remarks are told.
+    if (life === undefined && isRemark(event) && run_id === this.#tree_id) return;
+    if (life === 'over' && isRemark(event)) return;
     if (life === 'over') yield finding('run.over', `${run_id} has ended, and has an event of ${event.action_type}`);
     if (life === undefined) {
       this.#runs.set(run_id, 'lost');
@@ -237,11 +238,11 @@ function* voted({ input, votes }: Turn): Iterable<Finding> {
   if (told.join() !== asked.join()) yield finding('vote.untold', "people's answer and its events differ");
 }
 
-/** What may still be said of a tree whose root has ended: refusals, and outcomes that were found out later. */
+/** What may still be said of a tree whose root has ended. */
 const isAfterword = (entry: Entry): boolean =>
-  entry.type === 'input' ||
-  (entry.type === 'audit_event' &&
-    (isRefusal(entry.body) || entry.body.outcome_reason?.startsWith('OUTCOME_RESOLVED:') === true));
+  entry.type === 'input' || (entry.type === 'audit_event' && isRemark(entry.body));
+
+const isRefusal = ({ outcome_reason }: AuditEvent): boolean => outcome_reason === REFUSED;
 
 function timeOf(entry: Exclude<Entry, { type: 'input' }>): string {
   if (entry.type === 'run_created') return entry.body.created_at_utc;

@@ -70,3 +70,18 @@ export function extend(head: LogHead, leaves: readonly string[]): LogHead {
   for (const leaf of leaves) push(frontier, size++, leaf);
   return { size, root: rootOf(frontier), frontier };
 }
+
+/**
+ * Where a log of the head's size departs from the head at the latest: a head has the hash of each perfect subtree.
+ * @returns the first and last leaf of the first subtree that differs; null where none does, or this is no head
+ */
+export function firstOther(frontier: readonly string[], head: LogHead): readonly [number, number] | null {
+  if (!isHead(head)) return null;
+  let begin = 0;
+  for (const [place, expected] of head.frontier.entries()) {
+    const leaves = 2 ** Math.floor(Math.log2(head.size - begin));
+    if (frontier[place] !== expected) return [begin, begin + leaves - 1];
+    begin += leaves;
+  }
+  return null;
+}

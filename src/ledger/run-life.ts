@@ -3,7 +3,7 @@
 
 import type { ActionType, AuditEvent } from '../contract/audit-event.js';
 import type { RunCreated } from '../contract/entry.js';
-import { isTerminal, RUN_STATES, type RunKind, type RunState } from '../contract/run-state.js';
+import { isTerminal, movesNothing, RUN_STATES, type RunKind, type RunState } from '../contract/run-state.js';
 import type { Finding, LedgerRule } from './ledger-problem.js';
 
 /** S4 §3, as a literal. */
@@ -26,9 +26,9 @@ const ACTS: Partial<Record<RunKind, ActionType>> = {
 };
 const EXPORT_EVENTS = 'authorize,assemble,finalize';
 
-/** What is said about a run and neither judges nor moves it: refusals, and outcomes found out later. */
-export const isRefusal = ({ outcome_reason }: AuditEvent): boolean => outcome_reason === 'INVALID_STATE_TRANSITION';
-const isResolution = ({ outcome_reason = '' }: AuditEvent): boolean => outcome_reason.startsWith('OUTCOME_RESOLVED:');
+/** What is said about a run and neither judges nor moves it: refusals, outcomes found out later, readers. */
+export const isRemark = ({ action_type, outcome_reason }: AuditEvent): boolean =>
+  action_type === 'system' && movesNothing(outcome_reason);
 
 /** People's answers are decisions about a request, and none about the run's own life. */
 export const isVote = ({ action_type, target }: AuditEvent): boolean =>
@@ -78,7 +78,7 @@ export class Life {
   /** Takes an event of the run. @returns what is wrong with it there */
   *take(event: AuditEvent): Iterable<Finding> {
     if (contextOf(event) !== this.#context) yield finding('run.context', `${event.event_id} has not what its run has`);
-    if (isRefusal(event) || isResolution(event)) return;
+    if (isRemark(event)) return;
     if (this.over) {
       yield finding('run.over', `${this.run_id} is ${this.state}, and still has an event of ${event.action_type}`);
       return;

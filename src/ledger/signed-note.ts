@@ -18,13 +18,13 @@ export interface NoteVerifier {
   readonly name: string;
   /** The first 4 bytes of SHA-256(name, newline, kind of key, key), in hex. */
   readonly key_hash: string;
+  /** The key as `noteVerifier` reads it. */
+  readonly vkey: string;
   readonly verifies: (text: string, signature: Uint8Array) => boolean;
 }
 
 export interface NoteSigner extends NoteVerifier {
   readonly sign: (text: string) => Uint8Array;
-  /** The public half, as `noteVerifier` reads it. */
-  readonly vkey: string;
 }
 
 export interface OpenedNote {
@@ -126,17 +126,13 @@ function signerOf(name: string, seed: Uint8Array): NoteSigner {
   const { privateKey, raw } = keyPair(seed);
   const key = publicKey(raw);
   if (key === null) throw new TypeError('a key pair without a public key');
-  const verifier = verifierOf(name, raw, key);
-  return {
-    ...verifier,
-    sign: (text) => signed(Buffer.from(text), privateKey),
-    vkey: `${name}+${verifier.key_hash}+${encodedKey(raw)}`,
-  };
+  return { ...verifierOf(name, raw, key), sign: (text) => signed(Buffer.from(text), privateKey) };
 }
 
 const verifierOf = (name: string, raw: Uint8Array, key: KeyObject): NoteVerifier => ({
   name,
   key_hash: keyHash(name, raw),
+  vkey: `${name}+${keyHash(name, raw)}+${encodedKey(raw)}`,
   verifies: (text, signature) => signature.length === SIGNATURE_BYTES && isSigned(Buffer.from(text), signature, key),
 });
 

@@ -21,7 +21,7 @@ import {
   type Place,
   type PlacedFinding,
 } from './ledger-problem.js';
-import { appendLeaf, EMPTY_HEAD, rootOf } from './merkle.js';
+import { appendLeaf, EMPTY_HEAD, firstOther, rootOf } from './merkle.js';
 
 export const PROBLEMS_MAX = 100;
 
@@ -232,7 +232,10 @@ function* headFindings({ size, frontier }: Log, head: LogHead, anchor: LedgerSou
   if (size !== head.size && size !== anchor?.size) return;
   const root = rootOf(frontier);
   if (size === head.size && (root !== head.root || frontier.join() !== head.frontier.join())) {
-    yield { rule: 'head.stored', message: `at size ${size} the log has root ${root}, not what the stored head says` };
+    const range = firstOther(frontier, head);
+    const where = range === null ? '' : `: the first entry that is not as it was is one of ${range.join(' to ')}`;
+    const message = `at size ${size} the log has root ${root}, not what the stored head says${where}`;
+    yield { rule: 'head.stored', message };
   }
   if (size === anchor?.size && root !== anchor.root) {
     const message = `at size ${size} the log has root ${root}, but its anchor vouches for ${anchor.root}`;

@@ -1,7 +1,8 @@
 // Two recorded machine definitions against each other: which states and edges were added, removed or changed.
 
 import { canonicalJson } from '../contract/canonical-json.js';
-import { isJsonObject, type JsonObject } from '../contract/json.js';
+import type { JsonObject } from '../contract/json.js';
+import { isMachine, named, walk, type WalkedEdge, type WalkedState } from './machine-walk.js';
 
 /** An edge of a machine. Of several for one event the first whose guard holds is taken: `place` counts them from 0. */
 export interface Transition {
@@ -57,12 +58,6 @@ export function diffDefinitions(before: JsonObject, after: JsonObject): Definiti
   return { same: nothing, machines, flags, others };
 }
 
-/** Whether a parsed text is one of machine definitions at all. */
-export const isDefinitions = (value: unknown): value is JsonObject =>
-  isJsonObject(value) && Object.values(value).some(isMachine);
-
-const isMachine = (value: unknown): value is JsonObject => isJsonObject(value) && isJsonObject(value['states']);
-
 const flagsIn = ({ flags }: JsonObject): readonly number[] =>
   Array.isArray(flags) ? flags.filter((flag): flag is number => typeof flag === 'number') : [];
 
@@ -86,49 +81,38 @@ interface Parts {
 
 /** The states and edges of a machine, each under what makes it the same one on the other side. */
 function partsOf(machine: unknown): Parts {
-  const states = new Map<string, StateShape>();
-  const transitions = new Map<string, Transition>();
-  const visit = (name: string, state: JsonObject): void => {
-    const { states: inner, on, always, id, ...shape } = state;
-    states.set(name, {
-      name,
-      shape: canonicalJson(name === ROOT ? { ...shape, ...(id === undefined ? {} : { id }) } : shape),
-    });
-    const events = { ...(isJsonObject(on) ? on : {}), ...(always === undefined ? {} : { always }) };
-    for (const [event, edges] of Object.entries(events)) {
-      const list = Array.isArray(edges) ? edges : [edges];
-      for (const [place, edge] of list.entries()) {
-        transitions.set(`${name} ${event} ${place}`, transitionOf(name, event, place, edge));
-      }
-    }
-    for (const [key, child] of Object.entries(isJsonObject(inner) ? inner : {}))
-      if (isJsonObject(child)) visit(name === ROOT ? key : `${name}.${key}`, child);
-  };
-  if (isMachine(machine)) visit(ROOT, machine);
-  return { states, transitions };
-}
-/** The machine itself, whose edges hold in all its states. */
-const ROOT = '(machine)';
-
-function transitionOf(source: string, event: string, place: number, edge: unknown): Transition {
-  const { target, guard, actions } = isJsonObject(edge) ? edge : { target: edge, guard: undefined, actions: undefined };
-  const done = actions === undefined ? [] : Array.isArray(actions) ? actions : [actions];
+  if (!isMachine(machine)) return { states: new Map(), transitions: new Map() };
+  const { states, edges } = walk(machine);
   return {
-    source,
+    states: new Map(states.map((state) => [nameOf(state.path), { name: nameOf(state.path), shape: shapeOf(state) }])),
+    transitions: new Map(
+      edges.map((edge) => [`${nameOf(edge.source)} ${edge.event} ${edge.place}`, transitionOf(edge)]),
+    ),
+  };
+}
+
+/** The machine itself, whose edges hold in all its states, has a name too. */
+const nameOf = (path: readonly string[]): string => (path.length === 0 ? '(machine)' : path.join('.'));
+
+function shapeOf({ path, config }: WalkedState): string {
+  const apart = path.length === 0 ? APART : [...APART, 'id'];
+  return canonicalJson(Object.fromEntries(Object.entries(config).filter(([name]) => !apart.includes(name))));
+}
+const APART: readonly string[] = ['states', 'on', 'always'];
+
+function transitionOf({ source, event, place, target, guard, actions }: WalkedEdge): Transition {
+  return {
+    source: nameOf(source),
     event,
     place,
     target: target === undefined ? null : typeof target === 'string' ? target : canonicalJson(target),
-    guard: guard === undefined ? null : named(guard),
-    actions: done.map(named),
+    guard: guard === undefined ? null : called(guard),
+    actions: actions.map(called),
   };
 }
 
 /** `{type, params}` as `type(params)`. */
-function named(it: unknown): string {
-  if (typeof it === 'string') return it;
-  if (!isJsonObject(it) || typeof it['type'] !== 'string') return canonicalJson(it);
-  return it['params'] === undefined ? it['type'] : `${it['type']}(${canonicalJson(it['params'])})`;
-}
+const called = (it: unknown): string => named(it, (name, params) => `${name}(${canonicalJson(params)})`);
 
 function changes<T>(before: ReadonlyMap<string, T>, after: ReadonlyMap<string, T>): Changes<T> {
   return {

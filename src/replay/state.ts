@@ -2,7 +2,7 @@
 
 import { stepId } from '../../machines/agent.js';
 import type { Entry } from '../contract/entry.js';
-import type { RunKind, RunState } from '../contract/run-state.js';
+import { stateSaid, type RunKind, type RunState } from '../contract/run-state.js';
 import type { FailureReason, PauseReason, SessionStatus } from '../contract/session.js';
 import type { Tree } from '../kernel/tree.js';
 
@@ -64,16 +64,13 @@ export function runAfter(entry: Entry, log_index: number, before: (run_id: strin
     const place = { created: log_index, since: log_index, step: null, at: null };
     return { run_id, tree_id: entry.tree_id, kind, role_id, lane_id, state: 'created', reason: null, ...place };
   }
-  if (entry.type !== 'audit_event' || entry.body.action_type !== 'system') return null;
+  const state = entry.type === 'audit_event' ? stateSaid(entry.body) : null;
+  if (entry.type !== 'audit_event' || state === null) return null;
   const { run_id, outcome_reason = '' } = entry.body;
   const run = before(run_id);
-  if (run === null || SPEAKS_ONLY.test(outcome_reason)) return null;
-  const state = outcome_reason.split(':', 1)[0] as RunState;
+  if (run === null) return null;
   return { ...run, state, since: log_index, reason: state === 'running' ? null : outcome_reason };
 }
-
-/** Events about a run that do not move it. */
-const SPEAKS_ONLY = /^(?:INVALID_STATE_TRANSITION$|OUTCOME_RESOLVED:)/;
 
 /** A live run with where it stands in its tree now. */
 export function placed(run: RunAt, tree: Tree): RunAt {

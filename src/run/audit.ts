@@ -8,11 +8,11 @@ import {
   type AuditTarget,
 } from '../contract/audit-event.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
-import type { ResolveInput, RunCreated, VoteInput } from '../contract/entry.js';
+import type { AccessInput, ResolveInput, RunCreated, VoteInput } from '../contract/entry.js';
 import type { OverlayFact } from '../contract/overlay.js';
 import type { RunContext } from '../contract/run-context.js';
 import type { PolicyVersions } from '../contract/shapes.js';
-import type { TerminalState } from '../contract/run-state.js';
+import { CONTENT_READ, REFUSED, RESOLVED, type TerminalState } from '../contract/run-state.js';
 
 /**
  * An event as a machine says it: every member is there, `undefined` where the event has none of it. Place and time are
@@ -135,7 +135,7 @@ export function actionEvent(
 /** Something asked a run for a transition that the lifecycle does not have; the run has not moved (C50). */
 export function illegalTransitionEvent(run: RunContext, asked_of: string, input_kind: string): AuditDraft {
   const event = eventOf(run, 'system', 'failure');
-  event.outcome_reason = 'INVALID_STATE_TRANSITION';
+  event.outcome_reason = REFUSED;
   event.severity = 'warn';
   event.target = { target_type: 'system', name: asked_of, operation: input_kind };
   event.error = {
@@ -207,10 +207,26 @@ export function voteEvent(
 /** D8: what became of an action whose outcome was unknown. The run's own state does not move. */
 export function resolvedEvent(run: RunContext, { outcome, actor, role_id, note }: ResolveInput): AuditDraft {
   const event = eventOf(run, 'system', 'success');
-  event.outcome_reason = `OUTCOME_RESOLVED:${outcome}`;
+  event.outcome_reason = `${RESOLVED}${outcome}`;
   event.actor = actor;
   event.role_id = role_id;
   event.notes = note === '' ? undefined : note;
+  return event;
+}
+
+/** Somebody was given content that the tree holds (reads are audited as acts are). */
+export function accessEvent(run: RunContext, access: AccessInput): AuditDraft {
+  const { actor, role_id, entry, artifact_kind, hash_sha256 } = access;
+  const event = eventOf(run, 'system', 'success');
+  event.outcome_reason = CONTENT_READ;
+  event.actor = actor;
+  event.role_id = role_id;
+  event.target = {
+    target_type: 'artifact',
+    name: artifact_kind,
+    operation: `read entry ${entry}`,
+    artifact_ref: { artifact_id: `sha256:${hash_sha256}`, artifact_kind, hash_sha256 },
+  };
   return event;
 }
 

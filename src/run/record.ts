@@ -6,7 +6,7 @@ import type { ArtifactRef } from '../contract/artifact-ref.js';
 import type { AuditEvent } from '../contract/audit-event.js';
 import type { Entry, RunCreated } from '../contract/entry.js';
 import type { RunRecord } from '../contract/run-record.js';
-import type { RunState, TerminalState } from '../contract/run-state.js';
+import { stateSaid, type RunState } from '../contract/run-state.js';
 
 const EVENT_IDS_MAX = 10_000;
 
@@ -79,15 +79,13 @@ function afterEvent(record: RunRecord, event: AuditEvent): RunRecord {
     inputs: { ...record.inputs, artifact_refs: merged(record.inputs.artifact_refs, event.input_artifacts) },
     outputs: { artifact_refs: merged(record.outputs.artifact_refs, event.output_artifacts) },
   };
-  if (event.action_type !== 'system' || NO_TRANSITIONS.test(event.outcome_reason ?? '')) return noted;
+  const state = stateSaid(event);
+  if (state === null) return noted;
   if (event.outcome_reason === 'running') {
     return { ...noted, status: 'running', started_at_utc: event.timestamp_utc };
   }
-  return ended(noted, event);
+  return ended(noted, state, event);
 }
-
-/** Events about a run that do not move it. */
-const NO_TRANSITIONS = /^(?:INVALID_STATE_TRANSITION$|OUTCOME_RESOLVED:)/;
 
 /** S4-69. */
 const retryMetadata = (retry: NonNullable<RunCreated['retry']>): Record<string, string> => ({
@@ -97,22 +95,19 @@ const retryMetadata = (retry: NonNullable<RunCreated['retry']>): Record<string, 
   logical_parent_run_id: retry.logical_parent_run_id,
 });
 
-function ended(record: RunRecord, event: AuditEvent): RunRecord {
+function ended(record: RunRecord, status: RunState, event: AuditEvent): RunRecord {
   const reason = event.outcome_reason ?? '';
   const { timestamp_utc } = event;
   const began = record.started_at_utc ?? record.created_at_utc;
   return {
     ...record,
-    status: stateOf(reason),
+    status,
     outcome: reason,
     completed_at_utc: timestamp_utc,
     duration_ms: Math.max(0, Date.parse(timestamp_utc) - Date.parse(began)),
     ...(event.error === undefined ? {} : { error: event.error }),
   };
 }
-
-/** The reason of a terminal event begins with the state (C48): `completed`, `denied:lane.unknown`, ... */
-const stateOf = (reason: string): RunState => reason.split(':', 1)[0] as TerminalState;
 
 const merged = (known: readonly ArtifactRef[], more: readonly ArtifactRef[] = []): ArtifactRef[] => [
   ...known,

@@ -93,11 +93,15 @@ export class Agents implements EngineListener {
     throw why;
   }
 
-  async submit(run_id: string, raw: string | Uint8Array, options: SubmitOptions = {}): Promise<StepResponse> {
+  async respond(run_id: string, raw: string | Uint8Array, options: SubmitOptions = {}): Promise<string> {
     const agent = await this.find(run_id);
-    if (agent !== null) return agent.submit(raw, options);
+    if (agent !== null) return agent.respond(raw, options);
     if ((await this.known(run_id)) === null) throw unknown(run_id);
-    return JSON.parse(await this.#tooLate(rootOf(run_id), run_id, options.inputId)) as StepResponse;
+    return this.#tooLate(rootOf(run_id), run_id, options.inputId);
+  }
+
+  async submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse> {
+    return JSON.parse(await this.respond(run_id, raw, options)) as StepResponse;
   }
 
   /** A live agent run, taken up again from the ledger if this process has not held it before. */
@@ -290,9 +294,7 @@ export class Agents implements EngineListener {
 }
 
 const closed = (): RunError => new RunError({ code: 'CLOSED', message: 'this process has let go of the run' });
-
 const unknown = (run_id: string): RunError =>
   new RunError({ code: 'RUN_UNKNOWN', message: `there is no agent run ${run_id} in this ledger` });
-
 const ended = (run_id: string): RunError =>
   new RunError({ code: 'RUN_ENDED', message: `run ${run_id} is not running: start a new one` });

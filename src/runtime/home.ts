@@ -32,6 +32,8 @@ export interface HomePaths {
   readonly keys: string;
   /** What signs the checkpoints of the ledger. */
   readonly ledgerKey: LedgerKeyPaths;
+  /** Who may do what over HTTP: of each token its hash. */
+  readonly tokens: string;
   /** What readers remember of the ledger: may be lost at any time. */
   readonly history: string;
   /** The emergency overlay (D1); not there until the first `turnpike policy deny`. */
@@ -48,6 +50,7 @@ export const homePaths = (home: string): HomePaths => ({
   control: join(home, 'control.sock'),
   keys: join(home, 'keys'),
   ledgerKey: { privateKey: join(home, 'keys/ledger.key'), publicKey: join(home, 'keys/ledger.vkey') },
+  tokens: join(home, 'keys/tokens.json'),
   history: join(home, 'history.cache'),
   overlay: join(home, 'overlay.json'),
 });

@@ -3,7 +3,14 @@ import type { Entry } from '../contract/entry.js';
 import type { RunRecord } from '../contract/run-record.js';
 import { LedgerError } from '../errors.js';
 import type { HistoryCache } from '../ports/history-cache.js';
-import type { HeadAnchor, LedgerStore, StoredEntry } from '../ports/ledger-store.js';
+import type {
+  AnchoredHead,
+  HeadAnchor,
+  LedgerStore,
+  LogHead,
+  StoredEntry,
+  TreeSummary,
+} from '../ports/ledger-store.js';
 import { writtenRecord } from '../ledger/check-records.js';
 import { problemOf, WHOLE_LOG, type LedgerProblem } from '../ledger/ledger-problem.js';
 import { EMPTY_HEAD } from '../ledger/merkle.js';
@@ -53,6 +60,29 @@ export class LedgerReader {
     for (const tree_id of waiting) yield await this.#tree(tree_id);
   }
 
+  /** The run trees that were opened behind entry `log_index` of the log, in order, each with its own first entry. */
+  async *treesAfter(log_index: number): AsyncIterable<RunTree & { readonly log_index: number }> {
+    for await (const { tree_id, log_index: place } of this.#store.trees()) {
+      if (place > log_index) yield { ...(await this.#tree(tree_id)), log_index: place };
+    }
+  }
+
+  /** How many entries there are. */
+  async size(): Promise<number> {
+    return (await this.#store.head()).size;
+  }
+
+  /** The SHA-256 of what was committed to a tree under an id that its caller chose, or null. */
+  async inputContent(tree_id: string, input_id: string): Promise<string | null> {
+    const seq = await this.#store.input(tree_id, input_id);
+    if (seq === null) return null;
+    for await (const stored of this.#store.tree(tree_id, seq)) {
+      const { type, body } = entryOf(stored);
+      return type === 'input' && body.kind === 'proposal' ? body.payload.hash_sha256 : null;
+    }
+    return null;
+  }
+
   /** The tree that a run belongs to, or null. */
   async treeOf(run_id: string): Promise<RunTree | null> {
     const tree = await this.#tree(rootOf(run_id));
@@ -80,8 +110,27 @@ export class LedgerReader {
     return this.#store.log(from_index);
   }
 
-  tree(tree_id: string): AsyncIterable<StoredEntry> {
-    return this.#store.tree(tree_id);
+  tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry> {
+    return this.#store.tree(tree_id, fromSeq);
+  }
+
+  head(): Promise<LogHead> {
+    return this.#store.head();
+  }
+
+  /** Where the log begins: with its first entry, or behind what was archived. */
+  async begin(): Promise<LogHead> {
+    return (await this.#store.archives.parts()).at(-1) ?? EMPTY_HEAD;
+  }
+
+  /** The head that was written down last, signed where heads are. @throws LedgerError LEDGER_TAMPERED */
+  anchored(): Promise<AnchoredHead | null> {
+    return this.#anchor.read();
+  }
+
+  /** Every tree that is not archived, by its first entry. */
+  summaries(): AsyncIterable<TreeSummary> {
+    return this.#store.trees();
   }
 
   /** The first entry of every tree, in the order of the log. */

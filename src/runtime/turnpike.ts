@@ -5,17 +5,20 @@ import { clearScratch } from '../adapters/command-scratch.js';
 import { headInMemory } from '../adapters/head-in-memory.js';
 import { keepingAlive } from '../adapters/keep-alive.js';
 import type { StepResponse } from '../contract/response.js';
+import type { PolicyVersions } from '../contract/shapes.js';
 import { DRAIN_MS } from '../engine/embedded-engine.js';
 import { within } from '../engine/timers.js';
 import { UsageError } from '../errors.js';
 import { checkAnchor } from '../ledger/check-anchor.js';
 import { checkArchives } from '../ledger/check-archives.js';
 import type { Agent } from '../ports/agent.js';
+import { policyVersions } from '../policy/pins.js';
 import type { Policy } from '../policy/policy.js';
 import type { ReplayReport } from '../replay/replay.js';
 import { runAgent, type AgentLoopReport, type RunAgentOptions } from './agent-loop/run-agent.js';
 import { agentSchemas } from './agent-loop/schemas.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from './agent-run.js';
+import { readContent, type ContentRequest } from './content.js';
 import { tryServeControl, type ControlServer } from './control-server.js';
 import { eraseCase, type EraseOptions, type ErasureReport } from './erasure.js';
 import type {
@@ -46,6 +49,8 @@ export interface Turnpike {
   readonly recovery: Recovery;
   /** The policy that new trees are judged by. @throws PolicyError where it cannot be used */
   policy(): Promise<Policy>;
+  /** Which versions of it, and of the machines, a run that begins now is pinned to. @throws PolicyError */
+  policyVersions(): Promise<PolicyVersions>;
   /** What of the upstream servers cannot be had, and why. */
   readonly upstreams: readonly UpstreamProblem[];
   /** Which other processes act on the home through this one (D13); null where they cannot. */
@@ -56,6 +61,8 @@ export interface Turnpike {
   runAgent(agent: Agent, run: AgentRun, options?: RunAgentOptions): Promise<AgentLoopReport>;
   /** Hands a proposal to a running agent run by its id. */
   submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
+  /** The same, with the response as the JSON text whose hash the ledger holds. */
+  respond(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<string>;
   /** The agent run of this id, if it is live. */
   agent(run_id: string): Promise<AgentRun | null>;
   /** Remote agent runs (D3), by their ids: what outlives this process, and is found again by the next. */
@@ -77,6 +84,8 @@ export interface Turnpike {
    * @throws RunError CASE_IN_USE while a run tree of the case lives
    */
   erase(erasure: EraseOptions): Promise<ErasureReport>;
+  /** Content that an entry brought, for somebody whose reading the ledger then holds; null where there is none. */
+  readContent(request: ContentRequest): Promise<Uint8Array | null>;
   /** Runs, entries and their verification, as a reader sees them. */
   readonly ledger: LedgerReader;
   /** Folds the ledger, or one run tree, through the machines. */
@@ -105,7 +114,8 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     opened.push(() => upstreams.close());
     const tools = [...(options.tools ?? []), ...upstreams.tools];
     const wired = wire(ground, { ...options, tools }, opened);
-    const { engine, agents, highRisk, sessions, records, runRecords, history, points, effects, clock, log } = wired;
+    const { engine, agents, highRisk, sessions, records, runRecords, history, points, effects, ids, clock, log } =
+      wired;
     await engine.start();
     await checkArchives(store, anchor);
     await checkAnchor(store, anchor);
@@ -117,13 +127,11 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     if (home !== null) await clearScratch(home.scratch, log);
     const recovery = await recover(engine, store, effects, log);
     opened.push(() => within(clock, DRAIN_MS, agents.close()));
-    opened.push(() => highRisk.close());
-    opened.push(() => sessions.close());
+    opened.push(...[highRisk, sessions].map((part) => () => part.close()));
     const reader = new LedgerReader(store, anchor, history);
-    const remote = remoteAgents(agents, reader);
-    const erasing = { engine, archives: store.archives, history, points };
-    const erase = (erasure: EraseOptions): Promise<ErasureReport> => eraseCase(erasing, erasure);
-    const acts = { ...actsOf(wired), erase, remoteAgents: remote };
+    const erase = (erasure: EraseOptions): Promise<ErasureReport> =>
+      eraseCase({ engine, archives: store.archives, history, points }, erasure);
+    const acts = { ...actsOf(wired), erase, remoteAgents: remoteAgents(agents, reader) };
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
     const served = home !== null && options.control !== false;
     const control = served ? await tryServeControl(home.control, { ...acts, sessions, contract, log }) : null;
@@ -134,15 +142,17 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
       home,
       recovery,
       upstreams: upstreams.problems,
-      policy: async () => (await wired.shelf.current()).policy,
+      ...policyOf(wired),
       control,
       ...acts,
       runAgent: async (agent, run, how = {}) =>
         runAgent(agent, run, { clock, ...how, schemas: await agentSchemas(reader, run) }),
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
+      respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
       highRiskRun: (run_id) => highRisk.find(run_id),
       sessions,
+      readContent: (request) => readContent({ engine, store, ids }, request),
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
       close: () => keepingAlive(close()),
@@ -163,6 +173,14 @@ const actsOf = ({
   export: (bundle) => highRisk.export(bundle),
   approve: (ballot) => highRisk.vote(ballot),
   resolve: (resolution) => highRisk.resolve(resolution),
+});
+
+const policyOf = ({ shelf }: Wired): Pick<Turnpike, 'policy' | 'policyVersions'> => ({
+  policy: async () => (await shelf.current()).policy,
+  policyVersions: async () => {
+    const { pins, machines } = await shelf.current();
+    return policyVersions(pins, machines.hash_sha256);
+  },
 });
 
 async function groundOf(options: TurnpikeOptions): Promise<Ground> {

@@ -1,5 +1,5 @@
 import type { Entry } from '../contract/entry.js';
-import type { RunState } from '../contract/run-state.js';
+import { RESOLVED, type RunState } from '../contract/run-state.js';
 
 /** D8: what somebody has found out of an act whose outcome was unknown. */
 export interface Settlement {
@@ -34,5 +34,3 @@ export class UnknownOutcomes {
     return this.#settlements;
   }
 }
-
-const RESOLVED = 'OUTCOME_RESOLVED:';

@@ -18,6 +18,7 @@ import type { Clock } from '../ports/clock.js';
 import type { CommandRunner } from '../ports/command-runner.js';
 import type { Sandbox } from '../ports/executor.js';
 import type { HistoryCache } from '../ports/history-cache.js';
+import type { Ids } from '../ports/ids.js';
 import type { Log } from '../ports/log.js';
 import { Agents } from './agents.js';
 import { BoundedCalls } from './effects/bounded-call.js';
@@ -52,6 +53,7 @@ export interface Wired {
   readonly history: HistoryCache | null;
   readonly points: HistoryPoints | null;
   readonly effects: Gateway;
+  readonly ids: Ids;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -111,7 +113,8 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   agents.attach(engine);
   highRisk.attach(engine);
   sessions.attach(engine);
-  return { engine, shelf, agents, highRisk, sessions, records, runRecords, history, points, effects, clock, log };
+  const parts = { engine, shelf, agents, highRisk, sessions, records, runRecords, history, points, effects };
+  return { ...parts, ids, clock, log };
 }
 
 const listeners = (

@@ -91,7 +91,7 @@ test('S1-02 maps name what their keys may be', () => {
     'export_bundle/properties/contents/properties/filters ^.*$',
     'export_bundle/properties/redaction ^.*$',
     'input/anyOf/0/properties/scope ^.*$',
-    'input/anyOf/12/properties/scope ^.*$',
+    'input/anyOf/13/properties/scope ^.*$',
     'run_created/properties/scope ^.*$',
     'step_trace/properties/args_summary/anyOf/0/anyOf/0 ^.*$',
     'session_event/properties/detail ^.*$',

@@ -74,6 +74,19 @@ const INPUTS: Record<RecordedInput['kind'], (run_id: string) => TreeInput> = {
     },
     materials: [],
   }),
+  access: (run_id) => ({
+    recorded: {
+      ...envelope,
+      kind: 'access',
+      run_id,
+      entry: 3,
+      artifact_kind: 'raw_payload',
+      hash_sha256: 'a'.repeat(64),
+      actor: { actor_type: 'human', actor_id: 'auditor' },
+      role_id: 'auditor',
+    },
+    materials: [],
+  }),
   end: (run_id) => ({ recorded: { ...envelope, kind: 'end', run_id }, materials: [] }),
   cancel: (run_id) => ({ recorded: { ...envelope, kind: 'cancel', run_id, reason: 'stop' }, materials: [] }),
   interrupt: (run_id) => ({ recorded: { ...envelope, kind: 'interrupt', run_id }, materials: [] }),
@@ -119,7 +132,8 @@ const INPUTS: Record<RecordedInput['kind'], (run_id: string) => TreeInput> = {
     materials: [],
   }),
 };
-const KINDS = Object.keys(INPUTS) as RecordedInput['kind'][];
+/** What content was read is told of any run of the tree, as it stands (below). */
+const KINDS = (Object.keys(INPUTS) as RecordedInput['kind'][]).filter((kind) => kind !== 'access');
 
 // What each run can take, as it stands. Everything else is refused.
 const TAKES: Record<string, readonly string[]> = {
@@ -180,6 +194,50 @@ describe('S4-23 S4-24 C50: a tree that has ended moves no more', () => {
       }
     }
     expect(ended.tree.ending.state).toBe(state);
+  });
+});
+
+describe('reads are audited: content that somebody was given', () => {
+  const by = { actor: { actor_type: 'human', actor_id: 'auditor' }, role_id: 'auditor' };
+  const readEvent = {
+    ...by,
+    action_type: 'system',
+    outcome: 'success',
+    outcome_reason: 'CONTENT_READ',
+    target: { target_type: 'artifact', name: 'raw_payload', operation: 'read entry 3' },
+  };
+  /** Of whom it is told: of mediated runs only their agent is remembered. */
+  const told: Record<string, string> = { [GATEWAY]: AGENT, [DB_WRITE]: AGENT };
+  const of = (run_id: string): string => (d.tree.run(run_id) === null ? (told[run_id] ?? AGENT) : run_id);
+
+  test.each(RUNS.filter((run_id) => run_id.startsWith(TREE)))('is told of %s, and moves nothing', (run_id) => {
+    const tree = copyOf(d.tree);
+    const before = stateOf(tree);
+    const { entries, refused } = tree.decide(INPUTS.access(run_id));
+    expect(refused).toBe(false);
+    expect(entries.map(({ entry }) => entry.type)).toEqual(['input', 'audit_event']);
+    expect(entries[1]!.entry.body).toMatchObject({ ...readEvent, run_id: of(run_id) });
+    expect(stateOf(tree)).toBe(before);
+  });
+
+  test('is told of runs that have ended, and of a session', () => {
+    const ended = new TreeDriver();
+    ended.ready().cancel();
+    expect(ended.tree.decide(INPUTS.access(AGENT)).entries[1]!.entry.body).toMatchObject({
+      ...readEvent,
+      run_id: AGENT,
+    });
+    const session = new SessionDriver().start();
+    const { entries, refused } = session.tree.decide(INPUTS.access(session.tree.tree_id));
+    expect([refused, entries[1]!.entry.body]).toEqual([
+      false,
+      expect.objectContaining({ outcome_reason: 'CONTENT_READ' }),
+    ]);
+  });
+
+  test('is refused of a run that is not of the tree', () => {
+    for (const run_id of ['run_nobody', `${TREE}x`, `${TREE}x.1`])
+      expectRefused(copyOf(d.tree), INPUTS.access(run_id), TREE);
   });
 });
 

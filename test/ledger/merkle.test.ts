@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { appendLeaf, EMPTY_HEAD, extend, leafHash, nodeHash, rootOf } from '../../src/ledger/merkle.js';
+import { appendLeaf, EMPTY_HEAD, extend, firstOther, leafHash, nodeHash, rootOf } from '../../src/ledger/merkle.js';
 import { suite } from '../fixtures/suites.js';
 
 const sha256 = (...parts: readonly Buffer[]): Buffer => createHash('sha256').update(Buffer.concat(parts)).digest();
@@ -105,6 +105,23 @@ describe('the compact range', () => {
     const full = appendLeaf(Array<string>(33).fill(leaf), 2 ** 33 - 1, leaf);
     expect(full).toHaveLength(1);
     expect(appendLeaf([leaf, leaf, leaf], 2 ** 40 + 2 ** 33 + 1, leaf)).toEqual([leaf, leaf, nodeHash(leaf, leaf)]);
+  });
+
+  test('a head knows in which of its subtrees another log of its size departs first', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 70 }), fc.nat(), (size, pick) => {
+        const leaves = Array.from({ length: size }, (_, place) => leafHash(String(place)));
+        const head = extend(EMPTY_HEAD, leaves);
+        expect(firstOther(head.frontier, head)).toBeNull();
+        const changed = pick % size;
+        const other = extend(EMPTY_HEAD, leaves.with(changed, leafHash('other')));
+        const [first = NaN, last = NaN] = firstOther(other.frontier, head) ?? [];
+        expect(first).toBeLessThanOrEqual(changed);
+        expect(last).toBeGreaterThanOrEqual(changed);
+        // A perfect subtree: as many leaves as a power of two, from a multiple of it.
+        expect(Number.isInteger(Math.log2(last - first + 1)) && first % (last - first + 1) === 0).toBe(true);
+      }),
+    );
   });
 
   test('what it was given is not changed', () => {

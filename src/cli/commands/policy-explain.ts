@@ -1,8 +1,7 @@
 import { RunError } from '../../errors.js';
-import { DecisionFold } from '../../replay/policy/collect.js';
+import { decisionsAt } from '../../replay/policy/decisions-at.js';
 import { UNDECIDABLE, type Answer, type RecordedDecision } from '../../replay/policy/decision.js';
 import { explain, type Explanation } from '../../replay/policy/explain.js';
-import { needed } from '../../ledger/withheld.js';
 import type { LedgerReader } from '../../runtime/ledger-reader.js';
 import { wrong } from '../arguments.js';
 import type { Command } from '../command.js';
@@ -26,7 +25,7 @@ export const policyExplain: Command = {
     const [text = ''] = args.operands;
     const place = /^(?:([^:]+):)?(\d{1,15})$/u.exec(text);
     if (place === null) throw wrong(policyExplain, 'SEQ is a number, or RUN_TREE:NUMBER');
-    const decisions = await withLedger(args, io, ({ reader }) => decisionsAt(reader, place[1], Number(place[2])));
+    const decisions = await withLedger(args, io, ({ reader }) => decisionsOf(reader, place[1], Number(place[2])));
     const explained = decisions.map(explain);
     const paint = painter(io.colours);
     for (const [i, each] of explained.entries()) {
@@ -38,33 +37,21 @@ export const policyExplain: Command = {
 };
 
 /** @throws RunError RUN_UNKNOWN where there is no such entry, or none that records a decision */
-async function decisionsAt(
+async function decisionsOf(
   reader: LedgerReader,
   tree: string | undefined,
   number: number,
 ): Promise<readonly RecordedDecision[]> {
   const tree_id = tree ?? (await treeAt(reader, number));
-  const fold = new DecisionFold(tree_id ?? '');
-  let [of, wanted]: [RecordedDecision[], boolean] = [[], false];
-  if (tree_id !== null)
-    for await (const entry of reader.tree(tree_id)) {
-      if (entry.type === 'input') {
-        if (wanted) break;
-        of = [];
-      }
-      const artifacts = entry.type === 'input' ? needed(await reader.artifactsOf(entry.log_index)) : [];
-      const decision = fold.take(entry, artifacts);
-      if (decision !== null) of.push(decision);
-      wanted ||= (tree === undefined ? entry.log_index : entry.seq) === number;
-    }
-  if (!wanted) throw new RunError({ code: 'RUN_UNKNOWN', message: 'this ledger has no such entry' });
-  const exact = of.filter(({ log_index, seq }) => (tree === undefined ? log_index : seq) === number);
-  if (of.length === 0)
-    throw new RunError({
-      code: 'RUN_UNKNOWN',
-      message: 'nothing was decided in the course of the input of this entry',
-    });
-  return exact.length > 0 ? exact : of;
+  const isIt = ({ seq, log_index }: { seq: number; log_index: number }): boolean =>
+    (tree === undefined ? log_index : seq) === number;
+  const { found, decisions } = await decisionsAt(reader, tree_id ?? '', isIt);
+  if (!found) throw new RunError({ code: 'RUN_UNKNOWN', message: 'this ledger has no such entry' });
+  if (decisions.length > 0) return decisions;
+  throw new RunError({
+    code: 'RUN_UNKNOWN',
+    message: 'nothing was decided in the course of the input of this entry',
+  });
 }
 
 async function treeAt(reader: LedgerReader, log_index: number): Promise<string | null> {

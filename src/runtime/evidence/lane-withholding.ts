@@ -27,6 +27,27 @@ export function withheldByLanes(store: EvidenceSource): EvidenceSource {
     },
   };
 }
+
+/**
+ * What a bundle would hold of the content that one entry brought, for whoever looks at that entry alone. The entries of
+ * its tree before it are read again only where some lane withholds.
+ */
+export async function withheldAt(
+  source: Pick<LedgerStore, 'tree' | 'artifactsOf'>,
+  at: StoredEntry,
+): Promise<readonly StoredArtifact[]> {
+  const artifacts = await source.artifactsOf(at.log_index);
+  if (artifacts.length === 0) return artifacts;
+  const lanes = new LaneWithholding();
+  for await (const stored of source.tree(at.tree_id)) {
+    if (stored.seq >= at.seq) break;
+    if (stored.seq === 0) lanes.take(entryOf(stored), await source.artifactsOf(stored.log_index));
+    else if (stored.type === 'run_created') lanes.take(entryOf(stored), []);
+    if (!lanes.knows(at.tree_id)) return artifacts;
+  }
+  return lanes.take(entryOf(at), artifacts);
+}
+
 type EvidenceSource = Pick<LedgerStore, 'log' | 'artifactsOf' | 'archives'>;
 
 /** A tree in which some lane withholds: which ones, null for all of them, and the lanes of its runs. */
@@ -39,6 +60,11 @@ interface TreeLanes {
 
 class LaneWithholding {
   readonly #trees = new Map<string, TreeLanes>();
+
+  /** Whether some lane of a tree withholds anything. */
+  knows(tree_id: string): boolean {
+    return this.#trees.has(tree_id);
+  }
 
   /** Takes the entries of a log in their order. @returns what the bundle holds of the content that this one brought */
   take({ type, tree_id, body }: Entry, artifacts: readonly StoredArtifact[]): readonly StoredArtifact[] {

@@ -20,11 +20,15 @@ import { Summary } from './write-evidence.js';
 export interface Evidence {
   readonly key: NoteVerifier;
   readonly checkpoint: Checkpoint;
+  /** The signed note that it was read from. */
+  readonly note: string;
   /** Where its entries begin: what comes before them is in another bundle. */
   readonly begin: LogHead;
   readonly log: (from?: number) => AsyncIterable<StoredEntry>;
   readonly tree: (tree_id: string, fromSeq?: number) => AsyncIterable<StoredEntry>;
   readonly hasTree: (tree_id: string) => boolean;
+  /** In the order of their first entries, which are named by their places in the log. */
+  readonly trees: () => readonly { readonly tree_id: string; readonly log_index: number }[];
   readonly artifactsOf: (log_index: number) => Promise<readonly StoredArtifact[]>;
   readonly head: () => Promise<LogHead>;
 }
@@ -55,6 +59,7 @@ export async function openEvidence(file: LineFile, trusted: NoteVerifier | null)
   return {
     key,
     checkpoint,
+    note: read.header.checkpoint,
     begin,
     log: async function* (from = begin.size) {
       for (let index = from; index < head.size; index += 1) yield await stored(index);
@@ -63,6 +68,7 @@ export async function openEvidence(file: LineFile, trusted: NoteVerifier | null)
       for (const index of (trees.get(tree_id) ?? []).slice(fromSeq)) yield await stored(index);
     },
     hasTree: (tree_id) => trees.has(tree_id),
+    trees: () => [...trees].map(([tree_id, [first = 0]]) => ({ tree_id, log_index: first })),
     artifactsOf: async (log_index) => (await lineAt(log_index)).artifacts.map(artifactIn),
     head: () => Promise.resolve(head),
   };

@@ -1,0 +1,182 @@
+// An entry in one line, and many lines in one page, for a list that is scrolled. Service and page make the same rows of
+// the same texts: so here is no schema, and nothing that a browser has not. What somebody has tampered with must be
+// listed too: no text makes it throw.
+
+import type { Entry, RunCreated } from './entry.js';
+import type { Born, EventRow, RowPage, RowTuple, Tone } from './inspection.js';
+import { RUN_STATES, stateSaid, type RunState } from './run-state.js';
+
+/** The row of an entry, out of its canonical text. A text that is no entry has a row that says so. */
+export function rowOf(text: string, log_index: number, leaf_hash: string): EventRow {
+  const entry = parsed(text);
+  const told = entry === null ? UNREADABLE : toldBy(entry);
+  // Member by member: a hundred thousand of them are made while somebody waits.
+  return {
+    log_index,
+    seq: entry?.seq ?? 0,
+    run_id: told.run_id,
+    tree_id: entry?.tree_id ?? '',
+    type: entry?.type ?? 'input',
+    label: told.label,
+    tone: told.tone,
+    time: told.time,
+    step: told.step,
+    hash: leaf_hash.slice(0, HASH_DIGITS),
+    state: told.state,
+    born: told.born,
+  };
+}
+const HASH_DIGITS = 8;
+
+type Told = Pick<EventRow, 'run_id' | 'label' | 'tone' | 'time' | 'step' | 'state' | 'born'>;
+
+const told = (
+  run_id: string,
+  label: string,
+  tone: Tone,
+  time: string,
+  step = 0,
+  state: RunState | null = null,
+  born: Born | null = null,
+): Told => ({ run_id, label, tone, time: Date.parse(time), step, state, born });
+
+const UNREADABLE = told('', 'unreadable', 'plain', '1970-01-01T00:00:00.000Z');
+
+function parsed(text: string): Entry | null {
+  try {
+    const entry = JSON.parse(text) as Partial<Entry> | null;
+    const is =
+      typeof entry?.body === 'object' &&
+      typeof entry.seq === 'number' &&
+      typeof entry.tree_id === 'string' &&
+      TYPES.includes(entry.type as Entry['type']);
+    return is ? (entry as Entry) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** What a text has that was tampered with, nobody knows: members may be missing, or of another kind. */
+function toldBy(entry: Entry): Told {
+  try {
+    const told = tellers[entry.type](entry as never);
+    const is = typeof told.run_id === 'string' && typeof told.label === 'string' && Number.isSafeInteger(told.time);
+    return is && typeof told.step === 'number' ? told : UNREADABLE;
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+type Of<T extends Entry['type']> = Extract<Entry, { readonly type: T }>;
+
+const tellers: { readonly [T in Entry['type']]: (entry: Of<T>) => Told } = {
+  input: ({ body }) => told(body.run_id, inputLabel(body), 'plain', body.time),
+  run_created: ({ body }) => told(body.run_id, 'created', 'created', body.created_at_utc, 0, 'created', bornOf(body)),
+  audit_event: ({ body }) => {
+    const said = stateSaid(body);
+    const state = said !== null && RUN_STATES.includes(said) ? said : null;
+    return told(body.run_id, auditLabel(body, state), auditTone(body, state), body.timestamp_utc, 0, state);
+  },
+  step_trace: ({ body }) => told(body.run_id, body.outcome, body.outcome, body.completed_at, body.step_index),
+  session_event: ({ body, tree_id }) =>
+    told(body.run_id ?? tree_id, body.event, SESSION_TONES[body.event] ?? 'plain', body.timestamp_utc),
+};
+const TYPES = Object.keys(tellers) as readonly Entry['type'][];
+
+/** The kind of an input, with the one word that says which of its kind it is. */
+function inputLabel(body: Of<'input'>['body']): string {
+  switch (body.kind) {
+    case 'result':
+      return `result ${body.status}`;
+    case 'session':
+      return `session ${body.command.name}`;
+    case 'start_run':
+      return `start_run ${body.run_kind}`;
+    case 'vote':
+      return `vote ${body.decision}`;
+    case 'resolve':
+      return `resolve ${body.outcome}`;
+    default:
+      return body.kind;
+  }
+}
+
+function auditLabel(
+  { action_type, outcome, outcome_reason = '' }: Of<'audit_event'>['body'],
+  state: RunState | null,
+): string {
+  if (action_type === 'authz_decision') return outcome === 'allow' ? 'authz allow' : 'authz deny';
+  if (action_type !== 'system') return `${action_type} ${outcome}`;
+  // Why a run was cancelled, its caller has said: only what has the form of our own words is a label.
+  return CODE.test(outcome_reason) ? outcome_reason : (state ?? outcome);
+}
+
+function auditTone({ action_type, outcome }: Of<'audit_event'>['body'], state: RunState | null): Tone {
+  if (action_type === 'authz_decision') return outcome === 'allow' ? 'allow' : 'deny';
+  return state ?? (outcome === 'failure' || outcome === 'deny' ? 'failed' : 'plain');
+}
+const CODE = /^[\w.:-]{1,80}$/;
+
+const SESSION_TONES: Readonly<Record<string, Tone | undefined>> = {
+  step_refused: 'deny',
+  gate_passed: 'completed',
+  gate_failed: 'failed',
+  check_failed: 'failed',
+  fail: 'failed',
+  end: 'cancelled',
+  spec_complete: 'completed',
+};
+
+const bornOf = (run: RunCreated): Born => ({
+  kind: run.run_kind,
+  parent: run.parent_run_id,
+  lane: run.lane_id,
+  role: run.role_id,
+  actor: run.actor.actor_id,
+  case: run.case_id,
+  correlation: run.correlation_id,
+  link: run.link,
+  pins: {
+    contract: run.contract_version,
+    lanes: run.policy_versions.lanes,
+    roles: run.policy_versions.roles,
+  },
+  request: run.request?.name ?? null,
+  retry_of: run.retry?.of ?? null,
+});
+
+/** Rows that follow each other without a gap, as one page. */
+export function packRows(rows: readonly EventRow[]): RowPage {
+  const places = new Map<string, number>();
+  const place = (text: string): number => {
+    const known = places.get(text) ?? places.size;
+    if (known === places.size) places.set(text, known);
+    return known;
+  };
+  const from = rows[0]?.log_index ?? 0;
+  const time_base = rows[0]?.time ?? 0;
+  const tuples = rows.map((row): RowTuple => {
+    const texts = [place(row.tree_id), place(row.run_id), place(row.type), place(row.label), place(row.tone)] as const;
+    const state = row.state === null ? -1 : place(row.state);
+    const tuple = [row.seq, ...texts, row.time - time_base, row.step, row.hash, state] as const;
+    return row.born === null ? tuple : [...tuple, row.born];
+  });
+  return { from, texts: [...places.keys()], time_base, rows: tuples };
+}
+
+/** The rows of a page. */
+export const unpackRows = ({ from, texts, time_base, rows }: RowPage): EventRow[] =>
+  rows.map(([seq, tree, run, type, label, tone, time, step, hash, state, born], i) => ({
+    log_index: from + i,
+    seq,
+    run_id: texts[run] ?? '',
+    tree_id: texts[tree] ?? '',
+    type: texts[type] as EventRow['type'],
+    label: texts[label] ?? '',
+    tone: texts[tone] as Tone,
+    time: time_base + time,
+    step,
+    hash,
+    state: state < 0 ? null : (texts[state] as RunState),
+    born: born ?? null,
+  }));

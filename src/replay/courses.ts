@@ -1,0 +1,93 @@
+// Courses of the trees that somebody looks at. A tree that was folded goes on from where it stands when new entries
+// have come; of many trees only the last ones are kept.
+
+import type { Course } from '../contract/inspection.js';
+import type { TreeSource } from './history.js';
+import { TreeCourse } from './course.js';
+
+/** Trees, and entries and moves of them together, that are kept. The one that was asked for last always is. */
+const TREES_MAX = 64;
+const WEIGHT_MAX = 4_000_000;
+
+export interface CoursesOptions {
+  readonly source: TreeSource;
+  /** How many entries the log has. */
+  readonly size: () => Promise<number>;
+  /** Awaited between entries, so that others have their turns. */
+  readonly pause: () => Promise<void> | undefined;
+  readonly treesMax?: number;
+}
+
+/** A tree as far as the log had come. */
+export interface Reached {
+  readonly tree: TreeCourse;
+  /** The first entry of the log that is not in it. */
+  readonly through: number;
+}
+
+export class Courses {
+  readonly #options: CoursesOptions;
+  readonly #trees = new Map<string, TreeCourse>();
+  /** One question after the other for each tree. */
+  readonly #turns = new Map<string, Promise<unknown>>();
+
+  constructor(options: CoursesOptions) {
+    this.#options = options;
+  }
+
+  /** @returns null for a run that there is not @throws LedgerError LEDGER_ARCHIVED */
+  async course(tree_id: string, run_id: string, after: number): Promise<Course | null> {
+    const reached = await this.reach(tree_id);
+    return reached?.tree.course(run_id, after, reached.through) ?? null;
+  }
+
+  /** The tree as it stands. @returns null for one that there is not */
+  reach(tree_id: string): Promise<Reached | null> {
+    const turn = (this.#turns.get(tree_id) ?? Promise.resolve()).then(() => this.#reached(tree_id));
+    const settled = turn.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#turns.set(tree_id, settled);
+    void settled.then(() => {
+      if (this.#turns.get(tree_id) === settled) this.#turns.delete(tree_id);
+    });
+    return turn;
+  }
+
+  async #reached(tree_id: string): Promise<Reached | null> {
+    const through = await this.#options.size();
+    const tree = this.#trees.get(tree_id) ?? new TreeCourse(tree_id);
+    this.#trees.delete(tree_id);
+    await takeUpTo(tree, this.#options, through);
+    if (tree.next === 0) return null;
+    this.#trees.set(tree_id, tree);
+    this.#forget();
+    return { tree, through };
+  }
+
+  #forget(): void {
+    let weight = [...this.#trees.values()].reduce((sum, tree) => sum + tree.weight, 0);
+    for (const [tree_id, tree] of this.#trees) {
+      if (this.#trees.size <= 1) return;
+      if (this.#trees.size <= (this.#options.treesMax ?? TREES_MAX) && weight <= WEIGHT_MAX) return;
+      this.#trees.delete(tree_id);
+      weight -= tree.weight;
+    }
+  }
+}
+
+/** Takes the entries of the tree that stand below `end` in the log. */
+export async function takeUpTo(
+  tree: TreeCourse,
+  { source, pause }: Pick<CoursesOptions, 'source' | 'pause'>,
+  end: number,
+): Promise<void> {
+  for await (const entry of source.tree(tree.tree_id, tree.next)) {
+    if (entry.log_index >= end) return;
+    // A block of entries may begin before.
+    if (entry.seq < tree.next) continue;
+    tree.take(entry, tree.needs(entry) || entry.seq === 0 ? await source.artifactsOf(entry.log_index) : []);
+    await pause();
+  }
+}
