@@ -22,6 +22,16 @@ export default tseslint.config(
       '@typescript-eslint/no-unnecessary-type-arguments': 'off',
     },
   },
+  {
+    // The page's own project: it runs in a browser.
+    files: ['src/inspector/**/*.{ts,tsx}'],
+    languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.inspector.json' } },
+  },
+  {
+    // Tests that hand functions over to a browser.
+    files: ['test/inspector/chromium/**/*.ts'],
+    languageOptions: { parserOptions: { projectService: false, project: 'tsconfig.chromium.json' } },
+  },
   { files: ['test/**/*.ts'], rules: { '@typescript-eslint/no-non-null-assertion': 'off' } },
   { files: ['**/*.js', '**/*.mjs', 'jest.config.ts'], ...tseslint.configs.disableTypeChecked },
 );

@@ -1,0 +1,27 @@
+// The charts of the machines of this version, laid out as a step of the build: an inspector then has them at once.
+
+import { readFileSync, writeFileSync } from 'node:fs';
+import { machineDefinitions } from './dist/machines/index.js';
+import { FLAGS, flagsOf } from './dist/machines/flags.js';
+import { LayoutWorker } from './dist/src/adapters/layout-worker.js';
+import { machinesFor, policyOf } from './dist/src/kernel/pinned.js';
+import { chartsOf } from './dist/src/replay/chart-of.js';
+
+const file = (path) => new URL(path, import.meta.url);
+const artifact = (name) => ({
+  kind: 'policy',
+  case_id: null,
+  bytes: readFileSync(file(`policies/contract/v1/policy/${name}.yaml`)),
+});
+
+const policy = policyOf(['lanes', 'roles', 'actions'].map(artifact));
+const definitions = JSON.parse(machineDefinitions(machinesFor(policy), policy.catalogue, flagsOf(FLAGS)));
+const worker = new LayoutWorker();
+const charts = [];
+for (const chart of chartsOf(definitions)) {
+  const layouts = await worker.layouts(chart);
+  if (layouts === null) throw new Error(`the ${chart.machine} machine cannot be laid out`);
+  charts.push({ ...chart, layouts });
+}
+await worker.close();
+writeFileSync(file('dist/charts.json'), `${JSON.stringify(charts)}\n`);

@@ -1,0 +1,76 @@
+// The built files of a page, all of them read at once: afterwards no request leads to the disk.
+
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { UsageError } from '../errors.js';
+
+export interface PageFile {
+  readonly bytes: Uint8Array;
+  readonly type: string;
+  /** Whether its name changes with its content. */
+  readonly immutable: boolean;
+}
+
+/** What a built page is made of; nothing else is served. */
+const TYPES: Readonly<Record<string, string>> = {
+  html: 'text/html; charset=utf-8',
+  js: 'text/javascript; charset=utf-8',
+  css: 'text/css; charset=utf-8',
+  svg: 'image/svg+xml',
+  png: 'image/png',
+  ico: 'image/x-icon',
+  json: 'application/json',
+};
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,120}$/;
+
+/**
+ * The files of `index.html`, `approvals.html` where there is one, and `assets`, by their paths.
+ * @throws UsageError where there is no page
+ */
+export function pageFolder(folder: string): ReadonlyMap<string, PageFile> {
+  const index = join(folder, 'index.html');
+  if (!existsSync(index))
+    throw new UsageError({ code: 'USAGE', message: `${folder} has no index.html: build the page` });
+  const page = fileOf(index, false);
+  const approvals = join(folder, 'approvals.html');
+  const files = new Map([
+    ['/', page],
+    ['/approvals', existsSync(approvals) ? fileOf(approvals, false) : page],
+  ]);
+  const assets = join(folder, 'assets');
+  const names = existsSync(assets) ? readdirSync(assets, { withFileTypes: true }) : [];
+  for (const entry of names) {
+    const { name } = entry;
+    if (!entry.isFile() || !NAME.test(name) || !Object.hasOwn(TYPES, extensionOf(name))) continue;
+    files.set(`/assets/${name}`, fileOf(join(assets, name), true));
+  }
+  return files;
+}
+
+const extensionOf = (name: string): string => name.slice(name.lastIndexOf('.') + 1);
+
+const fileOf = (path: string, immutable: boolean): PageFile => ({
+  bytes: readFileSync(path),
+  type: TYPES[extensionOf(path)] ?? 'application/octet-stream',
+  immutable,
+});
+
+/** The page that this package was built with, or null where it was not: run from its sources, it may be missing. */
+export function builtPage(): ReadonlyMap<string, PageFile> | null {
+  const folder = builtFolder();
+  return folder === null ? null : pageFolder(folder);
+}
+
+/** The same page as one file, with a place for a ledger in it, or null. */
+export function builtTemplate(): string | null {
+  const folder = builtFolder();
+  return folder === null ? null : readFileSync(join(folder, 'one-file.html'), 'utf8');
+}
+
+function builtFolder(): string | null {
+  const folders = ['../../inspector', '../../dist/inspector'].map((path) =>
+    fileURLToPath(new URL(path, import.meta.url)),
+  );
+  return folders.find((folder) => existsSync(join(folder, 'index.html'))) ?? null;
+}

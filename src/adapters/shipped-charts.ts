@@ -1,0 +1,11 @@
+import { existsSync, readFileSync } from 'node:fs';
+import type { Chart } from '../contract/inspection.js';
+
+/** The charts of the machines of this version, by their hashes: the build has laid them out. Empty before a build. */
+export function shippedCharts(): ReadonlyMap<string, Chart> {
+  const candidates = ['../../charts.json', '../../dist/charts.json'].map((path) => new URL(path, import.meta.url));
+  const found = candidates.find((url) => existsSync(url));
+  if (found === undefined) return new Map();
+  const charts = JSON.parse(readFileSync(found, 'utf8')) as readonly Chart[];
+  return new Map(charts.map((chart) => [chart.hash, chart]));
+}

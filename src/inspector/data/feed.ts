@@ -1,0 +1,51 @@
+// Where the page has its ledger from: a service, or the file that the page itself is. Whoever draws asks only this.
+
+import type {
+  Chart,
+  Course,
+  EventDetails,
+  LedgerInfo,
+  RowPage,
+  SessionView,
+  StepStory,
+  Why,
+} from '../../contract/inspection.js';
+
+/** `closed` is a file: nothing will come. `other`: behind the same address there is another ledger now. */
+export type Connection = 'connecting' | 'live' | 'lost' | 'paused' | 'refused' | 'other' | 'closed';
+
+export interface Listener {
+  /** Pages come in order, one at a time: the next one waits for what this one returns. */
+  readonly page: (page: RowPage) => Promise<void>;
+  readonly connection: (state: Connection) => void;
+  /** From which entry on. Asked before every try. */
+  readonly from: () => number;
+}
+
+export interface Feed {
+  info(): Promise<LedgerInfo>;
+  rows(from: number, to: number): Promise<RowPage>;
+  entries(from: number, to: number): Promise<readonly string[]>;
+  event(at: number): Promise<EventDetails | null>;
+  artifact(at: number, sha256: string): Promise<Uint8Array<ArrayBuffer> | null>;
+  course(run_id: string, after: number): Promise<Course | null>;
+  chart(hash: string): Promise<Chart | null>;
+  step(run_id: string, step: number): Promise<StepStory | null>;
+  why(at: number): Promise<Why | null>;
+  session(session_id: string, at: number | null): Promise<SessionView | null>;
+  /** Follows what is written from now on, until the signal ends it. */
+  follow(listener: Listener, until: AbortSignal): Promise<void>;
+}
+
+/** What the service refused, in the words of its problem document. */
+export class FeedError extends Error {
+  readonly status: number;
+  readonly code: string;
+
+  constructor(status: number, code: string, message: string) {
+    super(message);
+    this.name = 'FeedError';
+    this.status = status;
+    this.code = code;
+  }
+}

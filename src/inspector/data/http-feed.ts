@@ -1,0 +1,186 @@
+// The ledger of a service. Every request carries the token as a header: it is never part of an address.
+
+import type { LedgerInfo, RowPage } from '../../contract/inspection.js';
+import { FeedError, type Feed, type Listener } from './feed.js';
+import { SseParser } from './sse.js';
+
+const RETRY_MS = 1_500;
+const RETRY_MS_MAX = 15_000;
+
+export class HttpFeed implements Feed {
+  readonly #base: string;
+  readonly #token: string | null;
+  readonly #back: EventTarget;
+  #ledger: string | null = null;
+  #grows = true;
+
+  /** @param back what says `online` when the network is there again */
+  constructor(base: string, token: string | null, back: EventTarget = new EventTarget()) {
+    this.#base = base;
+    this.#token = token;
+    this.#back = back;
+  }
+
+  async info(): Promise<LedgerInfo> {
+    const info = await this.#json<LedgerInfo>('/inspector/ledger');
+    this.#ledger ??= info.ledger_id;
+    this.#grows = info.live;
+    return info;
+  }
+  rows(from: number, to: number): Promise<RowPage> {
+    return this.#json(`/inspector/rows?from=${from}&to=${to}`);
+  }
+  async entries(from: number, to: number): Promise<readonly string[]> {
+    const answer = await this.ask(`/inspector/entries?from=${from}&to=${to}`);
+    const text = await answer.text();
+    return text === '' ? [] : text.replace(/\n$/, '').split('\n');
+  }
+  event(at: number) {
+    return this.#maybe<Awaited<ReturnType<Feed['event']>>>(`/events/${at}`);
+  }
+  async artifact(at: number, sha256: string): Promise<Uint8Array<ArrayBuffer> | null> {
+    try {
+      const answer = await this.ask(`/events/${at}/artifacts/${sha256}`);
+      return new Uint8Array(await answer.arrayBuffer());
+    } catch (error) {
+      return absent(error);
+    }
+  }
+  course(run_id: string, after: number) {
+    return this.#maybe<Awaited<ReturnType<Feed['course']>>>(
+      `/inspector/courses/${encodeURIComponent(run_id)}?after=${after}`,
+    );
+  }
+  chart(hash: string) {
+    return this.#maybe<Awaited<ReturnType<Feed['chart']>>>(`/inspector/charts/${encodeURIComponent(hash)}`);
+  }
+  step(run_id: string, step: number) {
+    return this.#maybe<Awaited<ReturnType<Feed['step']>>>(`/inspector/steps/${encodeURIComponent(run_id)}/${step}`);
+  }
+  why(at: number) {
+    return this.#maybe<Awaited<ReturnType<Feed['why']>>>(`/inspector/why/${at}`);
+  }
+  session(session_id: string, at: number | null) {
+    const moment = at === null ? '' : `?at=${at}`;
+    return this.#maybe<Awaited<ReturnType<Feed['session']>>>(
+      `/inspector/sessions/${encodeURIComponent(session_id)}${moment}`,
+    );
+  }
+
+  /** Any request below `/api/v1`. @throws FeedError for an answer that is none */
+  async ask(path: string, options: RequestInit = {}): Promise<Response> {
+    const headers = new Headers(options.headers);
+    if (this.#token !== null) headers.set('Authorization', `Bearer ${this.#token}`);
+    const answer = await fetch(`${this.#base}/api/v1${path}`, { ...options, headers, credentials: 'omit' });
+    if (!answer.ok) throw await problemOf(answer);
+    return answer;
+  }
+
+  async follow(listener: Listener, until: AbortSignal): Promise<void> {
+    if (!this.#grows) {
+      listener.connection('closed');
+      return;
+    }
+    const isOver = (): boolean => until.aborted;
+    let wait = RETRY_MS;
+    listener.connection('connecting');
+    for (;;) {
+      const ended = await this.#try(listener, until);
+      if (isOver()) return;
+      if (ended === 'refused') {
+        listener.connection('refused');
+        return;
+      }
+      wait = ended ?? Math.min(wait * 1.6, RETRY_MS_MAX);
+      listener.connection('lost');
+      await pause(wait, until, this.#back);
+      if (isOver()) return;
+      if (await this.#isOther()) {
+        listener.connection('other');
+        return;
+      }
+    }
+  }
+
+  /** @returns how long to wait where it was connected, null where it was not */
+  async #try(listener: Listener, until: AbortSignal): Promise<number | 'refused' | null> {
+    const once = { connected: false };
+    const begun = (): void => {
+      once.connected = true;
+      listener.connection('live');
+    };
+    try {
+      return (await this.#stream(listener, until, begun)) ?? RETRY_MS;
+    } catch (error) {
+      if (error instanceof FeedError && (error.status === 401 || error.status === 403)) return 'refused';
+      return once.connected ? RETRY_MS : null;
+    }
+  }
+
+  /** One connection, to its end. @returns how long the server asks to wait before the next */
+  async #stream(listener: Listener, until: AbortSignal, begun: () => void): Promise<number | null> {
+    const last = listener.from() - 1;
+    const headers: Record<string, string> = { Accept: 'text/event-stream' };
+    if (last >= 0) headers['Last-Event-ID'] = String(last);
+    const answer = await this.ask('/stream?format=rows', { headers, signal: until });
+    if (answer.body === null) return null;
+    begun();
+    const parser = new SseParser();
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return parser.retry;
+      for (const { event, data } of parser.push(value)) {
+        if (event === 'rows') await listener.page(JSON.parse(data) as RowPage);
+      }
+    }
+  }
+
+  async #isOther(): Promise<boolean> {
+    try {
+      const { ledger_id } = await this.#json<LedgerInfo>('/inspector/ledger');
+      return this.#ledger !== null && ledger_id !== this.#ledger;
+    } catch {
+      return false;
+    }
+  }
+
+  async #json<T>(path: string): Promise<T> {
+    return (await (await this.ask(path)).json()) as T;
+  }
+  async #maybe<T>(path: string): Promise<T | null> {
+    try {
+      return await this.#json<T>(path);
+    } catch (error) {
+      return absent(error);
+    }
+  }
+}
+
+/** What there is not is null; anything else went wrong. */
+function absent(error: unknown): null {
+  if (error instanceof FeedError && (error.status === 404 || error.status === 410)) return null;
+  throw error;
+}
+
+async function problemOf(answer: Response): Promise<FeedError> {
+  try {
+    const { code = '', detail, title } = (await answer.json()) as { code?: string; detail?: string; title?: string };
+    return new FeedError(answer.status, code, detail ?? title ?? answer.statusText);
+  } catch {
+    return new FeedError(answer.status, '', answer.statusText || `HTTP ${answer.status}`);
+  }
+}
+
+/** Waits, but not longer than until the network says that it is back. */
+function pause(ms: number, until: AbortSignal, back: EventTarget): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    const go = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    until.addEventListener('abort', go, { once: true });
+    back.addEventListener('online', go, { once: true });
+  });
+}

@@ -1,0 +1,137 @@
+// The way through a machine up to a moment: where it stands, where it was, over which edges, and how often. A moment
+// later is a few moves more, and one before a few less: to go there is never to go the whole way again.
+
+import type { Chart, ChartEdge, ChartNode, Course, Move } from '../../contract/inspection.js';
+import { lowerBound } from './numbers.js';
+
+/** A moment: an entry, and how many moves after it have been made. */
+export interface Moment {
+  readonly at: number;
+  readonly moves: number;
+}
+export const ALL_MOVES = Number.MAX_SAFE_INTEGER;
+
+/** The moves of the run itself, or of one of its steps. */
+export const movesOf = (course: Course, step: number): readonly Move[] => course.moves.filter(([, of]) => of === step);
+
+/** How many of a course's moves lie at or before a moment: of all, not only of one step. */
+export function movesUntil(moves: readonly Move[], { at, moves: after }: Moment): number {
+  const before = lowerBound(moves.length, (place) => (moves[place]?.[0] ?? 0) < at);
+  const behind = lowerBound(moves.length, (place) => (moves[place]?.[0] ?? 0) <= at);
+  return Math.min(behind, before + after);
+}
+
+/** A chart, with its nodes and edges by their ids. */
+export class ChartIndex {
+  readonly chart: Chart;
+  readonly nodes: ReadonlyMap<string, ChartNode>;
+  readonly edges: ReadonlyMap<string, ChartEdge>;
+  readonly #children = new Map<string, ChartNode[]>();
+
+  constructor(chart: Chart) {
+    this.chart = chart;
+    this.nodes = new Map(chart.nodes.map((node) => [node.id, node]));
+    this.edges = new Map(chart.edges.map((edge) => [edge.id, edge]));
+    for (const node of chart.nodes) {
+      if (node.parent !== null) this.#children.set(node.parent, [...this.childrenOf(node.parent), node]);
+    }
+  }
+
+  childrenOf(id: string): readonly ChartNode[] {
+    return this.#children.get(id) ?? [];
+  }
+
+  /** The states that a machine is in when it rests in `id`: that one, what is around it, and what it begins with. */
+  within(id: string): readonly string[] {
+    const found: string[] = [];
+    for (let at: string | null = id; at !== null; at = this.nodes.get(at)?.parent ?? null) found.push(at);
+    this.#down(id, found);
+    return found.filter((state) => state !== '');
+  }
+
+  #down(id: string, into: string[]): void {
+    const node = this.nodes.get(id);
+    if (node === undefined || node.type === 'atomic' || node.type === 'final') return;
+    for (const child of this.childrenOf(id)) {
+      if (node.type !== 'parallel' && child.id !== node.initial && child.name !== node.initial) continue;
+      into.push(child.id);
+      this.#down(child.id, into);
+    }
+  }
+}
+
+const EMPTY: ReadonlySet<string> = new Set();
+
+export class Path {
+  readonly index: ChartIndex;
+  /** The course that it is a part of. */
+  readonly of: Course;
+  readonly moves: readonly Move[];
+  /** How many moves have been made. */
+  made = 0;
+  readonly entered = new Map<string, number>();
+  readonly taken = new Map<string, number>();
+  /** Where the machine stood before each move, so that it can be taken back. */
+  readonly #enteredBy: (readonly string[])[] = [];
+  active: ReadonlySet<string>;
+  readonly #stood: ReadonlySet<string>[] = [];
+
+  constructor(index: ChartIndex, course: Course, moves: readonly Move[]) {
+    this.index = index;
+    this.of = course;
+    this.moves = moves;
+    this.active = new Set(index.within(''));
+    for (const state of this.active) this.entered.set(state, 1);
+  }
+
+  /** Goes to where `made` moves have been made. */
+  seek(made: number): this {
+    while (this.made < made && this.made < this.moves.length) this.#forward();
+    while (this.made > made && this.made > 0) this.#back();
+    return this;
+  }
+
+  seekTo(moment: Moment): this {
+    return this.seek(movesUntil(this.moves, moment));
+  }
+
+  edgeOf(move: Move | undefined): string {
+    return move === undefined ? '' : (this.of.edges[move[2]] ?? '');
+  }
+  get last(): string {
+    return this.edgeOf(this.moves[this.made - 1]);
+  }
+
+  #forward(): void {
+    const move = this.moves[this.made];
+    if (move === undefined) return;
+    const edge = this.edgeOf(move);
+    const target = this.index.edges.get(edge)?.target ?? null;
+    const now = target === null ? this.active : new Set(this.index.within(this.of.states[move[3]] ?? ''));
+    const again = target !== null && this.active.has(target) && now.has(target) ? this.index.within(target) : [];
+    const fresh = [...now].filter(
+      (state) => !this.active.has(state) || (again.includes(state) && inside(state, target)),
+    );
+    for (const state of fresh) this.entered.set(state, (this.entered.get(state) ?? 0) + 1);
+    this.taken.set(edge, (this.taken.get(edge) ?? 0) + 1);
+    this.#enteredBy.push(fresh);
+    this.#stood.push(this.active);
+    this.active = now;
+    this.made += 1;
+  }
+
+  #back(): void {
+    this.made -= 1;
+    lessen(this.taken, this.edgeOf(this.moves[this.made]));
+    for (const state of this.#enteredBy.pop() ?? []) lessen(this.entered, state);
+    this.active = this.#stood.pop() ?? EMPTY;
+  }
+}
+
+const inside = (state: string, of: string | null): boolean => state === of || state.startsWith(`${of ?? ''}.`);
+
+function lessen(counts: Map<string, number>, key: string): void {
+  const count = (counts.get(key) ?? 0) - 1;
+  if (count > 0) counts.set(key, count);
+  else counts.delete(key);
+}

@@ -1,0 +1,128 @@
+// The proof as the page shows it: how far it has come, and whether it can be had at all. Who does the work, a worker or
+// the page itself in small parts, is of no concern here.
+
+import { signal, type ReadonlySignal } from '@preact/signals';
+import type { LedgerInfo, RowPage } from '../../contract/inspection.js';
+import type { ProofState } from '../worker/check.js';
+import type { Rows } from './rows.js';
+
+/** Somebody who proves: told what was shown and how far the log goes, and tells back how far it has come. */
+export interface Prover {
+  readonly begin: (info: LedgerInfo) => void;
+  /** Rows as they are shown, each once and in order. */
+  readonly shown: (page: RowPage) => void;
+  readonly grown: (info: Pick<LedgerInfo, 'size' | 'checkpoint' | 'key'>) => void;
+}
+
+export type ProofPhase = 'idle' | 'verifying' | 'verified' | 'broken' | 'impossible' | 'failed';
+
+export interface ProofSource {
+  readonly rows: Rows;
+  readonly info: ReadonlySignal<LedgerInfo | null>;
+  readonly feed: { readonly info: () => Promise<LedgerInfo> };
+}
+
+const SHOWN_ROWS = 5_000;
+/** While nothing more is signed, to ask more often finds nothing new. */
+const CHECKPOINT_MS = 5_000;
+
+export class ProofKeeper {
+  readonly phase = signal<ProofPhase>('idle');
+  readonly state = signal<ProofState | null>(null);
+  readonly #prover: Prover | null;
+  #source: ProofSource | null = null;
+  #shown = 0;
+  #told = 0;
+  #asking = false;
+
+  /** @param prover null where this browser cannot hash: neither https nor loopback */
+  constructor(prover: ((tell: (state: ProofState | null) => void) => Prover) | null) {
+    this.#prover = prover === null ? null : prover((state) => this.#hear(state));
+    if (prover === null) this.phase.value = 'impossible';
+  }
+
+  begin(source: ProofSource, info: LedgerInfo): void {
+    if (this.#prover === null) return;
+    this.#source = source;
+    this.#shown = source.rows.first;
+    this.phase.value = 'verifying';
+    this.#prover.begin(info);
+    this.#tell(info);
+  }
+
+  /** More rows have come. */
+  grown(): void {
+    if (this.#source === null || this.#asking || this.#prover === null || this.phase.value === 'broken') return;
+    const { rows } = this.#source;
+    if (!hasNews(rows, this.#told)) return;
+    this.#asking = true;
+    void this.#again();
+  }
+
+  async #again(): Promise<void> {
+    try {
+      const info = await this.#source?.feed.info();
+      if (info !== undefined) this.#tell(info);
+    } catch {
+      // The connection says that it is lost; what is there stays as it was proved.
+    }
+    setTimeout(() => {
+      this.#asking = false;
+      this.grown();
+    }, CHECKPOINT_MS);
+  }
+
+  #tell(info: LedgerInfo): void {
+    const { rows } = this.#source ?? {};
+    if (rows === undefined || this.#prover === null) return;
+    for (; this.#shown < rows.end; this.#shown += SHOWN_ROWS) {
+      const to = Math.min(rows.end, this.#shown + SHOWN_ROWS);
+      this.#prover.shown(pageOf(rows, this.#shown, to));
+      if (to === rows.end) {
+        this.#shown = to;
+        break;
+      }
+    }
+    this.#told = rows.end;
+    this.#prover.grown({ size: rows.end, checkpoint: info.checkpoint, key: info.key });
+  }
+
+  #hear(state: ProofState | null): void {
+    if (state === null) {
+      this.phase.value = 'failed';
+      return;
+    }
+    this.state.value = state;
+    if (state.broken !== null) this.phase.value = 'broken';
+    else this.phase.value = state.verified >= this.#told ? 'verified' : 'verifying';
+  }
+}
+
+/** To read entries is recorded as well: to prove those records at once would go on for ever. */
+function hasNews(rows: Rows, from: number): boolean {
+  for (let at = from; at < rows.end; at += 1) if (rows.labels.at(rows.label(at)) !== READ) return true;
+  return false;
+}
+const READ = 'access';
+
+/** Rows as the list has them, in the form in which they travel. */
+export function pageOf(rows: Rows, from: number, to: number): RowPage {
+  const texts: string[] = [];
+  const places = new Map<string, number>();
+  const place = (text: string): number => {
+    const known = places.get(text);
+    if (known !== undefined) return known;
+    places.set(text, texts.length);
+    return texts.push(text) - 1;
+  };
+  const tuples: RowPage['rows'][number][] = [];
+  for (let at = from; at < to; at += 1) {
+    const row = rows.row(at);
+    if (row === null) continue;
+    const ids = [place(row.tree_id), place(row.run_id), place(row.type), place(row.label), place(row.tone)] as const;
+    const state = row.state === null ? -1 : place(row.state);
+    const tuple = [row.seq, ...ids, row.time, row.step, row.hash, state] as const;
+    tuples.push(row.born === null ? tuple : [...tuple, row.born]);
+  }
+  return { from, texts, time_base: 0, rows: tuples };
+}

@@ -1,0 +1,236 @@
+// Everything that the page knows, and what is looked at. Views read signals; what changes them is a method here.
+
+import { batch, computed, signal } from '@preact/signals';
+import type { EventDetails, LedgerInfo, RowPage } from '../../contract/inspection.js';
+import { FeedError, type Connection, type Feed } from '../data/feed.js';
+import { isOfRow } from '../data/held.js';
+import { backFill, loadNewest, takeLive } from '../data/load.js';
+import { FIRST_VIEW, type Tab, type View } from './address.js';
+import { Courses } from './courses.js';
+import { Lists, type Item } from './lists.js';
+import { lowerBound } from './numbers.js';
+import { ALL_MOVES, type Moment } from './path.js';
+import { ProofKeeper } from './proof-keeper.js';
+import { Rows } from './rows.js';
+import { kindOf, Runs, type Run } from './runs.js';
+import { heed } from './heed.js';
+
+/** Ten times a second is as often as what comes is drawn. */
+const DRAW_MS = 100;
+
+export class Store {
+  readonly feed: Feed;
+  readonly info = signal<LedgerInfo | null>(null);
+  readonly failed = signal<string | null>(null);
+  readonly connection = signal<Connection>('connecting');
+  /** Goes up with every change of the rows. */
+  readonly rev = signal(0);
+  readonly view = signal<View>(FIRST_VIEW);
+  /** Whether the next run or step that is chosen is the one to compare with. */
+  readonly choosing = signal(false);
+  rows = new Rows(0, 0);
+  runs = new Runs(this.rows);
+  readonly courses: Courses;
+  readonly lists: Lists;
+  readonly proof: ProofKeeper;
+  #due: ReturnType<typeof setTimeout> | null = null;
+  #following: AbortController | null = null;
+
+  /** The moment that everything is shown as of. */
+  readonly cursor = computed<Moment>(() => {
+    const { at } = this.view.value;
+    heed(this.rev);
+    return at ?? { at: this.rows.end - 1, moves: ALL_MOVES };
+  });
+  readonly isLive = computed(() => this.view.value.at === null);
+  readonly run = computed<Run | null>(() => {
+    heed(this.rev);
+    const { run } = this.view.value;
+    return run === null ? null : this.runs.byId(run);
+  });
+  readonly tab = computed(() => this.view.value.tab);
+  readonly step = computed(() => this.view.value.step);
+
+  constructor(feed: Feed, proof: ProofKeeper) {
+    this.feed = feed;
+    this.proof = proof;
+    this.courses = new Courses(this);
+    this.lists = new Lists(this);
+  }
+
+  /** Loads what there is and follows what comes. */
+  async open(): Promise<void> {
+    this.failed.value = null;
+    try {
+      const info = await this.feed.info();
+      this.rows = new Rows(info.begin, Math.max(info.begin, info.size));
+      this.runs = new Runs(this.rows);
+      await loadNewest(this.feed, this.rows, info.size);
+      batch(() => {
+        this.info.value = info;
+        this.#drawn();
+        if (this.view.value.run === null) this.#chooseFirst();
+      });
+    } catch (error) {
+      this.failed.value = wordsOf(error);
+      return;
+    }
+    this.follow();
+    await this.#fill();
+  }
+
+  /** Begins, or goes on, to follow the stream. */
+  follow(): void {
+    if (this.#following !== null) return;
+    const until = new AbortController();
+    this.#following = until;
+    const page = async (came: RowPage): Promise<void> => {
+      await takeLive(this.feed, this.rows, came);
+      this.#drawSoon();
+    };
+    const connection = (state: Connection): void => void (this.connection.value = state);
+    void this.feed.follow({ page, connection, from: () => this.rows.end }, until.signal);
+  }
+
+  /** An entry in full. @throws Error for another one than the list has: what is shown is what was proved */
+  async event(at: number): Promise<EventDetails | null> {
+    const [details, row] = [await this.feed.event(at), this.rows.row(at)];
+    if (details === null || row === null || this.proof.phase.value === 'impossible') return details;
+    if (await isOfRow(details, row)) return details;
+    throw new Error('the service gives another entry than the list has.');
+  }
+
+  pause(): void {
+    this.#following?.abort();
+    this.#following = null;
+    if (this.connection.value === 'live') this.connection.value = 'paused';
+  }
+
+  change(change: Partial<View>): void {
+    this.view.value = { ...this.view.value, ...change };
+  }
+
+  /** A run of the tree, or what to compare with it while that is being chosen. */
+  select(run: string): void {
+    if (this.choosing.value) {
+      this.compare(run, 0);
+      return;
+    }
+    const own = this.runs.byId(run);
+    const steps = own !== null && kindOf(this.rows, own) === 'agent';
+    const kind = own === null ? '' : kindOf(this.rows, own);
+    const { tab } = this.view.value;
+    const possible =
+      tab === 'time' || tab === 'run' || (steps && tab !== 'session') || (kind === 'session' && tab === 'session');
+    this.change({ run, step: 0, tab: possible ? (tab === 'step' || tab === 'story' ? 'run' : tab) : 'run', cmp: null });
+  }
+
+  selectStep(step: number): void {
+    const { run, tab } = this.view.value;
+    if (this.choosing.value && run !== null) {
+      this.compare(run, step);
+      return;
+    }
+    this.change({ step, tab: tab === 'story' ? 'story' : 'step' });
+  }
+
+  compare(run: string, step: number): void {
+    this.choosing.value = false;
+    const { run: own, step: ownStep, tab } = this.view.value;
+    if (own === run && step === (tab === 'run' ? 0 : ownStep)) return;
+    this.change({ cmp: { run, step }, tab: step > 0 ? 'step' : 'run' });
+  }
+
+  goTo(moment: Moment | null): void {
+    this.change({ at: moment });
+  }
+
+  /** Goes to an item of the list, and to the step that it belongs to. */
+  lookAt({ at, nth, move, course, run, side }: Item): void {
+    const step = move < 0 ? this.rows.step(at) : (course?.moves[move]?.[1] ?? 0);
+    const own = this.run.value;
+    const change = { at: { at, moves: nth }, ...(step > 0 && run === own && side === null ? { step } : {}) };
+    if (run !== null && run !== own && side === null) this.change({ ...change, run: run.id, step: 0, tab: 'run' });
+    else this.change(change);
+  }
+
+  /** The step that is shown: the one that was chosen, else the one that the cursor stands in. */
+  stepShown(): number {
+    const { step } = this.view.value;
+    return step > 0 ? step : this.stepAt(this.cursor.value.at);
+  }
+
+  /** The last step that had begun at an entry; 0 before the first. */
+  stepAt(at: number): number {
+    const steps = this.courses.course(this.run.value)?.steps ?? [];
+    return lowerBound(steps.length, (place) => (steps[place] ?? 0) <= at);
+  }
+
+  /** The agent's view stays at its step: each one that is read is recorded, and is not to be read by standing there. */
+  openTab(tab: Tab): void {
+    this.change(tab === 'story' ? { tab, step: this.stepShown() } : { tab });
+  }
+
+  /** The run of the moment that was asked for, else the newest agent run. */
+  #chooseFirst(): void {
+    const { roots } = this.runs;
+    const { at } = this.view.value;
+    const asked = at === null ? null : this.runs.get(this.rows.run(at.at));
+    if (asked !== null) {
+      this.change({ run: asked.id });
+      return;
+    }
+    for (let place = roots.length - 1; place >= 0; place -= 1) {
+      const root = this.runs.get(roots[place] ?? -1);
+      const agent = root === null ? null : this.#agentBelow(root);
+      if (agent !== null) {
+        this.change({ run: agent.id });
+        return;
+      }
+    }
+    const last = this.runs.get(roots.at(-1) ?? -1);
+    if (last !== null) this.change({ run: last.id });
+  }
+
+  #agentBelow(run: Run): Run | null {
+    for (const key of [...run.children].reverse()) {
+      const child = this.runs.get(key);
+      if (child === null) continue;
+      if (kindOf(this.rows, child) === 'agent') return child;
+      const below = this.#agentBelow(child);
+      if (below !== null) return below;
+    }
+    return null;
+  }
+
+  async #fill(): Promise<void> {
+    try {
+      await backFill(this.feed, this.rows, () => this.#drawn());
+    } catch {
+      // What is missing is said where the list begins; a later attempt is made when the page is opened again.
+      return;
+    }
+    if (this.info.value !== null) this.proof.begin(this, this.info.value);
+  }
+
+  #drawSoon(): void {
+    this.#due ??= setTimeout(() => {
+      this.#due = null;
+      this.#drawn();
+    }, DRAW_MS);
+  }
+
+  #drawn(): void {
+    this.runs.update();
+    this.rev.value += 1;
+    if (this.view.value.run === null && this.info.value !== null) this.#chooseFirst();
+    this.proof.grown();
+  }
+}
+
+function wordsOf(error: unknown): string {
+  if (error instanceof FeedError && error.status === 401) {
+    return 'The token is missing or wrong. Open the address that turnpike serve printed when it was started.';
+  }
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,61 @@
+// A JSON value as lines of names and values, to be shown without a parser of markup ever seeing it. What is too deep or
+// too long is left out and said so: a payload may be anything.
+
+export interface JsonLine {
+  readonly depth: number;
+  readonly name: string | null;
+  /** Null for a line that only opens what stands below it. */
+  readonly value: string | null;
+  readonly kind: 'text' | 'number' | 'word' | 'open';
+  /** Names from the top, joined by dots: by it is known whose words a text is. */
+  readonly path: string;
+}
+
+const DEPTH_MAX = 12;
+export const LINES_MAX = 400;
+
+/** @returns at most `most` lines, and how many were left out is not known: `cut` says only that some were */
+export function jsonLines(
+  value: unknown,
+  most = LINES_MAX,
+): { readonly lines: readonly JsonLine[]; readonly cut: boolean } {
+  const lines: JsonLine[] = [];
+  let cut = false;
+  const add = (line: JsonLine): void => {
+    if (lines.length < most) lines.push(line);
+    else cut = true;
+  };
+  const visit = (name: string | null, item: unknown, depth: number, path: string): void => {
+    if (cut) return;
+    if (typeof item !== 'object' || item === null) {
+      add({ depth, name, path, ...scalar(item) });
+      return;
+    }
+    const members = Array.isArray(item) ? item.map((one, at) => [String(at), one] as const) : Object.entries(item);
+    if (depth >= DEPTH_MAX || members.length === 0) {
+      const empty = Array.isArray(item) ? '[]' : '{}';
+      add({ depth, name, path, value: members.length === 0 ? empty : '…', kind: 'word' });
+      return;
+    }
+    if (name !== null) add({ depth, name, path, value: null, kind: 'open' });
+    for (const [key, one] of members)
+      visit(key, one, name === null ? depth : depth + 1, path === '' ? key : `${path}.${key}`);
+  };
+  visit(null, value, 0, '');
+  return { lines, cut };
+}
+
+function scalar(item: unknown): Pick<JsonLine, 'value' | 'kind'> {
+  if (typeof item === 'string') return { value: item, kind: 'text' };
+  if (typeof item === 'number') return { value: String(item), kind: 'number' };
+  return { value: String(item), kind: 'word' };
+}
+
+export function asJson(text: string): { readonly value: unknown } | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? { value } : null;
+  } catch {
+    return null;
+  }
+}

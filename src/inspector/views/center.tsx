@@ -1,0 +1,133 @@
+// What is looked at: where it stands in its tree, its state, and one of several views of it.
+
+import type { ComponentChildren } from 'preact';
+import { useStore } from './context.js';
+import { ToneIcon } from './icons.js';
+import { Machine } from './machine.js';
+import { PhaseRail } from './phase-rail.js';
+import { SessionPanel } from './session.js';
+import { StepChips } from './step-chips.js';
+import { Story } from './story.js';
+import { Waterfall } from './waterfall.js';
+import type { Tab } from '../store/address.js';
+import { bornAt, kindOf, shortId, stateOf, type Run } from '../store/runs.js';
+import { hueOf } from '../store/tones.js';
+import { lineage } from '../store/tree.js';
+
+export function Center() {
+  const store = useStore();
+  const run = store.run.value;
+  if (run === null) return <NoRun />;
+  const tab = store.tab.value;
+  return (
+    <main class="center">
+      <Crumbs run={run} />
+      <Tabs run={run} />
+      {(tab === 'step' || tab === 'story') && <PhaseRail run={run} />}
+      <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
+        {(tab === 'run' || tab === 'step') && <Machine run={run} />}
+        {tab === 'story' && <Story run={run} />}
+        {tab === 'time' && <Waterfall run={run} />}
+        {tab === 'session' && <SessionPanel run={run} />}
+      </div>
+    </main>
+  );
+}
+
+function NoRun() {
+  const { run } = useStore().view.value;
+  return (
+    <main class="center">
+      <div class="note">{run === null ? 'Choose a run.' : `There is no run ${run} in this ledger.`}</div>
+    </main>
+  );
+}
+
+function Crumbs({ run }: { readonly run: Run }) {
+  const store = useStore();
+  const ids = lineage(store.runs, run.id);
+  const state = stateOf(run, store.cursor.value.at);
+  return (
+    <div class="crumbs">
+      <ol aria-label="Lineage">
+        {ids.map((id) => {
+          const one = store.runs.byId(id);
+          const last = id === run.id;
+          return (
+            <li key={id}>
+              <button
+                type="button"
+                class="plain"
+                aria-current={last ? 'true' : undefined}
+                title={id}
+                onClick={() => store.select(id)}
+              >
+                {one === null ? 'run' : kindOf(store.rows, one)} <code>{shortId(id)}</code>
+              </button>
+            </li>
+          );
+        })}
+      </ol>
+      <span class="grow" />
+      <About run={run} />
+      {bornAt(run) > store.cursor.value.at && <span class="pill h-idle">not created yet</span>}
+      {state !== null && (
+        <span class={`pill h-${hueOf(state)}`}>
+          <ToneIcon tone={state} />
+          {state}
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** As whom it acts, and where. */
+function About({ run }: { readonly run: Run }) {
+  const born = useStore().rows.born.get(run.key);
+  if (born === undefined) return null;
+  const told = [born.role, born.lane, born.case].filter((one) => one !== null);
+  return (
+    <span class="about" title={`actor ${born.actor}, correlation ${born.correlation}`}>
+      {told.join(' · ')}
+    </span>
+  );
+}
+
+function Tabs({ run }: { readonly run: Run }) {
+  const store = useStore();
+  const kind = kindOf(store.rows, run);
+  const agent = kind === 'agent';
+  const step = agent ? store.stepShown() : 0;
+  const named = step > 0 ? ` · #${step}` : '';
+  const session = store.runs.get(run.tree);
+  const inSession = session !== null && kindOf(store.rows, session) === 'session';
+  return (
+    <div class="tabs">
+      <div role="tablist" aria-label="Views">
+        <TabButton tab="run">{kind === 'session' ? 'Session machine' : 'Run machine'}</TabButton>
+        {agent && <TabButton tab="step">Step machine{named}</TabButton>}
+        {agent && <TabButton tab="story">Agent’s view</TabButton>}
+        <TabButton tab="time">Waterfall</TabButton>
+        {inSession && <TabButton tab="session">Session</TabButton>}
+      </div>
+      {agent && <StepChips run={run} />}
+    </div>
+  );
+}
+
+function TabButton({ tab, children }: { readonly tab: Tab; readonly children: ComponentChildren }) {
+  const store = useStore();
+  const own = store.tab.value === tab;
+  return (
+    <button
+      type="button"
+      role="tab"
+      id={`tab-${tab}`}
+      aria-selected={own}
+      aria-controls="panel"
+      onClick={() => store.openTab(tab)}
+    >
+      {children}
+    </button>
+  );
+}

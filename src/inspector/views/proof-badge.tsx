@@ -1,0 +1,133 @@
+// What of the ledger was recomputed in this browser, and what that does not show.
+
+import type { ProofState } from '../worker/check.js';
+import { overlay, toggle, useStore } from './context.js';
+import { Icon } from './icons.js';
+import { count, short } from './text.js';
+import { heed } from '../store/heed.js';
+
+export function ProofBadge() {
+  const store = useStore();
+  const { phase, state } = store.proof;
+  heed(store.rev);
+  const open = overlay.value === 'proof';
+  const broken = state.value?.broken ?? null;
+  return (
+    <span class="proof">
+      <button
+        type="button"
+        class={`badge ${phase.value}`}
+        aria-expanded={open}
+        aria-haspopup="dialog"
+        onClick={() => {
+          if (broken?.at !== null && broken !== null && !open)
+            store.change({ at: { at: broken.at, moves: 0 }, own: false });
+          toggle('proof');
+        }}
+      >
+        <Icon name={phase.value === 'broken' ? 'close' : phase.value === 'verified' ? 'chain' : 'shield'} />
+        <Words state={state.value} />
+      </button>
+      {open && <PopOver />}
+    </span>
+  );
+}
+
+function Words({ state }: { readonly state: ProofState | null }) {
+  const store = useStore();
+  const last = (state?.verified ?? 0) - 1;
+  const fresh = store.rows.end - 1 - last;
+  switch (store.proof.phase.value) {
+    case 'broken':
+      return <b>{state?.broken?.at == null ? 'Checkpoint does not fit' : `Chain broken at #${state.broken.at}`}</b>;
+    case 'verified':
+      return (
+        <span>
+          <b>Chain verified</b> to #{last}
+          {fresh > 0 && ` · ${count(fresh)} new`}
+        </span>
+      );
+    case 'verifying':
+      return (
+        <span>{state === null ? 'Verifying' : `Verifying, ${count(state.verified)} of ${count(store.rows.end)}`}</span>
+      );
+    case 'impossible':
+      return <span>Can’t verify here: needs https or loopback</span>;
+    case 'failed':
+      return <span>Not verified: the entries could not be read</span>;
+    default:
+      return <span>Not verified yet</span>;
+  }
+}
+
+function PopOver() {
+  const store = useStore();
+  const state = store.proof.state.value;
+  return (
+    <div class="popover" role="dialog" aria-label="What was verified">
+      <h2>What this browser recomputed</h2>
+      {state === null ? (
+        <p>Nothing yet.</p>
+      ) : (
+        <>
+          {state.broken !== null && <p class="h-failed strong">{brokenWords(state)}</p>}
+          <ul class="checks">
+            <li>
+              {count(state.verified - (store.info.value?.begin ?? 0))} entries: the SHA-256 of each, the place that it
+              names in its run tree, and that the list shows what it says
+            </li>
+            <li>
+              the Merkle root (RFC 6962) of entries 0 to {state.verified - 1}: <code>{short(state.root ?? '')}…</code>
+            </li>
+            <li class={state.checkpoint?.fits === true ? '' : 'ahead'}>{checkpointWords(state)}</li>
+          </ul>
+          <Root state={state} />
+        </>
+      )}
+      <h2>What that does not show</h2>
+      <ul>
+        <li>that nothing was cut off at the end: compare the root with one that was kept elsewhere</li>
+        <li>that whoever wrote the ledger told the truth, or that its key is whose you think it is</li>
+        <li>that the times are right</li>
+        <li>charts, ways through them, reasons, sessions and answers to agents: the service works them out</li>
+        <li>content that was never shown here: it is hashed when it is opened</li>
+      </ul>
+      <p class="quiet">
+        <code>turnpike ledger export FILE</code> writes it into one file, <code>turnpike inspect FILE</code> opens that
+        with no service.
+      </p>
+    </div>
+  );
+}
+
+const brokenWords = ({ broken }: ProofState): string =>
+  broken?.at == null ? `${broken?.why ?? ''}.` : `Entry #${broken.at}: ${broken.why}. Nothing after it is verified.`;
+
+function checkpointWords({ checkpoint }: ProofState): string {
+  if (checkpoint === null) return 'no signed checkpoint: nobody has vouched for this ledger';
+  const signed = {
+    right: 'its signature is right',
+    wrong: 'its signature is WRONG',
+    unknown: 'this browser cannot check Ed25519 signatures',
+  };
+  const fits = checkpoint.fits ? 'the root fits' : 'its root is not reached yet';
+  return `the checkpoint of ${count(checkpoint.size)} entries by ${checkpoint.origin}: ${signed[checkpoint.signature]}, ${fits}`;
+}
+
+function Root({ state }: { readonly state: ProofState }) {
+  if (state.root === null) return null;
+  return (
+    <p class="hash">
+      <code>{state.root}</code>
+      <button
+        type="button"
+        class="plain"
+        aria-label="Copy the root"
+        title="Copy the root"
+        onClick={() => void navigator.clipboard.writeText(state.root ?? '')}
+      >
+        <Icon name="copy" />
+      </button>
+    </p>
+  );
+}

@@ -1,0 +1,124 @@
+// The runs, newest root first; only those that there were at the cursor.
+
+import { useEffect, useMemo } from 'preact/hooks';
+import { opened, overlay, useStore } from './context.js';
+import { Icon, ToneIcon } from './icons.js';
+import { count, Visible } from './text.js';
+import { Virtual } from './virtual.js';
+import { kindOf, shortId, stateOf } from '../store/runs.js';
+import { lineage, treeLines, type TreeLine } from '../store/tree.js';
+import { heed } from '../store/heed.js';
+
+const ROW = 28;
+
+export function RunTree() {
+  const store = useStore();
+  const { at } = store.cursor.value;
+  const selected = store.view.value.run;
+  heed(store.rev);
+  useEffect(() => {
+    if (selected !== null) open(lineage(store.runs, selected).slice(0, -1), true);
+  }, [selected, store]);
+  const born = store.runs.countUntil(at);
+  const lines = useMemo(() => treeLines(store.runs, at, opened.value), [store.runs, born, opened.value]);
+  const place = lines.findIndex(({ run }) => run.id === selected);
+  const loading = store.rows.first > store.rows.begin;
+  return (
+    <nav class="tree" aria-label="Runs">
+      <h2>
+        Runs <small>{count(store.runs.size)}</small>
+        {loading && <small class="loading">earlier events are being read…</small>}
+        {store.choosing.value && <small class="choosing">choose one to compare with</small>}
+      </h2>
+      <Virtual
+        count={lines.length}
+        row={ROW}
+        place={place}
+        draw={(at) => <Line line={lines[at]} key={lines[at]?.run.id} />}
+        attributes={{
+          role: 'tree',
+          'aria-label': 'Run tree',
+          'aria-activedescendant': place < 0 ? undefined : `run-${selected ?? ''}`,
+        }}
+        onKeyDown={(event) => onTreeKey(event, lines, place, (run) => store.select(run))}
+      />
+    </nav>
+  );
+}
+
+function open(ids: readonly string[], is: boolean): void {
+  const next = new Set(opened.value);
+  for (const id of ids) {
+    if (is) next.add(id);
+    else next.delete(id);
+  }
+  if (next.size !== opened.value.size) opened.value = next;
+}
+
+function Line({ line }: { readonly line: TreeLine | undefined }) {
+  const store = useStore();
+  if (line === undefined) return null;
+  const { run, depth } = line;
+  const selected = store.view.value.run === run.id;
+  const state = stateOf(run, store.cursor.value.at);
+  const born = store.rows.born.get(run.key);
+  const kind = kindOf(store.rows, run);
+  const about = born?.request ?? born?.lane ?? born?.case ?? '';
+  return (
+    <div
+      class={selected ? 'line selected' : 'line'}
+      id={`run-${run.id}`}
+      role="treeitem"
+      aria-level={depth + 1}
+      aria-selected={selected}
+      aria-expanded={line.hasChildren ? line.open : undefined}
+      style={{ paddingInlineStart: `${8 + depth * 16}px` }}
+      title={run.id}
+      onClick={() => {
+        store.select(run.id);
+        overlay.value = 'none';
+      }}
+    >
+      <span
+        class={line.open ? 'turn open' : 'turn'}
+        onClick={(event) => {
+          event.stopPropagation();
+          open([run.id], !line.open);
+        }}
+      >
+        {line.hasChildren && <Icon name="on" />}
+      </span>
+      <ToneIcon tone={state ?? 'plain'} />
+      <span class="said">{state}</span>
+      <b>{kind}</b>
+      <code>{shortId(run.id)}</code>
+      <span class="about">
+        <Visible text={about} />
+      </span>
+    </div>
+  );
+}
+
+function onTreeKey(
+  event: KeyboardEvent,
+  lines: readonly TreeLine[],
+  place: number,
+  select: (run: string) => void,
+): void {
+  const line = lines[place];
+  const to = (next: TreeLine | undefined): void => {
+    if (next !== undefined) select(next.run.id);
+  };
+  if (event.key === 'ArrowDown') to(lines[place + 1]);
+  else if (event.key === 'ArrowUp') to(lines[Math.max(0, place - 1)]);
+  else if (event.key === 'Home') to(lines[0]);
+  else if (event.key === 'End') to(lines.at(-1));
+  else if (event.key === 'ArrowRight' && line?.hasChildren === true) {
+    if (line.open) to(lines[place + 1]);
+    else open([line.run.id], true);
+  } else if (event.key === 'ArrowLeft' && line !== undefined) {
+    if (line.open) open([line.run.id], false);
+    else to(lines.slice(0, place).findLast(({ depth }) => depth < line.depth));
+  } else return;
+  event.preventDefault();
+}

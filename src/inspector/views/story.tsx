@@ -1,0 +1,89 @@
+// One step from both sides: what the agent sent and was told, and beside it what was recorded.
+
+import type { ComponentChildren } from 'preact';
+import type { StepStory } from '../../contract/inspection.js';
+import { useStore } from './context.js';
+import { Content } from './content.js';
+import { JsonView } from './json-view.js';
+import { Untrusted } from './text.js';
+import { useAnswer } from './use-answer.js';
+import { WhyView } from './why.js';
+import type { Run } from '../store/runs.js';
+import { asJson } from '../text/json-lines.js';
+
+export function Story({ run }: { readonly run: Run }) {
+  const store = useStore();
+  const step = store.stepShown();
+  const trace = run.traces.at(step - 1);
+  const answer = useAnswer(step === 0 ? null : `${run.id}/${step}/${trace}`, () => store.feed.step(run.id, step));
+  if (step === 0) return <div class="note">No step has begun yet.</div>;
+  if (answer.is === 'asking') return <div class="note">Reading step {step}…</div>;
+  if (answer.is === 'failed') return <div class="note">The step could not be read: {answer.why}</div>;
+  if (answer.value === null) return <div class="note">There is no step {step} in this run.</div>;
+  return <Sides story={answer.value} />;
+}
+
+function Sides({ story }: { readonly story: StepStory }) {
+  const { at } = useStore().cursor.value;
+  const recorded = story.trace !== null && story.trace <= at;
+  return (
+    <div class="story" tabIndex={0} role="group" aria-label={`Step ${story.step} from both sides`}>
+      <section>
+        <h2>What the agent saw</h2>
+        <Part title="It proposed">
+          <Proposed at={story.proposal} />
+        </Part>
+        <Part title="It was told">
+          {recorded ? <Told response={story.response} /> : <p class="quiet">Nothing yet, at the cursor.</p>}
+        </Part>
+      </section>
+      <section>
+        <h2>What was recorded</h2>
+        {story.decision !== null && story.decision <= at && (
+          <Part title={`Decision, #${story.decision}`}>
+            <WhyView at={story.decision} />
+          </Part>
+        )}
+        <Part title={story.trace === null ? 'Trace' : `Trace, #${story.trace}`}>
+          {recorded ? <Trace at={story.trace} /> : <p class="quiet">None yet, at the cursor.</p>}
+        </Part>
+      </section>
+    </div>
+  );
+}
+
+const Part = ({ title, children }: { readonly title: string; readonly children: ComponentChildren }) => (
+  <div class="part-of">
+    <h3>{title}</h3>
+    {children}
+  </div>
+);
+
+function Proposed({ at }: { readonly at: number }) {
+  const store = useStore();
+  const answer = useAnswer(`event ${at}`, () => store.event(at));
+  if (answer.is !== 'here') return <p class="quiet">reading…</p>;
+  const artifact = answer.value?.artifacts.find(({ kind }) => kind === 'raw_payload') ?? answer.value?.artifacts[0];
+  if (artifact === undefined) return <p class="quiet">It is not here.</p>;
+  return <Content at={at} entry={answer.value?.text ?? ''} artifact={artifact} />;
+}
+
+function Told({ response }: { readonly response: string | null }) {
+  if (response === null)
+    return <p class="withheld">Its content is not to be had: erased, or withheld by lane policy.</p>;
+  const json = asJson(response);
+  return json === null ? (
+    <Untrusted text={response} whose="response" block />
+  ) : (
+    <JsonView value={json.value} response whose="result" />
+  );
+}
+
+function Trace({ at }: { readonly at: number }) {
+  const store = useStore();
+  const answer = useAnswer(`event ${at}`, () => store.event(at));
+  if (answer.is !== 'here') return <p class="quiet">reading…</p>;
+  const entry = answer.value === null ? null : asJson(answer.value.text);
+  const body = (entry?.value as { body?: unknown } | undefined)?.body;
+  return body === undefined ? <p class="quiet">It is not here.</p> : <JsonView value={body} trusted />;
+}

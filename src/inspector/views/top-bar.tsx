@@ -1,0 +1,109 @@
+// The name, whether anything still comes, what was proved, which policy is pinned, and how the page looks.
+
+import type { Connection } from '../data/feed.js';
+import { toggle, useStore } from './context.js';
+import { Icon, Logo } from './icons.js';
+import { ProofBadge } from './proof-badge.js';
+import { short, Visible } from './text.js';
+
+const SAID: Readonly<Record<Connection, readonly [hue: string, words: string]>> = {
+  connecting: ['invalid', 'Connecting'],
+  live: ['completed', 'Live'],
+  lost: ['failed', 'Connection lost, retrying'],
+  paused: ['idle', 'Paused while hidden'],
+  refused: ['failed', 'Token refused'],
+  other: ['failed', 'Another ledger'],
+  closed: ['idle', 'File, read-only'],
+};
+
+export function TopBar() {
+  return (
+    <header class="top">
+      <button type="button" class="plain drawer-button" aria-label="Runs" onClick={() => toggle('tree')}>
+        <Icon name="tree" />
+      </button>
+      <Logo />
+      <h1>State inspector</h1>
+      <ConnectionState />
+      <ProofBadge />
+      <span class="grow" />
+      <Pins />
+      <ApprovalsLink />
+      <ThemeButton />
+      <button type="button" class="plain" aria-label="Keys" title="Keys (?)" onClick={() => toggle('keys')}>
+        <Icon name="keys" />
+      </button>
+      <button type="button" class="plain drawer-button" aria-label="Events" onClick={() => toggle('events')}>
+        <Icon name="list" />
+      </button>
+    </header>
+  );
+}
+
+/** In a file nobody can answer. */
+function ApprovalsLink() {
+  if (useStore().connection.value === 'closed') return null;
+  return (
+    <a class="plain nav" href="approvals">
+      <Icon name="people" /> Approvals
+    </a>
+  );
+}
+
+function ConnectionState() {
+  const store = useStore();
+  const [hue, words] = SAID[store.connection.value];
+  const past = !store.isLive.value && store.connection.value === 'live';
+  return (
+    <span class={`connection h-${hue}`} role="status">
+      <i class="dot" />
+      {past ? 'Live, viewing the past' : words}
+    </span>
+  );
+}
+
+/** Of the run that is looked at, else of the newest: which contract and policy its decisions followed. */
+function Pins() {
+  const store = useStore();
+  const run = store.run.value;
+  const pins = run === null ? undefined : store.rows.born.get(run.key)?.pins;
+  const title = store.info.value?.title ?? '';
+  return (
+    <span class="pins">
+      <span class="title" title={title}>
+        <Visible text={title} />
+      </span>
+      {pins !== undefined && (
+        <>
+          <Pin name="contract" of={pins.contract} />
+          <Pin name="lanes" of={pins.lanes} />
+          <Pin name="roles" of={pins.roles} />
+        </>
+      )}
+    </span>
+  );
+}
+
+const Pin = ({ name, of }: { readonly name: string; readonly of: string }) => (
+  <span title={`${name} ${of}`}>
+    {name} <code>{short(of)}</code>
+  </span>
+);
+
+const NEXT = { auto: 'light', light: 'dark', dark: 'auto' } as const;
+
+export function ThemeButton() {
+  const store = useStore();
+  const { theme } = store.view.value;
+  return (
+    <button
+      type="button"
+      class="plain"
+      aria-label={`Theme: ${theme}`}
+      title={`Theme: ${theme}`}
+      onClick={() => store.change({ theme: NEXT[theme] })}
+    >
+      <Icon name={theme} />
+    </button>
+  );
+}

@@ -1,0 +1,103 @@
+// What an inspector looks at: the ledger of a home, or of a bundle. Everything that is told of either is made of this.
+
+import { basename } from 'node:path';
+import { openLineFile } from '../../adapters/line-file.js';
+import type { StoredArtifact } from '../../contract/artifact-ref.js';
+import { sha256 } from '../../contract/hash.js';
+import type { LedgerInfo } from '../../contract/inspection.js';
+import { LedgerError } from '../../errors.js';
+import type { NoteVerifier } from '../../ledger/signed-note.js';
+import type { LogHead, StoredEntry } from '../../ports/ledger-store.js';
+import { openEvidence } from '../../runtime/evidence/open-evidence.js';
+import { withheldAt } from '../../runtime/evidence/lane-withholding.js';
+import type { HomePaths } from '../../runtime/home.js';
+import { readLedgerVerifier } from '../../runtime/ledger-key.js';
+import type { LedgerReader } from '../../runtime/ledger-reader.js';
+
+export interface LookedAt {
+  log(from?: number): AsyncIterable<StoredEntry>;
+  tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry>;
+  /** All that is there, for folding. */
+  artifactsOf(log_index: number): Promise<readonly StoredArtifact[]>;
+  /** What may be shown of it. */
+  shownOf(entry: StoredEntry): Promise<readonly StoredArtifact[]>;
+  /** In the order of their first entries. */
+  trees(): AsyncIterable<{ readonly tree_id: string; readonly log_index: number }>;
+  size(): Promise<number>;
+  info(): Promise<LedgerInfo>;
+  close(): Promise<void>;
+}
+
+/** The ledger of a home, or of a store without one. It is the caller's to close. */
+export function homeLooked(ledger: LedgerReader, home: HomePaths | null): LookedAt {
+  const key = home === null ? null : (readLedgerVerifier(home.ledgerKey)?.vkey ?? null);
+  const title = home === null ? 'in memory' : basename(home.home);
+  return {
+    log: (from) => ledger.log(from),
+    tree: (tree_id, fromSeq) => ledger.tree(tree_id, fromSeq),
+    artifactsOf: (log_index) => ledger.artifactsOf(log_index),
+    shownOf: (entry) => withheldAt(ledger, entry),
+    trees: () => ledger.summaries(),
+    size: async () => (await ledger.head()).size,
+    info: async () => {
+      const begin = await ledger.begin();
+      const { size } = await ledger.head();
+      const checkpoint = await signedNote(ledger);
+      return infoOf({ key, checkpoint, begin, size, live: true, title }, ledger.log(begin.size));
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** A head file that cannot be believed vouches for nothing; what is wrong with it, `ledger verify` tells. */
+async function signedNote(ledger: LedgerReader): Promise<string | null> {
+  try {
+    return (await ledger.anchored())?.note ?? null;
+  } catch (error) {
+    if (error instanceof LedgerError && error.code === 'LEDGER_TAMPERED') return null;
+    throw error;
+  }
+}
+
+/**
+ * The ledger of a bundle in a file.
+ * @param trusted the key that must have signed; null takes the bundle's own, which proves only that it is of one piece
+ * @throws LedgerError LEDGER_TAMPERED for what is no whole bundle; UsageError where there is no such file
+ */
+export async function bundleLooked(path: string, trusted: NoteVerifier | null): Promise<LookedAt> {
+  const file = await openLineFile(path);
+  try {
+    const bundle = await openEvidence(file, trusted);
+    const { begin, note: checkpoint, key } = bundle;
+    const { size } = await bundle.head();
+    return {
+      log: (from) => bundle.log(from),
+      tree: (tree_id, fromSeq) => bundle.tree(tree_id, fromSeq),
+      artifactsOf: (log_index) => bundle.artifactsOf(log_index),
+      shownOf: ({ log_index }) => bundle.artifactsOf(log_index),
+      // eslint-disable-next-line @typescript-eslint/require-await
+      trees: async function* () {
+        yield* bundle.trees();
+      },
+      size: () => Promise.resolve(size),
+      info: () =>
+        infoOf({ key: key.vkey, checkpoint, begin, size, live: false, title: basename(path) }, bundle.log(begin.size)),
+      close: () => file.close(),
+    };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+type Facts = Pick<LedgerInfo, 'key' | 'checkpoint' | 'size' | 'live' | 'title'> & { readonly begin: LogHead };
+
+async function infoOf({ begin, ...facts }: Facts, log: AsyncIterable<StoredEntry>): Promise<LedgerInfo> {
+  let first = '';
+  for await (const { leaf_hash } of log) {
+    first = leaf_hash;
+    break;
+  }
+  const ledger_id = sha256(facts.key === null ? first : `${facts.key}\n${first}`);
+  return { ledger_id, begin: begin.size, frontier: begin.frontier, ...facts };
+}

@@ -1,0 +1,154 @@
+// The page as one file that opens with no service: the built template, with a ledger written into the place that it has
+// for one. What does not fit is left out, content first, and the page says that it is not here.
+
+import { UsageError } from '../../errors.js';
+import type { ArtifactInfo, InlineData } from '../../contract/inspection.js';
+import { ROWS_MAX, type InspectorSource } from './source.js';
+
+export interface OneFileLimits {
+  /** Of the whole file. */
+  readonly maxBytes: number;
+}
+
+const PLACE = '<script type="application/json" id="turnpike-data"></script>';
+
+/**
+ * @param template the built `one-file.html`
+ * @throws UsageError where even the entries are more than may be written
+ */
+export async function oneFileHtml(
+  template: string,
+  source: InspectorSource,
+  { maxBytes }: OneFileLimits,
+): Promise<string> {
+  const [before, after, ...more] = template.split(PLACE);
+  if (before === undefined || after === undefined || more.length > 0) throw notATemplate();
+  const room = new Room(maxBytes - Buffer.byteLength(template));
+  const data = await ledgerOf(source, room);
+  await addCourses(source, data, room);
+  await addEvents(source, data, room);
+  return `${before}${PLACE.replace('></', `>${jsonForHtml(data)}</`)}${after}`;
+}
+
+const notATemplate = (): UsageError => new UsageError({ code: 'USAGE', message: 'This is not the template of a page' });
+
+/** JSON in which nothing can end the element that it stands in. */
+export const jsonForHtml = (value: unknown): string =>
+  JSON.stringify(value).replace(/[<\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+/** How much may still be written. */
+class Room {
+  #left: number;
+
+  constructor(bytes: number) {
+    this.#left = bytes;
+  }
+
+  /** Whether this still fits; then it is counted. */
+  takes(value: unknown): boolean {
+    // Escaping makes three or six bytes of some: what is asked for is what it takes at most, and not what it takes.
+    const bytes = Buffer.byteLength(jsonForHtml(value)) + 80;
+    if (bytes > this.#left) return false;
+    this.#left -= bytes;
+    return true;
+  }
+}
+
+async function ledgerOf(source: InspectorSource, room: Room): Promise<InlineData> {
+  const info = { ...(await source.info()), live: false };
+  const data: InlineData = {
+    info,
+    pages: [],
+    entries: [],
+    events: {},
+    artifacts: {},
+    courses: {},
+    charts: {},
+    steps: {},
+    whys: {},
+    sessions: {},
+  };
+  for (let from = info.begin; from < info.size;) {
+    const page = await source.rows(from, Math.min(info.size, from + ROWS_MAX));
+    if (page.rows.length === 0) break;
+    data.pages.push(page);
+    from += page.rows.length;
+  }
+  for (let from = info.begin; from < info.size;) {
+    const texts = await source.entries(from, info.size);
+    if (texts.length === 0) break;
+    for (const text of texts) data.entries.push(text);
+    from += texts.length;
+  }
+  if (!room.takes(data)) {
+    throw new UsageError({
+      code: 'USAGE',
+      message: 'The entries alone are more than one file may have: export a case',
+    });
+  }
+  return data;
+}
+
+/** Of every run its way, its steps, and the charts of its machines. */
+async function addCourses(source: InspectorSource, data: InlineData, room: Room): Promise<void> {
+  for (const run_id of runsOf(data)) {
+    const course = await source.course(run_id, 0);
+    if (course !== null && room.takes(course)) data.courses[run_id] = course;
+    for (const hash of [course?.chart, course?.step_chart]) {
+      if (hash == null || Object.hasOwn(data.charts, hash)) continue;
+      const chart = await source.chart(hash);
+      if (chart !== null && room.takes(chart)) data.charts[hash] = chart;
+    }
+    for (let step = 1; step <= (course?.steps.length ?? 0); step += 1) {
+      const story = await source.step(run_id, step);
+      if (story !== null && room.takes(story)) data.steps[`${run_id}/${step}`] = story;
+    }
+    const session = run_id.startsWith('ses_') && !run_id.includes('.') ? await source.session(run_id, null) : null;
+    if (session !== null && room.takes(session)) data.sessions[run_id] = session;
+  }
+}
+
+function runsOf({ pages }: InlineData): ReadonlySet<string> {
+  const ids = pages.flatMap(({ texts, rows }) =>
+    rows.flatMap(([, tree, run]) => [texts[tree] ?? '', texts[run] ?? '']),
+  );
+  return new Set(ids.filter((id) => id !== ''));
+}
+
+/** Why each decision was taken, and the content that entries brought, as long as there is room. */
+async function addEvents(source: InspectorSource, data: InlineData, room: Room): Promise<void> {
+  const { begin } = data.info;
+  for (const at of data.entries.keys()) {
+    const event = await source.event(begin + at);
+    if (event === null) continue;
+    const { leaf_hash, artifacts, log_index } = event;
+    if (!room.takes({ leaf_hash, artifacts })) return;
+    data.events[log_index] = { leaf_hash, artifacts };
+    if (isDecision(data, log_index)) await addWhy(source, data, room, log_index);
+    for (const artifact of artifacts) await addArtifact(source, data, room, { ...artifact, log_index });
+  }
+}
+
+function isDecision({ pages }: InlineData, log_index: number): boolean {
+  const page = pages.find(({ from, rows }) => log_index >= from && log_index < from + rows.length);
+  const [, , , , label] = page?.rows[log_index - page.from] ?? [];
+  return label !== undefined && page?.texts[label]?.startsWith('authz ') === true;
+}
+
+async function addWhy(source: InspectorSource, data: InlineData, room: Room, log_index: number): Promise<void> {
+  const why = await source.why(log_index);
+  if (why !== null && room.takes(why)) data.whys[log_index] = why;
+}
+
+async function addArtifact(
+  source: InspectorSource,
+  data: InlineData,
+  room: Room,
+  { log_index, sha256, withheld }: ArtifactInfo & { readonly log_index: number },
+): Promise<void> {
+  if (withheld !== null || Object.hasOwn(data.artifacts, sha256)) return;
+  const bytes = await source.artifact(log_index, sha256);
+  if (bytes === null) return;
+  const text = Buffer.from(bytes).toString('base64');
+  if (room.takes(text)) data.artifacts[sha256] = text;
+}

@@ -1,0 +1,81 @@
+// Sessions as they stood when an entry had been written.
+
+import { isWithheld } from '../../contract/artifact-ref.js';
+import type { Course, SessionView } from '../../contract/inspection.js';
+import { LedgerError } from '../../errors.js';
+import { notToBeHad } from '../../ledger/withheld.js';
+import { TreeCourse } from '../../replay/course.js';
+import { takeUpTo, type Courses } from '../../replay/courses.js';
+import type { LookedAt } from './looked-at.js';
+import { sessionView } from './session-view.js';
+
+/** Folds that stand in the past: whoever goes on from there need not begin anew. */
+const FOLDS_KEPT = 4;
+
+interface PastFold {
+  readonly tree: TreeCourse;
+  readonly end: number;
+}
+
+export class PastSessions {
+  readonly #looked: LookedAt;
+  readonly #courses: Courses;
+  readonly #pause: () => Promise<void> | undefined;
+  readonly #folds = new Map<string, PastFold>();
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(looked: LookedAt, courses: Courses, pause: () => Promise<void> | undefined) {
+    this.#looked = looked;
+    this.#courses = courses;
+    this.#pause = pause;
+  }
+
+  /** @throws LedgerError LEDGER_ERASED, LEDGER_TAMPERED where the session cannot be folded so far, LEDGER_ARCHIVED */
+  async view(session_id: string, at: number | null): Promise<SessionView | null> {
+    if (at === null) {
+      const reached = await this.#courses.reach(session_id);
+      return reached === null ? null : this.#viewed(reached.tree, reached.through - 1);
+    }
+    const turn = this.#turn.then(() => this.#past(session_id, at + 1));
+    this.#turn = turn.catch(() => undefined);
+    const tree = await turn;
+    return tree.next === 0 ? null : this.#viewed(tree, at);
+  }
+
+  async #past(session_id: string, end: number): Promise<TreeCourse> {
+    const known = this.#folds.get(session_id);
+    const tree = known !== undefined && known.end <= end ? known.tree : new TreeCourse(session_id);
+    this.#folds.delete(session_id);
+    await takeUpTo(tree, { source: this.#looked, pause: this.#pause }, end);
+    if (tree.next > 0) this.#folds.set(session_id, { tree, end });
+    for (const oldest of this.#folds.keys()) {
+      if (this.#folds.size <= FOLDS_KEPT) break;
+      this.#folds.delete(oldest);
+    }
+    return tree;
+  }
+
+  async #viewed(tree: TreeCourse, at: number): Promise<SessionView | null> {
+    if (tree.cut !== null) await this.#refuse(tree.cut);
+    const { session } = tree;
+    if (session === null) return null;
+    await this.#refuseErased(tree.tree_id);
+    return sessionView(session, at);
+  }
+
+  /** What was folded before may have been erased since: it is not told any more. */
+  async #refuseErased(session_id: string): Promise<void> {
+    for await (const { log_index } of this.#looked.tree(session_id)) {
+      const gone = (await this.#looked.artifactsOf(log_index)).find(isWithheld);
+      if (gone !== undefined) throw notToBeHad(gone);
+      return;
+    }
+  }
+
+  async #refuse({ log_index, why }: NonNullable<Course['cut']>): Promise<never> {
+    const gone = why === 'withheld' ? (await this.#looked.artifactsOf(log_index)).find(isWithheld) : undefined;
+    if (gone !== undefined) throw notToBeHad(gone);
+    const message = `the session does not fold at entry ${log_index}: run \`turnpike replay\` for the difference`;
+    throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+  }
+}

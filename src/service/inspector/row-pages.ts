@@ -1,0 +1,62 @@
+import { packRows, rowOf } from '../../contract/event-row.js';
+import type { EventRow, RowPage } from '../../contract/inspection.js';
+import type { LookedAt } from './looked-at.js';
+import { ROWS_MAX } from './source.js';
+
+/** Rows of remembered pages together. */
+const ROWS_KEPT = 200_000;
+
+/** Pages of rows. One that was made is the same for everybody, for ever: entries do not change. */
+export class RowPages {
+  readonly #looked: LookedAt;
+  readonly #pause: () => Promise<void> | undefined;
+  readonly #pages = new Map<string, Promise<RowPage>>();
+  readonly #lengths = new Map<string, number>();
+  #kept = 0;
+
+  constructor(looked: LookedAt, pause: () => Promise<void> | undefined) {
+    this.#looked = looked;
+    this.#pause = pause;
+  }
+
+  /** @throws LedgerError LEDGER_ARCHIVED */
+  async page(from: number, to: number): Promise<RowPage> {
+    const end = Math.min(to, from + ROWS_MAX, await this.#looked.size());
+    if (end <= from) return packRows([]);
+    const key = `${from}-${end}`;
+    const known = this.#pages.get(key);
+    if (known !== undefined) return known;
+    const page = this.#made(from, end);
+    this.#remember(key, page, end - from);
+    page.catch(() => {
+      this.#forget(key);
+    });
+    return page;
+  }
+
+  async #made(from: number, end: number): Promise<RowPage> {
+    const rows: EventRow[] = [];
+    for await (const { text, log_index, leaf_hash } of this.#looked.log(from)) {
+      if (log_index >= end) break;
+      rows.push(rowOf(text, log_index, leaf_hash));
+      await this.#pause();
+    }
+    return packRows(rows);
+  }
+
+  #remember(key: string, page: Promise<RowPage>, length: number): void {
+    this.#pages.set(key, page);
+    this.#lengths.set(key, length);
+    this.#kept += length;
+    for (const oldest of this.#pages.keys()) {
+      if (this.#kept <= ROWS_KEPT || oldest === key) return;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(key: string): void {
+    this.#kept -= this.#lengths.get(key) ?? 0;
+    this.#lengths.delete(key);
+    this.#pages.delete(key);
+  }
+}

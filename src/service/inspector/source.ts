@@ -1,0 +1,38 @@
+// What the inspector's routes ask of a ledger, be it a home's or an exported file's. Everything is a reading.
+
+import type {
+  Chart,
+  Course,
+  EventDetails,
+  LedgerInfo,
+  RowPage,
+  SessionView,
+  StepStory,
+  Why,
+} from '../../contract/inspection.js';
+
+/** Rows of one answer, and bytes of entries of one answer. */
+export const ROWS_MAX = 10_000;
+export const ENTRY_BYTES_MAX = 4 * 1024 * 1024;
+
+/** A log that can be looked at. What does not exist is null; what is archived throws LEDGER_ARCHIVED. */
+export interface InspectorSource {
+  info(): Promise<LedgerInfo>;
+  /** How many entries there are now: cheap, asked many times a second. */
+  size(): Promise<number>;
+  /** From `from` up to and without `to`, at most `ROWS_MAX`. */
+  rows(from: number, to: number): Promise<RowPage>;
+  /** The exact texts, up to `to` or `ENTRY_BYTES_MAX`, at least one where there is one. */
+  entries(from: number, to: number): Promise<readonly string[]>;
+  event(log_index: number): Promise<EventDetails | null>;
+  /** Content that this entry brought. */
+  artifact(log_index: number, sha256: string): Promise<Uint8Array | null>;
+  /** Moves after entry `after` and on; all of them where it is 0. */
+  course(run_id: string, after: number): Promise<Course | null>;
+  chart(hash: string): Promise<Chart | null>;
+  step(run_id: string, step: number): Promise<StepStory | null>;
+  why(log_index: number): Promise<Why | null>;
+  /** As it stood when the entry `at` had been written; null: as it stands. */
+  session(session_id: string, at: number | null): Promise<SessionView | null>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,111 @@
+// One step of an agent run, beside what was recorded of it.
+
+import type { AuditEvent } from '../../contract/audit-event.js';
+import type { RunCreated } from '../../contract/entry.js';
+import type { StepStory } from '../../contract/inspection.js';
+import type { StepTrace } from '../../contract/step-trace.js';
+import { LedgerError, PolicyError } from '../../errors.js';
+import { recalledStep } from '../../engine/recall-step.js';
+import { policyOf } from '../../kernel/pinned.js';
+import { needed } from '../../ledger/withheld.js';
+import type { StoredEntry } from '../../ports/ledger-store.js';
+import { rootOf } from '../../runtime/ledger-reader.js';
+import type { LookedAt } from './looked-at.js';
+
+/** Where the entries of a step stand. */
+interface Found {
+  readonly proposal: StoredEntry;
+  readonly trace: { readonly log_index: number; readonly body: StepTrace } | null;
+  /** Decisions on runs of this agent since the proposal, by run. */
+  readonly decisions: ReadonlyMap<string, number>;
+  readonly exposure: RunCreated['exposure'];
+}
+
+export interface StoryOptions {
+  readonly looked: LookedAt;
+  readonly pause: () => Promise<void> | undefined;
+  /** Where the run was created and the step begins, as its course says; null where that is not known. */
+  readonly places: { readonly created: number; readonly proposal: number } | null;
+}
+
+/** @returns null for a step that there is not */
+export async function stepStory(run_id: string, step: number, options: StoryOptions): Promise<StepStory | null> {
+  const found = await find(run_id, step, options);
+  if (found === null) return null;
+  const { proposal, trace, decisions } = found;
+  const acted = trace?.body.mediated_run_id ?? null;
+  const decision = trace === null ? ([...decisions.values()].at(-1) ?? null) : null;
+  return {
+    run_id,
+    step,
+    proposal: proposal.log_index,
+    trace: trace?.log_index ?? null,
+    response: trace === null ? null : await responseOf(run_id, found, options.looked),
+    decision: trace === null ? decision : acted === null ? trace.log_index : (decisions.get(acted) ?? null),
+  };
+}
+
+/** Of a tree that cannot be folded the entries are read from the first: they tell as much. */
+async function find(run_id: string, step: number, { looked, pause, places }: StoryOptions): Promise<Found | null> {
+  const created = places === null ? null : await entryAt(looked, places.created);
+  const from = places === null ? null : await entryAt(looked, places.proposal);
+  let exposure = created === null ? null : (bodyOf(created) as RunCreated).exposure;
+  let proposal = from;
+  const decisions = new Map<string, number>();
+  for await (const entry of looked.tree(rootOf(run_id), from?.seq ?? 0)) {
+    await pause();
+    if (!entry.text.includes(run_id)) continue;
+    if (entry.type === 'run_created') {
+      const body = bodyOf(entry) as RunCreated;
+      if (body.run_id === run_id) exposure = body.exposure;
+    } else if (entry.type === 'input' && isProposalOf(entry, run_id)) {
+      proposal = places === null ? entry : proposal;
+      if (places === null) decisions.clear();
+    } else if (entry.type === 'audit_event') {
+      const body = bodyOf(entry) as AuditEvent;
+      const isOne = body.action_type === 'authz_decision' && body.parent_run_id === run_id;
+      if (isOne && !decisions.has(body.run_id)) decisions.set(body.run_id, entry.log_index);
+    } else if (entry.type === 'step_trace' && proposal !== null) {
+      const body = bodyOf(entry) as StepTrace;
+      const trace = { log_index: entry.log_index, body };
+      if (body.run_id === run_id && body.step_index === step) return { proposal, trace, decisions, exposure };
+    }
+  }
+  return places === null || proposal === null ? null : { proposal, trace: null, decisions, exposure };
+}
+
+const bodyOf = ({ text }: StoredEntry): unknown => (JSON.parse(text) as { readonly body: unknown }).body;
+
+function isProposalOf(entry: StoredEntry, run_id: string): boolean {
+  if (!entry.text.includes('"kind":"proposal"')) return false;
+  const body = bodyOf(entry) as { readonly kind: string; readonly run_id: string };
+  return body.kind === 'proposal' && body.run_id === run_id;
+}
+
+export async function entryAt(looked: Pick<LookedAt, 'log'>, log_index: number): Promise<StoredEntry | null> {
+  for await (const entry of looked.log(log_index)) return entry.log_index === log_index ? entry : null;
+  return null;
+}
+
+/** The response as it was given, made again of what may be shown; null where that does not suffice. */
+async function responseOf(run_id: string, { proposal, exposure }: Found, looked: LookedAt): Promise<string | null> {
+  if (exposure === null) return null;
+  const shown = {
+    tree: (tree_id: string, seq?: number) => looked.tree(tree_id, seq),
+    artifactsOf: async (log_index: number) => {
+      const entry = await entryAt(looked, log_index);
+      return entry === null ? [] : looked.shownOf(entry);
+    },
+  };
+  const { tree_id, seq } = proposal;
+  try {
+    for await (const opening of looked.tree(tree_id)) {
+      const policy = policyOf(needed(await looked.artifactsOf(opening.log_index)));
+      return (await recalledStep({ tree_id, run_id, seq, policy, exposure }, shown))?.response ?? null;
+    }
+  } catch (error) {
+    const gone = error instanceof LedgerError && error.code === 'LEDGER_ERASED';
+    if (!gone && !(error instanceof PolicyError)) throw error;
+  }
+  return null;
+}
