@@ -3,6 +3,7 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { UsageError } from '../errors.js';
 import { errorCode } from './error-code.js';
 
@@ -26,6 +27,8 @@ export interface HttpListening {
   /** Made to answer in the end, whatever happens: what it throws closes the connection, and is told to `failed`. */
   readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   readonly failed: (error: unknown) => void;
+  /** Takes over a connection that asks for another protocol. Default: none is given up. */
+  readonly upgrade?: (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 }
 
 export interface HttpListener {
@@ -35,7 +38,7 @@ export interface HttpListener {
 }
 
 /** @throws UsageError where the address cannot be listened on */
-export async function listenHttp({ host, port, handle, failed }: HttpListening): Promise<HttpListener> {
+export async function listenHttp({ host, port, handle, failed, upgrade }: HttpListening): Promise<HttpListener> {
   const server = createServer({
     maxHeaderSize: HEADER_BYTES_MAX,
     headersTimeout: HEADERS_MS,
@@ -52,6 +55,7 @@ export async function listenHttp({ host, port, handle, failed }: HttpListening):
       response.destroy();
     });
   });
+  if (upgrade !== undefined) server.on('upgrade', upgrade);
   await listening(server, host, port);
   server.on('error', failed);
   return { port: (server.address() as AddressInfo).port, close: (grace) => closed(server, grace) };

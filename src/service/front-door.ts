@@ -2,34 +2,35 @@
 //
 // A server on this machine can be reached by every page in its user's browser, by a name that leads to 127.0.0.1, and
 // by whoever else is logged in. So the Host and Origin of a request must be ones that were named, and its bearer token
-// the one that was drawn when the server started. Nothing here throws, whatever a header holds.
+// one that the book of tokens knows: whoever that was given to is who asks. This is the one way in, for agents over MCP
+// as for everybody over HTTP. Nothing here throws, whatever a header holds.
 
-import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { Principal, TokenBook } from '../ports/token-book.js';
+import { refusal, type Refusal } from './problems.js';
 
-/** Why a request goes no further, as HTTP says it. The reason is a constant: nothing of the request is in it. */
-export interface Refusal {
-  readonly status: 400 | 401 | 403 | 404 | 405 | 413 | 415;
-  readonly reason: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
+export type { Refusal } from './problems.js';
 
 /** What is looked at of a request. */
 export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'>;
-export type FrontDoor = (head: RequestHead) => Refusal | null;
+
+/** Who has come in, or why nobody has. Null is whoever asks for what is open to all. */
+export type Admission =
+  { readonly refusal: Refusal } | { readonly refusal: null; readonly principal: Principal | null };
+export type FrontDoor = (head: RequestHead) => Admission;
 
 export interface FrontDoorRules {
   /** As they stand in the Host header, with their port: `127.0.0.1:7390`, `[::1]:7390`. Compared exactly. */
   readonly hosts: readonly string[];
   /** As they stand in the Origin header. A request without one comes from no page. */
   readonly origins: readonly string[];
-  readonly token: string;
-  /** What there is: each path with its methods. */
-  readonly paths: Readonly<Record<string, readonly string[]>>;
+  readonly tokens: Pick<TokenBook, 'find'>;
+  /** What may be had without a token: nothing that holds data. Default: nothing at all. */
+  readonly isOpen?: (method: string, path: string) => boolean;
 }
 
 /** Headers of which a second one would be read by one program and not by the next. */
-const ONCE = [
+const ONCE: ReadonlySet<string> = new Set([
   'host',
   'origin',
   'authorization',
@@ -40,21 +41,25 @@ const ONCE = [
   'transfer-encoding',
   'mcp-session-id',
   'mcp-protocol-version',
-];
+  'idempotency-key',
+  'if-match',
+  'if-none-match',
+  'last-event-id',
+]);
 
-/** In the order in which it is asked: is this a request, from where, from whom, for what, in which form? */
-export function frontDoor({ hosts, origins, token, paths }: FrontDoorRules): FrontDoor {
-  const expected = digest(token);
+/** In the order in which it is asked: is this a request, from where, from whom? What for is asked behind it. */
+export function frontDoor({ hosts, origins, tokens, isOpen = () => false }: FrontDoorRules): FrontDoor {
   return ({ method = '', url = '', rawHeaders }) => {
     const headers = headersOf(rawHeaders);
-    if (ONCE.some((name) => (headers.get(name)?.length ?? 0) > 1)) return refusal(400, 'A header is there twice');
-    const header = (name: string): string | undefined => headers.get(name)?.[0];
-    return (
-      fromWhere(header, hosts, origins) ??
-      (isBearer(header('authorization'), expected) ? null : unauthorized(header('authorization') !== undefined)) ??
-      forWhat(method, url, paths) ??
-      inWhichForm(method, header)
-    );
+    if (headers === null) return { refusal: refusal('HEADER_TWICE') };
+    const header: Header = (name) => headers.get(name);
+    const strange = fromWhere(header, hosts, origins);
+    if (strange !== null) return { refusal: strange };
+    if (isOpen(method, pathOf(url))) return { refusal: null, principal: null };
+    const principal = bearerOf(header('authorization'), tokens);
+    return principal === null
+      ? { refusal: unauthorized(header('authorization') !== undefined) }
+      : { refusal: null, principal };
   };
 }
 
@@ -62,48 +67,56 @@ type Header = (name: string) => string | undefined;
 
 function fromWhere(header: Header, hosts: readonly string[], origins: readonly string[]): Refusal | null {
   const [host, origin, site] = [header('host'), header('origin'), header('sec-fetch-site')];
-  if (host === undefined || !hosts.includes(host)) return refusal(403, 'This host is not served');
-  if (origin !== undefined && !origins.includes(origin)) return refusal(403, 'This origin is not allowed');
+  if (host === undefined || !hosts.includes(host)) return refusal('HOST_NOT_SERVED');
+  if (origin !== undefined && !origins.includes(origin)) return refusal('ORIGIN_NOT_ALLOWED');
   // What a browser says of the page that asks; a page cannot set it.
-  if (site !== undefined && site !== 'none' && site !== 'same-origin')
-    return refusal(403, 'This origin is not allowed');
+  if (site !== undefined && site !== 'none' && site !== 'same-origin') return refusal('ORIGIN_NOT_ALLOWED');
   return null;
 }
 
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]{1,512}=*)$/i;
-const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
 
-/** Digests are compared, so that neither the time nor the length tells anything of the token. */
-function isBearer(header: string | undefined, expected: Buffer): boolean {
+/** The book compares digests, so that neither the time nor the length tells anything of a token. */
+function bearerOf(header: string | undefined, tokens: FrontDoorRules['tokens']): Principal | null {
   const [, given] = BEARER.exec(header ?? '') ?? [];
-  return given !== undefined && timingSafeEqual(digest(given), expected);
+  return given === undefined ? null : tokens.find(given);
 }
 
 const unauthorized = (given: boolean): Refusal =>
-  refusal(401, 'A bearer token is needed', {
+  refusal('UNAUTHENTICATED', {
     'WWW-Authenticate': `Bearer realm="turnpike"${given ? ', error="invalid_token"' : ''}`,
   });
 
-function forWhat(method: string, url: string, paths: FrontDoorRules['paths']): Refusal | null {
-  const [path = ''] = url.split('?', 1);
-  const methods = Object.hasOwn(paths, path) ? paths[path] : undefined;
-  if (methods === undefined) return refusal(404, 'There is nothing here');
-  return methods.includes(method) ? null : refusal(405, 'This method is not served', { Allow: methods.join(', ') });
+/** The path of a request target: what stands before the query. */
+export function pathOf(url: string): string {
+  const end = url.indexOf('?');
+  return end === -1 ? url : url.slice(0, end);
 }
 
-/** Forms and plain text are what a page can send without asking anybody. */
-function inWhichForm(method: string, header: Header): Refusal | null {
-  if (method !== 'POST') return null;
-  const encoding = header('content-encoding');
-  if (!/^application\/json(?: *; *charset=(?:utf-8|"utf-8"))? *$/i.test(header('content-type') ?? '')) {
-    return refusal(415, 'The body must be application/json');
-  }
-  return encoding === undefined || encoding === 'identity' ? null : refusal(415, 'The body must not be encoded');
+/** Refuses what is not there. @param paths each path with its methods */
+export function forWhat(
+  { method = '', url = '' }: RequestHead,
+  paths: Readonly<Record<string, readonly string[]>>,
+): Refusal | null {
+  const path = pathOf(url);
+  const methods = Object.hasOwn(paths, path) ? paths[path] : undefined;
+  if (methods === undefined) return refusal('NOT_FOUND');
+  return methods.includes(method) ? null : refusal('METHOD_NOT_SERVED', { Allow: methods.join(', ') });
+}
+
+const JSON_TYPE = /^application\/json(?: *; *charset=(?:utf-8|"utf-8"))? *$/i;
+const BYTES_TYPE = /^application\/octet-stream *$/i;
+
+/** Refuses bodies in another form: forms and plain text are what a page can send without asking anybody. */
+export function inWhichForm(headers: IncomingMessage['headers'], bytes = false): Refusal | null {
+  const { 'content-type': type = '', 'content-encoding': encoding } = headers;
+  if (!JSON_TYPE.test(type) && !(bytes && BYTES_TYPE.test(type))) return refusal('UNSUPPORTED_TYPE');
+  return encoding === undefined || encoding === 'identity' ? null : refusal('UNSUPPORTED_TYPE');
 }
 
 /** The body, counted while it comes, or why it is not taken. @throws what the connection says when it breaks off */
 export async function bodyOf(request: IncomingMessage, bytes_max: number): Promise<Uint8Array | Refusal> {
-  const tooLarge = refusal(413, `The body must not have more than ${bytes_max} bytes`);
+  const tooLarge = refusal('BODY_TOO_LARGE');
   if (Number(request.headers['content-length'] ?? 0) > bytes_max) return tooLarge;
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -122,18 +135,14 @@ export function loopbackNames(port: number): Pick<FrontDoorRules, 'hosts' | 'ori
   return { hosts, origins: hosts.map((host) => `http://${host}`) };
 }
 
-/** Every header by its name in lower case, with all its values: Node keeps only the first of some. */
-function headersOf(raw: readonly string[]): ReadonlyMap<string, readonly string[]> {
-  const headers = new Map<string, string[]>();
+/** The headers by their names in lower case, or null where one is there twice that must not: Node keeps the first. */
+function headersOf(raw: readonly string[]): ReadonlyMap<string, string> | null {
+  const headers = new Map<string, string>();
   for (let at = 0; at + 1 < raw.length; at += 2) {
     const name = (raw[at] ?? '').toLowerCase();
-    headers.set(name, [...(headers.get(name) ?? []), raw[at + 1] ?? '']);
+    if (!ONCE.has(name)) continue;
+    if (headers.has(name)) return null;
+    headers.set(name, raw[at + 1] ?? '');
   }
   return headers;
 }
-
-export const refusal = (
-  status: Refusal['status'],
-  reason: string,
-  headers: Readonly<Record<string, string>> = {},
-): Refusal => ({ status, reason, headers });

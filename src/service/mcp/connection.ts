@@ -16,6 +16,7 @@ import { conforms } from '../../contract/validators.js';
 import { RunError } from '../../errors.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Log } from '../../ports/log.js';
+import { PROBLEMS } from '../problems.js';
 import { deskAnswer, refusal, stepAnswer, type ToolAnswer } from './answers.js';
 import { contentOf, inputIdOf, markOf, proposalIdOf, type ToolCall } from './call-ids.js';
 import { offerOf, type ActionMeaning, type Meaning, type Offer, type OfferedTool, type Proposing } from './offer.js';
@@ -198,23 +199,14 @@ export class Connection {
   }
 
   #sorry(error: unknown): ToolAnswer {
-    if (error instanceof RunError) return refusal(error.code, RUN_ERRORS[error.code]);
+    if (error instanceof RunError) return refusal(error.code, PROBLEMS[error.code][1]);
     this.#options.log.error('a call over MCP failed', { error });
-    return refusal('UNAVAILABLE', 'The service could not do this: its log says why');
+    return refusal('UNAVAILABLE', PROBLEMS.UNAVAILABLE[1]);
   }
 }
 
 /** The commands whose answer puts a step before the agent. */
 const GIVING: readonly string[] = ['start', 'next', 'replay', 'resume'];
-
-const RUN_ERRORS: Readonly<Record<RunError['code'], string>> = {
-  RUN_ENDED: 'The run has ended, and takes no more proposals',
-  RUN_UNKNOWN: 'There is no such run for you',
-  AGENT_BUSY: 'Too many proposals already wait for this run: wait for a response before the next one',
-  CASE_IN_USE: 'A run of the case has not ended',
-  INVALID_STATE_TRANSITION: 'The run cannot do this in its present state',
-  CLOSED: 'The service is about to end: try again later',
-};
 
 const badArguments = (message: string): ToolAnswer => refusal('VALIDATION_ERROR', message);
 

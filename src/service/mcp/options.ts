@@ -71,7 +71,8 @@ function policyOf(options: OfferOptions): () => Promise<Policy> {
   return async () => (await shelf.current()).policy;
 }
 
-function deskOf(sessions: Sessions, options: SessionOptions, agent: AgentIdentity): SessionDeskOptions {
+/** The sessions as one agent speaks to them. */
+export function deskOf(sessions: Sessions, options: SessionOptions, agent: AgentIdentity): SessionDeskOptions {
   const { role = 'autonomy_runner', specs, inlineSpecs = false, settings = {} } = options;
   const folder = specs === undefined ? null : existing(specs);
   return {

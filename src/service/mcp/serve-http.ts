@@ -7,7 +7,11 @@ import { isInitializeRequest } from '@modelcontextprotocol/sdk/types.js';
 import { drawToken } from '../../adapters/access-token.js';
 import { listenHttp } from '../../adapters/http-listener.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import { bodyOf, frontDoor, loopbackNames, type FrontDoor, type Refusal } from '../front-door.js';
+import { singleToken } from '../../adapters/token-book.js';
+import { systemClock } from '../../adapters/system-clock.js';
+import { DEFAULTS } from '../../runtime/open-request.js';
+import { bodyOf, forWhat, frontDoor, inWhichForm, loopbackNames, type FrontDoor } from '../front-door.js';
+import { refusal, type Refusal } from '../problems.js';
 import { errorAnswer, INVALID_REQUEST, MESSAGE_BYTES_MAX, readMessage } from './messages.js';
 import { sdkServer } from './sdk-server.js';
 import { connect, type McpService } from './service.js';
@@ -39,24 +43,28 @@ export interface McpHttpServer {
 
 /** @throws UsageError where the address cannot be listened on */
 export const serveHttp = (service: McpService, serving: HttpServing): Promise<McpHttpServer> =>
-  serveBehind((port) => frontDoor(rulesOf(serving, port)), service, serving);
+  serveBehind((port) => frontDoor(rulesOf(service, serving, port)), service, serving);
 
+/** Whoever has the one token is the agent of the service. */
 function rulesOf(
+  { identity }: McpService,
   { host, token, hosts = [], origins = [] }: HttpServing,
   port: number,
 ): Parameters<typeof frontDoor>[0] {
   const names = loopbackNames(port);
+  const { actor, role } = { ...DEFAULTS, ...identity };
   return {
     hosts: [...names.hosts, `${named(host)}:${port}`, ...hosts],
     origins: [...names.origins, ...origins],
-    token,
-    // No stream is held open for what a server may want to say unasked: this one never does.
-    paths: { [MCP_PATH]: ['POST', 'DELETE'] },
+    tokens: singleToken(token, { actor, role, rights: ['act'] }, systemClock()),
   };
 }
 
+/** No stream is held open for what a server may want to say unasked: this one never does. */
+const PATHS = { [MCP_PATH]: ['POST', 'DELETE'] };
+
 /** As it stands in an address. */
-const named = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+export const named = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 /** The same behind any door: a test shows what the door is for by leaving it open. */
 export async function serveBehind(
@@ -64,12 +72,15 @@ export async function serveBehind(
   service: McpService,
   { host, port, sessionsMax = SESSIONS_MAX }: HttpServing,
 ): Promise<McpHttpServer> {
-  const sessions = new Sessions(service, sessionsMax);
-  let door: FrontDoor = () => ({ status: 403, reason: 'The server is not ready', headers: {} });
+  const endpoint = new McpEndpoint(sessionsMax);
+  let door: FrontDoor = () => ({ refusal: refusal('CLOSED') });
   const listener = await listenHttp({
     host,
     port,
-    handle: (request, response) => handle(request, response, door, sessions),
+    handle: (request, response) => {
+      const { refusal: why } = door(request);
+      return endpoint.handle(request, response, why ?? forWhat(request, PATHS) ?? service);
+    },
     failed: (error) => service.log.error('a request over HTTP failed', { error }),
   });
   door = doorAt(listener.port);
@@ -77,7 +88,7 @@ export async function serveBehind(
     url: `http://${named(host)}:${listener.port}${MCP_PATH}`,
     close: async () => {
       await listener.close(CLOSE_MS);
-      await sessions.close();
+      await endpoint.close();
     },
   };
 }
@@ -89,32 +100,41 @@ interface Reply {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-async function handle(
-  request: IncomingMessage,
-  response: ServerResponse,
-  door: FrontDoor,
-  sessions: Sessions,
-): Promise<void> {
-  response.setHeader('Cache-Control', 'no-store');
-  response.setHeader('X-Content-Type-Options', 'nosniff');
-  const reply = await replyTo(request, response, door, sessions);
-  if (reply === null) return;
-  const form = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(reply.text) };
-  response.writeHead(reply.status, { ...form, ...reply.headers });
-  response.end(reply.text);
+/** The one place of MCP, for whoever has come through the front door. */
+export class McpEndpoint {
+  readonly #sessions: Sessions;
+
+  constructor(sessionsMax = SESSIONS_MAX) {
+    this.#sessions = new Sessions(sessionsMax);
+  }
+
+  /** @param who what the service is for whoever asks, or why there is none */
+  async handle(request: IncomingMessage, response: ServerResponse, who: McpService | Refusal): Promise<void> {
+    response.setHeader('Cache-Control', 'no-store');
+    response.setHeader('X-Content-Type-Options', 'nosniff');
+    const reply = 'reason' in who ? refused(who) : await replyTo(request, response, who, this.#sessions);
+    if (reply === null) return;
+    const form = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(reply.text) };
+    response.writeHead(reply.status, { ...form, ...reply.headers });
+    response.end(reply.text);
+  }
+
+  close(): Promise<void> {
+    return this.#sessions.close();
+  }
 }
 
 /** @returns null where the SDK has answered */
 async function replyTo(
   request: IncomingMessage,
   response: ServerResponse,
-  door: FrontDoor,
+  service: McpService,
   sessions: Sessions,
 ): Promise<Reply | null> {
-  const refusal = door(request);
-  if (refusal !== null) return refused(refusal);
+  const strange = request.method === 'POST' ? inWhichForm(request.headers) : null;
+  if (strange !== null) return refused(strange);
   const id = request.headers['mcp-session-id'];
-  const known = typeof id === 'string' ? sessions.get(id) : undefined;
+  const known = typeof id === 'string' ? sessions.get(id, service) : undefined;
   if (id !== undefined && known === undefined) return reply(404, SESSION_UNKNOWN, 'Session not found');
   if (request.method !== 'POST') {
     if (known === undefined) return reply(400, SERVER_ERROR, 'Mcp-Session-Id is needed');
@@ -127,7 +147,7 @@ async function replyTo(
   if (!read.ok) return { status: 400, text: read.answer };
   // As over stdio: a list of them would have one stream for all of its answers, and multiplies what one body asks for.
   if (!isJsonObject(read.message)) return reply(400, INVALID_REQUEST, 'Invalid request: one message at a time');
-  const session = known ?? (isInitializeRequest(read.message) ? await sessions.open() : null);
+  const session = known ?? (isInitializeRequest(read.message) ? await sessions.open(service) : null);
   if (session === null) return reply(400, SERVER_ERROR, 'Mcp-Session-Id is needed');
   if (session === 'full') return reply(503, SERVER_ERROR, 'Too many sessions are at work');
   session.pending += 1;
@@ -156,6 +176,8 @@ const refused = ({ status, reason, headers }: Refusal): Reply => ({
 });
 
 interface Session {
+  /** Whose it is: to know its id is not enough. */
+  readonly service: McpService;
   readonly transport: StreamableHTTPServerTransport;
   /** Requests that have no answer yet. */
   pending: number;
@@ -163,36 +185,33 @@ interface Session {
 }
 
 class Sessions {
-  readonly #service: McpService;
   readonly #max: number;
   /** The one that was used last comes last. */
   readonly #sessions = new Map<string, Session>();
 
-  constructor(service: McpService, max: number) {
-    this.#service = service;
+  constructor(max: number) {
     this.#max = max;
   }
 
-  get(id: string): Session | undefined {
+  get(id: string, service: McpService): Session | undefined {
     const session = this.#sessions.get(id);
-    if (session !== undefined) {
-      this.#sessions.delete(id);
-      this.#sessions.set(id, session);
-    }
+    if (session?.service !== service) return undefined;
+    this.#sessions.delete(id);
+    this.#sessions.set(id, session);
     return session;
   }
 
-  async open(): Promise<Session | 'full'> {
+  async open(service: McpService): Promise<Session | 'full'> {
     if (!(await this.#makeRoom())) return 'full';
     const id = drawToken();
-    const connection = connect(this.#service, id);
-    const server = sdkServer(connection, this.#service.version, this.#service.log);
+    const connection = connect(service, id);
+    const server = sdkServer(connection, service.version, service.log);
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: () => id,
       // The agent has said goodbye; one that is merely gone has its run until that has been silent for too long.
       onsessionclosed: () => connection.end(),
     });
-    const session = { transport, pending: 0, close: () => server.close() };
+    const session = { service, transport, pending: 0, close: () => server.close() };
     this.#sessions.set(id, session);
     transport.onclose = () => void this.#sessions.delete(id);
     await server.connect(transport);

@@ -1,0 +1,217 @@
+// Tokens as they are looked up and kept.
+
+import { hash, timingSafeEqual } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { TOKENS_MAX, TokenList, type Right, type TokenRecord } from '../contract/token.js';
+import { conforms } from '../contract/validators.js';
+import { UsageError } from '../errors.js';
+import type { Clock } from '../ports/clock.js';
+import type { Ids } from '../ports/ids.js';
+import type { Principal, TokenBook } from '../ports/token-book.js';
+import { drawToken } from './access-token.js';
+import { errorCode } from './error-code.js';
+import { readSmallFile, replaceFile } from './small-file.js';
+import { inTurn } from './sqlite-writer-lock.js';
+
+const BYTES_MAX = 1_048_576;
+const MODE = 0o600;
+const FORBIDDEN = 0o077;
+const DAY_MS = 86_400_000;
+
+/** What somebody is given a token for. */
+export interface TokenGrant {
+  readonly actor: string;
+  readonly role: string;
+  readonly rights: readonly Right[];
+  readonly case?: string;
+  /** Default: it holds until it is revoked. */
+  readonly days?: number;
+}
+
+/** A new token, which is nowhere else, and what is kept of it. */
+export interface Minted {
+  readonly token: string;
+  readonly record: TokenRecord;
+}
+
+/** Rights that show, or reach, what belongs to other cases as well. */
+const OF_ALL_CASES: ReadonlySet<Right> = new Set(['observe', 'sessions']);
+
+export function mintToken({ actor, role, rights, case: case_id, days }: TokenGrant, clock: Clock, ids: Ids): Minted {
+  if (case_id !== undefined && rights.some((right) => OF_ALL_CASES.has(right))) {
+    throw new UsageError({
+      code: 'USAGE',
+      message: 'a token for one case can neither observe nor speak to sessions: those are not kept to a case',
+    });
+  }
+  const token = drawToken();
+  const now = clock.now();
+  const record = {
+    id: ids.draw('tok_'),
+    sha256: hash('sha256', token),
+    actor,
+    role,
+    case: case_id ?? null,
+    rights: [...new Set(rights)],
+    created_at: new Date(now).toISOString(),
+    expires_at: days === undefined ? null : new Date(now + days * DAY_MS).toISOString(),
+  };
+  if (conforms(TokenList, { version: 1, tokens: [record] })) return { token, record };
+  throw new UsageError({
+    code: 'USAGE',
+    message: 'a token needs an actor, a role and rights as the contract has them',
+  });
+}
+
+/** A book over whatever list there is at the time. */
+export function tokenBook(records: () => readonly TokenRecord[], clock: Clock): TokenBook {
+  const known = new Map<TokenRecord, { readonly digest: Buffer; readonly principal: Principal }>();
+  let list: readonly TokenRecord[] = [];
+  const current = () => {
+    const now = records();
+    if (now !== list) {
+      list = now;
+      known.clear();
+      for (const record of now) {
+        known.set(record, { digest: Buffer.from(record.sha256, 'hex'), principal: principalOf(record) });
+      }
+    }
+    return known;
+  };
+  const isInTime = ({ expires_at }: TokenRecord): boolean =>
+    expires_at === null || Date.parse(expires_at) > clock.now();
+  return {
+    find(token) {
+      const given = hash('sha256', token, 'buffer');
+      let found: Principal | null = null;
+      // All of them are looked at, whichever it is.
+      for (const [record, { digest, principal }] of current()) {
+        if (timingSafeEqual(given, digest) && isInTime(record)) found = principal;
+      }
+      return found;
+    },
+    holds: (id) => [...current().keys()].some((record) => record.id === id && isInTime(record)),
+  };
+}
+
+const principalOf = (record: TokenRecord): Principal => ({
+  id: record.id,
+  actor: record.actor,
+  role: record.role,
+  case: record.case,
+  rights: new Set(record.rights),
+});
+
+/** A book with one token in it, which somebody else has drawn. */
+export function singleToken(token: string, grant: Omit<TokenGrant, 'days'>, clock: Clock): TokenBook {
+  const { actor, role, rights, case: case_id = null } = grant;
+  const created_at = new Date(clock.now()).toISOString();
+  const sha256 = hash('sha256', token);
+  const records = [
+    { id: 'tok_single', sha256, actor, role, case: case_id, rights: [...rights], created_at, expires_at: null },
+  ];
+  return tokenBook(() => records, clock);
+}
+
+/** The first book that knows a token speaks for it. */
+export const joinedBooks = (...books: readonly TokenBook[]): TokenBook => ({
+  find: (token) => books.map((book) => book.find(token)).find((principal) => principal !== null) ?? null,
+  holds: (id) => books.some((book) => book.holds(id)),
+});
+
+/** The tokens of a home, in a file for nobody but the owner. Another process may change it at any time. */
+export class TokenFile implements TokenBook {
+  readonly #path: string;
+  readonly #clock: Clock;
+  readonly #book: TokenBook;
+  #seen = '';
+  #records: readonly TokenRecord[] = [];
+
+  constructor(path: string, clock: Clock) {
+    this.#path = path;
+    this.#clock = clock;
+    this.#book = tokenBook(() => this.#current(), clock);
+  }
+
+  find(token: string): Principal | null {
+    return this.#book.find(token);
+  }
+
+  holds(id: string): boolean {
+    return this.#book.holds(id);
+  }
+
+  /** @throws PolicyError for a file that others may touch, or that is none; UsageError for one that holds no tokens */
+  list(): readonly TokenRecord[] {
+    const bytes = readSmallFile(this.#path, { bytesMax: BYTES_MAX, forbiddenMode: FORBIDDEN });
+    if (bytes === null) return [];
+    const value = parsed(bytes);
+    if (!conforms(TokenList, value)) {
+      throw new UsageError({
+        code: 'USAGE',
+        message: `${this.#path} is no list of tokens: restore it or take it away`,
+      });
+    }
+    return (value as TokenList).tokens;
+  }
+
+  /** Makes a token; those that are out of time go. @throws like `list` */
+  mint(grant: TokenGrant, ids: Ids): Minted {
+    const minted = mintToken(grant, this.#clock, ids);
+    const now = this.#clock.now();
+    inTurn(this.#path, () => {
+      const kept = this.list().filter(({ expires_at }) => expires_at === null || Date.parse(expires_at) > now);
+      if (kept.length >= TOKENS_MAX) {
+        throw new UsageError({ code: 'USAGE', message: `there are ${TOKENS_MAX} tokens already: revoke some first` });
+      }
+      this.#write([...kept, minted.record]);
+    });
+    return minted;
+  }
+
+  /** @returns whether there was such a token */
+  revoke(id: string): boolean {
+    return inTurn(this.#path, () => {
+      const tokens = this.list();
+      const kept = tokens.filter((record) => record.id !== id);
+      if (kept.length === tokens.length) return false;
+      this.#write(kept);
+      return true;
+    });
+  }
+
+  #write(tokens: readonly TokenRecord[]): void {
+    replaceFile(this.#path, `${JSON.stringify({ version: 1, tokens }, null, 2)}\n`, MODE);
+  }
+
+  /** What the file holds now. One that cannot be trusted opens nothing. */
+  #current(): readonly TokenRecord[] {
+    const seen = signatureOf(this.#path);
+    if (seen === this.#seen) return this.#records;
+    this.#seen = seen;
+    try {
+      this.#records = this.list();
+    } catch {
+      this.#records = [];
+    }
+    return this.#records;
+  }
+}
+
+/** Changes whenever the file does: it is replaced as a whole. */
+function signatureOf(path: string): string {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+  } catch (error) {
+    return errorCode(error);
+  }
+}
+
+function parsed(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString('utf8'));
+  } catch {
+    return null;
+  }
+}

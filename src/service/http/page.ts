@@ -1,0 +1,41 @@
+// The page that draws what there is: static files without data in them, served to anybody under a policy by which they
+// can do nothing but ask this server.
+
+import type { ServerResponse } from 'node:http';
+import { pageFolder, type PageFile } from '../../adapters/page-folder.js';
+
+const CONTENT_SECURITY_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self' data:",
+  "font-src 'self'",
+  "connect-src 'self'",
+  "worker-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  'trusted-types inspector',
+].join('; ');
+
+const HEADERS = {
+  'Content-Security-Policy': CONTENT_SECURITY_POLICY,
+  'X-Content-Type-Options': 'nosniff',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+} as const;
+
+export function sendPage(response: ServerResponse, { bytes, type, immutable }: PageFile): void {
+  response.writeHead(200, {
+    ...HEADERS,
+    'Content-Type': type,
+    'Content-Length': bytes.byteLength,
+    'Cache-Control': immutable ? 'public, max-age=31536000, immutable' : 'no-store',
+  });
+  response.end(bytes);
+}
+
+/** The files of a built page, read at once, by their paths. @throws UsageError where there is none */
+export const pageFiles = pageFolder;

@@ -1,0 +1,178 @@
+// What people do: answer to what waits for them, promote, and hand out. Who says it is always the token's to say.
+
+import { join } from 'node:path';
+import Type from 'typebox';
+import { BALLOT_DIGESTS_MAX, ApprovalVote } from '../../contract/approval.js';
+import { WRITE_MODES } from '../../contract/lanes.js';
+import type { JsonObject } from '../../contract/json.js';
+import { CaseId, closed, Identifier, Nullable, OneOf, RunId, Sha256, Timestamp } from '../../contract/shapes.js';
+import type { Principal } from '../../ports/token-book.js';
+import { makeFolder } from '../../runtime/home.js';
+import type { HighRiskRun, Starter } from '../../runtime/high-risk/options.js';
+import type { Turnpike } from '../../runtime/turnpike.js';
+import { Refused } from './refused.js';
+import { mustBeOfItsCase } from './run-access.js';
+import { route, type Answer, type Route } from './route.js';
+import { json, OfRun, Scope, State } from './shapes.js';
+
+const Open = Type.Object(
+  {
+    run_id: RunId,
+    case_id: Nullable(CaseId),
+    digest: Sha256,
+    name: Type.String(),
+    request: Nullable(Type.Object({ action: Type.String(), args: Type.Object({}, { additionalProperties: true }) })),
+    requested_by: Type.String(),
+    requested_at: Timestamp,
+    expires_at: Timestamp,
+    votes: Type.Array(ApprovalVote),
+    quorum: Type.Integer(),
+    approver_roles: Type.Array(Type.String()),
+  },
+  closed,
+);
+const Ballot = Type.Object(
+  {
+    run_id: RunId,
+    digests: Type.Array(Sha256, { minItems: 1, maxItems: BALLOT_DIGESTS_MAX }),
+    decision: OneOf(['approve', 'reject']),
+  },
+  closed,
+);
+const Votes = Type.Object(
+  {
+    votes: Type.Array(Type.Object({ digest: Sha256, counted: Type.Boolean(), rule_id: Type.String() }, closed)),
+  },
+  closed,
+);
+const starter = {
+  case: CaseId,
+  lane: Type.Optional(Identifier),
+  scope: Type.Optional(Scope),
+  correlation: Type.Optional(Identifier),
+};
+const Promotion = Type.Object(
+  {
+    ...starter,
+    ticket: Identifier,
+    target: Identifier,
+    mode: Type.Optional(OneOf(WRITE_MODES)),
+    record: Type.Object({}, { additionalProperties: true }),
+    sources: Type.Optional(Type.Array(Sha256, { maxItems: 256 })),
+  },
+  closed,
+);
+const KINDS = [
+  'internal_review',
+  'discovery_production',
+  'attorney_client_delivery',
+  'court_filing_support',
+  'expert_review',
+  'backup_archive',
+  'other',
+] as const;
+const Export = Type.Object(
+  {
+    ...starter,
+    reason: Type.String({ minLength: 1, maxLength: 400 }),
+    kind: Type.Optional(OneOf(KINDS)),
+    /** Of the bundle, in the folder of exports: a path is never taken from a request. */
+    name: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9_-]{0,99}$' }),
+    format: Type.Optional(OneOf(['folder', 'zip'])),
+  },
+  closed,
+);
+const HighRisk = Type.Object(
+  { run_id: RunId, state: State, reason: Nullable(Type.String()), digest: Nullable(Sha256) },
+  closed,
+);
+const STARTED = { 202: json('How the run stands; with a digest it waits for approval of that.', HighRisk) };
+
+export const PEOPLE_ROUTES: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/api/v1/approvals',
+    summary: 'What waits for people: what exactly is asked, by whom, and the votes so far',
+    rights: ['approve', 'observe'],
+    answers: { 200: json('All that is open.', Type.Object({ approvals: Type.Array(Open) }, closed)) },
+    async handle(_asked, { turnpike, clock }) {
+      const approvals = [];
+      const now = new Date(clock.now()).toISOString();
+      for await (const approval of turnpike.ledger.approvals(now)) approvals.push(approval);
+      return { json: { approvals } };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/v1/approvals',
+    summary: 'Vote, as the actor and role of the token, on exact requests of one run',
+    rights: ['approve'],
+    body: Ballot,
+    answers: { 200: json('Each vote, with the rule by which it counts or not.', Votes) },
+    async handle({ principal, body: { run_id, digests, decision } }, { turnpike }) {
+      if (principal.case !== null) mustBeOfItsCase(principal, (await turnpike.ledger.run(run_id))?.case_id);
+      const { actor, role } = principal;
+      return { json: { votes: await turnpike.approve({ run: run_id, digests, decision, actor, role }) } };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/v1/promotions',
+    summary: 'Promote one sanitized record of a case to shared knowledge',
+    rights: ['govern'],
+    body: Promotion,
+    answers: STARTED,
+    async handle({ principal, body }, { turnpike }) {
+      const { record, ...rest } = body;
+      const promotion = { ...rest, record: record as JsonObject, ...who(principal, body.case) };
+      return started(await turnpike.promote(promotion), turnpike);
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/v1/exports',
+    summary: 'Hand out what the ledger holds of a case, as a bag in the folder of exports',
+    rights: ['govern'],
+    body: Export,
+    answers: STARTED,
+    async handle({ principal, body }, { turnpike, exports, audit }) {
+      const { name, format = 'folder', ...rest } = body;
+      const { id: token, actor, role } = principal;
+      await audit({ token, actor, role, route: '/api/v1/exports', subject: { case: body.case } });
+      makeFolder(exports);
+      const destination = join(exports, format === 'zip' ? `${name}.zip` : name);
+      const run = await turnpike.export({ ...rest, format, destination, ...who(principal, body.case) });
+      return started(run, turnpike);
+    },
+  }),
+  ...(['promotion', 'export'] as const).map((kind) =>
+    route({
+      method: 'GET',
+      path: `/api/v1/${kind}s/{run_id}`,
+      summary: `How a ${kind} stands`,
+      rights: ['govern', 'observe'],
+      params: OfRun,
+      answers: { 200: json('Its state; with a digest it waits for approval of that.', HighRisk) },
+      async handle({ params: { run_id } }, { turnpike }) {
+        if ((await turnpike.ledger.run(run_id))?.run_kind !== kind) throw new Refused('RUN_UNKNOWN');
+        const run = await turnpike.highRiskRun(run_id);
+        return { json: await standingOf(run_id, run?.digest ?? null, turnpike) };
+      },
+    }),
+  ),
+];
+
+function who(principal: Principal, asked: string): Pick<Starter, 'actor' | 'role'> {
+  mustBeOfItsCase(principal, asked);
+  const { actor, role } = principal;
+  return { actor, role };
+}
+
+async function started({ run_id, digest }: HighRiskRun, turnpike: Turnpike): Promise<Answer> {
+  return { status: 202, json: await standingOf(run_id, digest, turnpike) };
+}
+
+async function standingOf(run_id: string, digest: string | null, { ledger }: Turnpike) {
+  const record = await ledger.run(run_id);
+  return { run_id, state: record?.status ?? 'created', reason: record?.outcome ?? null, digest };
+}

@@ -1,0 +1,109 @@
+// What a route is: data, from which requests are judged, the paths are laid out, and the OpenAPI document is made.
+
+import Type, { type Static, type TObject, type TSchema } from 'typebox';
+import { closed } from '../../contract/shapes.js';
+import type { Right } from '../../contract/token.js';
+import { conforms } from '../../contract/validators.js';
+import type { Principal } from '../../ports/token-book.js';
+import type { HttpService } from './service.js';
+import type { StreamOut } from './stream.js';
+
+/** What is asked, after everything of it has been checked. */
+export interface Asked<P, Q, B> {
+  readonly principal: Principal;
+  readonly params: P;
+  readonly query: Q;
+  readonly body: B;
+  /** Only of these is anything believed, and each is there once at most. */
+  readonly headers: Readonly<Partial<Record<AskedHeader, string>>>;
+}
+export type AskedHeader = 'if-match' | 'if-none-match' | 'idempotency-key' | 'last-event-id';
+
+/** What is answered. */
+export type Answer =
+  | { readonly status?: number; readonly json: unknown; readonly headers?: Readonly<Record<string, string>> }
+  | {
+      readonly status?: number;
+      readonly bytes: string | Uint8Array;
+      readonly type: string;
+      readonly headers?: Readonly<Record<string, string>>;
+    }
+  | { readonly status: 304; readonly headers: Readonly<Record<string, string>> }
+  /** It goes on for as long as somebody listens. */
+  | { readonly stream: (out: StreamOut) => void };
+
+/** An answer as the OpenAPI document tells it. */
+export interface AnswerShape {
+  readonly description: string;
+  readonly type?: string;
+  readonly schema?: TSchema;
+}
+
+export interface Definition<P extends TObject, Q extends TObject, B extends TSchema, S> {
+  readonly method: 'GET' | 'POST';
+  /** With `{name}` for each parameter. */
+  readonly path: string;
+  readonly summary: string;
+  /** One of these is needed; none: any token will do. */
+  readonly rights: readonly Right[];
+  readonly params?: P;
+  readonly query?: Q;
+  /** A POST without one has the body `{}`. */
+  readonly body?: B;
+  readonly headers?: readonly AskedHeader[];
+  readonly answers: Readonly<Record<number, AnswerShape>>;
+  handle(asked: Asked<Static<P>, Static<Q>, Static<B>>, service: S): Promise<Answer> | Answer;
+}
+
+/** A route whatever its parameters are, on a service `S`. */
+export interface Route<S = HttpService> {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly summary: string;
+  readonly rights: readonly Right[];
+  readonly params: TObject;
+  readonly query: TObject;
+  readonly body: TSchema | null;
+  readonly headers: readonly AskedHeader[];
+  readonly answers: Readonly<Record<number, AnswerShape>>;
+  handle(asked: Asked<unknown, unknown, unknown>, service: S): Promise<Answer> | Answer;
+}
+
+/** A body that is taken as it is. */
+export const Bytes = Type.Unsafe<Uint8Array>({ type: 'string', contentMediaType: 'application/octet-stream' });
+
+export const Nothing = Type.Object({}, closed);
+
+export const routeOn =
+  <S>() =>
+  <P extends TObject, Q extends TObject, B extends TSchema>({
+    params,
+    query,
+    body,
+    headers = [],
+    ...rest
+  }: Definition<P, Q, B, S>): Route<S> => ({
+    ...rest,
+    params: params ?? Nothing,
+    query: query ?? Nothing,
+    body: rest.method === 'GET' ? null : (body ?? Nothing),
+    headers,
+    // What it is given has been held against the schemas that its types are of.
+    handle: (asked, service) => rest.handle(asked as Parameters<typeof rest.handle>[0], service),
+  });
+
+export const route = routeOn<HttpService>();
+
+/** The values of a query or path as their schemas have them, or null: numbers come as text. */
+export function valuesOf(schema: TObject, texts: Readonly<Record<string, unknown>>): object | null {
+  const values = Object.fromEntries(
+    Object.entries(texts).map(([name, text]) => [name, isNumber(schema, name) ? numberIn(text) : text]),
+  );
+  return conforms(schema, values) ? values : null;
+}
+
+const isNumber = ({ properties }: TObject, name: string): boolean =>
+  Object.hasOwn(properties, name) && (properties[name] as { readonly type?: unknown }).type === 'integer';
+
+const numberIn = (text: unknown): unknown =>
+  typeof text === 'string' && /^-?\d{1,15}$/.test(text) ? Number(text) : text;

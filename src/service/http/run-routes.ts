@@ -1,0 +1,181 @@
+// Runs, as their records tell them.
+
+import Type, { type Static } from 'typebox';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { RunRecord } from '../../contract/run-record.js';
+import { closed, Nullable, OneOf, RunId, Timestamp } from '../../contract/shapes.js';
+import type { Principal } from '../../ports/token-book.js';
+import type { RunTree } from '../../runtime/ledger-reader.js';
+import type { Turnpike } from '../../runtime/turnpike.js';
+import { etagOf, names } from './etag.js';
+import { Refused } from './refused.js';
+import { mustBeOfItsCase } from './run-access.js';
+import { route, type Route } from './route.js';
+import type { HttpService } from './service.js';
+import { After, Ending, json, Limit, OfRun } from './shapes.js';
+
+const LIMIT_DEFAULT = 20;
+/** Trees that are looked through for one page, whoever of them may be seen. */
+const LOOKED_AT_MAX = 200;
+/** Records of one tree in a list; `/tree` has them all. */
+const RUNS_SHOWN = 100;
+
+const Listed = Type.Object(
+  {
+    trees: Type.Array(
+      Type.Object({ root_run_id: RunId, runs: Type.Array(RunRecord), more: Type.Integer({ minimum: 0 }) }, closed),
+    ),
+    next: Nullable(After),
+  },
+  closed,
+);
+const Settlement = Type.Object(
+  {
+    outcome: OneOf(['done', 'not_executed']),
+    actor_id: Type.String(),
+    role_id: Type.String(),
+    at: Timestamp,
+    note: Nullable(Type.String()),
+  },
+  closed,
+);
+const Tree = Type.Object(
+  {
+    root_run_id: RunId,
+    runs: Type.Array(RunRecord),
+    unknown_outcomes: Type.Record(Type.String(), Nullable(Settlement)),
+  },
+  closed,
+);
+const Page = Type.Object({ after: Type.Optional(After), limit: Type.Optional(Limit(100)) }, closed);
+const Cancel = Type.Object({ reason: Type.String({ minLength: 1, maxLength: 160 }) }, closed);
+const Outcome = Type.Object(
+  { outcome: OneOf(['done', 'not_executed']), note: Type.Optional(Type.String({ maxLength: 1_000 })) },
+  closed,
+);
+
+export const RUN_ROUTES: readonly Route[] = [
+  route({
+    method: 'GET',
+    path: '/api/v1/runs',
+    summary: 'The run trees in the order in which they were opened; an agent sees its own runs',
+    rights: ['observe', 'govern', 'act'],
+    query: Page,
+    answers: { 200: json('Go on with `after` = `next`; null: there are no more.', Listed) },
+    handle: ({ principal, query }, service) => listed(principal, query, service),
+  }),
+  route({
+    method: 'GET',
+    path: '/api/v1/runs/{run_id}',
+    summary: 'The record of one run',
+    rights: ['observe', 'govern', 'act'],
+    params: OfRun,
+    headers: ['if-none-match'],
+    answers: {
+      200: json('With a strong ETag.', RunRecord),
+      304: { description: 'It is as If-None-Match has it.' },
+    },
+    async handle({ principal, params, headers }, service) {
+      const text = canonicalJson(await seenRun(principal, params.run_id, service));
+      const ETag = etagOf(text);
+      const known = headers['if-none-match'];
+      if (known !== undefined && names(known, ETag)) return { status: 304, headers: { ETag } };
+      return { bytes: text, type: 'application/json', headers: { ETag } };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/v1/runs/{run_id}/tree',
+    summary: 'The run tree that a run belongs to: parents before their children',
+    rights: ['observe', 'govern', 'act'],
+    params: OfRun,
+    answers: { 200: json('Its runs, and what became of acts of which nobody knew.', Tree) },
+    async handle({ principal, params: { run_id } }, { turnpike, access }) {
+      const tree = await turnpike.ledger.treeOf(run_id);
+      const seen = tree?.runs.filter((run) => access.sees(principal, run)) ?? [];
+      if (tree === null || !seen.some((run) => run.run_id === run_id)) throw new Refused('RUN_UNKNOWN');
+      const unknown = [...tree.unknown].filter(([id]) => seen.some((run) => run.run_id === id));
+      return {
+        json: { root_run_id: tree.root_run_id, runs: seen, unknown_outcomes: Object.fromEntries(unknown) },
+      };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/v1/runs/{run_id}/cancel',
+    summary: 'Cancel the tree of a live agent run, children first',
+    rights: ['govern', 'act'],
+    params: OfRun,
+    body: Cancel,
+    headers: ['if-match'],
+    answers: { 200: json('How the run has ended.', Ending) },
+    async handle({ principal, params: { run_id }, body, headers }, { turnpike, access }) {
+      const mayCancel = principal.rights.has('govern') || (await access.isOwn(principal, run_id));
+      const run = await turnpike.ledger.run(run_id);
+      if (!mayCancel || run === null) throw new Refused('RUN_UNKNOWN');
+      mustBeOfItsCase(principal, run.case_id);
+      await checkIsAsBefore(run_id, headers['if-match'], turnpike);
+      const agent = await turnpike.agent(run_id);
+      if (agent === null) throw new Refused('INVALID_STATE_TRANSITION');
+      const { state, reason } = await agent.cancel(body.reason);
+      return { json: { state, reason } };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/v1/runs/{run_id}/outcome',
+    summary: 'Say what became of an act whose outcome was unknown',
+    rights: ['govern'],
+    params: OfRun,
+    body: Outcome,
+    answers: { 200: json('It is recorded.', Type.Object({ run_id: RunId }, closed)) },
+    async handle({ principal, params: { run_id }, body: { outcome, note } }, { turnpike }) {
+      if (principal.case !== null) mustBeOfItsCase(principal, (await turnpike.ledger.run(run_id))?.case_id);
+      const { actor, role } = principal;
+      const said = { run: run_id, outcome, actor, role };
+      await turnpike.resolve(note === undefined ? said : { ...said, note });
+      return { json: { run_id } };
+    },
+  }),
+];
+
+async function seenRun(principal: Principal, run_id: string, { turnpike, access }: HttpService): Promise<RunRecord> {
+  const record = await turnpike.ledger.run(run_id);
+  if (record === null || !access.sees(principal, record)) throw new Refused('RUN_UNKNOWN');
+  return record;
+}
+
+/** @throws Refused PRECONDITION_FAILED where the record is not one of those that If-Match names */
+export async function checkIsAsBefore(run_id: string, expected: string | undefined, turnpike: Turnpike): Promise<void> {
+  if (expected === undefined) return;
+  const record = await turnpike.ledger.run(run_id);
+  if (record === null || !names(expected, etagOf(canonicalJson(record)))) throw new Refused('PRECONDITION_FAILED');
+}
+
+async function listed(
+  principal: Principal,
+  { after = -1, limit = LIMIT_DEFAULT }: Static<typeof Page>,
+  { turnpike, access }: HttpService,
+): Promise<{ readonly json: Static<typeof Listed> }> {
+  const trees: Static<typeof Listed>['trees'] = [];
+  let looked = 0;
+  let last = after;
+  for await (const tree of turnpike.ledger.treesAfter(after)) {
+    // One more than was asked for is there: there is a next page.
+    if (trees.length >= limit || looked >= LOOKED_AT_MAX) return { json: { trees, next: last } };
+    looked += 1;
+    last = tree.log_index;
+    const shown = shownOf(tree, (run) => access.sees(principal, run));
+    if (shown !== null) trees.push(shown);
+  }
+  return { json: { trees, next: null } };
+}
+
+function shownOf(
+  { root_run_id, runs }: RunTree,
+  isSeen: (run: RunRecord) => boolean,
+): Static<typeof Listed>['trees'][number] | null {
+  const seen = runs.filter(isSeen);
+  if (seen.length === 0) return null;
+  return { root_run_id, runs: seen.slice(0, RUNS_SHOWN), more: Math.max(0, seen.length - RUNS_SHOWN) };
+}

@@ -1,0 +1,35 @@
+import { InvariantError } from '../../errors.js';
+import { leafHash } from '../../ledger/merkle.js';
+import type { InspectorSource } from '../inspector/source.js';
+import type { StreamFormat } from './stream.js';
+
+/** Entries that are sent together at most; their bytes the source bounds. One is sent however large it is. */
+const ENTRIES_AT_ONCE = 1_000;
+
+/** One message for each entry. */
+export const entryEvents = (source: Pick<InspectorSource, 'entries'>): StreamFormat => ({
+  async next(from, to) {
+    const texts = await source.entries(from, Math.min(to, from + ENTRIES_AT_ONCE));
+    const events = texts.map((text, place) => {
+      // Canonical JSON has no line breaks; a text that has been tampered with may, and would end the event.
+      const entry = text.replace(/[\r\n]/g, ' ');
+      const data = `{"log_index":${from + place},"leaf_hash":"${leafHash(text)}","entry":${entry}}`;
+      return `id: ${from + place}\ndata: ${data}\n\n`;
+    });
+    return going(events.join(''), from, events.length);
+  },
+});
+
+/** Pages of rows, for an inspector. */
+export const rowEvents = (source: Pick<InspectorSource, 'rows'>): StreamFormat => ({
+  async next(from, to) {
+    const page = await source.rows(from, Math.min(to, from + ENTRIES_AT_ONCE));
+    const { length } = page.rows;
+    return going(`event: rows\nid: ${from + length - 1}\ndata: ${JSON.stringify(page)}\n\n`, from, length);
+  },
+});
+
+function going(text: string, from: number, count: number): { readonly text: string; readonly through: number } {
+  if (count === 0) throw new InvariantError('the ledger has fewer entries than it says');
+  return { text, through: from + count };
+}

@@ -1,0 +1,85 @@
+// The service itself: what is in force, whether it works, what it has done, and what there is to ask.
+
+import Type from 'typebox';
+import { ActionsPolicy } from '../../contract/actions-policy.js';
+import { ApprovalRule } from '../../contract/approval.js';
+import { Lane } from '../../contract/lanes.js';
+import { Role } from '../../contract/roles.js';
+import { closed, PolicyVersions } from '../../contract/shapes.js';
+import { openApi } from './openapi.js';
+import { Refused } from './refused.js';
+import { route, type Route } from './route.js';
+import { json, open, plain } from './shapes.js';
+
+const Policy = open({
+  versions: PolicyVersions,
+  lanes: Type.Array(Lane),
+  roles: Type.Array(Role),
+  actions: ActionsPolicy.properties.actions,
+  limits: ActionsPolicy.properties.limits,
+  approvals: Type.Array(ApprovalRule),
+  exposure: Type.String(),
+});
+const Health = Type.Object(
+  {
+    status: Type.Literal('ok'),
+    version: Type.String(),
+    ledger_entries: Type.Integer({ minimum: 0 }),
+    components: Type.Integer({ minimum: 1 }),
+  },
+  closed,
+);
+
+/** @param table every other route: the document tells of them, and of these */
+export function systemRoutes(table: readonly Route[]): readonly Route[] {
+  const routes: Route[] = [
+    route({
+      method: 'GET',
+      path: '/api/v1/health',
+      summary: 'Whether the ledger can be read and anything is registered',
+      rights: [],
+      answers: { 200: json('It works; else 503.', Health) },
+      async handle(_asked, { turnpike, version, log }) {
+        try {
+          const [ledger_entries, policy] = await Promise.all([turnpike.ledger.size(), turnpike.policy()]);
+          const components = policy.actions.size;
+          if (components > 0) return { json: { status: 'ok', version, ledger_entries, components } };
+          log.error('no action is registered');
+        } catch (error) {
+          log.error('the service is not healthy', { error });
+        }
+        throw new Refused('UNHEALTHY');
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/v1/metrics',
+      summary: 'What is counted, as Prometheus reads it',
+      rights: ['observe'],
+      answers: { 200: plain('Text of Prometheus.', 'text/plain') },
+      handle: async (_asked, { metrics }) => ({ bytes: await metrics.text(), type: metrics.type }),
+    }),
+    route({
+      method: 'GET',
+      path: '/api/v1/policy',
+      summary: 'What new runs are judged by, and which versions of it',
+      rights: ['observe', 'govern'],
+      answers: { 200: json('The policy in force.', Policy) },
+      async handle(_asked, { turnpike }) {
+        const [policy, versions] = await Promise.all([turnpike.policy(), turnpike.policyVersions()]);
+        const { lanes, roles, actions, limits, approvals, exposure } = policy;
+        const lists = { lanes: [...lanes.values()], roles: [...roles.values()], actions: [...actions.values()] };
+        return { json: { versions, ...lists, limits, approvals, exposure } };
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/v1/openapi.json',
+      summary: 'This document',
+      rights: [],
+      answers: { 200: json('OpenAPI 3.1.', Type.Object({}, { additionalProperties: true })) },
+      handle: (_asked, { version }) => ({ json: openApi([...table, ...routes], version) }),
+    }),
+  ];
+  return routes;
+}

@@ -1,0 +1,54 @@
+// What is wrong with a request, as HTTP tells it (RFC 9457). Codes and texts are constants: nothing of a request, and
+// nothing of an exception, is ever in an answer.
+
+import { STATUS_CODES } from 'node:http';
+
+export const PROBLEMS = {
+  HEADER_TWICE: [400, 'A header is there twice'],
+  HOST_NOT_SERVED: [403, 'This host is not served'],
+  ORIGIN_NOT_ALLOWED: [403, 'This origin is not allowed'],
+  UNAUTHENTICATED: [401, 'A bearer token is needed'],
+  RIGHT_MISSING: [403, 'This token has no right to do this'],
+  NOT_FOUND: [404, 'There is nothing here'],
+  METHOD_NOT_SERVED: [405, 'This method is not served'],
+  BODY_TOO_LARGE: [413, 'The body is larger than what is taken here'],
+  UNSUPPORTED_TYPE: [415, 'The body must be application/json, and not encoded'],
+  INVALID_JSON: [400, 'The body is not strict JSON'],
+  INVALID_REQUEST: [422, 'The request does not have the form that /api/v1/openapi.json describes'],
+  IDEMPOTENCY_CONFLICT: [422, 'This idempotency key was used for another body'],
+  PRECONDITION_FAILED: [412, 'The run is not as it was'],
+  RUN_UNKNOWN: [404, 'There is no such run for you'],
+  RUN_ENDED: [409, 'The run has ended, and takes no more proposals'],
+  AGENT_BUSY: [429, 'Too many proposals already wait for this run: wait for a response before the next one'],
+  INVALID_STATE_TRANSITION: [409, 'The run cannot do this in its present state'],
+  CASE_IN_USE: [409, 'A run of the case has not ended'],
+  CLOSED: [503, 'The service is about to end: try again later'],
+  LEDGER_ARCHIVED: [410, 'This was moved to an archive'],
+  LEDGER_ERASED: [410, 'This was erased with its case, or is kept back'],
+  STREAMS_TAKEN: [503, 'As many streams as there may be are open'],
+  UNHEALTHY: [503, 'The ledger cannot be read, or nothing is registered'],
+  UNAVAILABLE: [503, 'The service could not do this: its log says why'],
+} as const satisfies Readonly<Record<string, readonly [status: number, detail: string]>>;
+
+export type ProblemCode = keyof typeof PROBLEMS;
+
+/** Why a request goes no further. */
+export interface Refusal {
+  readonly code: ProblemCode;
+  readonly status: number;
+  readonly reason: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export function refusal(code: ProblemCode, headers: Readonly<Record<string, string>> = {}): Refusal {
+  const [status, reason] = PROBLEMS[code];
+  return { code, status, reason, headers };
+}
+
+export const PROBLEM_TYPE = 'application/problem+json';
+
+/** The problem as its document. */
+export function problemText({ code, status, reason }: Refusal): string {
+  const title = STATUS_CODES[status] ?? '';
+  return JSON.stringify({ type: `urn:turnpike:problem:${code}`, title, status, detail: reason, code });
+}

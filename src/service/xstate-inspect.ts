@@ -1,0 +1,77 @@
+// A WebSocket for viewers of @xstate/inspect, on a port of its own. They can send no header, so what lets one in stands
+// in the path: a secret of this port alone, which opens nothing else. Host and Origin are asked as everywhere.
+
+import { timingSafeEqual } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import { drawToken } from '../adapters/access-token.js';
+import { listenHttp } from '../adapters/http-listener.js';
+import type { InspectionHub } from '../adapters/inspection-hub.js';
+import { winstonLog } from '../adapters/winston-log.js';
+import { xstateInspectSocket } from '../adapters/xstate-inspect-socket.js';
+import { UsageError } from '../errors.js';
+import type { Log } from '../ports/log.js';
+import { sha256 } from '../contract/hash.js';
+import { frontDoor, loopbackNames, type FrontDoor } from './front-door.js';
+import { isLoopback } from './http/serve.js';
+import { named } from './mcp/serve-http.js';
+
+export interface XstateInspectServing {
+  readonly hub: InspectionHub;
+  /** Only a loopback address. Default: 127.0.0.1. */
+  readonly host?: string;
+  /** Default: any that is free. */
+  readonly port?: number;
+  /** The secret in the path. Default: one is drawn. */
+  readonly token?: string;
+  /** Origins of pages that may look, as they stand in the Origin header; a viewer that is no page has none. */
+  readonly origins?: readonly string[];
+  readonly log?: Log;
+}
+
+export interface XstateInspectServer {
+  /** What a viewer is given as its server: `ws://127.0.0.1:PORT/SECRET`. */
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+const NOTHING = { find: () => null };
+
+/** @throws UsageError where the address cannot be listened on, or is not loopback */
+export async function serveXstateInspect(serving: XstateInspectServing): Promise<XstateInspectServer> {
+  const { hub, host = '127.0.0.1', port = 0, token = drawToken(), origins = [], log = winstonLog('warn') } = serving;
+  if (!isLoopback(host)) {
+    throw new UsageError({ code: 'USAGE', message: `${host} is no loopback address: viewers look from this machine` });
+  }
+  const socket = xstateInspectSocket(hub);
+  const path = sha256(`/${token}`);
+  let door: FrontDoor | null = null;
+  const upgrade = (request: IncomingMessage, connection: Duplex, head: Buffer): void => {
+    connection.on('error', () => connection.destroy());
+    const status = statusOf(request, door, path);
+    if (status === null) socket.upgrade(request, connection, head);
+    else connection.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  };
+  const handle = (_request: IncomingMessage, response: { writeHead(status: number): { end(): unknown } }) =>
+    Promise.resolve(void response.writeHead(426).end());
+  const failed = (error: unknown): void => log.error('a viewer could not be served', { error });
+  const listener = await listenHttp({ host, port, handle, failed, upgrade });
+  const names = loopbackNames(listener.port);
+  door = frontDoor({ hosts: names.hosts, origins, tokens: NOTHING, isOpen: () => true });
+  return {
+    url: `ws://${named(host)}:${listener.port}/${token}`,
+    close: async () => {
+      const closing = listener.close(0);
+      socket.close();
+      await closing;
+    },
+  };
+}
+
+/** Why a viewer does not come in, as HTTP says it; null where it does. */
+function statusOf(request: IncomingMessage, door: FrontDoor | null, path: string): string | null {
+  const refusal = door === null ? null : door(request).refusal;
+  if (door === null || refusal !== null) return refusal?.status === 400 ? '400 Bad Request' : '403 Forbidden';
+  const given = Buffer.from(sha256(request.url ?? ''));
+  return timingSafeEqual(given, Buffer.from(path)) ? null : '401 Unauthorized';
+}
