@@ -1,6 +1,6 @@
 // The sources as the tests of style and layers read them: as text, and as the TypeScript parser sees them.
 
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join, posix, relative } from 'node:path';
 import ts from 'typescript';
 import { ROOT } from './root.js';
@@ -61,5 +61,10 @@ export function importsOf(source: ts.SourceFile): readonly string[] {
 }
 
 /** The file of ours that an import names, or null where it names a package. */
-export const targetOf = (path: string, name: string): string | null =>
-  name.startsWith('.') ? posix.join(posix.dirname(path), name).replace(/\.js$/, '.ts') : null;
+export function targetOf(path: string, name: string): string | null {
+  if (!name.startsWith('.')) return null;
+  // What stands behind a question mark tells a bundler how the file is wanted.
+  const target = posix.join(posix.dirname(path), name.replace(/\?.*$/, ''));
+  const views = target.replace(/\.js$/, '.tsx');
+  return existsSync(join(ROOT, views)) ? views : target.replace(/\.js$/, '.ts');
+}

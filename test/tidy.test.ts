@@ -8,11 +8,14 @@ const FILE_LINES_MAX = 300;
 const FUNCTION_LINES_MAX = 60;
 const COLUMNS_MAX = 120;
 
-const SOURCES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.ts$/)];
+const SOURCES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.tsx?$/)];
 const TESTS = filesIn('test', /\.(?:ts|mjs)$/);
 const EXAMPLES = filesIn('docs', /\.mjs$/);
 const CODE = [...SOURCES, ...TESTS, ...EXAMPLES];
-const TEXTS = filesIn('.', /^[^.].*\.(?:ts|mjs|js|json|jsonl|md|txt|yaml|yml|sql)$|^\.npmrc$|^LICENSE|^run$/);
+const TEXTS = filesIn(
+  '.',
+  /^[^.].*\.(?:tsx?|css|html|mjs|js|json|jsonl|md|txt|yaml|yml|sql)$|^\.npmrc$|^LICENSE|^run$/,
+);
 
 const linesOf = (path: string): readonly string[] => textOf(path).replace(/\n$/, '').split('\n');
 

@@ -27,6 +27,13 @@ export function parseArguments(command: Command, argv: readonly string[]): Args 
 export const wrong = ({ name }: Command, what: string): ReturnType<typeof usage> =>
   usage(`${what}: see \`turnpike help ${name}\``);
 
+/** The port of an option, or `fallback` where it was not given. @throws UsageError for what is none */
+export function portIn(command: Command, args: Args, option: string, fallback: string): number {
+  const text = args.text(option) ?? fallback;
+  if (/^\d{1,5}$/u.test(text) && Number(text) <= 65_535) return Number(text);
+  throw wrong(command, `--${option} takes a number up to 65535`);
+}
+
 export const quoted = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 
 function parsed(command: Command, argv: readonly string[]): ReturnType<typeof parseArgs> {

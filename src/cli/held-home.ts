@@ -43,6 +43,8 @@ interface Place {
 export interface Holding {
   /** Connect the upstream servers of the contract folder, for agents that may call their tools. Default false. */
   readonly upstreams?: boolean;
+  /** Only in this process: what is served from here cannot go through another one. Default false. */
+  readonly own?: boolean;
 }
 
 /** Holds the home that the arguments name, for as long as `work` takes. @throws like `holdHome` */
@@ -64,7 +66,11 @@ export async function withHome<T>(
  * Takes hold of the home that the arguments name.
  * @throws UsageError where there is none; LedgerError LEDGER_LOCKED when the process that has it cannot be reached
  */
-export async function holdHome(args: Args, io: Io, { upstreams = false }: Holding = {}): Promise<HeldHome> {
+export async function holdHome(
+  args: Args,
+  io: Io,
+  { upstreams = false, own = false }: Holding = {},
+): Promise<HeldHome> {
   const place = { home: homeOf(args, io), contract: contractOf(args, io), upstreams };
   const { home } = place.home;
   if (isVacant(home)) throw usage(`${home} is no home: make one with \`turnpike init\``);
@@ -73,6 +79,7 @@ export async function holdHome(args: Args, io: Io, { upstreams = false }: Holdin
       return await holdHere(place, io);
     } catch (error) {
       if (!isLocked(error)) throw error;
+      if (own) throw heldElsewhere(home, error);
       const held = await holdThere(place);
       if (held !== null) return held;
       if (tries === TRIES) throw error;
@@ -146,5 +153,12 @@ async function othersDone({ control }: Turnpike, io: Io): Promise<void> {
   const stopped = new Promise<void>((resolve) => stop.addEventListener('abort', () => resolve(), { once: true }));
   await Promise.race([control.retire(), stopped]);
 }
+
+const heldElsewhere = (home: string, cause: unknown): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_LOCKED',
+    message: `another process has ${home}, and what is served must be served by it: stop that one first`,
+    cause,
+  });
 
 const isLocked = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_LOCKED';

@@ -29,8 +29,11 @@ import { replay } from './commands/replay.js';
 import { run } from './commands/run.js';
 import { runs } from './commands/runs.js';
 import { runsResolve } from './commands/runs-resolve.js';
+import { inspect } from './commands/inspect.js';
+import { serve } from './commands/serve.js';
 import { SESSION_COMMANDS } from './commands/session.js';
 import { step } from './commands/step.js';
+import { token, tokenList, tokenRevoke } from './commands/token.js';
 import { upstreamList } from './commands/upstream-list.js';
 import { upstreamPin } from './commands/upstream-pin.js';
 import { version } from './commands/version.js';
@@ -68,6 +71,11 @@ export const COMMANDS: readonly Command[] = [
   approve,
   actions,
   mcp,
+  serve,
+  inspect,
+  token,
+  tokenList,
+  tokenRevoke,
   version,
 ];
 

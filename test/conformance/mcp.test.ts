@@ -90,7 +90,7 @@ describe('every server scenario', () => {
 test(
   'CVE-2025-66414: a server whose front door stands open fails the scenario on DNS rebinding',
   async () => {
-    const open = await serveBehind(() => () => null, service(), serving());
+    const open = await serveBehind(() => () => ({ refusal: null, principal: null }), service(), serving());
     door.lead(open.url, token);
     const found = await verdicts(url(), 'dns-rebinding-protection');
     expect(found.get('dns-rebinding-protection')).toEqual([expect.stringContaining('Expected HTTP 4xx')]);

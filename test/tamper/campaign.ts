@@ -1,7 +1,8 @@
 // Random ledgers, every attack on every entry of them, by three attackers. What is judged:
 //
 //   Whoever does not put the chain right, or cannot write the anchor, is found, always. The naive are found at the
-//   entry or its neighbour, with the kind of what they did, wherever the tree has an entry after it.
+//   entry or its neighbour, with the kind of what they did, wherever the tree has an entry after it. Behind the last
+//   one of a tree an input may stand that the machines would have taken: then the head says that there is one too many.
 //   Whoever can write everything is found wherever an entry that the machines have said is concerned: at the entry or
 //   its neighbour. What he makes of inputs may be a history that the machines would have said; those are counted.
 
@@ -99,7 +100,8 @@ function isNear(
 /** Whether the chain of a tree can tell: an entry comes after it, and what was exchanged is of one tree. */
 function hasPlace({ name, row, index, inTree }: Attack, { rows }: Ledger): boolean {
   if (name === 'exchanged') return inTree;
-  return name !== 'deleted' || rows.slice(index + 1).some(({ tree_id }) => tree_id === row.tree_id);
+  const isLast = !rows.slice(index + 1).some(({ tree_id }) => tree_id === row.tree_id);
+  return !isLast || (name !== 'deleted' && !(name === 'inserted' && row.type === 'input'));
 }
 
 /** Whether something is concerned that the machines have said: only inputs come from elsewhere. */

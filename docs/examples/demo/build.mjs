@@ -20,8 +20,10 @@ export function buildIfNeeded(say) {
     encoding: 'utf8',
   });
   if (status !== 0) throw new Error(`the build failed:\n${stdout}`);
-  const bundled = spawnSync(process.execPath, ['bundle.mjs'], { cwd: ROOT, encoding: 'utf8' });
-  if (bundled.status !== 0) throw new Error(`the command could not be bundled:\n${bundled.stderr}`);
+  for (const step of ['bundle.mjs', 'charts.mjs']) {
+    const done = spawnSync(process.execPath, [step], { cwd: ROOT, encoding: 'utf8' });
+    if (done.status !== 0) throw new Error(`${step} failed:\n${done.stderr}`);
+  }
   return Date.now() - began;
 }
 

@@ -1,0 +1,152 @@
+// `turnpike serve --demo`: a home of its own for a first look, filled with the recorded working session, the same with
+// attacks in between, a session of a spec and an export that waits for somebody; then agents go on, a step at a time.
+
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { manifestPolicySource, pinManifest, PIN_MANIFEST } from '../adapters/manifest-policy-source.js';
+import { winstonLog } from '../adapters/winston-log.js';
+import type { StepResponse } from '../contract/response.js';
+import type { SessionAnswer } from '../contract/session-answer.js';
+import type { Log } from '../ports/log.js';
+import type { AgentRun } from '../runtime/agent-run.js';
+import { packageFile, shippedContract } from '../runtime/shipped-contract.js';
+import { openTurnpike, type Turnpike } from '../runtime/turnpike.js';
+
+const FILES = ['lanes', 'roles', 'actions'] as const;
+const STEP_MS = 900;
+const PAUSE_MS = 4_000;
+/** Who looks and decides; whoever asked for something may not approve it. */
+const MAINTAINER = { actor: 'maintainer', role: 'maintainer' } as const;
+const GOVERNANCE = { actor: 'governance', role: 'ATTORNEY_ADMIN' } as const;
+
+/** So that something waits for somebody: what the shipped policy leaves to whoever starts it. */
+const APPROVALS = `
+approvals:
+  - { for: export, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 10080 }
+`;
+
+/** A Turnpike on a home below `folder`, with the shipped policy, under which exports have to be approved. */
+export async function openDemo(folder: string, log: Log = winstonLog('warn')): Promise<Turnpike> {
+  const contract = join(folder, 'contract');
+  mkdirSync(contract, { recursive: true });
+  cpSync(join(shippedContract(), 'policy'), join(contract, 'policy'), { recursive: true });
+  const files = FILES.map((name) => {
+    const path = `policy/${name}.yaml`;
+    const text = readFileSync(join(contract, path), 'utf8') + (name === 'actions' ? APPROVALS : '');
+    writeFileSync(join(contract, path), text);
+    return { path, bytes: Buffer.from(text), pin: { problem: 'never_committed' as const } };
+  });
+  writeFileSync(join(contract, PIN_MANIFEST), JSON.stringify(pinManifest(files)));
+  return openTurnpike({ home: join(folder, 'home'), policies: manifestPolicySource(contract), log });
+}
+
+/** What there is to see at once. */
+export async function fillDemo(turnpike: Turnpike): Promise<void> {
+  const { work, attacks } = await material();
+  await play(turnpike, 'case-session', work, 0);
+  await play(turnpike, 'case-mixture', mixed(work, attacks), 0);
+  await beginSession(turnpike);
+  const destination = join(turnpike.home?.home ?? '.', 'exports', 'case-session.zip');
+  const asked = {
+    case: 'case-session',
+    reason: 'The client has asked for the file.',
+    destination,
+    format: 'zip',
+  } as const;
+  await turnpike.export({ ...asked, ...GOVERNANCE });
+}
+
+/** Agents at work, one step at a time, until it is called off. */
+export async function keepMoving(turnpike: Turnpike, stop: AbortSignal): Promise<void> {
+  const { work, attacks } = await material();
+  for (let round = 1; !stop.aborted; round += 1) {
+    const steps = round % 2 === 0 ? work : mixed(work, attacks);
+    await play(turnpike, `case-live-${round}`, steps, STEP_MS, stop);
+    await pause(PAUSE_MS, stop);
+  }
+}
+
+async function material(): Promise<{ readonly work: readonly Buffer[]; readonly attacks: readonly Buffer[] }> {
+  const folder = packageFile('docs/examples/material');
+  return {
+    work: linesOf(await readFile(join(folder, 'session.jsonl'))),
+    attacks: linesOf(await readFile(join(folder, 'hostile.jsonl'))),
+  };
+}
+
+/** The lines as the bytes that they are: what is wrong with some of them is no text. */
+function linesOf(bytes: Buffer): readonly Buffer[] {
+  const lines: Buffer[] = [];
+  for (let from = 0; from < bytes.length;) {
+    const end = bytes.indexOf(0x0a, from);
+    lines.push(bytes.subarray(from, end === -1 ? bytes.length : end));
+    from = end === -1 ? bytes.length : end + 1;
+  }
+  return lines;
+}
+
+/** Every second one is an attack, until one has been tried too often and ends the run. */
+const mixed = (work: readonly Buffer[], attacks: readonly Buffer[]): readonly Buffer[] =>
+  work.flatMap((payload, place) => [payload, ...attacks.slice(place, place + 1)]);
+
+/** One agent, from its first proposal to its end, whichever that is. */
+async function play(
+  turnpike: Turnpike,
+  case_id: string,
+  payloads: readonly Buffer[],
+  step_ms: number,
+  stop: AbortSignal = new AbortController().signal,
+): Promise<void> {
+  const sandbox = turnpike.home?.sandbox;
+  if (sandbox !== undefined)
+    cpSync(join(packageFile('docs/examples/material'), 'case-files'), join(sandbox, case_id), { recursive: true });
+  const run = await turnpike.startAgent({ case: case_id });
+  for (const payload of payloads) {
+    if (stop.aborted || (await tried(run, payload)) === null) return;
+    await pause(step_ms, stop);
+  }
+  await run.end().catch(() => undefined);
+}
+
+/** @returns null where the run takes no more */
+const tried = (run: AgentRun, payload: Buffer): Promise<StepResponse | null> => run.submit(payload).catch(() => null);
+
+const NOTES: Readonly<Record<string, string>> = {
+  contacts: '- Ada: the keys\n- Ben: first aid\n- Cho: the van\n',
+  'opening-hours': '- Tuesday: 10:00-16:00\n- Saturday: 9:00-13:00\n',
+};
+
+/** A session that has come to its third task, and waits there for its agent. */
+async function beginSession(turnpike: Turnpike): Promise<void> {
+  const { sessions, home } = turnpike;
+  const by = MAINTAINER;
+  // The folder that its notes go into.
+  if (home !== null) mkdirSync(join(home.sandbox, 'case-handbook', 'notes'), { recursive: true });
+  const spec = packageFile('docs/examples/spec.yaml');
+  const session_id = (await sessions.start({ spec, case: 'case-handbook', by })).data?.session_id;
+  if (session_id === undefined) return;
+  let answer: SessionAnswer = await sessions.next(session_id, { context_usage_pct: 3 }, by);
+  for (const [place, [task_id, text]] of Object.entries(NOTES).entries()) {
+    const step = answer.data?.next_step;
+    if (step?.type !== 'implement_task' || step.task_id !== task_id || step.run_id === null) return;
+    await turnpike.submit(step.run_id, noteOf(task_id, text, place + 1));
+    const { step_id, type: step_type, step_proof } = step;
+    const last_step_result = { step_id, step_type, outcome: 'success', step_proof, task_id };
+    answer = await sessions.next(session_id, { last_step_result, context_usage_pct: 4 + place }, by);
+  }
+}
+
+const noteOf = (task: string, content: string, number: number): string =>
+  JSON.stringify({
+    schema_version: '1.0.0',
+    id: `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,
+    reasoning: 'The note that the task asks for.',
+    action: 'WRITE_FILE',
+    args: { path: `/sandbox/notes/${task === 'contacts' ? 'contacts' : 'hours'}.md`, content },
+  });
+
+/** Waits, unless it is called off. */
+const pause = (ms: number, signal: AbortSignal): Promise<unknown> =>
+  ms === 0 ? Promise.resolve() : delay(ms, undefined, { signal }).catch(() => undefined);

@@ -1,0 +1,205 @@
+// `turnpike serve` and `turnpike token` as a shell calls them: real processes, their addresses, files and signals.
+
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { initialised, jsonLines, linesOf, think } from '../cli/fake-io.js';
+import { built } from '../docs/built.js';
+import { ROOT } from '../sources.js';
+
+const MS_MAX = 120_000;
+let folder: string;
+const children = new Set<ChildProcessWithoutNullStreams>();
+
+beforeAll(() => built(), MS_MAX);
+beforeEach(async () => {
+  folder = await initialised();
+});
+afterEach(() => {
+  for (const child of children) child.kill('SIGKILL');
+  children.clear();
+});
+
+interface Ended {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A process of the command, and all that it says. */
+class Command {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly ended: Promise<Ended>;
+  #stdout = '';
+  #stderr = '';
+
+  constructor(argv: readonly string[]) {
+    this.child = spawn(process.execPath, [join(ROOT, 'dist/src/cli/main.js'), ...argv], {
+      cwd: folder,
+      env: { PATH: process.env['PATH'] },
+    });
+    children.add(this.child);
+    this.child.stdin.end();
+    this.child.stdout.on('data', (chunk: Buffer) => (this.#stdout += chunk.toString()));
+    this.child.stderr.on('data', (chunk: Buffer) => (this.#stderr += chunk.toString()));
+    this.ended = once(this.child, 'close').then(([status]) => {
+      children.delete(this.child);
+      return { status: status as number | null, stdout: this.#stdout, stderr: this.#stderr };
+    });
+  }
+
+  /** Resolves with what `pattern` finds in what is said to the person. @throws when the process ends before */
+  async says(pattern: RegExp): Promise<RegExpExecArray> {
+    const early = this.ended.then((ended) => Promise.reject(new Error(`ended early: ${JSON.stringify(ended)}`)));
+    early.catch(() => undefined);
+    for (;;) {
+      const found = pattern.exec(this.#stderr);
+      if (found !== null) return found;
+      await Promise.race([once(this.child.stderr, 'data'), early]);
+    }
+  }
+
+  stop(): Promise<Ended> {
+    this.child.kill('SIGTERM');
+    return this.ended;
+  }
+}
+
+const command = (...argv: string[]): Promise<Ended> => new Command(argv).ended;
+const ADDRESS = /(http:\/\/127\.0\.0\.1:\d+)(?:\/#token=(\S+))?\n/;
+const AGENT = ['--actor', 'agent-one', '--role', 'SANDBOX_AGENT', '--right', 'act'];
+
+async function serving(...argv: string[]) {
+  const serve = new Command(['serve', '--port', '0', ...argv]);
+  const [, url = '', token = null] = await serve.says(ADDRESS);
+  return { serve, url, token };
+}
+
+const ask = async (url: string, token: string, body?: string): Promise<{ status: number; text: string }> => {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const response = await fetch(url, body === undefined ? { headers } : { method: 'POST', headers, body });
+  return { status: response.status, text: await response.text() };
+};
+
+async function minted(...argv: string[]): Promise<string> {
+  const { status, stdout } = await command('token', ...argv);
+  expect(status).toBe(0);
+  return stdout.trim();
+}
+
+describe('turnpike serve', () => {
+  test(
+    'prints an address whose token opens it, for as long as it runs, and ends on SIGTERM at once',
+    async () => {
+      const { serve, url, token } = await serving();
+      expect(token).toMatch(/^[A-Za-z0-9_-]{43}$/);
+      expect(await ask(`${url}/api/v1/health`, token ?? '')).toMatchObject({ status: 200 });
+      expect((await ask(`${url}/api/v1/agents`, token ?? '', '{}')).status).toBe(403);
+      expect((await ask(`${url}/api/v1/health`, 'x'.repeat(43))).status).toBe(401);
+      const stream = fetch(`${url}/api/v1/stream`, { headers: { authorization: `Bearer ${token ?? ''}` } });
+      expect((await stream).status).toBe(200);
+      expect(await serve.stop()).toEqual({ status: 0, stdout: '', stderr: expect.stringMatching(ADDRESS) });
+      expect(await (await stream).text()).toContain('retry: ');
+      await expect(fetch(url)).rejects.toThrow();
+      // Nothing of the drawn token is kept: it opens no later service.
+      const again = await serving();
+      expect((await ask(`${again.url}/api/v1/health`, token ?? '')).status).toBe(401);
+      await again.serve.stop();
+    },
+    MS_MAX,
+  );
+
+  test(
+    'is one to a home: a second one is refused, other commands act through it, and it is whole afterwards',
+    async () => {
+      const token = await minted(...AGENT);
+      const { serve, url } = await serving();
+      const second = await command('serve', '--port', '0');
+      expect(second).toMatchObject({ status: 3, stdout: '', stderr: expect.stringContaining('LEDGER_LOCKED') });
+      const { run_id } = JSON.parse((await ask(`${url}/api/v1/agents`, token, '{}')).text) as { run_id: string };
+      const step = await ask(`${url}/api/v1/agents/${run_id}/steps`, token, think());
+      expect(JSON.parse(step.text)).toMatchObject({ action: 'THINK', outcome: 'SUCCESS' });
+      const runs = await command('runs');
+      expect(runs.stdout).toContain(run_id);
+      expect((await serve.stop()).status).toBe(0);
+      expect(await command('ledger', 'verify')).toMatchObject({ status: 0 });
+      expect(await command('replay')).toMatchObject({ status: 0 });
+    },
+    MS_MAX,
+  );
+
+  test(
+    'listens where others reach it only when there is a token for them, and to a port that is a number',
+    async () => {
+      const refused = await command('serve', '--port', '0', '--host', '0.0.0.0');
+      expect(refused).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('turnpike token') });
+      expect((await command('serve', '--port', '70000')).status).toBe(2);
+      const token = await minted(...AGENT);
+      const serve = new Command(['serve', '--port', '0', '--host', '0.0.0.0', '--stored-tokens']);
+      const [, port = ''] = await serve.says(/0\.0\.0\.0:(\d+)\n/);
+      expect((await ask(`http://127.0.0.1:${port}/api/v1/health`, token)).status).toBe(200);
+      expect((await serve.stop()).status).toBe(0);
+    },
+    MS_MAX,
+  );
+});
+
+describe('turnpike token', () => {
+  test(
+    'is shown once, kept as a hash for nobody but the owner, listed without it, and revoked while a service runs',
+    async () => {
+      const { serve, url } = await serving('--stored-tokens');
+      const token = await minted(...AGENT, '--expires', '3', '--case', 'case-0007');
+      const file = join(folder, '.turnpike/keys/tokens.json');
+      expect(statSync(file).mode & 0o777).toBe(0o600);
+      expect(readFileSync(file, 'utf8')).not.toContain(token);
+      expect((await ask(`${url}/api/v1/health`, token)).status).toBe(200);
+      const listed = await command('token', 'list', '--json');
+      const [record] = jsonLines(listed.stdout);
+      expect(record).toEqual({
+        id: expect.stringMatching(/^tok_/),
+        actor: 'agent-one',
+        role: 'SANDBOX_AGENT',
+        case: 'case-0007',
+        rights: ['act'],
+        created_at: expect.any(String),
+        expires_at: expect.any(String),
+      });
+      const { id, created_at, expires_at } = record as Record<string, string>;
+      expect(Date.parse(expires_at ?? '') - Date.parse(created_at ?? '')).toBe(3 * 86_400_000);
+      expect((await command('token', 'list')).stdout).toContain(`${id ?? ''}  agent-one as SANDBOX_AGENT in case-0007`);
+      expect((await command('token', 'revoke', id ?? '')).status).toBe(0);
+      expect((await ask(`${url}/api/v1/health`, token)).status).toBe(401);
+      expect((await command('token', 'revoke', id ?? '')).status).toBe(2);
+      expect(linesOf((await command('token', 'list')).stdout)).toEqual([]);
+      await serve.stop();
+    },
+    MS_MAX,
+  );
+
+  test(
+    'many that are made at once are all kept',
+    async () => {
+      const made = await Promise.all(Array.from({ length: 6 }, () => command('token', ...AGENT, '--json')));
+      const ids = made.map(({ stdout }) => (JSON.parse(stdout) as { id: string }).id);
+      const listed = jsonLines((await command('token', 'list', '--json')).stdout).map(({ id }) => id);
+      expect(listed.sort()).toEqual(ids.sort());
+      const revoked = await Promise.all(ids.map((id) => command('token', 'revoke', id)));
+      expect(revoked.map(({ status }) => status)).toEqual(ids.map(() => 0));
+      expect(linesOf((await command('token', 'list')).stdout)).toEqual([]);
+    },
+    MS_MAX,
+  );
+
+  test(
+    'needs an actor, a role and a right that there is',
+    async () => {
+      for (const argv of [[], AGENT.slice(0, 4), [...AGENT, '--right', 'everything'], [...AGENT, '--expires', '0']]) {
+        expect(await command('token', ...argv)).toMatchObject({ status: 2, stdout: '' });
+      }
+    },
+    MS_MAX,
+  );
+});

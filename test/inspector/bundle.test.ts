@@ -1,0 +1,64 @@
+// The page as it is built: small, under its policy, and nothing in it that needs another address.
+
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { filesIn, ROOT, textOf } from '../sources.js';
+
+const GZIP_BYTES_MAX = 60_000;
+const folder = mkdtempSync(join(tmpdir(), 'turnpike-page-'));
+const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
+let assets: readonly string[] = [];
+
+beforeAll(async () => {
+  await promisify(execFile)(process.execPath, [join(ROOT, 'bundle-page.mjs'), folder], { cwd: ROOT });
+  assets = readdirSync(join(folder, 'assets')).map((name) => `assets/${name}`);
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+test(`everything that a visit loads has less than ${GZIP_BYTES_MAX} bytes compressed`, () => {
+  const sizes = ['index.html', ...assets].map((name) => gzipSync(read(name), { level: 9 }).length);
+  const bytes = sizes.reduce((sum, size) => sum + size, 0);
+  expect(bytes).toBeGreaterThan(10_000);
+  expect(bytes).toBeLessThan(GZIP_BYTES_MAX);
+});
+
+test('the page has no script or style of its own, and makes none out of text', () => {
+  expect(read('index.html')).not.toMatch(/<script(?![^>]*\ssrc=)|<style|\son\w+=|\sstyle=/);
+  for (const name of assets.filter((one) => one.endsWith('.js'))) {
+    expect(read(name)).not.toMatch(/\beval\(|new Function\(|insertAdjacentHTML|document\.write/);
+  }
+  // Preact could, where it is told to.
+  const markup = /innerHTML|outerHTML|dangerously|DOMParser|createContextualFragment/i;
+  expect(filesIn('src/inspector', /\.tsx?$/).filter((path) => markup.test(textOf(path)))).toEqual([]);
+});
+
+test('nothing in it tells where it was built', () => {
+  for (const name of ['index.html', 'one-file.html', ...assets]) expect(read(name).includes(ROOT)).toBe(false);
+});
+
+test('every address in it is one of its own files', () => {
+  for (const name of ['index.html', 'one-file.html', ...assets]) {
+    const addresses = read(name).match(/\b(?:https?:)?\/\/[a-z][\w.-]+\.[a-z]{2,}[^\s"'`)]*/g) ?? [];
+    // Names of vocabularies, which nothing is fetched from.
+    expect(addresses.filter((address) => !/^http:\/\/www\.w3\.org\//.test(address))).toEqual([]);
+  }
+});
+
+test('the one file lets in exactly its own script and style', () => {
+  const html = read('one-file.html');
+  const [, policy = ''] = /Content-Security-Policy" content="([^"]*)"/.exec(html) ?? [];
+  const [, script = ''] = /<script>([\s\S]*)<\/script>/.exec(html) ?? [];
+  const [, style = ''] = /<style>([\s\S]*?)<\/style>/.exec(html) ?? [];
+  const hash = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+  expect(policy).toContain("default-src 'none'");
+  expect(policy).toContain(`script-src ${hash(script)};`);
+  expect(policy).toContain(`style-src ${hash(style)};`);
+  expect(policy).not.toMatch(/unsafe|connect-src|\*/);
+  expect(html.match(/id="turnpike-data"><\/script>/g)).toHaveLength(1);
+});

@@ -1,0 +1,174 @@
+// The inspector's page in a real Chromium: what it says on its console, what its policy reports and what axe finds is
+// collected on every page that is opened here, and must be nothing.
+
+import { afterAll, beforeAll, describe, expect } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
+import { pageFolder, type PageFile } from '../../../src/adapters/page-folder.js';
+import { oneAtATime } from '../../fixtures/one-at-a-time.js';
+import { ROOT } from '../../sources.js';
+
+const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+const AXE = readFileSync(join(ROOT, 'node_modules/axe-core/axe.min.js'), 'utf8');
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+/** Nothing but this machine. */
+const LOOPBACK = 'MAP * ~NOTFOUND, EXCLUDE 127.0.0.1';
+/** What comes, comes at once; a machine may be busy. */
+const WAIT_MS = 30_000;
+export const DESK = { width: 1440, height: 900 } as const;
+export const WIDE = { width: 1920, height: 1080 } as const;
+export const NARROW = { width: 800, height: 700 } as const;
+
+/** Suites that need a browser; where there is none, CI fails, and others are told in one line. */
+export const inChromium = ((): typeof describe | typeof describe.skip => {
+  if (CHROMIUM !== undefined) return describe;
+  if (process.env['CI'] !== undefined) throw new Error('Chromium is not installed, and CI must have it');
+  process.stdout.write('skipped: what needs Chromium, which is not installed here\n');
+  return describe.skip;
+})();
+
+/** Where pictures of the views go. */
+export const SCREENSHOTS = process.env['TURNPIKE_SCREENSHOTS'] ?? mkdtempSync(join(tmpdir(), 'turnpike-pictures-'));
+mkdirSync(SCREENSHOTS, { recursive: true });
+
+/** The files of the page as it is built now, from sources that may be newer than the package. */
+export function presentPage(): Promise<ReadonlyMap<string, PageFile>> {
+  return built().then(pageFolder);
+}
+export const presentTemplate = async (): Promise<string> => readFileSync(join(await built(), 'one-file.html'), 'utf8');
+
+const built = (): Promise<string> =>
+  oneAtATime('page', () => {
+    const folder = join(ROOT, 'build/page');
+    const index = join(folder, 'index.html');
+    const sources = ['src/inspector', 'src/contract'].flatMap((name) =>
+      readdirSync(join(ROOT, name), { recursive: true }).map((file) => join(ROOT, name, String(file))),
+    );
+    const newest = Math.max(...[...sources, join(ROOT, 'bundle-page.mjs')].map((file) => statSync(file).mtimeMs));
+    if (!existsSync(index) || statSync(index).mtimeMs < newest)
+      execFileSync(process.execPath, [join(ROOT, 'bundle-page.mjs'), folder], { cwd: ROOT, stdio: 'ignore' });
+    return folder;
+  });
+
+let browser: Browser | null = null;
+
+/** To be called once in a suite: one browser for all of its tests. */
+export function withBrowser(): void {
+  beforeAll(async () => {
+    const args = ['--no-sandbox', '--disable-dev-shm-usage', `--host-resolver-rules=${LOOPBACK}`];
+    browser = await chromium.launch({ ...(CHROMIUM === undefined ? {} : { executablePath: CHROMIUM }), args });
+  }, 60_000);
+  afterAll(async () => {
+    await browser?.close();
+    browser = null;
+  });
+}
+
+export interface Opening {
+  readonly size?: { readonly width: number; readonly height: number };
+  readonly scheme?: 'light' | 'dark';
+  /** What is said on the console when something is expected to go wrong: the network is gone, a token is refused. */
+  readonly allowed?: RegExp;
+}
+
+/** A tab, and everything that it complained of. */
+export class Tab {
+  readonly page: Page;
+  readonly #context: BrowserContext;
+  readonly #complaints: string[] = [];
+
+  private constructor(context: BrowserContext, page: Page, allowed: RegExp | undefined) {
+    this.#context = context;
+    this.page = page;
+    const complain = (text: string): void => {
+      if (allowed?.test(text) !== true) this.#complaints.push(text);
+    };
+    page.on('pageerror', (error) => complain(`thrown: ${error.message}`));
+    page.on('console', (message) => {
+      if (['error', 'warning'].includes(message.type())) complain(`${message.type()}: ${message.text()}`);
+    });
+    page.on('dialog', (dialog) => {
+      complain(`a dialog: ${dialog.message()}`);
+      void dialog.dismiss();
+    });
+  }
+
+  static async open(url: string, { size = DESK, scheme = 'light', allowed }: Opening = {}): Promise<Tab> {
+    if (browser === null) throw new Error('no browser: call withBrowser()');
+    const context = await browser.newContext({ viewport: size, colorScheme: scheme });
+    // A violation of the policy in a worker or a frame is told here as well.
+    await context.addInitScript(() => {
+      addEventListener('securitypolicyviolation', (event) => {
+        console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sample}`);
+      });
+    });
+    const tab = new Tab(context, await context.newPage(), allowed);
+    tab.page.setDefaultTimeout(WAIT_MS);
+    await tab.page.goto(url);
+    return tab;
+  }
+
+  /** Another page with nothing in common with this one but the browser. */
+  get address(): string {
+    return this.page.url();
+  }
+
+  async axe(): Promise<void> {
+    await this.page.evaluate(AXE);
+    const found = await this.page.evaluate(async (runOnly) => {
+      const { axe } = globalThis as unknown as { axe: { run: (where: Document, how: object) => Promise<Found> } };
+      const { violations } = await axe.run(document, { runOnly });
+      return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(' | ')}`);
+    }, RULES);
+    expect(found).toEqual([]);
+  }
+
+  async picture(name: string): Promise<void> {
+    await this.page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
+  }
+
+  /** Looked at: a picture, and what axe finds. */
+  async view(name: string): Promise<void> {
+    await this.picture(name);
+    await this.axe();
+  }
+
+  /** The text of the first element; '' while there is none. */
+  async text(selector: string): Promise<string> {
+    return (await this.page.locator(selector).first().textContent({ timeout: WAIT_MS })) ?? '';
+  }
+
+  see(selector: string, text?: string | RegExp): Promise<void> {
+    const found = this.page.locator(selector);
+    return (text === undefined ? found : found.filter({ hasText: text })).first().waitFor({ timeout: WAIT_MS });
+  }
+
+  /** Waits until something is so. */
+  async until<T>(what: () => Promise<T>, expected: T | ((value: T) => boolean)): Promise<void> {
+    const holds = (value: T): boolean =>
+      expected instanceof Function ? expected(value) : JSON.stringify(value) === JSON.stringify(expected);
+    let value = await what();
+    for (let tries = 0; tries < 600 && !holds(value); tries += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      value = await what();
+    }
+    if (!holds(value)) expect(value).toEqual(expected instanceof Function ? 'something else' : expected);
+  }
+
+  get complaints(): readonly string[] {
+    return this.#complaints;
+  }
+
+  /** Nothing was complained of. */
+  async close(): Promise<void> {
+    await this.#context.close();
+    expect(this.#complaints).toEqual([]);
+  }
+}
+
+interface Found {
+  readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
+}

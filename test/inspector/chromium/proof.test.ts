@@ -1,0 +1,139 @@
+// What the page proves of ledgers that it did not get from a service: copies that somebody changed, bundles, and the
+// page with a bundle inside, opened from the disk.
+
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type Database from 'better-sqlite3';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { winstonLog } from '../../../src/adapters/winston-log.js';
+import { homePaths, openHome } from '../../../src/runtime/home.js';
+import { LedgerReader } from '../../../src/runtime/ledger-reader.js';
+import { serveSource } from '../../../src/service/http/serve-source.js';
+import { bundleSource, homeSource } from '../../../src/service/inspector/ledger-source.js';
+import { oneFileHtml } from '../../../src/service/inspector/one-file.js';
+import type { InspectorSource } from '../../../src/service/inspector/source.js';
+import { dropGuards, withDatabase } from '../../adapters/sqlite-harness.js';
+import { turnpike } from '../../cli/fake-io.js';
+import { inChromium, presentPage, presentTemplate, Tab, withBrowser, type Opening } from './browser.js';
+import { Stage } from './stage.js';
+
+const MS_MAX = 120_000;
+const FILE_BYTES_MAX = 64 * 1_048_576;
+
+inChromium('the page on a ledger at rest', () => {
+  withBrowser();
+  let stage: Stage;
+  let mixture = '';
+  let bundle = '';
+  let denied = 0;
+  beforeAll(async () => {
+    stage = await Stage.open();
+    mixture = await stage.agentOf('case-mixture');
+    denied = await stage.find((text) => text.includes('"outcome":"DENIED"') && text.includes(mixture));
+    bundle = join(stage.folder, 'bundle.jsonl');
+    await stage.server.close();
+    await stage.turnpike.close();
+    const { code, stderr } = await turnpike(stage.folder, ['ledger', 'export', bundle, '--home', stage.home]);
+    expect([code, stderr]).toEqual([0, expect.any(String)]);
+  }, MS_MAX);
+  afterAll(() => rmSync(stage.folder, { recursive: true, force: true }));
+
+  /** Opens a ledger that nobody writes to, and looks at it. */
+  async function looked(source: InspectorSource, view: string, look: (tab: Tab) => Promise<void>, how?: Opening) {
+    const server = await serveSource({ source, page: await presentPage(), port: 0, log: winstonLog('silent') });
+    try {
+      const tab = await Tab.open(`${server.url}/#token=${server.token}&${view}`, how);
+      await look(tab);
+      await tab.close();
+    } finally {
+      await server.close();
+      await source.close();
+    }
+  }
+
+  /** A copy of the home in which somebody has changed the text of one entry. */
+  function tampered(entry: number, change: (text: string) => string): InspectorSource {
+    const paths = homePaths(stage.copied());
+    withDatabase(paths.ledger, (db) => {
+      dropGuards(db);
+      changeEntry(db, entry, change);
+    });
+    const { store, anchor } = openHome(paths, { readOnly: true });
+    return homeSource(new LedgerReader(store, anchor), paths);
+  }
+
+  test(
+    'one changed entry is shown as broken, where it is, and nothing after it as verified',
+    async () => {
+      const source = tampered(denied, (text) => text.replace('"outcome":"DENIED"', '"outcome":"SUCCESS"'));
+      await looked(source, `run=${mixture}`, async (tab) => {
+        await tab.see('.badge', `Chain broken at #${denied}`);
+        await tab.page.locator('.badge').click();
+        await tab.see('.popover', `Entry #${denied}`);
+        await tab.see('.details', '✕');
+        expect(await tab.page.getAttribute('[role="slider"]', 'aria-valuenow')).toBe(String(denied));
+        await tab.view('tampered-light');
+        await tab.page.keyboard.press('Escape');
+        const marked = await tab.page.locator('[role="row"].unverified .number').allTextContents();
+        const whole = await tab.page.locator('[role="row"]:not(.unverified) .number').allTextContents();
+        expect(Math.min(...marked.map(Number))).toBe(denied);
+        expect(Math.max(...whole.map(Number))).toBe(denied - 1);
+      });
+    },
+    MS_MAX,
+  );
+
+  test(
+    'an exported bundle is looked at without the home, read-only, and proved up to its checkpoint',
+    async () => {
+      await looked(await bundleSource(bundle, null), `run=${mixture}&step=16&tab=step`, async (tab) => {
+        await tab.see('.connection', 'File, read-only');
+        await tab.see('.badge', 'Chain verified');
+        await tab.see('.chart [data-state="EXECUTE"]');
+        expect(await tab.page.getByRole('link', { name: 'Approvals' }).count()).toBe(0);
+        await tab.page.locator('.badge').click();
+        await tab.see('.popover', 'its signature is right, the root fits');
+        await tab.view('bundle-light');
+      });
+    },
+    MS_MAX,
+  );
+
+  test(
+    'the page with a bundle inside opens from the disk with no service, and shows and proves the same',
+    async () => {
+      const source = await bundleSource(bundle, null);
+      const html = join(stage.folder, 'page.html');
+      writeFileSync(html, await oneFileHtml(await presentTemplate(), source, { maxBytes: FILE_BYTES_MAX }));
+      await source.close();
+      const tab = await Tab.open(`${pathToFileURL(html).href}#run=${mixture}&step=16&tab=step`, { scheme: 'dark' });
+      await tab.see('.connection', 'File, read-only');
+      await tab.see('.badge', 'Chain verified');
+      await tab.see('.rail .outcome', /DENIED|SUCCESS|ERROR/);
+      await tab.see('.chart [data-state="EXECUTE"]');
+      await tab.page.keyboard.press('3');
+      // What lies in one's own file is shown at once.
+      await tab.see('.story .untrusted');
+      await tab.view('one-file-dark');
+      await tab.page.keyboard.press('4');
+      await tab.see('.waterfall .bar');
+      await tab.close();
+    },
+    MS_MAX,
+  );
+});
+
+/** Entries lie in blocks, a line each. */
+function changeEntry(db: Database.Database, entry: number, change: (text: string) => string): void {
+  const find = db.prepare('SELECT log_index, texts FROM blocks WHERE log_index <= ? ORDER BY log_index DESC LIMIT 1');
+  const block = find.get(entry) as { readonly log_index: number; readonly texts: string };
+  const lines = block.texts.split('\n');
+  const at = entry - block.log_index;
+  const changed = change(lines[at] ?? '');
+  if (changed === lines[at]) throw new Error('nothing was changed');
+  db.prepare('UPDATE blocks SET texts = ? WHERE log_index = ?').run(
+    lines.with(at, changed).join('\n'),
+    block.log_index,
+  );
+}

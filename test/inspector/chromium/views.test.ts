@@ -1,0 +1,334 @@
+// Every view of the page on a real ledger, in a real browser: what it shows, what of it is in the address, what keys
+// do, and that axe finds nothing in it, in light and in dark.
+
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { DESK, inChromium, NARROW, WIDE, withBrowser, type Opening, type Tab } from './browser.js';
+import { Stage } from './stage.js';
+
+const ROW = '[role="row"][aria-selected="true"]';
+const MS_MAX = 120_000;
+
+inChromium('the page', () => {
+  withBrowser();
+  let stage: Stage;
+  /** Of the agent that worked among attacks, and of the one that only worked. */
+  let mixture = '';
+  let work = '';
+  let session = '';
+  let tabs: Tab[] = [];
+  beforeAll(async () => {
+    stage = await Stage.open();
+    [mixture = '', work = ''] = await Promise.all(['case-mixture', 'case-session'].map((one) => stage.agentOf(one)));
+    session = (await stage.agentOf('case-handbook')).split('.')[0] ?? '';
+  }, MS_MAX);
+  afterAll(() => stage.close());
+  afterEach(async () => {
+    const opened = tabs;
+    tabs = [];
+    for (const tab of opened) await tab.close();
+  });
+
+  const open = async (view = '', opening: Opening & { readonly path?: string } = {}): Promise<Tab> => {
+    const tab = await stage.tab(view, opening);
+    tabs.push(tab);
+    return tab;
+  };
+  const at = async (tab: Tab): Promise<number> =>
+    Number(await tab.page.getAttribute('[role="slider"]', 'aria-valuenow'));
+  const key = (tab: Tab, ...keys: string[]): Promise<void> =>
+    keys.reduce((done, one) => done.then(() => tab.page.keyboard.press(one)), Promise.resolve());
+
+  test(
+    'draws the tree, both charts, the list and the scrubber, takes the token out of its address, and proves the chain',
+    async () => {
+      const tab = await open(`run=${mixture}`);
+      await tab.see('.chart svg [data-state="completed"].active');
+      expect(tab.address).not.toContain('token');
+      expect(await tab.page.locator('[role="treeitem"]').count()).toBeGreaterThan(4);
+      const size = await stage.turnpike.ledger.size();
+      expect(await tab.page.getAttribute('[role="slider"]', 'aria-valuemax')).toBe(String(size - 1));
+      await tab.see('.badge', `Chain verified to #${size - 1}`);
+      expect(await tab.page.locator('.ticks').count()).toBeGreaterThan(1);
+      await tab.view('run-light');
+      await key(tab, '2');
+      await tab.see('.chart svg [data-state="EXECUTE"]');
+      expect(await tab.page.locator('.rail li').count()).toBe(9);
+      await tab.view('step-light');
+    },
+    MS_MAX,
+  );
+
+  test(
+    'is as large and as clear in dark, and on a wide screen',
+    async () => {
+      const dark = await open(`run=${mixture}&step=16&tab=step`, { scheme: 'dark' });
+      await dark.see('.rail .outcome');
+      await dark.see('.badge', 'verified');
+      await dark.view('step-dark');
+      await key(dark, '1');
+      await dark.see('.chart svg [data-state="running"]');
+      await dark.view('run-dark');
+      const wide = await open(`run=${mixture}`, { size: WIDE });
+      await wide.see('.badge', 'verified');
+      await wide.view('run-wide');
+      // What is chosen in the page goes before what the system wants.
+      await wide.page.getByRole('button', { name: 'Theme: auto' }).click();
+      await wide.page.getByRole('button', { name: 'Theme: light' }).click();
+      await wide.until(
+        () => Promise.resolve(wide.address),
+        (url) => url.includes('theme=dark'),
+      );
+      await wide.view('run-wide-dark');
+    },
+    MS_MAX,
+  );
+
+  test(
+    'goes to the past, where everything is as it was, and back to live',
+    async () => {
+      const tab = await open(`run=${mixture}`);
+      await tab.see('.live.on');
+      const head = await at(tab);
+      const runs = await tab.page.locator('[role="treeitem"]').count();
+      const box = await tab.page.locator('[role="slider"]').boundingBox();
+      if (box === null) throw new Error('no scrubber');
+      await tab.page.mouse.click(box.x + box.width / 5, box.y + box.height / 2);
+      await tab.see('.connection', 'viewing the past');
+      const past = await at(tab);
+      expect(Math.abs(past - head / 5)).toBeLessThan(5);
+      expect(await tab.page.locator('[role="treeitem"]').count()).toBeLessThan(runs);
+      await tab.see('.crumbs', 'not created yet');
+      await tab.view('past-light');
+      // Before the first event of the run that is listed nothing lies further back; in the whole log it does.
+      await key(tab, 'ArrowLeft');
+      expect(await at(tab)).toBe(past);
+      await tab.page.getByLabel('this run').uncheck();
+      await key(tab, 'ArrowLeft', 'ArrowLeft');
+      expect(await at(tab)).toBe(past - 2);
+      await key(tab, 'l');
+      await tab.see('.live.on');
+      expect(await at(tab)).toBe(head);
+      expect(await tab.page.locator('[role="treeitem"]').count()).toBeGreaterThanOrEqual(runs);
+      await key(tab, 'Home');
+      expect(await at(tab)).toBe(0);
+      await key(tab, 'End');
+      expect(await at(tab)).toBe(head);
+    },
+    MS_MAX,
+  );
+
+  test(
+    'opens the same view from its address in a new page',
+    async () => {
+      const tab = await open(`run=${mixture}`);
+      await tab.see('.live.on');
+      await key(tab, '2', '[', '[', '[');
+      await tab.page.getByLabel('problems').check();
+      await tab.page.locator('[role="row"]').nth(2).click();
+      await key(tab, 'j');
+      await tab.until(
+        () => Promise.resolve(tab.address),
+        (url) => /problems=1/.test(url) && /at=\d/.test(url),
+      );
+      // The address is written a moment later.
+      await tab.page.waitForTimeout(300);
+      const said = async (of: Tab): Promise<readonly string[]> => {
+        const parts = ['.tree', '.crumbs', '.tabs', '.rail', '.chart', ROW, '.details', '.scrubber', '.list-head'];
+        return Promise.all(parts.map((part) => of.page.locator(part).ariaSnapshot()));
+      };
+      const again = await open(tab.address.split('#')[1] ?? '');
+      await again.see('.rail .outcome');
+      await tab.see('.badge', 'verified');
+      await again.see('.badge', 'verified');
+      expect(again.address.split('#')[1]).toBe(tab.address.split('#')[1]);
+      expect(await said(again)).toEqual(await said(tab));
+    },
+    MS_MAX,
+  );
+
+  test(
+    'filters by words, outcome and run, and says when nothing is left',
+    async () => {
+      const tab = await open(`run=${mixture}&list=all`);
+      await tab.see('[role="grid"]');
+      const rows = async (): Promise<number> =>
+        Number(await tab.page.getAttribute('[role="grid"][aria-label="Events"]', 'aria-rowcount'));
+      const all = await rows();
+      expect(all).toBe(await stage.turnpike.ledger.size());
+      await key(tab, '/');
+      await tab.page.keyboard.type('denied');
+      const denied = await stage.count((text) => text.includes('"outcome":"DENIED"') && text.includes('"step_trace"'));
+      expect(denied).toBeGreaterThan(3);
+      await tab.until(rows, (count) => count >= denied && count < all / 2);
+      await tab.page.getByLabel('Filter events').fill('DENIED step');
+      await tab.page.getByLabel('Filter events').fill(mixture.slice(0, 12));
+      await tab.until(rows, (count) => count > 50 && count < all);
+      await tab.page.getByLabel('Filter events').fill('');
+      await tab.page.getByLabel('problems').check();
+      const problems = await rows();
+      expect(problems).toBeLessThan(all / 2);
+      await tab.page.getByLabel('this run').check();
+      await tab.until(rows, (count) => count > 0 && count < problems);
+      await tab.page.getByLabel('Filter events').fill('zebra');
+      await tab.see('.note', 'No event matches');
+      await tab.view('no-match');
+      await tab.page.getByRole('button', { name: 'Clear the filter' }).click();
+      await tab.until(rows, (count) => count > 50);
+    },
+    MS_MAX,
+  );
+
+  test(
+    'compares two steps: what only A did, what only B did, and what both did, on the chart and in the list',
+    async () => {
+      const denied = await stage.stepOf(mixture, 'DENIED');
+      const tab = await open(`run=${mixture}&step=1&tab=step`);
+      await tab.see('.rail .outcome', 'SUCCESS');
+      await key(tab, 'c');
+      await tab.page.getByRole('button', { name: new RegExp(`^Step ${denied},`) }).click();
+      await tab.see('.legend', 'both');
+      for (const side of ['a', 'b', 'both']) {
+        if (side !== 'b') expect(await tab.page.locator(`.chart .side-${side}`).count()).toBeGreaterThan(0);
+        expect(await tab.page.locator(`[role="row"].side-${side}`).count()).toBeGreaterThan(0);
+      }
+      expect(await tab.page.locator('.chart .edge.side-b').count()).toBeGreaterThan(0);
+      await tab.view('compare-light');
+      await tab.until(
+        () => Promise.resolve(tab.address),
+        (url) => url.includes(`cmp=${mixture}:${denied}`),
+      );
+      await key(tab, 'Escape');
+      expect(await tab.page.locator('.legend').count()).toBe(0);
+      const dark = await open(`run=${mixture}&cmp=${work}`, { scheme: 'dark' });
+      await dark.see('.legend', 'both');
+      await dark.view('compare-runs-dark');
+    },
+    MS_MAX,
+  );
+
+  test(
+    'tells why: the checks in their order, the rule that decided, and beside it what the agent saw',
+    async () => {
+      const denied = await stage.stepOf(mixture, 'DENIED');
+      const tab = await open(`run=${mixture}&step=${denied}&tab=story`);
+      await tab.see('.story', 'What the agent saw');
+      await tab.see('.story', 'What was recorded');
+      await tab.page.getByRole('button', { name: 'Show content' }).first().click();
+      await tab.see('.story .untrusted');
+      await tab.view('story-light');
+      const decision = await stage.find((text) => text.includes('"decision":"deny"') && text.includes('"authz"'));
+      const why = await open(`list=all&at=${decision}`);
+      await why.see('.why', 'What would flip it');
+      expect(await why.page.locator('.why ol li.h-denied').count()).toBe(1);
+      await why.view('why-light');
+    },
+    MS_MAX,
+  );
+
+  test(
+    'shows a run tree in wall time, and a session with its phases, tasks and gates',
+    async () => {
+      const time = await open(`run=${mixture}&tab=time`);
+      await time.see('.waterfall .bar');
+      // Its content has been read since, and is no part of what it took.
+      expect(await time.text('.waterfall .span.selected .track small')).toMatch(/^\d+ ms$|^[1-9]\.\d s$/);
+      await time.view('waterfall-light');
+      const tab = await open(`run=${session}&tab=session`);
+      await tab.see('.session .phases', 'gate');
+      await tab.see('.session .task');
+      await tab.view('session-light');
+      await tab.page.getByRole('tab', { name: 'Session machine' }).click();
+      await tab.see('.chart svg');
+      await tab.view('session-machine-light');
+    },
+    MS_MAX,
+  );
+
+  test(
+    'says what was proved, what that does not show, what keys there are, and fits into a small window',
+    async () => {
+      const tab = await open(`run=${mixture}&step=9&tab=step`);
+      await tab.see('.badge', 'verified');
+      await tab.page.locator('.badge').click();
+      await tab.see('.popover', 'What that does not show');
+      await tab.see('.popover', 'its signature is right, the root fits');
+      await tab.view('proof-light');
+      await key(tab, 'Escape', '?');
+      await tab.see('dialog[open]', 'filter the events');
+      await tab.view('keys-light');
+      await key(tab, 'Escape');
+      await tab.until(() => tab.page.locator('dialog[open], .popover').count(), 0);
+      await tab.page.setViewportSize(NARROW);
+      await tab.view('narrow');
+      await tab.page.getByRole('button', { name: 'Events', exact: true }).click();
+      await tab.see('.side [role="grid"]');
+      await tab.view('narrow-events');
+      await key(tab, 'Escape');
+      await tab.page.getByRole('button', { name: 'Runs', exact: true }).click();
+      await tab.see('[role="tree"]');
+      await tab.view('narrow-runs');
+      await tab.page.setViewportSize(DESK);
+    },
+    MS_MAX,
+  );
+
+  test(
+    'is used with the keyboard alone: every control is reached, and every key does what the list says',
+    async () => {
+      const tab = await open(`run=${mixture}`);
+      await tab.see('.badge', /Chain verified to #/);
+      // The tab is named after the step as soon as the way of the run is there.
+      await tab.see('[role="tab"]', /Step machine · #/);
+      const controls = await tab.page.evaluate(() =>
+        [...document.querySelectorAll<HTMLElement>('button:enabled, a, input, [tabindex="0"]')]
+          .filter((one) => one.checkVisibility())
+          .map((one) => one.ariaLabel ?? one.textContent),
+      );
+      const reached = new Set<string>();
+      for (let tries = 0; tries < 150 && controls.some((one) => !reached.has(one)); tries += 1) {
+        await key(tab, 'Tab');
+        reached.add(
+          await tab.page.evaluate(() => document.activeElement?.ariaLabel ?? document.activeElement?.textContent ?? ''),
+        );
+      }
+      expect(controls.filter((one) => !reached.has(one))).toEqual([]);
+      await tab.page.evaluate(() => (document.activeElement as HTMLElement).blur());
+      const head = await at(tab);
+      await key(tab, 'k');
+      const before = await at(tab);
+      expect(before).toBeLessThan(head);
+      await key(tab, 'j', 'PageUp');
+      expect(await at(tab)).toBeLessThan(before - 20);
+      await key(tab, 'PageDown', 'l');
+      expect(await at(tab)).toBe(head);
+      for (const [digit, name] of [
+        ['2', 'Step machine'],
+        ['3', 'Agent’s view'],
+        ['4', 'Waterfall'],
+        ['1', 'Run machine'],
+      ]) {
+        await key(tab, digit ?? '');
+        await tab.see('[role="tab"][aria-selected="true"]', name);
+      }
+      const size = () => tab.text('.zoom button:nth-child(2)');
+      const fit = await size();
+      await key(tab, '+');
+      expect(await size()).not.toBe(fit);
+      await key(tab, '0');
+      expect(await size()).toBe(fit);
+      await tab.page.locator('[role="tree"]').focus();
+      await key(tab, 'Home');
+      const first = await tab.text('[role="treeitem"][aria-selected="true"]');
+      await key(tab, 'ArrowDown');
+      expect(await tab.text('[role="treeitem"][aria-selected="true"]')).not.toBe(first);
+      const shown = await tab.page.locator('[role="treeitem"]').count();
+      await key(tab, 'Home', 'ArrowRight');
+      await tab.until(
+        () => tab.page.locator('[role="treeitem"]').count(),
+        (count) => count !== shown,
+      );
+      expect(await tab.page.locator(ROW).count()).toBeLessThan(2);
+    },
+    MS_MAX,
+  );
+});

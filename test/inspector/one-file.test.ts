@@ -1,0 +1,104 @@
+// The page as one file: what is written into it is read out of it again, and nothing in it can end its place.
+
+import { describe, expect, test } from '@jest/globals';
+import { packRows, rowOf } from '../../src/contract/event-row.js';
+import type { Course } from '../../src/contract/inspection.js';
+import { InlineFeed, type InlineData } from '../../src/inspector/data/inline-feed.js';
+import { leafHash } from '../../src/ledger/merkle.js';
+import { jsonForHtml, oneFileHtml } from '../../src/service/inspector/one-file.js';
+import type { InspectorSource } from '../../src/service/inspector/source.js';
+
+const HOSTILE = '</script><script>alert(1)</script><!--\u2028';
+const TEMPLATE = '<html><script type="application/json" id="turnpike-data"></script><script>page</script></html>';
+
+const entry = (seq: number, kind: string): string =>
+  JSON.stringify({
+    body: { kind, run_id: 'run_a', time: '2026-11-22T10:00:00.000Z', said: HOSTILE },
+    prev: '0'.repeat(64),
+    seq,
+    tree_id: 'run_a',
+    type: 'input',
+  });
+const TEXTS = [entry(0, 'open'), entry(1, 'proposal'), entry(2, 'end')];
+const COURSE: Course = {
+  run_id: 'run_a',
+  tree_id: 'run_a',
+  through: 3,
+  chart: 'c',
+  step_chart: null,
+  edges: [],
+  states: [],
+  moves: [],
+  steps: [1],
+  cut: null,
+};
+
+/** A log of three entries, the second of which brought content. */
+const source = (content: Uint8Array): InspectorSource => ({
+  info: () =>
+    Promise.resolve({
+      ledger_id: 'x',
+      begin: 0,
+      size: 3,
+      checkpoint: null,
+      key: null,
+      frontier: [],
+      live: true,
+      title: HOSTILE,
+    }),
+  size: () => Promise.resolve(3),
+  rows: (from, to) =>
+    Promise.resolve(packRows(TEXTS.map((text, at) => rowOf(text, at, leafHash(text))).slice(from, to))),
+  // A service gives as much as it wants to at a time.
+  entries: (from) => Promise.resolve(TEXTS.slice(from, from + 2)),
+  event: (log_index) => {
+    const text = TEXTS[log_index] ?? '';
+    const artifact = { sha256: 'ab', kind: 'raw_payload', case_id: null, byte_size: content.length, withheld: null };
+    const artifacts = log_index === 1 ? [artifact] : [];
+    return Promise.resolve({ log_index, text, leaf_hash: leafHash(text), artifacts });
+  },
+  artifact: () => Promise.resolve(content),
+  course: () => Promise.resolve(COURSE),
+  chart: () => Promise.resolve(null),
+  step: (run_id, step) =>
+    Promise.resolve({ run_id, step, proposal: 1, trace: null, response: HOSTILE, decision: null }),
+  why: () => Promise.resolve(null),
+  session: () => Promise.resolve(null),
+  close: () => Promise.resolve(),
+});
+
+const CONTENT = new TextEncoder().encode('{"reasoning":"…"}');
+const dataIn = (html: string): InlineData => {
+  const [, json = ''] = /id="turnpike-data">([^<]*)<\/script>/.exec(html) ?? [];
+  return JSON.parse(json) as InlineData;
+};
+
+describe('one file', () => {
+  test('holds what the page asks for, byte for byte', async () => {
+    const html = await oneFileHtml(TEMPLATE, source(CONTENT), { maxBytes: 1e6 });
+    const feed = new InlineFeed(dataIn(html));
+    expect(await feed.info()).toMatchObject({ size: 3, live: false, title: HOSTILE });
+    expect(await feed.entries(0, 3)).toEqual(TEXTS);
+    expect((await feed.rows(1, 3)).rows).toHaveLength(2);
+    expect(await feed.event(1)).toMatchObject({ text: TEXTS[1], leaf_hash: leafHash(TEXTS[1] ?? '') });
+    expect(await feed.artifact(1, 'ab')).toEqual(CONTENT);
+    expect(await feed.course('run_a')).toEqual(COURSE);
+    expect(await feed.step('run_a', 1)).toMatchObject({ response: HOSTILE });
+    expect([await feed.event(9), await feed.course('run_b'), await feed.why(0)]).toEqual([null, null, null]);
+  });
+
+  test('whatever an agent said, the file has the elements of its template and no other', async () => {
+    const html = await oneFileHtml(TEMPLATE, source(CONTENT), { maxBytes: 1e6 });
+    expect(html.match(/</g)).toHaveLength(TEMPLATE.match(/</g)?.length ?? 0);
+    expect(JSON.parse(jsonForHtml(HOSTILE))).toBe(HOSTILE);
+  });
+
+  test('what does not fit is left out, content before entries; entries that do not fit are refused', async () => {
+    const much = await oneFileHtml(TEMPLATE, source(new Uint8Array(50_000)), { maxBytes: 20_000 });
+    expect(much.length).toBeLessThan(20_000);
+    expect(await new InlineFeed(dataIn(much)).artifact(1, 'ab')).toBe(null);
+    expect(await new InlineFeed(dataIn(much)).entries(0, 3)).toEqual(TEXTS);
+    await expect(oneFileHtml(TEMPLATE, source(CONTENT), { maxBytes: 900 })).rejects.toThrow('entries alone');
+    await expect(oneFileHtml('<html></html>', source(CONTENT), { maxBytes: 1e6 })).rejects.toThrow('template');
+  });
+});

@@ -1,0 +1,256 @@
+// The proof that a reader's browser makes, held against the ledger's own code, and against ledgers that were changed.
+
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { packRows, rowOf } from '../../src/contract/event-row.js';
+import type { EventRow, LedgerInfo } from '../../src/contract/inspection.js';
+import { appendLeaf, leafHash, rootOf } from '../../src/ledger/merkle.js';
+import { noteKey, noteSigner } from '../../src/ledger/signed-note.js';
+import { signCheckpoint } from '../../src/ledger/checkpoint.js';
+import { isOfRow, namesContent } from '../../src/inspector/data/held.js';
+import { Proof, type ProofState } from '../../src/inspector/worker/check.js';
+import { CompactRange, hex, leafBytes, subtle } from '../../src/inspector/worker/merkle.js';
+import { readCheckpoint, signatureOf } from '../../src/inspector/worker/note.js';
+import { PartProver } from '../../src/inspector/worker/prover.js';
+
+const signer = noteSigner(noteKey('turnpike/test', new Uint8Array(32).fill(7)) ?? '');
+const stranger = noteSigner(noteKey('turnpike/test', new Uint8Array(32).fill(8)) ?? '');
+if (signer === null || stranger === null) throw new Error('no signer');
+
+/** Entries of two trees, each naming the one before it in its own. */
+function ledger(count: number): string[] {
+  const last = new Map<string, { prev: string; seq: number }>();
+  return Array.from({ length: count }, (_, at) => {
+    const tree_id = at % 3 === 0 ? 'run_a' : 'run_b';
+    const { prev, seq } = last.get(tree_id) ?? { prev: '0'.repeat(64), seq: 0 };
+    const body = { kind: 'end', input_id: `x/${at}`, run_id: tree_id, time: '2026-11-22T10:00:00.000Z' };
+    const text = JSON.stringify({ body, prev, seq, tree_id, type: 'input' });
+    last.set(tree_id, { prev: leafHash(text), seq: seq + 1 });
+    return text;
+  });
+}
+
+const frontierOf = (texts: readonly string[]): readonly string[] =>
+  texts.reduce<readonly string[]>((frontier, text, at) => appendLeaf(frontier, at, leafHash(text)), []);
+const noteOf = (texts: readonly string[], by = signer): string =>
+  signCheckpoint({ size: texts.length, root: rootOf(frontierOf(texts)) }, by);
+const shownFor =
+  (texts: readonly string[]) =>
+  (at: number): EventRow | null => {
+    const text = texts[at];
+    return text === undefined ? null : rowOf(text, at, leafHash(text));
+  };
+
+const TEXTS = ledger(23);
+
+async function proved(texts: readonly string[], shown = texts, note: string | null = null): Promise<ProofState> {
+  const proof = new Proof({ begin: 0, frontier: [] });
+  await proof.checkpoint(note, signer?.vkey ?? '');
+  for (let at = 0; at < texts.length && proof.broken === null; at += 5) {
+    await proof.take(texts.slice(at, at + 5), shownFor(shown));
+  }
+  return proof.state();
+}
+
+describe('the tree', () => {
+  test('its root is that of RFC 6962, however the leaves come, and wherever the log begins', async () => {
+    const cuts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 9 });
+    await fc.assert(
+      fc.asyncProperty(cuts, fc.nat({ max: 22 }), async (sizes, begin) => {
+        const range = new CompactRange(subtle, begin, frontierOf(TEXTS.slice(0, begin)));
+        for (const size of sizes) {
+          const part = TEXTS.slice(range.size, range.size + size);
+          await range.append(await Promise.all(part.map((text) => subtle(leafBytes(text)))));
+        }
+        expect(await range.root()).toBe(rootOf(frontierOf(TEXTS.slice(0, range.size))));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('the root of nothing is the hash of nothing; a frontier that does not fit is refused', async () => {
+    expect(await new CompactRange(subtle).root()).toBe(rootOf([]));
+    expect(() => new CompactRange(subtle, 3, ['00'])).toThrow('frontier');
+    expect(hex(await subtle(leafBytes(TEXTS[0] ?? '')))).toBe(leafHash(TEXTS[0] ?? ''));
+  });
+});
+
+describe('the checkpoint', () => {
+  test('says size and root, and is signed by its key', async () => {
+    const note = noteOf(TEXTS);
+    expect(readCheckpoint(note)).toEqual({ origin: 'turnpike/test', size: 23, root: rootOf(frontierOf(TEXTS)) });
+    expect(await signatureOf(note, signer.vkey, subtle)).toBe('right');
+  });
+
+  test('a changed text, another key of the same name, two signatures, or no note at all are wrong', async () => {
+    const note = noteOf(TEXTS);
+    const wrong = [
+      note.replace('\n23\n', '\n22\n'),
+      noteOf(TEXTS, stranger),
+      note + (note.split('\n\n')[1] ?? ''),
+      note.replace('turnpike/test\n', 'turnpike/else\n'),
+      note.slice(0, -9),
+      'nothing',
+    ];
+    for (const text of wrong) expect([text, await signatureOf(text, signer.vkey, subtle)]).toEqual([text, 'wrong']);
+    expect(await signatureOf(note, signer.vkey.replace(/\+[0-9a-f]{8}\+/, '+00000000+'), subtle)).toBe('wrong');
+    // A key must be known by its own name, also where the note knows it by the wrong one.
+    const [text = '', line = ''] = note.split('\n\n');
+    const bytes = Buffer.from(line.trim().split(' ')[2] ?? '', 'base64');
+    bytes.fill(0, 0, 4);
+    const renamed = `${text}\n\n— turnpike/test ${bytes.toString('base64')}\n`;
+    expect(await signatureOf(renamed, signer.vkey.replace(/\+[0-9a-f]{8}\+/, '+00000000+'), subtle)).toBe('wrong');
+    expect(readCheckpoint('x\n-1\nAAAA\n')).toBe(null);
+  });
+});
+
+describe('the proof', () => {
+  test('a whole ledger is proved to its end, and at its checkpoint', async () => {
+    const state = await proved(TEXTS, TEXTS, noteOf(TEXTS.slice(0, 13)));
+    expect(state).toMatchObject({ verified: 23, broken: null, root: rootOf(frontierOf(TEXTS)) });
+    expect(state.checkpoint).toMatchObject({ size: 13, signature: 'right', fits: true });
+  });
+
+  test('an entry that was changed in any way is the one that is named', async () => {
+    const entries = fc.nat({ max: 22 });
+    await fc.assert(
+      fc.asyncProperty(entries, async (at) => {
+        const changed = TEXTS.map((text, place) => (place === at ? text.replace('10:00:00', '10:00:01') : text));
+        expect((await proved(changed, TEXTS)).broken?.at).toBe(at);
+        // Also where the list was changed with it: then the next of its tree names another one, or the root is another.
+        const { broken } = await proved(changed, changed, noteOf(TEXTS));
+        expect(broken === null ? -1 : (broken.at ?? 99)).toBeGreaterThan(at);
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test('where nobody has signed, one that was changed is found by the next of its tree', async () => {
+    const changed = TEXTS.map((text, place) => (place === 6 ? text.replace('10:00:00', '10:00:01') : text));
+    const { broken } = await proved(changed, changed);
+    expect(broken).toEqual({ at: 9, why: 'It names another entry as the one before it' });
+  });
+
+  test('one that was left out, put in, or moved is found', async () => {
+    const without = TEXTS.filter((_, at) => at !== 7);
+    const twice = [...TEXTS.slice(0, 8), ...TEXTS.slice(7)];
+    const moved = TEXTS.map((text, at) => (at === 7 ? (TEXTS[8] ?? '') : at === 8 ? (TEXTS[7] ?? '') : text));
+    for (const texts of [without, twice, moved]) {
+      const { broken } = await proved(texts);
+      expect([7, 8]).toContain(broken?.at);
+    }
+  });
+
+  test('a list that says something else than the ledger is found', async () => {
+    const proof = new Proof({ begin: 0, frontier: [] });
+    const lie = (at: number): EventRow | null => {
+      const row = shownFor(TEXTS)(at);
+      return row !== null && at === 4 ? { ...row, tone: 'denied' } : row;
+    };
+    await proof.take(TEXTS, lie);
+    expect(proof.broken).toMatchObject({ at: 4 });
+    expect((await proof.state()).verified).toBe(4);
+  });
+
+  test('a root that is not the signed one is found, also where every entry is in order', async () => {
+    const other = ledger(23).map((text) => text.replaceAll('10:00', '11:00'));
+    const state = await proved(TEXTS, TEXTS, noteOf(other));
+    expect(state.broken).toMatchObject({ at: null });
+    expect(state.checkpoint).toMatchObject({ fits: false });
+  });
+
+  test('it goes on from where a log begins', async () => {
+    const proof = new Proof({ begin: 9, frontier: frontierOf(TEXTS.slice(0, 9)) });
+    await proof.checkpoint(noteOf(TEXTS), signer.vkey);
+    await proof.take(TEXTS.slice(9), shownFor(TEXTS));
+    expect(await proof.state()).toMatchObject({ verified: 23, broken: null, checkpoint: { fits: true } });
+  });
+
+  test('what is no entry is told, and throws nothing', async () => {
+    const state = await proved([...TEXTS.slice(0, 3), 'null', '{']);
+    expect(state.broken).toMatchObject({ at: 3 });
+  });
+});
+
+describe('who carries it out', () => {
+  let told: (ProofState | null)[] = [];
+  beforeAll(() => {
+    told = [];
+  });
+  const info: LedgerInfo = {
+    ledger_id: 'x',
+    begin: 0,
+    size: 23,
+    checkpoint: null,
+    key: null,
+    frontier: [],
+    live: true,
+    title: '',
+  };
+  const until = async (holds: () => boolean): Promise<void> => {
+    for (let round = 0; round < 500 && !holds(); round += 1) await new Promise((resolve) => setTimeout(resolve, 2));
+  };
+
+  test('reads as far as the log goes, again when it has grown, with what was signed meanwhile', async () => {
+    const asked: number[] = [];
+    const prover = new PartProver(
+      (from, to) => {
+        asked.push(from);
+        return Promise.resolve(TEXTS.slice(from, Math.min(to, from + 4)));
+      },
+      (state) => {
+        told.push(state);
+        // It has not ended its work yet when it tells how far it has come.
+        if (asked.length === 3) prover.grown({ size: 23, checkpoint: noteOf(TEXTS), key: signer.vkey });
+      },
+    );
+    prover.begin(info);
+    prover.shown(packRows(TEXTS.map((text, at) => rowOf(text, at, leafHash(text)))));
+    prover.grown({ size: 10, checkpoint: null, key: null });
+    await until(() => told.at(-1)?.checkpoint?.fits === true);
+    expect(told.at(-1)).toMatchObject({ verified: 23, broken: null, checkpoint: { signature: 'right', fits: true } });
+    expect(asked).toEqual([0, 4, 8, 10, 14, 18, 22]);
+  });
+
+  test('entries that cannot be had are no proof', async () => {
+    const heard: (ProofState | null)[] = [];
+    const prover = new PartProver(
+      () => Promise.resolve([]),
+      (state) => void heard.push(state),
+    );
+    prover.begin(info);
+    prover.grown({ size: 5, checkpoint: null, key: null });
+    await until(() => heard.length > 0);
+    expect(heard).toEqual([null]);
+  });
+});
+
+test('the first entry of a run tree names none before it', async () => {
+  const [first = ''] = TEXTS;
+  const cut = first.replace('0'.repeat(64), 'ab'.repeat(32));
+  expect((await proved([cut])).broken).toEqual({ at: 0, why: 'It begins a run tree, and names an entry before it' });
+});
+
+describe('what a service says of one entry', () => {
+  const [text = '', other = ''] = TEXTS;
+  const row = rowOf(text, 0, leafHash(text));
+  const held = (said: string, leaf_hash = leafHash(said)): Promise<boolean> => isOfRow({ text: said, leaf_hash }, row);
+
+  test('is what was proved, or is not shown', async () => {
+    expect(await held(text)).toBe(true);
+    expect(await held(text.replace('x/0', 'x/9'))).toBe(false);
+    expect(await held(other)).toBe(false);
+    // It would say that the other text has the hash of the row.
+    expect(await held(other, leafHash(text))).toBe(false);
+    expect(await held(text, leafHash(other))).toBe(false);
+  });
+
+  test('content is that of the entry only where the entry names it', () => {
+    const named = JSON.stringify({ body: { payload: { hash_sha256: 'aa'.repeat(32) } } });
+    expect(namesContent(named, 'aa'.repeat(32))).toBe(true);
+    expect(namesContent(named, 'bb'.repeat(32))).toBe(false);
+    // What an agent has written stands in quotes of its own.
+    const quoted = JSON.stringify({ body: { note: `"hash_sha256":"${'bb'.repeat(32)}"` } });
+    expect(namesContent(quoted, 'bb'.repeat(32))).toBe(false);
+  });
+});

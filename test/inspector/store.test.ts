@@ -1,0 +1,431 @@
+// What the page keeps of a ledger: rows in columns, runs, the way through a machine, marks, filter, window, address.
+
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { packRows } from '../../src/contract/event-row.js';
+import type { Born, Chart, Course, EventRow, Tone } from '../../src/contract/inspection.js';
+import { addressOf, FIRST_VIEW, takeToken, viewOf, type View } from '../../src/inspector/store/address.js';
+import { alignment } from '../../src/inspector/store/align.js';
+import { Found } from '../../src/inspector/store/filter.js';
+import { endOf, joined, Marks, momentOf } from '../../src/inspector/store/marks.js';
+import { Numbers } from '../../src/inspector/store/numbers.js';
+import { ALL_MOVES, ChartIndex, movesOf, movesUntil, Path } from '../../src/inspector/store/path.js';
+import { Rows } from '../../src/inspector/store/rows.js';
+import { Runs, stateOf } from '../../src/inspector/store/runs.js';
+import { spansOf } from '../../src/inspector/store/spans.js';
+import { guessed, phasesOf, refusedIn } from '../../src/inspector/store/steps.js';
+import { TONES, toneNumber, Worst } from '../../src/inspector/store/tones.js';
+import { lineage, treeLines } from '../../src/inspector/store/tree.js';
+import { scrolledTo, windowOf } from '../../src/inspector/store/window.js';
+
+const BORN: Born = {
+  kind: 'agent',
+  parent: 'run_a',
+  lane: 'SANDBOX_FILES',
+  role: 'SANDBOX_AGENT',
+  actor: 'ann',
+  case: 'case-1',
+  correlation: 'cor',
+  link: 'attached',
+  pins: { contract: 'v1', lanes: 'l', roles: 'r' },
+  request: null,
+  retry_of: null,
+};
+
+const row = (log_index: number, of: Partial<EventRow>): EventRow => ({
+  log_index,
+  seq: log_index,
+  run_id: 'run_a',
+  tree_id: 'run_a',
+  type: 'audit_event',
+  label: 'x',
+  tone: 'plain',
+  time: 1_000 + log_index,
+  step: 0,
+  hash: log_index.toString(16).padStart(8, '0'),
+  state: null,
+  born: null,
+  ...of,
+});
+
+/** A tree of an orchestrator, its agent and a mediated run, with one step. */
+const TREE: readonly EventRow[] = [
+  row(0, {
+    label: 'created',
+    tone: 'created',
+    state: 'created',
+    born: { ...BORN, kind: 'orchestrator', parent: null },
+  }),
+  row(1, { label: 'running', tone: 'running', state: 'running' }),
+  row(2, { run_id: 'run_a.1', label: 'created', tone: 'created', state: 'created', born: BORN }),
+  row(3, { run_id: 'run_a.1', label: 'running', tone: 'running', state: 'running' }),
+  row(4, { run_id: 'run_a.1', type: 'input', label: 'proposal' }),
+  row(5, {
+    run_id: 'run_a.1.1',
+    label: 'created',
+    tone: 'created',
+    state: 'created',
+    born: { ...BORN, kind: 'tool_gateway', parent: 'run_a.1', request: 'sandbox.write_file' },
+  }),
+  row(6, { run_id: 'run_a.1.1', label: 'authz deny', tone: 'deny' }),
+  row(7, { run_id: 'run_a.1.1', label: 'denied', tone: 'denied', state: 'denied' }),
+  row(8, { run_id: 'run_a.1', type: 'step_trace', label: 'DENIED', tone: 'DENIED', step: 1 }),
+  row(9, { run_id: 'run_a.1', label: 'completed', tone: 'completed', state: 'completed' }),
+];
+
+function loaded(rows: readonly EventRow[] = TREE) {
+  const kept = new Rows(0, rows.length);
+  kept.take(packRows(rows));
+  const runs = new Runs(kept);
+  runs.update();
+  return { rows: kept, runs };
+}
+
+describe('rows', () => {
+  test('every row comes out as it went in', () => {
+    const { rows } = loaded();
+    expect(TREE.map(({ log_index }) => rows.row(log_index))).toEqual(TREE);
+    expect([rows.row(-1), rows.row(10)]).toEqual([null, null]);
+  });
+
+  test('pages come from the newest on, before and behind, and twice: nothing is lost, doubled, or put across a gap', () => {
+    const rows = new Rows(0, 10);
+    expect(rows.take(packRows(TREE.slice(6, 8)))).toBe(true);
+    expect(rows.take(packRows(TREE.slice(0, 3)))).toBe(false);
+    expect(rows.take(packRows(TREE.slice(9)))).toBe(false);
+    expect(rows.take(packRows(TREE.slice(7)))).toBe(true);
+    expect(rows.take(packRows(TREE.slice(7)))).toBe(false);
+    expect(rows.take(packRows(TREE.slice(2, 7)))).toBe(true);
+    expect(rows.take(packRows(TREE.slice(0, 2)))).toBe(true);
+    expect([rows.first, rows.end]).toEqual([0, 10]);
+    expect(TREE.map(({ log_index }) => rows.row(log_index))).toEqual(TREE);
+  });
+
+  test('the worst of any stretch is what a search would find', () => {
+    const numbers = fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 1, maxLength: 4_000 });
+    fc.assert(
+      fc.property(numbers, fc.nat(), fc.nat(), (tones, a, b) => {
+        const worst = new Worst();
+        tones.forEach((tone, place) => worst.set(place, tone));
+        const [from, to] = [a % tones.length, b % (tones.length + 1)];
+        expect(worst.of(from, to)).toBe(Math.max(0, ...tones.slice(from, to)));
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test('every tone has a number of its own, and a problem more than any that is none', () => {
+    const problems: readonly Tone[] = ['VALIDATION_ERROR', 'deny', 'denied', 'DENIED', 'failed', 'EXECUTION_ERROR'];
+    expect(problems.map(toneNumber).every((number) => number > toneNumber('cancelled'))).toBe(true);
+    expect(new Set(TONES).size).toBe(13);
+  });
+});
+
+describe('runs', () => {
+  test('each has its rows, its states at any moment, its parent, and its steps', () => {
+    const { runs } = loaded();
+    const agent = runs.byId('run_a.1');
+    if (agent === null) throw new Error('no agent');
+    expect([1, 2, 3, 8, 9].map((at) => stateOf(agent, at))).toEqual([
+      null,
+      'created',
+      'running',
+      'running',
+      'completed',
+    ]);
+    expect(agent.traces.at(0)).toBe(8);
+    expect(lineage(runs, 'run_a.1.1')).toEqual(['run_a', 'run_a.1', 'run_a.1.1']);
+    expect([runs.size, runs.countUntil(4), runs.countUntil(5)]).toEqual([3, 2, 3]);
+  });
+
+  test('what was not there at the cursor is not in the tree', () => {
+    const { runs } = loaded();
+    const all = new Set(['run_a', 'run_a.1']);
+    const ids = (at: number) => treeLines(runs, at, all).map(({ run, depth }) => `${depth} ${run.id}`);
+    expect(ids(1)).toEqual(['0 run_a']);
+    expect(ids(4)).toEqual(['0 run_a', '1 run_a.1']);
+    expect(ids(9)).toEqual(['0 run_a', '1 run_a.1', '2 run_a.1.1']);
+    expect(treeLines(runs, 9, new Set())).toHaveLength(1);
+  });
+
+  test('rows that are read later, from before, give the same runs', () => {
+    const whole = loaded();
+    const rows = new Rows(0, 10);
+    const runs = new Runs(rows);
+    rows.take(packRows(TREE.slice(6)));
+    runs.update();
+    rows.take(packRows(TREE.slice(0, 6)));
+    runs.update();
+    const shape = (all: Runs) =>
+      treeLines(all, 9, new Set(['run_a', 'run_a.1'])).map(({ run, depth }) => [run.id, depth, run.rows.length]);
+    expect(shape(runs)).toEqual(shape(whole.runs));
+  });
+
+  test('a run that is not over lasts as long as what is below it', () => {
+    const { rows, runs } = loaded();
+    const root = runs.byId('run_a');
+    if (root === null) throw new Error('no root');
+    const spans = spansOf(rows, runs, root, 9).map(({ run, from, to, ended }) => [run.id, from, to, ended]);
+    expect(spans).toEqual([
+      ['run_a', 1_000, 1_009, false],
+      ['run_a.1', 1_002, 1_009, true],
+      ['run_a.1.1', 1_005, 1_007, true],
+    ]);
+  });
+});
+
+const LAYOUT = { width: 0, height: 0, boxes: [], lines: [] };
+const node = (id: string, initial: string | null = null, type?: 'final'): Chart['nodes'][number] => ({
+  id,
+  name: id.split('.').at(-1) ?? '',
+  parent: id === '' ? null : id.split('.').slice(0, -1).join('.'),
+  type: type ?? (initial === null ? 'atomic' : 'compound'),
+  initial,
+  entry: [],
+});
+const edge = (source: string, event: string, place: number, target: string | null, guard: string | null = null) => ({
+  id: `${source}|${event}|${place}`,
+  source,
+  event,
+  place,
+  target,
+  guard,
+  actions: [],
+});
+const STEP: Chart = {
+  hash: 'h',
+  machine: 'step',
+  nodes: [
+    node('', 'RECEIVE'),
+    node('RECEIVE'),
+    node('PARSE'),
+    node('AUTHORIZE', 'AUTHORIZE.judging'),
+    node('AUTHORIZE.judging'),
+    node('AUTHORIZE.deciding'),
+    node('EXECUTE'),
+    node('RECORD'),
+    node('RESPOND', null, 'final'),
+  ],
+  edges: [
+    edge('RECEIVE', 'always', 1, 'PARSE'),
+    edge('PARSE', 'always', 1, 'AUTHORIZE'),
+    edge('AUTHORIZE.judging', 'always', 0, 'RECORD', 'refused'),
+    edge('AUTHORIZE.judging', 'always', 1, 'AUTHORIZE.deciding'),
+    edge('AUTHORIZE', 'AGAIN', 0, 'AUTHORIZE'),
+    edge('AUTHORIZE.deciding', 'BOOK', 0, null),
+    edge('AUTHORIZE.deciding', 'STARTED', 0, 'EXECUTE'),
+    edge('EXECUTE', 'done', 0, 'RECORD'),
+    edge('RECORD', 'always', 0, 'RESPOND'),
+  ],
+  layouts: { down: LAYOUT, right: LAYOUT },
+};
+
+/** Moves after entries, as pairs of an edge and where the machine rests. */
+function courseOf(...moves: readonly (readonly [at: number, edge: string, to: string])[]): Course {
+  const edges = [...new Set(moves.map(([, edge]) => edge))];
+  const states = [...new Set(moves.map(([, , to]) => to))];
+  return {
+    run_id: 'run_a.1',
+    tree_id: 'run_a',
+    through: 100,
+    chart: 'c',
+    step_chart: 'h',
+    edges,
+    states,
+    moves: moves.map(([at, edge, to]) => [at, 1, edges.indexOf(edge), states.indexOf(to)]),
+    steps: [4],
+    cut: null,
+  };
+}
+const REFUSED = courseOf(
+  [4, 'RECEIVE|always|1', 'PARSE'],
+  [4, 'PARSE|always|1', 'AUTHORIZE.judging'],
+  [4, 'AUTHORIZE.judging|always|0', 'RECORD'],
+  [8, 'RECORD|always|0', 'RESPOND'],
+);
+const pathOf = (course: Course): Path => new Path(new ChartIndex(STEP), course, movesOf(course, 1));
+
+describe('the way through a machine', () => {
+  test('stands where it rests, with all that is around and inside', () => {
+    const path = pathOf(REFUSED);
+    expect([...path.active]).toEqual(['RECEIVE']);
+    expect([...path.seek(2).active].sort()).toEqual(['AUTHORIZE', 'AUTHORIZE.judging']);
+    expect([...path.seek(99).active]).toEqual(['RESPOND']);
+    expect(path.last).toBe('RECORD|always|0');
+  });
+
+  test('a moment is an entry and so many moves after it', () => {
+    const { moves } = REFUSED;
+    const until = (at: number, after: number) => movesUntil(moves, { at, moves: after });
+    expect([until(3, ALL_MOVES), until(4, 0), until(4, 2), until(4, 9), until(5, 0), until(8, ALL_MOVES)]).toEqual([
+      0, 0, 2, 3, 3, 4,
+    ]);
+  });
+
+  test('back and on again, in any order, it is as if one had come there at once', () => {
+    const course = courseOf(
+      [4, 'RECEIVE|always|1', 'PARSE'],
+      [4, 'PARSE|always|1', 'AUTHORIZE.judging'],
+      [5, 'AUTHORIZE|AGAIN|0', 'AUTHORIZE.judging'],
+      [5, 'AUTHORIZE.judging|always|1', 'AUTHORIZE.deciding'],
+      [5, 'AUTHORIZE.deciding|BOOK|0', 'AUTHORIZE.deciding'],
+      [6, 'AUTHORIZE.deciding|STARTED|0', 'EXECUTE'],
+    );
+    const state = (path: Path) => [
+      [...path.active].sort(),
+      [...path.entered].sort(),
+      [...path.taken].sort(),
+      path.last,
+    ];
+    fc.assert(
+      fc.property(fc.array(fc.nat({ max: 6 }), { minLength: 1 }), (places) => {
+        const path = pathOf(course);
+        for (const place of places) path.seek(place);
+        expect(state(path)).toEqual(state(pathOf(course).seek(places.at(-1) ?? 0)));
+      }),
+    );
+    const whole = pathOf(course).seek(5);
+    // Entered, entered again by its own edge, and not by what is done in passing.
+    expect([whole.entered.get('AUTHORIZE'), whole.entered.get('AUTHORIZE.deciding')]).toEqual([2, 1]);
+  });
+
+  test('S0-12: nine phases: those that were passed, the one that refused, those that were left out, where it is', () => {
+    const said = (made: number) =>
+      phasesOf(pathOf(REFUSED).seek(made), made > 2 ? 'DENIED' : null, true).map(({ state }) => state);
+    const middle = ['ahead', 'ahead', 'ahead'];
+    expect(said(0)).toEqual(['active', 'ahead', ...middle, 'ahead', 'ahead', 'ahead', 'ahead']);
+    expect(said(2)).toEqual(['passed', 'passed', ...middle, 'active', 'ahead', 'ahead', 'ahead']);
+    const left = ['skipped', 'skipped', 'skipped'];
+    expect(said(3)).toEqual(['passed', 'passed', ...left, 'refused', 'skipped', 'active', 'ahead']);
+    expect(said(4)).toEqual(['passed', 'passed', ...left, 'refused', 'skipped', 'passed', 'passed']);
+  });
+
+  test('what went wrong in EXECUTE is known by the outcome, what was refused before by the edge', () => {
+    const ran = courseOf([4, 'AUTHORIZE.deciding|STARTED|0', 'EXECUTE'], [5, 'EXECUTE|done|0', 'RECORD']);
+    expect(refusedIn(pathOf(ran).seek(2), 'SUCCESS')).toBe(null);
+    expect(refusedIn(pathOf(ran).seek(2), 'EXECUTION_ERROR')).toBe('EXECUTE');
+    expect(refusedIn(pathOf(REFUSED).seek(3), null)).toBe('AUTHORIZE');
+    expect([guessed('PARSE'), guessed('AUTHORIZE'), guessed('EXECUTE')]).toEqual([
+      'VALIDATION_ERROR',
+      'DENIED',
+      'EXECUTION_ERROR',
+    ]);
+  });
+
+  test('a course that is asked for again goes on where it ended, by names and not by places', () => {
+    const [first, rest] = [REFUSED.moves.slice(0, 3), REFUSED.moves.slice(3)];
+    const begun: Course = { ...REFUSED, moves: first, through: 5 };
+    const more: Course = {
+      ...REFUSED,
+      edges: ['RECORD|always|0'],
+      states: ['RESPOND'],
+      moves: rest.map(([at, step]) => [at, step, 0, 0] as const),
+    };
+    const named = ({ moves, edges, states }: Course) => moves.map(([at, , e, to]) => [at, edges[e], states[to]]);
+    expect(named(joined(begun, more))).toEqual(named(REFUSED));
+    // Asked twice at once, nothing is there twice.
+    expect(named(joined(joined(begun, more), { ...more, moves: [] }))).toEqual(named(REFUSED));
+  });
+});
+
+describe('what is listed', () => {
+  test('marks are entries, and the moves between them', () => {
+    const { runs } = loaded();
+    const agent = runs.byId('run_a.1');
+    const marks = new Marks(agent?.rows ?? new Numbers(), REFUSED.moves);
+    const all = Array.from({ length: marks.length }, (_, place) => marks.get(place));
+    const shown = all.map((mark) => `${mark?.at ?? ''}.${mark?.nth ?? ''}`);
+    expect(shown).toEqual(['2.0', '3.0', '4.0', '4.1', '4.2', '4.3', '8.0', '8.1', '9.0']);
+    expect(all.map((mark) => (mark === null ? -2 : marks.placeOf(momentOf(mark))))).toEqual(
+      all.map((_, place) => place),
+    );
+    expect([marks.placeOf(endOf(7)), marks.placeOf(endOf(1)), marks.placeOf(endOf(99))]).toEqual([5, -1, 8]);
+  });
+
+  test('words look into what happened, outcome, run and hash, and all of them must be there', () => {
+    const { rows } = loaded();
+    const found = (words: string, problems = false) => {
+      const { places } = new Found(rows, { words, problems }).update();
+      return Array.from({ length: places.length }, (_, place) => places.at(place));
+    };
+    expect(found('deny')).toEqual([6]);
+    expect(found('DENIED')).toEqual([7, 8]);
+    expect(found('write_file created')).toEqual([5]);
+    expect(found('00000009')).toEqual([9]);
+    expect(found('', true)).toEqual([6, 7, 8]);
+    expect(found('nothing')).toEqual([]);
+  });
+
+  test('rows that come later are found too, and those that come before', () => {
+    const rows = new Rows(0, 10);
+    rows.take(packRows(TREE.slice(4, 7)));
+    const found = new Found(rows, { words: '', problems: true });
+    expect(found.update().places.length).toBe(1);
+    rows.take(packRows(TREE.slice(7)));
+    rows.take(packRows(TREE.slice(0, 4)));
+    expect(found.update().places.length).toBe(3);
+  });
+
+  test('two sequences side by side: each item once, in both orders, what is common together', () => {
+    const letters = fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 14 });
+    fc.assert(
+      fc.property(letters, letters, (a, b) => {
+        const rows = alignment(a, b);
+        const of = (side: 'a' | 'b') => rows.map((one) => one[side]).filter((place) => place !== null);
+        expect([of('a'), of('b')]).toEqual([a.map((_, place) => place), b.map((_, place) => place)]);
+        expect(rows.every((one) => one.a === null || one.b === null || a[one.a] === b[one.b])).toBe(true);
+      }),
+    );
+    const both = alignment(['a', 'b', 'c', 'd'], ['a', 'b', 'x', 'd']).filter(({ a, b }) => a !== null && b !== null);
+    expect(both).toHaveLength(3);
+  });
+
+  test('what is drawn is what is in sight, however long the list', () => {
+    expect(windowOf(100_000, 24_000, 480)).toEqual({ from: 997, to: 1_023 });
+    expect(windowOf(3, 0, 480)).toEqual({ from: 0, to: 3 });
+    expect(windowOf(3, 9_999, 480)).toEqual({ from: 3, to: 3 });
+    expect([scrolledTo(5, 0, 480), scrolledTo(20, 0, 480), scrolledTo(19, 480, 480)]).toEqual([0, 24, 456]);
+    expect(scrolledTo(1_000, 0, 480)).toBe(24_000 - 240);
+  });
+});
+
+describe('the address', () => {
+  const views: fc.Arbitrary<View> = fc.record({
+    run: fc.option(fc.constantFrom('run_a', 'ses_Ab-9.1.2'), { nil: null }),
+    step: fc.nat({ max: 400 }),
+    tab: fc.constantFrom('run', 'step', 'story', 'time', 'session'),
+    at: fc.option(fc.record({ at: fc.nat({ max: 999_999 }), moves: fc.constantFrom(0, 3, ALL_MOVES) }), { nil: null }),
+    filter: fc.string({ maxLength: 40 }),
+    own: fc.boolean(),
+    problems: fc.boolean(),
+    cmp: fc.option(fc.record({ run: fc.constant('run_b.1'), step: fc.nat({ max: 9 }) }), { nil: null }),
+    theme: fc.constantFrom('auto', 'light', 'dark'),
+  });
+
+  test('says everything that is looked at, and nothing that is so anyway', () => {
+    fc.assert(fc.property(views, (view) => expect(viewOf(`#${addressOf(view)}`)).toEqual(view)));
+    expect(addressOf(FIRST_VIEW)).toBe('');
+    expect(addressOf({ ...FIRST_VIEW, run: 'r', cmp: { run: 'run_b', step: 8 } })).toBe('run=r&cmp=run_b:8');
+  });
+
+  test('what is no address is the first view', () => {
+    fc.assert(fc.property(fc.string(), (text) => void viewOf(text)));
+    expect(viewOf('#at=-1&step=x&tab=nope&theme=blue&cmp=../..')).toEqual(FIRST_VIEW);
+  });
+
+  test('the token leaves it', () => {
+    expect(takeToken('#run=a&token=s3cret&step=2')).toEqual({ token: 's3cret', rest: 'run=a&step=2' });
+    expect(takeToken('#run=a')).toEqual({ token: null, rest: 'run=a' });
+  });
+});
+
+test('what a run was born with comes with the row that creates it, and no later row says otherwise', () => {
+  const rows = new Rows(0, 0);
+  rows.take(packRows([row(0, { label: 'created', tone: 'created', state: 'created', born: BORN })]));
+  const lie = { ...BORN, role: 'ATTORNEY_ADMIN' };
+  const page = packRows([row(1, { label: 'running', tone: 'running', state: 'running' })]);
+  rows.take({ ...page, rows: page.rows.map((tuple) => [...tuple, lie] as unknown as (typeof page.rows)[number]) });
+  expect(rows.born.get(rows.run(0))).toEqual(BORN);
+  rows.take(packRows([row(2, { label: 'created', tone: 'created', state: 'created', born: lie })]));
+  expect(rows.born.get(rows.run(0))).toEqual(BORN);
+});

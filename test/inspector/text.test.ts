@@ -1,0 +1,95 @@
+// Text of others: what is hidden in it is named, what is long comes in parts, what is no text is shown as bytes.
+
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { asJson, jsonLines } from '../../src/inspector/text/json-lines.js';
+import { beginning, hexDump, parts, pieces, utf8 } from '../../src/inspector/text/untrusted.js';
+
+const marks = (text: string) => pieces(text).flatMap((piece) => ('mark' in piece ? [piece.mark] : []));
+/** The text that pieces stand for. */
+const whole = (text: string): string =>
+  pieces(text)
+    .map((piece) => ('text' in piece ? piece.text : String.fromCodePoint(Number.parseInt(piece.mark.slice(2), 16))))
+    .join('');
+
+describe('untrusted text', () => {
+  test('every character that is not seen, or turns or joins others, is named', () => {
+    const hidden: readonly (readonly [text: string, mark: string])[] = [
+      ['\u202e', 'U+202E'],
+      ['\u2066', 'U+2066'],
+      ['\u200b', 'U+200B'],
+      ['\u200d', 'U+200D'],
+      ['\ufeff', 'U+FEFF'],
+      ['\u00ad', 'U+00AD'],
+      ['\u0000', 'U+0000'],
+      ['\u001b', 'U+001B'],
+      ['\r', 'U+000D'],
+      ['\u0085', 'U+0085'],
+      ['\u2028', 'U+2028'],
+      ['\u061c', 'U+061C'],
+      ['\u180e', 'U+180E'],
+      ['\u3164', 'U+3164'],
+      ['\ufe0f', 'U+FE0F'],
+      ['\u{e0041}', 'U+E0041'],
+      ['\ud800', 'U+D800'],
+      ['\ue000', 'U+E000'],
+    ];
+    for (const [character, mark] of hidden) expect([mark, marks(`a${character}b`)]).toEqual([mark, [mark]]);
+    expect(marks('line\n\ttab, Ünïcode, 漢字, עברית, 👍')).toEqual([]);
+  });
+
+  test('nothing is lost or added, whatever it is', () => {
+    fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 200 }), (text) => expect(whole(text)).toBe(text)));
+  });
+
+  test('a part of it is never half a character, and the parts are all of it', () => {
+    expect(beginning('ab👍', 3)).toBe('ab');
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme', maxLength: 300 }), fc.integer({ min: 2, max: 40 }), (text, chars) => {
+        const all = parts(text, chars);
+        expect(all.join('')).toBe(text);
+        expect(all.every((part) => part.length <= chars && part.isWellFormed())).toBe(text.isWellFormed());
+      }),
+    );
+  });
+
+  test('two megabytes are cut in a moment', () => {
+    const text = 'x\u202e'.repeat(1_000_000);
+    const started = process.hrtime.bigint();
+    expect(parts(text).length).toBe(62);
+    expect(pieces(beginning(text, 2_048))).toHaveLength(2_048);
+    expect(Number(process.hrtime.bigint() - started) / 1e6).toBeLessThan(500);
+  });
+
+  test('bytes that are no UTF-8 are no text, and are shown in hex', () => {
+    expect(utf8(new TextEncoder().encode('\ufeffä'))).toBe('\ufeffä');
+    expect(utf8(Uint8Array.of(0x61, 0xff))).toBe(null);
+    expect(utf8(Uint8Array.of(0xed, 0xa0, 0x80))).toBe(null);
+    expect(hexDump(Uint8Array.from({ length: 18 }, (_, at) => at))).toBe(
+      '000000  00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f\n000010  10 11',
+    );
+  });
+});
+
+describe('JSON as lines', () => {
+  test('has names, values and their place, and no more lines than asked for', () => {
+    const { lines, cut } = jsonLines({ a: { b: [1, 'x', null] }, c: {} });
+    expect(lines.map(({ depth, name, value, path }) => [depth, name, value, path])).toEqual([
+      [0, 'a', null, 'a'],
+      [1, 'b', null, 'a.b'],
+      [2, '0', '1', 'a.b.0'],
+      [2, '1', 'x', 'a.b.1'],
+      [2, '2', 'null', 'a.b.2'],
+      [0, 'c', '{}', 'c'],
+    ]);
+    expect(cut).toBe(false);
+    expect(jsonLines({ a: 1, b: 2, c: 3 }, 2)).toMatchObject({ lines: { length: 2 }, cut: true });
+  });
+
+  test('is not too deep for anything', () => {
+    let deep: unknown = 1;
+    for (let level = 0; level < 3_000; level += 1) deep = [deep];
+    expect(jsonLines(deep).lines.at(-1)?.value).toBe('…');
+    expect([asJson('"text"'), asJson('{'), asJson('[1]')]).toEqual([null, null, { value: [1] }]);
+  });
+});

@@ -1,0 +1,148 @@
+// The HTTP service in a server of somebody else's, and the page as it is given out.
+
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import Fastify from 'fastify';
+import { createServer } from 'node:http';
+import { once } from 'node:events';
+import { connect, type AddressInfo } from 'node:net';
+import { tokenBook, mintToken } from '../../../src/adapters/token-book.js';
+import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
+import { systemClock } from '../../../src/adapters/system-clock.js';
+import { winstonLog } from '../../../src/adapters/winston-log.js';
+import type { TokenRecord } from '../../../src/contract/token.js';
+import { turnpikeHttp } from '../../../src/service/http/turnpike-http.js';
+import { Bench } from '../../fixtures/bench.js';
+import { rawRequest } from '../raw-http.js';
+import { proposal } from './http-harness.js';
+
+let bench: Bench;
+const records: TokenRecord[] = [];
+const grant = { actor: 'agent-one', role: 'SANDBOX_AGENT', rights: ['act'] as const };
+const { token, record } = mintToken(grant, systemClock(), nanoidIds());
+records.push(record);
+const tokens = tokenBook(() => records, systemClock());
+const log = winstonLog('silent');
+const page = new Map([
+  ['/', { bytes: Buffer.from('<!doctype html>'), type: 'text/html; charset=utf-8', immutable: false }],
+  ['/assets/a.js', { bytes: Buffer.from('1'), type: 'text/javascript; charset=utf-8', immutable: true }],
+]);
+beforeEach(async () => {
+  bench = await Bench.open();
+});
+afterEach(() => bench.close());
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
+}
+
+/** One step over this address. @returns its outcome */
+async function stepOver(url: string): Promise<unknown> {
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const post = (path: string, body: string) => fetch(`${url}${path}`, { method: 'POST', headers, body });
+  const { run_id } = (await (await post('/api/v1/agents', '{}')).json()) as { run_id: string };
+  return ((await (await post(`/api/v1/agents/${run_id}/steps`, proposal('THINK'))).json()) as { outcome: string })
+    .outcome;
+}
+
+test('in a Fastify of somebody else it is a plugin beside his routes, which keep their own bodies and errors', async () => {
+  const port = await freePort();
+  const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], log });
+  const fastify = Fastify({ logger: false });
+  fastify.post('/own', (request) => ({ got: request.body }));
+  fastify.setNotFoundHandler((_request, reply) => reply.code(404).send('his own'));
+  fastify.get('/fails', () => Promise.reject(new Error('of his own')));
+  await fastify.register(http.plugin);
+  const url = await fastify.listen({ port, host: '127.0.0.1' });
+  expect(await stepOver(url)).toBe('SUCCESS');
+  const own = await fetch(`${url}/own`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{"a":1}',
+  });
+  expect(await own.json()).toEqual({ got: { a: 1 } });
+  const failed = await fetch(`${url}/fails`);
+  expect([failed.status, ((await failed.json()) as { message: string }).message]).toEqual([500, 'of his own']);
+  expect(await (await fetch(`${url}/nowhere`)).text()).toBe('his own');
+  const ours = { headers: { authorization: `Bearer ${token}` } };
+  expect(await (await fetch(`${url}/api/v1/nowhere`, ours)).text()).toContain('"NOT_FOUND"');
+  expect(await (await fetch(`${url}/api/v1/runs`, { ...ours, method: 'PUT' })).text()).toContain('"METHOD_NOT_SERVED"');
+  expect((await fetch(`${url}/api/v1/nowhere`)).status).toBe(401);
+  // The same door as before the command.
+  const health = ['GET /api/v1/health HTTP/1.1', 'Connection: close'];
+  expect((await rawRequest(port, [...health, `Host: 127.0.0.1:${port}`])).status).toBe(401);
+  const bearer = `Authorization: Bearer ${token}`;
+  expect((await rawRequest(port, [...health, `Host: 127.0.0.1:${port}`, bearer])).status).toBe(200);
+  expect((await rawRequest(port, [...health, 'Host: evil.example', bearer])).body).toContain('HOST_NOT_SERVED');
+  await fastify.close();
+  await http.close();
+});
+
+test('a plain handler has everything: steps, MCP and the page, which is there without a token', async () => {
+  const port = await freePort();
+  const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], page, log });
+  const server = createServer((request, response) => void http.handler(request, response)).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${port}`;
+  expect(await stepOver(url)).toBe('SUCCESS');
+  expect((await fetch(`${url}/mcp`, { method: 'POST' })).status).toBe(401);
+  const index = await fetch(url);
+  expect([index.status, await index.text()]).toEqual([200, '<!doctype html>']);
+  expect((await fetch(url, { method: 'POST' })).status).toBe(401);
+  expect((await fetch(`${url}/assets/b.js`)).status).toBe(401);
+  // Whoever leaves in the middle of a request, or sends nonsense, harms nobody.
+  const half = connect(port, '127.0.0.1');
+  half.write(`POST /api/v1/agents HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n`);
+  half.write('Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"la');
+  half.destroy();
+  expect(await stepOver(url)).toBe('SUCCESS');
+  server.close();
+  await http.close();
+});
+
+test('the page comes under a policy by which it can do nothing but ask this server', async () => {
+  const port = await freePort();
+  const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], page, log });
+  const server = createServer((request, response) => void http.handler(request, response)).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const get = (path: string) =>
+    rawRequest(port, [`GET ${path} HTTP/1.1`, `Host: 127.0.0.1:${port}`, 'Connection: close']);
+  const { headers } = await get('/');
+  expect(headers['content-security-policy']?.split('; ').sort()).toEqual([
+    "base-uri 'none'",
+    "connect-src 'self'",
+    "default-src 'none'",
+    "font-src 'self'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "img-src 'self' data:",
+    "require-trusted-types-for 'script'",
+    "script-src 'self'",
+    "style-src 'self'",
+    'trusted-types inspector',
+    "worker-src 'self'",
+  ]);
+  const everywhere = {
+    'x-content-type-options': 'nosniff',
+    'referrer-policy': 'no-referrer',
+    'cross-origin-opener-policy': 'same-origin',
+    'cross-origin-resource-policy': 'same-origin',
+  };
+  expect(headers).toMatchObject({
+    ...everywhere,
+    'cache-control': 'no-store',
+    'content-type': 'text/html; charset=utf-8',
+  });
+  const asset = (await get('/assets/a.js')).headers;
+  expect(asset).toMatchObject({ ...everywhere, 'cache-control': 'public, max-age=31536000, immutable' });
+  for (const told of [headers, asset]) {
+    for (const name of ['set-cookie', 'access-control-allow-origin', 'server', 'x-powered-by']) {
+      expect(told).not.toHaveProperty(name);
+    }
+  }
+  server.close();
+  await http.close();
+});

@@ -1,0 +1,84 @@
+import { describe, expect, test } from '@jest/globals';
+import Type from 'typebox';
+import { conforms } from '../../../src/contract/validators.js';
+import { openApi } from '../../../src/service/http/openapi.js';
+import { ROUTES } from '../../../src/service/http/routes.js';
+
+const closed = { additionalProperties: false } as const;
+const text = Type.String({ minLength: 1 });
+const anything = Type.Object({}, { additionalProperties: true });
+const map = <T extends Type.TSchema>(schema: T) => Type.Record(Type.String(), schema);
+const Content = map(Type.Object({ schema: Type.Optional(anything) }, closed));
+const Ref = Type.Object({ $ref: Type.String({ pattern: '^#/components/(responses|schemas)/[A-Za-z]+$' }) }, closed);
+const Operation = Type.Object(
+  {
+    operationId: Type.String({ pattern: '^[A-Za-z0-9_]+$' }),
+    summary: text,
+    description: Type.Optional(text),
+    parameters: Type.Optional(
+      Type.Array(
+        Type.Object(
+          {
+            name: text,
+            in: Type.Enum(['path', 'query', 'header']),
+            required: Type.Optional(Type.Boolean()),
+            schema: anything,
+          },
+          closed,
+        ),
+      ),
+    ),
+    requestBody: Type.Optional(Type.Object({ required: Type.Boolean(), content: Content }, closed)),
+    responses: Type.Record(
+      Type.String({ pattern: '^(?:[1-5]\\d\\d|default)$' }),
+      Type.Union([Ref, Type.Object({ description: text, content: Type.Optional(Content) }, closed)]),
+    ),
+  },
+  closed,
+);
+/** What of OpenAPI 3.1.0 is used here, and nothing beside it. */
+const OpenApi = Type.Object(
+  {
+    openapi: Type.Literal('3.1.0'),
+    info: Type.Object(
+      { title: text, version: text, license: Type.Object({ name: text, identifier: text }, closed) },
+      closed,
+    ),
+    servers: Type.Array(Type.Object({ url: text }, closed)),
+    security: Type.Array(map(Type.Array(text))),
+    paths: Type.Record(
+      Type.String({ pattern: '^/' }),
+      Type.Object({ get: Type.Optional(Operation), post: Type.Optional(Operation) }, closed),
+    ),
+    components: Type.Object(
+      { securitySchemes: map(anything), schemas: map(anything), responses: map(anything) },
+      closed,
+    ),
+  },
+  closed,
+);
+
+const document = JSON.parse(JSON.stringify(openApi(ROUTES, '0.1.0'))) as {
+  paths: Record<string, Record<string, { operationId: string; parameters?: { name: string; in: string }[] }>>;
+};
+
+describe('the OpenAPI document', () => {
+  test('has the shape of OpenAPI 3.1', () => {
+    expect(conforms(OpenApi, document)).toBe(true);
+  });
+
+  test('tells of every route once, under a name of its own, with every parameter of its path', () => {
+    const told = Object.entries(document.paths).flatMap(([path, item]) =>
+      Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
+    );
+    expect(told.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(
+      ROUTES.map(({ method, path }) => `${method.toLowerCase()} ${path}`).sort(),
+    );
+    expect(new Set(told.map(({ operation }) => operation.operationId)).size).toBe(ROUTES.length);
+    for (const { path, operation } of told) {
+      const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      const known = (operation.parameters ?? []).filter((one) => one.in === 'path').map(({ name }) => name);
+      expect(known.sort()).toEqual(names.sort());
+    }
+  });
+});

@@ -1,0 +1,336 @@
+// What the HTTP service does, over real sockets.
+
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { randomBytes } from 'node:crypto';
+import { readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
+import { systemClock } from '../../../src/adapters/system-clock.js';
+import { mintToken, TokenFile } from '../../../src/adapters/token-book.js';
+import { UsageError } from '../../../src/errors.js';
+import { defer } from '../../../src/runtime/deferred.js';
+import { ManualClock } from '../../fixtures/manual-clock.js';
+import { CASE_AGENT, service, serviceEdit, slowTool } from '../../fixtures/service.js';
+import { traces } from '../mcp/mcp-harness.js';
+import { codeOf, HttpBench, proposal } from './http-harness.js';
+
+let http: HttpBench;
+beforeEach(async () => {
+  http = await HttpBench.open();
+});
+afterEach(() => http.close());
+
+describe('steps', () => {
+  test('a response is byte for byte that of the library, whatever its outcome, and 200', async () => {
+    const token = http.token();
+    const over = await http.start(token);
+    const inside = await http.bench.turnpike.startAgent();
+    const payloads: (string | Uint8Array<ArrayBuffer>)[] = [
+      proposal('WRITE_FILE', { path: '/sandbox/a.md', content: 'hé\u2028llo' }),
+      proposal('READ_FILE', { path: '/sandbox/a.md' }),
+      proposal('DELETE_FILE', { path: '/sandbox/run.sh' }),
+      proposal('READ_FILE', { path: '/sandbox/none.md' }),
+      '{"not": "a proposal"}',
+      ' ',
+      'x'.repeat(70_000),
+      Uint8Array.from([0xff, 0x00, 0x7b]),
+    ];
+    for (const payload of payloads) {
+      const response = await http.ask(`/agents/${over}/steps`, token, {
+        body: payload,
+        headers: { 'content-type': 'application/octet-stream' },
+      });
+      expect(response.status).toBe(200);
+      expect(await response.text()).toBe(await inside.respond(payload));
+    }
+    const [all] = [await traces(http.bench)];
+    expect(all).toHaveLength(payloads.length * 2);
+  });
+
+  test('D4: a key that comes again gets the recorded response, also after its run has ended; with another body it is 422', async () => {
+    const token = http.token();
+    const run = await http.start(token);
+    const body = proposal('CREATE_DIRECTORY', { path: '/sandbox/d' });
+    const step = (text: string, key = 'k-1', who = token) =>
+      http.ask(`/agents/${run}/steps`, who, { body: text, headers: { 'idempotency-key': key } });
+    const [first, beside] = await Promise.all([step(body), step(body)]);
+    const text = await first.text();
+    expect(text).toContain('SUCCESS');
+    expect(await beside.text()).toBe(text);
+    expect(await (await step(body)).text()).toBe(text);
+    // Another token of the same agent is the same principal.
+    expect(await (await step(body, 'k-1', http.token())).text()).toBe(text);
+    expect(await traces(http.bench)).toHaveLength(1);
+    expect(await codeOf(await step(proposal('THINK')))).toBe('422 IDEMPOTENCY_CONFLICT');
+    const both = await Promise.all([step(proposal('THINK'), 'k-2'), step(proposal('THINK'), 'k-2')]);
+    expect(both.map(({ status }) => status).sort()).toEqual([200, 422]);
+    expect(await traces(http.bench)).toHaveLength(2);
+    await http.ask(`/agents/${run}/end`, token, { json: {} });
+    expect(await (await step(body)).text()).toBe(text);
+    expect(await codeOf(await step(proposal('THINK'), 'k-3'))).toBe('409 RUN_ENDED');
+    expect(await codeOf(await step(body, 'a b'))).toBe('422 INVALID_REQUEST');
+  });
+
+  test('D4: a key is known after a restart, and so is the body that it was used for', async () => {
+    const token = http.token();
+    const run = await http.start(token);
+    const body = proposal('CREATE_DIRECTORY', { path: '/sandbox/d' });
+    const step = (text: string): Promise<Response> =>
+      http.ask(`/agents/${run}/steps`, token, { body: text, headers: { 'idempotency-key': 'k-1' } });
+    const text = await (await step(body)).text();
+    expect(text).toContain('SUCCESS');
+    http = await http.reopened();
+    expect(await (await step(body)).text()).toBe(text);
+    expect(await codeOf(await step(proposal('THINK')))).toBe('422 IDEMPOTENCY_CONFLICT');
+    expect(await traces(http.bench)).toHaveLength(1);
+  });
+
+  test('D3: a run is its agent’s alone: another role, actor or case is told that there is none', async () => {
+    const token = http.token();
+    const run = await http.start(token);
+    const others = [
+      http.token({ actor: 'agent-two' }),
+      http.token({ role: 'CASE_AGENT' }),
+      http.token({ case: 'case-0002' }),
+    ];
+    for (const other of others) {
+      for (const path of [`/runs/${run}`, `/runs/${run}/tree`, `/runs/run_0000000000000000.1`]) {
+        expect(await codeOf(await http.ask(path, other))).toBe('404 RUN_UNKNOWN');
+      }
+      const listed = (await (await http.ask('/runs', other)).json()) as { trees: unknown[] };
+      expect(listed.trees).toEqual([]);
+      expect(await codeOf(await http.ask(`/agents/${run}/steps`, other, { body: proposal('THINK') }))).toBe(
+        '404 RUN_UNKNOWN',
+      );
+      for (const path of [`/agents/${run}/end`, `/runs/${run}/cancel`]) {
+        expect(await codeOf(await http.ask(path, other, { json: path.endsWith('end') ? {} : { reason: 'x' } }))).toBe(
+          '404 RUN_UNKNOWN',
+        );
+      }
+    }
+    expect(await traces(http.bench)).toEqual([]);
+    const own = (await (await http.ask('/runs', token)).json()) as { trees: { runs: { run_id: string }[] }[] };
+    expect(own.trees.flatMap(({ runs }) => runs.map(({ run_id }) => run_id))).toEqual([run]);
+    const all = (await (await http.ask('/runs', http.token({ rights: ['observe'] }))).json()) as typeof own;
+    expect(all.trees[0]?.runs).toHaveLength(2);
+    expect(await codeOf(await http.ask('/agents', others[2]!, { json: { case: 'case-0003' } }))).toBe(
+      '403 RIGHT_MISSING',
+    );
+  });
+});
+
+describe('runs', () => {
+  test('a record has a strong ETag: what is known is not sent again, and what is not as it was is not ended', async () => {
+    const token = http.token();
+    const run = await http.start(token);
+    const first = await http.ask(`/runs/${run}`, token);
+    const etag = first.headers.get('etag')!;
+    expect(etag).toMatch(/^"[0-9a-f]{32}"$/);
+    const known = await http.ask(`/runs/${run}`, token, { headers: { 'if-none-match': `"x", ${etag}` } });
+    expect([known.status, await known.text(), known.headers.get('etag')]).toEqual([304, '', etag]);
+    const stale = { headers: { 'if-match': '"x"' }, json: {} };
+    expect(await codeOf(await http.ask(`/agents/${run}/end`, token, stale))).toBe('412 PRECONDITION_FAILED');
+    const cancel = { headers: { 'if-match': '"x"' }, json: { reason: 'enough' } };
+    expect(await codeOf(await http.ask(`/runs/${run}/cancel`, token, cancel))).toBe('412 PRECONDITION_FAILED');
+    const ended = await http.ask(`/agents/${run}/end`, token, { headers: { 'if-match': etag }, json: {} });
+    expect(await ended.json()).toEqual({ state: 'completed', reason: 'completed:end_of_input' });
+    expect((await http.ask(`/runs/${run}`, token, { headers: { 'if-none-match': etag } })).status).toBe(200);
+    expect(await codeOf(await http.ask(`/runs/${run}/cancel`, token, { json: { reason: 'x' } }))).toBe(
+      '409 INVALID_STATE_TRANSITION',
+    );
+  });
+
+  test('a list goes on where it ended', async () => {
+    const token = http.token();
+    const runs = [await http.start(token), await http.start(token), await http.start(token)];
+    const seen: string[] = [];
+    let after = '';
+    for (;;) {
+      const page = (await (await http.ask(`/runs?limit=2${after}`, token)).json()) as {
+        trees: { runs: { run_id: string }[] }[];
+        next: number | null;
+      };
+      seen.push(...page.trees.flatMap(({ runs: some }) => some.map(({ run_id }) => run_id)));
+      if (page.next === null) break;
+      after = `&after=${page.next}`;
+    }
+    expect(seen).toEqual(runs);
+  });
+
+  test('whoever governs cancels any of them', async () => {
+    const run = await http.start(http.token());
+    const governor = http.token({ actor: 'somebody', role: 'ATTORNEY_ADMIN', rights: ['govern'] });
+    const answer = await http.ask(`/runs/${run}/cancel`, governor, { json: { reason: 'enough' } });
+    expect(await answer.json()).toEqual({ state: 'cancelled', reason: 'enough' });
+  });
+});
+
+describe('tokens', () => {
+  test.each([['observe'], ['sessions']] as const)('one for a single case is not made with the right to %s', (right) => {
+    const grant = { actor: 'anna', role: 'SANDBOX_AGENT', rights: ['act', right], case: 'case-1' } as const;
+    const mint = (of: Parameters<typeof mintToken>[0]): unknown => mintToken(of, systemClock(), nanoidIds());
+    expect(() => mint(grant)).toThrow(expect.objectContaining({ code: 'USAGE' }));
+    expect(() => mint({ ...grant, rights: ['act'] })).not.toThrow();
+  });
+
+  test('one lies in its file as a hash alone, opens until it is revoked, and from then on nothing', async () => {
+    const clock = new ManualClock();
+    const path = join(http.bench.home, 'keys', 'tokens.json');
+    const file = new TokenFile(path, clock);
+    const served = await HttpBench.open({}, { tokens: file });
+    const grant = { actor: 'agent-one', role: 'SANDBOX_AGENT', rights: ['act'] as const };
+    // Made by another process, as the command is.
+    const other = new TokenFile(path, clock);
+    const { token, record } = other.mint(grant, nanoidIds());
+    const short = other.mint({ ...grant, days: 1 }, nanoidIds());
+    expect(readFileSync(path, 'utf8')).not.toContain(token);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect((await served.ask('/health', token)).status).toBe(200);
+    expect((await served.ask('/health', short.token)).status).toBe(200);
+    clock.advance(86_400_000);
+    expect(await codeOf(await served.ask('/health', short.token))).toBe('401 UNAUTHENTICATED');
+    expect(other.revoke(record.id)).toBe(true);
+    expect(await codeOf(await served.ask('/health', token))).toBe('401 UNAUTHENTICATED');
+    expect(other.revoke(record.id)).toBe(false);
+    await served.close();
+  });
+
+  test('an address that others reach is not listened on without one', async () => {
+    await expect(HttpBench.open({}, { host: '0.0.0.0' })).rejects.toThrow(UsageError);
+    const open = await HttpBench.open({}, { host: '0.0.0.0', storedTokens: true });
+    expect(open.server.url).toContain('0.0.0.0');
+    await open.close();
+  });
+});
+
+test('MCP and HTTP have one door: a token is the same agent over both, and one without `act` is none', async () => {
+  const token = http.token();
+  const connect = async (bearer: string): Promise<Client> => {
+    const client = new Client({ name: 'test', version: '1' });
+    const requestInit = { headers: { authorization: `Bearer ${bearer}` } };
+    await client.connect(new StreamableHTTPClientTransport(new URL(`${http.server.url}/mcp`), { requestInit }));
+    return client;
+  };
+  const client = await connect(token);
+  const called = await client.callTool({ name: 'think', arguments: {} });
+  const run = (called._meta as Record<string, string>)['turnpike/run-id']!;
+  const response = await http.ask(`/agents/${run}/steps`, token, { body: proposal('THINK') });
+  expect(await response.text()).toContain('SUCCESS');
+  const [first, second] = await traces(http.bench);
+  expect([first?.run_id, second?.run_id]).toEqual([run, run]);
+  await expect(connect(http.token({ rights: ['observe'] }))).rejects.toThrow();
+  await expect(connect('x'.repeat(43))).rejects.toThrow();
+  // A session of one is none of another, who knows its id.
+  const session = (client.transport as StreamableHTTPClientTransport).sessionId!;
+  const stolen = await fetch(`${http.server.url}/mcp`, {
+    method: 'DELETE',
+    headers: { authorization: `Bearer ${http.token({ actor: 'agent-two' })}`, 'mcp-session-id': session },
+  });
+  expect(stolen.status).toBe(404);
+  await client.close();
+});
+
+test('closing finishes the step that is under way, ends streams, and takes nothing new', async () => {
+  const entered = defer<null>();
+  const release = defer<null>();
+  const slow = await HttpBench.open({ edit: serviceEdit, tools: [slowTool(entered, release)] });
+  const token = slow.token({ role: CASE_AGENT.role, rights: ['act', 'observe'] });
+  const run = await slow.start(token, { lane: CASE_AGENT.lane });
+  const stream = await slow.ask('/stream?after=-1', token);
+  const body = proposal('CALL_TOOL', { tool: 'slow.tool', input: {} });
+  const answer = slow.ask(`/agents/${run}/steps`, token, { body });
+  await entered.promise;
+  const closed = slow.server.close();
+  await stream.text();
+  await expect(fetch(slow.server.url)).rejects.toThrow();
+  release.resolve(null);
+  expect(await (await answer).text()).toContain('SUCCESS');
+  await closed;
+  await slow.bench.close();
+});
+
+test('health fails when the ledger cannot be read', async () => {
+  const token = http.token();
+  expect(await (await http.ask('/health', token)).json()).toMatchObject({ status: 'ok', components: 8 });
+  const { ledger } = http.bench.turnpike;
+  const size = ledger.size.bind(ledger);
+  ledger.size = () => Promise.reject(new Error(randomBytes(8).toString('hex')));
+  expect(await codeOf(await http.ask('/health', token))).toBe('503 UNHEALTHY');
+  ledger.size = size;
+});
+
+test('D7: a vote is the token’s own, whatever the body says', async () => {
+  const voter = http.token({ actor: 'voter', role: 'ATTORNEY_ADMIN', rights: ['approve'] });
+  const ballot = { run_id: 'run_000000000000000000001.1', digests: ['f'.repeat(64)], decision: 'approve' };
+  expect(await codeOf(await http.ask('/approvals', voter, { json: { ...ballot, actor: 'boss' } }))).toBe(
+    '422 INVALID_REQUEST',
+  );
+  expect(await (await http.ask('/approvals', voter)).json()).toEqual({ approvals: [] });
+});
+
+test('D7: people vote over HTTP as their tokens have them: only with the right, only in a role that may, and it counts', async () => {
+  const edit: typeof serviceEdit = (name, text) =>
+    name === 'actions'
+      ? `${serviceEdit(name, text)}\napprovals:\n  - { for: CALL_TOOL, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60 }\n`
+      : serviceEdit(name, text);
+  const { world, tools, targets } = service();
+  const clock = new ManualClock();
+  const asking = await HttpBench.open({ edit, tools, targets, clock }, { clock });
+  const agent = asking.token({ role: CASE_AGENT.role });
+  const run = await asking.start(agent, { lane: CASE_AGENT.lane });
+  const charge = async (): Promise<unknown> => {
+    const body = proposal('CALL_TOOL', { tool: 'billing.charge', input: { amount: 5 } });
+    return ((await (await asking.ask(`/agents/${run}/steps`, agent, { body })).json()) as { outcome: string }).outcome;
+  };
+  expect(await charge()).toBe('DENIED');
+  const voter = asking.token({ actor: 'anna', role: 'ATTORNEY_ADMIN', rights: ['approve'] });
+  const { approvals } = (await (await asking.ask('/approvals', voter)).json()) as { approvals: { digest: string }[] };
+  expect(approvals).toMatchObject([
+    { run_id: run, name: 'CALL_TOOL', requested_by: 'agent-one', quorum: 1, votes: [] },
+  ]);
+  const ballot = { run_id: run, digests: [approvals[0]?.digest], decision: 'approve' };
+  const vote = (token: string): Promise<Response> => asking.ask('/approvals', token, { json: ballot });
+  expect(await codeOf(await vote(agent))).toBe('403 RIGHT_MISSING');
+  expect(await codeOf(await vote(asking.token({ rights: ['observe', 'govern'] })))).toBe('403 RIGHT_MISSING');
+  const other = asking.token({ actor: 'carl', role: 'MAPPING_AGENT', rights: ['approve'] });
+  expect(await (await vote(other)).json()).toMatchObject({ votes: [{ counted: false }] });
+  expect(await charge()).toBe('DENIED');
+  expect(world.effects).toEqual([]);
+  expect(await (await vote(voter)).json()).toMatchObject({ votes: [{ counted: true, rule_id: 'approval.granted' }] });
+  expect(await charge()).toBe('SUCCESS');
+  expect(world.effects).toHaveLength(1);
+  const voters = (await asking.bench.entries()).flatMap((entry) =>
+    entry.type === 'audit_event' && entry.body.target?.name === 'approval'
+      ? [`${entry.body.actor.actor_id} ${entry.body.role_id ?? ''} ${entry.body.outcome}`]
+      : [],
+  );
+  expect(voters).toEqual(['carl MAPPING_AGENT deny', 'anna ATTORNEY_ADMIN allow']);
+  await asking.close();
+});
+
+test('what is counted says what was done', async () => {
+  const token = http.token({ rights: ['act', 'observe'] });
+  const run = await http.start(token);
+  await http.ask(`/agents/${run}/steps`, token, { body: proposal('THINK') });
+  const text = await (await http.ask('/metrics', token)).text();
+  expect(text).toContain('turnpike_steps_total{outcome="SUCCESS"} 1');
+  expect(text).toContain('route="/api/v1/agents/:run_id/steps",method="POST",status="200"} 1');
+  expect(text).toMatch(/^turnpike_ledger_entries \d+$/m);
+});
+
+test('a token for one case does nothing in another, whatever its rights', async () => {
+  const run = await http.start(http.token(), { case: 'case-1' });
+  const bound = (case_id: string): string =>
+    http.token({ actor: 'anna', role: 'ATTORNEY_ADMIN', rights: ['govern', 'approve'], case: case_id });
+  const vote = { json: { run_id: run, digests: ['a'.repeat(64)], decision: 'reject' } };
+  const stranger = bound('case-2');
+  expect(await codeOf(await http.ask('/approvals', stranger, vote))).toBe('403 RIGHT_MISSING');
+  const settled = { json: { outcome: 'done' } };
+  expect(await codeOf(await http.ask(`/runs/${run}/outcome`, stranger, settled))).toBe('403 RIGHT_MISSING');
+  const cancel = { json: { reason: 'enough' } };
+  expect(await codeOf(await http.ask(`/runs/${run}/cancel`, stranger, cancel))).toBe('403 RIGHT_MISSING');
+  expect((await http.ask('/approvals', bound('case-1'), vote)).status).toBe(200);
+  expect((await http.ask(`/runs/${run}/cancel`, bound('case-1'), cancel)).status).toBe(200);
+});
