@@ -76,13 +76,13 @@ function followAddress(store: Store): void {
   };
   read();
   addEventListener('hashchange', read);
-  let due: ReturnType<typeof setTimeout> | null = null;
+  let due: ReturnType<typeof setTimeout> | undefined;
   effect(() => {
     const { theme } = store.view.value;
     document.documentElement.dataset['theme'] = theme;
-    // Browsers take only so many changes a second.
-    due ??= setTimeout(() => {
-      due = null;
+    // Browsers take only so many changes a second, and each costs one of its frames: it is written when all stands still.
+    clearTimeout(due);
+    due = setTimeout(() => {
       const address = addressOf(store.view.value);
       if (`#${address}` !== location.hash)
         history.replaceState(null, '', address === '' ? location.pathname : `#${address}`);

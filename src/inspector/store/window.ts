@@ -7,11 +7,16 @@ export interface Window {
   readonly to: number;
 }
 
-export function windowOf(count: number, top: number, height: number, row = ROW_HEIGHT, spare = 3): Window {
-  const from = Math.max(0, Math.min(count, Math.floor(top / row) - spare));
-  const to = Math.min(count, Math.ceil((top + height) / row) + spare);
+const SPARE = 3;
+
+export function windowOf(count: number, top: number, height: number, row = ROW_HEIGHT): Window {
+  const from = Math.max(0, Math.min(count, Math.floor(top / row) - SPARE));
+  const to = Math.min(count, Math.ceil((top + height) / row) + SPARE);
   return { from, to: Math.max(from, to) };
 }
+
+/** The most rows that a window can have: so many elements show a list, whatever part of it is in sight. */
+export const slotsFor = (height: number, row = ROW_HEIGHT): number => Math.ceil(height / row) + 1 + 2 * SPARE;
 
 /** Where a list must be scrolled to so that a place is in sight; where it is now if it already is. */
 export function scrolledTo(place: number, top: number, height: number, row = ROW_HEIGHT): number {

@@ -25,7 +25,7 @@ export function EventList() {
           count={list.length}
           row={ROW_HEIGHT}
           place={place}
-          draw={(at) => <Row item={list.get(at)} place={at} now={place} key={at} />}
+          draw={(at, slot) => <Row item={list.get(at)} place={at} now={place} key={slot} />}
           attributes={{
             role: 'grid',
             'aria-label': 'Events',

@@ -2,22 +2,32 @@
 
 import type { ComponentChildren } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { scrolledTo, windowOf } from '../store/window.js';
+import { scrolledTo, slotsFor, windowOf } from '../store/window.js';
 
 interface VirtualProps {
   readonly count: number;
   readonly row: number;
   /** What must be in sight: it is scrolled to when it changes. */
   readonly place: number;
-  readonly draw: (place: number) => ComponentChildren;
+  /** `slot` is the key of the element that shows a place, and is free again where that is out of sight. */
+  readonly draw: (place: number, slot: number) => ComponentChildren;
   readonly attributes: Record<string, string | number | undefined>;
   readonly onKeyDown?: (event: KeyboardEvent) => void;
 }
 
 export function Virtual({ count, row, place, draw, attributes, onKeyDown }: VirtualProps) {
   const box = useRef<HTMLDivElement>(null);
-  const [top, setTop] = useState(0);
   const [height, setHeight] = useState(400);
+  const [, drawAgain] = useState(0);
+  const view = useRef({ of: '', top: 0 });
+  const of = `${place} ${height} ${row}`;
+  // Where it will have been scrolled to is known before it is drawn, so that it is drawn once.
+  if (of !== view.current.of && place >= 0)
+    view.current = {
+      of,
+      top: Math.min(Math.max(0, count * row - height), scrolledTo(place, view.current.top, height, row)),
+    };
+  const { top } = view.current;
   useLayoutEffect(() => {
     const { current } = box;
     if (current === null) return;
@@ -26,26 +36,21 @@ export function Virtual({ count, row, place, draw, attributes, onKeyDown }: Virt
     return () => watch.disconnect();
   }, []);
   useLayoutEffect(() => {
-    const { current } = box;
-    if (current === null || place < 0) return;
-    const wanted = scrolledTo(place, current.scrollTop, current.clientHeight, row);
-    if (wanted !== current.scrollTop) current.scrollTop = wanted;
-    setTop(current.scrollTop);
-  }, [place, height, row]);
+    if (box.current !== null && place >= 0) box.current.scrollTop = top;
+  }, [of]);
+  const onScroll = ({ currentTarget: { scrollTop } }: { readonly currentTarget: HTMLElement }): void => {
+    if (Math.abs(scrollTop - view.current.top) < 1) return;
+    view.current.top = scrollTop;
+    drawAgain(scrollTop);
+  };
   const { from, to } = windowOf(count, top, height, row);
   const shown = Array.from({ length: to - from }, (_, at) => from + at);
+  const slots = slotsFor(height, row);
   return (
-    <div
-      ref={box}
-      class="virtual"
-      tabIndex={0}
-      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
-      onKeyDown={onKeyDown}
-      {...attributes}
-    >
+    <div ref={box} class="virtual" tabIndex={0} onScroll={onScroll} onKeyDown={onKeyDown} {...attributes}>
       <div class="virtual-room" role="presentation" style={{ height: `${count * row}px` }}>
         <div class="virtual-rows" role="presentation" style={{ transform: `translateY(${from * row}px)` }}>
-          {shown.map(draw)}
+          {shown.map((at) => draw(at, at % slots))}
         </div>
       </div>
     </div>

@@ -45,8 +45,8 @@ export class PartProver {
     if (proof === null) return;
     this.#working = true;
     try {
-      for (let done: Growth | null = null; this.#grown !== null && done !== this.#grown; ) {
-        const now = this.#grown;
+      for (let done: Growth | null = null; this.#grown !== null && done !== this.#grown;) {
+        const now: Growth = this.#grown;
         await proof.checkpoint(now.checkpoint, now.key);
         if (proof.next < now.size && proof.broken === null) await this.#part(proof, now.size);
         else done = now;
