@@ -6,6 +6,8 @@ import { CHART, labelText, labelWidth, nodeWidth, titleWidth } from '../contract
 import type { Box, ChartEdge, ChartNode, Layout, Line } from '../contract/inspection.js';
 
 export type Direction = 'DOWN' | 'RIGHT';
+/** How much is left between what is drawn: what is taller than a page has to be dense to be read. */
+export type Spacing = 'roomy' | 'dense';
 
 export interface Drawable {
   readonly nodes: readonly ChartNode[];
@@ -18,9 +20,9 @@ const CAREFUL_NODES_MAX = 60;
 const LABEL_OVERLAP = 13;
 
 /** The graph of a chart. An edge without a target is not drawn; edges with the same ends are one. */
-export function elkGraph({ nodes, edges }: Drawable, direction: Direction): ElkNode {
+export function elkGraph({ nodes, edges }: Drawable, direction: Direction, spacing: Spacing = 'roomy'): ElkNode {
   const drawn = edges.filter(({ target }) => target !== null);
-  const options = optionsFor(nodes.length, direction);
+  const options = optionsFor(nodes.length, direction, spacing);
   const spine = spineOf(nodes, drawn);
   const bundles = bundled(drawn);
   const rootIsDrawn = drawn.some(({ source, target }) => source === '' || target === '');
@@ -49,7 +51,7 @@ const LINES_APART_MAX = 6;
 /** ELK has no use for an empty id. */
 const elkId = (id: string): string => `:${id}`;
 
-function optionsFor(nodes: number, direction: Direction): LayoutOptions {
+function optionsFor(nodes: number, direction: Direction, spacing: Spacing): LayoutOptions {
   return {
     'elk.algorithm': 'layered',
     'elk.direction': direction,
@@ -63,20 +65,33 @@ function optionsFor(nodes: number, direction: Direction): LayoutOptions {
     'elk.layered.nodePlacement.favorStraightEdges': 'true',
     'elk.layered.thoroughness': nodes <= CAREFUL_NODES_MAX ? '40' : '7',
     'elk.padding': `[top=${CHART.framePadding},left=${CHART.framePadding},bottom=${CHART.framePadding},right=${CHART.framePadding}]`,
-    ...SPACING,
+    ...SPACINGS[spacing],
   };
 }
 
 /** Frames inherit none of these: they stand at each of them. */
-const SPACING: LayoutOptions = {
-  'elk.spacing.nodeNode': '28',
-  'elk.spacing.edgeNode': '16',
-  'elk.spacing.edgeEdge': '12',
-  'elk.spacing.edgeLabel': '4',
-  'elk.spacing.labelNode': '6',
-  'elk.layered.spacing.nodeNodeBetweenLayers': '13',
-  'elk.layered.spacing.edgeNodeBetweenLayers': '8',
-  'elk.layered.spacing.edgeEdgeBetweenLayers': '8',
+const SPACINGS: Readonly<Record<Spacing, LayoutOptions>> = {
+  roomy: {
+    'elk.spacing.nodeNode': '28',
+    'elk.spacing.edgeNode': '16',
+    'elk.spacing.edgeEdge': '12',
+    'elk.spacing.edgeLabel': '4',
+    'elk.spacing.labelNode': '6',
+    'elk.layered.spacing.nodeNodeBetweenLayers': '13',
+    'elk.layered.spacing.edgeNodeBetweenLayers': '8',
+    'elk.layered.spacing.edgeEdgeBetweenLayers': '8',
+  },
+  // Every line that passes by a layer adds to what is between that and the next one.
+  dense: {
+    'elk.spacing.nodeNode': '20',
+    'elk.spacing.edgeNode': '10',
+    'elk.spacing.edgeEdge': '8',
+    'elk.spacing.edgeLabel': '4',
+    'elk.spacing.labelNode': '6',
+    'elk.layered.spacing.nodeNodeBetweenLayers': '10',
+    'elk.layered.spacing.edgeNodeBetweenLayers': '5',
+    'elk.layered.spacing.edgeEdgeBetweenLayers': '6',
+  },
 };
 
 function elkNode(node: ChartNode, children: ElkNode[], options: LayoutOptions): ElkNode {

@@ -5,7 +5,7 @@ import { createRequire } from 'node:module';
 import { Worker } from 'node:worker_threads';
 import type { ElkNode } from 'elkjs';
 import type { Chart } from '../contract/inspection.js';
-import { elkGraph, layoutFrom, type Direction, type Drawable } from './elk-layout.js';
+import { elkGraph, layoutFrom, type Direction, type Drawable, type Spacing } from './elk-layout.js';
 
 export type Layouts = Chart['layouts'];
 
@@ -66,13 +66,15 @@ export class LayoutWorker {
   }
 
   async #both(chart: Drawable): Promise<Layouts | null> {
-    const down = await this.#layout(chart, 'DOWN');
+    const roomy = await this.#layout(chart, 'DOWN');
+    const isTall = roomy !== null && roomy.height > roomy.width;
+    const down = isTall ? await this.#layout(chart, 'DOWN', 'dense') : roomy;
     const right = down === null ? null : await this.#layout(chart, 'RIGHT');
     return down === null || right === null ? null : { down, right };
   }
 
-  async #layout(chart: Drawable, direction: Direction): Promise<Layouts['down'] | null> {
-    const laid = await this.#ask(elkGraph(chart, direction));
+  async #layout(chart: Drawable, direction: Direction, spacing?: Spacing): Promise<Layouts['down'] | null> {
+    const laid = await this.#ask(elkGraph(chart, direction, spacing));
     return laid === null ? null : layoutFrom(laid, chart);
   }
 

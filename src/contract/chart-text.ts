@@ -17,8 +17,8 @@ export const CHART = {
   /** Before the name of a state of the lifecycle. */
   iconWidth: 19,
   /** From the top of a frame to what is in it. */
-  titleHeight: 31,
-  framePadding: 15,
+  titleHeight: 28,
+  framePadding: 12,
 } as const;
 
 /** What stands on the line of an edge: its event, if it waits for one, and its guard, which is set in brackets. */

@@ -7,7 +7,7 @@ import { EdgeLine, LineLabels, NodeBox } from './chart-parts.js';
 import type { Drawing } from './drawing.js';
 import type { Chart } from '../../contract/inspection.js';
 
-const MARGIN = 24;
+const MARGIN = 20;
 const LARGEST = 1.2;
 
 interface ChartProps {
