@@ -80,7 +80,7 @@ function followAddress(store: Store): void {
   effect(() => {
     const { theme } = store.view.value;
     document.documentElement.dataset['theme'] = theme;
-    // Browsers take only so many changes a second, and each costs one of its frames: it is written when all stands still.
+    // Browsers take only so many changes a second, and each costs a frame: it is written when all stands still.
     clearTimeout(due);
     due = setTimeout(() => {
       const address = addressOf(store.view.value);
