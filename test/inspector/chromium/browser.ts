@@ -126,12 +126,35 @@ export class Tab {
     expect(found).toEqual([]);
   }
 
+  /** Until nothing has changed for a moment; of what never stands still, the next moment. */
+  async stands(): Promise<void> {
+    await this.page.evaluate(
+      ([quiet, longest]) =>
+        new Promise<void>((done) => {
+          const end = (): void => {
+            watch.disconnect();
+            clearTimeout(last);
+            done();
+          };
+          let due = setTimeout(end, quiet);
+          const last = setTimeout(end, longest);
+          const watch = new MutationObserver(() => {
+            clearTimeout(due);
+            due = setTimeout(end, quiet);
+          });
+          watch.observe(document, { subtree: true, childList: true, attributes: true, characterData: true });
+        }),
+      [250, 3_000] as const,
+    );
+  }
+
   async picture(name: string): Promise<void> {
     await this.page.screenshot({ path: join(SCREENSHOTS, `${name}.png`) });
   }
 
   /** Looked at: a picture, and what axe finds. */
   async view(name: string): Promise<void> {
+    await this.stands();
     await this.picture(name);
     await this.axe();
   }
