@@ -8,10 +8,10 @@ import { straddling } from './archived.js';
 import { pathOf, type ArtifactPlace } from './sqlite-artifact-files.js';
 import { sweepArtifactFiles } from './sqlite-archive-files.js';
 import { artifactNumbersIn } from './sqlite-blocks.js';
-import type { Connection } from './sqlite-database.js';
+import { unguarded, type Connection } from './sqlite-database.js';
 import { NEXT_ARTIFACT } from './sqlite-schema.js';
 
-const GUARDS = `name IN ('blocks_delete', 'tree_index_delete', 'artifacts_delete', 'artifact_index_delete')`;
+const GUARDS = ['blocks_delete', 'tree_index_delete', 'artifacts_delete', 'artifact_index_delete'];
 
 /** Removes it, within the transaction that is open. @throws InvariantError for what is not ready for that */
 export function removeArchived(db: Connection, { part, trees, cases }: Archiving): void {
@@ -21,7 +21,7 @@ export function removeArchived(db: Connection, { part, trees, cases }: Archiving
   const known = db.prepare('SELECT 1 FROM archived_cases WHERE case_id = ?');
   const note = db.prepare('INSERT INTO archived_cases VALUES (?)');
   for (const case_id of cases) if (known.get(case_id) === undefined) note.run(case_id);
-  unguarded(db, () => {
+  unguarded(db, GUARDS, () => {
     removeContents(db, part.size);
     db.prepare('DELETE FROM tree_index WHERE log_index < ?').run(part.size);
     db.prepare('DELETE FROM blocks WHERE log_index < ?').run(part.size);
@@ -54,14 +54,6 @@ function refuseStraddling(db: Connection, size: number): void {
     .get({ size });
   const cut = wrong ?? end.pluck().get({ size });
   if (typeof cut === 'string') throw straddling(size, cut);
-}
-
-/** The guards come back as they were made: an opening compares their text. */
-function unguarded(db: Connection, work: () => void): void {
-  const guards = db.prepare(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND ${GUARDS}`).all();
-  for (const { name } of guards as { readonly name: string }[]) db.exec(`DROP TRIGGER ${name}`);
-  work();
-  for (const { sql } of guards as { readonly sql: string }[]) db.exec(sql);
 }
 
 /** Contents that no block speaks of which stays: policies, for one, come again with every tree. */

@@ -8,8 +8,6 @@ import {
   INLINE_BYTES_MAX,
   readArtifactFile,
   removeArtifactFolder,
-  removePlainFiles,
-  sealArtifactFile,
   writeArtifactFile,
 } from './sqlite-artifact-files.js';
 import { artifactNumbers } from './sqlite-blocks.js';
@@ -57,8 +55,8 @@ interface Writes {
  */
 export class SqliteArtifacts {
   readonly #db: Connection;
-  readonly #directory: string;
-  readonly #keys: CaseKeys;
+  readonly directory: string;
+  readonly keys: CaseKeys;
   #recent = recent<number>(RECENT_MAX);
   readonly #ofEntry: Statement;
   readonly #indexed: Statement;
@@ -72,8 +70,8 @@ export class SqliteArtifacts {
 
   constructor(db: Connection, directory: string, keys: CaseKeys) {
     this.#db = db;
-    this.#directory = directory;
-    this.#keys = keys;
+    this.directory = directory;
+    this.keys = keys;
     this.#ofEntry = db.prepare(
       'SELECT log_index, artifacts FROM blocks WHERE log_index <= ? ORDER BY log_index DESC LIMIT 1',
     );
@@ -92,7 +90,7 @@ export class SqliteArtifacts {
       one: this.#db.prepare(insert),
       many: this.#db.prepare(insert + ', (?, ?, ?, ?, ?, ?, ?)'.repeat(STATEMENT_ROWS - 1)),
     };
-    this.#keys.finishErasures();
+    this.keys.finishErasures();
     this.#waiting = [];
     // Of what was archived meanwhile, nothing is there to be recognised.
     this.#recent = recent<number>(RECENT_MAX);
@@ -105,11 +103,11 @@ export class SqliteArtifacts {
     const known = this.#recent.get(key);
     if (known !== undefined) return known;
     const sha256 = Buffer.from(hash, 'hex');
-    const caseKey = case_id === null ? null : this.#keys.present(case_id);
+    const caseKey = case_id === null ? null : this.keys.present(case_id);
     const stored = caseKey === null ? bytes : caseKey.cipher.seal(bytes, sha256);
     const inFile = bytes.byteLength > INLINE_BYTES_MAX;
     const sealed = caseKey?.no ?? 0;
-    if (inFile) writeArtifactFile({ directory: this.#directory, case_id, sha256: hash, sealed }, stored);
+    if (inFile) writeArtifactFile({ directory: this.directory, case_id, sha256: hash, sealed }, stored);
     const artifact_no = this.#next++;
     this.#waiting.push(artifact_no, case_id, sha256, kind, bytes.byteLength, inFile ? null : stored, sealed);
     if (this.#waiting.length === STATEMENT_ROWS * COLUMNS_COUNT) {
@@ -175,53 +173,13 @@ export class SqliteArtifacts {
     return end < this.#next;
   }
 
-  /** Which contents of a case are there still, that an erasure would take away. */
-  ofCase(case_id: string): Erased {
-    const sql = `SELECT count(*) AS contents, ifnull(sum(byte_size), 0) AS bytes FROM artifacts
-      WHERE case_id = ? AND (sealed = 0 OR sealed > ?)`;
-    return this.#db.prepare(sql).get(case_id, this.#keys.lastErased(case_id)) as Erased;
-  }
-
   /** Destroys the key of a case, if there is content of it, or was: what was archived may lie in a copy of the rows. */
   destroyKey({ case_id, ...erasure }: Erasure, { contents }: Erased): void {
-    if (contents === 0 && !this.#keys.has(case_id)) return;
+    if (contents === 0 && !this.keys.has(case_id)) return;
     // What comes again is another content from now on.
     this.#recent = recent(RECENT_MAX);
-    this.#keys.destroy(case_id, this.#next, erasure);
-    removeArtifactFolder(this.#directory, case_id);
-  }
-
-  /**
-   * Contents that were written before there were keys of cases are encrypted with that of their case, within the
-   * transaction that is open, and their files are taken away when it was committed. So nothing is lost yet, and to
-   * destroy the key is to destroy them too.
-   * @returns what takes the files away
-   */
-  sealPlain(case_id: string): () => void {
-    const db = this.#db;
-    const where = 'WHERE case_id = ? AND sealed = 0';
-    const plain = db
-      .prepare(`SELECT artifact_no, lower(hex(sha256)) AS sha256, bytes FROM artifacts ${where}`)
-      .all(case_id) as Pick<ArtifactRow, 'artifact_no' | 'sha256' | 'bytes'>[];
-    if (plain.length > 0) {
-      const { no, cipher } = this.#keys.present(case_id);
-      // The only rows that ever change, and only here: so the guard is put away, and back, in the same transaction.
-      const guard = db.prepare("SELECT sql FROM sqlite_schema WHERE name = 'artifacts_update'").pluck().get();
-      db.exec('DROP TRIGGER artifacts_update');
-      const update = db.prepare('UPDATE artifacts SET bytes = ?, sealed = ? WHERE artifact_no = ?');
-      for (const { artifact_no, sha256: hash, bytes } of plain) {
-        const key = Buffer.from(hash, 'hex');
-        if (bytes === null)
-          sealArtifactFile({ directory: this.#directory, case_id, sha256: hash, sealed: no }, (content) =>
-            cipher.seal(content, key),
-          );
-        update.run(bytes === null ? null : cipher.seal(bytes, key), no, artifact_no);
-      }
-      db.exec(String(guard));
-    }
-    return () => {
-      removePlainFiles(this.#directory, case_id);
-    };
+    this.keys.destroy(case_id, this.#next, erasure);
+    removeArtifactFolder(this.directory, case_id);
   }
 
   /** Statements that fit the tables, which a writer may bring up to date while others read. */
@@ -258,7 +216,7 @@ export class SqliteArtifacts {
     } catch (error) {
       const now = this.#prepared().byNumber.get(row.artifact_no) as ArtifactRow | undefined;
       if (now?.case_id != null && now.sealed !== 0) {
-        if (now.sealed !== row.sealed || 'erased_below' in this.#keys.get(now.case_id, now.sealed))
+        if (now.sealed !== row.sealed || 'erased_below' in this.keys.get(now.case_id, now.sealed))
           return this.#contentOf(now);
       }
       throw error;
@@ -268,8 +226,8 @@ export class SqliteArtifacts {
   /** @returns null where it was erased */
   async #contentOf(row: ArtifactRow): Promise<Uint8Array | null> {
     const { case_id, sha256: hash, byte_size, bytes: inline, sealed } = row;
-    const cipher = sealed === 0 || case_id === null ? null : this.#keys.get(case_id, sealed);
-    const place = { directory: this.#directory, case_id, sha256: hash, sealed };
+    const cipher = sealed === 0 || case_id === null ? null : this.keys.get(case_id, sealed);
+    const place = { directory: this.directory, case_id, sha256: hash, sealed };
     if (cipher !== null && 'erased_below' in cipher) {
       if (row.artifact_no < cipher.erased_below) return null;
       throw tampered(`the content stored as ${hash} passes for erased, and came later`);

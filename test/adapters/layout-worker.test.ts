@@ -175,7 +175,7 @@ describe('a chart that somebody recorded to do harm', () => {
   });
 
   test('is given up when it takes too long, and the next one is laid out', async () => {
-    const hasty = new LayoutWorker({ ...LAYOUT_LIMITS, ms: 8_000 });
+    const hasty = new LayoutWorker({ ...LAYOUT_LIMITS, ms: 4_000 });
     const [slow, next] = await Promise.all([hasty.layouts(wide(290, 4)), hasty.layouts(charts[0]!)]);
     expect(slow).toBeNull();
     expect(next).not.toBeNull();
@@ -186,7 +186,7 @@ describe('a chart that somebody recorded to do harm', () => {
     const one = new LayoutWorker({ ...LAYOUT_LIMITS, waiting: 1 });
     let beats = 0;
     const beat = setInterval(() => (beats += 1), 1);
-    const first = one.layouts(wide(60, 2));
+    const first = one.layouts(wide(30, 2));
     expect(await one.layouts(charts[0]!)).toBeNull();
     expect(await first).not.toBeNull();
     clearInterval(beat);
