@@ -43,7 +43,8 @@ describe('the lock of the writer', () => {
     store = openSqliteStore(at);
     const since = performance.now();
     await expect(store.acquire()).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
-    expect(performance.now() - since).toBeLessThan(500);
+    // Sooner than SQLite would have given up.
+    expect(performance.now() - since).toBeLessThan(1_900);
     expect(await all(store.log())).toHaveLength(1);
   });
 

@@ -13,19 +13,22 @@ import { proposal } from '../fixtures/tree.js';
 import { lamp, SECRET } from './lamp.js';
 
 /** It takes its time with every event. */
-const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 50));
+const until = async (holds: () => boolean): Promise<void> => {
+  for (let tries = 0; tries < 1_000 && !holds(); tries += 1) await new Promise((resolve) => setTimeout(resolve, 10));
+};
 
 test('an inspector of the package is told of actors, events and states, and of no context', async () => {
   const sent: StatelyInspectionEvent[] = [];
   const inspector = createInspector({ send: (event) => void sent.push(event) });
   const actor = createActor(lamp, { inspect: statelyObserver(inspector) }).start();
   actor.send({ type: 'SWITCH', secret: SECRET });
-  await settled();
+  const values = (): unknown[] =>
+    sent.flatMap((event) => (event.type === '@xstate.snapshot' ? [valueOf(event.snapshot)] : []));
+  await until(() => values().at(-1) === 'on');
   const kinds = sent.map(({ type }) => type);
   expect(kinds.filter((type) => type === '@xstate.actor')).toHaveLength(1);
   expect(sent.find(({ type }) => type === '@xstate.actor')).toMatchObject({ sessionId: actor.sessionId });
-  const values = sent.flatMap((event) => (event.type === '@xstate.snapshot' ? [valueOf(event.snapshot)] : []));
-  expect(values.at(-1)).toBe('on');
+  expect(values().at(-1)).toBe('on');
   expect(sent.find((event) => event.type === '@xstate.event' && event.event.type === 'SWITCH')).toBeDefined();
   expect(JSON.stringify(sent)).toContain('"off"');
   expect(JSON.stringify(sent)).not.toContain(SECRET);
@@ -49,7 +52,7 @@ test('the runs of a ledger reach whoever listens behind its WebSocket', async ()
     await watch.caughtUp();
     const ended = (): boolean =>
       heard.some((text) => text.includes('"@xstate.snapshot"') && text.includes('"completed"'));
-    for (let tries = 0; tries < 200 && !ended(); tries += 1) await settled();
+    await until(ended);
     await watch.close();
     expect(ended()).toBe(true);
     expect(heard.join()).not.toContain(SECRET);
