@@ -23,47 +23,41 @@ import { RunRecords } from '../run/record.js';
 import { openApprovals, type OpenApproval } from './asked-approvals.js';
 import { chainFindings, inOrder, joinedLog, type OpenArchive } from './evidence/joined-log.js';
 import { entryOf, tellsOfRuns } from './stored-entry.js';
-import { UnknownOutcomes, type Settlement } from './unknown-outcomes.js';
+import { TreeFolds, type RunTree } from './tree-folds.js';
 
 export type { OpenApproval } from './asked-approvals.js';
+export type { RunTree } from './tree-folds.js';
 export type { Settlement } from './unknown-outcomes.js';
-
-/** Run trees with their records, as one question of a reader. */
-export interface RunTree {
-  readonly root_run_id: string;
-  /** In the order in which the runs were created: a parent comes before its children. */
-  readonly runs: readonly RunRecord[];
-  /** The runs whose act may have happened or not (D8), each with how that was settled; null where it has not been. */
-  readonly unknown: ReadonlyMap<string, Settlement | null>;
-}
 
 /** Everything that can be learnt from a ledger without writing to it. Needs no lock. */
 export class LedgerReader {
   readonly #store: LedgerStore;
   readonly #anchor: HeadAnchor;
   readonly #history: HistoryCache | null;
+  readonly #folds: TreeFolds;
 
   /** With a `history`, what `stateAt` has folded once it need not fold again. */
   constructor(store: LedgerStore, anchor: HeadAnchor, history: HistoryCache | null = null) {
     this.#store = store;
     this.#anchor = anchor;
     this.#history = history;
+    this.#folds = new TreeFolds(store);
   }
 
   /** The run trees in the order in which they were opened; of more than `last` of them, only the last. */
   async *trees(last = Infinity): AsyncIterable<RunTree> {
     const waiting: string[] = [];
     for await (const { tree_id } of this.#store.trees()) {
-      if (last === Infinity) yield await this.#tree(tree_id);
+      if (last === Infinity) yield await this.#folds.tree(tree_id);
       else if (waiting.push(tree_id) > last) waiting.shift();
     }
-    for (const tree_id of waiting) yield await this.#tree(tree_id);
+    for (const tree_id of waiting) yield await this.#folds.tree(tree_id);
   }
 
   /** The run trees that were opened behind entry `log_index` of the log, in order, each with its own first entry. */
   async *treesAfter(log_index: number): AsyncIterable<RunTree & { readonly log_index: number }> {
     for await (const { tree_id, log_index: place } of this.#store.trees()) {
-      if (place > log_index) yield { ...(await this.#tree(tree_id)), log_index: place };
+      if (place > log_index) yield { ...(await this.#folds.tree(tree_id)), log_index: place };
     }
   }
 
@@ -85,7 +79,7 @@ export class LedgerReader {
 
   /** The tree that a run belongs to, or null. */
   async treeOf(run_id: string): Promise<RunTree | null> {
-    const tree = await this.#tree(rootOf(run_id));
+    const tree = await this.#folds.tree(rootOf(run_id));
     return tree.runs.some((run) => run.run_id === run_id) ? tree : null;
   }
 
@@ -211,24 +205,7 @@ export class LedgerReader {
     for await (const stored of this.#store.tree(tree_id, seq)) if (tellsOfRuns(stored)) records.fold(entryOf(stored));
     return records.get(run_id);
   }
-
-  async #tree(tree_id: string): Promise<RunTree> {
-    const records = new RunRecords();
-    const unknown = new UnknownOutcomes();
-    const stateOf = (run_id: string) => records.get(run_id)?.status ?? null;
-    for await (const stored of this.#store.tree(tree_id)) {
-      if (!isTelling(stored)) continue;
-      const entry = entryOf(stored);
-      unknown.fold(entry, stateOf);
-      records.fold(entry);
-    }
-    return { root_run_id: tree_id, runs: records.all(), unknown: unknown.all };
-  }
 }
-
-/** Of the inputs only those tell something of a run that say that nobody knows: the others need not be parsed. */
-const isTelling = (stored: StoredEntry): boolean =>
-  tellsOfRuns(stored) || (stored.type === 'input' && stored.text.includes('"status":"unknown"'));
 
 /** What is wrong with written records keeps nobody from folding the entries. */
 function nullIfTampered(error: unknown): null {

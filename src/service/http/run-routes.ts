@@ -17,8 +17,9 @@ import { After, Ending, json, Limit, OfRun } from './shapes.js';
 const LIMIT_DEFAULT = 20;
 /** Trees that are looked through for one page, whoever of them may be seen. */
 const LOOKED_AT_MAX = 200;
-/** Records of one tree in a list; `/tree` has them all. */
+/** Records of one tree in a list; `/tree` has them all, so many at a time. */
 const RUNS_SHOWN = 100;
+const TREE_RUNS = 500;
 
 const Listed = Type.Object(
   {
@@ -44,10 +45,13 @@ const Tree = Type.Object(
     root_run_id: RunId,
     runs: Type.Array(RunRecord),
     unknown_outcomes: Type.Record(Type.String(), Nullable(Settlement)),
+    next: Nullable(After),
   },
   closed,
 );
 const Page = Type.Object({ after: Type.Optional(After), limit: Type.Optional(Limit(100)) }, closed);
+/** `after` is a place among the runs of the tree. */
+const TreePage = Type.Object({ after: Type.Optional(After), limit: Type.Optional(Limit(1_000)) }, closed);
 const Cancel = Type.Object({ reason: Type.String({ minLength: 1, maxLength: 160 }) }, closed);
 const Outcome = Type.Object(
   { outcome: OneOf(['done', 'not_executed']), note: Type.Optional(Type.String({ maxLength: 1_000 })) },
@@ -89,15 +93,27 @@ export const RUN_ROUTES: readonly Route[] = [
     summary: 'The run tree that a run belongs to: parents before their children',
     rights: ['observe', 'govern', 'act'],
     params: OfRun,
-    answers: { 200: json('Its runs, and what became of acts of which nobody knew.', Tree) },
-    async handle({ principal, params: { run_id } }, { turnpike, access }) {
+    query: TreePage,
+    answers: {
+      200: json(
+        'Its runs, and what became of acts of which nobody knew. Go on with `after` = `next`; null: there are no more.',
+        Tree,
+      ),
+    },
+    async handle({ principal, params: { run_id }, query: { after = -1, limit = TREE_RUNS } }, { turnpike, access }) {
       const tree = await turnpike.ledger.treeOf(run_id);
       const seen = tree?.runs.filter((run) => access.sees(principal, run)) ?? [];
       if (tree === null || !seen.some((run) => run.run_id === run_id)) throw new Refused('RUN_UNKNOWN');
-      const unknown = [...tree.unknown].filter(([id]) => seen.some((run) => run.run_id === id));
-      return {
-        json: { root_run_id: tree.root_run_id, runs: seen, unknown_outcomes: Object.fromEntries(unknown) },
-      };
+      const end = Math.min(seen.length, after + 1 + limit);
+      const runs = seen.slice(after + 1, end);
+      const unknown_outcomes = Object.fromEntries(
+        runs.flatMap(({ run_id: id }) => {
+          const settled = tree.unknown.get(id);
+          return settled === undefined ? [] : [[id, settled]];
+        }),
+      );
+      const next = end < seen.length ? end - 1 : null;
+      return { json: { root_run_id: tree.root_run_id, runs, unknown_outcomes, next } };
     },
   }),
   route({

@@ -122,6 +122,31 @@ describe('steps', () => {
 });
 
 describe('runs', () => {
+  test('a tree is told a page at a time, each of its runs once', async () => {
+    const token = http.token({ rights: ['act', 'observe'] });
+    const run = await http.start(token);
+    for (let n = 0; n < 3; n += 1) {
+      const args = { path: `/sandbox/${n}.txt`, content: 'x' };
+      await http.ask(`/agents/${run}/steps`, token, { body: proposal('WRITE_FILE', args) });
+    }
+    interface Told {
+      readonly runs: readonly { readonly run_id: string }[];
+      readonly next: number | null;
+    }
+    const whole = (await (await http.ask(`/runs/${run}/tree`, token)).json()) as Told;
+    expect(whole.next).toBeNull();
+    expect(whole.runs.length).toBeGreaterThan(2);
+    const told: Told['runs'][number][] = [];
+    let pages = 0;
+    for (let after: number | null = -1; after !== null; pages += 1) {
+      const page = (await (await http.ask(`/runs/${run}/tree?limit=2&after=${after}`, token)).json()) as Told;
+      told.push(...page.runs);
+      after = page.next;
+    }
+    expect(told).toEqual(whole.runs);
+    expect(pages).toBe(Math.ceil(whole.runs.length / 2));
+  });
+
   test('a record has a strong ETag: what is known is not sent again, and what is not as it was is not ended', async () => {
     const token = http.token();
     const run = await http.start(token);

@@ -1,0 +1,94 @@
+// Run trees that are asked for again while they go on: each entry is folded once, and what is told is what a fold from
+// the first entry tells.
+
+import { afterEach, expect, test } from '@jest/globals';
+import { TreeFolds } from '../../src/runtime/tree-folds.js';
+import type { LedgerStore, StoredEntry } from '../../src/ports/ledger-store.js';
+import { Bench } from '../fixtures/bench.js';
+import { FaultyStore } from '../fixtures/faulty-store.js';
+import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { proposal } from '../fixtures/tree.js';
+
+/** Counts what is read of trees, and may fail in the middle. */
+class Counting extends FaultyStore {
+  read = 0;
+  failsAfter = Infinity;
+  override tree = (tree_id: string, fromSeq?: number) => this.#counted(this.inner.tree(tree_id, fromSeq));
+
+  async *#counted(entries: AsyncIterable<StoredEntry>): AsyncIterable<StoredEntry> {
+    for await (const entry of entries) {
+      if (this.read >= this.failsAfter) throw new Error('the disk is gone');
+      this.read += 1;
+      yield entry;
+    }
+  }
+}
+
+let bench: Bench;
+afterEach(() => bench.close());
+
+async function working(): Promise<{
+  store: LedgerStore;
+  tree_id: string;
+  step: () => Promise<unknown>;
+  end: () => Promise<unknown>;
+}> {
+  const store = memoryStore();
+  bench = await Bench.open({ store });
+  const run = await bench.turnpike.startAgent();
+  let n = 0;
+  const step = () => {
+    const path = `/sandbox/${(n += 1)}.txt`;
+    return run.respond(JSON.stringify(proposal('WRITE_FILE', { path, content: 'x' })));
+  };
+  return { store, tree_id: run.run_id.split('.', 1)[0] ?? '', step, end: () => run.end() };
+}
+
+test('S4-08: a live tree is folded on from where it stood, for all who ask at once, and tells the same', async () => {
+  const { store: inner, tree_id, step } = await working();
+  const store = new Counting(inner);
+  const folds = new TreeFolds(store);
+  for (let round = 0; round < 4; round += 1) {
+    await step();
+    const trees = await Promise.all([1, 2, 3].map(() => folds.tree(tree_id)));
+    const whole = await new TreeFolds(inner).tree(tree_id);
+    for (const tree of trees) expect(tree).toEqual(whole);
+  }
+  let entries = 0;
+  for await (const { seq } of inner.tree(tree_id)) entries = seq + 1;
+  expect(store.read).toBe(entries);
+});
+
+test('a tree that was told is not changed by what comes later', async () => {
+  const { store, tree_id, step } = await working();
+  const folds = new TreeFolds(store);
+  await step();
+  const before = await folds.tree(tree_id);
+  const text = JSON.stringify(before.runs);
+  await step();
+  expect((await folds.tree(tree_id)).runs.length).toBeGreaterThan(before.runs.length);
+  expect(JSON.stringify(before.runs)).toBe(text);
+});
+
+test('where reading fails nobody is told a part of a tree, and the next who asks is told all of it', async () => {
+  const { store: inner, tree_id, step } = await working();
+  await step();
+  const store = new Counting(inner);
+  const folds = new TreeFolds(store);
+  store.failsAfter = 5;
+  const asked = await Promise.allSettled([folds.tree(tree_id), folds.tree(tree_id)]);
+  expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+  store.failsAfter = Infinity;
+  expect(await folds.tree(tree_id)).toEqual(await new TreeFolds(inner).tree(tree_id));
+});
+
+test('a tree that has ended is not kept: it may be archived', async () => {
+  const { store: inner, tree_id, end } = await working();
+  await end();
+  const store = new Counting(inner);
+  const folds = new TreeFolds(store);
+  const first = await folds.tree(tree_id);
+  const { read } = store;
+  expect(await folds.tree(tree_id)).toEqual(first);
+  expect(store.read).toBe(2 * read);
+});
