@@ -108,7 +108,7 @@ describe('layers', () => {
 
   // What the page imports travels to a browser: only the vocabulary that has no packages and no schemas may.
   test('the page takes of the contract only what is written for it', () => {
-    const written = ['chart-text', 'event-row', 'inspection', 'phase', 'run-state'];
+    const written = ['canonical-json', 'chart-text', 'event-row', 'inspection', 'phase', 'run-state', 'step-packet'];
     const found = EDGES.filter(({ from, to }) => layerOf(from) === 'inspector' && to?.startsWith('src/contract/'));
     const others = found.filter(({ to }) => !written.some((name) => to === `src/contract/${name}.ts`));
     expect(others).toEqual([]);

@@ -6,6 +6,7 @@
 
 import type { RunKind, RunState } from './run-state.js';
 import type { Outcome } from './phase.js';
+import type { StepType } from './session.js';
 
 /** Which ledger this is. A page never mixes what has another `ledger_id`. */
 export interface LedgerInfo {
@@ -226,7 +227,7 @@ export interface StepStory {
   readonly decision: number | null;
 }
 
-/** A session as it stood. Plain data of the session's own state. */
+/** A session as it stood. Plain data of the session's own state; where its spec is withheld, titles are empty. */
 export interface SessionView {
   readonly session_id: string;
   readonly at: number;
@@ -244,6 +245,37 @@ export interface SessionView {
     readonly gate: { readonly state: string; readonly detail: string } | null;
     readonly tasks: readonly { readonly id: string; readonly title: string; readonly state: string }[];
   }[];
+  /** What the agent was handed, in order: the last ones, and how many there were before them. */
+  readonly packets: readonly Packet[];
+  readonly packets_before: number;
+}
+
+/**
+ * One issue of a step, as the agent was handed it: all of it but its words, which are content. Whoever may read the
+ * materials makes the packet of them again (`stepPacket`), and holds it against its hash.
+ */
+export interface Packet {
+  /** The entry with which it was handed out. */
+  readonly log_index: number;
+  readonly step_id: string;
+  readonly type: StepType;
+  readonly phase_id: string;
+  readonly task_id: string | null;
+  /** The agent run into which its proposals go, and its lane. */
+  readonly run_id: string;
+  readonly lane_id: string;
+  /** The how-manieth issue of the step its proof is of, and the hash of that: the proof itself is nowhere. */
+  readonly issue: number;
+  readonly proof_sha256: string;
+  /** SHA-256 of the canonical JSON of the packet without its proof. */
+  readonly sha256: string;
+  /** The spec, and of a step that addresses findings the review that found them. */
+  readonly materials: readonly PacketMaterial[];
+}
+
+/** Content that an entry brought. */
+export interface PacketMaterial extends ArtifactInfo {
+  readonly log_index: number;
 }
 
 /** What the one-file page holds of a ledger. Members of maps are named as the routes of a service name them. */

@@ -11,6 +11,7 @@ import { Fold } from '../kernel/fold.js';
 import { Tree } from '../kernel/tree.js';
 import type { SessionState } from '../session/state.js';
 import { chartsOf } from './chart-of.js';
+import { IssuedSteps, type IssuedStep } from './issued-steps.js';
 import { isDefinitions } from './machine-walk.js';
 import type { ReplayEntry } from './replay.js';
 
@@ -43,6 +44,7 @@ export class TreeCourse {
   #moves = 0;
   #cut: Course['cut'] = null;
   #isOfSession = false;
+  readonly #issued = new IssuedSteps();
 
   constructor(tree_id: string) {
     this.tree_id = tree_id;
@@ -65,7 +67,7 @@ export class TreeCourse {
 
   /** How much is kept of it: entries and moves. */
   get weight(): number {
-    return this.#moves + (this.#fold === null ? 0 : this.#next);
+    return this.#moves + this.#issued.steps.length + (this.#fold === null ? 0 : this.#next);
   }
 
   get cut(): Course['cut'] {
@@ -75,6 +77,11 @@ export class TreeCourse {
   /** The session of the tree, where its last entry left it; null for a run tree, and for one that has ended. */
   get session(): SessionState | null {
     return this.#tree.session;
+  }
+
+  /** What the session of the tree has handed out, in order. */
+  get issued(): readonly IssuedStep[] {
+    return this.#issued.steps;
   }
 
   /** The entry that created a run; null where the tree has none of it. */
@@ -106,8 +113,9 @@ export class TreeCourse {
     const taken = fold.take(entry, artifacts);
     if ('difference' in taken) this.#stop({ log_index: entry.log_index, why: 'differs' });
     else if ('withheld' in taken) this.#stop({ log_index: entry.log_index, why: 'withheld' });
+    else if (this.#isOfSession) this.#issued.take(entry, artifacts, () => this.session);
     // Of a session the last state is asked for: it stays.
-    else if (fold.settled && this.#tree.ended) this.#fold = null;
+    if (fold.settled && this.#tree.ended) this.#fold = null;
   }
 
   /** @returns null for a run that the tree has not */

@@ -3,9 +3,9 @@
 import type { GateFinding, PauseReason } from '../contract/session.js';
 import type { NextStep, SessionAnswer } from '../contract/session-answer.js';
 import type { SpecPhase } from '../contract/session-spec.js';
+import { stepPacket } from '../contract/step-packet.js';
 import { InvariantError } from '../errors.js';
 import { answerOf, refusalOf } from './answer.js';
-import { feedbackInstruction, gateInstruction, taskInstruction } from './instruction.js';
 import type { Next } from './next-step.js';
 import { activePhase } from './progress.js';
 import { activationId, nextAttemptId, nextStepId, type OutstandingStep, type SessionState } from './state.js';
@@ -40,25 +40,9 @@ function issueStep(turn: TurnBuilder, { type, phase, task }: Issue, { vouch, tim
   const lane_id = task?.lane ?? state.agent.lane_id;
   const run_id = startRun(turn);
   const findings = type === 'address_fidelity_feedback' ? findingsOf(state, phase) : [];
-  const told =
-    task !== null
-      ? taskInstruction(task, state.session_id, step_id)
-      : type === 'run_fidelity_gate'
-        ? gateInstruction(phase, state.spec.id, state.session_id, step_id)
-        : feedbackInstruction(phase, findings);
-  const step: NextStep = {
-    step_id,
-    type,
-    phase_id: phase.id,
-    task_id: task?.id ?? null,
-    task_title: task?.title ?? null,
-    ...told,
-    reason: null,
-    run_id,
-    lane_id,
-    findings,
-    issue: vouch.issue.issue,
-  };
+  const { session_id, spec } = state;
+  const ground = { session_id, spec_id: spec.id, step_id, type, phase, task, run_id, lane_id, findings };
+  const step = stepPacket({ ...ground, issue: vouch.issue.issue });
   const { issue, proof_sha256 } = vouch.issue;
   const outstanding: OutstandingStep = {
     type,

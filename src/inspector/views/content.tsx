@@ -45,12 +45,12 @@ export function Content({ at, entry, artifact }: ContentProps) {
   );
 }
 
-function show(setAsked: (is: boolean) => void): void {
+export function show(setAsked: (is: boolean) => void): void {
   reading.value = true;
   setAsked(true);
 }
 
-function Withheld({ why, sha256 }: { readonly why: 'erased' | 'lane'; readonly sha256: string }) {
+export function Withheld({ why, sha256 }: { readonly why: 'erased' | 'lane'; readonly sha256: string }) {
   return (
     <p class="withheld">
       {why === 'lane' ? 'withheld by lane policy' : 'erased for good'}

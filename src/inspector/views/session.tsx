@@ -1,9 +1,11 @@
 // A session: its phases with their gates and tasks, and what it waits for.
 
-import type { SessionView } from '../../contract/inspection.js';
+import { useRef } from 'preact/hooks';
+import type { Packet, SessionView } from '../../contract/inspection.js';
 import { useStore } from './context.js';
+import { PacketLine } from './packet.js';
 import { useAnswer } from './use-answer.js';
-import { Visible } from './text.js';
+import { count, Visible } from './text.js';
 import type { Run } from '../store/runs.js';
 
 export function SessionPanel({ run }: { readonly run: Run }) {
@@ -13,7 +15,12 @@ export function SessionPanel({ run }: { readonly run: Run }) {
   // At the head it is asked again when its tree has grown.
   const at = live ? store.runs.lastOfTree(run.tree) : store.cursor.value.at;
   const answer = useAnswer(`session ${id} ${at}`, () => store.feed.session(id, live ? null : at), 150);
-  if (answer.is === 'asking') return <div class="note">Reading the session…</div>;
+  // What is opened in it stays open while it is asked for again.
+  const shown = useRef<SessionView | null>(null);
+  if (answer.is === 'here') shown.current = answer.value;
+  const before = shown.current?.session_id === id ? shown.current : null;
+  if (answer.is === 'asking')
+    return before === null ? <div class="note">Reading the session…</div> : <Shown session={before} />;
   if (answer.is === 'failed') return <div class="note">The session could not be read: {answer.why}</div>;
   if (answer.value === null) return <div class="note">There was no session {id} at this moment.</div>;
   return <Shown session={answer.value} />;
@@ -44,9 +51,14 @@ function Shown({ session }: { readonly session: SessionView }) {
           {outstanding !== null && <code> {outstanding.step_id}</code>}
         </dd>
       </dl>
+      {session.packets_before > 0 && (
+        <p class="quiet">
+          {count(session.packets_before)} packets were handed out before those that stand here: go back to see them.
+        </p>
+      )}
       <ol class="phases">
         {session.phases.map((phase) => (
-          <Phase phase={phase} key={phase.id} />
+          <Phase phase={phase} session={session} key={phase.id} />
         ))}
       </ol>
     </div>
@@ -61,17 +73,26 @@ const HUES: Readonly<Record<string, string>> = {
   ended: 'cancelled',
 };
 
-function Phase({ phase: { id, title, state, gate, tasks } }: { readonly phase: SessionView['phases'][number] }) {
+interface PhaseProps {
+  readonly phase: SessionView['phases'][number];
+  readonly session: SessionView;
+}
+
+function Phase({ phase: { id, title, state, gate, tasks }, session }: PhaseProps) {
+  const { session_id } = session;
+  const own = session.packets.filter(({ phase_id }) => phase_id === id);
+  const ofGate = own.filter(({ task_id }) => task_id === null);
   return (
     <li class={state}>
       <h3>
-        <code>{id}</code> <Visible text={title} /> <small>{state}</small>
+        <code>{id}</code> <Title text={title} /> <small>{state}</small>
       </h3>
       <ul>
         {tasks.map((task) => (
-          <li class={`task ${task.state}`}>
+          <li class={`task ${task.state}`} key={task.id}>
             <span class="state">{task.state}</span>
-            <code>{task.id}</code> <Visible text={task.title} />
+            <code>{task.id}</code> <Title text={task.title} />
+            <Packets all={own.filter(({ task_id }) => task_id === task.id)} session_id={session_id} />
           </li>
         ))}
       </ul>
@@ -80,6 +101,22 @@ function Phase({ phase: { id, title, state, gate, tasks } }: { readonly phase: S
           gate: <b>{gate.state}</b> <Visible text={gate.detail} />
         </p>
       )}
+      <Packets all={ofGate} session_id={session_id} />
     </li>
+  );
+}
+
+const Title = ({ text }: { readonly text: string }) =>
+  text === '' ? <small class="withheld">title withheld by lane policy</small> : <Visible text={text} />;
+
+/** What the agent was handed, in the order in which it was. */
+function Packets({ all, session_id }: { readonly all: readonly Packet[]; readonly session_id: string }) {
+  if (all.length === 0) return null;
+  return (
+    <ul class="packets">
+      {all.map((packet) => (
+        <PacketLine packet={packet} session_id={session_id} key={packet.log_index} />
+      ))}
+    </ul>
   );
 }

@@ -1,9 +1,8 @@
 // What the inspector's routes are answered with, of whatever ledger is looked at. Long work gives others their turns.
 
 import { pace, type Pace } from '../../adapters/pace.js';
-import { artifactRef, isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
+import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
 import type {
-  ArtifactInfo,
   Chart,
   Course,
   EventDetails,
@@ -18,7 +17,7 @@ import { Courses } from '../../replay/courses.js';
 import type { HomePaths } from '../../runtime/home.js';
 import { rootOf, type LedgerReader } from '../../runtime/ledger-reader.js';
 import { ChartShelf } from './chart-shelf.js';
-import { bundleLooked, homeLooked, type LookedAt } from './looked-at.js';
+import { artifactInfo, bundleLooked, homeLooked, type LookedAt } from './looked-at.js';
 import { PastSessions } from './past-sessions.js';
 import { RowPages } from './row-pages.js';
 import { ENTRY_BYTES_MAX, type InspectorSource } from './source.js';
@@ -85,7 +84,7 @@ class LedgerSource implements InspectorSource {
     const entry = await entryAt(this.#looked, log_index);
     if (entry === null) return null;
     const { text, leaf_hash } = entry;
-    return { log_index, text, leaf_hash, artifacts: (await this.#looked.shownOf(entry)).map(infoOf) };
+    return { log_index, text, leaf_hash, artifacts: (await this.#looked.shownOf(entry)).map(artifactInfo) };
   }
 
   async artifact(log_index: number, sha256: string): Promise<Uint8Array | null> {
@@ -125,10 +124,4 @@ class LedgerSource implements InspectorSource {
     await this.#charts.close();
     await this.#looked.close();
   }
-}
-
-function infoOf(artifact: StoredArtifact): ArtifactInfo {
-  const { hash_sha256: sha256, byte_size = 0 } = artifactRef(artifact);
-  const { kind, case_id } = artifact;
-  return { sha256, kind, case_id, byte_size, withheld: isWithheld(artifact) ? artifact.withheld : null };
 }

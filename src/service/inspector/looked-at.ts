@@ -2,9 +2,9 @@
 
 import { basename } from 'node:path';
 import { openLineFile } from '../../adapters/line-file.js';
-import type { StoredArtifact } from '../../contract/artifact-ref.js';
+import { artifactRef, isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import { sha256 } from '../../contract/hash.js';
-import type { LedgerInfo } from '../../contract/inspection.js';
+import type { ArtifactInfo, LedgerInfo } from '../../contract/inspection.js';
 import { LedgerError } from '../../errors.js';
 import type { NoteVerifier } from '../../ledger/signed-note.js';
 import type { LogHead, StoredEntry } from '../../ports/ledger-store.js';
@@ -100,4 +100,11 @@ async function infoOf({ begin, ...facts }: Facts, log: AsyncIterable<StoredEntry
   }
   const ledger_id = sha256(facts.key === null ? first : `${facts.key}\n${first}`);
   return { ledger_id, begin: begin.size, frontier: begin.frontier, ...facts };
+}
+
+/** What of content may be told to whoever may not read it. */
+export function artifactInfo(artifact: StoredArtifact): ArtifactInfo {
+  const { hash_sha256, byte_size = 0 } = artifactRef(artifact);
+  const { kind, case_id } = artifact;
+  return { sha256: hash_sha256, kind, case_id, byte_size, withheld: isWithheld(artifact) ? artifact.withheld : null };
 }

@@ -1,16 +1,19 @@
 // Sessions as they stood when an entry had been written.
 
-import { isWithheld } from '../../contract/artifact-ref.js';
-import type { Course, SessionView } from '../../contract/inspection.js';
+import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
+import type { Course, PacketMaterial, SessionView } from '../../contract/inspection.js';
 import { LedgerError } from '../../errors.js';
 import { notToBeHad } from '../../ledger/withheld.js';
 import { TreeCourse } from '../../replay/course.js';
 import { takeUpTo, type Courses } from '../../replay/courses.js';
-import type { LookedAt } from './looked-at.js';
-import { sessionView } from './session-view.js';
+import { artifactInfo, type LookedAt } from './looked-at.js';
+import { sessionView, type SessionTold } from './session-view.js';
+import { entryAt } from './step-story.js';
 
 /** Folds that stand in the past: whoever goes on from there need not begin anew. */
 const FOLDS_KEPT = 4;
+/** Packets that are told at once; those before are told of the moments at which they were handed out. */
+export const PACKETS_MAX = 500;
 
 interface PastFold {
   readonly tree: TreeCourse;
@@ -59,17 +62,41 @@ export class PastSessions {
     if (tree.cut !== null) await this.#refuse(tree.cut);
     const { session } = tree;
     if (session === null) return null;
-    await this.#refuseErased(tree.tree_id);
-    return sessionView(session, at);
+    const titled = await this.#isTitled(tree.tree_id);
+    return sessionView(session, at, { titled, ...(await this.#packets(tree.issued)) });
   }
 
-  /** What was folded before may have been erased since: it is not told any more. */
-  async #refuseErased(session_id: string): Promise<void> {
-    for await (const { log_index } of this.#looked.tree(session_id)) {
-      const gone = (await this.#looked.artifactsOf(log_index)).find(isWithheld);
-      if (gone !== undefined) throw notToBeHad(gone);
-      return;
+  /** With what of the materials may be shown: of the rest there is a hash. */
+  async #packets(issued: TreeCourse['issued']): Promise<Pick<SessionTold, 'packets' | 'packets_before'>> {
+    const last = issued.slice(-PACKETS_MAX);
+    const known = new Map<string, PacketMaterial | null>();
+    for (const material of last.flatMap(({ materials }) => materials)) {
+      const key = `${material.log_index}/${material.sha256}`;
+      if (!known.has(key)) known.set(key, await this.#material(material));
     }
+    const packets = last.map(({ materials, ...step }) => ({
+      ...step,
+      materials: materials.flatMap(({ log_index, sha256 }) => known.get(`${log_index}/${sha256}`) ?? []),
+    }));
+    return { packets, packets_before: issued.length - last.length };
+  }
+
+  async #material({ log_index, sha256 }: { log_index: number; sha256: string }): Promise<PacketMaterial | null> {
+    const entry = await entryAt(this.#looked, log_index);
+    const shown = entry === null ? [] : await this.#looked.shownOf(entry);
+    const found = shown.find((artifact) => artifactRef(artifact).hash_sha256 === sha256);
+    return found === undefined ? null : { log_index, ...artifactInfo(found) };
+  }
+
+  /** Whether its spec may be shown. What was folded before may have been erased since: it is not told any more. */
+  async #isTitled(session_id: string): Promise<boolean> {
+    for await (const opening of this.#looked.tree(session_id)) {
+      const shown = (await this.#looked.shownOf(opening)).filter(isWithheld);
+      const gone = shown.find(({ withheld }) => withheld === 'erased');
+      if (gone !== undefined) throw notToBeHad(gone);
+      return shown.length === 0;
+    }
+    return true;
   }
 
   async #refuse({ log_index, why }: NonNullable<Course['cut']>): Promise<never> {

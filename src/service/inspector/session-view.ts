@@ -1,10 +1,18 @@
-import type { SessionView } from '../../contract/inspection.js';
+import type { Packet, SessionView } from '../../contract/inspection.js';
 import type { SpecPhase } from '../../contract/session-spec.js';
 import { activePhase, gateOf, isFinished, taskStatus } from '../../session/progress.js';
 import type { SessionState } from '../../session/state.js';
 
+/** What of a session is told besides its state. */
+export interface SessionTold {
+  readonly packets: readonly Packet[];
+  readonly packets_before: number;
+  /** Whether the words of the spec may be shown. */
+  readonly titled: boolean;
+}
+
 /** A session as it is drawn. No proof is in it, and nothing that an agent wrote. */
-export function sessionView(state: SessionState, at: number): SessionView {
+export function sessionView(state: SessionState, at: number, told: SessionTold): SessionView {
   const { outstanding, settings } = state;
   const active = activePhase(state);
   return {
@@ -22,11 +30,17 @@ export function sessionView(state: SessionState, at: number): SessionView {
         : { step_id: outstanding.step.step_id, type: outstanding.type, task_id: outstanding.step.task_id },
     phases: state.spec.phases.map((phase) => ({
       id: phase.id,
-      title: phase.title,
+      title: told.titled ? phase.title : '',
       state: phase === active ? 'current' : isFinished(state, phase) ? 'done' : 'open',
       gate: gateIn(state, phase),
-      tasks: phase.tasks.map((task) => ({ id: task.id, title: task.title, state: taskStatus(state, task.id) })),
+      tasks: phase.tasks.map(({ id, title }) => ({
+        id,
+        title: told.titled ? title : '',
+        state: taskStatus(state, id),
+      })),
     })),
+    packets: told.packets,
+    packets_before: told.packets_before,
   };
 }
 

@@ -237,6 +237,19 @@ inChromium('the page', () => {
       await tab.see('.session .phases', 'gate');
       await tab.see('.session .task');
       await tab.view('session-light');
+      // What the agent was handed, word for word, and only when somebody asks to read it.
+      await tab.page.locator('.task .packet button').first().click();
+      await tab.see('.packet-body', 'the proof itself is written nowhere');
+      expect(await tab.text('.session')).not.toContain('Ada keeps the keys');
+      await tab.page.getByRole('button', { name: 'Show what it says' }).click();
+      await tab.see('.packet-body .untrusted', 'Ada keeps the keys');
+      await tab.see('.packet-body', 'it has its hash');
+      await tab.see('.packet-body .tag', 'spec text, untrusted');
+      await tab.view('session-packet-light');
+      const dark = await open(`run=${session}&tab=session`, { scheme: 'dark' });
+      await dark.page.locator('.task .packet button').first().click();
+      await dark.see('.packet-body', 'the proof itself is written nowhere');
+      await dark.view('session-packet-dark');
       await tab.page.getByRole('tab', { name: 'Session machine' }).click();
       await tab.see('.chart svg');
       await tab.view('session-machine-light');

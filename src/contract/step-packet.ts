@@ -1,12 +1,48 @@
-// What the agent is told of a step, in words: always there, and all that it needs (S3-07, S3-19, C63).
+// What the agent is handed of a step: its instruction is always there, and all that it needs (S3-07, S3-19, C63).
+// Sessions and the page that shows them make the same packets of the same spec: so here is no schema.
 
-import type { GateFinding } from '../contract/session.js';
-import type { NextStep } from '../contract/session-answer.js';
-import { isVerifyTask, type SpecPhase, type SpecTask } from '../contract/session-spec.js';
+import type { GateFinding } from './session.js';
+import type { NextStep } from './session-answer.js';
+import type { SessionSpec, SpecPhase, SpecTask, VerifyTask } from './session-spec.js';
+
+export type { GateFinding, NextStep, SessionSpec };
+
+/** What a packet is made of. */
+export interface PacketGround extends Pick<NextStep, 'step_id' | 'type' | 'run_id' | 'lane_id' | 'findings'> {
+  readonly session_id: string;
+  readonly spec_id: string;
+  readonly phase: SpecPhase;
+  /** Null where the step is about the gate of the phase. */
+  readonly task: SpecTask | null;
+  readonly issue: number;
+}
+
+/** A step as it is handed out, with the number from which the shell makes its proof in the place of the proof. */
+export const stepPacket = (ground: PacketGround): NextStep => ({
+  step_id: ground.step_id,
+  type: ground.type,
+  phase_id: ground.phase.id,
+  task_id: ground.task?.id ?? null,
+  task_title: ground.task?.title ?? null,
+  ...told(ground),
+  reason: null,
+  run_id: ground.run_id,
+  lane_id: ground.lane_id,
+  findings: ground.findings,
+  issue: ground.issue,
+});
 
 type Told = Pick<NextStep, 'instruction' | 'instructions'>;
 
-export function taskInstruction(task: SpecTask, session_id: string, step_id: string): Told {
+function told({ type, task, phase, findings, spec_id, session_id, step_id }: PacketGround): Told {
+  if (task !== null) return taskInstruction(task, session_id, step_id);
+  if (type === 'run_fidelity_gate') return gateInstruction(phase, spec_id, session_id, step_id);
+  return feedbackInstruction(phase, findings);
+}
+
+const isVerifyTask = (task: SpecTask): task is VerifyTask => task.type === 'verify';
+
+function taskInstruction(task: SpecTask, session_id: string, step_id: string): Told {
   if (isVerifyTask(task))
     return verifyInstruction(task.instruction ?? null, task.title, task.command, session_id, step_id);
   const accepted = (task.acceptance ?? []).map((line) => `- ${line}`);
@@ -39,7 +75,7 @@ const verifyInstruction = (
   ],
 });
 
-export const gateInstruction = (phase: SpecPhase, spec_id: string, session_id: string, step_id: string): Told => ({
+const gateInstruction = (phase: SpecPhase, spec_id: string, session_id: string, step_id: string): Told => ({
   instruction:
     `The tasks of phase "${phase.title}" are done. Have them reviewed by review(action="fidelity-gate", ` +
     `spec_id="${spec_id}", session_id="${session_id}", phase_id="${phase.id}", step_id="${step_id}"), and report ` +
@@ -47,7 +83,7 @@ export const gateInstruction = (phase: SpecPhase, spec_id: string, session_id: s
   instructions: [{ tool: 'review', action: 'fidelity-gate', description: 'reviews the phase' }, REPORT],
 });
 
-export const feedbackInstruction = (phase: SpecPhase, findings: readonly GateFinding[]): Told => ({
+const feedbackInstruction = (phase: SpecPhase, findings: readonly GateFinding[]): Told => ({
   instruction: [
     `The gate of phase "${phase.title}" has not passed. Address what the review found:`,
     ...(findings.length === 0 ? ['- (it named no findings)'] : findings.map(findingLine)),
