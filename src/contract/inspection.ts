@@ -22,6 +22,8 @@ export interface LedgerInfo {
   readonly frontier: readonly string[];
   /** Whether it is still written to: then there is a stream. */
   readonly live: boolean;
+  /** Whether whoever serves it takes the answers of people to what waits for approval. */
+  readonly approvals: boolean;
   /** What the page calls it: the home's folder, or the bundle's file. */
   readonly title: string;
 }

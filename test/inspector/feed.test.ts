@@ -6,7 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { packRows } from '../../src/contract/event-row.js';
 import type { EventRow, RowPage } from '../../src/contract/inspection.js';
-import type { Connection, Listener } from '../../src/inspector/data/feed.js';
+import { refusalOf, type Connection, type Listener } from '../../src/inspector/data/feed.js';
 import { HttpFeed } from '../../src/inspector/data/http-feed.js';
 import { backFill, loadNewest, takeLive } from '../../src/inspector/data/load.js';
 import { SseParser, type SseMessage } from '../../src/inspector/data/sse.js';
@@ -134,6 +134,18 @@ describe('the stream', () => {
     const { rows, states } = await followed(base, () => false);
     expect(states.at(-1)).toBe('other');
     expect(rows.end).toBe(5);
+  });
+
+  test('who is not let in is told apart from what went wrong: without a token, with a wrong one, without the right', async () => {
+    const answering = async (status: number, token: string | null) => {
+      const base = await served((_, response) => void response.writeHead(status).end('{"code":"X"}'));
+      return new HttpFeed(base, token).info().then(() => undefined, refusalOf);
+    };
+    expect(await answering(401, null)).toBe('absent');
+    expect(await answering(401, 't')).toBe('wrong');
+    expect(await answering(403, 't')).toBe('right');
+    expect(await answering(503, 't')).toBeNull();
+    expect(refusalOf(new TypeError('fetch failed'))).toBeNull();
   });
 
   test('a token that is refused is not tried again', async () => {

@@ -44,6 +44,7 @@ const source = (content: Uint8Array): InspectorSource => ({
       key: null,
       frontier: [],
       live: true,
+      approvals: true,
       title: HOSTILE,
     }),
   size: () => Promise.resolve(3),

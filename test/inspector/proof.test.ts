@@ -185,6 +185,7 @@ describe('who carries it out', () => {
     key: null,
     frontier: [],
     live: true,
+    approvals: true,
     title: '',
   };
   const until = async (holds: () => boolean): Promise<void> => {
@@ -223,6 +224,18 @@ describe('who carries it out', () => {
     await until(() => heard.length > 0);
     expect(heard).toEqual([null]);
   });
+});
+
+test('where what is told of the entries before cannot be, that is the answer, and nothing is waited for', () => {
+  const heard: (ProofState | null)[] = [];
+  const prover = new PartProver(
+    () => Promise.resolve(TEXTS),
+    (state) => void heard.push(state),
+  );
+  const info = { ledger_id: 'x', size: 23, checkpoint: null, key: null, live: false, approvals: false, title: '' };
+  prover.begin({ ...info, begin: 3, frontier: ['00'] });
+  prover.grown({ size: 23, checkpoint: null, key: null });
+  expect(heard).toMatchObject([{ verified: 3, root: null, broken: { at: null, why: expect.stringContaining('#3') } }]);
 });
 
 test('the first entry of a run tree names none before it', async () => {

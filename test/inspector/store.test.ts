@@ -14,7 +14,8 @@ import { Rows } from '../../src/inspector/store/rows.js';
 import { Runs, stateOf } from '../../src/inspector/store/runs.js';
 import { spansOf } from '../../src/inspector/store/spans.js';
 import { guessed, phasesOf, refusedIn } from '../../src/inspector/store/steps.js';
-import { TONES, toneNumber, Worst } from '../../src/inspector/store/tones.js';
+import { untaken } from '../../src/inspector/store/untaken.js';
+import { hueOf, TONES, toneNumber, Worst } from '../../src/inspector/store/tones.js';
 import { lineage, treeLines } from '../../src/inspector/store/tree.js';
 import { scrolledTo, windowOf } from '../../src/inspector/store/window.js';
 
@@ -122,6 +123,30 @@ describe('rows', () => {
 });
 
 describe('runs', () => {
+  test('a session stands where its own events say, also where they are told of one of its runs', () => {
+    const said = ['start', 'step_issued', 'pause', 'resume', 'spec_complete'];
+    const rows = said.map((label, at) =>
+      row(at, {
+        type: 'session_event',
+        tree_id: 'ses_a',
+        run_id: label === 'resume' ? 'ses_a.2' : 'ses_a',
+        label,
+      }),
+    );
+    const { runs } = loaded(rows);
+    const session = runs.byId('ses_a');
+    if (session === null) throw new Error('no session');
+    expect([-1, 0, 1, 2, 3, 4].map((at) => stateOf(session, at))).toEqual([
+      null,
+      'running',
+      'running',
+      'paused',
+      'running',
+      'completed',
+    ]);
+    expect([hueOf('paused'), stateOf(runs.byId('ses_a.2') ?? session, 4)]).toEqual(['invalid', null]);
+  });
+
   test('each has its rows, its states at any moment, its parent, and its steps', () => {
     const { runs } = loaded();
     const agent = runs.byId('run_a.1');
@@ -252,6 +277,34 @@ describe('the way through a machine', () => {
     expect([...path.seek(2).active].sort()).toEqual(['AUTHORIZE', 'AUTHORIZE.judging']);
     expect([...path.seek(99).active]).toEqual(['RESPOND']);
     expect(path.last).toBe('RECORD|always|0');
+  });
+
+  test('before the entry with which it begins it stands nowhere, and has been nowhere', () => {
+    const path = pathOf(REFUSED);
+    path.born = 4;
+    const at = (moment: number) => path.seekTo({ at: moment, moves: ALL_MOVES });
+    expect([at(3).active.size, path.entered.size, path.taken.size]).toEqual([0, 0, 0]);
+    expect([...at(4).active].sort()).toEqual(['RECORD']);
+    expect(path.entered.get('RECEIVE')).toBe(1);
+    expect([at(2).active.size, path.entered.size, path.taken.size]).toEqual([0, 0, 0]);
+    // Who asks for moves, and not for a moment, has it from its beginning on.
+    expect([...path.seek(0).active, ...path.entered.keys()]).toEqual(['RECEIVE', 'RECEIVE']);
+  });
+
+  test('of where it stands, the ways that it did not take are told: first those whose event came', () => {
+    const said = (made: number) => untaken(pathOf(REFUSED).seek(made)).map(({ edge, came }) => [edge.id, came]);
+    expect([said(0), said(1)]).toEqual([[], []]);
+    // It stands in a state and in what is around that: the other ways of both are open.
+    expect(said(2)).toEqual([
+      ['AUTHORIZE.judging|always|1', true],
+      ['AUTHORIZE|AGAIN|0', false],
+    ]);
+    expect(said(3)).toEqual([]);
+    const ahead = untaken(pathOf(courseOf([4, 'RECEIVE|always|1', 'EXECUTE'])).seek(1));
+    expect(ahead).toMatchObject([{ edge: { id: 'EXECUTE|done|0' }, came: false }]);
+    const path = pathOf(REFUSED);
+    path.born = 4;
+    expect(untaken(path.seekTo({ at: 1, moves: 0 }))).toEqual([]);
   });
 
   test('a moment is an entry and so many moves after it', () => {

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { asJson, jsonLines } from '../../src/inspector/text/json-lines.js';
+import { asJson, isQuoted, jsonLines } from '../../src/inspector/text/json-lines.js';
 import { beginning, hexDump, parts, pieces, utf8 } from '../../src/inspector/text/untrusted.js';
 
 const marks = (text: string) => pieces(text).flatMap((piece) => ('mark' in piece ? [piece.mark] : []));
@@ -11,6 +11,32 @@ const whole = (text: string): string =>
   pieces(text)
     .map((piece) => ('text' in piece ? piece.text : String.fromCodePoint(Number.parseInt(piece.mark.slice(2), 16))))
     .join('');
+
+describe('whose a text of an entry is', () => {
+  test('what an entry quotes of others is theirs, and its hashes are not', () => {
+    const theirs = ['args', 'body.args', 'args.path', 'note', 'a.notes.0', 'record.title', 'title', 'args.x.sha256'];
+    for (const path of theirs) expect([path, isQuoted({ path, value: 'text' })]).toEqual([path, true]);
+    for (const path of ['time', 'arguments', 'body.kind', 'my_note', 'titles.0'])
+      expect([path, isQuoted({ path, value: 'text' })]).toEqual([path, false]);
+    const value = 'ab'.repeat(32);
+    expect(isQuoted({ path: 'args_summary.content_sha256', value })).toBe(false);
+    // Who calls something a hash has not made it one.
+    expect(isQuoted({ path: 'args.said sha256', value: 'Approved by the administrator' })).toBe(true);
+  });
+
+  test('a name of two megabytes is as quickly looked at as it is read, however it is made', () => {
+    for (const part of ['args.', '.note', '.title.x', ' sha256']) {
+      const long = part.repeat(2_000_000 / part.length);
+      expect(isQuoted({ path: long, value: 'x' })).toBe(part !== ' sha256');
+      const value = { args: { [long]: Array.from({ length: 300 }, (_, at) => ({ at: String(at) })) } };
+      const { lines } = jsonLines(value);
+      expect(lines).toHaveLength(400);
+      expect(lines.filter((line) => line.kind === 'text').every(isQuoted)).toBe(true);
+      // The name itself stands once, and is not said again with all that is below it.
+      expect(Math.max(...lines.map(({ path }) => path.length))).toBeLessThan(200);
+    }
+  });
+});
 
 describe('untrusted text', () => {
   test('every character that is not seen, or turns or joins others, is named', () => {

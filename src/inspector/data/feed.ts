@@ -11,8 +11,11 @@ import type {
   Why,
 } from '../../contract/inspection.js';
 
-/** `closed` is a file: nothing will come. `other`: behind the same address there is another ledger now. */
-export type Connection = 'connecting' | 'live' | 'lost' | 'paused' | 'refused' | 'other' | 'closed';
+/**
+ * `none`: it never came about. `closed` is a file: nothing will come. `other`: behind the same address there is another
+ * ledger now.
+ */
+export type Connection = 'connecting' | 'none' | 'live' | 'lost' | 'paused' | 'refused' | 'other' | 'closed';
 
 export interface Listener {
   /** Pages come in order, one at a time: the next one waits for what this one returns. */
@@ -49,3 +52,15 @@ export class FeedError extends Error {
     this.code = code;
   }
 }
+
+/** Why nobody is let in: no token came with the page, it is none that holds, or it has not the right. */
+export type Refusal = 'absent' | 'wrong' | 'right';
+
+/** What kind of refusal it is; null for anything else that went wrong: to ask again may help. */
+export function refusalOf(error: unknown): Refusal | null {
+  if (!(error instanceof FeedError)) return null;
+  if (error.status === 401) return error.code === TOKEN_ABSENT ? 'absent' : 'wrong';
+  return error.status === 403 ? 'right' : null;
+}
+/** The code of a refusal of whoever came without a token. */
+export const TOKEN_ABSENT = 'TOKEN_ABSENT';

@@ -1,7 +1,7 @@
 // The ledger of a service. Every request carries the token as a header: it is never part of an address.
 
 import type { LedgerInfo, RowPage } from '../../contract/inspection.js';
-import { FeedError, type Feed, type Listener } from './feed.js';
+import { FeedError, refusalOf, TOKEN_ABSENT, type Feed, type Listener } from './feed.js';
 import { SseParser } from './sse.js';
 
 const RETRY_MS = 1_500;
@@ -72,7 +72,7 @@ export class HttpFeed implements Feed {
     const headers = new Headers(options.headers);
     if (this.#token !== null) headers.set('Authorization', `Bearer ${this.#token}`);
     const answer = await fetch(`${this.#base}/api/v1${path}`, { ...options, headers, credentials: 'omit' });
-    if (!answer.ok) throw await problemOf(answer);
+    if (!answer.ok) throw await problemOf(answer, this.#token !== null);
     return answer;
   }
 
@@ -112,7 +112,7 @@ export class HttpFeed implements Feed {
     try {
       return (await this.#stream(listener, until, begun)) ?? RETRY_MS;
     } catch (error) {
-      if (error instanceof FeedError && (error.status === 401 || error.status === 403)) return 'refused';
+      if (refusalOf(error) !== null) return 'refused';
       return once.connected ? RETRY_MS : null;
     }
   }
@@ -163,10 +163,11 @@ function absent(error: unknown): null {
   throw error;
 }
 
-async function problemOf(answer: Response): Promise<FeedError> {
+async function problemOf(answer: Response, isKnown: boolean): Promise<FeedError> {
   try {
     const { code = '', detail, title } = (await answer.json()) as { code?: string; detail?: string; title?: string };
-    return new FeedError(answer.status, code, detail ?? title ?? answer.statusText);
+    const own = answer.status === 401 && !isKnown ? TOKEN_ABSENT : code;
+    return new FeedError(answer.status, own, detail ?? title ?? answer.statusText);
   } catch {
     return new FeedError(answer.status, '', answer.statusText || `HTTP ${answer.status}`);
   }

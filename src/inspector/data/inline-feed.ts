@@ -24,7 +24,7 @@ export class InlineFeed implements Feed {
   }
 
   info(): Promise<LedgerInfo> {
-    return Promise.resolve({ ...this.#data.info, live: false });
+    return Promise.resolve({ ...this.#data.info, live: false, approvals: false });
   }
   rows(from: number, to: number): Promise<RowPage> {
     const page = this.#data.pages.find((one) => one.from <= from && from < one.from + one.rows.length);

@@ -4,8 +4,8 @@ import { signal, type ReadonlySignal } from '@preact/signals';
 import type { Course } from '../../contract/inspection.js';
 import { joined } from './marks.js';
 import { ChartIndex, movesOf, Path } from './path.js';
-import type { Feed } from '../data/feed.js';
-import type { Run, Runs } from './runs.js';
+import { refusalOf, type Feed } from '../data/feed.js';
+import { bornAt, type Run, type Runs } from './runs.js';
 import { heed } from './heed.js';
 
 /** At most so often is a course that grows asked for again. */
@@ -88,8 +88,9 @@ export class Courses {
     if (!(chart instanceof ChartIndex)) return null;
     const key = `${run.id}:${step}`;
     const known = this.#paths.get(key);
-    if (known?.of === course && known.index === chart) return known;
-    const path = new Path(chart, course, movesOf(course, step));
+    const path = known?.of === course && known.index === chart ? known : new Path(chart, course, movesOf(course, step));
+    path.born = step > 0 ? (course.steps[step - 1] ?? 0) : bornAt(run);
+    if (path === known) return path;
     if (this.#paths.size > 12) this.#paths.clear();
     this.#paths.set(key, path);
     return path;
@@ -116,7 +117,9 @@ export class Courses {
     try {
       const chart = await this.#store.feed.chart(hash);
       this.#charts.set(hash, chart === null ? 'none' : new ChartIndex(chart));
-    } catch {
+    } catch (error) {
+      // Whoever is not let in is not let in two seconds later either.
+      if (refusalOf(error) !== null) return;
       // It could not be asked for, which is not to say that it is not there: asked again, when it is still wanted.
       await new Promise((resolve) => setTimeout(resolve, FAILED_MS));
       this.#charts.delete(hash);

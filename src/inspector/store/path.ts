@@ -67,6 +67,9 @@ export class Path {
   /** The course that it is a part of. */
   readonly of: Course;
   readonly moves: readonly Move[];
+  /** The entry with which it begins: before that it stands nowhere. */
+  born = 0;
+  #isBorn = true;
   /** How many moves have been made. */
   made = 0;
   readonly entered = new Map<string, number>();
@@ -80,19 +83,31 @@ export class Path {
     this.index = index;
     this.of = course;
     this.moves = moves;
-    this.active = new Set(index.within(''));
+    this.active = EMPTY;
+    this.#begin();
+  }
+
+  #begin(): void {
+    this.#isBorn = true;
+    this.active = new Set(this.index.within(''));
     for (const state of this.active) this.entered.set(state, 1);
   }
 
   /** Goes to where `made` moves have been made. */
   seek(made: number): this {
+    if (!this.#isBorn) this.#begin();
     while (this.made < made && this.made < this.moves.length) this.#forward();
     while (this.made > made && this.made > 0) this.#back();
     return this;
   }
 
   seekTo(moment: Moment): this {
-    return this.seek(movesUntil(this.moves, moment));
+    if (moment.at >= this.born) return this.seek(movesUntil(this.moves, moment));
+    this.seek(0);
+    this.#isBorn = false;
+    this.active = EMPTY;
+    this.entered.clear();
+    return this;
   }
 
   edgeOf(move: Move | undefined): string {

@@ -6,8 +6,22 @@ import type { RunState } from '../../contract/run-state.js';
 import { Names } from './names.js';
 import { toneAt, toneNumber, Worst } from './tones.js';
 
-const STATES: readonly RunState[] = ['created', 'running', 'completed', 'failed', 'denied', 'cancelled'];
-export const stateAt = (number: number): RunState | null => STATES[number] ?? null;
+/** What a run is, or a session: which may also be paused. */
+export type StandState = RunState | 'paused';
+
+const STATES = ['created', 'running', 'completed', 'failed', 'denied', 'cancelled', 'paused'] as const;
+export const stateAt = (number: number): StandState | null => STATES[number] ?? null;
+
+/** What a session is from one of its own events on; -1 for one that changes nothing of that. */
+export const sessionStateOf = (event: string): number => STATES.findIndex((state) => state === SESSION_STATES[event]);
+const SESSION_STATES: Readonly<Record<string, StandState>> = {
+  start: 'running',
+  resume: 'running',
+  pause: 'paused',
+  fail: 'failed',
+  end: 'cancelled',
+  spec_complete: 'completed',
+};
 
 export class Rows {
   /** The first entry that the ledger has, and the first row that is here. */
@@ -97,7 +111,8 @@ export class Rows {
   row(at: number): EventRow | null {
     if (!this.has(at)) return null;
     const run = this.run(at);
-    const state = stateAt(this.state(at));
+    const said = stateAt(this.state(at));
+    const state = said === 'paused' ? null : said;
     return {
       log_index: at,
       seq: this.#seq[at - this.begin] ?? 0,

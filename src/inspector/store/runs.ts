@@ -1,9 +1,9 @@
 // Which runs there are, and of each its rows, its states and how its steps came out: kept as the rows come in, so that
 // nothing has to be searched when the cursor moves.
 
-import type { RunKind, RunState } from '../../contract/run-state.js';
+import type { RunKind } from '../../contract/run-state.js';
 import { Numbers } from './numbers.js';
-import { stateAt, type Rows } from './rows.js';
+import { sessionStateOf, stateAt, type Rows, type StandState } from './rows.js';
 
 /** A run, or a session: which is no run, and has a tree of its own. */
 export interface Run {
@@ -80,6 +80,7 @@ export class Runs {
     this.#last.set(rows.tree(at), at);
     if (run.rows.length === 0) this.#births.push(at);
     run.rows.push(at);
+    if (rows.types.at(rows.type(at)) === 'session_event') this.#ofSession(at);
     const state = rows.state(at);
     if (state >= 0) {
       run.changed.push(at);
@@ -90,6 +91,16 @@ export class Runs {
       while (run.traces.length < step - 1) run.traces.push(-1);
       if (run.traces.length < step) run.traces.push(at);
     }
+  }
+
+  /** An event of a session may be told of a run that it is about: its state it changes all the same. */
+  #ofSession(at: number): void {
+    const state = sessionStateOf(this.#rows.labels.at(this.#rows.label(at)));
+    if (state < 0) return;
+    const tree = this.#rows.tree(at);
+    const session = this.#runOf(tree, tree);
+    session.changed.push(at);
+    session.states.push(state);
   }
 
   #runOf(key: number, tree: number): Run {
@@ -126,8 +137,8 @@ const parentId = (id: string): string | null => {
   return dot < 0 ? null : id.slice(0, dot);
 };
 
-/** The state after the entry `at`; null before it was created, and for a session. */
-export function stateOf(run: Run, at: number): RunState | null {
+/** The state after the entry `at`; null before it was created. */
+export function stateOf(run: Run, at: number): StandState | null {
   const place = run.changed.below(at + 1);
   return place === 0 ? null : stateAt(run.states.at(place - 1));
 }

@@ -2,7 +2,7 @@
 
 import { batch, computed, signal } from '@preact/signals';
 import type { EventDetails, LedgerInfo, RowPage } from '../../contract/inspection.js';
-import { FeedError, type Connection, type Feed } from '../data/feed.js';
+import { refusalOf, type Connection, type Feed, type Refusal } from '../data/feed.js';
 import { isOfRow } from '../data/held.js';
 import { backFill, loadNewest, takeLive } from '../data/load.js';
 import { FIRST_VIEW, type Tab, type View } from './address.js';
@@ -22,6 +22,8 @@ export class Store {
   readonly feed: Feed;
   readonly info = signal<LedgerInfo | null>(null);
   readonly failed = signal<string | null>(null);
+  /** Why the service lets nobody in; null where that is not what failed. */
+  readonly refusal = signal<Refusal | null>(null);
   readonly connection = signal<Connection>('connecting');
   /** Goes up with every change of the rows. */
   readonly rev = signal(0);
@@ -60,7 +62,11 @@ export class Store {
 
   /** Loads what there is and follows what comes. */
   async open(): Promise<void> {
-    this.failed.value = null;
+    batch(() => {
+      this.failed.value = null;
+      this.refusal.value = null;
+      this.connection.value = 'connecting';
+    });
     try {
       const info = await this.feed.info();
       this.rows = new Rows(info.begin, Math.max(info.begin, info.size));
@@ -72,7 +78,11 @@ export class Store {
         if (this.view.value.run === null) this.#chooseFirst();
       });
     } catch (error) {
-      this.failed.value = wordsOf(error);
+      batch(() => {
+        this.refusal.value = refusalOf(error);
+        this.connection.value = this.refusal.value === null ? 'none' : 'refused';
+        this.failed.value = error instanceof Error ? error.message : String(error);
+      });
       return;
     }
     this.follow();
@@ -139,6 +149,16 @@ export class Store {
     const { run: own, step: ownStep, tab } = this.view.value;
     if (own === run && step === (tab === 'run' ? 0 : ownStep)) return;
     this.change({ cmp: { run, step }, tab: step > 0 ? 'step' : 'run' });
+  }
+
+  /** Whether what is read is written down where it is read: then reading at the head would move the head. */
+  get isRecording(): boolean {
+    return this.isLive.value && this.info.value?.live === true;
+  }
+
+  /** Stays where it is, while what comes goes on coming. */
+  hold(): void {
+    if (this.isRecording) this.goTo({ at: this.cursor.value.at, moves: ALL_MOVES });
   }
 
   goTo(moment: Moment | null): void {
@@ -226,11 +246,4 @@ export class Store {
     if (this.view.value.run === null && this.info.value !== null) this.#chooseFirst();
     this.proof.grown();
   }
-}
-
-function wordsOf(error: unknown): string {
-  if (error instanceof FeedError && error.status === 401) {
-    return 'The token is missing or wrong. Open the address that turnpike serve printed when it was started.';
-  }
-  return error instanceof Error ? error.message : String(error);
 }

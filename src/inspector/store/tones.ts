@@ -28,7 +28,8 @@ export const isProblem = (tone: Tone): boolean => toneNumber(tone) >= PROBLEM;
 
 /** The colour of a tone: six of states, one for what was not valid, and none. */
 export type Hue = 'idle' | 'running' | 'completed' | 'failed' | 'denied' | 'cancelled' | 'invalid' | 'plain';
-const HUES: Readonly<Record<Tone, Hue>> = {
+const HUES: Readonly<Record<Tone | 'paused', Hue>> = {
+  paused: 'invalid',
   plain: 'plain',
   created: 'idle',
   running: 'running',
@@ -43,7 +44,7 @@ const HUES: Readonly<Record<Tone, Hue>> = {
   cancelled: 'cancelled',
   VALIDATION_ERROR: 'invalid',
 };
-export const hueOf = (tone: Tone): Hue => HUES[tone];
+export const hueOf = (tone: Tone | 'paused'): Hue => HUES[tone];
 
 const FAN = 32;
 const LEVELS = 4;

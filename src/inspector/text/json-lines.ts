@@ -13,11 +13,14 @@ export interface JsonLine {
 
 const DEPTH_MAX = 12;
 export const LINES_MAX = 400;
+/** Names that anything is known by are shorter: of a longer one the path has not the whole. */
+const NAME_MAX = 100;
 
 /** @returns at most `most` lines, and how many were left out is not known: `cut` says only that some were */
 export function jsonLines(
   value: unknown,
   most = LINES_MAX,
+  deepest = DEPTH_MAX,
 ): { readonly lines: readonly JsonLine[]; readonly cut: boolean } {
   const lines: JsonLine[] = [];
   let cut = false;
@@ -32,18 +35,28 @@ export function jsonLines(
       return;
     }
     const members = Array.isArray(item) ? item.map((one, at) => [String(at), one] as const) : Object.entries(item);
-    if (depth >= DEPTH_MAX || members.length === 0) {
+    if (depth >= deepest || members.length === 0) {
       const empty = Array.isArray(item) ? '[]' : '{}';
       add({ depth, name, path, value: members.length === 0 ? empty : '…', kind: 'word' });
       return;
     }
     if (name !== null) add({ depth, name, path, value: null, kind: 'open' });
-    for (const [key, one] of members)
-      visit(key, one, name === null ? depth : depth + 1, path === '' ? key : `${path}.${key}`);
+    for (const [key, one] of members) {
+      const own = key.length > NAME_MAX ? '…' : key;
+      visit(key, one, name === null ? depth : depth + 1, path === '' ? own : `${path}.${own}`);
+    }
   };
   visit(null, value, 0, '');
   return { lines, cut };
 }
+
+/** Members of an entry that repeat what somebody said. */
+const QUOTED = /(?:^|\.)(?:args_summary|args|note|notes|record|title)(?:\.|$)/;
+const HASH = /^[0-9a-f]{64}$/;
+
+/** Whether a text of an entry is somebody else's: of what it quotes, all but hashes. */
+export const isQuoted = ({ path, value }: Pick<JsonLine, 'path' | 'value'>): boolean =>
+  QUOTED.test(path) && !HASH.test(value ?? '');
 
 function scalar(item: unknown): Pick<JsonLine, 'value' | 'kind'> {
   if (typeof item === 'string') return { value: item, kind: 'text' };

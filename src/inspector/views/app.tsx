@@ -9,6 +9,7 @@ import { KeysHelp } from './keys-help.js';
 import { onKey } from './keys.js';
 import { RunTree } from './run-tree.js';
 import { Scrubber } from './scrubber.js';
+import { HowToGetIn, REFUSED } from './refused.js';
 import { TopBar } from './top-bar.js';
 import { heed } from '../store/heed.js';
 
@@ -49,7 +50,7 @@ function Body() {
 }
 
 function Banner() {
-  const { connection } = useStore();
+  const { connection, info } = useStore();
   if (connection.value === 'other') {
     return (
       <div class="banner" role="alert">
@@ -60,21 +61,22 @@ function Banner() {
       </div>
     );
   }
-  if (connection.value !== 'refused') return null;
+  if (connection.value !== 'refused' || info.value === null) return null;
   return (
     <div class="banner" role="alert">
-      The service does not take this page's token any more. Open the address that it printed when it was started.
+      The service does not take this page’s token any more: nothing that is new is shown. <HowToGetIn />
     </div>
   );
 }
 
 function Failed({ why }: { readonly why: string }) {
   const store = useStore();
+  const refusal = store.refusal.value;
   return (
     <main class="whole">
       <div role="alert">
-        <h2>The ledger could not be read</h2>
-        <p>{why}</p>
+        <h2>{refusal === null ? 'The ledger could not be read' : REFUSED[refusal]}</h2>
+        <p>{refusal === null ? why : <HowToGetIn />}</p>
       </div>
       <button type="button" onClick={() => void store.open()}>
         Try again

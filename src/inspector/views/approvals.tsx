@@ -5,24 +5,24 @@ import { useEffect, useState } from 'preact/hooks';
 import { Icon, Logo } from './icons.js';
 import { JsonView } from './json-view.js';
 import { isoTime, Visible } from './text.js';
-import { FeedError } from '../data/feed.js';
+import { HowToGetIn, REFUSED } from './refused.js';
+import { refusalOf, type Refusal } from '../data/feed.js';
 import type { Approvals, OpenApproval } from '../data/approvals.js';
 
-type Loaded = { readonly open: readonly OpenApproval[] } | { readonly failed: string } | null;
-const AGAIN_MS = 5_000;
+type Loaded =
+  { readonly open: readonly OpenApproval[] } | { readonly failed: string; readonly refusal: Refusal | null } | null;
 
 export function ApprovalsPage({ approvals }: { readonly approvals: Approvals }) {
   const [loaded, setLoaded] = useState<Loaded>(null);
   const load = (): void => {
     approvals.open().then(
       (open) => setLoaded({ open }),
-      (error: unknown) => setLoaded({ failed: wordsOf(error) }),
+      (error: unknown) => setLoaded({ failed: wordsOf(error), refusal: refusalOf(error) }),
     );
   };
   useEffect(() => {
     load();
-    const timer = setInterval(load, AGAIN_MS);
-    return () => clearInterval(timer);
+    return approvals.changes(load);
   }, []);
   return (
     <div class="approvals-page">
@@ -40,7 +40,7 @@ export function ApprovalsPage({ approvals }: { readonly approvals: Approvals }) 
           answer is a no.
         </p>
         {loaded === null && <p class="quiet">Reading what waits…</p>}
-        {loaded !== null && 'failed' in loaded && <p role="alert">What waits could not be read: {loaded.failed}</p>}
+        {loaded !== null && 'failed' in loaded && <Failed {...loaded} again={load} />}
         {loaded !== null && 'open' in loaded && loaded.open.length === 0 && (
           <p class="empty">Nothing waits for approval.</p>
         )}
@@ -54,8 +54,30 @@ export function ApprovalsPage({ approvals }: { readonly approvals: Approvals }) 
   );
 }
 
+interface FailedProps {
+  readonly failed: string;
+  readonly refusal: Refusal | null;
+  readonly again: () => void;
+}
+
+function Failed({ failed, refusal, again }: FailedProps) {
+  return (
+    <>
+      <div role="alert">
+        <h2>{refusal === null ? 'What waits could not be read' : REFUSED[refusal]}</h2>
+        <p>{refusal === null ? failed : <HowToGetIn right="approve" />}</p>
+      </div>
+      <p>
+        <button type="button" onClick={again}>
+          Try again
+        </button>
+      </p>
+    </>
+  );
+}
+
 const wordsOf = (error: unknown): string => {
-  if (error instanceof FeedError && error.status === 403) return 'this token has no right to approve.';
+  if (refusalOf(error) === 'right') return 'this token has no right to approve.';
   return error instanceof Error ? error.message : String(error);
 };
 
@@ -66,6 +88,7 @@ interface AskedProps {
 }
 
 function Asked({ asked, approvals, load }: AskedProps) {
+  const [seen, setSeen] = useState(false);
   const { name, run_id, case_id, requested_by, requested_at, expires_at, digest, votes, quorum, approver_roles } =
     asked;
   return (
@@ -111,18 +134,21 @@ function Asked({ asked, approvals, load }: AskedProps) {
         {asked.request === null ? (
           <p class="withheld">The ledger does not show it: withheld or erased.</p>
         ) : (
-          <JsonView value={asked.request} />
+          <JsonView value={asked.request} onWhole={() => setSeen(true)} />
         )}
       </div>
-      <Answer asked={asked} approvals={approvals} load={load} />
+      <Answer asked={asked} approvals={approvals} load={load} seen={seen} />
     </article>
   );
 }
 
+const NOT_SEEN = 'Whoever answers must have seen all of it: open what is cut off above, and answer then.';
+const NOT_SHOWN = 'Nobody can answer here what is not shown here. Without an answer it is a no.';
+
 type Decision = 'approve' | 'reject';
 
 /** Asked once more before it is sent: a vote cannot be taken back. */
-function Answer({ asked, approvals, load }: AskedProps) {
+function Answer({ asked, approvals, load, seen }: AskedProps & { readonly seen: boolean }) {
   const [decision, setDecision] = useState<Decision | null>(null);
   const [said, setSaid] = useState<string | null>(null);
   const send = (sent: Decision): void => {
@@ -137,12 +163,13 @@ function Answer({ asked, approvals, load }: AskedProps) {
   };
   return (
     <footer>
+      {!seen && <p class="unseen">{asked.request === null ? NOT_SHOWN : NOT_SEEN}</p>}
       {decision === null ? (
         <>
-          <button type="button" class="yes" onClick={() => setDecision('approve')}>
+          <button type="button" class="yes" disabled={!seen} onClick={() => setDecision('approve')}>
             <Icon name="chain" /> Approve
           </button>
-          <button type="button" class="no" onClick={() => setDecision('reject')}>
+          <button type="button" class="no" disabled={!seen} onClick={() => setDecision('reject')}>
             <Icon name="close" /> Reject
           </button>
         </>

@@ -10,6 +10,7 @@ import { useAnswer } from './use-answer.js';
 import { asJson } from '../text/json-lines.js';
 import { namesContent } from '../data/held.js';
 import { hexDump, utf8 } from '../text/untrusted.js';
+import type { Store } from '../store/store.js';
 import { hex, subtle } from '../worker/merkle.js';
 
 interface ContentProps {
@@ -25,7 +26,10 @@ const PLATFORM = ['policy', 'machines', 'taxonomy', 'spec'];
 export function Content({ at, entry, artifact }: ContentProps) {
   const { kind, byte_size, sha256, withheld } = artifact;
   const [asked, setAsked] = useState(false);
-  const shown = withheld === null && (asked || (reading.value && !PLATFORM.includes(kind)));
+  const store = useStore();
+  // At the head what comes is not read because it comes: each reading would bring the next.
+  const unasked = reading.value && !PLATFORM.includes(kind) && !store.isRecording;
+  const shown = withheld === null && (asked || unasked);
   return (
     <div class="content">
       <h3>
@@ -34,7 +38,7 @@ export function Content({ at, entry, artifact }: ContentProps) {
       {withheld !== null && <Withheld why={withheld} sha256={sha256} />}
       {withheld === null && !shown && (
         <p>
-          <button type="button" onClick={() => show(setAsked)}>
+          <button type="button" onClick={() => show(store, setAsked)}>
             Show content
           </button>{' '}
           <small>Reading it is recorded in the ledger.</small>
@@ -45,7 +49,9 @@ export function Content({ at, entry, artifact }: ContentProps) {
   );
 }
 
-export function show(setAsked: (is: boolean) => void): void {
+/** Reads it, and stays at what is read: what is written down of that comes after it. */
+export function show(store: Store, setAsked: (is: boolean) => void): void {
+  store.hold();
   reading.value = true;
   setAsked(true);
 }

@@ -6,6 +6,7 @@ import { Content } from './content.js';
 import { JsonView } from './json-view.js';
 import { isoTime, short, Visible } from './text.js';
 import { useAnswer } from './use-answer.js';
+import { WhyNot } from './why-not.js';
 import { WhyView } from './why.js';
 import { ALL_MOVES } from '../store/path.js';
 import { hueOf, toneAt } from '../store/tones.js';
@@ -25,6 +26,9 @@ export function Details() {
   return (
     <section class="details" aria-label="Event details" tabIndex={0}>
       <Head at={at} item={exact} />
+      {exact !== null && exact.move >= 0 && exact.run !== null && exact.side === null && (
+        <WhyNot run={exact.run} step={exact.course?.moves[exact.move]?.[1] ?? 0} />
+      )}
       {details.is === 'failed' && <p class="note">This entry could not be read: {details.why}</p>}
       {details.is === 'here' &&
         (details.value === null ? (
@@ -109,6 +113,13 @@ function Proved({ at }: { readonly at: number }) {
     return (
       <span>
         <b class="h-failed strong">✕ {why}</b> {hash}
+      </span>
+    );
+  }
+  if (state !== null && state.broken !== null && state.root === null) {
+    return (
+      <span>
+        <b class="h-failed strong">✕ cannot be verified</b> {hash}
       </span>
     );
   }

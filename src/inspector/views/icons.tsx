@@ -13,7 +13,8 @@ const Svg = ({ children, of = '' }: { readonly children: ComponentChildren; read
 const RING = <circle cx="8" cy="8" r="6" />;
 const SHIELD = <path d="M8 1.6 13.4 3.6V8c0 3.2-2.3 5.4-5.4 6.400C4.9 13.4 2.6 11.2 2.6 8V3.600z" />;
 const CROSS = <path d="m5.7 5.7 4.6 4.600m0-4.6-4.6 4.6" />;
-const SHAPES: Readonly<Record<Tone, ComponentChildren>> = {
+const SHAPES: Readonly<Record<Tone | 'paused', ComponentChildren>> = {
+  paused: [RING, <path d="M6.500 5.600v4.800m3-4.800v4.800" />],
   plain: <circle cx="8" cy="8" r="2" class="solid" />,
   created: RING,
   running: [RING, <path class="solid" d="M8 2a6 6 0 0 1 0 12z" />],
@@ -29,7 +30,9 @@ const SHAPES: Readonly<Record<Tone, ComponentChildren>> = {
   VALIDATION_ERROR: [<path d="M8 2.3 14 13.200H2z" />, <path d="M8 6.300v3.200m0 1.700v.2" />],
 };
 
-export const ToneIcon = ({ tone }: { readonly tone: Tone }) => <Svg of={`h-${hueOf(tone)}`}>{SHAPES[tone]}</Svg>;
+export const ToneIcon = ({ tone }: { readonly tone: Tone | 'paused' }) => (
+  <Svg of={`h-${hueOf(tone)}`}>{SHAPES[tone]}</Svg>
+);
 
 /** The same shapes inside a chart, where there is an SVG already. */
 export const toneShape = (tone: Tone): ComponentChildren => SHAPES[tone];

@@ -1,9 +1,9 @@
 // A JSON value as lines. What an agent said in it is hatched; names and words of the contract are not.
 
-import { Untrusted, Visible } from './text.js';
-import { jsonLines, LINES_MAX, type JsonLine } from '../text/json-lines.js';
+import { isDrawable, Untrusted, Visible } from './text.js';
+import { isQuoted, jsonLines, LINES_MAX, type JsonLine } from '../text/json-lines.js';
 import { beginning, SHOWN_CHARS } from '../text/untrusted.js';
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 
 interface JsonProps {
   readonly value: unknown;
@@ -12,53 +12,74 @@ interface JsonProps {
   /** A response: its form is the platform's, and in it stands what the agent is told of its own. */
   readonly response?: boolean;
   readonly whose?: string;
+  /** Told when all of it has been shown: then nothing is left out that somebody could not open. */
+  readonly onWhole?: () => void;
 }
 
-export function JsonView({ value, trusted = false, response = false, whose = 'agent' }: JsonProps) {
+/** Of what somebody has to see in whole: deeper than anything that is taken in. */
+const DEPTH_WHOLE = 128;
+
+export function JsonView({ value, trusted = false, response = false, whose = 'agent', onWhole }: JsonProps) {
   const isTheirs = ({ path, value: text }: JsonLine): boolean => {
-    if (trusted) return QUOTED.test(path);
+    if (trusted) return isQuoted({ path, value: text });
     return response ? !OF_RESPONSE.test(path) : !(OF_PAYLOAD.test(path) && WORD.test(text ?? ''));
   };
   const [most, setMost] = useState(LINES_MAX / 8);
-  const { lines, cut } = jsonLines(value, most);
+  const { lines, cut } = jsonLines(value, most, onWhole === undefined ? undefined : DEPTH_WHOLE);
+  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
+  const open = (text: string): void => setOpened((before) => new Set(before).add(text));
+  const isWhole = !cut && lines.every(({ name, value: text }) => isOpen(name, opened) && isOpen(text, opened));
+  useEffect(() => {
+    if (isWhole) onWhole?.();
+  }, [isWhole]);
   return (
     <div class="json">
       {lines.map((line, at) => (
-        <Line line={line} theirs={isTheirs(line)} whose={whose} key={at} />
+        <Line line={line} theirs={isTheirs(line)} whose={whose} {...(onWhole === undefined ? {} : { open })} key={at} />
       ))}
       {cut && (
         <button type="button" class="link" onClick={() => setMost(most * 4)}>
-          more lines
+          {onWhole === undefined ? 'more lines' : `more lines than these ${lines.length}`}
         </button>
       )}
     </div>
   );
 }
 
+/** Whether a text is short enough to stand there, or was opened to its end. */
+const isOpen = (text: string | null, opened: ReadonlySet<string>): boolean =>
+  text === null || opened.has(text) || (text.length <= SHOWN_CHARS && isDrawable(text));
+
 /** Members that have a fixed form; of a payload only where they have it. */
 const OF_RESPONSE = /^(?:proposal_id|action|outcome|decision|error(?:\.error_code|\.message)?)$/;
 const OF_PAYLOAD = /^(?:schema_version|id|action)$/;
 const WORD = /^[A-Za-z0-9_.-]{1,64}$/;
-/** Of an entry those that repeat what somebody said. */
-const QUOTED = /(?:^|\.)(?:args_summary|args|note|notes|record|title)(?:\.(?!.*\bsha256$)|$)/;
 
 function Line({
   line: { depth, name, value, kind },
   theirs,
   whose,
+  open,
 }: {
   readonly line: JsonLine;
   readonly theirs: boolean;
   readonly whose: string;
+  readonly open?: (text: string) => void;
 }) {
+  const opening = open === undefined ? {} : { onAll: open };
   return (
     <div class="json-line" style={{ paddingInlineStart: `${depth * 14}px` }}>
       {name !== null && (
         <span class="name">
-          <Visible text={beginning(name, 200)} />:{' '}
+          {open !== undefined && name.length > 200 ? (
+            <Untrusted text={name} whose={whose} {...opening} />
+          ) : (
+            <Visible text={beginning(name, 200)} />
+          )}
+          :{' '}
         </span>
       )}
-      {value !== null && kind === 'text' && theirs && <Untrusted text={value} whose={whose} />}
+      {value !== null && kind === 'text' && theirs && <Untrusted text={value} whose={whose} {...opening} />}
       {value !== null && (kind !== 'text' || !theirs) && (
         <span class={`value ${kind}`}>
           <Visible text={beginning(value, SHOWN_CHARS)} />

@@ -16,20 +16,21 @@ export const KEYS: readonly (readonly [keys: string, does: string])[] = [
   ['[ ]', 'previous and next step'],
   ['c', 'choose a run or step to compare with'],
   ['+ − 0', 'chart larger, smaller, fitted'],
-  ['↑ ↓ ← →', 'in the run tree: move, close, open'],
+  ['↑ ↓ ← →', 'in the run tree: move, close, open; among the steps: move'],
   ['Esc', 'close, clear the filter, end a comparison'],
   ['?', 'this list'],
 ];
 
 export function onKey(store: Store, event: KeyboardEvent): void {
   const { target } = event;
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  // What a control has taken for itself may have moved it away already.
+  if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
   if (target instanceof Element && target.closest('input[type="search"], select, textarea') !== null) {
     if (event.key === 'Escape') leave(store, target);
     return;
   }
-  const inTree = target instanceof Element && target.closest('[role="tree"]') !== null;
-  if (inTree && /^Arrow|^Home$|^End$|^Enter$| /.test(event.key)) return;
+  const hasOwn = target instanceof Element && target.closest('[role="tree"], [role="toolbar"]') !== null;
+  if (hasOwn && /^Arrow|^Home$|^End$|^Enter$| /.test(event.key)) return;
   if (act(store, event.key)) event.preventDefault();
 }
 

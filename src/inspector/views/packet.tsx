@@ -94,13 +94,14 @@ function Source({ material: { kind, log_index, sha256 } }: { readonly material: 
 }
 
 function Words({ packet, session_id }: PacketProps) {
+  const store = useStore();
   const [asked, setAsked] = useState(false);
   const gone = packet.materials.find(({ withheld }) => withheld !== null);
   if (gone?.withheld != null) return <Withheld why={gone.withheld} sha256={gone.sha256} />;
-  if (asked || reading.value) return <Made packet={packet} session_id={session_id} />;
+  if (asked || (reading.value && !store.isRecording)) return <Made packet={packet} session_id={session_id} />;
   return (
     <p>
-      <button type="button" onClick={() => show(setAsked)}>
+      <button type="button" onClick={() => show(store, setAsked)}>
         Show what it says
       </button>{' '}
       <small>Reading it is recorded in the ledger.</small>

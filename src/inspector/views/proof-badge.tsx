@@ -39,7 +39,7 @@ function Words({ state }: { readonly state: ProofState | null }) {
   const fresh = store.rows.end - 1 - last;
   switch (store.proof.phase.value) {
     case 'broken':
-      return <b>{state?.broken?.at == null ? 'Checkpoint does not fit' : `Chain broken at #${state.broken.at}`}</b>;
+      return <b>{brokenTitle(state)}</b>;
     case 'verified':
       return (
         <span>
@@ -56,7 +56,7 @@ function Words({ state }: { readonly state: ProofState | null }) {
     case 'failed':
       return <span>Not verified: the entries could not be read</span>;
     default:
-      return <span>Not verified yet</span>;
+      return <span>{store.failed.value === null ? 'Not verified yet' : 'Nothing to verify'}</span>;
   }
 }
 
@@ -66,18 +66,18 @@ function PopOver() {
   return (
     <div class="popover" role="dialog" aria-label="What was verified">
       <h2>What this browser recomputed</h2>
-      {state === null ? (
-        <p>Nothing yet.</p>
+      {state?.broken != null && <p class="h-failed strong">{brokenWords(state)}</p>}
+      {state?.root == null ? (
+        <p>Nothing{state?.broken == null && ' yet'}.</p>
       ) : (
         <>
-          {state.broken !== null && <p class="h-failed strong">{brokenWords(state)}</p>}
           <ul class="checks">
             <li>
               {count(state.verified - (store.info.value?.begin ?? 0))} entries: the SHA-256 of each, the place that it
               names in its run tree, and that the list shows what it says
             </li>
             <li>
-              the Merkle root (RFC 6962) of entries 0 to {state.verified - 1}: <code>{short(state.root ?? '')}…</code>
+              the Merkle root (RFC 6962) of entries 0 to {state.verified - 1}: <code>{short(state.root)}…</code>
             </li>
             <li class={state.checkpoint?.fits === true ? '' : 'ahead'}>{checkpointWords(state)}</li>
           </ul>
@@ -98,6 +98,11 @@ function PopOver() {
       </p>
     </div>
   );
+}
+
+function brokenTitle(state: ProofState | null): string {
+  if (state?.broken?.at != null) return `Chain broken at #${state.broken.at}`;
+  return state?.root === null ? 'Chain broken at its beginning' : 'Checkpoint does not fit';
 }
 
 const brokenWords = ({ broken }: ProofState): string =>

@@ -1,12 +1,14 @@
 // One step from both sides: what the agent sent and was told, and beside it what was recorded.
 
 import type { ComponentChildren } from 'preact';
+import { useLayoutEffect } from 'preact/hooks';
 import type { StepStory } from '../../contract/inspection.js';
 import { useStore } from './context.js';
 import { Content } from './content.js';
 import { JsonView } from './json-view.js';
 import { Untrusted } from './text.js';
 import { useAnswer } from './use-answer.js';
+import { WhyNot } from './why-not.js';
 import { WhyView } from './why.js';
 import type { Run } from '../store/runs.js';
 import { asJson } from '../text/json-lines.js';
@@ -15,15 +17,20 @@ export function Story({ run }: { readonly run: Run }) {
   const store = useStore();
   const step = store.stepShown();
   const trace = run.traces.at(step - 1);
-  const answer = useAnswer(step === 0 ? null : `${run.id}/${step}/${trace}`, () => store.feed.step(run.id, step));
+  const key = step === 0 ? null : `${run.id}/${step}/${trace}`;
+  // To read it is written down: whoever reads at the head stays where he reads.
+  useLayoutEffect(() => {
+    if (key !== null) store.hold();
+  }, [key]);
+  const answer = useAnswer(key, () => store.feed.step(run.id, step));
   if (step === 0) return <div class="note">No step has begun yet.</div>;
   if (answer.is === 'asking') return <div class="note">Reading step {step}…</div>;
   if (answer.is === 'failed') return <div class="note">The step could not be read: {answer.why}</div>;
   if (answer.value === null) return <div class="note">There is no step {step} in this run.</div>;
-  return <Sides story={answer.value} />;
+  return <Sides story={answer.value} run={run} />;
 }
 
-function Sides({ story }: { readonly story: StepStory }) {
+function Sides({ story, run }: { readonly story: StepStory; readonly run: Run }) {
   const { at } = useStore().cursor.value;
   const recorded = story.trace !== null && story.trace <= at;
   return (
@@ -47,6 +54,7 @@ function Sides({ story }: { readonly story: StepStory }) {
         <Part title={story.trace === null ? 'Trace' : `Trace, #${story.trace}`}>
           {recorded ? <Trace at={story.trace} /> : <p class="quiet">None yet, at the cursor.</p>}
         </Part>
+        <WhyNot run={run} step={story.step} />
       </section>
     </div>
   );

@@ -39,21 +39,30 @@ function drawn(all: readonly Piece[]) {
   return shown;
 }
 
+/** Whether a part of a text can be shown to its end: one that is flooded with hidden characters cannot. */
+export const isDrawable = (part: string): boolean => HARMLESS.test(part) || drawn(pieces(part)).length < PIECES_MAX;
+
 interface UntrustedProps {
   readonly text: string;
   /** Whose it is: `agent` where nothing else is said. */
   readonly whose?: string;
   /** A line within others, or a block of its own. */
   readonly block?: boolean;
+  /** Told when all of it stands there. */
+  readonly onAll?: (text: string) => void;
 }
 
 /** Hatched and marked, at most 2 kB before somebody asks for all of it. */
-export function Untrusted({ text, whose = 'agent', block = false }: UntrustedProps) {
+export function Untrusted({ text, whose = 'agent', block = false, onAll }: UntrustedProps) {
   const [all, setAll] = useState(false);
   const long = text.length > SHOWN_CHARS;
   return (
     <span class={block ? 'untrusted block' : 'untrusted'}>
-      {all ? <Whole text={text} /> : <bdi>{drawn(pieces(beginning(text, SHOWN_CHARS)))}</bdi>}
+      {all ? (
+        <Whole text={text} {...(onAll === undefined ? {} : { onAll })} />
+      ) : (
+        <bdi>{drawn(pieces(beginning(text, SHOWN_CHARS)))}</bdi>
+      )}
       {long && !all && (
         <button type="button" class="link" onClick={() => setAll(true)}>
           {`show all ${count(text.length)} characters`}
@@ -65,11 +74,14 @@ export function Untrusted({ text, whose = 'agent', block = false }: UntrustedPro
 }
 
 /** A long text comes part after part, so that the page stays at hand. */
-function Whole({ text }: { readonly text: string }) {
+function Whole({ text, onAll }: Pick<UntrustedProps, 'text' | 'onAll'>) {
   const all = parts(text);
   const [shown, setShown] = useState(1);
   useEffect(() => {
-    if (shown >= all.length) return;
+    if (shown >= all.length) {
+      if (onAll !== undefined && all.every(isDrawable)) onAll(text);
+      return;
+    }
     const timer = setTimeout(() => setShown(shown + 1), 16);
     return () => clearTimeout(timer);
   }, [shown, all.length]);

@@ -8,6 +8,7 @@ import { short, Visible } from './text.js';
 
 const SAID: Readonly<Record<Connection, readonly [hue: string, words: string]>> = {
   connecting: ['invalid', 'Connecting'],
+  none: ['failed', 'Not connected'],
   live: ['completed', 'Live'],
   lost: ['failed', 'Connection lost, retrying'],
   paused: ['idle', 'Paused while hidden'],
@@ -40,9 +41,9 @@ export function TopBar() {
   );
 }
 
-/** In a file nobody can answer. */
+/** Where there is nobody to take an answer, none is asked for. */
 function ApprovalsLink() {
-  if (useStore().connection.value === 'closed') return null;
+  if (useStore().info.value?.approvals !== true) return null;
   return (
     <a class="plain nav" href="approvals">
       <Icon name="people" /> Approvals

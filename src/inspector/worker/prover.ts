@@ -27,7 +27,12 @@ export class PartProver {
   }
 
   begin(info: LedgerInfo): void {
-    this.#proof = new Proof(info);
+    try {
+      this.#proof = new Proof(info);
+    } catch {
+      const why = `What is told of the entries before #${info.begin} cannot be: nothing can be proved from there on`;
+      this.#tell({ verified: info.begin, root: null, checkpoint: null, broken: { at: null, why } });
+    }
   }
 
   shown(page: RowPage): void {

@@ -27,9 +27,12 @@ import { whyAt } from './why.js';
 /** How long it works before others have a turn. */
 const TURN_MS = 3;
 
-/** The ledger of a home that is open, or, with null, of a store that has none: `homeSource(turnpike.ledger, home)`. */
-export const homeSource = (ledger: LedgerReader, home: HomePaths | null): InspectorSource =>
-  new LedgerSource(homeLooked(ledger, home));
+/**
+ * The ledger of a home that is open, or, with null, of a store that has none: `homeSource(turnpike.ledger, home)`.
+ * @param approvals whether whoever serves it takes answers to what waits for people
+ */
+export const homeSource = (ledger: LedgerReader, home: HomePaths | null, approvals = true): InspectorSource =>
+  new LedgerSource(homeLooked(ledger, home, approvals));
 
 /**
  * A bundle in a file.

@@ -29,7 +29,7 @@ export interface LookedAt {
 }
 
 /** The ledger of a home, or of a store without one. It is the caller's to close. */
-export function homeLooked(ledger: LedgerReader, home: HomePaths | null): LookedAt {
+export function homeLooked(ledger: LedgerReader, home: HomePaths | null, approvals: boolean): LookedAt {
   const key = home === null ? null : (readLedgerVerifier(home.ledgerKey)?.vkey ?? null);
   const title = home === null ? 'in memory' : basename(home.home);
   return {
@@ -43,7 +43,7 @@ export function homeLooked(ledger: LedgerReader, home: HomePaths | null): Looked
       const begin = await ledger.begin();
       const { size } = await ledger.head();
       const checkpoint = await signedNote(ledger);
-      return infoOf({ key, checkpoint, begin, size, live: true, title }, ledger.log(begin.size));
+      return infoOf({ key, checkpoint, begin, size, live: true, approvals, title }, ledger.log(begin.size));
     },
     close: () => Promise.resolve(),
   };
@@ -70,6 +70,7 @@ export async function bundleLooked(path: string, trusted: NoteVerifier | null): 
     const bundle = await openEvidence(file, trusted);
     const { begin, note: checkpoint, key } = bundle;
     const { size } = await bundle.head();
+    const title = basename(path);
     return {
       log: (from) => bundle.log(from),
       tree: (tree_id, fromSeq) => bundle.tree(tree_id, fromSeq),
@@ -81,7 +82,10 @@ export async function bundleLooked(path: string, trusted: NoteVerifier | null): 
       },
       size: () => Promise.resolve(size),
       info: () =>
-        infoOf({ key: key.vkey, checkpoint, begin, size, live: false, title: basename(path) }, bundle.log(begin.size)),
+        infoOf(
+          { key: key.vkey, checkpoint, begin, size, live: false, approvals: false, title },
+          bundle.log(begin.size),
+        ),
       close: () => file.close(),
     };
   } catch (error) {
@@ -90,7 +94,9 @@ export async function bundleLooked(path: string, trusted: NoteVerifier | null): 
   }
 }
 
-type Facts = Pick<LedgerInfo, 'key' | 'checkpoint' | 'size' | 'live' | 'title'> & { readonly begin: LogHead };
+type Facts = Pick<LedgerInfo, 'key' | 'checkpoint' | 'size' | 'live' | 'approvals' | 'title'> & {
+  readonly begin: LogHead;
+};
 
 async function infoOf({ begin, ...facts }: Facts, log: AsyncIterable<StoredEntry>): Promise<LedgerInfo> {
   let first = '';

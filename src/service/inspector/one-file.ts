@@ -55,7 +55,7 @@ class Room {
 }
 
 async function ledgerOf(source: InspectorSource, room: Room): Promise<InlineData> {
-  const info = { ...(await source.info()), live: false };
+  const info = { ...(await source.info()), live: false, approvals: false };
   const data: InlineData = {
     info,
     pages: [],

@@ -3,7 +3,7 @@
 
 import { afterEach, expect, test } from '@jest/globals';
 import { PHASES } from '../../../src/contract/phase.js';
-import { inChromium, withBrowser, type Tab } from './browser.js';
+import { DESK, inChromium, Tab, withBrowser } from './browser.js';
 import { proposal, Stage, type Staging } from './stage.js';
 
 const MS_MAX = 120_000;
@@ -159,8 +159,24 @@ inChromium('the page beside agents', () => {
     async () => {
       await staged({});
       const tab = await open('', { token: 'x'.repeat(43), allowed: GONE });
-      await tab.see('[role="alert"]', 'could not be read');
-      await tab.view('error-light');
+      await tab.see('[role="alert"]', 'The service refused this page’s token');
+      await tab.see('[role="alert"]', 'turnpike token --actor NAME');
+      await tab.see('.connection', 'Token refused');
+      await tab.see('.badge', 'Nothing to verify');
+      await tab.view('refused-light');
+      const without = await Tab.open(stages[0]?.server.url ?? '', { allowed: GONE, scheme: 'dark' });
+      tabs.push(without);
+      await without.see('[role="alert"]', 'opened without one');
+      await without.view('refused-dark');
+      // To try again is somebody's to say, and no more than one question.
+      let asked = 0;
+      without.page.on('request', () => (asked += 1));
+      await without.page.getByRole('button', { name: 'Try again' }).click();
+      await without.see('.connection', 'Token refused');
+      await without.until(() => Promise.resolve(asked), 1);
+      const approvals = await open('', { path: '/approvals', token: 'x'.repeat(43), allowed: GONE });
+      await approvals.see('[role="alert"]', 'turnpike token --actor NAME --role ROLE --right approve');
+      await approvals.view('approvals-refused-light');
     },
     MS_MAX,
   );
@@ -184,6 +200,7 @@ inChromium('the page beside agents', () => {
       expect(await charge()).toMatchObject({ outcome: 'DENIED' });
       const tab = await open('', { path: '/approvals' });
       await tab.see('article', '0 of 1');
+      expect(await tab.page.locator('.unseen').count()).toBe(0);
       await tab.see('article .request', 'billing.charge');
       await tab.view('approvals-light');
       await tab.page.getByRole('button', { name: 'Approve' }).click();
@@ -195,6 +212,67 @@ inChromium('the page beside agents', () => {
       const dark = await open('', { path: '/approvals', scheme: 'dark' });
       await dark.see('.empty', 'Nothing waits');
       await dark.view('approvals-empty-dark');
+      // What is asked for from now on comes by itself, and is answered only by who has seen all of it.
+      const to = Array.from({ length: 260 }, (_, at) => `nobody-${at}@example`);
+      const input = { to, text: `${'x'.repeat(3_000)}END` };
+      expect(await agent.submit(proposal('CALL_TOOL', { tool: 'mail.send', input }))).toMatchObject({
+        outcome: 'DENIED',
+      });
+      await dark.see('article', '0 of 1');
+      const yes = dark.page.getByRole('button', { name: 'Approve' });
+      expect(await yes.isDisabled()).toBe(true);
+      expect(await dark.page.getByRole('button', { name: 'Reject' }).isDisabled()).toBe(true);
+      await dark.see('.unseen', 'must have seen all of it');
+      await dark.view('approvals-unseen-dark');
+      while ((await dark.page.getByRole('button', { name: /^more lines/ }).count()) > 0)
+        await dark.page
+          .getByRole('button', { name: /^more lines/ })
+          .first()
+          .click();
+      expect(await yes.isDisabled()).toBe(true);
+      await dark.page.getByRole('button', { name: /^show all/ }).click();
+      await dark.see('.request .part', /END$/);
+      await dark.until(() => yes.isDisabled(), false);
+      expect(await dark.page.locator('.unseen').count()).toBe(0);
+      await tab.see('article', '0 of 1');
+    },
+    MS_MAX,
+  );
+
+  test(
+    'who reads content at the head stays at what he reads, while what comes goes on coming',
+    async () => {
+      const stage = await staged({});
+      const agent = await stage.agent();
+      await agent.submit(proposal('THINK', {}, 'First of all.'));
+      const tab = await open('list=all', { size: DESK });
+      await tab.see('.live.on');
+      await agent.end();
+      const size = await stage.turnpike.ledger.size();
+      const rows = () => rowsShown(tab);
+      await tab.until(rows, size);
+      const shown = () => tab.page.getAttribute('[role="slider"]', 'aria-valuenow').then(Number);
+      await tab.page.keyboard.press('3');
+      await tab.see('.story', 'What the agent saw');
+      const before = await shown();
+      expect(before).toBe(size - 1);
+      await tab.page.getByRole('button', { name: 'Show content' }).first().click();
+      await tab.see('.story .untrusted', 'First of all.');
+      // It was written down, and nothing that is looked at has moved.
+      await tab.until(rows, (count) => count > size);
+      expect(await shown()).toBe(before);
+      await tab.see('.connection', 'viewing the past');
+      await tab.see('.story .untrusted', 'First of all.');
+      await tab.view('held-light');
+      // At the head again, what comes is not read because it comes.
+      await tab.page.keyboard.press('l');
+      const now = await stage.turnpike.ledger.size();
+      const isRead = (text: string): boolean => text.includes('CONTENT_READ');
+      const read = await stage.count(isRead);
+      const other = await stage.agent();
+      await other.submit(proposal('THINK', {}, 'Second.'));
+      await tab.until(rows, (count) => count > now);
+      expect(await stage.count(isRead)).toBe(read);
     },
     MS_MAX,
   );

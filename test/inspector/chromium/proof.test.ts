@@ -3,7 +3,7 @@
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type Database from 'better-sqlite3';
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { winstonLog } from '../../../src/adapters/winston-log.js';
@@ -60,7 +60,7 @@ inChromium('the page on a ledger at rest', () => {
       changeEntry(db, entry, change);
     });
     const { store, anchor } = openHome(paths, { readOnly: true });
-    return homeSource(new LedgerReader(store, anchor), paths);
+    return homeSource(new LedgerReader(store, anchor), paths, false);
   }
 
   test(
@@ -69,6 +69,8 @@ inChromium('the page on a ledger at rest', () => {
       const source = tampered(denied, (text) => text.replace('"outcome":"DENIED"', '"outcome":"SUCCESS"'));
       await looked(source, `run=${mixture}`, async (tab) => {
         await tab.see('.badge', `Chain broken at #${denied}`);
+        // A home that is only looked at takes no answers.
+        expect(await tab.page.getByRole('link', { name: 'Approvals' }).count()).toBe(0);
         await tab.page.locator('.badge').click();
         await tab.see('.popover', `Entry #${denied}`);
         await tab.see('.details', '✕');
@@ -119,6 +121,16 @@ inChromium('the page on a ledger at rest', () => {
       await tab.page.keyboard.press('4');
       await tab.see('.waterfall .bar');
       await tab.close();
+      // What lay before it is told wrongly: that is said, and not waited for.
+      const wrong = join(stage.folder, 'wrong.html');
+      writeFileSync(wrong, readFileSync(html, 'utf8').replace('"frontier":[]', '"frontier":["00"]'));
+      const broken = await Tab.open(`${pathToFileURL(wrong).href}#run=${mixture}`);
+      await broken.see('.badge.broken', 'Chain broken at its beginning');
+      await broken.page.locator('.badge').click();
+      await broken.see('.popover', 'nothing can be proved from there on');
+      await broken.see('.details', 'cannot be verified');
+      await broken.view('one-file-broken-light');
+      await broken.close();
     },
     MS_MAX,
   );

@@ -3,6 +3,7 @@
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import Type from 'typebox';
 import { manifestPolicySource } from '../../../src/adapters/manifest-policy-source.js';
 import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
 import { systemClock } from '../../../src/adapters/system-clock.js';
@@ -12,6 +13,7 @@ import { fillDemo } from '../../../src/cli/demo.js';
 import type { TokenRecord } from '../../../src/contract/token.js';
 import type { AgentRun } from '../../../src/runtime/agent-run.js';
 import { defer } from '../../../src/runtime/deferred.js';
+import { defineTool } from '../../../src/runtime/effects/define.js';
 import { openTurnpike, type Turnpike } from '../../../src/runtime/turnpike.js';
 import { serveTurnpike, type HttpServer } from '../../../src/service/http/serve.js';
 import { writeContract } from '../../fixtures/bench.js';
@@ -31,6 +33,14 @@ export interface Staging {
   /** Calls of tools need somebody's yes. Default false. */
   readonly approved?: boolean;
 }
+
+/** What somebody is asked to send may be long. */
+const mail = defineTool({
+  name: 'mail.send',
+  input: Type.Object({ to: Type.Array(Type.String()), text: Type.String() }, { additionalProperties: false }),
+  output: Type.Object({}, { additionalProperties: false }),
+  run: () => Promise.resolve({}),
+});
 
 export class Stage {
   readonly folder: string;
@@ -55,7 +65,7 @@ export class Stage {
     const turnpike = await openTurnpike({
       home: join(folder, 'home'),
       policies: manifestPolicySource(join(folder, 'contract')),
-      tools: [...tools, slowTool(entered, release)],
+      tools: [...tools, mail, slowTool(entered, release)],
       targets,
       log: winstonLog('silent'),
     });

@@ -98,6 +98,8 @@ inChromium('the page', () => {
       expect(Math.abs(past - head / 5)).toBeLessThan(5);
       expect(await tab.page.locator('[role="treeitem"]').count()).toBeLessThan(runs);
       await tab.see('.crumbs', 'not created yet');
+      // What was not there yet has been nowhere.
+      expect(await tab.page.locator('.chart [data-state].active, .chart [data-state].visited').count()).toBe(0);
       await tab.view('past-light');
       // Before the first event of the run that is listed nothing lies further back; in the whole log it does.
       await key(tab, 'ArrowLeft');
@@ -215,6 +217,7 @@ inChromium('the page', () => {
       await tab.see('.story', 'What was recorded');
       await tab.page.getByRole('button', { name: 'Show content' }).first().click();
       await tab.see('.story .untrusted');
+      await tab.see('.story .why-not', 'Not taken from');
       await tab.view('story-light');
       const decision = await stage.find((text) => text.includes('"decision":"deny"') && text.includes('"authz"'));
       const why = await open(`list=all&at=${decision}`);
@@ -235,6 +238,7 @@ inChromium('the page', () => {
       await time.view('waterfall-light');
       const tab = await open(`run=${session}&tab=session`);
       await tab.see('.session .phases', 'gate');
+      expect(await tab.page.locator(`[id="run-${session}"] .said`).textContent()).toBe('running');
       await tab.see('.session .task');
       await tab.view('session-light');
       // What the agent was handed, word for word, and only when somebody asks to read it.
@@ -294,7 +298,7 @@ inChromium('the page', () => {
       await tab.see('[role="tab"]', /Step machine · #/);
       const controls = await tab.page.evaluate(() =>
         [...document.querySelectorAll<HTMLElement>('button:enabled, a, input, [tabindex="0"]')]
-          .filter((one) => one.checkVisibility())
+          .filter((one) => one.checkVisibility() && one.tabIndex >= 0)
           .map((one) => one.ariaLabel ?? one.textContent),
       );
       const reached = new Set<string>();
@@ -305,6 +309,23 @@ inChromium('the page', () => {
         );
       }
       expect(controls.filter((one) => !reached.has(one))).toEqual([]);
+      // The steps are one stop, and arrows go among them; nothing is chosen by that.
+      expect(await tab.page.locator('.chip[tabindex="0"]').count()).toBe(1);
+      await tab.page.locator('.chip[tabindex="0"]').focus();
+      const focused = () => tab.page.evaluate(() => (document.activeElement as HTMLElement).dataset['step']);
+      const view = tab.address;
+      await key(tab, 'Home');
+      await tab.until(focused, '1');
+      await key(tab, 'ArrowRight', 'ArrowRight');
+      await tab.until(focused, '3');
+      await key(tab, 'End');
+      await tab.until(focused, (step) => Number(step) > 15);
+      await key(tab, 'ArrowLeft', 'Home', 'ArrowRight');
+      await tab.until(focused, '2');
+      expect([tab.address, await tab.page.locator('.chip[tabindex="0"]').count()]).toEqual([view, 1]);
+      await key(tab, 'Enter');
+      await tab.see('[role="tab"][aria-selected="true"]', 'Step machine · #2');
+      await key(tab, '1');
       await tab.page.evaluate(() => (document.activeElement as HTMLElement).blur());
       const head = await at(tab);
       await key(tab, 'k');

@@ -261,7 +261,8 @@ describe('content that was erased', () => {
 describe('a bundle', () => {
   test('U-05: gives the same answers as the home that it came from', async () => {
     const [home, away] = [await source.info(), await bundle.info()];
-    expect(away).toEqual({ ...home, live: false, title: 'bundle' });
+    expect(home.approvals).toBe(true);
+    expect(away).toEqual({ ...home, live: false, approvals: false, title: 'bundle' });
     expect(await bundle.rows(0, 1e9)).toEqual(await source.rows(0, 1e9));
     expect(await bundle.entries(0, 1e9)).toEqual(await source.entries(0, 1e9));
     for (let n = 0; n < entries.length; n += 13) expect(await bundle.event(n)).toEqual(await source.event(n));
