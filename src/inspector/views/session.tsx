@@ -80,8 +80,7 @@ interface PhaseProps {
 
 function Phase({ phase: { id, title, state, gate, tasks }, session }: PhaseProps) {
   const { session_id } = session;
-  const own = session.packets.filter(({ phase_id }) => phase_id === id);
-  const ofGate = own.filter(({ task_id }) => task_id === null);
+  const own = byTask(session.packets.filter(({ phase_id }) => phase_id === id));
   return (
     <li class={state}>
       <h3>
@@ -92,7 +91,7 @@ function Phase({ phase: { id, title, state, gate, tasks }, session }: PhaseProps
           <li class={`task ${task.state}`} key={task.id}>
             <span class="state">{task.state}</span>
             <code>{task.id}</code> <Title text={task.title} />
-            <Packets all={own.filter(({ task_id }) => task_id === task.id)} session_id={session_id} />
+            <Packets all={own.get(task.id)} session_id={session_id} />
           </li>
         ))}
       </ul>
@@ -101,16 +100,33 @@ function Phase({ phase: { id, title, state, gate, tasks }, session }: PhaseProps
           gate: <b>{gate.state}</b> <Visible text={gate.detail} />
         </p>
       )}
-      <Packets all={ofGate} session_id={session_id} />
+      <Packets all={own.get(null)} session_id={session_id} />
     </li>
   );
+}
+
+/** Null: those that are about the gate of the phase. */
+function byTask(packets: readonly Packet[]): ReadonlyMap<string | null, readonly Packet[]> {
+  const found = new Map<string | null, Packet[]>();
+  for (const packet of packets) {
+    const known = found.get(packet.task_id);
+    if (known === undefined) found.set(packet.task_id, [packet]);
+    else known.push(packet);
+  }
+  return found;
 }
 
 const Title = ({ text }: { readonly text: string }) =>
   text === '' ? <small class="withheld">title withheld by lane policy</small> : <Visible text={text} />;
 
 /** What the agent was handed, in the order in which it was. */
-function Packets({ all, session_id }: { readonly all: readonly Packet[]; readonly session_id: string }) {
+function Packets({
+  all = [],
+  session_id,
+}: {
+  readonly all?: readonly Packet[] | undefined;
+  readonly session_id: string;
+}) {
   if (all.length === 0) return null;
   return (
     <ul class="packets">
