@@ -64,7 +64,9 @@ function Banner() {
   if (connection.value !== 'refused' || info.value === null) return null;
   return (
     <div class="banner" role="alert">
-      The service does not take this page’s token any more: nothing that is new is shown. <HowToGetIn />
+      <span>
+        The service does not take this page’s token any more: nothing that is new is shown. <HowToGetIn />
+      </span>
     </div>
   );
 }

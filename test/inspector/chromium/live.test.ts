@@ -177,6 +177,24 @@ inChromium('the page beside agents', () => {
       const approvals = await open('', { path: '/approvals', token: 'x'.repeat(43), allowed: GONE });
       await approvals.see('[role="alert"]', 'turnpike token --actor NAME --role ROLE --right approve');
       await approvals.view('approvals-refused-light');
+      // One that holds no longer: what is there stays, and nobody is asked again.
+      await (await stages[0]?.agent())?.submit(proposal('THINK'));
+      const once = await open('', { allowed: GONE });
+      await once.see('.badge', 'verified');
+      await once.see('.chart svg');
+      stages[0]?.revokeTokens();
+      await once.see('.banner', 'does not take this page’s token any more');
+      await once.see('.banner', 'turnpike token');
+      await once.see('.connection', 'Token refused');
+      await once.see('.chart svg');
+      await once.view('revoked-light');
+      // Who may answer and not look hears of what waits all the same.
+      const deaf = await open('', {
+        path: '/approvals',
+        token: stages[0]?.token({ rights: ['approve'] }) ?? '',
+        allowed: GONE,
+      });
+      await deaf.see('.empty', 'Nothing waits');
     },
     MS_MAX,
   );

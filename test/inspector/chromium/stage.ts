@@ -96,6 +96,11 @@ export class Stage {
     return token;
   }
 
+  /** Nobody who was let in is let in any more. */
+  revokeTokens(): void {
+    this.#records = [];
+  }
+
   get home(): string {
     return join(this.folder, 'home');
   }
