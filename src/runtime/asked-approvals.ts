@@ -37,24 +37,51 @@ export interface OpenApproval {
  */
 export async function* openApprovals(store: LedgerStore, now: string): AsyncIterable<OpenApproval> {
   for await (const { tree_id, ended } of store.trees()) {
-    if (ended) continue;
-    const asked = await askedIn(store, tree_id);
-    if (asked.size === 0) continue;
-    // One tree at a time, and none of them kept.
-    const tree = await new LiveTrees(store, 0, Infinity).get(tree_id);
-    if (tree !== null) yield* openIn(tree, asked, store, now);
+    if (!ended) for await (const { approval } of openInTree(store, tree_id, now)) yield approval;
   }
 }
 
-/** Where the content of each request lies, by its digest: the artifact that brought it. */
-type Asked = ReadonlyMap<string, { readonly case_id: string | null; readonly sha256: string }>;
+/** A request that waits, and which entry brought its content; null where the ledger does not show that. */
+export interface AskedApproval {
+  readonly approval: OpenApproval;
+  readonly brought: { readonly log_index: number; readonly sha256: string } | null;
+}
+
+/** One request of a tree that people can still answer, or null. @throws LedgerError LEDGER_TAMPERED */
+export async function openApproval(
+  store: LedgerStore,
+  { tree_id, run_id, digest }: Pick<OpenApproval, 'run_id' | 'digest'> & { readonly tree_id: string },
+  now: string,
+): Promise<AskedApproval | null> {
+  for await (const asked of openInTree(store, tree_id, now)) {
+    if (asked.approval.run_id === run_id && asked.approval.digest === digest) return asked;
+  }
+  return null;
+}
+
+async function* openInTree(store: LedgerStore, tree_id: string, now: string): AsyncIterable<AskedApproval> {
+  const asked = await askedIn(store, tree_id);
+  if (asked.size === 0) return;
+  // One tree at a time, and none of them kept.
+  const tree = await new LiveTrees(store, 0, Infinity).get(tree_id);
+  if (tree !== null) yield* openIn(tree, asked, store, now);
+}
+
+/** Where the content of each request lies, by its digest: the artifact that brought it, and with which entry. */
+type Asked = ReadonlyMap<string, Brought>;
+
+interface Brought {
+  readonly case_id: string | null;
+  readonly sha256: string;
+  readonly log_index: number;
+}
 
 const ASKED = '"rule_id":"approval.required"';
 
 async function askedIn(store: LedgerStore, tree_id: string): Promise<Asked> {
-  const asked = new Map<string, { case_id: string | null; sha256: string }>();
+  const asked = new Map<string, Brought>();
   /** What each run was given last: an agent its proposal, the tree its next promotion or export. */
-  const given = new Map<string, { case_id: string | null; sha256: string }>();
+  const given = new Map<string, Brought>();
   for await (const entry of store.tree(tree_id)) {
     const input = entry.type === 'input' ? contentOf(entry) : null;
     if (input !== null) given.set(input.run_id, input);
@@ -67,19 +94,24 @@ async function askedIn(store: LedgerStore, tree_id: string): Promise<Asked> {
 }
 
 /** The content that an input brings to a run; null for inputs that ask for nothing. */
-function contentOf(entry: StoredEntry): { run_id: string; case_id: string | null; sha256: string } | null {
+function contentOf(entry: StoredEntry): (Brought & { readonly run_id: string }) | null {
   // Most inputs are others, and need not be parsed.
   if (!/"kind":"(?:proposal|start_run)"/.test(entry.text)) return null;
   const { kind, run_id, payload, request } = bodyOf(entry);
   const ref = kind === 'proposal' ? payload : request;
   if (typeof run_id !== 'string' || !isJsonObject(ref) || typeof ref['hash_sha256'] !== 'string') return null;
   const { case_id, hash_sha256 } = ref;
-  return { run_id, case_id: typeof case_id === 'string' ? case_id : null, sha256: hash_sha256 };
+  return {
+    run_id,
+    case_id: typeof case_id === 'string' ? case_id : null,
+    sha256: hash_sha256,
+    log_index: entry.log_index,
+  };
 }
 
 const bodyOf = ({ text }: StoredEntry): JsonObject => (JSON.parse(text) as { readonly body: JsonObject }).body;
 
-async function* openIn(tree: Tree, asked: Asked, store: LedgerStore, now: string): AsyncIterable<OpenApproval> {
+async function* openIn(tree: Tree, asked: Asked, store: LedgerStore, now: string): AsyncIterable<AskedApproval> {
   const { policy } = tree;
   if (policy === null) return;
   const agents = tree.runs.map(({ context }) => context).filter(({ run_kind }) => run_kind === 'agent');
@@ -89,7 +121,9 @@ async function* openIn(tree: Tree, asked: Asked, store: LedgerStore, now: string
       if (entry.state !== 'open' || entry.expires_at <= now) continue;
       const content = asked.get(entry.digest);
       const bytes = content === undefined ? null : await store.artifact(content.case_id, content.sha256);
-      yield shownOf(run, entry, bytes === null ? null : requestIn(bytes, run, entry, policy), policy);
+      const request = bytes === null ? null : requestIn(bytes, run, entry, policy);
+      const brought = request === null || content === undefined ? null : content;
+      yield { approval: shownOf(run, entry, request, policy), brought };
     }
   }
 }

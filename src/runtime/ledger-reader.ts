@@ -20,13 +20,13 @@ import { replay, type ReplayReport } from '../replay/replay.js';
 import { stateAt } from '../replay/state-at.js';
 import type { LedgerState } from '../replay/state.js';
 import { RunRecords } from '../run/record.js';
-import { openApprovals, type OpenApproval } from './asked-approvals.js';
+import { openApproval, openApprovals, type AskedApproval, type OpenApproval } from './asked-approvals.js';
 import { chainFindings, inOrder, joinedLog, type OpenArchive } from './evidence/joined-log.js';
 import { entryOf, tellsOfRuns } from './stored-entry.js';
 import { TreeFolds, type RunTree } from './tree-folds.js';
 
-export type { OpenApproval } from './asked-approvals.js';
 export type { RunTree } from './tree-folds.js';
+export type { AskedApproval, OpenApproval } from './asked-approvals.js';
 export type { Settlement } from './unknown-outcomes.js';
 
 /** Everything that can be learnt from a ledger without writing to it. Needs no lock. */
@@ -93,6 +93,11 @@ export class LedgerReader {
   /** Every request that waits for people's approval and has not expired by `now`, with what exactly is asked (D7). */
   approvals(now: string): AsyncIterable<OpenApproval> {
     return openApprovals(this.#store, now);
+  }
+
+  /** One of them, and the entry that brought what is asked; null where it waits no longer. */
+  approval({ run_id, digest }: Pick<OpenApproval, 'run_id' | 'digest'>, now: string): Promise<AskedApproval | null> {
+    return openApproval(this.#store, { tree_id: rootOf(run_id), run_id, digest }, now);
   }
 
   /** A tree's entries, in order; of one run only where `run_id` is not the root. */

@@ -2,6 +2,7 @@
 
 import { unpackRows } from '../../contract/event-row.js';
 import type { EventRow } from '../../contract/inspection.js';
+import { FeedError } from './feed.js';
 import type { HttpFeed } from './http-feed.js';
 
 /** What comes together is asked for once, and not more often than somebody reads. */
@@ -30,8 +31,13 @@ export interface Vote {
   readonly rule_id: string;
 }
 
+/** As it is listed: what is asked, by its hash alone. */
+type Listed = Omit<OpenApproval, 'request'> & { readonly args_sha256: string | null };
+
 export class Approvals {
   readonly #feed: HttpFeed;
+  /** What was read already: the ledger says who was shown a request, and the list is asked for again and again. */
+  #read = new Map<string, OpenApproval['request']>();
 
   constructor(feed: HttpFeed) {
     this.#feed = feed;
@@ -39,7 +45,24 @@ export class Approvals {
 
   async open(): Promise<readonly OpenApproval[]> {
     const answer = await this.#feed.ask('/approvals');
-    return ((await answer.json()) as { approvals: readonly OpenApproval[] }).approvals;
+    const { approvals } = (await answer.json()) as { approvals: readonly Listed[] };
+    const open = await Promise.all(approvals.map(async (one) => ({ ...one, request: await this.#requestOf(one) })));
+    this.#read = new Map(open.map((one) => [keyOf(one), one.request]));
+    return open;
+  }
+
+  async #requestOf(asked: Listed): Promise<OpenApproval['request']> {
+    if (asked.args_sha256 === null) return null;
+    const known = this.#read.get(keyOf(asked));
+    if (known !== undefined && known !== null) return known;
+    try {
+      const answer = await this.#feed.ask(`/approvals/${encodeURIComponent(asked.run_id)}/${asked.digest}`);
+      return (await answer.json()) as OpenApproval['request'];
+    } catch (error) {
+      // It was answered, or its time was over, since it was listed.
+      if (error instanceof FeedError && error.status === 404) return null;
+      throw error;
+    }
   }
 
   /** Tells whenever something may have changed of what waits, until it is called off. */
@@ -101,3 +124,4 @@ function apart(tell: () => void): { readonly soon: () => void; readonly off: () 
   };
   return { soon, off: () => clearTimeout(timer) };
 }
+const keyOf = ({ run_id, digest }: Pick<OpenApproval, 'run_id' | 'digest'>): string => `${run_id}/${digest}`;

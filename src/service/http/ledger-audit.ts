@@ -1,27 +1,57 @@
 // Who was given content, in the ledger itself (`turnpike.readContent`). Of entries, which hold hashes and no content,
-// nothing is written down: whoever follows the ledger would make it grow by following.
+// nothing is written down: whoever follows the ledger would make it grow by following. What a client asks for again and
+// again is written down the first time that a reader is given it, for the same reason.
 
+import { canonicalJson } from '../../contract/canonical-json.js';
 import { InvariantError } from '../../errors.js';
+import type { LedgerReader } from '../../runtime/ledger-reader.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import type { InspectorSource } from '../inspector/source.js';
-import type { AccessAudit } from './service.js';
+import type { Access, AccessAudit } from './service.js';
+
+/** Readings, and sessions, that are remembered; what is forgotten is only told once more. */
+const TOLD_MAX = 4_096;
+const SESSIONS_MAX = 256;
+
+interface Content {
+  readonly log_index: number;
+  readonly sha256: string;
+}
+
+type Reader = Pick<Access, 'actor' | 'role'>;
 
 /** @returns an audit that writes to the ledger that is served; of an export its own run tells */
-export function ledgerAudit(turnpike: Pick<Turnpike, 'readContent'>, inspector: InspectorSource): AccessAudit {
-  return async ({ actor, role, route, subject: { log_index, sha256, run_id, step } }) => {
+export function ledgerAudit(
+  turnpike: Pick<Turnpike, 'readContent'> & { readonly ledger: Pick<LedgerReader, 'tree'> },
+  inspector: InspectorSource | null,
+): AccessAudit {
+  const once = new Once((content) => turnpike.readContent(content));
+  const specs = new SessionSpecs(turnpike.ledger);
+  return async ({ actor, role, route, subject }) => {
+    const { log_index, sha256, run_id, step, session_id, at = Infinity } = subject;
+    const content = { log_index: Number(log_index), sha256: String(sha256) };
     if (route.endsWith('/artifacts/{sha256}')) {
-      await turnpike.readContent({ actor, role, log_index: Number(log_index), sha256: String(sha256) });
+      await turnpike.readContent({ actor, role, ...content });
     } else if (route.endsWith('/steps/{run_id}/{step}')) {
-      const story = await inspector.step(String(run_id), Number(step));
-      const payload = story === null ? undefined : (await inspector.event(story.proposal))?.artifacts[0];
+      const story = (await inspector?.step(String(run_id), Number(step))) ?? null;
+      const payload = story === null ? undefined : (await inspector?.event(story.proposal))?.artifacts[0];
       if (story === null || payload === undefined) return;
       if (payload.withheld === null)
         await turnpike.readContent({ actor, role, log_index: story.proposal, sha256: payload.sha256 });
+    } else if (route.endsWith('/approvals/{run_id}/{digest}')) {
+      await once.tell({ actor, role }, content);
+    } else if (OF_SESSION.has(route)) {
+      for (const spec of await specs.of(String(session_id), Number(at))) await once.tell({ actor, role }, spec);
     } else if (!WITHOUT_CONTENT.has(route)) {
       throw new InvariantError(`nobody has said whether ${route} shows content`);
     }
   };
 }
+
+const OF_SESSION: ReadonlySet<string> = new Set([
+  '/api/v1/sessions/{session_id}/task',
+  '/api/v1/inspector/sessions/{session_id}',
+]);
 
 const WITHOUT_CONTENT: ReadonlySet<string> = new Set([
   '/api/v1/events',
@@ -31,3 +61,61 @@ const WITHOUT_CONTENT: ReadonlySet<string> = new Set([
   // Its own run is its record.
   '/api/v1/exports',
 ]);
+
+/** Tells of each reader and content once, until it is forgotten. */
+class Once {
+  readonly #read: (content: Content & Reader) => Promise<unknown>;
+  readonly #told = new Map<string, Promise<unknown>>();
+
+  constructor(read: (content: Content & Reader) => Promise<unknown>) {
+    this.#read = read;
+  }
+
+  /** Resolves when it stands in the ledger, whoever has told of it. */
+  async tell({ actor, role }: Reader, { log_index, sha256 }: Content): Promise<void> {
+    const key = canonicalJson([actor, role, log_index, sha256]);
+    let told = this.#told.get(key);
+    if (told === undefined) {
+      told = this.#read({ actor, role, log_index, sha256 });
+      told.catch(() => this.#told.delete(key));
+    }
+    keep(this.#told, key, told, TOLD_MAX);
+    await told;
+  }
+}
+
+/** Which specs a session was given: what is shown of it is out of them, whichever holds. */
+class SessionSpecs {
+  readonly #ledger: Pick<LedgerReader, 'tree'>;
+  readonly #known = new Map<string, { next: number; readonly specs: Content[] }>();
+
+  constructor(ledger: Pick<LedgerReader, 'tree'>) {
+    this.#ledger = ledger;
+  }
+
+  /** Those of the entries up to `at`. */
+  async of(session_id: string, at: number): Promise<readonly Content[]> {
+    const known = this.#known.get(session_id) ?? { next: 0, specs: [] };
+    keep(this.#known, session_id, known, SESSIONS_MAX);
+    for await (const { seq, type, text, log_index } of this.#ledger.tree(session_id, known.next)) {
+      // Somebody else may have read on meanwhile.
+      if (seq !== known.next) continue;
+      known.next = seq + 1;
+      const sha256 = type === 'input' ? SPEC.exec(text)?.[1] : undefined;
+      if (sha256 !== undefined) known.specs.push({ log_index, sha256 });
+    }
+    return known.specs.filter(({ log_index }) => log_index <= at);
+  }
+}
+
+/** A reference as canonical JSON has it. Text that only looks like one has its quotes escaped. */
+const SPEC = /"artifact_kind":"session_spec"[^{}]*"hash_sha256":"([0-9a-f]{64})"/;
+
+function keep<T>(map: Map<string, T>, key: string, value: T, max: number): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const oldest of map.keys()) {
+    if (map.size <= max) return;
+    map.delete(oldest);
+  }
+}

@@ -157,8 +157,10 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
       const ETag = etagOf(hash);
       const known = headers['if-none-match'];
       const keep = { ETag, 'Cache-Control': 'private, max-age=31536000, immutable' };
-      if (known !== undefined && names(known, ETag)) return { status: 304, headers: keep };
-      return { json: found(await inspectorOf(service).chart(hash)), headers: keep };
+      const chart = found(await inspectorOf(service).chart(hash));
+      return known !== undefined && names(known, ETag)
+        ? { status: 304, headers: keep }
+        : { json: chart, headers: keep };
     },
   }),
   route({
@@ -191,9 +193,12 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
     params: Type.Object({ session_id: Type.String({ minLength: 1, maxLength: 160 }) }, closed),
     query: Type.Object({ at: Type.Optional(LogIndex) }, closed),
     answers: { 200: json('The session.', SessionViewShape) },
-    handle: async ({ params, query }, service) => ({
-      json: found(await inspectorOf(service).session(params.session_id, query.at ?? null)),
-    }),
+    async handle(asked, service) {
+      const { session_id } = asked.params;
+      const view = found(await inspectorOf(service).session(session_id, asked.query.at ?? null));
+      await audited(asked, service, '/api/v1/inspector/sessions/{session_id}', { session_id, at: view.at });
+      return { json: view };
+    },
   }),
 ];
 

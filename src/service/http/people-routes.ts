@@ -3,9 +3,12 @@
 import { join } from 'node:path';
 import Type from 'typebox';
 import { BALLOT_DIGESTS_MAX, ApprovalVote } from '../../contract/approval.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { sha256 } from '../../contract/hash.js';
 import { WRITE_MODES } from '../../contract/lanes.js';
 import type { JsonObject } from '../../contract/json.js';
 import { CaseId, closed, Identifier, Nullable, OneOf, RunId, Sha256, Timestamp } from '../../contract/shapes.js';
+import type { Clock } from '../../ports/clock.js';
 import type { Principal } from '../../ports/token-book.js';
 import { makeFolder } from '../../runtime/home.js';
 import type { HighRiskRun, Starter } from '../../runtime/high-risk/options.js';
@@ -21,7 +24,8 @@ const Open = Type.Object(
     case_id: Nullable(CaseId),
     digest: Sha256,
     name: Type.String(),
-    request: Nullable(Type.Object({ action: Type.String(), args: Type.Object({}, { additionalProperties: true }) })),
+    /** Of the arguments as canonical JSON; null where the ledger does not show them. */
+    args_sha256: Nullable(Sha256),
     requested_by: Type.String(),
     requested_at: Timestamp,
     expires_at: Timestamp,
@@ -30,6 +34,11 @@ const Open = Type.Object(
     approver_roles: Type.Array(Type.String()),
   },
   closed,
+);
+const OfApproval = Type.Object({ run_id: RunId, digest: Sha256 }, closed);
+const Request = Type.Object(
+  { action: Type.String(), args: Type.Object({}, { additionalProperties: true }) },
+  { ...closed, description: 'It gives the digest, with its run and case.' },
 );
 const Ballot = Type.Object(
   {
@@ -92,14 +101,36 @@ export const PEOPLE_ROUTES: readonly Route[] = [
   route({
     method: 'GET',
     path: '/api/v1/approvals',
-    summary: 'What waits for people: what exactly is asked, by whom, and the votes so far',
+    summary: 'What waits for people: what is asked, by its hash, by whom, and the votes so far',
     rights: ['approve', 'observe'],
     answers: { 200: json('All that is open.', Type.Object({ approvals: Type.Array(Open) }, closed)) },
-    async handle(_asked, { turnpike, clock }) {
+    async handle({ principal }, { turnpike, clock }) {
       const approvals = [];
-      const now = new Date(clock.now()).toISOString();
-      for await (const approval of turnpike.ledger.approvals(now)) approvals.push(approval);
+      for await (const { request, ...open } of turnpike.ledger.approvals(nowOf(clock))) {
+        if (principal.case !== null && principal.case !== open.case_id) continue;
+        // What is asked again and again must be no content: the arguments are a read of their own.
+        approvals.push({ ...open, args_sha256: request === null ? null : sha256(canonicalJson(request.args)) });
+      }
       return { json: { approvals } };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/api/v1/approvals/{run_id}/{digest}',
+    summary: 'What exactly is asked; the ledger says who was shown it',
+    rights: ['approve', 'observe'],
+    params: OfApproval,
+    answers: { 200: json('The request.', Request) },
+    async handle({ principal, params }, { turnpike, clock, audit }) {
+      const { approval, brought } = (await turnpike.ledger.approval(params, nowOf(clock))) ?? {};
+      const { request, case_id } = approval ?? { request: null, case_id: null };
+      if (request === null || brought == null) throw new Refused('NOT_FOUND');
+      if (principal.case !== null && principal.case !== case_id) throw new Refused('NOT_FOUND');
+      const { id: token, actor, role } = principal;
+      const { log_index, sha256: content } = brought;
+      const subject = { ...params, log_index, sha256: content };
+      await audit({ token, actor, role, route: '/api/v1/approvals/{run_id}/{digest}', subject });
+      return { json: request };
     },
   }),
   route({
@@ -161,6 +192,8 @@ export const PEOPLE_ROUTES: readonly Route[] = [
     }),
   ),
 ];
+
+const nowOf = (clock: Clock): string => new Date(clock.now()).toISOString();
 
 function who(principal: Principal, asked: string): Pick<Starter, 'actor' | 'role'> {
   mustBeOfItsCase(principal, asked);

@@ -127,9 +127,11 @@ export const SESSION_ROUTES: readonly Route[] = [
     params: OfSession,
     query: Type.Object({ task_id: Type.Optional(Id) }, closed),
     answers: { 200: json('The task.', TaskOutput) },
-    async handle({ params: { session_id }, query: { task_id } }, { turnpike }) {
+    async handle({ principal, params: { session_id }, query: { task_id } }, { turnpike, audit }) {
       const task = await turnpike.sessions.prepare(session_id, task_id);
       if (task === null) throw new Refused('NOT_FOUND');
+      const { id: token, actor, role } = principal;
+      await audit({ token, actor, role, route: '/api/v1/sessions/{session_id}/task', subject: { session_id } });
       return { json: { success: true, data: task, error: null } };
     },
   }),

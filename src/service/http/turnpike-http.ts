@@ -101,7 +101,7 @@ function serviceOf({ turnpike, tokens, ...options }: TurnpikeHttpOptions): HttpS
     turnpike,
     tokens,
     inspector,
-    audit: options.audit ?? (inspector === null ? () => Promise.resolve() : ledgerAudit(turnpike, inspector)),
+    audit: options.audit ?? ledgerAudit(turnpike, inspector),
     agent,
     desk: (principal) =>
       sessions === null

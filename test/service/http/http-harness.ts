@@ -21,7 +21,12 @@ export class HttpBench {
   }
 
   static async open(options: BenchOptions = {}, serving: Partial<Serving> = {}): Promise<HttpBench> {
-    return HttpBench.#served(await Bench.open(options), { list: [] }, serving);
+    return HttpBench.on(await Bench.open(options), serving);
+  }
+
+  /** On a home that is open already, and is closed with the service. */
+  static on(bench: Bench, serving: Partial<Serving> = {}): Promise<HttpBench> {
+    return HttpBench.#served(bench, { list: [] }, serving);
   }
 
   /** The same home and tokens in a new service, after this one has been stopped. */

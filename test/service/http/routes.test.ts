@@ -33,6 +33,7 @@ const IDS: Readonly<Record<string, string>> = {
   session_id: `ses_${MARK}`,
   log_index: '999999',
   sha256: 'f'.repeat(64),
+  digest: 'f'.repeat(64),
   hash: 'f'.repeat(64),
   step: '1',
 };

@@ -7,10 +7,12 @@ import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
+import { shippedCharts } from '../../../src/adapters/shipped-charts.js';
 import { systemClock } from '../../../src/adapters/system-clock.js';
 import { mintToken, TokenFile } from '../../../src/adapters/token-book.js';
 import { UsageError } from '../../../src/errors.js';
 import { defer } from '../../../src/runtime/deferred.js';
+import { homeSource } from '../../../src/service/inspector/ledger-source.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { CASE_AGENT, service, serviceEdit, slowTool } from '../../fixtures/service.js';
 import { traces } from '../mcp/mcp-harness.js';
@@ -165,6 +167,20 @@ describe('runs', () => {
     expect(await codeOf(await http.ask(`/runs/${run}/cancel`, token, { json: { reason: 'x' } }))).toBe(
       '409 INVALID_STATE_TRANSITION',
     );
+  });
+
+  test('a chart that is known is not sent again, and of one that there is not nothing is known by anybody', async () => {
+    const { ledger, home } = http.bench.turnpike;
+    const served = await HttpBench.on(http.bench, { inspector: homeSource(ledger, home) });
+    const token = served.token({ rights: ['observe'] });
+    const [hash] = [...shippedCharts().keys()];
+    const ask = (of: string, known: string): Promise<Response> =>
+      served.ask(`/inspector/charts/${of}`, token, { headers: { 'if-none-match': known } });
+    const etag = (await ask(hash!, '"x"')).headers.get('etag')!;
+    expect((await ask(hash!, etag)).status).toBe(304);
+    expect((await ask(hash!, '*')).status).toBe(304);
+    expect(await codeOf(await ask('f'.repeat(64), '*'))).toBe('404 NOT_FOUND');
+    await served.server.close();
   });
 
   test('a list goes on where it ended', async () => {

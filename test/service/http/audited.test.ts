@@ -1,0 +1,174 @@
+// Who is shown content stands in the ledger before he has it, and a client that asks for ever does not make it grow.
+
+import { afterEach, describe, expect, test } from '@jest/globals';
+import { canonicalJson } from '../../../src/contract/canonical-json.js';
+import { sha256 } from '../../../src/contract/hash.js';
+import { CONTENT_READ } from '../../../src/contract/run-state.js';
+import type { Access } from '../../../src/service/http/service.js';
+import { homeSource } from '../../../src/service/inspector/ledger-source.js';
+import { Bench } from '../../fixtures/bench.js';
+import { ManualClock } from '../../fixtures/manual-clock.js';
+import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
+import { SPEC } from '../../fixtures/session.js';
+import { codeOf, HttpBench, proposal } from './http-harness.js';
+
+const APPROVED = `
+approvals:
+  - { for: CALL_TOOL, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60 }
+`;
+const edit: typeof serviceEdit = (name, text) => serviceEdit(name, text) + (name === 'actions' ? APPROVED : '');
+const ANNA = { actor: 'anna', role: 'ATTORNEY_ADMIN' } as const;
+const MARK = 'for billing alone';
+
+let http: HttpBench;
+afterEach(() => http.close());
+
+/** Who was shown what kind of content, in the order of the ledger. */
+const reads = async (): Promise<string[]> =>
+  (await http.bench.entries()).flatMap((entry) => {
+    if (entry.type !== 'audit_event' || entry.body.outcome_reason !== CONTENT_READ) return [];
+    const { actor, role_id = '', target } = entry.body;
+    return [`${actor.actor_id} ${role_id} ${target?.name ?? ''}`];
+  });
+
+describe('what waits for approval', () => {
+  interface Listed {
+    readonly run_id: string;
+    readonly digest: string;
+    readonly args_sha256: string | null;
+  }
+  const listed = async (token: string): Promise<{ text: string; approvals: Listed[] }> => {
+    const text = await (await http.ask('/approvals', token)).text();
+    return { text, ...(JSON.parse(text) as { approvals: Listed[] }) };
+  };
+
+  /** An agent that asks for a charge. */
+  async function asked(audit?: (access: Access) => Promise<void>): Promise<string> {
+    const { tools, targets } = service();
+    const clock = new ManualClock();
+    http = await HttpBench.open({ edit, tools, targets, clock }, { clock, ...(audit === undefined ? {} : { audit }) });
+    const agent = http.token({ role: CASE_AGENT.role });
+    const run = await http.start(agent, { lane: CASE_AGENT.lane, case: 'case-1' });
+    const args = { tool: 'billing.charge', input: { amount: 5 } };
+    const body = proposal('CALL_TOOL', args).replace('A test.', MARK);
+    expect(await (await http.ask(`/agents/${run}/steps`, agent, { body })).json()).toMatchObject({ outcome: 'DENIED' });
+    return run;
+  }
+
+  test('the list has hashes alone, is told of to nobody, and can be asked for without end', async () => {
+    const run_id = await asked();
+    const voter = http.token({ ...ANNA, rights: ['approve'] });
+    const before = await http.bench.turnpike.ledger.size();
+    const { text, approvals } = await listed(voter);
+    const args = { tool: 'billing.charge', input: { amount: 5 } };
+    expect(approvals).toMatchObject([{ run_id, name: 'CALL_TOOL', args_sha256: sha256(canonicalJson(args)) }]);
+    for (const content of ['billing.charge', 'amount', MARK]) expect(text).not.toContain(content);
+    for (let again = 0; again < 5; again += 1) await listed(voter);
+    expect(await http.bench.turnpike.ledger.size()).toBe(before);
+  });
+
+  test('the arguments are told of once for each reader, in the run that asks, before he has them', async () => {
+    const run_id = await asked();
+    const voter = http.token({ ...ANNA, rights: ['approve'] });
+    const [{ digest }] = (await listed(voter)).approvals as [Listed];
+    const path = `/approvals/${run_id}/${digest}`;
+    const request = { action: 'CALL_TOOL', args: { tool: 'billing.charge', input: { amount: 5 } } };
+    const many = await Promise.all([1, 2, 3].map(() => http.ask(path, voter)));
+    for (const one of many) expect(await one.json()).toEqual(request);
+    expect(await reads()).toEqual(['anna ATTORNEY_ADMIN raw_payload']);
+    const size = await http.bench.turnpike.ledger.size();
+    expect((await http.ask(path, voter)).status).toBe(200);
+    expect(await http.bench.turnpike.ledger.size()).toBe(size);
+    await http.ask(path, http.token({ actor: 'carl', role: 'MAPPING_AGENT', rights: ['observe'] }));
+    expect(await reads()).toEqual(['anna ATTORNEY_ADMIN raw_payload', 'carl MAPPING_AGENT raw_payload']);
+    const [told] = (await http.bench.entries()).filter(
+      ({ type, body }) => type === 'audit_event' && 'outcome_reason' in body && body.outcome_reason === CONTENT_READ,
+    );
+    expect(told?.body).toMatchObject({ run_id });
+    const ballot = { json: { run_id, digests: [digest], decision: 'approve' } };
+    expect(await (await http.ask('/approvals', voter, ballot)).json()).toMatchObject({ votes: [{ counted: true }] });
+    // It waits no longer: to read it is not to approve it any more.
+    expect(await codeOf(await http.ask(path, voter))).toBe('404 NOT_FOUND');
+  });
+
+  test('what cannot be told of is not shown', async () => {
+    const told: Access[] = [];
+    const run_id = await asked((access) => {
+      told.push(access);
+      return Promise.reject(new Error('the disk is full'));
+    });
+    const voter = http.token({ ...ANNA, rights: ['approve'] });
+    const [{ digest }] = (await listed(voter)).approvals as [Listed];
+    const answer = await http.ask(`/approvals/${run_id}/${digest}`, voter);
+    expect(answer.status).toBe(503);
+    expect(await answer.text()).not.toContain('amount');
+    expect(told).toMatchObject([{ actor: 'anna', route: '/api/v1/approvals/{run_id}/{digest}', subject: { digest } }]);
+  });
+
+  test('a token for one case sees neither the list nor the arguments of another', async () => {
+    const run_id = await asked();
+    const of = (case_id: string): string => http.token({ ...ANNA, rights: ['approve'], case: case_id });
+    const [{ digest }] = (await listed(of('case-1'))).approvals as [Listed];
+    expect((await listed(of('case-2'))).approvals).toEqual([]);
+    expect(await codeOf(await http.ask(`/approvals/${run_id}/${digest}`, of('case-2')))).toBe('404 NOT_FOUND');
+    expect(await reads()).toEqual([]);
+    expect((await http.ask(`/approvals/${run_id}/${digest}`, of('case-1'))).status).toBe(200);
+    const other = `/approvals/${run_id}/${'f'.repeat(64)}`;
+    expect(await codeOf(await http.ask(other, of('case-1')))).toBe('404 NOT_FOUND');
+  });
+});
+
+describe('a session', () => {
+  test('its task and its tree of tasks are told of once for each reader; how it stands, and that it is, are not', async () => {
+    const { turnpike } = await opened();
+    const started = await turnpike.sessions.start({ spec: SPEC, by: { actor: 'anna', role: 'maintainer' } });
+    const id = started.data?.session_id ?? '';
+    const [ben, eva] = [http.token({ ...OBSERVER, actor: 'ben' }), http.token({ ...OBSERVER, actor: 'eva' })];
+    const size = await turnpike.ledger.size();
+    for (const path of ['/sessions', `/sessions/${id}`]) {
+      expect(await (await http.ask(path, ben)).text()).not.toContain('Write');
+    }
+    expect(await turnpike.ledger.size()).toBe(size);
+    const task = `/sessions/${id}/task?task_id=task-1-1`;
+    const view = `/inspector/sessions/${id}`;
+    expect(await (await http.ask(task, ben)).text()).toContain('Write /sandbox/a.md.');
+    expect(await reads()).toEqual(['ben ATTORNEY_ADMIN session_spec']);
+    for (const at of ['', '?at=1', `?at=${size - 1}`]) {
+      expect(await (await http.ask(`${view}${at}`, ben)).text()).toContain('"title":"Write"');
+    }
+    expect(await reads()).toEqual(['ben ATTORNEY_ADMIN session_spec']);
+    await http.ask(view, eva);
+    const both = ['ben ATTORNEY_ADMIN session_spec', 'eva ATTORNEY_ADMIN session_spec'];
+    expect(await reads()).toEqual(both);
+    expect(await codeOf(await http.ask('/inspector/sessions/ses_nobody', eva))).toBe('404 NOT_FOUND');
+    // With another spec there is something else to be told of, at moments that know it.
+    const spec = { ...SPEC, title: 'Changed', phases: SPEC.phases.map((one) => ({ ...one, title: 'Later' })) };
+    const by = { actor: 'anna', role: 'maintainer' };
+    await turnpike.sessions.pause(id, {}, by);
+    expect(await turnpike.sessions.rebase(id, { spec, force: true }, by)).toMatchObject({ error: null });
+    await http.ask(`${view}?at=${size - 1}`, eva);
+    expect(await reads()).toEqual(both);
+    expect(await (await http.ask(view, eva)).text()).toContain('Later');
+    expect(await reads()).toEqual([...both, 'eva ATTORNEY_ADMIN session_spec']);
+    expect((await turnpike.ledger.verify()).ok).toBe(true);
+  });
+
+  test('what cannot be told of is not shown', async () => {
+    const { turnpike } = await opened(() => Promise.reject(new Error('the disk is full')));
+    const started = await turnpike.sessions.start({ spec: SPEC, by: { actor: 'anna', role: 'maintainer' } });
+    const id = started.data?.session_id ?? '';
+    const ben = http.token(OBSERVER);
+    for (const path of [`/sessions/${id}/task?task_id=task-1-1`, `/inspector/sessions/${id}`]) {
+      const answer = await http.ask(path, ben);
+      expect([answer.status, (await answer.text()).includes('Write')]).toEqual([503, false]);
+    }
+  });
+
+  const OBSERVER = { ...ANNA, rights: ['observe'] } as const;
+  async function opened(audit?: (access: Access) => Promise<void>): Promise<HttpBench['bench']> {
+    const bench = await Bench.open();
+    const inspector = homeSource(bench.turnpike.ledger, bench.turnpike.home);
+    http = await HttpBench.on(bench, { inspector, ...(audit === undefined ? {} : { audit }) });
+    return bench;
+  }
+});
