@@ -11,8 +11,9 @@ export {
 export type { Right, TokenRecord } from '../../contract/token.js';
 export type { Principal, TokenBook } from '../../ports/token-book.js';
 export type { InspectorSource } from '../inspector/source.js';
+export type { HttpServer } from './listen.js';
 export { pageFiles } from './page.js';
 export { serveSource, type SourceServing } from './serve-source.js';
-export { serveTurnpike, type HttpServer, type Serving } from './serve.js';
+export { serveTurnpike, type Serving } from './serve.js';
 export type { Access, AccessAudit } from './service.js';
 export { turnpikeHttp, type TurnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';

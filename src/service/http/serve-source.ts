@@ -1,7 +1,6 @@
 // The inspector over a ledger to which nobody writes here: an exported bundle, looked at on this machine.
 
 import { drawToken } from '../../adapters/access-token.js';
-import { listenHttp } from '../../adapters/http-listener.js';
 import type { PageFile } from '../../adapters/page-folder.js';
 import { systemClock } from '../../adapters/system-clock.js';
 import { singleToken } from '../../adapters/token-book.js';
@@ -10,10 +9,10 @@ import type { Log } from '../../ports/log.js';
 import { frontDoor, loopbackNames } from '../front-door.js';
 import type { InspectorSource } from '../inspector/source.js';
 import { httpPlugin } from './app.js';
-import { handler, type Handler } from './handler.js';
+import { handler } from './handler.js';
 import { LEDGER_ROUTES } from './ledger-routes.js';
+import { listenFor, type HttpServer } from './listen.js';
 import { Metrics } from './metrics.js';
-import type { HttpServer } from './serve.js';
 import type { AccessAudit, LookingService } from './service.js';
 import { Streams } from './stream.js';
 
@@ -49,30 +48,11 @@ export async function serveSource(serving: SourceServing): Promise<HttpServer & 
     streams,
     log,
   };
-  let own: Handler | null = null;
-  const listener = await listenHttp({
-    host: '127.0.0.1',
-    port,
-    handle: async (request, response) => {
-      // Only then is it known by which names the server may be called.
-      if (own === null) response.destroy();
-      else await own.handle(request, response);
-    },
-    failed: (error) => log.error('a request over HTTP failed', { error }),
-  });
   const isOpen = (method: string, path: string): boolean => method === 'GET' && page.has(path);
-  const door = frontDoor({ ...loopbackNames(listener.port), tokens, isOpen });
-  const ready = handler({ door, page, plugin: (admit) => httpPlugin({ service, routes: LEDGER_ROUTES, admit }) });
-  own = ready;
-  return {
-    url: `http://127.0.0.1:${listener.port}`,
-    port: listener.port,
-    token,
-    close: async () => {
-      const closing = listener.close(CLOSE_MS);
-      streams.close();
-      await closing;
-      await ready.close();
-    },
-  };
+  const server = await listenFor({ host: '127.0.0.1', port, closeMs: CLOSE_MS, log }, (bound) => {
+    const door = frontDoor({ ...loopbackNames(bound), tokens, isOpen });
+    const own = handler({ door, page, plugin: (admit) => httpPlugin({ service, routes: LEDGER_ROUTES, admit }) });
+    return { ...own, endStreams: () => streams.close() };
+  });
+  return { ...server, token };
 }

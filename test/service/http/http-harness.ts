@@ -5,7 +5,8 @@ import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
 import { systemClock } from '../../../src/adapters/system-clock.js';
 import { winstonLog } from '../../../src/adapters/winston-log.js';
 import type { TokenRecord } from '../../../src/contract/token.js';
-import { serveTurnpike, type HttpServer, type Serving } from '../../../src/service/http/serve.js';
+import type { HttpServer } from '../../../src/service/http/listen.js';
+import { serveTurnpike, type Serving } from '../../../src/service/http/serve.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { ledgerSource } from '../../fixtures/ledger-source.js';
 
