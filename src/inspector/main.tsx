@@ -3,8 +3,7 @@
 import proofWorker from './worker/proof.ts?worker&url';
 import { HttpFeed } from './data/http-feed.js';
 import { openApprovals, openPage, ownToken, type MakeProver } from './boot.js';
-import type { ProofState } from './worker/check.js';
-import type { ToProof } from './worker/proof.js';
+import { proverIn } from './worker/remote.js';
 
 /** Under Trusted Types one policy lets exactly this address through. */
 const WORKER = new URL(proofWorker, import.meta.url).href;
@@ -28,17 +27,7 @@ function openWorker(): Worker {
 
 const token = ownToken();
 
-const inWorker: MakeProver = (tell) => {
-  const worker = openWorker();
-  const say = (message: ToProof): void => worker.postMessage(message);
-  worker.addEventListener('message', ({ data }: MessageEvent<ProofState | null>) => tell(data));
-  worker.addEventListener('error', () => tell(null));
-  return {
-    begin: (info) => say({ begin: info, base: location.origin, token }),
-    shown: (page) => say({ shown: page }),
-    grown: (info) => say({ grown: { size: info.size, checkpoint: info.checkpoint, key: info.key } }),
-  };
-};
+const inWorker: MakeProver = (tell) => proverIn(openWorker(), { base: location.origin, token }, tell);
 
 if (/\/approvals\/?$/.test(location.pathname)) openApprovals(token);
 else openPage(new HttpFeed('', token, globalThis), inWorker);

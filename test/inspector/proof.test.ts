@@ -7,11 +7,15 @@ import type { EventRow, LedgerInfo } from '../../src/contract/inspection.js';
 import { appendLeaf, leafHash, rootOf } from '../../src/ledger/merkle.js';
 import { noteKey, noteSigner } from '../../src/ledger/signed-note.js';
 import { signCheckpoint } from '../../src/ledger/checkpoint.js';
+import { InlineFeed, type InlineData } from '../../src/inspector/data/inline-feed.js';
 import { isOfRow, namesContent } from '../../src/inspector/data/held.js';
+import { ProofKeeper } from '../../src/inspector/store/proof-keeper.js';
+import { Store } from '../../src/inspector/store/store.js';
 import { Proof, type ProofState } from '../../src/inspector/worker/check.js';
-import { CompactRange, hex, leafBytes, subtle } from '../../src/inspector/worker/merkle.js';
+import { CompactRange, fromHex, hex, leafBytes, Leaves, subtle, type Hash } from '../../src/inspector/worker/merkle.js';
 import { readCheckpoint, signatureOf } from '../../src/inspector/worker/note.js';
 import { PartProver } from '../../src/inspector/worker/prover.js';
+import { proverIn, type FromProof, type ToProof, type WorkerLike } from '../../src/inspector/worker/remote.js';
 
 const signer = noteSigner(noteKey('turnpike/test', new Uint8Array(32).fill(7)) ?? '');
 const stranger = noteSigner(noteKey('turnpike/test', new Uint8Array(32).fill(8)) ?? '');
@@ -42,6 +46,21 @@ const shownFor =
   };
 
 const TEXTS = ledger(23);
+const WHOLE: LedgerInfo = {
+  ledger_id: 'x',
+  begin: 0,
+  size: 23,
+  checkpoint: null,
+  key: null,
+  frontier: [],
+  live: true,
+  approvals: true,
+  title: '',
+};
+
+const until = async (holds: () => boolean): Promise<void> => {
+  for (let round = 0; round < 5_000 && !holds(); round += 1) await new Promise((resolve) => setTimeout(resolve, 2));
+};
 
 async function proved(texts: readonly string[], shown = texts, note: string | null = null): Promise<ProofState> {
   const proof = new Proof({ begin: 0, frontier: [] });
@@ -177,20 +196,6 @@ describe('who carries it out', () => {
   beforeAll(() => {
     told = [];
   });
-  const info: LedgerInfo = {
-    ledger_id: 'x',
-    begin: 0,
-    size: 23,
-    checkpoint: null,
-    key: null,
-    frontier: [],
-    live: true,
-    approvals: true,
-    title: '',
-  };
-  const until = async (holds: () => boolean): Promise<void> => {
-    for (let round = 0; round < 500 && !holds(); round += 1) await new Promise((resolve) => setTimeout(resolve, 2));
-  };
 
   test('reads as far as the log goes, again when it has grown, with what was signed meanwhile', async () => {
     const asked: number[] = [];
@@ -205,7 +210,7 @@ describe('who carries it out', () => {
         if (asked.length === 3) prover.grown({ size: 23, checkpoint: noteOf(TEXTS), key: signer.vkey });
       },
     );
-    prover.begin(info);
+    prover.begin(WHOLE);
     prover.shown(packRows(TEXTS.map((text, at) => rowOf(text, at, leafHash(text)))));
     prover.grown({ size: 10, checkpoint: null, key: null });
     await until(() => told.at(-1)?.checkpoint?.fits === true);
@@ -219,7 +224,7 @@ describe('who carries it out', () => {
       () => Promise.resolve([]),
       (state) => void heard.push(state),
     );
-    prover.begin(info);
+    prover.begin(WHOLE);
     prover.grown({ size: 5, checkpoint: null, key: null });
     await until(() => heard.length > 0);
     expect(heard).toEqual([null]);
@@ -247,7 +252,8 @@ test('the first entry of a run tree names none before it', async () => {
 describe('what a service says of one entry', () => {
   const [text = '', other = ''] = TEXTS;
   const row = rowOf(text, 0, leafHash(text));
-  const held = (said: string, leaf_hash = leafHash(said)): Promise<boolean> => isOfRow({ text: said, leaf_hash }, row);
+  const held = (said: string, leaf_hash = leafHash(said)): Promise<boolean> =>
+    isOfRow({ text: said, leaf_hash }, { row, leaf: null });
 
   test('is what was proved, or is not shown', async () => {
     expect(await held(text)).toBe(true);
@@ -256,6 +262,85 @@ describe('what a service says of one entry', () => {
     // It would say that the other text has the hash of the row.
     expect(await held(other, leafHash(text))).toBe(false);
     expect(await held(text, leafHash(other))).toBe(false);
+  });
+
+  test('another text whose hash begins alike is not what was proved', async () => {
+    // It says in the body what no row tells; a hash that gives it the same first 32 bits stands for a long search.
+    const forged = text.replace('}', ',"zz":"another"}');
+    const alike: Hash = async (bytes) => {
+      const real = await subtle(bytes);
+      if (new TextDecoder().decode(bytes).includes('another')) real.set(fromHex(row.hash));
+      return real;
+    };
+    const leaf_hash = hex(await alike(leafBytes(forged)));
+    expect(leaf_hash.slice(0, 8)).toBe(leafHash(text).slice(0, 8));
+    const said = { text: forged, leaf_hash };
+    expect(await isOfRow(said, { row, leaf: null }, alike)).toBe(true);
+    expect(await isOfRow(said, { row, leaf: leafHash(text) }, alike)).toBe(false);
+    expect(await isOfRow({ text, leaf_hash: leafHash(text) }, { row, leaf: leafHash(text) }, alike)).toBe(true);
+  });
+
+  test('the page holds it against the hash that the worker has, of every entry that was proved', async () => {
+    const leaf_hash = (at: number): string => leafHash(TEXTS[at] ?? '');
+    const data: InlineData = {
+      info: { ...WHOLE, live: false },
+      pages: [packRows(TEXTS.map((one, at) => rowOf(one, at, leafHash(one))))],
+      entries: TEXTS,
+      events: Object.fromEntries(TEXTS.map((_, at) => [at, { leaf_hash: leaf_hash(at), artifacts: [] }])),
+      ...{ artifacts: {}, charts: {}, courses: {}, steps: {}, sessions: {}, whys: {} },
+    };
+    const feed = new InlineFeed(data);
+    const proof = new ProofKeeper((tell) => {
+      const prover = new PartProver((from, to) => feed.entries(from, to), tell);
+      return {
+        begin: (of) => prover.begin(of),
+        shown: (page) => prover.shown(page),
+        grown: (growth) => prover.grown(growth),
+        // It has proved another text than comes when somebody looks closer, alike in what the row has of its hash.
+        leafOf: async (at) => {
+          const leaf = await prover.leafOf(at);
+          return at === 4 ? (leaf?.replace(/.$/, (last) => (last === '0' ? '1' : '0')) ?? null) : leaf;
+        },
+      };
+    });
+    const store = new Store(feed, proof);
+    expect(await proof.leafOf(4)).toBeNull();
+    await store.open();
+    await until(() => proof.phase.value === 'verified');
+    expect(await proof.leafOf(3)).toBe(leaf_hash(3));
+    expect(await store.event(3)).toMatchObject({ leaf_hash: leaf_hash(3) });
+    await expect(store.event(4)).rejects.toThrow('another entry');
+  });
+
+  test('the hashes of a log that begins later are those of its own entries, before the first that is wrong', async () => {
+    const proof = new Proof({ begin: 9, frontier: frontierOf(TEXTS.slice(0, 9)) });
+    await proof.take([...TEXTS.slice(9, 20), 'null'], shownFor(TEXTS));
+    const known = Array.from({ length: 23 }, (_, at) => proof.leafOf(at));
+    expect(known).toEqual(TEXTS.map((one, at) => (at >= 9 && at < 20 ? leafHash(one) : null)));
+    const many = Array.from({ length: 3_000 }, (_, at) => new Uint8Array(32).fill(at % 251));
+    const leaves = new Leaves(5);
+    for (let at = 0; at < many.length; at += 700) leaves.push(many.slice(at, at + 700));
+    expect(many.every((leaf, at) => leaves.at(5 + at) === hex(leaf))).toBe(true);
+    expect([leaves.at(4), leaves.at(3_005), leaves.at(5.5), leaves.at(NaN)]).toEqual([null, null, null, null]);
+  });
+
+  test('a worker that has died leaves nobody waiting', async () => {
+    const listeners = new Map<string, (event: { readonly data: FromProof }) => void>();
+    const heard: (ProofState | null)[] = [];
+    const asked: ToProof[] = [];
+    const worker: WorkerLike = {
+      postMessage: (message) => void asked.push(message),
+      addEventListener: (type: string, listener: (event: { readonly data: FromProof }) => void) =>
+        void listeners.set(type, listener),
+    };
+    const prover = proverIn(worker, { base: '', token: null }, (state) => void heard.push(state));
+    const [first, second] = [prover.leafOf(1), prover.leafOf(2)];
+    const [, { id = 0 }] = asked as { id?: number }[] as [unknown, { id?: number }];
+    listeners.get('message')?.({ data: { id, leaf: 'ab' } });
+    expect(await second).toBe('ab');
+    expect(heard).toEqual([]);
+    listeners.get('error')?.({ data: null });
+    expect([await first, await prover.leafOf(3), heard]).toEqual([null, null, [null]]);
   });
 
   test('content is that of the entry only where the entry names it', () => {

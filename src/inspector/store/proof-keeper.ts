@@ -12,6 +12,8 @@ export interface Prover {
   /** Rows as they are shown, each once and in order. */
   readonly shown: (page: RowPage) => void;
   readonly grown: (info: Pick<LedgerInfo, 'size' | 'checkpoint' | 'key'>) => void;
+  /** The leaf hash of an entry that was proved; null of any other. */
+  readonly leafOf: (at: number) => Promise<string | null>;
 }
 
 export type ProofPhase = 'idle' | 'verifying' | 'verified' | 'broken' | 'impossible' | 'failed';
@@ -48,6 +50,11 @@ export class ProofKeeper {
     this.phase.value = 'verifying';
     this.#prover.begin(info);
     this.#tell(info);
+  }
+
+  /** The leaf hash of an entry that was proved; null of any other. */
+  async leafOf(at: number): Promise<string | null> {
+    return (await this.#prover?.leafOf(at)) ?? null;
   }
 
   /** More rows have come. */

@@ -106,7 +106,7 @@ export class Store {
   async event(at: number): Promise<EventDetails | null> {
     const [details, row] = [await this.feed.event(at), this.rows.row(at)];
     if (details === null || row === null || this.proof.phase.value === 'impossible') return details;
-    if (await isOfRow(details, row)) return details;
+    if (await isOfRow(details, { row, leaf: await this.proof.leafOf(at) })) return details;
     throw new Error('the service gives another entry than the list has.');
   }
 

@@ -4,7 +4,7 @@
 
 import { rowOf } from '../../contract/event-row.js';
 import type { EventRow, LedgerInfo } from '../../contract/inspection.js';
-import { CompactRange, hex, leafBytes, subtle, type Hash } from './merkle.js';
+import { CompactRange, hex, leafBytes, Leaves, subtle, type Hash } from './merkle.js';
 import { readCheckpoint, signatureOf, type Checkpoint, type Signature } from './note.js';
 
 /** What the first entry of a run tree names. */
@@ -30,6 +30,7 @@ export type Shown = (at: number) => EventRow | null;
 export class Proof {
   readonly #hash: Hash;
   readonly #range: CompactRange;
+  readonly #leaves: Leaves;
   readonly #begin: number;
   /** Of each run tree the hash of its last entry and its seq. */
   readonly #last = new Map<string, { readonly hash: string; readonly seq: number }>();
@@ -42,11 +43,17 @@ export class Proof {
     this.#hash = hash;
     this.#begin = info.begin;
     this.#range = new CompactRange(hash, info.begin, info.frontier);
+    this.#leaves = new Leaves(info.begin);
   }
 
   /** The next entry that it wants. */
   get next(): number {
     return this.#range.size;
+  }
+
+  /** The leaf hash of an entry that was proved; null of any other. */
+  leafOf(at: number): string | null {
+    return this.#leaves.at(at);
   }
 
   /** A checkpoint that lies at what was already read cannot be held against it any more, unless it is exactly there. */
@@ -79,12 +86,17 @@ export class Proof {
     for (const [place, text] of texts.entries()) {
       const why = this.#wrong(text, from + place, hex(leaves[place] ?? new Uint8Array(0)), shown);
       if (why === null) continue;
-      await this.#range.append(leaves.slice(0, place));
+      await this.#append(leaves.slice(0, place));
       this.broken ??= { at: from + place, why };
       return;
     }
-    await this.#range.append(leaves);
+    await this.#append(leaves);
     if (this.next === this.#checkpoint?.size) await this.#hold();
+  }
+
+  async #append(leaves: readonly Uint8Array[]): Promise<void> {
+    await this.#range.append(leaves);
+    this.#leaves.push(leaves);
   }
 
   async #hold(): Promise<void> {

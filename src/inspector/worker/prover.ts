@@ -39,6 +39,10 @@ export class PartProver {
     for (const row of unpackRows(page)) this.#shown.set(row.log_index, row);
   }
 
+  leafOf(at: number): Promise<string | null> {
+    return Promise.resolve(this.#proof?.leafOf(at) ?? null);
+  }
+
   grown(growth: Growth): void {
     this.#grown = growth;
     if (!this.#working) void this.#work();
