@@ -1,9 +1,11 @@
 // A ledger as XState's inspectors see actors: its trees are folded again through XState itself, and followed while they
 // go on. What XState tells of that, an observer of the caller's is told. The ledger's own trees are not touched.
 
+import { pace, type Pace } from '../adapters/pace.js';
 import { systemClock } from '../adapters/system-clock.js';
+import { atHand } from '../contract/artifact-ref.js';
 import { Fold } from '../kernel/fold.js';
-import { Tree, type Watch } from '../kernel/tree.js';
+import { restoreTree, Tree, type TreeSnapshot, type Watch } from '../kernel/tree.js';
 import type { Clock } from '../ports/clock.js';
 import type { StoredEntry } from '../ports/ledger-store.js';
 import type { LedgerReader } from './ledger-reader.js';
@@ -11,8 +13,11 @@ import type { LedgerReader } from './ledger-reader.js';
 const POLL_MS = 100;
 /** Trees that are followed at the same time; of one more, the one that was silent longest is let go of. */
 const TREES_MAX = 64;
-/** Entries between which others have their turn. */
-const TURN_ENTRIES = 64;
+/** Trees that were let go of, and what is remembered of all of them together. */
+const LEFT_MAX = 8_192;
+const LEFT_CHARS_MAX = 32 * 1_048_576;
+/** How long it works before others have a turn. */
+const TURN_MS = 3;
 
 export interface WatchOptions {
   /** Trees are shown that have an entry from here on, each from its beginning. Default: from now. */
@@ -66,6 +71,8 @@ class Follower {
   readonly #observe: Watch;
   /** The tree that was heard of last comes last. Null: it cannot be folded any further. */
   readonly #folds = new Map<string, Fold | null>();
+  readonly #left = new LeftTrees();
+  readonly #pause: Pace = pace(TURN_MS);
   next = 0;
 
   constructor(ledger: Pick<LedgerReader, 'size' | 'log' | 'tree' | 'artifactsOf'>, observe: Watch) {
@@ -80,35 +87,76 @@ class Follower {
       if (isClosed() || stored.log_index >= size) return;
       await this.#follow(stored);
       this.next = stored.log_index + 1;
-      if (this.next % TURN_ENTRIES === 0) await new Promise((resolve) => setImmediate(resolve));
+      await this.#pause();
     }
   }
 
   async #follow(stored: StoredEntry): Promise<void> {
-    const { tree_id, seq } = stored;
-    let fold = this.#folds.get(tree_id);
+    const { tree_id } = stored;
+    const known = this.#folds.get(tree_id);
+    const fold = known === undefined ? await this.#begun(stored) : known;
     this.#folds.delete(tree_id);
-    if (fold === undefined) fold = await this.#begun(tree_id, seq);
     this.#folds.set(tree_id, fold === null ? null : await this.#taken(fold, stored));
-    for (const oldest of this.#folds.size > TREES_MAX ? this.#folds.keys() : []) {
+    for (const [oldest, its] of this.#folds.size > TREES_MAX ? this.#folds : []) {
       this.#folds.delete(oldest);
+      this.#left.keep(oldest, its);
       break;
     }
   }
 
-  /** A tree that comes new, with what it has before this entry. */
-  async #begun(tree_id: string, seq: number): Promise<Fold | null> {
-    let fold: Fold | null = new Fold(new Tree(tree_id, this.#observe));
-    if (seq === 0) return fold;
-    for await (const stored of this.#ledger.tree(tree_id)) {
+  /** A tree that is not followed at the moment, as it stands before this entry: from where it was left, or anew. */
+  async #begun({ tree_id, seq }: StoredEntry): Promise<Fold | null> {
+    let fold = await this.#takenUp(tree_id);
+    if (seq === 0 || fold === null) return fold;
+    for await (const stored of this.#ledger.tree(tree_id, fold.tree.head.seq)) {
       if (stored.seq >= seq || fold === null) break;
       fold = await this.#taken(fold, stored);
+      await this.#pause();
     }
     return fold;
+  }
+
+  async #takenUp(tree_id: string): Promise<Fold | null> {
+    const left = this.#left.take(tree_id);
+    if (left === undefined) return new Fold(new Tree(tree_id, this.#observe));
+    if (left === null) return null;
+    for await (const { log_index } of this.#ledger.tree(tree_id)) {
+      const opening = atHand(await this.#ledger.artifactsOf(log_index));
+      // Its case was erased meanwhile.
+      return 'withheld' in opening ? null : new Fold(restoreTree(left, opening, this.#observe));
+    }
+    return null;
   }
 
   async #taken(fold: Fold, stored: StoredEntry): Promise<Fold | null> {
     const artifacts = stored.type === 'input' ? await this.#ledger.artifactsOf(stored.log_index) : [];
     return 'decision' in fold.take(stored, artifacts) ? fold : null;
+  }
+}
+
+/** Where trees stood when they were let go of, as text, which is small: what is forgotten of it is folded anew. */
+class LeftTrees {
+  readonly #texts = new Map<string, string | null>();
+  #chars = 0;
+
+  /** @param fold null for a tree that cannot be folded any further */
+  keep(tree_id: string, fold: Fold | null): void {
+    // In the middle of what an input caused there is no standing still.
+    if (fold !== null && (!fold.settled || fold.tree.policy === null)) return;
+    const text = fold === null ? null : JSON.stringify(fold.tree.snapshot());
+    this.#texts.set(tree_id, text);
+    this.#chars += text?.length ?? 0;
+    for (const oldest of this.#texts.keys()) {
+      if (this.#texts.size <= LEFT_MAX && this.#chars <= LEFT_CHARS_MAX) return;
+      this.take(oldest);
+    }
+  }
+
+  /** @returns undefined where nothing is known of it */
+  take(tree_id: string): TreeSnapshot | null | undefined {
+    const text = this.#texts.get(tree_id);
+    this.#texts.delete(tree_id);
+    this.#chars -= text?.length ?? 0;
+    return text === undefined || text === null ? text : (JSON.parse(text) as TreeSnapshot);
   }
 }
