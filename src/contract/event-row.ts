@@ -145,23 +145,37 @@ const bornOf = (run: RunCreated): Born => ({
   retry_of: run.retry?.of ?? null,
 });
 
-/** Rows that follow each other without a gap, as one page. */
-export function packRows(rows: readonly EventRow[]): RowPage {
-  const places = new Map<string, number>();
-  const place = (text: string): number => {
-    const known = places.get(text) ?? places.size;
-    if (known === places.size) places.set(text, known);
+/** Rows that follow each other without a gap, as one page that is made row by row. */
+export class RowPacker {
+  readonly #places = new Map<string, number>();
+  readonly #rows: RowTuple[] = [];
+  #from = 0;
+  #time_base = 0;
+
+  add(row: EventRow): void {
+    if (this.#rows.length === 0) [this.#from, this.#time_base] = [row.log_index, row.time];
+    const [tree, run, type] = [this.#place(row.tree_id), this.#place(row.run_id), this.#place(row.type)];
+    const texts = [tree, run, type, this.#place(row.label), this.#place(row.tone)] as const;
+    const state = row.state === null ? -1 : this.#place(row.state);
+    const tuple = [row.seq, ...texts, row.time - this.#time_base, row.step, row.hash, state] as const;
+    this.#rows.push(row.born === null ? tuple : [...tuple, row.born]);
+  }
+
+  page(): RowPage {
+    return { from: this.#from, texts: [...this.#places.keys()], time_base: this.#time_base, rows: this.#rows };
+  }
+
+  #place(text: string): number {
+    const known = this.#places.get(text) ?? this.#places.size;
+    if (known === this.#places.size) this.#places.set(text, known);
     return known;
-  };
-  const from = rows[0]?.log_index ?? 0;
-  const time_base = rows[0]?.time ?? 0;
-  const tuples = rows.map((row): RowTuple => {
-    const texts = [place(row.tree_id), place(row.run_id), place(row.type), place(row.label), place(row.tone)] as const;
-    const state = row.state === null ? -1 : place(row.state);
-    const tuple = [row.seq, ...texts, row.time - time_base, row.step, row.hash, state] as const;
-    return row.born === null ? tuple : [...tuple, row.born];
-  });
-  return { from, texts: [...places.keys()], time_base, rows: tuples };
+  }
+}
+
+export function packRows(rows: readonly EventRow[]): RowPage {
+  const packer = new RowPacker();
+  for (const row of rows) packer.add(row);
+  return packer.page();
 }
 
 /** The rows of a page. */

@@ -8,7 +8,7 @@ import { checksOf, type Check } from './checks.js';
 import { decideAgain } from './decide-again.js';
 import type { Act, Answer, RecordedDecision } from './decision.js';
 import { editsOf, type Concerned, type Edit } from './edits.js';
-import { limitEdits } from './limits.js';
+import { dialsOf, limitEdits } from './limits.js';
 
 /** A single change of the policy under which the decision comes out otherwise. */
 export interface Change {
@@ -24,13 +24,29 @@ export interface Explanation {
   readonly changes: readonly Change[];
 }
 
-export const explain = (decision: RecordedDecision): Explanation => ({
-  decision,
-  checks: checksOf(decision, decision.policy),
-  changes: changesOf(decision),
-});
+export function explain(decision: RecordedDecision): Explanation {
+  const search = changesOf(decision);
+  for (;;) {
+    const { done, value } = search.next();
+    if (done === true) return { decision, checks: checksOf(decision, decision.policy), changes: value };
+  }
+}
 
-function changesOf(decision: RecordedDecision): readonly Change[] {
+/** The same, for whoever serves others meanwhile: `pause` is awaited between the policies that are tried. */
+export async function explainInTurns(
+  decision: RecordedDecision,
+  pause: () => Promise<void> | undefined,
+): Promise<Explanation> {
+  const search = changesOf(decision);
+  for (;;) {
+    const { done, value } = search.next();
+    if (done === true) return { decision, checks: checksOf(decision, decision.policy), changes: value };
+    await pause();
+  }
+}
+
+/** Comes back after each change that was tried. */
+function* changesOf(decision: RecordedDecision): Generator<undefined, readonly Change[]> {
   const { policy, said } = decision;
   const answers = new Map<Policy, Answer>();
   const flips = (edited: Policy): boolean => {
@@ -40,8 +56,14 @@ function changesOf(decision: RecordedDecision): readonly Change[] {
     return answer.decision !== said.decision;
   };
   const edits: Edit[] = [];
-  for (const edit of editsOf(policy, concernedIn(decision))) if (flips(edit.policy)) edits.push(edit);
-  edits.push(...limitEdits(policy, flips));
+  for (const edit of editsOf(policy, concernedIn(decision))) {
+    if (flips(edit.policy)) edits.push(edit);
+    yield;
+  }
+  for (const dial of dialsOf(policy)) {
+    edits.push(...limitEdits(dial, flips));
+    yield;
+  }
   const changes = edits.map(({ text, policy: edited }) => ({
     text,
     gives: answers.get(edited) ?? decideAgain(decision, edited),

@@ -5,33 +5,33 @@ import type { Policy } from '../../policy/policy.js';
 import { isSound, type Edit } from './edits.js';
 
 /** One number of a policy: from its present value up to the largest, and down to the smallest that it may have. */
-interface Dial {
+export interface Dial {
   readonly name: string;
   /** Null is unlimited. */
   readonly now: number | null;
   readonly least: number;
   readonly most: number;
-  set(value: number): Policy;
+  readonly set: (value: number) => Policy;
 }
 
-/** The nearest value of each limit with which `flips`; a larger change of the same limit flips it as well. */
-export function* limitEdits(policy: Policy, flips: (policy: Policy) => boolean): Generator<Edit> {
-  for (const dial of dialsOf(policy)) {
-    const { name, now, least, most } = dial;
-    const holds = (value: number): boolean => {
-      const changed = dial.set(value);
-      return isSound(changed) && flips(changed);
+/** The nearest values of one limit with which `flips`; a larger change of it flips it as well. */
+export function* limitEdits(
+  { name, now, least, most, set }: Dial,
+  flips: (policy: Policy) => boolean,
+): Generator<Edit> {
+  const holds = (value: number): boolean => {
+    const changed = set(value);
+    return isSound(changed) && flips(changed);
+  };
+  const raised = now === null ? null : nearest(now, most, holds);
+  if (raised !== null && now !== null)
+    yield { text: `${name} would have to be raised from ${now} to ${raised}`, policy: set(raised) };
+  const lowered = nearest(now ?? most, least, holds);
+  if (lowered !== null)
+    yield {
+      text: `${name} would have to be lowered ${now === null ? '' : `from ${now} `}to ${lowered}`,
+      policy: set(lowered),
     };
-    const raised = now === null ? null : nearest(now, most, holds);
-    if (raised !== null && now !== null)
-      yield { text: `${name} would have to be raised from ${now} to ${raised}`, policy: dial.set(raised) };
-    const lowered = nearest(now ?? most, least, holds);
-    if (lowered !== null)
-      yield {
-        text: `${name} would have to be lowered ${now === null ? '' : `from ${now} `}to ${lowered}`,
-        policy: dial.set(lowered),
-      };
-  }
 }
 
 /** The value nearest to `from`, on the way to `end`, that holds; null where not even the end does. */
@@ -56,7 +56,7 @@ const LARGEST = {
 } as const;
 const ROOM = { bytes_max: 1e12, files_max: 10_000_000, depth_max: 64 } as const;
 
-function* dialsOf(policy: Policy): Generator<Dial> {
+export function* dialsOf(policy: Policy): Generator<Dial> {
   const { limits, sandbox, budgets } = policy;
   for (const name of Object.keys(LARGEST) as (keyof typeof LARGEST)[]) {
     const set = (value: number): Policy => ({ ...policy, limits: { ...limits, [name]: value } });

@@ -1,5 +1,5 @@
-import { packRows, rowOf } from '../../contract/event-row.js';
-import type { EventRow, RowPage } from '../../contract/inspection.js';
+import { packRows, RowPacker, rowOf } from '../../contract/event-row.js';
+import type { RowPage } from '../../contract/inspection.js';
 import type { LookedAt } from './looked-at.js';
 import { ROWS_MAX } from './source.js';
 
@@ -35,13 +35,13 @@ export class RowPages {
   }
 
   async #made(from: number, end: number): Promise<RowPage> {
-    const rows: EventRow[] = [];
+    const packer = new RowPacker();
     for await (const { text, log_index, leaf_hash } of this.#looked.log(from)) {
       if (log_index >= end) break;
-      rows.push(rowOf(text, log_index, leaf_hash));
+      packer.add(rowOf(text, log_index, leaf_hash));
       await this.#pause();
     }
-    return packRows(rows);
+    return packer.page();
   }
 
   #remember(key: string, page: Promise<RowPage>, length: number): void {

@@ -1,7 +1,7 @@
 import type { Why, WhyCheck } from '../../contract/inspection.js';
 import { UNDECIDABLE, type Answer } from '../../replay/policy/decision.js';
 import { decisionsAt } from '../../replay/policy/decisions-at.js';
-import { explain } from '../../replay/policy/explain.js';
+import { explainInTurns } from '../../replay/policy/explain.js';
 import type { LookedAt } from './looked-at.js';
 import { entryAt } from './step-story.js';
 
@@ -21,7 +21,7 @@ export async function whyAt(
   const { decisions } = await decisionsAt(looked, entry.tree_id, (place) => place.log_index === log_index, pause);
   const [decision] = decisions;
   if (decision === undefined) return null;
-  const { checks, changes } = explain(decision);
+  const { checks, changes } = await explainInTurns(decision, pause);
   return {
     log_index: decision.log_index,
     decision: decision.said.decision,

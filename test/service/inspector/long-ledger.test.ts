@@ -1,0 +1,69 @@
+// What a ledger that is longer than one answer gives, and that nobody else has to wait for it.
+
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { homeLooked, type LookedAt } from '../../../src/service/inspector/looked-at.js';
+import { homeSource } from '../../../src/service/inspector/ledger-source.js';
+import { ENTRY_BYTES_MAX, type InspectorSource } from '../../../src/service/inspector/source.js';
+import { whyAt } from '../../../src/service/inspector/why.js';
+import { decisionsAt } from '../../../src/replay/policy/decisions-at.js';
+import { explain } from '../../../src/replay/policy/explain.js';
+import { Bench } from '../../fixtures/bench.js';
+import { proposal } from '../../fixtures/tree.js';
+
+let bench: Bench;
+let source: InspectorSource;
+let looked: LookedAt;
+let denied = -1;
+const texts: string[] = [];
+
+beforeAll(async () => {
+  bench = await Bench.open();
+  const { ledger } = bench.turnpike;
+  looked = homeLooked(ledger, null);
+  source = homeSource(ledger, null);
+  for (let bytes = 0; bytes < 1.2 * ENTRY_BYTES_MAX;) {
+    const agent = await bench.turnpike.startAgent();
+    for (let step = 0; step < 40; step += 1)
+      await agent.submit(JSON.stringify(proposal('WRITE_FILE', { path: `/sandbox/${step % 3}.md`, content: 'x' })));
+    await agent.submit(JSON.stringify(proposal('WRITE_FILE', { path: '/sandbox/run.sh', content: 'x' })));
+    await agent.end();
+    for await (const { text, log_index } of ledger.log(texts.length)) {
+      texts.push(text);
+      bytes += Buffer.byteLength(text) + 1;
+      if (text.includes('"authz_decision"') && text.includes('"outcome":"deny"')) denied = log_index;
+    }
+  }
+}, 120_000);
+afterAll(async () => {
+  await source.close();
+  await bench.close();
+});
+
+test('entries come in answers of 4 MiB at most, each as long as it may be, that go on from one another', async () => {
+  const sizes: number[] = [];
+  const got: string[] = [];
+  while (got.length < texts.length) {
+    const part = await source.entries(got.length, texts.length);
+    got.push(...part);
+    sizes.push(Buffer.byteLength(part.map((text) => `${text}\n`).join('')));
+    const next = texts[got.length];
+    if (next !== undefined) expect((sizes.at(-1) ?? 0) + Buffer.byteLength(next) + 1).toBeGreaterThan(ENTRY_BYTES_MAX);
+  }
+  expect(got).toEqual(texts);
+  expect(sizes.length).toBe(2);
+  for (const size of sizes) expect(size).toBeLessThanOrEqual(4 * 1024 * 1024);
+});
+
+test('why a decision came out so is looked for policy by policy, with turns for others between them', async () => {
+  let turns = 0;
+  const pause = (): undefined => void (turns += 1);
+  const { tree_id } = JSON.parse(texts[denied] ?? '{}') as { tree_id: string };
+  const { decisions } = await decisionsAt(looked, tree_id, ({ log_index }) => log_index === denied, pause);
+  const folding = turns;
+  turns = 0;
+  const why = await whyAt(looked, denied, pause);
+  expect(turns - folding).toBeGreaterThan(20);
+  const { changes } = explain(decisions[0] ?? (undefined as never));
+  expect(why?.changes.map(({ text }) => text)).toEqual(changes.map(({ text }) => text));
+  expect(changes.length).toBeGreaterThan(0);
+});
