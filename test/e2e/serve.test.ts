@@ -1,78 +1,27 @@
 // `turnpike serve` and `turnpike token` as a shell calls them: real processes, their addresses, files and signals.
 
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
-import { once } from 'node:events';
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { initialised, jsonLines, linesOf, think } from '../cli/fake-io.js';
 import { built } from '../docs/built.js';
-import { ROOT } from '../sources.js';
+import { Command, endAll, type Ended } from './process.js';
 
 const MS_MAX = 120_000;
 let folder: string;
-const children = new Set<ChildProcessWithoutNullStreams>();
 
 beforeAll(() => built(), MS_MAX);
 beforeEach(async () => {
   folder = await initialised();
 });
-afterEach(() => {
-  for (const child of children) child.kill('SIGKILL');
-  children.clear();
-});
+afterEach(endAll);
 
-interface Ended {
-  readonly status: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-/** A process of the command, and all that it says. */
-class Command {
-  readonly child: ChildProcessWithoutNullStreams;
-  readonly ended: Promise<Ended>;
-  #stdout = '';
-  #stderr = '';
-
-  constructor(argv: readonly string[]) {
-    this.child = spawn(process.execPath, [join(ROOT, 'dist/src/cli/main.js'), ...argv], {
-      cwd: folder,
-      env: { PATH: process.env['PATH'] },
-    });
-    children.add(this.child);
-    this.child.stdin.end();
-    this.child.stdout.on('data', (chunk: Buffer) => (this.#stdout += chunk.toString()));
-    this.child.stderr.on('data', (chunk: Buffer) => (this.#stderr += chunk.toString()));
-    this.ended = once(this.child, 'close').then(([status]) => {
-      children.delete(this.child);
-      return { status: status as number | null, stdout: this.#stdout, stderr: this.#stderr };
-    });
-  }
-
-  /** Resolves with what `pattern` finds in what is said to the person. @throws when the process ends before */
-  async says(pattern: RegExp): Promise<RegExpExecArray> {
-    const early = this.ended.then((ended) => Promise.reject(new Error(`ended early: ${JSON.stringify(ended)}`)));
-    early.catch(() => undefined);
-    for (;;) {
-      const found = pattern.exec(this.#stderr);
-      if (found !== null) return found;
-      await Promise.race([once(this.child.stderr, 'data'), early]);
-    }
-  }
-
-  stop(): Promise<Ended> {
-    this.child.kill('SIGTERM');
-    return this.ended;
-  }
-}
-
-const command = (...argv: string[]): Promise<Ended> => new Command(argv).ended;
+const command = (...argv: string[]): Promise<Ended> => new Command(argv, folder).ended;
 const ADDRESS = /(http:\/\/127\.0\.0\.1:\d+)(?:\/#token=(\S+))?\n/;
 const AGENT = ['--actor', 'agent-one', '--role', 'SANDBOX_AGENT', '--right', 'act'];
 
 async function serving(...argv: string[]) {
-  const serve = new Command(['serve', '--port', '0', ...argv]);
+  const serve = new Command(['serve', '--port', '0', ...argv], folder);
   const [, url = '', token = null] = await serve.says(ADDRESS);
   return { serve, url, token };
 }
@@ -137,7 +86,7 @@ describe('turnpike serve', () => {
       expect(refused).toMatchObject({ status: 2, stdout: '', stderr: expect.stringContaining('turnpike token') });
       expect((await command('serve', '--port', '70000')).status).toBe(2);
       const token = await minted(...AGENT);
-      const serve = new Command(['serve', '--port', '0', '--host', '0.0.0.0', '--stored-tokens']);
+      const serve = new Command(['serve', '--port', '0', '--host', '0.0.0.0', '--stored-tokens'], folder);
       const [, port = ''] = await serve.says(/0\.0\.0\.0:(\d+)\n/);
       expect((await ask(`http://127.0.0.1:${port}/api/v1/health`, token)).status).toBe(200);
       expect((await serve.stop()).status).toBe(0);

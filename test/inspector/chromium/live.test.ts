@@ -200,6 +200,44 @@ inChromium('the page beside agents', () => {
   );
 
   test(
+    'an address with another token, opened in a page that is there, opens the page with that, and it stands nowhere',
+    async () => {
+      const stage = await staged({});
+      await (await stage.agent()).submit(proposal('THINK'));
+      const tab = await open('list=all', { token: 'x'.repeat(43), allowed: GONE });
+      await tab.see('[role="alert"]', 'could not be read');
+      const token = stage.token();
+      const went = async (path: string): Promise<void> => {
+        const loaded = tab.page.waitForEvent('load');
+        // As somebody does who pastes an address: the browser loads nothing for what differs behind `#` alone.
+        await tab.page.evaluate((to) => void (location.href = to), `${stage.server.url}${path}`);
+        await loaded;
+        await tab.until(
+          () => Promise.resolve(tab.address),
+          (address) => !address.includes('token'),
+        );
+        expect(await tab.page.evaluate(() => [location.href, document.body.textContent].join())).not.toContain(token);
+      };
+      await went(`/#token=${token}&list=all`);
+      await tab.see('.connection', 'Live');
+      expect(tab.address).toContain('list=all');
+      // One that is none takes the page away from whoever sits there now.
+      await went(`/#token=${'y'.repeat(43)}`);
+      await tab.see('[role="alert"]', 'could not be read');
+      await went(`/#token=${token}`);
+      await tab.see('.connection', 'Live');
+      const approvals = await open('', { path: '/approvals', token: 'x'.repeat(43), allowed: GONE });
+      await approvals.see('[role="alert"]');
+      const loaded = approvals.page.waitForEvent('load');
+      await approvals.page.evaluate((to) => void (location.hash = to), `#token=${token}`);
+      await loaded;
+      await approvals.see('.empty', 'Nothing waits');
+      expect(approvals.address).not.toContain('token');
+    },
+    MS_MAX,
+  );
+
+  test(
     'people approve on a page of its own, with a right of its own: one says yes and the run goes on',
     async () => {
       const stage = await staged({ approved: true });

@@ -1,0 +1,59 @@
+// A command as a shell calls it: a real process, what it says, and how it ends.
+
+import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { ROOT } from '../sources.js';
+
+const children = new Set<ChildProcessWithoutNullStreams>();
+
+/** Ends what a test has left. */
+export function endAll(): void {
+  for (const child of children) child.kill('SIGKILL');
+  children.clear();
+}
+
+export interface Ended {
+  readonly status: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** A process of the command, and all that it says. */
+export class Command {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly ended: Promise<Ended>;
+  #stdout = '';
+  #stderr = '';
+
+  constructor(argv: readonly string[], cwd: string) {
+    this.child = spawn(process.execPath, [join(ROOT, 'dist/src/cli/main.js'), ...argv], {
+      cwd,
+      env: { PATH: process.env['PATH'] },
+    });
+    children.add(this.child);
+    this.child.stdin.end();
+    this.child.stdout.on('data', (chunk: Buffer) => (this.#stdout += chunk.toString()));
+    this.child.stderr.on('data', (chunk: Buffer) => (this.#stderr += chunk.toString()));
+    this.ended = once(this.child, 'close').then(([status]) => {
+      children.delete(this.child);
+      return { status: status as number | null, stdout: this.#stdout, stderr: this.#stderr };
+    });
+  }
+
+  /** Resolves with what `pattern` finds in what is said to the person. @throws when the process ends before */
+  async says(pattern: RegExp): Promise<RegExpExecArray> {
+    const early = this.ended.then((ended) => Promise.reject(new Error(`ended early: ${JSON.stringify(ended)}`)));
+    early.catch(() => undefined);
+    for (;;) {
+      const found = pattern.exec(this.#stderr);
+      if (found !== null) return found;
+      await Promise.race([once(this.child.stderr, 'data'), early]);
+    }
+  }
+
+  stop(): Promise<Ended> {
+    this.child.kill('SIGTERM');
+    return this.ended;
+  }
+}
