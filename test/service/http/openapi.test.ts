@@ -59,8 +59,15 @@ const OpenApi = Type.Object(
 );
 
 const document = JSON.parse(JSON.stringify(openApi(ROUTES, '0.1.0'))) as {
-  paths: Record<string, Record<string, { operationId: string; parameters?: { name: string; in: string }[] }>>;
+  paths: Record<string, Record<string, Told>>;
 };
+interface Told {
+  readonly operationId: string;
+  readonly description?: string;
+  readonly parameters?: readonly { readonly name: string; readonly in: string }[];
+  readonly requestBody?: object;
+  readonly responses: Readonly<Record<string, unknown>>;
+}
 
 describe('the OpenAPI document', () => {
   test('has the shape of OpenAPI 3.1', () => {
@@ -80,5 +87,28 @@ describe('the OpenAPI document', () => {
       const known = (operation.parameters ?? []).filter((one) => one.in === 'path').map(({ name }) => name);
       expect(known.sort()).toEqual(names.sort());
     }
+  });
+
+  test.each(ROUTES.map((route) => [`${route.method} ${route.path}`, route] as const))(
+    '%s: what it can be asked, and what it answers',
+    (_name, { method, path, query, headers, body, answers, rights }) => {
+      const operation = document.paths[path]?.[method.toLowerCase()];
+      const named = (place: string): string[] =>
+        (operation?.parameters ?? []).filter((one) => one.in === place).map(({ name }) => name.toLowerCase());
+      expect(named('query')).toEqual(Object.keys(query.properties).map((name) => name.toLowerCase()));
+      expect(named('header')).toEqual(headers);
+      expect(operation?.requestBody !== undefined).toBe(body !== null);
+      expect(operation?.responses).toHaveProperty('default');
+      expect(Object.keys(operation?.responses ?? {})).toEqual([...Object.keys(answers), 'default']);
+      for (const right of rights) expect(operation?.description).toContain(right);
+    },
+  );
+
+  test('what it refers to is in it', () => {
+    const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, to = '']) => to);
+    expect(references.length).toBeGreaterThan(0);
+    const at = (to: string): unknown =>
+      to.split('/').reduce<unknown>((of, name) => (of as Record<string, unknown> | undefined)?.[name], document);
+    for (const to of new Set(references)) expect([to, at(to)]).toEqual([to, expect.any(Object)]);
   });
 });

@@ -283,9 +283,12 @@ test('closing finishes the step that is under way, ends streams, and takes nothi
   const body = proposal('CALL_TOOL', { tool: 'slow.tool', input: {} });
   const answer = slow.ask(`/agents/${run}/steps`, token, { body });
   await entered.promise;
-  const closed = slow.server.close();
+  let isClosed = false;
+  const closed = slow.server.close().then(() => (isClosed = true));
   await stream.text();
   await expect(fetch(slow.server.url)).rejects.toThrow();
+  // Whoever waits for it must not take the ledger away from under the step.
+  expect(isClosed).toBe(false);
   release.resolve(null);
   expect(await (await answer).text()).toContain('SUCCESS');
   await closed;
@@ -358,7 +361,11 @@ test('what is counted says what was done', async () => {
   const text = await (await http.ask('/metrics', token)).text();
   expect(text).toContain('turnpike_steps_total{outcome="SUCCESS"} 1');
   expect(text).toContain('route="/api/v1/agents/:run_id/steps",method="POST",status="200"} 1');
-  expect(text).toMatch(/^turnpike_ledger_entries \d+$/m);
+  expect(text).toContain(`turnpike_ledger_entries ${await http.bench.turnpike.ledger.size()}\n`);
+  expect(text).toContain('turnpike_stream_clients 0\n');
+  const stream = await http.ask('/stream?after=-1', token);
+  expect(await (await http.ask('/metrics', token)).text()).toContain('turnpike_stream_clients 1\n');
+  await stream.body?.cancel();
 });
 
 test('a token for one case does nothing in another, whatever its rights', async () => {
