@@ -20,7 +20,7 @@ export interface Access {
   readonly token: string;
   /** The route, as the OpenAPI document has it. */
   readonly route: string;
-  /** What of it: parameters of the route. Nothing that the caller is free to make up is in it. */
+  /** What of it: parameters of the route, or the entry and hash that they lead to. Nothing that a caller makes up. */
   readonly subject: Readonly<Record<string, string | number>>;
 }
 

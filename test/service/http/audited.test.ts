@@ -4,6 +4,8 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
 import { sha256 } from '../../../src/contract/hash.js';
 import { CONTENT_READ } from '../../../src/contract/run-state.js';
+import { Approvals } from '../../../src/inspector/data/approvals.js';
+import { HttpFeed } from '../../../src/inspector/data/http-feed.js';
 import type { Access } from '../../../src/service/http/service.js';
 import { homeSource } from '../../../src/service/inspector/ledger-source.js';
 import { Bench } from '../../fixtures/bench.js';
@@ -89,6 +91,19 @@ describe('what waits for approval', () => {
     expect(await (await http.ask('/approvals', voter, ballot)).json()).toMatchObject({ votes: [{ counted: true }] });
     // It waits no longer: to read it is not to approve it any more.
     expect(await codeOf(await http.ask(path, voter))).toBe('404 NOT_FOUND');
+  });
+
+  test('the page reads what is asked once, however often it looks what waits, and forgets what waits no longer', async () => {
+    const run_id = await asked();
+    const voter = http.token({ ...ANNA, rights: ['approve', 'observe'] });
+    const page = new Approvals(new HttpFeed(http.server.url, voter));
+    const request = { action: 'CALL_TOOL', args: { tool: 'billing.charge', input: { amount: 5 } } };
+    for (let look = 0; look < 3; look += 1) expect(await page.open()).toMatchObject([{ run_id, request }]);
+    const counted = 'route="/api/v1/approvals/:run_id/:digest",method="GET",status="200"} 1\n';
+    expect(await (await http.ask('/metrics', voter)).text()).toContain(counted);
+    const [{ digest } = { digest: '' }] = await page.open();
+    expect(await page.vote(run_id, digest, 'approve')).toMatchObject([{ counted: true }]);
+    expect(await page.open()).toEqual([]);
   });
 
   test('what cannot be told of is not shown', async () => {
