@@ -78,8 +78,8 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
     answers: { 200: plain('The bytes.', BYTES) },
     async handle(asked, service) {
       const { log_index, sha256 } = asked.params;
-      await audited(asked, service, '/api/v1/events/{log_index}/artifacts/{sha256}', { log_index, sha256 });
       const bytes = found(await inspectorOf(service).artifact(log_index, sha256));
+      await audited(asked, service, '/api/v1/events/{log_index}/artifacts/{sha256}', { log_index, sha256 });
       return { bytes, type: BYTES, headers: { 'Content-Disposition': 'attachment', 'Cache-Control': 'no-store' } };
     },
   }),
@@ -172,8 +172,9 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
     answers: { 200: json('The step.', StepStoryShape) },
     async handle(asked, service) {
       const { run_id, step } = asked.params;
+      const story = found(await inspectorOf(service).step(run_id, step));
       await audited(asked, service, '/api/v1/inspector/steps/{run_id}/{step}', { run_id, step });
-      return { json: found(await inspectorOf(service).step(run_id, step)) };
+      return { json: story };
     },
   }),
   route({

@@ -133,6 +133,32 @@ describe('what waits for approval', () => {
   });
 });
 
+describe('artifacts', () => {
+  test('of what a reader got the ledger tells, and of nothing that a lane keeps back, or that there is not', async () => {
+    const lane = '  - lane_id: SANDBOX_FILES\n';
+    for (const withholds of [false, true]) {
+      const bench = await Bench.open({
+        edit: (name, text) =>
+          name === 'lanes' && withholds ? text.replace(lane, `${lane}    withholds_content: true\n`) : text,
+      });
+      http = await HttpBench.on(bench, { inspector: homeSource(bench.turnpike.ledger, bench.turnpike.home) });
+      const agent = await bench.turnpike.startAgent();
+      const payload = proposal('WRITE_FILE', { path: '/sandbox/a.md', content: MARK });
+      await agent.submit(payload);
+      const entries = await bench.entries();
+      const at = entries.findIndex(({ type, body }) => type === 'input' && 'kind' in body && body.kind === 'proposal');
+      const observer = http.token({ ...ANNA, rights: ['observe'] });
+      const path = (hash: string): string => `/events/${at}/artifacts/${hash}`;
+      const answer = await http.ask(path(sha256(payload)), observer);
+      expect([answer.status, (await answer.text()).includes(MARK)]).toEqual(withholds ? [404, false] : [200, true]);
+      expect((await http.ask(path('f'.repeat(64)), observer)).status).toBe(404);
+      expect((await http.ask(`/inspector/steps/${agent.run_id}/7`, observer)).status).toBe(404);
+      expect(await reads()).toEqual(withholds ? [] : ['anna ATTORNEY_ADMIN raw_payload']);
+      if (!withholds) await http.close();
+    }
+  });
+});
+
 describe('a session', () => {
   test('its task and its tree of tasks are told of once for each reader; how it stands, and that it is, are not', async () => {
     const { turnpike } = await opened();
