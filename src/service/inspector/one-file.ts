@@ -1,7 +1,7 @@
 // The page as one file that opens with no service: the built template, with a ledger written into the place that it has
 // for one. What does not fit is left out, content first, and the page says that it is not here.
 
-import { UsageError } from '../../errors.js';
+import { LedgerError, UsageError } from '../../errors.js';
 import type { ArtifactInfo, InlineData } from '../../contract/inspection.js';
 import { ROWS_MAX, type InspectorSource } from './source.js';
 
@@ -100,13 +100,26 @@ async function addCourses(source: InspectorSource, data: InlineData, room: Room)
       if (chart !== null && room.takes(chart)) data.charts[hash] = chart;
     }
     for (let step = 1; step <= (course?.steps.length ?? 0); step += 1) {
-      const story = await source.step(run_id, step);
+      const story = await unlessGone(source.step(run_id, step));
       if (story !== null && room.takes(story)) data.steps[`${run_id}/${step}`] = story;
     }
-    const session = run_id.startsWith('ses_') && !run_id.includes('.') ? await source.session(run_id, null) : null;
+    const isSession = run_id.startsWith('ses_') && !run_id.includes('.');
+    const session = isSession ? await unlessGone(source.session(run_id, null)) : null;
     if (session !== null && room.takes(session)) data.sessions[run_id] = session;
   }
 }
+
+/** What was erased, or kept out by its lane, is a gap in the file, and the page says that it is not here. */
+async function unlessGone<T>(asked: Promise<T | null>): Promise<T | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    // The entries are there all the same, and whoever opens the file proves them.
+    if (error instanceof LedgerError && GONE.has(error.code)) return null;
+    throw error;
+  }
+}
+const GONE: ReadonlySet<string> = new Set(['LEDGER_ERASED', 'LEDGER_ARCHIVED', 'LEDGER_TAMPERED']);
 
 function runsOf({ pages }: InlineData): ReadonlySet<string> {
   const ids = pages.flatMap(({ texts, rows }) =>
@@ -136,7 +149,7 @@ function isDecision({ pages }: InlineData, log_index: number): boolean {
 }
 
 async function addWhy(source: InspectorSource, data: InlineData, room: Room, log_index: number): Promise<void> {
-  const why = await source.why(log_index);
+  const why = await unlessGone(source.why(log_index));
   if (why !== null && room.takes(why)) data.whys[log_index] = why;
 }
 
@@ -147,7 +160,7 @@ async function addArtifact(
   { log_index, sha256, withheld }: ArtifactInfo & { readonly log_index: number },
 ): Promise<void> {
   if (withheld !== null || Object.hasOwn(data.artifacts, sha256)) return;
-  const bytes = await source.artifact(log_index, sha256);
+  const bytes = await unlessGone(source.artifact(log_index, sha256));
   if (bytes === null) return;
   const text = Buffer.from(bytes).toString('base64');
   if (room.takes(text)) data.artifacts[sha256] = text;
