@@ -11,6 +11,7 @@ import { approvalDigest, approvalRuleFor } from '../policy/approval.js';
 import type { Policy } from '../policy/policy.js';
 import type { LedgerStore, StoredEntry } from '../ports/ledger-store.js';
 import { authorizePaths } from '../step/authorize.js';
+import { TreeFolds, type TreeFold } from './tree-folds.js';
 
 /** A request that waits for people, with all that they have to know of it. */
 export interface OpenApproval {
@@ -30,41 +31,51 @@ export interface OpenApproval {
   readonly approver_roles: readonly string[];
 }
 
-/**
- * Every request that people can still answer, in the order of the trees. Trees that have asked are folded; others are
- * only looked through. @param now what has expired by then is left out
- * @throws LedgerError LEDGER_TAMPERED for a tree that does not fold
- */
-export async function* openApprovals(store: LedgerStore, now: string): AsyncIterable<OpenApproval> {
-  for await (const { tree_id, ended } of store.trees()) {
-    if (!ended) for await (const { approval } of openInTree(store, tree_id, now)) yield approval;
-  }
-}
-
 /** A request that waits, and which entry brought its content; null where the ledger does not show that. */
 export interface AskedApproval {
   readonly approval: OpenApproval;
   readonly brought: { readonly log_index: number; readonly sha256: string } | null;
 }
 
-/** One request of a tree that people can still answer, or null. @throws LedgerError LEDGER_TAMPERED */
-export async function openApproval(
-  store: LedgerStore,
-  { tree_id, run_id, digest }: Pick<OpenApproval, 'run_id' | 'digest'> & { readonly tree_id: string },
-  now: string,
-): Promise<AskedApproval | null> {
-  for await (const asked of openInTree(store, tree_id, now)) {
-    if (asked.approval.run_id === run_id && asked.approval.digest === digest) return asked;
-  }
-  return null;
-}
+/** What waits for people in a ledger. Trees that have asked are folded; others are only looked through, once. */
+export class OpenApprovals {
+  readonly #store: LedgerStore;
+  readonly #asked: TreeFolds<Asked>;
 
-async function* openInTree(store: LedgerStore, tree_id: string, now: string): AsyncIterable<AskedApproval> {
-  const asked = await askedIn(store, tree_id);
-  if (asked.size === 0) return;
-  // One tree at a time, and none of them kept.
-  const tree = await new LiveTrees(store, 0, Infinity).get(tree_id);
-  if (tree !== null) yield* openIn(tree, asked, store, now);
+  constructor(store: LedgerStore) {
+    this.#store = store;
+    this.#asked = new TreeFolds(store, () => new AskedFold(), ASKED_KEPT_MAX);
+  }
+
+  /**
+   * Every request that people can still answer, in the order of the trees.
+   * @param now what has expired by then is left out
+   * @throws LedgerError LEDGER_TAMPERED for a tree that does not fold
+   */
+  async *all(now: string): AsyncIterable<OpenApproval> {
+    for await (const { tree_id, ended } of this.#store.trees()) {
+      if (!ended) for await (const { approval } of this.#openIn(tree_id, now)) yield approval;
+    }
+  }
+
+  /** One request of a tree that people can still answer, or null. @throws LedgerError LEDGER_TAMPERED */
+  async one(
+    { tree_id, run_id, digest }: Pick<OpenApproval, 'run_id' | 'digest'> & { readonly tree_id: string },
+    now: string,
+  ): Promise<AskedApproval | null> {
+    for await (const asked of this.#openIn(tree_id, now)) {
+      if (asked.approval.run_id === run_id && asked.approval.digest === digest) return asked;
+    }
+    return null;
+  }
+
+  async *#openIn(tree_id: string, now: string): AsyncIterable<AskedApproval> {
+    const asked = await this.#asked.of(tree_id);
+    if (asked.size === 0) return;
+    // One tree at a time, and none of them kept.
+    const tree = await new LiveTrees(this.#store, 0, Infinity).get(tree_id);
+    if (tree !== null) yield* openIn(tree, asked, this.#store, now);
+  }
 }
 
 /** Where the content of each request lies, by its digest: the artifact that brought it, and with which entry. */
@@ -76,21 +87,35 @@ interface Brought {
   readonly log_index: number;
 }
 
+/** Of all trees that are kept: requests, and runs that may make one. */
+const ASKED_KEPT_MAX = 20_000;
 const ASKED = '"rule_id":"approval.required"';
 
-async function askedIn(store: LedgerStore, tree_id: string): Promise<Asked> {
-  const asked = new Map<string, Brought>();
+/** What was asked in a tree. */
+class AskedFold implements TreeFold<Asked> {
+  readonly #asked = new Map<string, Brought>();
   /** What each run was given last: an agent its proposal, the tree its next promotion or export. */
-  const given = new Map<string, Brought>();
-  for await (const entry of store.tree(tree_id)) {
+  readonly #given = new Map<string, Brought>();
+  /** That a tree has ended is not seen here: nobody asks for one that has. */
+  isOver = true;
+
+  take(entry: StoredEntry): void {
+    this.isOver = false;
     const input = entry.type === 'input' ? contentOf(entry) : null;
-    if (input !== null) given.set(input.run_id, input);
-    if (entry.type !== 'audit_event' || !entry.text.includes(ASKED)) continue;
+    if (input !== null) this.#given.set(input.run_id, input);
+    if (entry.type !== 'audit_event' || !entry.text.includes(ASKED)) return;
     const { parent_run_id = '', request_hash_sha256: digest } = bodyOf(entry) as unknown as AuditEvent;
-    const content = given.get(parent_run_id);
-    if (digest !== undefined && content !== undefined) asked.set(digest, content);
+    const content = this.#given.get(parent_run_id);
+    if (digest !== undefined && content !== undefined) this.#asked.set(digest, content);
   }
-  return asked;
+
+  told(): Asked {
+    return new Map(this.#asked);
+  }
+
+  get size(): number {
+    return 1 + this.#asked.size + this.#given.size;
+  }
 }
 
 /** The content that an input brings to a run; null for inputs that ask for nothing. */

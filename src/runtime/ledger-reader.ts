@@ -20,12 +20,13 @@ import { replay, type ReplayReport } from '../replay/replay.js';
 import { stateAt } from '../replay/state-at.js';
 import type { LedgerState } from '../replay/state.js';
 import { RunRecords } from '../run/record.js';
-import { openApproval, openApprovals, type AskedApproval, type OpenApproval } from './asked-approvals.js';
+import { OpenApprovals, type AskedApproval, type OpenApproval } from './asked-approvals.js';
 import { chainFindings, inOrder, joinedLog, type OpenArchive } from './evidence/joined-log.js';
+import { RunTreeFold, RUNS_KEPT_MAX, type RunTree } from './run-tree.js';
 import { entryOf, tellsOfRuns } from './stored-entry.js';
-import { TreeFolds, type RunTree } from './tree-folds.js';
+import { TreeFolds } from './tree-folds.js';
 
-export type { RunTree } from './tree-folds.js';
+export type { RunTree } from './run-tree.js';
 export type { AskedApproval, OpenApproval } from './asked-approvals.js';
 export type { Settlement } from './unknown-outcomes.js';
 
@@ -34,30 +35,32 @@ export class LedgerReader {
   readonly #store: LedgerStore;
   readonly #anchor: HeadAnchor;
   readonly #history: HistoryCache | null;
-  readonly #folds: TreeFolds;
+  readonly #trees: TreeFolds<RunTree>;
+  readonly #approvals: OpenApprovals;
 
   /** With a `history`, what `stateAt` has folded once it need not fold again. */
   constructor(store: LedgerStore, anchor: HeadAnchor, history: HistoryCache | null = null) {
     this.#store = store;
     this.#anchor = anchor;
     this.#history = history;
-    this.#folds = new TreeFolds(store);
+    this.#trees = new TreeFolds(store, (tree_id) => new RunTreeFold(tree_id), RUNS_KEPT_MAX);
+    this.#approvals = new OpenApprovals(store);
   }
 
   /** The run trees in the order in which they were opened; of more than `last` of them, only the last. */
   async *trees(last = Infinity): AsyncIterable<RunTree> {
     const waiting: string[] = [];
     for await (const { tree_id } of this.#store.trees()) {
-      if (last === Infinity) yield await this.#folds.tree(tree_id);
+      if (last === Infinity) yield await this.#trees.of(tree_id);
       else if (waiting.push(tree_id) > last) waiting.shift();
     }
-    for (const tree_id of waiting) yield await this.#folds.tree(tree_id);
+    for (const tree_id of waiting) yield await this.#trees.of(tree_id);
   }
 
   /** The run trees that were opened behind entry `log_index` of the log, in order, each with its own first entry. */
   async *treesAfter(log_index: number): AsyncIterable<RunTree & { readonly log_index: number }> {
     for await (const { tree_id, log_index: place } of this.#store.trees()) {
-      if (place > log_index) yield { ...(await this.#folds.tree(tree_id)), log_index: place };
+      if (place > log_index) yield { ...(await this.#trees.of(tree_id)), log_index: place };
     }
   }
 
@@ -79,7 +82,7 @@ export class LedgerReader {
 
   /** The tree that a run belongs to, or null. */
   async treeOf(run_id: string): Promise<RunTree | null> {
-    const tree = await this.#folds.tree(rootOf(run_id));
+    const tree = await this.#trees.of(rootOf(run_id));
     return tree.runs.some((run) => run.run_id === run_id) ? tree : null;
   }
 
@@ -92,12 +95,12 @@ export class LedgerReader {
 
   /** Every request that waits for people's approval and has not expired by `now`, with what exactly is asked (D7). */
   approvals(now: string): AsyncIterable<OpenApproval> {
-    return openApprovals(this.#store, now);
+    return this.#approvals.all(now);
   }
 
   /** One of them, and the entry that brought what is asked; null where it waits no longer. */
   approval({ run_id, digest }: Pick<OpenApproval, 'run_id' | 'digest'>, now: string): Promise<AskedApproval | null> {
-    return openApproval(this.#store, { tree_id: rootOf(run_id), run_id, digest }, now);
+    return this.#approvals.one({ tree_id: rootOf(run_id), run_id, digest }, now);
   }
 
   /** A tree's entries, in order; of one run only where `run_id` is not the root. */

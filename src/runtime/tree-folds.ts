@@ -1,114 +1,95 @@
-// Run trees as their records tell them, folded once and then gone on with: who asks again how a long run stands pays
-// for what came since, and many who ask at once pay once.
+// Folds of run trees that are gone on with: who asks again what a long tree tells pays for what came since, and many
+// who ask at once pay once.
 
 import { pace } from '../adapters/pace.js';
-import type { RunRecord } from '../contract/run-record.js';
-import { isTerminal } from '../contract/run-state.js';
 import type { LedgerStore, StoredEntry } from '../ports/ledger-store.js';
-import { RunRecords } from '../run/record.js';
-import { entryOf, tellsOfRuns } from './stored-entry.js';
-import { UnknownOutcomes, type Settlement } from './unknown-outcomes.js';
 
-/** Run trees with their records, as one question of a reader. */
-export interface RunTree {
-  readonly root_run_id: string;
-  /** In the order in which the runs were created: a parent comes before its children. */
-  readonly runs: readonly RunRecord[];
-  /** The runs whose act may have happened or not (D8), each with how that was settled; null where it has not been. */
-  readonly unknown: ReadonlyMap<string, Settlement | null>;
+/** What is made of the entries of one tree, in their order. */
+export interface TreeFold<Told> {
+  take(entry: StoredEntry): void;
+  /** What is told of the entries so far: nothing that comes later changes it. */
+  told(): Told;
+  /** How much it keeps, in whatever `keptMax` counts. */
+  readonly size: number;
+  /** Whether it is not kept: a tree that has ended may be archived, and of one that is not there all may come. */
+  readonly isOver: boolean;
 }
 
-/** Of all trees that are kept: some 4 kB each. */
-const RUNS_KEPT_MAX = 10_000;
 /** So long at a time others wait for a fold. */
 const TURN_MS = 5;
 
-export class TreeFolds {
+export class TreeFolds<Told> {
   readonly #store: LedgerStore;
-  /** Trees that are under way; who was asked for last is last. One that has ended may be archived, and is not kept. */
-  readonly #kept = new Map<string, TreeFold>();
+  readonly #begin: (tree_id: string) => TreeFold<Told>;
+  readonly #keptMax: number;
+  /** Who was asked for last is last. */
+  readonly #kept = new Map<string, Going<Told>>();
 
-  constructor(store: LedgerStore) {
+  constructor(store: LedgerStore, begin: (tree_id: string) => TreeFold<Told>, keptMax: number) {
     this.#store = store;
+    this.#begin = begin;
+    this.#keptMax = keptMax;
   }
 
-  /** The tree with everything that was committed when this was asked; without runs where there is none. */
-  async tree(tree_id: string): Promise<RunTree> {
-    const fold = this.#kept.get(tree_id) ?? new TreeFold(tree_id);
+  /** What a tree tells, with everything that was committed when this was asked. */
+  async of(tree_id: string): Promise<Told> {
+    const going = this.#kept.get(tree_id) ?? new Going(tree_id, this.#begin(tree_id));
     this.#kept.delete(tree_id);
-    this.#kept.set(tree_id, fold);
+    this.#kept.set(tree_id, going);
     try {
-      const tree = await fold.goOn(this.#store);
-      if (fold.isOver) this.#drop(tree_id, fold);
-      return tree;
+      const told = await going.on(this.#store);
+      if (going.fold.isOver) this.#drop(tree_id, going);
+      return told;
     } catch (error) {
-      this.#drop(tree_id, fold);
+      this.#drop(tree_id, going);
       throw error;
     } finally {
       this.#makeRoom();
     }
   }
 
-  #drop(tree_id: string, fold: TreeFold): void {
-    if (this.#kept.get(tree_id) === fold) this.#kept.delete(tree_id);
+  #drop(tree_id: string, going: Going<Told>): void {
+    if (this.#kept.get(tree_id) === going) this.#kept.delete(tree_id);
   }
 
   #makeRoom(): void {
-    let runs = 0;
-    for (const { size } of this.#kept.values()) runs += size;
-    for (const [tree_id, { size }] of this.#kept) {
-      if (runs <= RUNS_KEPT_MAX) return;
+    let size = 0;
+    for (const { fold } of this.#kept.values()) size += fold.size;
+    for (const [tree_id, { fold }] of this.#kept) {
+      if (size <= this.#keptMax) return;
       this.#kept.delete(tree_id);
-      runs -= size;
+      size -= fold.size;
     }
   }
 }
 
-class TreeFold {
+/** A fold, and how far it has come. */
+class Going<Told> {
+  readonly fold: TreeFold<Told>;
   readonly #tree_id: string;
-  readonly #records = new RunRecords();
-  readonly #unknown = new UnknownOutcomes();
   #next = 0;
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(tree_id: string) {
+  constructor(tree_id: string, fold: TreeFold<Told>) {
     this.#tree_id = tree_id;
-  }
-
-  get size(): number {
-    return this.#records.size;
-  }
-
-  /** Also of a tree of which there is nothing. */
-  get isOver(): boolean {
-    const root = this.#records.get(this.#tree_id);
-    return root === null || isTerminal(root.status);
+    this.fold = fold;
   }
 
   /** One after the other: each goes on from where the one before it came to, and from nowhere where that one failed. */
-  goOn(store: LedgerStore): Promise<RunTree> {
-    const tree = this.#last.then(() => this.#fold(store));
-    this.#last = tree;
-    return tree;
+  on(store: LedgerStore): Promise<Told> {
+    const told = this.#last.then(() => this.#take(store));
+    this.#last = told;
+    return told;
   }
 
-  async #fold(store: LedgerStore): Promise<RunTree> {
+  async #take(store: LedgerStore): Promise<Told> {
     const othersTurn = pace(TURN_MS);
-    const stateOf = (run_id: string) => this.#records.get(run_id)?.status ?? null;
-    for await (const stored of store.tree(this.#tree_id, this.#next)) {
-      if (isTelling(stored)) {
-        const entry = entryOf(stored);
-        this.#unknown.fold(entry, stateOf);
-        this.#records.fold(entry);
-      }
-      this.#next = stored.seq + 1;
+    for await (const entry of store.tree(this.#tree_id, this.#next)) {
+      this.fold.take(entry);
+      this.#next = entry.seq + 1;
       const turn = othersTurn();
       if (turn !== undefined) await turn;
     }
-    return { root_run_id: this.#tree_id, runs: this.#records.all(), unknown: new Map(this.#unknown.all) };
+    return this.fold.told();
   }
 }
-
-/** Of the inputs only those tell something of a run that say that nobody knows: the others need not be parsed. */
-const isTelling = (stored: StoredEntry): boolean =>
-  tellsOfRuns(stored) || (stored.type === 'input' && stored.text.includes('"status":"unknown"'));

@@ -2,6 +2,7 @@
 // the first entry tells.
 
 import { afterEach, expect, test } from '@jest/globals';
+import { RunTreeFold } from '../../src/runtime/run-tree.js';
 import { TreeFolds } from '../../src/runtime/tree-folds.js';
 import type { LedgerStore, StoredEntry } from '../../src/ports/ledger-store.js';
 import { Bench } from '../fixtures/bench.js';
@@ -23,6 +24,8 @@ class Counting extends FaultyStore {
     }
   }
 }
+
+const foldsOf = (store: LedgerStore, keptMax = 100) => new TreeFolds(store, (id) => new RunTreeFold(id), keptMax);
 
 let bench: Bench;
 afterEach(() => bench.close());
@@ -47,11 +50,11 @@ async function working(): Promise<{
 test('S4-08: a live tree is folded on from where it stood, for all who ask at once, and tells the same', async () => {
   const { store: inner, tree_id, step } = await working();
   const store = new Counting(inner);
-  const folds = new TreeFolds(store);
+  const folds = foldsOf(store);
   for (let round = 0; round < 4; round += 1) {
     await step();
-    const trees = await Promise.all([1, 2, 3].map(() => folds.tree(tree_id)));
-    const whole = await new TreeFolds(inner).tree(tree_id);
+    const trees = await Promise.all([1, 2, 3].map(() => folds.of(tree_id)));
+    const whole = await foldsOf(inner).of(tree_id);
     for (const tree of trees) expect(tree).toEqual(whole);
   }
   let entries = 0;
@@ -61,12 +64,12 @@ test('S4-08: a live tree is folded on from where it stood, for all who ask at on
 
 test('a tree that was told is not changed by what comes later', async () => {
   const { store, tree_id, step } = await working();
-  const folds = new TreeFolds(store);
+  const folds = foldsOf(store);
   await step();
-  const before = await folds.tree(tree_id);
+  const before = await folds.of(tree_id);
   const text = JSON.stringify(before.runs);
   await step();
-  expect((await folds.tree(tree_id)).runs.length).toBeGreaterThan(before.runs.length);
+  expect((await folds.of(tree_id)).runs.length).toBeGreaterThan(before.runs.length);
   expect(JSON.stringify(before.runs)).toBe(text);
 });
 
@@ -74,21 +77,32 @@ test('where reading fails nobody is told a part of a tree, and the next who asks
   const { store: inner, tree_id, step } = await working();
   await step();
   const store = new Counting(inner);
-  const folds = new TreeFolds(store);
+  const folds = foldsOf(store);
   store.failsAfter = 5;
-  const asked = await Promise.allSettled([folds.tree(tree_id), folds.tree(tree_id)]);
+  const asked = await Promise.allSettled([folds.of(tree_id), folds.of(tree_id)]);
   expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   store.failsAfter = Infinity;
-  expect(await folds.tree(tree_id)).toEqual(await new TreeFolds(inner).tree(tree_id));
+  expect(await folds.of(tree_id)).toEqual(await foldsOf(inner).of(tree_id));
 });
 
 test('a tree that has ended is not kept: it may be archived', async () => {
   const { store: inner, tree_id, end } = await working();
   await end();
   const store = new Counting(inner);
-  const folds = new TreeFolds(store);
-  const first = await folds.tree(tree_id);
+  const folds = foldsOf(store);
+  const first = await folds.of(tree_id);
   const { read } = store;
-  expect(await folds.tree(tree_id)).toEqual(first);
+  expect(await folds.of(tree_id)).toEqual(first);
+  expect(store.read).toBe(2 * read);
+});
+
+test('no more is kept than may be: who was asked for last goes on', async () => {
+  const { store: inner, tree_id, step } = await working();
+  await step();
+  const store = new Counting(inner);
+  const folds = foldsOf(store, 1);
+  await folds.of(tree_id);
+  const { read } = store;
+  await folds.of(tree_id);
   expect(store.read).toBe(2 * read);
 });
