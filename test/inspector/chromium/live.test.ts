@@ -205,7 +205,7 @@ inChromium('the page beside agents', () => {
       const stage = await staged({});
       await (await stage.agent()).submit(proposal('THINK'));
       const tab = await open('list=all', { token: 'x'.repeat(43), allowed: GONE });
-      await tab.see('[role="alert"]', 'could not be read');
+      await tab.see('[role="alert"]', 'The service refused this page’s token');
       const token = stage.token();
       const went = async (path: string): Promise<void> => {
         const loaded = tab.page.waitForEvent('load');
@@ -223,7 +223,7 @@ inChromium('the page beside agents', () => {
       expect(tab.address).toContain('list=all');
       // One that is none takes the page away from whoever sits there now.
       await went(`/#token=${'y'.repeat(43)}`);
-      await tab.see('[role="alert"]', 'could not be read');
+      await tab.see('[role="alert"]', 'The service refused this page’s token');
       await went(`/#token=${token}`);
       await tab.see('.connection', 'Live');
       const approvals = await open('', { path: '/approvals', token: 'x'.repeat(43), allowed: GONE });
