@@ -98,7 +98,7 @@ function droppingService(size: number, asked: string[], ids: string[] = ['x']): 
 
 async function followed(base: string, done: (rows: Rows, states: readonly Connection[]) => boolean) {
   const feed = new HttpFeed(base, 't');
-  await feed.info();
+  const { ledger_id } = await feed.info();
   const rows = new Rows(0, 0);
   const states: Connection[] = [];
   const until = new AbortController();
@@ -109,6 +109,7 @@ async function followed(base: string, done: (rows: Rows, states: readonly Connec
       if (done(rows, states)) until.abort();
     },
     from: () => rows.end,
+    ledger: ledger_id,
   };
   await feed.follow(listener, until.signal);
   return { rows, states };
@@ -130,7 +131,7 @@ describe('the stream', () => {
   });
 
   test('another ledger behind the same address ends it: nothing is mixed', async () => {
-    const base = await served(droppingService(25, [], ['x', 'y']));
+    const base = await served(droppingService(25, [], ['x', 'x', 'y']));
     const { rows, states } = await followed(base, () => false);
     expect(states.at(-1)).toBe('other');
     expect(rows.end).toBe(5);
@@ -155,6 +156,7 @@ describe('the stream', () => {
       page: () => Promise.resolve(),
       connection: (state: Connection) => void states.push(state),
       from: () => 0,
+      ledger: null,
     };
     await new HttpFeed(base, null).follow(listener, new AbortController().signal);
     expect(states).toEqual(['connecting', 'refused']);

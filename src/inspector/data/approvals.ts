@@ -85,6 +85,8 @@ export class Approvals {
           if (state === 'refused' && !until.signal.aborted) timer ??= setInterval(tell, AGAIN_MS);
         },
         from: () => next,
+        // What waits is asked for as a whole, whichever ledger it is of.
+        ledger: null,
       },
       until.signal,
     );

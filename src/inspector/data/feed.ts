@@ -23,6 +23,8 @@ export interface Listener {
   readonly connection: (state: Connection) => void;
   /** From which entry on. Asked before every try. */
   readonly from: () => number;
+  /** Of which ledger alone. Looked at before every try; null takes any. */
+  readonly ledger: string | null;
 }
 
 export interface Feed {

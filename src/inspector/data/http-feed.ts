@@ -11,7 +11,6 @@ export class HttpFeed implements Feed {
   readonly #base: string;
   readonly #token: string | null;
   readonly #back: EventTarget;
-  #ledger: string | null = null;
   #grows = true;
 
   /** @param back what says `online` when the network is there again */
@@ -23,7 +22,6 @@ export class HttpFeed implements Feed {
 
   async info(): Promise<LedgerInfo> {
     const info = await this.#json<LedgerInfo>('/inspector/ledger');
-    this.#ledger ??= info.ledger_id;
     this.#grows = info.live;
     return info;
   }
@@ -87,29 +85,27 @@ export class HttpFeed implements Feed {
     for (;;) {
       const ended = await this.#try(listener, until);
       if (isOver()) return;
-      if (ended === 'refused') {
-        listener.connection('refused');
+      if (ended === 'refused' || ended === 'other') {
+        listener.connection(ended);
         return;
       }
       wait = ended ?? Math.min(wait * 1.6, RETRY_MS_MAX);
       listener.connection('lost');
       await pause(wait, until, this.#back);
       if (isOver()) return;
-      if (await this.#isOther()) {
-        listener.connection('other');
-        return;
-      }
     }
   }
 
   /** @returns how long to wait where it was connected, null where it was not */
-  async #try(listener: Listener, until: AbortSignal): Promise<number | 'refused' | null> {
+  async #try(listener: Listener, until: AbortSignal): Promise<number | 'refused' | 'other' | null> {
     const once = { connected: false };
     const begun = (): void => {
       once.connected = true;
       listener.connection('live');
     };
     try {
+      // Nothing is taken before it is known whose it is.
+      if (await this.#isOther(listener.ledger)) return 'other';
       return (await this.#stream(listener, until, begun)) ?? RETRY_MS;
     } catch (error) {
       if (refusalOf(error) !== null) return 'refused';
@@ -136,13 +132,8 @@ export class HttpFeed implements Feed {
     }
   }
 
-  async #isOther(): Promise<boolean> {
-    try {
-      const { ledger_id } = await this.#json<LedgerInfo>('/inspector/ledger');
-      return this.#ledger !== null && ledger_id !== this.#ledger;
-    } catch {
-      return false;
-    }
+  async #isOther(ledger: string | null): Promise<boolean> {
+    return ledger !== null && (await this.info()).ledger_id !== ledger;
   }
 
   async #json<T>(path: string): Promise<T> {

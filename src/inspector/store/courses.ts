@@ -11,6 +11,7 @@ import { heed } from './heed.js';
 /** At most so often is a course that grows asked for again. */
 const AGAIN_MS = 400;
 const FAILED_MS = 2_000;
+const FAILED_MS_MAX = 60_000;
 
 /** What is needed of the store. */
 export interface CourseSource {
@@ -22,8 +23,10 @@ export interface CourseSource {
 interface Kept {
   course: Course | null;
   state: 'asking' | 'here' | 'none' | 'failed';
-  /** The last entry of its tree when it was asked for. */
+  /** The last entry of its tree when it was asked for; what failed was for a while asked for to the end. */
   asked: number;
+  /** How long it rests after the next failure. */
+  rest: number;
 }
 
 /** `asking` is shown as such; a chart that is not to be had is said. */
@@ -48,15 +51,16 @@ export class Courses {
     if (run === null) return null;
     const kept = this.#courses.get(run.id);
     if (kept === undefined) {
-      this.#courses.set(run.id, { course: null, state: 'asking', asked: this.#lastOf(run) });
+      this.#courses.set(run.id, { course: null, state: 'asking', asked: this.#lastOf(run), rest: FAILED_MS });
       void this.#ask(run, 0);
       return null;
     }
     // What is cut short does not go on, however often it is asked for: only what is new is worth a question.
     const last = this.#lastOf(run);
-    if (kept.state === 'here' && kept.course !== null && kept.course.through <= last && kept.asked < last) {
+    const through = kept.course?.through ?? 0;
+    if ((kept.state === 'here' || kept.state === 'failed') && through <= last && kept.asked < last) {
       kept.asked = last;
-      void this.#ask(run, kept.course.through);
+      void this.#ask(run, through);
     }
     return kept.course;
   }
@@ -107,8 +111,15 @@ export class Courses {
       const more = await this.#store.feed.course(run.id, after);
       kept.course = more === null ? kept.course : joined(kept.course, more);
       kept.state = more === null ? 'none' : 'here';
-    } catch {
+      kept.rest = FAILED_MS;
+    } catch (error) {
       kept.state = kept.course === null ? 'failed' : 'here';
+      kept.asked = Infinity;
+      this.rev.value += 1;
+      if (refusalOf(error) !== null) return;
+      await new Promise((resolve) => setTimeout(resolve, kept.rest));
+      kept.rest = Math.min(2 * kept.rest, FAILED_MS_MAX);
+      kept.asked = -1;
     }
     this.rev.value += 1;
   }

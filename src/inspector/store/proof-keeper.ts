@@ -3,6 +3,7 @@
 
 import { signal, type ReadonlySignal } from '@preact/signals';
 import type { LedgerInfo, RowPage } from '../../contract/inspection.js';
+import { refusalOf } from '../data/feed.js';
 import type { ProofState } from '../worker/check.js';
 import type { Rows } from './rows.js';
 
@@ -27,6 +28,10 @@ export interface ProofSource {
 const SHOWN_ROWS = 5_000;
 /** While nothing more is signed, to ask more often finds nothing new. */
 const CHECKPOINT_MS = 5_000;
+/** So long after it failed it is tried again, twice as long after each failure more; and not for ever. */
+const FAILED_MS = 1_000;
+const FAILED_MS_MAX = 60_000;
+const TRIES_MAX = 12;
 
 export class ProofKeeper {
   readonly phase = signal<ProofPhase>('idle');
@@ -36,6 +41,10 @@ export class ProofKeeper {
   #shown = 0;
   #told = 0;
   #asking = false;
+  #ledger = '';
+  #begin = 0;
+  #tries = 0;
+  #due: ReturnType<typeof setTimeout> | undefined;
 
   /** @param prover null where this browser cannot hash: neither https nor loopback */
   constructor(prover: ((tell: (state: ProofState | null) => void) => Prover) | null) {
@@ -46,6 +55,8 @@ export class ProofKeeper {
   begin(source: ProofSource, info: LedgerInfo): void {
     if (this.#prover === null) return;
     this.#source = source;
+    this.#ledger = info.ledger_id;
+    this.#begin = info.begin;
     this.#shown = source.rows.first;
     this.phase.value = 'verifying';
     this.#prover.begin(info);
@@ -61,17 +72,29 @@ export class ProofKeeper {
   grown(): void {
     if (this.#source === null || this.#asking || this.#prover === null || this.phase.value === 'broken') return;
     const { rows } = this.#source;
-    if (!hasNews(rows, this.#told)) return;
-    this.#asking = true;
-    void this.#again();
+    if (hasNews(rows, this.#told)) void this.#goOn();
   }
 
-  async #again(): Promise<void> {
+  /** Whoever gives the entries is there again: where it failed, it is tried once more, as if it had not been yet. */
+  again(): void {
+    this.#tries = 0;
+    if (this.phase.value === 'failed') this.#later(0);
+  }
+
+  #later(ms: number): void {
+    clearTimeout(this.#due);
+    this.#due = setTimeout(() => void this.#goOn(), ms);
+  }
+
+  async #goOn(): Promise<void> {
+    this.#asking = true;
     try {
       const info = await this.#source?.feed.info();
-      if (info !== undefined) this.#tell(info);
-    } catch {
+      // Another ledger behind the same address is told of by the connection, and proves nothing of this one.
+      if (info?.ledger_id === this.#ledger) this.#tell(info);
+    } catch (error) {
       // The connection says that it is lost; what is there stays as it was proved.
+      if (this.phase.value === 'failed' && refusalOf(error) === null) this.#failed();
     }
     setTimeout(() => {
       this.#asking = false;
@@ -94,14 +117,24 @@ export class ProofKeeper {
     this.#prover.grown({ size: rows.end, checkpoint: info.checkpoint, key: info.key });
   }
 
+  /** On a quiet ledger nothing else would ever try it again. */
+  #failed(): void {
+    this.phase.value = 'failed';
+    this.#tries += 1;
+    if (this.#tries <= TRIES_MAX) this.#later(Math.min(FAILED_MS * 2 ** (this.#tries - 1), FAILED_MS_MAX));
+  }
+
   #hear(state: ProofState | null): void {
     if (state === null) {
-      this.phase.value = 'failed';
+      this.#failed();
       return;
     }
+    this.#tries = 0;
     this.state.value = state;
     if (state.broken !== null) this.phase.value = 'broken';
-    else this.phase.value = state.verified >= this.#told ? 'verified' : 'verifying';
+    else if (state.verified < this.#told) this.phase.value = 'verifying';
+    // Of nothing there is a root as well, which says nothing.
+    else this.phase.value = state.verified > this.#begin ? 'verified' : 'idle';
   }
 }
 

@@ -17,6 +17,9 @@ import { heed } from './heed.js';
 
 /** Ten times a second is as often as what comes is drawn. */
 const DRAW_MS = 100;
+/** So long after it failed is what lies before asked for again; twice as long after each failure more. */
+const FILL_MS = 1_000;
+const FILL_MS_MAX = 60_000;
 
 export class Store {
   readonly feed: Feed;
@@ -37,6 +40,9 @@ export class Store {
   readonly proof: ProofKeeper;
   #due: ReturnType<typeof setTimeout> | null = null;
   #following: AbortController | null = null;
+  #filling = false;
+  #fillWait = FILL_MS;
+  #fillDue: ReturnType<typeof setTimeout> | undefined;
 
   /** The moment that everything is shown as of. */
   readonly cursor = computed<Moment>(() => {
@@ -89,17 +95,24 @@ export class Store {
     await this.#fill();
   }
 
-  /** Begins, or goes on, to follow the stream. */
+  /** Begins, or goes on, to follow the stream. Another ledger stays another one: there only the page anew goes on. */
   follow(): void {
-    if (this.#following !== null) return;
+    if (this.#following !== null || this.connection.value === 'other') return;
     const until = new AbortController();
     this.#following = until;
     const page = async (came: RowPage): Promise<void> => {
       await takeLive(this.feed, this.rows, came);
       this.#drawSoon();
     };
-    const connection = (state: Connection): void => void (this.connection.value = state);
-    void this.feed.follow({ page, connection, from: () => this.rows.end }, until.signal);
+    const connection = (state: Connection): void => {
+      this.connection.value = state;
+      if (state !== 'live') return;
+      // What could not be had while it was away.
+      this.#fillAgain();
+      this.proof.again();
+    };
+    const ledger = this.info.value?.ledger_id ?? null;
+    void this.feed.follow({ page, connection, from: () => this.rows.end, ledger }, until.signal);
   }
 
   /** An entry in full. @throws Error for another one than the list has: what is shown is what was proved */
@@ -223,14 +236,45 @@ export class Store {
     return null;
   }
 
+  /** What lies before; then the proof begins. */
   async #fill(): Promise<void> {
-    try {
-      await backFill(this.feed, this.rows, () => this.#drawn());
-    } catch {
-      // What is missing is said where the list begins; a later attempt is made when the page is opened again.
+    this.#filling = true;
+    const rows = (from: number, to: number): Promise<RowPage> => this.#before(from, to);
+    await backFill({ rows }, this.rows, () => this.#filled()).catch(() => undefined);
+    this.#filling = false;
+    if (this.#isWhole) {
+      if (this.info.value !== null) this.proof.begin(this, this.info.value);
       return;
     }
-    if (this.info.value !== null) this.proof.begin(this, this.info.value);
+    // What is missing is said where the list begins.
+    clearTimeout(this.#fillDue);
+    this.#fillDue = setTimeout(() => this.#fillAgain(), this.#fillWait);
+    this.#fillWait = Math.min(2 * this.#fillWait, FILL_MS_MAX);
+  }
+
+  get #isWhole(): boolean {
+    return this.rows.first <= this.rows.begin;
+  }
+
+  #filled(): void {
+    this.#fillWait = FILL_MS;
+    this.#drawn();
+  }
+
+  #fillAgain(): void {
+    const { value } = this.connection;
+    if (!this.#filling && !this.#isWhole && value !== 'refused' && value !== 'other') void this.#fill();
+  }
+
+  /** Behind an address that is not followed there may be another ledger by now. */
+  async #before(from: number, to: number): Promise<RowPage> {
+    const page = await this.feed.rows(from, to);
+    if (this.connection.value === 'live') return page;
+    const { ledger_id } = await this.feed.info();
+    if (ledger_id === this.info.value?.ledger_id) return page;
+    this.pause();
+    this.connection.value = 'other';
+    throw new Error('these rows are of another ledger');
   }
 
   #drawSoon(): void {
