@@ -173,6 +173,16 @@ describe('runs', () => {
     expect(treeLines(runs, 9, new Set())).toHaveLength(1);
   });
 
+  test('what is told of a tree as of later is ahead of a moment only where more was written in between', () => {
+    const { runs } = loaded([...TREE, row(10, { run_id: 'run_b', tree_id: 'run_b' })]);
+    const [a, b] = [runs.byId('run_a')?.tree ?? -1, runs.byId('run_b')?.tree ?? -1];
+    // As a file holds it: as of the end of the ledger.
+    expect([0, 8, 9, 10].map((at) => runs.isAhead(a, 10, at))).toEqual([true, true, false, false]);
+    expect([9, 10].map((at) => runs.isAhead(b, 10, at))).toEqual([true, false]);
+    // As a service tells it: as of the moment that was asked for.
+    expect([0, 8].map((at) => runs.isAhead(a, at, at))).toEqual([false, false]);
+  });
+
   test('rows that are read later, from before, give the same runs', () => {
     const whole = loaded();
     const rows = new Rows(0, 10);

@@ -56,6 +56,7 @@ export class InlineFeed implements Feed {
   why(at: number): Promise<Why | null> {
     return Promise.resolve(this.#data.whys[at] ?? null);
   }
+  /** As it stood at the end, whatever is asked: it says of which entry it is. */
   session(session_id: string): Promise<SessionView | null> {
     return Promise.resolve(this.#data.sessions[session_id] ?? null);
   }

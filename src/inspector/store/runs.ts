@@ -74,6 +74,11 @@ export class Runs {
     return this.#last.get(tree) ?? -1;
   }
 
+  /** Whether what is told of a tree as of one entry tells more than there was at another. */
+  isAhead(tree: number, told: number, at: number): boolean {
+    return told > at && this.lastOfTree(tree) > at;
+  }
+
   #add(at: number): void {
     const rows = this.#rows;
     const run = this.#runOf(rows.run(at), rows.tree(at));

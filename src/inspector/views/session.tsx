@@ -16,21 +16,34 @@ export function SessionPanel({ run }: { readonly run: Run }) {
   const at = live ? store.runs.lastOfTree(run.tree) : store.cursor.value.at;
   const answer = useAnswer(`session ${id} ${at}`, () => store.feed.session(id, live ? null : at), 150);
   // What is opened in it stays open while it is asked for again.
-  const shown = useRef<SessionView | null>(null);
-  if (answer.is === 'here') shown.current = answer.value;
-  const before = shown.current?.session_id === id ? shown.current : null;
-  if (answer.is === 'asking')
-    return before === null ? <div class="note">Reading the session…</div> : <Shown session={before} />;
+  const shown = useRef<ShownProps | null>(null);
+  if (answer.is === 'here') {
+    const { value } = answer;
+    shown.current = value && { session: value, isAhead: !live && store.runs.isAhead(run.tree, value.at, at) };
+  }
   if (answer.is === 'failed') return <div class="note">The session could not be read: {answer.why}</div>;
-  if (answer.value === null) return <div class="note">There was no session {id} at this moment.</div>;
-  return <Shown session={answer.value} />;
+  if (shown.current?.session.session_id === id) return <Shown {...shown.current} />;
+  if (answer.is === 'asking') return <div class="note">Reading the session…</div>;
+  return <div class="note">There was no session {id} at this moment.</div>;
 }
 
-function Shown({ session }: { readonly session: SessionView }) {
+interface ShownProps {
+  readonly session: SessionView;
+  /** Whether it stood so only later than at the moment that is looked at. */
+  readonly isAhead: boolean;
+}
+
+function Shown({ session, isAhead }: ShownProps) {
   const { status, pause_reason, failure_reason, posture, activation, steps_issued, outstanding } = session;
   const why = pause_reason ?? failure_reason;
   return (
     <div class="session" tabIndex={0} role="group" aria-label="Session">
+      {isAhead && (
+        <p class="h-invalid strong" role="note">
+          This file holds the session only as of #{session.at}: what is shown came later than the moment that is looked
+          at.
+        </p>
+      )}
       <dl class="facts wide">
         <dt>status</dt>
         <dd>

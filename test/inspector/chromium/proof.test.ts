@@ -27,10 +27,14 @@ inChromium('the page on a ledger at rest', () => {
   let mixture = '';
   let bundle = '';
   let denied = 0;
+  let session = '';
+  let begun = 0;
   beforeAll(async () => {
     stage = await Stage.open();
     mixture = await stage.agentOf('case-mixture');
     denied = await stage.find((text) => text.includes('"outcome":"DENIED"') && text.includes(mixture));
+    session = (await stage.agentOf('case-handbook')).split('.')[0] ?? '';
+    begun = await stage.find((text) => text.includes(`"tree_id":"${session}"`));
     bundle = join(stage.folder, 'bundle.jsonl');
     await stage.server.close();
     await stage.turnpike.close();
@@ -121,6 +125,15 @@ inChromium('the page on a ledger at rest', () => {
       await tab.page.keyboard.press('4');
       await tab.see('.waterfall .bar');
       await tab.close();
+      // Of a session it holds the end alone, and says so wherever that is not the moment that is looked at.
+      const past = await Tab.open(`${pathToFileURL(html).href}#run=${session}&tab=session&at=${begun}`);
+      await past.see('.session [role="note"]', /only as of #\d+: what is shown came later/);
+      await past.see('.session .phases', 'gate');
+      await past.view('one-file-session-past-light');
+      await past.page.keyboard.press('l');
+      await past.until(() => past.page.locator('.session [role="note"]').count(), 0);
+      await past.see('.session .phases', 'gate');
+      await past.close();
       // What lay before it is told wrongly: that is said, and not waited for.
       const wrong = join(stage.folder, 'wrong.html');
       writeFileSync(wrong, readFileSync(html, 'utf8').replace('"frontier":[]', '"frontier":["00"]'));
