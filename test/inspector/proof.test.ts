@@ -1,6 +1,6 @@
 // The proof that a reader's browser makes, held against the ledger's own code, and against ledgers that were changed.
 
-import { beforeAll, describe, expect, test } from '@jest/globals';
+import { beforeAll, describe, expect, jest, test } from '@jest/globals';
 import fc from 'fast-check';
 import { packRows, rowOf } from '../../src/contract/event-row.js';
 import type { EventRow, LedgerInfo } from '../../src/contract/inspection.js';
@@ -9,7 +9,8 @@ import { noteKey, noteSigner } from '../../src/ledger/signed-note.js';
 import { signCheckpoint } from '../../src/ledger/checkpoint.js';
 import { InlineFeed, type InlineData } from '../../src/inspector/data/inline-feed.js';
 import { isOfRow, namesContent } from '../../src/inspector/data/held.js';
-import { ProofKeeper } from '../../src/inspector/store/proof-keeper.js';
+import { ProofKeeper, type ProofSource } from '../../src/inspector/store/proof-keeper.js';
+import { Rows } from '../../src/inspector/store/rows.js';
 import { Store } from '../../src/inspector/store/store.js';
 import { Proof, type ProofState } from '../../src/inspector/worker/check.js';
 import { CompactRange, fromHex, hex, leafBytes, Leaves, subtle, type Hash } from '../../src/inspector/worker/merkle.js';
@@ -216,6 +217,35 @@ describe('who carries it out', () => {
     await until(() => told.at(-1)?.checkpoint?.fits === true);
     expect(told.at(-1)).toMatchObject({ verified: 23, broken: null, checkpoint: { signature: 'right', fits: true } });
     expect(asked).toEqual([0, 4, 8, 10, 14, 18, 22]);
+  });
+
+  test('of a ledger with nothing in it nothing is verified, until something comes', async () => {
+    const rows = new Rows(0, 0);
+    const heard: (ProofState | null)[] = [];
+    const proof = new ProofKeeper(
+      (tell) =>
+        new PartProver(
+          (from, to) => Promise.resolve(TEXTS.slice(from, to)),
+          (state) => {
+            heard.push(state);
+            tell(state);
+          },
+        ),
+    );
+    const info: LedgerInfo = { ...WHOLE, size: 0 };
+    proof.begin(
+      { rows, info: { value: info } as ProofSource['info'], feed: { info: () => Promise.resolve(info) } },
+      info,
+    );
+    await until(() => heard.length > 0);
+    expect([heard[0]?.verified, proof.phase.value]).toEqual([0, 'idle']);
+    rows.take(packRows(TEXTS.map((text, at) => rowOf(text, at, leafHash(text)))));
+    const timers = jest.spyOn(globalThis, 'setTimeout');
+    proof.grown();
+    await until(() => proof.phase.value === 'verified');
+    for (const { value } of timers.mock.results) clearTimeout(value as ReturnType<typeof setTimeout>);
+    timers.mockRestore();
+    expect(proof.state.value).toMatchObject({ verified: 23, broken: null });
   });
 
   test('entries that cannot be had are no proof', async () => {

@@ -56,25 +56,30 @@ function Words({ state }: { readonly state: ProofState | null }) {
     case 'failed':
       return <span>Not verified: the entries could not be read</span>;
     default:
-      return <span>{store.failed.value === null ? 'Not verified yet' : 'Nothing to verify'}</span>;
+      return (
+        <span>
+          {store.failed.value === null && store.rows.end > store.rows.begin ? 'Not verified' : 'Nothing to verify'} yet
+        </span>
+      );
   }
 }
 
 function PopOver() {
   const store = useStore();
   const state = store.proof.state.value;
+  const { begin } = store.rows;
   return (
     <div class="popover" role="dialog" aria-label="What was verified">
       <h2>What this browser recomputed</h2>
       {state?.broken != null && <p class="h-failed strong">{brokenWords(state)}</p>}
-      {state?.root == null ? (
+      {state?.root == null || state.verified <= begin ? (
         <p>Nothing{state?.broken == null && ' yet'}.</p>
       ) : (
         <>
           <ul class="checks">
             <li>
-              {count(state.verified - (store.info.value?.begin ?? 0))} entries: the SHA-256 of each, the place that it
-              names in its run tree, and that the list shows what it says
+              {count(state.verified - begin)} entries: the SHA-256 of each, the place that it names in its run tree, and
+              that the list shows what it says
             </li>
             <li>
               the Merkle root (RFC 6962) of entries 0 to {state.verified - 1}: <code>{short(state.root)}…</code>

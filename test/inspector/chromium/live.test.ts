@@ -44,6 +44,7 @@ inChromium('the page beside agents', () => {
       const stage = await staged({});
       const tab = await open();
       await tab.see('main', 'No run yet');
+      await tab.see('.badge', 'Nothing to verify yet');
       await tab.view('empty-light');
       const agent = await stage.agent();
       await tab.see('.chart [data-state="running"].active');
