@@ -4,20 +4,24 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { packRows } from '../../src/contract/event-row.js';
 import type { Born, Chart, Course, EventRow, Tone } from '../../src/contract/inspection.js';
+import { InlineFeed } from '../../src/inspector/data/inline-feed.js';
 import { addressOf, FIRST_VIEW, takeToken, viewOf, type View } from '../../src/inspector/store/address.js';
 import { alignment } from '../../src/inspector/store/align.js';
 import { Found } from '../../src/inspector/store/filter.js';
 import { endOf, joined, Marks, momentOf } from '../../src/inspector/store/marks.js';
 import { Numbers } from '../../src/inspector/store/numbers.js';
 import { ALL_MOVES, ChartIndex, movesOf, movesUntil, Path } from '../../src/inspector/store/path.js';
+import { ProofKeeper } from '../../src/inspector/store/proof-keeper.js';
 import { Rows } from '../../src/inspector/store/rows.js';
 import { Runs, stateOf } from '../../src/inspector/store/runs.js';
 import { spansOf } from '../../src/inspector/store/spans.js';
+import { Store } from '../../src/inspector/store/store.js';
 import { guessed, phasesOf, refusedIn } from '../../src/inspector/store/steps.js';
 import { untaken } from '../../src/inspector/store/untaken.js';
 import { hueOf, TONES, toneNumber, Worst } from '../../src/inspector/store/tones.js';
 import { lineage, treeLines } from '../../src/inspector/store/tree.js';
 import { scrolledTo, windowOf } from '../../src/inspector/store/window.js';
+import { ownDrawing } from '../../src/inspector/views/drawing.js';
 
 const BORN: Born = {
   kind: 'agent',
@@ -388,6 +392,38 @@ describe('the way through a machine', () => {
     expect(named(joined(begun, more))).toEqual(named(REFUSED));
     // Asked twice at once, nothing is there twice.
     expect(named(joined(joined(begun, more), { ...more, moves: [] }))).toEqual(named(REFUSED));
+  });
+});
+
+describe('what colours a chart', () => {
+  test('a step that has not begun at the cursor has been nowhere, and where it begins only when it has', async () => {
+    const size = TREE.length;
+    const feed = new InlineFeed({
+      info: {
+        ...{ ledger_id: 'x', begin: 0, size, checkpoint: null, key: null, frontier: [] },
+        ...{ live: false, approvals: false, title: '' },
+      },
+      pages: [packRows(TREE)],
+      courses: { 'run_a.1': REFUSED },
+      charts: { h: STEP },
+      ...{ entries: [], events: {}, artifacts: {}, steps: {}, sessions: {}, whys: {} },
+    });
+    const store = new Store(feed, new ProofKeeper(null));
+    await store.open();
+    const run = store.runs.byId('run_a.1');
+    if (run === null) throw new Error('no run');
+    const drawn = (at: number, moves: number, step = 1) => {
+      store.goTo({ at, moves });
+      const drawing = ownDrawing(store, run, step);
+      return drawing && [[...drawing.states], [...drawing.active], [...drawing.entered.keys()], [...drawing.taken]];
+    };
+    for (let tries = 0; tries < 1_000 && drawn(3, 0) === null; tries += 1) await Promise.resolve();
+    expect(drawn(3, ALL_MOVES)).toEqual([[], [], [], []]);
+    // A step that there is not at all has not begun either.
+    expect(drawn(9, ALL_MOVES, 2)).toEqual([[], [], [], []]);
+    expect(drawn(4, 0)).toEqual([[['RECEIVE', 'running']], ['RECEIVE'], ['RECEIVE'], []]);
+    expect(drawn(9, ALL_MOVES)?.[1]).toEqual(['RESPOND']);
+    expect(drawn(3, ALL_MOVES)).toEqual([[], [], [], []]);
   });
 });
 

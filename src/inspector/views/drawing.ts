@@ -75,7 +75,8 @@ function stepColours(store: Store, run: Run, step: number, path: Path): Colours 
   const wrong = refused === null ? 'completed' : OUTCOME_HUES[outcome ?? guessed(refused)];
   const taken = new Map<string, Hue>();
   const states = new Map<string, Hue>();
-  for (const state of path.index.within('')) states.set(state, 'completed');
+  // What it begins in, it is in as soon as it has begun.
+  if (path.entered.size > 0) for (const state of path.index.within('')) states.set(state, 'completed');
   for (let place = 0; place < path.made; place += 1) {
     const id = path.edgeOf(path.moves[place]);
     const hue = place < from ? 'completed' : wrong;

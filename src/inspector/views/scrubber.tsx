@@ -6,6 +6,7 @@ import { useStore } from './context.js';
 import { Icon } from './icons.js';
 import { moveBy } from './keys.js';
 import { clock, count } from './text.js';
+import { heed } from '../store/heed.js';
 import type { Run } from '../store/runs.js';
 import type { Store } from '../store/store.js';
 import { hueOf, PROBLEM, toneAt, type Hue } from '../store/tones.js';
@@ -13,6 +14,8 @@ import { hueOf, PROBLEM, toneAt, type Hue } from '../store/tones.js';
 export function Scrubber() {
   const store = useStore();
   const { at } = store.cursor.value;
+  // In the past the cursor stands still, and what comes goes on coming.
+  heed(store.rev);
   return (
     <footer class="scrubber">
       <Buttons />

@@ -319,6 +319,9 @@ inChromium('the page beside agents', () => {
       await tab.until(rows, (count) => count > size);
       expect(await shown()).toBe(before);
       await tab.see('.connection', 'viewing the past');
+      // Of how many it is one goes on being said.
+      const grown = (await rows()).toLocaleString('en');
+      await tab.see('.scrubber .where', ` / ${grown}`);
       await tab.see('.story .untrusted', 'First of all.');
       await tab.view('held-light');
       // At the head again, what comes is not read because it comes.
