@@ -6,16 +6,20 @@ import { useStore } from './context.js';
 import { Icon, ToneIcon } from './icons.js';
 import { OUTCOME_HUES, outcomeOf } from '../store/steps.js';
 import type { Run } from '../store/runs.js';
+import { scrolledTo } from '../store/window.js';
 
 const WIDE = 40;
 
 export function StepChips({ run }: { readonly run: Run }) {
   const store = useStore();
   const box = useRef<HTMLDivElement>(null);
-  const [left, setLeft] = useState(0);
   const [width, setWidth] = useState(400);
   const step = store.stepShown();
   const count = Math.max(store.stepAt(store.cursor.value.at), step);
+  /** Where the keys stand; 0: at the step that is shown. */
+  const [stand, setStand] = useState(0);
+  useLayoutEffect(() => setStand(0), [step]);
+  const { left, scroll } = useScrolled(box, { at: stand > 0 ? stand : step, count, width });
   useLayoutEffect(() => {
     const { current } = box;
     if (current === null) return;
@@ -23,16 +27,19 @@ export function StepChips({ run }: { readonly run: Run }) {
     watch.observe(current);
     return () => watch.disconnect();
   }, []);
-  useLayoutEffect(() => {
-    const { current } = box;
-    if (current === null || step === 0) return;
-    const at = (step - 1) * WIDE;
-    if (at < current.scrollLeft || at + WIDE > current.scrollLeft + width) current.scrollLeft = at - width / 2;
-    setLeft(current.scrollLeft);
-  }, [step, width]);
   const from = Math.max(0, Math.floor(left / WIDE) - 2);
   const to = Math.min(count, Math.ceil((left + width) / WIDE) + 2);
-  const { stop, onKey } = useStand(box, { step, count, from, to, width, setLeft });
+  /** The chip that the tab key comes to, one of those that are drawn. */
+  const stop = Math.min(Math.max(stand > 0 ? stand : step, from + 1), to);
+  const focus = useFocus(box);
+  const onKey = (event: KeyboardEvent): void => {
+    const next = standAfter(event.key, stop, count);
+    if (next === null) return;
+    event.preventDefault();
+    focus(next);
+    setStand(next);
+    scroll(null);
+  };
   return (
     <>
       <div
@@ -41,7 +48,7 @@ export function StepChips({ run }: { readonly run: Run }) {
         aria-label="Steps"
         ref={box}
         onKeyDown={onKey}
-        onScroll={(event) => setLeft(event.currentTarget.scrollLeft)}
+        onScroll={(event) => scroll(event.currentTarget.scrollLeft)}
       >
         <div style={{ width: `${count * WIDE}px` }}>
           {Array.from({ length: Math.max(0, to - from) }, (_, at) => (
@@ -54,42 +61,46 @@ export function StepChips({ run }: { readonly run: Run }) {
   );
 }
 
-interface Drawn {
-  readonly step: number;
+interface Row {
+  /** The step that must be in sight: it is scrolled to when it changes. */
+  readonly at: number;
   readonly count: number;
-  /** Of the steps those that are drawn: behind `from`, up to `to`. */
-  readonly from: number;
-  readonly to: number;
   readonly width: number;
-  readonly setLeft: (left: number) => void;
 }
 
-/** Which chip the tab key comes to, one of those that are drawn; and the keys that go from there to others. */
-function useStand(box: RefObject<HTMLDivElement | null>, { step, count, from, to, width, setLeft }: Drawn) {
-  /** Where the keys stand; 0: at the step that is shown. */
-  const [stand, setStand] = useState(0);
-  /** Which one is to have the focus as soon as it is drawn. */
-  const wanted = useRef(0);
-  const stop = Math.min(Math.max(stand > 0 ? stand : step, from + 1), to);
-  useLayoutEffect(() => setStand(0), [step]);
+/** Where it will have been scrolled to, known before it is drawn: to ask the browser would make it lay out the page. */
+function useScrolled(box: RefObject<HTMLDivElement | null>, { at, count, width }: Row) {
+  const view = useRef({ of: '', left: 0, times: 0 });
+  const [, drawAgain] = useState({});
+  const of = `${at} ${width}`;
+  if (of !== view.current.of && at > 0) {
+    const { left: before, times } = view.current;
+    const left = Math.min(Math.max(0, count * WIDE - width), scrolledTo(at - 1, before, width, WIDE));
+    view.current = { of, left, times: left === before ? times : times + 1 };
+  }
+  const { left, times } = view.current;
   useLayoutEffect(() => {
-    const chip = box.current?.querySelector<HTMLElement>(`[data-step="${wanted.current}"]`);
-    if (chip == null) return;
-    wanted.current = 0;
-    chip.focus();
-  }, [stand, from]);
-  const onKey = (event: KeyboardEvent): void => {
-    const next = standAfter(event.key, stop, count);
-    if (next === null || box.current === null) return;
-    event.preventDefault();
-    const at = (next - 1) * WIDE;
-    const { scrollLeft } = box.current;
-    if (at < scrollLeft || at + WIDE > scrollLeft + width) box.current.scrollLeft = at - width / 2;
-    setLeft(box.current.scrollLeft);
-    wanted.current = next;
-    setStand(next);
+    if (box.current !== null && times > 0) box.current.scrollLeft = left;
+  }, [times]);
+  /** To where somebody has scrolled; null: to the step, wherever it has been scrolled to. */
+  const scroll = (to: number | null): void => {
+    if (to !== null && Math.abs(to - view.current.left) < 1) return;
+    if (to === null) view.current.of = '';
+    else view.current.left = to;
+    drawAgain({});
   };
-  return { stop, onKey };
+  return { left, scroll };
+}
+
+/** Gives the focus to a chip as soon as it is drawn. */
+function useFocus(box: RefObject<HTMLDivElement | null>): (step: number) => void {
+  const wanted = useRef(0);
+  useLayoutEffect(() => {
+    if (wanted.current === 0) return;
+    box.current?.querySelector<HTMLElement>(`[data-step="${wanted.current}"]`)?.focus();
+    wanted.current = 0;
+  });
+  return (step) => void (wanted.current = step);
 }
 
 /** Where the keys come to; null for one that is none of these. */

@@ -290,6 +290,48 @@ inChromium('the page', () => {
   );
 
   test(
+    'brings the step that is shown into sight, and never asks the browser where it is',
+    async () => {
+      const tab = await open(`run=${mixture}&step=1&tab=step`, { size: NARROW });
+      await tab.see('.rail .outcome');
+      await tab.see('.chip[data-step="1"][aria-pressed="true"]');
+      await tab.page.evaluate(() => {
+        const own = Object.getOwnPropertyDescriptor(Element.prototype, 'scrollLeft');
+        const asked: string[] = [];
+        Object.assign(globalThis, { asked });
+        Object.defineProperty(Element.prototype, 'scrollLeft', {
+          ...own,
+          get(this: Element): unknown {
+            // When it has been scrolled it is laid out anyway.
+            if ((globalThis as { event?: Event }).event?.type !== 'scroll') asked.push(this.className);
+            return own?.get?.call(this);
+          },
+        });
+      });
+      const shown = (): Promise<string> =>
+        tab.page.evaluate(() => {
+          const chip = document.querySelector<HTMLElement>('.chip[aria-pressed="true"]');
+          const [own, box] = [chip, chip?.closest('.chips')].map((one) => one?.getBoundingClientRect());
+          const isIn = own !== undefined && box !== undefined && own.left >= box.left - 1 && own.right <= box.right + 1;
+          return `${chip?.dataset['step'] ?? ''} ${isIn ? 'in sight' : 'out of sight'}`;
+        });
+      for (let step = 2; step <= 16; step += 1) {
+        await key(tab, ']');
+        await tab.until(shown, `${step} in sight`);
+      }
+      for (let step = 15; step >= 1; step -= 1) {
+        await key(tab, '[');
+        await tab.until(shown, `${step} in sight`);
+      }
+      // In the past, where only those are shown that had begun.
+      await key(tab, 'l', 'End', 'ArrowLeft', 'PageUp', 'ArrowRight');
+      await tab.stands();
+      expect(await tab.page.evaluate(() => (globalThis as unknown as { asked: string[] }).asked)).toEqual([]);
+    },
+    MS_MAX,
+  );
+
+  test(
     'is used with the keyboard alone: every control is reached, and every key does what the list says',
     async () => {
       const tab = await open(`run=${mixture}`);
