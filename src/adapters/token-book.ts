@@ -94,12 +94,13 @@ export function tokenBook(records: () => readonly TokenRecord[], clock: Clock): 
   };
 }
 
-const principalOf = (record: TokenRecord): Principal => ({
-  id: record.id,
-  actor: record.actor,
-  role: record.role,
-  case: record.case,
-  rights: new Set(record.rights),
+/** Whoever wrote a record may have had no rule for it: one for a case never shows, or reaches, what is of others. */
+const principalOf = ({ id, actor, role, case: case_id, rights }: TokenRecord): Principal => ({
+  id,
+  actor,
+  role,
+  case: case_id,
+  rights: new Set(rights.filter((right) => case_id === null || !OF_ALL_CASES.has(right))),
 });
 
 /** A book with one token in it, which somebody else has drawn. */

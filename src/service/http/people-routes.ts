@@ -184,8 +184,9 @@ export const PEOPLE_ROUTES: readonly Route[] = [
       rights: ['govern', 'observe'],
       params: OfRun,
       answers: { 200: json('Its state; with a digest it waits for approval of that.', HighRisk) },
-      async handle({ params: { run_id } }, { turnpike }) {
-        if ((await turnpike.ledger.run(run_id))?.run_kind !== kind) throw new Refused('RUN_UNKNOWN');
+      async handle({ principal, params: { run_id } }, { turnpike, access }) {
+        const record = await turnpike.ledger.run(run_id);
+        if (record?.run_kind !== kind || !access.sees(principal, record)) throw new Refused('RUN_UNKNOWN');
         const run = await turnpike.highRiskRun(run_id);
         return { json: await standingOf(run_id, run?.digest ?? null, turnpike) };
       },

@@ -29,7 +29,9 @@ export class RunAccess {
     return owner !== null && owns(principal, owner);
   }
 
+  /** A token for one case sees no run of another, whatever its rights. */
   sees(principal: Principal, { actor, case_id }: RunRecord): boolean {
+    if (principal.case !== null && principal.case !== case_id) return false;
     if (principal.rights.has('observe') || principal.rights.has('govern')) return true;
     return owns(principal, { actor: actor.actor_id, role: actor.role_id ?? '', case: case_id ?? null });
   }

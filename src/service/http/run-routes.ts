@@ -128,8 +128,10 @@ export const RUN_ROUTES: readonly Route[] = [
     async handle({ principal, params: { run_id }, body, headers }, { turnpike, access }) {
       const mayCancel = principal.rights.has('govern') || (await access.isOwn(principal, run_id));
       const run = await turnpike.ledger.run(run_id);
-      if (!mayCancel || run === null) throw new Refused('RUN_UNKNOWN');
-      mustBeOfItsCase(principal, run.case_id);
+      if (!mayCancel) throw new Refused('RUN_UNKNOWN');
+      // Of a run that there is not, it is told the same.
+      if (principal.case !== null) mustBeOfItsCase(principal, run?.case_id);
+      if (run === null) throw new Refused('RUN_UNKNOWN');
       await checkIsAsBefore(run_id, headers['if-match'], turnpike);
       const agent = await turnpike.agent(run_id);
       if (agent === null) throw new Refused('INVALID_STATE_TRANSITION');

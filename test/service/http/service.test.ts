@@ -9,7 +9,7 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
 import { shippedCharts } from '../../../src/adapters/shipped-charts.js';
 import { systemClock } from '../../../src/adapters/system-clock.js';
-import { mintToken, TokenFile } from '../../../src/adapters/token-book.js';
+import { mintToken, singleToken, TokenFile, tokenBook } from '../../../src/adapters/token-book.js';
 import { UsageError } from '../../../src/errors.js';
 import { defer } from '../../../src/runtime/deferred.js';
 import { homeSource } from '../../../src/service/inspector/ledger-source.js';
@@ -378,7 +378,49 @@ test('a token for one case does nothing in another, whatever its rights', async 
   const settled = { json: { outcome: 'done' } };
   expect(await codeOf(await http.ask(`/runs/${run}/outcome`, stranger, settled))).toBe('403 RIGHT_MISSING');
   const cancel = { json: { reason: 'enough' } };
-  expect(await codeOf(await http.ask(`/runs/${run}/cancel`, stranger, cancel))).toBe('403 RIGHT_MISSING');
+  for (const one of [run, 'run_zzzzzzzzzzzzzzzzzzzzz']) {
+    expect(await codeOf(await http.ask(`/runs/${one}/cancel`, stranger, cancel))).toBe('403 RIGHT_MISSING');
+  }
   expect((await http.ask('/approvals', bound('case-1'), vote)).status).toBe(200);
   expect((await http.ask(`/runs/${run}/cancel`, bound('case-1'), cancel)).status).toBe(200);
+});
+
+test('a token for one case sees what is of it, and is told of everything else that there is none', async () => {
+  const edit: typeof serviceEdit = (name, text) =>
+    serviceEdit(name, text) +
+    (name === 'actions'
+      ? '\napprovals:\n  - { for: export, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 60 }\n'
+      : '');
+  const clock = new ManualClock();
+  const { tools, targets } = service();
+  const cased = await HttpBench.open({ edit, tools, targets, clock }, { clock });
+  const bound = (case_id: string, actor = 'anna'): string =>
+    cased.token({ actor, role: 'ATTORNEY_ADMIN', rights: ['govern', 'approve', 'act'], case: case_id });
+  const [own, stranger] = [bound('case-1'), bound('case-2')];
+  const agent = await cased.start(cased.token(), { case: 'case-1' });
+  const asked = { json: { case: 'case-1', reason: 'The file was asked for.', name: 'one' } };
+  expect(await codeOf(await cased.ask('/exports', stranger, asked))).toBe('403 RIGHT_MISSING');
+  const { run_id, digest } = (await (await cased.ask('/exports', own, asked)).json()) as Record<string, string>;
+  expect(digest).toMatch(/^[0-9a-f]{64}$/);
+  const ballot = { json: { run_id, digests: [digest], decision: 'approve' } };
+  expect(await codeOf(await cased.ask('/approvals', bound('case-2', 'ben'), ballot))).toBe('403 RIGHT_MISSING');
+  for (const path of [`/runs/${agent}`, `/runs/${agent}/tree`, `/runs/${run_id}`, `/exports/${run_id}`]) {
+    expect([path, (await cased.ask(path, own)).status]).toEqual([path, 200]);
+    expect([path, await codeOf(await cased.ask(path, stranger))]).toEqual([path, '404 RUN_UNKNOWN']);
+  }
+  expect(await codeOf(await cased.ask(`/promotions/${run_id}`, own))).toBe('404 RUN_UNKNOWN');
+  const seen = async (token: string, path: string, name: string): Promise<number> =>
+    ((await (await cased.ask(path, token)).json()) as Record<string, unknown[]>)[name]!.length;
+  expect([await seen(own, '/runs', 'trees'), await seen(stranger, '/runs', 'trees')]).toEqual([2, 0]);
+  expect([await seen(own, '/approvals', 'approvals'), await seen(stranger, '/approvals', 'approvals')]).toEqual([1, 0]);
+  await cased.close();
+});
+
+test('a record of a token that says more than one for a case may have says it for nothing', () => {
+  const grant = { actor: 'anna', role: 'SANDBOX_AGENT', case: 'case-1' } as const;
+  const { token, record } = mintToken({ ...grant, rights: ['act'] }, systemClock(), nanoidIds());
+  const book = tokenBook(() => [{ ...record, rights: ['act', 'observe', 'sessions'] }], systemClock());
+  expect(book.find(token)?.rights).toEqual(new Set(['act']));
+  const single = singleToken('secret', { ...grant, rights: ['govern', 'observe'] }, systemClock());
+  expect(single.find('secret')?.rights).toEqual(new Set(['govern']));
 });
