@@ -3,55 +3,57 @@
 // again is written down the first time that a reader is given it, for the same reason.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
-import { InvariantError } from '../../errors.js';
+import { InvariantError, LedgerError } from '../../errors.js';
 import type { LedgerReader } from '../../runtime/ledger-reader.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import type { InspectorSource } from '../inspector/source.js';
 import type { Access, AccessAudit } from './service.js';
+import { contentsOfStep, isKeptBack, type Content, type ShownLedger } from './shown-content.js';
 
 /** Readings, and sessions, that are remembered; what is forgotten is only told once more. */
 const TOLD_MAX = 4_096;
 const SESSIONS_MAX = 256;
 
-interface Content {
-  readonly log_index: number;
-  readonly sha256: string;
-}
-
 type Reader = Pick<Access, 'actor' | 'role'>;
 
 /** @returns an audit that writes to the ledger that is served; of an export its own run tells */
 export function ledgerAudit(
-  turnpike: Pick<Turnpike, 'readContent'> & { readonly ledger: Pick<LedgerReader, 'tree'> },
+  turnpike: Pick<Turnpike, 'readContent'> & { readonly ledger: ShownLedger },
   inspector: InspectorSource | null,
 ): AccessAudit {
-  const once = new Once((content) => turnpike.readContent(content));
-  const specs = new SessionSpecs(turnpike.ledger);
+  const { ledger } = turnpike;
+  const read = async (content: Content & Reader): Promise<void> => {
+    if ((await turnpike.readContent(content)) !== null) return;
+    // It was there a moment ago: of what nothing is told, nothing is shown.
+    throw new LedgerError({ code: 'LEDGER_ERASED', message: `entry ${content.log_index} has lost its content` });
+  };
+  const once = new Once(read);
+  const specs = new SessionSpecs(ledger);
   return async ({ actor, role, route, subject }) => {
     const { log_index, sha256, run_id, step, session_id, at = Infinity } = subject;
     const content = { log_index: Number(log_index), sha256: String(sha256) };
     if (route.endsWith('/artifacts/{sha256}')) {
-      await turnpike.readContent({ actor, role, ...content });
+      await read({ actor, role, ...content });
     } else if (route.endsWith('/steps/{run_id}/{step}')) {
       const story = (await inspector?.step(String(run_id), Number(step))) ?? null;
-      const payload = story === null ? undefined : (await inspector?.event(story.proposal))?.artifacts[0];
-      if (story === null || payload === undefined) return;
-      if (payload.withheld === null)
-        await turnpike.readContent({ actor, role, log_index: story.proposal, sha256: payload.sha256 });
+      const shown = story === null ? [] : await contentsOfStep(story, ledger);
+      for (const one of shown) await read({ actor, role, ...one });
     } else if (route.endsWith('/approvals/{run_id}/{digest}')) {
       await once.tell({ actor, role }, content);
-    } else if (OF_SESSION.has(route)) {
-      for (const spec of await specs.of(String(session_id), Number(at))) await once.tell({ actor, role }, spec);
+    } else if (route === TASK || route === SESSION_VIEW) {
+      for (const spec of await specs.of(String(session_id), Number(at))) {
+        // A view has no word of it then; a task is not shown at all, but to whoever works through it.
+        if (route === SESSION_VIEW && (await isKeptBack(spec, ledger))) continue;
+        await once.tell({ actor, role }, spec);
+      }
     } else if (!WITHOUT_CONTENT.has(route)) {
       throw new InvariantError(`nobody has said whether ${route} shows content`);
     }
   };
 }
 
-const OF_SESSION: ReadonlySet<string> = new Set([
-  '/api/v1/sessions/{session_id}/task',
-  '/api/v1/inspector/sessions/{session_id}',
-]);
+const TASK = '/api/v1/sessions/{session_id}/task';
+const SESSION_VIEW = '/api/v1/inspector/sessions/{session_id}';
 
 const WITHOUT_CONTENT: ReadonlySet<string> = new Set([
   '/api/v1/events',
@@ -85,7 +87,7 @@ class Once {
 }
 
 /** Which specs a session was given: what is shown of it is out of them, whichever holds. */
-class SessionSpecs {
+export class SessionSpecs {
   readonly #ledger: Pick<LedgerReader, 'tree'>;
   readonly #known = new Map<string, { next: number; readonly specs: Content[] }>();
 
@@ -101,7 +103,7 @@ class SessionSpecs {
       // Somebody else may have read on meanwhile.
       if (seq !== known.next) continue;
       known.next = seq + 1;
-      const sha256 = type === 'input' ? SPEC.exec(text)?.[1] : undefined;
+      const sha256 = type === 'input' && !text.includes(OF_READING) ? SPEC.exec(text)?.[1] : undefined;
       if (sha256 !== undefined) known.specs.push({ log_index, sha256 });
     }
     return known.specs.filter(({ log_index }) => log_index <= at);
@@ -110,6 +112,9 @@ class SessionSpecs {
 
 /** A reference as canonical JSON has it. Text that only looks like one has its quotes escaped. */
 const SPEC = /"artifact_kind":"session_spec"[^{}]*"hash_sha256":"([0-9a-f]{64})"/;
+
+/** Whoever was told to have read a spec has not brought one. */
+const OF_READING = '"kind":"access"';
 
 function keep<T>(map: Map<string, T>, key: string, value: T, max: number): void {
   map.delete(key);

@@ -9,10 +9,12 @@ import type { Principal } from '../../ports/token-book.js';
 import type { SessionCaller, Sessions } from '../../runtime/sessions/sessions.js';
 import { SessionOutput, TaskArguments, TaskOutput } from '../mcp/schemas.js';
 import { ask, type DeskAnswer, type SessionDeskOptions } from '../mcp/session-desk.js';
+import { SessionSpecs } from './ledger-audit.js';
 import { Refused } from './refused.js';
 import { Nothing, route, type Answer, type Route } from './route.js';
 import type { HttpService } from './service.js';
 import { json } from './shapes.js';
+import { isKeptBack, type ShownLedger } from './shown-content.js';
 
 const SessionId = Type.String({ minLength: 1, maxLength: 160, pattern: '^[A-Za-z0-9_]+$' });
 const OfSession = Type.Object({ session_id: SessionId }, closed);
@@ -130,6 +132,8 @@ export const SESSION_ROUTES: readonly Route[] = [
     async handle({ principal, params: { session_id }, query: { task_id } }, { turnpike, audit }) {
       const task = await turnpike.sessions.prepare(session_id, task_id);
       if (task === null) throw new Refused('NOT_FOUND');
+      // Whoever works through it is handed it in any case; others look at it, as they do at what a lane keeps back.
+      if (!principal.rights.has('sessions')) await mustBeShown(session_id, turnpike.ledger);
       const { id: token, actor, role } = principal;
       await audit({ token, actor, role, route: '/api/v1/sessions/{session_id}/task', subject: { session_id } });
       return { json: { success: true, data: task, error: null } };
@@ -169,6 +173,13 @@ export const SESSION_ROUTES: readonly Route[] = [
     sessions.waive(id, body as unknown as Parameters<Sessions['waive']>[1], by),
   ),
 ];
+
+/** @throws Refused where a lane keeps back what the session was given */
+async function mustBeShown(session_id: string, ledger: ShownLedger): Promise<void> {
+  for (const spec of await new SessionSpecs(ledger).of(session_id, Infinity)) {
+    if (await isKeptBack(spec, ledger)) throw new Refused('LEDGER_ERASED');
+  }
+}
 
 async function atDesk(
   principal: Principal,

@@ -159,7 +159,67 @@ describe('artifacts', () => {
   });
 });
 
+describe('a step', () => {
+  test('of its response the ledger tells what stands in it: the payload, and what its act gave or a response given again', async () => {
+    const bench = await Bench.open({
+      edit: (name, text) =>
+        name === 'actions' ? text.replace('duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay') : text,
+    });
+    http = await HttpBench.on(bench, { inspector: homeSource(bench.turnpike.ledger, bench.turnpike.home) });
+    const agent = await bench.turnpike.startAgent();
+    const write = proposal('WRITE_FILE', { path: '/sandbox/a.md', content: MARK });
+    const read = proposal('READ_FILE', { path: '/sandbox/a.md' });
+    const other = read.replace('a.md', 'b.md');
+    for (const payload of [write, read, read, other, '{"not": "a proposal"}']) await agent.submit(payload);
+    const observer = http.token({ ...ANNA, rights: ['observe'] });
+    const told = async (step: number): Promise<[boolean, string[]]> => {
+      const before = (await reads()).length;
+      const answer = await http.ask(`/inspector/steps/${agent.run_id}/${step}`, observer);
+      const { response } = (await answer.json()) as { response: string };
+      return [response.includes(MARK), (await reads()).slice(before).map((line) => line.split(' ').at(-1) ?? '')];
+    };
+    expect(await told(1)).toEqual([false, ['raw_payload', 'result']]);
+    expect(await told(2)).toEqual([true, ['raw_payload', 'result']]);
+    expect(await told(3)).toEqual([true, ['raw_payload', 'response']]);
+    // Another payload with an id that was used is refused: what was given for the first is not shown with it.
+    expect(await told(4)).toEqual([false, ['raw_payload']]);
+    expect(await told(5)).toEqual([false, ['raw_payload']]);
+    expect((await bench.turnpike.ledger.verify()).ok).toBe(true);
+  });
+
+  test('of what a lane keeps back nothing is shown, and nothing told', async () => {
+    const bench = await Bench.open({ edit: withholding });
+    http = await HttpBench.on(bench, { inspector: homeSource(bench.turnpike.ledger, bench.turnpike.home) });
+    const agent = await bench.turnpike.startAgent();
+    await agent.submit(proposal('WRITE_FILE', { path: '/sandbox/a.md', content: MARK }));
+    const answer = await http.ask(`/inspector/steps/${agent.run_id}/1`, http.token({ ...ANNA, rights: ['observe'] }));
+    expect(await answer.json()).toMatchObject({ step: 1, response: null });
+    expect(await reads()).toEqual([]);
+  });
+});
+
+const withholding = (name: string, text: string): string =>
+  name === 'lanes' ? text.replace('  - lane_id: SANDBOX_FILES\n', '$&    withholds_content: true\n') : text;
+
 describe('a session', () => {
+  test('what a lane keeps back of its spec is shown to nobody who only looks, and so told of to nobody', async () => {
+    const bench = await Bench.open({ edit: withholding });
+    http = await HttpBench.on(bench, { inspector: homeSource(bench.turnpike.ledger, bench.turnpike.home) });
+    const by = { actor: 'anna', role: 'maintainer' };
+    const { data } = await bench.turnpike.sessions.start({ spec: SPEC, case: 'case-1', by });
+    const id = data?.session_id ?? '';
+    const view = await (await http.ask(`/inspector/sessions/${id}`, http.token(OBSERVER))).text();
+    expect([view.includes('task-1-1'), view.includes('Write')]).toEqual([true, false]);
+    const task = `/sessions/${id}/task?task_id=task-1-1`;
+    const kept = await http.ask(task, http.token(OBSERVER));
+    expect([kept.status, (await kept.text()).includes('Write')]).toEqual([410, false]);
+    expect(await reads()).toEqual([]);
+    // Whoever works through it is handed the same with its steps.
+    const worker = http.token({ actor: 'wim', role: 'ATTORNEY_ADMIN', rights: ['sessions'] });
+    expect(await (await http.ask(task, worker)).text()).toContain('Write /sandbox/a.md.');
+    expect(await reads()).toEqual(['wim ATTORNEY_ADMIN session_spec']);
+  });
+
   test('its task and its tree of tasks are told of once for each reader; how it stands, and that it is, are not', async () => {
     const { turnpike } = await opened();
     const started = await turnpike.sessions.start({ spec: SPEC, by: { actor: 'anna', role: 'maintainer' } });

@@ -1,0 +1,62 @@
+// Which content of the ledger stands in what a route shows: each of it is a reading.
+
+import type { RecordedInput } from '../../contract/entry.js';
+import type { StepStory } from '../../contract/inspection.js';
+import type { StepTrace } from '../../contract/step-trace.js';
+import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
+import { withheldAt } from '../../runtime/evidence/lane-withholding.js';
+import { rootOf, type LedgerReader } from '../../runtime/ledger-reader.js';
+
+export type ShownLedger = Pick<LedgerReader, 'tree' | 'log' | 'artifactsOf'>;
+
+/** Content, and an entry that brought it. */
+export interface Content {
+  readonly log_index: number;
+  readonly sha256: string;
+}
+
+/** Of a response: the payload that it answers, and what its act gave, or the response that it gives again. */
+export async function contentsOfStep(story: StepStory, ledger: ShownLedger): Promise<readonly Content[]> {
+  const { run_id, proposal, response } = story;
+  if (response === null) return [];
+  const brought = (await ledger.artifactsOf(proposal)).map((artifact) => artifactRef(artifact).hash_sha256);
+  const [payload, repeated] = brought.map((sha256) => ({ log_index: proposal, sha256 }));
+  let result: number | null = null;
+  for await (const { log_index, type, text } of ledger.tree(rootOf(run_id), await seqOf(proposal, ledger))) {
+    if (type === 'input' && isResultOf(text, run_id)) result = log_index;
+    if (log_index !== story.trace) continue;
+    const trace = bodyOf(text) as StepTrace;
+    const given = trace.replay_of === null ? undefined : repeated;
+    const act =
+      trace.result === null || result === null || !hasResult(response)
+        ? undefined
+        : { log_index: result, sha256: trace.result.hash_sha256 };
+    return [payload, given ?? act].filter((one) => one !== undefined);
+  }
+  return payload === undefined ? [] : [payload];
+}
+
+/** Whether a lane keeps back from readers what this entry brought. */
+export async function isKeptBack({ log_index, sha256 }: Content, ledger: ShownLedger): Promise<boolean> {
+  for await (const entry of ledger.log(log_index)) {
+    const shown = await withheldAt(ledger, entry);
+    return shown.some((artifact) => isWithheld(artifact) && artifactRef(artifact).hash_sha256 === sha256);
+  }
+  return false;
+}
+
+async function seqOf(log_index: number, ledger: ShownLedger): Promise<number> {
+  for await (const { seq } of ledger.log(log_index)) return seq;
+  return 0;
+}
+
+/** What an agent is told of its act is a result, or a code: under a terse exposure, not even that. */
+const hasResult = (response: string): boolean =>
+  ((JSON.parse(response) as { readonly result?: unknown }).result ?? null) !== null;
+
+function isResultOf(text: string, run_id: string): boolean {
+  const { kind, run_id: of } = bodyOf(text) as RecordedInput;
+  return kind === 'result' && of.startsWith(`${run_id}.`);
+}
+
+const bodyOf = (text: string): unknown => (JSON.parse(text) as { readonly body: unknown }).body;
