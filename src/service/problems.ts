@@ -23,6 +23,7 @@ export const PROBLEMS = {
   INVALID_STATE_TRANSITION: [409, 'The run cannot do this in its present state'],
   CASE_IN_USE: [409, 'A run of the case has not ended'],
   CLOSED: [503, 'The service is about to end: try again later'],
+  PLACE_AHEAD: [409, 'The ledger has not come so far: it is another one than it was, or was put back'],
   LEDGER_ARCHIVED: [410, 'This was moved to an archive'],
   LEDGER_ERASED: [410, 'This was erased with its case, or is kept back'],
   STREAMS_TAKEN: [503, 'As many streams as there may be are open'],

@@ -13,8 +13,9 @@ export function rawRequest(port: number, lines: readonly string[], body: string 
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1');
     let text = '';
+    const isBare = lines[0]?.startsWith('HEAD ') === true;
     const done = (): void => {
-      const answer = answerOf(text);
+      const answer = answerOf(text, isBare);
       if (answer === null) return;
       socket.destroy();
       resolve(answer);
@@ -33,7 +34,8 @@ export function rawRequest(port: number, lines: readonly string[], body: string 
   });
 }
 
-function answerOf(text: string): RawAnswer | null {
+/** @param isBare whether the answer tells of a body that it does not have */
+function answerOf(text: string, isBare: boolean): RawAnswer | null {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return null;
   const [status = '', ...lines] = text.slice(0, end).split('\r\n');
@@ -41,6 +43,6 @@ function answerOf(text: string): RawAnswer | null {
     lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]),
   );
   const body = text.slice(end + 4);
-  if (body.length < Number(headers['content-length'] ?? 0)) return null;
+  if (!isBare && body.length < Number(headers['content-length'] ?? 0)) return null;
   return { status: Number(status.split(' ')[1]), headers, body };
 }

@@ -16,7 +16,7 @@ import { inWhichForm, pathOf, type Admission } from '../front-door.js';
 import { readMessage } from '../mcp/messages.js';
 import { problemText, PROBLEM_TYPE, refusal, type Refusal } from '../problems.js';
 import { refusalOf } from './refused.js';
-import { Bytes, valuesOf, type Answer, type Asked, type Route } from './route.js';
+import { Bytes, methodsAt, methodsOf, valuesOf, type Answer, type Asked, type Route } from './route.js';
 import { hasOneOf, type LookingService } from './service.js';
 
 /** Of a body that is no proposal. */
@@ -44,6 +44,13 @@ export function ownFastify(): FastifyInstance {
     // What no route can be looked for: the framework would tell the address back.
     frameworkErrors: (_error, _request, reply) => void refuse(reply, refusal('NOT_FOUND')),
   });
+  // What is none of our routes is refused before a byte of its body is read, and in no words but ours.
+  fastify.removeAllContentTypeParsers();
+  fastify.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) void refuse(reply, refusal('NOT_FOUND'));
+    else done();
+  });
+  fastify.setErrorHandler((_error, _request, reply) => refuse(reply, refusal('NOT_FOUND')));
   fastify.setNotFoundHandler((_request, reply) => refuse(reply, refusal('NOT_FOUND')));
   return fastify;
 }
@@ -73,7 +80,9 @@ export const httpPlugin =
     fastify.all(`${PREFIX}/*`, { onRequest: served, handler: served });
     for (const route of routes) {
       fastify.route({
-        method: route.method,
+        method: [...methodsOf(route)],
+        // Whoever asks for a stream without its body would wait for ever, and readings would be told of for nothing.
+        exposeHeadRoute: false,
         url: route.path.replace(/\{(\w+)\}/g, ':$1'),
         bodyLimit: route.body === Bytes ? STEP_BYTES_MAX : BODY_BYTES_MAX,
         onRequest: (request, reply, done) => {
@@ -91,9 +100,9 @@ export const httpPlugin =
   };
 
 const notServed =
-  (routes: readonly Pick<Route, 'path' | 'method'>[]) =>
+  (routes: readonly Pick<Route, 'path' | 'method' | 'head'>[]) =>
   ({ raw }: FastifyRequest, reply: FastifyReply): void => {
-    const methods = routes.filter(({ path }) => matches(path, pathOf(raw.url ?? ''))).map(({ method }) => method);
+    const methods = methodsAt(routes, pathOf(raw.url ?? ''));
     // A route that did not take what is its own has a parameter that cannot be one.
     const isNowhere = methods.length === 0 || methods.some((method) => method === raw.method);
     void refuse(reply, isNowhere ? refusal('NOT_FOUND') : refusal('METHOD_NOT_SERVED', { Allow: methods.join(', ') }));
@@ -169,9 +178,4 @@ function told(error: unknown, { log }: Pick<LookingService, 'log'>): Refusal {
   const { refusal: why, unforeseen } = refusalOf(error);
   if (unforeseen) log.error('a request over HTTP failed', { error });
   return why;
-}
-
-function matches(pattern: string, path: string): boolean {
-  const [wanted, given] = [pattern.split('/'), path.split('/')];
-  return wanted.length === given.length && wanted.every((part, at) => part.startsWith('{') || part === given[at]);
 }

@@ -4,6 +4,9 @@ import { sha256 } from '../../contract/hash.js';
 
 export const etagOf = (text: string): string => `"${sha256(text).slice(0, 32)}"`;
 
-/** Whether a list of tags, as If-Match and If-None-Match have it, names this one. Weak tags never match strongly. */
+/** Whether If-Match names this one: weak tags never match strongly. */
 export const names = (list: string, etag: string): boolean =>
   list.trim() === '*' || list.split(',').some((tag) => tag.trim() === etag);
+
+/** Whether If-None-Match does: it compares weakly, and so is a proxy believed that has packed the bytes. */
+export const namesWeakly = (list: string, etag: string): boolean => names(list.replace(/(^|,)\s*W\//g, '$1'), etag);

@@ -3,25 +3,35 @@
 
 import type { FastifyPluginAsync } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { PageFile } from '../../adapters/page-folder.js';
 import type { Principal } from '../../ports/token-book.js';
 import { pathOf, type Admission, type FrontDoor } from '../front-door.js';
 import { problemText, PROBLEM_TYPE, refusal, type Refusal } from '../problems.js';
 import { ownFastify } from './app.js';
-import { sendPage } from './page.js';
+import type { Metrics } from './metrics.js';
+import { PAGE_METHODS, sendPage, type Page } from './page.js';
+import { methodsAt, type Route } from './route.js';
 
 export interface Handling {
   readonly door: FrontDoor;
   /** Files that are open to all, by their paths. */
-  readonly page: ReadonlyMap<string, PageFile>;
+  readonly page: Page;
+  /** Those of the plugin: what is none of them does not come to it. */
+  readonly routes: readonly Pick<Route, 'method' | 'path' | 'head'>[];
+  readonly metrics: Pick<Metrics, 'request'>;
   /** Asks `admit` who has come in, for every request. */
   readonly plugin: (admit: (request: IncomingMessage) => Admission) => FastifyPluginAsync;
-  /** What is served beside the routes; null for what is not. */
-  readonly beside?: (path: string) => Beside | null;
+  /** What is served beside the routes. */
+  readonly beside?: BesideOf;
 }
 
-/** @param principal who has come in; null where it is open to all */
-export type Beside = (request: IncomingMessage, response: ServerResponse, principal: Principal | null) => Promise<void>;
+export interface Beside {
+  /** As which it is counted. */
+  readonly name: string;
+  /** @param principal who has come in; null where it is open to all */
+  handle(request: IncomingMessage, response: ServerResponse, principal: Principal | null): Promise<void>;
+}
+/** Null for what is not served. */
+export type BesideOf = (path: string) => Beside | null;
 
 export interface Handler {
   /** Never throws. */
@@ -29,33 +39,49 @@ export interface Handler {
   close(): Promise<void>;
 }
 
-export function handler({ door, page, plugin, beside = () => null }: Handling): Handler {
+export function handler({ door, page, routes, metrics, plugin, beside = () => null }: Handling): Handler {
   const admitted = new WeakMap<IncomingMessage, Admission>();
   const own = ownFastify();
   const ready = own.register(plugin((request) => admitted.get(request) ?? door(request))).ready();
   return {
     async handle(request, response) {
+      const { method = '', url = '' } = request;
+      const path = pathOf(url);
       const admission = first(door, request);
-      if (admission.refusal !== null) {
-        sendRefusal(response, admission.refusal);
-        return;
-      }
-      const path = pathOf(request.url ?? '');
-      const file = request.method === 'GET' ? page.get(path) : undefined;
-      if (file !== undefined) {
-        sendPage(response, file);
-        return;
-      }
       const other = beside(path);
-      if (other !== null) return other(request, response, admission.principal);
-      admitted.set(request, admission);
-      await ready;
-      own.routing(request, response);
+      const refuse = (why: Refusal): void => {
+        sendRefusal(response, why);
+        metrics.request(other?.name ?? (page.has(path) ? 'page' : 'none'), method, why.status);
+      };
+      if (admission.refusal !== null) return void refuse(admission.refusal);
+      const why = other === null ? notServed(method, methodsFor(path, page, routes)) : null;
+      if (why !== null) return void refuse(why);
+      const file = page.get(path);
+      if (file !== undefined) {
+        sendPage(request, response, file);
+        metrics.request('page', method, response.statusCode);
+      } else if (other !== null) {
+        response.once('close', () => metrics.request(other.name, method, response.statusCode));
+        await other.handle(request, response, admission.principal);
+      } else {
+        admitted.set(request, admission);
+        await ready;
+        own.routing(request, response);
+      }
     },
     close: async () => {
       await own.close();
     },
   };
+}
+
+const methodsFor = (path: string, page: Page, routes: Handling['routes']): readonly string[] =>
+  page.has(path) ? PAGE_METHODS : methodsAt(routes, path);
+
+/** Of a method that it does not know, the framework has ideas of its own. */
+function notServed(method: string, methods: readonly string[]): Refusal | null {
+  if (methods.includes(method)) return null;
+  return methods.length === 0 ? refusal('NOT_FOUND') : refusal('METHOD_NOT_SERVED', { Allow: methods.join(', ') });
 }
 
 /** Escapes lead nowhere: no id, and no file of the page, has a character that would need one. */

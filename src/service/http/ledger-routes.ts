@@ -4,7 +4,7 @@
 import Type from 'typebox';
 import { closed, RunId, Sha256 } from '../../contract/shapes.js';
 import { ROWS_MAX, type InspectorSource } from '../inspector/source.js';
-import { etagOf, names } from './etag.js';
+import { etagOf, namesWeakly } from './etag.js';
 import { Refused } from './refused.js';
 import { routeOn, type Answer, type Asked, type Route } from './route.js';
 import type { LookingService } from './service.js';
@@ -49,11 +49,12 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
     async handle(asked, service) {
       const { after = -1, limit = EVENTS_DEFAULT } = asked.query;
       const source = inspectorOf(service);
-      const to = Math.min(await source.size(), after + 1 + limit);
+      const size = await source.size();
+      const to = Math.min(size, after + 1 + limit);
       await audited(asked, service, '/api/v1/events', { from: after + 1, to });
       const events = [];
       for (let at = after + 1; at < to; at += 1) events.push(found(await source.event(at)));
-      return { json: { events, next: Math.max(after, to - 1) } };
+      return { json: { events, next: Math.min(Math.max(after, to - 1), size - 1) } };
     },
   }),
   route({
@@ -158,7 +159,7 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
       const known = headers['if-none-match'];
       const keep = { ETag, 'Cache-Control': 'private, max-age=31536000, immutable' };
       const chart = found(await inspectorOf(service).chart(hash));
-      return known !== undefined && names(known, ETag)
+      return known !== undefined && namesWeakly(known, ETag)
         ? { status: 304, headers: keep }
         : { json: chart, headers: keep };
     },
@@ -232,6 +233,8 @@ async function streamed(
   const seen = headers['last-event-id'];
   if (seen !== undefined && !/^(?:-1|\d{1,15})$/.test(seen)) throw new Refused('INVALID_REQUEST');
   const after = seen === undefined ? (query.after ?? size - 1) : Number(seen);
+  // It would be told nothing until the ledger is as long as that, and then not what was written before.
+  if (after >= size) throw new Refused('PLACE_AHEAD');
   const format = FORMATS[query.format ?? 'entries'](source);
   // Whoever asks for what is archived must hear so now: a stream that breaks off is only asked for again.
   if (after + 1 < size) await format.next(after + 1, after + 2);

@@ -1,7 +1,7 @@
 // The page that draws what there is: static files without data in them, served to anybody under a policy by which they
 // can do nothing but ask this server.
 
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pageFolder, type PageFile } from '../../adapters/page-folder.js';
 
 const CONTENT_SECURITY_POLICY = [
@@ -27,7 +27,11 @@ const HEADERS = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 } as const;
 
-export function sendPage(response: ServerResponse, { bytes, type, immutable }: PageFile): void {
+export function sendPage(
+  _request: IncomingMessage,
+  response: ServerResponse,
+  { bytes, type, immutable }: PageFile,
+): void {
   response.writeHead(200, {
     ...HEADERS,
     'Content-Type': type,
@@ -36,6 +40,15 @@ export function sendPage(response: ServerResponse, { bytes, type, immutable }: P
   });
   response.end(bytes);
 }
+
+export type Page = ReadonlyMap<string, PageFile>;
+export const PAGE_METHODS: readonly string[] = ['GET', 'HEAD'];
+
+/** What of a page is open to all: nothing but its files. */
+export const isOpenOf =
+  (page: Page) =>
+  (method: string, path: string): boolean =>
+    PAGE_METHODS.includes(method) && page.has(path);
 
 /** The files of a built page, read at once, by their paths. @throws UsageError where there is none */
 export const pageFiles = pageFolder;

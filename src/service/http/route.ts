@@ -43,6 +43,8 @@ export interface Definition<P extends TObject, Q extends TObject, B extends TSch
   readonly method: 'GET' | 'POST';
   /** With `{name}` for each parameter. */
   readonly path: string;
+  /** Whether a GET is answered without its body, too, where that is asked for. Never one that is told of. */
+  readonly head?: boolean;
   readonly summary: string;
   /** One of these is needed; none: any token will do. */
   readonly rights: readonly Right[];
@@ -59,6 +61,7 @@ export interface Definition<P extends TObject, Q extends TObject, B extends TSch
 export interface Route<S = HttpService> {
   readonly method: 'GET' | 'POST';
   readonly path: string;
+  readonly head: boolean;
   readonly summary: string;
   readonly rights: readonly Right[];
   readonly params: TObject;
@@ -81,6 +84,7 @@ export const routeOn =
     query,
     body,
     headers = [],
+    head = false,
     ...rest
   }: Definition<P, Q, B, S>): Route<S> => ({
     ...rest,
@@ -88,11 +92,27 @@ export const routeOn =
     query: query ?? Nothing,
     body: rest.method === 'GET' ? null : (body ?? Nothing),
     headers,
+    head,
     // What it is given has been held against the schemas that its types are of.
     handle: (asked, service) => rest.handle(asked as Parameters<typeof rest.handle>[0], service),
   });
 
 export const route = routeOn<HttpService>();
+
+/** The methods by which something may be asked for at a path: none where there is nothing. */
+export const methodsAt = (
+  routes: readonly Pick<Route, 'method' | 'path' | 'head'>[],
+  path: string,
+): readonly string[] => routes.filter((route) => matches(route.path, path)).flatMap(methodsOf);
+
+/** What a route is asked by. */
+export const methodsOf = ({ method, head }: Pick<Route, 'method' | 'head'>): readonly string[] =>
+  head ? [method, 'HEAD'] : [method];
+
+function matches(pattern: string, path: string): boolean {
+  const [wanted, given] = [pattern.split('/'), path.split('/')];
+  return wanted.length === given.length && wanted.every((part, at) => part.startsWith('{') || part === given[at]);
+}
 
 /** The values of a query or path as their schemas have them, or null: numbers come as text. */
 export function valuesOf(schema: TObject, texts: Readonly<Record<string, unknown>>): object | null {

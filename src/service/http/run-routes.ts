@@ -7,7 +7,7 @@ import { closed, Nullable, OneOf, RunId, Timestamp } from '../../contract/shapes
 import type { Principal } from '../../ports/token-book.js';
 import type { RunTree } from '../../runtime/ledger-reader.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
-import { etagOf, names } from './etag.js';
+import { etagOf, names, namesWeakly } from './etag.js';
 import { Refused } from './refused.js';
 import { mustBeOfItsCase } from './run-access.js';
 import { route, type Route } from './route.js';
@@ -83,7 +83,7 @@ export const RUN_ROUTES: readonly Route[] = [
       const text = canonicalJson(await seenRun(principal, params.run_id, service));
       const ETag = etagOf(text);
       const known = headers['if-none-match'];
-      if (known !== undefined && names(known, ETag)) return { status: 304, headers: { ETag } };
+      if (known !== undefined && namesWeakly(known, ETag)) return { status: 304, headers: { ETag } };
       return { bytes: text, type: 'application/json', headers: { ETag } };
     },
   }),

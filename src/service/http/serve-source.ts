@@ -13,6 +13,7 @@ import { handler } from './handler.js';
 import { LEDGER_ROUTES } from './ledger-routes.js';
 import { listenFor, type HttpServer } from './listen.js';
 import { Metrics } from './metrics.js';
+import { isOpenOf } from './page.js';
 import type { AccessAudit, LookingService } from './service.js';
 import { Streams } from './stream.js';
 
@@ -48,10 +49,15 @@ export async function serveSource(serving: SourceServing): Promise<HttpServer & 
     streams,
     log,
   };
-  const isOpen = (method: string, path: string): boolean => method === 'GET' && page.has(path);
   const server = await listenFor({ host: '127.0.0.1', port, closeMs: CLOSE_MS, log }, (bound) => {
-    const door = frontDoor({ ...loopbackNames(bound), tokens, isOpen });
-    const own = handler({ door, page, plugin: (admit) => httpPlugin({ service, routes: LEDGER_ROUTES, admit }) });
+    const door = frontDoor({ ...loopbackNames(bound), tokens, isOpen: isOpenOf(page) });
+    const own = handler({
+      door,
+      page,
+      routes: LEDGER_ROUTES,
+      metrics,
+      plugin: (admit) => httpPlugin({ service, routes: LEDGER_ROUTES, admit }),
+    });
     return { ...own, endStreams: () => streams.close() };
   });
   return { ...server, token };

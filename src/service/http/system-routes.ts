@@ -36,6 +36,7 @@ export function systemRoutes(table: readonly Route[]): readonly Route[] {
     route({
       method: 'GET',
       path: '/api/v1/health',
+      head: true,
       summary: 'Whether the ledger can be read and anything is registered',
       rights: [],
       answers: { 200: json('It works; else 503.', Health) },

@@ -22,10 +22,11 @@ import type { McpService } from '../mcp/service.js';
 import { packageVersion } from '../package-version.js';
 import { refusal } from '../problems.js';
 import { httpPlugin } from './app.js';
-import { handler, type Beside } from './handler.js';
+import { handler, type Beside, type BesideOf } from './handler.js';
 import { ledgerAudit } from './ledger-audit.js';
 import { KeyedSteps } from './keyed-steps.js';
 import { Metrics } from './metrics.js';
+import { isOpenOf } from './page.js';
 import { ROUTES } from './routes.js';
 import { RunAccess } from './run-access.js';
 import type { AccessAudit, HttpService } from './service.js';
@@ -69,14 +70,14 @@ export interface TurnpikeHttp {
 export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
   const service = serviceOf(options);
   const { page = NO_PAGE } = options;
-  const isOpen = (method: string, path: string): boolean => method === 'GET' && page.has(path);
   const { hosts, origins = [], tokens } = options;
-  const door = frontDoor({ hosts, origins, tokens, isOpen });
+  const door = frontDoor({ hosts, origins, tokens, isOpen: isOpenOf(page) });
   const agents = new McpDoor(options, service);
   const plugin = (admit: (request: IncomingMessage) => Admission): FastifyPluginAsync =>
     httpPlugin({ service, routes: ROUTES, admit });
-  const toAgents: Beside = (request, response, principal) => agents.handle(request, response, principal);
-  const own = handler({ door, page, plugin, beside: (path) => (path === MCP_PATH ? toAgents : null) });
+  const toAgents: Beside['handle'] = (request, response, principal) => agents.handle(request, response, principal);
+  const beside: BesideOf = (path) => (path === MCP_PATH ? { name: 'mcp', handle: toAgents } : null);
+  const own = handler({ door, page, routes: ROUTES, metrics: service.metrics, plugin, beside });
   return {
     plugin: plugin(door),
     handler: own.handle,

@@ -77,6 +77,11 @@ test('in a Fastify of somebody else it is a plugin beside his routes, which keep
   const bearer = `Authorization: Bearer ${token}`;
   expect((await rawRequest(port, [...health, `Host: 127.0.0.1:${port}`, bearer])).status).toBe(200);
   expect((await rawRequest(port, [...health, 'Host: evil.example', bearer])).body).toContain('HOST_NOT_SERVED');
+  // Without its body, a stream would be waited for for ever, and a reading told of for nothing.
+  const bodiless = (path: string): Promise<Response> => fetch(`${url}${path}`, { ...ours, method: 'HEAD' });
+  expect((await bodiless('/api/v1/stream')).status).toBe(405);
+  expect((await bodiless('/api/v1/runs')).status).toBe(405);
+  expect((await bodiless('/api/v1/health')).status).toBe(200);
   await fastify.close();
   await http.close();
 });
@@ -91,7 +96,11 @@ test('a plain handler has everything: steps, MCP and the page, which is there wi
   expect((await fetch(`${url}/mcp`, { method: 'POST' })).status).toBe(401);
   const index = await fetch(url);
   expect([index.status, await index.text()]).toEqual([200, '<!doctype html>']);
+  const bare = await fetch(url, { method: 'HEAD' });
+  expect([bare.status, bare.headers.get('content-length'), await bare.text()]).toEqual([200, '15', '']);
   expect((await fetch(url, { method: 'POST' })).status).toBe(401);
+  const put = await fetch(url, { method: 'PUT', headers: { authorization: `Bearer ${token}` } });
+  expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
   expect((await fetch(`${url}/assets/b.js`)).status).toBe(401);
   // Whoever leaves in the middle of a request, or sends nonsense, harms nobody.
   const half = connect(port, '127.0.0.1');

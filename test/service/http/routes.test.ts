@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { RIGHTS } from '../../../src/contract/token.js';
 import { PROBLEMS, type ProblemCode } from '../../../src/service/problems.js';
 import { BODY_BYTES_MAX, STEP_BYTES_MAX } from '../../../src/service/http/app.js';
-import { Bytes, Nothing, type Route } from '../../../src/service/http/route.js';
+import { Bytes, methodsOf, Nothing, type Route } from '../../../src/service/http/route.js';
 import { ROUTES } from '../../../src/service/http/routes.js';
 import { rawRequest, type RawAnswer } from '../raw-http.js';
 import { HttpBench } from './http-harness.js';
@@ -92,6 +92,7 @@ function expectNoLeak({ headers, body }: RawAnswer): void {
     http.bench.folder,
     'node_modules',
     'fastify',
+    'FST_ERR',
     'Error:',
     '\\n    at ',
     ...tokens.values(),
@@ -144,6 +145,26 @@ describe.each(named)('%s', (_name, route) => {
     expectProblem(await send(route, { query: `?${MARK}=1` }), 'INVALID_REQUEST');
   });
 
+  test('by other methods it is not to be had, and which it has is told: no body is read for it', async () => {
+    const known = tokenWith(RIGHTS);
+    const allowed = ROUTES.filter(({ path }) => path === route.path).flatMap(methodsOf);
+    for (const method of ['HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE', 'PROPFIND', 'SEARCH', 'TRACE'] as const) {
+      if (allowed.includes(method)) continue;
+      const answer = await rawRequest(http.server.port, [
+        `${method} ${pathOf(route)} HTTP/1.1`,
+        `Host: 127.0.0.1:${http.server.port}`,
+        `Authorization: Bearer ${known}`,
+        'Content-Type: application/json',
+        // Announced, and never sent: whoever waited for it would not answer.
+        'Content-Length: 5',
+      ]);
+      const told = { status: answer.status, allow: answer.headers['allow'], connection: answer.headers['connection'] };
+      expect({ method, ...told }).toEqual({ method, status: 405, allow: allowed.join(', '), connection: 'close' });
+      if (method !== 'HEAD') expectProblem(answer, 'METHOD_NOT_SERVED');
+      expectNoLeak(answer);
+    }
+  });
+
   test('what it answers otherwise leaks nothing of the request', async () => {
     if (route.path.endsWith('/stream')) return;
     const answer = await send(route, { body: route.method === 'GET' ? '' : '{}' });
@@ -179,12 +200,73 @@ test('what is not there is 404 for whoever has a token, and 401 for nobody; anot
   for (const path of [`/api/v1/runs/%2e%2e`, `/api/v1/%zz`, `/api/v1/runs/${'x'.repeat(500)}`, '/assets/../x', '//']) {
     expectProblem(await send({ ...lost, path }, {}), 'NOT_FOUND');
   }
+});
+
+test.each([
+  ['QUERY /', 'text/plain'],
+  ['POST /', 'application/json'],
+  ['POST /x', 'application/json'],
+  ['POST /x', 'a/b'],
+  ['PUT /api/v1/nowhere', 'application/json'],
+  ['DELETE /x', 'application/json'],
+  ['SEARCH /', 'text/plain'],
+])('%s with a body of %s is answered by us, before the body has come', async (line, type) => {
   const answer = await rawRequest(http.server.port, [
-    'DELETE /api/v1/runs HTTP/1.1',
+    `${line} HTTP/1.1`,
     `Host: 127.0.0.1:${http.server.port}`,
     `Authorization: Bearer ${tokenWith(['act'])}`,
-    'Connection: close',
+    `Content-Type: ${type}`,
+    'Content-Length: 5',
   ]);
-  expectProblem(answer, 'METHOD_NOT_SERVED');
-  expect(answer.headers['allow']).toBe('GET');
+  // A method that Node does not know is refused by it, with nothing.
+  if (line.startsWith('QUERY') && answer.body === '') expect(answer.status).toBe(400);
+  else expectProblem(answer, 'NOT_FOUND');
+});
+
+test('whoever only wants to know whether it lives asks without a body', async () => {
+  const head = (token: string): Promise<RawAnswer> =>
+    rawRequest(http.server.port, [
+      'HEAD /api/v1/health HTTP/1.1',
+      `Host: 127.0.0.1:${http.server.port}`,
+      `Authorization: Bearer ${token}`,
+      'Connection: close',
+    ]);
+  expect(await head(tokenWith(['act']))).toMatchObject({ status: 200, body: '' });
+  expect((await head(MARK)).status).toBe(401);
+});
+
+test('what was refused at the door is counted, as nothing that there is', async () => {
+  const counted = async (): Promise<string> => (await http.ask('/metrics', tokenWith(['observe']))).text();
+  const numberOf = (text: string, labels: string): number =>
+    Number(new RegExp(`turnpike_http_requests_total\\{${labels}\\} (\\d+)`).exec(text)?.[1] ?? 0);
+  const lines = [
+    'route="none",method="GET",status="401"',
+    'route="none",method="GET",status="403"',
+    'route="none",method="GET",status="404"',
+    'route="none",method="PROPFIND",status="405"',
+    'route="mcp",method="POST",status="401"',
+    'route="mcp",method="POST",status="403"',
+    'route="mcp",method="GET",status="405"',
+  ];
+  const before = await counted();
+  const token = tokenWith(['observe']);
+  const ask = (line: string, bearer: string, host = `127.0.0.1:${http.server.port}`): Promise<RawAnswer> =>
+    rawRequest(http.server.port, [
+      `${line} HTTP/1.1`,
+      `Host: ${host}`,
+      `Authorization: Bearer ${bearer}`,
+      'Connection: close',
+    ]);
+  await ask('GET /api/v1/runs', MARK);
+  await ask('GET /api/v1/runs', token, 'evil.example');
+  await ask(`GET /${MARK}`, token);
+  await ask('PROPFIND /api/v1/runs', token);
+  await ask('POST /mcp', MARK);
+  await ask('POST /mcp', token);
+  await ask('GET /mcp', token);
+  const after = await counted();
+  expect(lines.map((line) => [line, numberOf(after, line) - numberOf(before, line)])).toEqual(
+    lines.map((line) => [line, 1]),
+  );
+  expect(after).not.toContain(MARK);
 });

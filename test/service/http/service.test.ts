@@ -157,6 +157,11 @@ describe('runs', () => {
     expect(etag).toMatch(/^"[0-9a-f]{32}"$/);
     const known = await http.ask(`/runs/${run}`, token, { headers: { 'if-none-match': `"x", ${etag}` } });
     expect([known.status, await known.text(), known.headers.get('etag')]).toEqual([304, '', etag]);
+    for (const weak of [`W/${etag}`, `"x",W/${etag}`, `W/"x", W/${etag} `]) {
+      expect((await http.ask(`/runs/${run}`, token, { headers: { 'if-none-match': weak } })).status).toBe(304);
+    }
+    const weak = { headers: { 'if-match': `W/${etag}` }, json: {} };
+    expect(await codeOf(await http.ask(`/agents/${run}/end`, token, weak))).toBe('412 PRECONDITION_FAILED');
     const stale = { headers: { 'if-match': '"x"' }, json: {} };
     expect(await codeOf(await http.ask(`/agents/${run}/end`, token, stale))).toBe('412 PRECONDITION_FAILED');
     const cancel = { headers: { 'if-match': '"x"' }, json: { reason: 'enough' } };

@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { winstonLog } from '../../../src/adapters/winston-log.js';
 import { Streams, type StreamFormat, type StreamOut } from '../../../src/service/http/stream.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
-import { HttpBench, proposal } from './http-harness.js';
+import { codeOf, HttpBench, proposal } from './http-harness.js';
 
 let http: HttpBench;
 let agent: string;
@@ -55,6 +55,16 @@ async function listen(
   return events;
 }
 
+/** Resolves when so many listen, as the service counts them. */
+async function listening(count: number): Promise<void> {
+  const until = Date.now() + 20_000;
+  for (let told = ''; ;) {
+    told = /turnpike_stream_clients (\d+)/.exec(await (await http.ask('/metrics', observer)).text())?.[1] ?? '';
+    if (told === String(count)) return;
+    if (Date.now() > until) throw new Error(`${told} listen, and not ${count}`);
+  }
+}
+
 test('E1: it goes on behind the last id without loss or a second time, over connections that are cut', async () => {
   const seen: Event[] = [];
   let last = -1;
@@ -85,20 +95,17 @@ test('E1: rows come as pages, whose id is that of the last row', async () => {
 test('without a place it tells what comes from now on', async () => {
   const size = await http.bench.turnpike.ledger.size();
   const later = listen('/stream', {}, (events) => events.length > 0);
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await listening(1);
   await step();
   expect((await later)[0]?.id).toBe(size);
 });
 
 test('E2: who listens is counted, and nobody is when they have left', async () => {
-  const streams = async (): Promise<string> =>
-    /turnpike_stream_clients (\d+)/.exec(await (await http.ask('/metrics', observer)).text())?.[1] ?? '';
   const abort = new AbortController();
   await http.ask('/stream', observer, { signal: abort.signal });
-  expect(await streams()).toBe('1');
+  await listening(1);
   abort.abort();
-  await new Promise((resolve) => setTimeout(resolve, 300));
-  expect(await streams()).toBe('0');
+  await listening(0);
 });
 
 test('E4: a stream ends when its token does', async () => {
@@ -113,6 +120,21 @@ test('a place that is none is refused', async () => {
     expect(id === ' ' ? [200, 422] : [422]).toContain(response.status);
     await response.body?.cancel();
   }
+});
+
+test('E1: a place at which the ledger has not arrived is refused, and not gone on from as if there were no gap', async () => {
+  const size = await http.bench.turnpike.ledger.size();
+  const ahead = [
+    http.ask('/stream', observer, { headers: { 'last-event-id': String(size) } }),
+    http.ask(`/stream?after=${size}`, observer),
+    http.ask('/stream?format=rows&after=999999', observer),
+  ];
+  for (const answer of ahead) expect(await codeOf(await answer)).toBe('409 PLACE_AHEAD');
+  const last = await http.ask('/stream', observer, { headers: { 'last-event-id': String(size - 1) } });
+  expect(last.status).toBe(200);
+  await last.body?.cancel();
+  const page = async (after: number): Promise<unknown> => (await http.ask(`/events?after=${after}`, observer)).json();
+  for (const after of [size - 1, size, 999_999]) expect(await page(after)).toEqual({ events: [], next: size - 1 });
 });
 
 test('E3: who does not read holds nobody up', async () => {
