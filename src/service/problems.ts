@@ -16,6 +16,7 @@ export const PROBLEMS = {
   INVALID_JSON: [400, 'The body is not strict JSON'],
   INVALID_REQUEST: [422, 'The request does not have the form that /api/v1/openapi.json describes'],
   IDEMPOTENCY_CONFLICT: [422, 'This idempotency key was used for another body'],
+  IDEMPOTENCY_NOT_KEPT: [422, 'Only steps are kept by idempotency keys: see what there is, and ask without one'],
   PRECONDITION_FAILED: [412, 'The run is not as it was'],
   RUN_UNKNOWN: [404, 'There is no such run for you'],
   RUN_ENDED: [409, 'The run has ended, and takes no more proposals'],
@@ -26,7 +27,7 @@ export const PROBLEMS = {
   PLACE_AHEAD: [409, 'The ledger has not come so far: it is another one than it was, or was put back'],
   LEDGER_ARCHIVED: [410, 'This was moved to an archive'],
   LEDGER_ERASED: [410, 'This was erased with its case, or is kept back'],
-  STREAMS_TAKEN: [503, 'As many streams as there may be are open'],
+  STREAMS_TAKEN: [503, 'As many streams as there may be, in all or of this token, are open'],
   UNHEALTHY: [503, 'The ledger cannot be read, or nothing is registered'],
   UNAVAILABLE: [503, 'The service could not do this: its log says why'],
 } as const satisfies Readonly<Record<string, readonly [status: number, detail: string]>>;

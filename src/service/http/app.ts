@@ -110,12 +110,15 @@ const notServed =
 
 /** What keeps a request from its route before a byte of its body is read. */
 function mayNot(
-  route: Pick<Route, 'rights' | 'body'>,
+  route: Pick<Route, 'rights' | 'body' | 'headers'>,
   request: FastifyRequest,
   principal: Principal | undefined,
 ): Refusal | null {
   if (principal === undefined) return refusal('UNAUTHENTICATED');
   if (!hasOneOf(principal, route.rights)) return refusal('RIGHT_MISSING');
+  const key = route.body === null ? undefined : request.headers['idempotency-key'];
+  // Whoever sends one relies on it, and would be deceived.
+  if (key !== undefined && !route.headers.includes('idempotency-key')) return refusal('IDEMPOTENCY_NOT_KEPT');
   if (route.body !== null) return inWhichForm(request.headers, route.body === Bytes);
   const { 'content-length': length = '0', 'transfer-encoding': chunks } = request.headers;
   // Nobody would read it, and it could go on for as long as a request may.

@@ -49,13 +49,13 @@ export function handler({ door, page, routes, metrics, plugin, beside = () => nu
       const path = pathOf(url);
       const admission = first(door, request);
       const other = beside(path);
-      const refuse = (why: Refusal): void => {
+      const missing = other === null ? notServed(method, methodsFor(path, page, routes)) : null;
+      if (admission.refusal !== null || missing !== null) {
+        const why = admission.refusal ?? missing ?? refusal('NOT_FOUND');
         sendRefusal(response, why);
         metrics.request(other?.name ?? (page.has(path) ? 'page' : 'none'), method, why.status);
-      };
-      if (admission.refusal !== null) return void refuse(admission.refusal);
-      const why = other === null ? notServed(method, methodsFor(path, page, routes)) : null;
-      if (why !== null) return void refuse(why);
+        return;
+      }
       const file = page.get(path);
       if (file !== undefined) {
         sendPage(request, response, file);

@@ -228,7 +228,7 @@ async function streamed(
   const { principal, query, headers } = asked;
   const { streams } = service;
   const source = inspectorOf(service);
-  if (streams.isFull) throw new Refused('STREAMS_TAKEN', { 'Retry-After': '5' });
+  if (streams.isFull(principal.id)) throw new Refused('STREAMS_TAKEN', { 'Retry-After': '5' });
   const size = await source.size();
   const seen = headers['last-event-id'];
   if (seen !== undefined && !/^(?:-1|\d{1,15})$/.test(seen)) throw new Refused('INVALID_REQUEST');

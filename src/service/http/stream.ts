@@ -17,6 +17,8 @@ const COMMENT_MS = 15_000;
 /** How long a client may leave a message untaken. */
 const SLOW_MS = 10_000;
 export const CLIENTS_MAX = 64;
+/** Of one token: it leaves room for others. */
+export const CLIENTS_PER_TOKEN = 8;
 
 /** The response as a stream writes to it. */
 export interface StreamOut {
@@ -69,8 +71,10 @@ export class Streams {
     return this.#clients.size;
   }
 
-  get isFull(): boolean {
-    return this.#closed || this.#clients.size >= CLIENTS_MAX;
+  /** Whether there is no place for one more of this token. */
+  isFull(token: string): boolean {
+    if (this.#closed || this.#clients.size >= CLIENTS_MAX) return true;
+    return [...this.#clients].filter((client) => client.token === token).length >= CLIENTS_PER_TOKEN;
   }
 
   /** Streams entries `from` on until the client leaves, or has to. */
@@ -100,7 +104,7 @@ export class Streams {
     });
     // Headers go out with the first bytes only.
     out.write('retry: 1500\n\n');
-    if (this.isFull) {
+    if (this.isFull(token)) {
       this.#end(client);
       return;
     }

@@ -181,6 +181,12 @@ describe.each(posts)('%s: its body', (_name, route) => {
     expectProblem(await send(route, { more: ['Content-Encoding: gzip'] }), 'UNSUPPORTED_TYPE');
   });
 
+  test('is not taken with an idempotency key that nobody would keep', async () => {
+    const isKept = route.path === '/api/v1/agents/{run_id}/steps';
+    expect(route.headers.includes('idempotency-key')).toBe(isKept);
+    if (!isKept) expectProblem(await send(route, { more: [`Idempotency-Key: ${MARK}`] }), 'IDEMPOTENCY_NOT_KEPT');
+  });
+
   test('must be strict JSON of its form', async () => {
     if (route.body === Bytes) return;
     for (const body of ['', MARK, '{"a":1,"a":2}', '{"__proto__":{}}', '{"a":"\\ud800"}', '['.repeat(100)]) {

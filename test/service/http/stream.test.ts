@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { EventEmitter } from 'node:events';
 import { connect } from 'node:net';
 import { winstonLog } from '../../../src/adapters/winston-log.js';
-import { Streams, type StreamFormat, type StreamOut } from '../../../src/service/http/stream.js';
+import { CLIENTS_PER_TOKEN, Streams, type StreamFormat, type StreamOut } from '../../../src/service/http/stream.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { codeOf, HttpBench, proposal } from './http-harness.js';
 
@@ -106,6 +106,24 @@ test('E2: who listens is counted, and nobody is when they have left', async () =
   await listening(1);
   abort.abort();
   await listening(0);
+});
+
+test('one token leaves places for others, and has them again when its own streams have ended', async () => {
+  const abort = new AbortController();
+  const open = (token: string, signal = abort.signal): Promise<Response> => http.ask('/stream', token, { signal });
+  for (let n = 0; n < CLIENTS_PER_TOKEN; n += 1) expect((await open(observer)).status).toBe(200);
+  await listening(CLIENTS_PER_TOKEN);
+  const refused = await open(observer);
+  expect(refused.headers.get('retry-after')).toBe('5');
+  expect(await codeOf(refused)).toBe('503 STREAMS_TAKEN');
+  const other = new AbortController();
+  expect((await open(http.token({ rights: ['observe'] }), other.signal)).status).toBe(200);
+  await listening(CLIENTS_PER_TOKEN + 1);
+  abort.abort();
+  await listening(1);
+  expect((await open(observer, other.signal)).status).toBe(200);
+  await listening(2);
+  other.abort();
 });
 
 test('E4: a stream ends when its token does', async () => {
