@@ -10,8 +10,10 @@ import type { Ids } from '../ports/ids.js';
 import type { Principal, TokenBook } from '../ports/token-book.js';
 import { drawToken } from './access-token.js';
 import { errorCode } from './error-code.js';
+import { nanoidIds } from './nanoid-ids.js';
 import { readSmallFile, replaceFile } from './small-file.js';
 import { inTurn } from './sqlite-writer-lock.js';
+import { systemClock } from './system-clock.js';
 
 const BYTES_MAX = 1_048_576;
 const MODE = 0o600;
@@ -37,7 +39,12 @@ export interface Minted {
 /** Rights that show, or reach, what belongs to other cases as well. */
 const OF_ALL_CASES: ReadonlySet<Right> = new Set(['observe', 'sessions']);
 
-export function mintToken({ actor, role, rights, case: case_id, days }: TokenGrant, clock: Clock, ids: Ids): Minted {
+/** A new token, which nobody has kept: a book over its record opens to it. @throws UsageError */
+export function mintToken(
+  { actor, role, rights, case: case_id, days }: TokenGrant,
+  clock: Clock = systemClock(),
+  ids: Ids = nanoidIds(),
+): Minted {
   if (case_id !== undefined && rights.some((right) => OF_ALL_CASES.has(right))) {
     throw new UsageError({
       code: 'USAGE',
@@ -64,7 +71,7 @@ export function mintToken({ actor, role, rights, case: case_id, days }: TokenGra
 }
 
 /** A book over whatever list there is at the time. */
-export function tokenBook(records: () => readonly TokenRecord[], clock: Clock): TokenBook {
+export function tokenBook(records: () => readonly TokenRecord[], clock: Clock = systemClock()): TokenBook {
   const known = new Map<TokenRecord, { readonly digest: Buffer; readonly principal: Principal }>();
   let list: readonly TokenRecord[] = [];
   const current = () => {
@@ -104,7 +111,11 @@ const principalOf = ({ id, actor, role, case: case_id, rights }: TokenRecord): P
 });
 
 /** A book with one token in it, which somebody else has drawn. */
-export function singleToken(token: string, grant: Omit<TokenGrant, 'days'>, clock: Clock): TokenBook {
+export function singleToken(
+  token: string,
+  grant: Omit<TokenGrant, 'days'>,
+  clock: Clock = systemClock(),
+): TokenBook {
   const { actor, role, rights, case: case_id = null } = grant;
   const created_at = new Date(clock.now()).toISOString();
   const sha256 = hash('sha256', token);
@@ -128,7 +139,7 @@ export class TokenFile implements TokenBook {
   #seen = '';
   #records: readonly TokenRecord[] = [];
 
-  constructor(path: string, clock: Clock) {
+  constructor(path: string, clock: Clock = systemClock()) {
     this.#path = path;
     this.#clock = clock;
     this.#book = tokenBook(() => this.#current(), clock);
@@ -157,7 +168,7 @@ export class TokenFile implements TokenBook {
   }
 
   /** Makes a token; those that are out of time go. @throws like `list` */
-  mint(grant: TokenGrant, ids: Ids): Minted {
+  mint(grant: TokenGrant, ids: Ids = nanoidIds()): Minted {
     const minted = mintToken(grant, this.#clock, ids);
     const now = this.#clock.now();
     inTurn(this.#path, () => {

@@ -42,11 +42,12 @@ export async function openDemo(folder: string, log: Log = winstonLog('warn')): P
   return openTurnpike({ home: join(folder, 'home'), policies: manifestPolicySource(contract), log });
 }
 
-/** What there is to see at once. */
-export async function fillDemo(turnpike: Turnpike): Promise<void> {
+/** What there is to see at once; less of it where it is called off. */
+export async function fillDemo(turnpike: Turnpike, stop: AbortSignal = new AbortController().signal): Promise<void> {
   const { work, attacks } = await material();
-  await play(turnpike, 'case-session', work, 0);
-  await play(turnpike, 'case-mixture', mixed(work, attacks), 0);
+  await play(turnpike, 'case-session', work, 0, stop);
+  await play(turnpike, 'case-mixture', mixed(work, attacks), 0, stop);
+  if (stop.aborted) return;
   await beginSession(turnpike);
   const destination = join(turnpike.home?.home ?? '.', 'exports', 'case-session.zip');
   const asked = {

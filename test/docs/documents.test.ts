@@ -114,6 +114,10 @@ test('every example that a document shows is the file itself', () => {
       text,
     })),
   );
-  expect(blocks.map(({ file }) => file)).toEqual(['docs/examples/ten-lines.mjs', 'docs/examples/command.txt']);
+  expect(blocks.map(({ file }) => file)).toEqual([
+    'docs/examples/ten-lines.mjs',
+    'docs/examples/command.txt',
+    'docs/examples/http-server.mjs',
+  ]);
   for (const { path, file, text } of blocks) expect({ path, text }).toEqual({ path, text: textOf(file) });
 });

@@ -5,7 +5,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
-import { request } from 'node:http';
+import { createServer, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { ROOT, textOf } from '../sources.js';
@@ -137,6 +138,29 @@ test(
   MS_MAX,
 );
 
+test(
+  'http-server.mjs serves agents over HTTP in a server of its own, and ends when it is told to',
+  async () => {
+    const at = installed(join(folder, 'http-server'));
+    const port = await freePort();
+    const child = spawn(process.execPath, [put('http-server.mjs', at), String(port)], { cwd: at, stdio: 'pipe' });
+    const told: string[] = [];
+    child.stderr.on('data', (chunk: Buffer) => told.push(chunk.toString()));
+    const [shown] = (await once(child.stdout, 'data')) as [Buffer];
+    const headers = { authorization: `Bearer ${shown.toString().trim()}`, 'content-type': 'application/json' };
+    const post = async (path: string, body: string): Promise<Record<string, unknown>> =>
+      (await (
+        await fetch(`http://127.0.0.1:${port}/api/v1${path}`, { method: 'POST', headers, body })
+      ).json()) as Record<string, unknown>;
+    const { run_id } = await post('/agents', '{}');
+    const [proposal = ''] = textOf('docs/examples/material/session.jsonl').split('\n');
+    expect(await post(`/agents/${String(run_id)}/steps`, proposal)).toMatchObject({ outcome: 'SUCCESS' });
+    child.kill('SIGTERM');
+    expect([...((await once(child, 'exit')) as unknown[]), told]).toEqual([0, null, []]);
+  },
+  MS_MAX,
+);
+
 test('the ten lines are ten lines', () => {
   expect(textOf('docs/examples/ten-lines.mjs').trim().split('\n').length).toBe(10);
 });
@@ -239,4 +263,12 @@ function withHost(url: string, host: string): Promise<number | undefined> {
       .on('error', reject)
       .end();
   });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
 }

@@ -1,7 +1,7 @@
 // `turnpike serve` and `turnpike token` as a shell calls them: real processes, their addresses, files and signals.
 
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { initialised, jsonLines, linesOf, think } from '../cli/fake-io.js';
 import { built } from '../docs/built.js';
@@ -37,6 +37,25 @@ async function minted(...argv: string[]): Promise<string> {
   expect(status).toBe(0);
   return stdout.trim();
 }
+
+describe('turnpike serve --demo', () => {
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'shows a home of its own, and takes it away on %s, whether it was filled by then or not',
+    async (signal) => {
+      for (const isFilled of [true, false]) {
+        const demo = new Command(['serve', '--demo', '--port', '0'], folder);
+        const [, home = ''] = await demo.says(/is made in (\S+), and taken away at the end\n/);
+        expect(existsSync(join(home, 'home', 'ledger.db'))).toBe(true);
+        const [, url = '', token = ''] = isFilled ? await demo.says(ADDRESS) : [];
+        if (isFilled) expect((await ask(`${url}/api/v1/health`, token)).status).toBe(200);
+        demo.child.kill(signal);
+        expect(await demo.ended).toMatchObject({ status: 0, stdout: '' });
+        expect(existsSync(home)).toBe(false);
+      }
+    },
+    MS_MAX,
+  );
+});
 
 describe('turnpike serve', () => {
   test(

@@ -1,4 +1,4 @@
-import { mkdtemp } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { nanoidIds } from '../../adapters/nanoid-ids.js';
@@ -19,6 +19,11 @@ const PORT_DEFAULT = '7391';
 /** Whom the page speaks for that the command opens: a person, in a role that the shipped policy has. */
 const OPERATOR = { actor: 'operator', role: 'ATTORNEY_ADMIN' } as const;
 
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
 /** `turnpike serve`: everything over HTTP, and the page that shows it. */
 export const serve: Command = {
   name: 'serve',
@@ -32,7 +37,7 @@ export const serve: Command = {
     { name: 'stored-tokens', help: 'draw no token for the page: only those of `turnpike token` open' },
     { name: 'allow-host', value: 'HOST', multiple: true, help: 'a further Host header to serve; may be repeated' },
     { name: 'allow-origin', value: 'URL', multiple: true, help: 'the origin of a page that may ask; may be repeated' },
-    { name: 'demo', help: 'on a new home for a first look, in a temporary folder, where agents keep working' },
+    { name: 'demo', help: 'on a new home for a first look, where agents keep working: it is taken away at the end' },
     { name: 'xstate-inspect', value: 'PORT', help: 'also show runs to viewers of @xstate/inspect, on this port' },
     { name: 'specs', value: 'DIR', help: 'the specs that sessions may be started of, by their ids' },
     { name: 'inline-specs', help: 'specs may come with a request: what those tell to run is run' },
@@ -58,16 +63,28 @@ export const serve: Command = {
 };
 
 /** The demonstration's home is its own: it never touches one that is there. */
-async function servedDemo(at: { host: string; port: number }, args: Args, io: Io): Promise<ExitCode> {
+async function servedDemo(at: Address, args: Args, io: Io): Promise<ExitCode> {
   if (args.text('home') !== undefined) throw usage('--demo makes a home of its own: leave out --home');
   const folder = await mkdtemp(join(tmpdir(), 'turnpike-demo-'));
+  try {
+    await demonstrated(folder, at, args, io);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+  return 0;
+}
+
+async function demonstrated(folder: string, at: Address, args: Args, io: Io): Promise<void> {
+  // From now on: whoever ends it while it is filled finds nothing left of it either.
+  const stop = io.stop();
   const { fillDemo, keepMoving, openDemo } = await import('../demo.js');
   const turnpike = await openDemo(folder, io.log);
   const ended = new AbortController();
   let moving: Promise<void> = Promise.resolve();
   try {
-    await io.stderr.say(`a home for a first look is made in ${folder}`);
-    await fillDemo(turnpike);
+    await io.stderr.say(`a home for a first look is made in ${folder}, and taken away at the end`);
+    await fillDemo(turnpike, stop);
+    if (stop.aborted) return;
     moving = keepMoving(turnpike, ended.signal);
     await served(turnpike, at, args, io);
   } finally {
@@ -75,10 +92,9 @@ async function servedDemo(at: { host: string; port: number }, args: Args, io: Io
     await moving;
     await turnpike.close();
   }
-  return 0;
 }
 
-async function served(turnpike: Turnpike, at: { host: string; port: number }, args: Args, io: Io): Promise<void> {
+async function served(turnpike: Turnpike, at: Address, args: Args, io: Io): Promise<void> {
   // Loaded now, since no other command needs it.
   const { serveTurnpike } = await import('../../service/http/index.js');
   const stored = new TokenFile((turnpike.home ?? homeOf(args, io)).tokens, systemClock());

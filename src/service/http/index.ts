@@ -4,6 +4,7 @@ export {
   joinedBooks,
   mintToken,
   singleToken,
+  tokenBook,
   TokenFile,
   type Minted,
   type TokenGrant,
