@@ -111,11 +111,7 @@ const principalOf = ({ id, actor, role, case: case_id, rights }: TokenRecord): P
 });
 
 /** A book with one token in it, which somebody else has drawn. */
-export function singleToken(
-  token: string,
-  grant: Omit<TokenGrant, 'days'>,
-  clock: Clock = systemClock(),
-): TokenBook {
+export function singleToken(token: string, grant: Omit<TokenGrant, 'days'>, clock: Clock = systemClock()): TokenBook {
   const { actor, role, rights, case: case_id = null } = grant;
   const created_at = new Date(clock.now()).toISOString();
   const sha256 = hash('sha256', token);

@@ -8,6 +8,7 @@ import Fastify, {
   type FastifyRequest,
 } from 'fastify';
 import type { IncomingMessage } from 'node:http';
+import { packed, PACKED_BYTES_MIN, takesGzip } from '../../adapters/gzip.js';
 import type { JsonObject } from '../../contract/json.js';
 import { conforms } from '../../contract/validators.js';
 import { isJsonObject } from '../../contract/json.js';
@@ -93,7 +94,8 @@ export const httpPlugin =
         handler: async (request, reply) => {
           const asked = askedOf(route, request, principals.get(request.raw));
           if ('reason' in asked) return refuse(reply, asked);
-          return send(reply, await route.handle(asked, service));
+          const answer = await route.handle(asked, service);
+          return send(reply, route.packs ? await packedFor(request, answer) : answer);
         },
       });
     }
@@ -149,6 +151,19 @@ function askedOf(
 }
 
 const COMMON = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' } as const;
+
+/** The answer in fewer bytes, for whoever takes it so, where there are enough of them. */
+async function packedFor({ headers }: FastifyRequest, answer: Answer): Promise<Answer> {
+  const told = 'json' in answer ? JSON.stringify(answer.json) : 'bytes' in answer ? answer.bytes : null;
+  if (told === null) return answer;
+  const bytes = typeof told === 'string' ? Buffer.from(told) : told;
+  const type = 'type' in answer ? answer.type : 'application/json';
+  const shown = { ...('status' in answer ? { status: answer.status } : {}), type };
+  const more = { ...('headers' in answer ? answer.headers : {}), Vary: 'Accept-Encoding' };
+  if (bytes.byteLength < PACKED_BYTES_MIN || !takesGzip(headers['accept-encoding']))
+    return { ...shown, bytes, headers: more };
+  return { ...shown, bytes: await packed(bytes), headers: { ...more, 'Content-Encoding': 'gzip' } };
+}
 
 function send(reply: FastifyReply, answer: Answer): FastifyReply {
   if ('stream' in answer) {

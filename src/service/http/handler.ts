@@ -8,7 +8,7 @@ import { pathOf, type Admission, type FrontDoor } from '../front-door.js';
 import { problemText, PROBLEM_TYPE, refusal, type Refusal } from '../problems.js';
 import { ownFastify } from './app.js';
 import type { Metrics } from './metrics.js';
-import { PAGE_METHODS, sendPage, type Page } from './page.js';
+import { PAGE_METHODS, sendPage, servedPage, type Page } from './page.js';
 import { methodsAt, type Route } from './route.js';
 
 export interface Handling {
@@ -41,6 +41,7 @@ export interface Handler {
 
 export function handler({ door, page, routes, metrics, plugin, beside = () => null }: Handling): Handler {
   const admitted = new WeakMap<IncomingMessage, Admission>();
+  const files = servedPage(page);
   const own = ownFastify();
   const ready = own.register(plugin((request) => admitted.get(request) ?? door(request))).ready();
   return {
@@ -56,7 +57,7 @@ export function handler({ door, page, routes, metrics, plugin, beside = () => nu
         metrics.request(other?.name ?? (page.has(path) ? 'page' : 'none'), method, why.status);
         return;
       }
-      const file = page.get(path);
+      const file = files.get(path);
       if (file !== undefined) {
         sendPage(request, response, file);
         metrics.request('page', method, response.statusCode);

@@ -40,6 +40,7 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/events',
+    packs: true,
     summary: 'Entries of the log in full, in their order',
     rights: OBSERVE,
     query: Type.Object({ after: Type.Optional(After), limit: Type.Optional(Limit(EVENTS_MAX)) }, closed),
@@ -111,6 +112,7 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/inspector/rows',
+    packs: true,
     summary: `Entries in one line each, at most ${ROWS_MAX} of them`,
     rights: OBSERVE,
     query: Stretch,
@@ -120,6 +122,7 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/inspector/entries',
+    packs: true,
     summary: 'The exact texts of entries, one a line; go on behind the last one that came',
     rights: OBSERVE,
     query: Stretch,
@@ -134,6 +137,7 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
   route({
     method: 'GET',
     path: '/api/v1/inspector/courses/{run_id}',
+    packs: true,
     summary: 'The way of a run through its machine, and of its steps through theirs',
     rights: OBSERVE,
     params: Type.Object({ run_id: RunId }, closed),

@@ -2,6 +2,7 @@
 // can do nothing but ask this server.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { packedWell, takesGzip } from '../../adapters/gzip.js';
 import { pageFolder, type PageFile } from '../../adapters/page-folder.js';
 
 const CONTENT_SECURITY_POLICY = [
@@ -27,18 +28,29 @@ const HEADERS = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 } as const;
 
-export function sendPage(
-  _request: IncomingMessage,
-  response: ServerResponse,
-  { bytes, type, immutable }: PageFile,
-): void {
+/** A file as it is, and packed: each is packed once, since it never changes while it is served. */
+interface ServedFile {
+  readonly file: PageFile;
+  readonly packed: Uint8Array | null;
+}
+export type ServedPage = ReadonlyMap<string, ServedFile>;
+
+export const servedPage = (page: Page): ServedPage =>
+  new Map([...page].map(([path, file]) => [path, { file, packed: packedWell(file.bytes) }]));
+
+export function sendPage({ headers }: IncomingMessage, response: ServerResponse, { file, packed }: ServedFile): void {
+  const { bytes, type, immutable } = file;
+  const less = takesGzip(headers['accept-encoding']) ? packed : null;
+  const sent = less ?? bytes;
   response.writeHead(200, {
     ...HEADERS,
     'Content-Type': type,
-    'Content-Length': bytes.byteLength,
+    'Content-Length': sent.byteLength,
     'Cache-Control': immutable ? 'public, max-age=31536000, immutable' : 'no-store',
+    Vary: 'Accept-Encoding',
+    ...(less === null ? {} : { 'Content-Encoding': 'gzip' }),
   });
-  response.end(bytes);
+  response.end(sent);
 }
 
 export type Page = ReadonlyMap<string, PageFile>;

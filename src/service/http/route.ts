@@ -45,6 +45,11 @@ export interface Definition<P extends TObject, Q extends TObject, B extends TSch
   readonly path: string;
   /** Whether a GET is answered without its body, too, where that is asked for. Never one that is told of. */
   readonly head?: boolean;
+  /**
+   * Whether a large answer is packed for whoever takes it so. Never where a secret may stand beside what somebody else
+   * has chosen: how well that packs tells of the secret.
+   */
+  readonly packs?: boolean;
   readonly summary: string;
   /** One of these is needed; none: any token will do. */
   readonly rights: readonly Right[];
@@ -62,6 +67,7 @@ export interface Route<S = HttpService> {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly head: boolean;
+  readonly packs: boolean;
   readonly summary: string;
   readonly rights: readonly Right[];
   readonly params: TObject;
@@ -85,6 +91,7 @@ export const routeOn =
     body,
     headers = [],
     head = false,
+    packs = false,
     ...rest
   }: Definition<P, Q, B, S>): Route<S> => ({
     ...rest,
@@ -93,6 +100,7 @@ export const routeOn =
     body: rest.method === 'GET' ? null : (body ?? Nothing),
     headers,
     head,
+    packs,
     // What it is given has been held against the schemas that its types are of.
     handle: (asked, service) => rest.handle(asked as Parameters<typeof rest.handle>[0], service),
   });

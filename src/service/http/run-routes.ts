@@ -62,6 +62,7 @@ export const RUN_ROUTES: readonly Route[] = [
   route({
     method: 'GET',
     path: '/api/v1/runs',
+    packs: true,
     summary: 'The run trees in the order in which they were opened; an agent sees its own runs',
     rights: ['observe', 'govern', 'act'],
     query: Page,
@@ -90,6 +91,7 @@ export const RUN_ROUTES: readonly Route[] = [
   route({
     method: 'GET',
     path: '/api/v1/runs/{run_id}/tree',
+    packs: true,
     summary: 'The run tree that a run belongs to: parents before their children',
     rights: ['observe', 'govern', 'act'],
     params: OfRun,

@@ -76,6 +76,7 @@ export function systemRoutes(table: readonly Route[]): readonly Route[] {
     route({
       method: 'GET',
       path: '/api/v1/openapi.json',
+      packs: true,
       summary: 'This document',
       rights: [],
       answers: { 200: json('OpenAPI 3.1.', Type.Object({}, { additionalProperties: true })) },

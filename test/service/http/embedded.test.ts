@@ -2,14 +2,16 @@
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import Fastify from 'fastify';
-import { createServer } from 'node:http';
+import { createServer, request, type IncomingHttpHeaders } from 'node:http';
 import { once } from 'node:events';
 import { connect, type AddressInfo } from 'node:net';
+import { gunzipSync } from 'node:zlib';
 import { tokenBook, mintToken } from '../../../src/adapters/token-book.js';
 import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
 import { systemClock } from '../../../src/adapters/system-clock.js';
 import { winstonLog } from '../../../src/adapters/winston-log.js';
 import type { TokenRecord } from '../../../src/contract/token.js';
+import { ROUTES } from '../../../src/service/http/routes.js';
 import { turnpikeHttp } from '../../../src/service/http/turnpike-http.js';
 import { Bench } from '../../fixtures/bench.js';
 import { rawRequest } from '../raw-http.js';
@@ -24,6 +26,7 @@ const tokens = tokenBook(() => records, systemClock());
 const log = winstonLog('silent');
 const page = new Map([
   ['/', { bytes: Buffer.from('<!doctype html>'), type: 'text/html; charset=utf-8', immutable: false }],
+  ['/assets/b.css', { bytes: Buffer.from('a{} '.repeat(4_000)), type: 'text/css; charset=utf-8', immutable: true }],
   ['/assets/a.js', { bytes: Buffer.from('1'), type: 'text/javascript; charset=utf-8', immutable: true }],
 ]);
 beforeEach(async () => {
@@ -101,7 +104,7 @@ test('a plain handler has everything: steps, MCP and the page, which is there wi
   expect((await fetch(url, { method: 'POST' })).status).toBe(401);
   const put = await fetch(url, { method: 'PUT', headers: { authorization: `Bearer ${token}` } });
   expect([put.status, put.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
-  expect((await fetch(`${url}/assets/b.js`)).status).toBe(401);
+  expect((await fetch(`${url}/assets/c.js`)).status).toBe(401);
   // Whoever leaves in the middle of a request, or sends nonsense, harms nobody.
   const half = connect(port, '127.0.0.1');
   half.write(`POST /api/v1/agents HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n`);
@@ -154,4 +157,61 @@ test('the page comes under a policy by which it can do nothing but ask this serv
   }
   server.close();
   await http.close();
+});
+
+test('what is large is packed for whoever takes it so, and for nobody else', async () => {
+  const port = await freePort();
+  const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], page, log });
+  const server = createServer((request, response) => void http.handler(request, response)).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  // Nothing unpacks it on the way: the bytes are as they came.
+  const get = (path: string, encoding: string | null): Promise<{ headers: IncomingHttpHeaders; bytes: Buffer }> =>
+    new Promise((resolve, reject) => {
+      const headers = {
+        authorization: `Bearer ${token}`,
+        ...(encoding === null ? {} : { 'accept-encoding': encoding }),
+      };
+      request({ host: '127.0.0.1', port, path, headers }, (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('end', () => resolve({ headers: response.headers, bytes: Buffer.concat(chunks) }));
+      })
+        .on('error', reject)
+        .end();
+    });
+  for (const path of ['/assets/b.css', '/api/v1/openapi.json']) {
+    const plain = await get(path, null);
+    expect(plain.headers).not.toHaveProperty('content-encoding');
+    expect(plain.headers['vary']).toBe('Accept-Encoding');
+    for (const taken of ['gzip', 'br, gzip;q=0.5', '*', 'GZIP', 'x-gzip']) {
+      const { headers, bytes } = await get(path, taken);
+      expect(headers).toMatchObject({ 'content-encoding': 'gzip', 'content-length': String(bytes.byteLength) });
+      expect(headers['vary']).toBe('Accept-Encoding');
+      expect(bytes.byteLength).toBeLessThan(plain.bytes.byteLength / 4);
+      expect(gunzipSync(bytes).equals(plain.bytes)).toBe(true);
+    }
+    for (const refused of ['br', 'gzip;q=0', '*;q=0', 'gzip;q=0.0, *', 'identity', '']) {
+      const { headers, bytes } = await get(path, refused);
+      expect(headers).not.toHaveProperty('content-encoding');
+      expect(bytes.equals(plain.bytes)).toBe(true);
+    }
+  }
+  // What is small is not worth it.
+  expect((await get('/api/v1/health', 'gzip')).headers).not.toHaveProperty('content-encoding');
+  expect((await get('/api/v1/runs', 'gzip')).headers).not.toHaveProperty('content-encoding');
+  expect((await get('/assets/a.js', 'gzip')).headers).not.toHaveProperty('content-encoding');
+  server.close();
+  await http.close();
+});
+
+test('what an agent has chosen the words of is never packed beside a proof, a content or a response', () => {
+  expect(ROUTES.filter(({ packs }) => packs).map(({ path }) => path)).toEqual([
+    '/api/v1/runs',
+    '/api/v1/runs/{run_id}/tree',
+    '/api/v1/events',
+    '/api/v1/inspector/rows',
+    '/api/v1/inspector/entries',
+    '/api/v1/inspector/courses/{run_id}',
+    '/api/v1/openapi.json',
+  ]);
 });
