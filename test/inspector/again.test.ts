@@ -169,6 +169,14 @@ describe('another ledger behind the same address', () => {
     expect(runsOf(store)).toEqual(Array(5).fill('run_one'));
   });
 
+  test('is also the same one, put back to where it had been: what is shown of it since then is no more', async () => {
+    const { service, store } = await opened();
+    await until(() => store.connection.value === 'live');
+    service.become('one', 'run_one', 3);
+    await until(() => store.connection.value === 'other');
+    expect(runsOf(store)).toEqual(Array(5).fill('run_one'));
+  });
+
   test('that came before there was a stream at all is found before anything of it is taken', async () => {
     const { service, store } = await opened((of) => (of.fails = first(1, '/stream')));
     await until(() => store.connection.value === 'lost');

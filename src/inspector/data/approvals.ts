@@ -70,11 +70,9 @@ export class Approvals {
     const until = new AbortController();
     const { soon, off } = apart(tell);
     let timer: ReturnType<typeof setInterval> | undefined;
-    let next = 0;
     void this.#feed.follow(
       {
         page: (page) => {
-          next = page.from + page.rows.length;
           if (unpackRows(page).some(isOfApproval)) soon();
           return Promise.resolve();
         },
@@ -84,8 +82,8 @@ export class Approvals {
           // Who may approve may not always look.
           if (state === 'refused' && !until.signal.aborted) timer ??= setInterval(tell, AGAIN_MS);
         },
-        from: () => next,
-        // What waits is asked for as a whole, whichever ledger it is of.
+        // What waits is asked for as a whole, whichever ledger it is of: nothing is told of what was before.
+        from: () => 0,
         ledger: null,
       },
       until.signal,

@@ -105,7 +105,7 @@ export class HttpFeed implements Feed {
     };
     try {
       // Nothing is taken before it is known whose it is.
-      if (await this.#isOther(listener.ledger)) return 'other';
+      if (await this.#isOther(listener)) return 'other';
       return (await this.#stream(listener, until, begun)) ?? RETRY_MS;
     } catch (error) {
       if (refusalOf(error) !== null) return 'refused';
@@ -132,8 +132,11 @@ export class HttpFeed implements Feed {
     }
   }
 
-  async #isOther(ledger: string | null): Promise<boolean> {
-    return ledger !== null && (await this.info()).ledger_id !== ledger;
+  /** Also one that was put back to where it had been: what is shown of it since then is no more. */
+  async #isOther({ ledger, from }: Listener): Promise<boolean> {
+    if (ledger === null) return false;
+    const { ledger_id, size } = await this.info();
+    return ledger_id !== ledger || size < from();
   }
 
   async #json<T>(path: string): Promise<T> {
