@@ -7,6 +7,7 @@ import { InlineFeed, type InlineData } from '../../src/inspector/data/inline-fee
 import { leafHash } from '../../src/ledger/merkle.js';
 import { jsonForHtml, oneFileHtml } from '../../src/service/inspector/one-file.js';
 import type { InspectorSource } from '../../src/service/inspector/source.js';
+import { NO_WHYS } from '../fixtures/ledger-source.js';
 
 const HOSTILE = '</script><script>alert(1)</script><!--\u2028';
 const TEMPLATE = '<html><script type="application/json" id="turnpike-data"></script><script>page</script></html>';
@@ -64,6 +65,7 @@ const source = (content: Uint8Array): InspectorSource => ({
   step: (run_id, step) =>
     Promise.resolve({ run_id, step, proposal: 1, trace: null, response: HOSTILE, decision: null }),
   why: () => Promise.resolve(null),
+  whys: () => NO_WHYS,
   session: () => Promise.resolve(null),
   close: () => Promise.resolve(),
 });

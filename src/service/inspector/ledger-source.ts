@@ -22,7 +22,7 @@ import { PastSessions } from './past-sessions.js';
 import { RowPages } from './row-pages.js';
 import { ENTRY_BYTES_MAX, type InspectorSource } from './source.js';
 import { entryAt, stepStory } from './step-story.js';
-import { whyAt } from './why.js';
+import { whyAt, whysIn } from './why.js';
 
 /** How long it works before others have a turn. */
 const TURN_MS = 3;
@@ -117,6 +117,10 @@ class LedgerSource implements InspectorSource {
 
   why(log_index: number): Promise<Why | null> {
     return whyAt(this.#looked, log_index, this.#pause);
+  }
+
+  whys(tree_id: string): AsyncIterable<Why> {
+    return whysIn(this.#looked, tree_id, this.#pause);
   }
 
   session(session_id: string, at: number | null): Promise<SessionView | null> {

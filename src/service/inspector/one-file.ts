@@ -26,6 +26,7 @@ export async function oneFileHtml(
   const room = new Room(maxBytes - Buffer.byteLength(template));
   const data = await ledgerOf(source, room);
   await addCourses(source, data, room);
+  for (const tree_id of treesOf(data)) await unlessGone(addWhys(source, data, room, tree_id));
   await addEvents(source, data, room);
   return `${before}${PLACE.replace('></', `>${jsonForHtml(data)}</`)}${after}`;
 }
@@ -110,7 +111,7 @@ async function addCourses(source: InspectorSource, data: InlineData, room: Room)
 }
 
 /** What was erased, or kept out by its lane, is a gap in the file, and the page says that it is not here. */
-async function unlessGone<T>(asked: Promise<T | null>): Promise<T | null> {
+async function unlessGone<T>(asked: Promise<T>): Promise<T | null> {
   try {
     return await asked;
   } catch (error) {
@@ -121,6 +122,14 @@ async function unlessGone<T>(asked: Promise<T | null>): Promise<T | null> {
 }
 const GONE: ReadonlySet<string> = new Set(['LEDGER_ERASED', 'LEDGER_ARCHIVED', 'LEDGER_TAMPERED']);
 
+async function addWhys(source: InspectorSource, data: InlineData, room: Room, tree_id: string): Promise<void> {
+  for await (const why of source.whys(tree_id)) if (room.takes(why)) data.whys[why.log_index] = why;
+}
+
+function treesOf({ pages }: InlineData): ReadonlySet<string> {
+  return new Set(pages.flatMap(({ texts, rows }) => rows.map(([, tree]) => texts[tree] ?? '')));
+}
+
 function runsOf({ pages }: InlineData): ReadonlySet<string> {
   const ids = pages.flatMap(({ texts, rows }) =>
     rows.flatMap(([, tree, run]) => [texts[tree] ?? '', texts[run] ?? '']),
@@ -128,7 +137,7 @@ function runsOf({ pages }: InlineData): ReadonlySet<string> {
   return new Set(ids.filter((id) => id !== ''));
 }
 
-/** Why each decision was taken, and the content that entries brought, as long as there is room. */
+/** The content that entries brought, as long as there is room. */
 async function addEvents(source: InspectorSource, data: InlineData, room: Room): Promise<void> {
   const { begin } = data.info;
   for (const at of data.entries.keys()) {
@@ -137,20 +146,8 @@ async function addEvents(source: InspectorSource, data: InlineData, room: Room):
     const { leaf_hash, artifacts, log_index } = event;
     if (!room.takes({ leaf_hash, artifacts })) return;
     data.events[log_index] = { leaf_hash, artifacts };
-    if (isDecision(data, log_index)) await addWhy(source, data, room, log_index);
     for (const artifact of artifacts) await addArtifact(source, data, room, { ...artifact, log_index });
   }
-}
-
-function isDecision({ pages }: InlineData, log_index: number): boolean {
-  const page = pages.find(({ from, rows }) => log_index >= from && log_index < from + rows.length);
-  const [, , , , label] = page?.rows[log_index - page.from] ?? [];
-  return label !== undefined && page?.texts[label]?.startsWith('authz ') === true;
-}
-
-async function addWhy(source: InspectorSource, data: InlineData, room: Room, log_index: number): Promise<void> {
-  const why = await unlessGone(source.why(log_index));
-  if (why !== null && room.takes(why)) data.whys[log_index] = why;
 }
 
 async function addArtifact(

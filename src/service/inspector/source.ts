@@ -32,6 +32,8 @@ export interface InspectorSource {
   chart(hash: string): Promise<Chart | null>;
   step(run_id: string, step: number): Promise<StepStory | null>;
   why(log_index: number): Promise<Why | null>;
+  /** Of every decision of a tree, in their order, as far as they can be decided again. */
+  whys(tree_id: string): AsyncIterable<Why>;
   /** As it stood when the entry `at` had been written; null: as it stands. */
   session(session_id: string, at: number | null): Promise<SessionView | null>;
   close(): Promise<void>;

@@ -20,6 +20,7 @@ import { ENTRY_BYTES_MAX, ROWS_MAX, type InspectorSource } from '../../../src/se
 import { turnpike as command } from '../../cli/fake-io.js';
 import { example } from '../../docs/built.js';
 import { Bench } from '../../fixtures/bench.js';
+import type { Why } from '../../../src/contract/inspection.js';
 import { proposal } from '../../fixtures/tree.js';
 import { ROOT } from '../../root.js';
 
@@ -205,6 +206,15 @@ describe('of a home', () => {
     expect(why.checks.slice(at + 1).every(({ passed }) => passed === null)).toBe(true);
     expect(why.changes[0]?.text).toMatch(/would have to allow the ending/);
     expect(await source.why(entries.length)).toBeNull();
+    // Of a whole tree they are the same, each of them.
+    const { tree_id } = entries[story.decision!]!;
+    const told: Why[] = [];
+    for await (const one of source.whys(tree_id)) told.push(one);
+    const recorded = entries.filter((entry) => entry.tree_id === tree_id && entry.text.includes('"authz_decision"'));
+    expect(told.map(({ log_index }) => log_index)).toEqual(
+      expect.arrayContaining(recorded.map(({ log_index }) => log_index)),
+    );
+    for (let n = 0; n < told.length; n += 17) expect(await source.why(told[n]!.log_index)).toEqual(told[n]);
   }, 120_000);
 
   test('S3-06: a session is shown as it stood at every moment, and as it stands', async () => {
