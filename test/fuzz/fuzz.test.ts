@@ -196,7 +196,7 @@ describe('a system that lies', () => {
     policy: 'patient',
     store: 'memory',
     to: 'one',
-    payloads: new PayloadSource(7, corpus).chunk(320),
+    payloads: new PayloadSource(7, corpus).chunk(160),
   } as const;
 
   test('the chunk itself has nothing to object to', async () => {
