@@ -20,6 +20,9 @@ interface ContentProps {
   readonly artifact: ArtifactInfo;
 }
 
+export const RECORDED = 'Reading it is recorded in the ledger.';
+/** Of these nobody is told who has read them: they say nothing of a case. */
+const UNTOLD = ['policy', 'machines'];
 /** Kinds that the platform writes itself. */
 const PLATFORM = ['policy', 'machines', 'taxonomy', 'spec'];
 
@@ -41,7 +44,7 @@ export function Content({ at, entry, artifact }: ContentProps) {
           <button type="button" onClick={() => show(store, setAsked)}>
             Show content
           </button>{' '}
-          <small>Reading it is recorded in the ledger.</small>
+          {store.info.value?.live === true && !UNTOLD.includes(kind) && <small>{RECORDED}</small>}
         </p>
       )}
       {shown && <Shown at={at} entry={entry} artifact={artifact} />}

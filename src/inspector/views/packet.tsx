@@ -5,7 +5,7 @@ import { useState } from 'preact/hooks';
 import type { Packet, PacketMaterial } from '../../contract/inspection.js';
 import type { NextStep } from '../../contract/step-packet.js';
 import { reading, useStore } from './context.js';
-import { show, Withheld } from './content.js';
+import { RECORDED, show, Withheld } from './content.js';
 import { short, Untrusted, Visible } from './text.js';
 import { useAnswer } from './use-answer.js';
 import { namesContent } from '../data/held.js';
@@ -104,7 +104,7 @@ function Words({ packet, session_id }: PacketProps) {
       <button type="button" onClick={() => show(store, setAsked)}>
         Show what it says
       </button>{' '}
-      <small>Reading it is recorded in the ledger.</small>
+      {store.info.value?.live === true && <small>{RECORDED}</small>}
     </p>
   );
 }
