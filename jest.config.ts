@@ -20,8 +20,8 @@ const config: Config = {
   transform: { '^.+\\.ts$': ['ts-jest', { useESM: true, tsconfig: 'tsconfig.json' }] },
   collectCoverageFrom: ['machines/**/*.ts', 'src/**/*.ts'],
   testTimeout: 60_000,
-  // Half of the time a worker waits, for a disk, a database or a process that it killed: four keep two cores busy.
-  maxWorkers: 4,
+  // Half of the time a worker waits, for a disk, a database or a process that it killed: three keep two cores busy.
+  maxWorkers: 3,
   // What a suite leaves behind adds up, and to collect garbage beside it takes longer and longer.
   workerIdleMemoryLimit: '700MB',
 };

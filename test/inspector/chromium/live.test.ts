@@ -320,8 +320,10 @@ inChromium('the page beside agents', () => {
       expect(await shown()).toBe(before);
       await tab.see('.connection', 'viewing the past');
       // Of how many it is one goes on being said.
-      const grown = (await rows()).toLocaleString('en');
-      await tab.see('.scrubber .where', ` / ${grown}`);
+      await tab.until(
+        async () => [await tab.text('.scrubber .where'), (await rows()).toLocaleString('en')] as const,
+        ([said, grown]) => said.includes(` / ${grown}`),
+      );
       await tab.see('.story .untrusted', 'First of all.');
       await tab.view('held-light');
       // At the head again, what comes is not read because it comes.
