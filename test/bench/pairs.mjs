@@ -1,0 +1,78 @@
+// Compares two builds in interleaved pairs, in processor time: what drifts on the machine meets both.
+// `npm run bench:pairs -- --before DIR [--after DIR] [--pairs 20] [--script step-cost|recovery-cost]`
+//
+// DIR is a checkout that has been built. Prints, for each figure, the median of the ratios after / before, and the
+// interval that holds the true median with 95 % (order statistics of the pairs, no assumption about their shape).
+
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+const { values } = parseArgs({
+  options: {
+    before: { type: 'string' },
+    after: { type: 'string', default: fileURLToPath(new URL('../..', import.meta.url)) },
+    pairs: { type: 'string', default: '20' },
+    script: { type: 'string', default: 'step-cost' },
+    json: { type: 'boolean', default: false },
+  },
+});
+if (values.before === undefined) throw new Error('name the other build: --before DIR');
+const pairs = Number(values.pairs);
+const script = fileURLToPath(new URL(`./${values.script}.mjs`, import.meta.url));
+
+function run(checkout) {
+  const { stdout, stderr, status } = spawnSync(process.execPath, [script, '--package', checkout], { encoding: 'utf8' });
+  if (status !== 0) throw new Error(`${values.script} of ${checkout} failed: ${stderr}`);
+  return JSON.parse(stdout.trim().split('\n').at(-1));
+}
+
+/** The widest pair of order statistics that leaves at most 2.5 % on each side: ranks of a binomial distribution. */
+function interval(sorted) {
+  const n = sorted.length;
+  let below = 0;
+  let term = 2 ** -n;
+  let rank = 0;
+  while (rank < n / 2 && below + term <= 0.025) {
+    below += term;
+    term *= (n - rank) / (rank + 1);
+    rank += 1;
+  }
+  return rank === 0 ? [sorted[0], sorted[n - 1]] : [sorted[rank - 1], sorted[n - rank]];
+}
+
+const median = (sorted) => (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
+const ascending = (numbers) => [...numbers].sort((one, other) => one - other);
+
+const rows = new Map();
+for (let pair = 0; pair < pairs; pair += 1) {
+  // Every second pair the other way round: neither build is always the one that runs on a warm machine.
+  const order = pair % 2 === 0 ? ['before', 'after'] : ['after', 'before'];
+  const found = Object.fromEntries(order.map((which) => [which, run(values[which])]));
+  for (const [name, before] of Object.entries(found.before)) {
+    const row = rows.get(name) ?? { before: [], after: [], ratios: [] };
+    rows.set(name, row);
+    row.before.push(before);
+    row.after.push(found.after[name]);
+    row.ratios.push(found.after[name] / before);
+  }
+}
+
+const table = [...rows].map(([figure, { before, after, ratios }]) => {
+  const sorted = ascending(ratios);
+  const [low, high] = interval(sorted);
+  const round = (number, digits) => Number(number.toFixed(digits));
+  return {
+    figure,
+    before: round(median(ascending(before)), 1),
+    after: round(median(ascending(after)), 1),
+    ratio: round(median(sorted), 3),
+    low: round(low, 3),
+    high: round(high, 3),
+  };
+});
+if (values.json) console.log(JSON.stringify({ pairs, rows: table }));
+else {
+  console.log(`${pairs} interleaved pairs; after / before: median, and its 95 % interval`);
+  console.table(table);
+}

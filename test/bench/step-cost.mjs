@@ -1,0 +1,59 @@
+// What one governed step costs, in microseconds of processor time (user and system), for each kind of step.
+// A child process of pairs.mjs: one line of JSON on stdout. `node test/bench/step-cost.mjs --package DIR [--steps N]`
+
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
+import { KINDS, payload } from './payloads.mjs';
+
+const { values } = parseArgs({
+  options: {
+    package: { type: 'string', default: '.' },
+    steps: { type: 'string', default: '6400' },
+    warm: { type: 'string', default: '6400' },
+  },
+});
+const { openTurnpike, winstonLog } = await import(join(resolve(values.package), 'dist/src/index.js'));
+const { patientContract } = await import('./contract.mjs');
+
+const folder = mkdtempSync(join(tmpdir(), 'turnpike-step-cost-'));
+const turnpike = await openTurnpike({
+  home: join(folder, 'home'),
+  contract: patientContract(join(folder, 'contract')),
+  log: winstonLog('error'),
+});
+const caseDir = join(folder, 'home/sandbox/case-local/a/b');
+mkdirSync(caseDir, { recursive: true });
+writeFileSync(join(caseDir, 'note.txt'), 'n'.repeat(1024));
+
+/** So many steps of the callers, who each wait for their own response. @returns microseconds of processor time a step */
+async function cost(callers, kind, steps) {
+  let left = steps;
+  const before = process.cpuUsage();
+  await Promise.all(
+    callers.map(async (agent) => {
+      while (left > 0) {
+        left -= 1;
+        await agent.respond(payload(kind));
+      }
+    }),
+  );
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / steps;
+}
+
+const costs = {};
+for (const kind of Object.keys(KINDS)) {
+  for (const trees of [1, 64]) {
+    const callers = await Promise.all(Array.from({ length: trees }, () => turnpike.startAgent()));
+    // One caller alone waits for a flush at each step: fewer steps say as much.
+    const share = trees === 1 ? 4 : 1;
+    await cost(callers, kind, Number(values.warm) / share);
+    costs[`${kind}, ${trees} tree${trees === 1 ? '' : 's'}`] = await cost(callers, kind, Number(values.steps) / share);
+    await Promise.all(callers.map((agent) => agent.end()));
+  }
+}
+await turnpike.close();
+rmSync(folder, { recursive: true, force: true });
+console.log(JSON.stringify(costs));
