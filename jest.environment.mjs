@@ -2,12 +2,16 @@
 // own, every `Object`, `JSON` or `Math` that code of a suite says calls back into two layers of JavaScript.
 
 import { TestEnvironment } from 'jest-environment-node';
+import { rmSync } from 'node:fs';
 import { constants, createContext } from 'node:vm';
 
 /** What each context has of its own, and jest replaces by that of Node, which makes what suites compare. */
 const REPLACED = ['ArrayBuffer', 'Uint8Array', 'global'];
 
 export default class PlainEnvironment extends TestEnvironment {
+  /** What `test/fixtures/temp-folder.ts` made for this suite. */
+  #folders = [];
+
   constructor(config, context) {
     super(config, context);
     const global = plainGlobal(this.global);
@@ -16,6 +20,13 @@ export default class PlainEnvironment extends TestEnvironment {
     this.moduleMocker = new this.moduleMocker.constructor(global);
     this.fakeTimersModern.dispose();
     this.fakeTimersModern = new this.fakeTimersModern.constructor({ config: config.projectConfig, global });
+    global.tempFolders = this.#folders;
+  }
+
+  async teardown() {
+    await super.teardown();
+    // A hook of the suite would come before those that close what still writes there.
+    for (const folder of this.#folders) rmSync(folder, { recursive: true, force: true, maxRetries: 3 });
   }
 }
 

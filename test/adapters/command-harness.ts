@@ -1,11 +1,11 @@
 // What the tests of commands share: a sandbox with a case, a runner, and one-liners for a real Node.
 
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { commandRunner, type CommandRunnerOptions, type WalledRunner } from '../../src/adapters/command-runner.js';
 import type { CommandOrder, CommandOutcome, CommandRun } from '../../src/ports/command-runner.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { skip } from './sandbox-harness.js';
 
 export const CASE = 'case_1';
@@ -25,9 +25,8 @@ export interface CommandsUnderTest {
   remove(): void;
 }
 
-/** `parent`: where all of it lies. */
-export function commandsUnderTest(parent = tmpdir()): CommandsUnderTest {
-  const base = realpathSync(mkdtempSync(join(parent, 'turnpike-commands-')));
+export function commandsUnderTest(): CommandsUnderTest {
+  const base = realpathSync(diskFolder('commands'));
   const [root, scratch] = [join(base, 'root'), join(base, 'scratch')];
   const home = join(root, CASE);
   mkdirSync(home, { recursive: true, mode: 0o700 });

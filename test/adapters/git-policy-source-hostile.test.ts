@@ -2,16 +2,16 @@
 // folders, with a trap that every test also springs itself, where it can, to show that it would work.
 
 import { execFileSync } from 'node:child_process';
-import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { gitPolicySource } from '../../src/adapters/git-policy-source.js';
 import { commit, contractFolder, git, pinned, pins, write } from '../fixtures/contract-folder.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-policy-'));
+  folder = tempFolder('policy');
 });
 afterEach(() => {
   rmSync(folder, { recursive: true, force: true });

@@ -1,16 +1,16 @@
 // Goal: a pin is given exactly when it is certain which version the loaded bytes are. Method: real git in temporary
 // folders.
 
-import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { gitPolicySource } from '../../src/adapters/git-policy-source.js';
 import { commit, contractFolder, git, pinned, pins, problem, write } from '../fixtures/contract-folder.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-policy-'));
+  folder = tempFolder('policy');
 });
 afterEach(() => {
   rmSync(folder, { recursive: true, force: true });

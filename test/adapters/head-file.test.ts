@@ -1,7 +1,6 @@
 import {
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -9,12 +8,12 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { headFile } from '../../src/adapters/head-file.js';
 import type { HeadAnchor } from '../../src/ports/ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 
 const SLOTS = [0, 4_096] as const;
 const headOf = (size: number) => ({ size, root: sha256(`root ${size}`) });
@@ -25,7 +24,7 @@ describe('the head file', () => {
   let file: HeadAnchor;
 
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'turnpike-head-'));
+    folder = diskFolder('head');
     path = join(folder, 'ledger.head');
     file = headFile(path);
   });

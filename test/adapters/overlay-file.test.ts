@@ -7,7 +7,6 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -17,7 +16,6 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import {
@@ -35,6 +33,7 @@ import { sha256 } from '../../src/contract/hash.js';
 import { OverlayFact, type Overlay, type OverlayRule } from '../../src/contract/overlay.js';
 import { conforms } from '../../src/contract/validators.js';
 import type { OverlaySource } from '../../src/ports/overlay-source.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 
 const ISSUED = '2026-01-01T00:00:00.000Z';
 const LANE: OverlayRule = { rule_id: 'deny-1', reason: 'why', lane_id: 'LANE_A' };
@@ -47,7 +46,7 @@ let files: OverlayFiles;
 let keys: string;
 let source: OverlaySource;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-overlay-'));
+  folder = diskFolder('overlay');
   keys = join(folder, 'keys');
   files = overlayFiles(join(folder, 'overlay.json'), keys);
   source = overlayFile(files);

@@ -1,8 +1,7 @@
 // Pins from a manifest, the choice between manifest and Git, and policy files that cannot be read.
 
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { gitPolicySource } from '../../src/adapters/git-policy-source.js';
@@ -10,10 +9,11 @@ import { gitBlobId, manifestPolicySource, pinManifest } from '../../src/adapters
 import { policySource } from '../../src/adapters/policy-source.js';
 import { sha256 } from '../../src/contract/hash.js';
 import { commit, contractFolder, FILES, git, pinned, pins, problem, write } from '../fixtures/contract-folder.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-policy-'));
+  folder = tempFolder('policy');
 });
 afterEach(() => {
   rmSync(folder, { recursive: true, force: true });

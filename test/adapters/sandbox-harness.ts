@@ -2,7 +2,7 @@
 // Loads nothing of the sandbox itself, so that a test may replace `node:fs` before it does.
 
 import { expect } from '@jest/globals';
-import { existsSync, lstatSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import type { Effect, EffectResult, PathFact, SandboxFacts } from '../../src/con
 import type { JsonObject } from '../../src/contract/json.js';
 import type { Sandbox } from '../../src/ports/executor.js';
 import { granted } from '../fixtures/granted.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 
 export const CASE = 'case_1';
 export const LIMITS = { read_bytes_max: 1_048_576, list_entries_max: 1_000 };
@@ -26,7 +27,7 @@ export interface TestDirectory {
 }
 
 export function testDirectory(): TestDirectory {
-  const base = mkdtempSync(join(tmpdir(), 'turnpike-sandbox-'));
+  const base = diskFolder('sandbox');
   const root = join(base, 'root');
   return { base, root, home: join(root, CASE), remove: () => rmSync(base, { recursive: true, force: true }) };
 }

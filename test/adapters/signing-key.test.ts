@@ -6,7 +6,6 @@ import { createPublicKey, generateKeyPairSync, verify } from 'node:crypto';
 import {
   chmodSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   renameSync,
@@ -15,16 +14,16 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSigningKey, readVerifyingKey } from '../../src/adapters/signing-key.js';
 import { sha256 } from '../../src/contract/hash.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 
 let folder: string;
 let privateKeyPath: string;
 let publicKeyPath: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-key-'));
+  folder = diskFolder('key');
   privateKeyPath = join(folder, 'overlay.key');
   publicKeyPath = join(folder, 'overlay.pub');
 });

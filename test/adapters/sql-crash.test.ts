@@ -2,14 +2,14 @@
 // happened, what is settled must be so, and nothing may happen twice.
 
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import ts from 'typescript';
 import { startPostgres } from '../fixtures/postgres.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { filesIn, ROOT } from '../sources.js';
 import { DONE, failedWith, NOTES, postgresUnderTest, recordsOf, sqliteUnderTest, writeOf } from './sql-harness.js';
 import type { ElsewhereUnderTest } from './sql-harness.js';
@@ -25,7 +25,7 @@ let built: string;
 
 /** The sources as they are now, for a process without jest. */
 beforeAll(() => {
-  built = mkdtempSync(join(tmpdir(), 'turnpike-sql-'));
+  built = diskFolder('sql');
   const compilerOptions = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
   const files = filesIn('src', /^(?:sql-.*|sqlite-.*|error-code|errors)\.ts$/);
   for (const file of [...files, ...filesIn('src/contract', /\.ts$/)]) {

@@ -1,7 +1,6 @@
 // Databases of records under test, and what somebody with another program can do to them.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect } from '@jest/globals';
@@ -12,6 +11,7 @@ import type { EffectResult } from '../../src/contract/effect.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { JsonObject } from '../../src/contract/json.js';
 import type { RecordDatabase, RecordRead, RecordWrite } from '../../src/ports/records.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 
 /** A database that is empty, whatever it is. The ledger's own answers at once, which is no difference here. */
 export interface RecordsUnderTest {
@@ -89,7 +89,7 @@ export interface FolderOfRecords {
 }
 
 export function sqliteFolder(): FolderOfRecords {
-  const folder = mkdtempSync(join(tmpdir(), 'turnpike-records-'));
+  const folder = tempFolder('records');
   const file = join(folder, 'records.db');
   return { file, url: `sqlite:${file}`, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }

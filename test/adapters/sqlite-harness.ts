@@ -1,9 +1,9 @@
 // A SQLite ledger in a folder of its own, and what somebody with another program can do to its file.
 
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
+import { diskFolder } from '../fixtures/temp-folder.js';
 
 export interface LedgerFolder {
   readonly folder: string;
@@ -13,7 +13,7 @@ export interface LedgerFolder {
 }
 
 export function ledgerFolder(): LedgerFolder {
-  const folder = mkdtempSync(join(tmpdir(), 'turnpike-ledger-'));
+  const folder = diskFolder('ledger');
   return {
     folder,
     file: join(folder, 'ledger.db'),

@@ -1,11 +1,11 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
 import { sqliteHistoryCache } from '../../src/adapters/sqlite-history-cache.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { HistoryCache, HistoryPoint, HistorySnapshot } from '../../src/ports/history-cache.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 
 const SECRET = 'where it stood, in confidence';
 const point = (size: number): HistoryPoint => ({
@@ -28,7 +28,7 @@ describe('D14: what readers remember, wiped', () => {
   let one: HistoryCache;
   let other: HistoryCache;
   beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'turnpike-cache-'));
+    folder = tempFolder('cache');
     file = join(folder, 'history.cache');
     [one, other] = [sqliteHistoryCache(file), sqliteHistoryCache(file, 20)];
   });

@@ -5,11 +5,11 @@
 // Which operation is done with what comes from the seed. When the attacker's process is scheduled does not, so an
 // escape is found again by running the same seed, but not at the same operation.
 
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { openSandbox, type FileSandbox } from '../../src/adapters/sandbox.js';
 import type { Sandbox } from '../../src/ports/executor.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { startAttacker } from './attacker.js';
 import { openGoverned, writeContract } from './governed.js';
 import { NaiveSandbox } from './naive-sandbox.js';
@@ -69,7 +69,7 @@ interface Stage extends Required<Pick<CampaignOptions, 'seed' | 'open' | 'progre
 
 export async function attack(options: CampaignOptions): Promise<CampaignReport> {
   const { seed, operations, scenes = SCENES, progress = () => undefined } = options;
-  const base = mkdtempSync(join(tmpdir(), 'turnpike-attack-'));
+  const base = diskFolder('attack');
   const cells = scenes.flatMap(cellsOf);
   const stage: Stage = {
     seed,

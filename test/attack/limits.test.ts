@@ -1,14 +1,14 @@
 // The limits of a real sandbox, met by whole governed steps: what just fits is done, one more is not.
 
 import { expect, test } from '@jest/globals';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import type { JsonObject } from '../../src/contract/json.js';
 import { openSandbox } from '../../src/adapters/sandbox.js';
 import { run, skip, treeOf } from '../adapters/sandbox-harness.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
 
 const DENIED = { outcome: 'DENIED', error: { error_code: 'POLICY_VIOLATION' } };
@@ -95,7 +95,7 @@ test('S0-50: nothing is made deeper than the policy says', () =>
   }));
 
 test('S0-54 S0-55: a full disk is an EXECUTION_ERROR, nothing of the file stays, and the agent can go on', async () => {
-  const disk = mkdtempSync(join(tmpdir(), 'turnpike-disk-'));
+  const disk = diskFolder('disk');
   if (!run('mount', '-t', 'tmpfs', '-o', 'size=32k', 'none', disk)) {
     rmSync(disk, { recursive: true });
     skip('a full disk needs root (mount)');

@@ -1,7 +1,6 @@
 // What the tests of bags share: places, bags in memory, archives made byte by byte.
 
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { crc32, deflateRawSync } from 'node:zlib';
 import { openBagFolder } from '../../src/adapters/bag-folder.js';
@@ -10,12 +9,13 @@ import type { BagLimits } from '../../src/bagit/limits.js';
 import { verifyBag, type BagReport } from '../../src/bagit/verify.js';
 import { byPath, type PayloadFile } from '../../src/bagit/write.js';
 import type { BagTree } from '../../src/ports/bag-tree.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 
 export const OPTIONS = { bagging_date: '2026-11-22', info: [{ label: 'Source-Organization', value: 'Turnpike' }] };
 
 /** A directory of one test file, and what takes it away. */
 export function place(): { readonly at: (name: string) => string; readonly remove: () => void } {
-  const root = mkdtempSync(join(tmpdir(), 'bag-'));
+  const root = tempFolder('bag');
   return { at: (name) => join(root, name), remove: () => rmSync(root, { recursive: true, force: true }) };
 }
 

@@ -1,13 +1,14 @@
 // The command in this process, with streams for a terminal: what it is given, and all that it says.
 
-import { afterAll } from '@jest/globals';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough, Readable, Writable } from 'node:stream';
 import type { ExitCode } from '../../src/cli/command.js';
 import { Output, type Io } from '../../src/cli/io.js';
 import { turnpikeCommand } from '../../src/cli/turnpike-command.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
+
+export { tempFolder } from '../fixtures/temp-folder.js';
 
 export interface Said {
   readonly code: ExitCode;
@@ -27,18 +28,6 @@ export interface World {
   readonly onStdout?: (text: string) => void;
   /** After so many lines, whoever reads stdout is gone. */
   readonly readerLeavesAfter?: number;
-}
-
-const folders: string[] = [];
-afterAll(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
-
-/** A folder that is there until the tests of this file are over. */
-export function tempFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'turnpike-cli-'));
-  folders.push(folder);
-  return folder;
 }
 
 /** Runs `turnpike` in the folder `cwd`. */

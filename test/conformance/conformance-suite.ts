@@ -3,11 +3,11 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../sources.js';
 
 const SUITE = join(ROOT, 'node_modules/@modelcontextprotocol/conformance/dist/index.js');
@@ -28,7 +28,7 @@ export async function scenarios(): Promise<readonly string[]> {
 
 /** Runs all scenarios, or one. A warning counts as a failure, as it does in a baseline of the suite. */
 export async function verdicts(url: string, scenario?: string): Promise<Verdicts> {
-  const folder = mkdtempSync(join(tmpdir(), 'turnpike-conformance-'));
+  const folder = tempFolder('conformance');
   try {
     const which = scenario === undefined ? ['--suite', 'all'] : ['--scenario', scenario];
     await suite(['server', '--url', url, '--output-dir', folder, ...which]);

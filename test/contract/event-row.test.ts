@@ -1,7 +1,6 @@
 // Entries as lines of a list: the rows of ledgers that were recorded, of every type of entry.
 
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -12,11 +11,12 @@ import type { EventRow } from '../../src/contract/inspection.js';
 import { RUN_STATES, type RunState } from '../../src/contract/run-state.js';
 import type { LedgerStore, StoredEntry } from '../../src/ports/ledger-store.js';
 import { stateAt } from '../../src/replay/state-at.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../root.js';
 import { importsOf, parse } from '../sources.js';
 
 const GOLDEN = join(ROOT, 'test/fixtures/histories');
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-rows-'));
+const folder = tempFolder('rows');
 let store: LedgerStore;
 const stored: StoredEntry[] = [];
 let rows: EventRow[];

@@ -1,18 +1,18 @@
 // An archiving that is killed, before everything that it does to a disk: the ledger has the entries, or the file has.
 
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { finish, initialised, think, turnpike, write } from '../cli/fake-io.js';
 import { builtCommand } from '../fixtures/build.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../sources.js';
 
 const MS_MAX = 300_000;
 const HOOK = pathToFileURL(join(ROOT, 'test/crash/kill-at.mjs')).href;
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-archive-crash-'));
+const folder = diskFolder('archive-crash');
 let program: string;
 let model: string;
 
@@ -25,7 +25,6 @@ beforeAll(async () => {
     expect(await turnpike(model, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
   }
 }, MS_MAX);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Archives in a process of its own, in a copy of the model. */
 function archive(name: string, env: Readonly<Record<string, string>>) {

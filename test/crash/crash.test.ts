@@ -1,9 +1,8 @@
 // A small part of the crash campaign (`npm run crash`): the same checks, on fewer moments.
 
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { builtVictim } from './built.js';
 import { everyBoundary, everyRecovery, randomKills, type CampaignOptions } from './campaign.js';
 import { plantedVictims } from './planted.js';
@@ -15,13 +14,12 @@ import { tornWal } from './torn-wal.js';
 import { torn } from './torn.js';
 
 const MS_MAX = 300_000;
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-crash-test-'));
+const folder = diskFolder('crash-test');
 let options: CampaignOptions;
 
 beforeAll(async () => {
   options = { folder: join(folder, 'homes'), program: await builtVictim(folder), seed: 7 };
 }, MS_MAX);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Nothing was found, and it was looked for. */
 function expectNothing({ violations, cases, checks }: Tally): void {

@@ -1,23 +1,21 @@
 // Effects counted: every moment of one agent's brief life, with a real process that is killed there. A longer life, and
 // that whoever recovers is killed as well, are in the campaign (`npm run crash -- --only counted,recounted`).
 
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { builtVictim } from './built.js';
 import type { CampaignOptions } from './campaign.js';
 import { everyEffect } from './effects-campaign.js';
 import { plantedEffects } from './effects-planted.js';
 
 const MS_MAX = 600_000;
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-effects-test-'));
+const folder = diskFolder('effects-test');
 let options: CampaignOptions;
 
 beforeAll(async () => {
   options = { folder: join(folder, 'homes'), program: await builtVictim(folder), seed: 1 };
 }, MS_MAX);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test(
   'C35 D8 D9: killed at every boundary, each effect happens at most once, and what nobody can know is OUTCOME_UNKNOWN',

@@ -1,20 +1,20 @@
 // An erasure that is killed, before everything that it does to a disk: the case is erased or it is not, the home opens
 // and verifies, and the same erasure does what was left.
 
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { finish, initialised, think, turnpike, write } from '../cli/fake-io.js';
 import { builtCommand } from '../fixtures/build.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../sources.js';
 
 const MS_MAX = 300_000;
 const HOOK = pathToFileURL(join(ROOT, 'test/crash/kill-at.mjs')).href;
 const SECRET = 'in confidence, and for nobody else';
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-erase-crash-'));
+const folder = diskFolder('erase-crash');
 const ERASE = ['ledger', 'erase', 'case-local', '--actor', 'a person', '--yes'];
 let program: string;
 let model: string;
@@ -27,7 +27,6 @@ beforeAll(async () => {
     expect(await turnpike(model, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
   }
 }, MS_MAX);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 function erase(name: string, env: Readonly<Record<string, string>>) {
   const place = join(folder, name);

@@ -8,8 +8,8 @@
 //   T3. For the first damage of each outcome, and every so many-th, the whole home is opened for writing in a folder of
 //       its own: it recovers, works on, verifies, replays, and comes to the same outcome as the reading did.
 
-import { closeSync, cpSync, existsSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, rmSync } from 'node:fs';
-import { statfsSync, symlinkSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, cpSync, ftruncateSync, mkdirSync, openSync, rmSync } from 'node:fs';
+import { symlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { LedgerError } from '../../src/errors.js';
@@ -17,6 +17,7 @@ import { checkAnchor } from '../../src/ledger/check-anchor.js';
 import { EMPTY_HEAD, extend, leafHash } from '../../src/ledger/merkle.js';
 import type { AnchoredHead, HeadAnchor } from '../../src/ports/ledger-store.js';
 import { homePaths, openHead, type HomePaths } from '../../src/runtime/home.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import type { CampaignOptions } from './campaign.js';
 import { everyByte, walFrames } from './damage.js';
 import { unharmed } from './fault-points.js';
@@ -31,8 +32,6 @@ const WAL = 'ledger.db-wal';
 const SIZES = ['--attached', '1', '--remote', '1', '--steps', '6'];
 /** Of the damages that were read, every so many-th is opened as a whole home as well. */
 const WHOLE_EVERY = 4_999;
-const MEMORY = '/dev/shm';
-const BYTES_MIN = 64 * 1_024 * 1_024;
 
 export async function tornWal(options: CampaignOptions, step = 1): Promise<Tally> {
   const tally = new Tally('torn log of the database');
@@ -42,7 +41,7 @@ export async function tornWal(options: CampaignOptions, step = 1): Promise<Tally
     { name: 'wal-behind', more: ['--anchor-stuck', '9'] },
   ]) {
     const base = await baseOf(options, name, more, true, SIZES);
-    const torn = new TornHome(base, memoryFolder(options.folder), await vouchedBy(base));
+    const torn = new TornHome(base, tempFolder('torn'), await vouchedBy(base));
     try {
       await ofBase(tally, options, torn, step);
     } finally {
@@ -228,10 +227,3 @@ async function opened(
 }
 
 const said = (read: Read): string => (read.texts === null ? read.message : `${read.texts.length} entries`);
-
-/** A new folder in memory where there is such a thing, with room. */
-function memoryFolder(otherwise: string): string {
-  const at = existsSync(MEMORY) ? statfsSync(MEMORY) : null;
-  const hasRoom = at !== null && at.bavail * at.bsize > BYTES_MIN;
-  return mkdtempSync(join(hasRoom ? MEMORY : otherwise, 'turnpike-torn-'));
-}

@@ -1,18 +1,16 @@
 // docs/agents.md and its example: the table of reasons against the code, and the program as its readers would run it.
 
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import ts from 'typescript';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { nodesOf, parse } from '../sources.js';
 import { built } from './built.js';
 import { installed, MS_MAX, put, run } from './programs.js';
 import { tableOf } from './tables.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-agents-'));
+const folder = tempFolder('agents');
 beforeAll(built, 300_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test(
   'S2-02 S2-23 U-04 agent.mjs lets a model work, says its responses in words, verifies and replays',

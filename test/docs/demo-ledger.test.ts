@@ -1,8 +1,7 @@
 // The ledger that `npm start` leaves: a session, an attack and both at once, held against the contract from outside.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ArtifactRef } from '../../src/contract/artifact-ref.js';
 import type { AuditEvent } from '../../src/contract/audit-event.js';
@@ -13,12 +12,13 @@ import { Tree } from '../../src/kernel/tree.js';
 import { lifecycleFaults } from '../../src/replay/lifecycle.js';
 import { homePaths, openHome } from '../../src/runtime/home.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../sources.js';
 import { built } from './built.js';
 import { run } from './programs.js';
 import { needed } from '../../src/ledger/withheld.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-demo-ledger-'));
+const folder = tempFolder('demo-ledger');
 let reader: LedgerReader;
 let close: () => Promise<void>;
 const records: RunRecord[] = [];

@@ -1,10 +1,10 @@
 // What documents show is run: programs word for word, the command's session line by line. And links lead somewhere.
 
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PHASES } from '../../src/contract/phase.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { filesIn, ROOT, textOf } from '../sources.js';
 import { built } from './built.js';
 import { put, shown } from './programs.js';
@@ -56,7 +56,7 @@ test('the exit codes are those of the command', () => {
 });
 
 describe('the session of the command', () => {
-  const folder = mkdtempSync(join(tmpdir(), 'turnpike-command-'));
+  const folder = tempFolder('command');
   const commands = ['init', 'run proposals.jsonl', 'runs', 'replay', 'ledger verify'];
   let session: string;
 
@@ -75,7 +75,6 @@ describe('the session of the command', () => {
     }
     session = told.join('\n');
   }, 300_000);
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   test('prints what docs/examples/command.txt says, ids, hashes and times aside', () => {
     if (process.env['TURNPIKE_WRITE_EXAMPLES'] === '1') writeExample('docs/examples/command.txt', session);

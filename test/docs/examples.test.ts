@@ -4,19 +4,18 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdirSync, symlinkSync } from 'node:fs';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT, textOf } from '../sources.js';
 import { built } from './built.js';
 import { installed, MS_MAX, put, run, type Ended } from './programs.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-examples-'));
+const folder = tempFolder('examples');
 
 beforeAll(built, 300_000);
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe('npm start', () => {
   let demo: Ended;

@@ -1,15 +1,15 @@
 // The specs that documents show: they are right, and their commands tell work that was done from work that was not.
 
-import { afterAll, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { isVerifyTask, type SessionSpec } from '../../src/contract/session-spec.js';
 import { loadPolicy } from '../../src/policy/check-policy.js';
 import { readSpec } from '../../src/runtime/sessions/read-spec.js';
 import { turnpike } from '../cli/fake-io.js';
 import { shippedBytes } from '../fixtures/shipped-policy.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT, textOf } from '../sources.js';
 
 const LANES = new Set(loadPolicy(shippedBytes()).lanes.keys());
@@ -26,8 +26,7 @@ describe('docs/examples/spec.yaml', () => {
     expect(phases.map(({ gate }) => gate?.reviewer)).toEqual(['command', 'manual', 'command']);
   });
 
-  const sandbox = mkdtempSync(join(tmpdir(), 'turnpike-spec-'));
-  afterAll(() => rmSync(sandbox, { recursive: true, force: true }));
+  const sandbox = tempFolder('spec');
   const put = (files: Readonly<Record<string, string>>): void => {
     for (const [name, text] of Object.entries(files)) {
       mkdirSync(dirname(join(sandbox, name)), { recursive: true });
@@ -92,7 +91,7 @@ describe('docs/sessions.md', () => {
   });
 
   test('its findings are what the command says of it, with two mistakes', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'turnpike-spec-'));
+    const folder = tempFolder('spec');
     const circle = yaml.replace('acceptance:', 'depends_on: [pictures]\n        acceptance:');
     writeFileSync(join(folder, 'field-guide.yaml'), circle.replace('/sandbox/tools', '/srv/tools'));
     expect(await turnpike(folder, command.split(' '))).toMatchObject({ code: 1, stdout: told });

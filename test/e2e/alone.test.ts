@@ -2,12 +2,12 @@
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { writeContract } from '../fixtures/bench.js';
 import { serviceEdit } from '../fixtures/service.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../root.js';
 
 const PROGRAM = `
@@ -35,7 +35,7 @@ const PROGRAM = `
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-alone-'));
+  folder = diskFolder('alone');
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 

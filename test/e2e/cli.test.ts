@@ -15,12 +15,12 @@ import {
   outcomes,
   put,
   read,
-  tempFolder,
   think,
   turnpike as inThisProcess,
   write,
   type Said,
 } from '../cli/fake-io.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { builtCommand } from '../fixtures/build.js';
 
 const MS_MAX = 60_000;
@@ -29,10 +29,10 @@ let folder: string;
 const children = new Set<ChildProcessWithoutNullStreams>();
 
 beforeAll(async () => {
-  command = await builtCommand(tempFolder());
+  command = await builtCommand(diskFolder());
 }, 400_000);
 beforeEach(() => {
-  folder = tempFolder();
+  folder = diskFolder();
 });
 afterEach(() => {
   for (const child of children) child.kill('SIGKILL');

@@ -13,7 +13,8 @@ import type { Entry } from '../../src/contract/entry.js';
 import type { SessionAnswer } from '../../src/contract/session-answer.js';
 import { homePaths, openHome } from '../../src/runtime/home.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
-import { initialised, tempFolder, turnpike } from '../cli/fake-io.js';
+import { initialised, turnpike } from '../cli/fake-io.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { builtCommand } from '../fixtures/build.js';
 import { make, phase, spec } from '../fixtures/spec.js';
 import { call } from '../service/mcp/mcp-harness.js';
@@ -25,7 +26,7 @@ const clients = new Set<Client>();
 const children = new Set<ChildProcess>();
 
 beforeAll(async () => {
-  command = await builtCommand(tempFolder());
+  command = await builtCommand(diskFolder());
 }, 400_000);
 beforeEach(async () => {
   folder = await initialised();

@@ -2,7 +2,7 @@
 // command as it is shipped is in mcp.test.ts; here it is started fifty times, and its files are few.
 
 import { beforeAll, expect, test } from '@jest/globals';
-import { tempFolder } from '../cli/fake-io.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { builtCommand } from '../fixtures/build.js';
 import { faultsOf, TRANSPORTS, walk } from '../sessions/mcp-walk.js';
 
@@ -12,14 +12,14 @@ const KILL_EVERY = 4;
 let command: string;
 
 beforeAll(async () => {
-  command = await builtCommand(tempFolder());
+  command = await builtCommand(diskFolder());
 }, MS_MAX);
 
 test.each(TRANSPORTS.map((transport, index) => [transport, index * 2] as const))(
   'S3-40 C64: over %s, with a server that is killed, a spec comes to its end: nothing twice, all of it mediated',
   async (transport, rest) => {
     const killBehind = (call: number): boolean => call % KILL_EVERY === rest;
-    const walked = await walk({ transport, command, folder: tempFolder(), killBehind });
+    const walked = await walk({ transport, command, folder: diskFolder(), killBehind });
     expect(walked.kills).toBeGreaterThan(5);
     expect(faultsOf(walked)).toEqual([]);
   },

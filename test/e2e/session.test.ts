@@ -7,7 +7,8 @@ import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SessionAnswer, SessionData } from '../../src/contract/session-answer.js';
-import { jsonLines, linesOf, put, tempFolder, think, write } from '../cli/fake-io.js';
+import { jsonLines, linesOf, put, think, write } from '../cli/fake-io.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import type { SessionSpec } from '../../src/contract/session-spec.js';
 import { PLAIN, putSpec, reportOf, stepOf } from '../cli/session-fixture.js';
 import { builtCommand } from '../fixtures/build.js';
@@ -18,7 +19,7 @@ let folder: string;
 const children = new Set<ChildProcessWithoutNullStreams>();
 
 beforeAll(async () => {
-  command = await builtCommand(tempFolder());
+  command = await builtCommand(diskFolder());
 }, 400_000);
 afterEach(() => {
   for (const child of children) child.kill('SIGKILL');
@@ -87,7 +88,7 @@ const SPEC: SessionSpec = {
 test(
   'D13 S3-06 S3-24 S3-30 S3-40 a spec is worked through, half of it while another process has the home',
   async () => {
-    folder = tempFolder();
+    folder = diskFolder();
     expect(await turnpike(['init'])).toMatchObject({ status: 0 });
     putSpec(folder, SPEC);
     const { session_id } = await session(['start', 'both.json']);

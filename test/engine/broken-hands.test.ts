@@ -1,8 +1,7 @@
 // Executors that break their contract: nothing half done is committed, nobody waits for ever, and the next opening can
 // settle what is left.
 
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
@@ -10,6 +9,7 @@ import { MemoryState } from '../../src/adapters/memory-state.js';
 import { openSandbox } from '../../src/adapters/sandbox.js';
 import type { Sandbox } from '../../src/ports/executor.js';
 import { Bench } from '../fixtures/bench.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
 
 const json = (value: object): string => JSON.stringify(value);
@@ -19,7 +19,7 @@ const READ = (): string => json(proposal('READ_FILE', { path: '/sandbox/a.txt' }
 let folder: string;
 let real: Sandbox & { close(): void };
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-hands-'));
+  folder = tempFolder('hands');
   mkdirSync(join(folder, 'case-local'));
   real = openSandbox({ root: folder });
 });

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { MemoryState } from '../../src/adapters/memory-state.js';
@@ -12,6 +11,7 @@ import type { LedgerStore } from '../../src/ports/ledger-store.js';
 import { recover } from '../../src/runtime/recover.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { treeEngineConformance, World, type EngineHarness } from './tree-engine.conformance.js';
 
 /** `again` gives the store as the next process would open it; `dispose` ends the test. */
@@ -62,7 +62,7 @@ function inMemory(liveTreesMax: number): Promise<EngineHarness> {
 }
 
 function onDisk(): Promise<EngineHarness> {
-  const folder = mkdtempSync(join(tmpdir(), 'turnpike-engine-'));
+  const folder = tempFolder('engine');
   mkdirSync(join(folder, 'artifacts'));
   const options = { file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') };
   let latest = createSqliteStore(options);

@@ -1,7 +1,6 @@
 // D16: a snapshot changes how long it takes to take up a tree, and nothing else.
 
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { headInMemory } from '../../src/adapters/head-in-memory.js';
@@ -15,6 +14,7 @@ import { openTurnpikeOn, type Turnpike } from '../../src/runtime/turnpike.js';
 import { countedIds } from '../fixtures/bench.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
 
 const STEPS = 40;
@@ -22,7 +22,7 @@ const EVERY = 16;
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-snapshots-'));
+  folder = tempFolder('snapshots');
   mkdirSync(join(folder, 'sandbox'));
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,8 +1,7 @@
 // The campaign over the policy loader: the shipped files with damage to their bytes and to their lines. Whatever comes,
 // the loader answers with findings or with a policy, and a policy that it gives can be worked under.
 
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { gitBlobId } from '../../src/adapters/manifest-policy-source.js';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
@@ -14,6 +13,7 @@ import { checkPolicy, findingLine, loadPolicy } from '../../src/policy/check-pol
 import type { LoadedPolicyFile } from '../../src/ports/policy-source.js';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { chanceOf, seedOf, type Chance } from './chance.js';
 import { HANG_MS, stopwatch } from './hang.js';
 import { mutate } from './mutate.js';
@@ -260,7 +260,7 @@ function loads(loader: Loader, bytes: PolicyBytes): boolean {
 
 /** Works under a policy that was loaded: its agent, if it lets one in, gets its responses, and all of it replays. */
 async function tryPolicy(bytes: PolicyBytes): Promise<string | null> {
-  const folder = mkdtempSync(join(tmpdir(), 'turnpike-fuzz-policy-'));
+  const folder = tempFolder('fuzz-policy');
   const file = (name: PolicyFile): LoadedPolicyFile => {
     const pin = { git_sha: gitBlobId(bytes[name]), sha256: sha256(bytes[name]), source: 'manifest' } as const;
     return { name, path: `${name}.yaml`, bytes: bytes[name], pin };

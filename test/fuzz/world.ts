@@ -1,17 +1,7 @@
 // What a campaign runs in: a real Turnpike with a sandbox of real files, traps among them, under one of four policies.
 
 import { execFileSync } from 'node:child_process';
-import {
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  truncateSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { manifestPolicySource, pinManifest } from '../../src/adapters/manifest-policy-source.js';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
@@ -20,6 +10,7 @@ import { POLICY_FILES } from '../../src/contract/pins.js';
 import type { StoredEntry } from '../../src/ports/ledger-store.js';
 import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from './places.js';
 
 export const CASES = 32;
@@ -98,7 +89,7 @@ export class World {
   constructor(policy: PolicyName, open: Open = openTurnpike) {
     this.policy = policy;
     this.#open = open;
-    this.folder = mkdtempSync(join(tmpdir(), 'turnpike-fuzz-'));
+    this.folder = tempFolder('fuzz');
     this.#writeContract();
     this.#writeOutside();
     for (let number = 0; number < CASES; number += 1) this.#fill(join(this.folder, 'sandbox', caseOf(number)));

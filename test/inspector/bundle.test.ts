@@ -1,17 +1,17 @@
 // The page as it is built: small, under its policy, and nothing in it that needs another address.
 
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { filesIn, ROOT, textOf } from '../sources.js';
 
 const GZIP_BYTES_MAX = 60_000;
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-page-'));
+const folder = tempFolder('page');
 const read = (name: string): string => readFileSync(join(folder, name), 'utf8');
 let assets: readonly string[] = [];
 
@@ -19,7 +19,6 @@ beforeAll(async () => {
   await promisify(execFile)(process.execPath, [join(ROOT, 'bundle-page.mjs'), folder], { cwd: ROOT });
   assets = readdirSync(join(folder, 'assets')).map((name) => `assets/${name}`);
 });
-afterAll(() => rmSync(folder, { recursive: true }));
 
 test(`everything that a visit loads has less than ${GZIP_BYTES_MAX} bytes compressed`, () => {
   const sizes = ['index.html', ...assets].map((name) => gzipSync(read(name), { level: 9 }).length);

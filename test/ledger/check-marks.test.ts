@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { MemoryState } from '../../src/adapters/memory-state.js';
@@ -10,6 +9,7 @@ import type { LedgerStore } from '../../src/ports/ledger-store.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
 import { Bench } from '../fixtures/bench.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
 
 const json = (value: object): string => JSON.stringify(value);
@@ -17,7 +17,7 @@ const json = (value: object): string => JSON.stringify(value);
 let folder: string;
 let store: LedgerStore;
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-marks-'));
+  folder = tempFolder('marks');
   mkdirSync(join(folder, 'case-local'));
   const state = new MemoryState();
   store = memoryStore({ state });

@@ -3,7 +3,6 @@
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type Database from 'better-sqlite3';
 import type { RunRecord } from '../../src/contract/run-record.js';
@@ -11,6 +10,7 @@ import { homePaths, openHome } from '../../src/runtime/home.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
 import { dropGuards, withDatabase } from '../adapters/sqlite-harness.js';
 import { Bench } from '../fixtures/bench.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
 
 const json = (action: string, args: object): string => JSON.stringify(proposal(action, args));
@@ -23,7 +23,7 @@ let truth: RunRecord;
 let folder: string;
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-check-records-'));
+  folder = tempFolder('check-records');
   bench = await Bench.open();
   for (let tree = 0; tree < 2; tree += 1) {
     const run = await bench.turnpike.startAgent();

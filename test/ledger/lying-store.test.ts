@@ -8,9 +8,8 @@
 //
 // What is right within the house, because files and keys were exchanged together, only the keeper sees.
 
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { cpSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { headFile } from '../../src/adapters/head-file.js';
 import { LedgerError } from '../../src/errors.js';
@@ -30,12 +29,12 @@ import { verifyEvidence } from '../../src/runtime/evidence/verify-evidence.js';
 import { writeFile } from 'node:fs/promises';
 import { proposalId } from '../fixtures/entries.js';
 import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 
 const NAME = 'example.org/house';
 const MS_MAX = 60_000;
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-lying-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = tempFolder('lying');
 
 const at = (name: string): HomePaths => homePaths(join(folder, name));
 const copy = (from: string, to: string): HomePaths => {

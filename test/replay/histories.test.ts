@@ -1,17 +1,7 @@
 // Golden histories: ledgers that earlier versions have recorded. They are never edited and never made again, and come
 // out of the machines of today as they were recorded.
 
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -20,6 +10,7 @@ import { openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { StoredEntry } from '../../src/ports/ledger-store.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { filesIn, textOf } from '../sources.js';
 import { ROOT } from '../root.js';
 
@@ -48,7 +39,7 @@ const FORMATS = [2, 3, 4] as const;
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-golden-'));
+  folder = tempFolder('golden');
   mkdirSync(join(folder, 'artifacts'));
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));

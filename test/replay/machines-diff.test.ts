@@ -1,15 +1,15 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { beforeAll, expect, test } from '@jest/globals';
 import { gunzipSync } from 'node:zlib';
 import { createHome } from '../../src/runtime/home.js';
 import { diffDefinitions } from '../../src/replay/machines-diff.js';
 import type { JsonObject } from '../../src/contract/json.js';
 import { turnpike } from '../cli/fake-io.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../root.js';
 
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-machines-'));
+const folder = tempFolder('machines');
 const home = join(folder, 'home');
 let run_id = '';
 
@@ -20,7 +20,6 @@ beforeAll(async () => {
   const { text } = await command('replay', '--until', '0', '--json');
   run_id = (JSON.parse(text) as { runs: { run_id: string }[] }).runs[0]?.run_id ?? '';
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 async function command(...args: string[]) {
   const { code, stdout } = await turnpike(folder, [...args, '--home', home]);

@@ -1,7 +1,6 @@
 // Time travel: what stood where at any entry, held against what the entries themselves say, with a cache and without.
 
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
@@ -13,6 +12,7 @@ import type { LedgerState } from '../../src/replay/state.js';
 import { homePaths, openHome } from '../../src/runtime/home.js';
 import { RunRecords } from '../../src/run/record.js';
 import { Bench } from '../fixtures/bench.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
 
 const EVERY = 40;
@@ -20,7 +20,7 @@ const EVERY = 40;
 let bench: Bench;
 let entries: Entry[];
 let ledger: HistorySource;
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-history-'));
+const folder = tempFolder('history');
 
 /** Agents side by side: some end, one is denied, one waits, and one is asked something after its end. */
 beforeAll(async () => {

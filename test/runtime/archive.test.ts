@@ -1,8 +1,7 @@
 // Archiving under a running library: in memory and in SQLite, what it does to trees, cases, and time travel.
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { draftArchive, sha256OfFile } from '../../src/adapters/archive-file.js';
 import { openLineFile } from '../../src/adapters/line-file.js';
@@ -18,6 +17,7 @@ import { openEvidence } from '../../src/runtime/evidence/open-evidence.js';
 import { drawLedgerKey } from '../../src/runtime/ledger-key.js';
 import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 
 const PROPOSAL = { schema_version: '1.0.0', reasoning: 'Because.', action: 'THINK', args: {} };
 const payload = (n: number): string =>
@@ -28,7 +28,7 @@ let folder: string;
 let signer: NoteSigner;
 let files: LineFile[];
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-archiving-'));
+  folder = tempFolder('archiving');
   files = [];
   signer = noteSigner(drawLedgerKey('example.org/log'))!;
 });

@@ -1,6 +1,5 @@
 import { afterEach, expect, test } from '@jest/globals';
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { MemoryState } from '../../src/adapters/memory-state.js';
@@ -8,6 +7,7 @@ import type { EffectResult } from '../../src/contract/effect.js';
 import type { Sandbox } from '../../src/ports/executor.js';
 import { createHome, homePaths, isVacant } from '../../src/runtime/home.js';
 import { Bench } from '../fixtures/bench.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
 
 const WRITE = (): string => JSON.stringify(proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' }));
@@ -90,7 +90,7 @@ afterEach(() => {
   if (folder !== '') rmSync(folder, { recursive: true, force: true });
   folder = '';
 });
-const newFolder = (): string => (folder = mkdtempSync(join(tmpdir(), 'turnpike-home-')));
+const newFolder = (): string => (folder = tempFolder('home'));
 
 test('D15: a home whose making was cut short before its ledger is made again', async () => {
   const home = newFolder();

@@ -1,8 +1,7 @@
 // A ledger that cannot be read for a moment is no ledger that cannot be written: nobody is told that a run has stopped
 // while it goes on.
 
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
@@ -10,6 +9,7 @@ import { LedgerError } from '../../src/errors.js';
 import type { LedgerStore, StoredEntry } from '../../src/ports/ledger-store.js';
 import { Bench } from '../fixtures/bench.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
 
 const THINK = (): string => JSON.stringify(proposal('THINK', {}));
@@ -38,7 +38,7 @@ let folder: string;
 let store: OnceUnread;
 let bench: Bench;
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-reads-'));
+  folder = tempFolder('reads');
   mkdirSync(join(folder, 'case-local'));
   store = new OnceUnread(memoryStore());
   bench = await Bench.open({ store, sandbox: folder });

@@ -1,5 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
@@ -10,6 +9,7 @@ import { granted } from '../fixtures/granted.js';
 import { openSandbox } from '../../src/adapters/sandbox.js';
 import { Bench } from '../fixtures/bench.js';
 import { FaultyStore, type Breakage } from '../fixtures/faulty-store.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
 
 const json = (value: object): string => JSON.stringify(value);
@@ -17,7 +17,7 @@ const json = (value: object): string => JSON.stringify(value);
 let folder: string;
 let sandbox: Sandbox & { close(): void };
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-failure-'));
+  folder = tempFolder('failure');
   mkdirSync(join(folder, 'case-local'));
   sandbox = openSandbox({ root: folder });
 });

@@ -3,8 +3,7 @@
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { openBagFolder } from '../../src/adapters/bag-folder.js';
 import { openBagZip } from '../../src/adapters/bag-zip.js';
@@ -21,6 +20,7 @@ import { verifyBundle } from '../../src/runtime/export/verify-bundle.js';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../fixtures/service.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
 
 let bench: Bench | null = null;
@@ -415,7 +415,7 @@ describe('D7: people', () => {
 describe('records in the ledger', () => {
   test('D8: a tree that knows its table in another database writes none into the ledger', async () => {
     const before = service().targets.filter(({ definition }) => definition.name !== 'facts');
-    const file = join(mkdtempSync(join(tmpdir(), 'turnpike-')), 'facts.db');
+    const file = join(tempFolder(), 'facts.db');
     const facts = { ...plainTable('facts'), database: sqlDatabase({ url: `sqlite:${file}`, create: true }) };
     let of = await open({ targets: [...before, defineTarget(facts)] });
     const agent = await of.turnpike.startAgent({ ...CASE_AGENT, link: 'remote' });

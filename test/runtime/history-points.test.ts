@@ -1,24 +1,23 @@
 // Points of the past that the writer makes as the ledger grows: the first question reads as little as later ones, and
 // comes to what a fold from the first entry comes to.
 
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterAll, beforeEach, expect, test } from '@jest/globals';
+import { beforeEach, expect, test } from '@jest/globals';
 import { sqliteHistoryCache } from '../../src/adapters/sqlite-history-cache.js';
 import { winstonLog } from '../../src/adapters/winston-log.js';
 import { stateAt, type HistorySource } from '../../src/replay/state-at.js';
 import { createHome, homePaths, openHome, type HomePaths } from '../../src/runtime/home.js';
 import { openTurnpikeOn, type Turnpike } from '../../src/runtime/turnpike.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
 
 const EVERY = 60;
 /** A batch has several inputs, each of which causes some ten entries. */
 const MORE = 60;
 
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-points-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = tempFolder('points');
 
 let home: HomePaths;
 let homes = 0;

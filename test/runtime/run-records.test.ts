@@ -1,8 +1,7 @@
 // The records of a run tree are written when it has ended (S4-08, S4-43): once, in the background, as its entries say.
 
 import { afterEach, expect, test } from '@jest/globals';
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { headInMemory } from '../../src/adapters/head-in-memory.js';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
@@ -33,6 +32,7 @@ import { all } from '../fixtures/entries.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { randomTree } from '../fixtures/random-tree.js';
+import { tempFolder } from '../fixtures/temp-folder.js';
 import { editedPolicy, proposal, TreeDriver } from '../fixtures/tree.js';
 
 const json = (action: string, args: object): string => JSON.stringify(proposal(action, args));
@@ -45,7 +45,7 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 function sandbox(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'turnpike-run-records-'));
+  const folder = tempFolder('run-records');
   folders.push(folder);
   mkdirSync(join(folder, 'case-local'));
   return folder;

@@ -4,11 +4,11 @@
 // did not hold; the seed that leads to it again is printed.
 
 import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
 import { builtCommand } from '../fixtures/build.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
 import { faultsOf, TRANSPORTS, walk } from './mcp-walk.js';
 import { broughtToEnd, lived } from './random-sessions.js';
 
@@ -34,7 +34,7 @@ for (let seed = first; seed < first + count; seed += 1) {
 }
 say(`${count} random sessions from seed ${first}, ${seen.size} kinds of answer, 0 violations`);
 
-const folder = mkdtempSync(join(tmpdir(), 'turnpike-sessions-'));
+const folder = diskFolder('sessions');
 try {
   const command = await builtCommand(folder);
   for (const transport of TRANSPORTS.filter((name) => values.walks.split(',').includes(name))) {

@@ -3,12 +3,12 @@
 
 import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import { pageFolder, type PageFile } from '../../../src/adapters/page-folder.js';
 import { oneAtATime } from '../../fixtures/one-at-a-time.js';
+import { tempFolder } from '../../fixtures/temp-folder.js';
 import { ROOT } from '../../sources.js';
 
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
@@ -31,7 +31,7 @@ export const inChromium = ((): typeof describe | typeof describe.skip => {
 })();
 
 /** Where pictures of the views go. */
-export const SCREENSHOTS = process.env['TURNPIKE_SCREENSHOTS'] ?? mkdtempSync(join(tmpdir(), 'turnpike-pictures-'));
+export const SCREENSHOTS = process.env['TURNPIKE_SCREENSHOTS'] ?? tempFolder('pictures');
 mkdirSync(SCREENSHOTS, { recursive: true });
 
 /** The files of the page as it is built now, from sources that may be newer than the package. */

@@ -1,7 +1,6 @@
 // A real home, served with the page: agents, tools, a session and an export that waits, as in the demonstration.
 
-import { cpSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Type from 'typebox';
 import { manifestPolicySource } from '../../../src/adapters/manifest-policy-source.js';
@@ -19,6 +18,7 @@ import type { HttpServer } from '../../../src/service/http/listen.js';
 import { serveTurnpike } from '../../../src/service/http/serve.js';
 import { writeContract } from '../../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit, slowTool } from '../../fixtures/service.js';
+import { tempFolder } from '../../fixtures/temp-folder.js';
 import { Tab, presentPage, type Opening } from './browser.js';
 
 const APPROVED = `
@@ -59,7 +59,7 @@ export class Stage {
   }
 
   static async open({ full = true, approved = false }: Staging = {}): Promise<Stage> {
-    const folder = mkdtempSync(join(tmpdir(), 'turnpike-stage-'));
+    const folder = tempFolder('stage');
     writeContract(join(folder, 'contract'), { edit: approved ? edit : exportsApproved });
     const { tools, targets } = service();
     const [entered, release] = [defer<null>(), defer<null>()];
@@ -156,7 +156,7 @@ export class Stage {
 
   /** The home as it lies on the disk, copied while it is at rest. */
   copied(): string {
-    const to = mkdtempSync(join(tmpdir(), 'turnpike-copy-'));
+    const to = tempFolder('copy');
     cpSync(this.home, to, { recursive: true, filter: (path) => !path.endsWith('.sock') });
     return to;
   }

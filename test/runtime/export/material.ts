@@ -1,8 +1,7 @@
 // What the tests of bundles share: ledgers of several cases, requests, bundles that can be changed and sealed again.
 
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { openBagFolder } from '../../../src/adapters/bag-folder.js';
 import { openBagZip } from '../../../src/adapters/bag-zip.js';
@@ -15,6 +14,7 @@ import type { LedgerStore } from '../../../src/ports/ledger-store.js';
 import type { BundleRequest } from '../../../src/runtime/export/bundle.js';
 import { verifyBundle, type BundleReport } from '../../../src/runtime/export/verify-bundle.js';
 import { answered, content, opening, scribeOf, TIME, treeId, type Draft } from '../../fixtures/entries.js';
+import { tempFolder } from '../../fixtures/temp-folder.js';
 
 export const CASE = 'case-0001';
 export const OTHER = 'case-0002';
@@ -189,7 +189,7 @@ export async function ledgerOf(
 
 /** A directory of one test file, and what takes it away. */
 export function place(): { readonly at: (name: string) => string; readonly remove: () => void } {
-  const root = mkdtempSync(join(tmpdir(), 'bundle-'));
+  const root = tempFolder('bundle');
   return { at: (name) => join(root, name), remove: () => rmSync(root, { recursive: true, force: true }) };
 }
 

@@ -3,8 +3,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
 import { systemClock } from '../../../src/adapters/system-clock.js';
@@ -13,6 +12,7 @@ import { sha256 } from '../../../src/contract/hash.js';
 import { createHome, homePaths, openHome } from '../../../src/runtime/home.js';
 import { LedgerReader } from '../../../src/runtime/ledger-reader.js';
 import { built } from '../../docs/built.js';
+import { diskFolder } from '../../fixtures/temp-folder.js';
 import { ROOT } from '../../sources.js';
 import { writeContract } from '../../fixtures/bench.js';
 import { proposal } from './http-harness.js';
@@ -24,7 +24,7 @@ let child: ChildProcess;
 
 beforeAll(async () => {
   await built();
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-killed-'));
+  folder = diskFolder('killed');
   writeContract(join(folder, 'contract'), {});
 }, MS_MAX);
 afterAll(() => {

@@ -1,8 +1,7 @@
 // The arguments of the session tools, and what they ask of a session. Sessions themselves are in test/runtime.
 
 import { describe, expect, test } from '@jest/globals';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { specFile } from '../../../src/adapters/spec-folder.js';
 import type { JsonObject } from '../../../src/contract/json.js';
@@ -10,6 +9,7 @@ import { SESSION_ERRORS, type SessionAnswer } from '../../../src/contract/sessio
 import { RunError, UsageError } from '../../../src/errors.js';
 import type { Sessions } from '../../../src/runtime/sessions/sessions.js';
 import { ask, type SessionDeskOptions } from '../../../src/service/mcp/session-desk.js';
+import { tempFolder } from '../../fixtures/temp-folder.js';
 
 type Asked = readonly [keyof Sessions, ...unknown[]];
 
@@ -272,7 +272,7 @@ describe('specs', () => {
   });
 
   test('an id leads to a file of the folder, and nowhere else', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'turnpike-specs-'));
+    const folder = tempFolder('specs');
     mkdirSync(join(folder, 'specs/inner.yaml'), { recursive: true });
     for (const name of ['outside.yaml', 'specs/a.yaml', 'specs/b.json', 'specs/.hidden.yaml'])
       writeFileSync(join(folder, name), '');
