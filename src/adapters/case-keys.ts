@@ -51,7 +51,7 @@ export interface ErasedKey {
 
 export class CaseKeys {
   readonly #directory: string;
-  readonly #seal: () => ErasureSeal | null;
+  #seal: () => ErasureSeal | null;
   #present = recent<CaseKey>(KNOWN_MAX);
   #known = recent<CaseCipher | ErasedKey>(KNOWN_MAX);
 
@@ -59,6 +59,12 @@ export class CaseKeys {
   constructor(directory: string, seal: () => ErasureSeal | null) {
     this.#directory = directory;
     this.#seal = seal;
+  }
+
+  /** From now on erasures are signed, and verified, with this seal. */
+  sealWith(seal: () => ErasureSeal | null): void {
+    this.#seal = seal;
+    this.#known = recent(KNOWN_MAX);
   }
 
   /** The key that content of the case is encrypted with now; made where there is none. For the writer. */

@@ -1,4 +1,5 @@
-import type { HeadAnchor, LogHead } from '../ports/ledger-store.js';
+import type { AnchoredHead, HeadAnchor, HeadSeal, LogHead } from '../ports/ledger-store.js';
+import type { HeadFile } from './head-file.js';
 
 /** A head that lives as long as the process: for stores that have no folder beside them. */
 export function headInMemory(head: Pick<LogHead, 'size' | 'root'>): HeadAnchor {
@@ -10,5 +11,21 @@ export function headInMemory(head: Pick<LogHead, 'size' | 'root'>): HeadAnchor {
       return Promise.resolve();
     },
     close: () => Promise.resolve(),
+  };
+}
+
+/** The same, signed when it is read. */
+export function signedHeadInMemory(head: Pick<LogHead, 'size' | 'root'>, first: HeadSeal | null): HeadFile {
+  const plain = headInMemory(head);
+  let seal = first;
+  const read = async (): Promise<AnchoredHead | null> => {
+    const latest = await plain.read();
+    return latest === null || seal === null ? latest : { ...latest, note: seal.seal(latest) };
+  };
+  return {
+    ...plain,
+    read,
+    opens: (note) => seal?.open(note) ?? null,
+    sealWith: (next) => void (seal = next),
   };
 }

@@ -38,8 +38,10 @@ import { SqliteWriter } from './sqlite-writer.js';
 export interface SqliteStoreOptions {
   /** The database. `<file>.lock` beside it is the writer's lock. */
   readonly file: string;
-  /** The folder of the contents that are too large for the database. The keys of cases lie beside it (`keys/cases`). */
+  /** The folder of the contents that are too large for the database. */
   readonly artifactsDir: string;
+  /** The folder of the keys that encrypt the content of cases. Default: `keys/cases` beside `artifactsDir`. */
+  readonly caseKeysDir?: string;
   /** Only read, whoever writes. @default false */
   readonly readOnly?: boolean;
   /** Who vouches for erasures; null, or none, where nobody does. */
@@ -62,8 +64,9 @@ export function createSqliteStore(options: SqliteStoreOptions): LedgerStore {
  */
 export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
   const { file, artifactsDir, readOnly = false, erasureSeal = () => null } = options;
-  // Beside the contents and not among them: who copies those has not got what opens them.
-  const keys = new CaseKeys(join(dirname(resolve(artifactsDir)), 'keys', 'cases'), erasureSeal);
+  // Beside the contents and not among them: a copy of the contents has no keys that open them.
+  const { caseKeysDir = join(dirname(resolve(artifactsDir)), 'keys', 'cases') } = options;
+  const keys = new CaseKeys(resolve(caseKeysDir), erasureSeal);
   return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, readOnly);
 }
 
@@ -210,6 +213,10 @@ class SqliteLedgerStore implements LedgerStore {
 
   erase(erasure: Erasure): Promise<Erased> {
     return this.#answer(() => this.#writer.erase(erasure));
+  }
+
+  sealErasures(seal: () => ErasureSeal | null): void {
+    this.#artifacts.keys.sealWith(seal);
   }
 
   proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null> {

@@ -1,10 +1,11 @@
 import { closeSync, existsSync, openSync } from 'node:fs';
+import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { LedgerError } from '../errors.js';
 import { errorCode } from './error-code.js';
 import { asLedgerError } from './sqlite-database.js';
 
-/** The right to write one ledger or file, until it is released or the process is gone. */
+/** The right to write one ledger or file, or to use one folder, until it is released or the process is gone. */
 export interface WriterLock {
   release(): void;
 }
@@ -19,6 +20,10 @@ const TURN_MS = 5_000;
  */
 export const lockWriter = (file: string): WriterLock =>
   lockWithin(file, 0, `another process writes to ${file}: go through it, or stop it first`);
+
+/** The same for a folder that one process uses at a time: the lock is `<folder>/state.lock`. */
+export const lockFolder = (folder: string): WriterLock =>
+  lockWithin(join(folder, 'state'), 0, `another process uses ${folder}: stop it first, or name another folder`);
 
 /**
  * Reads and replaces a file while nobody else does, in whatever process: waits for its turn.

@@ -9,10 +9,17 @@ const LEAVES_AT_ONCE = 1_024;
  * @throws LedgerError LEDGER_BELOW_HEAD when it is shorter, or another, than the head vouches for; LEDGER_TAMPERED
  * when there is no head to hold it against, where an empty ledger needs none, its making may have been cut short; and
  * when its own head is not of one piece: what is committed next would go on from a log that is not there
+ * @param acceptMissing takes the store's own head where none was written down yet
  */
-export async function checkAnchor(store: LedgerStore, anchor: Pick<HeadAnchor, 'read'>): Promise<void> {
-  const vouched = await anchor.read();
+export async function checkAnchor(
+  store: LedgerStore,
+  anchor: Pick<HeadAnchor, 'read'>,
+  { acceptMissing = false }: { readonly acceptMissing?: boolean } = {},
+): Promise<void> {
+  // First: the ledger may grow while this reads, and its head file never overtakes it.
+  const anchored = await anchor.read();
   const head = await store.head();
+  const vouched = anchored ?? (acceptMissing ? head : null);
   if (vouched === null) {
     if (head.size === 0) return;
     throw new LedgerError({

@@ -121,6 +121,11 @@ export interface LedgerStore {
    * By the writer, and only when no tree of the case lives: whoever lives needs its content.
    */
   erase(erasure: Erasure): Promise<Erased>;
+  /**
+   * Signs the notes of erasures, and verifies those that are there, with this seal: called once, before `acquire`.
+   * Absent where the store writes no such notes.
+   */
+  sealErasures?(seal: () => ErasureSeal | null): void;
   /** The records of runs whose tree has ended: derived from the entries, off the hot path. */
   readonly runRecords: RunRecordTable;
   /** The beginning of the log that was moved to archive files. */

@@ -13,47 +13,12 @@ import {
   refuseLostKey,
   sealBy,
   vouchingBy,
-  type LedgerKeyPaths,
 } from './ledger-key.js';
 import { EMPTY_HEAD } from '../ledger/merkle.js';
-import type { HeadAnchor, LedgerStore } from '../ports/ledger-store.js';
+import type { ErasureSeal, HeadAnchor, HeadSeal, LedgerStore } from '../ports/ledger-store.js';
+import { homePaths, type HomePaths, type KeyFolder, type LedgerFiles, type LocalState } from './home-paths.js';
 
-/** Where everything of one installation lies. */
-export interface HomePaths {
-  readonly home: string;
-  readonly ledger: string;
-  readonly head: string;
-  readonly artifacts: string;
-  readonly sandbox: string;
-  /** Where commands of specs have their own folders while they run: what is there at an opening is left over. */
-  readonly scratch: string;
-  readonly control: string;
-  /** What signs and verifies: for nobody but the owner. */
-  readonly keys: string;
-  /** What signs the checkpoints of the ledger. */
-  readonly ledgerKey: LedgerKeyPaths;
-  /** Who may do what over HTTP: of each token its hash. */
-  readonly tokens: string;
-  /** What readers remember of the ledger: may be lost at any time. */
-  readonly history: string;
-  /** The emergency overlay (D1); not there until the first `turnpike policy deny`. */
-  readonly overlay: string;
-}
-
-export const homePaths = (home: string): HomePaths => ({
-  home,
-  ledger: join(home, 'ledger.db'),
-  head: join(home, 'ledger.head'),
-  artifacts: join(home, 'artifacts'),
-  sandbox: join(home, 'sandbox'),
-  scratch: join(home, 'scratch'),
-  control: join(home, 'control.sock'),
-  keys: join(home, 'keys'),
-  ledgerKey: { privateKey: join(home, 'keys/ledger.key'), publicKey: join(home, 'keys/ledger.vkey') },
-  tokens: join(home, 'keys/tokens.json'),
-  history: join(home, 'history.cache'),
-  overlay: join(home, 'overlay.json'),
-});
+export { homePaths, type HomePaths, type KeyFolder, type LocalState } from './home-paths.js';
 
 export interface HomeStores {
   readonly store: LedgerStore;
@@ -95,7 +60,7 @@ export async function createHome(home: string, ledgerKey?: string): Promise<Home
   const signer =
     (ledgerKey === undefined ? readLedgerSigner(paths.ledgerKey) : null) ??
     installLedgerKey(paths.ledgerKey, ledgerKey ?? drawLedgerKey());
-  const store = createSqliteStore({ file: paths.ledger, artifactsDir: paths.artifacts });
+  const store = createSqliteStore(sqliteFiles(paths));
   await store.close();
   const head = headFile(paths.head, sealBy(signer));
   await head.write({ size: EMPTY_HEAD.size, root: EMPTY_HEAD.root });
@@ -108,16 +73,31 @@ export function openHome(paths: HomePaths, { readOnly }: { readonly readOnly: bo
   if (!existsSync(paths.ledger) && !existsSync(paths.head)) {
     throw new UsageError({ code: 'USAGE', message: `${paths.home} is no home: make one with \`turnpike init\`` });
   }
-  const erasureSeal = () =>
-    vouchingBy(readOnly ? readLedgerVerifier(paths.ledgerKey) : readLedgerSigner(paths.ledgerKey));
-  const store = openSqliteStore({ file: paths.ledger, artifactsDir: paths.artifacts, readOnly, erasureSeal });
+  const erasureSeal = erasureSealOf(paths, { readOnly });
+  const store = openSqliteStore({ ...sqliteFiles(paths), readOnly, erasureSeal });
   const { anchor, signed } = openHead(paths, { readOnly });
   return readOnly || signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(paths, store, anchor) };
 }
 
+const sqliteFiles = ({ ledger, artifacts, caseKeys }: LedgerFiles & KeyFolder) => ({
+  file: ledger,
+  artifactsDir: artifacts,
+  caseKeysDir: caseKeys,
+});
+
+/** Signs and verifies erasures with the ledger key, which is read whenever it is needed; null while there is none. */
+export const erasureSealOf =
+  ({ ledgerKey }: Pick<KeyFolder, 'ledgerKey'>, { readOnly }: { readonly readOnly: boolean }) =>
+  (): ErasureSeal | null =>
+    vouchingBy(readOnly ? readLedgerVerifier(ledgerKey) : readLedgerSigner(ledgerKey));
+
 /** The key counts when the first head that it has signed is durable: what is cut short before can be done again. */
-async function signHeads(paths: HomePaths, store: LedgerStore, anchor: HeadFile): Promise<void> {
-  const { signer, settle } = draftLedgerKey(paths.ledgerKey);
+export async function signHeads(
+  { ledgerKey }: Pick<KeyFolder, 'ledgerKey'>,
+  store: LedgerStore,
+  anchor: HeadFile,
+): Promise<void> {
+  const { signer, settle } = draftLedgerKey(ledgerKey);
   anchor.sealWith(sealBy(signer));
   const head = await store.head();
   // Twice, so that neither slot of the file holds one without a signature.
@@ -126,15 +106,27 @@ async function signHeads(paths: HomePaths, store: LedgerStore, anchor: HeadFile)
   settle();
 }
 
-/** The head file of a home, as whoever writes, or reads, may believe it. `signed` says that all its heads must be. */
-export function openHead(
-  paths: HomePaths,
+/** The head file, as a writer or a reader may trust it. `signed` says that all its heads must be. */
+export const openHead = (
+  { head, ...keys }: Pick<LocalState, 'head'> & Pick<KeyFolder, 'ledgerKey'>,
   { readOnly }: { readonly readOnly: boolean },
-): { readonly anchor: HeadFile; readonly signed: boolean } {
-  const key = readOnly ? readLedgerVerifier(paths.ledgerKey) : readLedgerSigner(paths.ledgerKey);
-  const anchor = headFile(paths.head, key === null ? null : sealBy(key));
-  const drafted = key === null ? readDraftedSigner(paths.ledgerKey) : null;
-  if (key === null && drafted === null) refuseLostKey(paths.ledgerKey);
+): SignableHead => openSignable((seal) => headFile(head, seal), keys, { readOnly });
+
+export interface SignableHead {
+  readonly anchor: HeadFile;
+  readonly signed: boolean;
+}
+
+/** Opens a head with the ledger key. With a key that is only a draft, heads may still be unsigned. */
+export function openSignable(
+  open: (seal: HeadSeal | null) => HeadFile,
+  { ledgerKey }: Pick<KeyFolder, 'ledgerKey'>,
+  { readOnly }: { readonly readOnly: boolean },
+): SignableHead {
+  const key = readOnly ? readLedgerVerifier(ledgerKey) : readLedgerSigner(ledgerKey);
+  const anchor = open(key === null ? null : sealBy(key));
+  const drafted = key === null ? readDraftedSigner(ledgerKey) : null;
+  if (key === null && drafted === null) refuseLostKey(ledgerKey);
   if (drafted !== null) anchor.sealWith(sealBy(drafted));
   return { anchor, signed: key !== null };
 }

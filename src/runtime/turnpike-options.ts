@@ -9,14 +9,26 @@ import type { LedgerStore } from '../ports/ledger-store.js';
 import type { Log } from '../ports/log.js';
 import type { PolicySource } from '../ports/policy-source.js';
 import { type Registered } from './effects/define.js';
-import { type HomePaths, type HomeStores } from './home.js';
+import type { HomeStores } from './home.js';
+import type { HomePaths, KeyFolder, LocalState } from './home-paths.js';
 import type { ReviewCallback } from './sessions/callback-reviewer.js';
 
 export interface TurnpikeOptions extends Registered {
   /** Folder of the ledger, artifacts and sandbox; made when it is missing or empty. Either this or `store`. */
   readonly home?: string;
-  /** A ledger store of your own, e.g. `memoryStore()`. Needs `sandbox` as well. */
+  /** A ledger store of your own, e.g. `memoryStore()`. Needs `sandbox` as well; `keys` and `state` are optional. */
   readonly store?: LedgerStore;
+  /**
+   * The key folder of `store`; made where it is missing. With it, heads and erasures are signed, and step proofs and
+   * gate evidence survive a restart. It belongs to one ledger: give it from the first opening on.
+   */
+  readonly keys?: string;
+  /**
+   * The local state of `store` on this machine, for this process alone; made where it is missing. With it, a store that
+   * falls back is refused, the control socket is served, replay points are cached, and commands of specs run in it.
+   * With `keys` too, the emergency overlay is read from it.
+   */
+  readonly state?: string;
   /** Folder with policy/{lanes,roles,actions}.yaml. Default: the policy that this package ships. */
   readonly contract?: string;
   /** Folder of the case sandboxes, or a sandbox of your own. Default: `<home>/sandbox`. */
@@ -29,7 +41,7 @@ export interface TurnpikeOptions extends Registered {
   readonly log?: Log;
   /** Run trees kept in memory at the same time; others are folded again when they are needed. */
   readonly liveTreesMax?: number;
-  /** Serve the control socket of the home, through which the `turnpike` command acts meanwhile. Default: true. */
+  /** Serve the control socket of the home, or of `state`: other processes act through it. Default: true. */
   readonly control?: boolean;
   /**
    * MCP servers whose pinned tools agents may call where a lane lists them: `true` for the upstreams.json of the
@@ -40,7 +52,7 @@ export interface TurnpikeOptions extends Registered {
   readonly reviewer?: ReviewCallback;
   /** Whether the commands of specs run behind bubblewrap. Default: where it is installed and works. */
   readonly wall?: WallMode;
-  /** The emergency overlay of a ledger that is no home; a home has its own (`turnpike policy deny`). */
+  /** The emergency overlay of a `store`. Default: the file in `state`. A home has its own (`turnpike policy deny`). */
   readonly overlay?: OverlaySource;
 }
 
@@ -48,6 +60,14 @@ export interface TurnpikeOptions extends Registered {
 export interface Ground extends HomeStores {
   /** Null where the ledger is a store of the caller's. */
   readonly home: HomePaths | null;
+  /** Default: that of the home. */
+  readonly keys?: KeyFolder | null;
+  /** Default: that of the home. */
+  readonly state?: LocalState | null;
+  /** Takes the store's head where the anchor has none yet: the local state may be new where the ledger is not. */
+  readonly acceptMissingHead?: boolean;
+  /** Ends the exclusive use of the local state; called last. */
+  readonly release?: () => void;
   /** Runs a task after the present tick. Default: setImmediate. */
   readonly defer?: (task: () => void) => void;
   /** How many entries of a tree lie between two of its snapshots (D16). */

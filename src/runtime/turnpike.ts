@@ -2,7 +2,6 @@
 
 import { resolve } from 'node:path';
 import { clearScratch } from '../adapters/command-scratch.js';
-import { headInMemory } from '../adapters/head-in-memory.js';
 import { keepingAlive } from '../adapters/keep-alive.js';
 import type { StepResponse } from '../contract/response.js';
 import type { PolicyVersions } from '../contract/shapes.js';
@@ -29,12 +28,13 @@ import type {
   PromoteOptions,
   Resolution,
 } from './high-risk/options.js';
-import { createHome, homePaths, isVacant, openHome, type HomePaths } from './home.js';
+import { createHome, homePaths, isVacant, openHome, type HomePaths, type KeyFolder, type LocalState } from './home.js';
 import { LedgerReader } from './ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from './remote-agents.js';
 import { recover, type Recovery } from './recover.js';
 import type { Sessions } from './sessions/sessions.js';
 import { contractFolder, shippedContract } from './shipped-contract.js';
+import { openStoreParts } from './store-parts.js';
 import type { Ground, TurnpikeOptions } from './turnpike-options.js';
 import type { UpstreamProblem } from './upstream/connect-upstreams.js';
 import { openUpstreams } from './upstream/open-upstreams.js';
@@ -45,6 +45,10 @@ export type { Ground, TurnpikeOptions } from './turnpike-options.js';
 export interface Turnpike {
   /** Null where the ledger is a store of the caller's. */
   readonly home: HomePaths | null;
+  /** The key folder: of the home, or as `keys` names it. Null where there is none. */
+  readonly keys: KeyFolder | null;
+  /** The local state: of the home, or as `state` names it. Null where there is none. */
+  readonly state: LocalState | null;
   /** What the opening had to bring to an end. */
   readonly recovery: Recovery;
   /** The policy that new trees are judged by. @throws PolicyError where it cannot be used */
@@ -53,7 +57,7 @@ export interface Turnpike {
   policyVersions(): Promise<PolicyVersions>;
   /** What of the upstream servers cannot be had, and why. */
   readonly upstreams: readonly UpstreamProblem[];
-  /** Which other processes act on the home through this one (D13); null where they cannot. */
+  /** Which other processes act on the ledger through this one (D13); null where they cannot. */
   readonly control: Pick<ControlServer, 'connections' | 'retire'> | null;
   /** Opens a run tree with one agent run in it. A run that policy denies is returned too: it has ended as `denied`. */
   startAgent(options?: AgentOptions): Promise<AgentRun>;
@@ -103,9 +107,9 @@ export const openTurnpike = async (options: TurnpikeOptions): Promise<Turnpike> 
 
 /** `openTurnpike` on a ground that is laid already; it is closed with the rest. */
 export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): Promise<Turnpike> {
-  const { home, store, anchor } = ground;
+  const { home, keys = home, state = home, store, anchor } = ground;
   // What has been opened, to be closed the other way round, in the end as well as when the opening fails.
-  const opened: Closing[] = [() => store.close(), () => anchor.close()];
+  const opened: Closing[] = [() => ground.release?.(), () => store.close(), () => anchor.close()];
   const close = async (): Promise<void> => {
     for (const closing of opened.splice(0).reverse()) await closing();
   };
@@ -118,13 +122,13 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
       wired;
     await engine.start();
     await checkArchives(store, anchor);
-    await checkAnchor(store, anchor);
+    await checkAnchor(store, anchor, { acceptMissing: ground.acceptMissingHead === true });
     await records.open();
     // A making that was cut short leaves none.
     if ((await anchor.read()) === null) await anchor.write(await store.head());
     await ground.signHeads?.();
-    // This process alone has the home by now: no command of another one is at work.
-    if (home !== null) await clearScratch(home.scratch, log);
+    // This process alone uses the local state by now: no command of another one is running.
+    if (state !== null) await clearScratch(state.scratch, log);
     const recovery = await recover(engine, store, effects, log);
     opened.push(() => within(clock, DRAIN_MS, agents.close()));
     opened.push(...[highRisk, sessions].map((part) => () => part.close()));
@@ -133,13 +137,13 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
       eraseCase({ engine, archives: store.archives, history, points }, erasure);
     const acts = { ...actsOf(wired), erase, remoteAgents: remoteAgents(agents, reader) };
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
-    const served = home !== null && options.control !== false;
-    const control = served ? await tryServeControl(home.control, { ...acts, sessions, contract, log }) : null;
+    const served = state !== null && options.control !== false;
+    const control = served ? await tryServeControl(state.control, { ...acts, sessions, contract, log }) : null;
     opened.push(() => control?.close());
     runRecords.open();
     await points?.open((tree_id, work) => engine.look(tree_id, work));
     return {
-      home,
+      ...{ home, keys, state },
       recovery,
       upstreams: upstreams.problems,
       ...policyOf(wired),
@@ -187,8 +191,9 @@ async function groundOf(options: TurnpikeOptions): Promise<Ground> {
   if ((options.home === undefined) === (options.store === undefined)) {
     throw new UsageError({ code: 'USAGE', message: 'openTurnpike takes either `home` or `store`' });
   }
-  if (options.store !== undefined) {
-    return { home: null, store: options.store, anchor: headInMemory(await options.store.head()) };
+  if (options.store !== undefined) return openStoreParts(options.store, options);
+  if (options.keys !== undefined || options.state !== undefined) {
+    throw new UsageError({ code: 'USAGE', message: '`keys` and `state` go with `store`: a home has its own' });
   }
   const home = resolve(options.home ?? '');
   const paths = isVacant(home) ? await createHome(home) : homePaths(home);

@@ -1,6 +1,6 @@
 // The composition root: ports are wired to adapters here, and nowhere else.
 
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { commandRunner } from '../adapters/command-runner.js';
 import { nanoidIds } from '../adapters/nanoid-ids.js';
 import { overlayFile, overlayFiles } from '../adapters/overlay-file.js';
@@ -20,6 +20,7 @@ import type { Sandbox } from '../ports/executor.js';
 import type { HistoryCache } from '../ports/history-cache.js';
 import type { Ids } from '../ports/ids.js';
 import type { Log } from '../ports/log.js';
+import type { OverlaySource } from '../ports/overlay-source.js';
 import { Agents } from './agents.js';
 import { BoundedCalls } from './effects/bounded-call.js';
 import { catalogueFrom } from './effects/define.js';
@@ -28,7 +29,8 @@ import { ExportEffects } from './effects/export-effects.js';
 import { RecordEffects } from './effects/record-effects.js';
 import { HistoryPoints } from './history-points.js';
 import { HighRiskRuns } from './high-risk/high-risk-runs.js';
-import { makeFolder, type HomePaths } from './home.js';
+import { makeFolder } from './home.js';
+import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from './home-paths.js';
 import { PolicyShelf } from './pinned-policy.js';
 import { CheckEffects } from './sessions/check-effects.js';
 import { SessionRuns } from './sessions/session-runs.js';
@@ -61,6 +63,7 @@ export interface Wired {
 /** Every part, with the others that it needs; nothing has begun yet. */
 export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]): Wired {
   const { home, store, anchor, defer = nextTurn, snapshotEntries, pointEntries } = ground;
+  const { keys = home, state = home } = ground;
   const { log = winstonLog('warn'), clock = systemClock(), ids = nanoidIds() } = options;
   const sandbox = sandboxOf(options, home);
   if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
@@ -69,9 +72,9 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   opened.push(() => records.close());
   const calls = new BoundedCalls(clock, log);
   const exports = new ExportEffects(store, log);
-  const secrets = home === null ? passingKey() : sessionKey(join(home.keys, 'session.key'));
+  const secrets = keys === null ? passingKey() : sessionKey(keys.sessionKey);
   const checks = new CheckEffects({
-    commands: commandsOf(options, home, log),
+    commands: commandsOf(options, { home, keys, state }, log),
     review: options.reviewer ?? null,
     calls,
     secrets,
@@ -82,10 +85,10 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   const shelf = new PolicyShelf(source, clock, catalogue);
   const agents = new Agents({ shelf, store, ids, log });
   const highRisk = new HighRiskRuns({ shelf, store, ids, clock, catalogue });
-  const overlay = home === null ? options.overlay : overlayFile(overlayFiles(home.overlay, home.keys));
+  const overlay = overlayOf(options, { home, keys, state });
   const runRecords = new RunRecordWriter({ store, clock, log, defer });
   opened.push(() => runRecords.close());
-  const history = home === null ? null : sqliteHistoryCache(home.history, HISTORY_BUSY_MS);
+  const history = state === null ? null : sqliteHistoryCache(state.history, HISTORY_BUSY_MS);
   opened.push(() => history?.close());
   const points =
     history === null
@@ -144,15 +147,37 @@ const listeners = (
 
 const nextTurn = (task: () => void): void => void setImmediate(task);
 
-/** Where the commands of specs run: in the sandbox, where that is a folder. */
-function commandsOf({ sandbox, wall = 'auto' }: TurnpikeOptions, home: HomePaths | null, log: Log): CommandRunner {
-  const root = typeof sandbox === 'object' ? undefined : (sandbox ?? home?.sandbox);
-  if (root === undefined) return { run: () => Promise.resolve({ status: 'not_started', problem: 'CWD_REFUSED' }) };
-  const ofHome = home === null ? {} : { hidden: [home.home], scratch: home.scratch };
-  return commandRunner({ root: resolve(root), wall, log, ...ofHome });
+interface Parts {
+  readonly home: HomePaths | null;
+  readonly keys: KeyFolder | null;
+  readonly state: LocalState | null;
 }
 
-function sandboxOf(options: TurnpikeOptions, home: HomePaths | null): Sandbox {
+/** The overlay file needs both its key and its place. A home has no other overlay. */
+function overlayOf({ overlay }: TurnpikeOptions, { home, keys, state }: Parts): OverlaySource | undefined {
+  if (keys === null || state === null || (home === null && overlay !== undefined)) return overlay;
+  return overlayFile(overlayFiles(state.overlay, keys.keys));
+}
+
+/** Where the commands of specs run: in the sandbox, where that is a folder. */
+function commandsOf(
+  { sandbox, wall = 'auto' }: TurnpikeOptions,
+  { home, keys, state }: Parts,
+  log: Log,
+): CommandRunner {
+  const root = typeof sandbox === 'object' ? undefined : (sandbox ?? home?.sandbox);
+  if (root === undefined) return { run: () => Promise.resolve({ status: 'not_started', problem: 'CWD_REFUSED' }) };
+  const hidden = [home?.home, keys?.keys, state?.state].filter((folder) => folder !== undefined);
+  return commandRunner({
+    root: resolve(root),
+    wall,
+    log,
+    hidden,
+    ...(state === null ? {} : { scratch: state.scratch }),
+  });
+}
+
+function sandboxOf(options: TurnpikeOptions, home: SandboxVolume | null): Sandbox {
   if (typeof options.sandbox === 'object') return options.sandbox;
   const root = options.sandbox ?? home?.sandbox;
   if (root === undefined) throw new UsageError({ code: 'USAGE', message: '`store` needs `sandbox` as well' });

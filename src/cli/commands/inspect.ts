@@ -67,7 +67,7 @@ async function inspectedHome(turnpike: Turnpike | null, args: Args, io: Io): Pro
   if (turnpike === null) return 0;
   const { homeSource } = await import('../../service/inspector/ledger-source.js');
   const { ledgerAudit } = await import('../../service/http/ledger-audit.js');
-  const source = homeSource(turnpike.ledger, turnpike.home, false);
+  const source = homeSource(turnpike.ledger, turnpike.home ?? turnpike.keys, false);
   try {
     await served(source, ledgerAudit(turnpike, source), args, io);
   } finally {

@@ -1,4 +1,4 @@
-import { join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { drawToken, keepToken } from '../../adapters/access-token.js';
 import { POSTURES, SESSION_ROLES } from '../../contract/session.js';
 import type { McpService, SessionOptions } from '../../service/mcp/index.js';
@@ -56,7 +56,7 @@ async function onStreams(service: McpService, home: HeldHome, args: Args, io: Io
     input: io.stdin as AsyncIterable<Uint8Array>,
     write: (text) => io.stdout.write(text),
     stop: io.stop(),
-    note: home.here === null ? null : join(homeOf(args, io).home, 'mcp-run'),
+    note: home.here === null ? null : homeOf(args, io).mcpRun,
   });
   return leaving === 'too_large' ? 1 : 0;
 }
@@ -67,7 +67,7 @@ async function overHttp(service: McpService, home: HeldHome, address: Address, a
   const [hosts, origins] = [args.list('allow-host'), args.list('allow-origin')];
   const server = await serveHttp(service, { ...address, token, hosts, origins });
   // Whoever holds the home has the file; another server of the same home says its token once.
-  const path = join(homeOf(args, io).home, 'mcp-token');
+  const path = homeOf(args, io).mcpToken;
   let forget = (): void => undefined;
   try {
     if (home.here !== null) forget = keepToken(path, token);

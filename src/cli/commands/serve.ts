@@ -97,7 +97,7 @@ async function demonstrated(folder: string, at: Address, args: Args, io: Io): Pr
 async function served(turnpike: Turnpike, at: Address, args: Args, io: Io): Promise<void> {
   // Loaded now, since no other command needs it.
   const { serveTurnpike } = await import('../../service/http/index.js');
-  const stored = new TokenFile((turnpike.home ?? homeOf(args, io)).tokens, systemClock());
+  const stored = new TokenFile((turnpike.keys ?? homeOf(args, io)).tokens, systemClock());
   const hasStored = stored.list().some(({ id }) => stored.holds(id));
   const page = builtPage();
   // From now on: whoever has read the address may end it at once.

@@ -50,7 +50,7 @@ export interface TurnpikeHttpOptions {
   readonly sessions?: SessionOptions | null;
   /** Called before content is shown; what it throws keeps that from being shown. Default: the ledger tells of it. */
   readonly audit?: AccessAudit;
-  /** Where export bundles go. Default: the folder `exports` of the home. */
+  /** Where export bundles go. Default: the folder `exports` of the home, or of `state`. */
   readonly exports?: string;
   readonly clock?: Clock;
   readonly log?: Log;
@@ -95,7 +95,8 @@ const NO_PAGE: ReadonlyMap<string, PageFile> = new Map();
 
 function serviceOf({ turnpike, tokens, ...options }: TurnpikeHttpOptions): HttpService {
   const { agent = {}, sessions = {}, clock = systemClock(), log = winstonLog('warn') } = options;
-  const inspector = options.inspector === undefined ? homeSource(turnpike.ledger, turnpike.home) : options.inspector;
+  const own = (): InspectorSource => homeSource(turnpike.ledger, turnpike.home ?? turnpike.keys);
+  const inspector = options.inspector === undefined ? own() : options.inspector;
   const size = (): Promise<number> => turnpike.ledger.size();
   const streams = new Streams({ size, tokens, clock, log });
   return {
@@ -111,7 +112,7 @@ function serviceOf({ turnpike, tokens, ...options }: TurnpikeHttpOptions): HttpS
             ...deskOf(turnpike.sessions, sessions, sessionAgentOf(principal, agent)),
             caller: sessionCaller(principal),
           },
-    exports: options.exports ?? join(turnpike.home?.home ?? '.', 'exports'),
+    exports: options.exports ?? join(turnpike.state?.state ?? '.', 'exports'),
     access: new RunAccess(turnpike.remoteAgents),
     keyed: new KeyedSteps(turnpike.ledger),
     metrics: new Metrics({ size, streams: () => streams.count }),

@@ -14,10 +14,9 @@ import type {
 } from '../../contract/inspection.js';
 import type { NoteVerifier } from '../../ledger/signed-note.js';
 import { Courses } from '../../replay/courses.js';
-import type { HomePaths } from '../../runtime/home.js';
 import { rootOf, type LedgerReader } from '../../runtime/ledger-reader.js';
 import { ChartShelf } from './chart-shelf.js';
-import { artifactInfo, bundleLooked, homeLooked, type LookedAt } from './looked-at.js';
+import { artifactInfo, bundleLooked, homeLooked, type LedgerPlace, type LookedAt } from './looked-at.js';
 import { PastSessions } from './past-sessions.js';
 import { RowPages } from './row-pages.js';
 import { ENTRY_BYTES_MAX, type InspectorSource } from './source.js';
@@ -28,11 +27,11 @@ import { whyAt, whysIn } from './why.js';
 const TURN_MS = 3;
 
 /**
- * The ledger of a home that is open, or, with null, of a store that has none: `homeSource(turnpike.ledger, home)`.
+ * The ledger of a Turnpike that is open: `homeSource(turnpike.ledger, turnpike.home ?? turnpike.keys)`.
  * @param approvals whether whoever serves it takes answers to what waits for people
  */
-export const homeSource = (ledger: LedgerReader, home: HomePaths | null, approvals = true): InspectorSource =>
-  new LedgerSource(homeLooked(ledger, home, approvals));
+export const homeSource = (ledger: LedgerReader, place: LedgerPlace | null, approvals = true): InspectorSource =>
+  new LedgerSource(homeLooked(ledger, place, approvals));
 
 /**
  * A bundle in a file.

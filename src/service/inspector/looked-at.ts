@@ -10,7 +10,7 @@ import type { NoteVerifier } from '../../ledger/signed-note.js';
 import type { LogHead, StoredEntry } from '../../ports/ledger-store.js';
 import { openEvidence } from '../../runtime/evidence/open-evidence.js';
 import { withheldAt } from '../../runtime/evidence/lane-withholding.js';
-import type { HomePaths } from '../../runtime/home.js';
+import type { HomePaths, KeyFolder } from '../../runtime/home-paths.js';
 import { readLedgerVerifier } from '../../runtime/ledger-key.js';
 import type { LedgerReader } from '../../runtime/ledger-reader.js';
 
@@ -28,10 +28,14 @@ export interface LookedAt {
   close(): Promise<void>;
 }
 
+/** The key that verifies a ledger, and the home that it is in, where it is in one. */
+export type LedgerPlace = Pick<KeyFolder, 'ledgerKey'> & Partial<Pick<HomePaths, 'home'>>;
+
 /** The ledger of a home, or of a store without one. It is the caller's to close. */
-export function homeLooked(ledger: LedgerReader, home: HomePaths | null, approvals: boolean): LookedAt {
-  const key = home === null ? null : (readLedgerVerifier(home.ledgerKey)?.vkey ?? null);
-  const title = home === null ? 'in memory' : basename(home.home);
+export function homeLooked(ledger: LedgerReader, place: LedgerPlace | null, approvals: boolean): LookedAt {
+  const verifier = place === null ? null : readLedgerVerifier(place.ledgerKey);
+  const key = verifier?.vkey ?? null;
+  const title = place?.home === undefined ? (verifier?.name ?? 'in memory') : basename(place.home);
   return {
     log: (from) => ledger.log(from),
     tree: (tree_id, fromSeq) => ledger.tree(tree_id, fromSeq),

@@ -1,0 +1,64 @@
+// What a Turnpike stands on where the caller brings the ledger store: the key folder and the local state are optional,
+// and each works without the other.
+
+import { existsSync, realpathSync } from 'node:fs';
+import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { headFile, type HeadFile } from '../adapters/head-file.js';
+import { headInMemory, signedHeadInMemory } from '../adapters/head-in-memory.js';
+import { lockFolder } from '../adapters/sqlite-writer-lock.js';
+import { UsageError } from '../errors.js';
+import type { HeadAnchor, HeadSeal, LedgerStore } from '../ports/ledger-store.js';
+import { keyFolder, localState, type KeyFolder, type LocalState } from './home-paths.js';
+import { erasureSealOf, makeFolder, openSignable, signHeads, type HomeStores } from './home.js';
+import type { Ground, TurnpikeOptions } from './turnpike-options.js';
+
+type Places = Pick<TurnpikeOptions, 'keys' | 'state' | 'sandbox'>;
+
+/**
+ * Opens the key folder and the local state that belong to `store`; both folders are made where they are missing.
+ * @throws LedgerError LEDGER_LOCKED while another process uses the local state; UsageError for a part that lies in
+ * the sandbox; PolicyError for a key that is damaged or lost
+ */
+export async function openStoreParts(store: LedgerStore, places: Places): Promise<Ground> {
+  const keys = places.keys === undefined ? null : keyFolder(resolve(places.keys));
+  const state = places.state === undefined ? null : localState(resolve(places.state));
+  for (const folder of [keys?.keys, state?.state]) {
+    if (folder === undefined) continue;
+    makeFolder(folder);
+    refuseInSandbox(folder, places.sandbox);
+  }
+  const lock = state === null ? null : lockFolder(state.state);
+  try {
+    if (keys !== null) store.sealErasures?.(erasureSealOf(keys, { readOnly: false }));
+    const stores = await openStores(store, keys, state);
+    return { home: null, keys, state, ...stores, acceptMissingHead: true, release: () => lock?.release() };
+  } catch (error) {
+    lock?.release();
+    throw error;
+  }
+}
+
+/** The head is the file of the local state, else it is kept in memory; with the key folder it is signed. */
+async function openStores(store: LedgerStore, keys: KeyFolder | null, state: LocalState | null): Promise<HomeStores> {
+  const head = await store.head();
+  if (keys === null) return { store, anchor: state === null ? headInMemory(head) : unsigned(headFile(state.head)) };
+  const open = (seal: HeadSeal | null): HeadFile =>
+    state === null ? signedHeadInMemory(head, seal) : headFile(state.head, seal);
+  const { anchor, signed } = openSignable(open, keys, { readOnly: false });
+  return signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(keys, store, anchor) };
+}
+
+/** Without a key no note can be verified, so none is asked for: a ledger may have archives from when it had one. */
+const unsigned = (anchor: HeadFile): HeadAnchor => ({
+  read: () => anchor.read(),
+  write: (head) => anchor.write(head),
+  close: () => anchor.close(),
+});
+
+/** An agent whose case had the name of such a folder would work on what lies in it. */
+function refuseInSandbox(folder: string, sandbox: TurnpikeOptions['sandbox']): void {
+  if (typeof sandbox !== 'string' || !existsSync(sandbox)) return;
+  const path = relative(realpathSync(sandbox), realpathSync(folder));
+  if (path.split(sep)[0] === '..' || isAbsolute(path)) return;
+  throw new UsageError({ code: 'USAGE', message: `${folder} lies in the sandbox ${sandbox}: name a folder elsewhere` });
+}
