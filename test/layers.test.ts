@@ -117,6 +117,13 @@ describe('layers', () => {
     );
   });
 
+  test('the engine is used by its port: only its factory imports the class', () => {
+    const users = EDGES.filter(({ to }) => to === 'src/engine/embedded-engine.ts').map(({ from }) => from);
+    expect(users).toEqual(['src/engine/embedded.ts']);
+    const factories = EDGES.filter(({ to }) => to === 'src/engine/embedded.ts').map(({ from }) => from);
+    expect(factories).toEqual(['src/runtime/wire.ts']);
+  });
+
   test('nothing imports tests or documents', () => {
     expect(EDGES.filter(({ to, name }) => /^(?:test|docs)\//.test(to ?? '') || /^@?jest\b/.test(name))).toEqual([]);
   });

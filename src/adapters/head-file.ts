@@ -5,7 +5,8 @@
 //       ledger's key was written by somebody else: the file is not believed.
 //   H2. The slots lie in two blocks of the disk, so that one torn write cannot damage both.
 //   H3. The head never goes back. Of writes that wait for the disk only the newest is made; all resolve with it.
-//   H4. After a write has failed none is made any more: nobody knows what lies on the disk.
+//   H4. After a write has failed none is made before `reopen`: nobody knows what lies on the disk. The next one goes to
+//       the slot that failed, so that the last head that is surely on the disk stays there until then.
 //   H5. Heads that come close upon each other wait a moment for the newest: their flushes would compete with those of
 //       the commits that they follow. So the file is behind the ledger by `PAUSE_MS` and one write at most.
 
@@ -89,6 +90,21 @@ class SlottedHeadFile implements HeadFile {
     await this.#queued;
   }
 
+  async reopen(): Promise<void> {
+    await this.#last;
+    const file = this.#file;
+    try {
+      // Its descriptor may tell of no failure any more, and of none to come.
+      if (file !== null) await closeFile(file.descriptor).catch(() => undefined);
+      this.#file = file === null ? null : { ...file, descriptor: await openFile(this.#path, 'r+') };
+      this.#failure = null;
+    } catch (cause) {
+      this.#file = null;
+      this.#failure = cause;
+      throw unwritable(this.#path, cause);
+    }
+  }
+
   async close(): Promise<void> {
     this.#closing = true;
     this.#hurry();
@@ -115,12 +131,12 @@ class SlottedHeadFile implements HeadFile {
     this.#begun = performance.now();
     if (this.#failure !== null) throw unwritable(this.#path, this.#failure);
     try {
-      const { descriptor, slot } = this.#file ?? (await this.#open(head));
+      const { descriptor, slot } = (this.#file ??= await this.#open(head));
       const free = slot === 0 ? 1 : 0;
-      this.#file = { descriptor, slot: free };
       const { bytesWritten } = await writeAt(descriptor, slotOf(head, this.#seal), 0, SLOT_BYTES, free * SLOT_DISTANCE);
       if (bytesWritten !== SLOT_BYTES) throw new Error(`only ${bytesWritten} bytes were written`);
       await flush(descriptor);
+      this.#file = { descriptor, slot: free };
     } catch (cause) {
       if (cause instanceof LedgerError) throw cause;
       this.#failure = cause;

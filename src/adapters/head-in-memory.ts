@@ -10,6 +10,7 @@ export function headInMemory(head: Pick<LogHead, 'size' | 'root'>): HeadAnchor {
       latest = { size, root };
       return Promise.resolve();
     },
+    reopen: () => Promise.resolve(),
     close: () => Promise.resolve(),
   };
 }

@@ -67,6 +67,13 @@ class MemoryLedgerStore implements LedgerStore {
     });
   }
 
+  reopen(): Promise<void> {
+    return this.#answer(() => {
+      this.#failed = false;
+      this.#acquired = false;
+    });
+  }
+
   commit(batch: Batch): Promise<void> {
     return this.#answer((state) => {
       checkBatch(batch);

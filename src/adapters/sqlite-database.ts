@@ -1,7 +1,7 @@
 // Opening and making ledger files. Creating and opening are two things, so that a wrong path never becomes a new, empty
 // ledger, and nothing is written to a file before it has been seen to be ours.
 
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { LedgerError } from '../errors.js';
@@ -15,6 +15,9 @@ const BUSY_MS = 2_000;
 const WAL_PAGES = 1_000;
 /** What a WAL that had to grow, because somebody read for long, is cut back to. */
 const WAL_BYTES_KEPT = 64 * 1_024 * 1_024;
+
+/** The shared memory of the log begins with 32 KiB. */
+const PROBE_BYTES = 128 * 1_024;
 
 /** SQLITE_ERROR too: our statements never change, so what is wrong with one is a table that is not ours any more. */
 const TAMPERED = /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/;
@@ -79,6 +82,35 @@ export function createDatabase(file: string): void {
   } finally {
     rmSync(draft, { force: true });
   }
+}
+
+/**
+ * Finds out whether the disk takes what an opening writes: the shared memory of the log, and the beginning of the log.
+ * @throws LedgerError LEDGER_UNAVAILABLE where it does not; nothing of the ledger was touched
+ */
+export function proveWritable(file: string): void {
+  const probe = `${file}.probe`;
+  try {
+    writeFileSync(probe, Buffer.alloc(PROBE_BYTES, 1), { mode: 0o600, flush: true });
+  } catch (cause) {
+    throw unavailable(`the disk of the ledger ${file} takes no data: see how full it is`, cause);
+  } finally {
+    rmSync(probe, { force: true });
+  }
+}
+
+/**
+ * Moves the log into the database and flushes that, so that nothing is left of a flush that has failed.
+ * @throws LedgerError LEDGER_UNAVAILABLE where it cannot, or somebody reads for long
+ */
+export function emptyWal(db: Connection): void {
+  let busy: unknown;
+  try {
+    [{ busy }] = db.pragma('wal_checkpoint(TRUNCATE)') as [{ readonly busy: number }];
+  } catch (cause) {
+    throw asLedgerError(cause, 'the log of the ledger could not be moved into its database');
+  }
+  if (busy !== 0) throw unavailable('the log of the ledger cannot be emptied while somebody reads it for long');
 }
 
 /** Makes the names in a directory durable. */

@@ -21,16 +21,14 @@ import type { ArchiveTable } from '../ports/archives.js';
 import type { OwnRecords } from '../ports/records.js';
 import type { EndedTree, RunRecordTable } from '../ports/run-records.js';
 import { CaseKeys } from './case-keys.js';
-import { SqliteArtifacts } from './sqlite-artifacts.js';
-import { SqliteArchives } from './sqlite-archives.js';
+import type { SqliteArchives } from './sqlite-archives.js';
 import { giveRoomBack, removeArchived, sweepContents } from './sqlite-archiving.js';
-import { asLedgerError, createDatabase, openDatabase, type Connection } from './sqlite-database.js';
-import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
+import { asLedgerError, createDatabase, emptyWal, proveWritable, type Connection } from './sqlite-database.js';
 import { SqliteOwnRecords } from './sqlite-own-records.js';
-import { PAGE_BLOCKS, SqliteReader, type Page } from './sqlite-reader.js';
+import { openParts, type Contents, type SqliteParts } from './sqlite-parts.js';
+import { PAGE_BLOCKS, type Page, type SqliteReader } from './sqlite-reader.js';
 import { notTheWriter, unavailable } from './sqlite-refusals.js';
-import { SqliteRunRecords } from './sqlite-run-records.js';
-import { SqliteTail } from './sqlite-tail.js';
+import type { SqliteRunRecords } from './sqlite-run-records.js';
 import { lockWriter, type WriterLock } from './sqlite-writer-lock.js';
 import { SqliteWriter } from './sqlite-writer.js';
 
@@ -70,37 +68,39 @@ export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
   return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, readOnly);
 }
 
-interface Contents {
-  readonly directory: string;
-  readonly keys: CaseKeys;
-}
-
 class SqliteLedgerStore implements LedgerStore {
   readonly #file: string;
   readonly #readOnly: boolean;
-  readonly #artifactsDir: string;
-  readonly #db: Connection;
-  readonly #artifacts: SqliteArtifacts;
-  readonly #tail: SqliteTail;
-  readonly #markNumbers: SqliteMarkNumbers;
-  readonly #reader: SqliteReader;
-  readonly #runRecords: SqliteRunRecords;
-  readonly #archives: SqliteArchives;
+  readonly #contents: Contents;
   readonly records: OwnRecords | null;
-  #held: { readonly lock: WriterLock; readonly writer: SqliteWriter } | null = null;
+  /** Others after `reopen`. */
+  #parts: SqliteParts;
+  /** The writer's lock, and the writer unless it has to be acquired again. */
+  #held: { readonly lock: WriterLock; readonly writer: SqliteWriter | null } | null = null;
 
   constructor(file: string, contents: Contents, readOnly: boolean) {
     this.#file = file;
     this.#readOnly = readOnly;
-    this.#artifactsDir = contents.directory;
-    this.#db = openDatabase(file, readOnly);
-    this.#artifacts = new SqliteArtifacts(this.#db, contents.directory, contents.keys);
-    this.#tail = new SqliteTail(this.#db);
-    this.#markNumbers = new SqliteMarkNumbers(this.#db, this.#tail);
-    this.#archives = new SqliteArchives(this.#db);
-    this.#reader = new SqliteReader(this.#db, this.#tail, this.#markNumbers, this.#archives);
-    this.#runRecords = new SqliteRunRecords(this.#db);
-    this.records = readOnly ? null : new SqliteOwnRecords(this.#db, () => this.#held?.writer.records ?? null);
+    this.#contents = contents;
+    this.#parts = openParts(file, contents, readOnly);
+    const writing = () => this.#held?.writer?.records ?? null;
+    this.records = readOnly ? null : new SqliteOwnRecords(() => this.#db, writing);
+  }
+
+  get #db(): Connection {
+    return this.#parts.db;
+  }
+
+  get #reader(): SqliteReader {
+    return this.#parts.reader;
+  }
+
+  get #runRecords(): SqliteRunRecords {
+    return this.#parts.runRecords;
+  }
+
+  get #archives(): SqliteArchives {
+    return this.#parts.archives;
   }
 
   readonly snapshots: SnapshotCache = {
@@ -130,7 +130,7 @@ class SqliteLedgerStore implements LedgerStore {
     tidy: () =>
       this.#answer(() => {
         if (this.#held === null) throw notTheWriter();
-        sweepContents(this.#db, this.#artifactsDir);
+        sweepContents(this.#db, this.#contents.directory);
         giveRoomBack(this.#file);
       }),
   };
@@ -138,23 +138,30 @@ class SqliteLedgerStore implements LedgerStore {
   acquire(): Promise<number> {
     return this.#answer(() => {
       if (this.#readOnly) throw unavailable('this ledger was opened only for reading');
-      if (this.#held !== null) return this.#held.writer.beginEpoch();
-      const lock = lockWriter(this.#file);
+      if (this.#held?.writer != null) return this.#held.writer.beginEpoch();
+      const lock = this.#held?.lock ?? lockWriter(this.#file);
       try {
-        const writer = new SqliteWriter({
-          db: this.#db,
-          artifacts: this.#artifacts,
-          tail: this.#tail,
-          markNumbers: this.#markNumbers,
-          reader: this.#reader,
-        });
+        const writer = new SqliteWriter(this.#parts);
         const epoch = writer.beginEpoch();
         this.#held = { lock, writer };
         return epoch;
       } catch (error) {
-        lock.release();
+        if (this.#held === null) lock.release();
         throw error;
       }
+    });
+  }
+
+  reopen(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#held === null) throw notTheWriter();
+      // First: while a disk is still full, the connection that is open can at least read.
+      proveWritable(this.#file);
+      this.#held = { lock: this.#held.lock, writer: null };
+      this.#db.close();
+      this.#parts = openParts(this.#file, this.#contents, this.#readOnly);
+      emptyWal(this.#db);
+      resolve();
     });
   }
 
@@ -165,7 +172,7 @@ class SqliteLedgerStore implements LedgerStore {
   }
 
   get #writer(): SqliteWriter {
-    if (this.#held !== null) return this.#held.writer;
+    if (this.#held?.writer != null) return this.#held.writer;
     throw notTheWriter();
   }
 
@@ -199,13 +206,13 @@ class SqliteLedgerStore implements LedgerStore {
 
   artifactsOf(log_index: number): Promise<readonly StoredArtifact[]> {
     // Asked afterwards: it may be archived while its files are read.
-    return this.#answerLater(() => this.#artifacts.of(log_index).finally(() => this.#archives.refuse(log_index)));
+    return this.#answerLater(() => this.#parts.artifacts.of(log_index).finally(() => this.#archives.refuse(log_index)));
   }
 
   artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
     return this.#answerLater(async () => {
-      while (this.#held?.writer.indexArtifacts()) await nextTurn();
-      const content = await this.#artifacts.find(case_id, sha256);
+      while (this.#held?.writer?.indexArtifacts()) await nextTurn();
+      const content = await this.#parts.artifacts.find(case_id, sha256);
       if (content === null) this.#archives.refuseContent(case_id, sha256);
       return content;
     });
@@ -216,7 +223,7 @@ class SqliteLedgerStore implements LedgerStore {
   }
 
   sealErasures(seal: () => ErasureSeal | null): void {
-    this.#artifacts.keys.sealWith(seal);
+    this.#contents.keys.sealWith(seal);
   }
 
   proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null> {
@@ -251,20 +258,21 @@ class SqliteLedgerStore implements LedgerStore {
 
   async #answerLater<T>(work: () => Promise<T>): Promise<T> {
     this.#refuseClosed();
+    const db = this.#db;
     try {
       return await work();
     } catch (cause) {
-      throw this.#errorOf(cause);
+      throw this.#errorOf(cause, db);
     }
   }
 
-  #errorOf(cause: unknown): unknown {
-    this.#refuseClosed();
+  #errorOf(cause: unknown, db = this.#db): unknown {
+    if (!db.open) return closed();
     return asLedgerError(cause, `the ledger ${this.#file} cannot be read`);
   }
 
   #refuseClosed(): void {
-    if (!this.#db.open) throw unavailable('the ledger was closed');
+    if (!this.#db.open) throw closed();
   }
 
   /** Page by page, because an open cursor would keep this connection from writing and the log from being cut. */
@@ -279,3 +287,5 @@ class SqliteLedgerStore implements LedgerStore {
     }
   }
 }
+
+const closed = () => unavailable('the ledger is not open: it was closed, or could not be opened again');

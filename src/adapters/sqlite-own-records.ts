@@ -36,18 +36,22 @@ export interface RecordTransaction {
 }
 
 interface Prepared extends RecordPlace {
+  readonly db: Connection;
   readonly ask: (query: CompiledQuery) => SqlAnswer;
 }
 
 /** The records of a ledger that is open for writing. */
 export class SqliteOwnRecords implements OwnRecords {
-  readonly #db: Connection;
+  readonly #connection: () => Connection;
   readonly #transaction: () => RecordTransaction | null;
   #prepared: Prepared | null = null;
 
-  /** @param transaction gives that of the writer, or null while the store is not that */
-  constructor(db: Connection, transaction: () => RecordTransaction | null) {
-    this.#db = db;
+  /**
+   * @param connection gives the one that is open now
+   * @param transaction gives that of the writer, or null while the store is not that
+   */
+  constructor(connection: () => Connection, transaction: () => RecordTransaction | null) {
+    this.#connection = connection;
     this.#transaction = transaction;
   }
 
@@ -71,9 +75,9 @@ export class SqliteOwnRecords implements OwnRecords {
     let first = false;
     try {
       first = transaction.begin();
-      this.#db.exec('SAVEPOINT record');
+      this.#connection().exec('SAVEPOINT record');
       stepNow(putRecord(place, write), ask);
-      this.#db.exec('RELEASE record');
+      this.#connection().exec('RELEASE record');
       return done(WRITTEN);
     } catch (error) {
       // Nothing waits yet: then nothing is begun either.
@@ -105,8 +109,8 @@ export class SqliteOwnRecords implements OwnRecords {
     try {
       if (!isOfTheRow(error)) throw error;
       // Fails where SQLite has taken the whole transaction back by itself, with the rows of others.
-      this.#db.exec('ROLLBACK TO record');
-      this.#db.exec('RELEASE record');
+      this.#connection().exec('ROLLBACK TO record');
+      this.#connection().exec('RELEASE record');
     } catch (cause) {
       transaction.fail(cause);
     }
@@ -119,7 +123,10 @@ export class SqliteOwnRecords implements OwnRecords {
   }
 
   #ready(): Prepared {
-    this.#prepared ??= { place: 'own', statements: new SqlStatements('sqlite'), ask: sqliteAsk(this.#db) };
+    const db = this.#connection();
+    if (this.#prepared?.db !== db) {
+      this.#prepared = { db, place: 'own', statements: new SqlStatements('sqlite'), ask: sqliteAsk(db) };
+    }
     return this.#prepared;
   }
 }

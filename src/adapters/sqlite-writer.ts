@@ -3,7 +3,7 @@
 //   W1. A batch is one transaction. Its first statement moves the head on, if epoch and size are still those of the
 //       batch: so a writer that was replaced notices before it inserts a row.
 //   W2. After a statement or a COMMIT has failed, nothing is committed any more. When an fsync has failed nobody knows
-//       what lies on the disk, and trying again would only hide it: opening the ledger anew finds out.
+//       what lies on the disk, and trying again would only hide it: opening the ledger anew finds out (`reopen`).
 //   W3. Row numbers, the ends of trees and what is marked are known from memory, since nobody else adds rows while W1
 //       holds.
 //   W4. What is committed is in the tail when `commit` returns, and only then.

@@ -1,4 +1,5 @@
 import type { LedgerStore, TreeSummary } from '../ports/ledger-store.js';
+import { inUse } from './refusals.js';
 
 /** The trees that were opened for one case, as far as they are known: that of an opened tree never changes. */
 export class CaseTrees {
@@ -21,6 +22,14 @@ export class CaseTrees {
       if (known) found.push(tree);
     }
     return found;
+  }
+
+  /** The ids of those that there are now. @throws RunError CASE_IN_USE while one of them lives */
+  async ended(): Promise<readonly string[]> {
+    const found = await this.all();
+    const living = found.find(({ ended }) => !ended);
+    if (living !== undefined) throw inUse(this.#case_id, living.tree_id);
+    return found.map(({ tree_id }) => tree_id);
   }
 
   async #look(tree_id: string): Promise<boolean> {

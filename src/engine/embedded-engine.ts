@@ -2,78 +2,58 @@
 //
 // Invariants:
 //   E1. One drain at a time; it decides, commits, and only then tells and performs.
-//   E2. A commit that fails ends the engine: nothing of that batch was acknowledged, nothing is done any more (D2).
+//   E2. A commit that fails ends everything: nothing of that batch was acknowledged, nothing is done any more (D2),
+//       until a restart has opened the ledger anew, with nothing of before in memory.
 //   E3. A command is performed once by this process. A local read may come before its commit; its result reaches
 //       nobody if that commit fails (C78).
 //   E4. An input on which a tree breaks leaves nothing behind: the tree is folded again as it was before it.
+//   E5. A restart begins when nothing of the failed epoch is under way, so nothing is performed beside its settling.
+//       What recovery and timers submit enters while callers are still refused.
 
 import type { Effect } from '../contract/effect.js';
 import { InvariantError } from '../errors.js';
 import type { Ending } from '../kernel/input.js';
 import type { Tree } from '../kernel/tree.js';
-import type { OverlaySource } from '../ports/overlay-source.js';
-import type { Clock } from '../ports/clock.js';
-import type { Erased, HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
-import type { Secrets } from '../ports/secrets.js';
+import type { Erased, LogHead } from '../ports/ledger-store.js';
 import { CaseTrees } from './case-trees.js';
-import { LiveTrees } from './live-trees.js';
 import { Hands, type Performed } from './hands.js';
+import { InputQueue } from './input-queue.js';
+import { LiveTrees } from './live-trees.js';
 import { recallStep, type RecalledStep } from './recall-step.js';
+import { recover, type RecoveringEngine } from './recovery.js';
+import { busy, closed, unavailable, underWay } from './refusals.js';
+import { Restarts } from './restarts.js';
 import { SNAPSHOT_ENTRIES } from './snapshots.js';
-import { busy, closed, inUse, unavailable } from './refusals.js';
 import { resultSubmission } from './submissions.js';
 import type { Issued, Waiting } from './taken.js';
 import { Tick, type TickOptions } from './tick.js';
-import { Timers, within } from './timers.js';
-import type { Committed, CommitFollower, Effects, EngineListener, Submission, TreeEngine } from './tree-engine.js';
+import { DRAIN_MS, Timers, within } from './timers.js';
+import type { Committed, EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
 
-/** Inputs that one transaction takes at most: a commit stays bounded however many callers there are. */
-const BATCH_INPUTS_MAX = 256;
 /** Inputs that may wait before callers are refused. What the engine itself has to say always enters. */
 const QUEUE_MAX = 65_536;
-export const LIVE_TREES_MAX = 1_024;
-/** How long `stop` waits for effects that are under way. */
-export const DRAIN_MS = 10_000;
-
-export interface EmbeddedEngineOptions {
-  readonly store: LedgerStore;
-  readonly anchor: HeadAnchor;
-  readonly clock: Clock;
-  readonly effects: Effects;
-  readonly overlay?: OverlaySource;
-  /** What sessions need of the home. */
-  readonly secrets: Secrets;
-  readonly listener: EngineListener;
-  /** Runs a task after the present tick, so that all its inputs share a transaction. */
-  readonly defer: (task: () => void) => void;
-  readonly liveTreesMax?: number;
-  /** How many entries of a tree lie between two of its snapshots. */
-  readonly snapshotEntries?: number;
-  readonly follower?: CommitFollower;
-}
+const LIVE_TREES_MAX = 1_024;
 
 export class EmbeddedEngine implements TreeEngine {
-  readonly #options: EmbeddedEngineOptions;
+  readonly #options: EngineParts;
   readonly #hands: Hands;
   readonly #trees: LiveTrees;
   readonly #timers: Timers;
   readonly #tickOptions: TickOptions;
-  #queue: Waiting[] = [];
-  #scheduled = false;
-  /** The end of all work that has the trees to itself: ticks, and looks at a tree. */
-  #exclusive: Promise<unknown> = Promise.resolve();
+  readonly #queue: InputQueue;
+  readonly #restarts = new Restarts();
   #anchoring: Promise<void> = Promise.resolve();
   /** What was committed last is behind no head that was written down, because no policy wanted one yet. */
   #unanchored = false;
   #epoch = 0;
   #head: LogHead | null = null;
-  #failure: unknown = null;
   #stopped = false;
   #now = { at: Number.NaN, text: '' };
 
-  constructor(options: EmbeddedEngineOptions) {
+  constructor(options: EngineParts) {
     this.#options = options;
     this.#hands = new Hands(options.effects);
+    this.#queue = new InputQueue({ defer: options.defer, take: (items) => this.#take(items) });
     this.#trees = new LiveTrees(
       options.store,
       options.liveTreesMax ?? LIVE_TREES_MAX,
@@ -83,7 +63,7 @@ export class EmbeddedEngine implements TreeEngine {
     this.#timers = new Timers(options.clock, (tree_id, run_id, at) => {
       // A timer that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
       const input = { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` } as const;
-      this.submit(tree_id, { input, materials: [], external: false }).catch(() => undefined);
+      this.#submitOwn(tree_id, { input, materials: [], external: false }).catch(() => undefined);
     });
     this.#tickOptions = {
       store: options.store,
@@ -100,14 +80,14 @@ export class EmbeddedEngine implements TreeEngine {
     };
   }
 
-  async start(): Promise<void> {
-    this.#epoch = await this.#options.store.acquire();
-    this.#head = await this.#options.store.head();
+  start(): Promise<Recovery> {
+    return this.#begin(() => Promise.resolve());
   }
 
   submit(tree_id: string, submission: Submission): Promise<Committed> {
     if (this.#stopped) return Promise.reject(closed());
-    if (this.#queue.length < QUEUE_MAX) return this.#enqueue(tree_id, submission);
+    if (this.#restarts.refused !== null) return Promise.reject(unavailable(this.#restarts.refused));
+    if (this.#queue.size < QUEUE_MAX) return this.#enqueue(tree_id, submission);
     return Promise.reject(busy(QUEUE_MAX));
   }
 
@@ -115,112 +95,139 @@ export class EmbeddedEngine implements TreeEngine {
     return this.look(tree_id, (tree) => tree);
   }
 
-  /** Shows a tree while nothing is decided. */
   look<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
-    // Never beside a tick: the tree may have decided what is not committed yet, or be folded twice.
-    return this.#alone(async () => {
-      if (this.#failure !== null) throw unavailable(this.#failure);
-      const shown = work(await this.#trees.get(tree_id));
-      this.#evict();
-      return shown;
-    });
+    if (this.#restarts.refused !== null) return Promise.reject(unavailable(this.#restarts.refused));
+    return this.#look(tree_id, work);
   }
 
   recall(tree_id: string, run_id: string, seq: number): Promise<RecalledStep | null> {
     if (this.#stopped) return Promise.reject(closed());
-    return this.#alone(async () => {
+    return this.#queue.alone(async () => {
       const tree = await this.#trees.get(tree_id);
       return tree === null ? null : recallStep(tree, run_id, seq, this.#options.store);
     });
   }
 
-  /**
-   * Destroys the content of a case, while nothing else happens; of its trees only entries are left.
-   * @param forget makes others forget it, before it is gone: nothing is to be left by whoever is killed then
-   * @throws RunError CASE_IN_USE while one of them lives; LedgerError
-   */
   async erase(case_id: string, by: string, forget?: () => Promise<void>): Promise<Erased> {
     if (this.#stopped) throw closed();
     const { store } = this.#options;
     const trees = new CaseTrees(store, case_id);
     // Most of the looking before everybody has to wait for it.
     await trees.all();
-    return this.#alone(async () => {
-      if (this.#failure !== null) throw unavailable(this.#failure);
-      const found = await trees.all();
-      const living = found.find(({ ended }) => !ended);
-      if (living !== undefined) throw inUse(case_id, living.tree_id);
+    return this.#queue.alone(async () => {
+      if (this.#restarts.refused !== null) throw unavailable(this.#restarts.refused);
+      const tree_ids = await trees.ended();
       await forget?.();
-      const tree_ids = found.map(({ tree_id }) => tree_id);
       for (const tree_id of tree_ids) this.#trees.drop(tree_id);
       return store.erase({ case_id, tree_ids, at: this.#time(), by });
     });
   }
 
-  /** Takes up the timers of a tree that was folded, after a restart. */
-  arm(tree: Tree): void {
-    this.#timers.set(tree.tree_id, tree.timers);
+  get failed(): boolean {
+    return this.#restarts.refused !== null;
   }
 
-  /** Whether the ledger could not be written: nothing is recorded any more, and nothing done. */
-  get failed(): boolean {
-    return this.#failure !== null;
+  restart(): Promise<Recovery> {
+    if (this.#stopped) return Promise.reject(closed());
+    return this.#restarts.once(() => this.#restart());
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#timers.clear();
+    await within(this.#options.clock, DRAIN_MS, this.#restarts.idle());
     // What has been begun is waited for, for a while: what nobody has recorded must be found out by the next start.
     await within(this.#options.clock, DRAIN_MS, this.#hands.idle());
-    while (this.#scheduled) await new Promise<void>((done) => this.#options.defer(done));
-    await this.#exclusive;
+    await this.#queue.idle();
     // What was recorded meanwhile may have set some.
     this.#timers.clear();
-    if (this.#unanchored && this.#failure === null && this.#head !== null) this.#anchor(this.#head);
+    if (this.#unanchored && this.#restarts.failure === null && this.#head !== null) this.#anchor(this.#head);
     await this.#anchoring.catch(() => undefined);
+  }
+
+  /** Becomes the writer, with nothing in memory, and recovers. */
+  async #begin(open: () => Promise<void>): Promise<Recovery> {
+    const { store, beforeRecovery } = this.#options;
+    await this.#queue.alone(async () => {
+      await open();
+      this.#trees.clear();
+      this.#epoch = await store.acquire();
+      this.#head = await store.head();
+      this.#unanchored = false;
+    });
+    await beforeRecovery?.();
+    this.#restarts.recovering();
+    const recovering: RecoveringEngine = {
+      submit: (tree_id, submission) => this.#submitOwn(tree_id, submission),
+      peek: (tree_id) => this.#look(tree_id, (tree) => tree),
+      arm: ({ tree_id, timers }) => this.#timers.set(tree_id, timers),
+    };
+    return this.#restarts.recovered(await recover(recovering, this.#options));
+  }
+
+  async #restart(): Promise<Recovery> {
+    await this.#quiet();
+    const { anchor, store, listener } = this.#options;
+    try {
+      const recovery = await this.#begin(async () => {
+        if (this.#stopped) throw closed();
+        await anchor.reopen();
+        await store.reopen();
+      });
+      if (this.failed) throw unavailable(this.#restarts.failure);
+      listener.restarted(recovery);
+      return recovery;
+    } catch (error) {
+      this.#fail(error);
+      throw error;
+    }
+  }
+
+  /** Until nothing of the failed epoch is under way: callers have heard of it, and every effect has ended. */
+  async #quiet(): Promise<void> {
+    const { clock, defer } = this.#options;
+    await new Promise<void>((done) => defer(done));
+    await this.#queue.idle();
+    if (!(await within(clock, DRAIN_MS, this.#hands.idle()))) throw underWay(this.#restarts.failure);
+    await this.#anchoring.catch(() => undefined);
+  }
+
+  #look<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
+    // Never beside a tick: the tree may have decided what is not committed yet, or be folded twice.
+    return this.#queue.alone(async () => {
+      if (this.#restarts.failure !== null) throw unavailable(this.#restarts.failure);
+      const shown = work(await this.#trees.get(tree_id));
+      this.#evict();
+      return shown;
+    });
+  }
+
+  /** An input of the engine's own, which enters during recovery too. */
+  #submitOwn(tree_id: string, submission: Submission): Promise<Committed> {
+    return this.#stopped ? Promise.reject(closed()) : this.#enqueue(tree_id, submission);
   }
 
   #enqueue(tree_id: string, submission: Submission): Promise<Committed> {
     return new Promise((resolve, reject) => {
-      if (this.#failure !== null) {
-        reject(unavailable(this.#failure));
-      } else {
-        this.#queue.push({ tree_id, submission, resolve, reject });
-        this.#schedule();
-      }
+      if (this.#restarts.failure !== null) reject(unavailable(this.#restarts.failure));
+      else this.#queue.push({ tree_id, submission, resolve, reject });
     });
   }
 
-  #schedule(): void {
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    this.#options.defer(() => void this.#alone(() => this.#run()));
-  }
-
-  /** One tick; what came meanwhile, from callers whom it answered above all, shares the next. */
-  async #run(): Promise<void> {
-    const items = this.#queue.splice(0, BATCH_INPUTS_MAX);
+  async #take(items: readonly Waiting[]): Promise<void> {
     await this.#tick(items).catch((error: unknown) => this.#fail(error, items));
     this.#evict();
-    this.#scheduled = false;
-    if (this.#queue.length > 0) this.#schedule();
   }
 
   #evict(): void {
     this.#trees.evict((tree) => tree.pending.length > 0);
   }
 
-  #alone<T>(work: () => Promise<T>): Promise<T> {
-    const done = this.#exclusive.then(work);
-    this.#exclusive = done.catch(() => undefined);
-    return done;
-  }
-
   /** One transaction: decide all, commit all, then tell and perform. */
   async #tick(items: readonly Waiting[]): Promise<void> {
     const tick = new Tick(this.#tickOptions);
     await tick.take(items);
-    this.#queue.unshift(...tick.postponed);
+    this.#queue.postpone(tick.postponed);
     try {
       if (!tick.batch.empty) await this.#commit(tick);
     } catch (error) {
@@ -260,8 +267,11 @@ export class EmbeddedEngine implements TreeEngine {
   /** It follows a commit and is not waited for: what it vouches for can only be behind, never ahead. */
   #anchor({ size, root }: LogHead): void {
     this.#unanchored = false;
+    const epoch = this.#epoch;
     this.#anchoring = this.#options.anchor.write({ size, root });
-    this.#anchoring.catch((error: unknown) => this.#fail(error));
+    this.#anchoring.catch((error: unknown) => {
+      if (epoch === this.#epoch) this.#fail(error);
+    });
   }
 
   #perform({ tree_id, command }: Issued): void {
@@ -275,15 +285,15 @@ export class EmbeddedEngine implements TreeEngine {
     this.#enqueue(tree_id, resultSubmission(effect, performed, false)).catch((error: unknown) => this.#fail(error));
   }
 
-  /** The end of all work. `taken` are inputs that are in no queue any more. */
+  /** The end of all work until a restart. `taken` are inputs that are in no queue any more. */
   #fail(error: unknown, taken: readonly Waiting[] = []): void {
-    if (this.#failure === null) {
+    if (this.#restarts.failure === null) {
       // First: whoever is rejected may ask at once whether the engine goes on.
-      this.#failure = error;
+      const isFirst = this.#restarts.fail(error);
       this.#options.store.records?.abandon();
       this.#timers.clear();
-      for (const item of this.#queue.splice(0)) item.reject(unavailable(error));
-      this.#options.listener.failed(unavailable(error));
+      for (const item of this.#queue.drain()) item.reject(unavailable(error));
+      if (isFirst) this.#options.listener.failed(unavailable(error));
     }
     for (const item of taken) item.reject(unavailable(error));
   }

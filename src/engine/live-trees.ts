@@ -65,6 +65,12 @@ export class LiveTrees {
     this.#saved.delete(tree_id);
   }
 
+  /** The same for all: none of them may be what is in the ledger. */
+  clear(): void {
+    this.#trees.clear();
+    this.#saved.clear();
+  }
+
   /** Whether a tree has grown long since its last snapshot. */
   isDue(tree_id: string): boolean {
     const tree = this.#trees.get(tree_id);

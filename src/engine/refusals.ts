@@ -19,3 +19,10 @@ export const unavailable = (cause: unknown): LedgerError =>
     message: 'the ledger could not be written; nothing more is done until it is opened again',
     cause,
   });
+
+export const underWay = (cause: unknown): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_UNAVAILABLE',
+    message: 'effects of before the failure are still under way: restart again when they have ended',
+    cause,
+  });

@@ -1,6 +1,9 @@
 import type { Timer } from '../kernel/input.js';
 import type { Clock } from '../ports/clock.js';
 
+/** How long an engine waits at its end, or before a restart, for effects that are under way. */
+export const DRAIN_MS = 10_000;
+
 /** The timers of all trees: at most one a run, a later one replaces it. */
 export class Timers {
   readonly #clock: Clock;
@@ -34,11 +37,19 @@ export class Timers {
   }
 }
 
-/** Waits for the work, but no longer than `ms`: whatever it comes to is its own affair. */
-export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<void> {
+/**
+ * Waits for the work, but no longer than `ms`: whatever it comes to is its own affair.
+ * @returns whether it ended in that time
+ */
+export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
+  let ended = true;
   let off = (): void => undefined;
-  const late = new Promise<void>((ring) => {
-    off = clock.wake(clock.now() + ms, ring);
+  const late = new Promise<void>((resolve) => {
+    off = clock.wake(clock.now() + ms, () => {
+      ended = false;
+      resolve();
+    });
   });
   await Promise.race([work, late]).finally(off);
+  return ended;
 }

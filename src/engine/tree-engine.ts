@@ -3,7 +3,12 @@ import type { EffectResult, Effect, GatherRequest, SandboxFacts } from '../contr
 import type { RecordedInput } from '../contract/entry.js';
 import type { Tree } from '../kernel/tree.js';
 import type { Ending, Reply } from '../kernel/input.js';
-import type { Batch } from '../ports/ledger-store.js';
+import type { Clock } from '../ports/clock.js';
+import type { Batch, Erased, HeadAnchor, LedgerStore } from '../ports/ledger-store.js';
+import type { Log } from '../ports/log.js';
+import type { OverlaySource } from '../ports/overlay-source.js';
+import type { Secrets } from '../ports/secrets.js';
+import type { RecalledStep } from './recall-step.js';
 
 /** An input before the engine has put the time, the overlay, and the facts that only the store knows, to it. */
 export type NewInput = RecordedInput extends infer Input
@@ -36,8 +41,20 @@ export interface Committed {
 export interface EngineListener {
   reply(tree_id: string, reply: Reply): void;
   ended(tree_id: string, ending: Ending): void;
-  /** The ledger cannot be written: nothing will be acknowledged, or done, any more. */
+  /** The ledger cannot be written: nothing is acknowledged, or done, until a restart. Told once a failure. */
   failed(error: unknown): void;
+  /** A restart has succeeded: inputs are taken again. */
+  restarted(recovery: Recovery): void;
+}
+
+/** What a start or restart found unfinished, and brought to an end. */
+export interface Recovery {
+  readonly trees: number;
+  /** Intents without an outcome, whose outcome was found out now. */
+  readonly settled: number;
+  readonly interrupted: number;
+  /** Trees that do not fold: they stay as they are, and `replay` says where they differ. */
+  readonly damaged: number;
 }
 
 /** The hands of an engine. `perform` of a local read must answer at once; a throw is an unknown outcome. */
@@ -62,16 +79,62 @@ export interface Effects {
  *  5. A timer never fires early.
  *  6. Nothing is acknowledged before it is durable.
  *  7. Sequence numbers have no gap, and terminal runs never move.
- *  8. What a dead process left unfinished is settled by the next `start`, without a human.
+ *  8. What a dead process left unfinished is settled by the next `start`, without a human, and timers are armed again.
+ *  9. After a commit has failed nothing is acknowledged or performed until `restart`, which settles what the failure
+ *     left unfinished, as a start does. An effect that was under way is waited for, and its answer does not enter.
  */
 export interface TreeEngine {
   /** @throws LedgerError LEDGER_UNAVAILABLE, RunError RUN_UNKNOWN or CLOSED; nothing was acknowledged then */
   submit(tree_id: string, submission: Submission): Promise<Committed>;
   /** The tree as it stands, folded into memory if need be; to look at, not to move. Null when there is none. */
   peek(tree_id: string): Promise<Tree | null>;
-  start(): Promise<void>;
+  /** Shows a tree while nothing is decided. */
+  look<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T>;
+  /** The recorded step of the proposal at `seq`; null while it is under way, or when no step came of that input. */
+  recall(tree_id: string, run_id: string, seq: number): Promise<RecalledStep | null>;
+  /**
+   * Destroys the content of a case, while nothing else happens; of its trees only entries are left.
+   * @param forget is called when it is certain, before anything is gone
+   * @throws RunError CASE_IN_USE while one of them lives; LedgerError
+   */
+  erase(case_id: string, by: string, forget?: () => Promise<void>): Promise<Erased>;
+  /** Whether the ledger could not be written: nothing is recorded or done until a restart. */
+  readonly failed: boolean;
+  /** Becomes the writer, makes the checks of the embedder, and recovers. Once, before anything else. */
+  start(): Promise<Recovery>;
+  /** Takes no more inputs, and waits for what is under way, for a while. */
   stop(): Promise<void>;
+  /**
+   * Opens the ledger anew after a failure, in a new epoch, and recovers as a start does. Callers at the same time share
+   * one restart; where nothing has failed, the last recovery is the answer.
+   * @throws LedgerError LEDGER_UNAVAILABLE when it fails and may be tried again; any other error when the reason does
+   * not pass: another writer, a ledger that was changed, a bug
+   */
+  restart(): Promise<Recovery>;
 }
+
+/** What an engine is made of. */
+export interface EngineParts {
+  readonly store: LedgerStore;
+  readonly anchor: HeadAnchor;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly effects: Effects;
+  readonly overlay?: OverlaySource;
+  /** What sessions need of the home. */
+  readonly secrets: Secrets;
+  readonly listener: EngineListener;
+  /** Runs a task after the present tick, so that all its inputs share a transaction. */
+  readonly defer: (task: () => void) => void;
+  /** What the embedder checks and makes when this is the writer, before it recovers: a throw ends the start. */
+  readonly beforeRecovery?: () => Promise<void>;
+  readonly liveTreesMax?: number;
+  /** How many entries of a tree lie between two of its snapshots. */
+  readonly snapshotEntries?: number;
+  readonly follower?: CommitFollower;
+}
+
+export type EngineFactory = (parts: EngineParts) => TreeEngine;
 
 /** Follows what is committed, within the turn and without asking for time. It concerns nobody what becomes of it. */
 export interface CommitFollower {

@@ -83,10 +83,17 @@ export interface LedgerStore {
    * @throws LedgerError LEDGER_LOCKED while another process is the writer
    */
   acquire(): Promise<number>;
+  /**
+   * Closes what the writer has open, in whatever state that is, and opens the ledger anew, as the next process would:
+   * what a failed commit has left is known only then. It stays the same store and keeps the writer's lock; `acquire`
+   * comes next. In-flight reads may fail.
+   * @throws LedgerError LEDGER_UNAVAILABLE where that cannot be now: nothing is committed, and it may be called again
+   */
+  reopen(): Promise<void>;
   head(): Promise<LogHead>;
   /**
    * @throws LedgerError LEDGER_CONFLICT if the log has not `from` entries or the epoch is over; nothing was written
-   * @throws LedgerError LEDGER_UNAVAILABLE if it could not be written; nothing more may be committed on this store
+   * @throws LedgerError LEDGER_UNAVAILABLE if it could not be written; nothing more is committed before `reopen`
    */
   commit(batch: Batch): Promise<void>;
   /**
@@ -200,8 +207,10 @@ export interface HeadAnchor {
   read(): Promise<AnchoredHead | null>;
   /** What a note vouches for, if it was signed as heads are; else null. Absent where heads are not signed. */
   readonly opens?: (note: string) => AnchoredHead | null;
-  /** Durable when resolved. */
+  /** Durable when resolved. After one that has failed none is made until `reopen`. */
   write(head: Pick<LogHead, 'size' | 'root'>): Promise<void>;
+  /** Forgets a write that has failed: the next one opens the file anew. No write may be wanted meanwhile. */
+  reopen(): Promise<void>;
   /** Lets go of the file after the last write. */
   close(): Promise<void>;
 }

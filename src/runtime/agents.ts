@@ -3,8 +3,7 @@
 import { keepingAlive } from '../adapters/keep-alive.js';
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
 import type { StepResponse } from '../contract/response.js';
-import type { EmbeddedEngine } from '../engine/embedded-engine.js';
-import type { Committed, EngineListener, NewInput } from '../engine/tree-engine.js';
+import type { Committed, EngineListener, NewInput, TreeEngine } from '../engine/tree-engine.js';
 import { InvariantError, LedgerError, RunError } from '../errors.js';
 import type { KnownRun, Tree } from '../kernel/tree.js';
 import type { Policy } from '../policy/policy.js';
@@ -40,18 +39,18 @@ interface AgentsOptions {
   readonly log: Log;
 }
 
-export class Agents implements EngineListener {
+export class Agents implements Omit<EngineListener, 'restarted'> {
   readonly #options: AgentsOptions;
   readonly #live = new Map<string, LiveAgent>();
   /** Runs that may end before anybody holds them: an agent that is denied at once. */
   readonly #starting = new Map<string, Deferred<RunEnding>>();
-  #engine: EmbeddedEngine | null = null;
+  #engine: TreeEngine | null = null;
 
   constructor(options: AgentsOptions) {
     this.#options = options;
   }
 
-  attach(engine: EmbeddedEngine): void {
+  attach(engine: TreeEngine): void {
     this.#engine = engine;
   }
 
@@ -150,7 +149,7 @@ export class Agents implements EngineListener {
     this.#live.clear();
   }
 
-  get #running(): EmbeddedEngine {
+  get #running(): TreeEngine {
     if (this.#engine === null) throw new InvariantError('the agents have no engine yet');
     return this.#engine;
   }
@@ -224,7 +223,8 @@ export class Agents implements EngineListener {
     const exposure = live.run.exposure ?? 'decision';
     checkInputId(run_id, inputId);
     checkTokens(tokens);
-    if (!this.#live.has(run_id)) return this.#tooLate(tree_id, run_id, inputId);
+    // A run that goes on after a restart is taken up again by its id.
+    if (this.#live.get(run_id) !== live) return this.#tooLate(tree_id, run_id, inputId);
     live.proposals += 1;
     const input_id = inputId ?? `${run_id}/p${live.proposals}`;
     const payload: Artifact = { kind: 'raw_payload', case_id, bytes };
@@ -267,7 +267,7 @@ export class Agents implements EngineListener {
 
   async #ask(live: LiveAgent, input: NewInput): Promise<RunEnding> {
     const { run_id } = live.run.context;
-    if (this.#live.has(run_id)) await this.#submit(rootOf(run_id), input, []);
+    if (this.#live.get(run_id) === live) await this.#submit(rootOf(run_id), input, []);
     return live.finished.promise;
   }
 

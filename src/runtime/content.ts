@@ -3,8 +3,7 @@
 
 import { isWithheld } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
-import type { EmbeddedEngine } from '../engine/embedded-engine.js';
-import type { NewInput } from '../engine/tree-engine.js';
+import type { NewInput, TreeEngine } from '../engine/tree-engine.js';
 import { RunError } from '../errors.js';
 import type { Ids } from '../ports/ids.js';
 import type { LedgerStore, StoredEntry } from '../ports/ledger-store.js';
@@ -20,7 +19,7 @@ export interface ContentRequest {
 }
 
 export interface ContentGround {
-  readonly engine: Pick<EmbeddedEngine, 'submit'>;
+  readonly engine: Pick<TreeEngine, 'submit'>;
   readonly store: Pick<LedgerStore, 'log' | 'head' | 'artifactsOf'>;
   readonly ids: Ids;
 }

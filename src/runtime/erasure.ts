@@ -1,7 +1,7 @@
 // Erasure (D14): the content of a case is destroyed, and what the ledger proves of it stays.
 
 import { CaseId } from '../contract/shapes.js';
-import type { EmbeddedEngine } from '../engine/embedded-engine.js';
+import type { TreeEngine } from '../engine/tree-engine.js';
 import { UsageError } from '../errors.js';
 import type { ArchiveTable } from '../ports/archives.js';
 import type { HistoryCache } from '../ports/history-cache.js';
@@ -11,7 +11,7 @@ import { actorOf, checked } from './open-request.js';
 
 /** What an erasure is done with. Two of them remember trees as they stood, and make it again of what can be folded. */
 export interface EraseParts {
-  readonly engine: Pick<EmbeddedEngine, 'erase'>;
+  readonly engine: Pick<TreeEngine, 'erase'>;
   readonly archives: Pick<ArchiveTable, 'hasCase'>;
   readonly history: Pick<HistoryCache, 'wipe'> | null;
   readonly points: Pick<HistoryPoints, 'forget'> | null;

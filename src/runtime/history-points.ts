@@ -124,6 +124,17 @@ export class HistoryPoints implements CommitFollower {
     this.#behind = [];
   }
 
+  /** Goes on after `stop`, when what was under way has ended, from the last point on. */
+  restart(): void {
+    if (this.#state !== 'stopped') return;
+    this.#busy = this.#busy.then(() => {
+      if (this.#state !== 'stopped') return;
+      this.#state = 'waiting';
+      this.#forget();
+      this.#due = this.#point + this.#every;
+    });
+  }
+
   /** Puts down a last point, if that is worth it. Nothing may be committed any more. */
   async close(): Promise<void> {
     if (this.#state === 'following' && this.#book.size - this.#point >= Math.min(CLOSE_ENTRIES, this.#every)) {

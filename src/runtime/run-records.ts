@@ -95,6 +95,13 @@ export class RunRecordWriter {
     this.#leave('stopped');
   }
 
+  /** Goes on after `stop`, with what is not recorded by then. */
+  restart(): void {
+    if (this.#state !== 'stopped') return;
+    this.#state = 'open';
+    this.#begin();
+  }
+
   /** Writes what is left, for a while and without a pause; the next opening writes the rest. */
   async close(): Promise<void> {
     if (this.#state !== 'open') return;

@@ -52,6 +52,7 @@ async function openStores(store: LedgerStore, keys: KeyFolder | null, state: Loc
 const unsigned = (anchor: HeadFile): HeadAnchor => ({
   read: () => anchor.read(),
   write: (head) => anchor.write(head),
+  reopen: () => anchor.reopen(),
   close: () => anchor.close(),
 });
 

@@ -1,6 +1,7 @@
 // What a Turnpike is opened with, and what it stands on.
 
 import { type WallMode } from '../adapters/command-runner.js';
+import type { EngineFactory } from '../engine/tree-engine.js';
 import type { Clock } from '../ports/clock.js';
 import type { Sandbox } from '../ports/executor.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
@@ -52,6 +53,12 @@ export interface TurnpikeOptions extends Registered {
   readonly reviewer?: ReviewCallback;
   /** Whether the commands of specs run behind bubblewrap. Default: where it is installed and works. */
   readonly wall?: WallMode;
+  /**
+   * What follows a failure of the ledger that can pass, like a full disk: `manual` waits for `Turnpike.restart`,
+   * `automatic` also restarts by itself, after a second and then at growing intervals of a minute at most.
+   * Default: manual.
+   */
+  readonly restarts?: 'manual' | 'automatic';
   /** The emergency overlay of a `store`. Default: the file in `state`. A home has its own (`turnpike policy deny`). */
   readonly overlay?: OverlaySource;
 }
@@ -68,6 +75,8 @@ export interface Ground extends HomeStores {
   readonly acceptMissingHead?: boolean;
   /** Ends the exclusive use of the local state; called last. */
   readonly release?: () => void;
+  /** Makes the engine. Default: the embedded one, over `store`. */
+  readonly engine?: EngineFactory;
   /** Runs a task after the present tick. Default: setImmediate. */
   readonly defer?: (task: () => void) => void;
   /** How many entries of a tree lie between two of its snapshots (D16). */

@@ -1,15 +1,12 @@
 // A Turnpike: opened, used, closed.
 
 import { resolve } from 'node:path';
-import { clearScratch } from '../adapters/command-scratch.js';
 import { keepingAlive } from '../adapters/keep-alive.js';
 import type { StepResponse } from '../contract/response.js';
 import type { PolicyVersions } from '../contract/shapes.js';
-import { DRAIN_MS } from '../engine/embedded-engine.js';
-import { within } from '../engine/timers.js';
+import { DRAIN_MS, within } from '../engine/timers.js';
+import type { Recovery } from '../engine/tree-engine.js';
 import { UsageError } from '../errors.js';
-import { checkAnchor } from '../ledger/check-anchor.js';
-import { checkArchives } from '../ledger/check-archives.js';
 import type { Agent } from '../ports/agent.js';
 import { policyVersions } from '../policy/pins.js';
 import type { Policy } from '../policy/policy.js';
@@ -31,7 +28,6 @@ import type {
 import { createHome, homePaths, isVacant, openHome, type HomePaths, type KeyFolder, type LocalState } from './home.js';
 import { LedgerReader } from './ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from './remote-agents.js';
-import { recover, type Recovery } from './recover.js';
 import type { Sessions } from './sessions/sessions.js';
 import { contractFolder, shippedContract } from './shipped-contract.js';
 import { openStoreParts } from './store-parts.js';
@@ -51,6 +47,15 @@ export interface Turnpike {
   readonly state: LocalState | null;
   /** What the opening had to bring to an end. */
   readonly recovery: Recovery;
+  /** Whether the ledger could not be written: until a restart nothing is recorded or done (D2). */
+  readonly failed: boolean;
+  /**
+   * Opens the ledger again after a failure, and settles what that left unfinished; then everything goes on. Runs of
+   * attached agents are interrupted, remote runs are found again by their ids. Does nothing where nothing has failed.
+   * @throws LedgerError LEDGER_UNAVAILABLE when it may be tried again; LEDGER_CONFLICT, LEDGER_TAMPERED,
+   * LEDGER_BELOW_HEAD, LEDGER_LOCKED, InvariantError when only a new opening can go on
+   */
+  restart(): Promise<Recovery>;
   /** The policy that new trees are judged by. @throws PolicyError where it cannot be used */
   policy(): Promise<Policy>;
   /** Which versions of it, and of the machines, a run that begins now is pinned to. @throws PolicyError */
@@ -118,18 +123,8 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     opened.push(() => upstreams.close());
     const tools = [...(options.tools ?? []), ...upstreams.tools];
     const wired = wire(ground, { ...options, tools }, opened);
-    const { engine, agents, highRisk, sessions, records, runRecords, history, points, effects, ids, clock, log } =
-      wired;
-    await engine.start();
-    await checkArchives(store, anchor);
-    await checkAnchor(store, anchor, { acceptMissing: ground.acceptMissingHead === true });
-    await records.open();
-    // A making that was cut short leaves none.
-    if ((await anchor.read()) === null) await anchor.write(await store.head());
-    await ground.signHeads?.();
-    // This process alone uses the local state by now: no command of another one is running.
-    if (state !== null) await clearScratch(state.scratch, log);
-    const recovery = await recover(engine, store, effects, log);
+    const { engine, agents, highRisk, sessions, runRecords, history, points, restarts, ids, clock, log } = wired;
+    const recovery = await engine.start();
     opened.push(() => within(clock, DRAIN_MS, agents.close()));
     opened.push(...[highRisk, sessions].map((part) => () => part.close()));
     const reader = new LedgerReader(store, anchor, history);
@@ -142,9 +137,14 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     opened.push(() => control?.close());
     runRecords.open();
     await points?.open((tree_id, work) => engine.look(tree_id, work));
+    restarts?.open(engine);
     return {
       ...{ home, keys, state },
       recovery,
+      get failed() {
+        return engine.failed;
+      },
+      restart: () => engine.restart(),
       upstreams: upstreams.problems,
       ...policyOf(wired),
       control,

@@ -11,8 +11,8 @@ import { openSandbox } from '../adapters/sandbox.js';
 import { sqliteHistoryCache } from '../adapters/sqlite-history-cache.js';
 import { systemClock } from '../adapters/system-clock.js';
 import { winstonLog } from '../adapters/winston-log.js';
-import { EmbeddedEngine } from '../engine/embedded-engine.js';
-import type { EngineListener } from '../engine/tree-engine.js';
+import { embeddedEngine } from '../engine/embedded.js';
+import type { EngineListener, TreeEngine } from '../engine/tree-engine.js';
 import { UsageError } from '../errors.js';
 import type { Clock } from '../ports/clock.js';
 import type { CommandRunner } from '../ports/command-runner.js';
@@ -22,6 +22,7 @@ import type { Ids } from '../ports/ids.js';
 import type { Log } from '../ports/log.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import { Agents } from './agents.js';
+import { AutomaticRestarts } from './automatic-restarts.js';
 import { BoundedCalls } from './effects/bounded-call.js';
 import { catalogueFrom } from './effects/define.js';
 import { Gateway } from './effects/gateway.js';
@@ -31,6 +32,7 @@ import { HistoryPoints } from './history-points.js';
 import { HighRiskRuns } from './high-risk/high-risk-runs.js';
 import { makeFolder } from './home.js';
 import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from './home-paths.js';
+import { ledgerChecks } from './ledger-checks.js';
 import { PolicyShelf } from './pinned-policy.js';
 import { CheckEffects } from './sessions/check-effects.js';
 import { SessionRuns } from './sessions/session-runs.js';
@@ -46,15 +48,14 @@ export type Closing = () => unknown;
 
 export interface Wired {
   readonly shelf: PolicyShelf;
-  readonly engine: EmbeddedEngine;
+  readonly engine: TreeEngine;
   readonly agents: Agents;
   readonly highRisk: HighRiskRuns;
   readonly sessions: SessionRuns;
-  readonly records: RecordEffects;
   readonly runRecords: RunRecordWriter;
   readonly history: HistoryCache | null;
   readonly points: HistoryPoints | null;
-  readonly effects: Gateway;
+  readonly restarts: AutomaticRestarts | null;
   readonly ids: Ids;
   readonly clock: Clock;
   readonly log: Log;
@@ -102,9 +103,12 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
         });
   opened.push(() => points?.close());
   const sessions = new SessionRuns({ store, shelf, ids, clock, secrets, specs: new SpecSource(specFiles) });
-  const listener = listeners(agents, highRisk, sessions, runRecords, points);
-  const engine = new EmbeddedEngine({
-    ...{ store, anchor, clock, effects, secrets, listener, defer },
+  const restarts = options.restarts === 'automatic' ? new AutomaticRestarts(clock, log) : null;
+  const listener = listeners({ agents, highRisk, sessions, runRecords, points, restarts });
+  const { engine: make = embeddedEngine } = ground;
+  const engine = make({
+    ...{ store, anchor, clock, log, effects, secrets, listener, defer },
+    beforeRecovery: ledgerChecks(ground, records, log),
     ...(overlay === undefined ? {} : { overlay }),
     ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
     ...(snapshotEntries === undefined ? {} : { snapshotEntries }),
@@ -113,20 +117,16 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   opened.push(() => calls.abort());
   opened.push(() => engine.stop());
   opened.push(() => checks.abort());
+  opened.push(() => restarts?.close());
   agents.attach(engine);
   highRisk.attach(engine);
   sessions.attach(engine);
-  const parts = { engine, shelf, agents, highRisk, sessions, records, runRecords, history, points, effects };
-  return { ...parts, ids, clock, log };
+  return { engine, shelf, agents, highRisk, sessions, runRecords, history, points, restarts, ids, clock, log };
 }
 
-const listeners = (
-  agents: Agents,
-  highRisk: HighRiskRuns,
-  sessions: SessionRuns,
-  runRecords: RunRecordWriter,
-  points: HistoryPoints | null,
-): EngineListener => ({
+type Listening = Pick<Wired, 'agents' | 'highRisk' | 'sessions' | 'runRecords' | 'points' | 'restarts'>;
+
+const listeners = ({ agents, highRisk, sessions, runRecords, points, restarts }: Listening): EngineListener => ({
   reply: (tree_id, reply) => {
     if (reply.run_id === tree_id) sessions.reply(tree_id, reply);
     else agents.reply(tree_id, reply);
@@ -142,6 +142,13 @@ const listeners = (
     sessions.failed(error);
     runRecords.stop();
     points?.stop();
+    restarts?.failed();
+  },
+  // The others hold nothing over a failure, and take runs up again by their ids.
+  restarted: (recovery) => {
+    runRecords.restart();
+    points?.restart();
+    restarts?.restarted(recovery);
   },
 });
 

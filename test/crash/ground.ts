@@ -93,6 +93,7 @@ class HookedStore implements LedgerStore {
   }
 
   acquire = () => this.#inner.acquire();
+  reopen = () => this.#inner.reopen();
   head = () => this.#inner.head();
   tree = (tree_id: string, fromSeq?: number) => this.#inner.tree(tree_id, fromSeq);
   log = (fromIndex?: number) => this.#inner.log(fromIndex);
@@ -144,6 +145,7 @@ class HookedAnchor implements HeadAnchor {
     this.#stuckFrom = stuckFrom;
   }
 
+  reopen = () => this.#inner.reopen();
   close = () => this.#inner.close();
 
   async read(): Promise<Pick<LogHead, 'size' | 'root'> | null> {

@@ -6,9 +6,8 @@ import { passingKey } from '../../src/adapters/session-key.js';
 import { headInMemory } from '../../src/adapters/head-in-memory.js';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { winstonLog } from '../../src/adapters/winston-log.js';
-import { EmbeddedEngine } from '../../src/engine/embedded-engine.js';
+import { embeddedEngine } from '../../src/engine/embedded.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
-import { recover } from '../../src/runtime/recover.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
@@ -24,10 +23,11 @@ async function start(
   const faulty = new FaultyStore(store);
   const clock = new ManualClock();
   const world = new World();
-  const engine = new EmbeddedEngine({
+  const engine = embeddedEngine({
     store: faulty,
     anchor: headInMemory(await store.head()),
     clock,
+    log: winstonLog('silent'),
     effects: world,
     secrets: passingKey(),
     listener: world,
@@ -35,7 +35,6 @@ async function start(
     liveTreesMax,
   });
   await engine.start();
-  await recover(engine, faulty, world, winstonLog('silent'));
   return {
     engine,
     store: faulty,

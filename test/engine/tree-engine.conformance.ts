@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import type { Effect, EffectResult } from '../../src/contract/effect.js';
 import type { Entry } from '../../src/contract/entry.js';
-import type { Effects, NewInput, TreeEngine } from '../../src/engine/tree-engine.js';
+import type { EngineListener, Effects, NewInput, Recovery, TreeEngine } from '../../src/engine/tree-engine.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
 import type { Ending, Reply } from '../../machines/emission.js';
 import type { FaultyStore } from '../fixtures/faulty-store.js';
@@ -23,12 +23,13 @@ export interface EngineHarness {
 }
 
 /** The world as the suite plays it, and what it heard. */
-export class World implements Effects {
+export class World implements Effects, EngineListener {
   readonly performed: Effect[] = [];
   readonly settled: Effect[] = [];
   readonly replies: Reply[] = [];
   readonly endings: Ending[] = [];
   failure: unknown = null;
+  readonly restarts: Recovery[] = [];
   /** Called when an effect is performed. */
   onPerform: (effect: Effect) => EffectResult | Promise<EffectResult> = () => ({ status: 'done', result: {} });
   onReply: (reply: Reply) => void = () => undefined;
@@ -49,6 +50,10 @@ export class World implements Effects {
   ended = (_tree: string, ending: Ending) => void this.endings.push(ending);
   failed = (error: unknown) => {
     this.failure = error;
+  };
+  restarted = (recovery: Recovery) => {
+    this.failure = null;
+    this.restarts.push(recovery);
   };
 }
 

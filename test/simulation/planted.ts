@@ -189,6 +189,7 @@ export const MORE_PLANTS: readonly Plant[] = [
 /** Every method of a store, free to be taken over one by one. */
 const forwarding = (inner: LedgerStore): LedgerStore => ({
   acquire: () => inner.acquire(),
+  reopen: () => inner.reopen(),
   head: () => inner.head(),
   commit: (batch) => inner.commit(batch),
   tree: (tree_id, fromSeq) => inner.tree(tree_id, fromSeq),

@@ -45,6 +45,10 @@ export function simStore(world: World, process: Process, inner: LedgerStore): Le
   };
   return {
     acquire: () => read('store.acquire', () => inner.acquire()),
+    reopen: async () => {
+      await read('store.reopen', () => inner.reopen());
+      process.commitFailed = false;
+    },
     head: () => read('store.head', () => inner.head()),
     commit: (batch) => commit(world, process, inner, batch),
     tree: (tree_id, fromSeq) => scan('store.tree', () => inner.tree(tree_id, fromSeq)),
@@ -166,6 +170,7 @@ export function simAnchor(world: World, process: Process): HeadAnchor {
       call('anchor.write', () => {
         world.anchor = { size, root };
       }),
+    reopen: () => call('anchor.reopen', () => undefined),
     close: () => call('anchor.close', () => undefined),
   };
 }

@@ -3,8 +3,7 @@
 
 import type { AuditEvent } from '../../contract/audit-event.js';
 import { Identifier } from '../../contract/shapes.js';
-import type { EmbeddedEngine } from '../../engine/embedded-engine.js';
-import type { NewInput } from '../../engine/tree-engine.js';
+import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { RunError } from '../../errors.js';
 import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
@@ -14,7 +13,7 @@ import type { Ballot, BallotResult, Resolution } from './options.js';
 
 /** Where answers are handed in, and where it is read what became of them. */
 export interface Answered {
-  readonly engine: EmbeddedEngine;
+  readonly engine: TreeEngine;
   readonly store: LedgerStore;
   readonly ids: Ids;
 }

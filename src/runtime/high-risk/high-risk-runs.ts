@@ -9,8 +9,7 @@ import type { HighRiskKind, StartRunInput } from '../../contract/entry.js';
 import type { Label } from '../../contract/labels.js';
 import { satisfies } from '../../contract/registered-schema.js';
 import { Identifier } from '../../contract/shapes.js';
-import type { EmbeddedEngine } from '../../engine/embedded-engine.js';
-import type { NewInput } from '../../engine/tree-engine.js';
+import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError, UsageError } from '../../errors.js';
 import type { Ending } from '../../kernel/input.js';
 import { policyVersions } from '../../policy/pins.js';
@@ -58,13 +57,13 @@ const LANES = { promotion: 'PROMOTE_SHARED_KNOWLEDGE', export: 'EXPORT_CASE_DATA
 export class HighRiskRuns {
   readonly #parts: Parts;
   readonly #live = new Map<string, Deferred<RunEnding>>();
-  #engine: EmbeddedEngine | null = null;
+  #engine: TreeEngine | null = null;
 
   constructor(parts: Parts) {
     this.#parts = parts;
   }
 
-  attach(engine: EmbeddedEngine): void {
+  attach(engine: TreeEngine): void {
     this.#engine = engine;
   }
 
@@ -159,7 +158,7 @@ export class HighRiskRuns {
     return { engine: this.#running, store, ids };
   }
 
-  get #running(): EmbeddedEngine {
+  get #running(): TreeEngine {
     if (this.#engine === null) throw new InvariantError('the runs have no engine yet');
     return this.#engine;
   }

@@ -1,6 +1,6 @@
 // Sessions to look at: which there are, where they stand, and what their tasks say. Nothing here moves one.
 
-import type { EmbeddedEngine } from '../../engine/embedded-engine.js';
+import type { TreeEngine } from '../../engine/tree-engine.js';
 import type { Clock } from '../../ports/clock.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import { effectiveStatus } from '../../session/limits.js';
@@ -24,9 +24,9 @@ interface Parts {
 
 export class SessionReader {
   readonly #parts: Parts;
-  readonly #engine: () => EmbeddedEngine;
+  readonly #engine: () => TreeEngine;
 
-  constructor(parts: Parts, engine: () => EmbeddedEngine) {
+  constructor(parts: Parts, engine: () => TreeEngine) {
     this.#parts = parts;
     this.#engine = engine;
   }

@@ -7,7 +7,7 @@ import type { SessionAnswer, SessionErrorCode } from '../../contract/session-ans
 import { SessionCommand } from '../../contract/session-command.js';
 import type { SessionSpec } from '../../contract/session-spec.js';
 import { conforms } from '../../contract/validators.js';
-import type { EmbeddedEngine } from '../../engine/embedded-engine.js';
+import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError } from '../../errors.js';
 import type { Reply } from '../../kernel/input.js';
 import { answerOf, refusalOf, refusalWithout } from '../../session/answer.js';
@@ -49,7 +49,7 @@ export class SessionRuns implements Sessions {
   readonly #parts: Parts;
   readonly #reader: SessionReader;
   readonly #waiting = new Map<string, Deferred<string>>();
-  #engine: EmbeddedEngine | null = null;
+  #engine: TreeEngine | null = null;
   /** Starts go one after another: of two for one spec, one wins. */
   #starting: Promise<unknown> = Promise.resolve();
 
@@ -58,7 +58,7 @@ export class SessionRuns implements Sessions {
     this.#reader = new SessionReader(parts, () => this.#running);
   }
 
-  attach(engine: EmbeddedEngine): void {
+  attach(engine: TreeEngine): void {
     this.#engine = engine;
   }
 
@@ -195,7 +195,7 @@ export class SessionRuns implements Sessions {
     this.failed(new RunError({ code: 'CLOSED', message: 'this process has let go of the session' }));
   }
 
-  get #running(): EmbeddedEngine {
+  get #running(): TreeEngine {
     if (this.#engine === null) throw new InvariantError('the sessions have no engine yet');
     return this.#engine;
   }

@@ -1,32 +1,24 @@
-// What an opening finds unfinished is brought to an end, in the ledger, before anything new begins (D3, D8, C35).
+// What a start or restart finds unfinished is brought to an end, in the ledger, before anything new begins
+// (D3, D8, C35).
 
-import type { EmbeddedEngine } from '../engine/embedded-engine.js';
-import { factsSubmission, resultSubmission } from '../engine/submissions.js';
-import type { Effects } from '../engine/tree-engine.js';
-import { Hands } from '../engine/hands.js';
 import { InvariantError, LedgerError } from '../errors.js';
 import type { Tree } from '../kernel/tree.js';
-import type { LedgerStore } from '../ports/ledger-store.js';
-import type { Log } from '../ports/log.js';
+import { Hands } from './hands.js';
+import { factsSubmission, resultSubmission } from './submissions.js';
+import type { EngineParts, Recovery, TreeEngine } from './tree-engine.js';
 
-export interface Recovery {
-  readonly trees: number;
-  /** Intents without an outcome, whose outcome was found out now. */
-  readonly settled: number;
-  readonly interrupted: number;
-  /** Trees that do not fold: they stay as they are, and `replay` says where they differ. */
-  readonly damaged: number;
+/** What recovery uses of its engine, which takes inputs of nothing else meanwhile. */
+export interface RecoveringEngine extends Pick<TreeEngine, 'submit' | 'peek'> {
+  /** Sets the timers of a tree that was folded. */
+  arm(tree: Tree): void;
 }
 
 /**
  * Settles every intent that has no outcome, ends the runs whose caller is gone, and winds up the timers of the others.
- * Requires a started engine that has taken no other input.
  */
 export async function recover(
-  engine: EmbeddedEngine,
-  store: LedgerStore,
-  effects: Effects,
-  log: Log,
+  engine: RecoveringEngine,
+  { store, effects, log }: Pick<EngineParts, 'store' | 'effects' | 'log'>,
 ): Promise<Recovery> {
   const open: string[] = [];
   for await (const { tree_id, ended } of store.trees()) if (!ended) open.push(tree_id);
@@ -35,7 +27,7 @@ export async function recover(
   let damaged = 0;
   for (const tree_id of open) {
     try {
-      settled += await settle(engine, await known(engine, tree_id), effects, log);
+      settled += await settle(engine, await known(engine, tree_id), { effects, log });
       interrupted += await interrupt(engine, await known(engine, tree_id));
     } catch (error) {
       // One tree that does not fold must not keep all the others shut. It stays shut itself: nothing can move it.
@@ -53,7 +45,9 @@ export async function recover(
 /** Erased too: the ledger may be an older copy, from when the tree lived, beside the keys of now. */
 const UNFOLDABLE: ReadonlySet<string> = new Set(['LEDGER_TAMPERED', 'LEDGER_ERASED']);
 
-async function settle(engine: EmbeddedEngine, tree: Tree, effects: Effects, log: Log): Promise<number> {
+type Settling = Pick<EngineParts, 'effects' | 'log'>;
+
+async function settle(engine: RecoveringEngine, tree: Tree, { effects, log }: Settling): Promise<number> {
   const hands = new Hands(effects);
   let settled = 0;
   for (const command of tree.pending) {
@@ -76,7 +70,7 @@ async function settle(engine: EmbeddedEngine, tree: Tree, effects: Effects, log:
   return settled;
 }
 
-async function interrupt(engine: EmbeddedEngine, tree: Tree): Promise<number> {
+async function interrupt(engine: RecoveringEngine, tree: Tree): Promise<number> {
   const agents = tree.runs.filter(({ context }) => context.run_kind === 'agent' && tree.isLive(context.run_id));
   const attached = agents.filter(({ link }) => link === 'attached');
   for (const { context } of attached) {
@@ -93,7 +87,7 @@ async function interrupt(engine: EmbeddedEngine, tree: Tree): Promise<number> {
   return attached.length;
 }
 
-async function known(engine: EmbeddedEngine, tree_id: string): Promise<Tree> {
+async function known(engine: RecoveringEngine, tree_id: string): Promise<Tree> {
   const tree = await engine.peek(tree_id);
   if (tree === null) throw new InvariantError(`the store lists a tree that it does not have: ${tree_id}`);
   return tree;

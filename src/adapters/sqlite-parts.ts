@@ -1,0 +1,47 @@
+import type { CaseKeys } from './case-keys.js';
+import { SqliteArchives } from './sqlite-archives.js';
+import { SqliteArtifacts } from './sqlite-artifacts.js';
+import { openDatabase, type Connection } from './sqlite-database.js';
+import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
+import { SqliteReader } from './sqlite-reader.js';
+import { SqliteRunRecords } from './sqlite-run-records.js';
+import { SqliteTail } from './sqlite-tail.js';
+
+/** A connection to a ledger, and what works on it. */
+export interface SqliteParts {
+  readonly db: Connection;
+  readonly artifacts: SqliteArtifacts;
+  readonly tail: SqliteTail;
+  readonly markNumbers: SqliteMarkNumbers;
+  readonly archives: SqliteArchives;
+  readonly reader: SqliteReader;
+  readonly runRecords: SqliteRunRecords;
+}
+
+/** Where the contents lie that are not in the database, and what opens them. */
+export interface Contents {
+  readonly directory: string;
+  readonly keys: CaseKeys;
+}
+
+/** @throws LedgerError like `openDatabase` */
+export function openParts(file: string, { directory, keys }: Contents, readOnly: boolean): SqliteParts {
+  const db = openDatabase(file, readOnly);
+  try {
+    const tail = new SqliteTail(db);
+    const markNumbers = new SqliteMarkNumbers(db, tail);
+    const archives = new SqliteArchives(db);
+    return {
+      db,
+      artifacts: new SqliteArtifacts(db, directory, keys),
+      tail,
+      markNumbers,
+      archives,
+      reader: new SqliteReader(db, tail, markNumbers, archives),
+      runRecords: new SqliteRunRecords(db),
+    };
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}

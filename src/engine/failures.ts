@@ -1,0 +1,22 @@
+// Why an engine failed, and whether that can pass.
+
+import { CodedError, InvariantError } from '../errors.js';
+
+/** The disk is full or broken, or a connection is lost. */
+const PASSING: ReadonlySet<string> = new Set(['LEDGER_UNAVAILABLE', 'RECORDS_UNREACHABLE']);
+
+/**
+ * Why a restart cannot help: another writer has the ledger, it was changed, or the code has a bug.
+ * @returns null where the reason can pass: what failed, and every cause of it, is an error of the disk or a connection
+ */
+export function lastingReason(failure: unknown): CodedError | null {
+  if (!isCoded(failure)) {
+    return new InvariantError('the ledger failed for a reason that a restart does not remove', failure);
+  }
+  for (let reason: unknown = failure; reason instanceof Error; reason = reason.cause) {
+    if (isCoded(reason) && !PASSING.has(reason.code)) return reason;
+  }
+  return null;
+}
+
+const isCoded = (error: unknown): error is CodedError => error instanceof CodedError;

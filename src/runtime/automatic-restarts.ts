@@ -1,0 +1,75 @@
+import { lastingReason } from '../engine/failures.js';
+import type { Recovery, TreeEngine } from '../engine/tree-engine.js';
+import type { Clock } from '../ports/clock.js';
+import type { Log } from '../ports/log.js';
+
+/** Between a failure and the first try. Each further try waits twice as long. */
+export const RESTART_MS = 1_000;
+/** The longest interval. So long without a failure, and the intervals begin anew. */
+export const RESTART_MS_MAX = 60_000;
+
+type Restarting = Pick<TreeEngine, 'restart' | 'failed'>;
+
+/** Restarts a failed engine at growing intervals, until it goes on or the reason turns out not to pass. */
+export class AutomaticRestarts {
+  readonly #clock: Clock;
+  readonly #log: Log;
+  #engine: Restarting | null = null;
+  #interval_ms = RESTART_MS;
+  /** When the last restart succeeded. */
+  #since = 0;
+  #callOff: (() => void) | null = null;
+  #closed = false;
+
+  constructor(clock: Clock, log: Log) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** Begins. A failure before this ends the opening. */
+  open(engine: Restarting): void {
+    this.#engine = engine;
+    if (engine.failed) this.failed();
+  }
+
+  failed(): void {
+    if (this.#engine === null) return;
+    // One that fails again at once, on a disk that is still full, is no reason to hurry.
+    if (this.#clock.now() - this.#since >= RESTART_MS_MAX) this.#interval_ms = RESTART_MS;
+    this.#plan(this.#engine);
+  }
+
+  /** Says that it goes on, whoever has restarted it. */
+  restarted(recovery: Recovery): void {
+    this.#callOff?.();
+    this.#since = this.#clock.now();
+    this.#log.info('the ledger can be written again', { ...recovery });
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#callOff?.();
+  }
+
+  #plan(engine: Restarting): void {
+    if (this.#closed) return;
+    this.#callOff?.();
+    const interval_ms = this.#interval_ms;
+    this.#interval_ms = Math.min(2 * interval_ms, RESTART_MS_MAX);
+    this.#callOff = this.#clock.wake(this.#clock.now() + interval_ms, () => void this.#restart(engine));
+  }
+
+  async #restart(engine: Restarting): Promise<void> {
+    try {
+      await engine.restart();
+    } catch (error) {
+      if (this.#closed) return;
+      if (lastingReason(error) === null) {
+        this.#log.warn('the ledger still cannot be written; another restart follows', { error });
+        this.#plan(engine);
+      } else {
+        this.#log.error('the ledger is not restarted: open it again', { error });
+      }
+    }
+  }
+}
