@@ -3,7 +3,6 @@
 import { resolve } from 'node:path';
 import { clearScratch } from '../adapters/command-scratch.js';
 import { headInMemory } from '../adapters/head-in-memory.js';
-import { keepingAlive } from '../adapters/keep-alive.js';
 import type { StepResponse } from '../contract/response.js';
 import type { PolicyVersions } from '../contract/shapes.js';
 import { DRAIN_MS } from '../engine/embedded-engine.js';
@@ -128,7 +127,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     const recovery = await recover(engine, store, effects, log);
     opened.push(() => within(clock, DRAIN_MS, agents.close()));
     opened.push(...[highRisk, sessions].map((part) => () => part.close()));
-    const reader = new LedgerReader(store, anchor, history);
+    const reader = new LedgerReader(store, anchor, { history, pace: wired.pace });
     const erase = (erasure: EraseOptions): Promise<ErasureReport> =>
       eraseCase({ engine, archives: store.archives, history, points }, erasure);
     const acts = { ...actsOf(wired), erase, remoteAgents: remoteAgents(agents, reader) };
@@ -155,7 +154,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
       readContent: (request) => readContent({ engine, store, ids }, request),
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
-      close: () => keepingAlive(close()),
+      close: () => wired.keepAlive(close()),
     };
   } catch (error) {
     await close();

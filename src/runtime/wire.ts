@@ -2,8 +2,10 @@
 
 import { join, resolve } from 'node:path';
 import { commandRunner } from '../adapters/command-runner.js';
+import { keepingAlive } from '../adapters/keep-alive.js';
 import { nanoidIds } from '../adapters/nanoid-ids.js';
 import { overlayFile, overlayFiles } from '../adapters/overlay-file.js';
+import { nextTurn, systemPace } from '../adapters/pace.js';
 import { policySource } from '../adapters/policy-source.js';
 import { passingKey, sessionKey } from '../adapters/session-key.js';
 import { specFiles } from '../adapters/spec-files.js';
@@ -19,7 +21,10 @@ import type { CommandRunner } from '../ports/command-runner.js';
 import type { Sandbox } from '../ports/executor.js';
 import type { HistoryCache } from '../ports/history-cache.js';
 import type { Ids } from '../ports/ids.js';
+import type { KeepAlive } from '../ports/keep-alive.js';
 import type { Log } from '../ports/log.js';
+import type { Pace } from '../ports/pace.js';
+import type { Secrets } from '../ports/secrets.js';
 import { Agents } from './agents.js';
 import { BoundedCalls } from './effects/bounded-call.js';
 import { catalogueFrom } from './effects/define.js';
@@ -56,11 +61,14 @@ export interface Wired {
   readonly ids: Ids;
   readonly clock: Clock;
   readonly log: Log;
+  readonly pace: Pace;
+  readonly keepAlive: KeepAlive;
 }
 
 /** Every part, with the others that it needs; nothing has begun yet. */
 export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]): Wired {
   const { home, store, anchor, defer = nextTurn, snapshotEntries, pointEntries } = ground;
+  const { pace = systemPace(), keepAlive = keepingAlive } = ground;
   const { log = winstonLog('warn'), clock = systemClock(), ids = nanoidIds() } = options;
   const sandbox = sandboxOf(options, home);
   if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
@@ -69,7 +77,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   opened.push(() => records.close());
   const calls = new BoundedCalls(clock, log);
   const exports = new ExportEffects(store, log);
-  const secrets = home === null ? passingKey() : sessionKey(join(home.keys, 'session.key'));
+  const secrets = ground.secrets ?? secretsOf(home);
   const checks = new CheckEffects({
     commands: commandsOf(options, home, log),
     review: options.reviewer ?? null,
@@ -80,8 +88,8 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   const effects = new Gateway({ sandbox, records, exports, checks, calls, registered: options });
   const source = options.policies ?? policySource(options.contract ?? shippedContract());
   const shelf = new PolicyShelf(source, clock, catalogue);
-  const agents = new Agents({ shelf, store, ids, log });
-  const highRisk = new HighRiskRuns({ shelf, store, ids, clock, catalogue });
+  const agents = new Agents({ shelf, store, ids, log, keepAlive });
+  const highRisk = new HighRiskRuns({ shelf, store, ids, clock, catalogue, pace });
   const overlay = home === null ? options.overlay : overlayFile(overlayFiles(home.overlay, home.keys));
   const runRecords = new RunRecordWriter({ store, clock, log, defer });
   opened.push(() => runRecords.close());
@@ -114,7 +122,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   highRisk.attach(engine);
   sessions.attach(engine);
   const parts = { engine, shelf, agents, highRisk, sessions, records, runRecords, history, points, effects };
-  return { ...parts, ids, clock, log };
+  return { ...parts, ids, clock, log, pace, keepAlive };
 }
 
 const listeners = (
@@ -142,7 +150,8 @@ const listeners = (
   },
 });
 
-const nextTurn = (task: () => void): void => void setImmediate(task);
+const secretsOf = (home: HomePaths | null): Secrets =>
+  home === null ? passingKey() : sessionKey(join(home.keys, 'session.key'));
 
 /** Where the commands of specs run: in the sandbox, where that is a folder. */
 function commandsOf({ sandbox, wall = 'auto' }: TurnpikeOptions, home: HomePaths | null, log: Log): CommandRunner {
