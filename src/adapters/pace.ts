@@ -1,14 +1,20 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Pace } from '../ports/pace.js';
 
-/** To be awaited between the parts of long work: when some milliseconds have gone by, others have a turn first. */
-export type Pace = () => Promise<void> | undefined;
-
-export function pace(ms: number): Pace {
-  let since = performance.now();
-  return () => {
-    if (performance.now() - since < ms) return undefined;
-    return nextTurn().then(() => {
-      since = performance.now();
-    });
+/** The pace of the event loop: work yields to it by the machine's clock. */
+export function systemPace(): Pace {
+  return {
+    begin: (ms) => {
+      let since = performance.now();
+      return () => {
+        if (performance.now() - since < ms) return undefined;
+        return turn().then(() => {
+          since = performance.now();
+        });
+      };
+    },
   };
 }
+
+/** Runs a task after the present turn of the event loop. */
+export const nextTurn = (task: () => void): void => void setImmediate(task);

@@ -19,10 +19,7 @@ export function sessionKey(path: string): Secrets {
 }
 
 /** Secrets of this process, for a ledger that is no home: what they prove ends with it. */
-export function passingKey(): Secrets {
-  const key = randomBytes(KEY_BYTES);
-  return secretsOf(() => key);
-}
+export const passingKey = (key: Uint8Array = randomBytes(KEY_BYTES)): Secrets => secretsOf(() => key);
 
 const secretsOf = (key: () => Uint8Array): Secrets => ({
   mac: (purpose, parts) =>

@@ -49,7 +49,7 @@ export async function withLedger<T>(args: Args, io: Io, work: (ledger: OpenLedge
   const { store, anchor } = openHome(home, { readOnly: true });
   const history = sqliteHistoryCache(home.history);
   try {
-    return await work({ store, anchor, reader: new LedgerReader(store, anchor, history) });
+    return await work({ store, anchor, reader: new LedgerReader(store, anchor, { history }) });
   } finally {
     await history.close();
     await store.close();

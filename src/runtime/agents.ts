@@ -1,6 +1,5 @@
 // Agent runs as their callers hold them: who waits for which response, and who waits for which end.
 
-import { keepingAlive } from '../adapters/keep-alive.js';
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
 import type { StepResponse } from '../contract/response.js';
 import type { Committed, EngineListener, NewInput, TreeEngine } from '../engine/tree-engine.js';
@@ -8,6 +7,7 @@ import { InvariantError, LedgerError, RunError } from '../errors.js';
 import type { KnownRun, Tree } from '../kernel/tree.js';
 import type { Policy } from '../policy/policy.js';
 import type { Ids } from '../ports/ids.js';
+import type { KeepAlive } from '../ports/keep-alive.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
 import type { Log } from '../ports/log.js';
 import { auditFailureResponse } from '../step/conclude.js';
@@ -37,6 +37,7 @@ interface AgentsOptions {
   readonly store: LedgerStore;
   readonly ids: Ids;
   readonly log: Log;
+  readonly keepAlive: KeepAlive;
 }
 
 export class Agents implements Omit<EngineListener, 'restarted'> {
@@ -227,22 +228,17 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
     if (this.#live.get(run_id) !== live) return this.#tooLate(tree_id, run_id, inputId);
     live.proposals += 1;
     const input_id = inputId ?? `${run_id}/p${live.proposals}`;
-    const payload: Artifact = { kind: 'raw_payload', case_id, bytes };
+    const content: Artifact = { kind: 'raw_payload', case_id, bytes };
+    const payload = artifactRef(content);
     const reply = defer<string>();
     live.replies.set(input_id, reply);
     reply.promise.catch(() => undefined);
     try {
-      const input: NewInput = {
-        kind: 'proposal',
-        run_id,
-        input_id,
-        payload: artifactRef(payload),
-        tokens: tokens ?? null,
-      };
-      const { refused, repeat_of } = await this.#submit(tree_id, input, [payload], inputId !== undefined);
+      const input: NewInput = { kind: 'proposal', run_id, input_id, payload, tokens: tokens ?? null };
+      const { refused, repeat_of } = await this.#submit(tree_id, input, [content], inputId !== undefined);
       if (repeat_of !== null) return await this.#recall(tree_id, run_id, repeat_of);
       if (refused) throw ended(run_id);
-      return await keepingAlive(reply.promise);
+      return await this.#options.keepAlive(reply.promise);
     } catch (error) {
       // D2: a step that could not be recorded still has its one response. Every other error travels on.
       if (!(error instanceof LedgerError) || !this.#running.failed) throw error;

@@ -11,7 +11,7 @@ import { approvalDigest, approvalRuleFor } from '../policy/approval.js';
 import type { Policy } from '../policy/policy.js';
 import type { LedgerStore, StoredEntry } from '../ports/ledger-store.js';
 import { authorizePaths } from '../step/authorize.js';
-import { TreeFolds, type TreeFold } from './tree-folds.js';
+import { TreeFolds, type FoldGround, type TreeFold } from './tree-folds.js';
 
 /** A request that waits for people, with all that they have to know of it. */
 export interface OpenApproval {
@@ -42,9 +42,9 @@ export class OpenApprovals {
   readonly #store: LedgerStore;
   readonly #asked: TreeFolds<Asked>;
 
-  constructor(store: LedgerStore) {
-    this.#store = store;
-    this.#asked = new TreeFolds(store, () => new AskedFold(), ASKED_KEPT_MAX);
+  constructor(ground: FoldGround) {
+    this.#store = ground.store;
+    this.#asked = new TreeFolds(ground, () => new AskedFold(), ASKED_KEPT_MAX);
   }
 
   /**

@@ -1,3 +1,4 @@
+import { systemPace } from '../adapters/pace.js';
 import type { StoredArtifact } from '../contract/artifact-ref.js';
 import type { Entry } from '../contract/entry.js';
 import type { RunRecord } from '../contract/run-record.js';
@@ -11,6 +12,7 @@ import type {
   StoredEntry,
   TreeSummary,
 } from '../ports/ledger-store.js';
+import type { Pace } from '../ports/pace.js';
 import { writtenRecord } from '../ledger/check-records.js';
 import { problemOf, WHOLE_LOG, type LedgerProblem } from '../ledger/ledger-problem.js';
 import { EMPTY_HEAD } from '../ledger/merkle.js';
@@ -30,6 +32,13 @@ export type { RunTree } from './run-tree.js';
 export type { AskedApproval, OpenApproval } from './asked-approvals.js';
 export type { Settlement } from './unknown-outcomes.js';
 
+export interface ReaderOptions {
+  /** What `stateAt` has folded once it need not fold again. */
+  readonly history?: HistoryCache | null;
+  /** How long work on the ledger is divided. Default: by the machine's clock. */
+  readonly pace?: Pace;
+}
+
 /** Everything that can be learnt from a ledger without writing to it. Needs no lock. */
 export class LedgerReader {
   readonly #store: LedgerStore;
@@ -37,14 +46,16 @@ export class LedgerReader {
   readonly #history: HistoryCache | null;
   readonly #trees: TreeFolds<RunTree>;
   readonly #approvals: OpenApprovals;
+  /** For long work of whoever reads it. */
+  readonly pace: Pace;
 
-  /** With a `history`, what `stateAt` has folded once it need not fold again. */
-  constructor(store: LedgerStore, anchor: HeadAnchor, history: HistoryCache | null = null) {
+  constructor(store: LedgerStore, anchor: HeadAnchor, { history, pace = systemPace() }: ReaderOptions = {}) {
     this.#store = store;
     this.#anchor = anchor;
-    this.#history = history;
-    this.#trees = new TreeFolds(store, (tree_id) => new RunTreeFold(tree_id), RUNS_KEPT_MAX);
-    this.#approvals = new OpenApprovals(store);
+    this.#history = history ?? null;
+    this.pace = pace;
+    this.#trees = new TreeFolds({ store, pace }, (tree_id) => new RunTreeFold(tree_id), RUNS_KEPT_MAX);
+    this.#approvals = new OpenApprovals({ store, pace });
   }
 
   /** The run trees in the order in which they were opened; of more than `last` of them, only the last. */

@@ -1,8 +1,8 @@
 // Folds of run trees that are gone on with: who asks again what a long tree tells pays for what came since, and many
 // who ask at once pay once.
 
-import { pace } from '../adapters/pace.js';
 import type { LedgerStore, StoredEntry } from '../ports/ledger-store.js';
+import type { Pace } from '../ports/pace.js';
 
 /** What is made of the entries of one tree, in their order. */
 export interface TreeFold<Told> {
@@ -18,15 +18,21 @@ export interface TreeFold<Told> {
 /** So long at a time others wait for a fold. */
 const TURN_MS = 5;
 
+/** Where trees are read, and how their folds are divided. */
+export interface FoldGround {
+  readonly store: LedgerStore;
+  readonly pace: Pace;
+}
+
 export class TreeFolds<Told> {
-  readonly #store: LedgerStore;
+  readonly #ground: FoldGround;
   readonly #begin: (tree_id: string) => TreeFold<Told>;
   readonly #keptMax: number;
   /** Who was asked for last is last. */
   readonly #kept = new Map<string, Going<Told>>();
 
-  constructor(store: LedgerStore, begin: (tree_id: string) => TreeFold<Told>, keptMax: number) {
-    this.#store = store;
+  constructor(ground: FoldGround, begin: (tree_id: string) => TreeFold<Told>, keptMax: number) {
+    this.#ground = ground;
     this.#begin = begin;
     this.#keptMax = keptMax;
   }
@@ -37,7 +43,7 @@ export class TreeFolds<Told> {
     this.#kept.delete(tree_id);
     this.#kept.set(tree_id, going);
     try {
-      const told = await going.on(this.#store);
+      const told = await going.on(this.#ground);
       if (going.fold.isOver) this.#drop(tree_id, going);
       return told;
     } catch (error) {
@@ -76,18 +82,18 @@ class Going<Told> {
   }
 
   /** One after the other: each goes on from where the one before it came to, and from nowhere where that one failed. */
-  on(store: LedgerStore): Promise<Told> {
-    const told = this.#last.then(() => this.#take(store));
+  on(ground: FoldGround): Promise<Told> {
+    const told = this.#last.then(() => this.#take(ground));
     this.#last = told;
     return told;
   }
 
-  async #take(store: LedgerStore): Promise<Told> {
-    const othersTurn = pace(TURN_MS);
+  async #take({ store, pace }: FoldGround): Promise<Told> {
+    const pause = pace.begin(TURN_MS);
     for await (const entry of store.tree(this.#tree_id, this.#next)) {
       this.fold.take(entry);
       this.#next = entry.seq + 1;
-      const turn = othersTurn();
+      const turn = pause();
       if (turn !== undefined) await turn;
     }
     return this.fold.told();

@@ -7,8 +7,11 @@ import type { Sandbox } from '../ports/executor.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Ids } from '../ports/ids.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
+import type { KeepAlive } from '../ports/keep-alive.js';
 import type { Log } from '../ports/log.js';
+import type { Pace } from '../ports/pace.js';
 import type { PolicySource } from '../ports/policy-source.js';
+import type { Secrets } from '../ports/secrets.js';
 import { type Registered } from './effects/define.js';
 import type { HomeStores } from './home.js';
 import type { HomePaths, KeyFolder, LocalState } from './home-paths.js';
@@ -79,6 +82,12 @@ export interface Ground extends HomeStores {
   readonly engine?: EngineFactory;
   /** Runs a task after the present tick. Default: setImmediate. */
   readonly defer?: (task: () => void) => void;
+  /** How long work is divided. Default: by the machine's clock. */
+  readonly pace?: Pace;
+  /** What waits for a response or a close keeps the process alive. Default: by a timer. */
+  readonly keepAlive?: KeepAlive;
+  /** Default: those of the home, or of this process. */
+  readonly secrets?: Secrets;
   /** How many entries of a tree lie between two of its snapshots (D16). */
   readonly snapshotEntries?: number;
   /** How many entries of the log lie between two points of the past (decision 0019). */

@@ -1,7 +1,6 @@
 // A Turnpike: opened, used, closed.
 
 import { resolve } from 'node:path';
-import { keepingAlive } from '../adapters/keep-alive.js';
 import type { StepResponse } from '../contract/response.js';
 import type { PolicyVersions } from '../contract/shapes.js';
 import { DRAIN_MS, within } from '../engine/timers.js';
@@ -127,7 +126,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     const recovery = await engine.start();
     opened.push(() => within(clock, DRAIN_MS, agents.close()));
     opened.push(...[highRisk, sessions].map((part) => () => part.close()));
-    const reader = new LedgerReader(store, anchor, history);
+    const reader = new LedgerReader(store, anchor, { history, pace: wired.pace });
     const erase = (erasure: EraseOptions): Promise<ErasureReport> =>
       eraseCase({ engine, archives: store.archives, history, points }, erasure);
     const acts = { ...actsOf(wired), erase, remoteAgents: remoteAgents(agents, reader) };
@@ -159,7 +158,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
       readContent: (request) => readContent({ engine, store, ids }, request),
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
-      close: () => keepingAlive(close()),
+      close: () => wired.keepAlive(close()),
     };
   } catch (error) {
     await close();

@@ -1,13 +1,14 @@
 // A ledger as XState's inspectors see actors: its trees are folded again through XState itself, and followed while they
 // go on. What XState tells of that, an observer of the caller's is told. The ledger's own trees are not touched.
 
-import { pace, type Pace } from '../adapters/pace.js';
+import { systemPace } from '../adapters/pace.js';
 import { systemClock } from '../adapters/system-clock.js';
 import { atHand } from '../contract/artifact-ref.js';
 import { Fold } from '../kernel/fold.js';
 import { restoreTree, Tree, type TreeSnapshot, type Watch } from '../kernel/tree.js';
 import type { Clock } from '../ports/clock.js';
 import type { StoredEntry } from '../ports/ledger-store.js';
+import type { Pace, Pause } from '../ports/pace.js';
 import type { LedgerReader } from './ledger-reader.js';
 
 const POLL_MS = 100;
@@ -23,6 +24,8 @@ export interface WatchOptions {
   /** Trees are shown that have an entry from here on, each from its beginning. Default: from now. */
   readonly from?: number;
   readonly clock?: Clock;
+  /** How long work is divided. Default: by the machine's clock. */
+  readonly pace?: Pace;
   /** Told once when the ledger cannot be read any more: nothing is followed after that. */
   readonly failed?: (error: unknown) => void;
 }
@@ -37,9 +40,9 @@ export interface LedgerWatch {
 export function watchLedger(
   ledger: Pick<LedgerReader, 'size' | 'log' | 'tree' | 'artifactsOf'>,
   observe: Watch,
-  { from, clock = systemClock(), failed = () => undefined }: WatchOptions = {},
+  { from, clock = systemClock(), pace = systemPace(), failed = () => undefined }: WatchOptions = {},
 ): LedgerWatch {
-  const follower = new Follower(ledger, observe);
+  const follower = new Follower(ledger, observe, pace.begin(TURN_MS));
   let closed = false;
   let callOff: () => void = () => undefined;
   let turn: Promise<void> = Promise.resolve();
@@ -72,12 +75,13 @@ class Follower {
   /** The tree that was heard of last comes last. Null: it cannot be folded any further. */
   readonly #folds = new Map<string, Fold | null>();
   readonly #left = new LeftTrees();
-  readonly #pause: Pace = pace(TURN_MS);
+  readonly #pause: Pause;
   next = 0;
 
-  constructor(ledger: Pick<LedgerReader, 'size' | 'log' | 'tree' | 'artifactsOf'>, observe: Watch) {
+  constructor(ledger: Pick<LedgerReader, 'size' | 'log' | 'tree' | 'artifactsOf'>, observe: Watch, pause: Pause) {
     this.#ledger = ledger;
     this.#observe = observe;
+    this.#pause = pause;
   }
 
   async look(isClosed: () => boolean): Promise<void> {

@@ -2,8 +2,10 @@
 
 import { resolve } from 'node:path';
 import { commandRunner } from '../adapters/command-runner.js';
+import { keepingAlive } from '../adapters/keep-alive.js';
 import { nanoidIds } from '../adapters/nanoid-ids.js';
 import { overlayFile, overlayFiles } from '../adapters/overlay-file.js';
+import { nextTurn, systemPace } from '../adapters/pace.js';
 import { policySource } from '../adapters/policy-source.js';
 import { passingKey, sessionKey } from '../adapters/session-key.js';
 import { specFiles } from '../adapters/spec-files.js';
@@ -19,8 +21,11 @@ import type { CommandRunner } from '../ports/command-runner.js';
 import type { Sandbox } from '../ports/executor.js';
 import type { HistoryCache } from '../ports/history-cache.js';
 import type { Ids } from '../ports/ids.js';
+import type { KeepAlive } from '../ports/keep-alive.js';
 import type { Log } from '../ports/log.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
+import type { Pace } from '../ports/pace.js';
+import type { Secrets } from '../ports/secrets.js';
 import { Agents } from './agents.js';
 import { AutomaticRestarts } from './automatic-restarts.js';
 import { BoundedCalls } from './effects/bounded-call.js';
@@ -59,12 +64,15 @@ export interface Wired {
   readonly ids: Ids;
   readonly clock: Clock;
   readonly log: Log;
+  readonly pace: Pace;
+  readonly keepAlive: KeepAlive;
 }
 
 /** Every part, with the others that it needs; nothing has begun yet. */
 export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]): Wired {
   const { home, store, anchor, defer = nextTurn, snapshotEntries, pointEntries } = ground;
   const { keys = home, state = home } = ground;
+  const { pace = systemPace(), keepAlive = keepingAlive } = ground;
   const { log = winstonLog('warn'), clock = systemClock(), ids = nanoidIds() } = options;
   const sandbox = sandboxOf(options, home);
   if (typeof options.sandbox !== 'object') opened.push(() => (sandbox as Partial<{ close(): void }>).close?.());
@@ -73,7 +81,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   opened.push(() => records.close());
   const calls = new BoundedCalls(clock, log);
   const exports = new ExportEffects(store, log);
-  const secrets = keys === null ? passingKey() : sessionKey(keys.sessionKey);
+  const secrets = ground.secrets ?? secretsOf(keys);
   const checks = new CheckEffects({
     commands: commandsOf(options, { home, keys, state }, log),
     review: options.reviewer ?? null,
@@ -84,8 +92,8 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   const effects = new Gateway({ sandbox, records, exports, checks, calls, registered: options });
   const source = options.policies ?? policySource(options.contract ?? shippedContract());
   const shelf = new PolicyShelf(source, clock, catalogue);
-  const agents = new Agents({ shelf, store, ids, log });
-  const highRisk = new HighRiskRuns({ shelf, store, ids, clock, catalogue });
+  const agents = new Agents({ shelf, store, ids, log, keepAlive });
+  const highRisk = new HighRiskRuns({ shelf, store, ids, clock, catalogue, pace });
   const overlay = overlayOf(options, { home, keys, state });
   const runRecords = new RunRecordWriter({ store, clock, log, defer });
   opened.push(() => runRecords.close());
@@ -121,7 +129,8 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   agents.attach(engine);
   highRisk.attach(engine);
   sessions.attach(engine);
-  return { engine, shelf, agents, highRisk, sessions, runRecords, history, points, restarts, ids, clock, log };
+  const parts = { engine, shelf, agents, highRisk, sessions, runRecords, history, points, restarts };
+  return { ...parts, ids, clock, log, pace, keepAlive };
 }
 
 type Listening = Pick<Wired, 'agents' | 'highRisk' | 'sessions' | 'runRecords' | 'points' | 'restarts'>;
@@ -152,7 +161,7 @@ const listeners = ({ agents, highRisk, sessions, runRecords, points, restarts }:
   },
 });
 
-const nextTurn = (task: () => void): void => void setImmediate(task);
+const secretsOf = (keys: KeyFolder | null): Secrets => (keys === null ? passingKey() : sessionKey(keys.sessionKey));
 
 interface Parts {
   readonly home: HomePaths | null;

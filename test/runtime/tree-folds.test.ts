@@ -8,6 +8,7 @@ import type { LedgerStore, StoredEntry } from '../../src/ports/ledger-store.js';
 import { Bench } from '../fixtures/bench.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { systemPace } from '../../src/adapters/pace.js';
 import { proposal } from '../fixtures/tree.js';
 
 /** Counts what is read of trees, and may fail in the middle. */
@@ -25,7 +26,9 @@ class Counting extends FaultyStore {
   }
 }
 
-const foldsOf = (store: LedgerStore, keptMax = 100) => new TreeFolds(store, (id) => new RunTreeFold(id), keptMax);
+const pace = systemPace();
+const foldsOf = (store: LedgerStore, keptMax = 100) =>
+  new TreeFolds({ store, pace }, (id) => new RunTreeFold(id), keptMax);
 
 let bench: Bench;
 afterEach(() => bench.close());

@@ -1,8 +1,10 @@
-// npm run simulate -- [--seed N] [--seeds N] [--steps N] [--planted NAME]
+// npm run simulate -- [--seed N] [--seeds N] [--steps N] [--planted NAME] [--yields N] [--paces]
 // One line a seed; 1 with seed, step and invariant when something was violated, and how to see it again.
 
 import { parseArgs } from 'node:util';
 import { count } from './faults.js';
+import type { Yields } from './pace.js';
+import { besideBusyLoops, BUSY_LOOPS, simulatePaces, YIELDS } from './paces.js';
 import { MORE_PLANTS, PLANTS } from './planted.js';
 import { simulate, type Report } from './simulate.js';
 import type { Plant } from './world.js';
@@ -10,31 +12,38 @@ import type { Plant } from './world.js';
 const SEEDS = 200;
 const STEPS = 5_000;
 
-const USAGE = `simulate [--seed N] [--seeds N] [--steps N] [--planted NAME]
+const USAGE = `simulate [--seed N] [--seeds N] [--steps N] [--planted NAME] [--yields N] [--paces]
   --seed N        the first seed (default 1); alone, it is the only one
   --seeds N       how many seeds, one after another (default ${SEEDS})
   --steps N       steps of each seed (default ${STEPS})
-  --planted NAME  with a bug on purpose: ${[...PLANTS, ...MORE_PLANTS].map(({ name }) => name).join(', ')}`;
+  --planted NAME  with a bug on purpose: ${[...PLANTS, ...MORE_PLANTS].map(({ name }) => name).join(', ')}
+  --yields N      paced work yields at every N-th call, 0: never (default: where chance says so)
+  --paces         each seed at each pace, alone and beside ${BUSY_LOOPS} busy loops: the digests must be equal`;
 
 interface Task {
   readonly first: number;
   readonly seeds: number;
   readonly steps: number;
   readonly plant: Plant | undefined;
+  readonly yields: Yields;
+  readonly paces: boolean;
 }
 
 /** @returns null for arguments that make no sense */
 function taskOf(args: readonly string[]): Task | null {
-  const text = { type: 'string' } as const;
-  const options = { seed: text, seeds: text, steps: text, planted: text };
+  const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
+  const options = { seed: text, seeds: text, steps: text, planted: text, yields: text, paces: flag };
   try {
     const { values } = parseArgs({ args: [...args], options });
     const plant = [...PLANTS, ...MORE_PLANTS].find(({ name }) => name === values.planted);
     const first = Number(values.seed ?? 1);
     const seeds = Number(values.seeds ?? (values.seed === undefined ? SEEDS : 1));
     const steps = Number(values.steps ?? STEPS);
-    const isWhole = [first, seeds, steps].every((number) => Number.isSafeInteger(number) && number >= 1);
-    return isWhole && (values.planted === undefined || plant !== undefined) ? { first, seeds, steps, plant } : null;
+    const yields = values.yields === undefined ? 'drawn' : Number(values.yields);
+    const numbers = [first, seeds, steps, 1 + (yields === 'drawn' ? 0 : yields)];
+    const isWhole = numbers.every((number) => Number.isSafeInteger(number) && number >= 1);
+    if (!isWhole || (values.planted !== undefined && plant === undefined)) return null;
+    return { first, seeds, steps, plant, yields, paces: values.paces === true };
   } catch {
     return null;
   }
@@ -93,16 +102,36 @@ async function main(): Promise<number> {
     say(USAGE);
     return 2;
   }
+  return task.paces ? comparePaces(task) : simulateAll(task);
+}
+
+async function simulateAll(task: Task): Promise<number> {
   const reports: Report[] = [];
   for (let seed = task.first; seed < task.first + task.seeds; seed += 1) {
-    const { steps, plant } = task;
-    const report = await simulate({ seed, steps, ...(plant === undefined ? {} : { plant }) });
+    const { steps, plant, yields } = task;
+    const report = await simulate({ seed, steps, yields, ...(plant === undefined ? {} : { plant }) });
     reports.push(report);
     sayLine(report);
     sayViolation(report, task);
   }
   saySummary(reports);
   return reports.some(({ violation }) => violation !== null) ? 1 : 0;
+}
+
+/** @returns 1 when a digest depends on the pace or on other load, or an invariant was violated */
+async function comparePaces(task: Task): Promise<number> {
+  let differing = 0;
+  for (let seed = task.first; seed < task.first + task.seeds; seed += 1) {
+    const simulated = (): Promise<readonly Report[]> => simulatePaces(seed, task.steps);
+    const reports = [...(await simulated()), ...(await besideBusyLoops(BUSY_LOOPS, simulated))];
+    for (const report of reports) sayViolation(report, task);
+    const digests = new Set(reports.map(({ digest }) => digest));
+    const isSame = digests.size === 1 && reports.every(({ violation }) => violation === null);
+    if (!isSame) differing += 1;
+    say(`seed ${seed}: ${isSame ? 'the same' : 'DIFFERENT'} at each pace, sha256 ${[...digests].join(' ')}`);
+  }
+  say(`${task.seeds} seeds at ${YIELDS.length} paces, alone and beside ${BUSY_LOOPS} busy loops: ${differing} differ`);
+  return differing > 0 ? 1 : 0;
 }
 
 // Nobody inside may leave a promise to itself; one that does is a finding like any other.

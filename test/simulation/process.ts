@@ -32,9 +32,13 @@ interface Item {
 /** What a dead process waits for. */
 export const never = <T>(): Promise<T> => new Promise<T>(() => undefined);
 
-/** Deferred ticks and answers that ports hold back; the simulation picks which of them comes next. */
+/**
+ * Deferred ticks and answers that ports hold back: the simulation picks which of them comes next. Yields of paced work
+ * are ended in their order, before the next of those.
+ */
 export class Agenda {
   #items: Item[] = [];
+  #yields: Item[] = [];
 
   get size(): number {
     return this.#items.length;
@@ -51,6 +55,20 @@ export class Agenda {
     });
   }
 
+  /** @returns a promise that is resolved when everything else that can run now has; never, if the process dies before */
+  yield(process: Process): Promise<void> {
+    return new Promise((resolve) => {
+      if (process.alive) this.#yields.push({ process, what: 'yield', run: resolve });
+    });
+  }
+
+  /** Ends the yield that began first. @returns whether there was one */
+  endYield(): boolean {
+    const first = this.#yields.shift();
+    first?.run();
+    return first !== undefined;
+  }
+
   /** Lets one of them happen. @returns what it was */
   next(random: Random): string {
     const [item] = this.#items.splice(random.below(this.#items.length), 1);
@@ -61,5 +79,6 @@ export class Agenda {
 
   forget(process: Process): void {
     this.#items = this.#items.filter((item) => item.process !== process);
+    this.#yields = this.#yields.filter((item) => item.process !== process);
   }
 }

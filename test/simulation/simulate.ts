@@ -3,6 +3,7 @@
 
 import { Agents } from './agents.js';
 import type { Violation } from './history.js';
+import type { Yields } from './pace.js';
 import type { Process } from './process.js';
 import { World, type Plant } from './world.js';
 
@@ -10,6 +11,8 @@ export interface Options {
   readonly seed: number;
   readonly steps: number;
   readonly plant?: Plant;
+  /** Where paced work yields. Default: where chance says so. */
+  readonly yields?: Yields;
 }
 
 export interface Report {
@@ -60,8 +63,8 @@ const NEED_AN_AGENT: readonly Action[] = ['submit', 'repeat', 'burst', 'finish']
 const SHUT = { happen: 60, open: 25, time: 3, outside: 3, policy: 2, crash: 1 };
 const LONG_MS = 60_000;
 
-export async function simulate({ seed, steps, plant }: Options): Promise<Report> {
-  const world = new World(`${seed}`, plant ?? null);
+export async function simulate({ seed, steps, plant, yields = 'drawn' }: Options): Promise<Report> {
+  const world = new World(`${seed}`, plant ?? null, yields);
   const agents = new Agents(world);
   let made = 0;
   while (made < steps && world.history.isClean()) {

@@ -1,6 +1,8 @@
 // The campaign in small. `npm run simulate` is the whole of it: 200 seeds of 5,000 steps.
 
 import { describe, expect, test } from '@jest/globals';
+import { machineUses } from './machine-uses.js';
+import { besideBusyLoops, BUSY_LOOPS, simulatePaces } from './paces.js';
 import { MORE_PLANTS, PLANTS } from './planted.js';
 import { Random } from './random.js';
 import { simulate, type Report } from './simulate.js';
@@ -26,6 +28,35 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
     expect(first.digest).toMatch(/^[0-9a-f]{64}$/);
     expect(again).toEqual(first);
     expect(other.digest).not.toBe(first.digest);
+  });
+
+  // Of few steps, these seeds fold most. With a pace by the machine's clock they fail when every call yields.
+  test.each([5, 16, 20])('D11 D16: seed %i gives one history however often long work yields', async (seed) => {
+    const reports = await simulatePaces(seed, 200);
+    expect(reports.map(summaryOf)).toEqual([null, null, null]);
+    expect(new Set(reports.map(({ digest }) => digest)).size).toBe(1);
+    expect(reports[0]?.calls.get('pace')).toBeGreaterThan(50);
+  });
+
+  test('D11 D16: a history does not depend on other load of the processor', async () => {
+    const run = (): Promise<Report> => simulate({ seed: 16, steps: 200 });
+    expect(await besideBusyLoops(BUSY_LOOPS, run)).toEqual(await run());
+  });
+
+  test('C39: a simulation takes neither time nor chance, timers or turns from the machine', async () => {
+    const machine = async (): Promise<void> => {
+      await new Promise((resolve) => setTimeout(resolve, 1));
+      await new Promise((resolve) => setImmediate(resolve));
+      Date.now();
+    };
+    const kinds = (uses: readonly string[]) => uses.map((use) => use.split(' ')[0]);
+    expect(kinds(await machineUses(machine))).toEqual(['Date.now', 'Immediate', 'Timeout']);
+    let calls: Report['calls'] = new Map();
+    const simulated = async (): Promise<void> => {
+      ({ calls } = await simulate({ seed: 20, steps: 200 }));
+    };
+    expect(await machineUses(simulated)).toEqual([]);
+    expect(calls.get('pace')).toBeGreaterThan(20);
   });
 
   test('a violation is found again, in the same step, by the seed and the steps that are printed with it', async () => {

@@ -4,6 +4,7 @@
 import { headInMemory } from '../../src/adapters/head-in-memory.js';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { MemoryState } from '../../src/adapters/memory-state.js';
+import { passingKey } from '../../src/adapters/session-key.js';
 import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
 import type { Clock } from '../../src/ports/clock.js';
 import type { Sandbox } from '../../src/ports/executor.js';
@@ -15,6 +16,7 @@ import { SimClock } from './clock.js';
 import { Faults } from './faults.js';
 import { History, type Invariant } from './history.js';
 import { ModelFiles } from './model-files.js';
+import { SimPace, UNDIVIDED, type Yields } from './pace.js';
 import { SimPolicies } from './policies.js';
 import { Agenda, Process } from './process.js';
 import { Random } from './random.js';
@@ -45,6 +47,14 @@ const LIVE_TREES = [1, 3, 8, 64, 1_024, 1_024] as const;
 /** After every decision, after some, hardly ever: a snapshot changes nothing (D16). */
 const SNAPSHOT_ENTRIES = [1, 40, 2_048] as const;
 
+/** A key that no chance has drawn. */
+const SECRETS = passingKey(Buffer.alloc(32, 7));
+/** As many turns as the real one takes, and no timer. */
+const keepAlive = async <T>(work: Promise<T>): Promise<T> => {
+  const value = await work;
+  return value;
+};
+
 export class World {
   readonly seed: string;
   readonly random: Random;
@@ -52,6 +62,7 @@ export class World {
   readonly faults: Faults;
   readonly agenda = new Agenda();
   readonly clock: SimClock;
+  readonly pace: SimPace;
   readonly files = new ModelFiles();
   readonly policies: SimPolicies;
   readonly disk = new MemoryState();
@@ -68,12 +79,14 @@ export class World {
   crashes = 0;
   closes = 0;
 
-  constructor(seed: string, plant: Plant | null) {
+  constructor(seed: string, plant: Plant | null, yields: Yields) {
     this.seed = seed;
     this.plant = plant;
     this.random = new Random(`${seed}/world`);
     this.faults = new Faults(new Random(`${seed}/faults`));
+    const { agenda, faults } = this;
     this.clock = new SimClock(new Random(`${seed}/clock`), this.faults);
+    this.pace = new SimPace({ agenda, faults, random: new Random(`${seed}/pace`), yields });
     this.policies = new SimPolicies(this);
     this.seen = plant?.apart === true ? new MemoryState() : this.disk;
     this.ledger = new LedgerWatch({ disk: this.seen, history: this.history, folding: plant?.folding !== false });
@@ -101,6 +114,10 @@ export class World {
       anchor: simAnchor(this, process),
       defer,
       snapshotEntries: this.#snapshotEntries,
+      pace: this.pace.of(process),
+      // A process that dies while it closes leaves a promise that is never resolved.
+      keepAlive,
+      secrets: SECRETS,
     };
     openTurnpikeOn(ground, this.#options(store, process)).then(
       (turnpike) => {
@@ -174,8 +191,9 @@ export class World {
   }
 
   /** Until no promise has anything more to do: nothing here waits for a timer or for the operating system. */
-  settle(): Promise<void> {
-    return new Promise((resolve) => setImmediate(resolve));
+  async settle(): Promise<void> {
+    do await new Promise((resolve) => setImmediate(resolve));
+    while (this.agenda.endYield());
   }
 
   /** Lets everything happen that waits to happen, without new faults. */
@@ -193,7 +211,7 @@ export class World {
   /** S4-86: an auditor with nothing but the disk. */
   async audit(): Promise<void> {
     const store = memoryStore({ state: this.seen });
-    const reader = new LedgerReader(store, headInMemory(this.seen.head));
+    const reader = new LedgerReader(store, headInMemory(this.seen.head), { pace: UNDIVIDED });
     const verdict = await reader.verify();
     if (!verdict.ok) this.history.report('ledger.verifies', JSON.stringify(verdict.problems[0]));
     if (this.plant?.folding === false) return;

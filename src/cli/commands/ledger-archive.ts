@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { draftArchive } from '../../adapters/archive-file.js';
+import { nextTurn } from '../../adapters/pace.js';
 import { systemClock } from '../../adapters/system-clock.js';
 import { archiveLedger, checkArchivable, type Archived } from '../../runtime/evidence/archive.js';
 import type { Holding } from '../../runtime/evidence/archive-boundary.js';
@@ -49,8 +50,7 @@ async function archive(path: string, before: number | null, args: Args, io: Io):
     await signHeads?.();
     const signer = readLedgerSigner(home.ledgerKey);
     if (signer === null) throw usage('this home has no key that could sign: open it once for writing');
-    const defer = (task: () => void): void => void setImmediate(task);
-    await new RunRecordWriter({ store, clock: systemClock(), log: io.log, defer }).finish();
+    await new RunRecordWriter({ store, clock: systemClock(), log: io.log, defer: nextTurn }).finish();
     return await archiveLedger({ store, epoch, anchor, signer }, before, () => draftArchive(path));
   } finally {
     await anchor.close();

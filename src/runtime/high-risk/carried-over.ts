@@ -5,6 +5,7 @@ import type { Json } from '../../contract/json.js';
 import { passagesOf, stringsIn, type Passages } from '../../policy/embedded-text.js';
 import { EMBEDDED_TEXT } from '../../policy/prohibitions.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { Pace } from '../../ports/pace.js';
 import { entriesOfCase } from '../export/case-entries.js';
 
 /** Text of a case that is looked through at most; nothing of a larger case passes for free of embedded text. */
@@ -14,10 +15,15 @@ export const SEARCHED_BYTES_MAX = 268_435_456;
  * S4-73: does the record repeat a passage of anything that the ledger holds of the case?
  * @returns the flag by which the policy knows embedded text, or none
  */
-export async function embeddedText(store: LedgerStore, case_id: string, record: Json): Promise<readonly string[]> {
+export async function embeddedText(
+  { store, pace }: { readonly store: LedgerStore; readonly pace: Pace },
+  case_id: string,
+  record: Json,
+): Promise<readonly string[]> {
   const strings = stringsIn(record);
   if (strings === null) return [EMBEDDED_TEXT];
   const passages = passagesOf(strings.join('\n'));
+  const pause = pace.begin(0);
   let bytes = 0;
   for await (const entries of entriesOfCase(store, { case_id, head: await store.head() }, ['input'])) {
     for (const { log_index } of entries) {
@@ -28,7 +34,7 @@ export async function embeddedText(store: LedgerStore, case_id: string, record: 
         bytes += artifact.bytes.byteLength;
         if (bytes > SEARCHED_BYTES_MAX || occurs(passages, artifact.bytes)) return [EMBEDDED_TEXT];
         // The search is work for the processor alone: others take their turn between two texts.
-        await new Promise(setImmediate);
+        await pause();
       }
     }
   }

@@ -16,6 +16,7 @@ import { policyVersions } from '../../policy/pins.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { Pace } from '../../ports/pace.js';
 import type { RunEnding } from '../agent-run.js';
 import { defer, quietly, type Deferred } from '../deferred.js';
 import { rootOf } from '../ledger-reader.js';
@@ -40,6 +41,7 @@ interface Parts {
   readonly ids: Ids;
   readonly clock: Clock;
   readonly catalogue: Catalogue;
+  readonly pace: Pace;
 }
 
 interface Start {
@@ -68,7 +70,7 @@ export class HighRiskRuns {
   }
 
   async promote(options: PromoteOptions): Promise<HighRiskRun> {
-    const { store, catalogue } = this.#parts;
+    const { catalogue } = this.#parts;
     const { target, mode = 'append', record, confidentiality = [] } = options;
     const definition = catalogue.target(target);
     if (definition !== undefined && !satisfies(definition.record, record)) {
@@ -76,7 +78,7 @@ export class HighRiskRuns {
       throw usage(`record: it does not conform to ${target} (${columns})`);
     }
     const sources = await Promise.all((options.sources ?? []).map((hash) => this.#source(options.case, hash)));
-    const found = await embeddedText(store, options.case, record);
+    const found = await embeddedText(this.#parts, options.case, record);
     const flags = new Set(['sanitized_insight', ...confidentiality, ...(definition?.confidentiality ?? []), ...found]);
     return this.#start(options, {
       run_kind: 'promotion',

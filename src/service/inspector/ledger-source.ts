@@ -1,6 +1,5 @@
 // What the inspector's routes are answered with, of whatever ledger is looked at. Long work gives others their turns.
 
-import { pace, type Pace } from '../../adapters/pace.js';
 import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
 import type {
   Chart,
@@ -13,6 +12,7 @@ import type {
   Why,
 } from '../../contract/inspection.js';
 import type { NoteVerifier } from '../../ledger/signed-note.js';
+import type { Pause } from '../../ports/pace.js';
 import { Courses } from '../../replay/courses.js';
 import { rootOf, type LedgerReader } from '../../runtime/ledger-reader.js';
 import { ChartShelf } from './chart-shelf.js';
@@ -43,7 +43,7 @@ export const bundleSource = async (file: string, key: NoteVerifier | null): Prom
 
 class LedgerSource implements InspectorSource {
   readonly #looked: LookedAt;
-  readonly #pause: Pace = pace(TURN_MS);
+  readonly #pause: Pause;
   readonly #rows: RowPages;
   readonly #charts: ChartShelf;
   readonly #courses: Courses;
@@ -51,6 +51,7 @@ class LedgerSource implements InspectorSource {
 
   constructor(looked: LookedAt) {
     this.#looked = looked;
+    this.#pause = looked.pace.begin(TURN_MS);
     this.#rows = new RowPages(looked, this.#pause);
     this.#charts = new ChartShelf(looked, this.#pause);
     this.#courses = new Courses({ source: looked, size: () => looked.size(), pause: this.#pause });

@@ -2,12 +2,14 @@
 
 import { basename } from 'node:path';
 import { openLineFile } from '../../adapters/line-file.js';
+import { systemPace } from '../../adapters/pace.js';
 import { artifactRef, isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import { sha256 } from '../../contract/hash.js';
 import type { ArtifactInfo, LedgerInfo } from '../../contract/inspection.js';
 import { LedgerError } from '../../errors.js';
 import type { NoteVerifier } from '../../ledger/signed-note.js';
 import type { LogHead, StoredEntry } from '../../ports/ledger-store.js';
+import type { Pace } from '../../ports/pace.js';
 import { openEvidence } from '../../runtime/evidence/open-evidence.js';
 import { withheldAt } from '../../runtime/evidence/lane-withholding.js';
 import type { HomePaths, KeyFolder } from '../../runtime/home-paths.js';
@@ -25,6 +27,8 @@ export interface LookedAt {
   trees(): AsyncIterable<{ readonly tree_id: string; readonly log_index: number }>;
   size(): Promise<number>;
   info(): Promise<LedgerInfo>;
+  /** How long work on it is divided. */
+  readonly pace: Pace;
   close(): Promise<void>;
 }
 
@@ -37,6 +41,7 @@ export function homeLooked(ledger: LedgerReader, place: LedgerPlace | null, appr
   const key = verifier?.vkey ?? null;
   const title = place?.home === undefined ? (verifier?.name ?? 'in memory') : basename(place.home);
   return {
+    pace: ledger.pace,
     log: (from) => ledger.log(from),
     tree: (tree_id, fromSeq) => ledger.tree(tree_id, fromSeq),
     artifactsOf: (log_index) => ledger.artifactsOf(log_index),
@@ -76,6 +81,7 @@ export async function bundleLooked(path: string, trusted: NoteVerifier | null): 
     const { size } = await bundle.head();
     const title = basename(path);
     return {
+      pace: systemPace(),
       log: (from) => bundle.log(from),
       tree: (tree_id, fromSeq) => bundle.tree(tree_id, fromSeq),
       artifactsOf: (log_index) => bundle.artifactsOf(log_index),

@@ -1,0 +1,53 @@
+// What work takes from the machine although its ports should give it: time, chance, timers and turns of the event loop.
+
+import { createHook } from 'node:async_hooks';
+
+/** Turns that the simulation itself takes, in order to let promises come to rest. */
+const OWN = /\/simulation\/world\b/;
+const OURS = /\/(?:src|machines|test)\//;
+const STACK_LINES = 100;
+
+type Reads = [object: Record<string, unknown>, name: string, label: string];
+
+/** @returns each use once, with the first line of our code that led to it */
+export async function machineUses(work: () => Promise<unknown>): Promise<readonly string[]> {
+  const uses = new Set<string>();
+  const lines = Error.stackTraceLimit;
+  Error.stackTraceLimit = STACK_LINES;
+  const note = (what: string): void => {
+    const stack = new Error(what).stack?.split('\n') ?? [];
+    const ours = stack.find((line) => OURS.test(line) && !line.includes('machine-uses'));
+    // The test runner has timers too.
+    if (ours !== undefined && !OWN.test(ours)) uses.add(`${what} ${ours.trim()}`);
+  };
+  const hook = createHook({
+    init: (_id, type) => {
+      if (type !== 'PROMISE') note(type);
+    },
+  });
+  const restore = readsOf().map(([object, name, label]) => {
+    const real = object[name] as (...args: unknown[]) => unknown;
+    object[name] = (...args: unknown[]) => {
+      note(label);
+      return real.apply(object, args);
+    };
+    return () => (object[name] = real);
+  });
+  hook.enable();
+  try {
+    await work();
+  } finally {
+    hook.disable();
+    for (const put of restore) put();
+    Error.stackTraceLimit = lines;
+  }
+  return [...uses].sort();
+}
+
+const readsOf = (): readonly Reads[] => [
+  [Date as unknown as Reads[0], 'now', 'Date.now'],
+  [performance as unknown as Reads[0], 'now', 'performance.now'],
+  [Math as unknown as Reads[0], 'random', 'Math.random'],
+  [crypto as unknown as Reads[0], 'randomUUID', 'crypto.randomUUID'],
+  [crypto as unknown as Reads[0], 'getRandomValues', 'crypto.getRandomValues'],
+];
