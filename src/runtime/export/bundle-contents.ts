@@ -2,7 +2,7 @@
 
 import type { ArtifactRef } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/audit-event.js';
-import type { OpenInput, RecordedInput } from '../../contract/entry.js';
+import { isOpening, type OpeningInput, type RecordedInput } from '../../contract/entry.js';
 import { POLICY_FILES } from '../../contract/pins.js';
 import { BagError, LedgerError } from '../../errors.js';
 import { byPath } from '../../bagit/write.js';
@@ -74,7 +74,7 @@ class Collector {
   }
 
   #takeInput(input: RecordedInput, log_index: number): void {
-    if (input.kind === 'open') this.#takeOpening(input, log_index);
+    if (isOpening(input)) this.#takeOpening(input, log_index);
     for (const ref of referencesOf(input)) {
       if (ref.case_id !== this.#case_id) continue;
       this.#keep({ path: `artifacts/${ref.hash_sha256}`, ref, log_index });
@@ -83,7 +83,7 @@ class Collector {
     }
   }
 
-  #takeOpening({ policies, machines }: OpenInput, log_index: number): void {
+  #takeOpening({ policies, machines }: OpeningInput, log_index: number): void {
     for (const name of POLICY_FILES) {
       const ref = policies[name].artifact;
       this.#keep({ path: `policies/${name}-${ref.hash_sha256}.yaml`, ref, log_index });

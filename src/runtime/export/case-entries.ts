@@ -2,7 +2,7 @@
 // whole: its root must come out as the head says, each time that it is read.
 
 import { quote } from '../../contract/canonical-json.js';
-import { ENTRY_TYPES, type Entry, type EntryType } from '../../contract/entry.js';
+import { ENTRY_TYPES, isOpening, type Entry, type EntryType } from '../../contract/entry.js';
 import { isJsonObject, type Json } from '../../contract/json.js';
 import { isEntryBody } from '../../contract/validators.js';
 import { LedgerError } from '../../errors.js';
@@ -64,7 +64,7 @@ const standsAt = ({ text, seq, tree_id, type }: StoredEntry): boolean =>
 
 function isOpeningOf(stored: StoredEntry, case_id: string): boolean {
   const { type, body } = entryOf(stored);
-  return type === 'input' && body.kind === 'open' && body.case_id === case_id;
+  return type === 'input' && isOpening(body) && body.case_id === case_id;
 }
 
 /** Its place is what its text ends with; that the text is the one that was committed, the root tells at the end. */
