@@ -5,7 +5,7 @@ import type { Json } from '../../contract/json.js';
 import { passagesOf, stringsIn, type Passages } from '../../policy/embedded-text.js';
 import { EMBEDDED_TEXT } from '../../policy/prohibitions.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
-import { entriesOfCase } from '../export/case-entries.js';
+import type { CaseHistory } from '../case/case-history.js';
 
 /** Text of a case that is looked through at most; nothing of a larger case passes for free of embedded text. */
 export const SEARCHED_BYTES_MAX = 268_435_456;
@@ -14,12 +14,13 @@ export const SEARCHED_BYTES_MAX = 268_435_456;
  * S4-73: does the record repeat a passage of anything that the ledger holds of the case?
  * @returns the flag by which the policy knows embedded text, or none
  */
-export async function embeddedText(store: LedgerStore, case_id: string, record: Json): Promise<readonly string[]> {
+export async function embeddedText(store: LedgerStore, history: CaseHistory, record: Json): Promise<readonly string[]> {
+  const { case_id } = history.slice;
   const strings = stringsIn(record);
   if (strings === null) return [EMBEDDED_TEXT];
   const passages = passagesOf(strings.join('\n'));
   let bytes = 0;
-  for await (const entries of entriesOfCase(store, { case_id, head: await store.head() }, ['input'])) {
+  for await (const entries of history.entries(['input'])) {
     for (const { log_index } of entries) {
       for (const artifact of await store.artifactsOf(log_index)) {
         if (artifact.case_id !== case_id) continue;
