@@ -34,6 +34,7 @@ export {
   INPUT_ID_CHARS_MAX,
   INPUT_SCHEMAS,
   InterruptInput,
+  isOpening,
   OpenInput,
   OpenSessionInput,
   ProposalInput,
@@ -49,6 +50,7 @@ export {
   type AgentLink,
   type HighRiskKind,
   type InputKind,
+  type OpeningInput,
 } from './input.js';
 
 /** The birth of a run: its context. Everything later in its life is an audit event. */

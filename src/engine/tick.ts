@@ -8,6 +8,7 @@
 //   T4. A tree that breaks when records were written in this transaction takes all of it along: nobody can tell which
 //       of them were its own. The engine ends then (E2).
 
+import { isOpening } from '../contract/entry.js';
 import type { OverlayFact } from '../contract/overlay.js';
 import { InvariantError } from '../errors.js';
 import type { Command, Decision, Ending, Reply, Timer } from '../kernel/input.js';
@@ -101,7 +102,7 @@ export class Tick {
     const decision = tree.decide(complete);
     // An input that was refused may come again when its time has come.
     if (external && !decision.refused) taken.inputs.push({ tree_id, input_id: input.input_id, seq: at });
-    if (isOpening(input.kind)) taken.trees.push({ tree_id, state: 'opened' });
+    if (isOpening(input)) taken.trees.push({ tree_id, state: 'opened' });
     const turn: Turn = { item, tree, taken, asked: [], answers: [] };
     this.#turns.set(tree_id, turn);
     this.#follow(turn, decision);
@@ -118,7 +119,7 @@ export class Tick {
     const { trees } = this.#options;
     const tree = await trees.get(tree_id);
     if (tree !== null) return tree;
-    if (!isOpening(input.kind)) throw unknownTree(tree_id);
+    if (!isOpening(input)) throw unknownTree(tree_id);
     const opened = new Tree(tree_id);
     trees.keep(opened);
     return opened;
@@ -194,5 +195,3 @@ export class Tick {
     item.reject(error);
   }
 }
-
-const isOpening = (kind: string): boolean => kind === 'open' || kind === 'open_session';

@@ -1,4 +1,4 @@
-import type { OpenInput, OpenSessionInput, RunCreated } from '../contract/entry.js';
+import type { OpenInput, OpeningInput, RunCreated } from '../contract/entry.js';
 import type { RunContext } from '../contract/run-context.js';
 import { TAXONOMY_FIELDS, type TaxonomyVersions } from '../contract/shapes.js';
 import { policyVersions } from '../policy/pins.js';
@@ -8,7 +8,7 @@ const PLATFORM = { actor_type: 'system', actor_id: 'turnpike' } as const;
 const PLATFORM_ROLE = 'SYSTEM';
 
 /** The context of a tree's root run: what every run below it inherits. */
-export const rootContext = (open: OpenInput | OpenSessionInput): RunContext => ({
+export const rootContext = (open: OpeningInput): RunContext => ({
   run_id: open.run_id,
   run_kind: 'orchestrator',
   root_run_id: open.run_id,
@@ -25,7 +25,7 @@ export const rootContext = (open: OpenInput | OpenSessionInput): RunContext => (
 });
 
 /** S4-30: whoever says in its scope which version it maps against is pinned to that version. */
-function taxonomyOf({ taxonomy_versions, scope }: OpenInput | OpenSessionInput): TaxonomyVersions | null {
+function taxonomyOf({ taxonomy_versions, scope }: OpeningInput): TaxonomyVersions | null {
   const said = Object.entries(TAXONOMY_FIELDS).flatMap(([field, taxonomy]) => {
     const version = Object.hasOwn(scope, field) ? scope[field] : undefined;
     return version === undefined || version.length > VERSION_CHARS_MAX ? [] : [[taxonomy, version] as const];

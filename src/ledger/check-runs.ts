@@ -2,7 +2,7 @@
 // most to a run; a turn and a run that lack something are told at the entry where it shows.
 
 import type { AuditEvent } from '../contract/audit-event.js';
-import type { Entry, RecordedInput, ResultInput } from '../contract/entry.js';
+import { isOpening, type Entry, type RecordedInput, type ResultInput } from '../contract/entry.js';
 import { REFUSED } from '../contract/run-state.js';
 import type { StepTrace } from '../contract/step-trace.js';
 import type { Finding, PlacedFinding } from './ledger-problem.js';
@@ -104,7 +104,7 @@ class TreeRuns {
   }
 
   *#open(input: RecordedInput, seq: number): Iterable<Finding> {
-    if (seq === 0 && input.kind !== 'open' && input.kind !== 'open_session') {
+    if (seq === 0 && !isOpening(input)) {
       yield finding('tree.unopened', `${input.run_id} begins with an input of ${input.kind}`);
     }
     const run = this.#runs.get(input.run_id);

@@ -3,7 +3,7 @@
 
 import type { ActionDefinition } from '../../contract/actions.js';
 import { ARTIFACT_KINDS, type Artifact, type ArtifactRef } from '../../contract/artifact-ref.js';
-import type { OpenInput, RunCreated } from '../../contract/entry.js';
+import { isOpening, type OpenInput, type RunCreated } from '../../contract/entry.js';
 import type { Lane } from '../../contract/lanes.js';
 import type { Exposure } from '../../contract/response.js';
 import { jsonSchemaOf, SCHEMA_DOCUMENTS } from '../../contract/schema-documents.js';
@@ -23,8 +23,7 @@ export async function agentSchemas(
 ): Promise<AgentSchemas> {
   let opened: Opened | null = null;
   for await (const { type, body } of ledger.entries(rootOf(run_id))) {
-    // The first input of a tree, be it a run's or a session's.
-    if (type === 'input' && 'policies' in body) opened ??= body;
+    if (type === 'input' && isOpening(body)) opened ??= body;
     if (type !== 'run_created' || body.run_id !== run_id || opened === null) continue;
     const policy = await pinnedPolicy(ledger, opened);
     return schemasOf(policy, { lane_id: body.lane_id, exposure: body.exposure ?? policy.exposure });

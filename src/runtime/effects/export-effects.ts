@@ -10,6 +10,7 @@ import { BagError, LedgerError } from '../../errors.js';
 import { join, labelOf } from '../../policy/labels.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import type { Log } from '../../ports/log.js';
+import { CaseHistory } from '../case/case-history.js';
 import { assembleBundle, settleBundle, type BundleRequest, type BundleSummary } from '../export/bundle.js';
 import { labelOfCase } from '../high-risk/case-label.js';
 import { rootOf } from '../ledger-reader.js';
@@ -51,10 +52,11 @@ export class ExportEffects {
     const { request, label } = asked;
     try {
       // People may have taken days, and meanwhile runs of the case may have read what was not allowed to go out.
-      const head = await this.#store.head();
-      const now = await labelOfCase(this.#store, { case_id: request.case_id, head });
+      const { case_id } = request;
+      const history = new CaseHistory(this.#store, { case_id, head: await this.#store.head() });
+      const now = await labelOfCase(this.#store, history);
       if (join(label, now) !== label) return REFUSED;
-      return done(await assembleBundle(this.#store, request, head));
+      return done(await assembleBundle(this.#store, request, history));
     } catch (error) {
       // What cannot be assembled leaves nothing behind; anything else nobody can be sure of.
       this.#log.error('a bundle could not be assembled', { run_id: effect.run_id, error });

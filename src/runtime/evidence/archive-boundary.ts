@@ -1,6 +1,6 @@
 // Where a log can be divided: between trees that have ended and all others. What is below the boundary is whole.
 
-import type { Entry } from '../../contract/entry.js';
+import { isOpening, type Entry } from '../../contract/entry.js';
 import { LedgerError } from '../../errors.js';
 import { EMPTY_HEAD, extend } from '../../ledger/merkle.js';
 import type { LedgerStore, LogHead, StoredEntry } from '../../ports/ledger-store.js';
@@ -79,8 +79,7 @@ async function spansOf(store: LedgerStore, begin: number): Promise<Map<string, S
 
 function caseOf(stored: StoredEntry): string | null {
   const entry = entryOf(stored);
-  if (entry.type !== 'input' || !('case_id' in entry.body)) return null;
-  return typeof entry.body.case_id === 'string' ? entry.body.case_id : null;
+  return entry.type === 'input' && isOpening(entry.body) ? entry.body.case_id : null;
 }
 
 /** Notes on each tree what keeps it here, however long it has not been told of. */

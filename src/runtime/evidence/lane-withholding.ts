@@ -2,7 +2,7 @@
 // has pinned (S4-62). Its hash stands in its place. Memory: the runs of trees in which some lane withholds.
 
 import { artifactRef, isWithheld, type Artifact, type StoredArtifact } from '../../contract/artifact-ref.js';
-import type { Entry, RecordedInput } from '../../contract/entry.js';
+import { isOpening, type Entry, type OpeningInput, type RecordedInput } from '../../contract/entry.js';
 import { InvariantError, PolicyError } from '../../errors.js';
 import { policyOf } from '../../kernel/pinned.js';
 import type { LedgerStore, StoredEntry } from '../../ports/ledger-store.js';
@@ -84,14 +84,8 @@ class LaneWithholding {
   }
 }
 
-const isOpening = (input: RecordedInput): input is Extract<RecordedInput, { kind: 'open' | 'open_session' }> =>
-  input.kind === 'open' || input.kind === 'open_session';
-
 /** A policy that cannot be read withholds everything: nothing was ever allowed under it. */
-function lanesOf(
-  opening: Extract<RecordedInput, { kind: 'open' | 'open_session' }>,
-  artifacts: readonly StoredArtifact[],
-): TreeLanes {
+function lanesOf(opening: OpeningInput, artifacts: readonly StoredArtifact[]): TreeLanes {
   const session = opening.kind === 'open_session' ? opening.agent.lane_id : null;
   const policies = artifacts.filter((artifact): artifact is Artifact => !isWithheld(artifact));
   return { withholding: withholdingIn(policies), session, runs: new Map() };

@@ -2,14 +2,13 @@
 
 import type { ArtifactRef } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/audit-event.js';
-import type { OpenInput, RecordedInput } from '../../contract/entry.js';
+import { isOpening, type OpeningInput, type RecordedInput } from '../../contract/entry.js';
 import { POLICY_FILES } from '../../contract/pins.js';
 import { BagError, LedgerError } from '../../errors.js';
 import { byPath } from '../../bagit/write.js';
 import { referencesOf } from '../../kernel/fold.js';
-import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { CaseEntry, CaseHistory } from '../case/case-history.js';
 import { BUNDLE_LIMITS } from './bundle-limits.js';
-import { entriesOfCase, type CaseEntry, type CaseSlice } from './case-entries.js';
 import { referencesOfEvent } from './references.js';
 
 /** A content of the ledger as a file of the payload. */
@@ -21,7 +20,7 @@ export interface KeptContent {
 }
 
 export interface BundleContents {
-  readonly slice: CaseSlice;
+  readonly history: CaseHistory;
   /** Each kind of each content of the case once, sorted by hash and kind. */
   readonly artifacts: readonly ArtifactRef[];
   /** `artifacts/`, `machines/` and `policies/`, sorted by path. */
@@ -33,16 +32,16 @@ export interface BundleContents {
 }
 
 /**
- * Reads the ledger once. A run, and what was told of it, belongs to the case that it was created with; content to the
+ * Reads the ledger once, and confirms it. A run, and what was told of it, belongs to the case that it was created with; content to the
  * case that its reference names; policies and machines come with the trees that were judged by them.
  * @throws LedgerError LEDGER_TAMPERED; BagError BAG_UNWRITABLE where something of the case refers to another case
  */
-export async function collectContents(store: LedgerStore, slice: CaseSlice): Promise<BundleContents> {
-  const collector = new Collector(slice.case_id);
-  for await (const entries of entriesOfCase(store, slice, ['input', 'run_created', 'audit_event'])) {
+export async function collectContents(history: CaseHistory): Promise<BundleContents> {
+  const collector = new Collector(history.slice.case_id);
+  for await (const entries of history.confirmed(['input', 'run_created', 'audit_event'])) {
     for (const entry of entries) collector.take(entry);
   }
-  return collector.contents(slice);
+  return collector.contents(history);
 }
 
 class Collector {
@@ -63,9 +62,9 @@ class Collector {
     if (entry.type === 'audit_event') this.#takeEvent(entry.body);
   }
 
-  contents(slice: CaseSlice): BundleContents {
+  contents(history: CaseHistory): BundleContents {
     return {
-      slice,
+      history,
       artifacts: [...this.#artifacts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, ref]) => ref),
       files: [...this.#files.values()].sort(byPath),
       runs: this.#runs,
@@ -74,7 +73,7 @@ class Collector {
   }
 
   #takeInput(input: RecordedInput, log_index: number): void {
-    if (input.kind === 'open') this.#takeOpening(input, log_index);
+    if (isOpening(input)) this.#takeOpening(input, log_index);
     for (const ref of referencesOf(input)) {
       if (ref.case_id !== this.#case_id) continue;
       this.#keep({ path: `artifacts/${ref.hash_sha256}`, ref, log_index });
@@ -83,7 +82,7 @@ class Collector {
     }
   }
 
-  #takeOpening({ policies, machines }: OpenInput, log_index: number): void {
+  #takeOpening({ policies, machines }: OpeningInput, log_index: number): void {
     for (const name of POLICY_FILES) {
       const ref = policies[name].artifact;
       this.#keep({ path: `policies/${name}-${ref.hash_sha256}.yaml`, ref, log_index });

@@ -22,7 +22,7 @@ export const RUN_LABEL = 'Turnpike-Run-Id';
 export function bundleManifest(head: ManifestHead, contents: BundleContents): ExportBundle {
   const { artifacts, audit_event_ids, runs } = contents;
   if (artifacts.length === 0) {
-    const message = `there is nothing of case ${contents.slice.case_id} in this ledger that could be exported`;
+    const message = `there is nothing of case ${contents.history.slice.case_id} in this ledger that could be exported`;
     throw new UsageError({ code: 'USAGE', message });
   }
   const bare: ExportBundle = {
@@ -32,7 +32,7 @@ export function bundleManifest(head: ManifestHead, contents: BundleContents): Ex
   };
   const manifest = { ...bare, integrity: { manifest_hash_sha256: manifestHash(bare) } };
   if (!conforms(ExportBundle, manifest) || !isWithinLimits(manifest)) {
-    const message = `case ${contents.slice.case_id} has more than one bundle holds`;
+    const message = `case ${contents.history.slice.case_id} has more than one bundle holds`;
     throw new BagError({ code: 'BAG_UNWRITABLE', message });
   }
   return manifest;
@@ -103,15 +103,15 @@ export const baggingDate = ({ created_at_utc }: ManifestHead): string => created
 export const bundleInfo = (
   manifest: ExportBundle,
   { run_id, root_run_id }: BundleRequest,
-  { slice: { head } }: BundleContents,
+  { history }: BundleContents,
 ): readonly InfoElement[] => [
   { label: 'External-Description', value: 'Turnpike export bundle' },
   { label: 'Bag-Software-Agent', value: 'turnpike' },
   ...infoOf(manifest),
   { label: RUN_LABEL, value: run_id },
   { label: 'Turnpike-Root-Run-Id', value: root_run_id },
-  { label: 'Turnpike-Ledger-Size', value: String(head.size) },
-  { label: 'Turnpike-Ledger-Root', value: head.root },
+  { label: 'Turnpike-Ledger-Size', value: String(history.slice.head.size) },
+  { label: 'Turnpike-Ledger-Root', value: history.slice.head.root },
 ];
 
 /** Labels that bag-info.txt must have once, with what the manifest says, and has not. */

@@ -13,7 +13,6 @@ import { RunRecords } from '../../run/record.js';
 import type { BundleContents, KeptContent } from './bundle-contents.js';
 import { BUNDLE_LIMITS } from './bundle-limits.js';
 import { manifestPieces } from './bundle-manifest.js';
-import { entriesOfCase } from './case-entries.js';
 
 /** Names below `data/`. */
 export const MANIFEST = 'manifest.json';
@@ -27,9 +26,9 @@ export async function* payloadOf(
   manifest: ExportBundle,
 ): AsyncGenerator<PayloadFile> {
   const made: readonly PayloadFile[] = [
-    { path: AUDIT, content: inPieces(eventLines(store, contents)) },
+    { path: AUDIT, content: inPieces(eventLines(contents)) },
     { path: MANIFEST, content: inOrder(manifestPieces(manifest)) },
-    { path: RUNS, content: inPieces(recordLines(store, contents)) },
+    { path: RUNS, content: inPieces(recordLines(contents)) },
   ];
   for (const file of [...made, ...contents.files].sort(byPath)) {
     yield 'content' in file ? file : { path: file.path, content: await contentOf(store, file) };
@@ -50,8 +49,8 @@ async function contentOf(store: LedgerStore, { ref, log_index }: KeptContent): P
   });
 }
 
-async function* eventLines(store: LedgerStore, { slice, runs }: BundleContents): AsyncGenerator<readonly string[]> {
-  for await (const entries of entriesOfCase(store, slice, ['audit_event'])) {
+async function* eventLines({ history, runs }: BundleContents): AsyncGenerator<readonly string[]> {
+  for await (const entries of history.entries(['audit_event'])) {
     yield entries.flatMap(({ entry: { type, body } }) =>
       type === 'audit_event' && runs.has(body.run_id) ? [canonicalJson(body)] : [],
     );
@@ -59,9 +58,9 @@ async function* eventLines(store: LedgerStore, { slice, runs }: BundleContents):
 }
 
 /** Each record as soon as its last event has come: only those of which there is more to be told are held. */
-async function* recordLines(store: LedgerStore, { slice, runs }: BundleContents): AsyncGenerator<readonly string[]> {
+async function* recordLines({ history, runs }: BundleContents): AsyncGenerator<readonly string[]> {
   const open = new Map<string, OpenRecord>();
-  for await (const entries of entriesOfCase(store, slice, ['run_created', 'audit_event'])) {
+  for await (const entries of history.entries(['run_created', 'audit_event'])) {
     yield entries.flatMap(({ entry }) => {
       if (entry.type !== 'run_created' && entry.type !== 'audit_event') return [];
       const { run_id } = entry.body;

@@ -10,7 +10,8 @@ import { canonicalJson } from '../../contract/canonical-json.js';
 import type { ExportBundle } from '../../contract/export-bundle.js';
 import { BagError, UsageError } from '../../errors.js';
 import type { BagSink, BagTree } from '../../ports/bag-tree.js';
-import type { LedgerStore, LogHead } from '../../ports/ledger-store.js';
+import type { LedgerStore } from '../../ports/ledger-store.js';
+import { CaseHistory } from '../case/case-history.js';
 import { collectContents } from './bundle-contents.js';
 import { baggingDate, bundleInfo, bundleManifest } from './bundle-manifest.js';
 import { payloadOf } from './bundle-payload.js';
@@ -40,9 +41,9 @@ export interface BundleSummary {
 /**
  * Writes everything that the ledger holds of a case as a bag (S4-76, S4-77, RFC 8493), and nothing of any other. The
  * same ledger and request make the same bytes. Memory grows with the number of runs, events and artifacts, by their
- * names; the log is read three times.
+ * names. The log is read once, the trees of the case three times.
  *
- * @param until how far the ledger is read; to its present end where nothing is said
+ * @param given the case as it was read before; to the present end of the ledger where it is left out
  * @returns what was written; after an error nothing of it is left
  * @throws UsageError for a request that no manifest can hold, a run that is not in the ledger, a case without content
  * @throws LedgerError LEDGER_TAMPERED where the ledger or a content is not what it was, LEDGER_UNAVAILABLE
@@ -51,11 +52,12 @@ export interface BundleSummary {
 export async function assembleBundle(
   store: LedgerStore,
   request: BundleRequest,
-  until?: LogHead,
+  given?: CaseHistory,
 ): Promise<BundleSummary> {
   const head = manifestHead(request);
   const { case_id } = request;
-  const contents = await collectContents(store, { case_id, head: until ?? (await store.head()) });
+  const history = given ?? new CaseHistory(store, { case_id, head: await store.head() });
+  const contents = await collectContents(history);
   const manifest = bundleManifest(head, contents);
   if (!contents.runs.has(request.run_id)) {
     const message = `${request.run_id} is no run of case ${request.case_id}: nothing is exported without one`;

@@ -6,7 +6,7 @@ import { passagesOf, stringsIn, type Passages } from '../../policy/embedded-text
 import { EMBEDDED_TEXT } from '../../policy/prohibitions.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import type { Pace } from '../../ports/pace.js';
-import { entriesOfCase } from '../export/case-entries.js';
+import type { CaseHistory } from '../case/case-history.js';
 
 /** Text of a case that is looked through at most; nothing of a larger case passes for free of embedded text. */
 export const SEARCHED_BYTES_MAX = 268_435_456;
@@ -17,15 +17,16 @@ export const SEARCHED_BYTES_MAX = 268_435_456;
  */
 export async function embeddedText(
   { store, pace }: { readonly store: LedgerStore; readonly pace: Pace },
-  case_id: string,
+  history: CaseHistory,
   record: Json,
 ): Promise<readonly string[]> {
+  const { case_id } = history.slice;
   const strings = stringsIn(record);
   if (strings === null) return [EMBEDDED_TEXT];
   const passages = passagesOf(strings.join('\n'));
   const pause = pace.begin(0);
   let bytes = 0;
-  for await (const entries of entriesOfCase(store, { case_id, head: await store.head() }, ['input'])) {
+  for await (const entries of history.entries(['input'])) {
     for (const { log_index } of entries) {
       for (const artifact of await store.artifactsOf(log_index)) {
         if (artifact.case_id !== case_id) continue;

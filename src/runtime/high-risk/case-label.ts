@@ -12,7 +12,7 @@ import { notToBeHad } from '../../ledger/withheld.js';
 import { EMPTY_LABEL, join } from '../../policy/labels.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import { labelRead, privilegedRequest } from '../../step/privilege.js';
-import { entriesOfCase, type CaseSlice } from '../export/case-entries.js';
+import type { CaseHistory } from '../case/case-history.js';
 
 /** The last act of an agent, with what had proposed it once it has succeeded: no run was born with what it read. */
 interface LastAct {
@@ -26,16 +26,16 @@ interface LastAct {
  * @throws LedgerError LEDGER_ERASED where the content of a proposal was erased; LEDGER_TAMPERED where it, or what its
  * tree was pinned to, is not there
  */
-export async function labelOfCase(store: LedgerStore, slice: CaseSlice): Promise<Label> {
+export async function labelOfCase(store: LedgerStore, history: CaseHistory): Promise<Label> {
   let label = EMPTY_LABEL;
   const last = new Map<string, LastAct>();
-  for await (const entries of entriesOfCase(store, slice, ['run_created', 'audit_event'])) {
+  for await (const entries of history.entries(['run_created', 'audit_event'])) {
     for (const { entry } of entries) label = join(label, bornWith(entry, last));
   }
   const catalogues = new Map<string, Catalogue>();
   for (const { created, proposal } of last.values()) {
     if (proposal === null) continue;
-    await refuseErased(store, slice, proposal);
+    await refuseErased(store, history, proposal);
     label = join(label, await readBy(store, created, proposal, catalogues));
   }
   return label;
@@ -77,11 +77,11 @@ async function readBy(
 /** Of what a case has read before it was erased nobody can tell how confidential it was. */
 async function refuseErased(
   store: LedgerStore,
-  slice: CaseSlice,
+  history: CaseHistory,
   { case_id, hash_sha256 }: ArtifactRef,
 ): Promise<void> {
   if ((await store.artifact(case_id ?? null, hash_sha256)) !== null) return;
-  for await (const entries of entriesOfCase(store, slice, ['input'])) {
+  for await (const entries of history.entries(['input'])) {
     for (const { log_index } of entries) {
       const brought = await store.artifactsOf(log_index);
       const erased = brought.filter(isWithheld).find(({ sha256: hash }) => hash === hash_sha256);

@@ -6,7 +6,6 @@ import { canonicalJson } from '../../contract/canonical-json.js';
 import type { JsonObject } from '../../contract/json.js';
 import { columnsOf, type Catalogue } from '../../contract/catalogue.js';
 import type { HighRiskKind, StartRunInput } from '../../contract/entry.js';
-import type { Label } from '../../contract/labels.js';
 import { satisfies } from '../../contract/registered-schema.js';
 import { Identifier } from '../../contract/shapes.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
@@ -20,6 +19,7 @@ import type { Pace } from '../../ports/pace.js';
 import type { RunEnding } from '../agent-run.js';
 import { defer, quietly, type Deferred } from '../deferred.js';
 import { rootOf } from '../ledger-reader.js';
+import { CaseHistory } from '../case/case-history.js';
 import { actorOf, checked, openRequest } from '../open-request.js';
 import type { PinnedPolicy, PolicyShelf } from '../pinned-policy.js';
 import { resolveOutcome, roleOf, vote, type Answered } from './answers.js';
@@ -78,24 +78,25 @@ export class HighRiskRuns {
       throw usage(`record: it does not conform to ${target} (${columns})`);
     }
     const sources = await Promise.all((options.sources ?? []).map((hash) => this.#source(options.case, hash)));
-    const found = await embeddedText(this.#parts, options.case, record);
+    const history = await this.#historyOf(options.case);
+    const found = await embeddedText(this.#parts, history, record);
     const flags = new Set(['sanitized_insight', ...confidentiality, ...(definition?.confidentiality ?? []), ...found]);
     return this.#start(options, {
       run_kind: 'promotion',
       act: { action: 'WRITE_RECORD', args: { target, mode, record } },
       inputs: sources,
-      facts: { artifact_flags: [...flags], label: await this.#labelOf(options.case) },
+      facts: { artifact_flags: [...flags], label: await labelOfCase(store, history) },
       lane: options.lane ?? LANES.promotion,
       scope: { ...options.scope, promotion_ticket_id: options.ticket },
     });
   }
 
   async export(options: ExportOptions): Promise<HighRiskRun> {
-    const { ids, clock, shelf } = this.#parts;
+    const { ids, clock, shelf, store } = this.#parts;
     const { kind = 'internal_review', format = 'folder', reason } = options;
     const lane = options.lane ?? LANES.export;
     const pinned = await shelf.current();
-    const label = await this.#labelOf(options.case);
+    const label = await labelOfCase(store, await this.#historyOf(options.case));
     const args: JsonObject = {
       bundle_id: ids.draw('bundle_'),
       bundle_kind: kind,
@@ -206,9 +207,14 @@ export class HighRiskRuns {
     return { run_id, root_run_id, correlation_id, digest, finished: finished.promise };
   }
 
-  async #labelOf(case_id: string): Promise<Label> {
+  /** The case as far as it is committed now. Its trees end where the engine says. */
+  async #historyOf(case_id: string): Promise<CaseHistory> {
     const { store } = this.#parts;
-    return labelOfCase(store, { case_id, head: await store.head() });
+    const engine = this.#running;
+    return new CaseHistory(store, { case_id, head: await store.head() }, async (tree_id) => {
+      const tree = await engine.peek(tree_id);
+      return tree === null ? null : { ...tree.head, ended: tree.ended };
+    });
   }
 
   async #source(case_id: string, sha256: string): Promise<ArtifactRef> {

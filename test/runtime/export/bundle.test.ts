@@ -7,6 +7,7 @@ import { canonicalJson } from '../../../src/contract/canonical-json.js';
 import { sha256 } from '../../../src/contract/hash.js';
 import { RunRecord } from '../../../src/contract/run-record.js';
 import { conforms } from '../../../src/contract/validators.js';
+import { leafHash } from '../../../src/ledger/merkle.js';
 import type { LedgerStore, StoredEntry } from '../../../src/ports/ledger-store.js';
 import { assembleBundle, settleBundle } from '../../../src/runtime/export/bundle.js';
 import { BUNDLE_LIMITS } from '../../../src/runtime/export/bundle-limits.js';
@@ -190,17 +191,18 @@ describe('S4-76 S4-77: a bundle of one case', () => {
     const scribe = await import('../../fixtures/entries.js').then(({ scribeOf }) => scribeOf(store));
     await scribe.write(store, STORY);
     let n = 100;
+    async function* after(read: () => AsyncIterable<StoredEntry>): AsyncGenerator<StoredEntry> {
+      n += 1;
+      await scribe.write(store, readStep(TREE, n, payload(n), result(n)));
+      yield* read();
+    }
     const writing = altered(store, {
-      log: (from) => {
-        n += 1;
-        return (async function* () {
-          await scribe.write(store, readStep(TREE, n, payload(n), result(n)));
-          yield* store.log(from);
-        })();
-      },
+      log: (from) => after(() => store.log(from)),
+      tree: (tree_id, from) => after(() => store.tree(tree_id, from)),
     });
     await assembleBundle(writing, requestFor(busy));
-    expect(n).toBe(103);
+    // One pass over the log, three over each of the two trees.
+    expect(n).toBeGreaterThanOrEqual(107);
     expect(filesOf(busy)).toEqual(filesOf(quiet));
   });
 });
@@ -221,16 +223,19 @@ describe('nothing is left of a bundle that failed', () => {
       nothingAt(destination);
     }
   };
+  /** A store that answers otherwise from the n-th pass over the tree on; the log is read along with the first one. */
   const textChanged = (store: LedgerStore, change: (entry: StoredEntry) => StoredEntry, from = 1): LedgerStore => {
     let passes = 0;
+    async function* changed(entries: AsyncIterable<StoredEntry>, isTree: boolean): AsyncGenerator<StoredEntry> {
+      for await (const entry of entries) {
+        // To find the trees of a case, their first entries are looked at: that is no pass.
+        if (isTree && entry.tree_id === TREE && entry.seq === 1) passes += 1;
+        yield (isTree ? passes : 1) >= from ? change(entry) : entry;
+      }
+    }
     return altered(store, {
-      log: () => {
-        passes += 1;
-        const changes = passes >= from;
-        return (async function* () {
-          for await (const entry of store.log()) yield changes ? change(entry) : entry;
-        })();
-      },
+      log: (index) => changed(store.log(index), false),
+      tree: (tree_id, seq) => changed(store.tree(tree_id, seq), true),
     });
   };
   const indexOf = async (store: LedgerStore, what: (entry: StoredEntry) => boolean): Promise<number> =>
@@ -262,6 +267,42 @@ describe('nothing is left of a bundle that failed', () => {
         ? { ...entry, text: entry.text.replace('agent_restricted', 'agent_powerful').replace('"allow"', '"deny"') }
         : entry;
     await refused(textChanged(await ledgerOf(), change, from), 'LEDGER_TAMPERED');
+  });
+
+  test.each(['log', 'tree'] as const)('S4-86: an event that was changed where the %s is read alone', async (where) => {
+    const store = await ledgerOf();
+    const change = (entry: StoredEntry): StoredEntry => {
+      if (entry.type !== 'audit_event' || entry.tree_id !== TREE) return entry;
+      const text = entry.text.replace('"allow"', '"deny"');
+      return { ...entry, text, leaf_hash: leafHash(text) };
+    };
+    const changed = textChanged(store, change);
+    const log = (from?: number) => changed.log(from);
+    const tree = (tree_id: string, from?: number) => changed.tree(tree_id, from);
+    await refused(altered(store, where === 'log' ? { log } : { tree }), 'LEDGER_TAMPERED');
+  });
+
+  test.each([
+    ['its last entry', 1],
+    ['its last ten', 10],
+    ['all but the first', 1_000],
+  ])('S4-86: a tree that has lost %s, in a log that has them', async (_what, count) => {
+    const store = await ledgerOf();
+    const { length } = await all(store.tree(TREE));
+    const tree = async function* (tree_id: string, from?: number) {
+      for await (const entry of store.tree(tree_id, from)) {
+        if (tree_id !== TREE || entry.seq < Math.max(1, length - count)) yield entry;
+      }
+    };
+    await refused(altered(store, { tree }), 'LEDGER_TAMPERED');
+  });
+
+  test('S4-86: a case of which the store leaves a tree out', async () => {
+    const store = await ledgerOf();
+    const trees = async function* () {
+      for await (const tree of store.trees()) if (tree.tree_id !== TREE) yield tree;
+    };
+    await refused(altered(store, { trees }), 'LEDGER_TAMPERED');
   });
 
   test('S4-86: an entry of another case that was changed, an entry that was left out, a log that was cut', async () => {

@@ -92,6 +92,8 @@ test('S4-76: content is never held: 16 MB of it pass through a few', async () =>
   const store: LedgerStore = Object.assign(Object.create(small) as LedgerStore, {
     head: () => small.head(),
     log: () => small.log(),
+    trees: () => small.trees(),
+    tree: (tree_id: string, fromSeq?: number) => small.tree(tree_id, fromSeq),
     artifactsOf: async (log_index: number) => {
       const n = places.get(log_index);
       if (n === undefined) return small.artifactsOf(log_index);

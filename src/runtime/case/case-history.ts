@@ -1,0 +1,169 @@
+// What the ledger holds of one case, read from the trees that were opened for it.
+//
+//   C1. Each tree is a hash chain, which is verified as it is read. After the first pass its length and its last hash
+//       are remembered: every later pass gives the same entries, or fails.
+//   C2. `confirmed` passes over the whole log once, beside the trees: the root comes out as the head says, each entry of
+//       the case stands in the log where its tree says, and the log has no other entry of the case. What leaves the
+//       platform is read so first.
+//   C3. Who only decides does not pass over the log. Then the end of each tree is compared with what the engine, or
+//       the run records, know of the tree: a tree that has lost its last entries is noticed.
+
+import { isOpening, type Entry, type EntryType } from '../../contract/entry.js';
+import { LedgerError } from '../../errors.js';
+import { EMPTY_HEAD, extend, leafHash } from '../../ledger/merkle.js';
+import type { LedgerStore, LogHead, StoredEntry, TreeSummary } from '../../ports/ledger-store.js';
+import { treesOf } from './case-trees.js';
+import { entryOf, standsAt } from './envelope.js';
+import { mergeTrees } from './merge-trees.js';
+import { tamperedEntry, tamperedTree, type TreeCursor, type TreeTip } from './tree-cursor.js';
+
+/** So many entries are given on at once: a promise for each would keep far more in memory than they do. */
+const ENTRIES_AT_ONCE = 64;
+
+/** One case, as far as the log had come at `head`: what is committed meanwhile is in no pass over it. */
+export interface CaseSlice {
+  readonly case_id: string;
+  readonly head: LogHead;
+}
+
+export interface CaseEntry {
+  readonly log_index: number;
+  readonly entry: Entry;
+}
+
+/** What the engine knows of a tree; null for a tree that it does not know. */
+export type TreeKnowledge = (tree_id: string) => Promise<(TreeTip & { readonly ended: boolean }) | null>;
+
+type Entries = AsyncGenerator<readonly CaseEntry[]>;
+
+export class CaseHistory {
+  readonly slice: CaseSlice;
+  readonly #store: LedgerStore;
+  readonly #known: TreeKnowledge | null;
+  readonly #tips = new Map<string, TreeTip>();
+  #trees: Promise<readonly TreeSummary[]> | null = null;
+
+  /** @param known what the end of each tree is compared with (C3); null where `confirmed` comes (C2) */
+  constructor(store: LedgerStore, slice: CaseSlice, known: TreeKnowledge | null = null) {
+    this.#store = store;
+    this.slice = slice;
+    this.#known = known;
+  }
+
+  /**
+   * The entries of these types of all trees of the case, in the order of the log, some at a time. Memory grows with the
+   * number of trees.
+   * @throws LedgerError LEDGER_ARCHIVED where trees of the case are archived; LEDGER_TAMPERED
+   */
+  async *entries(types: readonly EntryType[]): Entries {
+    let [read, found]: [number, CaseEntry[]] = [0, []];
+    for await (const stored of this.#merged()) {
+      const entry = this.#entryIn(stored, types);
+      if (entry !== null) found.push(entry);
+      if ((read += 1) % ENTRIES_AT_ONCE !== 0) continue;
+      yield found;
+      found = [];
+    }
+    yield found;
+  }
+
+  /**
+   * The same. Where it comes to its end, the log is that of the head, and holds of the case just these entries.
+   * @throws LedgerError like `entries`
+   */
+  async *confirmed(types: readonly EntryType[]): Entries {
+    const { head } = this.slice;
+    if (head.size === 0) return;
+    const own = this.#merged();
+    const tree_ids = new Set((await this.#summaries()).map(({ tree_id }) => tree_id));
+    let [log, leaves, found]: [LogHead, string[], CaseEntry[]] = [await this.#begin(), [], []];
+    try {
+      let next = await own.next();
+      for await (const stored of this.#store.log(log.size)) {
+        const log_index = log.size + leaves.length;
+        const leaf = leafHash(stored.text);
+        if (stored.log_index !== log_index || !standsAt(stored)) throw tamperedEntry(stored.log_index);
+        leaves.push(leaf);
+        if (next.done !== true && next.value.log_index === log_index) {
+          if (next.value.leaf_hash !== leaf) throw tamperedEntry(log_index);
+          const entry = this.#entryIn(next.value, types);
+          if (entry !== null) found.push(entry);
+          next = await own.next();
+        } else if (tree_ids.has(stored.tree_id) || this.#opens(stored)) throw tamperedEntry(log_index);
+        const isLast = log_index + 1 === head.size;
+        if (leaves.length < ENTRIES_AT_ONCE && !isLast) continue;
+        log = extend(log, leaves);
+        yield found;
+        [leaves, found] = [[], []];
+        if (isLast) break;
+      }
+      if (log.size !== head.size || log.root !== head.root || next.done !== true) throw tamperedEntry(head.size);
+    } finally {
+      await own.return(undefined);
+    }
+  }
+
+  async *#merged(): AsyncGenerator<StoredEntry> {
+    const { size } = this.slice.head;
+    if (size === 0) return;
+    const trees = await this.#summaries();
+    const ended = (tree: TreeSummary, cursor: TreeCursor): Promise<void> => this.#compare(tree, cursor);
+    yield* mergeTrees(this.#store, trees, { size, ended });
+  }
+
+  #summaries(): Promise<readonly TreeSummary[]> {
+    this.#trees ??= this.#list();
+    return this.#trees;
+  }
+
+  async #list(): Promise<readonly TreeSummary[]> {
+    const { case_id } = this.slice;
+    if (await this.#store.archives.hasCase(case_id)) throw archived(case_id);
+    return treesOf(this.#store, case_id);
+  }
+
+  async #begin(): Promise<LogHead> {
+    return (await this.#store.archives.parts()).at(-1) ?? EMPTY_HEAD;
+  }
+
+  #entryIn(stored: StoredEntry, types: readonly EntryType[]): CaseEntry | null {
+    const { seq, type, log_index } = stored;
+    if (seq === 0 && !this.#opens(stored)) throw tamperedEntry(log_index);
+    return types.some((wanted) => wanted === type) ? { log_index, entry: entryOf(stored) } : null;
+  }
+
+  /** Whether an entry opens a tree of the case. */
+  #opens(stored: StoredEntry): boolean {
+    if (stored.seq !== 0) return false;
+    const { type, body } = entryOf(stored);
+    return type === 'input' && isOpening(body) && body.case_id === this.slice.case_id;
+  }
+
+  /** C1, C3: whether the tree ends where it ended before, or where others know that it ends. */
+  async #compare(tree: TreeSummary, cursor: TreeCursor): Promise<void> {
+    const { tip } = cursor;
+    const before = this.#tips.get(tree.tree_id);
+    if (before !== undefined && (before.seq !== tip.seq || before.prev !== tip.prev)) throw tamperedTree(tree.tree_id);
+    if (before === undefined && this.#known !== null) await this.#compareEnd(tree, cursor, this.#known);
+    this.#tips.set(tree.tree_id, tip);
+  }
+
+  async #compareEnd({ tree_id, ended }: TreeSummary, cursor: TreeCursor, known: TreeKnowledge): Promise<void> {
+    const recorded = ended ? await this.#store.runRecords.recorded(tree_id) : null;
+    if (recorded !== null) {
+      await cursor.reach(recorded);
+      return;
+    }
+    const tree = await known(tree_id);
+    if (tree === null || (ended && !tree.ended)) throw tamperedTree(tree_id);
+    const { seq, prev } = await cursor.reach(tree.seq);
+    if (seq !== tree.seq || prev !== tree.prev) throw tamperedTree(tree_id);
+  }
+}
+
+/** What is known of the rest of a case is not what is known of the case. */
+const archived = (case_id: string): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_ARCHIVED',
+    message: `run trees of case ${case_id} are in an archive: it can be neither exported nor promoted from`,
+  });

@@ -1,0 +1,92 @@
+// A streaming merge of several trees into the order of the log.
+
+import type { LedgerStore, StoredEntry, TreeSummary } from '../../ports/ledger-store.js';
+import { tamperedTree, TreeCursor } from './tree-cursor.js';
+
+/**
+ * So many trees are read side by side, each with one page of the store. Of further ones, those whose next entry is
+ * furthest away are parked: memory is bounded, and a parked tree costs one more query.
+ */
+const PAGES_MAX = 128;
+
+interface MergeOptions {
+  /** The size of the log below which entries are given out. */
+  readonly size: number;
+  /** Called at the end of each tree, before the next entry is given out. It may throw. */
+  readonly ended: (tree: TreeSummary, cursor: TreeCursor) => Promise<void>;
+}
+
+/**
+ * The entries of these trees in the order of the log, each verified within its tree.
+ * @param trees in the order of their first entries
+ * @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED, and what `ended` throws
+ */
+export async function* mergeTrees(
+  store: Pick<LedgerStore, 'tree'>,
+  trees: readonly TreeSummary[],
+  { size, ended }: MergeOptions,
+): AsyncGenerator<StoredEntry> {
+  // A tree is opened when the log comes to its first entry.
+  const waiting = trees.filter(({ log_index }) => log_index < size).reverse();
+  const active = new ActiveTrees();
+  try {
+    for (;;) {
+      for (let tree = waiting.at(-1); tree !== undefined && tree.log_index < active.next; tree = waiting.at(-1)) {
+        waiting.pop();
+        const cursor = new TreeCursor(store, tree.tree_id, size);
+        await cursor.begin();
+        if (cursor.next !== tree.log_index) throw tamperedTree(tree.tree_id);
+        await active.insert({ tree, cursor });
+      }
+      const nearest = active.pop();
+      if (nearest === null) return;
+      yield await nearest.cursor.take();
+      if (nearest.cursor.next === null) await ended(nearest.tree, nearest.cursor);
+      else await active.insert(nearest);
+    }
+  } finally {
+    await active.park();
+  }
+}
+
+interface ActiveTree {
+  readonly tree: TreeSummary;
+  readonly cursor: TreeCursor;
+}
+
+/** The trees that have entries to come, sorted by the next one. */
+class ActiveTrees {
+  /** The nearest is last. All but the last `PAGES_MAX` are parked. */
+  readonly #sorted: ActiveTree[] = [];
+
+  /** The log index of the nearest entry. */
+  get next(): number {
+    return this.#sorted.at(-1)?.cursor.next ?? Infinity;
+  }
+
+  pop(): ActiveTree | null {
+    return this.#sorted.pop() ?? null;
+  }
+
+  async insert(tree: ActiveTree): Promise<void> {
+    const place = this.#placeOf(tree.cursor.next ?? Infinity);
+    this.#sorted.splice(place, 0, tree);
+    const outside = this.#sorted.length - PAGES_MAX - 1;
+    if (outside >= 0) await this.#sorted[Math.min(place, outside)]?.cursor.park();
+  }
+
+  async park(): Promise<void> {
+    for (const { cursor } of this.#sorted) await cursor.park();
+  }
+
+  /** Behind all trees whose next entry is further away. */
+  #placeOf(next: number): number {
+    let [low, high] = [0, this.#sorted.length];
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#sorted[middle]?.cursor.next ?? Infinity) > next) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}

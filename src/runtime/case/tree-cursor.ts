@@ -1,0 +1,132 @@
+// The entries of one tree, verified as they are read: each is the next of its tree, has the hash that the store says,
+// and names the hash of the entry before it. That the last entry is the last one, the tree alone cannot tell.
+
+import { quote } from '../../contract/canonical-json.js';
+import { NO_PREV } from '../../contract/entry.js';
+import { LedgerError } from '../../errors.js';
+import { leafHash } from '../../ledger/merkle.js';
+import type { LedgerStore, StoredEntry } from '../../ports/ledger-store.js';
+
+/** How many entries a tree has, and the leaf hash of its last one. */
+export interface TreeTip {
+  readonly seq: number;
+  readonly prev: string;
+}
+
+/**
+ * Reads a tree up to a size of the log. It may be parked between two entries: then it holds no entry and no page of the
+ * store, and knows its place.
+ */
+export class TreeCursor {
+  readonly tree_id: string;
+  readonly #store: Pick<LedgerStore, 'tree'>;
+  /** The size of the log below which the entries are given out. */
+  readonly #size: number;
+  #tip: TreeTip = { seq: 0, prev: NO_PREV };
+  #log_index = -1;
+  #entries: AsyncIterator<StoredEntry> | null = null;
+  #next: StoredEntry | null = null;
+  #next_index: number | null = null;
+
+  constructor(store: Pick<LedgerStore, 'tree'>, tree_id: string, size: number) {
+    this.#store = store;
+    this.tree_id = tree_id;
+    this.#size = size;
+  }
+
+  /** The log index of the next entry; null when there is none below the size. */
+  get next(): number | null {
+    return this.#next_index;
+  }
+
+  /** The tree as far as its entries were taken. */
+  get tip(): TreeTip {
+    return this.#tip;
+  }
+
+  /** Reads the first entry. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
+  async begin(): Promise<void> {
+    await this.#advance();
+  }
+
+  /** Gives the next entry out, and reads the one after it. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
+  async take(): Promise<StoredEntry> {
+    const place = this.#next_index;
+    if (this.#next === null) await this.#advance();
+    const stored = this.#next;
+    if (stored === null || stored.log_index !== place) throw tamperedTree(this.tree_id);
+    this.#accept(stored);
+    await this.#advance();
+    return stored;
+  }
+
+  /**
+   * Verifies the entries beyond the size as well, until the tree has `seq` of them.
+   * @returns the tip there, or further on where the tree had more below the size
+   * @throws LedgerError LEDGER_TAMPERED where the tree is shorter
+   */
+  async reach(seq: number): Promise<TreeTip> {
+    while (this.#tip.seq < seq) {
+      const stored = await this.#read();
+      if (stored === null) throw tamperedTree(this.tree_id);
+      this.#accept(stored);
+    }
+    await this.park();
+    return this.#tip;
+  }
+
+  async park(): Promise<void> {
+    const entries = this.#entries;
+    [this.#entries, this.#next] = [null, null];
+    await entries?.return?.();
+  }
+
+  async #advance(): Promise<void> {
+    const stored = await this.#read();
+    if (stored !== null && stored.log_index < this.#size) {
+      [this.#next, this.#next_index] = [stored, stored.log_index];
+      return;
+    }
+    this.#next_index = null;
+    await this.park();
+  }
+
+  /** The entry behind the tip, verified; null at the end of the tree. */
+  async #read(): Promise<StoredEntry | null> {
+    this.#entries ??= this.#store.tree(this.tree_id, this.#tip.seq)[Symbol.asyncIterator]();
+    const read = await this.#entries.next();
+    if (read.done === true) return null;
+    if (!this.#isNext(read.value)) throw tamperedEntry(read.value.log_index);
+    return read.value;
+  }
+
+  /** Canonical JSON ends with the envelope: `body`, which others have a word in, stands before it. */
+  #isNext({ tree_id, seq, type, text, leaf_hash, log_index }: StoredEntry): boolean {
+    const tip = this.#tip;
+    const envelope = `,"prev":"${tip.prev}","seq":${tip.seq},"tree_id":${quote(this.tree_id)},"type":${quote(type)}}`;
+    return (
+      tree_id === this.tree_id &&
+      seq === tip.seq &&
+      log_index > this.#log_index &&
+      text.endsWith(envelope) &&
+      leafHash(text) === leaf_hash
+    );
+  }
+
+  #accept({ log_index, leaf_hash }: StoredEntry): void {
+    this.#tip = { seq: this.#tip.seq + 1, prev: leaf_hash };
+    this.#log_index = log_index;
+  }
+}
+
+export const tamperedEntry = (log_index: number): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message: `the ledger is not what it was at entry ${log_index}: run \`turnpike ledger verify\``,
+  });
+
+export const tamperedTree = (tree_id: string): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message: `the tree ${tree_id} does not have the entries that it had: run \`turnpike ledger verify\``,
+  });
