@@ -4,10 +4,9 @@
  */
 import type { Config } from 'jest';
 
-const config: Config = {
+const suites = {
   testEnvironment: './jest.environment.mjs',
   roots: ['<rootDir>/test'],
-  testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   globalSetup: './jest.setup.mjs',
   moduleNameMapper: {
@@ -18,8 +17,22 @@ const config: Config = {
     '^kysely$': '<rootDir>/build/packages/kysely.cjs',
   },
   transform: { '^.+\\.ts$': ['ts-jest', { useESM: true, tsconfig: 'tsconfig.json' }] },
+} as const satisfies NonNullable<Config['projects']>[number];
+
+const config: Config = {
+  // `npm test` runs the first; `npm run test:campaigns` the others. The name of a suite's file says where it belongs.
+  projects: [
+    {
+      ...suites,
+      displayName: 'tests',
+      testMatch: ['**/*.test.ts'],
+      testPathIgnorePatterns: ['\\.campaign\\.test\\.ts$'],
+    },
+    { ...suites, displayName: 'campaigns', testMatch: ['**/*.campaign.test.ts'] },
+  ],
+  // For a machine that has much else to do: no test of `npm test` takes a tenth of it on one that has not.
+  testTimeout: 120_000,
   collectCoverageFrom: ['machines/**/*.ts', 'src/**/*.ts'],
-  testTimeout: 60_000,
   // Half of the time a worker waits, for a disk, a database or a process that it killed: three keep two cores busy.
   maxWorkers: 3,
   // What a suite leaves behind adds up, and to collect garbage beside it takes longer and longer.

@@ -7,6 +7,7 @@ import { PolicyError } from '../../src/errors.js';
 import { checkPolicy, loadPolicy } from '../../src/policy/check-policy.js';
 import type { StoredEntry } from '../../src/ports/ledger-store.js';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
+import { sized } from '../fixtures/campaign.js';
 import { fixtureChunks, fuzzChunk, fuzzSteps, type Report } from './campaign.js';
 import { corpora } from './corpora.js';
 import { fuzzPolicies, type Loader } from './policy-loader.js';
@@ -14,7 +15,7 @@ import { PayloadSource } from './source.js';
 import type { Open, Opened } from './world.js';
 
 const SEED = 20_260_131;
-const PAYLOADS = 4_000;
+const PAYLOADS = sized(600, 4_000);
 const { payloads: corpus, skipped } = corpora();
 if (skipped.length > 0) process.stdout.write(`${skipped.join('\n')}\n`);
 
@@ -35,7 +36,7 @@ describe('step', () => {
       seed: SEED,
       payloads: PAYLOADS,
       corpus,
-      chunkSize: 2_000,
+      chunkSize: sized(300, 2_000),
       sqliteEvery: 25,
       proveEvery: 6,
     });
@@ -43,8 +44,8 @@ describe('step', () => {
     expect(report).toMatchObject({ payloads: PAYLOADS, traces: PAYLOADS });
     // All four outcomes, many ended runs and many different behaviours: otherwise the payloads reach too little.
     expect(Math.min(...Object.values(report.outcomes))).toBeGreaterThan(PAYLOADS / 50);
-    expect(report.late).toBeGreaterThan(15);
-    expect(report.behaviours).toBeGreaterThan(250);
+    expect(report.late).toBeGreaterThan(sized(0, 15));
+    expect(report.behaviours).toBeGreaterThan(sized(120, 250));
   }, 300_000);
 
   test('one seed gives the same payloads again, another seed others', () => {
@@ -56,11 +57,11 @@ describe('step', () => {
 
 describe('the policy loader', () => {
   test('D1 C55: damaged policy files are refused with findings or can be worked under', async () => {
-    const report = await fuzzPolicies({ seed: SEED, files: 400 });
+    const report = await fuzzPolicies({ seed: SEED, files: sized(100, 400) });
     expect(report.violations.map(({ name, what }) => `${name}: ${what}`)).toEqual([]);
-    expect(report.loaded).toBeGreaterThan(10);
+    expect(report.loaded).toBeGreaterThan(sized(2, 10));
     expect(report.tried).toBeGreaterThan(0);
-    expect(report.behaviours).toBeGreaterThan(30);
+    expect(report.behaviours).toBeGreaterThan(sized(15, 30));
   });
 
   const liars: readonly (readonly [string, Loader, RegExp])[] = [
@@ -85,7 +86,7 @@ describe('the policy loader', () => {
     ],
   ];
   test.each(liars)('a loader that %s is found out', async (_what, loader, words) => {
-    const { violations } = await fuzzPolicies({ seed: SEED, files: 60, loader });
+    const { violations } = await fuzzPolicies({ seed: SEED, files: sized(20, 60), loader });
     expect(violations.map(({ what }) => what).join('\n')).toMatch(words);
   });
 });
@@ -196,7 +197,7 @@ describe('a system that lies', () => {
     policy: 'patient',
     store: 'memory',
     to: 'one',
-    payloads: new PayloadSource(7, corpus).chunk(160),
+    payloads: new PayloadSource(7, corpus).chunk(sized(100, 160)),
   } as const;
 
   test('the chunk itself has nothing to object to', async () => {

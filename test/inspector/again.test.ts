@@ -147,6 +147,8 @@ function slowClock(ms: number): () => Promise<void> {
     if (left-- > 0) await jest.advanceTimersByTimeAsync(5);
   };
 }
+/** Once the clock of the page is slow: it goes on by so much in each round. No request of the page has a time limit. */
+const quickly = (): Promise<void> => jest.advanceTimersByTimeAsync(50);
 const runsOf = ({ rows }: Store): readonly (string | undefined)[] =>
   Array.from({ length: rows.end - rows.first }, (_, at) => rows.row(rows.first + at)?.run_id);
 
@@ -178,31 +180,34 @@ describe('another ledger behind the same address', () => {
   });
 
   test('that came before there was a stream at all is found before anything of it is taken', async () => {
+    const round = slowClock(900);
     const { service, store } = await opened((of) => (of.fails = first(1, '/stream')));
-    await until(() => store.connection.value === 'lost');
+    await until(() => store.connection.value === 'lost', round);
     service.become('two', 'run_two', 9);
-    await until(() => store.connection.value === 'other');
+    await until(() => store.connection.value === 'other', quickly);
     expect(runsOf(store)).toEqual(Array(5).fill('run_one'));
   });
 
   test('is not what lies before either: of what is not followed, each page is asked whose it is', async () => {
+    const round = slowClock(900);
     const { service, store, proof } = await opened((of) => {
       Object.assign(of, { live: false, texts: chain('run_one', LONG), fails: first(1, BEFORE) });
     });
-    await until(() => store.connection.value === 'closed' && service.count('/inspector/rows') === 2);
+    await until(() => store.connection.value === 'closed' && service.count('/inspector/rows') === 2, round);
     service.become('two', 'run_two', LONG);
-    await until(() => store.connection.value === 'other');
+    await until(() => store.connection.value === 'other', quickly);
     expect([new Set(runsOf(store)), store.rows.first, proof.phase.value]).toEqual([new Set(['run_one']), 10, 'idle']);
   });
 
   test('proves nothing: what failed is not gone on with there', async () => {
+    const round = slowClock(900);
     const { service, store, proof } = await opened((of) => {
       Object.assign(of, { live: false, fails: first(1, '/inspector/entries') });
     });
-    await until(() => proof.phase.value === 'failed');
+    await until(() => proof.phase.value === 'failed', round);
     service.become('two', 'run_two', 9);
     const asked = service.count('/inspector/ledger');
-    await until(() => service.count('/inspector/ledger') > asked);
+    await until(() => service.count('/inspector/ledger') > asked, quickly);
     await rest(store);
     expect([proof.phase.value, service.count('/inspector/entries')]).toEqual(['failed', 1]);
   });
@@ -214,12 +219,15 @@ const BEFORE = '/inspector/rows?from=0&';
 
 describe('what failed once is tried again', () => {
   test.each([true, false])('rows that lie before, which are proved then; live: %s', async (live) => {
+    const round = slowClock(900);
     const { store, proof, open } = await opened((of) => {
       Object.assign(of, { live, texts: chain('run_one', LONG), fails: first(2, BEFORE) });
     });
-    await open;
+    let isOpen = false;
+    void open.then(() => (isOpen = true));
+    await until(() => isOpen, round);
     expect([store.rows.first, proof.phase.value]).toEqual([10, 'idle']);
-    await until(() => proof.phase.value === 'verified');
+    await until(() => proof.phase.value === 'verified', quickly);
     expect([store.rows.first, proof.state.value?.verified]).toEqual([0, LONG]);
   });
 
@@ -241,9 +249,10 @@ describe('what failed once is tried again', () => {
   });
 
   test('a proof, on a ledger in which nothing happens', async () => {
+    const round = slowClock(900);
     const { service, proof } = await opened((of) => (of.fails = first(2, '/inspector/entries')));
-    await until(() => proof.phase.value === 'failed');
-    await until(() => proof.phase.value === 'verified');
+    await until(() => proof.phase.value === 'failed', round);
+    await until(() => proof.phase.value === 'verified', quickly);
     expect(service.count('/inspector/entries')).toBe(3);
   });
 
@@ -272,19 +281,20 @@ describe('what failed once is tried again', () => {
   });
 
   test('the way of a run, while it is wanted; also where it had come so far', async () => {
+    const round = slowClock(900);
     const { service, store } = await opened((of) => (of.fails = first(1, '/inspector/courses')));
     const { courses } = store;
-    await until(() => store.runs.size > 0);
+    await until(() => store.runs.size > 0, round);
     const run = store.runs.byId('run_one');
     if (run === null) throw new Error('no run');
     expect(courses.course(run)).toBeNull();
-    await until(() => courses.stateOf(run) === 'failed');
-    await until(() => courses.course(run) !== null);
+    await until(() => courses.stateOf(run) === 'failed', quickly);
+    await until(() => courses.course(run) !== null, quickly);
     expect([courses.stateOf(run), service.count('/inspector/courses')]).toEqual(['here', 2]);
     service.fails = first(1, '/inspector/courses');
     service.texts = chain('run_one', 9);
     service.drop();
-    await until(() => courses.course(run)?.through === 9);
+    await until(() => courses.course(run)?.through === 9, quickly);
     expect(service.count('/inspector/courses')).toBe(4);
   });
 });

@@ -3,8 +3,12 @@ import type { Artifact } from '../../src/contract/artifact-ref.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { Fold, type Difference } from '../../src/kernel/fold.js';
 import type { Decision } from '../../src/kernel/input.js';
+import { sized } from '../fixtures/campaign.js';
 import { random, randomTree } from '../fixtures/random-tree.js';
 import { AGENT, essence, TreeDriver } from '../fixtures/tree.js';
+
+/** How many random trees are folded, and how many are tampered with. */
+const [FOLDED, TAMPERED] = [sized(100, 1_000), sized(40, 200)];
 
 /** An entry as a ledger gives it back: its text, and what an input brought. */
 interface Recorded {
@@ -33,10 +37,10 @@ function foldRecord(tree_id: string, record: readonly Recorded[]) {
 }
 
 describe('a tree that is folded from its record', () => {
-  test('U-06 S2-06 S2-18: gives the same entries, commands, replies, timers and marks, for 1,000 random trees', () => {
+  test(`U-06 S2-06 S2-18: gives the same entries, commands, replies, timers and marks, for ${FOLDED} random trees`, () => {
     let inputs = 0;
     let entries = 0;
-    for (let seed = 1; seed <= 1_000; seed += 1) {
+    for (let seed = 1; seed <= FOLDED; seed += 1) {
       const d = randomTree(seed);
       const { difference, decisions, fold } = foldRecord(d.tree_id, recordOf(d));
       expect(difference).toBeNull();
@@ -48,13 +52,13 @@ describe('a tree that is folded from its record', () => {
       inputs += d.inputs.length;
       entries += d.entries.length;
     }
-    expect(inputs).toBeGreaterThan(12_000);
-    expect(entries).toBeGreaterThan(40_000);
+    expect(inputs).toBeGreaterThan(12 * FOLDED);
+    expect(entries).toBeGreaterThan(40 * FOLDED);
   }, 180_000);
 });
 
-/** 200 random trees, brought to their ends, with their records. */
-const recorded = Array.from({ length: 200 }, (_, i) => {
+/** Random trees, brought to their ends, with their records. */
+const recorded = Array.from({ length: TAMPERED }, (_, i) => {
   const seed = 2_001 + i;
   const d = randomTree(seed, { inputs: 5, close: true });
   return { seed, tree_id: d.tree_id, record: recordOf(d) };
@@ -99,7 +103,7 @@ const drop: Tampering = (record, at) => put(record, at, 1);
 const repeat: Tampering = (record, at) => put(record, at, 0, record[at]!);
 const swap: Tampering = (record, at) => put(record, at, 2, record[at + 1]!, record[at]!);
 
-/** Where the fold says that the tampered record departs, over every entry of 200 random trees. */
+/** Where the fold says that the tampered record departs, over every entry of the random trees. */
 function findings(tampering: Tampering, every: number) {
   const found: { seq: number; at: number; input: boolean; last: boolean; difference: Difference | null }[] = [];
   for (const { seed, tree_id, record } of recorded) {
@@ -114,7 +118,7 @@ function findings(tampering: Tampering, every: number) {
   return found;
 }
 
-describe('S4-09 S4-24 S2-18: a record that was tampered with, over every kind of entry of 200 random trees', () => {
+describe(`S4-09 S4-24 S2-18: a record that was tampered with, over every kind of entry of ${TAMPERED} random trees`, () => {
   test.each([
     ['one byte', changeByte, 2],
     ['one field', changeField, 3],
@@ -122,7 +126,7 @@ describe('S4-09 S4-24 S2-18: a record that was tampered with, over every kind of
     'differs where %s of an entry was changed; of an input, there or at the entry after it',
     (_what, tampering, every) => {
       const found = findings(tampering, every);
-      expect(found.length).toBeGreaterThan(1_000);
+      expect(found.length).toBeGreaterThan(5 * TAMPERED);
       // An input that nothing follows has nothing in its tree that vouches for it: only the head outside does.
       const wrong = found.filter(({ seq, at, input, last }) =>
         input ? !(seq === at || seq === at + 1 || (last && seq === -1)) : seq !== at,

@@ -3,6 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
+import { sized } from '../fixtures/campaign.js';
 import { randomTree } from '../fixtures/random-tree.js';
 import { essence, TreeDriver } from '../fixtures/tree.js';
 
@@ -24,20 +25,23 @@ function differs(d: TreeDriver, ours: Tree, theirs: Tree, between: () => readonl
   return null;
 }
 
+/** How many random trees are decided by both, and how many change hands. */
+const [BOTH, EXCHANGED] = [sized(40, 300), sized(15, 100)];
+
 describe('U-01 U-06: our interpreter and XState over the same machines', () => {
-  test('decide the same and stand the same after every input of 300 random trees', () => {
+  test(`decide the same and stand the same after every input of ${BOTH} random trees`, () => {
     let inputs = 0;
-    for (let seed = 1; seed <= 300; seed += 1) {
+    for (let seed = 1; seed <= BOTH; seed += 1) {
       const d = randomTree(seed);
       const trees = [new Tree(d.tree_id), underXState(d.tree_id)] as const;
       expect(differs(d, ...trees, () => trees)).toBeNull();
       inputs += d.inputs.length;
     }
-    expect(inputs).toBeGreaterThan(3_500);
+    expect(inputs).toBeGreaterThan(11 * BOTH);
   }, 180_000);
 
-  test('D16: either goes on from what the other has put down, after every input of 100 random trees', () => {
-    for (let seed = 5_001; seed <= 5_100; seed += 1) {
+  test(`D16: either goes on from what the other has put down, after every input of ${EXCHANGED} random trees`, () => {
+    for (let seed = 5_001; seed <= 5_000 + EXCHANGED; seed += 1) {
       const d = randomTree(seed);
       let [ours, theirs] = [new Tree(d.tree_id), underXState(d.tree_id)];
       const exchange = (): readonly [Tree, Tree] => {

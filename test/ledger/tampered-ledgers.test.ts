@@ -1,4 +1,4 @@
-// 40 ledgers of random run trees, and every entry of each of them tampered with: `ledger verify` or `replay` must name
+// Ledgers of random run trees, and every entry of each of them tampered with: `ledger verify` or `replay` must name
 // the entry. The forger is naive here, as one who edits rows is; `npm run tamper` has more of them, and more ledgers.
 
 import { describe, expect, jest, test } from '@jest/globals';
@@ -8,9 +8,10 @@ import { leafHash, EMPTY_HEAD, extend } from '../../src/ledger/merkle.js';
 import { verifyLedger } from '../../src/ledger/verify.js';
 import type { LogHead, StoredEntry } from '../../src/ports/ledger-store.js';
 import { replay } from '../../src/replay/replay.js';
+import { sized } from '../fixtures/campaign.js';
 import { random, randomTree } from '../fixtures/random-tree.js';
 
-const LEDGERS = 40;
+const LEDGERS = sized(8, 40);
 
 interface Rows {
   readonly entries: readonly StoredEntry[];

@@ -8,6 +8,7 @@ import { POLICY_FILES, type PolicyFile } from '../../src/contract/pins.js';
 import { PolicyError } from '../../src/errors.js';
 import { checkPolicy, findingLine, loadPolicy } from '../../src/policy/check-policy.js';
 import { readPolicyYaml, toYaml } from '../../src/policy/policy-yaml.js';
+import { sized } from '../fixtures/campaign.js';
 import { shippedBytes } from '../fixtures/shipped-policy.js';
 
 const SHIPPED = shippedBytes();
@@ -39,7 +40,7 @@ const anyFile = fc.constantFrom(...POLICY_FILES);
 test('any bytes', () => {
   fc.assert(
     fc.property(anyFile, fc.uint8Array({ maxLength: 400 }), (name, bytes) => mustAnswer(noisy(name, bytes))),
-    { numRuns: 200 },
+    { numRuns: sized(50, 200) },
   );
 });
 
@@ -88,7 +89,7 @@ test('the words of YAML in any order', () => {
   const text = fc.array(word, { maxLength: 60 }).map((words) => new TextEncoder().encode(words.join('')));
   fc.assert(
     fc.property(anyFile, text, (name, bytes) => mustAnswer(noisy(name, bytes))),
-    { numRuns: 400 },
+    { numRuns: sized(80, 400) },
   );
 });
 
@@ -108,7 +109,7 @@ test('the shipped files with one passage cut out, doubled or overwritten', () =>
       const damaged = Buffer.concat([bytes.slice(0, start), middle, bytes.slice(start + length)]);
       mustAnswer({ ...SHIPPED, [name]: new Uint8Array(damaged) });
     }),
-    { numRuns: 150 },
+    { numRuns: sized(30, 150) },
   );
 });
 
@@ -123,7 +124,7 @@ test('the shipped files with any value in any place', () => {
       Reflect.set(holder, key, inserted);
       mustAnswer({ ...SHIPPED, [name]: new TextEncoder().encode(toYaml(data)) });
     }),
-    { numRuns: 120 },
+    { numRuns: sized(25, 120) },
   );
 });
 
@@ -154,7 +155,7 @@ test('what toYaml writes, readPolicyYaml reads', () => {
       expect(problems).toEqual([]);
       expect(JSON.parse(JSON.stringify(document!.data))).toEqual(data);
     }),
-    { numRuns: 300 },
+    { numRuns: sized(100, 300) },
   );
 });
 

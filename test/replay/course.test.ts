@@ -11,6 +11,7 @@ import { Tree } from '../../src/kernel/tree.js';
 import { definitionCharts, TreeCourse } from '../../src/replay/course.js';
 import { Courses, takeUpTo } from '../../src/replay/courses.js';
 import type { ReplayEntry } from '../../src/replay/replay.js';
+import { sized } from '../fixtures/campaign.js';
 import { RandomSession } from '../fixtures/random-session.js';
 import { randomTree } from '../fixtures/random-tree.js';
 import { SessionDriver } from '../fixtures/session.js';
@@ -50,8 +51,8 @@ const runsIn = ({ entries }: Recorded): string[] =>
 const lived: TreeDriver[] = [];
 function histories(): readonly TreeDriver[] {
   if (lived.length > 0) return lived;
-  for (let seed = 1; seed <= 100; seed += 1) lived.push(randomTree(seed));
-  for (let seed = 1; seed <= 15; seed += 1) lived.push(new RandomSession(seed).live({}).driver);
+  for (let seed = 1; seed <= sized(20, 100); seed += 1) lived.push(randomTree(seed));
+  for (let seed = 1; seed <= sized(4, 15); seed += 1) lived.push(new RandomSession(seed).live({}).driver);
   return lived;
 }
 
@@ -105,7 +106,7 @@ describe('the course of a run', () => {
         moves += expected.length;
       }
     }
-    expect(moves).toBeGreaterThan(5_000);
+    expect(moves).toBeGreaterThan(sized(900, 5_000));
   }, 120_000);
 
   test('U-05: chains, by the charts that were recorded, and ends where the run stands', () => {

@@ -14,11 +14,13 @@ import {
   illegalTransitionEvent,
   runningEvent,
 } from '../../src/run/audit.js';
+import { sized } from '../fixtures/campaign.js';
 import { randomTree, SECRET } from '../fixtures/random-tree.js';
 import { AGENT, TreeDriver } from '../fixtures/tree.js';
 
-/** 300 random trees, each brought to its end. */
-const trees = Array.from({ length: 300 }, (_, i) => randomTree(4_001 + i, { close: true }));
+/** Random trees, each brought to its end. */
+const TREES = sized(140, 300);
+const trees = Array.from({ length: TREES }, (_, i) => randomTree(4_001 + i, { close: true }));
 
 /** The life of one run, in the order of the ledger. */
 interface Life {
@@ -44,7 +46,7 @@ const stepsOf = ({ events }: Life): string[] =>
         : action_type,
   );
 
-describe('over 300 random trees', () => {
+describe(`over ${TREES} random trees`, () => {
   test('S4-44 S4-45 S4-46 S4-47 S4-48 S4-11: every run has its required events, in their order, and no others', () => {
     const seen = new Set<string>();
     for (const life of trees.flatMap(livesOf)) {
@@ -168,7 +170,7 @@ describe('over 300 random trees', () => {
 
   test('S4-25 S4-26 S4-29 S4-04: a run that enters running has every pin', () => {
     const running = trees.flatMap((d) => d.audit().filter(({ outcome_reason }) => outcome_reason === 'running'));
-    expect(running.length).toBeGreaterThan(500);
+    expect(running.length).toBeGreaterThan(sized(300, 500));
     for (const { contract_version, policy_versions } of running) {
       expect(contract_version).toBe('v1');
       expect(policy_versions).toEqual({
@@ -203,7 +205,7 @@ describe('over 300 random trees', () => {
     const actions = trees.flatMap((d) =>
       d.audit().filter(({ action_type }) => /^(tool_call|db_write)$/.test(action_type)),
     );
-    expect(actions.length).toBeGreaterThan(200);
+    expect(actions.length).toBeGreaterThan(sized(100, 200));
     const answers = trees
       .flatMap(({ decisions }) => decisions.flatMap(({ artifacts }) => artifacts))
       .filter(({ kind }) => kind === 'result')

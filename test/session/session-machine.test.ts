@@ -8,6 +8,7 @@ import type { SessionAnswer } from '../../src/contract/session-answer.js';
 import { Fold } from '../../src/kernel/fold.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { EMPTY_LABEL } from '../../src/policy/labels.js';
+import { sized } from '../fixtures/campaign.js';
 import { RandomSession } from '../fixtures/random-session.js';
 import { make, phase, spec, verify } from '../fixtures/spec.js';
 import { MAINTAINER, RUNNER, SESSION, SessionDriver, type SessionOptions } from '../fixtures/session.js';
@@ -92,12 +93,12 @@ describe('the runs of an activation', () => {
 });
 
 describe('U-01 U-06: random sessions', () => {
-  const SEEDS = Array.from({ length: 100 }, (_, i) => 9_001 + i);
+  const SEEDS = Array.from({ length: sized(20, 100) }, (_, i) => 9_001 + i);
   const lived = (seed: number): SessionDriver => new RandomSession(seed).live({ inputs: 30, maimed: true }).driver;
 
   test('are decided the same by our interpreter and by XState, and leave the same state, after every input', () => {
     let inputs = 0;
-    for (const seed of SEEDS.slice(0, 60)) {
+    for (const seed of SEEDS.slice(0, sized(10, 60))) {
       const d = lived(seed);
       const [ours, theirs] = [new Tree(d.tree_id), new Tree(d.tree_id, unwatched)];
       for (const [i, input] of d.inputs.entries()) {
@@ -107,11 +108,11 @@ describe('U-01 U-06: random sessions', () => {
         inputs += 1;
       }
     }
-    expect(inputs).toBeGreaterThan(1_500);
+    expect(inputs).toBeGreaterThan(sized(250, 1_500));
   }, 120_000);
 
   test('D16: go on from what either interpreter has put down, after every input', () => {
-    for (const seed of SEEDS.slice(0, 40)) {
+    for (const seed of SEEDS.slice(0, sized(6, 40))) {
       const d = lived(seed);
       let [ours, theirs] = [new Tree(d.tree_id), new Tree(d.tree_id, unwatched)];
       for (const [i, input] of d.inputs.entries()) {

@@ -70,7 +70,7 @@ export class HighRiskRuns {
   }
 
   async promote(options: PromoteOptions): Promise<HighRiskRun> {
-    const { catalogue } = this.#parts;
+    const { catalogue, store } = this.#parts;
     const { target, mode = 'append', record, confidentiality = [] } = options;
     const definition = catalogue.target(target);
     if (definition !== undefined && !satisfies(definition.record, record)) {

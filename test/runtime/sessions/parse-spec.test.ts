@@ -7,6 +7,7 @@ import { toYaml } from '../../../src/policy/policy-yaml.js';
 import { linesOfJson } from '../../../src/runtime/sessions/json-lines.js';
 import { parseSpec } from '../../../src/runtime/sessions/parse-spec.js';
 import { readSpec } from '../../../src/runtime/sessions/read-spec.js';
+import { sized } from '../../fixtures/campaign.js';
 import { largeSpec, make, phase, spec, verify } from '../../fixtures/spec.js';
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -190,6 +191,8 @@ function* placesIn(value: unknown, at: string): Generator<string> {
 }
 
 describe('time', () => {
+  const TASKS = sized(2_000, 10_000);
+
   /** Of processor time: several times what it takes here, so that only a loop that grows with the square fails. */
   const cpuMs = (work: () => unknown): number => {
     const start = process.cpuUsage();
@@ -197,21 +200,23 @@ describe('time', () => {
     return process.cpuUsage(start).user / 1_000;
   };
 
-  test('a JSON spec of 10,000 tasks is read and checked well below a second', () => {
-    const large = bytes(JSON.stringify(largeSpec(10_000)));
+  test(`a JSON spec of ${TASKS} tasks is read and checked well below a second`, () => {
+    const large = bytes(JSON.stringify(largeSpec(TASKS)));
     expect(readSpec(large, null)).toMatchObject({ findings: [] });
     expect(Math.min(...[1, 2, 3].map(() => cpuMs(() => readSpec(large, null))))).toBeLessThan(800);
   });
 
-  test('a YAML spec of 10,000 tasks is read as well', () => {
-    const large = largeSpec(10_000);
+  test(`a YAML spec of ${TASKS} tasks is read as well`, () => {
+    const large = largeSpec(TASKS);
     const yaml = bytes(toYaml(large));
     let result: unknown;
     expect(cpuMs(() => (result = readSpec(yaml, null)))).toBeLessThan(10_000);
     expect(plain(result)).toEqual({ findings: [], spec: large });
   });
 
-  const fill = (unit: string, size = SPEC_BYTES_MAX - 100): string => unit.repeat(Math.floor(size / unit.length));
+  /** The whole size only in a campaign. */
+  const fill = (unit: string, size = SPEC_BYTES_MAX - 100): string =>
+    unit.repeat(Math.floor(sized(size / 16, size) / unit.length));
   const members = (count: number): string => Array.from({ length: count }, (_, index) => `"k${index}":0`).join(',');
   test.each<readonly [string, () => string]>([
     ['brackets', () => fill('[')],
@@ -223,12 +228,15 @@ describe('time', () => {
     ['lines of one text', () => `a: ${fill('x\n  ')}`],
     ['lines of a quoted text', () => `a: '${fill('\n x')}'`],
     ['one long line', () => `a: ${fill('x')}`],
-    ['many keys', () => Array.from({ length: 120_000 }, (_, index) => `k${index}: 1\n`).join('')],
-    ['a ladder of keys', () => Array.from({ length: 200_000 }, (_, depth) => `${' '.repeat(depth % 64)}a:\n`).join('')],
+    ['many keys', () => Array.from({ length: sized(20_000, 120_000) }, (_, index) => `k${index}: 1\n`).join('')],
+    [
+      'a ladder of keys',
+      () => Array.from({ length: sized(30_000, 200_000) }, (_, depth) => `${' '.repeat(depth % 64)}a:\n`).join(''),
+    ],
     ['JSON objects', () => `{"a":[${fill('{},')}{}]}`],
     ['JSON nesting', () => fill('{"a":')],
     ['a JSON string of backslashes and quotes', () => `{"a":"${fill('\\\\\\"')}"}`],
-    ['JSON keys', () => `{${members(490_000)}}`],
+    ['JSON keys', () => `{${members(sized(60_000, 490_000))}}`],
     ['JSON phases', () => `{"phases":[${fill('{},', 2_400_000)}{}]}`],
     ['JSON tasks', () => `{"phases":[{"tasks":[${fill('{},', 2_400_000)}{}]}]}`],
     ['JSON dependencies', () => `{"phases":[{"tasks":[{"depends_on":[${fill('"a",', 3_000_000)}""]}]}]}`],

@@ -1,0 +1,3 @@
+// 400 random trees, decided by both interpreters.
+
+import './oracle.test.js';

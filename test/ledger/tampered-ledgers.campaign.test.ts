@@ -1,0 +1,3 @@
+// 40 ledgers, tampered with at every entry.
+
+import './tampered-ledgers.test.js';

@@ -1,0 +1,3 @@
+// More policy files that are none.
+
+import './policy-fuzz.test.js';

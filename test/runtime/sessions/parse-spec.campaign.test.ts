@@ -1,0 +1,3 @@
+// Specs as large as they may be, and as hostile.
+
+import './parse-spec.test.js';

@@ -1,0 +1,3 @@
+// 60 random sessions.
+
+import './random-walk.test.js';

@@ -1,0 +1,3 @@
+// The random sessions of the suite beside it, all 100 of them.
+
+import './session-machine.test.js';

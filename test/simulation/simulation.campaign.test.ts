@@ -1,0 +1,3 @@
+// All seeds of the suite beside it.
+
+import './simulation.test.js';

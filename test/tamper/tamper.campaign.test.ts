@@ -1,0 +1,3 @@
+// Every attack on entries of six random runs.
+
+import './tamper.test.js';

@@ -1,0 +1,3 @@
+// 300 random trees.
+
+import './trees.test.js';
