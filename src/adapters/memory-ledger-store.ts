@@ -28,6 +28,8 @@ class MemoryLedgerStore implements LedgerStore {
   readonly #state: MemoryState;
   #acquired = false;
   #failed = false;
+  /** It has to be acquired again. */
+  #reopened = false;
   #closed = false;
 
   constructor(state: MemoryState) {
@@ -63,14 +65,16 @@ class MemoryLedgerStore implements LedgerStore {
       if (this.#failed) throw unavailable('the ledger could not be written before: open it anew');
       const epoch = state.lock(this);
       this.#acquired = true;
+      this.#reopened = false;
       return epoch;
     });
   }
 
   reopen(): Promise<void> {
     return this.#answer(() => {
+      if (!this.#acquired) throw notTheWriter();
       this.#failed = false;
-      this.#acquired = false;
+      this.#reopened = true;
     });
   }
 
@@ -80,7 +84,7 @@ class MemoryLedgerStore implements LedgerStore {
       if (this.#failed) throw unavailable('the ledger could not be written before: open it anew');
       // Stays so if the commit throws.
       this.#failed = true;
-      const written = this.#acquired && state.commit(batch);
+      const written = this.#acquired && !this.#reopened && state.commit(batch);
       this.#failed = false;
       if (written) return;
       throw replaced(`epoch ${batch.epoch} is over, or size ${batch.from} is`);

@@ -95,7 +95,15 @@ export function proveWritable(file: string): void {
   } catch (cause) {
     throw unavailable(`the disk of the ledger ${file} takes no data: see how full it is`, cause);
   } finally {
+    removeProbe(probe);
+  }
+}
+
+function removeProbe(probe: string): void {
+  try {
     rmSync(probe, { force: true });
+  } catch {
+    // What is there cannot be a probe, and has been told of.
   }
 }
 

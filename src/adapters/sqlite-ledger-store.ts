@@ -154,9 +154,9 @@ class SqliteLedgerStore implements LedgerStore {
 
   reopen(): Promise<void> {
     return new Promise((resolve) => {
-      if (this.#held === null) throw notTheWriter();
-      // First: while a disk is still full, the connection that is open can at least read.
-      proveWritable(this.#file);
+      if (this.#held === null) throw this.#db.open ? notTheWriter() : closed();
+      // While a disk is still full, the connection that is open can at least read. A call that failed left it closed.
+      if (this.#db.open) proveWritable(this.#file);
       this.#held = { lock: this.#held.lock, writer: null };
       this.#db.close();
       this.#parts = openParts(this.#file, this.#contents, this.#readOnly);

@@ -1,7 +1,7 @@
 import type { CaseKeys } from './case-keys.js';
 import { SqliteArchives } from './sqlite-archives.js';
 import { SqliteArtifacts } from './sqlite-artifacts.js';
-import { openDatabase, type Connection } from './sqlite-database.js';
+import { asLedgerError, openDatabase, type Connection } from './sqlite-database.js';
 import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { SqliteReader } from './sqlite-reader.js';
 import { SqliteRunRecords } from './sqlite-run-records.js';
@@ -42,6 +42,6 @@ export function openParts(file: string, { directory, keys }: Contents, readOnly:
     };
   } catch (error) {
     db.close();
-    throw error;
+    throw asLedgerError(error, `the ledger ${file} cannot be read`);
   }
 }

@@ -1,4 +1,5 @@
 import {
+  closeSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -128,14 +129,7 @@ describe('the head file', () => {
   });
 
   test('a file that was closed is open no more', async () => {
-    const held = (): number =>
-      readdirSync('/proc/self/fd').filter((descriptor) => {
-        try {
-          return readlinkSync(`/proc/self/fd/${descriptor}`) === path;
-        } catch {
-          return false;
-        }
-      }).length;
+    const held = (): number => descriptorsOf(path).length;
     await file.write(headOf(1));
     expect(held()).toBe(1);
     await file.close();
@@ -218,6 +212,40 @@ describe('the head file', () => {
     mkdirSync(later);
     await expect(lost.write(headOf(2))).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
     expect(readdirSync(later)).toEqual([]);
+    await lost.reopen();
+    await lost.write(headOf(3));
+    expect(await headFile(join(later, 'ledger.head')).read()).toEqual(headOf(3));
     await lost.close();
   });
+
+  test('D15 H4: after `reopen` a head goes where one failed, so that the last durable one stays until then', async () => {
+    await file.write(headOf(1));
+    await file.write(headOf(2));
+    for (const descriptor of descriptorsOf(path)) closeSync(descriptor);
+    await expect(file.write(headOf(3))).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+    await expect(file.write(headOf(4))).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+    await file.reopen();
+    expect(await readAgain()).toEqual(headOf(2));
+    await file.write(headOf(5));
+    const slots = SLOTS.map(
+      (at) =>
+        readFileSync(path)
+          .toString('latin1', at, at + 20)
+          .split(' ')[2],
+    );
+    expect(slots).toEqual(['2', '5']);
+    await expect(file.write(headOf(4))).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
+  });
 });
+
+/** Those of this process that are open for a file. */
+const descriptorsOf = (path: string): readonly number[] =>
+  readdirSync('/proc/self/fd')
+    .filter((descriptor) => {
+      try {
+        return readlinkSync(`/proc/self/fd/${descriptor}`) === path;
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);

@@ -149,7 +149,7 @@ describe('records and the ledger are one transaction', () => {
        CREATE TRIGGER breakage AFTER INSERT ON blocks BEGIN INSERT INTO b VALUES (1); END`,
     ],
   ] as const) {
-    test(`a commit that fails at ${what} leaves no row, and the store takes no more`, async () => {
+    test(`a commit that fails at ${what} leaves no row, and the store takes no more until it is opened anew`, async () => {
       exec(breakage);
       note('a');
       await expect(scribe.write(store, [opening(A)])).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
@@ -157,6 +157,12 @@ describe('records and the ledger are one transaction', () => {
       expect(note('b')).toEqual(failedWith('IO_ERROR'));
       records.abandon();
       await expect(scribe.write(store, [opening(A)])).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
+      exec('DROP TRIGGER breakage; DROP TABLE IF EXISTS b; DROP TABLE IF EXISTS a');
+      await store.reopen();
+      scribe.epoch = await store.acquire();
+      expect(note('c')).toEqual(DONE);
+      await scribe.write(store, [opening(A)]);
+      expect(durable()).toEqual(['c']);
     });
   }
 

@@ -1,5 +1,15 @@
-import { existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { openDatabase } from '../../src/adapters/sqlite-database.js';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
@@ -163,6 +173,26 @@ describe('the SQLite store', () => {
         code('LEDGER_UNAVAILABLE'),
       );
     });
+  });
+
+  test('a ledger that cannot be opened anew yet can still be read, and is tried again', async () => {
+    const store = keep(createSqliteStore(at));
+    const scribe = await scribeOf(store);
+    await scribe.write(store, [opening(A)]);
+    mkdirSync(`${at.file}.probe`);
+    await expect(store.reopen()).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
+    expect(await all(store.log())).toHaveLength(1);
+    rmSync(`${at.file}.probe`, { recursive: true });
+    renameSync(at.file, `${at.file}.away`);
+    await expect(store.reopen()).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
+    await expect(store.head()).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
+    renameSync(`${at.file}.away`, at.file);
+    await store.reopen();
+    await expect(keep(openSqliteStore(at)).acquire()).rejects.toEqual(code('LEDGER_LOCKED'));
+    scribe.epoch = await store.acquire();
+    await scribe.write(store, [audited(A)]);
+    expect(await all(store.log())).toHaveLength(2);
+    expect(readdirSync(dirname(at.file)).filter((name) => name.endsWith('.probe'))).toEqual([]);
   });
 
   describe('durability', () => {

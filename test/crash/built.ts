@@ -8,7 +8,7 @@ const PLACE = 'build/test/crash';
 
 /** Puts the victims of the present sources into `folder`. @returns the path of the first of them in it */
 export async function builtVictim(folder: string): Promise<string> {
-  const names = ['victim', 'effects-victim'];
+  const names = ['victim', 'effects-victim', 'full-disk'];
   await bundled(folder, Object.fromEntries(names.map((name) => [`${PLACE}/${name}`, `test/crash/${name}.ts`])));
   return join(folder, PLACE, 'victim.js');
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { diskFolder } from '../fixtures/temp-folder.js';
 import { builtVictim } from './built.js';
 import { everyBoundary, everyRecovery, randomKills, type CampaignOptions } from './campaign.js';
+import { fullDisk } from './full-disk.js';
 import { plantedVictims } from './planted.js';
 import { portFaults } from './port-faults.js';
 import { stoppedWriter, twoProcesses } from './processes.js';
@@ -119,6 +120,17 @@ test(
     // Each outcome was met by a process that writes as well.
     expect(tally.notes.get('opened whole')).toBeGreaterThanOrEqual(tally.notes.get('different outcomes') ?? Infinity);
     expect([...tally.notes.keys()]).toEqual(expect.arrayContaining(['whole', 'refused LEDGER_BELOW_HEAD']));
+  },
+  MS_MAX,
+);
+
+test(
+  'D2 D3 D8 C35: a process on a full disk restarts when there is room: remote runs go on, nothing is done twice',
+  () => {
+    const tally = fullDisk(options, [1_000, 1_300], 'restarted');
+    expect(tally.violations).toEqual([]);
+    if (tally.cases === 0) process.stderr.write(`${[...tally.notes.keys()].join()}\n`);
+    else expect(tally.notes.get('ledger stopped')).toBe(2);
   },
   MS_MAX,
 );

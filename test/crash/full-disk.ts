@@ -7,11 +7,15 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { LedgerError } from '../../src/errors.js';
 import { inHome, type CampaignOptions } from './campaign.js';
 import { checkKilled, checkReopened, furnish } from './check-home.js';
 import { Victim, type Ended } from './children.js';
-import { placesIn } from './journal.js';
+import { unharmed } from './fault-points.js';
+import { openAt } from './ground.js';
+import { placesIn, type Places } from './journal.js';
 import { Tally } from './tally.js';
+import { work, type Said } from './workload.js';
 
 const WORK = ['--attached', '3', '--remote', '1', '--steps', '40'];
 const SIZES_KIB = [1_000, 1_100, 1_300, 1_600, 2_000, 2_600];
@@ -19,8 +23,11 @@ const SIZES_KIB = [1_000, 1_100, 1_300, 1_600, 2_000, 2_600];
 const LIMITS = [700, 900, 1_300, 2_000, 3_000];
 const NAMESPACES = [['-m'], ['-r', '-m']];
 
-export function fullDisk(options: CampaignOptions, sizes = SIZES_KIB): Tally {
-  const tally = new Tally('full disk');
+/** Whether the process that filled the disk ends, and the home is opened again, or restarts when there is room. */
+export type Then = 'reopened' | 'restarted';
+
+export function fullDisk(options: CampaignOptions, sizes = SIZES_KIB, then: Then = 'reopened'): Tally {
+  const tally = new Tally(`full disk, ${then}`);
   const namespace = NAMESPACES.find((flags) => spawnSync('unshare', [...flags, 'true']).status === 0);
   if (namespace === undefined) {
     tally.note('skipped: no mount namespace here');
@@ -28,7 +35,7 @@ export function fullDisk(options: CampaignOptions, sizes = SIZES_KIB): Tally {
   }
   const program = options.program.replace(/victim\.js$/, 'full-disk.js');
   for (const size of sizes) {
-    const argv = [process.execPath, program, JSON.stringify({ ...options, say: undefined }), String(size)];
+    const argv = [process.execPath, program, JSON.stringify({ ...options, say: undefined }), String(size), then];
     const { stdout, stderr, status } = spawnSync('unshare', [...namespace, ...argv], { encoding: 'utf8' });
     tally.cases += 1;
     tally.that(status === 0, () => `${size} KiB: the case ended with ${status}: ${stderr}`);
@@ -70,24 +77,68 @@ function failedClosed(tally: Tally, { status, signal, stderr, said }: Ended, lab
   tally.note('AUDIT_FAILURE', failures);
 }
 
-/** Inside the namespace: mounts, lets a victim fill the disk, makes room, opens again. */
-async function inside({ folder, program, seed }: CampaignOptions, size: number): Promise<Tally> {
+/** Inside the namespace: mounts, lets somebody fill the disk, makes room, looks at what comes of it. */
+async function inside(options: CampaignOptions, size: number, then: string): Promise<Tally> {
   const tally = new Tally('full disk');
-  const label = `seed ${seed} ${size} KiB`;
-  const places = placesIn(join(folder, `full-disk-${size}`));
+  const label = `seed ${options.seed} ${size} KiB`;
+  const places = placesIn(join(options.folder, `full-disk-${size}`));
   mkdirSync(places.home, { recursive: true });
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}k`, 'tmpfs', places.home]);
   await furnish(places);
-  const ended = await new Victim(program, ['--folder', places.folder, '--seed', String(seed), ...WORK]).ended;
-  failedClosed(tally, ended, label);
-  await checkKilled(tally, places, ended.said, label);
-  execFileSync('mount', ['-o', 'remount,size=64m', places.home]);
-  await checkReopened(tally, places, ended.said, label);
+  if (then === 'restarted') await restarted(tally, options, places, label);
+  else await reopened(tally, options, places, label);
   return tally;
 }
 
+const makeRoom = ({ home }: Places): void => void execFileSync('mount', ['-o', 'remount,size=64m', home]);
+
+async function reopened(
+  tally: Tally,
+  { program, seed }: CampaignOptions,
+  places: Places,
+  label: string,
+): Promise<void> {
+  const ended = await new Victim(program, ['--folder', places.folder, '--seed', String(seed), ...WORK]).ended;
+  failedClosed(tally, ended, label);
+  await checkKilled(tally, places, ended.said, label);
+  makeRoom(places);
+  await checkReopened(tally, places, ended.said, label);
+}
+
+/** This process fills the disk itself, and goes on in the same Turnpike. */
+async function restarted(tally: Tally, { seed }: CampaignOptions, places: Places, label: string): Promise<void> {
+  const said: Said[] = [];
+  const { turnpike, close } = await openAt({ places, hooks: unharmed, life: '1' });
+  const task = { turnpike, places, say: (line: Said) => void said.push(line), seed };
+  await work({ ...task, life: '1', attached: 3, remote: 1, steps: 40 });
+  tally.note(turnpike.failed ? 'ledger stopped' : 'ledger went on');
+  tally.note('AUDIT_FAILURE', said.filter((line) => line.said === 'audit_failure').length);
+  if (turnpike.failed) {
+    const early = await turnpike.restart().then(String, (error: unknown) => (error as LedgerError).code);
+    tally.note(`a restart without room: ${early}`);
+    await checkKilled(tally, places, said, `${label}, full`);
+    makeRoom(places);
+    const { settled, interrupted, damaged } = await turnpike.restart();
+    tally.that(!turnpike.failed && damaged === 0, () => `${label}: it has restarted, and ${damaged} trees are damaged`);
+    tally.note('settled', settled);
+    tally.note('interrupted', interrupted);
+  }
+  const before = said.length;
+  await work({ ...task, life: '2', attached: 2, remote: 1, steps: 20 });
+  const failures = said.slice(before).filter((line) => line.said === 'audit_failure').length;
+  const responses = said.slice(before).filter((line) => line.said === 'response').length;
+  tally.that(
+    failures === 0 && responses > 0,
+    () => `${label}: ${failures} failures, ${responses} responses afterwards`,
+  );
+  await close();
+  await checkKilled(tally, places, said, `${label}, closed`);
+  await checkReopened(tally, places, said, label);
+}
+
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const [options, size] = process.argv.slice(2);
-  const { checks, violations, notes } = await inside(JSON.parse(options ?? '') as CampaignOptions, Number(size));
+  const [options, size, then] = process.argv.slice(2);
+  const given = JSON.parse(options ?? '') as CampaignOptions;
+  const { checks, violations, notes } = await inside(given, Number(size), then ?? '');
   writeFileSync(1, JSON.stringify({ checks, violations, notes: [...notes] } satisfies Inside));
 }

@@ -48,6 +48,7 @@ const PARTS: Readonly<Record<string, () => Promise<Tally> | Tally>> = {
   wal: () => tornWal(options, Number(values.every)),
   ports: () => portFaults(options),
   disk: () => fullDisk(options),
+  restarts: () => fullDisk(options, undefined, 'restarted'),
   files: () => limitedFiles(options),
   locked: () => twoProcesses(options),
   stopped: () => stoppedWriter(options),

@@ -6,6 +6,7 @@ import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import type { Effect, EffectResult } from '../../src/contract/effect.js';
 import type { Entry } from '../../src/contract/entry.js';
 import type { EngineListener, Effects, NewInput, Recovery, TreeEngine } from '../../src/engine/tree-engine.js';
+import { InvariantError, LedgerError } from '../../src/errors.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
 import type { Ending, Reply } from '../../machines/emission.js';
 import type { FaultyStore } from '../fixtures/faulty-store.js';
@@ -256,6 +257,153 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       ]);
     });
 
+    test.each([
+      ['fails, not written', { settled: 1, replies: 1 }],
+      ['fails, but written', { settled: 0, replies: 0 }],
+    ] as const)(
+      'guarantee 9, D2: when a commit %s, a restart settles what is left and the run goes on',
+      async (how, told) => {
+        const tree = 'run_conform0015';
+        await start(harness, tree, { link: 'remote', idle_ms: 60_000 });
+        harness.world.onPerform = () => {
+          harness.store.breakage = how;
+          return { status: 'done', result: { bytes_written: 1 } };
+        };
+        await write(harness, tree, 'w');
+        await until(() => harness.world.failure !== null);
+        expect(harness.engine.failed).toBe(true);
+        const refused = expect.objectContaining({ code: 'LEDGER_UNAVAILABLE' });
+        await expect(think(harness, tree, 'down')).rejects.toEqual(refused);
+        await expect(harness.engine.peek(tree)).rejects.toEqual(refused);
+        harness.store.breakage = 'none';
+        const recovery = await harness.engine.restart();
+        expect(recovery).toEqual({ trees: 1, settled: told.settled, interrupted: 0, damaged: 0 });
+        expect(harness.world.restarts).toEqual([recovery]);
+        expect(harness.engine.failed).toBe(false);
+        expect(harness.world.performed).toHaveLength(1);
+        expect(harness.world.settled).toHaveLength(told.settled);
+        expect(harness.world.replies).toHaveLength(told.replies);
+        expect(await think(harness, tree, 'again', true)).toEqual({ refused: false, repeat_of: null });
+        expect((await think(harness, tree, 'again', true)).repeat_of).toEqual(expect.any(Number));
+        const entries = await entriesOf(harness.store, tree);
+        expect(entries.map(({ seq }) => seq)).toEqual(entries.map((_, index) => index));
+        expect(resultsOf(entries)).toHaveLength(1);
+        harness.clock.advance(62_000);
+        const idle = expect.objectContaining({ run_id: `${tree}.1`, state: 'cancelled', reason: 'idle' });
+        await until(() => harness.world.endings.some(({ run_id }) => run_id === tree));
+        expect(harness.world.endings).toContainEqual(idle);
+      },
+    );
+
+    test('guarantee 9, D8: a restart waits for an effect that is under way, and its late answer does not enter', async () => {
+      const [tree, other] = ['run_conform0016', 'run_conform0017'];
+      await start(harness, tree);
+      await start(harness, other);
+      let answer: (result: EffectResult) => void = () => undefined;
+      harness.world.onPerform = () => new Promise((resolve) => (answer = resolve));
+      await write(harness, tree, 'w');
+      await broken(harness, other);
+      const silent = harness.engine.restart();
+      const refused = expect(silent).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+      await turns(50);
+      harness.clock.advance(20_000);
+      await refused;
+      expect(harness.world.settled).toEqual([]);
+      expect(harness.engine.failed).toBe(true);
+      const restarting = harness.engine.restart();
+      await turns(50);
+      expect(harness.world.settled).toEqual([]);
+      answer({ status: 'done', result: { bytes_written: 1 } });
+      expect(await restarting).toEqual({ trees: 2, settled: 1, interrupted: 2, damaged: 0 });
+      expect(harness.world.performed).toHaveLength(1);
+      expect(harness.world.settled).toHaveLength(1);
+      await turns(50);
+      expect(resultsOf(await entriesOf(harness.store, tree))).toEqual([{ status: 'failed', settled: true }]);
+    });
+
+    test.each(['after the restart', 'while it recovers'])(
+      'guarantee 9, D3: the timers of a run that waited through a failure ring %s',
+      async (when) => {
+        const [tree, other] = ['run_conform0022', 'run_conform0023'];
+        await start(harness, tree, { link: 'remote', idle_ms: 60_000 });
+        await start(harness, other);
+        await broken(harness, other);
+        if (when === 'while it recovers') harness.store.before = () => harness.clock.advance(62_000);
+        expect(await harness.engine.restart()).toMatchObject({ trees: 2, interrupted: 1 });
+        harness.store.before = () => undefined;
+        if (when === 'after the restart') harness.clock.advance(62_000);
+        const idle = { run_id: `${tree}.1`, state: 'cancelled', reason: 'idle' };
+        await until(() => harness.world.endings.some(({ run_id }) => run_id === tree));
+        expect(harness.world.endings).toContainEqual(expect.objectContaining(idle));
+      },
+    );
+
+    test('guarantee 9: a restart that fails too can be asked for again, and is told to nobody', async () => {
+      const tree = 'run_conform0018';
+      await start(harness, tree);
+      await broken(harness, tree);
+      const size = (await harness.store.head()).size;
+      harness.store.breakage = 'fails, not written';
+      await expect(harness.engine.restart()).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+      await expect(think(harness, tree, 'down')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+      expect(harness.world.restarts).toEqual([]);
+      expect((await harness.store.head()).size).toBe(size);
+      harness.store.breakage = 'none';
+      expect(await harness.engine.restart()).toMatchObject({ interrupted: 1 });
+      expect((await think(harness, tree, 'late')).refused).toBe(true);
+    });
+
+    test.each<[string, unknown, string]>([
+      ['another writer', new LedgerError({ code: 'LEDGER_CONFLICT', message: 'moved on' }), 'LEDGER_CONFLICT'],
+      [
+        'a ledger that was changed',
+        new LedgerError({ code: 'LEDGER_TAMPERED', message: 'changed' }),
+        'LEDGER_TAMPERED',
+      ],
+      ['a bug', new InvariantError('a contradiction'), 'INVARIANT'],
+      [
+        'a bug within a commit',
+        new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: 'not written', cause: new InvariantError('a bug') }),
+        'INVARIANT',
+      ],
+      ['what is no error of ours', new TypeError('undefined is not a function'), 'INVARIANT'],
+    ])('guarantee 9: after %s a restart is refused, and nothing is opened again', async (_what, cause, code) => {
+      await start(harness, 'run_conform0019');
+      harness.store.before = () => {
+        throw cause;
+      };
+      await expect(think(harness, 'run_conform0019', 't')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+      harness.store.before = () => undefined;
+      await expect(harness.engine.restart()).rejects.toMatchObject({ code });
+      await expect(harness.engine.restart()).rejects.toMatchObject({ code });
+      expect(harness.engine.failed).toBe(true);
+      expect(harness.store.reopened).toBe(0);
+    });
+
+    test('guarantee 9: who asks at the same time shares one restart; where nothing has failed there is none', async () => {
+      await start(harness, 'run_conform0020');
+      const { size } = await harness.store.head();
+      expect(await harness.engine.restart()).toEqual({ trees: 0, settled: 0, interrupted: 0, damaged: 0 });
+      expect(harness.store.reopened).toBe(0);
+      expect((await harness.store.head()).size).toBe(size);
+      await broken(harness, 'run_conform0020');
+      const [first, second] = await Promise.all([harness.engine.restart(), harness.engine.restart()]);
+      expect(first).toMatchObject({ trees: 1, interrupted: 1 });
+      expect(second).toBe(first);
+      expect(harness.store.reopened).toBe(1);
+      expect(harness.world.restarts).toHaveLength(1);
+    });
+
+    test('guarantee 9: an engine that stops while it restarts is closed, and does not go on', async () => {
+      await start(harness, 'run_conform0021');
+      await broken(harness, 'run_conform0021');
+      const restarting = expect(harness.engine.restart()).rejects.toMatchObject({ code: 'CLOSED' });
+      await harness.engine.stop();
+      await restarting;
+      await expect(harness.engine.restart()).rejects.toMatchObject({ code: 'CLOSED' });
+      expect(harness.world.restarts).toEqual([]);
+    });
+
     test('an unknown tree is an error, and no entry', async () => {
       const input = { kind: 'cancel', run_id: 'run_nowhere01', input_id: 'x', reason: 'x' } as const;
       await expect(submit(harness, 'run_nowhere01', input)).rejects.toMatchObject({ code: 'RUN_UNKNOWN' });
@@ -329,8 +477,26 @@ async function entriesOf(store: LedgerStore, tree: string): Promise<Entry[]> {
   return entries;
 }
 
+/** Lets a commit of the tree fail. */
+async function broken(harness: EngineHarness, tree: string): Promise<void> {
+  harness.store.breakage = 'fails, not written';
+  await expect(think(harness, tree, 'broken')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+  harness.store.breakage = 'none';
+}
+
+const resultsOf = (entries: readonly Entry[]) =>
+  entries.flatMap((entry) =>
+    entry.type === 'input' && entry.body.kind === 'result'
+      ? [{ status: entry.body.status, settled: entry.body.settled }]
+      : [],
+  );
+
 /** Everything that was asked of the engine so far has been done. */
 const settled = (harness: EngineHarness, tree: string): Promise<unknown> => harness.engine.peek(tree);
+
+async function turns(count: number): Promise<void> {
+  for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
 
 async function until(holds: () => boolean): Promise<void> {
   for (let turn = 0; turn < 10_000 && !holds(); turn += 1) await new Promise((resolve) => setImmediate(resolve));

@@ -4,6 +4,7 @@
 import { cpSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import Database from 'better-sqlite3';
 import { beforeEach, expect, test } from '@jest/globals';
 import { sqliteHistoryCache } from '../../src/adapters/sqlite-history-cache.js';
 import { winstonLog } from '../../src/adapters/winston-log.js';
@@ -110,6 +111,25 @@ test('U-06: the next process goes on from the last point, also behind a crash', 
   expect(asked.most).toBeLessThan(EVERY + MORE);
   expect(asked.size).toBeGreaterThan((last?.size ?? 0) + 2 * EVERY);
   await second.close();
+});
+
+test('U-06: the writer goes on with points after a failure and a restart', async () => {
+  const turnpike = await opened(2);
+  await work(turnpike, 3);
+  const exec = (sql: string) => {
+    const db = new Database(home.ledger);
+    db.exec(sql);
+    db.close();
+  };
+  exec(`CREATE TRIGGER breakage BEFORE INSERT ON blocks BEGIN SELECT RAISE(ABORT, 'broken'); END`);
+  await expect(turnpike.startAgent()).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+  exec('DROP TRIGGER breakage');
+  await turnpike.restart();
+  await work(turnpike, 4);
+  const asked = await firstQuestions();
+  expect(asked).toMatchObject({ same: true });
+  expect(asked.most).toBeLessThan(EVERY + MORE);
+  await turnpike.close();
 });
 
 test('U-06: where somebody has made it forget its points, it tells none that rest on them, and begins anew', async () => {
