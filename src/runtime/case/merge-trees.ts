@@ -29,6 +29,7 @@ export async function* mergeTrees(
   // A tree is opened when the log comes to its first entry.
   const waiting = trees.filter(({ log_index }) => log_index < size).reverse();
   const active = new ActiveTrees();
+  let nearest: ActiveTree | null = null;
   try {
     for (;;) {
       for (let tree = waiting.at(-1); tree !== undefined && tree.log_index < active.next; tree = waiting.at(-1)) {
@@ -38,13 +39,14 @@ export async function* mergeTrees(
         if (cursor.next !== tree.log_index) throw tamperedTree(tree.tree_id);
         await active.insert({ tree, cursor });
       }
-      const nearest = active.pop();
+      nearest = active.pop();
       if (nearest === null) return;
       yield await nearest.cursor.take();
       if (nearest.cursor.next === null) await ended(nearest.tree, nearest.cursor);
       else await active.insert(nearest);
     }
   } finally {
+    await nearest?.cursor.park();
     await active.park();
   }
 }
