@@ -6,6 +6,7 @@ import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { SqliteReader } from './sqlite-reader.js';
 import { SqliteRunRecords } from './sqlite-run-records.js';
 import { SqliteTail } from './sqlite-tail.js';
+import { SqliteTrees } from './sqlite-trees.js';
 
 /** A connection to a ledger, and what works on it. */
 export interface SqliteParts {
@@ -16,6 +17,7 @@ export interface SqliteParts {
   readonly archives: SqliteArchives;
   readonly reader: SqliteReader;
   readonly runRecords: SqliteRunRecords;
+  readonly trees: SqliteTrees;
 }
 
 /** Where the contents lie that are not in the database, and what opens them. */
@@ -31,14 +33,16 @@ export function openParts(file: string, { directory, keys }: Contents, readOnly:
     const tail = new SqliteTail(db);
     const markNumbers = new SqliteMarkNumbers(db, tail);
     const archives = new SqliteArchives(db);
+    const reader = new SqliteReader(db, tail, markNumbers, archives);
     return {
       db,
       artifacts: new SqliteArtifacts(db, directory, keys),
       tail,
       markNumbers,
       archives,
-      reader: new SqliteReader(db, tail, markNumbers, archives),
+      reader,
       runRecords: new SqliteRunRecords(db),
+      trees: new SqliteTrees(db, reader),
     };
   } catch (error) {
     db.close();

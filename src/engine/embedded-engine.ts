@@ -14,14 +14,15 @@ import type { Effect } from '../contract/effect.js';
 import { InvariantError } from '../errors.js';
 import type { Ending } from '../kernel/input.js';
 import type { Tree } from '../kernel/tree.js';
-import type { Erased, LogHead } from '../ports/ledger-store.js';
-import { CaseTrees } from './case-trees.js';
+import type { Erased } from '../ports/ledger-store.js';
+import { commitBatch } from './commit-batch.js';
 import { Hands, type Performed } from './hands.js';
+import { HeadWriter } from './head-writer.js';
 import { InputQueue } from './input-queue.js';
 import { LiveTrees } from './live-trees.js';
 import { recallStep, type RecalledStep } from './recall-step.js';
 import { recover, type RecoveringEngine } from './recovery.js';
-import { busy, closed, unavailable, underWay } from './refusals.js';
+import { busy, closed, inUse, unavailable, underWay } from './refusals.js';
 import { Restarts } from './restarts.js';
 import { SNAPSHOT_ENTRIES } from './snapshots.js';
 import { resultSubmission } from './submissions.js';
@@ -42,11 +43,9 @@ export class EmbeddedEngine implements TreeEngine {
   readonly #tickOptions: TickOptions;
   readonly #queue: InputQueue;
   readonly #restarts = new Restarts();
-  #anchoring: Promise<void> = Promise.resolve();
-  /** What was committed last is behind no head that was written down, because no policy wanted one yet. */
-  #unanchored = false;
+  /** Of the present epoch; null before the start. */
+  #heads: HeadWriter | null = null;
   #epoch = 0;
-  #head: LogHead | null = null;
   #stopped = false;
   #now = { at: Number.NaN, text: '' };
 
@@ -111,12 +110,12 @@ export class EmbeddedEngine implements TreeEngine {
   async erase(case_id: string, by: string, forget?: () => Promise<void>): Promise<Erased> {
     if (this.#stopped) throw closed();
     const { store } = this.#options;
-    const trees = new CaseTrees(store, case_id);
-    // Most of the looking before everybody has to wait for it.
-    await trees.all();
     return this.#queue.alone(async () => {
       if (this.#restarts.refused !== null) throw unavailable(this.#restarts.refused);
-      const tree_ids = await trees.ended();
+      const found = await store.treesOf(case_id);
+      const living = found.find(({ ended }) => !ended);
+      if (living !== undefined) throw inUse(case_id, living.tree_id);
+      const tree_ids = found.map(({ tree_id }) => tree_id);
       await forget?.();
       for (const tree_id of tree_ids) this.#trees.drop(tree_id);
       return store.erase({ case_id, tree_ids, at: this.#time(), by });
@@ -141,19 +140,24 @@ export class EmbeddedEngine implements TreeEngine {
     await this.#queue.idle();
     // What was recorded meanwhile may have set some.
     this.#timers.clear();
-    if (this.#unanchored && this.#restarts.failure === null && this.#head !== null) this.#anchor(this.#head);
-    await this.#anchoring.catch(() => undefined);
+    await this.#heads?.stop(() => this.#restarts.failure !== null);
   }
 
   /** Becomes the writer, with nothing in memory, and recovers. */
   async #begin(open: () => Promise<void>): Promise<Recovery> {
-    const { store, beforeRecovery } = this.#options;
+    const { store, anchor, beforeRecovery } = this.#options;
     await this.#queue.alone(async () => {
       await open();
       this.#trees.clear();
       this.#epoch = await store.acquire();
-      this.#head = await store.head();
-      this.#unanchored = false;
+      const heads: HeadWriter = new HeadWriter({
+        store,
+        anchor,
+        // One of an earlier epoch says nothing of this one.
+        failed: (error) => (heads === this.#heads ? this.#fail(error) : undefined),
+      });
+      this.#heads = heads;
+      await heads.start();
     });
     await beforeRecovery?.();
     this.#restarts.recovering();
@@ -189,7 +193,7 @@ export class EmbeddedEngine implements TreeEngine {
     await new Promise<void>((done) => defer(done));
     await this.#queue.idle();
     if (!(await within(clock, DRAIN_MS, this.#hands.idle()))) throw underWay(this.#restarts.failure);
-    await this.#anchoring.catch(() => undefined);
+    await this.#heads?.idle();
   }
 
   #look<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
@@ -255,23 +259,14 @@ export class EmbeddedEngine implements TreeEngine {
 
   async #commit({ batch, taken }: Tick): Promise<void> {
     const { store } = this.#options;
-    if (this.#head === null) throw new InvariantError('the engine was not started');
-    const built = batch.build(this.#epoch, this.#head);
-    await store.commit(built);
-    this.#head = built.head;
-    this.#options.follower?.committed(built, this.#trees.seen);
-    this.#unanchored = true;
-    if (taken.some(({ checkpoint }) => checkpoint)) this.#anchor(built.head);
-  }
-
-  /** It follows a commit and is not waited for: what it vouches for can only be behind, never ahead. */
-  #anchor({ size, root }: LogHead): void {
-    this.#unanchored = false;
-    const epoch = this.#epoch;
-    this.#anchoring = this.#options.anchor.write({ size, root });
-    this.#anchoring.catch((error: unknown) => {
-      if (epoch === this.#epoch) this.#fail(error);
-    });
+    if (this.#heads === null) throw new InvariantError('the engine was not started');
+    const built = batch.build(this.#epoch);
+    const result = await commitBatch(store, built);
+    this.#options.follower?.committed(built, result, this.#trees.seen);
+    this.#heads.committed(
+      result,
+      taken.some(({ checkpoint }) => checkpoint),
+    );
   }
 
   #perform({ tree_id, command }: Issued): void {

@@ -4,7 +4,7 @@ import type { RecordedInput } from '../contract/entry.js';
 import type { Tree } from '../kernel/tree.js';
 import type { Ending, Reply } from '../kernel/input.js';
 import type { Clock } from '../ports/clock.js';
-import type { Batch, Erased, HeadAnchor, LedgerStore } from '../ports/ledger-store.js';
+import type { Batch, CommitResult, Erased, HeadAnchor, LedgerStore } from '../ports/ledger-store.js';
 import type { Log } from '../ports/log.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Secrets } from '../ports/secrets.js';
@@ -138,8 +138,11 @@ export type EngineFactory = (parts: EngineParts) => TreeEngine;
 
 /** Follows what is committed, within the turn and without asking for time. It concerns nobody what becomes of it. */
 export interface CommitFollower {
-  /** This is durable, and nobody was told yet. `trees` are those in memory, which stand behind it. */
-  committed(batch: Batch, trees: (tree_id: string) => Tree | null): void;
+  /**
+   * This is durable, and nobody was told yet. `trees` are those in memory, which stand behind it. The result says where
+   * its entries stand in the log, or null while they wait for that.
+   */
+  committed(batch: Batch, result: CommitResult, trees: (tree_id: string) => Tree | null): void;
   /** This tree goes out of memory. It stands behind all that was committed. */
   leaving(tree: Tree): void;
 }

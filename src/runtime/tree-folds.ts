@@ -1,12 +1,12 @@
 // Folds of run trees that are gone on with: who asks again what a long tree tells pays for what came since, and many
 // who ask at once pay once.
 
-import type { LedgerStore, StoredEntry } from '../ports/ledger-store.js';
+import type { LedgerStore, TreeEntry } from '../ports/ledger-store.js';
 import type { Pace } from '../ports/pace.js';
 
 /** What is made of the entries of one tree, in their order. */
 export interface TreeFold<Told> {
-  take(entry: StoredEntry): void;
+  take(entry: TreeEntry): void;
   /** What is told of the entries so far: nothing that comes later changes it. */
   told(): Told;
   /** How much it keeps, in whatever `keptMax` counts. */

@@ -12,7 +12,6 @@ import { isOpening, type Entry, type EntryType } from '../../contract/entry.js';
 import { LedgerError } from '../../errors.js';
 import { EMPTY_HEAD, extend, leafHash } from '../../ledger/merkle.js';
 import type { LedgerStore, LogHead, StoredEntry, TreeSummary } from '../../ports/ledger-store.js';
-import { treesOf } from './case-trees.js';
 import { entryOf, standsAt } from './envelope.js';
 import { mergeTrees } from './merge-trees.js';
 import { tamperedEntry, tamperedTree, type TreeCursor, type TreeTip } from './tree-cursor.js';
@@ -119,7 +118,7 @@ export class CaseHistory {
   async #list(): Promise<readonly TreeSummary[]> {
     const { case_id } = this.slice;
     if (await this.#store.archives.hasCase(case_id)) throw archived(case_id);
-    return treesOf(this.#store, case_id);
+    return this.#store.treesOf(case_id);
   }
 
   async #begin(): Promise<LogHead> {

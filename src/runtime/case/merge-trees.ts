@@ -27,7 +27,7 @@ export async function* mergeTrees(
   { size, ended }: MergeOptions,
 ): AsyncGenerator<StoredEntry> {
   // A tree is opened when the log comes to its first entry.
-  const waiting = trees.filter(({ log_index }) => log_index < size).reverse();
+  const waiting = trees.filter(isPlaced).filter(({ log_index }) => log_index < size).reverse();
   const active = new ActiveTrees();
   let nearest: ActiveTree | null = null;
   try {
@@ -50,6 +50,12 @@ export async function* mergeTrees(
     await active.park();
   }
 }
+
+interface PlacedTree extends TreeSummary {
+  readonly log_index: number;
+}
+
+const isPlaced = (tree: TreeSummary): tree is PlacedTree => tree.log_index !== null;
 
 interface ActiveTree {
   readonly tree: TreeSummary;

@@ -5,7 +5,7 @@ import { quote } from '../../contract/canonical-json.js';
 import { NO_PREV } from '../../contract/entry.js';
 import { LedgerError } from '../../errors.js';
 import { leafHash } from '../../ledger/merkle.js';
-import type { LedgerStore, StoredEntry } from '../../ports/ledger-store.js';
+import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger-store.js';
 
 /** How many entries a tree has, and the leaf hash of its last one. */
 export interface TreeTip {
@@ -24,7 +24,7 @@ export class TreeCursor {
   readonly #size: number;
   #tip: TreeTip = { seq: 0, prev: NO_PREV };
   #log_index = -1;
-  #entries: AsyncIterator<StoredEntry> | null = null;
+  #entries: AsyncIterator<TreeEntry> | null = null;
   #next: StoredEntry | null = null;
   #next_index: number | null = null;
 
@@ -83,7 +83,7 @@ export class TreeCursor {
 
   async #advance(): Promise<void> {
     const stored = await this.#read();
-    if (stored !== null && stored.log_index < this.#size) {
+    if (stored !== null && isIntegrated(stored) && stored.log_index < this.#size) {
       [this.#next, this.#next_index] = [stored, stored.log_index];
       return;
     }
@@ -92,32 +92,36 @@ export class TreeCursor {
   }
 
   /** The entry behind the tip, verified; null at the end of the tree. */
-  async #read(): Promise<StoredEntry | null> {
+  async #read(): Promise<TreeEntry | null> {
     this.#entries ??= this.#store.tree(this.tree_id, this.#tip.seq)[Symbol.asyncIterator]();
     const read = await this.#entries.next();
     if (read.done === true) return null;
-    if (!this.#isNext(read.value)) throw tamperedEntry(read.value.log_index);
+    const { log_index } = read.value;
+    if (!this.#isNext(read.value)) throw log_index === null ? tamperedTree(this.tree_id) : tamperedEntry(log_index);
     return read.value;
   }
 
   /** Canonical JSON ends with the envelope: `body`, which others have a word in, stands before it. */
-  #isNext({ tree_id, seq, type, text, leaf_hash, log_index }: StoredEntry): boolean {
+  #isNext({ tree_id, seq, type, text, leaf_hash, log_index }: TreeEntry): boolean {
     const tip = this.#tip;
     const envelope = `,"prev":"${tip.prev}","seq":${tip.seq},"tree_id":${quote(this.tree_id)},"type":${quote(type)}}`;
     return (
       tree_id === this.tree_id &&
       seq === tip.seq &&
-      log_index > this.#log_index &&
+      (log_index === null || log_index > this.#log_index) &&
       text.endsWith(envelope) &&
       leafHash(text) === leaf_hash
     );
   }
 
-  #accept({ log_index, leaf_hash }: StoredEntry): void {
+  #accept({ log_index, leaf_hash }: TreeEntry): void {
     this.#tip = { seq: this.#tip.seq + 1, prev: leaf_hash };
-    this.#log_index = log_index;
+    if (log_index !== null) this.#log_index = log_index;
   }
 }
+
+/** An entry that waits to be integrated is beyond every size of the log. */
+const isIntegrated = (entry: TreeEntry): entry is StoredEntry => entry.log_index !== null;
 
 export const tamperedEntry = (log_index: number): LedgerError =>
   new LedgerError({

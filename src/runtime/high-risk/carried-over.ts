@@ -27,8 +27,8 @@ export async function embeddedText(
   const pause = pace.begin(0);
   let bytes = 0;
   for await (const entries of history.entries(['input'])) {
-    for (const { log_index } of entries) {
-      for (const artifact of await store.artifactsOf(log_index)) {
+    for (const { entry } of entries) {
+      for (const artifact of await store.artifactsOf(entry)) {
         if (artifact.case_id !== case_id) continue;
         // Nobody can tell any more what it said.
         if (isWithheld(artifact)) return [EMBEDDED_TEXT];
