@@ -10,6 +10,7 @@
 import type { Effect } from '../contract/effect.js';
 import { InvariantError } from '../errors.js';
 import type { Ending } from '../kernel/input.js';
+import type { Interpretation } from '../kernel/interpreter.js';
 import type { Tree } from '../kernel/tree.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Clock } from '../ports/clock.js';
@@ -50,6 +51,8 @@ export interface EmbeddedEngineOptions {
   /** How many entries of a tree lie between two of its snapshots. */
   readonly snapshotEntries?: number;
   readonly follower?: CommitFollower;
+  /** How the machines of its trees are run. Default: the default interpreter. */
+  readonly interpretation?: Interpretation;
 }
 
 export class EmbeddedEngine implements TreeEngine {
@@ -78,7 +81,7 @@ export class EmbeddedEngine implements TreeEngine {
       options.store,
       options.liveTreesMax ?? LIVE_TREES_MAX,
       options.snapshotEntries ?? SNAPSHOT_ENTRIES,
-      (tree) => options.follower?.leaving(tree),
+      { leaving: (tree) => options.follower?.leaving(tree), interpretation: options.interpretation },
     );
     this.#timers = new Timers(options.clock, (tree_id, run_id, at) => {
       // A timer that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
@@ -174,6 +177,7 @@ export class EmbeddedEngine implements TreeEngine {
     await within(this.#options.clock, DRAIN_MS, this.#hands.idle());
     while (this.#scheduled) await new Promise<void>((done) => this.#options.defer(done));
     await this.#exclusive;
+    this.#trees.stop();
     // What was recorded meanwhile may have set some.
     this.#timers.clear();
     if (this.#unanchored && this.#failure === null && this.#head !== null) this.#anchor(this.#head);

@@ -29,6 +29,7 @@ import { RecordEffects } from './effects/record-effects.js';
 import { HistoryPoints } from './history-points.js';
 import { HighRiskRuns } from './high-risk/high-risk-runs.js';
 import { makeFolder, type HomePaths } from './home.js';
+import { interpretationOf } from './interpretation.js';
 import { PolicyShelf } from './pinned-policy.js';
 import { CheckEffects } from './sessions/check-effects.js';
 import { SessionRuns } from './sessions/session-runs.js';
@@ -101,7 +102,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   const sessions = new SessionRuns({ store, shelf, ids, clock, secrets, specs: new SpecSource(specFiles) });
   const listener = listeners(agents, highRisk, sessions, runRecords, points);
   const engine = new EmbeddedEngine({
-    ...{ store, anchor, clock, effects, secrets, listener, defer },
+    ...{ store, anchor, clock, effects, secrets, listener, defer, interpretation: interpretationOf(options, log) },
     ...(overlay === undefined ? {} : { overlay }),
     ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
     ...(snapshotEntries === undefined ? {} : { snapshotEntries }),
