@@ -140,9 +140,11 @@ class InertCopies {
     if (isActor(value)) return this.#actor(value);
     if (Array.isArray(value)) return value.map((element) => this.#copy(element));
     if (ArrayBuffer.isView(value) || value instanceof Error) return structuredClone(value);
-    // Nodes and transitions of a definition hold each other, and write themselves without that.
-    const { toJSON } = value as { readonly toJSON?: unknown };
-    if (typeof toJSON === 'function') return this.#copy(toJSON.call(value));
+    return this.#entries(asJson(value));
+  }
+
+  #entries(value: unknown): unknown {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return this.#copy(value);
     return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, this.#copy(member)]));
   }
 }
@@ -155,6 +157,12 @@ function snapshotOf(actor: LiveActor): MachineSnapshot {
   } catch {
     return none;
   }
+}
+
+/** Nodes and transitions of a definition hold each other, and write themselves without that. */
+function asJson(value: object): unknown {
+  const { toJSON } = value as { readonly toJSON?: unknown };
+  return typeof toJSON === 'function' ? toJSON.call(value) : value;
 }
 
 const isActor = (value: object): value is LiveActor =>

@@ -1,7 +1,9 @@
-// npm run simulate -- [--seed N] [--seeds N] [--steps N] [--planted NAME]
+// npm run simulate -- [--seed N] [--seeds N] [--steps N] [--planted NAME] [--interpreter NAME]
 // One line a seed; 1 with seed, step and invariant when something was violated, and how to see it again.
 
 import { parseArgs } from 'node:util';
+import { DEFAULT_INTERPRETER } from '../../src/kernel/default-interpreter.js';
+import { INTERPRETERS, type Interpreter } from '../../src/kernel/interpreter.js';
 import { count } from './faults.js';
 import { MORE_PLANTS, PLANTS } from './planted.js';
 import { simulate, type Report } from './simulate.js';
@@ -10,31 +12,35 @@ import type { Plant } from './world.js';
 const SEEDS = 200;
 const STEPS = 5_000;
 
-const USAGE = `simulate [--seed N] [--seeds N] [--steps N] [--planted NAME]
+const USAGE = `simulate [--seed N] [--seeds N] [--steps N] [--planted NAME] [--interpreter NAME]
   --seed N        the first seed (default 1); alone, it is the only one
   --seeds N       how many seeds, one after another (default ${SEEDS})
   --steps N       steps of each seed (default ${STEPS})
-  --planted NAME  with a bug on purpose: ${[...PLANTS, ...MORE_PLANTS].map(({ name }) => name).join(', ')}`;
+  --planted NAME  with a bug on purpose: ${[...PLANTS, ...MORE_PLANTS].map(({ name }) => name).join(', ')}
+  --interpreter   ${INTERPRETERS.join(' or ')} (default ${DEFAULT_INTERPRETER})`;
 
 interface Task {
   readonly first: number;
   readonly seeds: number;
   readonly steps: number;
   readonly plant: Plant | undefined;
+  readonly interpreter: Interpreter;
 }
 
 /** @returns null for arguments that make no sense */
 function taskOf(args: readonly string[]): Task | null {
   const text = { type: 'string' } as const;
-  const options = { seed: text, seeds: text, steps: text, planted: text };
+  const options = { seed: text, seeds: text, steps: text, planted: text, interpreter: text };
   try {
     const { values } = parseArgs({ args: [...args], options });
     const plant = [...PLANTS, ...MORE_PLANTS].find(({ name }) => name === values.planted);
     const first = Number(values.seed ?? 1);
     const seeds = Number(values.seeds ?? (values.seed === undefined ? SEEDS : 1));
     const steps = Number(values.steps ?? STEPS);
+    const interpreter = INTERPRETERS.find((name) => name === (values.interpreter ?? DEFAULT_INTERPRETER));
     const isWhole = [first, seeds, steps].every((number) => Number.isSafeInteger(number) && number >= 1);
-    return isWhole && (values.planted === undefined || plant !== undefined) ? { first, seeds, steps, plant } : null;
+    if (!isWhole || interpreter === undefined || (values.planted !== undefined && plant === undefined)) return null;
+    return { first, seeds, steps, plant, interpreter };
   } catch {
     return null;
   }
@@ -50,12 +56,13 @@ function sayLine({ seed, steps, entries, trees, proposals, crashes, closes, faul
   );
 }
 
-function sayViolation({ seed, steps, violation, tail }: Report, { plant }: Task): void {
+function sayViolation({ seed, steps, violation, tail }: Report, { plant, interpreter }: Task): void {
   if (violation === null) return;
   for (const line of tail) say(`  | ${line}`);
   say(`VIOLATED in step ${steps} of seed ${seed}: ${violation.invariant}: ${violation.detail}`);
   const planted = plant === undefined ? '' : ` --planted ${plant.name}`;
-  say(`again: npm run simulate -- --seed ${seed} --steps ${steps}${planted}`);
+  const under = interpreter === DEFAULT_INTERPRETER ? '' : ` --interpreter ${interpreter}`;
+  say(`again: npm run simulate -- --seed ${seed} --steps ${steps}${planted}${under}`);
 }
 
 /** What was called, and what went wrong there: a port that was never called, or never failed, was not tested. */
@@ -95,8 +102,8 @@ async function main(): Promise<number> {
   }
   const reports: Report[] = [];
   for (let seed = task.first; seed < task.first + task.seeds; seed += 1) {
-    const { steps, plant } = task;
-    const report = await simulate({ seed, steps, ...(plant === undefined ? {} : { plant }) });
+    const { steps, plant, interpreter } = task;
+    const report = await simulate({ seed, steps, interpreter, ...(plant === undefined ? {} : { plant }) });
     reports.push(report);
     sayLine(report);
     sayViolation(report, task);

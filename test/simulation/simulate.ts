@@ -1,6 +1,7 @@
 // One seed: a world, its callers, and a number of steps, each of which is one action drawn by chance. After each step
 // the world stands still, and everything that has become durable is held against what must hold.
 
+import type { Interpreter } from '../../src/kernel/interpreter.js';
 import { Agents } from './agents.js';
 import type { Violation } from './history.js';
 import type { Process } from './process.js';
@@ -10,6 +11,7 @@ export interface Options {
   readonly seed: number;
   readonly steps: number;
   readonly plant?: Plant;
+  readonly interpreter?: Interpreter;
 }
 
 export interface Report {
@@ -60,8 +62,8 @@ const NEED_AN_AGENT: readonly Action[] = ['submit', 'repeat', 'burst', 'finish']
 const SHUT = { happen: 60, open: 25, time: 3, outside: 3, policy: 2, crash: 1 };
 const LONG_MS = 60_000;
 
-export async function simulate({ seed, steps, plant }: Options): Promise<Report> {
-  const world = new World(`${seed}`, plant ?? null);
+export async function simulate({ seed, steps, plant, interpreter }: Options): Promise<Report> {
+  const world = new World(`${seed}`, plant ?? null, interpreter);
   const agents = new Agents(world);
   let made = 0;
   while (made < steps && world.history.isClean()) {

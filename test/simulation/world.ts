@@ -4,6 +4,8 @@
 import { headInMemory } from '../../src/adapters/head-in-memory.js';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { MemoryState } from '../../src/adapters/memory-state.js';
+import { DEFAULT_INTERPRETER } from '../../src/kernel/default-interpreter.js';
+import type { Interpreter } from '../../src/kernel/interpreter.js';
 import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
 import type { Clock } from '../../src/ports/clock.js';
 import type { Sandbox } from '../../src/ports/executor.js';
@@ -60,6 +62,7 @@ export class World {
   readonly plant: Plant | null;
   readonly #liveTreesMax: number;
   readonly #snapshotEntries: number;
+  readonly #interpreter: Interpreter;
   /** As durable as the disk; it may be behind it. */
   anchor: Pick<LogHead, 'size' | 'root'> = { size: EMPTY_HEAD.size, root: EMPTY_HEAD.root };
   process: Process | null = null;
@@ -68,8 +71,9 @@ export class World {
   crashes = 0;
   closes = 0;
 
-  constructor(seed: string, plant: Plant | null) {
+  constructor(seed: string, plant: Plant | null, interpreter: Interpreter = DEFAULT_INTERPRETER) {
     this.seed = seed;
+    this.#interpreter = interpreter;
     this.plant = plant;
     this.random = new Random(`${seed}/world`);
     this.faults = new Faults(new Random(`${seed}/faults`));
@@ -132,6 +136,7 @@ export class World {
       },
       log: this.#log(process),
       liveTreesMax: this.#liveTreesMax,
+      interpreter: this.#interpreter,
     };
   }
 
