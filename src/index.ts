@@ -24,6 +24,8 @@ export {
   SandboxError,
   UsageError,
 } from './errors.js';
+export type { Inspector } from './kernel/inert-inspection.js';
+export type { Interpreter } from './kernel/interpreter.js';
 export type { LedgerVerdict } from './ledger/verify.js';
 export type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn } from './ports/agent.js';
 export type { ReviewOrder, Review } from './ports/reviewer.js';

@@ -13,6 +13,7 @@
 import type { Effect } from '../contract/effect.js';
 import { InvariantError } from '../errors.js';
 import type { Ending } from '../kernel/input.js';
+import type { Interpretation } from '../kernel/interpreter.js';
 import type { Tree } from '../kernel/tree.js';
 import type { Erased } from '../ports/ledger-store.js';
 import { commitBatch } from './commit-batch.js';
@@ -57,7 +58,7 @@ export class EmbeddedEngine implements TreeEngine {
       options.store,
       options.liveTreesMax ?? LIVE_TREES_MAX,
       options.snapshotEntries ?? SNAPSHOT_ENTRIES,
-      (tree) => options.follower?.leaving(tree),
+      { leaving: (tree) => options.follower?.leaving(tree), interpretation: options.interpretation },
     );
     this.#timers = new Timers(options.clock, (tree_id, run_id, at) => {
       // A timer that comes too late for its run is refused by the lifecycle; a failed engine has no timers.

@@ -2,8 +2,15 @@ import { needed } from '../ledger/withheld.js';
 import type { LedgerStore, TreeEntry } from '../ports/ledger-store.js';
 import { LedgerError } from '../errors.js';
 import { Fold, type Difference } from '../kernel/fold.js';
+import type { Interpretation } from '../kernel/interpreter.js';
 import { Tree } from '../kernel/tree.js';
 import { fromSnapshot, snapshotOf } from './snapshots.js';
+
+export interface LiveTreesOptions {
+  /** Called with a tree before it is evicted. */
+  readonly leaving?: ((tree: Tree) => void) | undefined;
+  readonly interpretation?: Interpretation | undefined;
+}
 
 /**
  * The trees that are alive in memory. Whatever is not here is folded again from the ledger, which gives the same, so
@@ -13,19 +20,14 @@ export class LiveTrees {
   readonly #store: LedgerStore;
   readonly #max: number;
   readonly #snapshotEntries: number;
-  readonly #leaving: (tree: Tree) => void;
+  readonly #options: LiveTreesOptions;
   /** In order of use, the longest unused first. */
   readonly #trees = new Map<string, Tree>();
   /** Up to which seq the last snapshot of a long tree reaches. */
   readonly #saved = new Map<string, number>();
 
-  constructor(
-    store: LedgerStore,
-    max: number,
-    snapshotEntries: number,
-    leaving: (tree: Tree) => void = () => undefined,
-  ) {
-    this.#leaving = leaving;
+  constructor(store: LedgerStore, max: number, snapshotEntries: number, options: LiveTreesOptions = {}) {
+    this.#options = options;
     this.#store = store;
     this.#max = max;
     this.#snapshotEntries = snapshotEntries;
@@ -54,6 +56,13 @@ export class LiveTrees {
     return folded;
   }
 
+  /** A new tree, in memory from now on. */
+  open(tree_id: string): Tree {
+    const tree = new Tree(tree_id, this.#options.interpretation);
+    this.keep(tree);
+    return tree;
+  }
+
   keep(tree: Tree): void {
     this.#trees.delete(tree.tree_id);
     this.#trees.set(tree.tree_id, tree);
@@ -61,14 +70,21 @@ export class LiveTrees {
 
   /** What is in memory may not be what is in the ledger: forget it. */
   drop(tree_id: string): void {
+    this.#trees.get(tree_id)?.stop();
     this.#trees.delete(tree_id);
     this.#saved.delete(tree_id);
   }
 
   /** The same for all: none of them may be what is in the ledger. */
   clear(): void {
+    this.stop();
     this.#trees.clear();
     this.#saved.clear();
+  }
+
+  /** Stops the actors of all trees, which can still be read. */
+  stop(): void {
+    for (const tree of this.#trees.values()) tree.stop();
   }
 
   /** Whether a tree has grown long since its last snapshot. */
@@ -90,13 +106,21 @@ export class LiveTrees {
     for (const tree of this.#trees.values()) {
       if (this.#trees.size <= this.#max) return;
       if (isBusy(tree)) continue;
-      this.#leaving(tree);
+      this.#options.leaving?.(tree);
       this.drop(tree.tree_id);
     }
   }
 
   async #fold(tree_id: string): Promise<Tree | null> {
-    const fold = new Fold((await fromSnapshot(this.#store, tree_id)) ?? tree_id);
+    const { interpretation } = this.#options;
+    const fold = new Fold((await fromSnapshot(this.#store, tree_id, interpretation)) ?? tree_id, interpretation);
+    return this.#folded(tree_id, fold).catch((error: unknown) => {
+      fold.tree.stop();
+      throw error;
+    });
+  }
+
+  async #folded(tree_id: string, fold: Fold): Promise<Tree | null> {
     let entries = fold.tree.head.seq;
     if (entries > 0) this.#saved.set(tree_id, entries);
     for await (const stored of this.#store.tree(tree_id, entries)) {

@@ -2,6 +2,7 @@
 // are a cache: one that is missing, damaged or of another history costs time and nothing else.
 
 import { sha256 } from '../contract/hash.js';
+import type { Interpretation } from '../kernel/interpreter.js';
 import { restoreTree, type Tree, type TreeSnapshot } from '../kernel/tree.js';
 import { needed } from '../ledger/withheld.js';
 import type { LedgerStore, StoredSnapshot, TreeEntry } from '../ports/ledger-store.js';
@@ -15,7 +16,7 @@ export function snapshotOf(tree: Tree): StoredSnapshot {
 }
 
 /** The tree as its snapshot has it, or null where there is none that belongs to the recorded tree. */
-export async function fromSnapshot(store: LedgerStore, tree_id: string): Promise<Tree | null> {
+export async function fromSnapshot(store: LedgerStore, tree_id: string, how?: Interpretation): Promise<Tree | null> {
   const stored = await store.snapshots.load(tree_id);
   if (stored === null || sha256(stored.text) !== stored.sha256) return null;
   try {
@@ -23,7 +24,8 @@ export async function fromSnapshot(store: LedgerStore, tree_id: string): Promise
     const last = await entryAt(store, tree_id, stored.seq - 1);
     const first = await entryAt(store, tree_id, 0);
     const itsOwn = snapshot.tree_id === tree_id && snapshot.seq === stored.seq && snapshot.prev === last?.leaf_hash;
-    return itsOwn && first !== null ? restoreTree(snapshot, needed(await store.artifactsOf(first))) : null;
+    if (!itsOwn || first === null) return null;
+    return restoreTree(snapshot, needed(await store.artifactsOf(first)), how);
   } catch {
     // Whatever is wrong with it: the entries say it all.
     return null;

@@ -12,7 +12,7 @@ import { isOpening } from '../contract/entry.js';
 import type { OverlayFact } from '../contract/overlay.js';
 import { InvariantError } from '../errors.js';
 import type { Command, Decision, Ending, Reply, Timer, TreeInput } from '../kernel/input.js';
-import { Tree } from '../kernel/tree.js';
+import type { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
 import type { Secrets } from '../ports/secrets.js';
 import { BatchBuilder } from './batch.js';
@@ -127,10 +127,8 @@ export class Tick {
     const tree = await trees.get(tree_id);
     if (tree !== null) return tree;
     if (!isOpening(input)) throw unknownTree(tree_id);
-    const opened = new Tree(tree_id);
     this.#opened.add(tree_id);
-    trees.keep(opened);
-    return opened;
+    return trees.open(tree_id);
   }
 
   /** Brings all turns to their end, and what they came to into the batch, in their order. */

@@ -21,6 +21,8 @@ export interface Actors {
   readonly output: RunOutput | undefined;
   /** Plain JSON, in XState's form: either can go on from what the other has put down. */
   persisted(): unknown;
+  /** No more events: what holds resources gives them up. Everything else can still be asked, and says what it said. */
+  stop(): void;
 }
 
 /** Where an actor stands, as the keys of its state from the root on, and what it remembers. */

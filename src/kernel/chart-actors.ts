@@ -35,6 +35,7 @@ export function chartActors(chart: Chart, id: string, from: Beginning, hear: Hea
       return root.output as RunOutput | undefined;
     },
     persisted: () => root.persisted(),
+    stop: () => undefined,
   };
 }
 

@@ -14,6 +14,7 @@ import { isJsonObject } from '../contract/json.js';
 import { canonicalJson } from '../contract/canonical-json.js';
 import { isRecordedInput } from '../contract/validators.js';
 import type { Decision } from './input.js';
+import type { Interpretation } from './interpreter.js';
 import { Tree } from './tree.js';
 
 /** Where a recorded tree first departs from what the machines say. Texts are canonical entries, or null for none. */
@@ -50,8 +51,8 @@ export class Fold {
   readonly #marks: Map<string, ProposalMark> | null;
 
   /** From the tree's first entry, or from where a tree stands: then nobody knows which ids came before. */
-  constructor(from: string | Tree) {
-    this.tree = typeof from === 'string' ? new Tree(from) : from;
+  constructor(from: string | Tree, how?: Interpretation) {
+    this.tree = typeof from === 'string' ? new Tree(from, how) : from;
     this.#marks = this.tree.head.seq === 0 ? new Map() : null;
   }
 

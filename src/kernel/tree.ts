@@ -7,7 +7,7 @@
 //   K3. An input that the addressed run cannot take moves nothing and is recorded as refused (C50).
 //   K4. A machine in error is a bug: `decide` throws, and the tree must be dropped and folded again.
 
-import type { AnyStateMachine, InspectionEvent } from 'xstate';
+import type { AnyStateMachine } from 'xstate';
 import type { Command, Emission, Ending } from '../../machines/emission.js';
 import { stepId } from '../../machines/agent.js';
 import type { Artifact } from '../contract/artifact-ref.js';
@@ -23,42 +23,36 @@ import { resolvedEvent } from '../run/audit.js';
 import { vouchFor, type Secrets } from '../session/proof.js';
 import type { SessionState } from '../session/state.js';
 import { proposalKey } from '../step/validate-schema.js';
-import type { Actors, Beginning, Onlooker, Standing } from './actors.js';
+import type { Actors, Beginning, Standing } from './actors.js';
 import { approvalBookIn, sessionIn } from './memories.js';
-import { chartActors } from './chart-actors.js';
-import { chartOf } from './chart.js';
+import { DEFAULT_INTERPRETER } from './default-interpreter.js';
 import { Hearing } from './hearing.js';
 import type { Decision, Timer, TreeInput } from './input.js';
+import type { Interpretation } from './interpreter.js';
 import { rootContext } from './open.js';
 import type { PersistedActor } from './persisted-actor.js';
 import { machinesFor, policyOf } from './pinned.js';
 import { tellAccess, tellRefusal } from './remarks.js';
 import { commandEvent, eventFor, OPEN_SPEC, specIn } from './route.js';
+import { startActors } from './start-actors.js';
 import { workOf } from './step-work.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
-import { xstateActors } from './xstate-actors.js';
 
 export type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
-
-/** Told everything that XState tells an inspector; it changes nothing. */
-export type Watch = (event: InspectionEvent) => void;
 
 /** One tree, moved on in place by `decide`. New, or made by `restoreTree`. */
 export class Tree {
   readonly tree_id: string;
   readonly #hearing: Hearing;
-  readonly #watch: Watch | null;
-  readonly #onlooker: Onlooker | undefined;
+  readonly #interpretation: Interpretation;
   #open: OpenInput | OpenSessionInput | null = null;
   #policy: Policy | null = null;
   #actors: Actors | null = null;
   #failure: unknown = null;
 
-  /** With a `watch` the actors are XState's own, which is slower, comes to the same, and has no use for an onlooker. */
-  constructor(tree_id: string, watch: Watch | null = null, onlooker?: Onlooker) {
+  constructor(tree_id: string, interpretation: Interpretation = { interpreter: DEFAULT_INTERPRETER }) {
     this.tree_id = tree_id;
-    this.#watch = watch;
-    this.#onlooker = onlooker;
+    this.#interpretation = interpretation;
     this.#hearing = new Hearing(tree_id);
   }
 
@@ -152,6 +146,11 @@ export class Tree {
     this.#policy = policyOf(policies);
     this.#start(rootContext(snapshot.open), { persisted: snapshot.machine as PersistedActor });
     this.#hearing.restore(snapshot);
+  }
+
+  /** The tree leaves memory: XState's actors are stopped. It can still be read, and decides nothing more. */
+  stop(): void {
+    this.#actors?.stop();
   }
 
   #apply(input: TreeInput): boolean {
@@ -267,11 +266,7 @@ export class Tree {
     const hear = (emission: Emission): void => {
       this.#hearing.hear(emission);
     };
-    this.#actors = this.#unbroken(() =>
-      this.#watch === null
-        ? chartActors(chartOf(machine), run_id, from, hear, this.#onlooker)
-        : xstateActors(machine, run_id, from, hear, this.#watch),
-    );
+    this.#actors = this.#unbroken(() => startActors(this.#interpretation, { machine, id: run_id, from }, hear));
   }
 
   /** K4: what a machine has thrown, it throws for ever. */
@@ -280,6 +275,7 @@ export class Tree {
       return work();
     } catch (error) {
       this.#failure = error;
+      this.stop();
       throw new InvariantError('a machine failed', error);
     }
   }
@@ -293,8 +289,8 @@ export class Tree {
 const STARTS: ReadonlySet<string> = new Set(['start_agent', 'start_run']);
 
 /** Goes on from a snapshot. `policies` are the artifacts of the tree's `open`: lanes, roles, actions. */
-export function restoreTree(snapshot: TreeSnapshot, policies: readonly Artifact[], watch: Watch | null = null): Tree {
-  const tree = new Tree(snapshot.tree_id, watch);
+export function restoreTree(snapshot: TreeSnapshot, policies: readonly Artifact[], how?: Interpretation): Tree {
+  const tree = new Tree(snapshot.tree_id, how);
   tree.restore(snapshot, policies);
   return tree;
 }

@@ -1,7 +1,9 @@
 import { createActor, type AnyActorRef, type AnyStateMachine, type InspectionEvent, type Snapshot } from 'xstate';
 import type { Emission } from '../../machines/emission.js';
 import type { RunOutput } from '../../machines/run.js';
+import { InvariantError } from '../errors.js';
 import type { Actors, Beginning, Hear, Standing } from './actors.js';
+import type { InspectionListener } from './interpreter.js';
 import { pathOf, type StateValue } from './persisted-actor.js';
 
 /** What the kernel reads of any machine's snapshot. */
@@ -15,62 +17,54 @@ interface AnyMachineSnapshot {
 
 const snapshotOf = (actor: AnyActorRef): AnyMachineSnapshot => actor.getSnapshot() as AnyMachineSnapshot;
 
-function standingOf(actor: AnyActorRef | null): Standing | null {
-  if (actor === null) return null;
+const isActive = (actor: AnyActorRef): boolean => snapshotOf(actor).status === 'active';
+
+function standingOf(actor: AnyActorRef): Standing {
   const { value, context } = snapshotOf(actor);
   return { path: pathOf(value), memory: context };
 }
 
-/** XState's own actors: slower, and what inspectors understand. `watch` is told all that XState tells an inspector. */
+/** What a stopped tree still answers with. */
+interface LastState {
+  readonly standings: ReadonlyMap<string, Standing>;
+  /** Null for a tree that broke: it has no snapshot. */
+  readonly persisted: unknown;
+}
+
+/** XState's own actors: slower than the tables, and what inspectors understand. */
 export function xstateActors(
   machine: AnyStateMachine,
   id: string,
   from: Beginning,
   hear: Hear,
-  watch: (event: InspectionEvent) => void,
+  inspect?: InspectionListener,
 ): Actors {
-  const byId = new Map<string, AnyActorRef>();
-  let failure: { readonly error: unknown } | null = null;
-  const fail = (error: unknown): void => {
-    failure ??= { error };
-  };
-  // XState throws what a listener throws in another turn, when the decision has long left without its entry.
-  const listen = (emission: Emission): void => {
-    try {
-      hear(emission);
-    } catch (error) {
-      fail(error);
-    }
-  };
-  /** Every actor of the tree is known by its id, and heard, from the moment it exists. */
-  const adopt = (actor: AnyActorRef): void => {
-    byId.set(actor.id, actor);
-    actor.on('*', listen);
-    const complete = (): void => {
-      if (byId.get(actor.id) === actor) byId.delete(actor.id);
-    };
-    actor.subscribe({ complete, error: fail });
-  };
-  const inspect = (event: InspectionEvent): void => {
-    if (event.type === '@xstate.actor') adopt(event.actorRef as AnyActorRef);
-    watch(event);
+  const known = new KnownActors(hear, inspect);
+  const begin = 'input' in from ? { input: from.input } : { snapshot: from.persisted as unknown as Snapshot<unknown> };
+  const root: AnyActorRef = createActor(machine, { id, inspect: known.receive, ...begin } as object);
+  let last: LastState | null = null;
+  const stop = (): void => {
+    if (last !== null) return;
+    const standings = new Map([...known.active].map((actor) => [actor.id, standingOf(actor)]));
+    last = { standings, persisted: known.failure === null ? root.getPersistedSnapshot() : null };
+    known.stopAll(root);
   };
   const throwFailure = (): void => {
-    if (failure !== null) throw failure.error;
+    if (known.failure !== null) throw known.failure.error;
   };
-  const begin = 'input' in from ? { input: from.input } : { snapshot: from.persisted as unknown as Snapshot<unknown> };
-  const root: AnyActorRef = createActor(machine, { id, inspect, ...begin } as object);
   root.start();
+  if (known.failure !== null) stop();
   throwFailure();
-  const live = (actor: string): AnyActorRef | null => {
-    const ref = byId.get(actor);
-    return ref !== undefined && snapshotOf(ref).status === 'active' ? ref : null;
-  };
   return {
-    isLive: (actor) => live(actor) !== null,
-    standing: (actor) => standingOf(live(actor)),
+    isLive: (actor) => (last === null ? known.live(actor) !== null : last.standings.has(actor)),
+    standing: (actor) => {
+      if (last !== null) return last.standings.get(actor) ?? null;
+      const ref = known.live(actor);
+      return ref === null ? null : standingOf(ref);
+    },
     take: (actor, event) => {
-      const ref = live(actor);
+      if (last !== null) throw new InvariantError(`the actors of ${id} are stopped`);
+      const ref = known.live(actor);
       if (ref === null || !snapshotOf(ref).can(event)) return false;
       ref.send(event);
       throwFailure();
@@ -79,6 +73,65 @@ export function xstateActors(
     get output() {
       return snapshotOf(root).output as RunOutput | undefined;
     },
-    persisted: () => root.getPersistedSnapshot(),
+    persisted: () => (last === null ? root.getPersistedSnapshot() : last.persisted),
+    stop,
+  };
+}
+
+/** The actors of one tree by their ids, from the moment each exists, and what broke first in one of them. */
+class KnownActors {
+  readonly #byId = new Map<string, AnyActorRef>();
+  readonly #hear: Hear;
+  readonly #inspect: InspectionListener | undefined;
+  failure: { readonly error: unknown } | null = null;
+
+  constructor(hear: Hear, inspect: InspectionListener | undefined) {
+    this.#hear = hear;
+    this.#inspect = inspect;
+  }
+
+  /** For `createActor(machine, { inspect })`. */
+  readonly receive = (event: InspectionEvent): void => {
+    if (event.type === '@xstate.actor') this.#add(event.actorRef as AnyActorRef);
+    this.#inspect?.(event);
+  };
+
+  get active(): readonly AnyActorRef[] {
+    return [...this.#byId.values()].filter(isActive);
+  }
+
+  live(id: string): AnyActorRef | null {
+    const actor = this.#byId.get(id);
+    return actor !== undefined && isActive(actor) ? actor : null;
+  }
+
+  /** A root stops its children, except those that it left behind when it broke. */
+  stopAll(root: AnyActorRef): void {
+    root.stop();
+    for (const orphan of this.active) orphan.send({ type: 'xstate.stop' });
+    this.#byId.clear();
+  }
+
+  #add(actor: AnyActorRef): void {
+    this.#byId.set(actor.id, actor);
+    actor.on('*', this.#listen);
+    const complete = (): void => {
+      if (this.#byId.get(actor.id) === actor) this.#byId.delete(actor.id);
+    };
+    // An actor whose errors have no listener has them thrown by XState in another turn: nothing could catch them there.
+    actor.subscribe({ complete, error: this.#fail });
+  }
+
+  /** XState throws what a listener throws in another turn, when the decision has long left without its entry. */
+  readonly #listen = (emission: Emission): void => {
+    try {
+      this.#hear(emission);
+    } catch (error) {
+      this.#fail(error);
+    }
+  };
+
+  readonly #fail = (error: unknown): void => {
+    this.failure ??= { error };
   };
 }

@@ -4,6 +4,7 @@
 import type { StoredArtifact } from '../contract/artifact-ref.js';
 import { LedgerError } from '../errors.js';
 import { Fold, type Difference } from '../kernel/fold.js';
+import { TABLE_DRIVEN } from '../kernel/interpreter.js';
 import type { LedgerRule, PlacedFinding } from '../ledger/ledger-problem.js';
 import type { TreeReplay } from '../ledger/verify.js';
 import { kindOf, type Scene } from './difference-kind.js';
@@ -126,7 +127,7 @@ export class ReplayCheck implements TreeReplay {
   async #folding({ tree_id, seq }: ReplayEntry): Promise<Folding | null> {
     const known = this.#trees.get(tree_id);
     if (known !== undefined) return known;
-    const fresh: Folding = { fold: new Fold(tree_id), before: [], input: null };
+    const fresh: Folding = { fold: new Fold(tree_id, TABLE_DRIVEN), before: [], input: null };
     if (this.#done.get(tree_id) === 'ended') {
       this.#done.delete(tree_id);
       if (!(await this.#again(fresh, tree_id, seq))) {

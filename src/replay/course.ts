@@ -7,6 +7,7 @@ import type { Entry } from '../contract/entry.js';
 import { sha256 } from '../contract/hash.js';
 import type { Course, Move } from '../contract/inspection.js';
 import type { RunKind } from '../contract/run-state.js';
+import type { Onlooker } from '../kernel/actors.js';
 import { Fold } from '../kernel/fold.js';
 import { Tree } from '../kernel/tree.js';
 import type { SessionState } from '../session/state.js';
@@ -48,7 +49,7 @@ export class TreeCourse {
 
   constructor(tree_id: string) {
     this.tree_id = tree_id;
-    this.#tree = new Tree(tree_id, null, {
+    const onlooker: Onlooker = {
       takes: () => undefined,
       spawns: (_parent, { src, id }) => {
         if (src === 'step') this.#way(runOf(id)).steps.push(this.#offset + this.#tree.head.seq - 1);
@@ -56,7 +57,8 @@ export class TreeCourse {
       moves: (actor, edge, resting) => {
         this.#note(actor, edge, resting);
       },
-    });
+    };
+    this.#tree = new Tree(tree_id, { interpreter: 'table-driven', onlooker });
     this.#fold = new Fold(this.#tree);
   }
 

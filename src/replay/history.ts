@@ -5,6 +5,7 @@ import type { Entry } from '../contract/entry.js';
 import { LedgerError } from '../errors.js';
 import { sha256 } from '../contract/hash.js';
 import { Fold, type Difference } from '../kernel/fold.js';
+import { TABLE_DRIVEN } from '../kernel/interpreter.js';
 import { restoreTree, type TreeSnapshot } from '../kernel/tree.js';
 import { needed } from '../ledger/withheld.js';
 import type { HistoryCache, HistoryPoint, HistorySnapshot } from '../ports/history-cache.js';
@@ -126,7 +127,7 @@ export class History {
 
   /** The fold that takes this entry: from its tree's last snapshot, or first entry; null where it cannot be folded. */
   async #fold({ tree_id, seq }: ReplayEntry): Promise<Fold | null> {
-    const fold = (seq === 0 ? null : await this.#restored(tree_id, seq)) ?? new Fold(tree_id);
+    const fold = (seq === 0 ? null : await this.#restored(tree_id, seq)) ?? new Fold(tree_id, TABLE_DRIVEN);
     const from = fold.tree.head.seq;
     if (from < seq) {
       for await (const entry of this.#source.tree(tree_id, from)) {
@@ -146,7 +147,7 @@ export class History {
     const snapshot = JSON.parse(stored.text) as TreeSnapshot;
     if (snapshot.seq > seq) return null;
     const policies = needed(await this.#source.artifactsOf({ tree_id, seq: 0, log_index: known.first }));
-    return new Fold(restoreTree(snapshot, policies));
+    return new Fold(restoreTree(snapshot, policies, TABLE_DRIVEN));
   }
 }
 

@@ -6,6 +6,7 @@ import { sha256 } from '../contract/hash.js';
 import { machineDefinitions } from '../../machines/index.js';
 import { machinesFor } from '../kernel/pinned.js';
 import { Fold, type Difference } from '../kernel/fold.js';
+import { TABLE_DRIVEN } from '../kernel/interpreter.js';
 import type { EntryPlace } from '../ports/ledger-store.js';
 
 /** An entry as a ledger gives it. */
@@ -114,7 +115,7 @@ class Folds {
     }
     const known = this.#folds.get(tree_id);
     if (known !== undefined) return known;
-    const fold = new Fold(tree_id);
+    const fold = new Fold(tree_id, TABLE_DRIVEN);
     this.#folds.set(tree_id, fold);
     if (!this.#gone.delete(tree_id)) {
       this.begun += 1;

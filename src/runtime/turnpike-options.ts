@@ -2,6 +2,8 @@
 
 import { type WallMode } from '../adapters/command-runner.js';
 import type { EngineFactory } from '../engine/tree-engine.js';
+import type { Inspector } from '../kernel/inert-inspection.js';
+import type { Interpreter } from '../kernel/interpreter.js';
 import type { Clock } from '../ports/clock.js';
 import type { Sandbox } from '../ports/executor.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
@@ -64,6 +66,10 @@ export interface TurnpikeOptions extends Registered {
   readonly restarts?: 'manual' | 'automatic';
   /** The emergency overlay of a `store`. Default: the file in `state`. A home has its own (`turnpike policy deny`). */
   readonly overlay?: OverlaySource;
+  /** What runs the machines: the table-driven interpreter, or XState's own actors. Default: `table-driven`. */
+  readonly interpreter?: Interpreter;
+  /** An inspector of XState that receives the inspection events of live runs. Needs `interpreter: 'xstate'`. */
+  readonly inspect?: Inspector;
 }
 
 /** What a Turnpike stands on. Campaigns put faults, or another order of ticks, under it. */

@@ -5,7 +5,8 @@ import { systemPace } from '../adapters/pace.js';
 import { systemClock } from '../adapters/system-clock.js';
 import { atHand } from '../contract/artifact-ref.js';
 import { Fold } from '../kernel/fold.js';
-import { restoreTree, Tree, type TreeSnapshot, type Watch } from '../kernel/tree.js';
+import type { InspectionListener, Interpretation } from '../kernel/interpreter.js';
+import { restoreTree, Tree, type TreeSnapshot } from '../kernel/tree.js';
 import type { Clock } from '../ports/clock.js';
 import type { StoredEntry } from '../ports/ledger-store.js';
 import type { Pace, Pause } from '../ports/pace.js';
@@ -39,7 +40,7 @@ export interface LedgerWatch {
 /** Follows a ledger until it is closed. What cannot be folded, because its content is gone, is left out. */
 export function watchLedger(
   ledger: Pick<LedgerReader, 'size' | 'log' | 'tree' | 'artifactsOf'>,
-  observe: Watch,
+  observe: InspectionListener,
   { from, clock = systemClock(), pace = systemPace(), failed = () => undefined }: WatchOptions = {},
 ): LedgerWatch {
   const follower = new Follower(ledger, observe, pace.begin(TURN_MS));
@@ -71,16 +72,20 @@ export function watchLedger(
 
 class Follower {
   readonly #ledger: Pick<LedgerReader, 'size' | 'log' | 'tree' | 'artifactsOf'>;
-  readonly #observe: Watch;
+  readonly #interpretation: Interpretation;
   /** The tree that was heard of last comes last. Null: it cannot be folded any further. */
   readonly #folds = new Map<string, Fold | null>();
   readonly #left = new LeftTrees();
   readonly #pause: Pause;
   next = 0;
 
-  constructor(ledger: Pick<LedgerReader, 'size' | 'log' | 'tree' | 'artifactsOf'>, observe: Watch, pause: Pause) {
+  constructor(
+    ledger: Pick<LedgerReader, 'size' | 'log' | 'tree' | 'artifactsOf'>,
+    observe: InspectionListener,
+    pause: Pause,
+  ) {
     this.#ledger = ledger;
-    this.#observe = observe;
+    this.#interpretation = { interpreter: 'xstate', inspect: observe };
     this.#pause = pause;
   }
 
@@ -122,12 +127,12 @@ class Follower {
 
   async #takenUp(tree_id: string): Promise<Fold | null> {
     const left = this.#left.take(tree_id);
-    if (left === undefined) return new Fold(new Tree(tree_id, this.#observe));
+    if (left === undefined) return new Fold(new Tree(tree_id, this.#interpretation));
     if (left === null) return null;
     for await (const first of this.#ledger.tree(tree_id)) {
       const opening = atHand(await this.#ledger.artifactsOf(first));
       // Its case was erased meanwhile.
-      return 'withheld' in opening ? null : new Fold(restoreTree(left, opening, this.#observe));
+      return 'withheld' in opening ? null : new Fold(restoreTree(left, opening, this.#interpretation));
     }
     return null;
   }

@@ -37,6 +37,7 @@ import { HistoryPoints } from './history-points.js';
 import { HighRiskRuns } from './high-risk/high-risk-runs.js';
 import { makeFolder } from './home.js';
 import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from './home-paths.js';
+import { interpretationOf } from './interpretation.js';
 import { ledgerChecks } from './ledger-checks.js';
 import { PolicyShelf } from './pinned-policy.js';
 import { CheckEffects } from './sessions/check-effects.js';
@@ -115,7 +116,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   const listener = listeners({ agents, highRisk, sessions, runRecords, points, restarts });
   const { engine: make = embeddedEngine } = ground;
   const engine = make({
-    ...{ store, anchor, clock, log, effects, secrets, listener, defer },
+    ...{ store, anchor, clock, log, effects, secrets, listener, defer, interpretation: interpretationOf(options, log) },
     beforeRecovery: ledgerChecks(ground, records, log),
     ...(overlay === undefined ? {} : { overlay }),
     ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),

@@ -4,6 +4,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
+import { interpreter } from './interpreter.js';
 import type { Said } from './workload.js';
 
 /** What any victim takes at most, on a machine that has other things to do as well. */
@@ -24,7 +25,8 @@ export class Victim {
 
   /** Runs `program` in a fresh process, by a shell that does `first`. */
   constructor(program: string, argv: readonly string[], first = '') {
-    const args = ['-c', `${first} exec "$@"`, 'sh', process.execPath, program, ...argv];
+    const command = [process.execPath, program, ...argv, '--interpreter', interpreter];
+    const args = ['-c', `${first} exec "$@"`, 'sh', ...command];
     this.#child = spawn('sh', args, { stdio: ['ignore', 'pipe', 'pipe'] });
     this.#child.stdout?.on('data', (chunk: Buffer) => (this.#text += chunk.toString('utf8')));
     this.#child.stderr?.on('data', (chunk: Buffer) => (this.#stderr += chunk.toString('utf8')));

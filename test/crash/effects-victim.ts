@@ -18,6 +18,7 @@ const { values } = parseArgs({
   options: {
     folder: { type: 'string', default: '' },
     life: { type: 'string', default: '1' },
+    interpreter: { type: 'string' },
     'kill-at': { type: 'string' },
     planted: { type: 'string', default: 'none' },
     brief: { type: 'boolean', default: false },

@@ -10,6 +10,7 @@ import { createHome, homePaths, isVacant, openHome } from '../../src/runtime/hom
 import { openTurnpikeOn, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
 import { JournalledSandbox, type Planted } from './executor.js';
 import type { Hooks } from './fault-points.js';
+import { interpreter } from './interpreter.js';
 import { append, type Places } from './journal.js';
 
 export interface Laying {
@@ -56,7 +57,11 @@ export async function openAt(laying: Laying): Promise<Opened> {
         store: new HookedStore(store, laying, lag),
         anchor: new HookedAnchor(anchor, hooks, lag, laying.anchorStuckFrom ?? Infinity),
       },
-      { ...laying.service, home: places.home, sandbox, control: false, ids: idsOf(life), log: winstonLog('silent') },
+      {
+        ...laying.service,
+        ...{ home: places.home, sandbox, control: false, ids: idsOf(life), log: winstonLog('silent') },
+        interpreter,
+      },
     );
     const close = async (): Promise<void> => {
       await turnpike.close();

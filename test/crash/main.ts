@@ -1,4 +1,4 @@
-// npm run crash -- [--kills 300] [--seed N] [--only PART] [--every N]
+// npm run crash -- [--kills 300] [--seed N] [--only PART] [--every N] [--interpreter NAME]
 //
 // Kills, tears, fills and stops real processes on real homes, and looks each time whether what was promised still
 // holds.
@@ -28,6 +28,8 @@ const { values } = parseArgs({
     only: { type: 'string', default: '' },
     // Of the damages of the database's log every so many-th; all of them take a quarter of an hour.
     every: { type: 'string', default: '1' },
+    // Read by every process of the campaign.
+    interpreter: { type: 'string' },
   },
 });
 

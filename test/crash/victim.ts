@@ -15,6 +15,7 @@ const { values } = parseArgs({
     folder: { type: 'string', default: '' },
     seed: { type: 'string', default: '1' },
     life: { type: 'string', default: '1' },
+    interpreter: { type: 'string' },
     attached: { type: 'string', default: '2' },
     remote: { type: 'string', default: '1' },
     steps: { type: 'string', default: '8' },

@@ -4,6 +4,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
+import { TABLE_DRIVEN } from '../../src/kernel/interpreter.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { GovernedTree, governedPolicy, MOVES } from '../fixtures/governed.js';
 import { AGENT, essence, TREE } from '../fixtures/tree.js';
@@ -45,15 +46,18 @@ test('U-01 U-06 D16: our interpreter and XState decide the same, each going on f
     fc.property(fc.array(fc.constantFrom(...Object.keys(MORE)), { minLength: 6, maxLength: 24 }), (moves) => {
       const d = new GovernedTree(POLICY).working();
       for (const move of moves) MORE[move]!(d);
-      const watch = () => undefined;
-      let [ours, theirs] = [new Tree(TREE), new Tree(TREE, watch)];
+      const xstate = { interpreter: 'xstate' } as const;
+      let [ours, theirs] = [new Tree(TREE, TABLE_DRIVEN), new Tree(TREE, xstate)];
       for (const [i, input] of d.inputs.entries()) {
         const expected = essence(d.decisions[i]!);
         expect(essence(ours.decide(input)) === expected).toBe(true);
         expect(essence(theirs.decide(input)) === expected).toBe(true);
         expect(canonicalJson(stored(ours))).toBe(canonicalJson(stored(theirs)));
         const { materials } = d.inputs[0]!;
-        [ours, theirs] = [restoreTree(stored(theirs), materials), restoreTree(stored(ours), materials, watch)];
+        [ours, theirs] = [
+          restoreTree(stored(theirs), materials, TABLE_DRIVEN),
+          restoreTree(stored(ours), materials, xstate),
+        ];
       }
       for (const { rule_id } of d.traces) seen.add(rule_id ?? 'done');
       for (const [run_id, ending] of Object.entries(d.endings)) seen.add(run_id === AGENT ? ending : 'other');

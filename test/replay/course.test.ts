@@ -72,7 +72,7 @@ function watched(d: TreeDriver): ReadonlyMap<string, string[]> {
       taken.set(run, [...(taken.get(run) ?? []), name]);
     }
   };
-  const tree = new Tree(d.tree_id, watch);
+  const tree = new Tree(d.tree_id, { interpreter: 'xstate', inspect: watch });
   for (const input of d.inputs) tree.decide(input);
   return taken;
 }

@@ -6,6 +6,7 @@ import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import type { SessionAnswer } from '../../src/contract/session-answer.js';
 import { Fold } from '../../src/kernel/fold.js';
+import { TABLE_DRIVEN } from '../../src/kernel/interpreter.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import { sized } from '../fixtures/campaign.js';
@@ -14,7 +15,7 @@ import { make, phase, spec, verify } from '../fixtures/spec.js';
 import { MAINTAINER, RUNNER, SESSION, SessionDriver, type SessionOptions } from '../fixtures/session.js';
 import { editedPolicy, essence, proposal, tell } from '../fixtures/tree.js';
 
-const unwatched = (): undefined => undefined;
+const XSTATE = { interpreter: 'xstate' } as const;
 const stored = (tree: Tree): TreeSnapshot => JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot;
 const ended = (d: SessionDriver) => d.decisions.flatMap(({ ended: all }) => all.map(({ run_id }) => run_id));
 const said = (d: SessionDriver, event: string) => d.bodies('session_event').filter((body) => body.event === event);
@@ -100,7 +101,7 @@ describe('U-01 U-06: random sessions', () => {
     let inputs = 0;
     for (const seed of SEEDS.slice(0, sized(10, 60))) {
       const d = lived(seed);
-      const [ours, theirs] = [new Tree(d.tree_id), new Tree(d.tree_id, unwatched)];
+      const [ours, theirs] = [new Tree(d.tree_id, TABLE_DRIVEN), new Tree(d.tree_id, XSTATE)];
       for (const [i, input] of d.inputs.entries()) {
         const decided = [ours.decide(input), theirs.decide(input), d.decisions[i]!].map(essence);
         expect([seed, i, new Set(decided).size]).toEqual([seed, i, 1]);
@@ -114,11 +115,14 @@ describe('U-01 U-06: random sessions', () => {
   test('D16: go on from what either interpreter has put down, after every input', () => {
     for (const seed of SEEDS.slice(0, sized(6, 40))) {
       const d = lived(seed);
-      let [ours, theirs] = [new Tree(d.tree_id), new Tree(d.tree_id, unwatched)];
+      let [ours, theirs] = [new Tree(d.tree_id, TABLE_DRIVEN), new Tree(d.tree_id, XSTATE)];
       for (const [i, input] of d.inputs.entries()) {
         const decided = [ours.decide(input), theirs.decide(input), d.decisions[i]!].map(essence);
         expect([seed, i, new Set(decided).size]).toEqual([seed, i, 1]);
-        [ours, theirs] = [restoreTree(stored(theirs), d.policies), restoreTree(stored(ours), d.policies, unwatched)];
+        [ours, theirs] = [
+          restoreTree(stored(theirs), d.policies, TABLE_DRIVEN),
+          restoreTree(stored(ours), d.policies, XSTATE),
+        ];
         expect(ours.session).toEqual(theirs.session);
       }
       expect(ours.ended).toBe(d.tree.ended);

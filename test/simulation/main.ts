@@ -1,7 +1,9 @@
-// npm run simulate -- [--seed N] [--seeds N] [--steps N] [--planted NAME] [--yields N] [--paces]
+// npm run simulate -- [--seed N] [--seeds N] [--steps N] [--planted NAME] [--yields N] [--paces] [--interpreter NAME]
 // One line a seed; 1 with seed, step and invariant when something was violated, and how to see it again.
 
 import { parseArgs } from 'node:util';
+import { DEFAULT_INTERPRETER } from '../../src/kernel/default-interpreter.js';
+import { INTERPRETERS, type Interpreter } from '../../src/kernel/interpreter.js';
 import { count } from './faults.js';
 import type { Yields } from './pace.js';
 import { besideBusyLoops, BUSY_LOOPS, simulatePaces, YIELDS } from './paces.js';
@@ -12,13 +14,14 @@ import type { Plant } from './world.js';
 const SEEDS = 200;
 const STEPS = 5_000;
 
-const USAGE = `simulate [--seed N] [--seeds N] [--steps N] [--planted NAME] [--yields N] [--paces]
+const USAGE = `simulate [--seed N] [--seeds N] [--steps N] [--planted NAME] [--yields N] [--paces] [--interpreter NAME]
   --seed N        the first seed (default 1); alone, it is the only one
   --seeds N       how many seeds, one after another (default ${SEEDS})
   --steps N       steps of each seed (default ${STEPS})
   --planted NAME  with a bug on purpose: ${[...PLANTS, ...MORE_PLANTS].map(({ name }) => name).join(', ')}
   --yields N      paced work yields at every N-th call, 0: never (default: where chance says so)
-  --paces         each seed at each pace, alone and beside ${BUSY_LOOPS} busy loops: the digests must be equal`;
+  --paces         each seed at each pace, alone and beside ${BUSY_LOOPS} busy loops: the digests must be equal
+  --interpreter   ${INTERPRETERS.join(' or ')} (default ${DEFAULT_INTERPRETER})`;
 
 interface Task {
   readonly first: number;
@@ -27,23 +30,26 @@ interface Task {
   readonly plant: Plant | undefined;
   readonly yields: Yields;
   readonly paces: boolean;
+  readonly interpreter: Interpreter;
 }
 
 /** @returns null for arguments that make no sense */
 function taskOf(args: readonly string[]): Task | null {
   const [text, flag] = [{ type: 'string' }, { type: 'boolean' }] as const;
-  const options = { seed: text, seeds: text, steps: text, planted: text, yields: text, paces: flag };
+  const named = { seed: text, seeds: text, steps: text, planted: text, yields: text, interpreter: text };
+  const options = { ...named, paces: flag };
   try {
     const { values } = parseArgs({ args: [...args], options });
     const plant = [...PLANTS, ...MORE_PLANTS].find(({ name }) => name === values.planted);
     const first = Number(values.seed ?? 1);
     const seeds = Number(values.seeds ?? (values.seed === undefined ? SEEDS : 1));
     const steps = Number(values.steps ?? STEPS);
+    const interpreter = INTERPRETERS.find((name) => name === (values.interpreter ?? DEFAULT_INTERPRETER));
     const yields = values.yields === undefined ? 'drawn' : Number(values.yields);
     const numbers = [first, seeds, steps, 1 + (yields === 'drawn' ? 0 : yields)];
     const isWhole = numbers.every((number) => Number.isSafeInteger(number) && number >= 1);
-    if (!isWhole || (values.planted !== undefined && plant === undefined)) return null;
-    return { first, seeds, steps, plant, yields, paces: values.paces === true };
+    if (!isWhole || interpreter === undefined || (values.planted !== undefined && plant === undefined)) return null;
+    return { first, seeds, steps, plant, interpreter, yields, paces: values.paces === true };
   } catch {
     return null;
   }
@@ -59,12 +65,13 @@ function sayLine({ seed, steps, entries, trees, proposals, crashes, closes, faul
   );
 }
 
-function sayViolation({ seed, steps, violation, tail }: Report, { plant }: Task): void {
+function sayViolation({ seed, steps, violation, tail }: Report, { plant, interpreter }: Task): void {
   if (violation === null) return;
   for (const line of tail) say(`  | ${line}`);
   say(`VIOLATED in step ${steps} of seed ${seed}: ${violation.invariant}: ${violation.detail}`);
   const planted = plant === undefined ? '' : ` --planted ${plant.name}`;
-  say(`again: npm run simulate -- --seed ${seed} --steps ${steps}${planted}`);
+  const under = interpreter === DEFAULT_INTERPRETER ? '' : ` --interpreter ${interpreter}`;
+  say(`again: npm run simulate -- --seed ${seed} --steps ${steps}${planted}${under}`);
 }
 
 /** What was called, and what went wrong there: a port that was never called, or never failed, was not tested. */
@@ -108,8 +115,8 @@ async function main(): Promise<number> {
 async function simulateAll(task: Task): Promise<number> {
   const reports: Report[] = [];
   for (let seed = task.first; seed < task.first + task.seeds; seed += 1) {
-    const { steps, plant, yields } = task;
-    const report = await simulate({ seed, steps, yields, ...(plant === undefined ? {} : { plant }) });
+    const { steps, plant, interpreter, yields } = task;
+    const report = await simulate({ seed, steps, interpreter, yields, ...(plant === undefined ? {} : { plant }) });
     reports.push(report);
     sayLine(report);
     sayViolation(report, task);

@@ -1,6 +1,7 @@
 // One seed: a world, its callers, and a number of steps, each of which is one action drawn by chance. After each step
 // the world stands still, and everything that has become durable is held against what must hold.
 
+import type { Interpreter } from '../../src/kernel/interpreter.js';
 import { Agents } from './agents.js';
 import type { Violation } from './history.js';
 import type { Yields } from './pace.js';
@@ -13,6 +14,7 @@ export interface Options {
   readonly plant?: Plant;
   /** Where paced work yields. Default: where chance says so. */
   readonly yields?: Yields;
+  readonly interpreter?: Interpreter;
 }
 
 export interface Report {
@@ -63,8 +65,8 @@ const NEED_AN_AGENT: readonly Action[] = ['submit', 'repeat', 'burst', 'finish']
 const SHUT = { happen: 60, open: 25, time: 3, outside: 3, policy: 2, crash: 1 };
 const LONG_MS = 60_000;
 
-export async function simulate({ seed, steps, plant, yields = 'drawn' }: Options): Promise<Report> {
-  const world = new World(`${seed}`, plant ?? null, yields);
+export async function simulate({ seed, steps, plant, yields = 'drawn', interpreter }: Options): Promise<Report> {
+  const world = new World({ seed: `${seed}`, plant: plant ?? null, yields, interpreter });
   const agents = new Agents(world);
   let made = 0;
   while (made < steps && world.history.isClean()) {

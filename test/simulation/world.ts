@@ -5,6 +5,8 @@ import { headInMemory } from '../../src/adapters/head-in-memory.js';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { MemoryState } from '../../src/adapters/memory-state.js';
 import { passingKey } from '../../src/adapters/session-key.js';
+import { DEFAULT_INTERPRETER } from '../../src/kernel/default-interpreter.js';
+import type { Interpreter } from '../../src/kernel/interpreter.js';
 import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
 import type { Clock } from '../../src/ports/clock.js';
 import type { Sandbox } from '../../src/ports/executor.js';
@@ -55,6 +57,13 @@ const keepAlive = async <T>(work: Promise<T>): Promise<T> => {
   return value;
 };
 
+interface WorldOptions {
+  readonly seed: string;
+  readonly plant: Plant | null;
+  readonly yields: Yields;
+  readonly interpreter?: Interpreter | undefined;
+}
+
 export class World {
   readonly seed: string;
   readonly random: Random;
@@ -71,6 +80,7 @@ export class World {
   readonly plant: Plant | null;
   readonly #liveTreesMax: number;
   readonly #snapshotEntries: number;
+  readonly #interpreter: Interpreter;
   /** As durable as the disk; it may be behind it. */
   anchor: Pick<LogHead, 'size' | 'root'> = { size: EMPTY_HEAD.size, root: EMPTY_HEAD.root };
   process: Process | null = null;
@@ -79,8 +89,9 @@ export class World {
   crashes = 0;
   closes = 0;
 
-  constructor(seed: string, plant: Plant | null, yields: Yields) {
+  constructor({ seed, plant, yields, interpreter = DEFAULT_INTERPRETER }: WorldOptions) {
     this.seed = seed;
+    this.#interpreter = interpreter;
     this.plant = plant;
     this.random = new Random(`${seed}/world`);
     this.faults = new Faults(new Random(`${seed}/faults`));
@@ -149,6 +160,7 @@ export class World {
       },
       log: this.#log(process),
       liveTreesMax: this.#liveTreesMax,
+      interpreter: this.#interpreter,
     };
   }
 

@@ -24,7 +24,7 @@ export class DecisionFold {
   readonly #placed = new Map<number, Placed>();
 
   constructor(tree_id: string) {
-    this.#tree = new Tree(tree_id, null, this.#notes);
+    this.#tree = new Tree(tree_id, { interpreter: 'table-driven', onlooker: this.#notes });
     this.#fold = new Fold(this.#tree);
   }
 

@@ -1,0 +1,29 @@
+import { UsageError } from '../errors.js';
+import { DEFAULT_INTERPRETER } from '../kernel/default-interpreter.js';
+import { inertInspector } from '../kernel/inert-inspection.js';
+import { INTERPRETERS, type Interpretation } from '../kernel/interpreter.js';
+import type { Log } from '../ports/log.js';
+import type { TurnpikeOptions } from './turnpike-options.js';
+
+/**
+ * How the engine runs the machines of its trees. The first failure of an inspector is logged, and no later one: an
+ * inspector that fails does so at every event.
+ * @throws UsageError USAGE for an interpreter that does not exist, or an inspector that would see nothing
+ */
+export function interpretationOf(options: TurnpikeOptions, log: Log): Interpretation {
+  const { interpreter = DEFAULT_INTERPRETER, inspect } = options;
+  if (!INTERPRETERS.includes(interpreter)) {
+    throw new UsageError({ code: 'USAGE', message: `\`interpreter\` is one of ${INTERPRETERS.join(', ')}` });
+  }
+  if (inspect === undefined) return { interpreter };
+  if (interpreter !== 'xstate') {
+    throw new UsageError({ code: 'USAGE', message: "`inspect` needs `interpreter: 'xstate'` as well" });
+  }
+  let reported = false;
+  const report = (error: unknown): void => {
+    if (reported) return;
+    reported = true;
+    log.warn('an inspector failed; runs go on, and later failures are not logged', { error });
+  };
+  return { interpreter, inspect: inertInspector(inspect, report) };
+}

@@ -1,0 +1,9 @@
+// The interpreter that every Turnpike of the campaign runs on: in this process and, by the same option, in its victims.
+
+import { parseArgs } from 'node:util';
+import { DEFAULT_INTERPRETER } from '../../src/kernel/default-interpreter.js';
+import type { Interpreter } from '../../src/kernel/interpreter.js';
+
+const { values } = parseArgs({ strict: false, options: { interpreter: { type: 'string' } } });
+
+export const interpreter = (values.interpreter ?? DEFAULT_INTERPRETER) as Interpreter;
