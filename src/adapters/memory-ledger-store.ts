@@ -46,7 +46,6 @@ class MemoryLedgerStore implements LedgerStore {
 
   readonly records = null;
   readonly snapshots: SnapshotCache = {
-    save: (snapshot) => this.#answer((state) => void state.snapshots.set(snapshot.tree_id, snapshot)),
     load: (tree_id) => this.#answer((state) => state.snapshots.get(tree_id) ?? null),
   };
   readonly runRecords: RunRecordTable = {

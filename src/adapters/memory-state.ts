@@ -209,11 +209,12 @@ export class MemoryState {
   }
 
   #add(append: TreeAppend): void {
-    const { tree_id, artifacts, proposals, inputs } = append;
+    const { tree_id, artifacts, proposals, inputs, snapshot } = append;
     const tree = this.#trees.get(tree_id) ?? new MemoryTree(tree_id);
     this.#trees.set(tree_id, tree);
     if (append.ended && !tree.ended) this.runRecords.ended(tree_id);
     tree.append(append);
+    if (snapshot !== null) this.snapshots.set(tree_id, snapshot);
     for (const { artifact, sha256: hash } of artifacts) {
       this.#contents.set(keyOf(artifact.case_id, hash), copyOf(artifact.bytes));
     }

@@ -77,10 +77,6 @@ export class SqliteLedgerStore implements LedgerStore {
   }
 
   readonly snapshots: SnapshotCache = {
-    save: (snapshot) =>
-      this.#answer(() => {
-        this.#writer.saveSnapshot(snapshot);
-      }),
     load: (tree_id) => this.#answer(() => this.#reader.snapshot(tree_id)),
   };
 

@@ -130,12 +130,6 @@ export class SqliteWriter {
     return this.beginEpoch();
   }
 
-  /** Not while records wait: a snapshot is a cache, and must not be what makes their rows durable. */
-  saveSnapshot({ tree_id, seq, sha256, text }: StoredSnapshot): void {
-    if (this.#begun) return;
-    this.#transact(() => this.#saveSnapshot.run(tree_id, seq, sha256, text));
-  }
-
   /** Goes on with the index by hash, unless records wait. @returns whether there is more that can be done */
   indexArtifacts(): boolean {
     return this.#failure === null && !this.#begun && this.#transact(() => this.#parts.artifacts.index());
@@ -266,10 +260,15 @@ export class SqliteWriter {
       }
       this.#ends.set(append.tree_id, append.from + append.entries.length);
       this.#parts.trees.write(append, begin);
+      if (append.snapshot !== null) this.#writeSnapshot(append.snapshot);
     }
     const marks = marksOf(batch);
     const keys = marks === null ? [] : this.#writeMarks(marks);
     return { integrated, blocks, marks: keys, indexed: this.#catchUp.follow(blocks.length + keys.length) };
+  }
+
+  #writeSnapshot({ tree_id, seq, sha256, text }: StoredSnapshot): void {
+    this.#saveSnapshot.run(tree_id, seq, sha256, text);
   }
 
   #endOf(tree_id: string): number {

@@ -60,10 +60,14 @@ export class EmbeddedEngine implements TreeEngine {
       options.snapshotEntries ?? SNAPSHOT_ENTRIES,
       { leaving: (tree) => options.follower?.leaving(tree), interpretation: options.interpretation },
     );
-    this.#timers = new Timers(options.clock, (tree_id, run_id, at) => {
-      // A timer that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
-      const input = { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` } as const;
-      this.#submitOwn(tree_id, { input, materials: [], external: false }).catch(() => undefined);
+    this.#timers = new Timers(options.clock, {
+      fire: (tree_id, run_id, at) => {
+        // A timer that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
+        const input = { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` } as const;
+        this.#submitOwn(tree_id, { input, materials: [], external: false }).catch(() => undefined);
+      },
+      // A tree that does not fold stays as it is: who asks for it is told why.
+      load: (tree_id) => this.#look(tree_id, (tree) => tree?.timers ?? []).catch(() => []),
     });
     this.#tickOptions = {
       store: options.store,
@@ -165,7 +169,9 @@ export class EmbeddedEngine implements TreeEngine {
     const recovering: RecoveringEngine = {
       submit: (tree_id, submission) => this.#submitOwn(tree_id, submission),
       peek: (tree_id) => this.#look(tree_id, (tree) => tree),
+      load: (tree_ids) => this.#queue.alone(() => this.#trees.load(tree_ids)),
       arm: ({ tree_id, timers }) => this.#timers.set(tree_id, timers),
+      armLater: (tree_id, at) => this.#timers.setLater(tree_id, at),
     };
     return this.#restarts.recovered(await recover(recovering, this.#options));
   }
@@ -240,7 +246,6 @@ export class EmbeddedEngine implements TreeEngine {
       return;
     }
     for (const { told } of tick.taken) for (const tell of told) tell();
-    for (const { tree_id } of items) if (this.#trees.isDue(tree_id)) await this.#trees.save(tree_id);
     for (const { issued } of tick.taken) for (const command of issued) this.#perform(command);
   }
 

@@ -1,10 +1,10 @@
-import { needed } from '../ledger/withheld.js';
-import type { LedgerStore, TreeEntry } from '../ports/ledger-store.js';
-import { LedgerError } from '../errors.js';
-import { Fold, type Difference } from '../kernel/fold.js';
+import type { Decision } from '../kernel/input.js';
 import type { Interpretation } from '../kernel/interpreter.js';
 import { Tree } from '../kernel/tree.js';
-import { fromSnapshot, snapshotOf } from './snapshots.js';
+import type { LedgerStore, StoredSnapshot, TreeRest } from '../ports/ledger-store.js';
+import { foldTree, foldTrees, type FoldedTree } from './fold-trees.js';
+import { nextSnapshot, snapshotOf } from './snapshots.js';
+import { nextRest, REST_OF_NEW_TREE, type KnownRest } from './tree-rest.js';
 
 export interface LiveTreesOptions {
   /** Called with a tree before it is evicted. */
@@ -23,8 +23,9 @@ export class LiveTrees {
   readonly #options: LiveTreesOptions;
   /** In order of use, the longest unused first. */
   readonly #trees = new Map<string, Tree>();
-  /** Up to which seq the last snapshot of a long tree reaches. */
-  readonly #saved = new Map<string, number>();
+  /** At which seq the next snapshot of a tree is due, where it has one already. */
+  readonly #due = new Map<string, number>();
+  readonly #rests = new Map<string, KnownRest>();
 
   constructor(store: LedgerStore, max: number, snapshotEntries: number, options: LiveTreesOptions = {}) {
     this.#options = options;
@@ -51,14 +52,20 @@ export class LiveTrees {
   async get(tree_id: string): Promise<Tree | null> {
     const alive = this.alive(tree_id);
     if (alive !== null) return alive;
-    const folded = await this.#fold(tree_id);
-    if (folded !== null) this.keep(folded);
-    return folded;
+    const folded = await foldTree(this.#store, tree_id, this.#options.interpretation);
+    return folded === null ? null : this.#keepFolded(folded);
+  }
+
+  /** Folds the trees that are not in memory, with few queries. One that does not fold is missing then; `get` says why. */
+  async load(tree_ids: readonly string[]): Promise<void> {
+    const missing = tree_ids.filter((tree_id) => !this.#trees.has(tree_id));
+    for (const folded of await foldTrees(this.#store, missing, this.#options.interpretation)) this.#keepFolded(folded);
   }
 
   /** A new tree, in memory from now on. */
   open(tree_id: string): Tree {
     const tree = new Tree(tree_id, this.#options.interpretation);
+    this.#rests.set(tree_id, REST_OF_NEW_TREE);
     this.keep(tree);
     return tree;
   }
@@ -72,14 +79,14 @@ export class LiveTrees {
   drop(tree_id: string): void {
     this.#trees.get(tree_id)?.stop();
     this.#trees.delete(tree_id);
-    this.#saved.delete(tree_id);
+    this.#due.delete(tree_id);
+    this.#rests.delete(tree_id);
   }
 
   /** The same for all: none of them may be what is in the ledger. */
   clear(): void {
     this.stop();
-    this.#trees.clear();
-    this.#saved.clear();
+    for (const known of [this.#trees, this.#due, this.#rests]) known.clear();
   }
 
   /** Stops the actors of all trees, which can still be read. */
@@ -87,18 +94,19 @@ export class LiveTrees {
     for (const tree of this.#trees.values()) tree.stop();
   }
 
-  /** Whether a tree has grown long since its last snapshot. */
-  isDue(tree_id: string): boolean {
-    const tree = this.#trees.get(tree_id);
-    return tree !== undefined && tree.head.seq - (this.#saved.get(tree_id) ?? 0) >= this.#snapshotEntries;
+  /** A snapshot of a tree that has grown long since its last one, to be committed with its next entries; else null. */
+  dueSnapshot(tree: Tree): StoredSnapshot | null {
+    if (tree.head.seq < (this.#due.get(tree.tree_id) ?? this.#snapshotEntries)) return null;
+    const snapshot = snapshotOf(tree);
+    this.#due.set(tree.tree_id, nextSnapshot(snapshot, this.#snapshotEntries));
+    return snapshot;
   }
 
-  /** Keeps a snapshot of a tree. All its entries must be committed. */
-  async save(tree_id: string): Promise<void> {
-    const tree = this.#trees.get(tree_id);
-    if (tree === undefined) return;
-    this.#saved.set(tree_id, tree.head.seq);
-    await this.#store.snapshots.save(snapshotOf(tree));
+  /** What an append with these decisions has to say of what a start must know of the tree; null: as before. */
+  nextRest(tree: Tree, decisions: readonly Decision[]): TreeRest | null {
+    const { rest, known } = nextRest(tree, this.#rests.get(tree.tree_id) ?? null, decisions);
+    this.#rests.set(tree.tree_id, known);
+    return rest;
   }
 
   /** Puts out the longest unused above the limit. Call it only between commits. */
@@ -111,34 +119,9 @@ export class LiveTrees {
     }
   }
 
-  async #fold(tree_id: string): Promise<Tree | null> {
-    const { interpretation } = this.#options;
-    const fold = new Fold((await fromSnapshot(this.#store, tree_id, interpretation)) ?? tree_id, interpretation);
-    return this.#folded(tree_id, fold).catch((error: unknown) => {
-      fold.tree.stop();
-      throw error;
-    });
-  }
-
-  async #folded(tree_id: string, fold: Fold): Promise<Tree | null> {
-    let entries = fold.tree.head.seq;
-    if (entries > 0) this.#saved.set(tree_id, entries);
-    for await (const stored of this.#store.tree(tree_id, entries)) {
-      entries += 1;
-      const artifacts = stored.type === 'input' ? needed(await this.#store.artifactsOf(stored)) : [];
-      const taken = fold.take(stored, artifacts);
-      if ('difference' in taken) throw tampered(stored, taken.difference);
-    }
-    const rest = fold.finish();
-    if (rest !== null) throw tampered(null, rest);
-    return entries === 0 ? null : fold.tree;
+  #keepFolded({ tree, snapshot }: FoldedTree): Tree {
+    if (snapshot !== null) this.#due.set(tree.tree_id, nextSnapshot(snapshot, this.#snapshotEntries));
+    this.keep(tree);
+    return tree;
   }
 }
-
-const tampered = (stored: TreeEntry | null, { tree_id, seq, rule }: Difference): LedgerError =>
-  new LedgerError({
-    code: 'LEDGER_TAMPERED',
-    message:
-      `tree ${tree_id} does not fold at entry ${seq} (${rule}` +
-      `${stored === null ? '' : `, log index ${stored.log_index ?? 'none'}`}); run \`turnpike replay ${tree_id}\` for the difference`,
-  });

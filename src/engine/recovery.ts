@@ -1,94 +1,155 @@
-// What a start or restart finds unfinished is brought to an end, in the ledger, before anything new begins
-// (D3, D8, C35).
+// What a start or restart finds unfinished is brought to an end, in the ledger, before anything new begins (D3, D8, C35).
+//
+//   R1. Only trees with unfinished work are folded: the store knows which. Of the others it knows from when on a timer
+//       may fire; the tree is folded then.
+//   R2. Trees are settled side by side, some at a time: one query reads them, and one commit takes what a tick brings.
+//   R3. What must share its commit with rows of records is settled alone: no other tree's commit may take them along.
 
 import { InvariantError, LedgerError } from '../errors.js';
 import type { Tree } from '../kernel/tree.js';
 import { Hands } from './hands.js';
 import { factsSubmission, resultSubmission } from './submissions.js';
 import type { EngineParts, Recovery, TreeEngine } from './tree-engine.js';
+import { isAbandoned, liveAgents } from './tree-rest.js';
+
+/** How many trees are settled side by side. */
+export const TREES_AT_ONCE = 64;
 
 /** What recovery uses of its engine, which takes inputs of nothing else meanwhile. */
 export interface RecoveringEngine extends Pick<TreeEngine, 'submit' | 'peek'> {
+  /** Folds trees into memory, as far as they fold. */
+  load(tree_ids: readonly string[]): Promise<void>;
   /** Sets the timers of a tree that was folded. */
   arm(tree: Tree): void;
+  /** Folds a tree when the time has come, and sets its timers then. */
+  armLater(tree_id: string, at: string): void;
 }
 
+type Parts = Pick<EngineParts, 'store' | 'effects' | 'log' | 'liveTreesMax'>;
+
 /**
- * Settles every intent that has no outcome, ends the runs whose caller is gone, and winds up the timers of the others.
+ * Settles every intent that has no outcome, ends the runs whose caller is gone, and sets the timers of the others.
+ * @throws LedgerError when the ledger cannot be written or read
  */
-export async function recover(
-  engine: RecoveringEngine,
-  { store, effects, log }: Pick<EngineParts, 'store' | 'effects' | 'log'>,
-): Promise<Recovery> {
-  const open: string[] = [];
-  for await (const { tree_id, ended } of store.trees()) if (!ended) open.push(tree_id);
-  let settled = 0;
-  let interrupted = 0;
-  let damaged = 0;
-  for (const tree_id of open) {
-    try {
-      settled += await settle(engine, await known(engine, tree_id), { effects, log });
-      interrupted += await interrupt(engine, await known(engine, tree_id));
-    } catch (error) {
-      // One tree that does not fold must not keep all the others shut. It stays shut itself: nothing can move it.
-      if (!(error instanceof LedgerError) || !UNFOLDABLE.has(error.code)) throw error;
-      log.error('a run tree cannot be taken up again', { tree_id, error });
-      damaged += 1;
-    }
+export async function recover(engine: RecoveringEngine, parts: Parts): Promise<Recovery> {
+  const unfinished: string[] = [];
+  let trees = 0;
+  for await (const tree of parts.store.openTrees()) {
+    trees += 1;
+    if (tree.unfinished) unfinished.push(tree.tree_id);
+    else if (tree.wake_at !== null) engine.armLater(tree.tree_id, tree.wake_at);
   }
-  const recovery = { trees: open.length, settled, interrupted, damaged };
-  if (settled + interrupted > 0) log.warn('recovered unfinished run trees', recovery);
-  else if (open.length > 0) log.info('took up live run trees', recovery);
+  const work = new RecoveryWork(engine, parts);
+  const atOnce = Math.min(TREES_AT_ONCE, parts.liveTreesMax ?? TREES_AT_ONCE);
+  for (let from = 0; from < unfinished.length; from += atOnce) {
+    await work.recoverAll(unfinished.slice(from, from + atOnce));
+  }
+  const recovery = { trees, ...work.counts };
+  const { log } = parts;
+  if (recovery.settled + recovery.interrupted > 0) log.warn('recovered unfinished run trees', recovery);
+  else if (trees > 0) log.info('took up live run trees', recovery);
   return recovery;
 }
 
 /** Erased too: the ledger may be an older copy, from when the tree lived, beside the keys of now. */
 const UNFOLDABLE: ReadonlySet<string> = new Set(['LEDGER_TAMPERED', 'LEDGER_ERASED']);
 
-type Settling = Pick<EngineParts, 'effects' | 'log'>;
+class RecoveryWork {
+  readonly counts = { settled: 0, interrupted: 0, damaged: 0 };
+  readonly #engine: RecoveringEngine;
+  readonly #parts: Parts;
+  readonly #hands: Hands;
 
-async function settle(engine: RecoveringEngine, tree: Tree, { effects, log }: Settling): Promise<number> {
-  const hands = new Hands(effects);
-  let settled = 0;
-  for (const command of tree.pending) {
-    if (command.kind === 'gather') {
-      await engine.submit(tree.tree_id, factsSubmission(command, hands.gather(command.request)));
-      continue;
-    }
-    const { effect } = command;
-    // Only the service that has the tool or table can find out; for whoever else opens the home it stays pending.
-    if (effects.knows?.(effect) === false) {
-      log.warn('an action is left unsettled: this process does not have its tool or table', { run_id: effect.run_id });
-      continue;
-    }
-    // A read changes nothing and is done again; of a change it must be found out whether it has happened.
-    const result = command.in_commit ? await hands.perform(effect, true) : await hands.settle(effect);
-    if (result.status === 'unknown') log.error('the outcome of an action is unknown', { run_id: effect.run_id });
-    await engine.submit(tree.tree_id, resultSubmission(effect, result, true));
-    settled += 1;
+  constructor(engine: RecoveringEngine, parts: Parts) {
+    this.#engine = engine;
+    this.#parts = parts;
+    this.#hands = new Hands(parts.effects);
   }
-  return settled;
-}
 
-async function interrupt(engine: RecoveringEngine, tree: Tree): Promise<number> {
-  const agents = tree.runs.filter(({ context }) => context.run_kind === 'agent' && tree.isLive(context.run_id));
-  const attached = agents.filter(({ link }) => link === 'attached');
-  for (const { context } of attached) {
-    const input = { kind: 'interrupt', run_id: context.run_id, input_id: `${context.run_id}/interrupt` } as const;
-    await engine.submit(tree.tree_id, { input, materials: [], external: false });
+  async recoverAll(tree_ids: readonly string[]): Promise<void> {
+    await this.#engine.load(tree_ids);
+    const alone: string[] = [];
+    const done = tree_ids.map((tree_id) =>
+      this.#guarded(tree_id, async () => {
+        const tree = await this.#known(tree_id);
+        if (tree.pending.some(sharesCommit)) alone.push(tree_id);
+        else await this.#recover(tree);
+      }),
+    );
+    await allOf(done);
+    for (const tree_id of alone) await this.#guarded(tree_id, async () => this.#recover(await this.#known(tree_id)));
   }
-  // A promotion or export may wait for people, for days, and a session for its agent.
-  if (agents.length === 0 && !tree.ended && tree.awaiting.length === 0 && tree.session === null) {
+
+  /** One tree that does not fold must not keep all the others shut. It stays shut itself: nothing can move it. */
+  async #guarded(tree_id: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof LedgerError) || !UNFOLDABLE.has(error.code)) throw error;
+      this.#parts.log.error('a run tree cannot be taken up again', { tree_id, error });
+      this.counts.damaged += 1;
+    }
+  }
+
+  async #recover(tree: Tree): Promise<void> {
+    this.counts.settled += await this.#settle(tree);
+    this.counts.interrupted += await this.#interrupt(await this.#known(tree.tree_id));
+  }
+
+  async #settle(tree: Tree): Promise<number> {
+    const { effects, log } = this.#parts;
+    let settled = 0;
+    for (const command of tree.pending) {
+      if (command.kind === 'gather') {
+        await this.#engine.submit(tree.tree_id, factsSubmission(command, this.#hands.gather(command.request)));
+        continue;
+      }
+      const { effect } = command;
+      // Only the service that has the tool or table can find out; for whoever else opens the home it stays pending.
+      if (effects.knows?.(effect) === false) {
+        const { run_id } = effect;
+        log.warn('an action is left unsettled: this process does not have its tool or table', { run_id });
+        continue;
+      }
+      // A read changes nothing and is done again; of a change it must be found out whether it has happened.
+      const result = command.in_commit
+        ? await this.#hands.perform(effect, true)
+        : await this.#hands.settle(effect);
+      if (result.status === 'unknown') log.error('the outcome of an action is unknown', { run_id: effect.run_id });
+      await this.#engine.submit(tree.tree_id, resultSubmission(effect, result, true));
+      settled += 1;
+    }
+    return settled;
+  }
+
+  async #interrupt(tree: Tree): Promise<number> {
     const { tree_id } = tree;
-    const input = { kind: 'cancel', run_id: tree_id, input_id: `${tree_id}/abandoned`, reason: 'interrupted' } as const;
-    await engine.submit(tree_id, { input, materials: [], external: false });
+    const agents = liveAgents(tree);
+    const attached = agents.filter(({ link }) => link === 'attached');
+    for (const { context } of attached) {
+      const input = { kind: 'interrupt', run_id: context.run_id, input_id: `${context.run_id}/interrupt` } as const;
+      await this.#engine.submit(tree_id, { input, materials: [], external: false });
+    }
+    if (agents.length === 0 && isAbandoned(tree)) {
+      const input_id = `${tree_id}/abandoned`;
+      const input = { kind: 'cancel', run_id: tree_id, input_id, reason: 'interrupted' } as const;
+      await this.#engine.submit(tree_id, { input, materials: [], external: false });
+    }
+    this.#engine.arm(tree);
+    return attached.length;
   }
-  engine.arm(tree);
-  return attached.length;
+
+  async #known(tree_id: string): Promise<Tree> {
+    const tree = await this.#engine.peek(tree_id);
+    if (tree === null) throw new InvariantError(`the store lists a tree that it does not have: ${tree_id}`);
+    return tree;
+  }
 }
 
-async function known(engine: RecoveringEngine, tree_id: string): Promise<Tree> {
-  const tree = await engine.peek(tree_id);
-  if (tree === null) throw new InvariantError(`the store lists a tree that it does not have: ${tree_id}`);
-  return tree;
+/** R3. */
+const sharesCommit = (command: Tree['pending'][number]): boolean => command.kind === 'perform' && command.in_commit;
+
+/** Waits for all of it before it throws: nothing of a recovery that failed goes on behind its back. */
+async function allOf(work: readonly Promise<void>[]): Promise<void> {
+  for (const result of await Promise.allSettled(work)) if (result.status === 'rejected') throw result.reason;
 }

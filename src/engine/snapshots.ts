@@ -7,16 +7,36 @@ import { restoreTree, type Tree, type TreeSnapshot } from '../kernel/tree.js';
 import { needed } from '../ledger/withheld.js';
 import type { LedgerStore, StoredSnapshot, TreeEntry } from '../ports/ledger-store.js';
 
-/** So many entries of a tree lie between two snapshots: two hundred reads, which fold in a fraction of a second. */
-export const SNAPSHOT_ENTRIES = 2_048;
+/** So many entries of a tree lie between two snapshots at least: thirty reads, which fold in some milliseconds. */
+export const SNAPSHOT_ENTRIES = 256;
+/** And at most, however large a snapshot is. */
+const SNAPSHOT_ENTRIES_MAX = 2_048;
+/** A larger snapshot costs more to write: for so many characters of it, one entry more lies before the next. */
+const CHARS_PER_ENTRY = 1_024;
 
 export function snapshotOf(tree: Tree): StoredSnapshot {
   const text = JSON.stringify(tree.snapshot());
   return { tree_id: tree.tree_id, seq: tree.head.seq, text, sha256: sha256(text) };
 }
 
+/** At which seq of the tree the snapshot after this one is due. */
+export function nextSnapshot({ seq, text }: Pick<StoredSnapshot, 'seq' | 'text'>, entries: number): number {
+  const distance = Math.max(entries, Math.min(Math.floor(text.length / CHARS_PER_ENTRY), SNAPSHOT_ENTRIES_MAX));
+  return seq + distance;
+}
+
+/** A tree as its snapshot has it, and the snapshot. */
+export interface RestoredTree {
+  readonly tree: Tree;
+  readonly snapshot: StoredSnapshot;
+}
+
 /** The tree as its snapshot has it, or null where there is none that belongs to the recorded tree. */
-export async function fromSnapshot(store: LedgerStore, tree_id: string, how?: Interpretation): Promise<Tree | null> {
+export async function fromSnapshot(
+  store: LedgerStore,
+  tree_id: string,
+  how?: Interpretation,
+): Promise<RestoredTree | null> {
   const stored = await store.snapshots.load(tree_id);
   if (stored === null || sha256(stored.text) !== stored.sha256) return null;
   try {
@@ -25,7 +45,7 @@ export async function fromSnapshot(store: LedgerStore, tree_id: string, how?: In
     const first = await entryAt(store, tree_id, 0);
     const itsOwn = snapshot.tree_id === tree_id && snapshot.seq === stored.seq && snapshot.prev === last?.leaf_hash;
     if (!itsOwn || first === null) return null;
-    return restoreTree(snapshot, needed(await store.artifactsOf(first)), how);
+    return { tree: restoreTree(snapshot, needed(await store.artifactsOf(first)), how), snapshot: stored };
   } catch {
     // Whatever is wrong with it: the entries say it all.
     return null;

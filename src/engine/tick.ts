@@ -96,6 +96,8 @@ export class Tick {
     }
     const tree = trees.alive(tree_id) ?? (await this.#treeFor(tree_id, submission));
     const at = tree.head.seq;
+    // Nothing of the tree is in this batch yet: where it stands is committed.
+    if (!this.batch.has(tree_id)) taken.snapshot = trees.dueSnapshot(tree);
     const complete = await completeInput({
       tree,
       submission,
@@ -143,7 +145,11 @@ export class Tick {
     }
     for (const turn of turns.values()) {
       if (this.#broken.has(turn.item.tree_id)) continue;
-      if (this.#unbroken(turn, () => this.batch.join(turn.taken))) this.taken.push(turn.taken);
+      const join = (): void => {
+        turn.taken.rest = this.#options.trees.nextRest(turn.tree, turn.taken.decisions);
+        this.batch.join(turn.taken);
+      };
+      if (this.#unbroken(turn, join)) this.taken.push(turn.taken);
     }
   }
 
@@ -208,6 +214,8 @@ const nothingTaken = (tree_id: string): Taken => ({
   inputs: [],
   opened: null,
   ended: false,
+  rest: null,
+  snapshot: null,
   issued: [],
   checkpoint: false,
   told: [],

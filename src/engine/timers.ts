@@ -4,15 +4,24 @@ import type { Clock } from '../ports/clock.js';
 /** How long an engine waits at its end, or before a restart, for effects that are under way. */
 export const DRAIN_MS = 10_000;
 
+/** What a timer does. */
+export interface TimerActions {
+  fire(tree_id: string, run_id: string, at: string): void;
+  /** The timers of a tree that was not in memory. Never rejects. */
+  load(tree_id: string): Promise<readonly Timer[]>;
+}
+
 /** The timers of all trees: at most one a run, a later one replaces it. */
 export class Timers {
   readonly #clock: Clock;
-  readonly #ring: (tree_id: string, run_id: string, at: string) => void;
+  readonly #actions: TimerActions;
   readonly #cancel = new Map<string, () => void>();
+  /** Of trees that are not in memory. */
+  readonly #later = new Map<string, () => void>();
 
-  constructor(clock: Clock, ring: (tree_id: string, run_id: string, at: string) => void) {
+  constructor(clock: Clock, actions: TimerActions) {
     this.#clock = clock;
-    this.#ring = ring;
+    this.#actions = actions;
   }
 
   set(tree_id: string, timers: readonly Timer[]): void {
@@ -20,10 +29,20 @@ export class Timers {
       this.clearRun(run_id);
       const off = this.#clock.wake(Date.parse(at), () => {
         this.#cancel.delete(run_id);
-        this.#ring(tree_id, run_id, at);
+        this.#actions.fire(tree_id, run_id, at);
       });
       this.#cancel.set(run_id, off);
     }
+  }
+
+  /** For a tree none of whose timers fires before `at`: they are set then. */
+  setLater(tree_id: string, at: string): void {
+    this.#later.get(tree_id)?.();
+    const off = this.#clock.wake(Date.parse(at), () => {
+      this.#later.delete(tree_id);
+      void this.#actions.load(tree_id).then((timers) => this.set(tree_id, timers));
+    });
+    this.#later.set(tree_id, off);
   }
 
   clearRun(run_id: string): void {
@@ -32,8 +51,10 @@ export class Timers {
   }
 
   clear(): void {
-    for (const off of this.#cancel.values()) off();
-    this.#cancel.clear();
+    for (const timers of [this.#cancel, this.#later]) {
+      for (const off of timers.values()) off();
+      timers.clear();
+    }
   }
 }
 

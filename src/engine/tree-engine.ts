@@ -1,6 +1,7 @@
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { EffectResult, Effect, GatherRequest, SandboxFacts } from '../contract/effect.js';
 import type { RecordedInput } from '../contract/entry.js';
+import type { Interpretation } from '../kernel/interpreter.js';
 import type { Tree } from '../kernel/tree.js';
 import type { Ending, Reply } from '../kernel/input.js';
 import type { Clock } from '../ports/clock.js';
@@ -129,9 +130,11 @@ export interface EngineParts {
   /** What the embedder checks and makes when this is the writer, before it recovers: a throw ends the start. */
   readonly beforeRecovery?: () => Promise<void>;
   readonly liveTreesMax?: number;
-  /** How many entries of a tree lie between two of its snapshots. */
+  /** How many entries of a tree lie between two of its snapshots, at least. */
   readonly snapshotEntries?: number;
   readonly follower?: CommitFollower;
+  /** How the machines of its trees are run. Default: the default interpreter. */
+  readonly interpretation?: Interpretation;
 }
 
 export type EngineFactory = (parts: EngineParts) => TreeEngine;
