@@ -127,7 +127,7 @@ test(
 test(
   'D2 D3 D8 C35: a process on a full disk restarts when there is room: remote runs go on, nothing is done twice',
   () => {
-    const tally = fullDisk(options, [1_000, 1_300], 'restarted');
+    const tally = fullDisk(options, [1_200, 1_600], 'restarted');
     expect(tally.violations).toEqual([]);
     if (tally.cases === 0) process.stderr.write(`${[...tally.notes.keys()].join()}\n`);
     else expect(tally.notes.get('ledger stopped')).toBe(2);

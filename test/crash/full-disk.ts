@@ -81,7 +81,7 @@ function failedClosed(tally: Tally, { status, signal, stderr, said }: Ended, lab
 async function inside(options: CampaignOptions, size: number, then: string): Promise<Tally> {
   const tally = new Tally('full disk');
   const label = `seed ${options.seed} ${size} KiB`;
-  const places = placesIn(join(options.folder, `full-disk-${size}`));
+  const places = placesIn(join(options.folder, `full-disk-${then}-${size}`));
   mkdirSync(places.home, { recursive: true });
   execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${size}k`, 'tmpfs', places.home]);
   await furnish(places);
