@@ -10,6 +10,7 @@ const config: Config = {
   testMatch: ['**/*.test.ts'],
   extensionsToTreatAsEsm: ['.ts'],
   globalSetup: './jest.setup.mjs',
+  globalTeardown: './jest.teardown.mjs',
   moduleNameMapper: {
     // Below `build/packages` what is imported is JavaScript.
     '^(\\.{1,2}/(?!chunk-).*)\\.js$': '$1',
