@@ -11,6 +11,9 @@ import type { Plant } from './world.js';
 
 const SEEDS = 200;
 const STEPS = 5_000;
+/** With `--paces`, where each seed is run six times. */
+const PACED_SEEDS = 50;
+const PACED_STEPS = 600;
 
 const USAGE = `simulate [--seed N] [--seeds N] [--steps N] [--planted NAME] [--yields N] [--paces]
   --seed N        the first seed (default 1); alone, it is the only one
@@ -18,7 +21,8 @@ const USAGE = `simulate [--seed N] [--seeds N] [--steps N] [--planted NAME] [--y
   --steps N       steps of each seed (default ${STEPS})
   --planted NAME  with a bug on purpose: ${[...PLANTS, ...MORE_PLANTS].map(({ name }) => name).join(', ')}
   --yields N      paced work yields at every N-th call, 0: never (default: where chance says so)
-  --paces         each seed at each pace, alone and beside ${BUSY_LOOPS} busy loops: the digests must be equal`;
+  --paces         each seed at each pace, alone and beside ${BUSY_LOOPS} busy loops: the digests must be equal
+                  (default ${PACED_SEEDS} seeds of ${PACED_STEPS} steps)`;
 
 interface Task {
   readonly first: number;
@@ -37,13 +41,15 @@ function taskOf(args: readonly string[]): Task | null {
     const { values } = parseArgs({ args: [...args], options });
     const plant = [...PLANTS, ...MORE_PLANTS].find(({ name }) => name === values.planted);
     const first = Number(values.seed ?? 1);
-    const seeds = Number(values.seeds ?? (values.seed === undefined ? SEEDS : 1));
-    const steps = Number(values.steps ?? STEPS);
+    const paces = values.paces === true;
+    const all = paces ? PACED_SEEDS : SEEDS;
+    const seeds = Number(values.seeds ?? (values.seed === undefined ? all : 1));
+    const steps = Number(values.steps ?? (paces ? PACED_STEPS : STEPS));
     const yields = values.yields === undefined ? 'drawn' : Number(values.yields);
     const numbers = [first, seeds, steps, 1 + (yields === 'drawn' ? 0 : yields)];
     const isWhole = numbers.every((number) => Number.isSafeInteger(number) && number >= 1);
     if (!isWhole || (values.planted !== undefined && plant === undefined)) return null;
-    return { first, seeds, steps, plant, yields, paces: values.paces === true };
+    return { first, seeds, steps, plant, yields, paces };
   } catch {
     return null;
   }
