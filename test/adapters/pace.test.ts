@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { nextTurn, systemPace } from '../../src/adapters/pace.js';
 
 const busy = (ms: number): void => {
-  for (const until = performance.now() + ms; performance.now() < until; );
+  for (const until = performance.now() + ms; performance.now() < until;);
 };
 
 test('work that has not run for its milliseconds does not yield', () => {
