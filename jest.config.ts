@@ -9,6 +9,7 @@ const suites = {
   roots: ['<rootDir>/test'],
   extensionsToTreatAsEsm: ['.ts'],
   globalSetup: './jest.setup.mjs',
+  globalTeardown: './jest.teardown.mjs',
   moduleNameMapper: {
     // Below `build/packages` what is imported is JavaScript.
     '^(\\.{1,2}/(?!chunk-).*)\\.js$': '$1',

@@ -5,12 +5,14 @@ import { build } from 'esbuild';
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { makeTempFolders } from './jest.temp.mjs';
 
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const OUT = join(ROOT, 'build/packages');
 
 /** The configuration's `moduleNameMapper` leads to what is made here. */
 export default async function bundlePackages() {
+  makeTempFolders();
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'node_modules/typebox/package.json'), 'utf8'));
   const places = Object.keys(exports).map((path) => join('typebox', path));
   await bundle({ format: 'esm', splitting: true, entryPoints: named(places) });

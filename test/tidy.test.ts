@@ -112,12 +112,6 @@ describe('language', () => {
     });
     expect(found).toEqual([]);
   });
-
-  // Whatever else needs them takes time and chance from its caller, so that a replay sees the same.
-  test('C39 time, chance and environment are read in adapters and in the command itself only', () => {
-    const pure = SOURCES.filter((path) => !path.startsWith('src/adapters/') && path !== 'src/cli/main.ts');
-    expect(nodesMatching(pure, impurity)).toEqual([]);
-  });
 });
 
 const STRINGS = [
@@ -136,15 +130,6 @@ function longLines(path: string): readonly number[] {
   const strings = nodesOf(source).filter(({ kind }) => STRINGS.includes(kind));
   const spans = strings.map((node) => [lineAt(node.getStart()), lineAt(node.getEnd())] as const);
   return long.filter((line) => !spans.some(([from, to]) => from <= line && line <= to));
-}
-
-const IMPURE = ['Date.now', 'Math.random', 'process.env', 'performance.now', 'crypto.randomUUID'];
-
-function impurity(node: ts.Node): string | null {
-  if (ts.isPropertyAccessExpression(node) && IMPURE.includes(node.getText())) return node.getText();
-  if (ts.isIdentifier(node) && node.text === 'randomUUID') return 'randomUUID';
-  if (!ts.isNewExpression(node) || node.expression.getText() !== 'Date') return null;
-  return node.arguments === undefined || node.arguments.length === 0 ? 'new Date()' : null;
 }
 
 /** A function that does nothing but return a machine made by `setup`. */

@@ -149,7 +149,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
       control,
       ...acts,
       runAgent: async (agent, run, how = {}) =>
-        runAgent(agent, run, { clock, ...how, schemas: await agentSchemas(reader, run) }),
+        runAgent(agent, run, { clock, ids, ...how, schemas: await agentSchemas(reader, run) }),
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),

@@ -13,6 +13,9 @@ import type { Plant } from './world.js';
 
 const SEEDS = 200;
 const STEPS = 5_000;
+/** With `--paces`, where each seed is run six times. */
+const PACED_SEEDS = 50;
+const PACED_STEPS = 600;
 
 const USAGE = `simulate [--seed N] [--seeds N] [--steps N] [--planted NAME] [--yields N] [--paces] [--interpreter NAME]
   --seed N        the first seed (default 1); alone, it is the only one
@@ -21,6 +24,7 @@ const USAGE = `simulate [--seed N] [--seeds N] [--steps N] [--planted NAME] [--y
   --planted NAME  with a bug on purpose: ${[...PLANTS, ...MORE_PLANTS].map(({ name }) => name).join(', ')}
   --yields N      paced work yields at every N-th call, 0: never (default: where chance says so)
   --paces         each seed at each pace, alone and beside ${BUSY_LOOPS} busy loops: the digests must be equal
+                  (default ${PACED_SEEDS} seeds of ${PACED_STEPS} steps)
   --interpreter   ${INTERPRETERS.join(' or ')} (default ${DEFAULT_INTERPRETER})`;
 
 interface Task {
@@ -42,14 +46,16 @@ function taskOf(args: readonly string[]): Task | null {
     const { values } = parseArgs({ args: [...args], options });
     const plant = [...PLANTS, ...MORE_PLANTS].find(({ name }) => name === values.planted);
     const first = Number(values.seed ?? 1);
-    const seeds = Number(values.seeds ?? (values.seed === undefined ? SEEDS : 1));
-    const steps = Number(values.steps ?? STEPS);
+    const paces = values.paces === true;
+    const all = paces ? PACED_SEEDS : SEEDS;
+    const seeds = Number(values.seeds ?? (values.seed === undefined ? all : 1));
+    const steps = Number(values.steps ?? (paces ? PACED_STEPS : STEPS));
     const interpreter = INTERPRETERS.find((name) => name === (values.interpreter ?? DEFAULT_INTERPRETER));
     const yields = values.yields === undefined ? 'drawn' : Number(values.yields);
     const numbers = [first, seeds, steps, 1 + (yields === 'drawn' ? 0 : yields)];
     const isWhole = numbers.every((number) => Number.isSafeInteger(number) && number >= 1);
     if (!isWhole || interpreter === undefined || (values.planted !== undefined && plant === undefined)) return null;
-    return { first, seeds, steps, plant, interpreter, yields, paces: values.paces === true };
+    return { first, seeds, steps, plant, interpreter, yields, paces };
   } catch {
     return null;
   }

@@ -55,7 +55,7 @@ export class Agenda {
     });
   }
 
-  /** @returns a promise that is resolved when everything else that can run now has; never, if the process dies before */
+  /** @returns a promise that is resolved when all else that can run has; never, if the process dies before */
   yield(process: Process): Promise<void> {
     return new Promise((resolve) => {
       if (process.alive) this.#yields.push({ process, what: 'yield', run: resolve });

@@ -1,0 +1,148 @@
+// Where the sources may read time, chance, the environment and the order of the machine. Everything else takes them
+// from a port, so that a replay and a simulation see the same.
+
+import { describe, expect, test } from '@jest/globals';
+import ts from 'typescript';
+import { filesIn, importsOf, nodesOf, parse, targetOf, textOf } from './sources.js';
+
+const TIME_AND_CHANCE = [
+  'Date.now',
+  'Date()',
+  'performance',
+  'hrtime',
+  'setTimeout',
+  'setInterval',
+  'setImmediate',
+  'nextTick',
+  'queueMicrotask',
+  'AbortSignal.timeout',
+  'Math.random',
+  'randomUUID',
+  'randomBytes',
+  'randomInt',
+  'randomFillSync',
+  'getRandomValues',
+];
+const ENVIRONMENT = ['process.env', 'process.argv', 'process.cwd', 'process.pid', 'process.platform', 'process.uptime'];
+/** What comes in another order, or another form, on another machine. */
+const ORDER = ['readdir', 'readdirSync', 'opendir', 'opendirSync', 'localeCompare', 'Intl'];
+/** Imports that give time or chance under any name. */
+const PACKAGES = ['node:timers', 'node:timers/promises', 'node:perf_hooks', 'nanoid'];
+const NAMES = new Set([...TIME_AND_CHANCE, ...ENVIRONMENT, ...ORDER]);
+const MENTION = new RegExp([...NAMES, ...PACKAGES, 'toLocale', 'Date\\('].join('|').replaceAll('Date()|', ''));
+
+const CONTROL = 'the control socket of a home, which another process is at the other end of';
+const WAIT = 'the command itself waits, for a person or a process';
+const DRAFT = 'the name of a draft, which another process must not share';
+
+/** Reads outside the adapters, each with its reason. One that is no longer there fails the test. */
+const READS: Readonly<Record<string, string>> = {
+  'src/cli/main.ts process.argv': 'the command reads its own arguments',
+  'src/cli/main.ts process.cwd': 'the command resolves paths as its caller means them',
+  'src/cli/main.ts process.env': 'colours, as the terminal wants them',
+  'src/cli/commands/init.ts process.pid': DRAFT,
+  'src/cli/commands/init.ts readdir': 'sorted',
+  'src/cli/commands/policy-pin.ts process.pid': DRAFT,
+  'src/cli/commands/policy-pin.ts readdir': 'sorted',
+  'src/cli/conversation.ts node:timers/promises': WAIT,
+  'src/cli/demo.ts node:timers/promises': WAIT,
+  'src/cli/held-home.ts node:timers/promises': WAIT,
+  'src/cli/people.ts setTimeout': WAIT,
+  'src/runtime/control-client.ts setInterval': CONTROL,
+  'src/runtime/control-client.ts setTimeout': CONTROL,
+  'src/runtime/control-session.ts node:timers/promises': CONTROL,
+  'src/runtime/home.ts readdirSync': 'it asks of all names the same, in any order',
+};
+
+const DEFAULT = 'the default of an option';
+const HOME = 'a home is opened from files; a ground without one has its own store and anchor';
+const FILE = 'it reads or writes a file, whose draft has a drawn name';
+
+/**
+ * Imports into the runtime of adapters that read time or chance, themselves or through others, each with its reason.
+ * The composition root may import all: what it takes, a ground or an option replaces. So an import that a simulation
+ * cannot replace is found here.
+ */
+const ROOT = 'src/runtime/wire.ts';
+const IMPORTS: Readonly<Record<string, string>> = {
+  'src/runtime/agent-loop/run-agent.ts -> src/adapters/nanoid-ids.ts': DEFAULT,
+  'src/runtime/agent-loop/run-agent.ts -> src/adapters/system-clock.ts': DEFAULT,
+  'src/runtime/control-client.ts -> src/adapters/unix-socket.ts': CONTROL,
+  'src/runtime/control-server.ts -> src/adapters/unix-socket.ts': CONTROL,
+  'src/runtime/control-session.ts -> src/adapters/unix-socket.ts': CONTROL,
+  'src/runtime/home.ts -> src/adapters/head-file.ts': HOME,
+  'src/runtime/home.ts -> src/adapters/sqlite-ledger-store.ts': HOME,
+  'src/runtime/ledger-key.ts -> src/adapters/key-file.ts': HOME,
+  'src/runtime/ledger-reader.ts -> src/adapters/pace.ts': DEFAULT,
+  'src/runtime/turnpike-options.ts -> src/adapters/command-runner.ts': 'a type',
+  'src/runtime/upstream/connect-upstreams.ts -> src/adapters/mcp-client.ts': 'a server of the outside is called',
+  'src/runtime/upstream/open-upstreams.ts -> src/adapters/system-clock.ts': DEFAULT,
+  'src/runtime/upstream/upstream-files.ts -> src/adapters/small-file.ts': FILE,
+  'src/runtime/watch-ledger.ts -> src/adapters/pace.ts': DEFAULT,
+  'src/runtime/watch-ledger.ts -> src/adapters/system-clock.ts': DEFAULT,
+};
+
+const SOURCES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.ts$/)].filter(
+  (path) => !path.startsWith('src/inspector/'),
+);
+const isAdapter = (path: string): boolean => path.startsWith('src/adapters/');
+
+/** What a file reads of the machine, each once. */
+function readsIn(path: string): readonly string[] {
+  // Most files need not be parsed.
+  if (!MENTION.test(textOf(path))) return [];
+  const source = parse(path);
+  const names = nodesOf(source).flatMap((node) => readOf(node) ?? []);
+  return [...new Set([...names, ...importsOf(source).filter((name) => PACKAGES.includes(name))])];
+}
+
+function readOf(node: ts.Node): string | null {
+  if (ts.isPropertyAccessExpression(node)) return NAMES.has(node.getText()) ? node.getText() : null;
+  if (ts.isIdentifier(node)) return isRead(node) ? node.text : null;
+  if (!ts.isNewExpression(node) && !ts.isCallExpression(node)) return null;
+  const isNow = node.expression.getText() === 'Date' && (node.arguments?.length ?? 0) === 0;
+  return isNow ? 'Date()' : null;
+}
+
+/** What is imported under another name is read where it is imported. */
+function isRead(node: ts.Identifier): boolean {
+  if (node.text.startsWith('toLocale')) return true;
+  if (!NAMES.has(node.text)) return false;
+  if (!ts.isImportSpecifier(node.parent)) return true;
+  const [module] = importsOf(node.getSourceFile()).filter((name) => PACKAGES.includes(name));
+  return node.parent.propertyName === node && module === undefined;
+}
+
+describe('time, chance, environment and order', () => {
+  test('C39: they are read in adapters, or where a reason is given', () => {
+    const found = SOURCES.filter((path) => !isAdapter(path)).flatMap((path) =>
+      readsIn(path).map((read) => `${path} ${read}`),
+    );
+    expect(found.sort()).toEqual(Object.keys(READS).sort());
+  });
+
+  test('C39: the runtime imports an adapter that reads time or chance where a ground can replace it', () => {
+    const readers = timed();
+    const found = SOURCES.filter((path) => path.startsWith('src/runtime/') && path !== ROOT).flatMap((path) =>
+      importsOf(parse(path))
+        .map((name) => targetOf(path, name))
+        .filter((target) => target !== null && readers.has(target))
+        .map((target) => `${path} -> ${target ?? ''}`),
+    );
+    expect([...new Set(found)].sort()).toEqual(Object.keys(IMPORTS).sort());
+  });
+});
+
+/** The adapters that read time or chance, with those that import one. */
+function timed(): ReadonlySet<string> {
+  const kinds = new Set([...TIME_AND_CHANCE, ...PACKAGES]);
+  const adapters = SOURCES.filter(isAdapter);
+  const found = new Set(adapters.filter((path) => readsIn(path).some((read) => kinds.has(read))));
+  for (let before = -1; before !== found.size;) {
+    before = found.size;
+    for (const path of adapters) {
+      if (importsOf(parse(path)).some((name) => found.has(targetOf(path, name) ?? ''))) found.add(path);
+    }
+  }
+  return found;
+}
