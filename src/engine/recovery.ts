@@ -92,8 +92,10 @@ class RecoveryWork {
   }
 
   async #recover(tree: Tree): Promise<void> {
-    this.counts.settled += await this.#settle(tree);
-    this.counts.interrupted += await this.#interrupt(await this.#known(tree.tree_id));
+    const settled = await this.#settle(tree);
+    this.counts.settled += settled;
+    const interrupted = await this.#interrupt(await this.#known(tree.tree_id));
+    this.counts.interrupted += interrupted;
   }
 
   async #settle(tree: Tree): Promise<number> {
