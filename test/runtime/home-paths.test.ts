@@ -83,32 +83,29 @@ test('a home is its four parts in one folder, each file where it always was', ()
   });
 });
 
-test.each([2, 3, 4])(
-  'U-06: a home whose ledger has format %i opens with its keys and files as they are',
-  async (format) => {
-    await oldHome(format);
-    const before = filesOf(home);
-    const first = await opened();
-    expect(first).toMatchObject({ keys: { keys: join(home, 'keys') }, state: { state: home } });
-    expect(await first.ledger.verify()).toMatchObject({ ok: true });
-    expect(await first.replay()).toMatchObject({ ok: true });
-    await first.close();
-    const after = filesOf(home);
-    // Its heads are signed by now.
-    expect(after).toMatchObject({ ...before, 'ledger.head': expect.any(String) });
-    const added = Object.keys(after).filter((name) => !(name in before));
-    expect(added.filter((name) => !/^(?:ledger\.db|history\.cache)/.test(name)).sort()).toEqual([
-      'keys/ledger.key',
-      'keys/ledger.vkey',
-      'scratch',
-    ]);
-    // Nothing is left to settle: the next opening changes no file.
-    const second = await opened();
-    expect(second.recovery).toMatchObject({ settled: 0, interrupted: 0 });
-    await second.close();
-    expect(filesOf(home)).toEqual(after);
-  },
-);
+test.each([2, 3, 4])('a home whose ledger has format %i opens with its keys and files as they are', async (format) => {
+  await oldHome(format);
+  const before = filesOf(home);
+  const first = await opened();
+  expect(first).toMatchObject({ keys: { keys: join(home, 'keys') }, state: { state: home } });
+  expect(await first.ledger.verify()).toMatchObject({ ok: true });
+  expect(await first.replay()).toMatchObject({ ok: true });
+  await first.close();
+  const after = filesOf(home);
+  // Its heads are signed by now.
+  expect(after).toMatchObject({ ...before, 'ledger.head': expect.any(String) });
+  const added = Object.keys(after).filter((name) => !(name in before));
+  expect(added.filter((name) => !/^(?:ledger\.db|history\.cache)/.test(name)).sort()).toEqual([
+    'keys/ledger.key',
+    'keys/ledger.vkey',
+    'scratch',
+  ]);
+  // Nothing is left to settle: the next opening changes no file.
+  const second = await opened();
+  expect(second.recovery).toMatchObject({ settled: 0, interrupted: 0 });
+  await second.close();
+  expect(filesOf(home)).toEqual(after);
+});
 
 test('a home that is opened for the first time has the files that it always had', async () => {
   await (await opened()).close();

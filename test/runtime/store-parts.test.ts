@@ -244,7 +244,7 @@ describe('local state', () => {
     expect(await (await opened(memoryStore({ state: inner }))).ledger.verify()).toMatchObject({ ok: true });
   });
 
-  test('C1 is used by one Turnpike at a time, whatever their stores are', async () => {
+  test('D13 is used by one Turnpike at a time, whatever their stores are', async () => {
     const first = await opened(memoryStore());
     await expect(opened(memoryStore())).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
     await expect(opened(STORES.SQLite()())).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
@@ -264,7 +264,7 @@ describe('local state', () => {
     await opened(memoryStore());
   });
 
-  test('D19 has replay points, which the next question about the past starts from', async () => {
+  test('has replay points, which the next question about the past starts from', async () => {
     const memory = new MemoryState();
     const options = optionsOf(memoryStore({ state: memory }), { ...PARTS(), control: false });
     const turnpike = await openTurnpikeOn(
