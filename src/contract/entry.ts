@@ -34,7 +34,6 @@ export {
   INPUT_ID_CHARS_MAX,
   INPUT_SCHEMAS,
   InterruptInput,
-  isOpening,
   OpenInput,
   OpenSessionInput,
   ProposalInput,
@@ -50,8 +49,8 @@ export {
   type AgentLink,
   type HighRiskKind,
   type InputKind,
-  type OpeningInput,
 } from './input.js';
+export { isOpening, type OpeningInput } from './opening-input.js';
 
 /** The birth of a run: its context. Everything later in its life is an audit event. */
 export const RunCreated = Type.Object(

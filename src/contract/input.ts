@@ -298,12 +298,3 @@ export const RecordedInput = Type.Union([
   SessionInput,
 ]);
 export type RecordedInput = Static<typeof RecordedInput>;
-
-/** The inputs that open a tree: a run's or a session's. */
-export type OpeningInput = OpenInput | OpenSessionInput;
-
-/** Whether an input opens a tree. Then it is the first entry of that tree, and names its case and its policies. */
-export const isOpening = <T extends { readonly kind: InputKind }>(
-  input: T,
-): input is Extract<T, { readonly kind: OpeningInput['kind'] }> =>
-  input.kind === 'open' || input.kind === 'open_session';

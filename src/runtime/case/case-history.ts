@@ -2,11 +2,11 @@
 //
 //   C1. Each tree is a hash chain, which is verified as it is read. After the first pass its length and its last hash
 //       are remembered: every later pass gives the same entries, or fails.
-//   C2. `confirmed` passes over the whole log once, beside the trees: the root comes out as the head says, each entry of
-//       the case stands in the log where its tree says, and the log has no other entry of the case. What leaves the
-//       platform is read so first.
-//   C3. Who only decides does not pass over the log. Then the end of each tree is compared with what the engine, or
-//       the run records, know of the tree: a tree that has lost its last entries is noticed.
+//   C2. `confirmed` passes over the whole log once, beside the trees: the root comes out as the head says, each entry
+//       of the case stands in the log where its tree says, and the log has no other entry of the case. An export reads
+//       the case this way first.
+//   C3. A promotion, and a decision about an export, do not pass over the log. They compare the end of each tree with
+//       what the engine or the run records know of it, so a tree that has lost its last entries is noticed.
 
 import { isOpening, type Entry, type EntryType } from '../../contract/entry.js';
 import { LedgerError } from '../../errors.js';

@@ -1,17 +1,25 @@
 // What a session of a case did belongs to the case: exports, labels and the check for embedded text include it.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ExportBundle } from '../../src/contract/export-bundle.js';
-import type { RunRecord } from '../../src/contract/run-record.js';
-import { sha256 } from '../../src/contract/hash.js';
-import type { SessionAnswer } from '../../src/contract/session-answer.js';
-import type { SessionSpec } from '../../src/contract/session-spec.js';
-import { Bench, type BenchOptions } from '../fixtures/bench.js';
-import { CASE_AGENT, service, serviceEdit } from '../fixtures/service.js';
-import { proposal } from '../fixtures/tree.js';
-import { filesOf, verified } from './export/material.js';
+import { openLineFile } from '../../../src/adapters/line-file.js';
+import type { ExportBundle } from '../../../src/contract/export-bundle.js';
+import type { RunRecord } from '../../../src/contract/run-record.js';
+import { sha256 } from '../../../src/contract/hash.js';
+import type { SessionAnswer } from '../../../src/contract/session-answer.js';
+import type { SessionSpec } from '../../../src/contract/session-spec.js';
+import { noteVerifier } from '../../../src/ledger/signed-note.js';
+import { openEvidence } from '../../../src/runtime/evidence/open-evidence.js';
+import { verifyEvidence } from '../../../src/runtime/evidence/verify-evidence.js';
+import { writeEvidence } from '../../../src/runtime/evidence/write-evidence.js';
+import { homePaths, openHome } from '../../../src/runtime/home.js';
+import { readLedgerSigner } from '../../../src/runtime/ledger-key.js';
+import { signedHead } from '../../../src/runtime/ledger-proofs.js';
+import { Bench, type BenchOptions } from '../../fixtures/bench.js';
+import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
+import { proposal } from '../../fixtures/tree.js';
+import { filesOf, verified } from '../export/material.js';
 
 let bench: Bench;
 afterEach(() => bench.close());
@@ -84,6 +92,28 @@ async function promoted(record: { readonly id: string; readonly text: string }):
   return `${state} ${reason}`;
 }
 
+/** What the verifier says of the evidence bundle of the closed home. */
+async function evidenceVerdict() {
+  const home = homePaths(bench.home);
+  const { store, anchor } = openHome(home, { readOnly: true });
+  const lines: string[] = [];
+  try {
+    const head = signedHead(await anchor.read());
+    const signer = readLedgerSigner(home.ledgerKey);
+    if (signer === null) throw new Error('the home has no key');
+    await writeEvidence(store, head, signer, (line) => Promise.resolve(void lines.push(line)));
+  } finally {
+    await store.close();
+  }
+  const path = join(bench.folder, 'evidence');
+  writeFileSync(path, lines.join(''));
+  const file = await openLineFile(path);
+  const key = noteVerifier(readFileSync(home.ledgerKey.publicKey, 'utf8').trim());
+  const verdict = await verifyEvidence(await openEvidence(file, key));
+  await file.close();
+  return verdict;
+}
+
 const recordsIn = (bytes: Buffer | undefined): readonly RunRecord[] =>
   (bytes?.toString() ?? '')
     .split('\n')
@@ -119,6 +149,8 @@ describe('C57 S4-76 S4-77: an export includes the sessions of its case', () => {
     expect(contents.some(([, bytes]) => bytes.includes(TEXT))).toBe(true);
     for (const [path, bytes] of contents) expect(path).toBe(`data/artifacts/${sha256(bytes)}`);
     expect(await verified(destination)).toMatchObject({ valid: true, findings: [] });
+    await bench.turnpike.close();
+    expect(await evidenceVerdict()).toMatchObject({ ok: true });
   });
 });
 
