@@ -4,16 +4,16 @@ import type { InspectionEvent } from 'xstate';
 import type { Onlooker } from './actors.js';
 
 /**
- * What runs the machines of a tree: the table-driven interpreter, or XState's own actors. Both decide the same, byte for
- * byte (decision 0006).
+ * What runs the machines of a tree: the table-driven interpreter, or XState's own actors. Both decide the same, byte
+ * for byte (decision 0006).
  */
 export type Interpreter = 'table-driven' | 'xstate';
 
 export const INTERPRETERS: readonly Interpreter[] = ['table-driven', 'xstate'];
 
 /**
- * Receives XState's inspection events as XState emits them, with the live actors in them. It must not throw and must not
- * act on an actor; code that is not ours gets them through `inertInspector`.
+ * Receives XState's inspection events as XState emits them, with the live actors in them. It must not throw and must
+ * not act on an actor; code that is not ours gets them through `inertInspector`.
  */
 export type InspectionListener = (event: InspectionEvent) => void;
 

@@ -117,6 +117,7 @@ test('every example that a document shows is the file itself', () => {
     'docs/examples/ten-lines.mjs',
     'docs/examples/command.txt',
     'docs/examples/http-server.mjs',
+    'docs/examples/inspect-live.mjs',
   ]);
   for (const { path, file, text } of blocks) expect({ path, text }).toEqual({ path, text: textOf(file) });
 });

@@ -160,6 +160,26 @@ test(
   MS_MAX,
 );
 
+test(
+  'U-05 inspect-live.mjs shows the states of a live run to an inspector of XState',
+  async () => {
+    const at = installed(join(folder, 'inspect-live'));
+    const { status, stdout, stderr } = await run(put('inspect-live.mjs', at), [], at);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+    const lines = stdout.trim().split('\n');
+    expect(lines).toEqual(
+      expect.arrayContaining([
+        'orchestrator {"running":"working"} active',
+        'step "RESPOND" done',
+        'mediated "completed" done',
+        'agent "completed" done',
+        'orchestrator "completed" done',
+      ]),
+    );
+  },
+  MS_MAX,
+);
+
 test('the ten lines are ten lines', () => {
   expect(textOf('docs/examples/ten-lines.mjs').trim().split('\n').length).toBe(10);
 });
