@@ -14,6 +14,7 @@ export abstract class CodedError<Code extends string = string> extends Error {
 export class LedgerError extends CodedError<
   | 'LEDGER_UNAVAILABLE' // a commit failed: nothing of it was acknowledged, and nothing more will be written
   | 'LEDGER_CONFLICT' // another writer has moved the ledger on
+  | 'LEDGER_COMMIT_UNKNOWN' // the store cannot tell whether a commit happened: the same batch may be sent again
   | 'LEDGER_TAMPERED' // what is stored is not what was written
   | 'LEDGER_BELOW_HEAD' // the ledger is shorter than, or differs from, what the head file vouches for
   | 'LEDGER_LOCKED' // another process holds the writer lock of this home

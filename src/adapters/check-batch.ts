@@ -1,5 +1,5 @@
 import { InvariantError } from '../errors.js';
-import type { Batch, ProposalMark } from '../ports/ledger-store.js';
+import type { Batch, ProposalMark, TreeAppend } from '../ports/ledger-store.js';
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const SHA256 = /^[0-9a-f]{64}$/;
@@ -12,11 +12,25 @@ export const isCaseId = (case_id: string): boolean => CASE_ID.test(case_id);
  * What every store refuses before it writes anything, because only a bug of the caller can bring it.
  * @throws InvariantError
  */
-export function checkBatch({ from, entries, artifacts, proposals, head }: Batch): void {
-  if (head.size !== from + entries.length) {
-    throw new InvariantError(`a batch of ${entries.length} entries from ${from} cannot end at ${head.size}`);
+export function checkBatch({ trees }: Batch): void {
+  for (const append of trees) checkAppend(append);
+  if (trees.length > 1 && new Set(trees.map(({ tree_id }) => tree_id)).size < trees.length) {
+    throw new InvariantError('a batch has two appends of one tree');
   }
-  for (const { text } of entries) {
+}
+
+function checkAppend(append: TreeAppend): void {
+  const { tree_id, from, entries, artifacts, proposals, inputs, opened } = append;
+  if (entries.length === 0) throw new InvariantError(`an append of ${tree_id} has no entries`);
+  if ((opened !== null) !== (from === 0)) {
+    throw new InvariantError(`an append of ${tree_id} from ${from} ${opened === null ? 'opens no tree' : 'opens it'}`);
+  }
+  let seq = from;
+  for (const { entry, text } of entries) {
+    if (entry.tree_id !== tree_id || entry.seq !== seq) {
+      throw new InvariantError(`entry ${entry.seq} of ${entry.tree_id} stands at ${seq} of an append of ${tree_id}`);
+    }
+    seq += 1;
     if (text.includes('\n'))
       throw new InvariantError('the text of an entry has a newline, which canonical JSON has not');
   }
@@ -28,6 +42,9 @@ export function checkBatch({ from, entries, artifacts, proposals, head }: Batch)
     if (!SHA256.test(sha256)) throw new InvariantError(`not a hash in hex: ${JSON.stringify(sha256)}`);
   }
   for (const mark of proposals) checkProposalId(mark.proposal_id);
+  for (const mark of inputs) {
+    if (mark.tree_id !== tree_id) throw new InvariantError(`an append of ${tree_id} marks an input of ${mark.tree_id}`);
+  }
 }
 
 /** @throws InvariantError if it is no UUID in lower case: then the same id could be marked twice */

@@ -1,13 +1,14 @@
-import { artifactRef, type StoredArtifact } from '../contract/artifact-ref.js';
+import { artifactRef } from '../contract/artifact-ref.js';
 import type { ArchivedPart, ArchiveTable, Archiving } from '../ports/archives.js';
 import type { StoredEntry } from '../ports/ledger-store.js';
 import { keyOf, replaced } from './memory-parts.js';
+import type { MemoryTree } from './memory-tree.js';
 import { archivedContent, archivedEntry, archivedTree, straddling } from './archived.js';
 
-/** What a ledger in memory holds, by log index and by content. */
+/** What a ledger in memory holds: its log by index, its trees, and contents. */
 interface Held {
-  readonly entries: Map<number, StoredEntry>;
-  readonly brought: Map<number, readonly StoredArtifact[]>;
+  readonly log: Map<number, StoredEntry>;
+  readonly trees: Map<string, MemoryTree>;
   readonly contents: Map<string, Uint8Array>;
 }
 
@@ -21,25 +22,18 @@ export class MemoryArchives {
     return this.parts.at(-1)?.size ?? 0;
   }
 
-  /** @param byTree what is held of each tree */
-  remove(
-    { part, trees, cases }: Archiving,
-    { entries, brought, contents }: Held,
-    byTree: readonly Map<string, unknown>[],
-  ): void {
+  remove({ part, trees, cases }: Archiving, held: Held): void {
     const whole = new Set(trees.map(({ tree_id }) => tree_id));
-    for (const { log_index, tree_id } of entries.values()) {
-      if (log_index < part.size !== whole.has(tree_id)) throw straddling(part.size, tree_id);
+    for (const { tree_id, entries } of held.trees.values()) {
+      for (const { log_index } of entries) {
+        if ((log_index ?? Infinity) < part.size !== whole.has(tree_id)) throw straddling(part.size, tree_id);
+      }
     }
-    for (let log_index = this.size; log_index < part.size; log_index += 1) {
-      entries.delete(log_index);
-      brought.delete(log_index);
-    }
-    const held = [...brought.values()].flat();
-    const kept = held.map((artifact) => keyOf(artifact.case_id, artifactRef(artifact).hash_sha256));
-    const keys = new Set(kept);
-    for (const key of contents.keys()) if (!keys.has(key)) contents.delete(key);
-    for (const { tree_id } of trees) for (const map of byTree) map.delete(tree_id);
+    for (let log_index = this.size; log_index < part.size; log_index += 1) held.log.delete(log_index);
+    for (const { tree_id } of trees) held.trees.delete(tree_id);
+    const brought = [...held.trees.values()].flatMap((tree) => [...tree.brought.values()].flat());
+    const kept = new Set(brought.map((artifact) => keyOf(artifact.case_id, artifactRef(artifact).hash_sha256)));
+    for (const key of held.contents.keys()) if (!kept.has(key)) held.contents.delete(key);
     this.parts.push({ ...part, frontier: [...part.frontier] });
     for (const { tree_id, entries } of trees) this.trees.set(tree_id, entries);
     for (const case_id of cases) this.#cases.add(case_id);

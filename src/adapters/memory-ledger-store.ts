@@ -4,13 +4,21 @@
 import type { StoredArtifact } from '../contract/artifact-ref.js';
 import type {
   Batch,
+  CommitResult,
+  EntryPlace,
+  EntryWithContent,
   Erased,
   Erasure,
+  Integration,
   LedgerStore,
   LogHead,
-  ProposalMark,
+  MarkKey,
+  MarkOf,
+  OpenTree,
+  PendingAppend,
   SnapshotCache,
   StoredEntry,
+  TreeEntry,
   TreeSummary,
 } from '../ports/ledger-store.js';
 import type { ArchiveTable } from '../ports/archives.js';
@@ -67,16 +75,12 @@ class MemoryLedgerStore implements LedgerStore {
     });
   }
 
-  commit(batch: Batch): Promise<void> {
+  commit(batch: Batch): Promise<CommitResult> {
     return this.#answer((state) => {
       checkBatch(batch);
-      if (this.#failed) throw unavailable('the ledger could not be written before: open it anew');
-      // Stays so if the commit throws.
-      this.#failed = true;
-      const written = this.#acquired && state.commit(batch);
-      this.#failed = false;
-      if (written) return;
-      throw replaced(`epoch ${batch.epoch} is over, or size ${batch.from} is`);
+      const committed = this.#write(() => (this.#acquired ? state.commit(batch) : null));
+      if (committed !== null) return committed;
+      throw replaced(`epoch ${batch.epoch} is over, or a tree has other entries`);
     });
   }
 
@@ -84,20 +88,45 @@ class MemoryLedgerStore implements LedgerStore {
     return this.#answer((state) => state.head);
   }
 
-  tree(tree_id: string, fromSeq = 0): AsyncIterable<StoredEntry> {
-    return this.#each(fromSeq, (state, seq) => state.entryOf(tree_id, seq));
+  tree(tree_id: string, fromSeq = 0): AsyncIterable<TreeEntry> {
+    return this.#each(fromSeq, (state, seq) => state.entryOf({ tree_id, seq }));
+  }
+
+  async *histories(places: readonly EntryPlace[]): AsyncGenerator<EntryWithContent> {
+    for (const { tree_id, seq: fromSeq } of places) {
+      yield* this.#each(fromSeq, (state, seq) => state.entryWithContent({ tree_id, seq }));
+    }
   }
 
   log(fromIndex?: number): AsyncIterable<StoredEntry> {
     return this.#each(fromIndex ?? this.#state.archives.size, (state, log_index) => state.entry(log_index));
   }
 
+  pending(limit: number): Promise<readonly PendingAppend[]> {
+    return this.#answer((state) => state.pending(limit));
+  }
+
+  integrate(integration: Integration): Promise<boolean> {
+    return this.#answer((state) => {
+      if (!this.#acquired) throw notTheWriter();
+      return state.integrate(integration);
+    });
+  }
+
   trees(): AsyncIterable<TreeSummary> {
     return this.#list((state) => state.trees());
   }
 
-  artifactsOf(log_index: number): Promise<readonly StoredArtifact[]> {
-    return this.#answer((state) => state.artifactsOf(log_index));
+  treesOf(case_id: string): Promise<readonly TreeSummary[]> {
+    return this.#answer((state) => state.treesOf(case_id));
+  }
+
+  openTrees(): AsyncIterable<OpenTree> {
+    return this.#list((state) => state.openTrees());
+  }
+
+  artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> {
+    return this.#answer((state) => state.artifactsOf(place));
   }
 
   artifact(case_id: string | null, hash: string): Promise<Uint8Array | null> {
@@ -111,18 +140,23 @@ class MemoryLedgerStore implements LedgerStore {
     });
   }
 
-  proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null> {
-    return this.#answer((state) => state.proposal(root_run_id, proposal_id));
-  }
-
-  input(tree_id: string, input_id: string): Promise<number | null> {
-    return this.#answer((state) => state.input(tree_id, input_id));
+  marks<Key extends MarkKey>(keys: readonly Key[]): Promise<readonly (MarkOf<Key> | null)[]> {
+    return this.#answer((state) => keys.map((key) => state.mark(key) as MarkOf<Key> | null));
   }
 
   close(): Promise<void> {
     this.#closed = true;
     this.#state.unlock(this);
     return Promise.resolve();
+  }
+
+  /** After an error nothing is written any more: the ledger must be opened anew. */
+  #write<T>(work: () => T): T {
+    if (this.#failed) throw unavailable('the ledger could not be written before: open it anew');
+    this.#failed = true;
+    const written = work();
+    this.#failed = false;
+    return written;
   }
 
   #answer<T>(work: (state: MemoryState) => T): Promise<T> {
@@ -136,10 +170,10 @@ class MemoryLedgerStore implements LedgerStore {
     yield* await this.#answer((state) => [...list(state)]);
   }
 
-  async *#each(
+  async *#each<Item>(
     from: number,
-    entryAt: (state: MemoryState, place: number) => StoredEntry | undefined,
-  ): AsyncGenerator<StoredEntry> {
+    entryAt: (state: MemoryState, place: number) => Item | undefined,
+  ): AsyncGenerator<Item> {
     for (let place = from; ; place += 1) {
       const entry = await this.#answer((state) => entryAt(state, place));
       if (entry === undefined) return;

@@ -2,37 +2,49 @@
 
 import { isWithheld, type StoredArtifact } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
-import { LedgerError } from '../errors.js';
+import { InvariantError, LedgerError } from '../errors.js';
 import type {
   Batch,
+  CommitResult,
+  EntryPlace,
+  EntryWithContent,
   Erased,
   Erasure,
+  Integration,
   LogHead,
+  MarkKey,
+  OpenTree,
+  PendingAppend,
   ProposalMark,
+  InputMark,
   StoredEntry,
   StoredSnapshot,
+  TreeAppend,
+  TreeEntry,
   TreeSummary,
 } from '../ports/ledger-store.js';
 import type { Archiving } from '../ports/archives.js';
 import { checkProposalId } from './check-batch.js';
+import { integrateBatch } from './integrate-batch.js';
 import { MemoryArchives } from './memory-archives.js';
+import { MemoryPending } from './memory-pending.js';
 import { copyOf, isRepeated, keyOf, unavailable } from './memory-parts.js';
 import { MemoryRunRecords } from './memory-run-records.js';
+import { MemoryTree } from './memory-tree.js';
 
-interface MemoryTree {
-  /** Log indexes of its entries, by seq. */
-  readonly places: number[];
-  readonly ended: boolean;
+export interface MemoryStateOptions {
+  /** False: entries get their places in the log by `integrate`, as where several workers share a store. @default true */
+  readonly integrates?: boolean;
 }
 
 /** What stores in memory hold. Two stores on one state are two processes on one ledger. */
 export class MemoryState {
-  readonly #entries = new Map<number, StoredEntry>();
+  readonly #log = new Map<number, StoredEntry>();
   readonly #trees = new Map<string, MemoryTree>();
-  readonly #brought = new Map<number, readonly StoredArtifact[]>();
   readonly #contents = new Map<string, Uint8Array>();
   readonly #proposals = new Map<string, ProposalMark>();
-  readonly #inputs = new Map<string, number>();
+  readonly #inputs = new Map<string, InputMark>();
+  readonly #pending: MemoryPending | null;
   readonly snapshots = new Map<string, StoredSnapshot>();
   readonly runRecords = new MemoryRunRecords();
   readonly archives = new MemoryArchives();
@@ -40,6 +52,10 @@ export class MemoryState {
   #epoch = 0;
   #writer: object | null = null;
   #broken = false;
+
+  constructor({ integrates = true }: MemoryStateOptions = {}) {
+    this.#pending = integrates ? null : new MemoryPending();
+  }
 
   get head(): LogHead {
     return this.#head;
@@ -68,64 +84,103 @@ export class MemoryState {
     if (this.#writer === writer) this.#writer = null;
   }
 
-  /** @returns false, with nothing written, if the batch does not go on from here */
-  commit(batch: Batch): boolean {
-    if (batch.epoch !== this.#epoch || batch.from !== this.#head.size) return false;
+  /** @returns null, with nothing written, if the epoch is over or a tree has other entries than the batch says */
+  commit(batch: Batch): CommitResult | null {
+    const { epoch, trees } = batch;
+    if (epoch !== this.#epoch) return null;
     if (this.#broken) throw unavailable('the ledger could not be written: nothing of this was acknowledged');
-    const ends = this.#endsAfter(batch);
-    this.#refuseMarks(batch, ends);
-    this.#add(batch);
+    for (const { tree_id } of trees) this.archives.refuseTree(tree_id);
+    if (trees.length > 0 && trees.every((append) => this.#trees.get(append.tree_id)?.has(append) === true)) {
+      return this.#resultOf(batch);
+    }
+    if (!trees.every(({ tree_id, from }) => from === (this.#trees.get(tree_id)?.entries.length ?? 0))) return null;
+    this.#refuseMarks(batch);
+    for (const append of trees) this.#add(append);
+    if (this.#pending === null) this.#integrateCommitted(batch);
+    else this.#pending.add(batch);
+    return this.#resultOf(batch);
+  }
+
+  pending(limit: number): readonly PendingAppend[] {
+    return this.#pending?.first(limit) ?? [];
+  }
+
+  /** @returns false, with nothing written, if the log has another size */
+  integrate({ from, appends, head }: Integration): boolean {
+    if (this.#broken) throw unavailable('the ledger could not be written: nothing of this was acknowledged');
+    if (from !== this.#head.size) return false;
+    if (this.#pending === null) throw new InvariantError('nothing is pending: this store integrates in its commits');
+    this.#pending.check({ from, appends, head });
+    let log_index = from;
+    for (const { tree_id, seq, leaf_hashes } of appends) {
+      this.#place({ tree_id, seq }, leaf_hashes.length, log_index);
+      log_index += leaf_hashes.length;
+    }
+    this.#pending.remove(appends);
+    this.#head = { ...head, frontier: [...head.frontier] };
     return true;
   }
 
   /** @returns null, with nothing removed, if the epoch is over; else the next one */
   remove(archiving: Archiving): number | null {
     if (archiving.epoch !== this.#epoch) return null;
-    const held = { entries: this.#entries, brought: this.#brought, contents: this.#contents };
-    this.archives.remove(archiving, held, [this.#trees, this.snapshots]);
+    this.archives.remove(archiving, { log: this.#log, trees: this.#trees, contents: this.#contents });
+    for (const { tree_id } of archiving.trees) this.snapshots.delete(tree_id);
     return (this.#epoch += 1);
   }
 
   entry(log_index: number): StoredEntry | undefined {
     this.archives.refuse(log_index);
-    return this.#entries.get(log_index);
+    return this.#log.get(log_index);
   }
 
-  entryOf(tree_id: string, seq: number): StoredEntry | undefined {
+  entryOf({ tree_id, seq }: EntryPlace): TreeEntry | undefined {
     this.archives.refuseTree(tree_id);
-    const place = this.#trees.get(tree_id)?.places[seq];
-    return place === undefined ? undefined : this.#entries.get(place);
+    return this.#trees.get(tree_id)?.entries[seq];
   }
 
-  /** Trees that have entries, in the order of their first one. */
-  *trees(): Iterable<TreeSummary> {
-    for (const [tree_id, { places, ended }] of this.#trees) {
-      const [log_index] = places;
-      if (log_index !== undefined) yield { tree_id, ended, log_index };
-    }
+  entryWithContent(place: EntryPlace): EntryWithContent | undefined {
+    const entry = this.entryOf(place);
+    return entry === undefined ? undefined : { entry, artifacts: this.artifactsOf(place) };
   }
 
-  artifactsOf(log_index: number): readonly StoredArtifact[] {
-    this.archives.refuse(log_index);
-    return (this.#brought.get(log_index) ?? []).map((artifact) =>
+  /** In the order of their first entries; those that wait to be integrated come last. */
+  trees(): readonly TreeSummary[] {
+    const trees = [...this.#trees.values()].map((tree) => tree.summary());
+    return trees.sort((one, other) => (one.log_index ?? Infinity) - (other.log_index ?? Infinity) || 0);
+  }
+
+  treesOf(case_id: string): readonly TreeSummary[] {
+    return this.trees().filter(({ tree_id }) => this.#trees.get(tree_id)?.case_id === case_id);
+  }
+
+  openTrees(): readonly OpenTree[] {
+    return [...this.#trees.values()].filter(({ ended }) => !ended).map(({ tree_id, rest }) => ({ tree_id, ...rest }));
+  }
+
+  artifactsOf({ tree_id, seq }: EntryPlace): readonly StoredArtifact[] {
+    this.archives.refuseTree(tree_id);
+    return (this.#trees.get(tree_id)?.brought.get(seq) ?? []).map((artifact) =>
       isWithheld(artifact) ? artifact : { ...artifact, bytes: copyOf(artifact.bytes) },
     );
   }
 
   erase({ case_id, tree_ids }: Erasure): Erased {
     const erased = { contents: 0, bytes: 0 };
-    for (const [log_index, brought] of this.#brought) {
-      const left = brought.map((artifact): StoredArtifact => {
-        if (isWithheld(artifact) || artifact.case_id !== case_id) return artifact;
-        const { kind, bytes } = artifact;
-        const hash = sha256(bytes);
-        if (this.#contents.delete(keyOf(case_id, hash))) {
-          erased.contents += 1;
-          erased.bytes += bytes.byteLength;
-        }
-        return { kind, case_id, withheld: 'erased', sha256: hash, byte_size: bytes.byteLength };
-      });
-      this.#brought.set(log_index, left);
+    for (const { brought } of this.#trees.values()) {
+      for (const [seq, artifacts] of brought) {
+        const left = artifacts.map((artifact): StoredArtifact => {
+          if (isWithheld(artifact) || artifact.case_id !== case_id) return artifact;
+          const { kind, bytes } = artifact;
+          const hash = sha256(bytes);
+          if (this.#contents.delete(keyOf(case_id, hash))) {
+            erased.contents += 1;
+            erased.bytes += bytes.byteLength;
+          }
+          return { kind, case_id, withheld: 'erased', sha256: hash, byte_size: bytes.byteLength };
+        });
+        brought.set(seq, left);
+      }
     }
     for (const tree_id of tree_ids) this.snapshots.delete(tree_id);
     return erased;
@@ -137,63 +192,58 @@ export class MemoryState {
     return bytes === undefined ? null : copyOf(bytes);
   }
 
-  proposal(root_run_id: string, proposal_id: string): ProposalMark | null {
-    checkProposalId(proposal_id);
-    return this.#proposals.get(keyOf(root_run_id, proposal_id)) ?? null;
+  mark(key: MarkKey): ProposalMark | InputMark | null {
+    if ('input_id' in key) return this.#inputs.get(keyOf(key.tree_id, key.input_id)) ?? null;
+    checkProposalId(key.proposal_id);
+    return this.#proposals.get(keyOf(key.root_run_id, key.proposal_id)) ?? null;
   }
 
-  input(tree_id: string, input_id: string): number | null {
-    return this.#inputs.get(keyOf(tree_id, input_id)) ?? null;
-  }
-
-  /** How many entries each tree of the batch will have. @throws LedgerError if it leaves a gap in one */
-  #endsAfter({ entries }: Batch): ReadonlyMap<string, number> {
-    const ends = new Map<string, number>();
-    for (const { entry } of entries) {
-      const { tree_id, seq } = entry;
-      this.archives.refuseTree(tree_id);
-      const end = ends.get(tree_id) ?? this.#trees.get(tree_id)?.places.length ?? 0;
-      if (seq !== end) throw unavailable(`after ${end} entries of ${tree_id} seq ${seq} cannot follow`);
-      ends.set(tree_id, end + 1);
-    }
-    return ends;
-  }
-
-  #refuseMarks({ proposals, inputs, trees }: Batch, ends: ReadonlyMap<string, number>): void {
-    const proposalKeys = proposals.map(({ root_run_id, proposal_id }) => keyOf(root_run_id, proposal_id));
-    const inputKeys = inputs.map(({ tree_id, input_id }) => keyOf(tree_id, input_id));
+  #refuseMarks({ trees }: Batch): void {
+    const proposalKeys = trees.flatMap(({ proposals }) =>
+      proposals.map(({ root_run_id, proposal_id }) => keyOf(root_run_id, proposal_id)),
+    );
+    const inputKeys = trees.flatMap(({ inputs }) => inputs.map(({ tree_id, input_id }) => keyOf(tree_id, input_id)));
     if (isRepeated(proposalKeys, this.#proposals) || isRepeated(inputKeys, this.#inputs)) {
       throw unavailable('a proposal or an input is marked already: a mark never changes');
     }
-    for (const { tree_id } of [...inputs, ...trees]) {
-      if (!ends.has(tree_id) && !this.#trees.has(tree_id))
-        throw unavailable(`a mark of ${tree_id}, which has no entries`);
-    }
   }
 
-  #add({ from, entries, artifacts, proposals, inputs, trees, head }: Batch): void {
-    entries.forEach(({ entry: { tree_id, seq, type }, text, leaf_hash }, position) => {
-      this.#entries.set(from + position, { log_index: from + position, tree_id, seq, type, text, leaf_hash });
-      this.#tree(tree_id).places.push(from + position);
-    });
-    for (const { entry, artifact, sha256: hash } of artifacts) {
-      const kept = { ...artifact, bytes: copyOf(artifact.bytes) };
-      this.#brought.set(from + entry, [...(this.#brought.get(from + entry) ?? []), kept]);
-      this.#contents.set(keyOf(artifact.case_id, hash), kept.bytes);
+  #add(append: TreeAppend): void {
+    const { tree_id, artifacts, proposals, inputs } = append;
+    const tree = this.#trees.get(tree_id) ?? new MemoryTree(tree_id);
+    this.#trees.set(tree_id, tree);
+    if (append.ended && !tree.ended) this.runRecords.ended(tree_id);
+    tree.append(append);
+    for (const { artifact, sha256: hash } of artifacts) {
+      this.#contents.set(keyOf(artifact.case_id, hash), copyOf(artifact.bytes));
     }
     for (const mark of proposals) this.#proposals.set(keyOf(mark.root_run_id, mark.proposal_id), { ...mark });
-    for (const { tree_id, input_id, seq } of inputs) this.#inputs.set(keyOf(tree_id, input_id), seq);
-    for (const { tree_id, state } of trees) {
-      if (state !== 'ended' || this.#tree(tree_id).ended) continue;
-      this.#trees.set(tree_id, { ...this.#tree(tree_id), ended: true });
-      this.runRecords.ended(tree_id);
-    }
-    this.#head = { ...head, frontier: [...head.frontier] };
+    for (const mark of inputs) this.#inputs.set(keyOf(mark.tree_id, mark.input_id), { ...mark });
   }
 
-  #tree(tree_id: string): MemoryTree {
-    const known = this.#trees.get(tree_id) ?? { places: [], ended: false };
-    this.#trees.set(tree_id, known);
-    return known;
+  #integrateCommitted(batch: Batch): void {
+    const { head, first_log_indexes } = integrateBatch(this.#head, batch);
+    batch.trees.forEach(({ tree_id, from, entries }, at) => {
+      this.#place({ tree_id, seq: from }, entries.length, first_log_indexes[at] ?? 0);
+    });
+    this.#head = head;
+  }
+
+  /** Gives entries of a tree, from this place on, their places in the log. */
+  #place({ tree_id, seq }: EntryPlace, count: number, log_index: number): void {
+    const placed = this.#trees.get(tree_id)?.place(seq, count, log_index) ?? [];
+    for (const entry of placed) this.#log.set(entry.log_index, entry);
+  }
+
+  #resultOf({ trees }: Batch): CommitResult {
+    const firsts: number[] = [];
+    for (const { tree_id, from, entries } of trees) {
+      const tree = this.#trees.get(tree_id);
+      const first = tree?.entries[from]?.log_index ?? null;
+      const last = tree?.entries[from + entries.length - 1]?.log_index ?? null;
+      if (first === null || last === null) return { head: null, first_log_indexes: null };
+      firsts.push(first);
+    }
+    return { head: this.#head, first_log_indexes: firsts };
   }
 }

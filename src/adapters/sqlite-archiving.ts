@@ -11,7 +11,7 @@ import { artifactNumbersIn } from './sqlite-blocks.js';
 import { unguarded, type Connection } from './sqlite-database.js';
 import { NEXT_ARTIFACT } from './sqlite-schema.js';
 
-const GUARDS = ['blocks_delete', 'tree_index_delete', 'artifacts_delete', 'artifact_index_delete'];
+const GUARDS = ['blocks_delete', 'tree_index_delete', 'artifacts_delete', 'artifact_index_delete', 'trees_delete'];
 
 /** Removes it, within the transaction that is open. @throws InvariantError for what is not ready for that */
 export function removeArchived(db: Connection, { part, trees, cases }: Archiving): void {
@@ -25,6 +25,7 @@ export function removeArchived(db: Connection, { part, trees, cases }: Archiving
     removeContents(db, part.size);
     db.prepare('DELETE FROM tree_index WHERE log_index < ?').run(part.size);
     db.prepare('DELETE FROM blocks WHERE log_index < ?').run(part.size);
+    db.prepare('DELETE FROM trees WHERE log_index < ?').run(part.size);
   });
   const forget = db.prepare('DELETE FROM snapshots WHERE tree_id = ?');
   for (const { tree_id } of trees) forget.run(tree_id);

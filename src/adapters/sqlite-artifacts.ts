@@ -1,7 +1,7 @@
 import { ARTIFACT_KINDS, type Artifact, type ArtifactKind, type StoredArtifact } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
 import { LedgerError } from '../errors.js';
-import type { Erased, Erasure } from '../ports/ledger-store.js';
+import type { Batch, Erased, Erasure } from '../ports/ledger-store.js';
 import { SEAL_BYTES } from './case-cipher.js';
 import type { CaseKeys } from './case-keys.js';
 import {
@@ -10,7 +10,7 @@ import {
   removeArtifactFolder,
   writeArtifactFile,
 } from './sqlite-artifact-files.js';
-import { artifactNumbers } from './sqlite-blocks.js';
+import { artifactNumbers, type BlockContent, type BroughtNumbers } from './sqlite-blocks.js';
 import type { Connection, Statement } from './sqlite-database.js';
 import { recent } from './sqlite-recent.js';
 import { NEXT_ARTIFACT } from './sqlite-schema.js';
@@ -58,7 +58,6 @@ export class SqliteArtifacts {
   readonly directory: string;
   readonly keys: CaseKeys;
   #recent = recent<number>(RECENT_MAX);
-  readonly #ofEntry: Statement;
   readonly #indexed: Statement;
   readonly #indexRows: Statement;
   readonly #setIndexed: Statement;
@@ -72,9 +71,6 @@ export class SqliteArtifacts {
     this.#db = db;
     this.directory = directory;
     this.keys = keys;
-    this.#ofEntry = db.prepare(
-      'SELECT log_index, artifacts FROM blocks WHERE log_index <= ? ORDER BY log_index DESC LIMIT 1',
-    );
     this.#indexed = db.prepare('SELECT artifacts_indexed FROM meta').pluck();
     this.#indexRows = db.prepare(
       `INSERT OR IGNORE INTO artifact_index SELECT sha256, artifact_no FROM artifacts
@@ -83,7 +79,7 @@ export class SqliteArtifacts {
     this.#setIndexed = db.prepare('UPDATE meta SET artifacts_indexed = ?');
   }
 
-  /** Makes ready for `store`: from now on nobody else adds content. */
+  /** Makes ready for `storeAll`: from now on nobody else adds content. */
   startWriting(): void {
     const insert = 'INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?)';
     this.#writes = {
@@ -97,8 +93,28 @@ export class SqliteArtifacts {
     this.#next = Number(this.#db.prepare(`SELECT ${NEXT_ARTIFACT}`).pluck().get());
   }
 
-  /** Stores content within the transaction that is open, which needs `flush`. @returns its row, maybe a former one */
-  store({ case_id, kind, bytes }: Artifact, hash: string): number {
+  /**
+   * Stores the content of a batch within the transaction that is open.
+   * @returns for each append the rows of what its entries brought, by their position in it; undefined for nothing
+   */
+  storeAll({ trees }: Batch): readonly (BroughtNumbers | undefined)[] {
+    const numbers = trees.map(({ artifacts }) => {
+      if (artifacts.length === 0) return undefined;
+      const brought = new Map<number, number[]>();
+      for (const { entry, artifact, sha256: hash } of artifacts) {
+        const artifact_no = this.#store(artifact, hash);
+        const known = brought.get(entry);
+        if (known === undefined) brought.set(entry, [artifact_no]);
+        else known.push(artifact_no);
+      }
+      return brought;
+    });
+    this.#flush();
+    return numbers;
+  }
+
+  /** @returns its row, maybe a former one */
+  #store({ case_id, kind, bytes }: Artifact, hash: string): number {
     const key = `${case_id ?? ''} ${kind} ${hash}`;
     const known = this.#recent.get(key);
     if (known !== undefined) return known;
@@ -118,22 +134,19 @@ export class SqliteArtifacts {
     return artifact_no;
   }
 
-  /** Writes what of it waits still. */
-  flush(): void {
+  #flush(): void {
     for (let at = 0; at < this.#waiting.length; at += COLUMNS_COUNT) {
       this.#writes?.one.run(this.#waiting.slice(at, at + COLUMNS_COUNT));
     }
     this.#waiting = [];
   }
 
-  /** The contents that an entry brought, in their order. @throws LedgerError LEDGER_TAMPERED */
-  async of(log_index: number): Promise<readonly StoredArtifact[]> {
-    const block = this.#ofEntry.get(log_index) as { log_index: number; artifacts: string | null } | undefined;
-    if (block === undefined) return [];
+  /** The contents that an entry of a block brought, in their order. @throws LedgerError LEDGER_TAMPERED */
+  async of(block: Pick<BlockContent, 'log_index' | 'artifacts'>, place: number): Promise<readonly StoredArtifact[]> {
     const { byNumber } = this.#prepared();
-    const rows = artifactNumbers(block.artifacts, log_index - block.log_index).map((number) => {
+    const rows = artifactNumbers(block.artifacts, place).map((number) => {
       const row = byNumber.get(number) as ArtifactRow | undefined;
-      if (row === undefined) throw tampered(`content of entry ${log_index} is missing`);
+      if (row === undefined) throw tampered(`content of entry ${block.log_index + place} is missing`);
       return row;
     });
     return Promise.all(

@@ -3,7 +3,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { LedgerError } from '../errors.js';
-import type { Batch, StoredEntry } from '../ports/ledger-store.js';
+import type { StoredEntry, TreeAppend } from '../ports/ledger-store.js';
 
 /** A block ends before it has more entries than this, or more text: readers take it whole. */
 export const BLOCK_ENTRIES_MAX = 256;
@@ -11,6 +11,10 @@ export const BLOCK_CHARS_MAX = 256 * 1_024;
 
 const HASH_BYTES = 32;
 const NEWLINE = 0x0a;
+
+/** The numbers of the artifacts that entries brought, by the position of the entry. */
+export type BroughtNumbers = ReadonlyMap<number, readonly number[]>;
+const NO_NUMBERS: BroughtNumbers = new Map();
 
 /** A block as it is written. */
 export interface Block {
@@ -29,6 +33,15 @@ export interface Block {
   readonly chars: number;
 }
 
+/** Where a block stands, and what its entries brought. */
+export interface BlockContent {
+  readonly log_index: number;
+  readonly tree_id: string;
+  readonly seq: number;
+  /** As a block has it. */
+  readonly artifacts: string | null;
+}
+
 /** A block as it is read; nothing of it is trusted. */
 export interface BlockRow {
   readonly log_index: number;
@@ -40,31 +53,34 @@ export interface BlockRow {
   readonly texts: Buffer;
 }
 
-/** Cuts a batch into blocks. `brought` has the numbers of the artifacts by the position of their entry. */
-export function blocksOf({ from, entries }: Batch, brought: ReadonlyMap<number, readonly number[]>): readonly Block[] {
+/**
+ * Cuts an append, which begins at `log_index` of the log, into blocks. `brought` has the numbers of the artifacts by the
+ * position of their entry.
+ */
+export function blocksOf(
+  { tree_id, from, entries }: TreeAppend,
+  log_index: number,
+  brought: BroughtNumbers = NO_NUMBERS,
+): readonly Block[] {
   const hashes = Buffer.from(entries.map(({ leaf_hash }) => leaf_hash).join(''), 'hex');
   const blocks: Block[] = [];
   for (let begin = 0, end = 0; begin < entries.length; begin = end) {
     const first = entries[begin];
     if (first === undefined) break;
-    const { tree_id, seq } = first.entry;
     const texts = [first.text];
     let types: string = first.entry.type;
     let chars = first.text.length;
     for (end = begin + 1; end - begin < BLOCK_ENTRIES_MAX; end += 1) {
       const next = entries[end];
-      if (next === undefined) break;
-      const { entry, text } = next;
-      if (entry.tree_id !== tree_id || entry.seq !== seq + end - begin) break;
-      if (chars + text.length >= BLOCK_CHARS_MAX) break;
-      types += ` ${entry.type}`;
-      chars += 1 + text.length;
-      texts.push(text);
+      if (next === undefined || chars + next.text.length >= BLOCK_CHARS_MAX) break;
+      types += ` ${next.entry.type}`;
+      chars += 1 + next.text.length;
+      texts.push(next.text);
     }
     blocks.push({
-      log_index: from + begin,
+      log_index: log_index + begin,
       tree_id,
-      seq,
+      seq: from + begin,
       count: end - begin,
       artifacts: brought.size === 0 ? null : artifactsOf(brought, begin, end),
       types,
@@ -102,7 +118,7 @@ export class BlockText {
   }
 }
 
-function artifactsOf(brought: ReadonlyMap<number, readonly number[]>, begin: number, end: number): string | null {
+function artifactsOf(brought: BroughtNumbers, begin: number, end: number): string | null {
   let members = '';
   for (let place = begin; place < end; place += 1) {
     const numbers = brought.get(place);

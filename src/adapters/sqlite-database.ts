@@ -131,8 +131,15 @@ function configure(db: Connection, readOnly: boolean): void {
 
 const formatOf = (db: Connection): number => Number(db.pragma('user_version', { simple: true }));
 
-/** Brings the tables up to date, within the transaction that is open. Nothing that is there changes. */
-export const upgradeSchema = (db: Connection): void => void db.exec(schemaSteps(formatOf(db), FORMAT_VERSION));
+/**
+ * Brings the tables up to date, within the transaction that is open. Nothing that is there changes.
+ * @returns the format before
+ */
+export function upgradeSchema(db: Connection): number {
+  const format = formatOf(db);
+  db.exec(schemaSteps(format, FORMAT_VERSION));
+  return format;
+}
 
 function checkSchema(db: Connection, file: string): void {
   // Of one moment: a writer may be bringing an older ledger up to date.

@@ -1,7 +1,8 @@
 // Marks as rows: all marks of one batch are one row, and a name for each is what the index knows.
 
-import type { Batch, InputMark, ProposalMark } from '../ports/ledger-store.js';
+import type { Batch, InputKey, InputMark, ProposalKey, ProposalMark } from '../ports/ledger-store.js';
 import { LedgerError } from '../errors.js';
+import { markedAlready } from './sqlite-refusals.js';
 
 /** What identifies a mark: it is found by this, and no other may have the same. */
 export interface MarkKey {
@@ -13,14 +14,11 @@ export interface MarkKey {
 /** A name may be a slice of a payload, and would keep all of that in memory. */
 export const copyOf = (name: string): string => Buffer.from(name).toString();
 
-export const proposalKey = ({
-  root_run_id,
-  proposal_id,
-}: Pick<ProposalMark, 'root_run_id' | 'proposal_id'>): MarkKey => ({
+export const proposalKey = ({ root_run_id, proposal_id }: ProposalKey): MarkKey => ({
   scope: root_run_id,
   name: `p${proposal_id}`,
 });
-export const inputKey = ({ tree_id, input_id }: Pick<InputMark, 'tree_id' | 'input_id'>): MarkKey => ({
+export const inputKey = ({ tree_id, input_id }: InputKey): MarkKey => ({
   scope: tree_id,
   name: `i${input_id}`,
 });
@@ -36,15 +34,53 @@ export interface Marks {
 }
 
 /** @returns null where a batch has none */
-export function marksOf({ proposals, inputs, trees }: Batch): Marks | null {
-  const ended = trees.filter(({ state }) => state === 'ended').map(({ tree_id }) => tree_id);
+export function marksOf({ trees }: Batch): Marks | null {
+  const proposals: ProposalMark[] = [];
+  const inputs: InputMark[] = [];
+  const ended: string[] = [];
+  for (const append of trees) {
+    for (const mark of append.proposals) proposals.push(mark);
+    for (const mark of append.inputs) inputs.push(mark);
+    if (append.ended) ended.push(append.tree_id);
+  }
   return proposals.length + inputs.length + ended.length === 0 ? null : { proposals, inputs, ended };
+}
+
+/** @returns the mark of this key among those of a row */
+export function markIn(
+  { proposals, inputs }: Marks,
+  key: InputKey | ProposalKey,
+): InputMark | ProposalMark | undefined {
+  if ('input_id' in key) return inputs.find((mark) => mark.tree_id === key.tree_id && mark.input_id === key.input_id);
+  const { root_run_id, proposal_id } = key;
+  return proposals.find((mark) => mark.root_run_id === root_run_id && mark.proposal_id === proposal_id);
 }
 
 export function* keysOf({ proposals, inputs, ended }: Marks): Generator<MarkKey, void> {
   for (const mark of proposals) yield proposalKey(mark);
   for (const mark of inputs) yield inputKey(mark);
   for (const scope of ended) yield { scope, name: ENDED };
+}
+
+/**
+ * The marks that a row says for the first time, with their keys: that a tree has ended may be said again.
+ * @throws InvariantError for a proposal or an input that is marked already
+ */
+export function newMarks(
+  { proposals, inputs, ended }: Marks,
+  isMarked: (key: MarkKey) => boolean,
+): { readonly first: Marks; readonly keys: readonly MarkKey[] } {
+  const first = { proposals, inputs, ended: ended.filter((scope) => !isMarked({ scope, name: ENDED })) };
+  const keys: MarkKey[] = [];
+  const given = new Set<string>();
+  for (const { scope, name } of keysOf(first)) {
+    const key = { scope, name: copyOf(name) };
+    if (isMarked(key)) throw markedAlready();
+    keys.push(key);
+    given.add(`${scope}\n${name}`);
+  }
+  if (given.size < keys.length) throw markedAlready();
+  return { first, keys };
 }
 
 /** A row's marks as text; small, because every step has some. */

@@ -1,11 +1,20 @@
-import type { LogHead, ProposalMark, StoredEntry, StoredSnapshot, TreeSummary } from '../ports/ledger-store.js';
+import type {
+  EntryPlace,
+  InputMark,
+  LogHead,
+  MarkKey,
+  ProposalMark,
+  StoredEntry,
+  StoredSnapshot,
+  TreeSummary,
+} from '../ports/ledger-store.js';
 import { LedgerError } from '../errors.js';
 import { checkProposalId } from './check-batch.js';
 import { hashesIn, type SqliteArchives } from './sqlite-archives.js';
-import { entriesOf, type BlockRow } from './sqlite-blocks.js';
+import { entriesOf, type BlockContent, type BlockRow } from './sqlite-blocks.js';
 import type { Connection, Statement } from './sqlite-database.js';
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
-import { ENDED, inputKey, proposalKey, readMarks, type MarkKey, type Marks } from './sqlite-marks.js';
+import { ENDED, inputKey, markIn, proposalKey, readMarks } from './sqlite-marks.js';
 import type { SqliteTail } from './sqlite-tail.js';
 
 /** How many rows one read takes from the database. */
@@ -13,12 +22,19 @@ export const PAGE_BLOCKS = 32;
 const PAGE_TREES = 256;
 
 // Bytes for the texts: what was changed must still come out, so that it can be named.
-const BLOCK = 'b.log_index, b.tree_id, b.seq, b.types, b.leaf_hashes, CAST(b.texts AS BLOB) AS texts FROM blocks b';
+const BLOCK =
+  'b.log_index, b.tree_id, b.seq, b.artifacts, b.types, b.leaf_hashes, CAST(b.texts AS BLOB) AS texts FROM blocks b';
 
 /** What one read found, and where the next one begins: null at the end. */
 export interface Page<Row> {
   readonly rows: readonly Row[];
   readonly next: number | null;
+}
+
+/** An entry, and the block that it is in. */
+export interface EntryOfBlock {
+  readonly entry: StoredEntry;
+  readonly block: BlockContent;
 }
 
 /** The reads of a ledger, each of one state of it. */
@@ -30,6 +46,7 @@ export class SqliteReader {
   readonly #logStart: Statement;
   readonly #log: Statement;
   readonly #block: Statement;
+  readonly #contentAt: Statement;
   readonly #treeStart: Statement;
   readonly #tree: Statement;
   readonly #blockEnd: Statement;
@@ -45,6 +62,9 @@ export class SqliteReader {
     this.#logStart = db.prepare('SELECT max(log_index) FROM blocks WHERE log_index <= ?').pluck();
     this.#log = db.prepare(`SELECT ${BLOCK} WHERE b.log_index >= ? ORDER BY b.log_index LIMIT ?`);
     this.#block = db.prepare(`SELECT ${BLOCK} WHERE b.log_index = ?`);
+    this.#contentAt = db.prepare(
+      'SELECT log_index, tree_id, seq, artifacts FROM blocks WHERE log_index <= ? ORDER BY log_index DESC LIMIT 1',
+    );
     // Below the start of the tail: rows beyond it are of a stretch that is not whole yet.
     const indexed = 'FROM tree_index WHERE tree_id = ? AND log_index < ?';
     this.#treeStart = db.prepare(`SELECT seq, log_index ${indexed} AND seq <= ? ORDER BY seq DESC LIMIT 1`);
@@ -87,18 +107,51 @@ export class SqliteReader {
 
   /** The next blocks of a tree, as entries. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
   tree(tree_id: string, fromSeq: number, count: number): Page<StoredEntry> {
+    const { rows, next } = this.#blocks(tree_id, fromSeq, count);
+    return { rows: rows.flatMap(entriesOf), next };
+  }
+
+  /** The same, with what the entries of each block brought. */
+  history(tree_id: string, fromSeq: number, count: number): Page<EntryOfBlock> {
+    const { rows, next } = this.#blocks(tree_id, fromSeq, count);
+    return { rows: rows.flatMap((block) => entriesOf(block).map((entry) => ({ entry, block }))), next };
+  }
+
+  #blocks(tree_id: string, fromSeq: number, count: number): Page<BlockRow & BlockContent> {
     this.#tail.refresh();
     const indexed = this.#tree.all(tree_id, this.#tail.start.log_index, fromSeq, count) as Place[];
     const late = this.#tail.blocks(tree_id).filter(({ seq }) => seq >= fromSeq);
     const places = [...indexed, ...late].slice(0, count);
-    const rows = places.flatMap(({ log_index, seq }) => {
-      const block = this.#block.get(log_index) as BlockRow | undefined;
-      if (block?.tree_id === tree_id && block.seq === seq) return entriesOf(block);
-      this.#archives.refuse(log_index);
-      throw tampered(`seq ${seq} of ${tree_id} is not at entry ${log_index} of the log, where it was`);
-    });
+    const rows = places.map((place) => this.#blockAt(tree_id, place, this.#block));
     if (rows.length === 0) this.#archives.refuseTree(tree_id);
-    return { rows, next: after(places.at(-1)?.seq) };
+    return { rows: rows as (BlockRow & BlockContent)[], next: after(places.at(-1)?.seq) };
+  }
+
+  /** @throws LedgerError LEDGER_ARCHIVED, LEDGER_TAMPERED where it is not there */
+  #blockAt(tree_id: string, { log_index, seq }: Place, statement: Statement): BlockContent {
+    const block = statement.get(log_index) as BlockContent | undefined;
+    if (block?.tree_id === tree_id && block.seq === seq) return block;
+    this.#archives.refuse(log_index);
+    throw tampered(`seq ${seq} of ${tree_id} is not at entry ${log_index} of the log, where it was`);
+  }
+
+  /** The block that has an entry of a tree; null where there is none. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
+  blockOf({ tree_id, seq, log_index = null }: EntryPlace): BlockContent | null {
+    if (log_index !== null) {
+      // The place that a caller knows is looked at first, and counts only if it is the entry's.
+      const block = this.#contentAt.get(log_index) as BlockContent | undefined;
+      if (block?.tree_id === tree_id && block.seq - block.log_index === seq - log_index) return block;
+    }
+    this.#tail.refresh();
+    const late = this.#tail.blocks(tree_id).findLast((block) => block.seq <= seq);
+    const place = late ?? this.#lastIndexed(tree_id, seq);
+    return place === undefined ? null : this.#blockAt(tree_id, place, this.#contentAt);
+  }
+
+  /** The log index of a tree's entry, and its leaf hash; null where there is none. */
+  entryOf(tree_id: string, seq: number): StoredEntry | null {
+    const { rows } = this.tree(tree_id, this.treeStart(tree_id, seq), 1);
+    return rows.find((entry) => entry.seq === seq) ?? null;
   }
 
   /** How many entries a tree has. @throws LedgerError LEDGER_ARCHIVED */
@@ -113,8 +166,20 @@ export class SqliteReader {
     return this.#treeStart.get(tree_id, this.#tail.start.log_index, seq_max) as Place | undefined;
   }
 
+  /** Where the first entry of a tree stands; null for one that has none. */
+  firstIndex(tree_id: string): number | null {
+    const late = this.#tail.blocks(tree_id)[0];
+    return (this.#lastIndexed(tree_id, 0) ?? (late?.seq === 0 ? late : undefined))?.log_index ?? null;
+  }
+
+  /** The text of the entry with which a block begins. */
+  firstText(log_index: number): string {
+    const block = this.#block.get(log_index) as BlockRow | undefined;
+    return (block === undefined ? undefined : entriesOf(block)[0]?.text) ?? '';
+  }
+
   /** The next trees that have entries. */
-  listTrees(from: number): Page<TreeSummary> {
+  listTrees(from: number): Page<TreeSummary & { readonly log_index: number }> {
     this.#tail.refresh();
     const trees = this.#listTrees.all(from) as TreeRow[];
     const rows = trees.map(({ log_index, tree_id, mark_no }) => ({
@@ -129,25 +194,19 @@ export class SqliteReader {
     return (this.#snapshot.get(tree_id) as StoredSnapshot | undefined) ?? null;
   }
 
-  proposal(root_run_id: string, proposal_id: string): ProposalMark | null {
-    checkProposalId(proposal_id);
-    const key = { root_run_id, proposal_id };
-    const isIt = (mark: ProposalMark) => mark.root_run_id === root_run_id && mark.proposal_id === proposal_id;
-    return this.#mark(proposalKey(key), ({ proposals }) => proposals.find(isIt));
-  }
-
-  input(tree_id: string, input_id: string): number | null {
-    const isIt = (mark: { readonly tree_id: string; readonly input_id: string }) =>
-      mark.tree_id === tree_id && mark.input_id === input_id;
-    return this.#mark(inputKey({ tree_id, input_id }), ({ inputs }) => inputs.find(isIt)?.seq);
-  }
-
-  #mark<Mark>(key: MarkKey, find: (marks: Marks) => Mark | undefined): Mark | null {
+  /** @returns for each key its mark, or null @throws LedgerError LEDGER_TAMPERED */
+  marks(keys: readonly MarkKey[]): readonly (InputMark | ProposalMark | null)[] {
+    for (const key of keys) if ('proposal_id' in key) checkProposalId(key.proposal_id);
     this.#markNumbers.refresh();
+    return keys.map((key) => this.#mark(key));
+  }
+
+  #mark(sought: MarkKey): InputMark | ProposalMark | null {
+    const key = 'input_id' in sought ? inputKey(sought) : proposalKey(sought);
     const mark_no = this.#markNumbers.of(key);
     if (mark_no === null) return null;
     const text: unknown = this.#marks.get(mark_no);
-    const mark = typeof text === 'string' ? find(readMarks(mark_no, text)) : undefined;
+    const mark = typeof text === 'string' ? markIn(readMarks(mark_no, text), sought) : undefined;
     if (mark !== undefined) return mark;
     throw tampered(`a mark of ${key.scope} is not in row ${mark_no} of the marks, where it was`);
   }

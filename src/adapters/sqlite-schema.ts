@@ -11,13 +11,16 @@
 // What is behind that is found by looking through it (sqlite-tail.ts). `run_records` says again what the entries of
 // ended trees say of their runs, and `recorded_trees` of which trees; both follow in the background.
 //
+// `trees` has one row for each tree, by its first entry: the case that it was opened for, whether it has ended, and what a
+// start has to know of one that has not. So neither needs a look at every tree.
+//
 // Rows leave only when the beginning of the log is in an archive file (sqlite-archiving.ts): `archives` says from where
 // on the blocks go, `archived_trees` and `archived_cases` of what nothing but that can be said any more.
 
 /** "TPLG": says in the file's header whose file it is. */
 export const APPLICATION_ID = 0x54504c47;
 /** Of the tables. A file with a higher one was written by a newer version of this library. */
-export const FORMAT_VERSION = 4;
+export const FORMAT_VERSION = 5;
 /** The oldest one that can still be opened. Whoever becomes the writer of it brings it up to date. */
 export const FORMAT_OLDEST = 2;
 /** Measured against 4 and 16 KB: a single caller's commit rewrites the last page of every table. */
@@ -196,11 +199,37 @@ const FORMAT_4 = `${ARCHIVES}ALTER TABLE artifacts ADD COLUMN sealed INTEGER NOT
 PRAGMA user_version = 4;
 `;
 
+/** Of an older home it is filled when the tables are brought up to date (sqlite-trees.ts). */
+const FORMAT_5 = `
+CREATE TABLE trees (
+  log_index INTEGER PRIMARY KEY,
+  tree_id TEXT NOT NULL,
+  case_id TEXT,
+  ended INTEGER NOT NULL CHECK (ended IN (0, 1)),
+  unfinished INTEGER NOT NULL CHECK (unfinished IN (0, 1)),
+  wake_at TEXT
+) STRICT;
+CREATE INDEX open_trees ON trees (log_index) WHERE ended = 0;
+CREATE INDEX trees_of_cases ON trees (case_id, log_index) WHERE case_id IS NOT NULL;
+${[
+  guard('trees', 'INSERT', 'WHEN NEW.log_index <= (SELECT max(log_index) FROM trees)', IN_ORDER),
+  guard(
+    'trees',
+    'UPDATE',
+    `WHEN OLD.ended = 1 OR NEW.log_index <> OLD.log_index OR NEW.tree_id <> OLD.tree_id
+  OR NEW.case_id IS NOT OLD.case_id`,
+    'a tree keeps its place and its case, and what has ended stays so',
+  ),
+  guard('trees', 'DELETE', '', 'a row is never removed'),
+].join('')}PRAGMA user_version = 5;
+`;
+
 /** What makes each format out of the one before it; the first one, out of an empty database. */
 const STEPS: readonly (readonly [version: number, sql: string])[] = [
   [FORMAT_OLDEST, FORMAT_2],
   [3, FORMAT_3],
-  [FORMAT_VERSION, FORMAT_4],
+  [4, FORMAT_4],
+  [FORMAT_VERSION, FORMAT_5],
 ];
 
 /** What makes a ledger of format `to` out of one of format `from`; of an empty database where that is 0. */

@@ -1,11 +1,11 @@
 // The writing half of the SQLite store, which exists from `acquire` to `close`.
 //
-//   W1. A batch is one transaction. Its first statement moves the head on, if epoch and size are still those of the
-//       batch: so a writer that was replaced notices before it inserts a row.
+//   W1. A batch is one transaction, which integrates it into the log. Its first statement moves the head on, if epoch
+//       and size are still those of this writer: so one that was replaced notices before it inserts a row.
 //   W2. After a statement or a COMMIT has failed, nothing is committed any more. When an fsync has failed nobody knows
 //       what lies on the disk, and trying again would only hide it: opening the ledger anew finds out.
-//   W3. Row numbers, the ends of trees and what is marked are known from memory, since nobody else adds rows while W1
-//       holds.
+//   W3. The head, row numbers, the ends of trees and what is marked are known from memory, since nobody else adds rows
+//       while W1 holds.
 //   W4. What is committed is in the tail when `commit` returns, and only then.
 //   W5. Rows of records come before their batch: the first of them begins the transaction that the batch completes.
 //       Whatever keeps it from being committed takes them back.
@@ -13,21 +13,24 @@
 //       is no failure of W2, unless it is the disk's.
 
 import { InvariantError } from '../errors.js';
-import type { Batch, Erased, Erasure, StoredSnapshot } from '../ports/ledger-store.js';
+import type { Batch, CommitResult, Erased, Erasure, LogHead, StoredSnapshot } from '../ports/ledger-store.js';
 import { checkBatch } from './check-batch.js';
 import { errorCode } from './error-code.js';
+import { integrateBatch, type IntegratedBatch } from './integrate-batch.js';
 import type { SqliteArtifacts } from './sqlite-artifacts.js';
+import { fitOf, presentResult, type Fit } from './sqlite-batch-fit.js';
 import { BlockText, blocksOf, type Block } from './sqlite-blocks.js';
 import { SqliteCatchUp } from './sqlite-catch-up.js';
 import { upgradeSchema, type Connection, type Statement } from './sqlite-database.js';
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
-import { copyOf, ENDED, keysOf, marksOf, marksText, type MarkKey, type Marks } from './sqlite-marks.js';
+import { marksOf, marksText, newMarks, type MarkKey, type Marks } from './sqlite-marks.js';
 import type { SqliteReader } from './sqlite-reader.js';
 import { eraseCase } from './sqlite-erasure.js';
 import type { RecordTransaction } from './sqlite-own-records.js';
 import { recent, type Recent } from './sqlite-recent.js';
-import { markedAlready, replaced, unavailable } from './sqlite-refusals.js';
+import { replaced, unavailable } from './sqlite-refusals.js';
 import type { Reach, SqliteTail } from './sqlite-tail.js';
+import type { SqliteTrees } from './sqlite-trees.js';
 
 /** The ends of so many trees are known without asking the database. */
 const TREES_MAX = 10_000;
@@ -38,10 +41,12 @@ export interface WriterParts {
   readonly tail: SqliteTail;
   readonly markNumbers: SqliteMarkNumbers;
   readonly reader: SqliteReader;
+  readonly trees: SqliteTrees;
 }
 
 /** What a transaction wrote, for the tail. */
 interface Written {
+  readonly integrated: IntegratedBatch;
   readonly blocks: readonly Block[];
   readonly marks: readonly MarkKey[];
   readonly indexed: Reach | null;
@@ -60,6 +65,7 @@ export class SqliteWriter {
   readonly #saveSnapshot: Statement;
   readonly #blockText = new BlockText();
   #ends: Recent<number> = recent(TREES_MAX);
+  #head: LogHead = { size: 0, root: '', frontier: [] };
   #failure: unknown = null;
   /** The transaction of the next batch has begun: rows of records wait in it (W5). */
   #begun = false;
@@ -79,15 +85,17 @@ export class SqliteWriter {
 
   /** Starts a new epoch, which ends every other. @returns the epoch */
   beginEpoch(): number {
-    const { db, artifacts, tail, markNumbers } = this.#parts;
+    const { db, artifacts, tail, markNumbers, reader, trees } = this.#parts;
     this.#abandon();
     markNumbers.alone = false;
     const { epoch, indexed } = this.#transact(() => {
-      upgradeSchema(db);
+      const format = upgradeSchema(db);
       db.prepare('UPDATE meta SET epoch = epoch + 1').run();
       artifacts.startWriting();
       tail.forget();
       tail.refresh();
+      trees.fill(format);
+      this.#head = reader.head();
       this.#ends = recent(TREES_MAX);
       return { epoch: Number(db.prepare('SELECT epoch FROM meta').pluck().get()), indexed: this.#catchUp.begin() };
     });
@@ -97,22 +105,28 @@ export class SqliteWriter {
   }
 
   /** As the port says. @throws LedgerError LEDGER_CONFLICT, LEDGER_UNAVAILABLE @throws InvariantError */
-  commit(batch: Batch): void {
-    this.#check(batch);
+  commit(batch: Batch): CommitResult {
+    const fit = this.#check(batch);
+    if (fit !== 'next') {
+      this.#abandon();
+      if (fit === 'other' || this.#isOver(batch.epoch))
+        throw replaced('its epoch is over, or a tree has other entries');
+      return presentResult(batch, this.#head, this.#parts.reader);
+    }
     const written = this.#transact(() => this.#write(batch));
     if (written !== null) {
-      this.#remember(written, batch.head.size);
-      return;
+      this.#remember(written);
+      return written.integrated;
     }
     this.#parts.markNumbers.alone = false;
-    throw replaced(`epoch ${batch.epoch} is over, or size ${batch.from} is`);
+    throw replaced(`epoch ${batch.epoch} is over, or size ${this.#head.size} is`);
   }
 
   /** Lets `work` take rows out, in a transaction of its own, and begins anew. @returns the epoch from then on */
   remove(epoch: number, work: () => void): number {
     this.#abandon();
-    const isOver = () => this.#parts.db.prepare('SELECT epoch FROM meta').pluck().get() !== epoch;
-    if (this.#transact(() => (isOver() ? 'over' : work())) === 'over') throw replaced(`epoch ${epoch} is over`);
+    if (this.#transact(() => (this.#isOver(epoch) ? 'over' : work())) === 'over')
+      throw replaced(`epoch ${epoch} is over`);
     return this.beginEpoch();
   }
 
@@ -175,13 +189,20 @@ export class SqliteWriter {
     },
   };
 
-  #check(batch: Batch): void {
+  /** @returns how the batch fits the ledger @throws InvariantError, LedgerError; then rows of records are taken back */
+  #check(batch: Batch): Fit {
     try {
       checkBatch(batch);
+      if (this.#failure !== null) return 'next';
+      return fitOf(batch, (tree_id) => this.#endOf(tree_id), this.#parts.reader);
     } catch (error) {
       this.#abandon();
       throw error;
     }
+  }
+
+  #isOver(epoch: number): boolean {
+    return this.#parts.db.prepare('SELECT epoch FROM meta').pluck().get() !== epoch;
   }
 
   /** @returns what `work` does, or null with nothing kept if it says so */
@@ -227,40 +248,28 @@ export class SqliteWriter {
     }
   }
 
-  /** @returns null, with nothing written, if the batch does not go on from where the ledger is */
+  /** @returns null, with nothing written, if another writer has moved the ledger on */
   #write(batch: Batch): Written | null {
-    const { epoch, from, head } = batch;
-    const moved = this.#moveHead.run(head.size, blob(head.root), blob(head.frontier.join('')), epoch, from);
+    const integrated = integrateBatch(this.#head, batch);
+    const { head, first_log_indexes } = integrated;
+    const { size } = this.#head;
+    const moved = this.#moveHead.run(head.size, blob(head.root), blob(head.frontier.join('')), batch.epoch, size);
     if (moved.changes !== 1) return null;
-    const blocks = blocksOf(batch, this.#writeArtifacts(batch));
-    for (const block of blocks) this.#writeBlock(block);
-    for (const { tree_id } of [...batch.inputs, ...batch.trees]) {
-      if (this.#endOf(tree_id) === 0) throw new InvariantError(`a mark of ${tree_id}, which has no entries`);
+    const brought = this.#parts.artifacts.storeAll(batch);
+    const blocks: Block[] = [];
+    for (const [at, append] of batch.trees.entries()) {
+      const begin = first_log_indexes[at] ?? 0;
+      for (const block of blocksOf(append, begin, brought[at])) {
+        const { log_index, tree_id, seq, artifacts, types, leaf_hashes } = block;
+        this.#insertBlock.run(log_index, tree_id, seq, artifacts, types, leaf_hashes, this.#blockText.of(block));
+        blocks.push(block);
+      }
+      this.#ends.set(append.tree_id, append.from + append.entries.length);
+      this.#parts.trees.write(append, begin);
     }
     const marks = marksOf(batch);
     const keys = marks === null ? [] : this.#writeMarks(marks);
-    return { blocks, marks: keys, indexed: this.#catchUp.follow(blocks.length + keys.length) };
-  }
-
-  /** @returns the numbers of the artifacts that entries brought, by the position of the entry */
-  #writeArtifacts({ artifacts }: Batch): ReadonlyMap<number, readonly number[]> {
-    const brought = new Map<number, number[]>();
-    for (const { entry, artifact, sha256 } of artifacts) {
-      const artifact_no = this.#parts.artifacts.store(artifact, sha256);
-      const numbers = brought.get(entry);
-      if (numbers === undefined) brought.set(entry, [artifact_no]);
-      else numbers.push(artifact_no);
-    }
-    this.#parts.artifacts.flush();
-    return brought;
-  }
-
-  #writeBlock(block: Block): void {
-    const { log_index, tree_id, seq, count, artifacts, types, leaf_hashes } = block;
-    const end = this.#endOf(tree_id);
-    if (seq !== end) throw new InvariantError(`after ${end} entries of ${tree_id} seq ${seq} cannot follow`);
-    this.#insertBlock.run(log_index, tree_id, seq, artifacts, types, leaf_hashes, this.#blockText.of(block));
-    this.#ends.set(tree_id, seq + count);
+    return { integrated, blocks, marks: keys, indexed: this.#catchUp.follow(blocks.length + keys.length) };
   }
 
   #endOf(tree_id: string): number {
@@ -269,30 +278,20 @@ export class SqliteWriter {
 
   #writeMarks(marks: Marks): readonly MarkKey[] {
     const { markNumbers, tail } = this.#parts;
-    const { proposals, inputs } = marks;
-    const ended = marks.ended.filter((scope) => markNumbers.of({ scope, name: ENDED }) === null);
-    const first = { proposals, inputs, ended };
-    const keys: MarkKey[] = [];
-    const given = new Set<string>();
-    for (const { scope, name } of keysOf(first)) {
-      const key = { scope, name: copyOf(name) };
-      if (markNumbers.of(key) !== null) throw markedAlready();
-      keys.push(key);
-      given.add(`${scope}\n${name}`);
-    }
-    if (given.size < keys.length) throw markedAlready();
+    const { first, keys } = newMarks(marks, (key) => markNumbers.of(key) !== null);
     if (keys.length > 0) this.#insertMarks.run(tail.nextMark, marksText(first));
     return keys;
   }
 
-  #remember({ blocks, marks, indexed }: Written, size: number): void {
+  #remember({ integrated: { head }, blocks, marks, indexed }: Written): void {
+    this.#head = head;
     const { tail, markNumbers } = this.#parts;
     for (const { tree_id, log_index, seq } of blocks) tail.addBlock(tree_id, { log_index, seq });
     for (const key of marks) {
       tail.addMark(key, tail.nextMark);
       markNumbers.add(key, tail.nextMark);
     }
-    tail.reach({ log_index: size, mark_no: tail.nextMark + Math.min(marks.length, 1) });
+    tail.reach({ log_index: head.size, mark_no: tail.nextMark + Math.min(marks.length, 1) });
     if (indexed !== null) tail.drop(indexed);
   }
 }

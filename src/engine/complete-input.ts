@@ -7,6 +7,7 @@ import type { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
 import type { Secrets } from '../ports/secrets.js';
 import type { BatchBuilder } from './batch.js';
+import type { FoundProposal } from './mark-lookup.js';
 import { recallStep } from './recall-step.js';
 import { timed } from './submissions.js';
 import type { Submission } from './tree-engine.js';
@@ -17,6 +18,8 @@ interface Incomplete {
   readonly time: string;
   readonly overlay: OverlayFact | null;
   readonly batch: BatchBuilder;
+  /** Finds out what the store remembers of a proposal. */
+  readonly proposal: () => Promise<FoundProposal | null>;
   readonly store: LedgerStore;
   readonly secrets: Secrets;
 }
@@ -26,14 +29,14 @@ interface Incomplete {
  * only the keys of this home can say (D10).
  */
 export async function completeInput(incomplete: Incomplete): Promise<TreeInput> {
-  const { tree, submission, time, overlay, batch, store, secrets } = incomplete;
+  const { tree, submission, time, overlay, secrets } = incomplete;
   const { input, materials, checked = false } = submission;
   if (input.kind === 'session') {
     const vouch = tree.vouch(input.command.name, secrets);
     return { recorded: { ...input, time, overlay, vouch }, materials, checked };
   }
   if (input.kind !== 'proposal') return timed(submission, time, overlay);
-  const seen = await lookUp(tree, input.run_id, materials, batch, store);
+  const seen = await lookUp(incomplete, input.run_id);
   const recorded: ProposalInput = {
     kind: 'proposal',
     run_id: input.run_id,
@@ -52,19 +55,14 @@ interface Seen {
   readonly response: Artifact | null;
 }
 
-async function lookUp(
-  tree: Tree,
-  run_id: string,
-  [payload]: readonly Artifact[],
-  batch: BatchBuilder,
-  store: LedgerStore,
-): Promise<Seen | null> {
+async function lookUp({ tree, submission, batch, proposal, store }: Incomplete, run_id: string): Promise<Seen | null> {
   const { policy } = tree;
   const run = tree.run(run_id)?.context;
+  const [payload] = submission.materials;
   if (policy === null || run === undefined || payload === undefined) return null;
-  const id = tree.proposalKey(payload.bytes);
-  if (id === null) return null;
-  const mark = batch.proposal(run.root_run_id, id) ?? (await store.proposal(run.root_run_id, id));
+  const found = await proposal();
+  if (found === null) return null;
+  const mark = batch.proposal(found.key.root_run_id, found.key.proposal_id) ?? found.mark;
   if (mark === null) return null;
   const again =
     policy.knobs.duplicate_proposal_ids === 'replay' &&

@@ -13,9 +13,10 @@ import type { Ending } from '../kernel/input.js';
 import type { Tree } from '../kernel/tree.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Clock } from '../ports/clock.js';
-import type { Erased, HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
+import type { Erased, HeadAnchor, LedgerStore } from '../ports/ledger-store.js';
 import type { Secrets } from '../ports/secrets.js';
-import { CaseTrees } from './case-trees.js';
+import { commitBatch } from './commit-batch.js';
+import { HeadWriter } from './head-writer.js';
 import { LiveTrees } from './live-trees.js';
 import { Hands, type Performed } from './hands.js';
 import { recallStep, type RecalledStep } from './recall-step.js';
@@ -62,11 +63,9 @@ export class EmbeddedEngine implements TreeEngine {
   #scheduled = false;
   /** The end of all work that has the trees to itself: ticks, and looks at a tree. */
   #exclusive: Promise<unknown> = Promise.resolve();
-  #anchoring: Promise<void> = Promise.resolve();
-  /** What was committed last is behind no head that was written down, because no policy wanted one yet. */
-  #unanchored = false;
+  readonly #heads: HeadWriter;
   #epoch = 0;
-  #head: LogHead | null = null;
+  #started = false;
   #failure: unknown = null;
   #stopped = false;
   #now = { at: Number.NaN, text: '' };
@@ -74,6 +73,8 @@ export class EmbeddedEngine implements TreeEngine {
   constructor(options: EmbeddedEngineOptions) {
     this.#options = options;
     this.#hands = new Hands(options.effects);
+    const { store, anchor } = options;
+    this.#heads = new HeadWriter({ store, anchor, failed: (error) => this.#fail(error) });
     this.#trees = new LiveTrees(
       options.store,
       options.liveTreesMax ?? LIVE_TREES_MAX,
@@ -102,7 +103,8 @@ export class EmbeddedEngine implements TreeEngine {
 
   async start(): Promise<void> {
     this.#epoch = await this.#options.store.acquire();
-    this.#head = await this.#options.store.head();
+    await this.#heads.start();
+    this.#started = true;
   }
 
   submit(tree_id: string, submission: Submission): Promise<Committed> {
@@ -142,12 +144,9 @@ export class EmbeddedEngine implements TreeEngine {
   async erase(case_id: string, by: string, forget?: () => Promise<void>): Promise<Erased> {
     if (this.#stopped) throw closed();
     const { store } = this.#options;
-    const trees = new CaseTrees(store, case_id);
-    // Most of the looking before everybody has to wait for it.
-    await trees.all();
     return this.#alone(async () => {
       if (this.#failure !== null) throw unavailable(this.#failure);
-      const found = await trees.all();
+      const found = await store.treesOf(case_id);
       const living = found.find(({ ended }) => !ended);
       if (living !== undefined) throw inUse(case_id, living.tree_id);
       await forget?.();
@@ -176,8 +175,7 @@ export class EmbeddedEngine implements TreeEngine {
     await this.#exclusive;
     // What was recorded meanwhile may have set some.
     this.#timers.clear();
-    if (this.#unanchored && this.#failure === null && this.#head !== null) this.#anchor(this.#head);
-    await this.#anchoring.catch(() => undefined);
+    await this.#heads.stop(() => this.#failure !== null);
   }
 
   #enqueue(tree_id: string, submission: Submission): Promise<Committed> {
@@ -248,20 +246,14 @@ export class EmbeddedEngine implements TreeEngine {
 
   async #commit({ batch, taken }: Tick): Promise<void> {
     const { store } = this.#options;
-    if (this.#head === null) throw new InvariantError('the engine was not started');
-    const built = batch.build(this.#epoch, this.#head);
-    await store.commit(built);
-    this.#head = built.head;
-    this.#options.follower?.committed(built, this.#trees.seen);
-    this.#unanchored = true;
-    if (taken.some(({ checkpoint }) => checkpoint)) this.#anchor(built.head);
-  }
-
-  /** It follows a commit and is not waited for: what it vouches for can only be behind, never ahead. */
-  #anchor({ size, root }: LogHead): void {
-    this.#unanchored = false;
-    this.#anchoring = this.#options.anchor.write({ size, root });
-    this.#anchoring.catch((error: unknown) => this.#fail(error));
+    if (!this.#started) throw new InvariantError('the engine was not started');
+    const built = batch.build(this.#epoch);
+    const result = await commitBatch(store, built);
+    this.#options.follower?.committed(built, result, this.#trees.seen);
+    this.#heads.committed(
+      result,
+      taken.some(({ checkpoint }) => checkpoint),
+    );
   }
 
   #perform({ tree_id, command }: Issued): void {

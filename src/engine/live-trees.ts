@@ -1,5 +1,5 @@
 import { needed } from '../ledger/withheld.js';
-import type { StoredEntry, LedgerStore } from '../ports/ledger-store.js';
+import type { LedgerStore, TreeEntry } from '../ports/ledger-store.js';
 import { LedgerError } from '../errors.js';
 import { Fold, type Difference } from '../kernel/fold.js';
 import { Tree } from '../kernel/tree.js';
@@ -95,7 +95,7 @@ export class LiveTrees {
     if (entries > 0) this.#saved.set(tree_id, entries);
     for await (const stored of this.#store.tree(tree_id, entries)) {
       entries += 1;
-      const artifacts = stored.type === 'input' ? needed(await this.#store.artifactsOf(stored.log_index)) : [];
+      const artifacts = stored.type === 'input' ? needed(await this.#store.artifactsOf(stored)) : [];
       const taken = fold.take(stored, artifacts);
       if ('difference' in taken) throw tampered(stored, taken.difference);
     }
@@ -105,10 +105,10 @@ export class LiveTrees {
   }
 }
 
-const tampered = (stored: StoredEntry | null, { tree_id, seq, rule }: Difference): LedgerError =>
+const tampered = (stored: TreeEntry | null, { tree_id, seq, rule }: Difference): LedgerError =>
   new LedgerError({
     code: 'LEDGER_TAMPERED',
     message:
       `tree ${tree_id} does not fold at entry ${seq} (${rule}` +
-      `${stored === null ? '' : `, log index ${stored.log_index}`}); run \`turnpike replay ${tree_id}\` for the difference`,
+      `${stored === null ? '' : `, log index ${stored.log_index ?? 'none'}`}); run \`turnpike replay ${tree_id}\` for the difference`,
   });

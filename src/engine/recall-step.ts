@@ -45,11 +45,11 @@ export async function recalledStep(
   let result: Uint8Array | null = null;
   for await (const stored of store.tree(tree_id, seq)) {
     if (stored.seq === seq) {
-      const brought = needed(await store.artifactsOf(stored.log_index));
+      const brought = needed(await store.artifactsOf(stored));
       payload = brought[0]?.bytes ?? null;
       repeated = brought[1]?.bytes ?? null;
     } else if (stored.type === 'input' && belongs(stored.text, run_id)) {
-      result = needed(await store.artifactsOf(stored.log_index))[0]?.bytes ?? null;
+      result = needed(await store.artifactsOf(stored))[0]?.bytes ?? null;
     }
     const trace = stored.type === 'step_trace' ? traceOf(stored.text, run_id) : null;
     if (trace === null || payload === null) continue;

@@ -4,7 +4,7 @@
 import { sha256 } from '../contract/hash.js';
 import { restoreTree, type Tree, type TreeSnapshot } from '../kernel/tree.js';
 import { needed } from '../ledger/withheld.js';
-import type { LedgerStore, StoredEntry, StoredSnapshot } from '../ports/ledger-store.js';
+import type { LedgerStore, StoredSnapshot, TreeEntry } from '../ports/ledger-store.js';
 
 /** So many entries of a tree lie between two snapshots: two hundred reads, which fold in a fraction of a second. */
 export const SNAPSHOT_ENTRIES = 2_048;
@@ -23,14 +23,14 @@ export async function fromSnapshot(store: LedgerStore, tree_id: string): Promise
     const last = await entryAt(store, tree_id, stored.seq - 1);
     const first = await entryAt(store, tree_id, 0);
     const itsOwn = snapshot.tree_id === tree_id && snapshot.seq === stored.seq && snapshot.prev === last?.leaf_hash;
-    return itsOwn && first !== null ? restoreTree(snapshot, needed(await store.artifactsOf(first.log_index))) : null;
+    return itsOwn && first !== null ? restoreTree(snapshot, needed(await store.artifactsOf(first))) : null;
   } catch {
     // Whatever is wrong with it: the entries say it all.
     return null;
   }
 }
 
-async function entryAt(store: LedgerStore, tree_id: string, seq: number): Promise<StoredEntry | null> {
+async function entryAt(store: LedgerStore, tree_id: string, seq: number): Promise<TreeEntry | null> {
   for await (const entry of store.tree(tree_id, seq)) return entry;
   return null;
 }

@@ -1,5 +1,5 @@
 import type { Command, Decision } from '../kernel/input.js';
-import type { InputMark, TreeMark } from '../ports/ledger-store.js';
+import type { InputMark, TreeAppend } from '../ports/ledger-store.js';
 import type { Joining } from './batch.js';
 import type { Committed, Submission } from './tree-engine.js';
 
@@ -14,8 +14,9 @@ export interface Waiting {
 /** What one input came to. It joins the batch whole, or not at all: a tree that broke half way leaves nothing (E4). */
 export interface Taken extends Joining {
   readonly decisions: Decision[];
-  readonly trees: TreeMark[];
   readonly inputs: InputMark[];
+  opened: TreeAppend['opened'];
+  ended: boolean;
   readonly issued: Issued[];
   /** Whether the head of the ledger is to be written down behind it. */
   checkpoint: boolean;

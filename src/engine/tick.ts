@@ -10,7 +10,7 @@
 
 import type { OverlayFact } from '../contract/overlay.js';
 import { InvariantError } from '../errors.js';
-import type { Command, Decision, Ending, Reply, Timer } from '../kernel/input.js';
+import type { Command, Decision, Ending, Reply, Timer, TreeInput } from '../kernel/input.js';
 import { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
 import type { Secrets } from '../ports/secrets.js';
@@ -18,6 +18,7 @@ import { BatchBuilder } from './batch.js';
 import { completeInput } from './complete-input.js';
 import type { Hands } from './hands.js';
 import type { LiveTrees } from './live-trees.js';
+import { MarkLookup } from './mark-lookup.js';
 import { unknownTree } from './refusals.js';
 import { factsSubmission, resultSubmission, timed } from './submissions.js';
 import type { Taken, Waiting } from './taken.js';
@@ -57,15 +58,20 @@ export class Tick {
   /** For the next tick. */
   readonly postponed: Waiting[] = [];
   readonly #options: TickOptions;
+  readonly #marks: MarkLookup;
   readonly #broken = new Set<string>();
+  /** Trees that this tick opens. */
+  readonly #opened = new Set<string>();
   #overlay: { readonly fact: OverlayFact | null } | null = null;
   #turns = new Map<string, Turn>();
 
   constructor(options: TickOptions) {
     this.#options = options;
+    this.#marks = new MarkLookup(options.store, options.trees);
   }
 
   async take(items: readonly Waiting[]): Promise<void> {
+    await this.#marks.begin(items);
     for (const item of items) {
       if (this.#turns.has(item.tree_id)) this.#finish();
       if (this.#broken.has(item.tree_id)) this.postponed.push(item);
@@ -78,11 +84,11 @@ export class Tick {
     const { tree_id, submission } = item;
     const { input, external } = submission;
     const { store, trees, time, secrets } = this.#options;
-    const taken: Taken = { decisions: [], trees: [], inputs: [], issued: [], checkpoint: false, told: [] };
+    const taken = nothingTaken(tree_id);
     if (external) {
-      const seq = this.batch.input(tree_id, input.input_id)?.seq ?? (await store.input(tree_id, input.input_id));
-      if (seq !== null) {
-        taken.told.push(() => item.resolve({ refused: false, repeat_of: seq }));
+      const mark = this.batch.input(tree_id, input.input_id) ?? this.#marks.input(item);
+      if (mark !== null) {
+        taken.told.push(() => item.resolve({ refused: false, repeat_of: mark.seq }));
         this.taken.push(taken);
         return;
       }
@@ -95,13 +101,14 @@ export class Tick {
       time: time(),
       overlay: this.#overlayNow(),
       batch: this.batch,
+      proposal: () => this.#marks.proposal(tree, submission, this.#opened.has(tree_id)),
       store,
       secrets,
     });
     const decision = tree.decide(complete);
     // An input that was refused may come again when its time has come.
     if (external && !decision.refused) taken.inputs.push({ tree_id, input_id: input.input_id, seq: at });
-    if (isOpening(input.kind)) taken.trees.push({ tree_id, state: 'opened' });
+    if (at === 0) taken.opened = { case_id: caseOf(complete) };
     const turn: Turn = { item, tree, taken, asked: [], answers: [] };
     this.#turns.set(tree_id, turn);
     this.#follow(turn, decision);
@@ -120,6 +127,7 @@ export class Tick {
     if (tree !== null) return tree;
     if (!isOpening(input.kind)) throw unknownTree(tree_id);
     const opened = new Tree(tree_id);
+    this.#opened.add(tree_id);
     trees.keep(opened);
     return opened;
   }
@@ -160,7 +168,7 @@ export class Tick {
     for (const ending of decision.ended) taken.told.push(() => tell.ended(tree_id, ending));
     if (decision.timers.length > 0) taken.told.push(() => tell.timers(tree_id, decision.timers));
     const ends = decision.ended.some(({ run_id }) => run_id === tree_id);
-    if (ends) taken.trees.push({ tree_id, state: 'ended' });
+    taken.ended ||= ends;
     taken.checkpoint ||= ends || tree.policy?.knobs.checkpoints !== 'tree_end';
     for (const command of decision.commands) {
       if (command.kind === 'gather' || command.in_commit) turn.asked = [...turn.asked, command];
@@ -194,5 +202,19 @@ export class Tick {
     item.reject(error);
   }
 }
+
+const nothingTaken = (tree_id: string): Taken => ({
+  tree_id,
+  decisions: [],
+  inputs: [],
+  opened: null,
+  ended: false,
+  issued: [],
+  checkpoint: false,
+  told: [],
+});
+
+/** The case that a tree is opened for. */
+const caseOf = ({ recorded }: TreeInput): string | null => ('case_id' in recorded ? recorded.case_id : null);
 
 const isOpening = (kind: string): boolean => kind === 'open' || kind === 'open_session';

@@ -3,7 +3,7 @@ import type { EffectResult, Effect, GatherRequest, SandboxFacts } from '../contr
 import type { RecordedInput } from '../contract/entry.js';
 import type { Tree } from '../kernel/tree.js';
 import type { Ending, Reply } from '../kernel/input.js';
-import type { Batch } from '../ports/ledger-store.js';
+import type { Batch, CommitResult } from '../ports/ledger-store.js';
 
 /** An input before the engine has put the time, the overlay, and the facts that only the store knows, to it. */
 export type NewInput = RecordedInput extends infer Input
@@ -75,8 +75,11 @@ export interface TreeEngine {
 
 /** Follows what is committed, within the turn and without asking for time. It concerns nobody what becomes of it. */
 export interface CommitFollower {
-  /** This is durable, and nobody was told yet. `trees` are those in memory, which stand behind it. */
-  committed(batch: Batch, trees: (tree_id: string) => Tree | null): void;
+  /**
+   * This is durable, and nobody was told yet. `trees` are those in memory, which stand behind it. The result says where
+   * its entries stand in the log, or null while they wait for that.
+   */
+  committed(batch: Batch, result: CommitResult, trees: (tree_id: string) => Tree | null): void;
   /** This tree goes out of memory. It stands behind all that was committed. */
   leaving(tree: Tree): void;
 }

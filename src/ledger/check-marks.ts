@@ -2,11 +2,11 @@
 // would have a request taken twice, so the log says which there must be.
 
 import { isJsonObject, type JsonObject } from '../contract/json.js';
-import type { LedgerStore, StoredEntry } from '../ports/ledger-store.js';
+import type { InputKey, LedgerStore, ProposalKey, StoredEntry } from '../ports/ledger-store.js';
 import type { CheckedEntry } from './check-entry.js';
 import type { Finding } from './ledger-problem.js';
 
-export type MarkSource = Pick<LedgerStore, 'input' | 'proposal'>;
+export type MarkSource = Pick<LedgerStore, 'marks'>;
 
 interface Asked {
   readonly seq: number;
@@ -39,24 +39,40 @@ export class MarkCheck {
     const asked = envelope?.type === 'step_trace' ? this.#asked.get(run_id) : undefined;
     if (asked === undefined) return [];
     this.#asked.delete(run_id);
-    return [
-      ...(await this.#inputFindings(tree_id, run_id, asked)),
-      ...(await this.#proposalFindings(run_id, asked, body)),
-    ];
+    return this.#findings(tree_id, run_id, asked, body);
   }
 
-  /** Ids that the engine derives begin with the run's own, and need no mark. */
-  async #inputFindings(tree_id: string, run_id: string, { seq, input_id }: Asked): Promise<readonly Finding[]> {
-    if (input_id.startsWith(`${run_id}/`) || (await this.#source.input(tree_id, input_id)) === seq) return [];
-    return [{ rule: 'mark.input', message: `the input id of seq ${seq} is not remembered: it could be taken again` }];
+  async #findings(tree_id: string, run_id: string, asked: Asked, trace: JsonObject): Promise<readonly Finding[]> {
+    const { seq } = asked;
+    const keys = [inputKey(tree_id, run_id, asked), proposalKey(run_id, trace)];
+    const marks = await this.#source.marks(keys.filter((key) => key !== null));
+    const [input, proposal] = keys.map((key) =>
+      key === null ? undefined : marks[key === keys[0] ? 0 : marks.length - 1],
+    );
+    const findings: Finding[] = [];
+    if (input !== undefined && input?.seq !== seq) {
+      findings.push({
+        rule: 'mark.input',
+        message: `the input id of seq ${seq} is not remembered: it could be taken again`,
+      });
+    }
+    const isKnown = proposal != null && 'run_id' in proposal && proposal.run_id === run_id && proposal.seq === seq;
+    if (proposal !== undefined && !isKnown) {
+      findings.push({
+        rule: 'mark.proposal',
+        message: `the proposal id of seq ${seq} is not remembered: it could come again`,
+      });
+    }
+    return findings;
   }
+}
 
-  async #proposalFindings(run_id: string, { seq }: Asked, trace: JsonObject): Promise<readonly Finding[]> {
-    const { proposal_id, replay_of, phase_failed_at } = trace;
-    if (typeof proposal_id !== 'string' || replay_of !== null || FORGETFUL.includes(phase_failed_at)) return [];
-    const root = run_id.slice(0, Math.max(run_id.lastIndexOf('.'), 0));
-    const mark = await this.#source.proposal(root, proposal_id.toLowerCase());
-    if (mark?.seq === seq && mark.run_id === run_id) return [];
-    return [{ rule: 'mark.proposal', message: `the proposal id of seq ${seq} is not remembered: it could come again` }];
-  }
+/** Ids that the engine derives begin with the run's own, and need no mark. */
+const inputKey = (tree_id: string, run_id: string, { input_id }: Asked): InputKey | null =>
+  input_id.startsWith(`${run_id}/`) ? null : { tree_id, input_id };
+
+function proposalKey(run_id: string, { proposal_id, replay_of, phase_failed_at }: JsonObject): ProposalKey | null {
+  if (typeof proposal_id !== 'string' || replay_of !== null || FORGETFUL.includes(phase_failed_at)) return null;
+  const root_run_id = run_id.slice(0, Math.max(run_id.lastIndexOf('.'), 0));
+  return { root_run_id, proposal_id: proposal_id.toLowerCase() };
 }

@@ -182,7 +182,7 @@ class Checks {
   async take(stored: StoredEntry, checked: CheckedEntry): Promise<readonly PlacedFinding[]> {
     const { log_index, tree_id, seq } = stored;
     const place = { log_index, tree_id, seq };
-    const { artifacts, findings } = await this.#content(log_index, checked);
+    const { artifacts, findings } = await this.#content(stored, checked);
     const found: PlacedFinding[] = [
       ...this.#order.take(stored, checked),
       ...placed(place, [...checked.findings, ...findings]),
@@ -207,10 +207,10 @@ class Checks {
     }
   }
 
-  async #content(log_index: number, { envelope }: CheckedEntry) {
+  async #content(stored: StoredEntry, { envelope }: CheckedEntry) {
     if (envelope === null) return { artifacts: [], findings: [] };
     try {
-      const artifacts: readonly StoredArtifact[] = await this.#source.artifactsOf(log_index);
+      const artifacts: readonly StoredArtifact[] = await this.#source.artifactsOf(stored);
       this.#withheld += artifacts.filter(isWithheld).length;
       return { artifacts, findings: artifactFindings(envelope.type, envelope.body, artifacts) };
     } catch (error) {

@@ -1,74 +1,29 @@
-import type { Artifact, StoredArtifact } from '../contract/artifact-ref.js';
-import type { ProposalMark, SealedEntry } from '../contract/entry.js';
+import type { StoredArtifact } from '../contract/artifact-ref.js';
 import type { ArchiveTable } from './archives.js';
+import type { Batch, CommitResult, MarkKey, MarkOf, TreeRest } from './batch.js';
+import type { EntryPlace, LogHead, LogStore, TreeEntry } from './log-store.js';
 import type { OwnRecords } from './records.js';
 import type { RunRecordTable } from './run-records.js';
 
-export type { ProposalMark };
-
-/** The log so far: `size` entries with RFC 6962 root `root`; `frontier` is the compact range that goes on from it. */
-export interface LogHead {
-  readonly size: number;
-  /** Lower-case hex. The root of an empty log is SHA-256 of nothing. */
-  readonly root: string;
-  /** Hashes of the perfect subtrees, largest first, lower-case hex. */
-  readonly frontier: readonly string[];
-}
-
-/** An entry as it is stored, with its place in the one log. The bytes are not trusted before they are verified. */
-export interface StoredEntry {
-  readonly log_index: number;
-  readonly tree_id: string;
-  readonly seq: number;
-  readonly type: string;
-  readonly text: string;
-  readonly leaf_hash: string;
-}
-
-/** An input whose id the caller chose, so that it may come again: a repeated one is a no-op. */
-export interface InputMark {
-  readonly tree_id: string;
-  readonly input_id: string;
-  /** Where the input stands in its tree. */
-  readonly seq: number;
-}
-
-/** A tree that this batch opened or brought to its end. */
-export interface TreeMark {
-  readonly tree_id: string;
-  readonly state: 'opened' | 'ended';
-}
-
-/** Content that comes with an entry. */
-export interface BroughtArtifact {
-  /** The position of the entry in the batch. */
-  readonly entry: number;
-  readonly artifact: Artifact;
-  /** Lower-case hex. It is not computed again when it is written: reading compares it with the content. */
-  readonly sha256: string;
-}
-
-/** What one transaction writes: all of it or nothing. */
-export interface Batch {
-  /** The fencing epoch of the writer, from `acquire`. */
-  readonly epoch: number;
-  /** The size the log must have now; entries get the indexes from here on, in this order. */
-  readonly from: number;
-  readonly entries: readonly SealedEntry[];
-  /** The content that inputs of this batch bring, seen before or not. */
-  readonly artifacts: readonly BroughtArtifact[];
-  readonly proposals: readonly ProposalMark[];
-  readonly inputs: readonly InputMark[];
-  readonly trees: readonly TreeMark[];
-  /** The log's head after this batch. */
-  readonly head: LogHead;
-}
+export type * from './batch.js';
+export type * from './log-store.js';
 
 export interface TreeSummary {
   readonly tree_id: string;
   readonly ended: boolean;
-  /** Log index of its first entry: trees are listed in this order. */
-  readonly log_index: number;
+  /** Log index of its first entry; null while that waits to be integrated. Trees are listed in this order. */
+  readonly log_index: number | null;
+}
+
+/** A tree that has not ended. */
+export interface OpenTree extends TreeRest {
+  readonly tree_id: string;
+}
+
+/** An entry with the content that it brought. */
+export interface EntryWithContent {
+  readonly entry: TreeEntry;
+  readonly artifacts: readonly StoredArtifact[];
 }
 
 /**
@@ -77,43 +32,54 @@ export interface TreeSummary {
  * `commit` is atomic and durable before it resolves, and later reads see it. The store refuses to change or remove
  * what it holds, but it is not trusted to have kept it unchanged: the ledger verifies. One writer at a time.
  */
-export interface LedgerStore {
+export interface LedgerStore extends LogStore {
   /**
    * Becomes the only writer, until `close`. @returns the fencing epoch: higher than any before
    * @throws LedgerError LEDGER_LOCKED while another process is the writer
    */
   acquire(): Promise<number>;
-  head(): Promise<LogHead>;
   /**
-   * @throws LedgerError LEDGER_CONFLICT if the log has not `from` entries or the epoch is over; nothing was written
+   * Commits a batch. A batch whose trees all have these very entries already is answered as committed, and nothing is
+   * written: so the same batch may be sent again after a lost answer. That its epoch is over counts first: a writer that
+   * was replaced must not act on what it had committed before.
+   * @throws LedgerError LEDGER_CONFLICT if a tree has another length or other entries, or the epoch is over; nothing was
+   *   written
+   * @throws LedgerError LEDGER_COMMIT_UNKNOWN if the store cannot tell whether it committed: send the same batch again
    * @throws LedgerError LEDGER_UNAVAILABLE if it could not be written; nothing more may be committed on this store
    */
-  commit(batch: Batch): Promise<void>;
+  commit(batch: Batch): Promise<CommitResult>;
   /**
    * Entries of one tree in order of seq, from `fromSeq`. An unknown tree has none.
    * @throws LedgerError LEDGER_ARCHIVED for an archived tree
    */
-  tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry>;
+  tree(tree_id: string, fromSeq?: number): AsyncIterable<TreeEntry>;
   /**
-   * All entries in order of the log, from `fromIndex`; without it, from the first that is not archived.
-   * @throws LedgerError LEDGER_ARCHIVED where `fromIndex` is below that
+   * Entries of several trees, each from its given seq on and with the content that it brought: what folding needs, in
+   * few queries. Tree after tree, in the order of the places.
+   * @throws LedgerError like `tree` and `artifactsOf`
    */
-  log(fromIndex?: number): AsyncIterable<StoredEntry>;
+  histories(places: readonly EntryPlace[]): AsyncIterable<EntryWithContent>;
   /** Without those that are archived. */
   trees(): AsyncIterable<TreeSummary>;
+  /** Those that were opened for a case, in the order of their openings, without those that are archived. */
+  treesOf(case_id: string): Promise<readonly TreeSummary[]>;
+  /** Those that have not ended. */
+  openTrees(): AsyncIterable<OpenTree>;
   /**
-   * The artifacts that entry `log_index` brought with it, in the order in which the batch gave them.
+   * The artifacts that an entry brought with it, in the order in which its batch gave them; none for an unknown entry.
    * @throws LedgerError LEDGER_ARCHIVED
    */
-  artifactsOf(log_index: number): Promise<readonly StoredArtifact[]>;
+  artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]>;
   /**
    * Off the hot path. @returns null when the case has no such content, or it was erased
    * @throws LedgerError LEDGER_ARCHIVED when it is not here, and may be archived
    */
   artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null>;
-  proposal(root_run_id: string, proposal_id: string): Promise<ProposalMark | null>;
-  /** The seq of the input that was committed with this caller-chosen id, or null. */
-  input(tree_id: string, input_id: string): Promise<number | null>;
+  /**
+   * What was committed with each of these keys, in their order; null where nothing was. One query, however many.
+   * @throws InvariantError for a proposal id that is no UUID in lower case
+   */
+  marks<Key extends MarkKey>(keys: readonly Key[]): Promise<readonly (MarkOf<Key> | null)[]>;
   /** Where trees stood: a cache beside the ledger, which may be lost (D16). */
   readonly snapshots: SnapshotCache;
   /**

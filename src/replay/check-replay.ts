@@ -145,7 +145,7 @@ export class ReplayCheck implements TreeReplay {
     try {
       for await (const entry of this.#source.tree(tree_id)) {
         if (entry.seq >= seq) return true;
-        const artifacts = entry.type === 'input' ? await this.#source.artifactsOf(entry.log_index) : [];
+        const artifacts = entry.type === 'input' ? await this.#source.artifactsOf(entry) : [];
         if (!('decision' in folding.fold.take(entry, artifacts))) return false;
         folding.before = [entry.text, ...folding.before.slice(0, 1)];
         if (entry.type === 'input') folding.input = entry.text;

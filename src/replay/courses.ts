@@ -87,7 +87,7 @@ export async function takeUpTo(
     if (entry.log_index >= end) return;
     // A block of entries may begin before.
     if (entry.seq < tree.next) continue;
-    tree.take(entry, tree.needs(entry) || entry.seq === 0 ? await source.artifactsOf(entry.log_index) : []);
+    tree.take(entry, tree.needs(entry) || entry.seq === 0 ? await source.artifactsOf(entry) : []);
     await pause();
   }
 }

@@ -145,7 +145,7 @@ export class History {
     if (stored === null || sha256(stored.text) !== stored.sha256) return null;
     const snapshot = JSON.parse(stored.text) as TreeSnapshot;
     if (snapshot.seq > seq) return null;
-    const policies = needed(await this.#source.artifactsOf(known.first));
+    const policies = needed(await this.#source.artifactsOf({ tree_id, seq: 0, log_index: known.first }));
     return new Fold(restoreTree(snapshot, policies));
   }
 }
@@ -162,7 +162,7 @@ async function takenBy(
   source: ReplaySource,
   tell: (...told: Told) => void = () => undefined,
 ): Promise<boolean> {
-  const taken = fold.take(entry, entry.type === 'input' ? await source.artifactsOf(entry.log_index) : []);
+  const taken = fold.take(entry, entry.type === 'input' ? await source.artifactsOf(entry) : []);
   if ('difference' in taken) throw tampered(entry, taken.difference);
   if ('withheld' in taken) return false;
   for (const { entry: caused } of taken.decision?.entries ?? []) tell(caused, entry.log_index + caused.seq - entry.seq);

@@ -6,6 +6,7 @@ import { sha256 } from '../contract/hash.js';
 import { machineDefinitions } from '../../machines/index.js';
 import { machinesFor } from '../kernel/pinned.js';
 import { Fold, type Difference } from '../kernel/fold.js';
+import type { EntryPlace } from '../ports/ledger-store.js';
 
 /** An entry as a ledger gives it. */
 export interface ReplayEntry {
@@ -16,11 +17,11 @@ export interface ReplayEntry {
   readonly text: string;
 }
 
-/** What a replay needs: the ledger in its order, and the content that entries brought. A LedgerStore is one. */
+/** What a replay needs: the ledger in its order, and the content that entries brought. */
 export interface ReplaySource {
   log(): AsyncIterable<ReplayEntry>;
   tree(tree_id: string): AsyncIterable<ReplayEntry>;
-  artifactsOf(log_index: number): Promise<readonly StoredArtifact[]>;
+  artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]>;
 }
 
 /** A tree that could be folded only so far: the content that comes next is not to be had. */
@@ -160,7 +161,7 @@ class Folds {
 async function broughtBy(entry: ReplayEntry, source: ReplaySource): Promise<readonly StoredArtifact[] | null> {
   if (entry.type !== 'input') return [];
   try {
-    return await source.artifactsOf(entry.log_index);
+    return await source.artifactsOf(entry);
   } catch (error) {
     if (error instanceof LedgerError && error.code === 'LEDGER_TAMPERED') return null;
     throw error;

@@ -13,7 +13,7 @@ import type { LedgerState, RunAt, SessionAt } from './state.js';
 /** So many entries of the log lie between two points: what is folded at most to reach an entry. */
 export const POINT_ENTRIES = 4_096;
 
-/** A log that can be read from anywhere. A LedgerStore is one. */
+/** A log that can be read from anywhere. */
 export interface HistorySource extends TreeSource {
   log(fromIndex?: number): AsyncIterable<ReplayEntry & { readonly leaf_hash?: string }>;
   readonly archives?: Pick<ArchiveTable, 'parts' | 'treeCount'>;

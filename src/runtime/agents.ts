@@ -254,9 +254,10 @@ export class Agents implements EngineListener {
 
   /** A request that is sent again still gets its recorded response when the run has ended meanwhile. */
   async #tooLate(tree_id: string, run_id: string, inputId: string | undefined): Promise<string> {
-    const seq = inputId === undefined ? null : await this.#options.store.input(tree_id, inputId);
-    if (seq === null) throw ended(run_id);
-    return this.#recall(tree_id, run_id, seq);
+    const keys = inputId === undefined ? [] : [{ tree_id, input_id: inputId }];
+    const [mark] = await this.#options.store.marks(keys);
+    if (mark == null) throw ended(run_id);
+    return this.#recall(tree_id, run_id, mark.seq);
   }
 
   async #recall(tree_id: string, run_id: string, seq: number): Promise<string> {

@@ -6,10 +6,11 @@ import type { AuditEvent } from '../contract/audit-event.js';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
 import type { RunContext } from '../contract/run-context.js';
 import { LiveTrees } from '../engine/live-trees.js';
+import { integrated } from '../ledger/integrated.js';
 import type { Tree } from '../kernel/tree.js';
 import { approvalDigest, approvalRuleFor } from '../policy/approval.js';
 import type { Policy } from '../policy/policy.js';
-import type { LedgerStore, StoredEntry } from '../ports/ledger-store.js';
+import type { EntryPlace, LedgerStore, TreeEntry } from '../ports/ledger-store.js';
 import { authorizePaths } from '../step/authorize.js';
 import { TreeFolds, type TreeFold } from './tree-folds.js';
 
@@ -31,10 +32,16 @@ export interface OpenApproval {
   readonly approver_roles: readonly string[];
 }
 
-/** A request that waits, and which entry brought its content; null where the ledger does not show that. */
+/** A request that waits, and which entry of the log brought its content; null where the ledger does not show that. */
 export interface AskedApproval {
   readonly approval: OpenApproval;
   readonly brought: { readonly log_index: number; readonly sha256: string } | null;
+}
+
+/** The same, with the entry by its place in the tree. */
+interface Waiting {
+  readonly approval: OpenApproval;
+  readonly brought: Brought | null;
 }
 
 /** What waits for people in a ledger. Trees that have asked are folded; others are only looked through, once. */
@@ -64,12 +71,20 @@ export class OpenApprovals {
     now: string,
   ): Promise<AskedApproval | null> {
     for await (const asked of this.#openIn(tree_id, now)) {
-      if (asked.approval.run_id === run_id && asked.approval.digest === digest) return asked;
+      const { approval, brought } = asked;
+      if (approval.run_id !== run_id || approval.digest !== digest) continue;
+      return { approval, brought: brought === null ? null : await this.#inLog(brought) };
     }
     return null;
   }
 
-  async *#openIn(tree_id: string, now: string): AsyncIterable<AskedApproval> {
+  /** @returns null while the entry waits to be integrated */
+  async #inLog({ tree_id, seq, sha256 }: Brought): Promise<AskedApproval['brought']> {
+    for await (const { log_index } of integrated(this.#store.tree(tree_id, seq))) return { log_index, sha256 };
+    return null;
+  }
+
+  async *#openIn(tree_id: string, now: string): AsyncIterable<Waiting> {
     const asked = await this.#asked.of(tree_id);
     if (asked.size === 0) return;
     // One tree at a time, and none of them kept.
@@ -81,10 +96,9 @@ export class OpenApprovals {
 /** Where the content of each request lies, by its digest: the artifact that brought it, and with which entry. */
 type Asked = ReadonlyMap<string, Brought>;
 
-interface Brought {
+interface Brought extends EntryPlace {
   readonly case_id: string | null;
   readonly sha256: string;
-  readonly log_index: number;
 }
 
 /** Of all trees that are kept: requests, and runs that may make one. */
@@ -99,7 +113,7 @@ class AskedFold implements TreeFold<Asked> {
   /** That a tree has ended is not seen here: nobody asks for one that has. */
   isOver = true;
 
-  take(entry: StoredEntry): void {
+  take(entry: TreeEntry): void {
     this.isOver = false;
     const input = entry.type === 'input' ? contentOf(entry) : null;
     if (input !== null) this.#given.set(input.run_id, input);
@@ -119,7 +133,7 @@ class AskedFold implements TreeFold<Asked> {
 }
 
 /** The content that an input brings to a run; null for inputs that ask for nothing. */
-function contentOf(entry: StoredEntry): (Brought & { readonly run_id: string }) | null {
+function contentOf(entry: TreeEntry): (Brought & { readonly run_id: string }) | null {
   // Most inputs are others, and need not be parsed.
   if (!/"kind":"(?:proposal|start_run)"/.test(entry.text)) return null;
   const { kind, run_id, payload, request } = bodyOf(entry);
@@ -130,13 +144,14 @@ function contentOf(entry: StoredEntry): (Brought & { readonly run_id: string }) 
     run_id,
     case_id: typeof case_id === 'string' ? case_id : null,
     sha256: hash_sha256,
-    log_index: entry.log_index,
+    tree_id: entry.tree_id,
+    seq: entry.seq,
   };
 }
 
-const bodyOf = ({ text }: StoredEntry): JsonObject => (JSON.parse(text) as { readonly body: JsonObject }).body;
+const bodyOf = ({ text }: TreeEntry): JsonObject => (JSON.parse(text) as { readonly body: JsonObject }).body;
 
-async function* openIn(tree: Tree, asked: Asked, store: LedgerStore, now: string): AsyncIterable<AskedApproval> {
+async function* openIn(tree: Tree, asked: Asked, store: LedgerStore, now: string): AsyncIterable<Waiting> {
   const { policy } = tree;
   if (policy === null) return;
   const agents = tree.runs.map(({ context }) => context).filter(({ run_kind }) => run_kind === 'agent');

@@ -38,7 +38,7 @@ export async function readContent(ground: ContentGround, request: ContentRequest
   const { log_index, actor, role } = request;
   const stored = await entryAt(store, log_index);
   if (stored === null) return null;
-  const brought = (await store.artifactsOf(log_index)).filter((artifact) => !isWithheld(artifact));
+  const brought = (await store.artifactsOf(stored)).filter((artifact) => !isWithheld(artifact));
   const artifact = brought.find((one) => 'bytes' in one && sha256(one.bytes) === request.sha256);
   if (artifact === undefined || !('bytes' in artifact)) return null;
   if (artifact.case_id === null && OF_PLATFORM.has(artifact.kind)) return artifact.bytes;

@@ -30,6 +30,7 @@ const MAKERS: ReadonlyMap<string, Maker> = new Map([
   ...makers(LedgerError, [
     'LEDGER_UNAVAILABLE',
     'LEDGER_CONFLICT',
+    'LEDGER_COMMIT_UNKNOWN',
     'LEDGER_TAMPERED',
     'LEDGER_BELOW_HEAD',
     'LEDGER_LOCKED',

@@ -7,16 +7,18 @@
 //       So a point costs a bounded number of them, however many trees live.
 //   P3. A commit waits for no disk here: what is to be remembered is written after its turn, without a flush. Nothing
 //       that goes wrong here concerns the ledger; it costs the next question some time.
+//   P5. Where commits do not integrate their entries into the log, no point is made here: trees in memory are ahead of
+//       the log then. A reader makes them.
 //   P4. Points go on from the last one that fits the ledger, whoever has made it. What lies between, after a crash or
 //       of an earlier process, is read again, when it is as much as lies between two points; where it is very much,
 //       a reader must have made the points first.
 
-import type { Entry } from '../contract/entry.js';
+import type { Entry, SealedEntry } from '../contract/entry.js';
 import type { CommitFollower } from '../engine/tree-engine.js';
 import { LedgerError } from '../errors.js';
 import type { Tree } from '../kernel/tree.js';
 import type { HistoryCache, HistoryPoint, HistorySnapshot } from '../ports/history-cache.js';
-import type { Batch, LedgerStore } from '../ports/ledger-store.js';
+import type { Batch, CommitResult, LedgerStore } from '../ports/ledger-store.js';
 import type { Log } from '../ports/log.js';
 import { NOTHING_ARCHIVED, PointBook } from '../replay/point-book.js';
 import { beginningOf, newestPoint, POINT_ENTRIES } from '../replay/state-at.js';
@@ -42,6 +44,20 @@ type Trees = (tree_id: string) => Tree | null;
 /** Shows a tree, taken up again where it is not in memory, while nothing is decided. */
 type Look = <T>(tree_id: string, work: (tree: Tree | null) => T) => Promise<T>;
 
+/** What a batch added to the log. */
+interface Appends {
+  /** Of the log, after it. */
+  readonly size: number;
+  readonly placed: readonly { readonly first: number; readonly entries: readonly SealedEntry[] }[];
+}
+
+/** @returns null where the entries wait for their places in the log */
+function appendsOf({ trees }: Batch, { head, first_log_indexes }: CommitResult): Appends | null {
+  if (head === null || first_log_indexes === null) return null;
+  const placed = trees.map(({ entries }, at) => ({ first: first_log_indexes[at] ?? 0, entries }));
+  return { size: Math.max(...placed.map(({ first, entries }) => first + entries.length)), placed };
+}
+
 export class HistoryPoints implements CommitFollower {
   readonly #options: HistoryPointsOptions;
   readonly #every: number;
@@ -54,7 +70,7 @@ export class HistoryPoints implements CommitFollower {
   #point = 0;
   #due = 0;
   /** What was committed while it read. */
-  #behind: Batch[] = [];
+  #behind: Appends[] = [];
   /** Trees that were not placed since they changed. */
   readonly #changed = new Set<string>();
   /** How long trees were at their last snapshots. */
@@ -82,10 +98,12 @@ export class HistoryPoints implements CommitFollower {
     if (size >= this.#due) this.#read(size);
   }
 
-  committed(batch: Batch, trees: Trees): void {
+  committed(batch: Batch, result: CommitResult, trees: Trees): void {
     this.#trees = trees;
     this.#harmless(() => {
-      this.#follow(batch);
+      const appends = appendsOf(batch, result);
+      if (appends !== null) this.#follow(appends);
+      else if (this.#state !== 'stopped') this.#wait(Infinity, null);
     });
   }
 
@@ -104,11 +122,11 @@ export class HistoryPoints implements CommitFollower {
     }
   }
 
-  #follow(batch: Batch): void {
-    if (this.#state === 'reading') this.#behind.push(batch);
-    if (this.#state === 'waiting' && batch.head.size >= this.#due) this.#read(batch.head.size);
+  #follow(appends: Appends): void {
+    if (this.#state === 'reading') this.#behind.push(appends);
+    if (this.#state === 'waiting' && appends.size >= this.#due) this.#read(appends.size);
     if (this.#state !== 'following') return;
-    this.#take(batch);
+    this.#take(appends);
     if (this.#book.size - this.#point >= this.#every) this.#put();
   }
 
@@ -161,7 +179,7 @@ export class HistoryPoints implements CommitFollower {
       this.#book.reach(stored.log_index + 1, stored.leaf_hash);
     }
     if (this.#state !== 'reading') return;
-    for (const batch of this.#behind.splice(0)) this.#take(batch);
+    for (const appends of this.#behind.splice(0)) this.#take(appends);
     this.#state = 'following';
   }
 
@@ -183,11 +201,13 @@ export class HistoryPoints implements CommitFollower {
     this.#behind = this.#state === 'reading' ? this.#behind : [];
   }
 
-  #take({ from, entries, head }: Batch): void {
-    entries.forEach(({ entry }, index) => {
-      this.#note(entry, from + index);
-    });
-    this.#book.reach(head.size, entries.at(-1)?.leaf_hash ?? '');
+  #take({ size, placed }: Appends): void {
+    let leaf_hash = '';
+    for (const { first, entries } of placed) {
+      for (const [place, { entry }] of entries.entries()) this.#note(entry, first + place);
+      leaf_hash = entries.at(-1)?.leaf_hash ?? leaf_hash;
+    }
+    this.#book.reach(size, leaf_hash);
   }
 
   #note(entry: Entry, log_index: number): void {

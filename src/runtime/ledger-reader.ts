@@ -5,6 +5,7 @@ import { LedgerError } from '../errors.js';
 import type { HistoryCache } from '../ports/history-cache.js';
 import type {
   AnchoredHead,
+  EntryPlace,
   HeadAnchor,
   LedgerStore,
   LogHead,
@@ -13,6 +14,7 @@ import type {
 } from '../ports/ledger-store.js';
 import { writtenRecord } from '../ledger/check-records.js';
 import { problemOf, WHOLE_LOG, type LedgerProblem } from '../ledger/ledger-problem.js';
+import { integratedLog, type IntegratedLog } from '../ledger/integrated.js';
 import { EMPTY_HEAD } from '../ledger/merkle.js';
 import { verifyLedger, type LedgerVerdict } from '../ledger/verify.js';
 import { ReplayCheck } from '../replay/check-replay.js';
@@ -33,6 +35,7 @@ export type { Settlement } from './unknown-outcomes.js';
 /** Everything that can be learnt from a ledger without writing to it. Needs no lock. */
 export class LedgerReader {
   readonly #store: LedgerStore;
+  readonly #log: IntegratedLog;
   readonly #anchor: HeadAnchor;
   readonly #history: HistoryCache | null;
   readonly #trees: TreeFolds<RunTree>;
@@ -41,6 +44,7 @@ export class LedgerReader {
   /** With a `history`, what `stateAt` has folded once it need not fold again. */
   constructor(store: LedgerStore, anchor: HeadAnchor, history: HistoryCache | null = null) {
     this.#store = store;
+    this.#log = integratedLog(store);
     this.#anchor = anchor;
     this.#history = history;
     this.#trees = new TreeFolds(store, (tree_id) => new RunTreeFold(tree_id), RUNS_KEPT_MAX);
@@ -60,7 +64,7 @@ export class LedgerReader {
   /** The run trees that were opened behind entry `log_index` of the log, in order, each with its own first entry. */
   async *treesAfter(log_index: number): AsyncIterable<RunTree & { readonly log_index: number }> {
     for await (const { tree_id, log_index: place } of this.#store.trees()) {
-      if (place > log_index) yield { ...(await this.#trees.of(tree_id)), log_index: place };
+      if (place !== null && place > log_index) yield { ...(await this.#trees.of(tree_id)), log_index: place };
     }
   }
 
@@ -71,9 +75,9 @@ export class LedgerReader {
 
   /** The SHA-256 of what was committed to a tree under an id that its caller chose, or null. */
   async inputContent(tree_id: string, input_id: string): Promise<string | null> {
-    const seq = await this.#store.input(tree_id, input_id);
-    if (seq === null) return null;
-    for await (const stored of this.#store.tree(tree_id, seq)) {
+    const [mark] = await this.#store.marks([{ tree_id, input_id }]);
+    if (mark == null) return null;
+    for await (const stored of this.#store.tree(tree_id, mark.seq)) {
       const { type, body } = entryOf(stored);
       return type === 'input' && body.kind === 'proposal' ? body.payload.hash_sha256 : null;
     }
@@ -112,8 +116,9 @@ export class LedgerReader {
     return this.#store.log(from_index);
   }
 
+  /** A tree's entries that are integrated into the log. */
   tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry> {
-    return this.#store.tree(tree_id, fromSeq);
+    return this.#log.tree(tree_id, fromSeq);
   }
 
   head(): Promise<LogHead> {
@@ -149,8 +154,8 @@ export class LedgerReader {
     return this.#store.artifact(case_id, sha256);
   }
 
-  artifactsOf(log_index: number): Promise<readonly StoredArtifact[]> {
-    return this.#store.artifactsOf(log_index);
+  artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> {
+    return this.#store.artifactsOf(place);
   }
 
   /**
@@ -171,7 +176,7 @@ export class LedgerReader {
     const broken: LedgerProblem[] = [];
     for await (const finding of chainFindings(chain, parts)) broken.push(problemOf({ place: WHOLE_LOG, finding }));
     if (broken.length > 0) return { ok: false, problems: broken };
-    const source = joinedLog(chain, store, parts.at(-1) ?? EMPTY_HEAD);
+    const source = joinedLog(chain, this.#log, parts.at(-1) ?? EMPTY_HEAD);
     return verifyLedger({
       ...source,
       head: () => store.head(),
@@ -189,13 +194,13 @@ export class LedgerReader {
 
   /** Folds the ledger, or one run tree, through the machines. */
   replay(run_id?: string): Promise<ReplayReport> {
-    return replay(this.#store, run_id === undefined ? undefined : rootOf(run_id));
+    return replay(this.#log, run_id === undefined ? undefined : rootOf(run_id));
   }
 
   /** Every run and session as it stood at an entry of the log; with `run_id`, of its tree at an entry of that. */
   stateAt({ until, run_id }: { readonly until: number; readonly run_id?: string }): Promise<LedgerState> {
     const tree = run_id === undefined ? {} : { tree_id: rootOf(run_id) };
-    return stateAt(this.#store, this.#history, { until, ...tree });
+    return stateAt({ ...this.#log, archives: this.#store.archives }, this.#history, { until, ...tree });
   }
 
   /** @returns null where there is none, or what was written is no record */

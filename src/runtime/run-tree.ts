@@ -2,7 +2,7 @@
 
 import type { RunRecord } from '../contract/run-record.js';
 import { isTerminal } from '../contract/run-state.js';
-import type { StoredEntry } from '../ports/ledger-store.js';
+import type { TreeEntry } from '../ports/ledger-store.js';
 import { RunRecords } from '../run/record.js';
 import { entryOf, tellsOfRuns } from './stored-entry.js';
 import type { TreeFold } from './tree-folds.js';
@@ -30,7 +30,7 @@ export class RunTreeFold implements TreeFold<RunTree> {
   }
 
   /** @throws LedgerError LEDGER_TAMPERED for what is no entry */
-  take(stored: StoredEntry): void {
+  take(stored: TreeEntry): void {
     if (!isTelling(stored)) return;
     const entry = entryOf(stored);
     this.#unknown.fold(entry, (run_id) => this.#records.get(run_id)?.status ?? null);
@@ -53,5 +53,5 @@ export class RunTreeFold implements TreeFold<RunTree> {
 }
 
 /** Of the inputs only those tell something of a run that say that nobody knows: the others need not be parsed. */
-const isTelling = (stored: StoredEntry): boolean =>
+const isTelling = (stored: TreeEntry): boolean =>
   tellsOfRuns(stored) || (stored.type === 'input' && stored.text.includes('"status":"unknown"'));

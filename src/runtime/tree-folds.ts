@@ -2,11 +2,11 @@
 // who ask at once pay once.
 
 import { pace } from '../adapters/pace.js';
-import type { LedgerStore, StoredEntry } from '../ports/ledger-store.js';
+import type { LedgerStore, TreeEntry } from '../ports/ledger-store.js';
 
 /** What is made of the entries of one tree, in their order. */
 export interface TreeFold<Told> {
-  take(entry: StoredEntry): void;
+  take(entry: TreeEntry): void;
   /** What is told of the entries so far: nothing that comes later changes it. */
   told(): Told;
   /** How much it keeps, in whatever `keptMax` counts. */

@@ -120,8 +120,8 @@ class Follower {
     const left = this.#left.take(tree_id);
     if (left === undefined) return new Fold(new Tree(tree_id, this.#observe));
     if (left === null) return null;
-    for await (const { log_index } of this.#ledger.tree(tree_id)) {
-      const opening = atHand(await this.#ledger.artifactsOf(log_index));
+    for await (const first of this.#ledger.tree(tree_id)) {
+      const opening = atHand(await this.#ledger.artifactsOf(first));
       // Its case was erased meanwhile.
       return 'withheld' in opening ? null : new Fold(restoreTree(left, opening, this.#observe));
     }
@@ -129,7 +129,7 @@ class Follower {
   }
 
   async #taken(fold: Fold, stored: StoredEntry): Promise<Fold | null> {
-    const artifacts = stored.type === 'input' ? await this.#ledger.artifactsOf(stored.log_index) : [];
+    const artifacts = stored.type === 'input' ? await this.#ledger.artifactsOf(stored) : [];
     return 'decision' in fold.take(stored, artifacts) ? fold : null;
   }
 }

@@ -41,11 +41,11 @@ export async function remove(bench: Bench, size: number): Promise<Archiving> {
 /** Two trees that have ended, and two that have not: entries 0 to 10, 11 and 12, 13 to 15. */
 const lay = async (bench: Bench): Promise<void> => {
   await bench.scribe.write(bench.store, [opening(A), ...stepOf(A), answered(A, content('result', LARGE))], {
-    trees: [{ tree_id: A, state: 'ended' }],
+    ended: [A],
     proposals: [mark(1)],
     inputs: [{ tree_id: A, input_id: 'mine', seq: 1 }],
   });
-  await bench.scribe.write(bench.store, [opening(B, null), audited(B)], { trees: [{ tree_id: B, state: 'ended' }] });
+  await bench.scribe.write(bench.store, [opening(B, null), audited(B)], { ended: [B] });
   await bench.scribe.write(bench.store, [opening(C), answered(C, content('result', 'of C'))]);
   await bench.scribe.write(bench.store, [audited(C)]);
 };

@@ -30,7 +30,7 @@ export function refusalContract(bench: Bench): void {
     ['repeats a proposal id', () => ({ proposals: [mark(2), mark(7)] })],
     ['repeats a proposal id in itself', () => ({ proposals: [mark(2), mark(2)] })],
     ['marks an input of a tree without entries', () => ({ inputs: [{ tree_id: treeId(9), input_id: 'x', seq: 0 }] })],
-    ['ends a tree without entries', () => ({ trees: [{ tree_id: treeId(9), state: 'ended' }] })],
+    ['ends a tree without entries', () => ({ ended: [treeId(9)] })],
     ['opens a tree without entries', () => ({ trees: [{ tree_id: treeId(9), state: 'opened' }] })],
     ['repeats an input id', () => ({ inputs: [{ tree_id: A, input_id: 'mine', seq: 9 }] })],
   ])('S4-86: a batch that %s is refused as a whole, and so is every one after it', async (_what, wrong) => {

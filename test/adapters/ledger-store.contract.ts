@@ -102,14 +102,14 @@ function readingContract(bench: Bench): void {
 
   test('trees are listed in the order of their first entry, and say whether they have ended', async () => {
     await bench.scribe.write(bench.store, [opening(B), opening(A)], { trees: [{ tree_id: B, state: 'opened' }] });
-    await bench.scribe.write(bench.store, [opening(C), audited(B)], { trees: [{ tree_id: A, state: 'ended' }] });
+    await bench.scribe.write(bench.store, [opening(C), audited(B)], { ended: [A] });
     const expected = [
       { tree_id: B, ended: false, log_index: 0 },
       { tree_id: A, ended: true, log_index: 1 },
       { tree_id: C, ended: false, log_index: 2 },
     ];
     expect(await all(bench.store.trees())).toEqual(expected);
-    await bench.scribe.write(bench.store, [], { trees: [{ tree_id: A, state: 'ended' }] });
+    await bench.scribe.write(bench.store, [], { ended: [A] });
     expect(await all(bench.store.trees())).toEqual(expected);
   });
 

@@ -58,7 +58,7 @@ describe('content in a SQLite ledger', () => {
     const other = LARGE.map(() => 8);
     const case_id = 'case-0001';
     await scribe.write(store, [answered(A, content('result', LARGE)), answered(A, content('machines', LARGE, null))], {
-      trees: [{ tree_id: A, state: 'ended' }],
+      ended: [A],
     });
     const size = scribe.head.size;
     await scribe.write(store, [opening(B), answered(B, content('result', other))]);

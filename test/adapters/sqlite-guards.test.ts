@@ -34,7 +34,7 @@ describe('the guards of a SQLite ledger', () => {
       {
         proposals: [proposal],
         inputs: [{ tree_id: A, input_id: 'mine', seq: 1 }],
-        trees: [{ tree_id: B, state: 'ended' }],
+        ended: [B],
       },
     );
     await store.artifact(null, 'a'.repeat(64));

@@ -40,7 +40,7 @@ beforeEach(async () => {
   opened = [];
   store = keep(createSqliteStore(at));
   scribe = await scribeOf(store);
-  await scribe.write(store, [opening(A), opening(B)], { trees: [{ tree_id: A, state: 'ended' }] });
+  await scribe.write(store, [opening(A), opening(B)], { ended: [A] });
 });
 afterEach(async () => {
   for (const one of opened) await one.close();
@@ -87,7 +87,7 @@ describe('a ledger that is older than run records', () => {
     expect(formatOf()).toBe(FORMAT_VERSION);
     expect(await unrecorded(writer)).toEqual([A]);
     expect(await unrecorded(reader)).toEqual([A]);
-    await scribe.write(writer, [audited(B)], { trees: [{ tree_id: B, state: 'ended' }] });
+    await scribe.write(writer, [audited(B)], { ended: [B] });
     expect(await unrecorded(writer)).toEqual([A, B]);
     await writer.close();
     // It is what a new one is, table by table.

@@ -202,7 +202,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
   });
 
   test('a tree that has ended is told so, from the index and from behind it', async () => {
-    await scribe.write(store, [], { trees: [{ tree_id: A, state: 'ended' }] });
+    await scribe.write(store, [], { ended: [A] });
     const states = async (one: LedgerStore) => (await all(one.trees())).map(({ ended }) => ended);
     const reader = keep(openSqliteStore({ ...at, readOnly: true }));
     expect([await states(store), await states(reader)]).toEqual([

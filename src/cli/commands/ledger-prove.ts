@@ -2,6 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { openCheckpoint } from '../../ledger/checkpoint.js';
 import { LedgerError } from '../../errors.js';
+import { integratedLog } from '../../ledger/integrated.js';
 import { EMPTY_HEAD } from '../../ledger/merkle.js';
 import {
   chainFindings,
@@ -59,7 +60,7 @@ async function wholeLog({ store }: OpenLedger, archives: readonly OpenArchive[])
   for await (const { message } of chainFindings(chain, parts)) {
     throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
   }
-  return joinedLog(chain, store, parts.at(-1) ?? EMPTY_HEAD);
+  return joinedLog(chain, integratedLog(store), parts.at(-1) ?? EMPTY_HEAD);
 }
 
 async function ofEntry({ anchor }: OpenLedger, log: JoinedLog, seq: string): Promise<string> {

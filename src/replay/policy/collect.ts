@@ -113,7 +113,7 @@ export async function* decisionsIn(
     }
     count.entries += 1;
     if (fold === null) continue;
-    const artifacts = atHand(entry.type === 'input' ? await source.artifactsOf(entry.log_index) : []);
+    const artifacts = atHand(entry.type === 'input' ? await source.artifactsOf(entry) : []);
     if ('withheld' in artifacts) {
       folds.set(entry.tree_id, null);
       count.not_recomputed += 1;

@@ -29,7 +29,7 @@ export async function decisionsAt(
       if (found) break;
       of = [];
     }
-    const artifacts = entry.type === 'input' ? needed(await source.artifactsOf(entry.log_index)) : [];
+    const artifacts = entry.type === 'input' ? needed(await source.artifactsOf(entry)) : [];
     const decision = fold.take(entry, artifacts);
     if (decision !== null) of.push(decision);
     found ||= isIt(entry);

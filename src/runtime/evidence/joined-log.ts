@@ -2,9 +2,10 @@
 // with the files as such is told here; what they hold, verification looks at as it does at all entries.
 
 import type { Finding } from '../../ledger/ledger-problem.js';
+import type { IntegratedLog } from '../../ledger/integrated.js';
 import { EMPTY_HEAD } from '../../ledger/merkle.js';
 import type { ArchivedPart } from '../../ports/archives.js';
-import type { LedgerStore, LogHead } from '../../ports/ledger-store.js';
+import type { LogHead } from '../../ports/ledger-store.js';
 import type { Evidence } from './open-evidence.js';
 
 /** An archive file that was opened, with the key of the ledger. */
@@ -16,9 +17,7 @@ export interface OpenArchive {
   readonly evidence: Evidence;
 }
 
-export type LogSource = Pick<LedgerStore, 'log' | 'tree' | 'artifactsOf'>;
-
-export interface JoinedLog extends LogSource {
+export interface JoinedLog extends IntegratedLog {
   /** Where it begins: with the first entry of all, or where the archives that are there begin. */
   readonly begin: LogHead;
 }
@@ -67,7 +66,7 @@ const missing = (from: number, to: number): Finding => ({
 });
 
 /** One log out of archives, whose chain has no findings, and what the store has left. */
-export function joinedLog(archives: readonly OpenArchive[], store: LogSource, archived: LogHead): JoinedLog {
+export function joinedLog(archives: readonly OpenArchive[], store: IntegratedLog, archived: LogHead): JoinedLog {
   const bundles = archives.map(({ evidence }) => evidence);
   const [first] = bundles;
   const begin = first?.begin ?? archived;
@@ -88,9 +87,12 @@ export function joinedLog(archives: readonly OpenArchive[], store: LogSource, ar
       }
       yield* store.tree(tree_id, fromSeq);
     },
-    artifactsOf: (log_index) => {
-      const bundle = bundles.find((_one, at) => log_index < (ends[at] ?? 0));
-      return (bundle ?? store).artifactsOf(log_index);
+    artifactsOf: (place) => {
+      const { tree_id, log_index = null } = place;
+      // A tree is in one archive as a whole.
+      const holds = (bundle: Evidence, at: number) =>
+        log_index === null ? bundle.hasTree(tree_id) : log_index < (ends[at] ?? 0);
+      return (bundles.find(holds) ?? store).artifactsOf(place);
     },
   };
 }

@@ -5,7 +5,7 @@ import { artifactRef, isWithheld, type Artifact, type StoredArtifact } from '../
 import type { Entry, RecordedInput } from '../../contract/entry.js';
 import { InvariantError, PolicyError } from '../../errors.js';
 import { policyOf } from '../../kernel/pinned.js';
-import type { LedgerStore, StoredEntry } from '../../ports/ledger-store.js';
+import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger-store.js';
 import { entryOf } from '../stored-entry.js';
 
 /** A ledger as a bundle holds it. Its contents are asked for entry by entry, each as it comes. */
@@ -20,9 +20,10 @@ export function withheldByLanes(store: EvidenceSource): EvidenceSource {
         yield stored;
       }
     },
-    artifactsOf: async (log_index) => {
-      const artifacts = await store.artifactsOf(log_index);
-      if (present?.log_index !== log_index) throw new InvariantError('contents are asked for as their entries come');
+    artifactsOf: async (place) => {
+      const artifacts = await store.artifactsOf(place);
+      if (present?.tree_id !== place.tree_id || present.seq !== place.seq)
+        throw new InvariantError('contents are asked for as their entries come');
       return lanes.take(entryOf(present), artifacts);
     },
   };
@@ -34,14 +35,14 @@ export function withheldByLanes(store: EvidenceSource): EvidenceSource {
  */
 export async function withheldAt(
   source: Pick<LedgerStore, 'tree' | 'artifactsOf'>,
-  at: StoredEntry,
+  at: TreeEntry,
 ): Promise<readonly StoredArtifact[]> {
-  const artifacts = await source.artifactsOf(at.log_index);
+  const artifacts = await source.artifactsOf(at);
   if (artifacts.length === 0) return artifacts;
   const lanes = new LaneWithholding();
   for await (const stored of source.tree(at.tree_id)) {
     if (stored.seq >= at.seq) break;
-    if (stored.seq === 0) lanes.take(entryOf(stored), await source.artifactsOf(stored.log_index));
+    if (stored.seq === 0) lanes.take(entryOf(stored), await source.artifactsOf(stored));
     else if (stored.type === 'run_created') lanes.take(entryOf(stored), []);
     if (!lanes.knows(at.tree_id)) return artifacts;
   }

@@ -12,7 +12,7 @@ import { openStatement } from '../../ledger/dsse.js';
 import { EMPTY_HEAD, extend, isHead, leafHash, rootOf } from '../../ledger/merkle.js';
 import { noteVerifier, type NoteVerifier } from '../../ledger/signed-note.js';
 import type { LineFile, LinePlace } from '../../ports/line-file.js';
-import type { LogHead, StoredEntry } from '../../ports/ledger-store.js';
+import type { EntryPlace, LogHead, StoredEntry } from '../../ports/ledger-store.js';
 import { entryOf, tellsOfRuns } from '../stored-entry.js';
 import { Summary } from './write-evidence.js';
 
@@ -29,7 +29,7 @@ export interface Evidence {
   readonly hasTree: (tree_id: string) => boolean;
   /** In the order of their first entries, which are named by their places in the log. */
   readonly trees: () => readonly { readonly tree_id: string; readonly log_index: number }[];
-  readonly artifactsOf: (log_index: number) => Promise<readonly StoredArtifact[]>;
+  readonly artifactsOf: (place: EntryPlace) => Promise<readonly StoredArtifact[]>;
   readonly head: () => Promise<LogHead>;
 }
 
@@ -50,28 +50,43 @@ export async function openEvidence(file: LineFile, trusted: NoteVerifier | null)
     throw broken('its statement is not about these lines');
   }
   const { places, trees, begin, head } = read;
-  const lineAt = async (log_index: number): Promise<EvidenceEntry> => {
+  // Who reads an entry mostly wants its content next: the last line is kept.
+  let last: ReadLine | null = null;
+  const lineAt = async (log_index: number): Promise<ReadLine> => {
+    if (last?.entry.log_index === log_index) return last;
     const place = places[log_index - begin.size];
     if (log_index < begin.size) throw archivedBefore(log_index, begin.size);
-    return entryIn(place === undefined ? Buffer.alloc(0) : await file.read(place), log_index);
+    const line = entryIn(place === undefined ? Buffer.alloc(0) : await file.read(place), log_index);
+    return (last = { line, entry: storedEntry(line, log_index) });
   };
-  const stored = async (log_index: number): Promise<StoredEntry> => storedEntry(await lineAt(log_index), log_index);
+  const lineOf = async ({ tree_id, seq, log_index = null }: EntryPlace): Promise<ReadLine | null> => {
+    const named = log_index === null ? null : await lineAt(log_index);
+    if (named?.entry.tree_id === tree_id && named.entry.seq === seq) return named;
+    const own = trees.get(tree_id)?.[seq];
+    return own === undefined ? null : lineAt(own);
+  };
   return {
     key,
     checkpoint,
     note: read.header.checkpoint,
     begin,
     log: async function* (from = begin.size) {
-      for (let index = from; index < head.size; index += 1) yield await stored(index);
+      for (let index = from; index < head.size; index += 1) yield (await lineAt(index)).entry;
     },
     tree: async function* (tree_id, fromSeq = 0) {
-      for (const index of (trees.get(tree_id) ?? []).slice(fromSeq)) yield await stored(index);
+      for (const index of (trees.get(tree_id) ?? []).slice(fromSeq)) yield (await lineAt(index)).entry;
     },
     hasTree: (tree_id) => trees.has(tree_id),
     trees: () => [...trees].map(([tree_id, [first = 0]]) => ({ tree_id, log_index: first })),
-    artifactsOf: async (log_index) => (await lineAt(log_index)).artifacts.map(artifactIn),
+    artifactsOf: async (place) => (await lineOf(place))?.line.artifacts.map(artifactIn) ?? [],
     head: () => Promise.resolve(head),
   };
+}
+
+/** A line, and the entry in it. */
+interface ReadLine {
+  readonly line: EvidenceEntry;
+  readonly entry: StoredEntry;
 }
 
 interface ReadThrough {

@@ -46,7 +46,7 @@ export async function writeEvidence(
   await put(from === undefined ? header : { ...header, from: { size: from.size, frontier: from.frontier } });
   if (head.size > (from?.size ?? 0)) {
     for await (const stored of store.log(from?.size ?? 0)) {
-      const artifacts = await store.artifactsOf(stored.log_index);
+      const artifacts = await store.artifactsOf(stored);
       summary.take(tellsOfRuns(stored) ? entryOf(stored) : null, artifacts);
       await put({ entry: stored.text, artifacts: artifacts.map(lineOf) } satisfies EvidenceEntry);
       if (stored.log_index === head.size - 1) break;

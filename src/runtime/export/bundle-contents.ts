@@ -7,7 +7,7 @@ import { POLICY_FILES } from '../../contract/pins.js';
 import { BagError, LedgerError } from '../../errors.js';
 import { byPath } from '../../bagit/write.js';
 import { referencesOf } from '../../kernel/fold.js';
-import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { EntryPlace, LedgerStore } from '../../ports/ledger-store.js';
 import { BUNDLE_LIMITS } from './bundle-limits.js';
 import { entriesOfCase, type CaseEntry, type CaseSlice } from './case-entries.js';
 import { referencesOfEvent } from './references.js';
@@ -17,7 +17,7 @@ export interface KeptContent {
   readonly path: string;
   readonly ref: ArtifactRef;
   /** The entry that brought it. */
-  readonly log_index: number;
+  readonly place: EntryPlace;
 }
 
 export interface BundleContents {
@@ -58,7 +58,8 @@ class Collector {
   }
 
   take({ entry, log_index }: CaseEntry): void {
-    if (entry.type === 'input') this.#takeInput(entry.body, log_index);
+    const { tree_id, seq } = entry;
+    if (entry.type === 'input') this.#takeInput(entry.body, { tree_id, seq, log_index });
     if (entry.type === 'run_created' && entry.body.case_id === this.#case_id) this.#takeBirth(entry.body.run_id);
     if (entry.type === 'audit_event') this.#takeEvent(entry.body);
   }
@@ -73,22 +74,22 @@ class Collector {
     };
   }
 
-  #takeInput(input: RecordedInput, log_index: number): void {
-    if (input.kind === 'open') this.#takeOpening(input, log_index);
+  #takeInput(input: RecordedInput, place: EntryPlace): void {
+    if (input.kind === 'open') this.#takeOpening(input, place);
     for (const ref of referencesOf(input)) {
       if (ref.case_id !== this.#case_id) continue;
-      this.#keep({ path: `artifacts/${ref.hash_sha256}`, ref, log_index });
+      this.#keep({ path: `artifacts/${ref.hash_sha256}`, ref, place });
       const key = `${ref.hash_sha256} ${ref.artifact_kind}`;
       if (!this.#artifacts.has(key)) this.#artifacts.set(key, ref);
     }
   }
 
-  #takeOpening({ policies, machines }: OpenInput, log_index: number): void {
+  #takeOpening({ policies, machines }: OpenInput, place: EntryPlace): void {
     for (const name of POLICY_FILES) {
       const ref = policies[name].artifact;
-      this.#keep({ path: `policies/${name}-${ref.hash_sha256}.yaml`, ref, log_index });
+      this.#keep({ path: `policies/${name}-${ref.hash_sha256}.yaml`, ref, place });
     }
-    this.#keep({ path: `machines/${machines.hash_sha256}.json`, ref: machines, log_index });
+    this.#keep({ path: `machines/${machines.hash_sha256}.json`, ref: machines, place });
   }
 
   #keep(content: KeptContent): void {

@@ -37,8 +37,8 @@ export async function* payloadOf(
 }
 
 /** What the store gives is hashed: it is not trusted to have kept it. */
-async function contentOf(store: LedgerStore, { ref, log_index }: KeptContent): Promise<Uint8Array> {
-  const brought = needed(await store.artifactsOf(log_index));
+async function contentOf(store: LedgerStore, { ref, place }: KeptContent): Promise<Uint8Array> {
+  const brought = needed(await store.artifactsOf(place));
   const found = brought.find(
     ({ kind, case_id, bytes }) =>
       kind === ref.artifact_kind && case_id === (ref.case_id ?? null) && sha256(bytes) === ref.hash_sha256,
@@ -46,7 +46,7 @@ async function contentOf(store: LedgerStore, { ref, log_index }: KeptContent): P
   if (found !== undefined) return found.bytes;
   throw new LedgerError({
     code: 'LEDGER_TAMPERED',
-    message: `the content ${ref.hash_sha256} of entry ${log_index} is not there, or not what it was`,
+    message: `the content ${ref.hash_sha256} of seq ${place.seq} of ${place.tree_id} is not there, or not what it was`,
   });
 }
 

@@ -20,8 +20,8 @@ export async function embeddedText(store: LedgerStore, case_id: string, record: 
   const passages = passagesOf(strings.join('\n'));
   let bytes = 0;
   for await (const entries of entriesOfCase(store, { case_id, head: await store.head() }, ['input'])) {
-    for (const { log_index } of entries) {
-      for (const artifact of await store.artifactsOf(log_index)) {
+    for (const { entry } of entries) {
+      for (const artifact of await store.artifactsOf(entry)) {
         if (artifact.case_id !== case_id) continue;
         // Nobody can tell any more what it said.
         if (isWithheld(artifact)) return [EMBEDDED_TEXT];

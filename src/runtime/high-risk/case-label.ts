@@ -82,8 +82,8 @@ async function refuseErased(
 ): Promise<void> {
   if ((await store.artifact(case_id ?? null, hash_sha256)) !== null) return;
   for await (const entries of entriesOfCase(store, slice, ['input'])) {
-    for (const { log_index } of entries) {
-      const brought = await store.artifactsOf(log_index);
+    for (const { entry } of entries) {
+      const brought = await store.artifactsOf(entry);
       const erased = brought.filter(isWithheld).find(({ sha256: hash }) => hash === hash_sha256);
       if (erased !== undefined) throw notToBeHad(erased);
     }

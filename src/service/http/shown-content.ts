@@ -4,6 +4,7 @@ import type { RecordedInput } from '../../contract/entry.js';
 import type { StepStory } from '../../contract/inspection.js';
 import type { StepTrace } from '../../contract/step-trace.js';
 import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
+import type { StoredEntry } from '../../ports/ledger-store.js';
 import { withheldAt } from '../../runtime/evidence/lane-withholding.js';
 import { rootOf, type LedgerReader } from '../../runtime/ledger-reader.js';
 
@@ -19,10 +20,12 @@ export interface Content {
 export async function contentsOfStep(story: StepStory, ledger: ShownLedger): Promise<readonly Content[]> {
   const { run_id, proposal, response } = story;
   if (response === null) return [];
-  const brought = (await ledger.artifactsOf(proposal)).map((artifact) => artifactRef(artifact).hash_sha256);
+  const asked = await entryAt(proposal, ledger);
+  if (asked === null) return [];
+  const brought = (await ledger.artifactsOf(asked)).map((artifact) => artifactRef(artifact).hash_sha256);
   const [payload, repeated] = brought.map((sha256) => ({ log_index: proposal, sha256 }));
   let result: number | null = null;
-  for await (const { log_index, type, text } of ledger.tree(rootOf(run_id), await seqOf(proposal, ledger))) {
+  for await (const { log_index, type, text } of ledger.tree(rootOf(run_id), asked.seq)) {
     if (type === 'input' && isResultOf(text, run_id)) result = log_index;
     if (log_index !== story.trace) continue;
     const trace = bodyOf(text) as StepTrace;
@@ -45,9 +48,9 @@ export async function isKeptBack({ log_index, sha256 }: Content, ledger: ShownLe
   return false;
 }
 
-async function seqOf(log_index: number, ledger: ShownLedger): Promise<number> {
-  for await (const { seq } of ledger.log(log_index)) return seq;
-  return 0;
+async function entryAt(log_index: number, ledger: ShownLedger): Promise<StoredEntry | null> {
+  for await (const entry of ledger.log(log_index)) return entry;
+  return null;
 }
 
 /** What an agent is told of its act is a result, or a code: under a terse exposure, not even that. */

@@ -73,10 +73,10 @@ export class ChartShelf {
   }
 
   async #take(tree_id: string): Promise<void> {
-    for await (const { text, log_index } of this.#looked.tree(tree_id)) {
-      const hash = /"artifact_kind":"machines"[^{}]*"hash_sha256":"([0-9a-f]{64})"/.exec(text)?.[1];
+    for await (const opening of this.#looked.tree(tree_id)) {
+      const hash = /"artifact_kind":"machines"[^{}]*"hash_sha256":"([0-9a-f]{64})"/.exec(opening.text)?.[1];
       if (hash === undefined || this.#definitions.has(hash) || this.#definitions.size >= DEFINITIONS_MAX) return;
-      const artifacts = await this.#looked.artifactsOf(log_index);
+      const artifacts = await this.#looked.artifactsOf(opening);
       const machines = artifacts.find(({ kind }) => kind === 'machines');
       this.#definitions.add(hash);
       if (machines === undefined || isWithheld(machines)) return;

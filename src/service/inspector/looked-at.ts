@@ -7,7 +7,7 @@ import { sha256 } from '../../contract/hash.js';
 import type { ArtifactInfo, LedgerInfo } from '../../contract/inspection.js';
 import { LedgerError } from '../../errors.js';
 import type { NoteVerifier } from '../../ledger/signed-note.js';
-import type { LogHead, StoredEntry } from '../../ports/ledger-store.js';
+import type { EntryPlace, LogHead, StoredEntry, TreeSummary } from '../../ports/ledger-store.js';
 import { openEvidence } from '../../runtime/evidence/open-evidence.js';
 import { withheldAt } from '../../runtime/evidence/lane-withholding.js';
 import type { HomePaths } from '../../runtime/home.js';
@@ -18,7 +18,7 @@ export interface LookedAt {
   log(from?: number): AsyncIterable<StoredEntry>;
   tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry>;
   /** All that is there, for folding. */
-  artifactsOf(log_index: number): Promise<readonly StoredArtifact[]>;
+  artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]>;
   /** What may be shown of it. */
   shownOf(entry: StoredEntry): Promise<readonly StoredArtifact[]>;
   /** In the order of their first entries. */
@@ -35,9 +35,9 @@ export function homeLooked(ledger: LedgerReader, home: HomePaths | null, approva
   return {
     log: (from) => ledger.log(from),
     tree: (tree_id, fromSeq) => ledger.tree(tree_id, fromSeq),
-    artifactsOf: (log_index) => ledger.artifactsOf(log_index),
+    artifactsOf: (place) => ledger.artifactsOf(place),
     shownOf: (entry) => withheldAt(ledger, entry),
-    trees: () => ledger.summaries(),
+    trees: () => placed(ledger.summaries()),
     size: async () => (await ledger.head()).size,
     info: async () => {
       const begin = await ledger.begin();
@@ -74,8 +74,8 @@ export async function bundleLooked(path: string, trusted: NoteVerifier | null): 
     return {
       log: (from) => bundle.log(from),
       tree: (tree_id, fromSeq) => bundle.tree(tree_id, fromSeq),
-      artifactsOf: (log_index) => bundle.artifactsOf(log_index),
-      shownOf: ({ log_index }) => bundle.artifactsOf(log_index),
+      artifactsOf: (place) => bundle.artifactsOf(place),
+      shownOf: (entry) => bundle.artifactsOf(entry),
       // eslint-disable-next-line @typescript-eslint/require-await
       trees: async function* () {
         yield* bundle.trees();
@@ -92,6 +92,13 @@ export async function bundleLooked(path: string, trusted: NoteVerifier | null): 
     await file.close();
     throw error;
   }
+}
+
+/** Without those that are not in the log yet. */
+async function* placed(
+  trees: AsyncIterable<TreeSummary>,
+): AsyncGenerator<{ readonly tree_id: string; readonly log_index: number }> {
+  for await (const { tree_id, log_index } of trees) if (log_index !== null) yield { tree_id, log_index };
 }
 
 type Facts = Pick<LedgerInfo, 'key' | 'checkpoint' | 'size' | 'live' | 'approvals' | 'title'> & {

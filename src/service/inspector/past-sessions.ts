@@ -100,7 +100,8 @@ export class PastSessions {
   }
 
   async #refuse({ log_index, why }: NonNullable<Course['cut']>): Promise<never> {
-    const gone = why === 'withheld' ? (await this.#looked.artifactsOf(log_index)).find(isWithheld) : undefined;
+    const entry = why === 'withheld' ? await entryAt(this.#looked, log_index) : null;
+    const gone = entry === null ? undefined : (await this.#looked.artifactsOf(entry)).find(isWithheld);
     if (gone !== undefined) throw notToBeHad(gone);
     const message = `the session does not fold at entry ${log_index}: run \`turnpike replay\` for the difference`;
     throw new LedgerError({ code: 'LEDGER_TAMPERED', message });

@@ -8,7 +8,7 @@ import { LedgerError, PolicyError } from '../../errors.js';
 import { recalledStep } from '../../engine/recall-step.js';
 import { policyOf } from '../../kernel/pinned.js';
 import { needed } from '../../ledger/withheld.js';
-import type { StoredEntry } from '../../ports/ledger-store.js';
+import type { EntryPlace, StoredEntry } from '../../ports/ledger-store.js';
 import { rootOf } from '../../runtime/ledger-reader.js';
 import type { LookedAt } from './looked-at.js';
 
@@ -92,15 +92,15 @@ async function responseOf(run_id: string, { proposal, exposure }: Found, looked:
   if (exposure === null) return null;
   const shown = {
     tree: (tree_id: string, seq?: number) => looked.tree(tree_id, seq),
-    artifactsOf: async (log_index: number) => {
-      const entry = await entryAt(looked, log_index);
-      return entry === null ? [] : looked.shownOf(entry);
+    artifactsOf: async ({ tree_id, seq }: EntryPlace) => {
+      for await (const entry of looked.tree(tree_id, seq)) return looked.shownOf(entry);
+      return [];
     },
   };
   const { tree_id, seq } = proposal;
   try {
     for await (const opening of looked.tree(tree_id)) {
-      const policy = policyOf(needed(await looked.artifactsOf(opening.log_index)));
+      const policy = policyOf(needed(await looked.artifactsOf(opening)));
       return (await recalledStep({ tree_id, run_id, seq, policy, exposure }, shown))?.response ?? null;
     }
   } catch (error) {

@@ -1,0 +1,283 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { StoredArtifact } from '../contract/artifact-ref.js';
+import { InvariantError } from '../errors.js';
+import type {
+  Batch,
+  CommitResult,
+  EntryPlace,
+  EntryWithContent,
+  Erased,
+  Erasure,
+  Integration,
+  LedgerStore,
+  LogHead,
+  MarkKey,
+  MarkOf,
+  OpenTree,
+  PendingAppend,
+  StoredEntry,
+  SnapshotCache,
+  TreeSummary,
+} from '../ports/ledger-store.js';
+import type { ArchiveTable } from '../ports/archives.js';
+import type { OwnRecords } from '../ports/records.js';
+import type { EndedTree, RunRecordTable } from '../ports/run-records.js';
+import type { CaseKeys } from './case-keys.js';
+import { SqliteArtifacts } from './sqlite-artifacts.js';
+import { SqliteArchives } from './sqlite-archives.js';
+import { giveRoomBack, removeArchived, sweepContents } from './sqlite-archiving.js';
+import type { BlockContent } from './sqlite-blocks.js';
+import { asLedgerError, openDatabase, type Connection } from './sqlite-database.js';
+import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
+import { SqliteOwnRecords } from './sqlite-own-records.js';
+import { PAGE_BLOCKS, SqliteReader, type Page } from './sqlite-reader.js';
+import { notTheWriter, unavailable } from './sqlite-refusals.js';
+import { SqliteRunRecords } from './sqlite-run-records.js';
+import { SqliteTail } from './sqlite-tail.js';
+import { SqliteTrees } from './sqlite-trees.js';
+import { lockWriter, type WriterLock } from './sqlite-writer-lock.js';
+import { SqliteWriter } from './sqlite-writer.js';
+
+/** Where large contents lie, and the keys of cases. */
+export interface Contents {
+  readonly directory: string;
+  readonly keys: CaseKeys;
+}
+
+/** A ledger file that is open. How a batch is written: sqlite-writer.ts. */
+export class SqliteLedgerStore implements LedgerStore {
+  readonly #file: string;
+  readonly #readOnly: boolean;
+  readonly #artifactsDir: string;
+  readonly #db: Connection;
+  readonly #artifacts: SqliteArtifacts;
+  readonly #tail: SqliteTail;
+  readonly #markNumbers: SqliteMarkNumbers;
+  readonly #reader: SqliteReader;
+  readonly #runRecords: SqliteRunRecords;
+  readonly #archives: SqliteArchives;
+  readonly #trees: SqliteTrees;
+  readonly records: OwnRecords | null;
+  #held: { readonly lock: WriterLock; readonly writer: SqliteWriter } | null = null;
+
+  constructor(file: string, contents: Contents, readOnly: boolean) {
+    this.#file = file;
+    this.#readOnly = readOnly;
+    this.#artifactsDir = contents.directory;
+    this.#db = openDatabase(file, readOnly);
+    this.#artifacts = new SqliteArtifacts(this.#db, contents.directory, contents.keys);
+    this.#tail = new SqliteTail(this.#db);
+    this.#markNumbers = new SqliteMarkNumbers(this.#db, this.#tail);
+    this.#archives = new SqliteArchives(this.#db);
+    this.#reader = new SqliteReader(this.#db, this.#tail, this.#markNumbers, this.#archives);
+    this.#trees = new SqliteTrees(this.#db, this.#reader);
+    this.#runRecords = new SqliteRunRecords(this.#db);
+    this.records = readOnly ? null : new SqliteOwnRecords(this.#db, () => this.#held?.writer.records ?? null);
+  }
+
+  readonly snapshots: SnapshotCache = {
+    save: (snapshot) =>
+      this.#answer(() => {
+        this.#writer.saveSnapshot(snapshot);
+      }),
+    load: (tree_id) => this.#answer(() => this.#reader.snapshot(tree_id)),
+  };
+
+  readonly runRecords: RunRecordTable = {
+    unrecorded: () => this.#unrecorded(),
+    save: (batch) => this.#answer(() => this.#writer.derive(() => this.#runRecords.save(batch))),
+    trees: () => this.#pages(0, (from) => this.#runRecords.trees(from)),
+    recorded: (tree_id) => this.#answer(() => this.#runRecords.recorded(tree_id)),
+    load: (tree_id, run_id) => this.#answer(() => this.#runRecords.load(tree_id, run_id)),
+    count: (tree_id) => this.#answer(() => this.#runRecords.count(tree_id)),
+  };
+
+  readonly archives: ArchiveTable = {
+    parts: () => this.#answer(() => this.#archives.parts()),
+    tree: (tree_id) => this.#answer(() => this.#archives.tree(tree_id)),
+    treeCount: () => this.#answer(() => this.#archives.treeCount()),
+    hasCase: (case_id) => this.#answer(() => this.#archives.hasCase(case_id)),
+    remove: (archiving) =>
+      this.#answer(() => this.#writer.remove(archiving.epoch, () => removeArchived(this.#db, archiving))),
+    tidy: () =>
+      this.#answer(() => {
+        if (this.#held === null) throw notTheWriter();
+        sweepContents(this.#db, this.#artifactsDir);
+        giveRoomBack(this.#file);
+      }),
+  };
+
+  acquire(): Promise<number> {
+    return this.#answer(() => {
+      if (this.#readOnly) throw unavailable('this ledger was opened only for reading');
+      if (this.#held !== null) return this.#held.writer.beginEpoch();
+      const lock = lockWriter(this.#file);
+      try {
+        const writer = new SqliteWriter({
+          db: this.#db,
+          artifacts: this.#artifacts,
+          tail: this.#tail,
+          markNumbers: this.#markNumbers,
+          reader: this.#reader,
+          trees: this.#trees,
+        });
+        const epoch = writer.beginEpoch();
+        this.#held = { lock, writer };
+        return epoch;
+      } catch (error) {
+        lock.release();
+        throw error;
+      }
+    });
+  }
+
+  commit(batch: Batch): Promise<CommitResult> {
+    return this.#answer(() => this.#writer.commit(batch));
+  }
+
+  get #writer(): SqliteWriter {
+    if (this.#held !== null) return this.#held.writer;
+    throw notTheWriter();
+  }
+
+  head(): Promise<LogHead> {
+    return this.#answer(() => this.#reader.head());
+  }
+
+  async *tree(tree_id: string, fromSeq = 0): AsyncIterable<StoredEntry> {
+    const start = await this.#answer(() => this.#reader.treeStart(tree_id, fromSeq));
+    for await (const entry of this.#pages(start, (from, count) => this.#reader.tree(tree_id, from, count))) {
+      if (entry.seq >= fromSeq) yield entry;
+    }
+  }
+
+  async *log(fromIndex?: number): AsyncIterable<StoredEntry> {
+    const first = fromIndex ?? (await this.#answer(() => this.#archives.size()));
+    const start = await this.#answer(() => this.#reader.logStart(first));
+    for await (const entry of this.#pages(start, (from, count) => this.#reader.log(from, count))) {
+      if (entry.log_index >= first) yield entry;
+    }
+  }
+
+  pending(): Promise<readonly PendingAppend[]> {
+    return this.#answer(() => []);
+  }
+
+  integrate({ from }: Integration): Promise<boolean> {
+    return this.#answer(() => {
+      if (from !== this.#reader.head().size) return false;
+      throw new InvariantError('nothing is pending: this store integrates in its commits');
+    });
+  }
+
+  async *histories(places: readonly EntryPlace[]): AsyncGenerator<EntryWithContent> {
+    for (const { tree_id, seq } of places) {
+      const start = await this.#answer(() => this.#reader.treeStart(tree_id, seq));
+      for await (const read of this.#pages(start, (from, count) => this.#reader.history(tree_id, from, count))) {
+        const { entry, block } = read;
+        if (entry.seq < seq) continue;
+        yield { entry, artifacts: block.artifacts === null ? [] : await this.#contentOf(entry, block) };
+      }
+    }
+  }
+
+  trees(): AsyncIterable<TreeSummary> {
+    return this.#pages(0, (from) => this.#reader.listTrees(from));
+  }
+
+  treesOf(case_id: string): Promise<readonly TreeSummary[]> {
+    return this.#answer(() => this.#trees.ofCase(case_id));
+  }
+
+  openTrees(): AsyncIterable<OpenTree> {
+    return this.#pages(0, (from) => this.#trees.open(from));
+  }
+
+  async *#unrecorded(): AsyncGenerator<EndedTree> {
+    const first = await this.#answer(() => this.#runRecords.firstUnrecorded());
+    yield* this.#pages(first, (from) => this.#runRecords.unrecorded(from));
+  }
+
+  artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> {
+    return this.#answerLater(async () => {
+      const block = this.#reader.blockOf(place);
+      return block === null ? [] : this.#artifacts.of(block, place.seq - block.seq);
+    }, place.tree_id);
+  }
+
+  #contentOf({ tree_id, seq }: EntryPlace, block: BlockContent): Promise<readonly StoredArtifact[]> {
+    return this.#answerLater(() => this.#artifacts.of(block, seq - block.seq), tree_id);
+  }
+
+  artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
+    return this.#answerLater(async () => {
+      while (this.#held?.writer.indexArtifacts()) await nextTurn();
+      const content = await this.#artifacts.find(case_id, sha256);
+      if (content === null) this.#archives.refuseContent(case_id, sha256);
+      return content;
+    });
+  }
+
+  erase(erasure: Erasure): Promise<Erased> {
+    return this.#answer(() => this.#writer.erase(erasure));
+  }
+
+  marks<Key extends MarkKey>(keys: readonly Key[]): Promise<readonly (MarkOf<Key> | null)[]> {
+    return this.#answer(() => this.#reader.marks(keys) as readonly (MarkOf<Key> | null)[]);
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => {
+      // Before the lock: whoever gets that must find nothing of this writer still to come.
+      this.#db.close();
+      this.#held?.lock.release();
+      this.#held = null;
+      resolve();
+    });
+  }
+
+  /** One promise and no turn of the queue, because nearly all work is done at once. */
+  #answer<T>(work: () => T): Promise<T> {
+    return new Promise((resolve) => {
+      this.#refuseClosed();
+      try {
+        resolve(work());
+      } catch (cause) {
+        throw this.#errorOf(cause);
+      }
+    });
+  }
+
+  /** @param tree_id of which it is: whether that is archived is asked afterwards, since it may be while files are read */
+  async #answerLater<T>(work: () => Promise<T>, tree_id?: string): Promise<T> {
+    this.#refuseClosed();
+    try {
+      return await work().finally(() => {
+        if (tree_id !== undefined) this.#archives.refuseTree(tree_id);
+      });
+    } catch (cause) {
+      throw this.#errorOf(cause);
+    }
+  }
+
+  #errorOf(cause: unknown): unknown {
+    this.#refuseClosed();
+    return asLedgerError(cause, `the ledger ${this.#file} cannot be read`);
+  }
+
+  #refuseClosed(): void {
+    if (!this.#db.open) throw unavailable('the ledger was closed');
+  }
+
+  /** Page by page, because an open cursor would keep this connection from writing and the log from being cut. */
+  /** The first page is a single block: many readers want one entry. */
+  async *#pages<Row>(start: number, read: (from: number, count: number) => Page<Row>): AsyncGenerator<Row> {
+    for (let [from, count] = [start, 1]; ; count = PAGE_BLOCKS) {
+      const { rows, next } = await this.#answer(() => read(from, count));
+      yield* rows;
+      if (next === null) return;
+      from = next;
+      if (count > 1) await nextTurn();
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import { InvariantError } from '../errors.js';
+import { extend } from '../ledger/merkle.js';
+import type { LogHead, LogStore } from '../ports/ledger-store.js';
+import { isOutcomeUnknown } from './commit-batch.js';
+
+/** How many appends get their places at once. */
+const APPENDS_MAX = 1_024;
+/** How often it is tried without success: another sequencer may have been first, or an answer was lost. */
+const ATTEMPTS_MAX = 16;
+
+/** Integrates appends that wait for their places in the log, for stores whose commits do not. One run at a time. */
+export class Sequencer {
+  readonly #store: Pick<LogStore, 'head' | 'pending' | 'integrate'>;
+  readonly #integrated: (head: LogHead) => void;
+  #running: Promise<void> | null = null;
+  #again = false;
+
+  /** @param integrated is told each head that covers more entries than the one before */
+  constructor(store: Pick<LogStore, 'head' | 'pending' | 'integrate'>, integrated: (head: LogHead) => void) {
+    this.#store = store;
+    this.#integrated = integrated;
+  }
+
+  /** Integrates all that is pending now. @throws LedgerError as `integrate` does */
+  run(): Promise<void> {
+    this.#again = true;
+    this.#running ??= this.#drain();
+    return this.#running;
+  }
+
+  async #drain(): Promise<void> {
+    try {
+      while (this.#again) {
+        this.#again = false;
+        await this.#integrateAll();
+      }
+    } finally {
+      this.#running = null;
+    }
+  }
+
+  async #integrateAll(): Promise<void> {
+    for (let attempts = 0; attempts < ATTEMPTS_MAX; attempts += 1) {
+      const appends = await this.#store.pending(APPENDS_MAX);
+      if (appends.length === 0) return;
+      const { size, ...before } = await this.#store.head();
+      const head = extend(
+        { size, ...before },
+        appends.flatMap(({ leaf_hashes }) => leaf_hashes),
+      );
+      if (await this.#integrate({ from: size, appends, head })) attempts = -1;
+    }
+    throw new InvariantError('appends stay pending, though they were integrated again and again');
+  }
+
+  /** @returns false if the log has moved, or may have */
+  async #integrate(integration: Parameters<LogStore['integrate']>[0]): Promise<boolean> {
+    try {
+      if (!(await this.#store.integrate(integration))) return false;
+    } catch (error) {
+      if (isOutcomeUnknown(error)) return false;
+      throw error;
+    }
+    this.#integrated(integration.head);
+    return true;
+  }
+}

@@ -1,0 +1,23 @@
+import type { LedgerStore, StoredEntry, TreeEntry } from '../ports/ledger-store.js';
+
+/** A ledger as its log has it: of each tree the entries that are integrated. */
+export interface IntegratedLog extends Pick<LedgerStore, 'log' | 'artifactsOf'> {
+  tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry>;
+}
+
+/** Entries of a tree in their order, up to the first that waits to be integrated. */
+export async function* integrated(entries: AsyncIterable<TreeEntry>): AsyncGenerator<StoredEntry> {
+  for await (const entry of entries) {
+    if (!isIntegrated(entry)) return;
+    yield entry;
+  }
+}
+
+/** The part of a ledger that its log covers. */
+export const integratedLog = (store: Pick<LedgerStore, 'log' | 'tree' | 'artifactsOf'>): IntegratedLog => ({
+  log: (fromIndex) => store.log(fromIndex),
+  tree: (tree_id, fromSeq) => integrated(store.tree(tree_id, fromSeq)),
+  artifactsOf: (place) => store.artifactsOf(place),
+});
+
+const isIntegrated = (entry: TreeEntry): entry is StoredEntry => entry.log_index !== null;
