@@ -9,7 +9,7 @@ export interface IntegratedBatch {
   readonly first_log_indexes: readonly number[];
 }
 
-/** Gives the appends of a batch the next places in the log, in their order: for stores that integrate in their commits. */
+/** Gives the appends of a batch the next places in the log, in their order, where commits integrate. */
 export function integrateBatch(head: LogHead, { trees }: Batch): IntegratedBatch {
   const first_log_indexes: number[] = [];
   const leaf_hashes: string[] = [];

@@ -33,7 +33,7 @@ import { MemoryRunRecords } from './memory-run-records.js';
 import { MemoryTree } from './memory-tree.js';
 
 export interface MemoryStateOptions {
-  /** False: entries get their places in the log by `integrate`, as where several workers share a store. @default true */
+  /** False: entries get their places in the log by `integrate`, as in a store that is shared. @default true */
   readonly integrates?: boolean;
 }
 

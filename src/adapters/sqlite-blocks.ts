@@ -54,8 +54,8 @@ export interface BlockRow {
 }
 
 /**
- * Cuts an append, which begins at `log_index` of the log, into blocks. `brought` has the numbers of the artifacts by the
- * position of their entry.
+ * Cuts an append, which begins at `log_index` of the log, into blocks.
+ * @param brought the numbers of the artifacts, by the position of their entry
  */
 export function blocksOf(
   { tree_id, from, entries }: TreeAppend,

@@ -135,7 +135,7 @@ export class SqliteReader {
     throw tampered(`seq ${seq} of ${tree_id} is not at entry ${log_index} of the log, where it was`);
   }
 
-  /** The block that has an entry of a tree; null where there is none. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
+  /** The block that has an entry of a tree, or null. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
   blockOf({ tree_id, seq, log_index = null }: EntryPlace): BlockContent | null {
     if (log_index !== null) {
       // The place that a caller knows is looked at first, and counts only if it is the entry's.

@@ -255,7 +255,7 @@ export class SqliteLedgerStore implements LedgerStore {
     });
   }
 
-  /** @param tree_id of which it is: whether that is archived is asked afterwards, since it may be while files are read */
+  /** @param tree_id whose content it is: it may be archived while files are read, so that is looked at afterwards */
   async #answerLater<T>(work: () => Promise<T>, tree_id?: string): Promise<T> {
     this.#refuseClosed();
     const db = this.#db;

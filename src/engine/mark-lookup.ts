@@ -2,10 +2,10 @@ import type { InputMark, LedgerStore, MarkKey, ProposalKey, ProposalMark } from 
 import type { Tree } from '../kernel/tree.js';
 import type { LiveTrees } from './live-trees.js';
 import type { Waiting } from './taken.js';
-import type { Submission } from './tree-engine.js';
 
 /** A mark that the store is asked for, and where the answer goes. */
 interface Sought {
+  readonly item: Waiting;
   readonly key: MarkKey;
   readonly found: (mark: InputMark | ProposalMark | null) => void;
 }
@@ -19,7 +19,10 @@ export class MarkLookup {
   readonly #trees: LiveTrees;
   readonly #inputs = new Map<Waiting, InputMark>();
   /** Null for a payload that is no proposal, and so has no id. */
-  readonly #proposals = new Map<Submission, { readonly key: ProposalKey; mark: ProposalMark | null } | null>();
+  readonly #proposals = new Map<Waiting, { readonly key: ProposalKey; mark: ProposalMark | null } | null>();
+
+  /** What kept the marks of an input from being looked up. */
+  readonly #failed = new Map<Waiting, unknown>();
 
   constructor(store: Pick<LedgerStore, 'marks'>, trees: LiveTrees) {
     this.#store = store;
@@ -37,19 +40,20 @@ export class MarkLookup {
         const found = (mark: InputMark | ProposalMark | null): void => {
           if (mark !== null && 'input_id' in mark) this.#inputs.set(item, mark);
         };
-        sought.push({ key: { tree_id, input_id: input.input_id }, found });
+        sought.push({ item, key: { tree_id, input_id: input.input_id }, found });
       }
       if (input.kind !== 'proposal') continue;
       const tree = this.#trees.seen(tree_id);
       if (tree === null) others.push(item);
-      else this.#seek(tree, submission, sought);
+      else this.#seek(tree, item, sought);
     }
-    await this.#find(sought);
+    await this.#findAll(sought);
     await this.#beginOthers(others.filter((item) => !this.#inputs.has(item)));
   }
 
-  /** The mark of an input that came before under the same id. */
+  /** The mark of an input that came before under the same id. @throws what kept it from being looked up */
   input(item: Waiting): InputMark | null {
+    if (this.#failed.has(item)) throw this.#failed.get(item);
     return this.#inputs.get(item) ?? null;
   }
 
@@ -57,46 +61,53 @@ export class MarkLookup {
    * What a proposal is remembered by, and by which mark.
    * @param isNew whether the tree was opened in this tick, so that the store knows nothing of it
    */
-  async proposal(tree: Tree, submission: Submission, isNew: boolean): Promise<FoundProposal | null> {
-    const known = this.#proposals.get(submission);
+  async proposal(tree: Tree, item: Waiting, isNew: boolean): Promise<FoundProposal | null> {
+    const known = this.#proposals.get(item);
     if (known !== undefined) return known;
     const sought: Sought[] = [];
-    this.#seek(tree, submission, sought);
+    this.#seek(tree, item, sought);
     if (!isNew) await this.#find(sought);
-    return this.#proposals.get(submission) ?? null;
+    return this.#proposals.get(item) ?? null;
   }
 
   /** A tree that cannot be folded is told so when its turn comes. */
   async #beginOthers(items: readonly Waiting[]): Promise<void> {
     if (items.length === 0) return;
     const sought: Sought[] = [];
-    for (const { tree_id, submission } of items) {
-      const tree = await this.#trees.get(tree_id).catch(() => null);
-      if (tree !== null) this.#seek(tree, submission, sought);
+    for (const item of items) {
+      const tree = await this.#trees.get(item.tree_id).catch(() => null);
+      if (tree !== null) this.#seek(tree, item, sought);
     }
-    await this.#find(sought);
+    await this.#findAll(sought);
   }
 
   /** Notes what a proposal is called, as far as its run is known by now. */
-  #seek(tree: Tree, submission: Submission, sought: Sought[]): void {
-    const { input, materials } = submission;
+  #seek(tree: Tree, item: Waiting, sought: Sought[]): void {
+    const { input, materials } = item.submission;
     const [payload] = materials;
     const run = input.kind === 'proposal' ? tree.run(input.run_id)?.context : undefined;
     if (run === undefined || payload === undefined || tree.policy === null) return;
     const proposal_id = tree.proposalKey(payload.bytes);
     if (proposal_id === null) {
-      this.#proposals.set(submission, null);
+      this.#proposals.set(item, null);
       return;
     }
     const proposal: { key: ProposalKey; mark: ProposalMark | null } = {
       key: { root_run_id: run.root_run_id, proposal_id },
       mark: null,
     };
-    this.#proposals.set(submission, proposal);
+    this.#proposals.set(item, proposal);
     const found = (mark: InputMark | ProposalMark | null): void => {
       if (mark !== null && 'proposal_id' in mark) proposal.mark = mark;
     };
-    sought.push({ key: proposal.key, found });
+    sought.push({ item, key: proposal.key, found });
+  }
+
+  /** A read that fails is an error of those inputs alone that need it. */
+  async #findAll(sought: readonly Sought[]): Promise<void> {
+    await this.#find(sought).catch((error: unknown) => {
+      for (const { item } of sought) this.#failed.set(item, error);
+    });
   }
 
   async #find(sought: readonly Sought[]): Promise<void> {

@@ -86,13 +86,11 @@ export class Tick {
     const { input, external } = submission;
     const { store, trees, time, secrets } = this.#options;
     const taken = nothingTaken(tree_id);
-    if (external) {
-      const mark = this.batch.input(tree_id, input.input_id) ?? this.#marks.input(item);
-      if (mark !== null) {
-        taken.told.push(() => item.resolve({ refused: false, repeat_of: mark.seq }));
-        this.taken.push(taken);
-        return;
-      }
+    const mark = this.#marks.input(item) ?? (external ? this.batch.input(tree_id, input.input_id) : null);
+    if (mark !== null) {
+      taken.told.push(() => item.resolve({ refused: false, repeat_of: mark.seq }));
+      this.taken.push(taken);
+      return;
     }
     const tree = trees.alive(tree_id) ?? (await this.#treeFor(tree_id, submission));
     const at = tree.head.seq;
@@ -104,7 +102,7 @@ export class Tick {
       time: time(),
       overlay: this.#overlayNow(),
       batch: this.batch,
-      proposal: () => this.#marks.proposal(tree, submission, this.#opened.has(tree_id)),
+      proposal: () => this.#marks.proposal(tree, item, this.#opened.has(tree_id)),
       store,
       secrets,
     });

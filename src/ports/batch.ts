@@ -53,7 +53,7 @@ export interface TreeAppend {
   /** Given with the first append, and with no other: the case that the tree was opened for. */
   readonly opened: { readonly case_id: string | null } | null;
   readonly ended: boolean;
-  /** What a start has to know of the tree after this append; null: unchanged. A new tree counts as unfinished. */
+  /** What a start has to know of the tree after this append; null: unchanged. A new tree is unfinished. */
   readonly rest: TreeRest | null;
   /**
    * Where the tree stood before this append, in the place of its former snapshot; null where none is due. A cache
@@ -71,7 +71,7 @@ export interface StoredSnapshot {
   readonly sha256: string;
 }
 
-/** What one transaction writes: all of it or nothing. At most one append a tree; nothing in it depends on other trees. */
+/** What one transaction writes: all of it or nothing. It has at most one append for each tree. */
 export interface Batch {
   /** The fencing epoch of the writer, from `acquire`. */
   readonly epoch: number;

@@ -47,10 +47,10 @@ export interface LedgerStore extends LogStore {
   reopen(): Promise<void>;
   /**
    * Commits a batch. A batch whose trees all have these very entries already is answered as committed, and nothing is
-   * written: so the same batch may be sent again after a lost answer. That its epoch is over counts first: a writer that
-   * was replaced must not act on what it had committed before.
-   * @throws LedgerError LEDGER_CONFLICT if a tree has another length or other entries, or the epoch is over; nothing was
-   *   written
+   * written: so the same batch may be sent again after a lost answer. The epoch is checked first: a writer that was
+   * replaced must not act on what it had committed before.
+   * @throws LedgerError LEDGER_CONFLICT if a tree has another length or other entries, or the epoch is over; nothing
+   *   was written
    * @throws LedgerError LEDGER_COMMIT_UNKNOWN if the store cannot tell whether it committed: send the same batch again
    * @throws LedgerError LEDGER_UNAVAILABLE if it could not be written; nothing more is committed before `reopen`
    */

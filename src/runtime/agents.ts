@@ -250,8 +250,7 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
 
   /** A request that is sent again still gets its recorded response when the run has ended meanwhile. */
   async #tooLate(tree_id: string, run_id: string, inputId: string | undefined): Promise<string> {
-    const keys = inputId === undefined ? [] : [{ tree_id, input_id: inputId }];
-    const [mark] = await this.#options.store.marks(keys);
+    const [mark] = await this.#options.store.marks(inputId === undefined ? [] : [{ tree_id, input_id: inputId }]);
     if (mark == null) throw ended(run_id);
     return this.#recall(tree_id, run_id, mark.seq);
   }

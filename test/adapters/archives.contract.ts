@@ -6,7 +6,8 @@ import { extend } from '../../src/ledger/merkle.js';
 import type { Archiving } from '../../src/ports/archives.js';
 import type { LogHead } from '../../src/ports/ledger-store.js';
 import { all, answered, audited, content, opening, proposalId, treeId } from '../fixtures/entries.js';
-import { A, B, bytesOf, C, code, mark, stepOf, type Bench } from './ledger-bench.js';
+import { A, at, B, bytesOf, C, code, mark, stepOf, type Bench } from './ledger-bench.js';
+import { inputOf, proposalOf } from '../fixtures/marks.js';
 import { needed } from '../../src/ledger/withheld.js';
 
 const D = treeId(4);
@@ -72,8 +73,8 @@ export function archivesContract(bench: Bench): void {
       expect(await store.archives.parts()).toEqual([part]);
       expect([await store.archives.tree(A), await store.archives.tree(B)]).toEqual([11, null]);
       expect(await store.archives.treeCount()).toBe(1);
-      expect(await store.artifactsOf(11)).toHaveLength(4);
-      expect(bytesOf(needed(await store.artifactsOf(14)))).toEqual(['of C']);
+      expect(await store.artifactsOf(at(B, 0))).toHaveLength(4);
+      expect(bytesOf(needed(await store.artifactsOf(at(C, 1))))).toEqual(['of C']);
       expect(await store.snapshots.load(A)).toBeNull();
     }
   });
@@ -85,7 +86,7 @@ export function archivesContract(bench: Bench): void {
     for (const store of [bench.store, bench.keep(bench.ledger.openReader())]) {
       for (const from of [0, 10]) await expect(all(store.log(from))).rejects.toEqual(archived);
       for (const from of [0, 3, 99]) await expect(all(store.tree(A, from))).rejects.toEqual(archived);
-      for (const index of [0, 10]) await expect(store.artifactsOf(index)).rejects.toEqual(archived);
+      for (const seq of [0, 10]) await expect(store.artifactsOf(at(A, seq))).rejects.toEqual(archived);
       await expect(store.artifact('case-0001', sha256('result 0'))).rejects.toEqual(archived);
       await expect(store.artifact(null, sha256('unknown'))).rejects.toEqual(archived);
       expect(await store.artifact('case-9999', sha256('unknown'))).toBeNull();
@@ -98,8 +99,8 @@ export function archivesContract(bench: Bench): void {
   test('marks stay: an id that was used is never new again', async () => {
     await lay(bench);
     await remove(bench, 11);
-    expect(await bench.store.proposal(A, proposalId(1))).toEqual(mark(1));
-    expect(await bench.store.input(A, 'mine')).toBe(1);
+    expect(await proposalOf(bench.store, A, proposalId(1))).toEqual(mark(1));
+    expect(await inputOf(bench.store, A, 'mine')).toBe(1);
   });
 
   test('the ledger goes on: new trees, contents that were there before, another archive', async () => {
@@ -107,10 +108,10 @@ export function archivesContract(bench: Bench): void {
     await remove(bench, 11);
     const again = content('result', LARGE);
     await bench.scribe.write(bench.store, [audited(C), opening(D), answered(D, again)], {
-      trees: [C, D].map((tree_id) => ({ tree_id, state: 'ended' as const })),
+      ended: [C, D],
     });
     expect(await all(bench.store.log())).toHaveLength(8);
-    expect(sha256(needed(await bench.store.artifactsOf(18))[0]!.bytes)).toBe(sha256(LARGE));
+    expect(sha256(needed(await bench.store.artifactsOf(at(D, 1)))[0]!.bytes)).toBe(sha256(LARGE));
     expect(sha256((await bench.store.artifact('case-0001', sha256(LARGE)))!)).toBe(sha256(LARGE));
     const second = await remove(bench, 17);
     expect((await bench.store.archives.parts()).map(({ size }) => size)).toEqual([11, 17]);
@@ -158,9 +159,11 @@ export function archivesContract(bench: Bench): void {
     await lay(bench);
     await remove(bench, 11);
     const batch = bench.scribe.prepare([opening(D)]);
-    const [opened] = batch.entries;
+    const [append] = batch.trees;
+    const [opened] = append!.entries;
     const forged = { ...opened!, entry: { ...opened!.entry, tree_id: A } };
-    await expect(bench.store.commit({ ...batch, entries: [forged] })).rejects.toThrow();
+    const trees = [{ ...append!, tree_id: A, entries: [forged] }];
+    await expect(bench.store.commit({ ...batch, trees })).rejects.toEqual(code('LEDGER_ARCHIVED'));
   });
 
   test('who reads while it is archived is told, or reads on', async () => {

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect } from '@jest/globals';
 import type { Artifact } from '../../src/contract/artifact-ref.js';
 import { sha256 } from '../../src/contract/hash.js';
 import { verifyLedger } from '../../src/ledger/verify.js';
-import type { BroughtArtifact, LedgerStore, ProposalMark } from '../../src/ports/ledger-store.js';
+import type { BroughtArtifact, EntryPlace, LedgerStore, ProposalMark } from '../../src/ports/ledger-store.js';
 import { content, proposalId, scribeOf, step, treeId, type Draft, type Scribe } from '../fixtures/entries.js';
 
 /** What a kind of store gives to be tested. */
@@ -18,6 +18,10 @@ export interface LedgerUnderTest {
   breakCommits(): void;
   repair(): void;
   remove(): void;
+  /** False where appends wait to be integrated. @default true */
+  readonly integrates?: boolean;
+  /** Integrates what waits. */
+  settle?(): Promise<void>;
 }
 
 export const [A, B, C] = [treeId(1), treeId(2), treeId(3)];
@@ -34,6 +38,9 @@ export const mark = (n: number, root_run_id = A): ProposalMark => ({
 
 export const stepOf = (tree_id: string, n = 0): readonly Draft[] =>
   step(tree_id, content('raw_payload', `{"n":${n}}`), content('result', `result ${n}`));
+
+/** Where an entry of a tree stands. */
+export const at = (tree_id: string, seq: number): EntryPlace => ({ tree_id, seq });
 
 export const brought = (entry: number, artifact: Artifact): BroughtArtifact => ({
   entry,
@@ -94,12 +101,13 @@ export function ledgerBench(makeLedger: () => LedgerUnderTest): Bench {
       store = keep(ledger.open());
     },
     async checkLedger(size) {
+      await ledger.settle?.();
       const reader = ledger.openReader();
       const { size: stored, root } = await reader.head();
       expect(stored).toBe(size);
       const source = {
         log: (from?: number) => reader.log(from),
-        artifactsOf: (log_index: number) => reader.artifactsOf(log_index),
+        artifactsOf: (place: EntryPlace) => reader.artifactsOf(place),
         head: () => reader.head(),
         anchor: { size, root },
       };

@@ -3,7 +3,8 @@
 import { expect, test } from '@jest/globals';
 import { sha256 } from '../../src/contract/hash.js';
 import { answered, audited, content, opening, proposalId } from '../fixtures/entries.js';
-import { A, B, brought, bytesOf, C, code, mark, type Bench } from './ledger-bench.js';
+import { A, at, B, brought, bytesOf, C, code, mark, type Bench } from './ledger-bench.js';
+import { inputOf, proposalOf } from '../fixtures/marks.js';
 import { needed } from '../../src/ledger/withheld.js';
 
 const INLINE_BYTES_MAX = 256 * 1_024;
@@ -22,15 +23,14 @@ export function contentContract(bench: Bench): void {
     const drafts = [opening(A), audited(A), audited(A)];
     const batch = bench.scribe.prepare(drafts);
     const late = brought(2, content('result', 'of the last entry'));
-    await bench.store.commit({
-      ...batch,
-      artifacts: [late, ...contents.map((artifact) => brought(1, artifact)), ...batch.artifacts],
-    });
-    const found = needed(await bench.store.artifactsOf(1));
+    const [append] = batch.trees;
+    const artifacts = [late, ...contents.map((artifact) => brought(1, artifact)), ...append!.artifacts];
+    await bench.store.commit({ ...batch, trees: [{ ...append!, artifacts }] });
+    const found = needed(await bench.store.artifactsOf(at(A, 1)));
     expect(found.map(({ kind, case_id, bytes }) => ({ kind, case_id, bytes: Buffer.from(bytes) }))).toEqual(contents);
-    expect(bytesOf(needed(await bench.store.artifactsOf(2)))).toEqual(['of the last entry']);
-    expect(needed(await bench.store.artifactsOf(0))).toHaveLength(4);
-    expect(needed(await bench.store.artifactsOf(99))).toEqual([]);
+    expect(bytesOf(needed(await bench.store.artifactsOf(at(A, 2))))).toEqual(['of the last entry']);
+    expect(needed(await bench.store.artifactsOf(at(A, 0)))).toHaveLength(4);
+    expect(needed(await bench.store.artifactsOf(at(A, 99)))).toEqual([]);
   });
 
   test('D14: content is found by case and hash; equal content in two cases is two contents', async () => {
@@ -45,7 +45,7 @@ export function contentContract(bench: Bench): void {
     }
     for (const case_id of ['case-3', null]) expect(await bench.store.artifact(case_id, sha256('the same'))).toBeNull();
     expect(await bench.store.artifact('case-1', sha256('other'))).toBeNull();
-    const cases = [1, 2, 3].map(async (log_index) => needed(await bench.store.artifactsOf(log_index))[0]?.case_id);
+    const cases = [1, 2, 3].map(async (seq) => needed(await bench.store.artifactsOf(at(A, seq)))[0]?.case_id);
     expect(await Promise.all(cases)).toEqual(['case-1', 'case-2', 'case-1']);
   });
 
@@ -63,10 +63,10 @@ export function contentContract(bench: Bench): void {
     expect(await bench.store.erase(erasure)).toEqual({ contents: 2, bytes: large.bytes.length + 4 });
     const lost = { kind: 'result', case_id: 'case-1', withheld: 'erased', sha256: sha256('gone'), byte_size: 4 };
     for (const store of [bench.store, bench.keep(bench.ledger.openReader())]) {
-      expect(await store.artifactsOf(1)).toEqual([lost]);
-      expect(await store.artifactsOf(2)).toMatchObject([{ withheld: 'erased', sha256: sha256(large.bytes) }]);
-      expect(bytesOf(needed(await store.artifactsOf(3)))).toEqual(['gone']);
-      expect(needed(await store.artifactsOf(0))).toHaveLength(4);
+      expect(await store.artifactsOf(at(A, 1))).toEqual([lost]);
+      expect(await store.artifactsOf(at(A, 2))).toMatchObject([{ withheld: 'erased', sha256: sha256(large.bytes) }]);
+      expect(bytesOf(needed(await store.artifactsOf(at(A, 3))))).toEqual(['gone']);
+      expect(needed(await store.artifactsOf(at(A, 0)))).toHaveLength(4);
       expect(await store.artifact('case-1', sha256('gone'))).toBeNull();
       expect(await store.artifact('case-2', sha256('gone'))).not.toBeNull();
       expect(await store.snapshots.load(A)).toBeNull();
@@ -75,11 +75,11 @@ export function contentContract(bench: Bench): void {
     await bench.checkLedger(4);
     // The case goes on, with content of its own, also where that is what it was before.
     await bench.scribe.write(bench.store, [answered(A, content('result', 'gone', 'case-1'))]);
-    expect(bytesOf(needed(await bench.store.artifactsOf(4)))).toEqual(['gone']);
-    expect(await bench.store.artifactsOf(1)).toEqual([lost]);
+    expect(bytesOf(needed(await bench.store.artifactsOf(at(A, 4))))).toEqual(['gone']);
+    expect(await bench.store.artifactsOf(at(A, 1))).toEqual([lost]);
     expect(await bench.store.artifact('case-1', sha256('gone'))).not.toBeNull();
     expect(await bench.store.erase(erasure)).toEqual({ contents: 1, bytes: 4 });
-    expect(await bench.store.artifactsOf(4)).toEqual([lost]);
+    expect(await bench.store.artifactsOf(at(A, 4))).toEqual([lost]);
     await bench.checkLedger(5);
   });
 
@@ -95,8 +95,8 @@ export function contentContract(bench: Bench): void {
       const bytes = Uint8Array.from({ length: size }, (_, place) => (place * 31) % 251);
       const large = content('file_content', bytes);
       await bench.scribe.write(bench.store, [opening(A), answered(A, large), answered(A, large)]);
-      for (const log_index of [1, 2]) {
-        const [found] = needed(await bench.store.artifactsOf(log_index));
+      for (const seq of [1, 2]) {
+        const [found] = needed(await bench.store.artifactsOf(at(A, seq)));
         expect(sha256(found!.bytes)).toBe(sha256(bytes));
       }
       expect((await bench.store.artifact('case-0001', sha256(bytes)))?.byteLength).toBe(size);
@@ -120,21 +120,24 @@ export function contentContract(bench: Bench): void {
     const bytes = Buffer.from('as committed');
     await bench.scribe.write(bench.store, [opening(A), answered(A, { kind: 'result', case_id: 'case-1', bytes })]);
     bytes.fill(0);
-    const [found] = needed(await bench.store.artifactsOf(1));
+    const [found] = needed(await bench.store.artifactsOf(at(A, 1)));
     expect(Buffer.from(found!.bytes).toString()).toBe('as committed');
     found!.bytes.fill(0);
-    expect(bytesOf(needed(await bench.store.artifactsOf(1)))).toEqual(['as committed']);
+    expect(bytesOf(needed(await bench.store.artifactsOf(at(A, 1))))).toEqual(['as committed']);
   });
 
   test('C19: a proposal id is remembered per root run', async () => {
     await bench.scribe.write(bench.store, [opening(A), opening(B)], { proposals: [mark(1), mark(2), mark(1, B)] });
     await bench.scribe.write(bench.store, [audited(A)], { proposals: [mark(3)] });
-    for (const n of [1, 2, 3]) expect(await bench.store.proposal(A, proposalId(n))).toEqual(mark(n));
-    expect(await bench.store.proposal(B, proposalId(1))).toEqual(mark(1, B));
-    for (const absent of [() => bench.store.proposal(B, proposalId(2)), () => bench.store.proposal(C, proposalId(1))]) {
+    for (const n of [1, 2, 3]) expect(await proposalOf(bench.store, A, proposalId(n))).toEqual(mark(n));
+    expect(await proposalOf(bench.store, B, proposalId(1))).toEqual(mark(1, B));
+    for (const absent of [
+      () => proposalOf(bench.store, B, proposalId(2)),
+      () => proposalOf(bench.store, C, proposalId(1)),
+    ]) {
       expect(await absent()).toBeNull();
     }
-    await expect(bench.store.proposal(A, proposalId(10).toUpperCase())).rejects.toEqual(code('INVARIANT'));
+    await expect(proposalOf(bench.store, A, proposalId(10).toUpperCase())).rejects.toEqual(code('INVARIANT'));
   });
 
   test('D4: an input id is remembered per tree, with its place', async () => {
@@ -144,8 +147,8 @@ export function contentContract(bench: Bench): void {
       { tree_id: A, input_id: 'MINE', seq: 2 },
     ];
     await bench.scribe.write(bench.store, [opening(A), opening(B)], { inputs });
-    for (const { tree_id, input_id, seq } of inputs) expect(await bench.store.input(tree_id, input_id)).toBe(seq);
-    expect(await bench.store.input(A, 'other')).toBeNull();
-    expect(await bench.store.input(C, 'mine')).toBeNull();
+    for (const { tree_id, input_id, seq } of inputs) expect(await inputOf(bench.store, tree_id, input_id)).toBe(seq);
+    expect(await inputOf(bench.store, A, 'other')).toBeNull();
+    expect(await inputOf(bench.store, C, 'mine')).toBeNull();
   });
 }

@@ -4,12 +4,26 @@ import { describe, expect, test } from '@jest/globals';
 import { sha256 } from '../../src/contract/hash.js';
 import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
 import { all, audited, content, opening, proposalId, proposed, treeId } from '../fixtures/entries.js';
-import { A, B, bytesOf, C, code, ledgerBench, mark, stepOf, type Bench, type LedgerUnderTest } from './ledger-bench.js';
+import {
+  A,
+  at,
+  B,
+  bytesOf,
+  C,
+  code,
+  ledgerBench,
+  mark,
+  stepOf,
+  type Bench,
+  type LedgerUnderTest,
+} from './ledger-bench.js';
 
+import { commitContract } from './commit.contract.js';
 import { archivesContract } from './archives.contract.js';
 import { contentContract } from './ledger-content.contract.js';
 import { refusalContract } from './ledger-refusal.contract.js';
 import { runRecordsContract } from './run-records.contract.js';
+import { inputOf, proposalOf } from '../fixtures/marks.js';
 import { needed } from '../../src/ledger/withheld.js';
 
 /** Runs the suite over one kind of store. */
@@ -20,6 +34,7 @@ export function ledgerStoreContract(name: string, makeLedger: () => LedgerUnderT
     describe('one writer', () => writerContract(bench));
     describe('what is refused', () => refusalContract(bench));
     describe('content and marks', () => contentContract(bench));
+    describe('commits', () => commitContract(makeLedger));
     describe('archives', () => archivesContract(bench));
     describe('run records', () => runRecordsContract(bench));
   });
@@ -31,7 +46,7 @@ function readingContract(bench: Bench): void {
     expect(await all(bench.store.log())).toEqual([]);
     expect(await all(bench.store.tree(A))).toEqual([]);
     expect(await all(bench.store.trees())).toEqual([]);
-    expect(needed(await bench.store.artifactsOf(0))).toEqual([]);
+    expect(needed(await bench.store.artifactsOf(at(A, 0)))).toEqual([]);
   });
 
   test('S4-09: entries come back as they were committed, in the order of the log and of their tree', async () => {
@@ -94,22 +109,22 @@ function readingContract(bench: Bench): void {
     });
     expect(await reader.head()).toEqual(batch.head);
     expect(await all(reader.tree(A))).toHaveLength(2);
-    expect(bytesOf(needed(await reader.artifactsOf(1)))).toEqual(['p']);
+    expect(bytesOf(needed(await reader.artifactsOf(at(A, 1))))).toEqual(['p']);
     expect(Buffer.from((await reader.artifact('case-0001', sha256('p')))!).toString()).toBe('p');
-    expect(await reader.proposal(A, proposalId(1))).toEqual(mark(1));
-    expect(await reader.input(A, 'mine')).toBe(1);
+    expect(await proposalOf(reader, A, proposalId(1))).toEqual(mark(1));
+    expect(await inputOf(reader, A, 'mine')).toBe(1);
   });
 
   test('trees are listed in the order of their first entry, and say whether they have ended', async () => {
-    await bench.scribe.write(bench.store, [opening(B), opening(A)], { trees: [{ tree_id: B, state: 'opened' }] });
-    await bench.scribe.write(bench.store, [opening(C), audited(B)], { ended: [A] });
+    await bench.scribe.write(bench.store, [opening(B), opening(A)]);
+    await bench.scribe.write(bench.store, [opening(C), audited(B), audited(A)], { ended: [A] });
     const expected = [
       { tree_id: B, ended: false, log_index: 0 },
       { tree_id: A, ended: true, log_index: 1 },
       { tree_id: C, ended: false, log_index: 2 },
     ];
     expect(await all(bench.store.trees())).toEqual(expected);
-    await bench.scribe.write(bench.store, [], { ended: [A] });
+    await bench.scribe.write(bench.store, [audited(A)], { ended: [A] });
     expect(await all(bench.store.trees())).toEqual(expected);
   });
 

@@ -14,7 +14,7 @@ export function runRecordsContract(bench: Bench): void {
     bench.scribe.write(
       bench.store,
       trees.map((tree_id) => audited(tree_id)),
-      { trees: trees.map((tree_id) => ({ tree_id, state: 'ended' as const })) },
+      { ended: trees },
     );
   const save = (batch: RecordBatch): Promise<boolean> => bench.store.runRecords.save(batch);
   const recordAs = async (tree_id: string, seq: number, ...run_ids: readonly string[]): Promise<boolean> => {

@@ -2,13 +2,15 @@ import { cpSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } 
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
+import type { Artifact } from '../../src/contract/artifact-ref.js';
 import { sha256 } from '../../src/contract/hash.js';
 import { EMPTY_HEAD, extend } from '../../src/ledger/merkle.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
-import { answered, content, opening, Scribe, scribeOf, treeId } from '../fixtures/entries.js';
+import { all, answered, content, opening, Scribe, scribeOf, treeId } from '../fixtures/entries.js';
 import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
 import { needed } from '../../src/ledger/withheld.js';
 
+const textsOf = (found: readonly Artifact[]) => found.map(({ bytes }) => Buffer.from(bytes).toString());
 const [A, B] = [treeId(1), treeId(2)];
 const LARGE = new Uint8Array(256 * 1_024 + 1).fill(7);
 const HASH = sha256(LARGE);
@@ -82,12 +84,12 @@ describe('content in a SQLite ledger', () => {
         const contents = Array.from({ length: count }, (_, n) => content('result', `content ${round} ${n}`));
         // Every third is one that was there before.
         const brought = contents.map((one, n) => (n % 3 === 2 ? content('result', 'again') : one));
-        const { from } = await scribe.write(
+        const { trees } = await scribe.write(
           store,
           brought.map((one) => answered(A, one)),
         );
         for (const [n, { bytes }] of brought.entries()) {
-          const found = needed(await store.artifactsOf(from + n));
+          const found = needed(await store.artifactsOf({ tree_id: A, seq: trees[0]!.from + n }));
           expect(found.map((one) => Buffer.from(one.bytes).toString())).toEqual([Buffer.from(bytes).toString()]);
         }
       }
@@ -101,18 +103,21 @@ describe('content in a SQLite ledger', () => {
     await scribe.write(store, [answered(A, content('result', LARGE))]);
     writeFileSync(`${path}.part`, 'torn');
     writeFileSync(path, 'torn');
-    await expect(store.artifactsOf(1)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+    await expect(store.artifactsOf({ tree_id: A, seq: 1 })).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
     await reopen();
     await scribe.write(store, [answered(A, content('result', LARGE))]);
-    expect(sha256(needed(await store.artifactsOf(1))[0]!.bytes)).toBe(HASH);
+    expect(sha256(needed(await store.artifactsOf({ tree_id: A, seq: 1 }))[0]!.bytes)).toBe(HASH);
     expect(existsSync(`${path}.part`)).toBe(false);
   });
 
   test('content is not hashed again when it is written; another hash than its own is noticed where it is read', async () => {
     const batch = scribe.prepare([answered(A, content('result', 'r'))]);
-    const artifacts = batch.artifacts.map((brought) => ({ ...brought, sha256: sha256('s') }));
-    await store.commit({ ...batch, artifacts });
-    await expect(store.artifactsOf(1)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+    const trees = batch.trees.map((append) => ({
+      ...append,
+      artifacts: append.artifacts.map((brought) => ({ ...brought, sha256: sha256('s') })),
+    }));
+    await store.commit({ ...batch, trees });
+    await expect(store.artifactsOf({ tree_id: A, seq: 1 })).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
     await expect(store.artifact('case-0001', sha256('s'))).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
   });
 
@@ -127,7 +132,7 @@ describe('content in a SQLite ledger', () => {
       () => rmSync(path),
     ]) {
       damage();
-      await expect(store.artifactsOf(1)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+      await expect(store.artifactsOf({ tree_id: A, seq: 1 })).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
       await expect(store.artifact('case-0001', HASH)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
     }
   });
@@ -160,9 +165,9 @@ describe('content in a SQLite ledger', () => {
     // What was stored before the process began is not known: it may be stored again, and is found all the same.
     await reopen();
     await scribe.write(store, [answered(A, content('result', 'same'))]);
-    for (const log_index of [2, 3, 4, 5, 6]) {
-      expect(Buffer.from(needed(await store.artifactsOf(log_index))[0]!.bytes).toString()).toBe('same');
-    }
+    const entries = (await all(store.log())).slice(2);
+    for (const entry of entries) expect(textsOf(needed(await store.artifactsOf(entry)))).toEqual(['same']);
+    expect(entries).toHaveLength(5);
     expect(Buffer.from((await store.artifact('case-0001', sha256('same')))!).toString()).toBe('same');
   });
 
@@ -193,7 +198,7 @@ describe('content in a SQLite ledger', () => {
       db.exec(`UPDATE artifacts SET case_id = '../outside' WHERE bytes IS NULL`);
     });
     store = openSqliteStore({ ...at, readOnly: true });
-    await expect(store.artifactsOf(1)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+    await expect(store.artifactsOf({ tree_id: A, seq: 1 })).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
   });
 
   test.each([
@@ -217,7 +222,7 @@ describe('content in a SQLite ledger', () => {
       db.exec(sql);
     });
     store = openSqliteStore({ ...at, readOnly: true });
-    await expect(store.artifactsOf(1)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
-    expect(needed(await store.artifactsOf(0))).toHaveLength(4);
+    await expect(store.artifactsOf({ tree_id: A, seq: 1 })).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
+    expect(needed(await store.artifactsOf({ tree_id: A, seq: 0 }))).toHaveLength(4);
   });
 });

@@ -3,13 +3,20 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { BLOCK_CHARS_MAX, BLOCK_ENTRIES_MAX, entriesOf } from '../../src/adapters/sqlite-blocks.js';
 import { createSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
+import type { SealedEntry } from '../../src/contract/entry.js';
 import { sha256 } from '../../src/contract/hash.js';
 import { verifyLedger } from '../../src/ledger/verify.js';
-import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import type { Batch, LedgerStore } from '../../src/ports/ledger-store.js';
 import { all, audited, opening, Scribe, scribeOf, treeId } from '../fixtures/entries.js';
 import { ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
 
 const [A, B] = [treeId(1), treeId(2)];
+
+/** The same batch of one tree, with these entries. */
+const withEntries = (batch: Batch, entries: readonly SealedEntry[]): Batch => ({
+  ...batch,
+  trees: batch.trees.map((append) => ({ ...append, entries })),
+});
 
 describe('the blocks of a SQLite ledger', () => {
   let at: LedgerFolder;
@@ -33,7 +40,7 @@ describe('the blocks of a SQLite ledger', () => {
     verifyLedger(
       {
         log: (from) => store.log(from),
-        artifactsOf: (log_index) => store.artifactsOf(log_index),
+        artifactsOf: (place) => store.artifactsOf(place),
         head: () => store.head(),
         anchor: scribe.head,
       },
@@ -76,7 +83,7 @@ describe('the blocks of a SQLite ledger', () => {
     const texts = Array.from({ length: 4 }, (_, n) => audited(B, n % 2 === 0 ? 'allow' : 'deny'));
     const batch = scribe.prepare([long, ...texts]);
     const entries = batch.entries.map((sealed) => ({ ...sealed, text: sealed.text.padEnd(BLOCK_CHARS_MAX / 2, ' ') }));
-    await store.commit({ ...batch, entries });
+    await store.commit(withEntries(batch, entries));
     expect(
       blocks()
         .slice(3)
@@ -94,8 +101,8 @@ describe('the blocks of a SQLite ledger', () => {
       const entries = prepared.entries.map((sealed, n) =>
         n % 3 === 1 ? { ...sealed, text: sealed.text + pad.repeat(length / pad.length) } : sealed,
       );
-      await store.commit({ ...prepared, entries });
-      const { from } = prepared;
+      await store.commit(withEntries(prepared, entries));
+      const { from } = prepared.trees[0]!;
       // Hashes, so that a failure is told in a line.
       expect((await all(store.log(from))).map(({ text }) => sha256(text))).toEqual(
         entries.map(({ text }) => sha256(text)),
@@ -103,12 +110,9 @@ describe('the blocks of a SQLite ledger', () => {
       // The same tree goes on.
       const seq = from + entries.length;
       const moved = (n: number) => ({ ...entries[n]!.entry, seq: seq + n });
-      prepared = {
-        ...batch,
-        from: seq,
-        entries: batch.entries.map((sealed, n) => ({ ...sealed, entry: moved(n) })),
-        head: { ...batch.head, size: seq + batch.entries.length },
-      };
+      const next = batch.entries.map((sealed, n) => ({ ...sealed, entry: moved(n) }));
+      const [append] = batch.trees;
+      prepared = { ...batch, trees: [{ ...append!, from: seq, entries: next, opened: null }], entries: next };
     }
     const types = withDatabase(at.file, (db) => db.prepare('SELECT DISTINCT typeof(texts) FROM blocks').pluck().all());
     expect(types).toEqual(['text']);

@@ -52,7 +52,7 @@ describe('D14: an erasure in a SQLite ledger', () => {
     reader.prepare('SELECT count(*) FROM blocks').get();
     await expect(store.erase(ERASURE)).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
     expect(keys()).toEqual([`${CASE}.1.key`]);
-    expect(await store.artifactsOf(1)).toMatchObject([{ bytes: Buffer.from(SECRET) }]);
+    expect(await store.artifactsOf({ tree_id: A, seq: 1 })).toMatchObject([{ bytes: Buffer.from(SECRET) }]);
     reader.close();
     expect(await store.erase(ERASURE)).toMatchObject({ contents: 2 });
     expect(filesWith(SECRET)).toEqual([]);
@@ -85,23 +85,23 @@ describe('D14: an erasure in a SQLite ledger', () => {
     mkdirSync(join(at.artifactsDir, CASE, '00'), { recursive: true });
     writeFileSync(join(at.artifactsDir, CASE, '00', '0'.repeat(64)), SECRET);
     await reopen();
-    expect(await store.artifactsOf(1)).toMatchObject([{ bytes: Buffer.from(SECRET) }]);
+    expect(await store.artifactsOf({ tree_id: A, seq: 1 })).toMatchObject([{ bytes: Buffer.from(SECRET) }]);
     const reader = new Database(at.file, { readonly: true });
     reader.exec('BEGIN');
     reader.prepare('SELECT count(*) FROM blocks').get();
     await expect(store.erase(ERASURE)).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
     // Nothing was lost so far.
-    expect(await store.artifactsOf(1)).toMatchObject([{ bytes: Buffer.from(SECRET) }]);
-    expect(await store.artifactsOf(2)).toMatchObject([{ bytes: LARGE }]);
+    expect(await store.artifactsOf({ tree_id: A, seq: 1 })).toMatchObject([{ bytes: Buffer.from(SECRET) }]);
+    expect(await store.artifactsOf({ tree_id: A, seq: 2 })).toMatchObject([{ bytes: LARGE }]);
     reader.close();
     expect(await store.erase(ERASURE)).toMatchObject({ contents: 2 });
-    expect(await store.artifactsOf(1)).toMatchObject([{ withheld: 'erased' }]);
-    expect(await store.artifactsOf(2)).toMatchObject([{ withheld: 'erased' }]);
+    expect(await store.artifactsOf({ tree_id: A, seq: 1 })).toMatchObject([{ withheld: 'erased' }]);
+    expect(await store.artifactsOf({ tree_id: A, seq: 2 })).toMatchObject([{ withheld: 'erased' }]);
     expect(filesWith(SECRET)).toEqual([]);
     expect(existsSync(join(at.artifactsDir, CASE))).toBe(false);
     await reopen();
     await scribe.write(store, [answered(A, content('result', SECRET))]);
-    expect(await store.artifactsOf(3)).toMatchObject([{ bytes: Buffer.from(SECRET) }]);
+    expect(await store.artifactsOf({ tree_id: A, seq: 3 })).toMatchObject([{ bytes: Buffer.from(SECRET) }]);
   }, 20_000);
 
   test('destroys the key too where all content was archived: copies of the rows may be somewhere', async () => {

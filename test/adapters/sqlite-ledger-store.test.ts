@@ -110,8 +110,8 @@ describe('the SQLite store', () => {
     });
 
     test.each([
-      [FORMAT_VERSION + 1, /format 5.*knows 4.*a newer one/],
-      [FORMAT_OLDEST - 1, /format 1.*knows 4.*an older one, or start a new home/],
+      [FORMAT_VERSION + 1, /format 6.*knows 5.*a newer one/],
+      [FORMAT_OLDEST - 1, /format 1.*knows 5.*an older one, or start a new home/],
     ])('a ledger of format %i is refused, with what to do', async (version, message) => {
       await createSqliteStore(at).close();
       withDatabase(at.file, (db) => db.pragma(`user_version = ${version}`));

@@ -9,6 +9,7 @@ import { SqliteTail } from '../../src/adapters/sqlite-tail.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { LedgerStore, ProposalMark } from '../../src/ports/ledger-store.js';
 import { audited, opening, proposalId, scribeOf, treeId, type Scribe } from '../fixtures/entries.js';
+import { inputOf, proposalOf } from '../fixtures/marks.js';
 import { ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
 
 const [A, B] = [treeId(1), treeId(2)];
@@ -60,16 +61,16 @@ describe('the marks that a writer knows', () => {
     scribe.epoch = await next.acquire();
     await scribe.write(next, [audited(A)], { proposals: [mark(1)], inputs: [{ tree_id: A, input_id: 'x', seq: 1 }] });
   };
-  const known = async (n: number): Promise<boolean> => (await store.proposal(A, proposalId(n))) !== null;
+  const known = async (n: number): Promise<boolean> => (await proposalOf(store, A, proposalId(n))) !== null;
 
   test('C19: an id that was new when it was asked for is refused when it comes twice', async () => {
     expect(await known(1)).toBe(false);
     await scribe.write(store, [audited(A)], { proposals: [mark(1)] });
-    expect(await store.proposal(A, proposalId(1))).toEqual(mark(1));
-    expect(await store.proposal(B, proposalId(1))).toBeNull();
+    expect(await proposalOf(store, A, proposalId(1))).toEqual(mark(1));
+    expect(await proposalOf(store, B, proposalId(1))).toBeNull();
     await expect(store.commit(scribe.prepare([audited(A)], { proposals: [mark(1)] }))).rejects.toEqual(refused);
     await again();
-    expect(await store.proposal(A, proposalId(1))).toEqual(mark(1));
+    expect(await proposalOf(store, A, proposalId(1))).toEqual(mark(1));
     await expect(store.commit(scribe.prepare([audited(A)], { proposals: [mark(1)] }))).rejects.toEqual(refused);
   });
 
@@ -92,8 +93,8 @@ describe('the marks that a writer knows', () => {
       await disturb();
       for (const n of [0, 1, next >> 1, (next >> 1) + 1, next - 2, next - 1]) {
         const [own, other] = n % 2 === 0 ? [A, B] : [B, A];
-        expect(await store.proposal(own, proposalId(n))).toEqual(mark(n, own));
-        expect(await store.proposal(other, proposalId(n))).toBeNull();
+        expect(await proposalOf(store, own, proposalId(n))).toEqual(mark(n, own));
+        expect(await proposalOf(store, other, proposalId(n))).toBeNull();
       }
       expect(await known(next)).toBe(false);
     }
@@ -109,8 +110,8 @@ describe('the marks that a writer knows', () => {
     await replace();
     expect(await known(1)).toBe(false);
     await expect(store.commit(stale)).rejects.toEqual(conflict);
-    expect(await store.proposal(A, proposalId(1))).toEqual(mark(1));
-    expect(await store.input(A, 'x')).toBe(1);
+    expect(await proposalOf(store, A, proposalId(1))).toEqual(mark(1));
+    expect(await inputOf(store, A, 'x')).toBe(1);
   });
 
   test('N1: a writer that was replaced and takes its place again knows what was written meanwhile', async () => {

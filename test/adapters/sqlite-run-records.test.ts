@@ -12,6 +12,7 @@ import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-le
 import { SqliteMarkNumbers } from '../../src/adapters/sqlite-mark-numbers.js';
 import { SqliteReader } from '../../src/adapters/sqlite-reader.js';
 import { SqliteTail } from '../../src/adapters/sqlite-tail.js';
+import { SqliteTrees } from '../../src/adapters/sqlite-trees.js';
 import { SqliteWriter } from '../../src/adapters/sqlite-writer.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
 import type { WrittenRecord } from '../../src/ports/run-records.js';
@@ -51,7 +52,7 @@ describe('a ledger that is older than run records', () => {
   /** The same ledger, as the format before had it. */
   const asBefore = async (): Promise<void> => {
     await store.close();
-    const later = ['run_records', 'recorded_trees', 'archives', 'archived_trees', 'archived_cases'];
+    const later = ['run_records', 'recorded_trees', 'archives', 'archived_trees', 'archived_cases', 'trees'];
     exec(`${later.map((table) => `DROP TABLE ${table};`).join('')} PRAGMA user_version = 2`);
     // The guards of that format, as that format has them.
     const model = new Database(':memory:').exec(schemaSteps(0, 2));
@@ -154,7 +155,7 @@ describe('D2: what goes wrong with what is only derived', () => {
     const tail = new SqliteTail(db);
     const markNumbers = new SqliteMarkNumbers(db, tail);
     const reader = new SqliteReader(db, tail, markNumbers, new SqliteArchives(db));
-    writer = new SqliteWriter({ db, artifacts, tail, markNumbers, reader });
+    writer = new SqliteWriter({ db, artifacts, tail, markNumbers, reader, trees: new SqliteTrees(db, reader) });
     scribe.epoch = writer.beginEpoch();
   });
   afterEach(() => void db.close());

@@ -6,6 +6,7 @@ import { SLICE_ROWS, STRETCH_ROWS } from '../../src/adapters/sqlite-catch-up.js'
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { LedgerStore, ProposalMark } from '../../src/ports/ledger-store.js';
+import { inputOf, proposalOf } from '../fixtures/marks.js';
 import { all, audited, opening, proposalId, Scribe, scribeOf, treeId } from '../fixtures/entries.js';
 import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
 
@@ -90,13 +91,13 @@ describe('a SQLite ledger whose indexes are behind', () => {
       for (const seq of [1, Math.floor(rounds / 2), rounds])
         expect(await all(reader.tree(id, seq))).toEqual(tree.slice(seq));
       for (const round of [0, Math.floor(rounds / 2), rounds - 1]) {
-        expect(await reader.proposal(id, proposalId(round))).toEqual(mark(round, id));
-        expect(await reader.input(A, `input ${round}`)).toBe(round + 1);
+        expect(await proposalOf(reader, id, proposalId(round))).toEqual(mark(round, id));
+        expect(await inputOf(reader, A, `input ${round}`)).toBe(round + 1);
       }
-      expect(await reader.proposal(id, proposalId(rounds))).toBeNull();
+      expect(await proposalOf(reader, id, proposalId(rounds))).toBeNull();
     }
-    expect(await reader.input(B, 'input 0')).toBeNull();
-    expect(await reader.input(A, `input ${rounds}`)).toBeNull();
+    expect(await inputOf(reader, B, 'input 0')).toBeNull();
+    expect(await inputOf(reader, A, `input ${rounds}`)).toBeNull();
     expect(await all(reader.tree(C))).toEqual([]);
     expect((await all(reader.trees())).map(({ tree_id }) => tree_id)).toEqual(TREES);
   }
@@ -119,7 +120,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
       const { blocks, marks } = indexed();
       sizes.push(blocks + marks);
       await write(8);
-      expect(await reader.proposal(B, proposalId(rounds - 1))).toEqual(mark(rounds - 1, B));
+      expect(await proposalOf(reader, B, proposalId(rounds - 1))).toEqual(mark(rounds - 1, B));
       if (sizes.length % 16 === 0) await check(store);
     }
     // No commit has written much more than its share.
@@ -202,7 +203,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
   });
 
   test('a tree that has ended is told so, from the index and from behind it', async () => {
-    await scribe.write(store, [], { ended: [A] });
+    await scribe.write(store, [audited(A)], { ended: [A] });
     const states = async (one: LedgerStore) => (await all(one.trees())).map(({ ended }) => ended);
     const reader = keep(openSqliteStore({ ...at, readOnly: true }));
     expect([await states(store), await states(reader)]).toEqual([
@@ -210,7 +211,11 @@ describe('a SQLite ledger whose indexes are behind', () => {
       [true, false],
     ]);
     await write(2 * stretch);
-    await scribe.write(store, [], { trees: TREES.map((tree_id) => ({ tree_id, state: 'ended' })) });
+    await scribe.write(
+      store,
+      TREES.map((tree_id) => audited(tree_id)),
+      { ended: TREES },
+    );
     expect(indexed().blocks_indexed).toBeGreaterThan(0);
     expect([await states(store), await states(reader)]).toEqual([
       [true, true],
@@ -246,7 +251,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
       db.exec(sql);
     });
     const reader = keep(openSqliteStore({ ...at, readOnly: true }));
-    const answers = [() => all(reader.tree(A)), () => reader.proposal(A, proposalId(0))];
+    const answers = [() => all(reader.tree(A)), () => proposalOf(reader, A, proposalId(0))];
     const found = await Promise.all(answers.map((ask) => ask().catch((error: unknown) => error)));
     expect(found).toContainEqual(tampered);
   });

@@ -72,9 +72,9 @@ export async function openGoverned(contract: string, sandbox: Sandbox, case_id: 
 /** Does anything that the ledger holds show the outside? */
 async function seenIn(ledger: LedgerReader, outside: Outside): Promise<readonly string[]> {
   const seen: string[] = [];
-  for await (const { text, log_index } of ledger.log()) {
-    const contents = needed(await ledger.artifactsOf(log_index)).map(({ bytes }) => Buffer.from(bytes).toString());
-    for (const each of [text, ...contents]) {
+  for await (const stored of ledger.log()) {
+    const contents = needed(await ledger.artifactsOf(stored)).map(({ bytes }) => Buffer.from(bytes).toString());
+    for (const each of [stored.text, ...contents]) {
       const what = outside.seenIn(each);
       if (what !== null) seen.push(`in the ledger: ${what}`);
     }

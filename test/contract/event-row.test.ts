@@ -1,6 +1,7 @@
 // Entries as lines of a list: the rows of ledgers that were recorded, of every type of entry.
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { integratedLog } from '../../src/ledger/integrated.js';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
@@ -77,7 +78,7 @@ describe('the row of an entry', () => {
   test('S4-20: the last state of a run by its rows is the one that it stands in', async () => {
     const last = new Map<string, RunState>();
     for (const { run_id, state } of rows) if (state !== null) last.set(run_id, state);
-    const { runs } = await stateAt(store, null, { until: stored.length - 1 });
+    const { runs } = await stateAt(integratedLog(store), null, { until: stored.length - 1 });
     expect(runs.length).toBeGreaterThan(20);
     expect(Object.fromEntries(last)).toEqual(Object.fromEntries(runs.map(({ run_id, state }) => [run_id, state])));
   });

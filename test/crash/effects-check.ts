@@ -187,7 +187,10 @@ async function unsettledIn(ledger: LedgerReader): Promise<readonly string[]> {
   for await (const { tree_id, seq, text, type, log_index } of ledger.log()) {
     const fold = folds.get(tree_id) ?? new Fold(tree_id);
     folds.set(tree_id, fold);
-    const taken = fold.take({ seq, text }, type === 'input' ? await ledger.artifactsOf(log_index) : []);
+    const taken = fold.take(
+      { seq, text },
+      type === 'input' ? await ledger.artifactsOf({ tree_id, seq, log_index }) : [],
+    );
     if ('difference' in taken) throw new Error(`${tree_id} does not fold: ${JSON.stringify(taken.difference)}`);
   }
   return [...folds.values()].flatMap(({ tree }) => tree.unsettled.map(({ context }) => context.run_id));

@@ -54,8 +54,8 @@ function passCommits(): void {
 }
 
 /** The planted fault: what the intent in this batch stands for is done before it is durable. */
-const beforeCommit: Laying['beforeCommit'] = ({ entries }) => {
-  for (const { entry } of entries) {
+const beforeCommit: Laying['beforeCommit'] = ({ trees }) => {
+  for (const { entry } of trees.flatMap(({ entries }) => entries)) {
     if (entry.type !== 'run_created' || entry.body.request?.name !== 'billing.charge') continue;
     const what = actsOf(`w${values.life}`).find(({ request }) => request === 'billing.charge')?.what ?? '';
     leave(deedsFile(places, 'billing.charge'), { key: entry.body.run_id, what }, unharmed);

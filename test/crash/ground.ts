@@ -4,10 +4,11 @@ import { openSandbox } from '../../src/adapters/sandbox.js';
 import { winstonLog } from '../../src/adapters/winston-log.js';
 import { LedgerError } from '../../src/errors.js';
 import type { Ids } from '../../src/ports/ids.js';
-import type { Batch, Erasure, HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
+import type { Batch, CommitResult, HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
 import type { OwnRecords } from '../../src/ports/records.js';
 import { createHome, homePaths, isVacant, openHome } from '../../src/runtime/home.js';
 import { openTurnpikeOn, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
+import { ForwardingStore } from '../fixtures/forwarding-store.js';
 import { JournalledSandbox, type Planted } from './executor.js';
 import type { Hooks } from './fault-points.js';
 import { interpreter } from './interpreter.js';
@@ -83,57 +84,40 @@ function idsOf(life: string): Ids {
 /** How long `ack-before-commit` lets a commit wait that it has acknowledged. */
 const PLANTED_MS = 25;
 
-class HookedStore implements LedgerStore {
-  readonly #inner: LedgerStore;
+class HookedStore extends ForwardingStore {
   readonly #laying: Laying;
   readonly #lag: Lag;
-  readonly records: OwnRecords | null;
+  readonly #records: OwnRecords | null;
 
   constructor(inner: LedgerStore, laying: Laying, lag: Lag) {
-    this.#inner = inner;
+    super(inner);
     this.#laying = laying;
     this.#lag = lag;
     const { records } = inner;
-    this.records = records === null ? null : (laying.aroundRecords?.(records) ?? records);
+    this.#records = records === null ? null : (laying.aroundRecords?.(records) ?? records);
   }
 
-  acquire = () => this.#inner.acquire();
-  reopen = () => this.#inner.reopen();
-  head = () => this.#inner.head();
-  tree = (tree_id: string, fromSeq?: number) => this.#inner.tree(tree_id, fromSeq);
-  log = (fromIndex?: number) => this.#inner.log(fromIndex);
-  trees = () => this.#inner.trees();
-  artifactsOf = (log_index: number) => this.#inner.artifactsOf(log_index);
-  artifact = (case_id: string | null, sha256: string) => this.#inner.artifact(case_id, sha256);
-  erase = (erasure: Erasure) => this.#inner.erase(erasure);
-  proposal = (root: string, id: string) => this.#inner.proposal(root, id);
-  input = (tree_id: string, input_id: string) => this.#inner.input(tree_id, input_id);
-  get snapshots() {
-    return this.#inner.snapshots;
+  override get records(): OwnRecords | null {
+    return this.#records;
   }
-  get runRecords() {
-    return this.#inner.runRecords;
-  }
-  get archives() {
-    return this.#inner.archives;
-  }
-  close = () => this.#inner.close();
 
-  async commit(batch: Batch): Promise<void> {
+  override commit: LedgerStore['commit'] = async (batch) => {
     const { hooks, planted, places, beforeCommit } = this.#laying;
     beforeCommit?.(batch);
     hooks.pass('commit.before');
+    let result: CommitResult = { head: null, first_log_indexes: null };
     if (planted === 'ack-before-commit') {
-      setTimeout(() => void this.#inner.commit(batch).catch(() => undefined), PLANTED_MS);
+      setTimeout(() => void this.inner.commit(batch).catch(() => undefined), PLANTED_MS);
     } else {
-      await this.#inner.commit(batch).catch((error: unknown) => {
+      result = await this.inner.commit(batch).catch((error: unknown) => {
         append(places.journal, { at: 'commit failed', code: error instanceof LedgerError ? error.code : '' });
         throw error;
       });
     }
-    this.#lag.committed = batch.head.size;
+    this.#lag.committed = result.head?.size ?? this.#lag.committed;
     hooks.pass('commit.after');
-  }
+    return result;
+  };
 }
 
 class HookedAnchor implements HeadAnchor {

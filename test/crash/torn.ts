@@ -21,6 +21,7 @@ import { placesIn, type Places } from './journal.js';
 import { factsOf } from './ledger-facts.js';
 import { Tally } from './tally.js';
 import type { Said } from './workload.js';
+import { inputOf } from '../fixtures/marks.js';
 
 /** A home as its process left it, before any damage. */
 export interface Base {
@@ -204,7 +205,7 @@ async function judge(tally: Tally, places: Places, base: Base, texts: readonly s
   if (kept < base.texts.length) return;
   const { store, anchor } = openHome(homePaths(places.home), { readOnly: true });
   for (const [tree_id, input_id] of base.inputs) {
-    const found = await store.input(tree_id, input_id).catch(() => null);
+    const found = await inputOf(store, tree_id, input_id).catch(() => null);
     if (found === null) tally.note('input marks lost');
   }
   await store.close();

@@ -144,7 +144,7 @@ describe('steps', () => {
         const recorded = { ...body, time: body.time.replace(/^\d{4}/, (year) => String(Number(year) + 1)) };
         const { entries: said } = tree.decide({
           recorded,
-          materials: needed(await reader.artifactsOf(stored.log_index)),
+          materials: needed(await reader.artifactsOf(stored)),
         });
         moved.push(...said.flatMap(({ entry }) => (entry.type === 'step_trace' ? [judgement(entry.body)] : [])));
       }

@@ -4,11 +4,10 @@ import { join } from 'node:path';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { MemoryState } from '../../src/adapters/memory-state.js';
 import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import type { ProposalMark } from '../../src/contract/entry.js';
-import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import type { InputMark, LedgerStore, MarkKey, MarkOf, ProposalMark } from '../../src/ports/ledger-store.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
 import { Bench } from '../fixtures/bench.js';
-import { FaultyStore } from '../fixtures/faulty-store.js';
+import { ForwardingStore } from '../fixtures/forwarding-store.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
 
@@ -44,21 +43,28 @@ const rulesOf = async (from: LedgerStore): Promise<readonly string[]> => {
   return verdict.ok ? [] : verdict.problems.map(({ rule }) => rule);
 };
 
-class Forgetful extends FaultyStore {
-  override input = (tree_id: string, id: string) =>
-    id === 'mine' ? Promise.resolve(null) : this.inner.input(tree_id, id);
+/** What a store that has lost or mixed up marks says of each. */
+class Told extends ForwardingStore {
+  readonly #tell: Telling;
+  constructor(inner: LedgerStore, tell: Telling) {
+    super(inner);
+    this.#tell = tell;
+  }
+
+  override marks = async <Key extends MarkKey>(keys: readonly Key[]) => {
+    const marks = await this.inner.marks(keys);
+    return keys.map((key, at) => this.#tell(key, marks[at] ?? null) as MarkOf<Key> | null);
+  };
 }
-class Confused extends FaultyStore {
-  override input = async (tree_id: string, id: string) => ((await this.inner.input(tree_id, id)) ?? 0) + 1;
-}
-class Forgetting extends FaultyStore {
-  override input = () => Promise.resolve(null);
-}
-class Careless extends FaultyStore {
-  override proposal = () => Promise.resolve(null);
-}
+type Mark = InputMark | ProposalMark;
+type Telling = (key: MarkKey, mark: Mark | null) => Mark | null;
+
+const forgetful: Telling = (key, mark) => ('input_id' in key && key.input_id === 'mine' ? null : mark);
+const confused: Telling = (key, mark) => ('input_id' in key ? { ...key, seq: (mark?.seq ?? 0) + 1 } : mark);
+const forgetting: Telling = (key, mark) => ('input_id' in key ? null : mark);
+const careless: Telling = (key, mark) => ('proposal_id' in key ? null : mark);
 /** Tells of each step another proposal id than was recorded. */
-class Altered extends FaultyStore {
+class Altered extends ForwardingStore {
   override log = (fromIndex?: number) => this.#altered(fromIndex);
 
   async *#altered(fromIndex?: number): ReturnType<LedgerStore['log']> {
@@ -70,36 +76,29 @@ class Altered extends FaultyStore {
   }
 }
 /** Remembers every accepted id, but as that of another proposal. */
-class Mistaken extends FaultyStore {
-  readonly #as: Partial<ProposalMark>;
-  constructor(inner: LedgerStore, as: Partial<ProposalMark>) {
-    super(inner);
-    this.#as = as;
-  }
-  override proposal = async (root: string, id: string) => {
-    const mark = await this.inner.proposal(root, id);
-    return mark === null ? null : { ...mark, ...this.#as };
-  };
-}
+const mistaken =
+  (as: Partial<ProposalMark>): Telling =>
+  (key, mark) =>
+    'proposal_id' in key && mark !== null ? { ...mark, ...as } : mark;
 
 test('C19 D4: of a whole ledger every mark is there: of accepted ids, and of inputs that callers named', async () => {
   expect(await rulesOf(store)).toEqual([]);
 });
 
 test('D4: an input id that is not remembered, or elsewhere, is found', async () => {
-  expect(await rulesOf(new Forgetful(store))).toEqual(['mark.input']);
-  expect(await rulesOf(new Confused(store))).toEqual(['mark.input', 'mark.input', 'mark.input']);
-  expect(await rulesOf(new Forgetting(store))).toEqual(['mark.input', 'mark.input', 'mark.input']);
+  expect(await rulesOf(new Told(store, forgetful))).toEqual(['mark.input']);
+  expect(await rulesOf(new Told(store, confused))).toEqual(['mark.input', 'mark.input', 'mark.input']);
+  expect(await rulesOf(new Told(store, forgetting))).toEqual(['mark.input', 'mark.input', 'mark.input']);
 });
 
 test('C19: an accepted proposal id that is not remembered is found; one that was refused as it came need not be', async () => {
-  expect(await rulesOf(new Careless(store))).toEqual(Array(4).fill('mark.proposal'));
+  expect(await rulesOf(new Told(store, careless))).toEqual(Array(4).fill('mark.proposal'));
 });
 
 test.each([{ seq: 1 }, { run_id: 'run_other.1' }])(
   'C19: an accepted proposal id that is remembered as that of %j is found',
   async (as) => {
-    expect(await rulesOf(new Mistaken(store, as))).toEqual(Array(4).fill('mark.proposal'));
+    expect(await rulesOf(new Told(store, mistaken(as)))).toEqual(Array(4).fill('mark.proposal'));
   },
 );
 
@@ -114,7 +113,7 @@ test('C19: a step that was replayed needs no mark of its own: its id is remember
   await turnpike.close();
   store = memoryStore({ state });
   expect(await rulesOf(store)).toEqual([]);
-  expect(await rulesOf(new Careless(store))).toEqual(['mark.proposal']);
+  expect(await rulesOf(new Told(store, careless))).toEqual(['mark.proposal']);
 });
 
 test('of a trace that was changed its change is told, and not that nobody remembers what it says now', async () => {

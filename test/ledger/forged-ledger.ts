@@ -36,7 +36,7 @@ async function makeLedger(): Promise<Ledger> {
   }
   const entries = await all(store.log());
   const artifacts = new Map<number, readonly Artifact[]>();
-  for (const { log_index } of entries) artifacts.set(log_index, needed(await store.artifactsOf(log_index)));
+  for (const entry of entries) artifacts.set(entry.log_index, needed(await store.artifactsOf(entry)));
   return { entries, artifacts };
 }
 
@@ -56,7 +56,7 @@ export const sourceOf = (
   async *log() {
     yield* entries;
   },
-  artifactsOf: (log_index) => Promise.resolve(artifacts.get(log_index) ?? []),
+  artifactsOf: ({ log_index }) => Promise.resolve(artifacts.get(log_index ?? -1) ?? []),
   head: () => Promise.resolve(head),
   anchor,
 });

@@ -6,7 +6,7 @@ import type { Artifact } from '../../src/contract/artifact-ref.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { leafHash, EMPTY_HEAD, extend } from '../../src/ledger/merkle.js';
 import { verifyLedger } from '../../src/ledger/verify.js';
-import type { LogHead, StoredEntry } from '../../src/ports/ledger-store.js';
+import type { EntryPlace, LogHead, StoredEntry } from '../../src/ports/ledger-store.js';
 import { replay } from '../../src/replay/replay.js';
 import { sized } from '../fixtures/campaign.js';
 import { random, randomTree } from '../fixtures/random-tree.js';
@@ -42,7 +42,7 @@ const sourceOf = ({ entries, artifacts, head }: Rows) => ({
   async *tree() {
     yield* entries;
   },
-  artifactsOf: async (log_index: number) => artifacts.get(log_index) ?? [],
+  artifactsOf: async ({ log_index }: EntryPlace) => artifacts.get(log_index ?? -1) ?? [],
   head: async () => head,
   anchor: head,
 });

@@ -60,10 +60,10 @@ describe('the content of an entry', () => {
   test('content that the store knows to be changed is named; a store that cannot read is an error', async () => {
     const failing = (code: 'LEDGER_TAMPERED' | 'LEDGER_UNAVAILABLE'): LedgerSource => ({
       ...sourceOf(ledger),
-      artifactsOf: (log_index) =>
-        log_index === RESULT
+      artifactsOf: (place) =>
+        place.log_index === RESULT
           ? Promise.reject(new LedgerError({ code, message: 'gone' }))
-          : sourceOf(ledger).artifactsOf(log_index),
+          : sourceOf(ledger).artifactsOf(place),
     });
     expect(await problemsOf(failing('LEDGER_TAMPERED'))).toEqual([[RESULT, 'artifact.unreadable']]);
     await expect(verifyLedger(failing('LEDGER_UNAVAILABLE'))).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });

@@ -1,5 +1,6 @@
 // A ledger in a file, and a hand that changes it.
 
+import type { EntryPlace } from '../../src/ports/ledger-store.js';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll } from '@jest/globals';
@@ -58,7 +59,7 @@ export class Victim {
     const store = openSqliteStore({ ...this.at, readOnly: true });
     const source = {
       log: (from?: number) => store.log(from),
-      artifactsOf: (log_index: number) => store.artifactsOf(log_index),
+      artifactsOf: (place: EntryPlace) => store.artifactsOf(place),
       head: () => store.head(),
       anchor: await this.head.read(),
     };

@@ -1,6 +1,7 @@
 // The way of every run, as replay gives it: held against where runs stand, against XState's own actors over the same
 // machines, and against itself when it is asked for bit by bit.
 
+import type { EntryPlace } from '../../src/ports/ledger-store.js';
 import { describe, expect, test } from '@jest/globals';
 import type { AnyStateNode, AnyTransitionDefinition, InspectionEvent } from 'xstate';
 import { artifactRef, type StoredArtifact } from '../../src/contract/artifact-ref.js';
@@ -285,7 +286,7 @@ function sourceOf({ entries, artifacts }: Recorded, size: () => number, read: nu
           yield entry;
         }
     },
-    artifactsOf: (log_index: number) => Promise.resolve(artifacts.get(log_index) ?? []),
+    artifactsOf: ({ log_index }: EntryPlace) => Promise.resolve(artifacts.get(log_index ?? -1) ?? []),
   };
 }
 

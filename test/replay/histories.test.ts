@@ -2,13 +2,14 @@
 // out of the machines of today as they were recorded.
 
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { integrated } from '../../src/ledger/integrated.js';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { headInMemory } from '../../src/adapters/head-in-memory.js';
 import { openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
-import type { StoredEntry } from '../../src/ports/ledger-store.js';
+import type { EntryPlace, StoredEntry } from '../../src/ports/ledger-store.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { filesIn, textOf } from '../sources.js';
@@ -34,8 +35,13 @@ const GOLDEN = {
     report: { trees: 7, entries: 216 },
     sessions: ['running'],
   },
+  5: {
+    sha256: 'e5c3d7333638e068d4d94d82f75b0ce40d4ca0ffaa45d236d68064728d518a15',
+    report: { trees: 7, entries: 216 },
+    sessions: ['running'],
+  },
 } as const;
-const FORMATS = [2, 3, 4] as const;
+const FORMATS = [2, 3, 4, 5] as const;
 
 let folder: string;
 beforeEach(() => {
@@ -110,8 +116,8 @@ describe.each(FORMATS)('the golden history of format %i', (format) => {
           yield n === at ? { ...entry, text: entry.text.replace('"outcome":"', '"outcome":"x') } : entry;
         await Promise.resolve();
       },
-      tree: (tree_id: string) => store.tree(tree_id),
-      artifactsOf: (log_index: number) => store.artifactsOf(log_index),
+      tree: (tree_id: string) => integrated(store.tree(tree_id)),
+      artifactsOf: (place: EntryPlace) => store.artifactsOf(place),
     });
     const told = entries.flatMap(({ text, type }, n) => (type !== 'input' && text.includes('"outcome":"') ? [n] : []));
     const { replay } = await import('../../src/replay/replay.js');

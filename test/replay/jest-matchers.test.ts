@@ -32,7 +32,7 @@ function changed(source: ReplaySource, change: (entry: ReplayEntry) => ReplayEnt
       for await (const entry of source.log()) yield change(entry);
     },
     tree: (tree_id) => source.tree(tree_id),
-    artifactsOf: (log_index) => source.artifactsOf(log_index),
+    artifactsOf: (place) => source.artifactsOf(place),
   };
 }
 

@@ -1,6 +1,7 @@
 // Time travel: what stood where at any entry, held against what the entries themselves say, with a cache and without.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { integratedLog } from '../../src/ledger/integrated.js';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
@@ -41,7 +42,7 @@ beforeAll(async () => {
   await turnpike.startAgent({ lane: 'NO_SUCH_LANE' });
   entries = await bench.entries();
   const { store } = openHome(homePaths(bench.home), { readOnly: true });
-  ledger = store;
+  ledger = { ...integratedLog(store), archives: store.archives };
   close = () => store.close();
 });
 let close: () => Promise<void>;
@@ -79,7 +80,7 @@ test('U-06: with what a reader remembers it comes to the same, in any order, and
   const cache = sqliteHistoryCache(join(folder, 'same.cache'));
   let read = 0;
   const counted: HistorySource = {
-    artifactsOf: (log_index) => ledger.artifactsOf(log_index),
+    artifactsOf: (place) => ledger.artifactsOf(place),
     tree: (tree_id, from) => ledger.tree(tree_id, from),
     async *log(from) {
       for await (const entry of ledger.log(from)) {

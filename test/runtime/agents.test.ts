@@ -228,8 +228,8 @@ describe('payloads as they are', () => {
 
   async function rawPayloads(): Promise<Buffer[]> {
     const payloads: Buffer[] = [];
-    for await (const { log_index } of bench.turnpike.ledger.log()) {
-      for (const { kind, bytes } of needed(await bench.turnpike.ledger.artifactsOf(log_index))) {
+    for await (const stored of bench.turnpike.ledger.log()) {
+      for (const { kind, bytes } of needed(await bench.turnpike.ledger.artifactsOf(stored))) {
         if (kind === 'raw_payload') payloads.push(Buffer.from(bytes));
       }
     }

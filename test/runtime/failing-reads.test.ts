@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { LedgerError } from '../../src/errors.js';
-import type { LedgerStore, StoredEntry } from '../../src/ports/ledger-store.js';
+import type { LedgerStore, TreeEntry } from '../../src/ports/ledger-store.js';
 import { Bench } from '../fixtures/bench.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
@@ -28,10 +28,11 @@ class OnceUnread extends FaultyStore {
   }
 
   override tree = (tree_id: string, fromSeq?: number) => this.#once('tree', () => this.inner.tree(tree_id, fromSeq));
-  override proposal: LedgerStore['proposal'] = async (root, id) =>
-    this.#once('proposal', () => this.inner.proposal(root, id));
-  override input: LedgerStore['input'] = async (tree_id, id) =>
-    this.#once('input', () => this.inner.input(tree_id, id));
+  override marks: LedgerStore['marks'] = async (keys) => {
+    const kinds = keys.map((key) => ('input_id' in key ? 'input' : 'proposal'));
+    const kind = kinds.find((one) => one === this.fails);
+    return kind === undefined ? this.inner.marks(keys) : this.#once(kind, () => this.inner.marks(keys));
+  };
 }
 
 let folder: string;
@@ -94,6 +95,6 @@ class Changed extends FaultyStore {
     tree_id === this.changes ? denied(this.inner.tree(tree_id, fromSeq)) : this.inner.tree(tree_id, fromSeq);
 }
 
-async function* denied(entries: AsyncIterable<StoredEntry>): AsyncIterable<StoredEntry> {
+async function* denied(entries: AsyncIterable<TreeEntry>): AsyncIterable<TreeEntry> {
   for await (const entry of entries) yield { ...entry, text: entry.text.replace('"SUCCESS"', '"DENIED"') };
 }

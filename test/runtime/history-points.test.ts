@@ -2,6 +2,7 @@
 // comes to what a fold from the first entry comes to.
 
 import { cpSync } from 'node:fs';
+import { integrated, integratedLog } from '../../src/ledger/integrated.js';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import Database from 'better-sqlite3';
@@ -53,8 +54,8 @@ async function firstQuestions(): Promise<{ readonly most: number; readonly same:
   const { store } = openHome(home, { readOnly: true });
   let read = 0;
   const counted: HistorySource = {
-    artifactsOf: (log_index) => store.artifactsOf(log_index),
-    tree: (tree_id, from) => store.tree(tree_id, from),
+    artifactsOf: (place) => store.artifactsOf(place),
+    tree: (tree_id, from) => integrated(store.tree(tree_id, from)),
     async *log(from) {
       for await (const entry of store.log(from)) {
         read += 1;
@@ -70,7 +71,7 @@ async function firstQuestions(): Promise<{ readonly most: number; readonly same:
     read = 0;
     const answer = await stateAt(counted, cache, { until, pointEntries: EVERY });
     most = Math.max(most, read);
-    same &&= JSON.stringify(answer) === JSON.stringify(await stateAt(store, null, { until }));
+    same &&= JSON.stringify(answer) === JSON.stringify(await stateAt(integratedLog(store), null, { until }));
     await cache.close();
   }
   await store.close();
@@ -154,9 +155,9 @@ test('U-06: a point that a reader has put down meanwhile counts no run twice', a
   const cache = sqliteHistoryCache(home.history);
   const { size } = await store.head();
   // Other intervals than the writer's: its points lie between those.
-  await stateAt(store, cache, { until: size - 1, pointEntries: 25 });
+  await stateAt(integratedLog(store), cache, { until: size - 1, pointEntries: 25 });
   await work(turnpike, 2);
-  await stateAt(store, cache, { until: (await store.head()).size - 1, pointEntries: 25 });
+  await stateAt(integratedLog(store), cache, { until: (await store.head()).size - 1, pointEntries: 25 });
   await cache.close();
   await store.close();
   await turnpike.close();

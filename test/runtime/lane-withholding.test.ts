@@ -45,8 +45,8 @@ async function bundled(): Promise<{ readonly told: readonly string[]; readonly k
   const source = withheldByLanes(store);
   const told: string[] = [];
   const kept: string[] = [];
-  for await (const { log_index } of source.log()) {
-    for (const artifact of await source.artifactsOf(log_index)) {
+  for await (const stored of source.log()) {
+    for (const artifact of await source.artifactsOf(stored)) {
       if (isWithheld(artifact)) kept.push(artifact.kind);
       else if (Buffer.from(artifact.bytes).includes(SECRET)) told.push(artifact.kind);
     }

@@ -14,7 +14,7 @@ import { BatchBuilder } from '../../src/engine/batch.js';
 import { LedgerError } from '../../src/errors.js';
 import type { Decision } from '../../src/kernel/input.js';
 import { verifyLedger } from '../../src/ledger/verify.js';
-import type { LedgerStore, StoredEntry } from '../../src/ports/ledger-store.js';
+import type { LedgerStore, TreeEntry } from '../../src/ports/ledger-store.js';
 import type { RecordBatch, RunRecordTable } from '../../src/ports/run-records.js';
 import { homePaths, openHome } from '../../src/runtime/home.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
@@ -206,9 +206,8 @@ async function commit(store: LedgerStore, epoch: number, driver: TreeDriver, isS
   const { tree_id } = driver;
   const hasEnded =
     isSaidToEnd || driver.decisions.some(({ ended }: Decision) => ended.some(({ run_id }) => run_id === tree_id));
-  const trees = [{ tree_id, state: 'opened' as const }, ...(hasEnded ? [{ tree_id, state: 'ended' as const }] : [])];
-  batch.join({ decisions: driver.decisions, trees, inputs: [] });
-  await store.commit(batch.build(epoch, await store.head()));
+  batch.join({ tree_id, decisions: driver.decisions, inputs: [], opened: { case_id: null }, ended: hasEnded });
+  await store.commit(batch.build(epoch));
 }
 
 const said: string[] = [];
@@ -302,7 +301,7 @@ class Watched extends FaultyStore {
   };
 }
 
-async function* torn(entries: AsyncIterable<StoredEntry>): AsyncIterable<StoredEntry> {
+async function* torn(entries: AsyncIterable<TreeEntry>): AsyncIterable<TreeEntry> {
   for await (const entry of entries) yield { ...entry, text: entry.seq === 3 ? '{}' : entry.text };
 }
 
@@ -343,7 +342,7 @@ test('S4-43: of a tree of many runs only some records are held, and each is writ
     verifyLedger(
       {
         log: (from) => store.log(from),
-        artifactsOf: (log_index) => store.artifactsOf(log_index),
+        artifactsOf: (place) => store.artifactsOf(place),
         head: () => store.head(),
         anchor: null,
         records: { table, newFold: () => new Counted() },

@@ -4,7 +4,7 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { RunTreeFold } from '../../src/runtime/run-tree.js';
 import { TreeFolds } from '../../src/runtime/tree-folds.js';
-import type { LedgerStore, StoredEntry } from '../../src/ports/ledger-store.js';
+import type { LedgerStore, TreeEntry } from '../../src/ports/ledger-store.js';
 import { Bench } from '../fixtures/bench.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
@@ -17,7 +17,7 @@ class Counting extends FaultyStore {
   failsAfter = Infinity;
   override tree = (tree_id: string, fromSeq?: number) => this.#counted(this.inner.tree(tree_id, fromSeq));
 
-  async *#counted(entries: AsyncIterable<StoredEntry>): AsyncIterable<StoredEntry> {
+  async *#counted(entries: AsyncIterable<TreeEntry>): AsyncIterable<TreeEntry> {
     for await (const entry of entries) {
       if (this.read >= this.failsAfter) throw new Error('the disk is gone');
       this.read += 1;

@@ -1,8 +1,7 @@
 import type { MemoryState } from '../../src/adapters/memory-state.js';
 import { NO_PREV, type Entry, type SealedEntry } from '../../src/contract/entry.js';
-import { EMPTY_HEAD, extend } from '../../src/ledger/merkle.js';
 import { sealEntry } from '../../src/ledger/seal-entry.js';
-import type { Batch, LogHead } from '../../src/ports/ledger-store.js';
+import type { Batch, TreeAppend } from '../../src/ports/ledger-store.js';
 
 interface End {
   readonly seq: number;
@@ -18,7 +17,6 @@ export class Mirror {
   readonly #rewrite: (entry: Entry) => Entry | null;
   readonly #epoch: number;
   readonly #ends = new Map<string, End>();
-  #head: LogHead = EMPTY_HEAD;
 
   constructor(disk: MemoryState, rewrite: (entry: Entry) => Entry | null) {
     this.#disk = disk;
@@ -26,24 +24,23 @@ export class Mirror {
     this.#epoch = disk.lock(this);
   }
 
-  tell(batch: Batch): void {
-    const entries: SealedEntry[] = [];
-    const places = batch.entries.map(({ entry }) => {
+  tell({ trees }: Batch): void {
+    const told = trees.map((append) => this.#told(append)).filter(({ entries }) => entries.length > 0);
+    this.#disk.commit({ epoch: this.#epoch, trees: told });
+  }
+
+  #told({ tree_id, entries, artifacts, opened, ended, rest }: TreeAppend): TreeAppend {
+    const from = this.#ends.get(tree_id)?.seq ?? 0;
+    const sealed: SealedEntry[] = [];
+    const places = entries.map(({ entry }) => {
       const told = this.#rewrite(entry);
-      return told === null ? null : entries.push(this.#seal(told)) - 1;
+      return told === null ? null : sealed.push(this.#seal(told)) - 1;
     });
-    const artifacts = batch.artifacts.flatMap((brought) => {
-      const place = places[brought.entry] ?? null;
-      return place === null ? [] : [{ ...brought, entry: place }];
+    const brought = artifacts.flatMap((one) => {
+      const place = places[one.entry] ?? null;
+      return place === null ? [] : [{ ...one, entry: place }];
     });
-    const head = extend(
-      this.#head,
-      entries.map(({ leaf_hash }) => leaf_hash),
-    );
-    const { trees } = batch;
-    const from = this.#head.size;
-    this.#disk.commit({ epoch: this.#epoch, from, entries, artifacts, proposals: [], inputs: [], trees, head });
-    this.#head = head;
+    return { tree_id, from, entries: sealed, artifacts: brought, proposals: [], inputs: [], opened, ended, rest };
   }
 
   #seal(entry: Entry): SealedEntry {

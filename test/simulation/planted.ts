@@ -1,10 +1,11 @@
 // Five bugs on purpose, each put on the ports and nowhere else: a simulation that does not find them finds nothing.
 
-import type { Entry } from '../../src/contract/entry.js';
+import type { Entry, SealedEntry } from '../../src/contract/entry.js';
 import { UNPINNED } from '../../src/contract/shapes.js';
 import type { Clock } from '../../src/ports/clock.js';
 import type { Sandbox } from '../../src/ports/executor.js';
-import type { Batch, LedgerStore } from '../../src/ports/ledger-store.js';
+import type { Batch, CommitResult, LedgerStore } from '../../src/ports/ledger-store.js';
+import { ForwardingStore } from '../fixtures/forwarding-store.js';
 import { Mirror } from './mirror.js';
 import { Random } from './random.js';
 import { isLocalRead } from './sandbox.js';
@@ -17,10 +18,13 @@ const HASTE_MS = 200;
 type Store = NonNullable<Plant['store']>;
 type Eager = (batch: Batch) => boolean;
 
-const hasTrace: Eager = ({ entries }) => entries.some(({ entry }) => entry.type === 'step_trace');
+const hasEntry = ({ trees }: Batch, isOne: (entry: Entry) => boolean): boolean =>
+  trees.some(({ entries }) => entries.some(({ entry }) => isOne(entry)));
+
+const hasTrace: Eager = (batch) => hasEntry(batch, ({ type }) => type === 'step_trace');
 /** A db_write run is born where a change is about to be made. */
-const hasIntent: Eager = ({ entries }) =>
-  entries.some(({ entry }) => entry.type === 'run_created' && entry.body.run_kind === 'db_write');
+const hasIntent: Eager = (batch) =>
+  hasEntry(batch, (entry) => entry.type === 'run_created' && entry.body.run_kind === 'db_write');
 
 /** Acknowledges the batches it is eager for before they are written; a crash loses them. */
 const eager =
@@ -31,26 +35,26 @@ const eager =
     const flush = async (): Promise<void> => {
       await Promise.all(late.splice(0).map((batch) => inner.commit(batch)));
     };
-    const commit = async (batch: Batch): Promise<void> => {
+    const commit = async (batch: Batch): Promise<CommitResult> => {
       // An opening is left honest: what it fails to settle would show before anybody is answered.
       if (process.phase === 'opening' || !isEager(batch)) {
         await flush();
-        await inner.commit(batch);
-        return;
+        return inner.commit(batch);
       }
       late.push(batch);
       world.agenda.add(process, 'late write', () => void flush().catch(() => undefined));
+      return { head: null, first_log_indexes: null };
     };
-    return { ...forwarding(inner), commit };
+    return replaced(inner, { commit });
   };
 
 /** Remembers neither proposal ids nor input ids. */
-const forgetful: Store = (inner) => ({
-  ...forwarding(inner),
-  proposal: () => Promise.resolve(null),
-  input: () => Promise.resolve(null),
-  commit: (batch) => inner.commit({ ...batch, proposals: [], inputs: [] }),
-});
+const forgetful: Store = (inner) =>
+  replaced(inner, {
+    marks: (keys) => Promise.resolve(keys.map(() => null)),
+    commit: ({ epoch, trees }) =>
+      inner.commit({ epoch, trees: trees.map((append) => ({ ...append, proposals: [], inputs: [] })) }),
+  });
 
 /** Tells the auditor another story than the system's own, consistent in itself: as machines with a bug would. */
 const telling = (rewrite: (entry: Entry, random: Random) => Entry | null): Store => {
@@ -59,11 +63,12 @@ const telling = (rewrite: (entry: Entry, random: Random) => Entry | null): Store
     const random = new Random(`${world.seed}/plant`);
     const mirror = mirrors.get(world) ?? new Mirror(world.seen, (entry) => rewrite(entry, random));
     mirrors.set(world, mirror);
-    const commit = async (batch: Batch): Promise<void> => {
-      await inner.commit(batch);
+    const commit = async (batch: Batch): Promise<CommitResult> => {
+      const result = await inner.commit(batch);
       mirror.tell(batch);
+      return result;
     };
-    return { ...forwarding(inner), commit };
+    return replaced(inner, { commit });
   };
 };
 
@@ -120,18 +125,19 @@ const hasty = (inner: Clock): Clock => ({
 });
 
 /** Tries once more what could not be written: nobody knows what of it is there. */
-const stubborn = (inner: LedgerStore): LedgerStore => ({
-  ...forwarding(inner),
-  commit: (batch) => inner.commit(batch).catch(() => inner.commit(batch)),
-});
+const stubborn = (inner: LedgerStore): LedgerStore =>
+  replaced(inner, { commit: (batch) => inner.commit(batch).catch(() => inner.commit(batch)) });
 
 /** Says of every tree that it has ended. */
-const oblivious: Store = (inner) => ({
-  ...forwarding(inner),
-  trees: async function* () {
-    for await (const tree of inner.trees()) yield { ...tree, ended: true };
-  },
-});
+const oblivious: Store = (inner) =>
+  replaced(inner, {
+    trees: async function* () {
+      for await (const tree of inner.trees()) yield { ...tree, ended: true };
+    },
+    openTrees: async function* () {
+      // None.
+    },
+  });
 
 /** Never says what became of one change in so many. */
 const silent = (inner: Sandbox): Sandbox => {
@@ -148,12 +154,11 @@ const silent = (inner: Sandbox): Sandbox => {
 /** Writes one entry in so many with a space too much. */
 const untidy: Store = (inner, { world, process }) => {
   const random = new Random(`${world.seed}/plant/${process.id}`);
-  const commit = (batch: Batch): Promise<void> =>
-    inner.commit({
-      ...batch,
-      entries: batch.entries.map((sealed) => (random.chance(SELDOM) ? { ...sealed, text: `${sealed.text} ` } : sealed)),
-    });
-  return { ...forwarding(inner), commit };
+  const untidied = (sealed: SealedEntry): SealedEntry =>
+    random.chance(SELDOM) ? { ...sealed, text: `${sealed.text} ` } : sealed;
+  const commit = ({ epoch, trees }: Batch): Promise<CommitResult> =>
+    inner.commit({ epoch, trees: trees.map((append) => ({ ...append, entries: append.entries.map(untidied) })) });
+  return replaced(inner, { commit });
 };
 
 const eagerOutcome: Eager = (batch) => hasTrace(batch) && !hasIntent(batch);
@@ -186,23 +191,6 @@ export const MORE_PLANTS: readonly Plant[] = [
   { name: 'settles-blindly', expects: 'effect.truth', ...onDisk, hands: settlingBlindly },
 ];
 
-/** Every method of a store, free to be taken over one by one. */
-const forwarding = (inner: LedgerStore): LedgerStore => ({
-  acquire: () => inner.acquire(),
-  reopen: () => inner.reopen(),
-  head: () => inner.head(),
-  commit: (batch) => inner.commit(batch),
-  tree: (tree_id, fromSeq) => inner.tree(tree_id, fromSeq),
-  log: (fromIndex) => inner.log(fromIndex),
-  trees: () => inner.trees(),
-  artifactsOf: (log_index) => inner.artifactsOf(log_index),
-  artifact: (case_id, sha256) => inner.artifact(case_id, sha256),
-  erase: (erasure) => inner.erase(erasure),
-  proposal: (root, id) => inner.proposal(root, id),
-  input: (tree_id, input_id) => inner.input(tree_id, input_id),
-  records: inner.records,
-  snapshots: inner.snapshots,
-  runRecords: inner.runRecords,
-  archives: inner.archives,
-  close: () => inner.close(),
-});
+/** A store with some of its methods replaced. */
+const replaced = (inner: LedgerStore, methods: Partial<LedgerStore>): LedgerStore =>
+  Object.assign(new ForwardingStore(inner), methods);

@@ -4,7 +4,7 @@
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import type { MemoryState } from '../../src/adapters/memory-state.js';
 import { LedgerError } from '../../src/errors.js';
-import type { Batch, HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
+import type { Batch, CommitResult, HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
 import type { RecordBatch } from '../../src/ports/run-records.js';
 import { never, type Process } from './process.js';
 import type { World } from './world.js';
@@ -54,11 +54,15 @@ export function simStore(world: World, process: Process, inner: LedgerStore): Le
     tree: (tree_id, fromSeq) => scan('store.tree', () => inner.tree(tree_id, fromSeq)),
     log: (fromIndex) => scan('store.log', () => inner.log(fromIndex)),
     trees: () => scan('store.trees', () => inner.trees()),
-    artifactsOf: (log_index) => read('store.artifactsOf', () => inner.artifactsOf(log_index)),
+    pending: (limit) => inner.pending(limit),
+    integrate: (integration) => read('store.integrate', () => inner.integrate(integration)),
+    histories: (places) => scan('store.histories', () => inner.histories(places)),
+    treesOf: (case_id) => read('store.treesOf', () => inner.treesOf(case_id)),
+    openTrees: () => scan('store.openTrees', () => inner.openTrees()),
+    artifactsOf: (place) => read('store.artifactsOf', () => inner.artifactsOf(place)),
     artifact: (case_id, sha256) => read('store.artifact', () => inner.artifact(case_id, sha256)),
     erase: (erasure) => read('store.erase', () => inner.erase(erasure)),
-    proposal: (root, id) => read('store.proposal', () => inner.proposal(root, id)),
-    input: (tree_id, input_id) => read('store.input', () => inner.input(tree_id, input_id)),
+    marks: (keys) => read('store.marks', () => inner.marks(keys)),
     records: inner.records,
     snapshots: {
       save: async (snapshot) => {
@@ -115,7 +119,7 @@ async function saveRecords(world: World, process: Process, inner: LedgerStore, b
 
 const isDead = (process: Process): boolean => !process.alive;
 
-async function commit(world: World, process: Process, inner: LedgerStore, batch: Batch): Promise<void> {
+async function commit(world: World, process: Process, inner: LedgerStore, batch: Batch): Promise<CommitResult> {
   if (isDead(process)) await never();
   if (process.commitFailed) world.history.report('fail.closed', `process ${process.id} commits after a failure`);
   const fault = world.faults.draw('store.commit', COMMIT_ODDS);
@@ -125,11 +129,12 @@ async function commit(world: World, process: Process, inner: LedgerStore, batch:
     if (fault === 'held') await world.agenda.hold(process, 'store.commit');
     if (fault === 'lock lost') await takeOver(world.disk);
     if (fault === 'fails, not written') throw unavailable();
-    await inner.commit(batch);
+    const result = await inner.commit(batch);
     if (fault === 'crash after') world.crash(process, 'store.commit');
     if (isDead(process)) await never();
     if (fault === 'written, but held') await world.agenda.hold(process, 'store.commit');
     if (fault === 'fails, but written') throw unavailable();
+    return result;
   } catch (error) {
     process.broken = true;
     process.commitFailed = true;

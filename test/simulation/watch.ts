@@ -191,17 +191,17 @@ export class LedgerWatch {
   }
 
   #fold(stored: StoredEntry): void {
-    const { tree_id, seq, type, log_index } = stored;
+    const { tree_id, seq, type } = stored;
     const { disk, history } = this.#options;
     let fold = this.#folds.get(tree_id);
     if (fold === undefined) {
       fold = new Fold(tree_id);
       for (let earlier = 0; earlier < seq; earlier += 1) {
-        const known = disk.entryOf(tree_id, earlier);
-        if (known !== undefined) fold.take(known, disk.artifactsOf(known.log_index));
+        const known = disk.entryOf({ tree_id, seq: earlier });
+        if (known !== undefined) fold.take(known, disk.artifactsOf(known));
       }
     }
-    const taken = fold.take(stored, type === 'input' ? disk.artifactsOf(log_index) : []);
+    const taken = fold.take(stored, type === 'input' ? disk.artifactsOf(stored) : []);
     if ('difference' in taken) {
       const { rule, expected, found } = taken.difference;
       const invariant = rule === 'seen.differs' ? 'proposal.once' : 'fold.same';

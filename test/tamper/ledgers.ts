@@ -7,7 +7,7 @@ import type { JsonObject } from '../../src/contract/json.js';
 import type { LedgerProblem } from '../../src/ledger/ledger-problem.js';
 import { EMPTY_HEAD, extend, leafHash } from '../../src/ledger/merkle.js';
 import { verifyLedger } from '../../src/ledger/verify.js';
-import type { LogHead } from '../../src/ports/ledger-store.js';
+import type { EntryPlace, LogHead } from '../../src/ports/ledger-store.js';
 import { ReplayCheck } from '../../src/replay/check-replay.js';
 import { randomTree } from '../fixtures/random-tree.js';
 
@@ -77,7 +77,7 @@ export async function problemsOf({ rows, head, anchor }: Ledger): Promise<readon
     async *tree(tree_id: string) {
       yield* stored.filter((row) => row.tree_id === tree_id);
     },
-    artifactsOf: async (log_index: number) => stored[log_index]?.artifacts ?? [],
+    artifactsOf: async ({ log_index }: EntryPlace) => stored[log_index ?? -1]?.artifacts ?? [],
     head: async () => head,
   };
   const verdict = await verifyLedger({ ...store, anchor, replay: new ReplayCheck(store) });

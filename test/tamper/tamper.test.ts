@@ -111,7 +111,7 @@ test('S4-86: a tree that has ended, and is spoken of later, is folded again, and
       yield* stored;
       await Promise.resolve();
     },
-    artifactsOf: (log_index) => Promise.resolve(stored[log_index]?.artifacts ?? []),
+    artifactsOf: ({ seq }) => Promise.resolve(stored[seq]?.artifacts ?? []),
   });
   for (const one of stored) expect(await check.take(one, one.artifacts, true)).toEqual([]);
   const last = stored.at(-1)!;

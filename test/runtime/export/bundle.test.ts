@@ -8,7 +8,7 @@ import { sha256 } from '../../../src/contract/hash.js';
 import { RunRecord } from '../../../src/contract/run-record.js';
 import { conforms } from '../../../src/contract/validators.js';
 import { leafHash } from '../../../src/ledger/merkle.js';
-import type { LedgerStore, StoredEntry } from '../../../src/ports/ledger-store.js';
+import type { EntryPlace, LedgerStore, StoredEntry } from '../../../src/ports/ledger-store.js';
 import { assembleBundle, settleBundle } from '../../../src/runtime/export/bundle.js';
 import { BUNDLE_LIMITS } from '../../../src/runtime/export/bundle-limits.js';
 import { RunRecords } from '../../../src/run/record.js';
@@ -238,20 +238,20 @@ describe('nothing is left of a bundle that failed', () => {
       tree: (tree_id, seq) => changed(store.tree(tree_id, seq), true),
     });
   };
-  const indexOf = async (store: LedgerStore, what: (entry: StoredEntry) => boolean): Promise<number> =>
-    (await all(store.log())).find(what)!.log_index;
+  const seqOf = async (store: LedgerStore, what: (entry: StoredEntry) => boolean): Promise<number> =>
+    (await all(store.log())).find(what)!.seq;
 
   test('S4-77: content that the store no longer has', async () => {
     const store = await ledgerOf();
-    const gone = await indexOf(store, ({ text }) => text.includes(sha256(payload(2).bytes)));
-    const artifactsOf = async (index: number) => (index === gone ? [] : store.artifactsOf(index));
+    const gone = await seqOf(store, ({ text }) => text.includes(sha256(payload(2).bytes)));
+    const artifactsOf = async (place: EntryPlace) => (place.seq === gone ? [] : store.artifactsOf(place));
     await refused(altered(store, { artifactsOf }), 'LEDGER_TAMPERED');
   });
 
   test('S4-77: content whose hash differs', async () => {
     const store = await ledgerOf();
-    const artifactsOf = async (index: number) =>
-      (await store.artifactsOf(index)).map((artifact) =>
+    const artifactsOf = async (place: EntryPlace) =>
+      (await store.artifactsOf(place)).map((artifact) =>
         artifact.case_id === CASE ? { ...artifact, bytes: Buffer.from('other') } : artifact,
       );
     await refused(altered(store, { artifactsOf }), 'LEDGER_TAMPERED');

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm';
 import { setFlagsFromString } from 'node:v8';
 import { createSqliteStore, openSqliteStore } from '../../../src/adapters/sqlite-ledger-store.js';
 import { memoryStore } from '../../../src/adapters/memory-ledger-store.js';
-import type { LedgerStore } from '../../../src/ports/ledger-store.js';
+import type { EntryPlace, LedgerStore } from '../../../src/ports/ledger-store.js';
 import { assembleBundle } from '../../../src/runtime/export/bundle.js';
 import { content, scribeOf, type Draft } from '../../fixtures/entries.js';
 import {
@@ -79,10 +79,12 @@ test('S4-76: content is never held: 16 MB of it pass through a few', async () =>
   await scribe.write(small, treeOf(SECOND));
   const places = new Map<number, number>();
   for (let n = 1; n <= count; n += 1) {
-    places.set(scribe.head.size, n);
     // Only its hash goes into the ledger here: the store below makes the content when it is asked for.
     const batch = scribe.next(readStep(SECOND, 10 + n, content('raw_payload', big(n)), result(n)));
-    await small.commit({ ...batch, artifacts: batch.artifacts.filter(({ artifact }) => artifact.kind === 'result') });
+    const [append] = batch.trees;
+    places.set(append!.from, n);
+    const artifacts = append!.artifacts.filter(({ artifact }) => artifact.kind === 'result');
+    await small.commit({ ...batch, trees: [{ ...append!, artifacts }] });
   }
   await scribe.write(small, exportRun(SECOND));
   let peak = 0;
@@ -94,9 +96,9 @@ test('S4-76: content is never held: 16 MB of it pass through a few', async () =>
     log: () => small.log(),
     trees: () => small.trees(),
     tree: (tree_id: string, fromSeq?: number) => small.tree(tree_id, fromSeq),
-    artifactsOf: async (log_index: number) => {
-      const n = places.get(log_index);
-      if (n === undefined) return small.artifactsOf(log_index);
+    artifactsOf: async (place: EntryPlace) => {
+      const n = places.get(place.seq);
+      if (n === undefined) return small.artifactsOf(place);
       // Each time that one more megabyte is asked for; elsewhere nothing grows, and to collect takes long.
       collect();
       peak = Math.max(peak, process.memoryUsage().arrayBuffers - before);

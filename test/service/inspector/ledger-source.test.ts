@@ -12,7 +12,7 @@ import type { JsonObject } from '../../../src/contract/json.js';
 import { stateAt } from '../../../src/replay/state-at.js';
 import { homePaths, openHome } from '../../../src/runtime/home.js';
 import { LedgerReader } from '../../../src/runtime/ledger-reader.js';
-import type { StoredEntry } from '../../../src/ports/ledger-store.js';
+import type { EntryPlace, StoredEntry } from '../../../src/ports/ledger-store.js';
 import { leafHash } from '../../../src/ledger/merkle.js';
 import { noteVerifier } from '../../../src/ledger/signed-note.js';
 import { bundleSource, homeSource } from '../../../src/service/inspector/ledger-source.js';
@@ -245,7 +245,7 @@ describe('of a home', () => {
 const storeOf = (reader: LedgerReader) => ({
   log: (from?: number) => reader.log(from),
   tree: (tree_id: string, from?: number) => reader.tree(tree_id, from),
-  artifactsOf: (log_index: number) => reader.artifactsOf(log_index),
+  artifactsOf: (place: EntryPlace) => reader.artifactsOf(place),
 });
 
 describe('content that was erased', () => {
