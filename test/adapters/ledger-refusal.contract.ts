@@ -122,8 +122,8 @@ export function refusalContract(bench: Bench): void {
     expect(bench.scribe.epoch).toBeGreaterThan(epoch);
     expect(await bench.store.head()).toMatchObject({ size: 1 });
     await bench.scribe.write(bench.store, stepOf(A), { proposals: [mark(2)] });
-    expect(await bench.store.proposal(A, proposalId(1))).toEqual(mark(1));
-    expect(await bench.store.proposal(A, proposalId(2))).toEqual(mark(2));
+    const keys = [1, 2].map((n) => ({ root_run_id: A, proposal_id: proposalId(n) }));
+    expect(await bench.store.marks(keys)).toEqual([mark(1), mark(2)]);
     // Who was reading goes on where it was.
     expect(await reading.next()).toMatchObject({ value: { log_index: 0 } });
     expect(await reading.next()).toMatchObject({ value: { log_index: 1 } });

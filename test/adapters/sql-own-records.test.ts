@@ -186,10 +186,9 @@ describe('records and the ledger are one transaction', () => {
     records.abandon();
   });
 
-  test('neither a snapshot nor a search by hash makes rows durable that wait', async () => {
+  test('a search by hash makes no rows durable that wait', async () => {
     await scribe.write(store, [opening(A), proposed(A, content('raw_payload', 'p'))]);
     note('a');
-    await store.snapshots.save({ tree_id: A, seq: 1, sha256: '', text: '' });
     const { sha256 } = await import('../../src/contract/hash.js');
     expect(await store.artifact('case-0001', sha256('p'))).not.toBeNull();
     expect(durable()).toEqual([]);

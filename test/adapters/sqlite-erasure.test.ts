@@ -7,7 +7,7 @@ import Database from 'better-sqlite3';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
-import { answered, CASE, content, opening, treeId, scribeOf, type Scribe } from '../fixtures/entries.js';
+import { audited, answered, CASE, content, opening, treeId, scribeOf, type Scribe } from '../fixtures/entries.js';
 import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
 
 const A = treeId(1);
@@ -46,7 +46,8 @@ describe('D14: an erasure in a SQLite ledger', () => {
   };
 
   test('takes back nothing of itself while somebody reads the log that has to go: it is asked for again', async () => {
-    await store.snapshots.save({ tree_id: A, seq: 3, text: SECRET, sha256: sha256(SECRET) });
+    const snapshot = { tree_id: A, seq: 3, text: SECRET, sha256: sha256(SECRET) };
+    await scribe.write(store, [audited(A)], { snapshots: [snapshot] });
     const reader = new Database(at.file, { readonly: true });
     reader.exec('BEGIN');
     reader.prepare('SELECT count(*) FROM blocks').get();

@@ -206,7 +206,8 @@ async function commit(store: LedgerStore, epoch: number, driver: TreeDriver, isS
   const { tree_id } = driver;
   const hasEnded =
     isSaidToEnd || driver.decisions.some(({ ended }: Decision) => ended.some(({ run_id }) => run_id === tree_id));
-  batch.join({ tree_id, decisions: driver.decisions, inputs: [], opened: { case_id: null }, ended: hasEnded });
+  const nothing = { inputs: [], rest: null, snapshot: null };
+  batch.join({ tree_id, decisions: driver.decisions, ...nothing, opened: { case_id: null }, ended: hasEnded });
   await store.commit(batch.build(epoch));
 }
 

@@ -33,6 +33,7 @@ import type { SessionSpec, SpecTask } from '../../src/contract/session-spec.js';
 import { openCheckpoint } from '../../src/ledger/checkpoint.js';
 import { noteVerifier, openNote, type NoteVerifier } from '../../src/ledger/signed-note.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import { integratedLog } from '../../src/ledger/integrated.js';
 import { stateAt } from '../../src/replay/state-at.js';
 import { connectControl } from '../../src/runtime/control-client.js';
 import { keyFolder, localState } from '../../src/runtime/home-paths.js';
@@ -289,11 +290,11 @@ describe('local state', () => {
     });
     const until = (await store.head()).size - 1;
     const cache = sqliteHistoryCache(state().history);
-    const answer = await stateAt(counted, cache, { until, pointEntries: 40 });
+    const answer = await stateAt(integratedLog(counted), cache, { until, pointEntries: 40 });
     await cache.close();
     expect(until).toBeGreaterThan(100);
     expect(Math.min(...read)).toBeGreaterThan(40);
-    expect(answer).toEqual(await stateAt(store, null, { until }));
+    expect(answer).toEqual(await stateAt(integratedLog(store), null, { until }));
   });
 
   test('is where commands of specs run, and each opening empties it', async () => {

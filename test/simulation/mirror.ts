@@ -29,7 +29,7 @@ export class Mirror {
     this.#disk.commit({ epoch: this.#epoch, trees: told });
   }
 
-  #told({ tree_id, entries, artifacts, opened, ended, rest }: TreeAppend): TreeAppend {
+  #told({ tree_id, entries, artifacts, ...append }: TreeAppend): TreeAppend {
     const from = this.#ends.get(tree_id)?.seq ?? 0;
     const sealed: SealedEntry[] = [];
     const places = entries.map(({ entry }) => {
@@ -40,7 +40,7 @@ export class Mirror {
       const place = places[one.entry] ?? null;
       return place === null ? [] : [{ ...one, entry: place }];
     });
-    return { tree_id, from, entries: sealed, artifacts: brought, proposals: [], inputs: [], opened, ended, rest };
+    return { ...append, tree_id, from, entries: sealed, artifacts: brought, proposals: [], inputs: [] };
   }
 
   #seal(entry: Entry): SealedEntry {

@@ -65,15 +65,6 @@ export function simStore(world: World, process: Process, inner: LedgerStore): Le
     marks: (keys) => read('store.marks', () => inner.marks(keys)),
     records: inner.records,
     snapshots: {
-      save: async (snapshot) => {
-        try {
-          await read('store.snapshots.save', () => inner.snapshots.save(snapshot));
-        } catch (error) {
-          // A write like any other: the engine stops.
-          process.broken = true;
-          throw error;
-        }
-      },
       load: (tree_id) => read('store.snapshots.load', () => inner.snapshots.load(tree_id)),
     },
     runRecords: {

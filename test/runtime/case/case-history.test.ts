@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { memoryStore } from '../../../src/adapters/memory-ledger-store.js';
-import type { LedgerStore, StoredEntry } from '../../../src/ports/ledger-store.js';
+import { integrated } from '../../../src/ledger/integrated.js';
+import type { LedgerStore, StoredEntry, TreeEntry } from '../../../src/ports/ledger-store.js';
 import { leafHash } from '../../../src/ledger/merkle.js';
 import { CaseHistory, type TreeKnowledge } from '../../../src/runtime/case/case-history.js';
 import { all, happened, opening, scribeOf, treeId, type Draft } from '../../fixtures/entries.js';
@@ -32,7 +33,7 @@ async function ledgerOf(drafts: readonly Draft[]): Promise<LedgerStore> {
 /** A store whose trees are read through `read`. */
 const readThrough = (
   store: LedgerStore,
-  read: (tree_id: string, entries: AsyncIterable<StoredEntry>) => AsyncIterable<StoredEntry>,
+  read: (tree_id: string, entries: AsyncIterable<TreeEntry>) => AsyncIterable<TreeEntry>,
 ): LedgerStore =>
   new Proxy(store, {
     get: (target, key) => {
@@ -110,7 +111,7 @@ describe('S4-86: an entry of the case is refused', () => {
     const store = await ledgerOf(treeOf(treeId(1)));
     const changed = readThrough(store, async function* (_id, entries) {
       // The birth of the orchestrator run.
-      for await (const entry of entries) yield* entry.seq === 1 ? change(entry) : [entry];
+      for await (const entry of integrated(entries)) yield* entry.seq === 1 ? change(entry) : [entry];
     });
     await expect(placesIn(changed)).rejects.toEqual(TAMPERED);
   });
@@ -166,7 +167,7 @@ describe('S4-86: a tree that has lost its last entries is noticed', () => {
   test('by its run records, once it has ended', async () => {
     const store = memoryStore();
     const scribe = await scribeOf(store);
-    await scribe.write(store, treeOf(treeId(1)), { trees: [{ tree_id: treeId(1), state: 'ended' }] });
+    await scribe.write(store, treeOf(treeId(1)), { ended: [treeId(1)] });
     const [ended] = await all(store.runRecords.unrecorded());
     const tip = { ...(await tipOf(store)), ended: true };
     // Not recorded yet: the fold of its entries says whether that is the end.

@@ -1,15 +1,15 @@
 // A promotion does not pass over the log. A tree of its case that has lost entries in the store is noticed even so.
 
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createSqliteStore } from '../../../src/adapters/sqlite-ledger-store.js';
-import type { StoredEntry } from '../../../src/ports/ledger-store.js';
+import type { StoredEntry, TreeEntry } from '../../../src/ports/ledger-store.js';
 import type { AgentRun } from '../../../src/runtime/agent-run.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { FaultyStore } from '../../fixtures/faulty-store.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
+import { tempFolder } from '../../fixtures/temp-folder.js';
 import { proposal } from '../../fixtures/tree.js';
 
 /** A store that has lost the entries of one tree from a seq on; its log has them. */
@@ -17,13 +17,13 @@ class CutStore extends FaultyStore {
   cut: { readonly tree_id: string; readonly end: number } | null = null;
   logPasses = 0;
 
-  override tree = (tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry> => this.#tree(tree_id, fromSeq);
+  override tree = (tree_id: string, fromSeq?: number): AsyncIterable<TreeEntry> => this.#tree(tree_id, fromSeq);
   override log = (fromIndex?: number): AsyncIterable<StoredEntry> => {
     this.logPasses += 1;
     return this.inner.log(fromIndex);
   };
 
-  async *#tree(tree_id: string, fromSeq?: number): AsyncGenerator<StoredEntry> {
+  async *#tree(tree_id: string, fromSeq?: number): AsyncGenerator<TreeEntry> {
     for await (const entry of this.inner.tree(tree_id, fromSeq)) {
       if (this.cut?.tree_id === tree_id && entry.seq >= this.cut.end) return;
       yield entry;
@@ -35,7 +35,7 @@ let folder: string;
 let store: CutStore;
 let bench: Bench;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'turnpike-cut-'));
+  folder = tempFolder('cut');
   mkdirSync(join(folder, 'case-local'));
   const files = { file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') };
   store = new CutStore(createSqliteStore(files));

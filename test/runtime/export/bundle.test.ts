@@ -8,7 +8,8 @@ import { sha256 } from '../../../src/contract/hash.js';
 import { RunRecord } from '../../../src/contract/run-record.js';
 import { conforms } from '../../../src/contract/validators.js';
 import { leafHash } from '../../../src/ledger/merkle.js';
-import type { EntryPlace, LedgerStore, StoredEntry } from '../../../src/ports/ledger-store.js';
+import { integrated } from '../../../src/ledger/integrated.js';
+import type { EntryPlace, LedgerStore, StoredEntry, TreeEntry } from '../../../src/ports/ledger-store.js';
 import { assembleBundle, settleBundle } from '../../../src/runtime/export/bundle.js';
 import { BUNDLE_LIMITS } from '../../../src/runtime/export/bundle-limits.js';
 import { RunRecords } from '../../../src/run/record.js';
@@ -191,7 +192,7 @@ describe('S4-76 S4-77: a bundle of one case', () => {
     const scribe = await import('../../fixtures/entries.js').then(({ scribeOf }) => scribeOf(store));
     await scribe.write(store, STORY);
     let n = 100;
-    async function* after(read: () => AsyncIterable<StoredEntry>): AsyncGenerator<StoredEntry> {
+    async function* after<Read extends TreeEntry>(read: () => AsyncIterable<Read>): AsyncGenerator<Read> {
       n += 1;
       await scribe.write(store, readStep(TREE, n, payload(n), result(n)));
       yield* read();
@@ -235,7 +236,7 @@ describe('nothing is left of a bundle that failed', () => {
     }
     return altered(store, {
       log: (index) => changed(store.log(index), false),
-      tree: (tree_id, seq) => changed(store.tree(tree_id, seq), true),
+      tree: (tree_id, seq) => changed(integrated(store.tree(tree_id, seq)), true),
     });
   };
   const seqOf = async (store: LedgerStore, what: (entry: StoredEntry) => boolean): Promise<number> =>
@@ -289,7 +290,7 @@ describe('nothing is left of a bundle that failed', () => {
   ])('S4-86: a tree that has lost %s, in a log that has them', async (_what, count) => {
     const store = await ledgerOf();
     const { length } = await all(store.tree(TREE));
-    const isLost = ({ tree_id, seq }: StoredEntry): boolean => tree_id === TREE && seq >= Math.max(1, length - count);
+    const isLost = ({ tree_id, seq }: EntryPlace): boolean => tree_id === TREE && seq >= Math.max(1, length - count);
     const tree = async function* (tree_id: string, from?: number) {
       for await (const entry of store.tree(tree_id, from)) if (!isLost(entry)) yield entry;
     };
