@@ -19,6 +19,7 @@ import { rootOf } from './ledger-reader.js';
 import { agentRequest, checkInputId, checkTokens, openRequest } from './open-request.js';
 import { payloadBytes } from './payload-bytes.js';
 import type { PolicyShelf } from './pinned-policy.js';
+import { closed, ended, unknown } from './run-errors.js';
 
 /** Agent runs that one process holds at the same time. */
 const LIVE_AGENTS_MAX = 65_536;
@@ -123,6 +124,11 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
     const attached = [...this.#live.values()].filter(({ run }) => run.link === 'attached');
     await Promise.allSettled(attached.map(({ run }) => this.#interrupt(run.context.run_id)));
     for (const { finished } of this.#live.values()) finished.reject(closed());
+  }
+
+  /** Rejects calls that still have no response: the engine has stopped, and the next opening settles their effects. */
+  release(): void {
+    for (const { replies } of this.#live.values()) for (const reply of replies.values()) reply.reject(closed());
   }
 
   reply(_tree_id: string, { run_id, input_id, response }: Reply): void {
@@ -288,9 +294,3 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
     return this.#ask(live, { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` });
   }
 }
-
-const closed = (): RunError => new RunError({ code: 'CLOSED', message: 'this process has let go of the run' });
-const unknown = (run_id: string): RunError =>
-  new RunError({ code: 'RUN_UNKNOWN', message: `there is no agent run ${run_id} in this ledger` });
-const ended = (run_id: string): RunError =>
-  new RunError({ code: 'RUN_ENDED', message: `run ${run_id} is not running: start a new one` });

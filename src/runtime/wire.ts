@@ -123,6 +123,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
     ...(snapshotEntries === undefined ? {} : { snapshotEntries }),
     ...(points === null ? {} : { follower: points }),
   });
+  opened.push(() => agents.release());
   opened.push(() => calls.abort());
   opened.push(() => engine.stop());
   opened.push(() => checks.abort());

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { MemoryState } from '../../src/adapters/memory-state.js';
 import { openSandbox } from '../../src/adapters/sandbox.js';
+import type { EffectResult } from '../../src/contract/effect.js';
 import type { Sandbox } from '../../src/ports/executor.js';
 import { Bench } from '../fixtures/bench.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
@@ -136,10 +137,11 @@ describe.each([
 
 test('D8: when settle throws, the outcome is unknown, and the home opens all the same', async () => {
   const state = new MemoryState();
-  const never = (): never => new Promise(() => undefined) as never;
-  const first = await Bench.open({ store: memoryStore({ state }), sandbox: handsThat({ perform: never }) });
+  let release: (result: EffectResult) => void = () => undefined;
+  const late = (): never => new Promise<EffectResult>((resolve) => (release = resolve)) as never;
+  const first = await Bench.open({ store: memoryStore({ state }), sandbox: handsThat({ perform: late }) });
   const agent = await first.turnpike.startAgent();
-  void agent.submit(WRITE()).catch(() => undefined);
+  const lost = agent.submit(WRITE());
   while (!(await first.entries()).some((entry) => entry.type === 'run_created' && entry.body.run_kind === 'db_write')) {
     await new Promise((resolve) => setImmediate(resolve));
   }
@@ -150,5 +152,9 @@ test('D8: when settle throws, the outcome is unknown, and the home opens all the
   const traces = (await bench.entries()).flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.cause] : []));
   expect(traces).toEqual(['OUTCOME_UNKNOWN']);
   expect(await bench.turnpike.replay()).toMatchObject({ ok: true });
+  // The first one is not dead: what it is told now it can no longer record.
+  release({ status: 'unknown' });
+  expect(await lost).toMatchObject({ error: { error_code: 'AUDIT_FAILURE' } });
+  await first.close();
   await bench.close();
 });

@@ -208,7 +208,7 @@ describe('who carries it out', () => {
       (state) => {
         told.push(state);
         // It has not ended its work yet when it tells for the last time how far it has come.
-        if (told.filter((one) => one?.verified === 10).length === 2)
+        if (state?.verified === 10 && told.filter((one) => one?.verified === 10).length === 2)
           prover.grown({ size: 23, checkpoint: noteOf(TEXTS), key: signer.vkey });
       },
     );

@@ -70,7 +70,7 @@ test('D8: closing does not wait for ever; the next opening settles what nobody h
   const slow = slowSandbox();
   const bench = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
   const agent = await bench.turnpike.startAgent();
-  void agent.submit(WRITE()).catch(() => undefined);
+  const answer = agent.submit(WRITE()).catch((error: unknown) => error);
   agent.finished.catch(() => undefined);
   while (!slow.begun()) await turn();
   const closing = bench.turnpike.close();
@@ -79,6 +79,7 @@ test('D8: closing does not wait for ever; the next opening settles what nobody h
     bench.clock.advance(20_000);
   }
   await closing;
+  expect(await answer).toMatchObject({ code: 'CLOSED' });
   const again = await Bench.open({ store: memoryStore({ state }), sandbox: slow.sandbox });
   expect(again.turnpike.recovery).toMatchObject({ settled: 1, interrupted: 0 });
   expect(await again.turnpike.replay()).toMatchObject({ ok: true });

@@ -1,0 +1,9 @@
+// Why a call of an agent run is refused.
+
+import { RunError } from '../errors.js';
+
+export const closed = (): RunError => new RunError({ code: 'CLOSED', message: 'this process has let go of the run' });
+export const unknown = (run_id: string): RunError =>
+  new RunError({ code: 'RUN_UNKNOWN', message: `there is no agent run ${run_id} in this ledger` });
+export const ended = (run_id: string): RunError =>
+  new RunError({ code: 'RUN_ENDED', message: `run ${run_id} is not running: start a new one` });
