@@ -11,8 +11,8 @@
 // What is behind that is found by looking through it (sqlite-tail.ts). `run_records` says again what the entries of
 // ended trees say of their runs, and `recorded_trees` of which trees; both follow in the background.
 //
-// `trees` has one row for each tree, by its first entry: the case that it was opened for, whether it has ended, and what
-// a start has to know of one that has not. So neither needs a look at every tree.
+// `trees` has one row for each tree, by its first entry: the case that it was opened for, whether it has ended, and
+// what a start has to know of one that has not. So neither needs a look at every tree.
 //
 // Rows leave only when the beginning of the log is in an archive file (sqlite-archiving.ts): `archives` says from where
 // on the blocks go, `archived_trees` and `archived_cases` of what nothing but that can be said any more.

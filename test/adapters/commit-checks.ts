@@ -1,5 +1,5 @@
-// What a store promises of commits, and of what is read after them, as checks that any store can be given: also one with
-// a fault in it, which they must find.
+// What a store promises of commits, and of what is read after them, as checks that any store can be given: also one
+// with a fault in it, which they must find.
 
 import { expect } from '@jest/globals';
 import { extend } from '../../src/ledger/merkle.js';

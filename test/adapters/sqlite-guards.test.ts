@@ -5,7 +5,7 @@ import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-le
 import { answered, content, opening, proposalId, scribeOf, step, treeId } from '../fixtures/entries.js';
 import { ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
 
-const [A, B] = [treeId(1), treeId(2)];
+const [A, B, C] = [treeId(1), treeId(2), treeId(3)];
 const HASH = 'zeroblob(32)';
 /** All columns of a block of one entry, except for its place. */
 const BLOCK = `NULL, 'input', ${HASH}, '{}'`;
@@ -66,7 +66,7 @@ describe('the guards of a SQLite ledger', () => {
         return String(error);
       }
     });
-  const REFUSED = /appended in order|never changes|never removed|never go back|there is one row/;
+  const REFUSED = /appended in order|never changes|never removed|never go back|there is one row|keeps its place/;
 
   test.each(TABLES)('S4-86, C61: no column of %s can be updated, and no row deleted', (table) => {
     expect(columns[table]!.length).toBeGreaterThan(0);
@@ -79,6 +79,19 @@ describe('the guards of a SQLite ledger', () => {
       }
       expect(attempt(`DELETE FROM ${table}`, recursive)).toMatch(REFUSED);
     }
+  });
+
+  test.each([
+    ['its place', `UPDATE trees SET log_index = 99 WHERE tree_id = '${A}'`],
+    ['its id', `UPDATE trees SET tree_id = 'other' WHERE tree_id = '${A}'`],
+    ['its case', `UPDATE trees SET case_id = NULL WHERE tree_id = '${A}'`],
+    ['its end', `UPDATE trees SET ended = 0 WHERE tree_id = '${B}'`],
+    ['what a start has to know when it has ended', `UPDATE trees SET unfinished = 1 WHERE tree_id = '${B}'`],
+    ['all of it', 'DELETE FROM trees'],
+    ['all of it for another', `INSERT OR REPLACE INTO trees VALUES (0, '${A}', NULL, 1, 0, NULL)`],
+    ['what comes before it', `INSERT INTO trees VALUES (-1, '${C}', NULL, 0, 1, NULL)`],
+  ])('S4-86, C61: a tree that is listed cannot lose or change %s', (_what, sql) => {
+    for (const recursive of [true, false]) expect(attempt(sql, recursive)).toMatch(REFUSED);
   });
 
   test.each([
@@ -142,7 +155,7 @@ describe('the guards of a SQLite ledger', () => {
     expect(await store.artifactsOf({ tree_id: A, seq: 0 })).toHaveLength(4);
     expect(scribe.epoch).toBe(2);
     // The guards let through what the store itself does.
-    await scribe.write(store, [opening(B), answered(B, null)], { ended: [B] });
+    await scribe.write(store, [opening(C), answered(C, null)], { ended: [C] });
     expect(await store.head()).toMatchObject({ size: 13 });
     await store.close();
   });

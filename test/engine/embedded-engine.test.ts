@@ -9,6 +9,7 @@ import { winstonLog } from '../../src/adapters/winston-log.js';
 import { embeddedEngine } from '../../src/engine/embedded.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
+import { Scheduler, slowStore } from '../fixtures/slow-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { treeEngineConformance, World, type EngineHarness } from './tree-engine.conformance.js';
@@ -23,9 +24,10 @@ async function start(
   const faulty = new FaultyStore(store);
   const clock = new ManualClock();
   const world = new World();
+  const anchor = headInMemory(await store.head());
   const engine = embeddedEngine({
     store: faulty,
-    anchor: headInMemory(await store.head()),
+    anchor,
     clock,
     log: winstonLog('silent'),
     effects: world,
@@ -38,6 +40,7 @@ async function start(
   return {
     engine,
     store: faulty,
+    anchor,
     clock,
     world,
     crash: async () => start(await again(), liveTreesMax, again, dispose),
@@ -49,15 +52,20 @@ async function start(
   };
 }
 
-function inMemory(liveTreesMax: number): Promise<EngineHarness> {
-  const state = new MemoryState();
-  let latest = memoryStore({ state });
+function inMemory(liveTreesMax: number, open = (state: MemoryState) => memoryStore({ state }), integrates = true) {
+  const state = new MemoryState({ integrates });
+  let latest = open(state);
   const again = async (): Promise<LedgerStore> => {
     await latest.close();
-    latest = memoryStore({ state });
+    latest = open(state);
     return latest;
   };
   return start(latest, liveTreesMax, again, () => undefined);
+}
+
+function overSlowStore(seed: number, losses: number): Promise<EngineHarness> {
+  const scheduler = new Scheduler(seed);
+  return inMemory(1_024, (state) => slowStore(state, { scheduler, losses }), false);
 }
 
 function onDisk(): Promise<EngineHarness> {
@@ -77,3 +85,7 @@ function onDisk(): Promise<EngineHarness> {
 treeEngineConformance('embedded over memory', () => inMemory(1_024));
 treeEngineConformance('embedded over memory, every tree put out at once', () => inMemory(0));
 treeEngineConformance('embedded over SQLite', onDisk);
+for (const seed of [1, 2, 3]) {
+  treeEngineConformance(`embedded over a slow store, seed ${seed}`, () => overSlowStore(seed, 0));
+  treeEngineConformance(`embedded over a slow store that loses answers, seed ${seed}`, () => overSlowStore(seed, 0.2));
+}

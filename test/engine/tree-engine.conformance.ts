@@ -5,9 +5,10 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import type { Effect, EffectResult } from '../../src/contract/effect.js';
 import type { Entry } from '../../src/contract/entry.js';
+import { canonicalJson } from '../../src/contract/canonical-json.js';
 import type { EngineListener, Effects, NewInput, Recovery, TreeEngine } from '../../src/engine/tree-engine.js';
 import { InvariantError, LedgerError } from '../../src/errors.js';
-import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import type { HeadAnchor, LedgerStore } from '../../src/ports/ledger-store.js';
 import type { Ending, Reply } from '../../machines/emission.js';
 import type { FaultyStore } from '../fixtures/faulty-store.js';
 import type { ManualClock } from '../fixtures/manual-clock.js';
@@ -17,6 +18,8 @@ import { ABSENT, machinesArtifact, policyArtifacts, proposal } from '../fixtures
 export interface EngineHarness {
   readonly engine: TreeEngine;
   readonly store: FaultyStore;
+  /** The head file. */
+  readonly anchor: HeadAnchor;
   readonly clock: ManualClock;
   readonly world: World;
   crash(): Promise<EngineHarness>;
@@ -83,10 +86,10 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
 
     test('guarantee 2: when a commit fails before it is written, nothing of it is there', async () => {
       await start(harness, 'run_conform0002');
-      const before = (await harness.store.head()).size;
+      const before = await entriesOf(harness.store, 'run_conform0002');
       harness.store.breakage = 'fails, not written';
       await expect(think(harness, 'run_conform0002', 'lost')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
-      expect((await harness.store.head()).size).toBe(before);
+      expect(await entriesOf(harness.store, 'run_conform0002')).toEqual(before);
       expect(harness.world.replies).toEqual([]);
     });
 
@@ -149,12 +152,12 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       const [first, second] = await Promise.all(twice);
       expect(first?.repeat_of).toBeNull();
       expect(second?.repeat_of).toEqual(expect.any(Number));
-      const size = (await harness.store.head()).size;
+      const size = (await entriesOf(harness.store, 'run_conform0004')).length;
       expect((await think(harness, 'run_conform0004', 'same', true)).repeat_of).toBe(second?.repeat_of);
       harness = await harness.crash();
       expect((await think(harness, 'run_conform0004', 'same', true)).repeat_of).toBe(second?.repeat_of);
       expect((await entriesOf(harness.store, 'run_conform0004')).filter(isThought)).toHaveLength(1);
-      expect((await harness.store.head()).size).toBeGreaterThanOrEqual(size);
+      expect((await entriesOf(harness.store, 'run_conform0004')).length).toBeGreaterThanOrEqual(size);
     });
 
     test('guarantee 4, C35: a change is performed after the commit of its allow, once, and told once', async () => {
@@ -402,6 +405,23 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       await restarting;
       await expect(harness.engine.restart()).rejects.toMatchObject({ code: 'CLOSED' });
       expect(harness.world.restarts).toEqual([]);
+    });
+
+    test('all that was committed is in the log when the engine has stopped, and the head file has its head', async () => {
+      const trees = ['run_conform0024', 'run_conform0025'];
+      for (const tree of trees) await start(harness, tree);
+      await Promise.all(trees.map((tree) => write(harness, tree, 'w')));
+      await until(() => harness.world.replies.length === 2);
+      await harness.engine.stop();
+      const log: string[] = [];
+      for await (const { text } of harness.store.log()) log.push(text);
+      for (const tree of trees) {
+        const own = (await entriesOf(harness.store, tree)).map((entry) => canonicalJson(entry));
+        expect(log.filter((text) => own.includes(text))).toEqual(own);
+      }
+      const { size, root } = await harness.store.head();
+      expect(size).toBe(log.length);
+      expect(await harness.anchor.read()).toEqual({ size, root });
     });
 
     test('an unknown tree is an error, and no entry', async () => {
