@@ -109,17 +109,18 @@ async function reopened(
 async function restarted(tally: Tally, { seed }: CampaignOptions, places: Places, label: string): Promise<void> {
   const said: Said[] = [];
   const { turnpike, close } = await openAt({ places, hooks: unharmed, life: '1' });
+  const hasFailed = (): boolean => turnpike.failed;
   const task = { turnpike, places, say: (line: Said) => void said.push(line), seed };
   await work({ ...task, life: '1', attached: 3, remote: 1, steps: 40 });
-  tally.note(turnpike.failed ? 'ledger stopped' : 'ledger went on');
+  tally.note(hasFailed() ? 'ledger stopped' : 'ledger went on');
   tally.note('AUDIT_FAILURE', said.filter((line) => line.said === 'audit_failure').length);
-  if (turnpike.failed) {
+  if (hasFailed()) {
     const early = await turnpike.restart().then(String, (error: unknown) => (error as LedgerError).code);
     tally.note(`a restart without room: ${early}`);
     await checkKilled(tally, places, said, `${label}, full`);
     makeRoom(places);
     const { settled, interrupted, damaged } = await turnpike.restart();
-    tally.that(!turnpike.failed && damaged === 0, () => `${label}: it has restarted, and ${damaged} trees are damaged`);
+    tally.that(!hasFailed() && damaged === 0, () => `${label}: it has restarted, and ${damaged} trees are damaged`);
     tally.note('settled', settled);
     tally.note('interrupted', interrupted);
   }

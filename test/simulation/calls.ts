@@ -22,8 +22,8 @@ export interface Call {
 }
 
 export interface OpenCall extends Call {
-  /** How often reads had been made to fail, and promised, when it began. */
-  readonly before: { readonly readFailures: number; readonly promisedReads: number };
+  /** How often reads had been made to fail, and promised, and its process had gone on, when it began. */
+  readonly before: Pick<Process, 'readFailures' | 'promisedReads' | 'restarts'>;
   /** How many calls waited for the same agent when it began. */
   readonly ahead: number;
 }
@@ -44,10 +44,10 @@ export class Calls {
    */
   follow<T>(call: Call, make: () => Promise<T>, told: (value: T, call: OpenCall) => void): void {
     const { process } = call;
-    const { readFailures, promisedReads } = process;
+    const { readFailures, promisedReads, restarts } = process;
     const queue = `${process.id} ${call.run_id}`;
     const ahead = this.#waiting.get(queue) ?? 0;
-    const open: OpenCall = { ...call, before: { readFailures, promisedReads }, ahead };
+    const open: OpenCall = { ...call, before: { readFailures, promisedReads, restarts }, ahead };
     this.#open.add(open);
     count(this.#waiting, queue);
     const done = (): boolean => {
@@ -84,7 +84,7 @@ export class Calls {
       return;
     }
     // D2: only where the ledger could not be written has anything stopped.
-    if (isAuditFailure(shown) && process.broken) {
+    if (isAuditFailure(shown) && wasBroken(call)) {
       count(this.outcomes, 'AUDIT_FAILURE');
       return;
     }
@@ -122,8 +122,9 @@ export class Calls {
   }
 
   /** A ledger that is being closed can neither be read any more by calls that are still under way. */
-  #isExcused({ process, before }: OpenCall): boolean {
-    return process.broken || process.readFailures > before.readFailures || process.phase !== 'open';
+  #isExcused(call: OpenCall): boolean {
+    const { process, before } = call;
+    return wasBroken(call) || process.readFailures > before.readFailures || process.phase !== 'open';
   }
 
   #refused(call: OpenCall, error: unknown): void {
@@ -143,7 +144,7 @@ export class Calls {
     const life = lives.get(run_id);
     switch (code) {
       case 'RUN_ENDED':
-        return process.broken || (life !== undefined && isTerminal(life.state));
+        return wasBroken(call) || (life !== undefined && isTerminal(life.state));
       case 'RUN_UNKNOWN':
         return life?.created.run_kind !== 'agent';
       case 'AGENT_BUSY':
@@ -166,6 +167,9 @@ export class Calls {
     }
   }
 }
+
+/** Whether the ledger could not be written at some time since the call began. */
+const wasBroken = ({ process, before }: OpenCall): boolean => process.broken || process.restarts > before.restarts;
 
 /** D2. Where only the decision is shown, all that can be seen is that it failed. */
 const isAuditFailure = (shown: Record<string, unknown>): boolean => {

@@ -63,11 +63,11 @@ function taskOf(args: readonly string[]): Task | null {
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
 
-function sayLine({ seed, steps, entries, trees, proposals, crashes, closes, faults, digest }: Report): void {
+function sayLine({ seed, steps, entries, trees, proposals, crashes, closes, restarts, faults, digest }: Report): void {
   const injected = [...faults.values()].reduce((sum, times) => sum + times, 0);
   say(
     `seed ${seed}: ${steps} steps, ${trees} trees, ${proposals} proposals, ${entries} entries, ${crashes} crashes, ` +
-      `${closes} closes, ${injected} faults, sha256 ${digest}`,
+      `${closes} closes, ${restarts} restarts, ${injected} faults, sha256 ${digest}`,
   );
 }
 

@@ -10,9 +10,11 @@ export class Process {
   alive = true;
   phase: 'opening' | 'open' | 'closing' | 'closed' = 'opening';
   turnpike: Turnpike | null = null;
-  /** A commit or the anchor failed: it may write nothing more, and has nothing but AUDIT_FAILURE to say. */
+  /** A commit or the anchor failed: until a restart it may write nothing more, and has nothing but AUDIT_FAILURE to say. */
   broken = false;
   commitFailed = false;
+  /** How often it went on after that. */
+  restarts = 0;
   /** Reads of the store that were made to fail: whoever waited meanwhile may have been told so. */
   readFailures = 0;
   /** A local read was answered by a promise, which the engine must not take. */

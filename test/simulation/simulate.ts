@@ -32,6 +32,7 @@ export interface Report {
   readonly processes: number;
   readonly crashes: number;
   readonly closes: number;
+  readonly restarts: number;
   readonly calls: ReadonlyMap<string, number>;
   readonly faults: ReadonlyMap<string, number>;
   readonly outcomes: ReadonlyMap<string, number>;
@@ -58,6 +59,7 @@ const ACTIONS = {
   rest: 0.8,
   crash: 0.15,
   close: 0.1,
+  restart: 0,
 };
 type Action = keyof typeof ACTIONS;
 const NEED_AN_AGENT: readonly Action[] = ['submit', 'repeat', 'burst', 'finish'];
@@ -115,6 +117,11 @@ async function act(world: World, agents: Agents): Promise<string> {
     case 'close':
       world.close(process);
       return 'close';
+    case 'restart':
+      world.restart(process, () => {
+        agents.forget();
+      });
+      return 'restart';
     default:
       return actOutside(world, process, action);
   }
@@ -126,8 +133,8 @@ function weightsFor(world: World, agents: Agents, process: Process): Partial<Rec
   if (agents.held === 0) for (const action of NEED_AN_AGENT) weights[action] = 0;
   if (agents.held < 2) weights.start = 20;
   if (world.ledger.lives.agents.size > HELD_MAX) weights.start = 1;
-  // A broken one has nothing more to give: it is asked for a while, and then somebody opens the ledger anew.
-  if (process.broken) Object.assign(weights, { crash: 8, close: 8 });
+  // A broken one has nothing to give: it is asked for a while, and then restarts, or the ledger is opened anew.
+  if (process.broken) Object.assign(weights, { crash: 5, close: 5, restart: 12 });
   return weights;
 }
 
@@ -172,7 +179,7 @@ async function toRest(world: World, agents: Agents): Promise<void> {
 }
 
 function reportOf(world: World, agents: Agents, made: { seed: number; steps: number }): Report {
-  const { history, ledger, faults, crashes, closes } = world;
+  const { history, ledger, faults, crashes, closes, restarts } = world;
   return {
     ...made,
     violation: history.violation,
@@ -184,6 +191,7 @@ function reportOf(world: World, agents: Agents, made: { seed: number; steps: num
     processes: world.process?.id ?? 0,
     crashes,
     closes,
+    restarts,
     calls: faults.calls,
     faults: faults.injected,
     outcomes: agents.calls.outcomes,

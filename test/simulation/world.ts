@@ -5,6 +5,8 @@ import { headInMemory } from '../../src/adapters/head-in-memory.js';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { MemoryState } from '../../src/adapters/memory-state.js';
 import { passingKey } from '../../src/adapters/session-key.js';
+import type { Recovery } from '../../src/engine/tree-engine.js';
+import { CodedError } from '../../src/errors.js';
 import { DEFAULT_INTERPRETER } from '../../src/kernel/default-interpreter.js';
 import type { Interpreter } from '../../src/kernel/interpreter.js';
 import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
@@ -88,6 +90,7 @@ export class World {
   #ids = 0;
   crashes = 0;
   closes = 0;
+  restarts = 0;
 
   constructor({ seed, plant, yields, interpreter = DEFAULT_INTERPRETER }: WorldOptions) {
     this.seed = seed;
@@ -168,8 +171,11 @@ export class World {
     if (!process.alive) return;
     process.turnpike = turnpike;
     process.phase = 'open';
-    const { trees, settled, interrupted, damaged } = turnpike.recovery;
-    this.history.note(`process ${process.id} is open: ${trees} trees, ${settled} settled, ${interrupted} interrupted`);
+    this.#recovered(process, 'is open', turnpike.recovery);
+  }
+
+  #recovered(process: Process, how: string, { trees, settled, interrupted, damaged }: Recovery): void {
+    this.history.note(`process ${process.id} ${how}: ${trees} trees, ${settled} settled, ${interrupted} interrupted`);
     this.ledger.opened();
     this.ledger.checkAbandoned();
     if (damaged > 0) this.history.report('reopen.settled', `${damaged} trees are damaged`);
@@ -198,6 +204,28 @@ export class World {
         process.phase = 'closed';
         const excused = process.broken || process.readFailures > 0;
         if (!excused) this.history.report('caller.answer', `close: ${String(error)}`);
+      },
+    );
+  }
+
+  /** The same process goes on after a failure. `done` is told when it does: handles of before lead nowhere. */
+  restart(process: Process, done: () => void): void {
+    process.turnpike?.restart().then(
+      (recovery) => {
+        if (!process.alive || !process.broken) return;
+        process.broken = process.turnpike?.failed === true;
+        process.restarts += 1;
+        this.restarts += 1;
+        done();
+        this.#recovered(process, 'goes on', recovery);
+      },
+      (error: unknown) => {
+        if (!process.alive) return;
+        const code = error instanceof CodedError ? (error as CodedError).code : String(error);
+        this.history.note(`process ${process.id} cannot go on: ${code}`);
+        // It may be tried again, another process was the writer, or somebody closes it meanwhile.
+        const right = ['LEDGER_UNAVAILABLE', 'LEDGER_CONFLICT', 'CLOSED'].includes(code);
+        if (!right) this.history.report('reopen.settled', `process ${process.id} does not go on: ${String(error)}`);
       },
     );
   }
