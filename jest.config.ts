@@ -30,6 +30,17 @@ const config: Config = {
       testPathIgnorePatterns: ['\\.campaign\\.test\\.ts$'],
     },
     { ...suites, displayName: 'campaigns', testMatch: ['**/*.campaign.test.ts'] },
+    // The same once more, with XState's own actors in place of the table-driven interpreter.
+    {
+      ...suites,
+      displayName: 'xstate',
+      testMatch: ['<rootDir>/test/{kernel,engine,runtime,simulation,crash}/**/*.test.ts'],
+      moduleNameMapper: {
+        '^\\.{1,2}/(.*/)?default-interpreter\\.js$': '<rootDir>/test/fixtures/xstate-by-default.ts',
+        ...suites.moduleNameMapper,
+      },
+      globals: { INTERPRETER: 'xstate' },
+    },
   ],
   // For a machine that has much else to do: no test of `npm test` takes a tenth of it on one that has not.
   testTimeout: 120_000,

@@ -10,6 +10,9 @@ import { makeTempFolders } from './jest.temp.mjs';
 const ROOT = dirname(fileURLToPath(import.meta.url));
 const OUT = join(ROOT, 'build/packages');
 
+/** A module of a package that asks for `require` has it. */
+const REQUIRE = { js: "import { createRequire } from 'node:module';const require = createRequire(import.meta.url);" };
+
 /** The configuration's `moduleNameMapper` leads to what is made here. */
 export default async function bundlePackages() {
   makeTempFolders();
@@ -18,6 +21,8 @@ export default async function bundlePackages() {
   await bundle({ format: 'esm', splitting: true, entryPoints: named(places) });
   // Sources require it.
   await bundle({ format: 'cjs', entryPoints: named(['kysely']), outExtension: { '.js': '.cjs' } });
+  // Tests start it fifty times.
+  await bundle({ format: 'esm', entryPoints: { 'upstream-spy': 'test/fixtures/upstream-spy.mjs' }, banner: REQUIRE });
 }
 
 const named = (places) =>

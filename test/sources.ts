@@ -31,12 +31,20 @@ export function parse(path: string): ts.SourceFile {
   return known;
 }
 
-/** Every node of the syntax tree below `node`, itself included. */
+const below = new WeakMap<ts.Node, readonly ts.Node[]>();
+
+/** Every node of the syntax tree below `node`, itself included: collected once. */
 export function nodesOf(node: ts.Node): readonly ts.Node[] {
+  const known = below.get(node) ?? collect(node);
+  below.set(node, known);
+  return known;
+}
+
+function collect(node: ts.Node): readonly ts.Node[] {
   const found: ts.Node[] = [];
-  const visit = (below: ts.Node): void => {
-    found.push(below);
-    ts.forEachChild(below, visit);
+  const visit = (each: ts.Node): void => {
+    found.push(each);
+    ts.forEachChild(each, visit);
   };
   visit(node);
   return found;

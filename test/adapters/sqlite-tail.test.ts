@@ -6,6 +6,7 @@ import { SLICE_ROWS, STRETCH_ROWS } from '../../src/adapters/sqlite-catch-up.js'
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { LedgerStore, ProposalMark } from '../../src/ports/ledger-store.js';
+import { sized } from '../fixtures/campaign.js';
 import { inputOf, proposalOf } from '../fixtures/marks.js';
 import { all, audited, opening, proposalId, Scribe, scribeOf, treeId } from '../fixtures/entries.js';
 import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
@@ -121,7 +122,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
       sizes.push(blocks + marks);
       await write(8);
       expect(await proposalOf(reader, B, proposalId(rounds - 1))).toEqual(mark(rounds - 1, B));
-      if (sizes.length % 16 === 0) await check(store);
+      if (sizes.length % sized(128, 16) === 0) await check(store);
     }
     // No commit has written much more than its share.
     const steps = sizes.slice(1).map((size, n) => size - sizes[n]!);

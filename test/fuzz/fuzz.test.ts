@@ -192,12 +192,21 @@ function lyingLedger(): Opened['ledger'] {
 }
 const nothing = (): AsyncIterator<StoredEntry> => ({ next: () => Promise.resolve({ done: true, value: undefined }) });
 
+/** A read that succeeds, whichever corpora this machine has: some lies are told of its content. */
+const READ = JSON.stringify({
+  schema_version: '1.0.0',
+  id: '00000000-0000-4000-8000-000000000001',
+  reasoning: 'It may say more.',
+  action: 'READ_FILE',
+  args: { path: '/sandbox/todo.txt' },
+});
+
 describe('a system that lies', () => {
   const chunk = {
     policy: 'patient',
     store: 'memory',
     to: 'one',
-    payloads: new PayloadSource(7, corpus).chunk(sized(100, 160)),
+    payloads: [...new PayloadSource(7, corpus).chunk(sized(60, 160)), Buffer.from(READ)],
   } as const;
 
   test('the chunk itself has nothing to object to', async () => {

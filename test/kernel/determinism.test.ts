@@ -3,11 +3,12 @@ import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { Decision, TreeInput } from '../../src/kernel/input.js';
 import { Tree } from '../../src/kernel/tree.js';
+import { sized } from '../fixtures/campaign.js';
 import { randomTree, REASONING } from '../fixtures/random-tree.js';
 import { AGENT, essence, proposal, TreeDriver } from '../fixtures/tree.js';
 
 /** 200 random trees, and what went into them. */
-const trees = Array.from({ length: 200 }, (_, i) => randomTree(3_001 + i));
+const trees = Array.from({ length: sized(60, 200) }, (_, i) => randomTree(3_001 + i));
 
 const decideAll = (tree_id: string, inputs: readonly TreeInput[]): Decision[] => {
   const tree = new Tree(tree_id);

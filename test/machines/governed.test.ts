@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { TABLE_DRIVEN } from '../../src/kernel/interpreter.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
+import { sized } from '../fixtures/campaign.js';
 import { GovernedTree, governedPolicy, MOVES } from '../fixtures/governed.js';
 import { AGENT, essence, TREE } from '../fixtures/tree.js';
 
@@ -62,7 +63,7 @@ test('U-01 U-06 D16: our interpreter and XState decide the same, each going on f
       for (const { rule_id } of d.traces) seen.add(rule_id ?? 'done');
       for (const [run_id, ending] of Object.entries(d.endings)) seen.add(run_id === AGENT ? ending : 'other');
     }),
-    { seed: 1, numRuns: 80 },
+    { seed: 1, numRuns: sized(30, 80) },
   );
   // Of everything that can happen, these must have come up.
   expect([...seen]).toEqual(

@@ -12,6 +12,7 @@ import { stateAt, type HistorySource } from '../../src/replay/state-at.js';
 import type { LedgerState } from '../../src/replay/state.js';
 import { homePaths, openHome } from '../../src/runtime/home.js';
 import { RunRecords } from '../../src/run/record.js';
+import { sized } from '../fixtures/campaign.js';
 import { Bench } from '../fixtures/bench.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';
@@ -63,7 +64,8 @@ function statesAfter(size: number): Record<string, string> {
 const statesOf = ({ runs }: LedgerState): Record<string, string> =>
   Object.fromEntries(runs.map(({ run_id, state }) => [run_id, state]));
 
-const everywhere = (): number[] => Array.from({ length: Math.ceil(entries.length / 23) }, (_, n) => n * 23);
+const APART = sized(71, 23);
+const everywhere = (): number[] => Array.from({ length: Math.ceil(entries.length / APART) }, (_, n) => n * APART);
 
 test('U-06: at any entry every run is in the state that the entries up to there tell', async () => {
   expect(entries.length).toBeGreaterThan(8 * EVERY);

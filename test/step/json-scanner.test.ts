@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { scanJson, type JsonProblem } from '../../src/step/json-scanner.js';
+import { sized } from '../fixtures/campaign.js';
 
 const scan = (text: string) => scanJson(text, 32);
 const refusedAs = (why: JsonProblem) => ({ ok: false, why });
@@ -98,7 +99,7 @@ describe('against JSON.parse', () => {
           holdsProto(parsed) ? refusedAs('reserved_key') : { ok: true, value: parsed },
         );
       }),
-      { numRuns: 2_000 },
+      { numRuns: sized(400, 2_000) },
     );
   });
 
@@ -130,7 +131,7 @@ describe('against JSON.parse', () => {
         if (scanned.ok) expect(scanned.value).toEqual(JSON.parse(text));
         else if (!STRICTER.includes(scanned.why)) expect(() => JSON.parse(text) as unknown).toThrow(SyntaxError);
       }),
-      { numRuns: 5_000 },
+      { numRuns: sized(800, 5_000) },
     );
   });
 });

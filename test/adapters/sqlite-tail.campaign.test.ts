@@ -1,0 +1,3 @@
+// Everything is looked up far more often while indexes catch up.
+
+import './sqlite-tail.test.js';

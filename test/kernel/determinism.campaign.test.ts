@@ -1,0 +1,3 @@
+// The determinism of 200 random trees.
+
+import './determinism.test.js';

@@ -1,0 +1,3 @@
+// 300 random trees, put down and taken up again after every input.
+
+import './snapshot.test.js';

@@ -1,0 +1,3 @@
+// The entries of 200 random trees.
+
+import './entry-text.test.js';

@@ -1,0 +1,3 @@
+// More governed trees, decided by both interpreters.
+
+import './governed.test.js';

@@ -1,0 +1,3 @@
+// The matrices of all four policies.
+
+import './matrix.test.js';

@@ -1,0 +1,3 @@
+// The states of every run at many more entries.
+
+import './state-at.test.js';

@@ -1,0 +1,3 @@
+// More JSON, valid and damaged.
+
+import './json-scanner.test.js';
