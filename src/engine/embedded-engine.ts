@@ -13,7 +13,6 @@
 import type { Effect } from '../contract/effect.js';
 import { InvariantError } from '../errors.js';
 import type { Ending } from '../kernel/input.js';
-import type { Interpretation } from '../kernel/interpreter.js';
 import type { Tree } from '../kernel/tree.js';
 import type { Erased } from '../ports/ledger-store.js';
 import { commitBatch } from './commit-batch.js';

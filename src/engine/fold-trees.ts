@@ -48,9 +48,11 @@ export async function foldTrees(
   /** Trees come one after another: when the next one begins, this one is whole. */
   const end = (fold: BegunFold): void => {
     const tree = attempt(() => finish(fold));
-    if (tree === null) return leave(fold);
-    begun.delete(fold.place.tree_id);
-    folded.push(tree);
+    if (tree === null) leave(fold);
+    else {
+      begun.delete(fold.place.tree_id);
+      folded.push(tree);
+    }
   };
   let present: BegunFold | undefined;
   try {

@@ -114,9 +114,7 @@ class RecoveryWork {
         continue;
       }
       // A read changes nothing and is done again; of a change it must be found out whether it has happened.
-      const result = command.in_commit
-        ? await this.#hands.perform(effect, true)
-        : await this.#hands.settle(effect);
+      const result = command.in_commit ? await this.#hands.perform(effect, true) : await this.#hands.settle(effect);
       if (result.status === 'unknown') log.error('the outcome of an action is unknown', { run_id: effect.run_id });
       await this.#engine.submit(tree.tree_id, resultSubmission(effect, result, true));
       settled += 1;

@@ -64,5 +64,4 @@ function earliest({ timers }: Tree): string | null {
   return timers.reduce<string | null>((first, { at }) => (first === null || at < first ? at : first), null);
 }
 
-const isBefore = (one: string | null, other: string | null): boolean =>
-  one !== null && (other === null || one < other);
+const isBefore = (one: string | null, other: string | null): boolean => one !== null && (other === null || one < other);

@@ -217,7 +217,10 @@ test('F17: a ledger that has lost its end is noticed by the head that stands bes
   const store = memoryStore();
   const epoch = await store.acquire();
   const nothing = { artifacts: [], proposals: [], inputs: [], opened: { case_id: null }, ended: false };
-  await store.commit({ epoch, trees: [{ tree_id: SESSION, from: 0, entries: cut, ...nothing, rest: null, snapshot: null }] });
+  await store.commit({
+    epoch,
+    trees: [{ tree_id: SESSION, from: 0, entries: cut, ...nothing, rest: null, snapshot: null }],
+  });
   await expect(checkAnchor(store, headInMemory(headOf(cut)))).resolves.toBeUndefined();
   await expect(checkAnchor(store, headInMemory(whole))).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
 });

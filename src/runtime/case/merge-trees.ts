@@ -27,7 +27,10 @@ export async function* mergeTrees(
   { size, ended }: MergeOptions,
 ): AsyncGenerator<StoredEntry> {
   // A tree is opened when the log comes to its first entry.
-  const waiting = trees.filter(isPlaced).filter(({ log_index }) => log_index < size).reverse();
+  const waiting = trees
+    .filter(isPlaced)
+    .filter(({ log_index }) => log_index < size)
+    .reverse();
   const active = new ActiveTrees();
   let nearest: ActiveTree | null = null;
   try {
