@@ -56,6 +56,7 @@ const READS: Readonly<Record<string, string>> = {
 
 const DEFAULT = 'the default of an option';
 const HOME = 'a home is opened from files; a ground without one has its own store and anchor';
+const PARTS = 'the parts of a store are opened from folders; a simulation brings a ground with its own anchor';
 const FILE = 'it reads or writes a file, whose draft has a drawn name';
 
 /**
@@ -74,6 +75,9 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/runtime/home.ts -> src/adapters/sqlite-ledger-store.ts': HOME,
   'src/runtime/ledger-key.ts -> src/adapters/key-file.ts': HOME,
   'src/runtime/ledger-reader.ts -> src/adapters/pace.ts': DEFAULT,
+  'src/runtime/store-parts.ts -> src/adapters/head-file.ts': PARTS,
+  'src/runtime/store-parts.ts -> src/adapters/head-in-memory.ts':
+    'it reads no time: it imports the type of a head file',
   'src/runtime/turnpike-options.ts -> src/adapters/command-runner.ts': 'a type',
   'src/runtime/upstream/connect-upstreams.ts -> src/adapters/mcp-client.ts': 'a server of the outside is called',
   'src/runtime/upstream/open-upstreams.ts -> src/adapters/system-clock.ts': DEFAULT,

@@ -56,7 +56,10 @@ export class LiveTrees {
     return folded === null ? null : this.#keepFolded(folded);
   }
 
-  /** Folds the trees that are not in memory, with few queries. One that does not fold is missing then; `get` says why. */
+  /**
+   * Folds the trees that are not in memory, with few queries. A tree that does not fold stays missing; `get` then
+   * throws the reason.
+   */
   async load(tree_ids: readonly string[]): Promise<void> {
     const missing = tree_ids.filter((tree_id) => !this.#trees.has(tree_id));
     for (const folded of await foldTrees(this.#store, missing, this.#options.interpretation)) this.#keepFolded(folded);

@@ -1,4 +1,5 @@
-// What a start or restart finds unfinished is brought to an end, in the ledger, before anything new begins (D3, D8, C35).
+// Recovery ends, in the ledger, the work that a start or restart finds unfinished, before anything new begins (D3, D8,
+// C35).
 //
 //   R1. Only trees with unfinished work are folded: the store knows which. Of the others it knows from when on a timer
 //       may fire; the tree is folded then.

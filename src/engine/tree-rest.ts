@@ -15,7 +15,10 @@ export function endsWithProcess(tree: Tree): boolean {
   return agents.some(({ link }) => link === 'attached') || (agents.length === 0 && isAbandoned(tree));
 }
 
-/** Whether a tree without a live agent waits for nothing: promotions and exports wait for people, sessions for agents. */
+/**
+ * Whether a tree has no live agent and waits for nothing. Promotions and exports wait for approvers, sessions for
+ * agents.
+ */
 export const isAbandoned = (tree: Tree): boolean => !tree.ended && tree.awaiting.length === 0 && tree.session === null;
 
 /** What the store knows of a tree in memory, so that an append says it only where it changes. */

@@ -119,11 +119,10 @@ class ChartActor implements Doer, Acting {
     const children = [...this.#children].map(
       ([id, child]) => [id, { snapshot: child.persisted(), src: child.#birth.src, syncSnapshot: false }] as const,
     );
-    const { path } = this.#resting;
     return {
       status: this.#status,
       output: this.#output,
-      value: valueOf(path),
+      value: valueOf(this.#resting.path),
       ...{ historyValue: {} },
       context: { ...this.#memory },
       children: Object.fromEntries(children),
@@ -248,8 +247,7 @@ class ChartActor implements Doer, Acting {
     this.#leave();
     const { id, parent } = this.#birth;
     if (parent === null) return;
-    const done = { type: CHILD_DONE, output: this.#output, actorId: id };
-    parent.#deliver(done);
+    parent.#deliver({ type: CHILD_DONE, output: this.#output, actorId: id } as ActorEvent);
   }
 
   #effect(effect: Effect<ChartActor>): void {

@@ -7,13 +7,13 @@
 //       So a point costs a bounded number of them, however many trees live.
 //   P3. A commit waits for no disk here: what is to be remembered is written after its turn, without a flush. Nothing
 //       that goes wrong here concerns the ledger; it costs the next question some time.
-//   P5. Where commits do not integrate their entries into the log, no point is made here: trees in memory are ahead of
-//       the log then. A reader makes them.
 //   P4. Points go on from the last one that fits the ledger, whoever has made it. What lies between, after a crash or
 //       of an earlier process, is read again, when it is as much as lies between two points; where it is very much,
 //       a reader must have made the points first.
+//   P5. Where commits do not integrate their entries into the log, no point is made here: trees in memory are ahead of
+//       the log then. A reader makes them.
 
-import type { Entry, SealedEntry } from '../contract/entry.js';
+import type { Entry } from '../contract/entry.js';
 import type { CommitFollower } from '../engine/tree-engine.js';
 import { LedgerError } from '../errors.js';
 import type { Tree } from '../kernel/tree.js';
@@ -22,6 +22,7 @@ import type { Batch, CommitResult, LedgerStore } from '../ports/ledger-store.js'
 import type { Log } from '../ports/log.js';
 import { NOTHING_ARCHIVED, PointBook } from '../replay/point-book.js';
 import { beginningOf, newestPoint, POINT_ENTRIES } from '../replay/state-at.js';
+import { appendsOf, type Appends } from './log-appends.js';
 import { entryOf } from './stored-entry.js';
 
 /** What a tree has grown by when a snapshot of it is made. */
@@ -43,20 +44,6 @@ export interface HistoryPointsOptions {
 type Trees = (tree_id: string) => Tree | null;
 /** Shows a tree, taken up again where it is not in memory, while nothing is decided. */
 type Look = <T>(tree_id: string, work: (tree: Tree | null) => T) => Promise<T>;
-
-/** What a batch added to the log. */
-interface Appends {
-  /** Of the log, after it. */
-  readonly size: number;
-  readonly placed: readonly { readonly first: number; readonly entries: readonly SealedEntry[] }[];
-}
-
-/** @returns null where the entries wait for their places in the log */
-function appendsOf({ trees }: Batch, { head, first_log_indexes }: CommitResult): Appends | null {
-  if (head === null || first_log_indexes === null) return null;
-  const placed = trees.map(({ entries }, at) => ({ first: first_log_indexes[at] ?? 0, entries }));
-  return { size: Math.max(...placed.map(({ first, entries }) => first + entries.length)), placed };
-}
 
 export class HistoryPoints implements CommitFollower {
   readonly #options: HistoryPointsOptions;

@@ -33,7 +33,7 @@ import { catalogueFrom } from './effects/define.js';
 import { Gateway } from './effects/gateway.js';
 import { ExportEffects } from './effects/export-effects.js';
 import { RecordEffects } from './effects/record-effects.js';
-import { HistoryPoints } from './history-points.js';
+import { HistoryPoints, type HistoryPointsOptions } from './history-points.js';
 import { HighRiskRuns } from './high-risk/high-risk-runs.js';
 import { makeFolder } from './home.js';
 import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from './home-paths.js';
@@ -71,7 +71,7 @@ export interface Wired {
 
 /** Every part, with the others that it needs; nothing has begun yet. */
 export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]): Wired {
-  const { home, store, anchor, defer = nextTurn, snapshotEntries, pointEntries } = ground;
+  const { home, store, anchor, defer = nextTurn, snapshotEntries } = ground;
   const { keys = home, state = home } = ground;
   const { pace = systemPace(), keepAlive = keepingAlive } = ground;
   const { log = winstonLog('warn'), clock = systemClock(), ids = nanoidIds() } = options;
@@ -100,16 +100,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   opened.push(() => runRecords.close());
   const history = state === null ? null : sqliteHistoryCache(state.history, HISTORY_BUSY_MS);
   opened.push(() => history?.close());
-  const points =
-    history === null
-      ? null
-      : new HistoryPoints({
-          store,
-          cache: history,
-          log,
-          defer,
-          ...(pointEntries === undefined ? {} : { pointEntries }),
-        });
+  const points = history === null ? null : historyPoints(history, ground, { log, defer });
   opened.push(() => points?.close());
   const sessions = new SessionRuns({ store, shelf, ids, clock, secrets, specs: new SpecSource(specFiles) });
   const restarts = options.restarts === 'automatic' ? new AutomaticRestarts(clock, log) : null;
@@ -133,6 +124,14 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   sessions.attach(engine);
   const parts = { engine, shelf, agents, highRisk, sessions, runRecords, history, points, restarts };
   return { ...parts, ids, clock, log, pace, keepAlive };
+}
+
+function historyPoints(
+  cache: HistoryCache,
+  { store, pointEntries }: Ground,
+  { log, defer }: Pick<HistoryPointsOptions, 'log' | 'defer'>,
+): HistoryPoints {
+  return new HistoryPoints({ store, cache, log, defer, ...(pointEntries === undefined ? {} : { pointEntries }) });
 }
 
 type Listening = Pick<Wired, 'agents' | 'highRisk' | 'sessions' | 'runRecords' | 'points' | 'restarts'>;

@@ -1,5 +1,6 @@
 // What it costs to open a ledger whose process was killed: unfinished run trees beside ended ones.
-// A child process of pairs.mjs, or alone: `node test/bench/recovery-cost.mjs --package DIR [--trees 64] [--entries 500] [--ended 10000]`
+// A child process of pairs.mjs, or alone:
+// `node test/bench/recovery-cost.mjs --package DIR [--trees 64] [--entries 500] [--ended 10000]`
 //
 // The ledger is made once for each build, by a process that kills itself with SIGKILL, and copied for each opening.
 

@@ -27,7 +27,10 @@ const caseDir = join(folder, 'home/sandbox/case-local/a/b');
 mkdirSync(caseDir, { recursive: true });
 writeFileSync(join(caseDir, 'note.txt'), 'n'.repeat(1024));
 
-/** So many steps of the callers, who each wait for their own response. @returns microseconds of processor time a step */
+/**
+ * Runs `steps` steps of the callers, who each wait for their own response.
+ * @returns microseconds of processor time for each step
+ */
 async function cost(callers, kind, steps) {
   let left = steps;
   const before = process.cpuUsage();

@@ -10,7 +10,7 @@ export class Process {
   alive = true;
   phase: 'opening' | 'open' | 'closing' | 'closed' = 'opening';
   turnpike: Turnpike | null = null;
-  /** A commit or the anchor failed: until a restart it may write nothing more, and has nothing but AUDIT_FAILURE to say. */
+  /** A commit or the anchor failed: until a restart the process writes nothing, and reports AUDIT_FAILURE only. */
   broken = false;
   commitFailed = false;
   /** How often it went on after that. */
