@@ -121,7 +121,8 @@ export function runRecordsContract(bench: Bench): void {
     // Every other commit ends none.
     for (let from = 0; from < ids.length; from += 2) {
       if (from % 20 === 0) await end(...ids.slice(from, from + 20));
-      await bench.scribe.write(bench.store, [], { inputs: [{ tree_id: ids[from]!, input_id: 'mine', seq: 0 }] });
+      const tree_id = ids[from]!;
+      await bench.scribe.write(bench.store, [audited(tree_id)], { inputs: [{ tree_id, input_id: 'mine', seq: 0 }] });
     }
     const ended = await unrecorded();
     expect(ended.map(({ tree_id }) => tree_id)).toEqual(ids);
