@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { LedgerError } from '../../src/errors.js';
-import type { LedgerStore, TreeEntry } from '../../src/ports/ledger-store.js';
+import type { EntryWithContent, LedgerStore, TreeEntry } from '../../src/ports/ledger-store.js';
 import { Bench } from '../fixtures/bench.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
@@ -91,10 +91,18 @@ test('D16: a tree that was put out, and whose entries say something else by now,
 class Changed extends FaultyStore {
   changes: string | null = null;
 
-  override tree = (tree_id: string, fromSeq?: number) =>
-    tree_id === this.changes ? denied(this.inner.tree(tree_id, fromSeq)) : this.inner.tree(tree_id, fromSeq);
-}
+  override tree: LedgerStore['tree'] = (tree_id, fromSeq) => this.#treeOf(this.inner.tree(tree_id, fromSeq));
+  override histories: LedgerStore['histories'] = (places) => this.#historiesOf(this.inner.histories(places));
 
-async function* denied(entries: AsyncIterable<TreeEntry>): AsyncIterable<TreeEntry> {
-  for await (const entry of entries) yield { ...entry, text: entry.text.replace('"SUCCESS"', '"DENIED"') };
+  async *#treeOf(entries: AsyncIterable<TreeEntry>): AsyncIterable<TreeEntry> {
+    for await (const entry of entries) yield this.#altered(entry);
+  }
+
+  async *#historiesOf(histories: AsyncIterable<EntryWithContent>): AsyncIterable<EntryWithContent> {
+    for await (const read of histories) yield { ...read, entry: this.#altered(read.entry) };
+  }
+
+  #altered(entry: TreeEntry): TreeEntry {
+    return entry.tree_id === this.changes ? { ...entry, text: entry.text.replace('"SUCCESS"', '"DENIED"') } : entry;
+  }
 }
