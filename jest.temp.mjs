@@ -1,7 +1,7 @@
 // Each run of the tests has temporary folders of its own, so that runs do not disturb each other, and what a run leaves
 // behind can be seen: on the disk, and in memory where the machine has room there.
 
-import { accessSync, constants, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
+import { accessSync, chmodSync, constants, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -19,6 +19,8 @@ export function makeTempFolders() {
   const disk = mkdtempSync(join(tmpdir(), 'tests-'));
   const memory = hasMemory() ? mkdtempSync(join(MEMORY, 'tests-')) : null;
   folders = memory === null ? [disk] : [disk, memory];
+  // A PostgreSQL server that root starts runs as another user, who has to reach its own folder in here.
+  for (const folder of folders) chmodSync(folder, 0o711);
   // A run that is ended in between comes to no teardown.
   process.once('exit', removeTempFolders);
   process.env.TMPDIR = disk;
