@@ -12,17 +12,18 @@
 
 import type { Effect } from '../contract/effect.js';
 import { InvariantError } from '../errors.js';
-import type { Ending } from '../kernel/input.js';
+import type { Ending, Timer } from '../kernel/input.js';
 import type { Tree } from '../kernel/tree.js';
 import type { Erased } from '../ports/ledger-store.js';
 import { commitBatch } from './commit-batch.js';
+import { eraseCase } from './erase-case.js';
 import { Hands, type Performed } from './hands.js';
 import { HeadWriter } from './head-writer.js';
 import { InputQueue } from './input-queue.js';
 import { LiveTrees } from './live-trees.js';
 import { recallStep, type RecalledStep } from './recall-step.js';
 import { recover, type RecoveringEngine } from './recovery.js';
-import { busy, closed, inUse, unavailable, underWay } from './refusals.js';
+import { busy, closed, unavailable, underWay } from './refusals.js';
 import { Restarts } from './restarts.js';
 import { SNAPSHOT_ENTRIES } from './snapshots.js';
 import { resultSubmission } from './submissions.js';
@@ -66,7 +67,7 @@ export class EmbeddedEngine implements TreeEngine {
         this.#submitOwn(tree_id, { input, materials: [], external: false }).catch(() => undefined);
       },
       // A tree that does not fold stays as it is: who asks for it is told why.
-      load: (tree_id) => this.#look(tree_id, (tree) => tree?.timers ?? []).catch(() => []),
+      load: (tree_id) => this.#timersOf(tree_id).catch(() => []),
     });
     this.#tickOptions = {
       store: options.store,
@@ -113,16 +114,9 @@ export class EmbeddedEngine implements TreeEngine {
 
   async erase(case_id: string, by: string, forget?: () => Promise<void>): Promise<Erased> {
     if (this.#stopped) throw closed();
-    const { store } = this.#options;
     return this.#queue.alone(async () => {
       if (this.#restarts.refused !== null) throw unavailable(this.#restarts.refused);
-      const found = await store.treesOf(case_id);
-      const living = found.find(({ ended }) => !ended);
-      if (living !== undefined) throw inUse(case_id, living.tree_id);
-      const tree_ids = found.map(({ tree_id }) => tree_id);
-      await forget?.();
-      for (const tree_id of tree_ids) this.#trees.drop(tree_id);
-      return store.erase({ case_id, tree_ids, at: this.#time(), by });
+      return eraseCase(this.#options.store, this.#trees, { case_id, by, time: () => this.#time(), forget });
     });
   }
 
@@ -210,6 +204,12 @@ export class EmbeddedEngine implements TreeEngine {
       this.#evict();
       return shown;
     });
+  }
+
+  async #timersOf(tree_id: string): Promise<readonly Timer[]> {
+    // One that has just fired by itself must have been taken, so that it is not seen here again.
+    await this.#queue.idle();
+    return this.#look(tree_id, (tree) => tree?.timers ?? []);
   }
 
   /** An input of the engine's own, which enters during recovery too. */

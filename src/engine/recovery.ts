@@ -41,7 +41,7 @@ export async function recover(engine: RecoveringEngine, parts: Parts): Promise<R
     else if (tree.wake_at !== null) engine.armLater(tree.tree_id, tree.wake_at);
   }
   const work = new RecoveryWork(engine, parts);
-  const atOnce = Math.min(TREES_AT_ONCE, parts.liveTreesMax ?? TREES_AT_ONCE);
+  const atOnce = Math.max(1, Math.min(TREES_AT_ONCE, parts.liveTreesMax ?? TREES_AT_ONCE));
   for (let from = 0; from < unfinished.length; from += atOnce) {
     await work.recoverAll(unfinished.slice(from, from + atOnce));
   }

@@ -7,7 +7,7 @@ export const DRAIN_MS = 10_000;
 /** What a timer does. */
 export interface TimerActions {
   fire(tree_id: string, run_id: string, at: string): void;
-  /** The timers of a tree that was not in memory. Never rejects. */
+  /** The timers of a tree that was not in memory, behind all its inputs so far. Never rejects. */
   load(tree_id: string): Promise<readonly Timer[]>;
 }
 
@@ -40,9 +40,22 @@ export class Timers {
     this.#later.get(tree_id)?.();
     const off = this.#clock.wake(Date.parse(at), () => {
       this.#later.delete(tree_id);
-      void this.#actions.load(tree_id).then((timers) => this.set(tree_id, timers));
+      void this.#actions.load(tree_id).then((timers) => this.#setAt(at, tree_id, timers));
     });
     this.#later.set(tree_id, off);
+  }
+
+  /** Fires what is due at that time, and sets the rest. */
+  #setAt(now: string, tree_id: string, timers: readonly Timer[]): void {
+    const isDue = ({ at }: Timer): boolean => at <= now;
+    for (const { run_id, at } of timers.filter(isDue)) {
+      this.clearRun(run_id);
+      this.#actions.fire(tree_id, run_id, at);
+    }
+    this.set(
+      tree_id,
+      timers.filter((timer) => !isDue(timer)),
+    );
   }
 
   clearRun(run_id: string): void {

@@ -63,7 +63,7 @@ test('U-01 U-06 D16: our interpreter and XState decide the same, each going on f
       for (const { rule_id } of d.traces) seen.add(rule_id ?? 'done');
       for (const [run_id, ending] of Object.entries(d.endings)) seen.add(run_id === AGENT ? ending : 'other');
     }),
-    { seed: 1, numRuns: sized(30, 80) },
+    { seed: 1, numRuns: sized(60, 80) },
   );
   // Of everything that can happen, these must have come up.
   expect([...seen]).toEqual(

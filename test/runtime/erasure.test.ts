@@ -184,7 +184,8 @@ describe('D14: an erased case', () => {
     rmSync(join(older, 'keys'), { recursive: true });
     cpSync(join(bench.home, 'keys'), join(older, 'keys'), { recursive: true });
     const reopened = await openTurnpike({ home: older, control: false, log: winstonLog('silent') });
-    expect(reopened.recovery).toMatchObject({ trees: 1, damaged: 1 });
+    expect(reopened.recovery).toMatchObject({ trees: 1, damaged: 0 });
+    await expect(reopened.agent(agent.run_id)).rejects.toMatchObject({ code: 'LEDGER_ERASED' });
     await reopened.close();
   });
 
