@@ -1,7 +1,7 @@
 // The indexes follow the commits. However far they have come, and whoever asks, all reads say what was committed.
 
 import { cpSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { SLICE_ROWS, STRETCH_ROWS } from '../../src/adapters/sqlite-catch-up.js';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
@@ -234,6 +234,21 @@ describe('a SQLite ledger whose indexes are behind', () => {
     await check(first);
   });
 
+  /** A closed ledger with indexes, made once. */
+  let withIndexes: LedgerFolder | null = null;
+  afterAll(() => withIndexes?.remove());
+
+  async function makeIndexes(): Promise<LedgerFolder> {
+    await write(stretch + 16);
+    await store.close();
+    const writer = openSqliteStore(at);
+    await writer.acquire();
+    await writer.close();
+    const made = ledgerFolder();
+    cpSync(at.folder, made.folder, { recursive: true });
+    return made;
+  }
+
   test.each([
     ['names a block of another tree', `UPDATE tree_index SET log_index = 1 WHERE tree_id = '${A}' AND seq = 0`],
     ['names a block that is not there', `UPDATE tree_index SET log_index = 0.0 - 1 WHERE tree_id = '${A}' AND seq = 0`],
@@ -242,18 +257,18 @@ describe('a SQLite ledger whose indexes are behind', () => {
     ['leads to marks that are none', `UPDATE marks SET marks = '[[],[[1,2,3]],[]]' WHERE mark_no = 0`],
     ['leads to marks that are no JSON', `UPDATE marks SET marks = '[' WHERE mark_no = 0`],
   ])('an index that %s is LEDGER_TAMPERED where it is asked', async (_what, sql) => {
-    await write(stretch + 16);
-    await store.close();
-    const writer = openSqliteStore(at);
-    await writer.acquire();
-    await writer.close();
-    withDatabase(at.file, (db) => {
+    withIndexes ??= await makeIndexes();
+    const changed = ledgerFolder();
+    cpSync(withIndexes.folder, changed.folder, { recursive: true });
+    withDatabase(changed.file, (db) => {
       dropGuards(db);
       db.exec(sql);
     });
-    const reader = keep(openSqliteStore({ ...at, readOnly: true }));
+    const reader = openSqliteStore({ ...changed, readOnly: true });
     const answers = [() => all(reader.tree(A)), () => proposalOf(reader, A, proposalId(0))];
     const found = await Promise.all(answers.map((ask) => ask().catch((error: unknown) => error)));
     expect(found).toContainEqual(tampered);
+    await reader.close();
+    changed.remove();
   });
 });
