@@ -2,8 +2,8 @@
 
 import { CodedError, InvariantError } from '../errors.js';
 
-/** The disk is full or broken, or a connection is lost. */
-const PASSING: ReadonlySet<string> = new Set(['LEDGER_UNAVAILABLE', 'RECORDS_UNREACHABLE']);
+/** The disk is full or broken, or a connection is lost. What was in doubt, a restart reads from the ledger. */
+const PASSING: ReadonlySet<string> = new Set(['LEDGER_UNAVAILABLE', 'LEDGER_COMMIT_UNKNOWN', 'RECORDS_UNREACHABLE']);
 
 /**
  * Why a restart cannot help: another writer has the ledger, it was changed, or the code has a bug.

@@ -1,4 +1,4 @@
-import { InvariantError } from '../errors.js';
+import { LedgerError } from '../errors.js';
 import { extend } from '../ledger/merkle.js';
 import type { LogHead, LogStore } from '../ports/ledger-store.js';
 import { isOutcomeUnknown } from './commit-batch.js';
@@ -21,7 +21,7 @@ export class Sequencer {
     this.#integrated = integrated;
   }
 
-  /** Integrates all that is pending now. @throws LedgerError as `integrate` does */
+  /** Integrates all that is pending now. @throws LedgerError as `integrate` does; LEDGER_UNAVAILABLE after the last try */
   run(): Promise<void> {
     this.#again = true;
     this.#running ??= this.#drain();
@@ -50,7 +50,10 @@ export class Sequencer {
       );
       if (await this.#integrate({ from: size, appends, head })) attempts = -1;
     }
-    throw new InvariantError('appends stay pending, though they were integrated again and again');
+    throw new LedgerError({
+      code: 'LEDGER_UNAVAILABLE',
+      message: `appends have no place in the log after ${ATTEMPTS_MAX} tries: answers were lost, or another sequencer was first`,
+    });
   }
 
   /** @returns false if the log has moved, or may have */

@@ -356,6 +356,20 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect((await think(harness, tree, 'late')).refused).toBe(true);
     });
 
+    test('guarantee 9, D2: after a commit whose outcome stays unknown, a restart reads it and goes on', async () => {
+      const tree = 'run_conform0026';
+      await start(harness, tree);
+      let sends = 0;
+      harness.store.before = () => {
+        sends += 1;
+        throw new LedgerError({ code: 'LEDGER_COMMIT_UNKNOWN', message: 'the connection broke' });
+      };
+      await expect(think(harness, tree, 'lost')).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+      expect(sends).toBeGreaterThan(1);
+      harness.store.before = () => undefined;
+      expect(await harness.engine.restart()).toMatchObject({ trees: 1, interrupted: 1, damaged: 0 });
+    });
+
     test.each<[string, unknown, string]>([
       ['another writer', new LedgerError({ code: 'LEDGER_CONFLICT', message: 'moved on' }), 'LEDGER_CONFLICT'],
       [

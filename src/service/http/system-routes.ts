@@ -37,15 +37,16 @@ export function systemRoutes(table: readonly Route[]): readonly Route[] {
       method: 'GET',
       path: '/api/v1/health',
       head: true,
-      summary: 'Whether the ledger can be read and anything is registered',
+      summary: 'Whether the ledger can be read and written, and anything is registered',
       rights: [],
       answers: { 200: json('It works; else 503.', Health) },
       async handle(_asked, { turnpike, version, log }) {
         try {
           const [ledger_entries, policy] = await Promise.all([turnpike.ledger.size(), turnpike.policy()]);
           const components = policy.actions.size;
-          if (components > 0) return { json: { status: 'ok', version, ledger_entries, components } };
-          log.error('no action is registered');
+          if (turnpike.failed) log.error('the ledger cannot be written');
+          else if (components > 0) return { json: { status: 'ok', version, ledger_entries, components } };
+          else log.error('no action is registered');
         } catch (error) {
           log.error('the service is not healthy', { error });
         }

@@ -8,6 +8,7 @@ import { memoryStore } from '../../../src/adapters/memory-ledger-store.js';
 import type { EntryPlace, LedgerStore } from '../../../src/ports/ledger-store.js';
 import { assembleBundle } from '../../../src/runtime/export/bundle.js';
 import { content, scribeOf, type Draft } from '../../fixtures/entries.js';
+import { ForwardingStore } from '../../fixtures/forwarding-store.js';
 import {
   exportRun,
   OTHER,
@@ -91,11 +92,7 @@ test('S4-76: content is never held: 16 MB of it pass through a few', async () =>
   let asked = 0;
   collect();
   const before = process.memoryUsage().arrayBuffers;
-  const store: LedgerStore = Object.assign(Object.create(small) as LedgerStore, {
-    head: () => small.head(),
-    log: () => small.log(),
-    trees: () => small.trees(),
-    tree: (tree_id: string, fromSeq?: number) => small.tree(tree_id, fromSeq),
+  const store: LedgerStore = Object.assign(new ForwardingStore(small), {
     artifactsOf: async (place: EntryPlace) => {
       const n = places.get(place.seq);
       if (n === undefined) return small.artifactsOf(place);

@@ -300,7 +300,7 @@ test('closing finishes the step that is under way, ends streams, and takes nothi
   await slow.bench.close();
 });
 
-test('health fails when the ledger cannot be read', async () => {
+test('health fails when the ledger cannot be read, or not be written', async () => {
   const token = http.token();
   expect(await (await http.ask('/health', token)).json()).toMatchObject({ status: 'ok', components: 8 });
   const { ledger } = http.bench.turnpike;
@@ -308,6 +308,10 @@ test('health fails when the ledger cannot be read', async () => {
   ledger.size = () => Promise.reject(new Error(randomBytes(8).toString('hex')));
   expect(await codeOf(await http.ask('/health', token))).toBe('503 UNHEALTHY');
   ledger.size = size;
+  const { turnpike } = http.bench;
+  expect(await codeOf(await http.ask('/health', token))).toBe('200 ');
+  Object.defineProperty(turnpike, 'failed', { get: () => true });
+  expect(await codeOf(await http.ask('/health', token))).toBe('503 UNHEALTHY');
 });
 
 test('D7: a vote is the token’s own, whatever the body says', async () => {
