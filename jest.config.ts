@@ -35,6 +35,8 @@ const config: Config = {
       ...suites,
       displayName: 'xstate',
       testMatch: ['<rootDir>/test/{kernel,engine,runtime,simulation,crash}/**/*.test.ts'],
+      // These run no tree, or run each in both ways by themselves.
+      testPathIgnorePatterns: ['(parse-spec|large-bundle|oracle|determinism)\\.campaign\\.test\\.ts$'],
       moduleNameMapper: {
         '^\\.{1,2}/(.*/)?default-interpreter\\.js$': '<rootDir>/test/fixtures/xstate-by-default.ts',
         ...suites.moduleNameMapper,
