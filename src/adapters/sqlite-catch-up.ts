@@ -7,8 +7,8 @@ import type { Reach, SqliteTail, Stretch } from './sqlite-tail.js';
 
 /** So many rows are put in order together: more means fewer pages written twice, and more to hold and look through. */
 export const STRETCH_ROWS = 8_192;
-/** Rows that are written at once; more only where a commit is larger itself. */
-export const SLICE_ROWS = 256;
+/** A stretch is written in so many slices, or fewer where a commit is larger than a slice. */
+export const SLICES = 32;
 /** Rows that are written for each new one, so that a stretch is done before the next one is there. */
 const PACE = 2;
 
@@ -23,10 +23,12 @@ export class SqliteCatchUp {
   readonly #marks: Inserts;
   readonly #setIndexed: Statement;
   #work: { readonly rows: Iterator<IndexRow, undefined>; readonly end: Reach } | null = null;
+  readonly #stretchRows: number;
   #owed = 0;
 
-  constructor(db: Connection, tail: SqliteTail) {
+  constructor(db: Connection, tail: SqliteTail, stretchRows: number) {
     this.#tail = tail;
+    this.#stretchRows = stretchRows;
     this.#blocks = new Inserts(db, 'tree_index');
     this.#marks = new Inserts(db, 'mark_index');
     this.#setIndexed = db.prepare('UPDATE meta SET blocks_indexed = ?, marks_indexed = ?');
@@ -38,17 +40,17 @@ export class SqliteCatchUp {
    */
   follow(written: number): Reach | null {
     this.#owed += PACE * written;
-    if (this.#owed < SLICE_ROWS) return null;
+    if (this.#owed < this.#stretchRows / SLICES) return null;
     const rows = this.#owed;
     this.#owed = 0;
-    if (this.#work === null && this.#tail.fresh.size < STRETCH_ROWS) return null;
+    if (this.#work === null && this.#tail.fresh.size < this.#stretchRows) return null;
     return this.#write(rows);
   }
 
   /** Begins anew within the transaction that is open, with all that there is if it is much. @returns as `follow` */
   begin(): Reach | null {
     this.#work = null;
-    return this.#tail.fresh.size < STRETCH_ROWS ? null : this.#write(Infinity);
+    return this.#tail.fresh.size < this.#stretchRows ? null : this.#write(Infinity);
   }
 
   #write(rows_max: number): Reach | null {

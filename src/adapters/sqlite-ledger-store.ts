@@ -20,6 +20,8 @@ export interface SqliteStoreOptions {
   readonly readOnly?: boolean;
   /** Who vouches for erasures; null, or none, where nobody does. */
   readonly erasureSeal?: () => ErasureSeal | null;
+  /** @internal Index rows that are written together; tests set fewer. @default STRETCH_ROWS */
+  readonly stretchRows?: number;
 }
 
 /**
@@ -37,9 +39,9 @@ export function createSqliteStore(options: SqliteStoreOptions): LedgerStore {
  * @throws LedgerError LEDGER_TAMPERED if the file is no ledger, or its tables or triggers were changed
  */
 export function openSqliteStore(options: SqliteStoreOptions): LedgerStore {
-  const { file, artifactsDir, readOnly = false, erasureSeal = () => null } = options;
+  const { file, artifactsDir, readOnly = false, erasureSeal = () => null, stretchRows } = options;
   // Beside the contents and not among them: a copy of the contents has no keys that open them.
   const { caseKeysDir = join(dirname(resolve(artifactsDir)), 'keys', 'cases') } = options;
   const keys = new CaseKeys(resolve(caseKeysDir), erasureSeal);
-  return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, readOnly);
+  return new SqliteLedgerStore(resolve(file), { directory: resolve(artifactsDir), keys }, readOnly, stretchRows);
 }

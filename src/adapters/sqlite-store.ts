@@ -41,14 +41,16 @@ export class SqliteLedgerStore implements LedgerStore {
   readonly #file: string;
   readonly #readOnly: boolean;
   readonly #contents: Contents;
+  readonly #stretchRows: number | undefined;
   readonly records: OwnRecords | null;
   /** Others after `reopen`. */
   #parts: SqliteParts;
   /** The writer's lock, and the writer unless it has to be acquired again. */
   #held: { readonly lock: WriterLock; readonly writer: SqliteWriter | null } | null = null;
 
-  constructor(file: string, contents: Contents, readOnly: boolean) {
+  constructor(file: string, contents: Contents, readOnly: boolean, stretchRows?: number) {
     this.#file = file;
+    this.#stretchRows = stretchRows;
     this.#readOnly = readOnly;
     this.#contents = contents;
     this.#parts = openParts(file, contents, readOnly);
@@ -110,7 +112,7 @@ export class SqliteLedgerStore implements LedgerStore {
       if (this.#held?.writer != null) return this.#held.writer.beginEpoch();
       const lock = this.#held?.lock ?? lockWriter(this.#file);
       try {
-        const writer = new SqliteWriter(this.#parts);
+        const writer = new SqliteWriter(this.#parts, this.#stretchRows);
         const epoch = writer.beginEpoch();
         this.#held = { lock, writer };
         return epoch;

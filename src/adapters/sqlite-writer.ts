@@ -20,7 +20,7 @@ import { integrateBatch, type IntegratedBatch } from './integrate-batch.js';
 import type { SqliteArtifacts } from './sqlite-artifacts.js';
 import { fitOf, presentResult, type Fit } from './sqlite-batch-fit.js';
 import { BlockText, blocksOf, type Block } from './sqlite-blocks.js';
-import { SqliteCatchUp } from './sqlite-catch-up.js';
+import { SqliteCatchUp, STRETCH_ROWS } from './sqlite-catch-up.js';
 import { upgradeSchema, type Connection, type Statement } from './sqlite-database.js';
 import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { marksOf, marksText, newMarks, type MarkKey, type Marks } from './sqlite-marks.js';
@@ -70,10 +70,10 @@ export class SqliteWriter {
   /** The transaction of the next batch has begun: rows of records wait in it (W5). */
   #begun = false;
 
-  constructor(parts: WriterParts) {
+  constructor(parts: WriterParts, stretchRows = STRETCH_ROWS) {
     const { db, tail } = parts;
     this.#parts = parts;
-    this.#catchUp = new SqliteCatchUp(db, tail);
+    this.#catchUp = new SqliteCatchUp(db, tail, stretchRows);
     this.#begin = db.prepare('BEGIN IMMEDIATE');
     this.#commit = db.prepare('COMMIT');
     this.#rollback = db.prepare('ROLLBACK');

@@ -2,7 +2,7 @@
 
 import { cpSync } from 'node:fs';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { SLICE_ROWS, STRETCH_ROWS } from '../../src/adapters/sqlite-catch-up.js';
+import { SLICES, STRETCH_ROWS } from '../../src/adapters/sqlite-catch-up.js';
 import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { LedgerStore, ProposalMark } from '../../src/ports/ledger-store.js';
@@ -15,11 +15,16 @@ const [A, B, C] = [treeId(1), treeId(2), treeId(3)];
 const TREES = [A, B];
 /** Two blocks, two proposals and an input a round. */
 const ROWS_A_ROUND = 5;
+/** Fewer rows than the default reach every stage of the index in less time; slices and small commits shrink with them. */
+const stretchRows = sized(1_024, STRETCH_ROWS);
+const sliceRows = stretchRows / SLICES;
+/** Rounds of a commit that is smaller than a slice. */
+const FEW = sized(1, 8);
 
 const tampered = expect.objectContaining({ code: 'LEDGER_TAMPERED' });
 
 describe('a SQLite ledger whose indexes are behind', () => {
-  let at: LedgerFolder;
+  let at: LedgerFolder & { readonly stretchRows: number };
   let store: LedgerStore;
   let scribe: Scribe;
   let rounds: number;
@@ -30,7 +35,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
     return one;
   };
   beforeEach(async () => {
-    at = ledgerFolder();
+    at = { ...ledgerFolder(), stretchRows };
     opened = [];
     rounds = 0;
     store = keep(createSqliteStore(at));
@@ -103,7 +108,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
     expect((await all(reader.trees())).map(({ tree_id }) => tree_id)).toEqual(TREES);
   }
 
-  const stretch = Math.ceil(STRETCH_ROWS / ROWS_A_ROUND);
+  const stretch = Math.ceil(stretchRows / ROWS_A_ROUND);
 
   test('no commit writes to an index until there is a stretch of rows; all is found', async () => {
     await write(stretch >> 1);
@@ -120,30 +125,30 @@ describe('a SQLite ledger whose indexes are behind', () => {
     while (indexed().blocks_indexed === 0) {
       const { blocks, marks } = indexed();
       sizes.push(blocks + marks);
-      await write(8);
+      await write(FEW);
       expect(await proposalOf(reader, B, proposalId(rounds - 1))).toEqual(mark(rounds - 1, B));
       if (sizes.length % sized(128, 16) === 0) await check(store);
     }
     // No commit has written much more than its share.
     const steps = sizes.slice(1).map((size, n) => size - sizes[n]!);
-    expect(Math.max(...steps)).toBeLessThanOrEqual(2 * SLICE_ROWS);
+    expect(Math.max(...steps)).toBeLessThanOrEqual(2 * sliceRows);
     expect(steps.filter((step) => step > 0).length).toBeGreaterThan(8);
     const { blocks_indexed, marks_indexed, blocks, marks } = indexed();
     expect(blocks_indexed).toBe(blocks);
     expect(marks_indexed).toBeGreaterThan(0);
-    expect(marks).toBeGreaterThanOrEqual(STRETCH_ROWS / 2);
+    expect(marks).toBeGreaterThanOrEqual(stretchRows / 2);
     await check(store);
     await check(reader);
-    await write(8);
+    await write(FEW);
     await check(reader);
   });
 
   test('S4-86: a writer that dies while it indexes leaves a ledger that goes on, from a copy of its files', async () => {
     await write(stretch);
-    while (indexed().blocks === 0) await write(8);
-    await write(8);
+    while (indexed().blocks === 0) await write(FEW);
+    await write(FEW);
     expect(indexed()).toMatchObject({ blocks_indexed: 0 });
-    const copy = ledgerFolder();
+    const copy = { ...ledgerFolder(), stretchRows };
     for (const suffix of ['', '-wal']) cpSync(at.file + suffix, copy.file + suffix);
     const reader = openSqliteStore({ ...copy, readOnly: true });
     await check(reader);
@@ -175,7 +180,7 @@ describe('a SQLite ledger whose indexes are behind', () => {
       store = keep(openSqliteStore(at));
       scribe.epoch = await store.acquire();
     }
-    expect(2 + 2 * rounds - indexed().blocks_indexed).toBeLessThan(STRETCH_ROWS);
+    expect(2 + 2 * rounds - indexed().blocks_indexed).toBeLessThan(stretchRows);
     await check(store);
   });
 
