@@ -23,6 +23,7 @@ import { createBagFolder } from '../../src/adapters/bag-folder-sink.js';
 import { createBagZip } from '../../src/adapters/bag-zip-sink.js';
 import { writeBag, type PayloadFile } from '../../src/bagit/write.js';
 import { sized } from '../fixtures/campaign.js';
+import { character } from '../fixtures/characters.js';
 import { forgeZip, OPTIONS, payloadOf, place, rulesOf, verifyFolder, verifyZip } from './material.js';
 
 const directory = place();
@@ -130,7 +131,7 @@ describe('names', () => {
     '\u202e',
   );
   const name = fc
-    .array(fc.oneof(awkward, fc.string({ maxLength: 3 }), fc.string({ unit: 'binary', maxLength: 3 })), {
+    .array(fc.oneof(awkward, fc.string({ maxLength: 3 }), fc.string({ unit: character, maxLength: 3 })), {
       minLength: 1,
       maxLength: 12,
     })

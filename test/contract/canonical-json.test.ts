@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
+import { character } from '../fixtures/characters.js';
 import { suite } from '../fixtures/suites.js';
 
 const jcs = suite('jcs');
@@ -60,7 +61,7 @@ describe('RFC 8785', () => {
 describe('canonical JSON', () => {
   test('it says the same as the value, and is its own canonical form', () => {
     fc.assert(
-      fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
+      fc.property(fc.jsonValue({ stringUnit: character }), (value) => {
         const text = canonicalJson(value);
         expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
         expect(canonicalJson(JSON.parse(text))).toBe(text);

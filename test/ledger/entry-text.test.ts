@@ -5,6 +5,7 @@ import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { ENTRY_BODIES, ENTRY_TYPES, INPUT_SCHEMAS, type Entry, type EntryType } from '../../src/contract/entry.js';
 import { bodyText } from '../../src/ledger/entry-text.js';
 import { sized } from '../fixtures/campaign.js';
+import { character } from '../fixtures/characters.js';
 import { randomTree } from '../fixtures/random-tree.js';
 
 interface Shape extends TSchema {
@@ -19,7 +20,7 @@ interface Shape extends TSchema {
 }
 
 const text = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 12 }).filter((value) => value.isWellFormed()),
+  fc.string({ unit: character, maxLength: 12 }).filter((value) => value.isWellFormed()),
   fc.constantFrom('run_1.1', 'sha256:ab', '"', '\\', 'ü', '\u2028', '\0', ''),
 );
 

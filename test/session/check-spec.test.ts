@@ -8,6 +8,7 @@ import { canonicalPath } from '../../src/policy/sandbox-path.js';
 import { checkSpec } from '../../src/session/check-spec.js';
 import { isSandboxFolder } from '../../src/session/sandbox-folder.js';
 import { FINDINGS_MAX } from '../../src/session/spec-finding.js';
+import { character } from '../fixtures/characters.js';
 import { anySpec, largeSpec, make, phase, spec, verify } from '../fixtures/spec.js';
 
 const LANES = new Set(['SANDBOX_FILES']);
@@ -363,7 +364,7 @@ describe('findings', () => {
 
   test('are one line of printable ASCII, whatever the document holds', () => {
     fc.assert(
-      fc.property(fc.jsonValue({ maxDepth: 3 }), fc.string({ unit: 'binary' }), (value, text) => {
+      fc.property(fc.jsonValue({ maxDepth: 3 }), fc.string({ unit: character }), (value, text) => {
         const documents = [
           value,
           { ...good, [text]: value },

@@ -2,6 +2,7 @@ import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { AgentExchange } from '../../../src/ports/agent.js';
 import { CONVERSATION_BYTES_MIN, remember } from '../../../src/runtime/agent-loop/conversation.js';
+import { character } from '../../fixtures/characters.js';
 
 const bytesOf = (conversation: readonly AgentExchange[]): number =>
   conversation.reduce(
@@ -49,7 +50,7 @@ test.each([
 
 test('whatever was said, the memory stays in its limit, is well-formed text, and holds the first and the last', () => {
   const text = fc.oneof(
-    fc.string({ unit: 'binary', maxLength: 400 }),
+    fc.string({ unit: character, maxLength: 400 }),
     fc.string({ maxLength: 6_000 }),
     fc.nat(9_000).map((length) => '\ud800'.repeat(length)),
   );
