@@ -114,9 +114,6 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
   const { home, keys = home, state = home, store, anchor } = ground;
   // What has been opened, to be closed the other way round, in the end as well as when the opening fails.
   const opened: Closing[] = [() => ground.release?.(), () => store.close(), () => anchor.close()];
-  const close = async (): Promise<void> => {
-    for (const closing of opened.splice(0).reverse()) await closing();
-  };
   try {
     const upstreams = await openUpstreams(options);
     opened.push(() => upstreams.close());
@@ -158,12 +155,25 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
       readContent: (request) => readContent({ engine, store, ids }, request),
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
-      close: () => wired.keepAlive(close()),
+      close: () => wired.keepAlive(closeAll(opened)),
     };
   } catch (error) {
-    await close();
+    await closeAll(opened).catch(() => undefined);
     throw error;
   }
+}
+
+/** Closes every part, the newest first, also where one of them fails. @throws the first error, at the end */
+async function closeAll(opened: Closing[]): Promise<void> {
+  const errors: unknown[] = [];
+  for (const closing of opened.splice(0).reverse()) {
+    try {
+      await closing();
+    } catch (error) {
+      errors.push(error);
+    }
+  }
+  if (errors.length > 0) throw errors[0];
 }
 
 /** What may also be asked for over the control socket. */
