@@ -53,7 +53,10 @@ export interface AgentRun {
   respond(raw: string | Uint8Array, options?: SubmitOptions): Promise<string>;
   /** There are no more proposals: the run is completed as `end_of_input` unless it has ended before (D5). */
   end(): Promise<RunEnding>;
-  /** Cancels the run tree, children first (C53). @throws RunError INVALID_STATE_TRANSITION when it has ended */
+  /**
+   * Cancels the run tree, children first (C53). @throws RunError INVALID_STATE_TRANSITION when it has ended; RUN_ENDED
+   * when it goes on after a restart, where only a new handle acts on it
+   */
   cancel(reason: string): Promise<RunEnding>;
   /** The attached caller is gone: the run fails as INTERRUPTED (D3). */
   interrupt(): Promise<RunEnding>;

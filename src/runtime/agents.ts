@@ -122,7 +122,7 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
 
   async close(): Promise<void> {
     const attached = [...this.#live.values()].filter(({ run }) => run.link === 'attached');
-    await Promise.allSettled(attached.map(({ run }) => this.#interrupt(run.context.run_id)));
+    await Promise.allSettled(attached.map((live) => this.#interrupt(live)));
     for (const { finished } of this.#live.values()) finished.reject(closed());
   }
 
@@ -219,7 +219,7 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
       submit: async (raw, options) => JSON.parse(await respond(raw, options)) as StepResponse,
       end: () => live.queue.take(() => this.#ask(live, { kind: 'end', run_id, input_id: `${run_id}/end` })),
       cancel: (reason) => this.#cancel(live, reason),
-      interrupt: () => this.#interrupt(run_id),
+      interrupt: () => this.#interrupt(live),
       finished: live.finished.promise,
     };
   }
@@ -275,6 +275,9 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
 
   async #cancel(live: LiveAgent, reason: string): Promise<RunEnding> {
     const { run_id, root_run_id } = live.run.context;
+    // After a restart the run may go on, and only a new handle cancels it. An ended run records the refused cancel.
+    const isStale = this.#live.get(run_id) !== live;
+    if (isStale && (await this.#running.peek(root_run_id))?.isLive(run_id) === true) throw ended(run_id);
     const bounded = reason.slice(0, 160).toWellFormed();
     const input = { kind: 'cancel', run_id: root_run_id, input_id: `${run_id}/cancel`, reason: bounded } as const;
     const { refused } = await this.#submit(rootOf(run_id), input, []);
@@ -288,9 +291,9 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
     return live.finished.promise;
   }
 
-  #interrupt(run_id: string): Promise<RunEnding> {
-    const live = this.#live.get(run_id);
-    if (live === undefined) return Promise.reject(ended(run_id));
+  #interrupt(live: LiveAgent): Promise<RunEnding> {
+    const { run_id } = live.run.context;
+    if (this.#live.get(run_id) !== live) return Promise.reject(ended(run_id));
     return this.#ask(live, { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` });
   }
 }
