@@ -4,6 +4,9 @@ import type { Log } from '../ports/log.js';
 // winston's JSON leaves C1 controls, bidirectional overrides and line separators as they are: a terminal obeys them.
 const UNSAFE = /[\u007f-\u009f\u2028\u2029]|\p{Cf}/gu;
 const FIELD_CHARS_MAX = 2_000;
+/** Causes of an error that are logged: an error can be its own cause. */
+const CAUSES_MAX = 8;
+const UNREADABLE = '[a value that JSON cannot hold]';
 
 const escaped = (text: string): string =>
   text.replace(UNSAFE, (char) =>
@@ -34,19 +37,29 @@ export function winstonLog(
   };
 }
 
-/** winston loses the message of an Error that is a field: it is spelt out here, with its causes. */
+/** winston loses the message of an Error that is a field, and throws on a value that JSON cannot hold. */
 function plain(fields: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(fields).map(([key, value]) => [key, value instanceof Error ? spelt(value) : bounded(value)]),
-  );
+  return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, encodable(value)]));
 }
 
-const spelt = (error: Error): Record<string, unknown> => ({
-  name: error.name,
-  code: (error as { code?: unknown }).code,
-  message: bounded(error.message),
-  stack: bounded(error.stack),
-  ...(error.cause instanceof Error ? { cause: spelt(error.cause) } : {}),
+/** A copy that JSON can hold. The value may come from code of the caller: nothing in it makes a log call throw. */
+function encodable(value: unknown): unknown {
+  try {
+    const text = JSON.stringify(value instanceof Error ? errorFields(value) : bounded(value), jsonMember) as unknown;
+    return typeof text === 'string' ? JSON.parse(text) : undefined;
+  } catch {
+    return UNREADABLE;
+  }
+}
+
+const jsonMember = (_key: string, member: unknown): unknown => (typeof member === 'bigint' ? String(member) : member);
+
+const errorFields = (error: Error, causesMax = CAUSES_MAX): Record<string, unknown> => ({
+  name: encodable(error.name),
+  code: encodable((error as { code?: unknown }).code),
+  message: encodable(error.message),
+  stack: encodable(error.stack),
+  ...(error.cause instanceof Error && causesMax > 0 ? { cause: errorFields(error.cause, causesMax - 1) } : {}),
 });
 
 const bounded = (value: unknown): unknown =>

@@ -10,9 +10,23 @@ import type { InspectionListener } from './interpreter.js';
 export type Inspector = Observer<InspectionEvent> | ((event: InspectionEvent) => void);
 
 /**
- * A listener that no inspector can misuse. `report` is called with what the inspector throws, and when it sends.
+ * A listener that no inspector can misuse. `log` is called with what the inspector throws, and when it sends.
  */
-export function inertInspector(inspector: Inspector, report: (error: unknown) => void): InspectionListener {
+export function inertInspector(inspector: Inspector, log: (error: unknown) => void): InspectionListener {
+  const report = (error: unknown): void => {
+    try {
+      log(error);
+    } catch {
+      // XState runs the listener within a decision, which a log that throws must not break.
+    }
+  };
+  const reportRejection = async (result: unknown): Promise<void> => {
+    try {
+      await result;
+    } catch (error) {
+      report(error);
+    }
+  };
   // An async function is an inspector as well.
   const receive: (event: InspectionEvent) => unknown =
     typeof inspector === 'function' ? inspector : (event) => inspector.next?.(event);
@@ -24,7 +38,7 @@ export function inertInspector(inspector: Inspector, report: (error: unknown) =>
     try {
       const result = receive(copies.event(event));
       // A rejection that is not handled would end the process.
-      if (typeof result === 'object' && result !== null) Promise.resolve(result).catch(report);
+      if (typeof result === 'object' && result !== null) void reportRejection(result);
     } catch (error) {
       report(error);
     }
@@ -139,7 +153,8 @@ class InertCopies {
     if (typeof value !== 'object' || value === null) return value;
     if (isActor(value)) return this.#actor(value);
     if (Array.isArray(value)) return value.map((element) => this.#copy(element));
-    if (ArrayBuffer.isView(value) || value instanceof Error) return structuredClone(value);
+    if (ArrayBuffer.isView(value)) return bytesOf(value);
+    if (value instanceof Error) return structuredClone(value);
     return this.#entries(asJson(value));
   }
 
@@ -148,6 +163,10 @@ class InertCopies {
     return Object.fromEntries(Object.entries(value).map(([key, member]) => [key, this.#copy(member)]));
   }
 }
+
+/** Its own bytes alone: a small Buffer shares its memory with others, and a structured clone copies all of that. */
+const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength).slice();
 
 /** An actor that is just being made has no snapshot yet. */
 function snapshotOf(actor: LiveActor): MachineSnapshot {

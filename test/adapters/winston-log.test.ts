@@ -59,6 +59,43 @@ test('a long field is cut', () => {
   expect(text.length).toBeLessThan(3_000);
 });
 
+test.each([
+  ['a bigint', 1n, '1'],
+  ['a bigint in an object', { id: 1n }, { id: '1' }],
+  ['a cyclic object', cyclic(), expect.stringContaining('JSON cannot hold')],
+  ['an object whose member throws', unreadable(), expect.stringContaining('JSON cannot hold')],
+  ['an error whose message is a bigint', Object.assign(new Error('x'), { message: 1n }), { message: '1' }],
+  ['a symbol', Symbol('s'), undefined],
+])('%s as a field is logged, and nothing is thrown', (_name, field, logged) => {
+  const text = logging((log) => log.warn('message', { field, other: 1 }));
+  const line = JSON.parse(text) as Record<string, unknown>;
+  expect(line).toMatchObject({ message: 'message', other: 1 });
+  if (typeof logged === 'object' && !('asymmetricMatch' in logged)) expect(line['field']).toMatchObject(logged);
+  else expect(line['field']).toEqual(logged);
+});
+
+test('an error that is its own cause is logged with a bounded number of causes', () => {
+  const error = new Error('its own cause');
+  error.cause = error;
+  const text = logging((log) => log.error('stopped', { error }));
+  expect(JSON.parse(text)).toMatchObject({ error: { message: 'its own cause', cause: { message: 'its own cause' } } });
+  expect(text.match(/"message":"its own cause"/g)).toHaveLength(9);
+});
+
+function cyclic(): object {
+  const object: Record<string, unknown> = {};
+  object['self'] = object;
+  return object;
+}
+
+function unreadable(): object {
+  return {
+    get member(): string {
+      throw new Error('unreadable');
+    },
+  };
+}
+
 test('`silent` writes nothing', () => {
   let written = 0;
   const stream = new Writable({
