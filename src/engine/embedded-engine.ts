@@ -12,9 +12,10 @@
 
 import type { Effect } from '../contract/effect.js';
 import { InvariantError } from '../errors.js';
-import type { Ending, Timer } from '../kernel/input.js';
+import type { Ending } from '../kernel/input.js';
 import type { Tree } from '../kernel/tree.js';
-import type { Erased } from '../ports/ledger-store.js';
+import type { Erased, LogHead } from '../ports/ledger-store.js';
+import { checkAnchor } from '../ledger/check-anchor.js';
 import { commitBatch } from './commit-batch.js';
 import { eraseCase } from './erase-case.js';
 import { Hands, type Performed } from './hands.js';
@@ -23,13 +24,13 @@ import { InputQueue } from './input-queue.js';
 import { LiveTrees } from './live-trees.js';
 import { recallStep, type RecalledStep } from './recall-step.js';
 import { recover, type RecoveringEngine } from './recovery.js';
-import { busy, closed, unavailable, underWay } from './refusals.js';
-import { Restarts } from './restarts.js';
+import { busy, closed, unavailable } from './refusals.js';
+import { quiet, Restarts } from './restarts.js';
 import { SNAPSHOT_ENTRIES } from './snapshots.js';
-import { resultSubmission } from './submissions.js';
+import { resultSubmission, wakeSubmission } from './submissions.js';
 import type { Issued, Waiting } from './taken.js';
 import { Tick, type TickOptions } from './tick.js';
-import { DRAIN_MS, Timers, within } from './timers.js';
+import { DRAIN_MS, Timers, within, type LoadedTimers } from './timers.js';
 import type { Committed, EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
 
 /** Inputs that may wait before callers are refused. What the engine itself has to say always enters. */
@@ -61,13 +62,9 @@ export class EmbeddedEngine implements TreeEngine {
       { leaving: (tree) => options.follower?.leaving(tree), interpretation: options.interpretation },
     );
     this.#timers = new Timers(options.clock, {
-      fire: (tree_id, run_id, at) => {
-        // A timer that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
-        const input = { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` } as const;
-        this.#submitOwn(tree_id, { input, materials: [], external: false }).catch(() => undefined);
-      },
-      // A tree that does not fold stays as it is: who asks for it is told why.
-      load: (tree_id) => this.#timersOf(tree_id).catch(() => []),
+      // One that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
+      fire: (tree_id, run_id, at) => this.#submitOwn(tree_id, wakeSubmission(run_id, at)),
+      load: (tree_ids) => this.#timersOf(tree_ids),
     });
     this.#tickOptions = {
       store: options.store,
@@ -120,6 +117,12 @@ export class EmbeddedEngine implements TreeEngine {
     });
   }
 
+  async head(): Promise<LogHead> {
+    await this.#heads?.integrated();
+    if (this.#restarts.refused !== null) throw unavailable(this.#restarts.refused);
+    return this.#options.store.head();
+  }
+
   get failed(): boolean {
     return this.#restarts.refused !== null;
   }
@@ -144,20 +147,25 @@ export class EmbeddedEngine implements TreeEngine {
   /** Becomes the writer, with nothing in memory, and recovers. */
   async #begin(open: () => Promise<void>): Promise<Recovery> {
     const { store, anchor, beforeRecovery } = this.#options;
+    const before = this.#heads?.head ?? null;
+    const heads: HeadWriter = new HeadWriter({
+      store,
+      anchor,
+      known: before,
+      // One of an earlier epoch says nothing of this one.
+      failed: (error) => (heads === this.#heads ? this.#fail(error) : undefined),
+    });
     await this.#queue.alone(async () => {
       await open();
       this.#trees.clear();
       this.#epoch = await store.acquire();
-      const heads: HeadWriter = new HeadWriter({
-        store,
-        anchor,
-        // One of an earlier epoch says nothing of this one.
-        failed: (error) => (heads === this.#heads ? this.#fail(error) : undefined),
-      });
       this.#heads = heads;
-      await heads.start();
     });
+    // Of what this process has acknowledged nothing may be missing, also where no head file vouches for it yet.
+    if (before !== null) await checkAnchor(store, { read: () => Promise.resolve(before) });
     await beforeRecovery?.();
+    if (this.#stopped) throw closed();
+    await this.#queue.alone(() => heads.start());
     this.#restarts.recovering();
     const recovering: RecoveringEngine = {
       submit: (tree_id, submission) => this.#submitOwn(tree_id, submission),
@@ -170,8 +178,9 @@ export class EmbeddedEngine implements TreeEngine {
   }
 
   async #restart(): Promise<Recovery> {
-    await this.#quiet();
     const { anchor, store, listener } = this.#options;
+    const under = { ...this.#options, queue: this.#queue, hands: this.#hands, heads: this.#heads };
+    await quiet(under, this.#restarts.failure);
     try {
       const recovery = await this.#begin(async () => {
         if (this.#stopped) throw closed();
@@ -187,15 +196,6 @@ export class EmbeddedEngine implements TreeEngine {
     }
   }
 
-  /** Until nothing of the failed epoch is under way: callers have heard of it, and every effect has ended. */
-  async #quiet(): Promise<void> {
-    const { clock, defer } = this.#options;
-    await new Promise<void>((done) => defer(done));
-    await this.#queue.idle();
-    if (!(await within(clock, DRAIN_MS, this.#hands.idle()))) throw underWay(this.#restarts.failure);
-    await this.#heads?.idle();
-  }
-
   #look<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
     // Never beside a tick: the tree may have decided what is not committed yet, or be folded twice.
     return this.#queue.alone(async () => {
@@ -206,10 +206,13 @@ export class EmbeddedEngine implements TreeEngine {
     });
   }
 
-  async #timersOf(tree_id: string): Promise<readonly Timer[]> {
-    // One that has just fired by itself must have been taken, so that it is not seen here again.
-    await this.#queue.idle();
-    return this.#look(tree_id, (tree) => tree?.timers ?? []);
+  #timersOf(tree_ids: readonly string[]): Promise<LoadedTimers> {
+    return this.#queue.alone(async () => {
+      if (this.#stopped || this.#restarts.failure !== null) return new Map<string, null>();
+      const timers = await this.#trees.timersOf(tree_ids, this.#options.log);
+      this.#evict();
+      return timers;
+    });
   }
 
   /** An input of the engine's own, which enters during recovery too. */
@@ -238,12 +241,7 @@ export class EmbeddedEngine implements TreeEngine {
     const tick = new Tick(this.#tickOptions);
     await tick.take(items);
     this.#queue.postpone(tick.postponed);
-    try {
-      if (!tick.batch.empty) await this.#commit(tick);
-    } catch (error) {
-      this.#fail(error, items);
-      return;
-    }
+    if (!tick.batch.empty) await this.#commit(tick);
     for (const { told } of tick.taken) for (const tell of told) tell();
     for (const { issued } of tick.taken) for (const command of issued) this.#perform(command);
   }

@@ -1,6 +1,6 @@
 // Why an engine failed, and whether that can pass.
 
-import { CodedError, InvariantError } from '../errors.js';
+import { CodedError, InvariantError, LedgerError } from '../errors.js';
 
 /** The disk is full or broken, or a connection is lost. What was in doubt, a restart reads from the ledger. */
 const PASSING: ReadonlySet<string> = new Set(['LEDGER_UNAVAILABLE', 'LEDGER_COMMIT_UNKNOWN', 'RECORDS_UNREACHABLE']);
@@ -18,5 +18,11 @@ export function lastingReason(failure: unknown): CodedError | null {
   }
   return null;
 }
+
+/** Erased too: the ledger may be an older copy, from when the tree lived, beside the keys of now. */
+const UNFOLDABLE: ReadonlySet<string> = new Set(['LEDGER_TAMPERED', 'LEDGER_ERASED', 'LEDGER_ARCHIVED']);
+
+/** Whether a tree can never be folded, so that it must not keep others from being used. */
+export const isUnfoldable = (error: unknown): boolean => error instanceof LedgerError && UNFOLDABLE.has(error.code);
 
 const isCoded = (error: unknown): error is CodedError => error instanceof CodedError;

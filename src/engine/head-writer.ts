@@ -4,6 +4,8 @@ import { Sequencer } from './sequencer.js';
 export interface HeadWriterOptions {
   readonly store: LedgerStore;
   readonly anchor: HeadAnchor;
+  /** The last head that an earlier epoch of this process knew; null without one. */
+  readonly known: LogHead | null;
   /** Told what keeps heads from being written, or appends from being integrated. */
   readonly failed: (error: unknown) => void;
 }
@@ -15,31 +17,44 @@ export interface HeadWriterOptions {
 export class HeadWriter {
   readonly #options: HeadWriterOptions;
   readonly #sequencer: Sequencer;
-  #head: LogHead | null = null;
+  #head: LogHead | null;
   #writing: Promise<void> = Promise.resolve();
   #integrating: Promise<void> = Promise.resolve();
-  /** What was committed last is in no head that was written, because no policy wanted one yet. */
-  #behind = false;
+  /** The size of the last head that was written, or that the start found: a larger one waits for a policy to want it. */
+  #written = 0;
   /** Something that waits to be integrated wants a head to be written. */
   #wanted = false;
+  #integrations = 0;
 
   constructor(options: HeadWriterOptions) {
     this.#options = options;
+    this.#head = options.known;
     this.#sequencer = new Sequencer(options.store, (head) => {
       this.#head = head;
       if (this.#wanted) this.#write(head);
     });
   }
 
+  /** The last head that is known; null before the start. */
+  get head(): LogHead | null {
+    return this.#head;
+  }
+
   /** Integrates what an earlier process has left. */
   async start(): Promise<void> {
-    await this.#sequencer.run();
-    this.#head = await this.#options.store.head();
+    const { store } = this.#options;
+    this.#written = (await store.head()).size;
+    this.#head = await this.#integratedHead();
+  }
+
+  /** When all that was committed before has its place in the log, or cannot get it. */
+  async integrated(): Promise<void> {
+    this.#integrate();
+    await this.#integrating;
   }
 
   /** @param wanted whether a head that covers this commit is to be written now */
   committed({ head }: CommitResult, wanted: boolean): void {
-    this.#behind = true;
     if (head === null) {
       this.#wanted ||= wanted;
       this.#integrate();
@@ -52,7 +67,7 @@ export class HeadWriter {
   /** Waits for what is under way, and writes the last head. @param failed whether nothing more may be written */
   async stop(failed: () => boolean): Promise<void> {
     await this.#integrating;
-    if (this.#behind && !failed() && this.#head !== null) this.#write(this.#head);
+    if (!failed() && this.#head !== null) this.#write(this.#head);
     await this.#writing.catch(() => undefined);
   }
 
@@ -63,17 +78,28 @@ export class HeadWriter {
   }
 
   #integrate(): void {
-    this.#integrating = this.#sequencer.run().then(
-      () => {
-        if (this.#wanted && this.#behind && this.#head !== null) this.#write(this.#head);
+    const integration = (this.#integrations += 1);
+    this.#integrating = this.#integratedHead().then(
+      (head) => {
+        // A later one covers what was committed since, and writes its head.
+        if (integration !== this.#integrations) return;
+        this.#head = head;
+        if (this.#wanted) this.#write(head);
         this.#wanted = false;
       },
       (error: unknown) => this.#options.failed(error),
     );
   }
 
+  /** The store's own head: another sequencer may have been first, or an answer was lost. */
+  async #integratedHead(): Promise<LogHead> {
+    await this.#sequencer.run();
+    return this.#options.store.head();
+  }
+
   #write({ size, root }: LogHead): void {
-    this.#behind = false;
+    if (size <= this.#written) return;
+    this.#written = size;
     this.#writing = this.#options.anchor.write({ size, root });
     this.#writing.catch((error: unknown) => this.#options.failed(error));
   }

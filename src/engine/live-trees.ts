@@ -1,9 +1,12 @@
-import type { Decision } from '../kernel/input.js';
+import type { Decision, Timer } from '../kernel/input.js';
 import type { Interpretation } from '../kernel/interpreter.js';
 import { Tree } from '../kernel/tree.js';
 import type { LedgerStore, StoredSnapshot, TreeRest } from '../ports/ledger-store.js';
+import type { Log } from '../ports/log.js';
+import { isUnfoldable } from './failures.js';
 import { foldTree, foldTrees, type FoldedTree } from './fold-trees.js';
 import { nextSnapshot, snapshotOf } from './snapshots.js';
+import type { LoadedTimers } from './timers.js';
 import { nextRest, REST_OF_NEW_TREE, type KnownRest } from './tree-rest.js';
 
 export interface LiveTreesOptions {
@@ -63,6 +66,21 @@ export class LiveTrees {
   async load(tree_ids: readonly string[]): Promise<void> {
     const missing = tree_ids.filter((tree_id) => !this.#trees.has(tree_id));
     for (const folded of await foldTrees(this.#store, missing, this.#options.interpretation)) this.#keepFolded(folded);
+  }
+
+  /** The timers of these trees, as `TimerActions.load` gives them. */
+  async timersOf(tree_ids: readonly string[], log: Log): Promise<LoadedTimers> {
+    const timers = new Map<string, readonly Timer[] | null>();
+    await this.load(tree_ids);
+    for (const tree_id of tree_ids) {
+      try {
+        timers.set(tree_id, (await this.get(tree_id))?.timers ?? []);
+      } catch (error) {
+        log.error('the timers of a run tree cannot be read', { tree_id, error });
+        if (!isUnfoldable(error)) timers.set(tree_id, null);
+      }
+    }
+    return timers;
   }
 
   /** A new tree, in memory from now on. */

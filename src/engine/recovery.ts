@@ -6,8 +6,9 @@
 //   R2. Trees are settled side by side, some at a time: one query reads them, and one commit takes what a tick brings.
 //   R3. What must share its commit with rows of records is settled alone: no other tree's commit may take them along.
 
-import { InvariantError, LedgerError } from '../errors.js';
+import { InvariantError } from '../errors.js';
 import type { Tree } from '../kernel/tree.js';
+import { isUnfoldable } from './failures.js';
 import { Hands } from './hands.js';
 import { factsSubmission, resultSubmission } from './submissions.js';
 import type { EngineParts, Recovery, TreeEngine } from './tree-engine.js';
@@ -23,7 +24,7 @@ export interface RecoveringEngine extends Pick<TreeEngine, 'submit' | 'peek'> {
   /** Sets the timers of a tree that was folded. */
   arm(tree: Tree): void;
   /** Folds a tree when the time has come, and sets its timers then. */
-  armLater(tree_id: string, at: string): void;
+  armLater(tree_id: string, at: number): void;
 }
 
 type Parts = Pick<EngineParts, 'store' | 'effects' | 'log' | 'liveTreesMax'>;
@@ -38,7 +39,7 @@ export async function recover(engine: RecoveringEngine, parts: Parts): Promise<R
   for await (const tree of parts.store.openTrees()) {
     trees += 1;
     if (tree.unfinished) unfinished.push(tree.tree_id);
-    else if (tree.wake_at !== null) engine.armLater(tree.tree_id, tree.wake_at);
+    else if (tree.wake_at !== null) engine.armLater(tree.tree_id, Date.parse(tree.wake_at));
   }
   const work = new RecoveryWork(engine, parts);
   const atOnce = Math.max(1, Math.min(TREES_AT_ONCE, parts.liveTreesMax ?? TREES_AT_ONCE));
@@ -51,9 +52,6 @@ export async function recover(engine: RecoveringEngine, parts: Parts): Promise<R
   else if (trees > 0) log.info('took up live run trees', recovery);
   return recovery;
 }
-
-/** Erased too: the ledger may be an older copy, from when the tree lived, beside the keys of now. */
-const UNFOLDABLE: ReadonlySet<string> = new Set(['LEDGER_TAMPERED', 'LEDGER_ERASED']);
 
 class RecoveryWork {
   readonly counts = { settled: 0, interrupted: 0, damaged: 0 };
@@ -86,7 +84,7 @@ class RecoveryWork {
     try {
       await work();
     } catch (error) {
-      if (!(error instanceof LedgerError) || !UNFOLDABLE.has(error.code)) throw error;
+      if (!isUnfoldable(error)) throw error;
       this.#parts.log.error('a run tree cannot be taken up again', { tree_id, error });
       this.counts.damaged += 1;
     }

@@ -1,6 +1,28 @@
 import { InvariantError } from '../errors.js';
 import { lastingReason } from './failures.js';
-import type { Recovery } from './tree-engine.js';
+import type { Hands } from './hands.js';
+import type { HeadWriter } from './head-writer.js';
+import type { InputQueue } from './input-queue.js';
+import { underWay } from './refusals.js';
+import { DRAIN_MS, within } from './timers.js';
+import type { EngineParts, Recovery } from './tree-engine.js';
+
+interface FailedEpoch extends Pick<EngineParts, 'clock' | 'defer'> {
+  readonly queue: InputQueue;
+  readonly hands: Hands;
+  readonly heads: HeadWriter | null;
+}
+
+/**
+ * Waits until nothing of a failed epoch is under way: callers have heard of the failure, and every effect has ended.
+ * @throws LedgerError LEDGER_UNAVAILABLE when an effect takes too long
+ */
+export async function quiet({ clock, defer, queue, hands, heads }: FailedEpoch, failure: unknown): Promise<void> {
+  await new Promise<void>((done) => defer(done));
+  await queue.idle();
+  if (!(await within(clock, DRAIN_MS, hands.idle()))) throw underWay(failure);
+  await heads?.idle();
+}
 
 /** The failure of an engine, and the way out of it. */
 export class Restarts {

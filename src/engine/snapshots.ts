@@ -37,9 +37,9 @@ export async function fromSnapshot(
   tree_id: string,
   how?: Interpretation,
 ): Promise<RestoredTree | null> {
-  const stored = await store.snapshots.load(tree_id);
-  if (stored === null || sha256(stored.text) !== stored.sha256) return null;
   try {
+    const stored = await store.snapshots.load(tree_id);
+    if (stored === null || sha256(stored.text) !== stored.sha256) return null;
     const snapshot = JSON.parse(stored.text) as TreeSnapshot;
     const last = await entryAt(store, tree_id, stored.seq - 1);
     const first = await entryAt(store, tree_id, 0);

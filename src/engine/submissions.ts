@@ -54,6 +54,13 @@ const resultInput = (input: Untimed<ResultInput>, time: string): ResultInput => 
 
 type Untimed<Input> = Omit<Input, 'time'>;
 
+/** What a timer of a run says when it fires. */
+export const wakeSubmission = (run_id: string, at: string): Submission => ({
+  input: { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` },
+  materials: [],
+  external: false,
+});
+
 /** The answer to a gather command. */
 export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, facts: SandboxFacts): Submission => ({
   input: { kind: 'facts', run_id: command.run_id, input_id: `${command.run_id}/facts`, facts },

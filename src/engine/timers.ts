@@ -4,11 +4,22 @@ import type { Clock } from '../ports/clock.js';
 /** How long an engine waits at its end, or before a restart, for effects that are under way. */
 export const DRAIN_MS = 10_000;
 
+/** How many trees are folded at once for their timers. */
+const TREES_AT_ONCE = 64;
+/** How long a tree waits whose timers could not be read. */
+const RETRY_MS = 1_000;
+
+/**
+ * The timers of trees. A tree is left out where it can never be folded; null stands for one that could not be read now.
+ */
+export type LoadedTimers = ReadonlyMap<string, readonly Timer[] | null>;
+
 /** What a timer does. */
 export interface TimerActions {
-  fire(tree_id: string, run_id: string, at: string): void;
-  /** The timers of a tree that was not in memory, behind all its inputs so far. Never rejects. */
-  load(tree_id: string): Promise<readonly Timer[]>;
+  /** Resolves, or rejects, when the timer has taken effect or will not. */
+  fire(tree_id: string, run_id: string, at: string): Promise<unknown>;
+  /** The timers of trees that were not in memory. Never rejects. */
+  load(tree_ids: readonly string[]): Promise<LoadedTimers>;
 }
 
 /** The timers of all trees: at most one a run, a later one replaces it. */
@@ -16,8 +27,13 @@ export class Timers {
   readonly #clock: Clock;
   readonly #actions: TimerActions;
   readonly #cancel = new Map<string, () => void>();
+  /** Runs whose timer has fired and has not taken effect yet. */
+  readonly #firing = new Set<string>();
   /** Of trees that are not in memory. */
   readonly #later = new Map<string, () => void>();
+  /** Such trees whose time has come, with that time, in milliseconds. */
+  readonly #due = new Map<string, number>();
+  #isLoading = false;
 
   constructor(clock: Clock, actions: TimerActions) {
     this.#clock = clock;
@@ -29,33 +45,21 @@ export class Timers {
       this.clearRun(run_id);
       const off = this.#clock.wake(Date.parse(at), () => {
         this.#cancel.delete(run_id);
-        this.#actions.fire(tree_id, run_id, at);
+        this.#fire(tree_id, run_id, at);
       });
       this.#cancel.set(run_id, off);
     }
   }
 
-  /** For a tree none of whose timers fires before `at`: they are set then. */
-  setLater(tree_id: string, at: string): void {
+  /** For a tree none of whose timers fires before `at`, in milliseconds: they are set then. */
+  setLater(tree_id: string, at: number): void {
     this.#later.get(tree_id)?.();
-    const off = this.#clock.wake(Date.parse(at), () => {
+    const off = this.#clock.wake(at, () => {
       this.#later.delete(tree_id);
-      void this.#actions.load(tree_id).then((timers) => this.#setAt(at, tree_id, timers));
+      this.#due.set(tree_id, at);
+      if (!this.#isLoading) void this.#loadDue();
     });
     this.#later.set(tree_id, off);
-  }
-
-  /** Fires what is due at that time, and sets the rest. */
-  #setAt(now: string, tree_id: string, timers: readonly Timer[]): void {
-    const isDue = ({ at }: Timer): boolean => at <= now;
-    for (const { run_id, at } of timers.filter(isDue)) {
-      this.clearRun(run_id);
-      this.#actions.fire(tree_id, run_id, at);
-    }
-    this.set(
-      tree_id,
-      timers.filter((timer) => !isDue(timer)),
-    );
   }
 
   clearRun(run_id: string): void {
@@ -68,6 +72,41 @@ export class Timers {
       for (const off of timers.values()) off();
       timers.clear();
     }
+    this.#due.clear();
+  }
+
+  /** What becomes due meanwhile shares the next load. */
+  async #loadDue(): Promise<void> {
+    this.#isLoading = true;
+    while (this.#due.size > 0) {
+      const due = [...this.#due].slice(0, TREES_AT_ONCE);
+      const loaded = await this.#actions.load(due.map(([tree_id]) => tree_id));
+      for (const [tree_id, at] of due) {
+        // Cleared meanwhile: whatever holds then was not decided here.
+        if (!this.#due.delete(tree_id)) continue;
+        const timers = loaded.get(tree_id);
+        if (timers === null) this.setLater(tree_id, this.#clock.now() + RETRY_MS);
+        else this.#setDue(tree_id, timers ?? [], at);
+      }
+    }
+    this.#isLoading = false;
+  }
+
+  /** Fires what is due at that time, and sets the rest. */
+  #setDue(tree_id: string, timers: readonly Timer[], now: number): void {
+    for (const timer of timers) {
+      const { run_id, at } = timer;
+      // An input of the tree has set it, or it has fired, since the tree was left at rest.
+      if (this.#cancel.has(run_id) || this.#firing.has(run_id)) continue;
+      if (Date.parse(at) <= now) this.#fire(tree_id, run_id, at);
+      else this.set(tree_id, [timer]);
+    }
+  }
+
+  #fire(tree_id: string, run_id: string, at: string): void {
+    this.#firing.add(run_id);
+    const done = (): boolean => this.#firing.delete(run_id);
+    this.#actions.fire(tree_id, run_id, at).then(done, done);
   }
 }
 

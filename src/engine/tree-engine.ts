@@ -5,7 +5,7 @@ import type { Interpretation } from '../kernel/interpreter.js';
 import type { Tree } from '../kernel/tree.js';
 import type { Ending, Reply } from '../kernel/input.js';
 import type { Clock } from '../ports/clock.js';
-import type { Batch, CommitResult, Erased, HeadAnchor, LedgerStore } from '../ports/ledger-store.js';
+import type { Batch, CommitResult, Erased, HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
 import type { Log } from '../ports/log.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Secrets } from '../ports/secrets.js';
@@ -99,6 +99,11 @@ export interface TreeEngine {
    * @throws RunError CASE_IN_USE while one of them lives; LedgerError
    */
   erase(case_id: string, by: string, forget?: () => Promise<void>): Promise<Erased>;
+  /**
+   * The head of the log when it holds all that was committed before this call.
+   * @throws LedgerError LEDGER_UNAVAILABLE
+   */
+  head(): Promise<LogHead>;
   /** Whether the ledger could not be written: nothing is recorded or done until a restart. */
   readonly failed: boolean;
   /** Becomes the writer, makes the checks of the embedder, and recovers. Once, before anything else. */

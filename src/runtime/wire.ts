@@ -81,7 +81,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   const records = new RecordEffects(store.records, options.targets ?? []);
   opened.push(() => records.close());
   const calls = new BoundedCalls(clock, log);
-  const exports = new ExportEffects(store, log);
+  const exports = new ExportEffects(store, log, () => engine.head());
   const secrets = ground.secrets ?? secretsOf(keys);
   const checks = new CheckEffects({
     commands: commandsOf(options, { home, keys, state }, log),

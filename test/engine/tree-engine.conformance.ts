@@ -210,6 +210,65 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect(harness.world.endings[0]).toMatchObject({ state: 'cancelled', reason: 'idle' });
     });
 
+    test('guarantee 5, D3: a timer rings behind a restart though its tree cannot be read at first', async () => {
+      const tree = 'run_conform0027';
+      await start(harness, tree, { link: 'remote', idle_ms: 60_000 });
+      await broken(harness, tree);
+      await harness.engine.restart();
+      const { histories } = harness.store;
+      let reads = 0;
+      harness.store.histories = () => {
+        reads += 1;
+        throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: 'the connection broke' });
+      };
+      harness.clock.advance(62_000);
+      await until(() => reads >= 2);
+      await turns(50);
+      expect(harness.world.endings).toEqual([]);
+      harness.store.histories = histories;
+      harness.clock.advance(2_000);
+      await until(() => harness.world.endings.length === 2);
+    });
+
+    test('guarantee 5, D3: a timer rings behind a restart while callers leave no turn without an input', async () => {
+      const [tree, other] = ['run_conform0028', 'run_conform0029'];
+      await start(harness, tree, { link: 'remote', idle_ms: 60_000 });
+      await broken(harness, tree);
+      await harness.engine.restart();
+      await start(harness, other);
+      harness.clock.advance(62_000);
+      for (let step = 0; step < 200 && harness.world.endings.length < 2; step += 1) {
+        await think(harness, other, `t${step}`);
+      }
+      expect(harness.world.endings.map(({ run_id }) => run_id)).toEqual([`${tree}.1`, tree]);
+    });
+
+    test('guarantee 6: the head holds all that was acknowledged before it was asked for', async () => {
+      const tree = 'run_conform0030';
+      await start(harness, tree);
+      for (const step of ['a', 'b', 'c']) {
+        await think(harness, tree, step);
+        const head = await harness.engine.head();
+        expect(head.size).toBe((await entriesOf(harness.store, tree)).length);
+      }
+    });
+
+    test('guarantee 9, D15: a restart refuses a ledger that lacks what this process has acknowledged', async () => {
+      const tree = 'run_conform0031';
+      await start(harness, tree);
+      const older = await harness.engine.head();
+      await think(harness, tree, 't');
+      await harness.engine.head();
+      await broken(harness, tree);
+      const { reopen } = harness.store;
+      harness.store.reopen = async () => {
+        await reopen();
+        harness.store.head = () => Promise.resolve(older);
+      };
+      await expect(harness.engine.restart()).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
+      await expect(harness.engine.restart()).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
+    });
+
     test('guarantee 6, S0-04 S2-20: a reply is given when its trace is in the ledger', async () => {
       await start(harness, 'run_conform0008');
       let recorded = -1;

@@ -8,7 +8,7 @@ import { closed, Identifier, OneOf, PolicyVersions, Timestamp } from '../../cont
 import { conforms } from '../../contract/validators.js';
 import { BagError, LedgerError } from '../../errors.js';
 import { join, labelOf } from '../../policy/labels.js';
-import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { LedgerStore, LogHead } from '../../ports/ledger-store.js';
 import type { Log } from '../../ports/log.js';
 import { CaseHistory } from '../case/case-history.js';
 import { assembleBundle, settleBundle, type BundleRequest, type BundleSummary } from '../export/bundle.js';
@@ -40,10 +40,13 @@ const BundleArgs = Type.Object(
 export class ExportEffects {
   readonly #store: LedgerStore;
   readonly #log: Log;
+  readonly #head: () => Promise<LogHead>;
 
-  constructor(store: LedgerStore, log: Log) {
+  /** @param head gives the head of the log with all that was committed before */
+  constructor(store: LedgerStore, log: Log, head: () => Promise<LogHead>) {
     this.#store = store;
     this.#log = log;
+    this.#head = head;
   }
 
   async perform(effect: Effect): Promise<EffectResult> {
@@ -53,7 +56,7 @@ export class ExportEffects {
     try {
       // People may have taken days, and meanwhile runs of the case may have read what was not allowed to go out.
       const { case_id } = request;
-      const history = new CaseHistory(this.#store, { case_id, head: await this.#store.head() });
+      const history = new CaseHistory(this.#store, { case_id, head: await this.#head() });
       const now = await labelOfCase(this.#store, history);
       if (join(label, now) !== label) return REFUSED;
       return done(await assembleBundle(this.#store, request, history));

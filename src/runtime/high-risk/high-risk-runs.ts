@@ -211,7 +211,7 @@ export class HighRiskRuns {
   async #historyOf(case_id: string): Promise<CaseHistory> {
     const { store } = this.#parts;
     const engine = this.#running;
-    return new CaseHistory(store, { case_id, head: await store.head() }, async (tree_id) => {
+    return new CaseHistory(store, { case_id, head: await engine.head() }, async (tree_id) => {
       const tree = await engine.peek(tree_id);
       return tree === null ? null : { ...tree.head, ended: tree.ended };
     });

@@ -1,0 +1,74 @@
+// The head file of a store whose commits leave their entries pending: whatever the order of answers, when nothing is
+// under way any more it has the head of the log.
+
+import { expect, test } from '@jest/globals';
+import { headInMemory } from '../../src/adapters/head-in-memory.js';
+import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { MemoryState } from '../../src/adapters/memory-state.js';
+import { HeadWriter } from '../../src/engine/head-writer.js';
+import { LedgerError } from '../../src/errors.js';
+import type { CommitResult, LedgerStore } from '../../src/ports/ledger-store.js';
+import { opening, scribeOf, treeId } from '../fixtures/entries.js';
+import { ForwardingStore } from '../fixtures/forwarding-store.js';
+
+const PENDING: CommitResult = { head: null, first_log_indexes: null };
+
+async function bench(over: (store: LedgerStore) => Partial<LedgerStore> = () => ({})) {
+  const inner = memoryStore({ state: new MemoryState({ integrates: false }) });
+  const store: LedgerStore = Object.assign(new ForwardingStore(inner), over(inner));
+  const scribe = await scribeOf(store);
+  const anchor = headInMemory(await store.head());
+  const failures: unknown[] = [];
+  const make = () => new HeadWriter({ store, anchor, known: null, failed: (error) => void failures.push(error) });
+  const write = (n: number) => store.commit(scribe.prepare([opening(treeId(n))]));
+  return { store, anchor, failures, make, write };
+}
+
+test.each(Array.from({ length: 48 }, (_, turns) => turns))(
+  'D15: a commit %i turns after another one is in the head that is written',
+  async (turns) => {
+    const { store, anchor, failures, make, write } = await bench();
+    const heads = make();
+    await heads.start();
+    await write(1);
+    heads.committed(PENDING, true);
+    for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+    await write(2);
+    heads.committed(PENDING, true);
+    await heads.stop(() => false);
+    const { size, root } = await store.head();
+    expect(size).toBe(2);
+    expect(await anchor.read()).toEqual({ size, root });
+    expect(failures).toEqual([]);
+  },
+);
+
+test('D15: an integration whose answer is lost is in the head that is written', async () => {
+  let lost = 0;
+  const { store, anchor, failures, make, write } = await bench((inner) => ({
+    integrate: async (integration) => {
+      const answer = await inner.integrate(integration);
+      if ((lost += 1) > 1) return answer;
+      throw new LedgerError({ code: 'LEDGER_COMMIT_UNKNOWN', message: 'the connection broke' });
+    },
+  }));
+  const heads = make();
+  await heads.start();
+  await write(1);
+  heads.committed(PENDING, true);
+  await heads.stop(() => false);
+  const { size, root } = await store.head();
+  expect([size, lost]).toEqual([1, 1]);
+  expect(await anchor.read()).toEqual({ size, root });
+  expect(failures).toEqual([]);
+});
+
+test('D15: what an earlier process left pending is in the head that a stop writes', async () => {
+  const { store, anchor, make, write } = await bench();
+  await write(1);
+  const heads = make();
+  await heads.start();
+  await heads.stop(() => false);
+  expect((await anchor.read())?.size).toBe(1);
+  expect((await store.head()).size).toBe(1);
+});
