@@ -14,6 +14,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globa
 import { headFile } from '../../src/adapters/head-file.js';
 import type { HeadAnchor } from '../../src/ports/ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
+import { sized } from '../fixtures/campaign.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
 
 const SLOTS = [0, 4_096] as const;
@@ -153,7 +154,7 @@ describe('the head file', () => {
     const differs = SLOTS.filter((at) => !before.subarray(at, at + 256).equals(after.subarray(at, at + 256)));
     expect(differs).toHaveLength(1);
     const [at] = differs as [number];
-    for (let cut = 0; cut <= 256; cut += 1) {
+    for (let cut = 0; cut <= 256; cut += sized(4, 1)) {
       for (const rest of [before, Buffer.alloc(8_192), Buffer.alloc(8_192, 0xff)]) {
         const torn = Buffer.from(before);
         after.copy(torn, at, at, at + cut);
@@ -170,7 +171,7 @@ describe('the head file', () => {
     const whole = readFileSync(path);
     const newest = SLOTS.find((at) => whole.toString('latin1', at, at + 256).startsWith('turnpike-head 1 2 '))!;
     const length = whole.indexOf('\n', newest) - newest;
-    for (let bit = 0; bit < (length + 1) * 8; bit += 1) {
+    for (let bit = 0; bit < (length + 1) * 8; bit += sized(5, 1)) {
       const flipped = Buffer.from(whole);
       flipped[newest + (bit >> 3)]! ^= 1 << (bit & 7);
       writeFileSync(path, flipped);

@@ -15,7 +15,7 @@ const [A, B, C] = [treeId(1), treeId(2), treeId(3)];
 const TREES = [A, B];
 /** Two blocks, two proposals and an input a round. */
 const ROWS_A_ROUND = 5;
-/** Fewer rows than the default reach every stage of the index in less time; slices and small commits shrink with them. */
+/** Fewer rows than the default reach every stage sooner; slices and small commits shrink with them. */
 const stretchRows = sized(1_024, STRETCH_ROWS);
 const sliceRows = stretchRows / SLICES;
 /** Rounds of a commit that is smaller than a slice. */

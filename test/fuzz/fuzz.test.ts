@@ -15,7 +15,7 @@ import { PayloadSource } from './source.js';
 import type { Open, Opened } from './world.js';
 
 const SEED = 20_260_131;
-const PAYLOADS = sized(600, 4_000);
+const PAYLOADS = sized(400, 4_000);
 const { payloads: corpus, skipped } = corpora();
 if (skipped.length > 0) process.stdout.write(`${skipped.join('\n')}\n`);
 
@@ -25,7 +25,10 @@ const wordsOf = ({ violations }: Pick<Report, 'violations'>): readonly string[] 
 ];
 
 describe('step', () => {
-  test.each(fixtureChunks())('S0-04 S2-19 S2-20: past failures stay mended under the policy $policy', async (chunk) => {
+  // The shipped policy, and the one with the smallest limits; the campaign has all four.
+  const chunks = fixtureChunks().filter(({ policy }) => sized(0, 1) === 1 || /^(?:documents|narrow)$/.test(policy));
+
+  test.each(chunks)('S0-04 S2-19 S2-20: past failures stay mended under the policy $policy', async (chunk) => {
     const report = await fuzzChunk(chunk);
     expect(wordsOf(report)).toEqual([]);
     expect(report.payloads).toBeGreaterThanOrEqual(chunk.payloads.length * 8);
@@ -36,7 +39,7 @@ describe('step', () => {
       seed: SEED,
       payloads: PAYLOADS,
       corpus,
-      chunkSize: sized(300, 2_000),
+      chunkSize: sized(200, 2_000),
       sqliteEvery: 25,
       proveEvery: 6,
     });
@@ -57,7 +60,7 @@ describe('step', () => {
 
 describe('the policy loader', () => {
   test('D1 C55: damaged policy files are refused with findings or can be worked under', async () => {
-    const report = await fuzzPolicies({ seed: SEED, files: sized(100, 400) });
+    const report = await fuzzPolicies({ seed: SEED, files: sized(60, 400) });
     expect(report.violations.map(({ name, what }) => `${name}: ${what}`)).toEqual([]);
     expect(report.loaded).toBeGreaterThan(sized(2, 10));
     expect(report.tried).toBeGreaterThan(0);
@@ -206,7 +209,7 @@ describe('a system that lies', () => {
     policy: 'patient',
     store: 'memory',
     to: 'one',
-    payloads: [...new PayloadSource(7, corpus).chunk(sized(60, 160)), Buffer.from(READ)],
+    payloads: [...new PayloadSource(7, corpus).chunk(sized(40, 160)), Buffer.from(READ)],
   } as const;
 
   test('the chunk itself has nothing to object to', async () => {

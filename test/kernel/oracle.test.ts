@@ -29,7 +29,7 @@ function differs(d: TreeDriver, ours: Tree, theirs: Tree, between: () => readonl
 }
 
 /** How many random trees are decided by both, and how many change hands. */
-const [BOTH, EXCHANGED] = [sized(40, 300), sized(15, 100)];
+const [BOTH, EXCHANGED] = [sized(20, 300), sized(8, 100)];
 
 describe('U-01 U-06: our interpreter and XState over the same machines', () => {
   test(`decide the same and stand the same after every input of ${BOTH} random trees`, () => {

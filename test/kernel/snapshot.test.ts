@@ -8,7 +8,9 @@ import { AGENT, essence, proposal, SHIPPED, TreeDriver } from '../fixtures/tree.
 /** What a snapshot is after it was written down and read again. */
 const stored = (tree: Tree): TreeSnapshot => JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot;
 
-const TREES = sized(60, 300);
+const TREES = sized(25, 300);
+/** How many trees are looked at in other ways. */
+const LOOKED_AT = sized(25, 60);
 
 describe('D16: a tree that is put down and taken up again after every single input', () => {
   test(`S2-06 S2-18: goes on as if nothing had been, for ${TREES} random trees`, () => {
@@ -32,7 +34,7 @@ describe('D16: a tree that is put down and taken up again after every single inp
 });
 
 test('a snapshot is plain JSON: writing it down and reading it again changes nothing', () => {
-  for (let seed = 1; seed <= 60; seed += 1) {
+  for (let seed = 1; seed <= LOOKED_AT; seed += 1) {
     const { tree } = randomTree(seed, { close: false });
     expect(canonicalJson(stored(tree))).toBe(canonicalJson(tree.snapshot()));
     expect(tree.snapshot()).toEqual(restoreTree(stored(tree), randomTree(seed).policies).snapshot());
@@ -40,7 +42,7 @@ test('a snapshot is plain JSON: writing it down and reading it again changes not
 });
 
 test('S0-67: no snapshot holds the reasoning of a proposal, or its text, at any time', () => {
-  for (let seed = 1; seed <= 60; seed += 1) {
+  for (let seed = 1; seed <= LOOKED_AT; seed += 1) {
     const d = randomTree(seed);
     const tree = new Tree(d.tree_id);
     for (const input of d.inputs) {

@@ -29,6 +29,7 @@ import {
   settle,
   spend,
 } from '../../src/run/budget.js';
+import { sized } from '../fixtures/campaign.js';
 
 const UNLIMITED = limitsOf({});
 const account = (limit: Parameters<typeof limitsOf>[0]): Account => openAccount(limitsOf(limit));
@@ -444,7 +445,7 @@ describe('B1 B2 B3: random trees of runs that take turns in any order', () => {
           expect(root.account.spent[kind]).toBe(capped(total(all, 'asked', kind) + total(all, 'charged', kind)));
         }
       }),
-      { numRuns: 250 },
+      { numRuns: sized(80, 250), seed: 1 },
     );
     // The trees were worth something.
     const needed = ['open', 'open refused', 'spend', 'spend refused', 'charge', 'settle', 'concurrent', 'depth 5'];
@@ -460,7 +461,7 @@ describe('B1 B2 B3: random trees of runs that take turns in any order', () => {
         for (const kind of BUDGET_KINDS) expect(root.spent[kind]).toBeLessThanOrEqual(limit[kind]);
         if (exhaustedKind(root) !== null) full += 1;
       }),
-      { numRuns: 100 },
+      { numRuns: sized(40, 100), seed: 1 },
     );
     expect(full).toBeGreaterThan(10);
   });

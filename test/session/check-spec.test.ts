@@ -8,6 +8,7 @@ import { canonicalPath } from '../../src/policy/sandbox-path.js';
 import { checkSpec } from '../../src/session/check-spec.js';
 import { isSandboxFolder } from '../../src/session/sandbox-folder.js';
 import { FINDINGS_MAX } from '../../src/session/spec-finding.js';
+import { sized } from '../fixtures/campaign.js';
 import { character } from '../fixtures/characters.js';
 import { anySpec, largeSpec, make, phase, spec, verify } from '../fixtures/spec.js';
 
@@ -214,7 +215,7 @@ describe('dependencies', () => {
         taken[sound === null ? 'no' : 'yes'] += 1;
         expect(sound !== null).toBe(canBeFinished(value));
       }),
-      { numRuns: 2_000, seed: 1 },
+      { numRuns: sized(1_000, 2_000), seed: 1 },
     );
     expect(Math.min(taken.yes, taken.no)).toBeGreaterThan(200);
   });
@@ -293,7 +294,7 @@ describe('a folder inside the sandbox', () => {
         tried[byPolicy(path) ? 'yes' : 'no'] += 1;
         expect({ path, inside: isSandboxFolder(path) }).toEqual({ path, inside: byPolicy(path) });
       }),
-      { numRuns: 5_000, seed: 1 },
+      { numRuns: sized(1_500, 5_000), seed: 1 },
     );
     expect(Math.min(tried.yes, tried.no)).toBeGreaterThan(200);
   });

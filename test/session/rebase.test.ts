@@ -6,6 +6,7 @@ import fc from 'fast-check';
 import { isVerifyTask, type SessionSpec, type SpecPhase } from '../../src/contract/session-spec.js';
 import { planRebase, type Rebase, type RebasePlan, type RebaseRequest } from '../../src/session/rebase.js';
 import { diffStructure, structureHash } from '../../src/session/spec-structure.js';
+import { sized } from '../fixtures/campaign.js';
 import { make, phase, reversed, similarSpec, spec, verify } from '../fixtures/spec.js';
 
 const GATE = { reviewer: 'callback' } as const;
@@ -183,7 +184,7 @@ describe('for any two specs', () => {
           expect(words[0]).toBe(words[1]);
         }
       }),
-      { numRuns: 1_000, seed: 1 },
+      { numRuns: sized(300, 1_000), seed: 1 },
     );
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(10);
   });
@@ -202,7 +203,7 @@ describe('for any two specs', () => {
         fc.pre(result.kind !== 'refused');
         expect(unfinishedButVerified(two, new Set(planOf(result).completed))).toEqual([]);
       }),
-      { numRuns: 500, seed: 1 },
+      { numRuns: sized(250, 500), seed: 1 },
     );
   });
 });

@@ -103,7 +103,7 @@ describe('against JSON.parse', () => {
           holdsProto(parsed) ? refusedAs('reserved_key') : { ok: true, value: parsed },
         );
       }),
-      { numRuns: sized(400, 2_000) },
+      { numRuns: sized(200, 2_000) },
     );
   });
 

@@ -13,6 +13,7 @@ import { assembleBundle } from '../../../src/runtime/export/bundle.js';
 import { BUNDLE_RULES, type BundleRule } from '../../../src/runtime/export/bundle-finding.js';
 import { BUNDLE_LIMITS } from '../../../src/runtime/export/bundle-limits.js';
 import { verifyBundle, type BundleReport } from '../../../src/runtime/export/verify-bundle.js';
+import { sized } from '../../fixtures/campaign.js';
 import { filesOf, ledgerOf, payload, place, requestFor, result, SECOND, sealed, TREE, type Files } from './material.js';
 
 const { at, remove } = place();
@@ -603,7 +604,7 @@ describe('hostile bundles', () => {
     const next = (below: number): number => (seed = (seed * 48_271) % 2_147_483_647) % below;
     const paths = [MANIFEST, RUNS, AUDIT, 'bag-info.txt'];
     const found: number[] = [];
-    for (let i = 0; i < 150; i += 1) {
+    for (let i = 0; i < sized(60, 150); i += 1) {
       const path = paths[next(paths.length)]!;
       const content = Buffer.from(good[path]!);
       const from = next(content.length);
