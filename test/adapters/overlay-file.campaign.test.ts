@@ -1,0 +1,3 @@
+// Every byte of a signed overlay is left out, doubled or replaced.
+
+import './overlay-file.test.js';

@@ -1,0 +1,3 @@
+// Every seventh byte of an archive is changed.
+
+import './hostile.test.js';

@@ -1,0 +1,3 @@
+// More histories of agents that share a budget.
+
+import './budgets.test.js';

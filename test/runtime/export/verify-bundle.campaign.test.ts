@@ -1,0 +1,3 @@
+// More random changes of a bundle.
+
+import './verify-bundle.test.js';

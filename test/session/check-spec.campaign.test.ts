@@ -1,0 +1,3 @@
+// More random specs and paths.
+
+import './check-spec.test.js';

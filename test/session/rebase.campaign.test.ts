@@ -1,0 +1,3 @@
+// More random rebases.
+
+import './rebase.test.js';
