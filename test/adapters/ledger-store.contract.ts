@@ -20,6 +20,7 @@ import {
 
 import { commitContract } from './commit.contract.js';
 import { archivesContract } from './archives.contract.js';
+import { failedCommitContract } from './failed-commit.contract.js';
 import { contentContract } from './ledger-content.contract.js';
 import { refusalContract } from './ledger-refusal.contract.js';
 import { runRecordsContract } from './run-records.contract.js';
@@ -35,6 +36,7 @@ export function ledgerStoreContract(name: string, makeLedger: () => LedgerUnderT
     describe('what is refused', () => refusalContract(bench));
     describe('content and marks', () => contentContract(bench));
     describe('commits', () => commitContract(makeLedger));
+    describe('failed commits', () => failedCommitContract(makeLedger));
     describe('archives', () => archivesContract(bench));
     describe('run records', () => runRecordsContract(bench));
   });

@@ -103,15 +103,6 @@ export function runRecordsContract(bench: Bench): void {
     expect(await bench.store.runRecords.count(A)).toBe(0);
   });
 
-  test('D2: after a commit that failed nothing more is written', async () => {
-    await bench.scribe.write(bench.store, [opening(A)]);
-    await end(A);
-    bench.ledger.breakCommits();
-    await expect(bench.scribe.write(bench.store, [opening(B)])).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
-    bench.ledger.repair();
-    await expect(save({ records: [record(A, A)], trees: [] })).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
-  });
-
   test('more trees than a store reads at a time are to be recorded, and listed', async () => {
     const ids = Array.from({ length: 2_500 }, (_, n) => treeId(n + 10));
     await bench.scribe.write(

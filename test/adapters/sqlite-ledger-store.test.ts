@@ -17,6 +17,8 @@ import { FORMAT_OLDEST, FORMAT_VERSION } from '../../src/adapters/sqlite-schema.
 import { sha256 } from '../../src/contract/hash.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
 import { all, answered, audited, content, opening, Scribe, scribeOf, step, treeId } from '../fixtures/entries.js';
+import { failedCommitContract } from './failed-commit.contract.js';
+import type { LedgerUnderTest } from './ledger-bench.js';
 import { ledgerStoreContract } from './ledger-store.contract.js';
 import { dropGuards, ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
 
@@ -38,26 +40,27 @@ const BREAK_COMMIT = `
   CREATE TRIGGER breakage AFTER INSERT ON blocks BEGIN INSERT INTO b VALUES (1); END`;
 const REPAIR = 'DROP TRIGGER IF EXISTS breakage; DROP TABLE IF EXISTS b; DROP TABLE IF EXISTS a;';
 
-for (const [where, breakage] of [
-  ['the insert fails', BREAK_INSERT],
-  ['the COMMIT fails', BREAK_COMMIT],
-] as const) {
-  ledgerStoreContract(`SQLite, where ${where} when a commit fails`, () => {
-    const at = ledgerFolder();
-    const exec = (sql: string) => withDatabase(at.file, (db) => void db.exec(sql));
-    createSqliteStore(at)
-      .close()
-      .catch(() => undefined);
-    return {
-      open: () => openSqliteStore(at),
-      openReader: () => openSqliteStore({ ...at, readOnly: true }),
-      loseLock: () => rmSync(`${at.file}.lock`),
-      breakCommits: () => exec(breakage),
-      repair: () => exec(REPAIR),
-      remove: at.remove,
-    };
-  });
-}
+const makeLedger = (breakage: string) => (): LedgerUnderTest => {
+  const at = ledgerFolder();
+  const exec = (sql: string) => withDatabase(at.file, (db) => void db.exec(sql));
+  createSqliteStore(at)
+    .close()
+    .catch(() => undefined);
+  return {
+    open: () => openSqliteStore(at),
+    openReader: () => openSqliteStore({ ...at, readOnly: true }),
+    loseLock: () => rmSync(`${at.file}.lock`),
+    breakCommits: () => exec(breakage),
+    repair: () => exec(REPAIR),
+    remove: at.remove,
+  };
+};
+
+ledgerStoreContract('SQLite, where the insert fails when a commit fails', makeLedger(BREAK_INSERT));
+
+describe('a ledger store: SQLite, where the COMMIT fails when a commit fails', () => {
+  failedCommitContract(makeLedger(BREAK_COMMIT));
+});
 
 describe('the SQLite store', () => {
   let at: LedgerFolder;
