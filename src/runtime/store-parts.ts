@@ -2,7 +2,7 @@
 // and each works without the other.
 
 import { existsSync, realpathSync } from 'node:fs';
-import { isAbsolute, relative, resolve, sep } from 'node:path';
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { headFile, type HeadFile } from '../adapters/head-file.js';
 import { headInMemory, signedHeadInMemory } from '../adapters/head-in-memory.js';
 import { lockFolder } from '../adapters/sqlite-writer-lock.js';
@@ -16,17 +16,16 @@ type Places = Pick<TurnpikeOptions, 'keys' | 'state' | 'sandbox'>;
 
 /**
  * Opens the key folder and the local state that belong to `store`; both folders are made where they are missing.
+ * The caller closes `store` where this fails.
  * @throws LedgerError LEDGER_LOCKED while another process uses the local state; UsageError for a part that lies in
  * the sandbox; PolicyError for a key that is damaged or lost
  */
 export async function openStoreParts(store: LedgerStore, places: Places): Promise<Ground> {
   const keys = places.keys === undefined ? null : keyFolder(resolve(places.keys));
   const state = places.state === undefined ? null : localState(resolve(places.state));
-  for (const folder of [keys?.keys, state?.state]) {
-    if (folder === undefined) continue;
-    makeFolder(folder);
-    refuseInSandbox(folder, places.sandbox);
-  }
+  const folders = [keys?.keys, state?.state].filter((folder) => folder !== undefined);
+  for (const folder of folders) refuseInSandbox(folder, places.sandbox);
+  folders.forEach(makeFolder);
   const lock = state === null ? null : lockFolder(state.state);
   try {
     if (keys !== null) store.sealErasures?.(erasureSealOf(keys, { readOnly: false }));
@@ -56,10 +55,16 @@ const unsigned = (anchor: HeadFile): HeadAnchor => ({
   close: () => anchor.close(),
 });
 
-/** An agent whose case had the name of such a folder would work on what lies in it. */
+/** An agent whose case had the name of such a folder would work on what lies in it. Neither folder need exist yet. */
 function refuseInSandbox(folder: string, sandbox: TurnpikeOptions['sandbox']): void {
-  if (typeof sandbox !== 'string' || !existsSync(sandbox)) return;
-  const path = relative(realpathSync(sandbox), realpathSync(folder));
+  if (typeof sandbox !== 'string') return;
+  const path = relative(realPathOf(resolve(sandbox)), realPathOf(folder));
   if (path.split(sep)[0] === '..' || isAbsolute(path)) return;
   throw new UsageError({ code: 'USAGE', message: `${folder} lies in the sandbox ${sandbox}: name a folder elsewhere` });
+}
+
+/** The path without symbolic links, as far as it exists. */
+function realPathOf(path: string): string {
+  const parent = dirname(path);
+  return existsSync(path) || parent === path ? realpathSync(path) : join(realPathOf(parent), basename(path));
 }
