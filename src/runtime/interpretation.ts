@@ -5,20 +5,27 @@ import { INTERPRETERS, type Interpretation } from '../kernel/interpreter.js';
 import type { Log } from '../ports/log.js';
 import type { TurnpikeOptions } from './turnpike-options.js';
 
-/**
- * How the engine runs the machines of its trees. The first failure of an inspector is logged, and no later one: an
- * inspector that fails does so at every event.
- * @throws UsageError USAGE for an interpreter that does not exist, or an inspector that would see nothing
- */
-export function interpretationOf(options: TurnpikeOptions, log: Log): Interpretation {
-  const { interpreter = DEFAULT_INTERPRETER, inspect } = options;
+type InspectionOptions = Pick<TurnpikeOptions, 'interpreter' | 'inspect'>;
+
+/** @throws UsageError USAGE for an interpreter that does not exist, or an inspector that would see nothing */
+export function checkInterpretation({ interpreter = DEFAULT_INTERPRETER, inspect }: InspectionOptions): void {
   if (!INTERPRETERS.includes(interpreter)) {
     throw new UsageError({ code: 'USAGE', message: `\`interpreter\` is one of ${INTERPRETERS.join(', ')}` });
   }
-  if (inspect === undefined) return { interpreter };
-  if (interpreter !== 'xstate') {
+  if (inspect !== undefined && interpreter !== 'xstate') {
     throw new UsageError({ code: 'USAGE', message: "`inspect` needs `interpreter: 'xstate'` as well" });
   }
+}
+
+/**
+ * How the engine runs the machines of its trees. The first failure of an inspector is logged, and no later one: an
+ * inspector that fails does so at every event.
+ * @throws UsageError as `checkInterpretation` does
+ */
+export function interpretationOf(options: InspectionOptions, log: Log): Interpretation {
+  checkInterpretation(options);
+  const { interpreter = DEFAULT_INTERPRETER, inspect } = options;
+  if (interpreter !== 'xstate' || inspect === undefined) return { interpreter };
   let reported = false;
   const report = (error: unknown): void => {
     if (reported) return;

@@ -22,7 +22,10 @@ import type { ReviewCallback } from './sessions/callback-reviewer.js';
 export interface TurnpikeOptions extends Registered {
   /** Folder of the ledger, artifacts and sandbox; made when it is missing or empty. Either this or `store`. */
   readonly home?: string;
-  /** A ledger store of your own, e.g. `memoryStore()`. Needs `sandbox` as well; `keys` and `state` are optional. */
+  /**
+   * A ledger store of your own, e.g. `memoryStore()`. Needs `sandbox` as well; `keys` and `state` are optional.
+   * `openTurnpike` takes it over: `close` closes it, and so does an opening that fails, for whatever reason.
+   */
   readonly store?: LedgerStore;
   /**
    * The key folder of `store`; made where it is missing. With it, heads and erasures are signed, and step proofs and

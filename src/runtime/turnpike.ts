@@ -25,6 +25,7 @@ import type {
   Resolution,
 } from './high-risk/options.js';
 import { createHome, homePaths, isVacant, openHome, type HomePaths, type KeyFolder, type LocalState } from './home.js';
+import { checkInterpretation } from './interpretation.js';
 import { LedgerReader } from './ledger-reader.js';
 import { remoteAgents, type RemoteAgents } from './remote-agents.js';
 import type { Sessions } from './sessions/sessions.js';
@@ -109,7 +110,7 @@ export interface Turnpike {
 export const openTurnpike = async (options: TurnpikeOptions): Promise<Turnpike> =>
   openTurnpikeOn(await groundOf(options), options);
 
-/** `openTurnpike` on a ground that is laid already; it is closed with the rest. */
+/** `openTurnpike` on a ground that is laid already; it is closed with the rest, and where the opening fails. */
 export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): Promise<Turnpike> {
   const { home, keys = home, state = home, store, anchor } = ground;
   // What has been opened, to be closed the other way round, in the end as well as when the opening fails.
@@ -196,15 +197,28 @@ const policyOf = ({ shelf }: Wired): Pick<Turnpike, 'policy' | 'policyVersions'>
   },
 });
 
+/** Until the ground is laid, this closes the store of an opening that fails; after that, `openTurnpikeOn` closes it. */
 async function groundOf(options: TurnpikeOptions): Promise<Ground> {
-  if ((options.home === undefined) === (options.store === undefined)) {
-    throw new UsageError({ code: 'USAGE', message: 'openTurnpike takes either `home` or `store`' });
-  }
-  if (options.store !== undefined) return openStoreParts(options.store, options);
-  if (options.keys !== undefined || options.state !== undefined) {
-    throw new UsageError({ code: 'USAGE', message: '`keys` and `state` go with `store`: a home has its own' });
+  try {
+    checkOptions(options);
+    if (options.store !== undefined) return await openStoreParts(options.store, options);
+  } catch (error) {
+    await closeAll([() => options.store?.close()]).catch(() => undefined);
+    throw error;
   }
   const home = resolve(options.home ?? '');
   const paths = isVacant(home) ? await createHome(home) : homePaths(home);
   return { home: paths, ...openHome(paths, { readOnly: false }) };
+}
+
+/** Checks options against each other, before a file or the store is touched. @throws UsageError USAGE */
+function checkOptions(options: TurnpikeOptions): void {
+  const { home, store, keys, state, sandbox } = options;
+  const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
+  if ((home === undefined) === (store === undefined)) throw usage('openTurnpike takes either `home` or `store`');
+  if (home !== undefined && (keys !== undefined || state !== undefined)) {
+    throw usage('`keys` and `state` go with `store`: a home has its own');
+  }
+  if (store !== undefined && sandbox === undefined) throw usage('`store` needs `sandbox` as well');
+  checkInterpretation(options);
 }

@@ -1,11 +1,12 @@
 // What an opening and a close do with the parts when one of them fails, and who closes the store of the caller.
 
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
 import { winstonLog } from '../../src/adapters/winston-log.js';
 import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import { keyFolder } from '../../src/runtime/home-paths.js';
 import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 
@@ -50,5 +51,67 @@ describe('a part that cannot be closed', () => {
     const { store } = watched({ acquire: fail('no writer'), close: fail('no close') });
     await expect(opened(store)).rejects.toThrow('no writer');
     await (await opened(memoryStore())).close();
+  });
+});
+
+describe('the store of the caller', () => {
+  test.each<readonly [string, Partial<TurnpikeOptions>]>([
+    ['an interpreter that does not exist', { interpreter: 'fast' as 'xstate' }],
+    ['an inspector without its interpreter', { inspect: () => undefined }],
+    ['a home as well', { home: 'home' }],
+    ['no sandbox', { sandbox: undefined } as object],
+    ['a key folder in the sandbox', { keys: 'sandbox/keys' }],
+  ])('is closed, and nothing is read or made, with %s', async (_what, options) => {
+    const { keys, home } = options;
+    const { store, calls } = watched();
+    const places = { ...(keys && { keys: at(keys) }), ...(home && { home: at(home) }) };
+    await expect(opened(store, { ...options, ...places })).rejects.toMatchObject({ code: 'USAGE' });
+    expect(calls).toEqual(['close']);
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
+  test.each([
+    ['the local state is locked', {}],
+    ['the store has no head', { head: fail('no head') }],
+    ['the ledger has another writer', { acquire: fail('no writer') }],
+  ])('is closed once when %s', async (what, methods) => {
+    const first = what.includes('locked') ? await opened(memoryStore()) : null;
+    const { store, calls } = watched(methods);
+    await expect(opened(store)).rejects.toThrow();
+    expect(calls.filter((name) => name === 'close')).toHaveLength(1);
+    await first?.close();
+    await (await opened(memoryStore())).close();
+  });
+
+  test('is closed when the ledger key cannot be read', async () => {
+    const { store, calls } = watched();
+    mkdirSync(at('keys'));
+    writeFileSync(keyFolder(at('keys')).ledgerKey.privateKey, 'no key\n', { mode: 0o600 });
+    await expect(opened(store, { keys: at('keys') })).rejects.toMatchObject({ code: 'POLICY_INVALID' });
+    expect(calls.at(-1)).toBe('close');
+  });
+
+  test('an opening that fails throws its own error when the store cannot be closed either', async () => {
+    const { store } = watched({ head: fail('no head'), close: fail('no close') });
+    await expect(opened(store)).rejects.toThrow('no head');
+  });
+});
+
+describe('a folder in the sandbox', () => {
+  test.each(['sandbox/keys', 'sandbox/case/deep/keys', 'link/keys', 'sandbox'])(
+    '%s is rejected before it is made',
+    async (keys) => {
+      mkdirSync(at('sandbox/case'), { recursive: true });
+      symlinkSync(at('sandbox/case'), at('link'));
+      await expect(opened(memoryStore(), { keys: at(keys) })).rejects.toMatchObject({ code: 'USAGE' });
+      expect(readdirSync(at('sandbox'), { recursive: true })).toEqual(['case']);
+      expect(existsSync(at('state'))).toBe(false);
+    },
+  );
+
+  test('is rejected before the other folder is made', async () => {
+    const places = { keys: at('keys'), state: at('sandbox/state') };
+    await expect(opened(memoryStore(), places)).rejects.toMatchObject({ code: 'USAGE' });
+    expect(readdirSync(folder)).toEqual([]);
   });
 });
