@@ -60,7 +60,7 @@ function lines(): { readonly log: Log; readonly written: string[] } {
 }
 
 describe('K2: a run goes on when an inspector', () => {
-  test.each([
+  test.each<readonly [string, () => unknown]>([
     ['a bigint', () => ({ id: 1n })],
     ['a cyclic object', cyclic],
     ['an error that is its own cause', itsOwnCause],
@@ -69,7 +69,7 @@ describe('K2: a run goes on when an inspector', () => {
     for (const isLater of [false, true]) {
       const { log, written } = lines();
       const throwing = (): undefined => {
-        throw made();
+        throw made() as Error;
       };
       const inspect = isLater ? () => Promise.resolve().then(throwing) as unknown as undefined : throwing;
       expect(await outcomeOf({ inspect, log })).toBe('SUCCESS');
