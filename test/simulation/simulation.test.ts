@@ -8,6 +8,10 @@ import { MORE_PLANTS, PLANTS } from './planted.js';
 import { Random } from './random.js';
 import { simulate, type Report } from './simulate.js';
 
+/** Bugs that these steps find soon; the campaign plants them all. */
+const SOON: readonly string[] = ['rings-early', 'never-answers'];
+const planted = MORE_PLANTS.filter(({ name }) => sized(0, 1) === 1 || SOON.includes(name));
+
 /** A failing seed is to be seen with everything that is needed to run it again. */
 const summaryOf = ({ seed, steps, violation, tail }: Report) =>
   violation === null ? null : { seed, steps, violation, tail };
@@ -23,24 +27,28 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
   );
 
   test('D11 D16: the same seed gives the same history to the byte, another seed another one', async () => {
-    const first = await simulate({ seed: 5, steps: 250 });
-    const again = await simulate({ seed: 5, steps: 250 });
-    const other = await simulate({ seed: 6, steps: 250 });
+    const steps = sized(150, 250);
+    const first = await simulate({ seed: 5, steps });
+    const again = await simulate({ seed: 5, steps });
+    const other = await simulate({ seed: 6, steps });
     expect(first.digest).toMatch(/^[0-9a-f]{64}$/);
     expect(again).toEqual(first);
     expect(other.digest).not.toBe(first.digest);
   });
 
   // Of few steps, these seeds fold most.
-  test.each([15, 21, 66])('D11 D16: seed %i gives one history however often long work yields', async (seed) => {
-    const reports = await simulatePaces(seed, 200);
-    expect(reports.map(summaryOf)).toEqual([null, null, null]);
-    expect(new Set(reports.map(({ digest }) => digest)).size).toBe(1);
-    expect(reports[0]?.calls.get('pace')).toBeGreaterThan(50);
-  });
+  test.each([41, 33, 22].slice(0, sized(1, 3)))(
+    'D11 D16: seed %i gives one history however often long work yields',
+    async (seed) => {
+      const reports = await simulatePaces(seed, 200);
+      expect(reports.map(summaryOf)).toEqual([null, null, null]);
+      expect(new Set(reports.map(({ digest }) => digest)).size).toBe(1);
+      expect(reports[0]?.calls.get('pace')).toBeGreaterThan(50);
+    },
+  );
 
   test('D11 D16: a history does not depend on other load of the processor', async () => {
-    const run = (): Promise<Report> => simulate({ seed: 16, steps: 200 });
+    const run = (): Promise<Report> => simulate({ seed: 16, steps: sized(120, 200) });
     expect(await besideBusyLoops(BUSY_LOOPS, run)).toEqual(await run());
   });
 
@@ -54,14 +62,14 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
     expect(kinds(await machineUses(machine))).toEqual(['Date.now', 'Immediate', 'Timeout']);
     let calls: Report['calls'] = new Map();
     const simulated = async (): Promise<void> => {
-      ({ calls } = await simulate({ seed: 21, steps: 200 }));
+      ({ calls } = await simulate({ seed: 41, steps: 200 }));
     };
     expect(await machineUses(simulated)).toEqual([]);
     expect(calls.get('pace')).toBeGreaterThan(20);
   });
 
   // Their trees leave memory after every tick, and come back from snapshots (21), or from their entries (22).
-  test.each([21, 22])(
+  test.each([21, 22].slice(0, sized(1, 2)))(
     'U-01 D11 D16: seed %i has the same history under both interpreters, to the byte',
     async (seed) => {
       const [tables, xstate] = [
@@ -86,7 +94,7 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
 describe('a bug on purpose is found within 10,000 steps, by the invariant that is meant for it', () => {
   const cases = [
     ...PLANTS.flatMap((plant) => [1, 2].slice(0, sized(1, 2)).map((seed) => [plant.name, seed, plant] as const)),
-    ...MORE_PLANTS.map((plant) => [plant.name, 24, plant] as const),
+    ...planted.map((plant) => [plant.name, 24, plant] as const),
   ];
 
   test.each(cases)('%s, seed %i', async (_name, seed, plant) => {
