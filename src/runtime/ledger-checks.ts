@@ -13,11 +13,18 @@ export function ledgerChecks(ground: Ground, records: RecordEffects, log: Log): 
     await checkArchives(store, anchor);
     await checkAnchor(store, anchor, { acceptMissing: !started && ground.acceptMissingHead === true });
     await records.open();
-    // A making that was cut short leaves none.
-    if ((await anchor.read()) === null) await anchor.write(await store.head());
+    if ((await anchor.read()) === null) await writeFirstHead(ground, log);
     if (!started) await ground.signHeads?.();
     started = true;
     // This process alone uses the local state by now, and no effect is running: no command of another one is.
     if (state !== null) await clearScratch(state.scratch, log);
   };
+}
+
+/** An empty ledger has none where its creation was interrupted. Any other without one was accepted just now. */
+async function writeFirstHead({ store, anchor }: Ground, log: Log): Promise<void> {
+  const head = await store.head();
+  const { size, root } = head;
+  if (size > 0) log.warn('no head was stored on this machine: the head of the ledger is accepted', { size, root });
+  await anchor.write(head);
 }
