@@ -6,6 +6,7 @@ import { diskFolder } from '../fixtures/temp-folder.js';
 import { builtVictim } from './built.js';
 import { everyBoundary, everyRecovery, randomKills, type CampaignOptions } from './campaign.js';
 import { fullDisk } from './full-disk.js';
+import { mountNamespace } from './mount-namespace.js';
 import { plantedVictims } from './planted.js';
 import { portFaults } from './port-faults.js';
 import { stoppedWriter, twoProcesses } from './processes.js';
@@ -124,13 +125,15 @@ test(
   MS_MAX,
 );
 
-test(
+/** Where a disk cannot be filled, the report says that the test was skipped. */
+const onFullDisk = mountNamespace() === null ? test.skip : test;
+
+onFullDisk(
   'D2 D3 D8 C35: a process on a full disk restarts when there is room: remote runs go on, nothing is done twice',
   () => {
     const tally = fullDisk(options, [1_200, 1_600], 'restarted');
     expect(tally.violations).toEqual([]);
-    if (tally.cases === 0) process.stderr.write(`${[...tally.notes.keys()].join()}\n`);
-    else expect(tally.notes.get('ledger stopped')).toBe(2);
+    expect(tally.notes.get('ledger stopped')).toBe(2);
   },
   MS_MAX,
 );

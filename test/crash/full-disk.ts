@@ -14,6 +14,7 @@ import { Victim, type Ended } from './children.js';
 import { unharmed } from './fault-points.js';
 import { openAt } from './ground.js';
 import { placesIn, type Places } from './journal.js';
+import { mountNamespace } from './mount-namespace.js';
 import { Tally } from './tally.js';
 import { work, type Said } from './workload.js';
 
@@ -21,15 +22,14 @@ const WORK = ['--attached', '3', '--remote', '1', '--steps', '40'];
 const SIZES_KIB = [1_000, 1_100, 1_300, 1_600, 2_000, 2_600];
 /** In blocks of 512 bytes. */
 const LIMITS = [700, 900, 1_300, 2_000, 3_000];
-const NAMESPACES = [['-m'], ['-r', '-m']];
 
 /** Whether the process that filled the disk ends, and the home is opened again, or restarts when there is room. */
 export type Then = 'reopened' | 'restarted';
 
 export function fullDisk(options: CampaignOptions, sizes = SIZES_KIB, then: Then = 'reopened'): Tally {
   const tally = new Tally(`full disk, ${then}`);
-  const namespace = NAMESPACES.find((flags) => spawnSync('unshare', [...flags, 'true']).status === 0);
-  if (namespace === undefined) {
+  const namespace = mountNamespace();
+  if (namespace === null) {
     tally.note('skipped: no mount namespace here');
     return tally;
   }
