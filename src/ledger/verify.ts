@@ -12,6 +12,7 @@ import { checkEntry, type CheckedEntry } from './check-entry.js';
 import { MarkCheck, type MarkSource } from './check-marks.js';
 import { OrderCheck } from './check-order.js';
 import { RecordCheck, type RecordSource } from './check-records.js';
+import { TreeCheck, type TreeSource } from './check-trees.js';
 import { RunCheck } from './check-runs.js';
 import {
   problemOf,
@@ -29,6 +30,8 @@ export const PROBLEMS_MAX = 100;
 export interface LedgerSource extends Pick<LedgerStore, 'log' | 'artifactsOf' | 'head'> {
   /** What is remembered beside the log; where there is nobody to ask, marks are not looked at. */
   readonly marks?: MarkSource;
+  /** The list of trees beside the log; where there is none to ask, it is not looked at. */
+  readonly trees?: TreeSource;
   /** The run records that are written beside the log; where there are none to ask, they are not looked at. */
   readonly records?: RecordSource;
   /** Folds the trees through the machines; where nobody does, only what entries say themselves is looked at. */
@@ -121,6 +124,7 @@ export async function verifyLedger(
     if (found.length < problems_max) {
       report(await endFindings(log, head, source));
       report(checks.finish());
+      report(await checks.listed(begin.size, log.size));
     }
   } catch (error) {
     const place = { ...WHOLE_LOG, log_index: checks.next };
@@ -150,6 +154,7 @@ class Checks {
   readonly #runs: RunCheck | null;
   readonly #marks: MarkCheck | null;
   readonly #records: RecordCheck | null;
+  readonly #trees: TreeCheck | null;
   /** Trees in which an entry is not what was written: what follows from it is not told as well. */
   readonly #broken = new Set<string>();
   #withheld = 0;
@@ -160,6 +165,7 @@ class Checks {
     this.#runs = complete ? new RunCheck() : null;
     this.#marks = source.marks === undefined ? null : new MarkCheck(source.marks);
     this.#records = source.records === undefined ? null : new RecordCheck(source.records);
+    this.#trees = source.trees === undefined ? null : new TreeCheck(source.trees);
   }
 
   get trees(): number {
@@ -176,6 +182,7 @@ class Checks {
   }
 
   async begin(): Promise<readonly Finding[]> {
+    await this.#trees?.begin();
     return (await this.#records?.begin()) ?? [];
   }
 
@@ -191,6 +198,7 @@ class Checks {
       this.#broken.add(tree_id);
       if (checked.envelope !== null) this.#broken.add(checked.envelope.tree_id);
     }
+    this.#trees?.take(stored, checked);
     const whole = !this.#broken.has(tree_id);
     if (whole) found.push(...(this.#runs?.take(checked.envelope as Entry, log_index) ?? []));
     found.push(...((await this.#source.replay?.take(stored, artifacts, whole)) ?? []));
@@ -205,6 +213,16 @@ class Checks {
     for (const { tree_id, ...finding } of this.#records?.finish() ?? []) {
       yield { place: { ...WHOLE_LOG, tree_id }, finding };
     }
+  }
+
+  /** What the list of trees says otherwise than the log, which was read between two sizes. */
+  async listed(from: number, size: number): Promise<readonly PlacedFinding[]> {
+    const found: PlacedFinding[] = [];
+    if (this.#trees === null) return found;
+    for await (const { tree_id, ...finding } of this.#trees.finish(from, size)) {
+      if (!this.#broken.has(tree_id)) found.push({ place: { ...WHOLE_LOG, tree_id }, finding });
+    }
+    return found;
   }
 
   async #content(stored: StoredEntry, { envelope }: CheckedEntry) {

@@ -193,6 +193,7 @@ export class LedgerReader {
       head: () => store.head(),
       anchor: await this.#anchor.read(),
       marks: store,
+      trees: { listed: store, isArchived: async (id) => (await store.archives.tree(id)) !== null },
       records: {
         table: store.runRecords,
         newFold: () => new RunRecords(),

@@ -28,7 +28,7 @@ export const PROBLEMS = {
   LEDGER_ARCHIVED: [410, 'This was moved to an archive'],
   LEDGER_ERASED: [410, 'This was erased with its case, or is kept back'],
   STREAMS_TAKEN: [503, 'As many streams as there may be, in all or of this token, are open'],
-  UNHEALTHY: [503, 'The ledger cannot be read, or nothing is registered'],
+  UNHEALTHY: [503, 'The ledger cannot be read, a write to it has failed, or nothing is registered'],
   UNAVAILABLE: [503, 'The service could not do this: its log says why'],
 } as const satisfies Readonly<Record<string, readonly [status: number, detail: string]>>;
 

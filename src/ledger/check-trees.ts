@@ -1,0 +1,101 @@
+// The store lists its trees, with the case of each and whether it has ended, beside the log. Recovery, erasure and
+// decisions about a case go by that list, so the log says what it must be.
+
+import { isOpening, type Entry } from '../contract/entry.js';
+import { isTerminal, stateSaid } from '../contract/run-state.js';
+import type { LedgerStore, StoredEntry, TreeSummary } from '../ports/ledger-store.js';
+import type { CheckedEntry } from './check-entry.js';
+import type { Finding } from './ledger-problem.js';
+
+export interface TreeSource {
+  readonly listed: Pick<LedgerStore, 'trees' | 'treesOf'>;
+  /** Whether the entries of a tree are archived: it is not listed then. */
+  readonly isArchived: (tree_id: string) => Promise<boolean>;
+}
+
+/** A tree as the log has it. */
+interface ReadTree {
+  readonly case_id: string | null;
+  readonly log_index: number;
+  /** Null where its entries do not say it: the tree of a session. */
+  ended: boolean | null;
+}
+
+export interface TreeFinding extends Finding {
+  readonly tree_id: string;
+}
+
+/** Takes the entries of a log in their order. Memory grows with the number of trees. */
+export class TreeCheck {
+  readonly #source: TreeSource;
+  readonly #trees = new Map<string, ReadTree>();
+  /** Trees that were listed as ended before the log was read. */
+  readonly #ended = new Set<string>();
+
+  constructor(source: TreeSource) {
+    this.#source = source;
+  }
+
+  /** Reads which trees have ended by now: a log that is read from now on says so. @throws LedgerError */
+  async begin(): Promise<void> {
+    for await (const { tree_id, ended } of this.#source.listed.trees()) if (ended) this.#ended.add(tree_id);
+  }
+
+  take({ tree_id, seq, log_index }: StoredEntry, { envelope, findings }: CheckedEntry): void {
+    // What is wrong with the entry itself is told already.
+    if (findings.length > 0 || envelope === null) return;
+    const { type, body } = envelope as Entry;
+    if (seq === 0 && type === 'input' && isOpening(body)) {
+      this.#trees.set(tree_id, { case_id: body.case_id, log_index, ended: body.kind === 'open' ? false : null });
+    }
+    if (type !== 'audit_event' || body.run_id !== tree_id) return;
+    const tree = this.#trees.get(tree_id);
+    const state = stateSaid(body);
+    if (tree?.ended === false && state !== null && isTerminal(state)) tree.ended = true;
+  }
+
+  /** What the store lists otherwise than the log has it, which was read from one size to another. @throws LedgerError */
+  async *finish(from: number, size: number): AsyncGenerator<TreeFinding> {
+    const listed = new Map<string, TreeSummary>();
+    for await (const tree of this.#source.listed.trees()) {
+      const { tree_id, log_index } = tree;
+      listed.set(tree_id, tree);
+      const isRead = log_index === null || log_index < from || log_index >= size || this.#trees.has(tree_id);
+      if (!isRead) yield differs(tree_id, `it does not begin at ${log_index}`);
+    }
+    for (const [tree_id, tree] of this.#trees) {
+      const summary = listed.get(tree_id);
+      if (summary === undefined) {
+        if (!(await this.#source.isArchived(tree_id))) yield differs(tree_id, 'it is not listed');
+      } else if (summary.log_index !== tree.log_index) yield differs(tree_id, `it begins at ${tree.log_index}`);
+      else if (tree.ended === true && !summary.ended) yield differs(tree_id, 'it has ended');
+      else if (tree.ended === false && this.#ended.has(tree_id)) yield differs(tree_id, 'it has not ended');
+    }
+    yield* this.#cases();
+  }
+
+  async *#cases(): AsyncGenerator<TreeFinding> {
+    const cases = new Map<string, Set<string>>();
+    for (const [tree_id, { case_id }] of this.#trees) {
+      if (case_id === null) continue;
+      cases.set(case_id, (cases.get(case_id) ?? new Set()).add(tree_id));
+    }
+    for (const [case_id, tree_ids] of cases) {
+      const listed = await this.#source.listed.treesOf(case_id);
+      for (const { tree_id } of listed) {
+        // One that is not in the log yet was opened meanwhile.
+        const read = this.#trees.get(tree_id);
+        if (read !== undefined && !tree_ids.delete(tree_id)) yield differs(tree_id, `it is not of case ${case_id}`);
+      }
+      for (const tree_id of tree_ids) {
+        if (!(await this.#source.isArchived(tree_id))) yield differs(tree_id, `it is of case ${case_id}`);
+      }
+    }
+  }
+}
+
+const differs = (tree_id: string, what: string): TreeFinding => ({
+  tree_id,
+  rule: 'tree.listed',
+  message: `the store lists the tree ${tree_id} otherwise than the log has it: ${what}`,
+});
