@@ -4,11 +4,12 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { InspectionEvent } from 'xstate';
 import { watchLedger, type LedgerWatch } from '../../src/runtime/watch-ledger.js';
 import { Bench } from '../fixtures/bench.js';
+import { sized } from '../fixtures/campaign.js';
 import { proposal } from '../fixtures/tree.js';
 
 /** Six more than are followed at a time. */
 const TREES = 70;
-const ROUNDS = 3;
+const ROUNDS = sized(2, 3);
 
 let bench: Bench;
 let watch: LedgerWatch;

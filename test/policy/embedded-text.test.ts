@@ -4,6 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { Json } from '../../src/contract/json.js';
 import { passagesOf, sharesPassage, stringsIn } from '../../src/policy/embedded-text.js';
+import { sized } from '../fixtures/campaign.js';
 
 const SOURCE = `The witness, Ms. Müller, stated on 14 March 2024 that the brakes of the lorry had failed twice before
   the accident, and that her employer was informed of this in writing by the maintenance crew.`;
@@ -158,7 +159,7 @@ test('S4-73: any passage of any source, with random case, punctuation, white spa
     fc.property(copied, ({ words, source, candidate }) => {
       expect(sharesPassage(candidate, source.join(' '), words)).toBe(true);
     }),
-    { numRuns: 500 },
+    { numRuns: sized(150, 500), seed: 1 },
   );
 });
 
@@ -186,7 +187,7 @@ test('S4-73: any two texts share a passage exactly if some run of words, or of l
       seen[byWords ? 'words' : byLetters ? 'letters' : 'nothing'] += 1;
       expect(sharesPassage(text, source.join(', '), words)).toBe(byWords || byLetters);
     }),
-    { numRuns: 2_000 },
+    { numRuns: sized(500, 2_000), seed: 1 },
   );
   for (const times of Object.values(seen)) expect(times).toBeGreaterThan(50);
 });

@@ -1,0 +1,3 @@
+// The trees take turns three times.
+
+import './watch-ledger.test.js';

@@ -1,0 +1,3 @@
+// Every attack on two random ledgers.
+
+import './tamper.test.js';

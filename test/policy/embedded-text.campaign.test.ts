@@ -1,0 +1,3 @@
+// More random texts that share a passage.
+
+import './embedded-text.test.js';
