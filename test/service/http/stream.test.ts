@@ -3,6 +3,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { EventEmitter } from 'node:events';
 import { connect } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { winstonLog } from '../../../src/adapters/winston-log.js';
 import { CLIENTS_PER_TOKEN, Streams, type StreamFormat, type StreamOut } from '../../../src/service/http/stream.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
@@ -62,6 +63,7 @@ async function listening(count: number): Promise<void> {
     told = /turnpike_stream_clients (\d+)/.exec(await (await http.ask('/metrics', observer)).text())?.[1] ?? '';
     if (told === String(count)) return;
     if (Date.now() > until) throw new Error(`${told} listen, and not ${count}`);
+    await delay(10);
   }
 }
 
