@@ -51,6 +51,7 @@ export class HistoryPoints implements CommitFollower {
   #look: Look | null = null;
   #trees: Trees = () => null;
   #state: 'new' | 'waiting' | 'reading' | 'following' | 'stopped' = 'new';
+  #isClosed = false;
   #begin = NOTHING_ARCHIVED;
   #book = new PointBook();
   /** The size of the last point; while waiting, of the ledger when there is to be one. */
@@ -129,11 +130,11 @@ export class HistoryPoints implements CommitFollower {
     this.#behind = [];
   }
 
-  /** Goes on after `stop`, when what was under way has ended, from the last point on. */
+  /** Goes on after `stop`, when what was under way has ended, from the last point on. Does nothing after `close`. */
   restart(): void {
     if (this.#state !== 'stopped') return;
     this.#busy = this.#busy.then(() => {
-      if (this.#state !== 'stopped') return;
+      if (this.#isClosed || this.#state !== 'stopped') return;
       this.#state = 'waiting';
       this.#forget();
       this.#due = this.#point + this.#every;
@@ -142,6 +143,7 @@ export class HistoryPoints implements CommitFollower {
 
   /** Puts down a last point, if that is worth it. Nothing may be committed any more. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     if (this.#state === 'following' && this.#book.size - this.#point >= Math.min(CLOSE_ENTRIES, this.#every)) {
       // Nothing is fetched any more: a point that needs that is not made.
       this.#fetching = true;

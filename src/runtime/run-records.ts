@@ -59,6 +59,8 @@ interface Pending extends RecordBatch {
 export class RunRecordWriter {
   readonly #options: RunRecordWriterOptions;
   #state: 'new' | 'open' | 'closing' | 'stopped' = 'new';
+  /** From the beginning of `close` on: a restart of the engine may end after that. */
+  #isClosed = false;
   #busy: Promise<void> = Promise.resolve();
   /** One look for what is to be recorded comes after the present one; it finds all that more of them would. */
   #isNextDue = false;
@@ -95,15 +97,16 @@ export class RunRecordWriter {
     this.#leave('stopped');
   }
 
-  /** Goes on after `stop`, with what is not recorded by then. */
+  /** Goes on after `stop`, with what is not recorded by then. Does nothing after `close`. */
   restart(): void {
-    if (this.#state !== 'stopped') return;
+    if (this.#isClosed || this.#state !== 'stopped') return;
     this.#state = 'open';
     this.#begin();
   }
 
   /** Writes what is left, for a while and without a pause; the next opening writes the rest. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     if (this.#state !== 'open') return;
     this.#leave('closing');
     this.#begin();

@@ -1,0 +1,77 @@
+// A restart of the engine that ends after `close`: what was closed stays closed.
+
+import { describe, expect, test } from '@jest/globals';
+import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { winstonLog } from '../../src/adapters/winston-log.js';
+import { BatchBuilder } from '../../src/engine/batch.js';
+import type { HistoryCache } from '../../src/ports/history-cache.js';
+import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import { HistoryPoints } from '../../src/runtime/history-points.js';
+import { RunRecordWriter } from '../../src/runtime/run-records.js';
+import { ManualClock } from '../fixtures/manual-clock.js';
+import { TreeDriver } from '../fixtures/tree.js';
+
+const log = winstonLog('silent');
+const defer = (task: () => void): void => void setImmediate(task);
+
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}
+
+interface Part {
+  stop(): void;
+  restart(): void;
+  close(): Promise<void>;
+}
+
+/** What happens around a close, in this order. */
+const ORDERS: readonly (readonly [string, readonly (keyof Part)[]])[] = [
+  ['after a failure, with the restart behind it', ['stop', 'close', 'restart']],
+  ['with a restart behind it', ['close', 'restart']],
+  ['with a failure and a restart behind it', ['close', 'stop', 'restart']],
+];
+
+async function inOrder(part: Part, order: readonly (keyof Part)[]): Promise<void> {
+  for (const step of order) await part[step]();
+  await turns();
+}
+
+describe.each(ORDERS)('closed %s', (_what, order) => {
+  test('S4-08 the writer of run records reads nothing more', async () => {
+    const store = memoryStore();
+    let looks = 0;
+    const runRecords = { ...store.runRecords, unrecorded: () => ((looks += 1), store.runRecords.unrecorded()) };
+    const writer = new RunRecordWriter({
+      store: new Proxy<LedgerStore>(store, {
+        get: (target, name) => (name === 'runRecords' ? runRecords : (Reflect.get(target, name) as unknown)),
+      }),
+      ...{ clock: new ManualClock(), log, defer },
+    });
+    writer.open();
+    await inOrder(writer, order.slice(0, -1));
+    const before = looks;
+    await inOrder(writer, order.slice(-1));
+    expect([before > 0, looks - before]).toEqual([true, 0]);
+  });
+
+  test('U-06 no replay point is made any more', async () => {
+    const store = memoryStore();
+    let calls = 0;
+    const cache = {
+      point: () => Promise.resolve(((calls += 1), null)),
+      save: () => Promise.resolve(((calls += 1), true)),
+    } as Partial<HistoryCache> as HistoryCache;
+    const points = new HistoryPoints({ store, cache, log, defer, pointEntries: 1 });
+    await points.open(() => Promise.reject(new Error('no tree is needed')));
+    await inOrder(points, order);
+    const driver = new TreeDriver().ready();
+    const batch = new BatchBuilder();
+    const { tree_id, decisions } = driver;
+    const none = { inputs: [], rest: null, snapshot: null, ended: false };
+    batch.join({ tree_id, decisions, ...none, opened: { case_id: null } });
+    const built = batch.build(await store.acquire());
+    points.committed(built, await store.commit(built), () => null);
+    await turns();
+    expect(calls).toBe(0);
+  });
+});
