@@ -20,7 +20,7 @@ export class HeadWriter {
   #head: LogHead | null;
   #writing: Promise<void> = Promise.resolve();
   #integrating: Promise<void> = Promise.resolve();
-  /** The size of the last head that was written, or that the start found: a larger one waits for a policy to want it. */
+  /** The size of the last head that was written, or that the start found. */
   #written = 0;
   /** Something that waits to be integrated wants a head to be written. */
   #wanted = false;

@@ -21,7 +21,7 @@ export class Sequencer {
     this.#integrated = integrated;
   }
 
-  /** Integrates all that is pending now. @throws LedgerError as `integrate` does; LEDGER_UNAVAILABLE after the last try */
+  /** Integrates all that is pending now. @throws LedgerError as `integrate` does, or after many tries */
   run(): Promise<void> {
     this.#again = true;
     this.#running ??= this.#drain();

@@ -54,7 +54,7 @@ export class TreeCheck {
     if (tree?.ended === false && state !== null && isTerminal(state)) tree.ended = true;
   }
 
-  /** What the store lists otherwise than the log has it, which was read from one size to another. @throws LedgerError */
+  /** What the store lists otherwise than the log has it, which was read between two sizes. @throws LedgerError */
   async *finish(from: number, size: number): AsyncGenerator<TreeFinding> {
     const listed = new Map<string, TreeSummary>();
     for await (const tree of this.#source.listed.trees()) {

@@ -208,7 +208,9 @@ async function commit(store: LedgerStore, epoch: number, driver: TreeDriver, isS
   const hasEnded =
     isSaidToEnd || driver.decisions.some(({ ended }: Decision) => ended.some(({ run_id }) => run_id === tree_id));
   const nothing = { inputs: [], rest: null, snapshot: null };
-  batch.join({ tree_id, decisions: driver.decisions, ...nothing, opened: { case_id: null }, ended: hasEnded });
+  const [opening] = driver.inputs.map(({ recorded }) => recorded);
+  const case_id = opening?.kind === 'open' ? opening.case_id : null;
+  batch.join({ tree_id, decisions: driver.decisions, ...nothing, opened: { case_id }, ended: hasEnded });
   await store.commit(batch.build(epoch));
 }
 
