@@ -189,7 +189,7 @@ test('S4-73: any two texts share a passage exactly if some run of words, or of l
     }),
     { numRuns: sized(500, 2_000), seed: 1 },
   );
-  for (const times of Object.values(seen)) expect(times).toBeGreaterThan(50);
+  for (const times of Object.values(seen)) expect(times).toBeGreaterThan(sized(25, 50));
 });
 
 describe('a text that is as hostile as Unicode and markup allow', () => {
