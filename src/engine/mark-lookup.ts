@@ -1,3 +1,4 @@
+import { LedgerError } from '../errors.js';
 import type { InputMark, LedgerStore, MarkKey, ProposalKey, ProposalMark } from '../ports/ledger-store.js';
 import type { Tree } from '../kernel/tree.js';
 import type { LiveTrees } from './live-trees.js';
@@ -105,9 +106,14 @@ export class MarkLookup {
 
   /** A read that fails is an error of those inputs alone that need it. */
   async #findAll(sought: readonly Sought[]): Promise<void> {
-    await this.#find(sought).catch((error: unknown) => {
-      for (const { item } of sought) this.#failed.set(item, error);
-    });
+    try {
+      await this.#find(sought);
+    } catch (error) {
+      // A mark that was changed is met by the one who asks for it: the others ask again without it.
+      const isOfOne = error instanceof LedgerError && error.code === 'LEDGER_TAMPERED' && sought.length > 1;
+      if (isOfOne) for (const one of sought) await this.#findAll([one]);
+      else for (const { item } of sought) this.#failed.set(item, error);
+    }
   }
 
   async #find(sought: readonly Sought[]): Promise<void> {

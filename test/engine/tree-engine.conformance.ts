@@ -160,6 +160,23 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       expect((await entriesOf(harness.store, 'run_conform0004')).length).toBeGreaterThanOrEqual(size);
     });
 
+    test('guarantee 3, D4: a mark that was changed is an error of the input that it is of, and of no other', async () => {
+      const [tree, other] = ['run_conform0032', 'run_conform0033'];
+      await start(harness, tree);
+      await start(harness, other);
+      const { marks } = harness.store;
+      harness.store.marks = (keys) => {
+        const isChanged = keys.some((key) => 'input_id' in key && key.input_id === 'changed');
+        if (isChanged) throw new LedgerError({ code: 'LEDGER_TAMPERED', message: 'a mark is not what it was' });
+        return marks(keys);
+      };
+      const asked = [think(harness, tree, 'changed', true), think(harness, other, 'beside', true)];
+      expect(await Promise.allSettled(asked)).toEqual([
+        { status: 'rejected', reason: expect.objectContaining({ code: 'LEDGER_TAMPERED' }) },
+        { status: 'fulfilled', value: { refused: false, repeat_of: null } },
+      ]);
+    });
+
     test('guarantee 4, C35: a change is performed after the commit of its allow, once, and told once', async () => {
       await start(harness, 'run_conform0005');
       let durable: readonly string[] = [];

@@ -7,6 +7,29 @@ const OWN = /\/simulation\/world\b/;
 const OURS = /\/(?:src|machines|test)\//;
 const STACK_LINES = 100;
 
+/** What gives the machine's time without a function that could be replaced: `new Date()`. */
+function watchDates(note: (what: string) => void): () => void {
+  const real = globalThis.Date;
+  globalThis.Date = new Proxy(real, {
+    construct: (target, args, as) => {
+      if (args.length === 0) note('new Date');
+      return Reflect.construct(target, args, as) as Date;
+    },
+  });
+  return () => (globalThis.Date = real);
+}
+
+function watchEnvironment(note: (what: string) => void): () => void {
+  const real = process.env;
+  process.env = new Proxy(real, {
+    get: (target, name, receiver) => {
+      note('process.env');
+      return Reflect.get(target, name, receiver) as unknown;
+    },
+  });
+  return () => (process.env = real);
+}
+
 type Reads = [object: Record<string, unknown>, name: string, label: string];
 
 /** @returns each use once, with the first line of our code that led to it */
@@ -31,14 +54,15 @@ export async function machineUses(work: () => Promise<unknown>): Promise<readonl
       note(label);
       return real.apply(object, args);
     };
-    return () => (object[name] = real);
+    return (): unknown => (object[name] = real);
   });
+  restore.push(watchDates(note), watchEnvironment(note));
   hook.enable();
   try {
     await work();
   } finally {
     hook.disable();
-    for (const put of restore) put();
+    for (const put of restore.reverse()) put();
     Error.stackTraceLimit = lines;
   }
   return [...uses].sort();
@@ -46,6 +70,7 @@ export async function machineUses(work: () => Promise<unknown>): Promise<readonl
 
 const readsOf = (): readonly Reads[] => [
   [Date as unknown as Reads[0], 'now', 'Date.now'],
+  [process as unknown as Reads[0], 'hrtime', 'process.hrtime'],
   [performance as unknown as Reads[0], 'now', 'performance.now'],
   [Math as unknown as Reads[0], 'random', 'Math.random'],
   [crypto as unknown as Reads[0], 'randomUUID', 'crypto.randomUUID'],

@@ -57,9 +57,19 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
       await new Promise((resolve) => setTimeout(resolve, 1));
       await new Promise((resolve) => setImmediate(resolve));
       Date.now();
+      new Date().toISOString();
+      process.hrtime();
+      expect(process.env['NO_SUCH']).toBeUndefined();
     };
     const kinds = (uses: readonly string[]) => uses.map((use) => use.split(' ')[0]);
-    expect(kinds(await machineUses(machine))).toEqual(['Date.now', 'Immediate', 'Timeout']);
+    expect(kinds(await machineUses(machine))).toEqual([
+      'Date.now',
+      'Immediate',
+      'Timeout',
+      'new',
+      'process.env',
+      'process.hrtime',
+    ]);
     let calls: Report['calls'] = new Map();
     const simulated = async (): Promise<void> => {
       ({ calls } = await simulate({ seed: 41, steps: 200 }));
