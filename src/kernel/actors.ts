@@ -21,7 +21,7 @@ export interface Actors {
   readonly output: RunOutput | undefined;
   /** Plain JSON, in XState's form: either can go on from what the other has put down. */
   persisted(): unknown;
-  /** No more events: what holds resources gives them up. Everything else can still be asked, and says what it said. */
+  /** Takes no more events and releases resources. Everything else can still be read, and does not change. */
   stop(): void;
 }
 

@@ -1,6 +1,6 @@
-// Inspection events of live runs, for code that is not ours. XState hands inspectors its actors, its events and its
-// memories themselves: whoever has them can send an event, or change one before it is recorded. Events enter a run only
-// through its inputs (K2), so what leaves here are copies, and actors that take nothing.
+// Inspection events of live runs, for inspectors of the embedder. XState passes its own actors, events and contexts to
+// an inspector, which could send an event, or change one before it is recorded. Events enter a run only through its
+// inputs (K2), so an inspector gets copies, and actors that ignore events.
 
 import { matchesState, type AnyActorRef, type InspectionEvent, type Observer, type StateValue } from 'xstate';
 import { UsageError } from '../errors.js';

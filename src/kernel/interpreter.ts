@@ -1,4 +1,4 @@
-// The two interpreters of the machines, and how a tree is told which one to use.
+// The two interpreters of the machines, and the option that selects one for a tree.
 
 import type { InspectionEvent } from 'xstate';
 import type { Onlooker } from './actors.js';

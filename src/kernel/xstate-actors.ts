@@ -122,7 +122,7 @@ class KnownActors {
     actor.subscribe({ complete, error: this.#fail });
   }
 
-  /** XState throws what a listener throws in another turn, when the decision has long left without its entry. */
+  /** XState throws an error of a listener in a later turn, after the decision was returned without its entry. */
   readonly #listen = (emission: Emission): void => {
     try {
       this.#hear(emission);

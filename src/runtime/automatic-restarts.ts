@@ -8,17 +8,17 @@ export const RESTART_MS = 1_000;
 /** The longest interval. So long without a failure, and the intervals begin anew. */
 export const RESTART_MS_MAX = 60_000;
 
-type Restarting = Pick<TreeEngine, 'restart' | 'failed'>;
+type RestartableEngine = Pick<TreeEngine, 'restart' | 'failed'>;
 
-/** Restarts a failed engine at growing intervals, until it goes on or the reason turns out not to pass. */
+/** Restarts a failed engine at growing intervals, until a restart succeeds or the failure is permanent. */
 export class AutomaticRestarts {
   readonly #clock: Clock;
   readonly #log: Log;
-  #engine: Restarting | null = null;
+  #engine: RestartableEngine | null = null;
   #interval_ms = RESTART_MS;
   /** When the last restart succeeded. */
   #since = 0;
-  #callOff: (() => void) | null = null;
+  #cancelTimer: (() => void) | null = null;
   #closed = false;
 
   constructor(clock: Clock, log: Log) {
@@ -27,39 +27,39 @@ export class AutomaticRestarts {
   }
 
   /** Begins. A failure before this ends the opening. */
-  open(engine: Restarting): void {
+  open(engine: RestartableEngine): void {
     this.#engine = engine;
     if (engine.failed) this.failed();
   }
 
   failed(): void {
     if (this.#engine === null) return;
-    // One that fails again at once, on a disk that is still full, is no reason to hurry.
+    // An engine that fails again soon, on a disk that is still full, keeps its long interval.
     if (this.#clock.now() - this.#since >= RESTART_MS_MAX) this.#interval_ms = RESTART_MS;
     this.#plan(this.#engine);
   }
 
-  /** Says that it goes on, whoever has restarted it. */
+  /** Logs a successful restart, by this object or by another caller. */
   restarted(recovery: Recovery): void {
-    this.#callOff?.();
+    this.#cancelTimer?.();
     this.#since = this.#clock.now();
     this.#log.info('the ledger can be written again', { ...recovery });
   }
 
   close(): void {
     this.#closed = true;
-    this.#callOff?.();
+    this.#cancelTimer?.();
   }
 
-  #plan(engine: Restarting): void {
+  #plan(engine: RestartableEngine): void {
     if (this.#closed) return;
-    this.#callOff?.();
+    this.#cancelTimer?.();
     const interval_ms = this.#interval_ms;
     this.#interval_ms = Math.min(2 * interval_ms, RESTART_MS_MAX);
-    this.#callOff = this.#clock.wake(this.#clock.now() + interval_ms, () => void this.#restart(engine));
+    this.#cancelTimer = this.#clock.wake(this.#clock.now() + interval_ms, () => void this.#restart(engine));
   }
 
-  async #restart(engine: Restarting): Promise<void> {
+  async #restart(engine: RestartableEngine): Promise<void> {
     try {
       await engine.restart();
     } catch (error) {

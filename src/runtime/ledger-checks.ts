@@ -16,7 +16,7 @@ export function ledgerChecks(ground: Ground, records: RecordEffects, log: Log): 
     if ((await anchor.read()) === null) await writeFirstHead(ground, log);
     if (!started) await ground.signHeads?.();
     started = true;
-    // This process alone uses the local state by now, and no effect is running: no command of another one is.
+    // This process alone uses the local state by now, and no effect runs: no command uses a scratch folder.
     if (state !== null) await clearScratch(state.scratch, log);
   };
 }

@@ -1,5 +1,5 @@
-// What a Turnpike stands on where the caller brings the ledger store: the key folder and the local state are optional,
-// and each works without the other.
+// The parts of a Turnpike over a ledger store of the caller: the key folder and the local state are optional and
+// independent.
 
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';

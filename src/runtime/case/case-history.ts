@@ -16,7 +16,7 @@ import { entryOf, standsAt } from './envelope.js';
 import { mergeTrees } from './merge-trees.js';
 import { tamperedEntry, tamperedTree, type TreeCursor, type TreeTip } from './tree-cursor.js';
 
-/** So many entries are given on at once: a promise for each would keep far more in memory than they do. */
+/** Entries are yielded in groups of this size: a promise for each entry would need far more memory. */
 const ENTRIES_AT_ONCE = 64;
 
 /** One case, as far as the log had come at `head`: what is committed meanwhile is in no pass over it. */
@@ -67,7 +67,7 @@ export class CaseHistory {
   }
 
   /**
-   * The same. Where it comes to its end, the log is that of the head, and holds of the case just these entries.
+   * The same. When it has yielded the last entry, the log has the root of the head, and no other entry of the case.
    * @throws LedgerError like `entries`
    */
   async *confirmed(types: readonly EntryType[]): Entries {
@@ -160,7 +160,7 @@ export class CaseHistory {
   }
 }
 
-/** What is known of the rest of a case is not what is known of the case. */
+/** The trees that are left do not show the whole case. */
 const archived = (case_id: string): LedgerError =>
   new LedgerError({
     code: 'LEDGER_ARCHIVED',

@@ -7,7 +7,7 @@ import { isEntryBody } from '../../contract/validators.js';
 import type { StoredEntry } from '../../ports/ledger-store.js';
 import { tamperedEntry } from './tree-cursor.js';
 
-/** Whether its text ends with its place: canonical JSON has `body`, in which others have a word, before that. */
+/** Whether its text ends with its place: in canonical JSON `body`, which holds foreign text, comes before that. */
 export const standsAt = ({ text, seq, tree_id, type }: StoredEntry): boolean =>
   text.endsWith(`,"seq":${seq},"tree_id":${quote(tree_id)},"type":${quote(type)}}`);
 

@@ -1,5 +1,5 @@
 // The entries of one tree, verified as they are read: each is the next of its tree, has the hash that the store says,
-// and names the hash of the entry before it. That the last entry is the last one, the tree alone cannot tell.
+// and names the hash of the entry before it. The tree alone cannot show that its last entry is the last.
 
 import { quote } from '../../contract/canonical-json.js';
 import { NO_PREV } from '../../contract/entry.js';
@@ -101,7 +101,7 @@ export class TreeCursor {
     return read.value;
   }
 
-  /** Canonical JSON ends with the envelope: `body`, which others have a word in, stands before it. */
+  /** Canonical JSON ends with the envelope: `body`, which holds foreign text, stands before it. */
   #isNext({ tree_id, seq, type, text, leaf_hash, log_index }: TreeEntry): boolean {
     const tip = this.#tip;
     const envelope = `,"prev":"${tip.prev}","seq":${tip.seq},"tree_id":${quote(this.tree_id)},"type":${quote(type)}}`;
@@ -126,11 +126,11 @@ const isIntegrated = (entry: TreeEntry): entry is StoredEntry => entry.log_index
 export const tamperedEntry = (log_index: number): LedgerError =>
   new LedgerError({
     code: 'LEDGER_TAMPERED',
-    message: `the ledger is not what it was at entry ${log_index}: run \`turnpike ledger verify\``,
+    message: `entry ${log_index} of the ledger was changed: run \`turnpike ledger verify\``,
   });
 
 export const tamperedTree = (tree_id: string): LedgerError =>
   new LedgerError({
     code: 'LEDGER_TAMPERED',
-    message: `the tree ${tree_id} does not have the entries that it had: run \`turnpike ledger verify\``,
+    message: `entries of the tree ${tree_id} were changed or removed: run \`turnpike ledger verify\``,
   });

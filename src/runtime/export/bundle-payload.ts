@@ -45,7 +45,7 @@ async function contentOf(store: LedgerStore, { ref, place }: KeptContent): Promi
   if (found !== undefined) return found.bytes;
   throw new LedgerError({
     code: 'LEDGER_TAMPERED',
-    message: `the content ${ref.hash_sha256} of seq ${place.seq} of ${place.tree_id} is not there, or not what it was`,
+    message: `the content ${ref.hash_sha256} of seq ${place.seq} of ${place.tree_id} is missing or was changed`,
   });
 }
 

@@ -114,4 +114,4 @@ async function contentOf(
 }
 
 const tampered = (what: string): LedgerError =>
-  new LedgerError({ code: 'LEDGER_TAMPERED', message: `${what} is not there, or not what it was` });
+  new LedgerError({ code: 'LEDGER_TAMPERED', message: `${what} is missing or was changed` });
