@@ -210,8 +210,14 @@ export class SqliteLedgerStore implements LedgerStore {
     }, place.tree_id);
   }
 
+  /** Of a block that was read: where its content is gone since, the tree was archived. */
   #contentOf({ tree_id, seq }: EntryPlace, block: BlockContent): Promise<readonly StoredArtifact[]> {
-    return this.#answerLater(() => this.#parts.artifacts.of(block, seq - block.seq), tree_id);
+    return this.#answerLater(() =>
+      this.#parts.artifacts.of(block, seq - block.seq).catch((error: unknown) => {
+        this.#archives.refuseTree(tree_id);
+        throw error;
+      }),
+    );
   }
 
   artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {

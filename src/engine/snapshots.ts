@@ -7,8 +7,8 @@ import { restoreTree, type Tree, type TreeSnapshot } from '../kernel/tree.js';
 import { needed } from '../ledger/withheld.js';
 import type { LedgerStore, StoredSnapshot, TreeEntry } from '../ports/ledger-store.js';
 
-/** So many entries of a tree lie between two snapshots at least: thirty reads, which fold in some milliseconds. */
-export const SNAPSHOT_ENTRIES = 256;
+/** So many entries of a tree lie between two snapshots at least: two dozen reads, which fold in some milliseconds. */
+export const SNAPSHOT_ENTRIES = 192;
 /** And at most, however large a snapshot is. */
 const SNAPSHOT_ENTRIES_MAX = 2_048;
 /** A larger snapshot costs more to write: for so many characters of it, one entry more lies before the next. */
