@@ -212,12 +212,9 @@ export class SqliteLedgerStore implements LedgerStore {
 
   /** Of a block that was read: where its content is gone since, the tree was archived. */
   #contentOf({ tree_id, seq }: EntryPlace, block: BlockContent): Promise<readonly StoredArtifact[]> {
-    return this.#answerLater(() =>
-      this.#parts.artifacts.of(block, seq - block.seq).catch((error: unknown) => {
-        this.#archives.refuseTree(tree_id);
-        throw error;
-      }),
-    );
+    const read = () => this.#parts.artifacts.of(block, seq - block.seq);
+    const refuse = () => this.#archives.refuseTree(tree_id);
+    return this.#answerLater(() => read().catch((error: unknown) => (refuse(), Promise.reject(error as Error))));
   }
 
   artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
