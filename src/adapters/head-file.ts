@@ -5,8 +5,8 @@
 //       ledger's key was written by somebody else: the file is not believed.
 //   H2. The slots lie in two blocks of the disk, so that one torn write cannot damage both.
 //   H3. The head never goes back. Of writes that wait for the disk only the newest is made; all resolve with it.
-//   H4. After a write has failed none is made before `reopen`: nobody knows what lies on the disk. The next one goes to
-//       the slot that failed, so that the last head that is surely on the disk stays there until then.
+//   H4. After a failed write nothing is written before `reopen`: the content of the disk is unknown. The next write
+//       goes to the slot that failed, so that the last head that is surely on the disk stays there until then.
 //   H5. Heads that come close upon each other wait a moment for the newest: their flushes would compete with those of
 //       the commits that they follow. So the file is behind the ledger by `PAUSE_MS` and one write at most.
 

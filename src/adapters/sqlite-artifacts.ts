@@ -79,7 +79,7 @@ export class SqliteArtifacts {
     this.#setIndexed = db.prepare('UPDATE meta SET artifacts_indexed = ?');
   }
 
-  /** Makes ready for `storeAll`: from now on nobody else adds content. */
+  /** Prepares for `storeAll`: from now on no other writer adds content. */
   startWriting(): void {
     const insert = 'INSERT INTO artifacts VALUES (?, ?, ?, ?, ?, ?, ?)';
     this.#writes = {

@@ -103,13 +103,13 @@ function removeProbe(probe: string): void {
   try {
     rmSync(probe, { force: true });
   } catch {
-    // What is there cannot be a probe, and has been told of.
+    // An existing file is no probe of ours, and was reported.
   }
 }
 
 /**
  * Moves the log into the database and flushes that, so that nothing is left of a flush that has failed.
- * @throws LedgerError LEDGER_UNAVAILABLE where it cannot, or somebody reads for long
+ * @throws LedgerError LEDGER_UNAVAILABLE where it cannot, or while a reader keeps a transaction open
  */
 export function emptyWal(db: Connection): void {
   let busy: unknown;
@@ -118,7 +118,10 @@ export function emptyWal(db: Connection): void {
   } catch (cause) {
     throw asLedgerError(cause, 'the log of the ledger could not be moved into its database');
   }
-  if (busy !== 0) throw unavailable('the log of the ledger cannot be emptied while somebody reads it for long');
+  if (busy !== 0)
+    throw unavailable(
+      'the WAL of the ledger cannot be truncated while a reader holds a transaction: close the reader, and try again',
+    );
 }
 
 /** Makes the names in a directory durable. */

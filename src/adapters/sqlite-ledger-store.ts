@@ -1,5 +1,5 @@
 // The ledger in one SQLite file (WAL), large contents in files beside it. Whoever opens it can read it, also while
-// somebody writes; who wants to write takes the writer's lock. How it is read and written: sqlite-store.ts. The tables
+// another process writes; a writer takes the writer's lock. How it is read and written: sqlite-store.ts. The tables
 // and what guards them: sqlite-schema.ts.
 
 import { dirname, join, resolve } from 'node:path';

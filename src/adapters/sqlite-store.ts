@@ -206,15 +206,14 @@ export class SqliteLedgerStore implements LedgerStore {
   artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> {
     return this.#answerLater(async () => {
       const block = this.#reader.blockOf(place);
-      return block === null ? [] : this.#parts.artifacts.of(block, place.seq - block.seq);
+      if (block !== null) return this.#parts.artifacts.of(block, place.seq - block.seq);
+      this.#archives.refuseTree(place.tree_id);
+      return [];
     }, place.tree_id);
   }
 
-  /** Of a block that was read: where its content is gone since, the tree was archived. */
   #contentOf({ tree_id, seq }: EntryPlace, block: BlockContent): Promise<readonly StoredArtifact[]> {
-    const read = () => this.#parts.artifacts.of(block, seq - block.seq);
-    const refuse = () => this.#archives.refuseTree(tree_id);
-    return this.#answerLater(() => read().catch((error: unknown) => (refuse(), Promise.reject(error as Error))));
+    return this.#answerLater(() => this.#parts.artifacts.of(block, seq - block.seq), tree_id);
   }
 
   artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
@@ -240,7 +239,7 @@ export class SqliteLedgerStore implements LedgerStore {
 
   close(): Promise<void> {
     return new Promise((resolve) => {
-      // Before the lock: whoever gets that must find nothing of this writer still to come.
+      // Before the lock is released: the next writer must not meet a write of this one.
       this.#db.close();
       this.#held?.lock.release();
       this.#held = null;
@@ -260,13 +259,14 @@ export class SqliteLedgerStore implements LedgerStore {
     });
   }
 
-  /** @param tree_id whose content it is: it may be archived while files are read, so that is looked at afterwards */
+  /** @param tree_id the tree of the content: where the read fails, the tree may have been archived meanwhile */
   async #answerLater<T>(work: () => Promise<T>, tree_id?: string): Promise<T> {
     this.#refuseClosed();
     const db = this.#db;
     try {
-      return await work().finally(() => {
+      return await work().catch((error: unknown) => {
         if (tree_id !== undefined) this.#archives.refuseTree(tree_id);
+        throw error;
       });
     } catch (cause) {
       throw this.#errorOf(cause, db);

@@ -3,9 +3,9 @@
 //   W1. A batch is one transaction, which integrates it into the log. Its first statement moves the head on, if epoch
 //       and size are still those of this writer: so one that was replaced notices before it inserts a row.
 //   W2. After a statement or a COMMIT has failed, nothing is committed any more. When an fsync has failed nobody knows
-//       what lies on the disk, and trying again would only hide it: opening the ledger anew finds out (`reopen`).
-//   W3. The head, row numbers, the ends of trees and what is marked are known from memory, since nobody else adds rows
-//       while W1 holds.
+//       what the disk holds, and a retry would only hide it: `reopen` reads it again.
+//   W3. The head, row numbers, the ends of trees and what is marked are known from memory, since no other writer adds
+//       rows while W1 holds.
 //   W4. What is committed is in the tail when `commit` returns, and only then.
 //   W5. Rows of records come before their batch: the first of them begins the transaction that the batch completes.
 //       Whatever keeps it from being committed takes them back.

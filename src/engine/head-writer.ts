@@ -6,7 +6,7 @@ export interface HeadWriterOptions {
   readonly anchor: HeadAnchor;
   /** The last head that an earlier epoch of this process knew; null without one. */
   readonly known: LogHead | null;
-  /** Told what keeps heads from being written, or appends from being integrated. */
+  /** Called with the error when a head cannot be written, or appends cannot be integrated. */
   readonly failed: (error: unknown) => void;
 }
 

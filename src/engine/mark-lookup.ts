@@ -71,7 +71,7 @@ export class MarkLookup {
     return this.#proposals.get(item) ?? null;
   }
 
-  /** A tree that cannot be folded is told so when its turn comes. */
+  /** An input of a tree that cannot be folded is rejected when its turn comes. */
   async #beginOthers(items: readonly Waiting[]): Promise<void> {
     if (items.length === 0) return;
     const sought: Sought[] = [];
@@ -109,7 +109,7 @@ export class MarkLookup {
     try {
       await this.#find(sought);
     } catch (error) {
-      // A mark that was changed is met by the one who asks for it: the others ask again without it.
+      // Only the input that needs a changed mark fails: each of the others is looked up by itself.
       const isOfOne = error instanceof LedgerError && error.code === 'LEDGER_TAMPERED' && sought.length > 1;
       if (isOfOne) for (const one of sought) await this.#findAll([one]);
       else for (const { item } of sought) this.#failed.set(item, error);

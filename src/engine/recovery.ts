@@ -106,7 +106,7 @@ class RecoveryWork {
         continue;
       }
       const { effect } = command;
-      // Only the service that has the tool or table can find out; for whoever else opens the home it stays pending.
+      // Only a process with the tool or table can find out; in any other process the effect stays pending.
       if (effects.knows?.(effect) === false) {
         const { run_id } = effect;
         log.warn('an action is left unsettled: this process does not have its tool or table', { run_id });
@@ -148,7 +148,7 @@ class RecoveryWork {
 /** R3. */
 const sharesCommit = (command: Tree['pending'][number]): boolean => command.kind === 'perform' && command.in_commit;
 
-/** Waits for all of it before it throws: nothing of a recovery that failed goes on behind its back. */
+/** Waits for all of it before it throws: a failed recovery leaves no work in flight. */
 async function allOf(work: readonly Promise<void>[]): Promise<void> {
   for (const result of await Promise.allSettled(work)) if (result.status === 'rejected') throw result.reason;
 }

@@ -14,7 +14,7 @@ interface FailedEpoch extends Pick<EngineParts, 'clock' | 'defer'> {
 }
 
 /**
- * Waits until nothing of a failed epoch is under way: callers have heard of the failure, and every effect has ended.
+ * Waits until nothing of a failed epoch is in flight: callers are rejected, and every effect has ended.
  * @throws LedgerError LEDGER_UNAVAILABLE when an effect takes too long
  */
 export async function quiet({ clock, defer, queue, hands, heads }: FailedEpoch, failure: unknown): Promise<void> {

@@ -15,7 +15,7 @@ export class Sequencer {
   #running: Promise<void> | null = null;
   #again = false;
 
-  /** @param integrated is told each head that covers more entries than the one before */
+  /** @param integrated is called with each head that covers more entries than the one before */
   constructor(store: Pick<LogStore, 'head' | 'pending' | 'integrate'>, integrated: (head: LogHead) => void) {
     this.#store = store;
     this.#integrated = integrated;

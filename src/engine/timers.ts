@@ -82,7 +82,7 @@ export class Timers {
       const due = [...this.#due].slice(0, TREES_AT_ONCE);
       const loaded = await this.#actions.load(due.map(([tree_id]) => tree_id));
       for (const [tree_id, at] of due) {
-        // Cleared meanwhile: whatever holds then was not decided here.
+        // The timers were cleared while the tree was read.
         if (!this.#due.delete(tree_id)) continue;
         const timers = loaded.get(tree_id);
         if (timers === null) this.setLater(tree_id, this.#clock.now() + RETRY_MS);

@@ -42,7 +42,7 @@ export interface Committed {
 export interface EngineListener {
   reply(tree_id: string, reply: Reply): void;
   ended(tree_id: string, ending: Ending): void;
-  /** The ledger cannot be written: nothing is acknowledged, or done, until a restart. Told once a failure. */
+  /** The ledger cannot be written: nothing is acknowledged or executed until a restart. Called once per failure. */
   failed(error: unknown): void;
   /** A restart has succeeded: inputs are taken again. */
   restarted(recovery: Recovery): void;
@@ -147,8 +147,8 @@ export type EngineFactory = (parts: EngineParts) => TreeEngine;
 /** Follows what is committed, within the turn and without asking for time. It concerns nobody what becomes of it. */
 export interface CommitFollower {
   /**
-   * This is durable, and nobody was told yet. `trees` are those in memory, which stand behind it. The result says where
-   * its entries stand in the log, or null while they wait for that.
+   * The batch is durable, and no caller has its answer yet. `trees` are those in memory, which stand behind it. The
+   * result says where its entries stand in the log, or null while they wait for that.
    */
   committed(batch: Batch, result: CommitResult, trees: (tree_id: string) => Tree | null): void;
   /** This tree goes out of memory. It stands behind all that was committed. */

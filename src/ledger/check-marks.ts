@@ -29,7 +29,7 @@ export class MarkCheck {
   /** What is wrong with the marks of a step, told at its trace. @throws LedgerError */
   async take({ tree_id, seq }: StoredEntry, { envelope, findings }: CheckedEntry): Promise<readonly Finding[]> {
     const body = envelope?.body;
-    // What is wrong with the entry itself is told already.
+    // Another check has already reported an invalid entry.
     if (findings.length > 0 || !isJsonObject(body)) return [];
     const { kind, run_id, input_id } = body;
     if (typeof run_id !== 'string') return [];

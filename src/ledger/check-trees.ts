@@ -1,5 +1,5 @@
 // The store lists its trees, with the case of each and whether it has ended, beside the log. Recovery, erasure and
-// decisions about a case go by that list, so the log says what it must be.
+// decisions about a case use that list, so it is verified against the log.
 
 import { isOpening, type Entry } from '../contract/entry.js';
 import { isTerminal, stateSaid } from '../contract/run-state.js';
@@ -42,7 +42,7 @@ export class TreeCheck {
   }
 
   take({ tree_id, seq, log_index }: StoredEntry, { envelope, findings }: CheckedEntry): void {
-    // What is wrong with the entry itself is told already.
+    // Another check has already reported an invalid entry.
     if (findings.length > 0 || envelope === null) return;
     const { type, body } = envelope as Entry;
     if (seq === 0 && type === 'input' && isOpening(body)) {
@@ -54,7 +54,7 @@ export class TreeCheck {
     if (tree?.ended === false && state !== null && isTerminal(state)) tree.ended = true;
   }
 
-  /** What the store lists otherwise than the log has it, which was read between two sizes. @throws LedgerError */
+  /** The differences between the list and the log, which was read between two sizes. @throws LedgerError */
   async *finish(from: number, size: number): AsyncGenerator<TreeFinding> {
     const listed = new Map<string, TreeSummary>();
     for await (const tree of this.#source.listed.trees()) {
@@ -97,5 +97,5 @@ export class TreeCheck {
 const differs = (tree_id: string, what: string): TreeFinding => ({
   tree_id,
   rule: 'tree.listed',
-  message: `the store lists the tree ${tree_id} otherwise than the log has it: ${what}`,
+  message: `the store's list of trees does not match the log for ${tree_id}: ${what}`,
 });

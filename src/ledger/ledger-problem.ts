@@ -26,7 +26,7 @@ export type LedgerRule =
   | 'artifact.missing' // an input without the content that it refers to
   | 'mark.input' // an input id that a caller chose is not remembered
   | 'mark.proposal' // a proposal id that was accepted is not remembered
-  | 'tree.listed' // the store lists a tree, its case or its end otherwise than the log has it
+  | 'tree.listed' // the store's list of trees does not match the log
   | 'record.differs' // a run record that was written is not what the entries say
   | 'head.stored' // the store's own head is not the head of this log
   | 'head.below' // the log is shorter than its anchor vouches for

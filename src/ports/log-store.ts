@@ -1,6 +1,6 @@
 // The one log over all trees: where entries stand, and how they get their places.
 
-/** The log so far: `size` entries with RFC 6962 root `root`; `frontier` is the compact range that goes on from it. */
+/** The log so far: `size` entries with RFC 6962 root `root`; `frontier` is its compact range. */
 export interface LogHead {
   readonly size: number;
   /** Lower-case hex. The root of an empty log is SHA-256 of nothing. */

@@ -55,7 +55,7 @@ export interface AgentRun {
   end(): Promise<RunEnding>;
   /**
    * Cancels the run tree, children first (C53). @throws RunError INVALID_STATE_TRANSITION when it has ended; RUN_ENDED
-   * when it goes on after a restart, where only a new handle acts on it
+   * when it continues after a restart, where only a new handle acts on it
    */
   cancel(reason: string): Promise<RunEnding>;
   /** The attached caller is gone: the run fails as INTERRUPTED (D3). */

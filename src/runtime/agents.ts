@@ -230,7 +230,7 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
     const exposure = live.run.exposure ?? 'decision';
     checkInputId(run_id, inputId);
     checkTokens(tokens);
-    // A run that goes on after a restart is taken up again by its id.
+    // The client resumes a run by its id after a restart.
     if (this.#live.get(run_id) !== live) return this.#tooLate(tree_id, run_id, inputId);
     live.proposals += 1;
     const input_id = inputId ?? `${run_id}/p${live.proposals}`;

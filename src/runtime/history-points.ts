@@ -130,7 +130,7 @@ export class HistoryPoints implements CommitFollower {
     this.#behind = [];
   }
 
-  /** Goes on after `stop`, when what was under way has ended, from the last point on. Does nothing after `close`. */
+  /** Resumes after `stop` from the last point, when work in flight has ended. Does nothing after `close`. */
   restart(): void {
     if (this.#state !== 'stopped') return;
     this.#busy = this.#busy.then(() => {

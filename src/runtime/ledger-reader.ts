@@ -49,7 +49,7 @@ export class LedgerReader {
   readonly #history: HistoryCache | null;
   readonly #trees: TreeFolds<RunTree>;
   readonly #approvals: OpenApprovals;
-  /** For long work of whoever reads it. */
+  /** For long reads. */
   readonly pace: Pace;
 
   constructor(store: LedgerStore, anchor: HeadAnchor, { history, pace = systemPace() }: ReaderOptions = {}) {

@@ -97,7 +97,7 @@ export class RunRecordWriter {
     this.#leave('stopped');
   }
 
-  /** Goes on after `stop`, with what is not recorded by then. Does nothing after `close`. */
+  /** Resumes after `stop` with the trees that are not recorded yet. Does nothing after `close`. */
   restart(): void {
     if (this.#isClosed || this.#state !== 'stopped') return;
     this.#state = 'open';

@@ -55,7 +55,7 @@ const unsigned = (anchor: HeadFile): HeadAnchor => ({
   close: () => anchor.close(),
 });
 
-/** An agent whose case had the name of such a folder would work on what lies in it. Neither folder need exist yet. */
+/** An agent of a case with the name of such a folder could change its files. Neither folder need exist yet. */
 function refuseInSandbox(folder: string, sandbox: TurnpikeOptions['sandbox']): void {
   if (typeof sandbox !== 'string') return;
   const path = relative(realPathOf(resolve(sandbox)), realPathOf(folder));

@@ -50,7 +50,7 @@ export interface Turnpike {
   /** Whether the ledger could not be written: until a restart nothing is recorded or done (D2). */
   readonly failed: boolean;
   /**
-   * Opens the ledger again after a failure, and settles what that left unfinished; then everything goes on. Runs of
+   * Opens the ledger again after a failure and settles unfinished effects; then all work continues. Runs of
    * attached agents are interrupted, remote runs are found again by their ids. Does nothing where nothing has failed.
    * @throws LedgerError LEDGER_UNAVAILABLE when it may be tried again; LEDGER_CONFLICT, LEDGER_TAMPERED,
    * LEDGER_BELOW_HEAD, LEDGER_LOCKED, InvariantError when only a new opening can go on

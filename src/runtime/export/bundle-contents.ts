@@ -33,7 +33,7 @@ export interface BundleContents {
 }
 
 /**
- * Reads the case, and confirms the log. A run, and what was told of it, belongs to the case that it was created with;
+ * Reads the case, and confirms the log. A run and its events belong to the case that it was created with;
  * content to the case that its reference names; policies and machines come with the trees that were judged by them.
  * @throws LedgerError LEDGER_TAMPERED; BagError BAG_UNWRITABLE where something of the case refers to another case
  */
