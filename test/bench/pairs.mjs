@@ -1,6 +1,6 @@
 // Compares two builds in interleaved pairs, in processor time: what drifts on the machine meets both.
 // `npm run bench:pairs -- --before DIR [--after DIR] [--pairs 20] [--script step-cost|recovery-cost]`
-// `--steps` and `--warm` go to step-cost.
+// `--steps`, `--warm` and `--only` go to step-cost.
 //
 // DIR is a checkout that has been built. Prints, for each figure, the median of the ratios after / before, and the
 // interval that holds the true median with 95 % (order statistics of the pairs, no assumption about their shape).
@@ -18,6 +18,7 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
     steps: { type: 'string' },
     warm: { type: 'string' },
+    only: { type: 'string' },
   },
 });
 if (values.before === undefined) throw new Error('name the other build: --before DIR');
@@ -25,7 +26,9 @@ const pairs = Number(values.pairs);
 const script = fileURLToPath(new URL(`./${values.script}.mjs`, import.meta.url));
 
 /** What the script is told besides. */
-const more = ['steps', 'warm'].flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]));
+const more = ['steps', 'warm', 'only'].flatMap((name) =>
+  values[name] === undefined ? [] : [`--${name}`, values[name]],
+);
 
 function run(checkout) {
   const { stdout, stderr, status } = spawnSync(process.execPath, [script, '--package', checkout, ...more], {

@@ -1,5 +1,5 @@
 // What one governed step costs, in microseconds of processor time (user and system), for each kind of step.
-// A child process of pairs.mjs: one line of JSON on stdout. `node test/bench/step-cost.mjs --package DIR [--steps N]`
+// A child process of pairs.mjs: one line of JSON on stdout. `node test/bench/step-cost.mjs --package DIR [--steps N] [--warm N] [--only 'read, 1 tree']`
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,6 +12,7 @@ const { values } = parseArgs({
     package: { type: 'string', default: '.' },
     steps: { type: 'string', default: '6400' },
     warm: { type: 'string', default: '6400' },
+    only: { type: 'string' },
   },
 });
 const { openTurnpike, winstonLog } = await import(join(resolve(values.package), 'dist/src/index.js'));
@@ -49,11 +50,13 @@ async function cost(callers, kind, steps) {
 const costs = {};
 for (const kind of Object.keys(KINDS)) {
   for (const trees of [1, 64]) {
+    const figure = `${kind}, ${trees} tree${trees === 1 ? '' : 's'}`;
+    if (values.only !== undefined && values.only !== figure) continue;
     const callers = await Promise.all(Array.from({ length: trees }, () => turnpike.startAgent()));
     // One caller alone waits for a flush at each step: fewer steps say as much.
     const share = trees === 1 ? 4 : 1;
     await cost(callers, kind, Number(values.warm) / share);
-    costs[`${kind}, ${trees} tree${trees === 1 ? '' : 's'}`] = await cost(callers, kind, Number(values.steps) / share);
+    costs[figure] = await cost(callers, kind, Number(values.steps) / share);
     await Promise.all(callers.map((agent) => agent.end()));
   }
 }
