@@ -1,5 +1,6 @@
 // What one governed step costs, in microseconds of processor time (user and system), for each kind of step.
-// A child process of pairs.mjs: one line of JSON on stdout. `node test/bench/step-cost.mjs --package DIR [--steps N] [--warm N] [--only 'read, 1 tree']`
+// A child process of pairs.mjs: one line of JSON on stdout.
+// `node test/bench/step-cost.mjs --package DIR [--steps N] [--warm N] [--only 'read, 1 tree']`
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
