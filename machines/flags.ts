@@ -17,7 +17,14 @@ export interface Flag {
 }
 
 /** All that there have been, in the order of their numbers. New trees are opened with every one of them. */
-export const FLAGS: readonly Flag[] = [];
+export const FLAGS: readonly Flag[] = [
+  {
+    number: 4,
+    what:
+      'An export of content that a lane withholds is denied, unless that lane has `exports_content: true` and policy ' +
+      'asks for an approval of exports. Before, it was judged as any other export.',
+  },
+];
 
 /** The flags in force for one tree. */
 export type Flags = ReadonlySet<number>;

@@ -40,7 +40,7 @@ export type { RecordDatabase } from './ports/records.js';
 export type { ReplayReport } from './replay/replay.js';
 export type { LedgerState, RunAt, SessionAt } from './replay/state.js';
 export type { AgentLoopReport, RunAgentOptions, StopReason } from './runtime/agent-loop/run-agent.js';
-export type { ContentRequest } from './runtime/content.js';
+export type { ContentRequest, RequestReading } from './runtime/content/recorded-reading.js';
 export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agent-run.js';
 export type { LedgerReader, RunTree } from './runtime/ledger-reader.js';
 export {

@@ -24,7 +24,7 @@ const RETRY_MS = 100;
 /** What can be done to a home, here or there. */
 export interface HeldHome extends Pick<
   Turnpike,
-  'promote' | 'export' | 'approve' | 'resolve' | 'erase' | 'sessions' | 'remoteAgents'
+  'promote' | 'export' | 'approve' | 'readRequest' | 'resolve' | 'erase' | 'sessions' | 'remoteAgents'
 > {
   /** Starts an agent run, attached to this command. */
   startAgent(options: ControlAgentOptions): Promise<AgentRun>;
@@ -103,6 +103,7 @@ async function holdHere({ home, contract, upstreams }: Place, io: Io): Promise<H
     promote: (options) => turnpike.promote(options),
     export: (options) => turnpike.export(options),
     approve: (ballot) => turnpike.approve(ballot),
+    readRequest: (reading) => turnpike.readRequest(reading),
     resolve: (resolution) => turnpike.resolve(resolution),
     erase: (erasure) => turnpike.erase(erasure),
     sessions: turnpike.sessions,
@@ -136,6 +137,7 @@ async function holdThere({ home, contract }: Place): Promise<HeldHome | null> {
     promote: (options) => client.promote(options, chosen),
     export: (options) => client.export(options, chosen),
     approve: (ballot) => client.approve(ballot),
+    readRequest: (reading) => client.readRequest(reading),
     resolve: (resolution) => client.resolve(resolution),
     erase: (erasure) => client.erase(erasure),
     sessions: client.sessions(chosen),

@@ -29,7 +29,7 @@ async function valueOf(name: string, args: Args, io: Io): Promise<unknown> {
   if (!isHash && !/^(?:run|ses)_/u.test(name)) return jsonFile(name, 'machines diff', io);
   return withLedger(args, io, async ({ reader }) => {
     const hash = isHash ? await hashBy(name, reader) : await hashOfRun(name, reader);
-    const bytes = await reader.artifact(null, hash);
+    const bytes = await reader.systemArtifact(hash);
     if (bytes === null) throw usage(`the definitions ${hash} of ${name} are not in this ledger`);
     return JSON.parse(Buffer.from(bytes).toString()) as unknown;
   });

@@ -8,6 +8,8 @@ import { effectiveStatus } from '../session/limits.js';
 import { refusalWithout } from '../session/answer.js';
 import type { SessionState } from '../session/state.js';
 import { systemClock } from '../adapters/system-clock.js';
+import { ContentReader } from '../runtime/content/content-reader.js';
+import { shownAnswer } from '../runtime/content/shown-session.js';
 import { committedSession, committedSessions } from '../runtime/sessions/committed-sessions.js';
 import type { OverrideRequest, SessionCaller, Sessions, SessionSummary } from '../runtime/sessions/sessions.js';
 import { quoted, wrong } from './arguments.js';
@@ -115,11 +117,16 @@ export async function askSession({ command, voice, args, io }: Asking, ask: Ask)
   const by = speakerOf(command, args, voice);
   const { session } = operandsOf(command, args);
   return withSession(session, args, io, (asked) =>
-    withHome(args, io, async (home) =>
-      tellAnswer(await unlessStopped(home, io, ask(home.sessions, asked, by)), args, io),
-    ),
+    withHome(args, io, async (home) => {
+      const answer = await unlessStopped(home, io, ask(home.sessions, asked, by));
+      return tellAnswer(voice === 'autonomy_runner' ? answer : await shownOf(answer, args, io), args, io);
+    }),
   );
 }
+
+/** Loop commands are answered to the agent of the session; others to a person, who gets what everyone may have. */
+const shownOf = (answer: SessionAnswer, args: Args, io: Io): Promise<SessionAnswer> =>
+  withLedger(args, io, ({ store }) => shownAnswer(answer, new ContentReader(store)));
 
 /**
  * A check may take an hour. Where the command is told to stop, it lets go of the home: what runs is killed, and what it

@@ -38,8 +38,10 @@ export const Lane = Type.Object(
     partial_outputs: Type.Optional(Type.Boolean()),
     /** May a session's report in this lane name files that no run of the step has changed? Absent means yes. */
     refuses_unmediated: Type.Optional(Type.Boolean()),
-    /** Do evidence bundles hold only hashes of what runs in this lane said and brought? Absent means no. */
+    /** Is what runs in this lane said and brought shown as hashes, to all but its agent and its approvers (C83)? */
     withholds_content: Type.Optional(Type.Boolean()),
+    /** C84: of content that this lane withholds, may an approved export hold it? Absent means no. */
+    exports_content: Type.Optional(Type.Boolean()),
     /** C46: a lane may refuse to hand the case on to runs in it. Absent means that it is inherited. */
     inherits_case_id: Type.Optional(Type.Boolean()),
   },

@@ -74,14 +74,20 @@ interface MachineSnapshot {
 const ACTOR = 1;
 
 /** Copies for one inspector: the same actor is the same object in all its events. */
-class InertCopies {
+export class InertCopies {
   readonly #actors = new WeakMap<object, object>();
   readonly #logics = new WeakMap<object, object>();
   readonly #sent: (type: string, actor: string) => void;
+  readonly #hash: ((value: unknown) => object) | null;
 
-  /** @param sent is told of events that an inspector tried to send */
-  constructor(sent: (type: string, actor: string) => void) {
+  /**
+   * @param sent receives the events that an inspector tried to send
+   * @param hash makes what stands for contexts, outputs, errors, and the data of events and actions; null: they are
+   * copied
+   */
+  constructor(sent: (type: string, actor: string) => void, hash: ((value: unknown) => object) | null = null) {
     this.#sent = sent;
+    this.#hash = hash;
   }
 
   event(event: InspectionEvent): InspectionEvent {
@@ -89,9 +95,9 @@ class InertCopies {
     const actorRef = this.#actor(event.actorRef as unknown as LiveActor);
     const members: Record<string, () => unknown> = {};
     if ('sourceRef' in event) members['sourceRef'] = () => this.#copy(event.sourceRef);
-    if ('event' in event) members['event'] = () => this.#members(event.event);
+    if ('event' in event) members['event'] = () => this.#typed(event.event);
     if ('snapshot' in event) members['snapshot'] = () => this.#snapshot(event.snapshot);
-    if ('action' in event) members['action'] = () => this.#members(event.action);
+    if ('action' in event) members['action'] = () => this.#typed(event.action);
     if ('_transitions' in event) members['_transitions'] = () => this.#copy(event._transitions);
     return lazily({ type, rootId, actorRef }, members) as unknown as InspectionEvent;
   }
@@ -127,10 +133,11 @@ class InertCopies {
   #snapshot(snapshot: MachineSnapshot): object {
     const { status, value, context, children, tags = [] } = snapshot;
     const members: Record<string, () => unknown> = {
-      output: () => this.#copy(snapshot.output),
-      error: () => this.#copy(snapshot.error),
+      output: () => this.#carried(snapshot.output),
+      error: () => this.#carried(snapshot.error),
     };
-    if (context !== undefined) members['context'] = () => this.#members(context);
+    if (context !== undefined)
+      members['context'] = () => (this.#hash === null ? this.#members(context) : this.#hash(context));
     if (children !== undefined) members['children'] = () => this.#copy(children);
     const copy = lazily(value === undefined ? { status } : { status, value: this.#copy(value) }, members);
     const names = new Set(tags);
@@ -139,6 +146,15 @@ class InertCopies {
       hasTag: (tag: string) => names.has(tag),
       matches: (other: StateValue) => value !== undefined && matchesState(other, value),
     });
+  }
+
+  /** An event or action: its type is always shown. */
+  #typed(value: { readonly type: string }): unknown {
+    return this.#hash === null ? this.#members(value) : { type: value.type, ...this.#hash(value) };
+  }
+
+  #carried(value: unknown): unknown {
+    return this.#hash === null || value === undefined ? this.#copy(value) : this.#hash(value);
   }
 
   /** Each member is copied when it is read: most inspectors want a name or two out of an event that carries bytes. */

@@ -37,6 +37,7 @@ import { commandEvent, eventFor, OPEN_SPEC, specIn } from './route.js';
 import { startActors } from './start-actors.js';
 import { workOf } from './step-work.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
+import { inspectedUnder } from './withheld-inspection.js';
 
 export type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
 
@@ -260,13 +261,14 @@ export class Tree {
   #start({ run_id }: RunContext, from: Beginning): void {
     if (this.#policy === null) throw new InvariantError('a tree starts with its policy');
     const machines = machinesFor(this.#policy);
+    const how = inspectedUnder(this.#interpretation, this.#policy);
     const ofSession = this.#open?.kind === 'open_session';
     if (ofSession) this.#hearing.touched.begin();
     const machine: AnyStateMachine = ofSession ? machines.session : machines.orchestrator;
     const hear = (emission: Emission): void => {
       this.#hearing.hear(emission);
     };
-    this.#actors = this.#unbroken(() => startActors(this.#interpretation, { machine, id: run_id, from }, hear));
+    this.#actors = this.#unbroken(() => startActors(how, { machine, id: run_id, from }, hear));
   }
 
   /** K4: what a machine has thrown, it throws for ever. */

@@ -9,6 +9,7 @@ export const CONSISTENCY_RULES = [
   'role.unknown_lane',
   'pair.one_sided',
   'prohibition.unknown',
+  'lane.exports_content',
   'action.duplicate',
   'action.unknown',
   'action.unknown_lane',

@@ -10,6 +10,7 @@ import type { PrivilegedRequest } from './privileged-request.js';
 import { isProhibition, isPromotion, targetsOtherCase, violates } from './prohibitions.js';
 import { brokenScopeRule } from './scope.js';
 import { allow, deny, type RuleId, type Verdict } from './verdict.js';
+import { brokenExportRule } from './withheld-content.js';
 
 export type { PrivilegedRequest } from './privileged-request.js';
 
@@ -35,7 +36,8 @@ export function authorizePrivileged(run: RunContext, request: PrivilegedRequest,
     brokenScopeRule(run, lane) ??
     brokenProhibition(run, request, lane) ??
     brokenLabel(run, request, lane) ??
-    brokenPlatformRule(run, request, lane);
+    brokenPlatformRule(run, request, lane) ??
+    brokenExportRule(request, policy);
   return broken === null ? allow('lane.granted') : deny(broken);
 }
 

@@ -27,6 +27,7 @@ export interface Inconsistency {
 /** Every contradiction inside and between the files. */
 export const findInconsistencies = (parts: PolicyParts, catalogue: Catalogue): readonly Inconsistency[] => [
   ...judgeLanes(parts),
+  ...judgeExports(parts),
   ...judgeRoles(parts),
   ...judgeActions(parts, catalogue),
   ...judgeApprovals(parts, catalogue),
@@ -55,6 +56,24 @@ function* judgeLanes({ lanes: { lanes }, roles: { roles } }: PolicyParts): Gener
       if (isProhibition(prohibition)) continue;
       const message = `${lane} has the prohibition ${inQuotes(prohibition)}, which nothing decides`;
       yield { ...at, pointer: `${at.pointer}/scope/prohibits/${entry}`, rule: 'prohibition.unknown', message };
+    }
+  }
+}
+
+/** C84: what a lane withholds may be exported only where people approve exports. */
+function* judgeExports({ lanes: { lanes }, actions: { approvals = [] } }: PolicyParts): Generator<Inconsistency> {
+  const isApproved = approvals.some((rule) => rule.for === 'export');
+  for (const [index, { lane_id, withholds_content, exports_content }] of lanes.entries()) {
+    if (exports_content !== true) continue;
+    const at = { name: 'lanes', pointer: `/lanes/${index}/exports_content`, rule: 'lane.exports_content' } as const;
+    const lane = `lane ${inQuotes(lane_id)}`;
+    if (withholds_content !== true) {
+      yield { ...at, message: `${lane} lets exports hold its content, which it does not withhold: remove the line` };
+    } else if (!isApproved) {
+      yield {
+        ...at,
+        message: `${lane} lets exports hold what it withholds: add an approval for export to the actions`,
+      };
     }
   }
 }

@@ -1,18 +1,33 @@
 // What people are asked to approve, for them to read (D7). An approval is of a digest; what is shown beside it is what
 // gives that digest again, or nothing.
 
-import type { ApprovalEntry, ApprovalVote } from '../contract/approval.js';
+import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../contract/approval.js';
+import { artifactRef, isWithheld } from '../contract/artifact-ref.js';
 import type { AuditEvent } from '../contract/audit-event.js';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
 import type { RunContext } from '../contract/run-context.js';
 import { LiveTrees } from '../engine/live-trees.js';
 import { integrated } from '../ledger/integrated.js';
 import type { Tree } from '../kernel/tree.js';
-import { approvalDigest, approvalRuleFor } from '../policy/approval.js';
+import { approvalDigest, approvalRuleFor, vote } from '../policy/approval.js';
 import type { Policy } from '../policy/policy.js';
 import type { EntryPlace, LedgerStore, TreeEntry } from '../ports/ledger-store.js';
 import { authorizePaths } from '../step/authorize.js';
+import { approverAudience, OBSERVERS } from './content/audience.js';
+import { ContentReader } from './content/content-reader.js';
 import { TreeFolds, type FoldGround, type TreeFold } from './tree-folds.js';
+
+/** What a run asks people to approve. */
+export interface ApprovedRequest {
+  readonly action: string;
+  readonly args: JsonObject;
+}
+
+/** A person who wants to see a request. */
+export interface Approver {
+  readonly actor: string;
+  readonly role: string;
+}
 
 /** A request that waits for people, with all that they have to know of it. */
 export interface OpenApproval {
@@ -22,8 +37,13 @@ export interface OpenApproval {
   readonly digest: string;
   /** `promotion`, `export`, or the action's name. */
   readonly name: string;
-  /** What exactly is approved: it has been made into the digest once more. Null where the ledger does not show it. */
-  readonly request: { readonly action: string; readonly args: JsonObject } | null;
+  /**
+   * What exactly is approved: it has been made into the digest once more. Null where the ledger does not have it, or
+   * `withheld` stands for it.
+   */
+  readonly request: ApprovedRequest | null;
+  /** Of a request that a lane withholds from this reader: the hash and size of the content that holds it. */
+  readonly withheld: { readonly sha256: string; readonly bytes: number } | null;
   readonly requested_by: string;
   readonly requested_at: string;
   readonly expires_at: string;
@@ -57,20 +77,27 @@ export class OpenApprovals {
   /**
    * Every request that people can still answer, in the order of the trees.
    * @param now what has expired by then is left out
+   * @param by as for `one`
    * @throws LedgerError LEDGER_TAMPERED for a tree that does not fold
    */
-  async *all(now: string): AsyncIterable<OpenApproval> {
+  async *all(now: string, by: Approver | null = null): AsyncIterable<OpenApproval> {
     for await (const { tree_id, ended } of this.#store.trees()) {
-      if (!ended) for await (const { approval } of this.#openIn(tree_id, now)) yield approval;
+      if (!ended) for await (const { approval } of this.#openIn(tree_id, now, by)) yield approval;
     }
   }
 
-  /** One request of a tree that people can still answer, or null. @throws LedgerError LEDGER_TAMPERED */
+  /**
+   * One request of a tree that people can still answer, or null.
+   * @param by a person who is shown a withheld request where they may vote on this very one. The caller records the
+   * reading before it hands the request on
+   * @throws LedgerError LEDGER_TAMPERED
+   */
   async one(
     { tree_id, run_id, digest }: Pick<OpenApproval, 'run_id' | 'digest'> & { readonly tree_id: string },
     now: string,
+    by: Approver | null = null,
   ): Promise<AskedApproval | null> {
-    for await (const asked of this.#openIn(tree_id, now)) {
+    for await (const asked of this.#openIn(tree_id, now, by)) {
       const { approval, brought } = asked;
       if (approval.run_id !== run_id || approval.digest !== digest) continue;
       return { approval, brought: brought === null ? null : await this.#inLog(brought) };
@@ -84,12 +111,12 @@ export class OpenApprovals {
     return null;
   }
 
-  async *#openIn(tree_id: string, now: string): AsyncIterable<Waiting> {
+  async *#openIn(tree_id: string, now: string, by: Approver | null = null): AsyncIterable<Waiting> {
     const asked = await this.#asked.of(tree_id);
     if (asked.size === 0) return;
     // One tree at a time, and none of them kept.
     const tree = await new LiveTrees(this.#store, 0, Infinity).get(tree_id);
-    if (tree !== null) yield* openIn(tree, asked, this.#store, now);
+    if (tree !== null) yield* openIn(tree, asked, new ContentReader(this.#store), { now, by });
   }
 }
 
@@ -151,42 +178,88 @@ function contentOf(entry: TreeEntry): (Brought & { readonly run_id: string }) | 
 
 const bodyOf = ({ text }: TreeEntry): JsonObject => (JSON.parse(text) as { readonly body: JsonObject }).body;
 
-async function* openIn(tree: Tree, asked: Asked, store: LedgerStore, now: string): AsyncIterable<Waiting> {
+/** At what time, and for whom: without a person for everyone. */
+interface Reading {
+  readonly now: string;
+  readonly by: Approver | null;
+}
+
+async function* openIn(tree: Tree, asked: Asked, reader: ContentReader, reading: Reading): AsyncIterable<Waiting> {
   const { policy } = tree;
   if (policy === null) return;
   const agents = tree.runs.map(({ context }) => context).filter(({ run_kind }) => run_kind === 'agent');
   for (const run of [...agents, ...tree.awaiting]) {
     if (!tree.isLive(run.run_id)) continue;
     for (const entry of tree.approvals(run.run_id)?.entries ?? []) {
-      if (entry.state !== 'open' || entry.expires_at <= now) continue;
+      if (entry.state !== 'open' || entry.expires_at <= reading.now) continue;
       const content = asked.get(entry.digest);
-      const bytes = content === undefined ? null : await store.artifact(content.case_id, content.sha256);
-      const request = bytes === null ? null : requestIn(bytes, run, entry, policy);
-      const brought = request === null || content === undefined ? null : content;
-      yield { approval: shownOf(run, entry, request, policy), brought };
+      const found = content === undefined ? null : await requestAt(content, { run, entry, policy }, reader, reading.by);
+      const brought = found === null || content === undefined ? null : content;
+      yield { approval: shownOf(run, entry, found, policy), brought };
     }
   }
+}
+
+/** A request of a run, as its book has it. */
+interface Requested {
+  readonly run: RunContext;
+  readonly entry: ApprovalEntry;
+  readonly policy: Policy;
+}
+
+/**
+ * The request in the content that brought it, if it is the one of the digest; the hash of that content where a lane
+ * withholds it from this reader; null where the ledger does not have it.
+ */
+async function requestAt(
+  { tree_id, seq, sha256 }: Brought,
+  requested: Requested,
+  reader: ContentReader,
+  by: Approver | null,
+): Promise<Pick<OpenApproval, 'request' | 'withheld'> | null> {
+  const place = { tree_id, seq };
+  const audience = by !== null && isApprover(requested, by) ? approverAudience(place, sha256) : OBSERVERS;
+  const brought = await reader.read(place, audience);
+  const found = brought.find((artifact) => artifactRef(artifact).hash_sha256 === sha256);
+  if (found === undefined) return null;
+  if (isWithheld(found)) {
+    return found.withheld === 'lane' ? { request: null, withheld: { sha256, bytes: found.byte_size } } : null;
+  }
+  const request = requestIn(found.bytes, requested);
+  return request === null ? null : { request, withheld: null };
+}
+
+/** Whether a vote of this person on this very request could count: in the role, and with no request of their own. */
+function isApprover({ run, entry, policy }: Requested, { actor, role }: Approver): boolean {
+  const ballot: ApprovalBallot = {
+    for_run: run.run_id,
+    digests: [entry.digest],
+    decision: 'reject',
+    approver: { actor: { actor_type: 'human', actor_id: actor }, role_id: role },
+    at: entry.requested_at,
+  };
+  const { verdicts } = vote({ run_id: run.run_id, entries: [entry] }, ballot, policy);
+  return verdicts.some(({ counted }) => counted);
 }
 
 function shownOf(
   { run_id, case_id }: RunContext,
   { digest, name, requested_by, requested_at, expires_at, votes }: ApprovalEntry,
-  request: OpenApproval['request'],
+  found: Pick<OpenApproval, 'request' | 'withheld'> | null,
   { approvals }: Policy,
 ): OpenApproval {
   const rule = approvalRuleFor(approvals, name);
   const { quorum = 0, approver_roles = [] } = rule ?? {};
-  const asked = { digest, name, request, requested_by, requested_at, expires_at, votes };
+  const { request, withheld } = found ?? { request: null, withheld: null };
+  const asked = { digest, name, request, withheld, requested_by, requested_at, expires_at, votes };
   return { run_id, case_id, ...asked, quorum, approver_roles };
 }
 
-/** The request out of the content that brought it, if that is the one of the digest. */
+/** The request in the content that brought it, if that is the one of the digest. */
 function requestIn(
   bytes: Uint8Array,
-  { run_id, case_id }: RunContext,
-  { digest }: ApprovalEntry,
-  policy: Policy,
-): OpenApproval['request'] {
+  { run: { run_id, case_id }, entry: { digest }, policy }: Requested,
+): ApprovedRequest | null {
   const { action, args } = objectIn(bytes);
   if (typeof action !== 'string' || !isJsonObject(args)) return null;
   const request = { action, args: canonicalArgs(action, args, policy) };

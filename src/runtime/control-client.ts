@@ -3,7 +3,9 @@ import { connectTo, type SocketConnection } from '../adapters/unix-socket.js';
 import type { StepResponse } from '../contract/response.js';
 import { InvariantError, LedgerError, RunError } from '../errors.js';
 import type { AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
+import type { ApprovedRequest } from './asked-approvals.js';
 import { byteLines } from './byte-lines.js';
+import type { RequestReading } from './content/recorded-reading.js';
 import {
   ANSWER_BYTES_MAX,
   ControlAnswer,
@@ -14,6 +16,7 @@ import {
   instanceOf,
   Nothing,
   readLine,
+  RequestRead,
   Responded,
   Started,
   SubmittedRemote,
@@ -122,6 +125,11 @@ export class ControlClient {
   /** @throws what `resolve` throws */
   async resolve(resolution: Resolution): Promise<void> {
     await this.#ask({ op: 'resolve', resolution }, Nothing);
+  }
+
+  /** @throws what `readRequest` throws */
+  async readRequest(reading: RequestReading): Promise<ApprovedRequest | null> {
+    return (await this.#ask({ op: 'read_request', reading }, RequestRead)).request;
   }
 
   /** @throws what `erase` throws */

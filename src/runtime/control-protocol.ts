@@ -165,6 +165,16 @@ const Resolve = Type.Object(
   closed,
 );
 
+/** A person sees what a run asks of them; the reading is recorded. */
+const ReadRequest = Type.Object(
+  {
+    id: Id,
+    op: Type.Literal('read_request'),
+    reading: Type.Object({ run: RunId, digest: Sha256, actor: Text, role: Text }, closed),
+  },
+  closed,
+);
+
 const Erase = Type.Object(
   { id: Id, op: Type.Literal('erase'), erasure: Type.Object({ case: Text, actor: Text }, closed) },
   closed,
@@ -189,6 +199,7 @@ export const ControlRequest = Type.Union([
   Export,
   Vote,
   Resolve,
+  ReadRequest,
   Erase,
   AskSession,
 ]);
@@ -237,6 +248,11 @@ export const FoundRemote = Type.Object(
 );
 /** The response as JSON text. */
 export const SubmittedRemote = Type.Object({ response: Type.String() }, closed);
+/** What a person is asked to approve; null where they may not see it. */
+export const RequestRead = Type.Object(
+  { request: Nullable(Type.Object({ action: Type.String(), args: AnyRecord }, closed)) },
+  closed,
+);
 /** What an erasure has taken away. */
 export const ErasedCase = Type.Object(
   {

@@ -3,7 +3,9 @@ import type { SocketConnection } from '../adapters/unix-socket.js';
 import { CodedError, RunError, UsageError } from '../errors.js';
 import type { Log } from '../ports/log.js';
 import type { AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
+import type { ApprovedRequest } from './asked-approvals.js';
 import { byteLines } from './byte-lines.js';
+import type { RequestReading } from './content/recorded-reading.js';
 import {
   ControlRequest,
   payloadOf,
@@ -40,6 +42,7 @@ export interface ControlHost {
   export(options: ExportOptions): Promise<HighRiskRun>;
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
   resolve(resolution: Resolution): Promise<void>;
+  readRequest(reading: RequestReading): Promise<ApprovedRequest | null>;
   erase(erasure: EraseOptions): Promise<ErasureReport>;
   readonly remoteAgents: RemoteAgents;
   readonly sessions: Sessions;
@@ -132,6 +135,8 @@ export class ControlSession {
       case 'resolve':
         await this.#host.resolve(request.resolution);
         return {};
+      case 'read_request':
+        return { request: await this.#host.readRequest(request.reading) };
       case 'erase':
         return this.#host.erase(request.erasure);
       case 'session':

@@ -24,14 +24,16 @@ import { replay, type ReplayReport } from '../replay/replay.js';
 import { stateAt } from '../replay/state-at.js';
 import type { LedgerState } from '../replay/state.js';
 import { RunRecords } from '../run/record.js';
-import { OpenApprovals, type AskedApproval, type OpenApproval } from './asked-approvals.js';
+import { OpenApprovals, type Approver, type AskedApproval, type OpenApproval } from './asked-approvals.js';
+import { OBSERVERS } from './content/audience.js';
+import { ContentReader } from './content/content-reader.js';
 import { chainFindings, inOrder, joinedLog, type OpenArchive } from './evidence/joined-log.js';
 import { RunTreeFold, RUNS_KEPT_MAX, type RunTree } from './run-tree.js';
 import { entryOf, tellsOfRuns } from './stored-entry.js';
 import { TreeFolds } from './tree-folds.js';
 
 export type { RunTree } from './run-tree.js';
-export type { AskedApproval, OpenApproval } from './asked-approvals.js';
+export type { Approver, AskedApproval, OpenApproval } from './asked-approvals.js';
 export type { Settlement } from './unknown-outcomes.js';
 
 export interface ReaderOptions {
@@ -41,6 +43,9 @@ export interface ReaderOptions {
   readonly pace?: Pace;
 }
 
+/** A ledger with all its content. */
+export interface FoldSource extends IntegratedLog, Pick<LedgerStore, 'archives' | 'trees' | 'head'> {}
+
 /** Everything that can be learnt from a ledger without writing to it. Needs no lock. */
 export class LedgerReader {
   readonly #store: LedgerStore;
@@ -49,6 +54,7 @@ export class LedgerReader {
   readonly #history: HistoryCache | null;
   readonly #trees: TreeFolds<RunTree>;
   readonly #approvals: OpenApprovals;
+  readonly #content: ContentReader;
   /** For long reads. */
   readonly pace: Pace;
 
@@ -60,6 +66,7 @@ export class LedgerReader {
     this.pace = pace;
     this.#trees = new TreeFolds({ store, pace }, (tree_id) => new RunTreeFold(tree_id), RUNS_KEPT_MAX);
     this.#approvals = new OpenApprovals({ store, pace });
+    this.#content = new ContentReader(store);
   }
 
   /** The run trees in the order in which they were opened; of more than `last` of them, only the last. */
@@ -108,14 +115,21 @@ export class LedgerReader {
     return (await this.treeOf(run_id))?.runs.find((run) => run.run_id === run_id) ?? null;
   }
 
-  /** Every request that waits for people's approval and has not expired by `now`, with what exactly is asked (D7). */
-  approvals(now: string): AsyncIterable<OpenApproval> {
-    return this.#approvals.all(now);
+  /**
+   * Every request that waits for people's approval and has not expired by `now`, with what exactly is asked (D7). Of
+   * one that a lane withholds there is a hash. For `by` the caller makes only hashes of it, or records the reading.
+   */
+  approvals(now: string, by: Approver | null = null): AsyncIterable<OpenApproval> {
+    return this.#approvals.all(now, by);
   }
 
-  /** One of them, and the entry that brought what is asked; null where it waits no longer. */
-  approval({ run_id, digest }: Pick<OpenApproval, 'run_id' | 'digest'>, now: string): Promise<AskedApproval | null> {
-    return this.#approvals.one({ tree_id: rootOf(run_id), run_id, digest }, now);
+  /** One of them, and the entry that brought what is asked; null where it waits no longer. `by` as above. */
+  approval(
+    { run_id, digest }: Pick<OpenApproval, 'run_id' | 'digest'>,
+    now: string,
+    by: Approver | null = null,
+  ): Promise<AskedApproval | null> {
+    return this.#approvals.one({ tree_id: rootOf(run_id), run_id, digest }, now, by);
   }
 
   /** A tree's entries, in order; of one run only where `run_id` is not the root. */
@@ -161,12 +175,23 @@ export class LedgerReader {
     }
   }
 
-  artifact(case_id: string | null, sha256: string): Promise<Uint8Array | null> {
-    return this.#store.artifact(case_id, sha256);
+  /** A policy or a machine definition, which belong to no case: null where the ledger has none of this hash. */
+  systemArtifact(sha256: string): Promise<Uint8Array | null> {
+    return this.#store.artifact(null, sha256);
   }
 
+  /** What an entry brought, as everyone may have it: of content that a lane withholds, the hash (decision 0035). */
   artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> {
-    return this.#store.artifactsOf(place);
+    return this.#content.read(place, OBSERVERS);
+  }
+
+  /**
+   * The same log with all content, for code that folds it and gives on what comes out, never what it read.
+   * `test/content-access.test.ts` lists that code.
+   */
+  get folded(): FoldSource {
+    const { archives } = this.#store;
+    return { ...this.#log, archives, trees: () => this.#store.trees(), head: () => this.#store.head() };
   }
 
   /**

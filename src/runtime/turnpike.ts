@@ -10,10 +10,17 @@ import type { Agent } from '../ports/agent.js';
 import { policyVersions } from '../policy/pins.js';
 import type { Policy } from '../policy/policy.js';
 import type { ReplayReport } from '../replay/replay.js';
+import type { ApprovedRequest } from './asked-approvals.js';
 import { runAgent, type AgentLoopReport, type RunAgentOptions } from './agent-loop/run-agent.js';
 import { agentSchemas } from './agent-loop/schemas.js';
 import type { AgentOptions, AgentRun, SubmitOptions } from './agent-run.js';
-import { readContent, type ContentRequest } from './content.js';
+import {
+  readContent,
+  readRequest,
+  recordReading,
+  type ContentRequest,
+  type RequestReading,
+} from './content/recorded-reading.js';
 import { tryServeControl, type ControlServer } from './control-server.js';
 import { eraseCase, type EraseOptions, type ErasureReport } from './erasure.js';
 import type {
@@ -93,8 +100,12 @@ export interface Turnpike {
    * @throws RunError CASE_IN_USE while a run tree of the case lives
    */
   erase(erasure: EraseOptions): Promise<ErasureReport>;
-  /** Content that an entry brought, for somebody whose reading the ledger then holds; null where there is none. */
+  /** Content that an entry brought, for a person whose reading the ledger then holds; null where it is withheld. */
   readContent(request: ContentRequest): Promise<Uint8Array | null>;
+  /** What a run asks a person to approve, whose reading the ledger then holds; null where they may not see it. */
+  readRequest(reading: RequestReading): Promise<ApprovedRequest | null>;
+  /** Records that a person reads content that other code shows them; false where there is none of this hash. */
+  recordReading(request: ContentRequest): Promise<boolean>;
   /** Runs, entries and their verification, as a reader sees them. */
   readonly ledger: LedgerReader;
   /** Folds the ledger, or one run tree, through the machines. */
@@ -127,7 +138,8 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     const reader = new LedgerReader(store, anchor, { history, pace: wired.pace });
     const erase = (erasure: EraseOptions): Promise<ErasureReport> =>
       eraseCase({ engine, archives: store.archives, history, points }, erasure);
-    const acts = { ...actsOf(wired), erase, remoteAgents: remoteAgents(agents, reader) };
+    const readings = readingsOf({ engine, store, ids, clock, reader });
+    const acts = { ...actsOf(wired), ...readings, erase, remoteAgents: remoteAgents(agents, reader) };
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
     const served = state !== null && options.control !== false;
     const control = served ? await tryServeControl(state.control, { ...acts, sessions, contract, log }) : null;
@@ -153,7 +165,6 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
       agent: (run_id) => agents.find(run_id),
       highRiskRun: (run_id) => highRisk.find(run_id),
       sessions,
-      readContent: (request) => readContent({ engine, store, ids }, request),
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
       close: () => wired.keepAlive(closeAll(opened)),
@@ -187,6 +198,14 @@ const actsOf = ({
   export: (bundle) => highRisk.export(bundle),
   approve: (ballot) => highRisk.vote(ballot),
   resolve: (resolution) => highRisk.resolve(resolution),
+});
+
+const readingsOf = (
+  ground: Parameters<typeof readRequest>[0],
+): Pick<Turnpike, 'readContent' | 'readRequest' | 'recordReading'> => ({
+  readContent: (request) => readContent(ground, request),
+  readRequest: (reading) => readRequest(ground, reading),
+  recordReading: (request) => recordReading(ground, request),
 });
 
 const policyOf = ({ shelf }: Wired): Pick<Turnpike, 'policy' | 'policyVersions'> => ({

@@ -31,6 +31,8 @@ export interface WatchOptions {
   readonly failed?: (error: unknown) => void;
 }
 
+export type Watched = Pick<LedgerReader, 'size' | 'log' | 'tree' | 'folded'>;
+
 export interface LedgerWatch {
   /** When all that was there when it was asked has been told. */
   caughtUp(): Promise<void>;
@@ -39,7 +41,7 @@ export interface LedgerWatch {
 
 /** Follows a ledger until it is closed. What cannot be folded, because its content is gone, is left out. */
 export function watchLedger(
-  ledger: Pick<LedgerReader, 'size' | 'log' | 'tree' | 'artifactsOf'>,
+  ledger: Watched,
   observe: InspectionListener,
   { from, clock = systemClock(), pace = systemPace(), failed = () => undefined }: WatchOptions = {},
 ): LedgerWatch {
@@ -71,7 +73,7 @@ export function watchLedger(
 }
 
 class Follower {
-  readonly #ledger: Pick<LedgerReader, 'size' | 'log' | 'tree' | 'artifactsOf'>;
+  readonly #ledger: Watched;
   readonly #interpretation: Interpretation;
   /** The tree that was heard of last comes last. Null: it cannot be folded any further. */
   readonly #folds = new Map<string, Fold | null>();
@@ -79,11 +81,7 @@ class Follower {
   readonly #pause: Pause;
   next = 0;
 
-  constructor(
-    ledger: Pick<LedgerReader, 'size' | 'log' | 'tree' | 'artifactsOf'>,
-    observe: InspectionListener,
-    pause: Pause,
-  ) {
+  constructor(ledger: Watched, observe: InspectionListener, pause: Pause) {
     this.#ledger = ledger;
     this.#interpretation = { interpreter: 'xstate', inspect: observe };
     this.#pause = pause;
@@ -130,7 +128,7 @@ class Follower {
     if (left === undefined) return new Fold(new Tree(tree_id, this.#interpretation));
     if (left === null) return null;
     for await (const first of this.#ledger.tree(tree_id)) {
-      const opening = atHand(await this.#ledger.artifactsOf(first));
+      const opening = atHand(await this.#ledger.folded.artifactsOf(first));
       // Its case was erased meanwhile.
       return 'withheld' in opening ? null : new Fold(restoreTree(left, opening, this.#interpretation));
     }
@@ -138,7 +136,7 @@ class Follower {
   }
 
   async #taken(fold: Fold, stored: StoredEntry): Promise<Fold | null> {
-    const artifacts = stored.type === 'input' ? await this.#ledger.artifactsOf(stored) : [];
+    const artifacts = stored.type === 'input' ? await this.#ledger.folded.artifactsOf(stored) : [];
     return 'decision' in fold.take(stored, artifacts) ? fold : null;
   }
 }

@@ -29,6 +29,7 @@ import type { Secrets } from '../ports/secrets.js';
 import { Agents } from './agents.js';
 import { AutomaticRestarts } from './automatic-restarts.js';
 import { BoundedCalls } from './effects/bounded-call.js';
+import { CallLog } from './effects/call-log.js';
 import { catalogueFrom } from './effects/define.js';
 import { Gateway } from './effects/gateway.js';
 import { ExportEffects } from './effects/export-effects.js';
@@ -80,7 +81,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   const catalogue = catalogueFrom(options);
   const records = new RecordEffects(store.records, options.targets ?? []);
   opened.push(() => records.close());
-  const calls = new BoundedCalls(clock, log);
+  const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
   const exports = new ExportEffects(store, log, () => engine.head());
   const secrets = ground.secrets ?? secretsOf(keys);
   const checks = new CheckEffects({

@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import { createBagFolder } from '../../src/adapters/bag-folder-sink.js';
 import { createBagZip } from '../../src/adapters/bag-zip-sink.js';
 import { writeBag } from '../../src/bagit/write.js';
-import { assembleBundle } from '../../src/runtime/export/bundle.js';
-import { filesOf, lay, ledgerOf, requestFor, sealed } from '../runtime/export/material.js';
+import { assembleBundle, filesOf, lay, ledgerOf, requestFor, sealed } from '../runtime/export/material.js';
 import { put, tempFolder, turnpike } from './fake-io.js';
 
 async function* payload(): AsyncGenerator<{ path: string; content: Uint8Array }> {

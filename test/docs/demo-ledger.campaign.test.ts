@@ -12,6 +12,7 @@ import { Tree } from '../../src/kernel/tree.js';
 import { lifecycleFaults } from '../../src/replay/lifecycle.js';
 import { homePaths, openHome } from '../../src/runtime/home.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { contentBy } from '../fixtures/content.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../sources.js';
 import { built } from './built.js';
@@ -111,7 +112,7 @@ describe('runs and events', () => {
     for (const reference of referencesIn(entries)) {
       kinds.add(reference.artifact_kind);
       if (reference.artifact_kind === 'file_content') continue;
-      const bytes = await reader.artifact(reference.case_id ?? null, reference.hash_sha256);
+      const bytes = await contentBy(reader, reference.hash_sha256);
       expect(bytes?.byteLength).toBe(reference.byte_size);
     }
     expect([...kinds].sort()).toEqual(['file_content', 'machines', 'policy', 'raw_payload', 'result']);

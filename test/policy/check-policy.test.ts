@@ -82,6 +82,11 @@ function approvals(subject: string, role_id: string): Partial<Record<PolicyFile,
   };
 }
 
+/** The right policy with these lines more at the end of its lane. */
+const laneWith = (...lines: readonly string[]): Partial<Record<PolicyFile, Uint8Array>> => ({
+  lanes: utf8(`${RIGHT.lanes}${lines.map((line) => `    ${line}\n`).join('')}`),
+});
+
 interface Row {
   readonly rule: FindingRule;
   readonly why: string;
@@ -160,6 +165,13 @@ const ROWS: readonly Row[] = [
   row('pair.one_sided', 'the lane does not name the role', 'roles:8', edit('lanes', '[WORKER]', '[]')),
   row('prohibition.unknown', 'silent_changes', 'lanes:9', edit('lanes', '[external_export]', '[silent_changes]')),
   row('prohibition.unknown', 'constructor', 'lanes:9', edit('lanes', '[external_export]', '[constructor]')),
+  row('lane.exports_content', 'nothing is withheld', 'lanes:11', laneWith('exports_content: true')),
+  row(
+    'lane.exports_content',
+    'exports need no approval',
+    'lanes:12',
+    laneWith('withholds_content: true', 'exports_content: true'),
+  ),
   row('action.duplicate', 'THINK twice', 'actions:6', edit('actions', 'action: WRITE_FILE', 'action: THINK')),
   row('action.unknown', 'EXECUTE_SHELL', 'actions:5', edit('actions', 'action: THINK', 'action: EXECUTE_SHELL')),
   row('action.unknown_lane', 'a lane that there is not', 'actions:8', edit('actions', 'lane: FILES', 'lane: OTHER')),

@@ -3,16 +3,31 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { CONFIDENTIALITY_FLAGS, LABEL_REFUSALS } from '../../src/contract/labels.js';
+import type { ApprovalRule } from '../../src/contract/approval.js';
 import type { Lane } from '../../src/contract/lanes.js';
 import type { RunContext } from '../../src/contract/run-context.js';
 import type { PrivilegedRequest } from '../../src/policy/lane-decision.js';
 import { labelOf } from '../../src/policy/labels.js';
 import { PROHIBITION_NAMES } from '../../src/policy/prohibitions.js';
 import { RULE_IDS, RULES } from '../../src/policy/verdict.js';
+import { EXPORTABLE_CONTENT, WITHHELD_CONTENT } from '../../src/policy/withheld-content.js';
 import { decide, DELIVERY, EXPORT, pins, PROMOTION, scope, SHARED_WRITE, type Case } from '../fixtures/privileged.js';
 
 /** Of somebody who has read another case, and everything confidential in it. */
 const READ_ALL = labelOf('case_2', CONFIDENTIALITY_FLAGS);
+
+const APPROVED: ApprovalRule = { for: 'export', approver_roles: ['ATTORNEY_ADMIN'], quorum: 1, expires_minutes: 60 };
+
+/** An export of withheld content, where exports are approved by these rules. */
+const withheld = (
+  content: string,
+  approvals: readonly ApprovalRule[],
+  flags: ReadonlySet<number> = new Set([4]),
+): Case => ({
+  base: [EXPORT, DELIVERY],
+  request: { artifact_flags: ['export_bundle', content] },
+  policy: { approvals, flags },
+});
 
 const DENIALS: readonly (readonly [string, string, Case])[] = [
   ['contract.unsupported', 'another contract', { run: { contract_version: 'v2' as 'v1' } }],
@@ -117,6 +132,8 @@ const DENIALS: readonly (readonly [string, string, Case])[] = [
     'a lane without prohibitions',
     { lane: { scope: scope([]) }, request: { plane: 'shared' } },
   ],
+  ['export.content_withheld', 'content that its lane withholds', withheld(WITHHELD_CONTENT, [APPROVED])],
+  ['export.not_approved', 'exportable content, and no approval of exports', withheld(EXPORTABLE_CONTENT, [])],
 ];
 
 const ruleName = (rule_id: string): string => rule_id.replace(/^(scope\.\w+)\..*$/u, '$1.<field>');
@@ -138,6 +155,7 @@ describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies, and i
     const reading = { scope: scope([]), allowed_actions: { reads: ['facts'] } };
     expect(decide({ lane: reading, request: read })).toMatchObject({ rule_id: 'platform.cross_case' });
     expect(decide({ lane: { ...reading, cross_case_reads: true }, request: read })).toEqual(allowed);
+    expect(decide(withheld(EXPORTABLE_CONTENT, [APPROVED]))).toEqual(allowed);
   });
 
   test('every rule is reached by a row, or is one of the three that allow', () => {
@@ -145,6 +163,12 @@ describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies, and i
     expect(new Set([...reached, 'orchestrator.pinned', 'agent.lane_granted', 'lane.granted'])).toEqual(
       new Set(RULE_IDS),
     );
+  });
+
+  test('U-06: a tree without flag 4 exports withheld content as before', () => {
+    for (const content of [WITHHELD_CONTENT, EXPORTABLE_CONTENT]) {
+      expect(decide(withheld(content, [], new Set()))).toMatchObject({ rule_id: 'lane.granted' });
+    }
   });
 
   test('every prohibition has a rule', () => {

@@ -43,6 +43,16 @@ const GOLDEN = {
 } as const;
 const FORMATS = [2, 3, 4, 5] as const;
 
+/** By what they show: histories with behaviour flags, and how the runs of one kind ended in them. */
+const FLAGGED = {
+  // Flag 4, made by make-withheld-exports.mjs.
+  'withheld-exports': {
+    sha256: '6c94a247a1b024d3a244233fe306c6cf17e682d698a5453fda0b075b92d0496e',
+    of: 'export',
+    endings: ['denied:export.content_withheld', 'denied:export.not_approved', 'completed'],
+  },
+} as const;
+
 let folder: string;
 beforeEach(() => {
   folder = tempFolder('golden');
@@ -50,12 +60,13 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-const packed = (format: number): string => join(ROOT, FOLDER, `format-${format}.db.gz`);
+const nameOf = (history: number | string): string => (typeof history === 'number' ? `format-${history}` : history);
+const packed = (history: number | string): string => join(ROOT, FOLDER, `${nameOf(history)}.db.gz`);
 
-function unpacked(format: number): { file: string; artifactsDir: string } {
+function unpacked(format: number | string): { file: string; artifactsDir: string } {
   const file = join(folder, 'ledger.db');
   writeFileSync(file, gunzipSync(readFileSync(packed(format))));
-  const keys = join(ROOT, FOLDER, `format-${format}.keys.json`);
+  const keys = join(ROOT, FOLDER, `${nameOf(format)}.keys.json`);
   if (existsSync(keys)) {
     const texts = JSON.parse(readFileSync(keys, 'utf8')) as Record<string, string>;
     mkdirSync(join(folder, 'keys/cases'), { recursive: true });
@@ -65,7 +76,11 @@ function unpacked(format: number): { file: string; artifactsDir: string } {
   return { file, artifactsDir: join(folder, 'artifacts') };
 }
 
-async function read<T>(format: number, readOnly: boolean, work: (reader: LedgerReader) => Promise<T>): Promise<T> {
+async function read<T>(
+  format: number | string,
+  readOnly: boolean,
+  work: (reader: LedgerReader) => Promise<T>,
+): Promise<T> {
   const store = openSqliteStore({ ...unpacked(format), readOnly });
   try {
     if (!readOnly) await store.acquire();
@@ -76,7 +91,7 @@ async function read<T>(format: number, readOnly: boolean, work: (reader: LedgerR
 }
 
 test('U-06: there is one for each format of the ledger, small, and the bytes that it was made with', () => {
-  expect(filesIn(FOLDER, /\.gz$/)).toEqual(FORMATS.map((format) => `${FOLDER}/format-${format}.db.gz`));
+  expect(filesIn(FOLDER, /format-\d+\.db\.gz$/)).toEqual(FORMATS.map((format) => `${FOLDER}/format-${format}.db.gz`));
   const [, newest] = /FORMAT_VERSION = (\d+)/.exec(textOf('src/adapters/sqlite-schema.ts')) ?? [];
   expect(FORMATS.at(-1)).toBe(Number(newest));
   for (const format of FORMATS) {
@@ -124,6 +139,20 @@ describe.each(FORMATS)('the golden history of format %i', (format) => {
     for (const at of told.filter((_, n) => n % 11 === 0))
       expect(await replay(source(at))).toMatchObject({ ok: false, difference: { log_index: at } });
     await store.close();
+  });
+});
+
+describe.each(Object.entries(FLAGGED))('the golden history of %s', (name, golden) => {
+  test('U-06: is small, has the bytes that it was made with, and replays as it was recorded', async () => {
+    expect(statSync(packed(name)).size).toBeLessThan(BYTES_MAX);
+    expect(sha256(readFileSync(packed(name)))).toBe(golden.sha256);
+    const report = await read(name, true, (reader) => reader.replay());
+    expect(report).toMatchObject({ ok: true, difference: null });
+    expect(report.not_recomputed).toBeUndefined();
+    expect(await read(name, true, (reader) => reader.verify())).toMatchObject({ ok: true });
+    const state = await read(name, true, (reader) => reader.stateAt({ until: report.entries - 1 }));
+    const endings = state.runs.flatMap(({ kind, reason }) => (kind === golden.of ? [reason] : []));
+    expect(endings).toEqual(golden.endings);
   });
 });
 

@@ -8,6 +8,7 @@ import { CapabilityError } from '../../src/errors.js';
 import { commandRunner } from '../../src/adapters/command-runner.js';
 import { passingKey } from '../../src/adapters/session-key.js';
 import { CheckEffects } from '../../src/runtime/sessions/check-effects.js';
+import { CallLog } from '../../src/runtime/effects/call-log.js';
 import { BoundedCalls } from '../../src/runtime/effects/bounded-call.js';
 import { catalogueFrom, defineAction } from '../../src/runtime/effects/define.js';
 import { ExportEffects } from '../../src/runtime/effects/export-effects.js';
@@ -91,7 +92,7 @@ test('S4-19 S4-81: no executor does anything for an effect that nothing has allo
   const made = service();
   const sandbox = openSandbox({ root: '.' });
   const log = winstonLog('silent');
-  const calls = new BoundedCalls(new ManualClock(), log);
+  const calls = new BoundedCalls(new ManualClock(), new CallLog(log, () => Promise.resolve(null)));
   const commands = commandRunner({ root: '.', wall: 'off' });
   const gateway = new Gateway({
     sandbox,

@@ -1,20 +1,26 @@
 import { systemClock } from '../../adapters/system-clock.js';
 import type { OpenApproval } from '../../runtime/ledger-reader.js';
-import { NO_OPERANDS, type Command } from '../command.js';
+import { quoted, wrong } from '../arguments.js';
+import type { Args, Command, ExitCode } from '../command.js';
 import { withLedger } from '../folders.js';
+import { withHome } from '../held-home.js';
+import { usage, type Io } from '../io.js';
+import { personOf, PERSON_OPTIONS } from '../people.js';
 import { escaped, jsonLine, painter, table, type Cell, type Paint } from '../terminal.js';
 
 /** `turnpike approvals`: what people are asked to approve, and what they have said so far (D7). */
 export const approvals: Command = {
   name: 'approvals',
   summary: 'Show what waits for approval: what exactly is asked, by whom, and the votes so far',
-  operands: NO_OPERANDS,
-  options: [],
+  operands: { usage: '[RUN_ID DIGEST]', min: 0, max: 2 },
+  options: [...PERSON_OPTIONS],
   notes: [
     'Needs no lock. What is shown as the request has been made into its digest once more, so that whoever approves the',
-    'digest approves exactly that. With --json: one open request a line.',
+    'digest approves exactly that. Of a request that a lane withholds (withholds_content) the hash is shown: an approver',
+    'sees it with RUN_ID, DIGEST, --actor and --role, and the ledger says who did. With --json: one open request a line.',
   ],
   async run(args, io) {
+    if (args.operands.length > 0) return showRequest(args, io);
     const paint = painter(io.colours);
     const now = new Date(systemClock().now()).toISOString();
     let count = 0;
@@ -30,12 +36,25 @@ export const approvals: Command = {
   },
 };
 
+/** One request, for a person who may vote on it. */
+async function showRequest(args: Args, io: Io): Promise<ExitCode> {
+  const [run = '', digest] = args.operands;
+  if (digest === undefined || !/^[0-9a-f]{64}$/u.test(digest)) {
+    throw wrong(approvals, `give RUN_ID and DIGEST, not ${quoted(digest ?? run)} alone`);
+  }
+  const reading = { run, digest, ...personOf(approvals, args) };
+  const request = await withHome(args, io, (home) => home.readRequest(reading));
+  if (request === null) throw usage(`${run} asks ${reading.actor} as ${reading.role} for no such approval`);
+  await io.stdout.write(args.flag('json') ? jsonLine(request) : `${escaped(JSON.stringify(request))}\n`);
+  return 0;
+}
+
 function textOf(approval: OpenApproval, paint: Paint): string {
-  const { run_id, digest, name, case_id, request, requested_by, requested_at, expires_at, votes, quorum } = approval;
+  const { run_id, digest, name, case_id, requested_by, requested_at, expires_at, votes, quorum } = approval;
   const roles = approval.approver_roles.join(' or ');
   const facts: readonly (readonly [string, string])[] = [
     ['asked for', `${name}${case_id === null ? '' : ` in case ${case_id}`}`],
-    ['request', request === null ? 'not in the ledger: do not approve it' : JSON.stringify(request)],
+    ['request', requestText(approval)],
     ['by', `${requested_by}, ${requested_at}`],
     ['votes', `${votes.length} of ${quorum}, by ${roles}`],
     ...votes.map(({ actor_id, role_id, at }) => ['', `${actor_id} as ${role_id}, ${at}`] as const),
@@ -43,4 +62,11 @@ function textOf(approval: OpenApproval, paint: Paint): string {
   ];
   const rows = facts.map(([what, value]): Cell[] => [{ text: `  ${what}`, colour: 'dim' }, { text: escaped(value) }]);
   return `${paint(escaped(`${run_id} ${digest}`), 'bold')}\n${table(rows, paint)}`;
+}
+
+function requestText({ request, withheld, run_id, digest }: OpenApproval): string {
+  if (request !== null) return JSON.stringify(request);
+  if (withheld === null) return 'not in the ledger: do not approve it';
+  const how = `turnpike approvals ${run_id} ${digest} --actor NAME --role ROLE`;
+  return `withheld by its lane (sha256 ${withheld.sha256}, ${withheld.bytes} bytes): \`${how}\` shows it to an approver`;
 }

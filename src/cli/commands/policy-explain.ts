@@ -45,7 +45,7 @@ async function decisionsOf(
   const tree_id = tree ?? (await treeAt(reader, number));
   const isIt = ({ seq, log_index }: { seq: number; log_index: number }): boolean =>
     (tree === undefined ? log_index : seq) === number;
-  const { found, decisions } = await decisionsAt(reader, tree_id ?? '', isIt);
+  const { found, decisions } = await decisionsAt(reader.folded, tree_id ?? '', isIt);
   if (!found) throw new RunError({ code: 'RUN_UNKNOWN', message: 'this ledger has no such entry' });
   if (decisions.length > 0) return decisions;
   throw new RunError({

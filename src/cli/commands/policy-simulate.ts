@@ -48,7 +48,12 @@ export const policySimulate: Command = {
     const [run_id] = args.operands;
     const tree_id = run_id === undefined ? undefined : rootOf(run_id);
     const told = await withLedger(args, io, ({ reader }) =>
-      simulate(reader, policies.over, (found) => (json ? void findings.push(found) : groups.add(found)), tree_id),
+      simulate(
+        reader.folded,
+        policies.over,
+        (found) => (json ? void findings.push(found) : groups.add(found)),
+        tree_id,
+      ),
     );
     if (run_id !== undefined && told.trees === 0)
       throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });

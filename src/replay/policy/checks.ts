@@ -34,6 +34,7 @@ const ACT: readonly Question[] = [
   ['no prohibition of the lane is violated', 'prohibition.*'],
   ['nothing that was read is refused', 'label.*', 'platform.label_other_case'],
   ['no other case, and no shared knowledge, is touched', 'platform.*'],
+  ['no withheld content would be exported', 'export.*'],
   OVERLAY,
 ];
 const VALID: readonly Question[] = [

@@ -18,7 +18,7 @@ import { rootOf, type LedgerReader } from '../ledger-reader.js';
  * to the birth of the run. @throws RunError RUN_UNKNOWN; LedgerError
  */
 export async function agentSchemas(
-  ledger: Pick<LedgerReader, 'entries' | 'artifact'>,
+  ledger: Pick<LedgerReader, 'entries' | 'systemArtifact'>,
   { run_id }: { readonly run_id: string },
 ): Promise<AgentSchemas> {
   let opened: Opened | null = null;
@@ -63,14 +63,14 @@ export function schemasOf(
   };
 }
 
-async function pinnedPolicy(ledger: Pick<LedgerReader, 'artifact'>, opened: Opened): Promise<Policy> {
+async function pinnedPolicy(ledger: Pick<LedgerReader, 'systemArtifact'>, opened: Opened): Promise<Policy> {
   const { lanes, roles, actions } = opened.policies;
   const refs = [lanes.artifact, roles.artifact, actions.artifact, opened.machines];
   return policyOf(await Promise.all(refs.map((ref) => materialOf(ledger, ref))));
 }
 
-async function materialOf(ledger: Pick<LedgerReader, 'artifact'>, ref: ArtifactRef): Promise<Artifact> {
-  const bytes = await ledger.artifact(null, ref.hash_sha256);
+async function materialOf(ledger: Pick<LedgerReader, 'systemArtifact'>, ref: ArtifactRef): Promise<Artifact> {
+  const bytes = await ledger.systemArtifact(ref.hash_sha256);
   const kind = ARTIFACT_KINDS.find((known) => known === ref.artifact_kind);
   if (bytes !== null && kind !== undefined) return { kind, case_id: null, bytes };
   throw new LedgerError({

@@ -6,8 +6,8 @@ import type { JsonObject } from '../../contract/json.js';
 import { isJsonObject } from '../../contract/json.js';
 import { Failed, NotExecuted } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
-import type { Log } from '../../ports/log.js';
 import { scanJson } from '../../step/json-scanner.js';
+import { OwnError, type CallLog } from './call-log.js';
 import type { EffectContext, Reconciled } from './define.js';
 
 const RESULT_DEPTH_MAX = 64;
@@ -26,9 +26,9 @@ type Call = (context: EffectContext) => unknown;
 export class BoundedCalls {
   readonly #underWay = new Set<AbortController>();
   readonly #clock: Clock;
-  readonly #log: Log;
+  readonly #log: Pick<CallLog, 'info' | 'error'>;
 
-  constructor(clock: Clock, log: Log) {
+  constructor(clock: Clock, log: Pick<CallLog, 'info' | 'error'>) {
     this.#clock = clock;
     this.#log = log;
   }
@@ -39,11 +39,11 @@ export class BoundedCalls {
       const answer = await this.#inTime(call, context, bounds.timeout_ms);
       const result = boundedJson(answer, bounds.result_bytes_max);
       if (result !== null && bounds.conforms(result)) return { status: 'done', result };
-      return this.#lost(context, bounds, 'the answer is no object that conforms to its schema, or it is too large');
+      return this.#lost(context, bounds, new OwnError(NO_ANSWER));
     } catch (error) {
       if (error instanceof Failed) return this.#failed(context, bounds, error);
       if (!(error instanceof NotExecuted)) return this.#lost(context, bounds, error);
-      this.#log.info('an action was not executed', { run_id: context.run_id, error });
+      this.#log.info('an action was not executed', context.run_id, error);
       return { status: 'failed', cause: error.retryable ? 'NOT_EXECUTED' : 'REFUSED' };
     }
   }
@@ -56,21 +56,21 @@ export class BoundedCalls {
       const done = isJsonObject(found) ? boundedJson(found['done'], bounds.result_bytes_max) : null;
       if (done !== null && bounds.conforms(done)) return { status: 'done', result: done };
     } catch (error) {
-      this.#log.error('an action could not be reconciled', { run_id: context.run_id, error });
+      this.#log.error('an action could not be reconciled', context.run_id, error);
     }
     return { status: 'unknown' };
   }
 
   /** It has ended, and not well: what it had made until then is bounded like an answer. */
   #failed({ run_id }: Pick<EffectContext, 'run_id'>, { result_bytes_max }: Bounds, error: Failed): EffectResult {
-    this.#log.info('an action of the service ended without success', { run_id, error });
+    this.#log.info('an action of the service ended without success', run_id, error);
     const cause = error.retryable ? 'FAILED_FOR_NOW' : 'FAILED';
     const partial = boundedJson(error.partial, result_bytes_max);
     return partial === null ? { status: 'failed', cause } : { status: 'failed', cause, partial };
   }
 
   #lost({ run_id }: Pick<EffectContext, 'run_id'>, { changes }: Bounds, error: unknown): EffectResult {
-    this.#log.error('an action of the service failed', { run_id, error });
+    this.#log.error('an action of the service failed', run_id, error);
     if (changes) return { status: 'unknown' };
     return { status: 'failed', cause: error instanceof TimeOver ? 'TIMEOUT' : 'IO_ERROR' };
   }
@@ -100,9 +100,13 @@ export class BoundedCalls {
   }
 }
 
+const NO_ANSWER = 'the answer is no object that conforms to its schema, or it is too large';
+
 /** Within this file: the time of a call is over. */
-class TimeOver extends Error {
-  override readonly message = 'the time of the call is over';
+class TimeOver extends OwnError {
+  constructor() {
+    super('the time of the call is over');
+  }
 }
 
 /** The answer as our own parser reads its text: no prototypes, no getters, nothing that can still change. */

@@ -11,6 +11,8 @@ import { join, labelOf } from '../../policy/labels.js';
 import type { LedgerStore, LogHead } from '../../ports/ledger-store.js';
 import type { Log } from '../../ports/log.js';
 import { CaseHistory } from '../case/case-history.js';
+import { exportAudience } from '../content/audience.js';
+import { withheldLanes } from '../evidence/withheld-lanes.js';
 import { assembleBundle, settleBundle, type BundleRequest, type BundleSummary } from '../export/bundle.js';
 import { labelOfCase } from '../high-risk/case-label.js';
 import { rootOf } from '../ledger-reader.js';
@@ -29,6 +31,8 @@ const BundleArgs = Type.Object(
     destination: Type.String({ maxLength: 4_096 }),
     /** What runs of the case had read when policy allowed the export. */
     label: Label,
+    /** Lanes that withhold content of the case, and whose content the bundle may hold all the same (C84). */
+    withheld_lanes: Type.Optional(Type.Array(Type.String({ maxLength: 120 }), { maxItems: 256 })),
     /** Who has approved; put there when the run was. */
     approvals: Type.Optional(
       Type.Array(Type.Object({ approved_by: Type.String(), role_id: Identifier, approved_at_utc: Timestamp }, closed)),
@@ -52,14 +56,18 @@ export class ExportEffects {
   async perform(effect: Effect): Promise<EffectResult> {
     const asked = requestOf(effect);
     if (asked === null) return { status: 'failed', cause: 'INTERNAL' };
-    const { request, label } = asked;
+    const { request, label, released } = asked;
     try {
       // People may have taken days, and meanwhile runs of the case may have read what was not allowed to go out.
       const { case_id } = request;
       const history = new CaseHistory(this.#store, { case_id, head: await this.#head() });
       const now = await labelOfCase(this.#store, history);
       if (join(label, now) !== label) return REFUSED;
-      return done(await assembleBundle(this.#store, request, history));
+      // The same holds for content that a lane withholds: it leaves only as it was approved.
+      const withheld = await withheldLanes(this.#store, history);
+      if ([...withheld].some(([lane, exports]) => !exports || !released.has(lane))) return REFUSED;
+      const audience = exportAudience(case_id);
+      return done(await assembleBundle({ store: this.#store, audience }, request, history));
     } catch (error) {
       // What cannot be assembled leaves nothing behind; anything else nobody can be sure of.
       this.#log.error('a bundle could not be assembled', { run_id: effect.run_id, error });
@@ -91,11 +99,13 @@ interface Asked {
   readonly request: BundleRequest;
   /** The most that the bundle may come from; its own case always is in it. */
   readonly label: Label;
+  /** The lanes whose withheld content people have approved to go out; none where nobody has approved anything. */
+  readonly released: ReadonlySet<string>;
 }
 
 function requestOf({ args, case_id, run_id }: Effect): Asked | null {
   if (case_id === null || !conforms(BundleArgs, args)) return null;
-  const { approvals = [], label, ...asked } = args as unknown as Type.Static<typeof BundleArgs>;
+  const { approvals = [], label, withheld_lanes = [], ...asked } = args as unknown as Type.Static<typeof BundleArgs>;
   const request: BundleRequest = {
     ...asked,
     case_id,
@@ -108,5 +118,6 @@ function requestOf({ args, case_id, run_id }: Effect): Asked | null {
       notes: role_id,
     })),
   };
-  return { request, label: join(label, labelOf(case_id, [])) };
+  const released = new Set(approvals.length === 0 ? [] : withheld_lanes);
+  return { request, label: join(label, labelOf(case_id, [])), released };
 }

@@ -1,8 +1,9 @@
-// Which content stays out of a bundle: what a run said or brought whose lane withholds it, by the policy that its tree
-// has pinned (S4-62). Its hash stands in its place. Memory: the runs of trees in which some lane withholds.
+// Which content a lane withholds: what its runs said or brought, by the policy that their tree has pinned (S4-62). Its
+// hash stands in its place for everyone but the audiences of decision 0035. Memory: the runs of trees in which some
+// lane withholds.
 
 import { artifactRef, isWithheld, type Artifact, type StoredArtifact } from '../../contract/artifact-ref.js';
-import { isOpening, type Entry, type OpeningInput, type RecordedInput } from '../../contract/entry.js';
+import { isOpening, type Entry, type OpeningInput, type RecordedInput, type RunCreated } from '../../contract/entry.js';
 import { InvariantError, PolicyError } from '../../errors.js';
 import { policyOf } from '../../kernel/pinned.js';
 import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger-store.js';
@@ -51,15 +52,26 @@ export async function withheldAt(
 
 type EvidenceSource = Pick<LedgerStore, 'log' | 'artifactsOf' | 'archives'>;
 
+/** What the lanes that withhold a content say: which they are, and whether each of them lets an export hold it. */
+export interface LaneWord {
+  /** Empty where the pinned policy cannot be read: then no lane has a say. */
+  readonly lanes: readonly string[];
+  readonly exports: boolean;
+}
+
+/** The lanes of a policy that withhold content, each with whether exports may hold it. */
+type Withholding = ReadonlyMap<string, boolean>;
+
 /** A tree in which some lane withholds: which ones, null for all of them, and the lanes of its runs. */
 interface TreeLanes {
-  readonly withholding: ReadonlySet<string> | null;
+  readonly withholding: Withholding | null;
   /** Of a session: that of its agents, which is that of its spec and reports. */
   readonly session: string | null;
   readonly runs: Map<string, string | null>;
 }
 
-class LaneWithholding {
+/** Which lanes withhold what the entries of a log brought. Takes the entries in their order. */
+export class LaneWithholding {
   readonly #trees = new Map<string, TreeLanes>();
 
   /** Whether some lane of a tree withholds anything. */
@@ -69,19 +81,33 @@ class LaneWithholding {
 
   /** Takes the entries of a log in their order. @returns what the bundle holds of the content that this one brought */
   take({ type, tree_id, body }: Entry, artifacts: readonly StoredArtifact[]): readonly StoredArtifact[] {
-    if (type === 'run_created') this.#trees.get(tree_id)?.runs.set(body.run_id, body.lane_id);
+    if (type === 'run_created') this.create(tree_id, body);
     if (type !== 'input') return artifacts;
-    if (isOpening(body)) {
-      const lanes = lanesOf(body, artifacts);
-      if (lanes.withholding?.size !== 0) this.#trees.set(tree_id, lanes);
-    }
+    if (isOpening(body)) this.open(tree_id, body, artifacts);
+    if (!this.knows(tree_id)) return artifacts;
+    return artifacts.map((artifact) =>
+      this.wordOn(tree_id, body, artifact.kind) === null ? artifact : withoutContent(artifact),
+    );
+  }
+
+  /** @param artifacts what the opening brought: the pinned policy */
+  open(tree_id: string, opening: OpeningInput, artifacts: readonly StoredArtifact[]): void {
+    const lanes = lanesOf(opening, artifacts);
+    if (lanes.withholding?.size !== 0) this.#trees.set(tree_id, lanes);
+  }
+
+  create(tree_id: string, { run_id, lane_id }: RunCreated): void {
+    this.#trees.get(tree_id)?.runs.set(run_id, lane_id);
+  }
+
+  /** @returns what the lanes say that withhold content of this kind which the input brought; null where none does */
+  wordOn(tree_id: string, input: RecordedInput, kind: string): LaneWord | null {
     const tree = this.#trees.get(tree_id);
-    if (tree === undefined) return artifacts;
+    if (tree === undefined) return null;
     const { withholding } = tree;
-    return artifacts.map((artifact) => {
-      const withheld = withholding === null || lanesFor(body, artifact, tree).some((lane) => withholding.has(lane));
-      return withheld ? withoutContent(artifact) : artifact;
-    });
+    if (withholding === null) return { lanes: [], exports: false };
+    const lanes = [...new Set(lanesFor(input, kind, tree))].filter((lane) => withholding.has(lane));
+    return lanes.length === 0 ? null : { lanes, exports: lanes.every((lane) => withholding.get(lane) === true) };
   }
 }
 
@@ -92,18 +118,21 @@ function lanesOf(opening: OpeningInput, artifacts: readonly StoredArtifact[]): T
   return { withholding: withholdingIn(policies), session, runs: new Map() };
 }
 
-function withholdingIn(policies: readonly Artifact[]): ReadonlySet<string> | null {
+function withholdingIn(policies: readonly Artifact[]): Withholding | null {
   try {
     const lanes = [...policyOf(policies).lanes.values()];
-    return new Set(lanes.flatMap(({ lane_id, withholds_content }) => (withholds_content === true ? [lane_id] : [])));
+    return new Map(
+      lanes.flatMap(({ lane_id, withholds_content, exports_content }) =>
+        withholds_content === true ? [[lane_id, exports_content === true] as const] : [],
+      ),
+    );
   } catch (error) {
     if (error instanceof PolicyError) return null;
     throw error;
   }
 }
-
 /** The lanes any of which keeps the content: what a run has brought is its agent's to see, and to be told again. */
-function lanesFor(input: RecordedInput, { kind }: StoredArtifact, { session, runs }: TreeLanes): readonly string[] {
+function lanesFor(input: RecordedInput, kind: string, { session, runs }: TreeLanes): readonly string[] {
   if (input.kind === 'start_run') return [input.lane_id];
   const parts = input.run_id.split('.');
   const ids = parts.map((_, depth) => parts.slice(0, depth + 1).join('.'));
@@ -115,8 +144,8 @@ function lanesFor(input: RecordedInput, { kind }: StoredArtifact, { session, run
   return [...base, ...below];
 }
 
-/** Of a case's content only: policies and machine definitions are what everything is checked by. */
-function withoutContent(artifact: StoredArtifact): StoredArtifact {
+/** The hash of a case's content in its place; policies and machine definitions are what everything is checked by. */
+export function withoutContent(artifact: StoredArtifact): StoredArtifact {
   const { kind, case_id } = artifact;
   if (case_id === null || isWithheld(artifact)) return artifact;
   const { hash_sha256: sha256, byte_size } = artifactRef(artifact);

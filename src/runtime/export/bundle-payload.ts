@@ -8,8 +8,9 @@ import { RunRecord } from '../../contract/run-record.js';
 import { conforms } from '../../contract/validators.js';
 import { BagError, LedgerError } from '../../errors.js';
 import { needed } from '../../ledger/withheld.js';
-import type { LedgerStore } from '../../ports/ledger-store.js';
 import { RunRecords } from '../../run/record.js';
+import type { Audience } from '../content/audience.js';
+import type { ContentReader } from '../content/content-reader.js';
 import type { BundleContents, KeptContent } from './bundle-contents.js';
 import { BUNDLE_LIMITS } from './bundle-limits.js';
 import { manifestPieces } from './bundle-manifest.js';
@@ -19,9 +20,15 @@ export const MANIFEST = 'manifest.json';
 export const RUNS = 'runs.jsonl';
 export const AUDIT = 'audit.jsonl';
 
+/** Where content is read, and for whom. */
+export interface PayloadSource {
+  readonly content: ContentReader;
+  readonly audience: Audience;
+}
+
 /** Every file, with its content read when it is its turn. @throws LedgerError LEDGER_TAMPERED as it goes on */
 export async function* payloadOf(
-  store: LedgerStore,
+  source: PayloadSource,
   contents: BundleContents,
   manifest: ExportBundle,
 ): AsyncGenerator<PayloadFile> {
@@ -31,13 +38,13 @@ export async function* payloadOf(
     { path: RUNS, content: inPieces(recordLines(contents)) },
   ];
   for (const file of [...made, ...contents.files].sort(byPath)) {
-    yield 'content' in file ? file : { path: file.path, content: await contentOf(store, file) };
+    yield 'content' in file ? file : { path: file.path, content: await contentOf(source, file) };
   }
 }
 
 /** What the store gives is hashed: it is not trusted to have kept it. */
-async function contentOf(store: LedgerStore, { ref, place }: KeptContent): Promise<Uint8Array> {
-  const brought = needed(await store.artifactsOf(place));
+async function contentOf({ content, audience }: PayloadSource, { ref, place }: KeptContent): Promise<Uint8Array> {
+  const brought = needed(await content.read(place, audience));
   const found = brought.find(
     ({ kind, case_id, bytes }) =>
       kind === ref.artifact_kind && case_id === (ref.case_id ?? null) && sha256(bytes) === ref.hash_sha256,

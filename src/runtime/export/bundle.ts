@@ -12,6 +12,8 @@ import { BagError, UsageError } from '../../errors.js';
 import type { BagSink, BagTree } from '../../ports/bag-tree.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import { CaseHistory } from '../case/case-history.js';
+import type { Audience } from '../content/audience.js';
+import { ContentReader } from '../content/content-reader.js';
 import { collectContents } from './bundle-contents.js';
 import { baggingDate, bundleInfo, bundleManifest } from './bundle-manifest.js';
 import { payloadOf } from './bundle-payload.js';
@@ -38,6 +40,12 @@ export interface BundleSummary {
   readonly bytes: number;
 }
 
+/** The ledger, and the audience that the export run was decided for: the bundle holds what that may have. */
+export interface BundleSource {
+  readonly store: LedgerStore;
+  readonly audience: Audience;
+}
+
 /**
  * Writes everything that the ledger holds of a case as a bag (S4-76, S4-77, RFC 8493), and nothing of any other. The
  * same ledger and request make the same bytes. Memory grows with the number of runs, events and artifacts, by their
@@ -50,7 +58,7 @@ export interface BundleSummary {
  * @throws BagError BAG_EXISTS, BAG_UNWRITABLE
  */
 export async function assembleBundle(
-  store: LedgerStore,
+  { store, audience }: BundleSource,
   request: BundleRequest,
   given?: CaseHistory,
 ): Promise<BundleSummary> {
@@ -63,8 +71,9 @@ export async function assembleBundle(
     const message = `${request.run_id} is no run of case ${request.case_id}: nothing is exported without one`;
     throw new UsageError({ code: 'USAGE', message });
   }
+  const content = new ContentReader(store);
   const options = { bagging_date: baggingDate(head), info: bundleInfo(manifest, request, contents) };
-  const written = await writeBag(await sinkOf(request), payloadOf(store, contents, manifest), options);
+  const written = await writeBag(await sinkOf(request), payloadOf({ content, audience }, contents, manifest), options);
   return summaryOf(request, manifest, {
     tag_manifest_sha256: written.tag_manifest_sha256,
     artifacts: contents.files.filter(({ path }) => path.startsWith('artifacts/')).length,

@@ -6,18 +6,21 @@ import { canonicalJson } from '../../contract/canonical-json.js';
 import type { JsonObject } from '../../contract/json.js';
 import { columnsOf, type Catalogue } from '../../contract/catalogue.js';
 import type { HighRiskKind, StartRunInput } from '../../contract/entry.js';
+import type { Lane } from '../../contract/lanes.js';
 import { satisfies } from '../../contract/registered-schema.js';
 import { Identifier } from '../../contract/shapes.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError, UsageError } from '../../errors.js';
 import type { Ending } from '../../kernel/input.js';
 import { policyVersions } from '../../policy/pins.js';
+import { withheldFlags } from '../../policy/withheld-content.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import type { Pace } from '../../ports/pace.js';
 import type { RunEnding } from '../agent-run.js';
 import { defer, quietly, type Deferred } from '../deferred.js';
+import { withheldLanes } from '../evidence/withheld-lanes.js';
 import { rootOf } from '../ledger-reader.js';
 import { CaseHistory } from '../case/case-history.js';
 import { actorOf, checked, openRequest } from '../open-request.js';
@@ -96,7 +99,9 @@ export class HighRiskRuns {
     const { kind = 'internal_review', format = 'folder', reason } = options;
     const lane = options.lane ?? LANES.export;
     const pinned = await shelf.current();
-    const label = await labelOfCase(store, await this.#historyOf(options.case));
+    const history = await this.#historyOf(options.case);
+    const label = await labelOfCase(store, history);
+    const withheld = withOwnLane(await withheldLanes(store, history), pinned.policy.lanes.get(lane));
     const args: JsonObject = {
       bundle_id: ids.draw('bundle_'),
       bundle_kind: kind,
@@ -112,12 +117,14 @@ export class HighRiskRuns {
       format,
       destination: resolve(options.destination),
       label,
+      // Those who approve the request see whose withheld content would go out.
+      ...(withheld.size === 0 ? {} : { withheld_lanes: [...withheld.keys()].sort() }),
     };
     return this.#start(options, {
       run_kind: 'export',
       act: { action: 'EXPORT_BUNDLE', args },
       inputs: [],
-      facts: { artifact_flags: ['export_bundle'], label },
+      facts: { artifact_flags: ['export_bundle', ...withheldFlags(withheld)], label },
       lane,
       scope: { ...options.scope, export_reason: reason },
     });
@@ -254,6 +261,13 @@ function startInput(
     inputs: [...inputs],
     facts,
   };
+}
+
+/** The request of an export is content of its case, too, in the lane of the export. */
+function withOwnLane(lanes: ReadonlyMap<string, boolean>, own: Lane | undefined): ReadonlyMap<string, boolean> {
+  if (own?.withholds_content !== true) return lanes;
+  const exports = own.exports_content === true && lanes.get(own.lane_id) !== false;
+  return new Map([...lanes, [own.lane_id, exports]]);
 }
 
 /** Who stands behind a role is the policy's to say; a role that it does not have is denied anyway. */

@@ -1,9 +1,12 @@
-// Sessions as somebody sees them who does not write: folded from what is committed, whoever has the home.
+// Sessions as everyone may see them: folded from what is committed, whoever has the home. Of a spec that a lane
+// withholds there are hashes.
 
 import { LiveTrees } from '../../engine/live-trees.js';
 import { SNAPSHOT_ENTRIES } from '../../engine/snapshots.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import type { SessionState } from '../../session/state.js';
+import { ContentReader } from '../content/content-reader.js';
+import { shownSession } from '../content/shown-session.js';
 import { rootOf } from '../ledger-reader.js';
 import { SESSION_PREFIX } from './session-reader.js';
 
@@ -11,7 +14,8 @@ import { SESSION_PREFIX } from './session-reader.js';
 export async function committedSession(store: LedgerStore, session_id: string): Promise<SessionState | null> {
   if (!session_id.startsWith(SESSION_PREFIX) || rootOf(session_id) !== session_id) return null;
   const tree = await new LiveTrees(store, 1, SNAPSHOT_ENTRIES).get(session_id);
-  return tree?.session ?? null;
+  const session = tree?.session ?? null;
+  return session === null ? null : shownSession(session, new ContentReader(store));
 }
 
 /** In the order in which they were started; `active`: only those that are neither completed nor ended. */

@@ -1,4 +1,4 @@
-// Who was given content, in the ledger itself (`turnpike.readContent`). Of entries, which hold hashes and no content,
+// Who was given content, in the ledger itself (`turnpike.recordReading`). Of entries, which hold hashes and no content,
 // nothing is written down: whoever follows the ledger would make it grow by following. What a client asks for again and
 // again is written down the first time that a reader is given it, for the same reason.
 
@@ -18,12 +18,12 @@ type Reader = Pick<Access, 'actor' | 'role'>;
 
 /** @returns an audit that writes to the ledger that is served; of an export its own run tells */
 export function ledgerAudit(
-  turnpike: Pick<Turnpike, 'readContent'> & { readonly ledger: ShownLedger },
+  turnpike: Pick<Turnpike, 'recordReading'> & { readonly ledger: ShownLedger },
   inspector: InspectorSource | null,
 ): AccessAudit {
   const { ledger } = turnpike;
   const read = async (content: Content & Reader): Promise<void> => {
-    if ((await turnpike.readContent(content)) !== null) return;
+    if (await turnpike.recordReading(content)) return;
     // It was there a moment ago: of what nothing is told, nothing is shown.
     throw new LedgerError({ code: 'LEDGER_ERASED', message: `entry ${content.log_index} has lost its content` });
   };

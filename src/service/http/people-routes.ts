@@ -12,6 +12,7 @@ import type { Clock } from '../../ports/clock.js';
 import type { Principal } from '../../ports/token-book.js';
 import { makeFolder } from '../../runtime/home.js';
 import type { HighRiskRun, Starter } from '../../runtime/high-risk/options.js';
+import type { Approver } from '../../runtime/ledger-reader.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import { Refused } from './refused.js';
 import { mustBeOfItsCase } from './run-access.js';
@@ -36,10 +37,16 @@ const Open = Type.Object(
   closed,
 );
 const OfApproval = Type.Object({ run_id: RunId, digest: Sha256 }, closed);
-const Request = Type.Object(
-  { action: Type.String(), args: Type.Object({}, { additionalProperties: true }) },
-  { ...closed, description: 'It gives the digest, with its run and case.' },
-);
+const Request = Type.Union([
+  Type.Object(
+    { action: Type.String(), args: Type.Object({}, { additionalProperties: true }) },
+    { ...closed, description: 'It gives the digest, with its run and case.' },
+  ),
+  Type.Object(
+    { withheld: Type.Object({ sha256: Sha256, bytes: Type.Integer({ minimum: 0 }) }, closed) },
+    { ...closed, description: 'A lane withholds it from a reader whose vote on it could not count.' },
+  ),
+]);
 const Ballot = Type.Object(
   {
     run_id: RunId,
@@ -106,10 +113,14 @@ export const PEOPLE_ROUTES: readonly Route[] = [
     answers: { 200: json('All that is open.', Type.Object({ approvals: Type.Array(Open) }, closed)) },
     async handle({ principal }, { turnpike, clock }) {
       const approvals = [];
-      for await (const { request, ...open } of turnpike.ledger.approvals(nowOf(clock))) {
+      for await (const { request, withheld, ...open } of turnpike.ledger.approvals(
+        nowOf(clock),
+        approverOf(principal),
+      )) {
         if (principal.case !== null && principal.case !== open.case_id) continue;
         // What is asked again and again must be no content: the arguments are a read of their own.
-        approvals.push({ ...open, args_sha256: request === null ? null : sha256(canonicalJson(request.args)) });
+        const isShown = request !== null && withheld === null;
+        approvals.push({ ...open, args_sha256: isShown ? sha256(canonicalJson(request.args)) : null });
       }
       return { json: { approvals } };
     },
@@ -122,10 +133,13 @@ export const PEOPLE_ROUTES: readonly Route[] = [
     params: OfApproval,
     answers: { 200: json('The request.', Request) },
     async handle({ principal, params }, { turnpike, clock, audit }) {
-      const { approval, brought } = (await turnpike.ledger.approval(params, nowOf(clock))) ?? {};
-      const { request, case_id } = approval ?? { request: null, case_id: null };
-      if (request === null || brought == null) throw new Refused('NOT_FOUND');
+      const { approval, brought = null } =
+        (await turnpike.ledger.approval(params, nowOf(clock), approverOf(principal))) ?? {};
+      if (approval === undefined) throw new Refused('NOT_FOUND');
+      const { request, withheld, case_id } = approval;
       if (principal.case !== null && principal.case !== case_id) throw new Refused('NOT_FOUND');
+      if (withheld !== null) return { json: { withheld } };
+      if (request === null || brought === null) throw new Refused('NOT_FOUND');
       const { id: token, actor, role } = principal;
       const { log_index, sha256: content } = brought;
       const subject = { ...params, log_index, sha256: content };
@@ -195,6 +209,10 @@ export const PEOPLE_ROUTES: readonly Route[] = [
 ];
 
 const nowOf = (clock: Clock): string => new Date(clock.now()).toISOString();
+
+/** Whoever only looks is no approver, in whatever role. */
+const approverOf = ({ rights, actor, role }: Principal): Approver | null =>
+  rights.has('approve') ? { actor, role } : null;
 
 function who(principal: Principal, asked: string): Pick<Starter, 'actor' | 'role'> {
   mustBeOfItsCase(principal, asked);

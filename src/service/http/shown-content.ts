@@ -5,7 +5,6 @@ import type { StepStory } from '../../contract/inspection.js';
 import type { StepTrace } from '../../contract/step-trace.js';
 import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
 import type { StoredEntry } from '../../ports/ledger-store.js';
-import { withheldAt } from '../../runtime/evidence/lane-withholding.js';
 import { rootOf, type LedgerReader } from '../../runtime/ledger-reader.js';
 
 export type ShownLedger = Pick<LedgerReader, 'tree' | 'log' | 'artifactsOf'>;
@@ -42,7 +41,7 @@ export async function contentsOfStep(story: StepStory, ledger: ShownLedger): Pro
 /** Whether a lane keeps back from readers what this entry brought. */
 export async function isKeptBack({ log_index, sha256 }: Content, ledger: ShownLedger): Promise<boolean> {
   for await (const entry of ledger.log(log_index)) {
-    const shown = await withheldAt(ledger, entry);
+    const shown = await ledger.artifactsOf(entry);
     return shown.some((artifact) => isWithheld(artifact) && artifactRef(artifact).hash_sha256 === sha256);
   }
   return false;

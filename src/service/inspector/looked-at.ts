@@ -11,7 +11,8 @@ import type { NoteVerifier } from '../../ledger/signed-note.js';
 import type { EntryPlace, LogHead, StoredEntry, TreeSummary } from '../../ports/ledger-store.js';
 import type { Pace } from '../../ports/pace.js';
 import { openEvidence } from '../../runtime/evidence/open-evidence.js';
-import { withheldAt } from '../../runtime/evidence/lane-withholding.js';
+import { OBSERVERS } from '../../runtime/content/audience.js';
+import { ContentReader } from '../../runtime/content/content-reader.js';
 import type { HomePaths, KeyFolder } from '../../runtime/home-paths.js';
 import { readLedgerVerifier } from '../../runtime/ledger-key.js';
 import type { LedgerReader } from '../../runtime/ledger-reader.js';
@@ -44,8 +45,8 @@ export function homeLooked(ledger: LedgerReader, place: LedgerPlace | null, appr
     pace: ledger.pace,
     log: (from) => ledger.log(from),
     tree: (tree_id, fromSeq) => ledger.tree(tree_id, fromSeq),
-    artifactsOf: (place) => ledger.artifactsOf(place),
-    shownOf: (entry) => withheldAt(ledger, entry),
+    artifactsOf: (place) => ledger.folded.artifactsOf(place),
+    shownOf: (entry) => ledger.artifactsOf(entry),
     trees: () => placed(ledger.summaries()),
     size: async () => (await ledger.head()).size,
     info: async () => {
@@ -80,12 +81,14 @@ export async function bundleLooked(path: string, trusted: NoteVerifier | null): 
     const { begin, note: checkpoint, key } = bundle;
     const { size } = await bundle.head();
     const title = basename(path);
+    const content = new ContentReader(bundle);
     return {
       pace: systemPace(),
       log: (from) => bundle.log(from),
       tree: (tree_id, fromSeq) => bundle.tree(tree_id, fromSeq),
       artifactsOf: (place) => bundle.artifactsOf(place),
-      shownOf: (entry) => bundle.artifactsOf(entry),
+      // An archive file is of this form as well, and holds all content.
+      shownOf: (entry) => content.read(entry, OBSERVERS),
       // eslint-disable-next-line @typescript-eslint/require-await
       trees: async function* () {
         yield* bundle.trees();

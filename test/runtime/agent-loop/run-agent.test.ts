@@ -13,6 +13,7 @@ import { agentSchemas } from '../../../src/runtime/agent-loop/schemas.js';
 import { defineTool } from '../../../src/runtime/effects/define.js';
 import { runAgent, type RunAgentOptions } from '../../../src/runtime/agent-loop/run-agent.js';
 import { Bench } from '../../fixtures/bench.js';
+import { contentBy } from '../../fixtures/content.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { modelOf, modelThat, propose, responsesTo, toldIn, work } from '../../fixtures/mock-model.js';
 import { CASE_AGENT, serviceEdit } from '../../fixtures/service.js';
@@ -177,7 +178,7 @@ describe('S0-22 S2-04 S2-13 S2-15: what a model says that is no proposal is refu
     const input = (await bench.entries()).flatMap(({ type, body }) =>
       type === 'input' && body.kind === 'proposal' ? [body] : [],
     )[0];
-    const kept = await bench.turnpike.ledger.artifact('case-local', input!.payload.hash_sha256);
+    const kept = await contentBy(bench.turnpike.ledger, input!.payload.hash_sha256);
     if (said.isWellFormed()) expect(Buffer.from(kept!).equals(Buffer.from(said))).toBe(true);
   });
 
@@ -373,7 +374,7 @@ describe('what happens to an agent', () => {
     const [entry] = (await bench.entries()).flatMap(({ type, body }) =>
       type === 'input' && body.kind === 'proposal' ? [body.payload] : [],
     );
-    const kept = await bench.turnpike.ledger.artifact('case-local', entry!.hash_sha256);
+    const kept = await contentBy(bench.turnpike.ledger, entry!.hash_sha256);
     expect(Buffer.from(kept!).toString()).toBe('no JSON');
   });
 

@@ -10,7 +10,7 @@ import { conforms } from '../../../src/contract/validators.js';
 import { leafHash } from '../../../src/ledger/merkle.js';
 import { integrated } from '../../../src/ledger/integrated.js';
 import type { EntryPlace, LedgerStore, StoredEntry, TreeEntry } from '../../../src/ports/ledger-store.js';
-import { assembleBundle, settleBundle } from '../../../src/runtime/export/bundle.js';
+import { settleBundle } from '../../../src/runtime/export/bundle.js';
 import { BUNDLE_LIMITS } from '../../../src/runtime/export/bundle-limits.js';
 import { RunRecords } from '../../../src/run/record.js';
 import { all, content, opening, type Draft } from '../../fixtures/entries.js';
@@ -33,6 +33,7 @@ import {
   TREE,
   treeOf,
   verified,
+  assembleBundle,
 } from './material.js';
 
 const { at, remove } = place();

@@ -6,7 +6,6 @@ import { setFlagsFromString } from 'node:v8';
 import { createSqliteStore, openSqliteStore } from '../../../src/adapters/sqlite-ledger-store.js';
 import { memoryStore } from '../../../src/adapters/memory-ledger-store.js';
 import type { EntryPlace, LedgerStore } from '../../../src/ports/ledger-store.js';
-import { assembleBundle } from '../../../src/runtime/export/bundle.js';
 import { content, scribeOf, type Draft } from '../../fixtures/entries.js';
 import { ForwardingStore } from '../../fixtures/forwarding-store.js';
 import {
@@ -21,6 +20,7 @@ import {
   treeOf,
   FOREIGN_TREE,
   verified,
+  assembleBundle,
 } from './material.js';
 
 const { at, remove } = place();

@@ -11,7 +11,13 @@ import type { AuditEvent } from '../../../src/contract/audit-event.js';
 import type { Entry, RunCreated } from '../../../src/contract/entry.js';
 import { sha256 } from '../../../src/contract/hash.js';
 import type { LedgerStore } from '../../../src/ports/ledger-store.js';
-import type { BundleRequest } from '../../../src/runtime/export/bundle.js';
+import type { CaseHistory } from '../../../src/runtime/case/case-history.js';
+import { exportAudience } from '../../../src/runtime/content/audience.js';
+import {
+  assembleBundle as assemble,
+  type BundleRequest,
+  type BundleSummary,
+} from '../../../src/runtime/export/bundle.js';
 import { verifyBundle, type BundleReport } from '../../../src/runtime/export/verify-bundle.js';
 import { answered, content, opening, scribeOf, TIME, treeId, type Draft } from '../../fixtures/entries.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
@@ -208,6 +214,13 @@ export const requestFor = (destination: string, over: Partial<BundleRequest> = {
   destination,
   ...over,
 });
+
+/** As an export run does it that was approved. */
+export const assembleBundle = (
+  store: LedgerStore,
+  request: BundleRequest,
+  given?: CaseHistory,
+): Promise<BundleSummary> => assemble({ store, audience: exportAudience(request.case_id) }, request, given);
 
 export async function verified(path: string): Promise<BundleReport> {
   const tree = path.endsWith('.zip') ? await openBagZip(path) : openBagFolder(path);

@@ -9,12 +9,23 @@ import { sha256 } from '../../../src/contract/hash.js';
 import type { RunRecord } from '../../../src/contract/run-record.js';
 import { BagError } from '../../../src/errors.js';
 import type { BagTree } from '../../../src/ports/bag-tree.js';
-import { assembleBundle } from '../../../src/runtime/export/bundle.js';
 import { BUNDLE_RULES, type BundleRule } from '../../../src/runtime/export/bundle-finding.js';
 import { BUNDLE_LIMITS } from '../../../src/runtime/export/bundle-limits.js';
 import { verifyBundle, type BundleReport } from '../../../src/runtime/export/verify-bundle.js';
 import { sized } from '../../fixtures/campaign.js';
-import { filesOf, ledgerOf, payload, place, requestFor, result, SECOND, sealed, TREE, type Files } from './material.js';
+import {
+  assembleBundle,
+  filesOf,
+  ledgerOf,
+  payload,
+  place,
+  requestFor,
+  result,
+  SECOND,
+  sealed,
+  TREE,
+  type Files,
+} from './material.js';
 
 const { at, remove } = place();
 afterAll(remove);

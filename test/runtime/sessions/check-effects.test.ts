@@ -11,6 +11,7 @@ import { GateEvidence, GateFinding, VerificationReceipt } from '../../../src/con
 import { conforms } from '../../../src/contract/validators.js';
 import type { Log } from '../../../src/ports/log.js';
 import type { ReviewOrder } from '../../../src/ports/reviewer.js';
+import { CallLog } from '../../../src/runtime/effects/call-log.js';
 import { BoundedCalls } from '../../../src/runtime/effects/bounded-call.js';
 import type { ReviewCallback } from '../../../src/runtime/sessions/callback-reviewer.js';
 import { CheckEffects } from '../../../src/runtime/sessions/check-effects.js';
@@ -30,7 +31,7 @@ const checksWith = (review: ReviewCallback | null = null, wall: 'off' | 'require
   new CheckEffects({
     commands: commands.runner({ wall, ...more }),
     review,
-    calls: new BoundedCalls(clock, LOG),
+    calls: new BoundedCalls(clock, new CallLog(LOG, () => Promise.resolve(null))),
     secrets,
     log: LOG,
   });

@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import type { SessionAnswer, SessionData } from '../../../src/contract/session-answer.js';
 import type { SessionSpec, SpecTask } from '../../../src/contract/session-spec.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
+import { contentBy } from '../../fixtures/content.js';
 import { proposal } from '../../fixtures/tree.js';
 
 const RUNNER = { actor: 'agent', role: 'autonomy_runner' } as const;
@@ -268,7 +269,7 @@ test('C68: what a command leaves in the sandbox counts: recorded with the check,
     ...JSON.stringify(await bench.entries()).matchAll(/"artifact_kind":"result",[^}]*"hash_sha256":"(\w+)"/g),
   ];
   const results = await Promise.all(
-    refs.map(async ([, hash = '']) => Buffer.from((await bench.turnpike.ledger.artifact('case-local', hash)) ?? [])),
+    refs.map(async ([, hash = '']) => Buffer.from((await contentBy(bench.turnpike.ledger, hash)) ?? [])),
   );
   expect(results.join()).toContain('"sandbox_usage":{"bytes":1099511627777,"files":2}');
 });

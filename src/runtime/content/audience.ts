@@ -1,0 +1,47 @@
+// To whom content of the ledger goes (decision 0035). An audience is an object that only the code which decides can
+// make, as with the capability of an effect: a copy, or an object of the same shape, is refused. What an audience may
+// have is kept beside the object, so nothing of it can be changed.
+
+import { InvariantError } from '../../errors.js';
+import type { EntryPlace } from '../../ports/ledger-store.js';
+
+declare const made: unique symbol;
+
+/** Opaque: `ContentReader` asks `grantOf` what it may have. */
+export interface Audience {
+  readonly [made]: true;
+}
+
+/** What an audience may have of content whose lane withholds it. All of them have the rest. */
+export type ContentGrant =
+  /** Hashes. Readers with the right `observe`, bundles, pages, reports, logs: everyone who is not named below. */
+  | { readonly kind: 'observers' }
+  /** One content: that of the very request that a person may approve. */
+  | { readonly kind: 'approver'; readonly place: EntryPlace; readonly sha256: string }
+  /** Everything of one case: an export run that its lanes permit, and that people have approved. */
+  | { readonly kind: 'export'; readonly case_id: string };
+
+const grants = new WeakMap<Audience, ContentGrant>();
+
+function audience(grant: ContentGrant): Audience {
+  const issued = Object.freeze({}) as Audience;
+  grants.set(issued, Object.freeze(grant));
+  return issued;
+}
+
+/** Everyone. It needs no decision, so it is there for all code that shows anything. */
+export const OBSERVERS: Audience = audience({ kind: 'observers' });
+
+/** For `src/runtime/asked-approvals.ts` alone, which decides who may vote on a request. */
+export const approverAudience = ({ tree_id, seq }: EntryPlace, sha256: string): Audience =>
+  audience({ kind: 'approver', place: { tree_id, seq }, sha256 });
+
+/** For `src/runtime/effects/export-effects.ts` alone, after it has compared the lanes with what was approved. */
+export const exportAudience = (case_id: string): Audience => audience({ kind: 'export', case_id });
+
+/** @throws InvariantError for an object that none of the functions above has made */
+export function grantOf(asked: Audience): ContentGrant {
+  const grant = grants.get(asked);
+  if (grant === undefined) throw new InvariantError('content was requested for an audience that nobody has decided on');
+  return grant;
+}

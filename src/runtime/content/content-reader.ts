@@ -1,0 +1,44 @@
+// The one way by which content of the ledger leaves it (decision 0035): everything that shows, sends or writes content
+// reads it here, for an audience. `test/content-access.test.ts` lists the code that may read the store itself, because
+// it decides, folds, verifies or erases, and gives nothing of it to anyone.
+
+import { artifactRef, isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
+import type { EntryPlace, LedgerStore, TreeEntry } from '../../ports/ledger-store.js';
+import { withheldAt, withoutContent } from '../evidence/lane-withholding.js';
+import { grantOf, type Audience, type ContentGrant } from './audience.js';
+
+/** What an entry brought: content, or the hash and size of what this audience may not have, or that was erased. */
+export class ContentReader {
+  readonly #source: Pick<LedgerStore, 'tree' | 'artifactsOf'>;
+
+  constructor(source: Pick<LedgerStore, 'tree' | 'artifactsOf'>) {
+    this.#source = source;
+  }
+
+  /** @throws LedgerError LEDGER_ARCHIVED, LEDGER_TAMPERED; InvariantError for an audience that nobody has decided on */
+  async read(place: EntryPlace, audience: Audience): Promise<readonly StoredArtifact[]> {
+    const grant = grantOf(audience);
+    if (grant.kind === 'observers') return this.#shown(place);
+    const artifacts = await this.#source.artifactsOf(place);
+    return artifacts.map((artifact) => (holds(grant, place, artifact) ? artifact : withoutContent(artifact)));
+  }
+
+  async #shown(place: EntryPlace): Promise<readonly StoredArtifact[]> {
+    const entry = isEntry(place) ? place : await this.#entryAt(place);
+    return entry === null ? [] : withheldAt(this.#source, entry);
+  }
+
+  async #entryAt({ tree_id, seq }: EntryPlace): Promise<TreeEntry | null> {
+    for await (const entry of this.#source.tree(tree_id, seq)) return entry.seq === seq ? entry : null;
+    return null;
+  }
+}
+
+const isEntry = (place: EntryPlace): place is TreeEntry => 'text' in place && 'type' in place && 'log_index' in place;
+
+function holds(grant: Exclude<ContentGrant, { kind: 'observers' }>, at: EntryPlace, artifact: StoredArtifact): boolean {
+  if (isWithheld(artifact)) return true;
+  if (grant.kind === 'export') return artifact.case_id === grant.case_id;
+  const { place, sha256 } = grant;
+  return place.tree_id === at.tree_id && place.seq === at.seq && artifactRef(artifact).hash_sha256 === sha256;
+}

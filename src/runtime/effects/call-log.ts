@@ -1,0 +1,58 @@
+// What code of the service threw, for the service log. Its message may hold what the code was given: in a tree whose
+// policy has a lane that withholds content, its hash is logged (C83).
+
+import { sha256 } from '../../contract/hash.js';
+import type { TreeEngine } from '../../engine/tree-engine.js';
+import { hasWithholdingLane } from '../../policy/withheld-content.js';
+import type { Log } from '../../ports/log.js';
+import { rootOf } from '../ledger-reader.js';
+
+/** An error of ours: nothing in its message comes from a call. */
+export class OwnError extends Error {}
+
+/** Logs what a call of a run threw. A tree that cannot be read counts as one that withholds. */
+export class CallLog {
+  readonly #log: Log;
+  readonly #tree: TreeEngine['peek'];
+
+  constructor(log: Log, tree: TreeEngine['peek']) {
+    this.#log = log;
+    this.#tree = tree;
+  }
+
+  info(message: string, run_id: string, error: unknown): void {
+    void this.#write('info', message, { run_id, error });
+  }
+
+  error(message: string, run_id: string, error: unknown): void {
+    void this.#write('error', message, { run_id, error });
+  }
+
+  async #write(
+    level: 'info' | 'error',
+    message: string,
+    { run_id, error }: { readonly run_id: string; readonly error: unknown },
+  ): Promise<void> {
+    const shown = error instanceof OwnError || !(await this.#withholds(run_id));
+    this.#log[level](message, { run_id, error: shown ? error : hashOf(error) });
+  }
+
+  async #withholds(run_id: string): Promise<boolean> {
+    const tree = await this.#tree(rootOf(run_id)).catch(() => null);
+    return tree?.policy == null || hasWithholdingLane(tree.policy);
+  }
+}
+
+function hashOf(error: unknown): object {
+  const text = textOf(error);
+  return { withheld: { sha256: sha256(text), bytes: Buffer.byteLength(text) } };
+}
+
+/** What was thrown may be anything, also what cannot be made a text. */
+function textOf(error: unknown): string {
+  try {
+    return String(error);
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,69 @@
+// Which lanes withhold content of a case, over all of its trees: what an export of the case would hold (C84).
+
+import type { StoredArtifact } from '../../contract/artifact-ref.js';
+import { isOpening, type OpeningInput } from '../../contract/entry.js';
+import { POLICY_FILES } from '../../contract/pins.js';
+import { referencesOf } from '../../kernel/fold.js';
+import type { EntryPlace, LedgerStore } from '../../ports/ledger-store.js';
+import type { CaseEntry, CaseHistory } from '../case/case-history.js';
+import { LaneWithholding } from './lane-withholding.js';
+
+/** Stands for the lanes of a tree whose pinned policy cannot be read: no lane has that id. */
+export const UNREADABLE_POLICY = '(unreadable policy)';
+
+/**
+ * @returns each lane that withholds content of the case, with whether it lets an approved export hold that content
+ * @throws LedgerError LEDGER_ARCHIVED, LEDGER_TAMPERED
+ */
+export async function withheldLanes(
+  store: Pick<LedgerStore, 'artifactsOf'>,
+  history: CaseHistory,
+): Promise<ReadonlyMap<string, boolean>> {
+  const found = new Map<string, boolean>();
+  const lanes = new LaneWithholding();
+  const pinned = new PinnedPolicies(store);
+  for await (const entries of history.entries(['input', 'run_created'])) {
+    for (const one of entries) {
+      const { entry } = one;
+      if (entry.type === 'run_created') lanes.create(entry.tree_id, entry.body);
+      if (entry.type !== 'input') continue;
+      if (isOpening(entry.body)) lanes.open(entry.tree_id, entry.body, await pinned.of(entry.body, entry));
+      if (lanes.knows(entry.tree_id)) addLanes(found, lanes, one, history.slice.case_id);
+    }
+  }
+  return found;
+}
+
+/** One lane may withhold content in many trees: it lets exports hold it only where it does so in all of them. */
+function addLanes(
+  found: Map<string, boolean>,
+  withholding: LaneWithholding,
+  { entry }: CaseEntry,
+  case_id: string,
+): void {
+  if (entry.type !== 'input') return;
+  for (const ref of referencesOf(entry.body)) {
+    const word = ref.case_id === case_id ? withholding.wordOn(entry.tree_id, entry.body, ref.artifact_kind) : null;
+    if (word === null) continue;
+    const lanes = word.lanes.length === 0 ? [UNREADABLE_POLICY] : word.lanes;
+    for (const lane of lanes) found.set(lane, word.exports && found.get(lane) !== false);
+  }
+}
+
+/** Trees of one case have few policies: the bytes of each are read once. */
+class PinnedPolicies {
+  readonly #store: Pick<LedgerStore, 'artifactsOf'>;
+  readonly #known = new Map<string, readonly StoredArtifact[]>();
+
+  constructor(store: Pick<LedgerStore, 'artifactsOf'>) {
+    this.#store = store;
+  }
+
+  async of({ policies, machines }: OpeningInput, place: EntryPlace): Promise<readonly StoredArtifact[]> {
+    const hashes = POLICY_FILES.map((name) => policies[name].artifact.hash_sha256);
+    const key = [...hashes, machines.hash_sha256].join(' ');
+    const known = this.#known.get(key) ?? (await this.#store.artifactsOf(place));
+    this.#known.set(key, known);
+    return known;
+  }
+}

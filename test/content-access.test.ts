@@ -1,0 +1,112 @@
+// There is one way by which content leaves the ledger: `ContentReader`, for an audience. Who may read the store itself
+// is a list; each file has the reason why what it reads goes to no one.
+
+import { expect, test } from '@jest/globals';
+import ts from 'typescript';
+import { filesIn, nodesOf, parse } from './sources.js';
+
+/** Reads of content: of a store, of what stands for one, and of a ledger for folding. */
+const READS: ReadonlySet<string> = new Set(['artifact', 'artifactsOf', 'histories', 'folded', 'systemArtifact']);
+
+const READERS: Readonly<Record<string, string>> = {
+  'src/runtime/content/content-reader.ts': 'the one way',
+  'src/runtime/evidence/lane-withholding.ts': 'decides what is withheld; the bundle of a ledger is written through it',
+  'src/runtime/evidence/withheld-lanes.ts': 'reads pinned policies',
+  'src/runtime/evidence/joined-log.ts': 'hands a store on to the verification of a ledger with its archives',
+  'src/runtime/evidence/verify-evidence.ts': 'hands an opened file on to its verification',
+  'src/runtime/evidence/write-evidence.ts': 'writes what it is given: `withheldByLanes`, or for an archive the ledger',
+  'src/runtime/high-risk/high-risk-runs.ts': 'asks whether a source is there, and takes its size',
+  'src/runtime/high-risk/case-label.ts': 'decides the label of a case',
+  'src/runtime/high-risk/carried-over.ts': 'decides whether a promotion carries text over',
+  'src/runtime/agent-loop/schemas.ts': 'reads the policy and machine definitions of the platform',
+  'src/runtime/ledger-reader.ts': 'gives everyone what `ContentReader` shows, and folding code the rest',
+  'src/runtime/watch-ledger.ts': 'folds; the kernel withholds what inspectors are shown',
+  'src/engine/recall-step.ts': 'makes the response of a repeated proposal, for the agent of the run',
+  'src/engine/snapshots.ts': 'reads the pinned policy to restore a tree',
+  'src/engine/fold-trees.ts': 'folds',
+  'src/ledger/integrated.ts': 'hands a store on',
+  'src/ledger/verify.ts': 'verifies hashes',
+  'src/replay/history.ts': 'folds',
+  'src/replay/policy/decisions-at.ts': 'folds',
+  'src/replay/policy/collect.ts': 'folds',
+  'src/replay/check-replay.ts': 'folds',
+  'src/replay/replay.ts': 'folds',
+  'src/replay/jest-matchers.ts': 'folds',
+  'src/replay/courses.ts': 'folds',
+  'src/cli/recorded-machines.ts': 'reads machine definitions of the platform',
+  'src/cli/commands/policy-simulate.ts': 'folds',
+  'src/cli/commands/policy-explain.ts': 'folds',
+  'src/service/http/shown-content.ts': 'reads hashes, as everyone may have them',
+  'src/service/http/ledger-routes.ts': 'asks the inspector, which shows what everyone may have',
+  'src/service/inspector/looked-at.ts': 'gives folding code all content, and views what everyone may have',
+  'src/service/inspector/chart-shelf.ts': 'reads machine definitions of the platform',
+  'src/service/inspector/past-sessions.ts': 'asks which content is gone',
+  'src/service/inspector/step-story.ts': 'reads the pinned policy',
+  'src/service/inspector/one-file.ts': 'asks the inspector, which shows what everyone may have',
+};
+
+/** Who may make an audience that gets withheld content. */
+const AUDIENCES: Readonly<Record<string, readonly string[]>> = {
+  approverAudience: ['src/runtime/asked-approvals.ts'],
+  exportAudience: ['src/runtime/effects/export-effects.ts'],
+};
+
+/** What a person is shown because they may approve it, and what is written without what lanes withhold. */
+const PERSONS: Readonly<Record<string, readonly string[]>> = {
+  approval: ['src/runtime/content/recorded-reading.ts', 'src/service/http/people-routes.ts'],
+  approvals: ['src/cli/commands/approvals.ts', 'src/service/http/people-routes.ts'],
+};
+
+/** Adapters are the store; the page is browser code, and asks the service. */
+const FILES = filesIn('src', /\.tsx?$/).filter((path) => !/^src\/(?:adapters|inspector|ports)\//.test(path));
+const MADE_IN = 'src/runtime/content/audience.ts';
+
+/** The reads of content in a source, by their names. `artifact` alone is also what a pin names, and no call then. */
+const readsIn = (source: ts.SourceFile): readonly string[] =>
+  nodesOf(source).flatMap((node) => {
+    if (ts.isBindingElement(node)) {
+      const { text } = (node.propertyName ?? node.name) as ts.Identifier;
+      return READS.has(text) && text !== 'artifact' ? [text] : [];
+    }
+    if (!ts.isPropertyAccessExpression(node) || !READS.has(node.name.text)) return [];
+    const { text } = node.name;
+    const isCall = ts.isCallExpression(node.parent) && node.parent.expression === node;
+    if (text === 'artifact' && !isCall) return [];
+    if (text === 'folded' && !/(?:ledger|reader|source)$/i.test(node.expression.getText(source))) return [];
+    return [text];
+  });
+
+test('S4-62: only the listed files read content from a store, and each of them still does', () => {
+  const found = FILES.filter((path) => readsIn(parse(path)).length > 0);
+  expect(found).toEqual(Object.keys(READERS).sort());
+});
+
+test('S4-62: an audience that gets withheld content is made by the code that decides on it', () => {
+  for (const [name, makers] of Object.entries(AUDIENCES)) {
+    const users = FILES.filter((path) => path !== MADE_IN).filter((path) =>
+      nodesOf(parse(path)).some((node) => ts.isIdentifier(node) && node.text === name),
+    );
+    expect([name, users]).toEqual([name, makers]);
+  }
+});
+
+test('S4-62: a request is read for a person in the listed files, which record the reading', () => {
+  for (const [name, readers] of Object.entries(PERSONS)) {
+    const isOfLedger = (path: string): boolean =>
+      nodesOf(parse(path)).some(
+        (node) =>
+          ts.isCallExpression(node) &&
+          ts.isPropertyAccessExpression(node.expression) &&
+          node.expression.name.text === name &&
+          /(?:ledger|reader)$/i.test(node.expression.expression.getText()),
+      );
+    expect([name, FILES.filter(isOfLedger)]).toEqual([name, readers]);
+  }
+});
+
+test('S4-62: a planted reader is found', () => {
+  const planted =
+    'const { histories } = store; const bytes = await store.artifact(null, hash); show(ledger.folded, pin.artifact);';
+  const source = ts.createSourceFile('planted.ts', planted, ts.ScriptTarget.Latest, true);
+  expect(readsIn(source)).toEqual(['histories', 'artifact', 'folded']);
+});
