@@ -24,6 +24,10 @@ export const FLAGS: readonly Flag[] = [
       'An export of content that a lane withholds is denied, unless that lane has `exports_content: true` and policy ' +
       'asks for an approval of exports. Before, it was judged as any other export.',
   },
+  {
+    number: 5,
+    what: 'An exported bundle is recorded by its locator below the folder of exports; before, by a path of the host.',
+  },
 ];
 
 /** The flags in force for one tree. */

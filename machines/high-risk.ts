@@ -70,7 +70,7 @@ function requestOf(
     hash,
     effect: {
       action: act.action,
-      args: act.args,
+      args: effectArgs(act, policy),
       case_id: run.case_id,
       request_hash: hash,
       before: [],
@@ -85,6 +85,12 @@ function requestOf(
     retry: null,
     overlay,
   };
+}
+
+/** Flag 5: without it, an executor is given no locator, and answers with a path. */
+function effectArgs({ args }: HighRiskAct, { flags }: Policy): HighRiskAct['args'] {
+  if (flags.has(5) || !('locator' in args)) return args;
+  return Object.fromEntries(Object.entries(args).filter(([name]) => name !== 'locator'));
 }
 
 /** A promotion writes shared knowledge; an export hands out a bundle, in a lane that lists that tool. */

@@ -174,25 +174,32 @@ function actionEmission({ run, request, done }: MediatedMemory, target: AuditTar
       inputs: request.inputs,
       response: done.result_ref,
       // What failed has no result; a reference without one is what it had made until then.
-      output: done.result === null ? done.result_ref : (bundleOf(run, done) ?? request.written ?? done.result_ref),
+      output:
+        done.result === null
+          ? done.result_ref
+          : (bundleOf({ run, request, done }) ?? request.written ?? done.result_ref),
       end: done.cause === null ? null : failureOf(done.cause, request.idempotent),
       critical: done.cause === 'SANDBOX_CHANGED' || done.cause === 'OUTCOME_UNKNOWN',
     }),
   };
 }
 
-/** S4-76: what an export has made, as a reference; its place and hash are what the executor answered. */
-function bundleOf(run: RunContext, { result }: Done): ArtifactRef | null {
+/**
+ * S4-76: what an export has made, as a reference. Its hash is what the executor answered; its place is the locator that
+ * the request has (flag 5), else what the executor answered, too.
+ */
+function bundleOf({ run, request, done: { result } }: Pick<MediatedMemory, 'run' | 'request' | 'done'>) {
   if (run.run_kind !== 'export' || result === null) return null;
   const { bundle_id, package_hash_sha256, package_locator } = result;
   if (typeof bundle_id !== 'string' || typeof package_hash_sha256 !== 'string') return null;
   if (typeof package_locator !== 'string') return null;
+  const { locator } = request.effect.args;
   return {
     artifact_id: bundle_id,
     artifact_kind: 'export_bundle',
     hash_sha256: package_hash_sha256,
-    storage_locator: package_locator,
+    storage_locator: typeof locator === 'string' ? locator : package_locator,
     ...(run.case_id === null ? {} : { scope: 'case' as const, case_id: run.case_id }),
     lineage: { run_id: run.run_id, transformation: 'export' },
-  };
+  } satisfies ArtifactRef;
 }

@@ -26,7 +26,7 @@ export {
 } from './errors.js';
 export type { Inspector } from './kernel/inert-inspection.js';
 export type { Interpreter } from './kernel/interpreter.js';
-export type { LedgerVerdict } from './ledger/verify.js';
+export type { LedgerVerdict } from './ledger/verdict.js';
 export type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn } from './ports/agent.js';
 export type { ReviewOrder, Review } from './ports/reviewer.js';
 export type { Clock } from './ports/clock.js';

@@ -2,7 +2,7 @@
 // when it is durable and was read again.
 
 import { createHash } from 'node:crypto';
-import { createReadStream, existsSync, linkSync, rmSync, statSync } from 'node:fs';
+import { existsSync, linkSync, rmSync, statSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { UsageError } from '../errors.js';
@@ -10,6 +10,7 @@ import type { ArchiveDraft } from '../ports/archive-file.js';
 import type { LineFile } from '../ports/line-file.js';
 import { errorCode } from './error-code.js';
 import { openLineFile } from './line-file.js';
+import { openRegular, piecesOfFile } from './open-file.js';
 import { syncDirectory } from './sqlite-database.js';
 
 /** Lines are gathered up to so much before they are written. */
@@ -80,8 +81,13 @@ async function isAt(file: FileHandle, path: string): Promise<boolean> {
 /** The hash of a whole file, in lower-case hex. */
 export async function sha256OfFile(path: string): Promise<string> {
   const hash = createHash('sha256');
-  for await (const chunk of createReadStream(path) as AsyncIterable<Buffer>) hash.update(chunk);
-  return hash.digest('hex');
+  const file = await openRegular(path);
+  try {
+    for await (const piece of piecesOfFile(file)) hash.update(piece);
+    return hash.digest('hex');
+  } finally {
+    await file.close();
+  }
 }
 
 const taken = (path: string): UsageError => usage(`${path} is there already: name a new file`);

@@ -1,51 +1,52 @@
-// A bag as a .zip file, to read. Of the two places in which an archive says what it holds, both must agree; nothing is
-// ever written to disk, so that a name can lead nowhere; and what grows when it is opened is stopped.
+// A bag as a .zip file, to read. An archive says twice what it holds: both must agree, and every byte of the file
+// must be
+// part of an entry (zip-layout.ts). Nothing is ever written to disk, so that a name can lead nowhere; and what grows
+// when
+// it is opened is stopped.
 
 import { createHash } from 'node:crypto';
-import { closeSync, constants, fstatSync, openSync } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { closeSync, constants } from 'node:fs';
+import { Readable } from 'node:stream';
 import yauzl from 'yauzl';
 import { BagError } from '../errors.js';
 import type { BagTree, TreeEntry, TreeRefusal } from '../ports/bag-tree.js';
+import { openRegular, openRegularSync, piecesOfFile } from './open-file.js';
 import { errnoOf } from './sandbox-walk.js';
+import { contentOf, DEFLATED, STORED, type ZipItem } from './zip-content.js';
+import { checkLayout, FileWindow, type ListedEntry } from './zip-layout.js';
 
 export const ZIP_LIMITS = {
-  entries_max: 250_000,
+  entries_max: 110_000,
+  /** Of the directory: it is read whole. */
+  directory_bytes_max: 67_108_864,
   name_bytes_max: 4_096,
   /** Uncompressed to compressed. Text that repeats itself comes to a hundred. */
   ratio_max: 250,
   /** Up to here any ratio will do. */
   ratio_free_bytes: 1_048_576,
+  /** The same of all entries together, and of the whole file: what is inflated takes time, too. */
+  total_ratio_max: 50,
+  total_ratio_free_bytes: 134_217_728,
 } as const satisfies Record<string, number>;
 export type ZipLimits = { readonly [Name in keyof typeof ZIP_LIMITS]: number };
 
-const STORED = 0;
-const DEFLATED = 8;
 const ENCRYPTED = 0x41;
 /** An extra field with another name for the same thing. */
 const UNICODE_PATH = 0x7075;
-const LOCAL_HEADER_BYTES = 30;
-const PIECE_BYTES = 65_536;
-
-/** What is kept of an entry. */
-interface Item {
-  readonly offset: number;
-  readonly compressed: number;
-  readonly bytes: number;
-  readonly method: number;
-}
-
 /** @throws BagError BAG_UNREADABLE when there is no zip file */
 export async function openBagZip(path: string, limits: Partial<ZipLimits> = {}): Promise<BagTree> {
   let fd: number | null = null;
   try {
-    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-    const stats = fstatSync(fd);
-    if (!stats.isFile()) throw unreadable(path, 'it is no file');
-    const zip = await yauzl.fromFdPromise(fd, { autoClose: false, decodeStrings: false, validateEntrySizes: true });
+    fd = openRegularSync(path);
+    const file = new FileWindow(fd);
+    const zip = await yauzl.fromRandomAccessReaderPromise(new WindowReader(file), file.size, {
+      autoClose: false,
+      decodeStrings: false,
+      validateEntrySizes: true,
+    });
     // What it tells beside the answers to our calls is of no use: it is about closing.
     zip.on('error', () => undefined);
-    return new ZipTree(path, zip, stats.size, { ...ZIP_LIMITS, ...limits });
+    return new ZipTree({ path, zip, fd, file }, { ...ZIP_LIMITS, ...limits });
   } catch (error) {
     if (fd !== null) closeSync(fd);
     throw error instanceof BagError ? error : unreadable(path, messageOf(error), error);
@@ -56,15 +57,10 @@ export async function openBagZip(path: string, limits: Partial<ZipLimits> = {}):
 export async function hashBagZip(path: string): Promise<string> {
   const hash = createHash('sha256');
   try {
-    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+    const file = await openRegular(path);
     try {
-      // One buffer for all pieces: an archive may be far larger than what memory should hold of it.
-      const buffer = Buffer.allocUnsafe(PIECE_BYTES);
-      for (;;) {
-        const { bytesRead } = await file.read(buffer, 0, PIECE_BYTES, null);
-        if (bytesRead === 0) return hash.digest('hex');
-        hash.update(buffer.subarray(0, bytesRead));
-      }
+      for await (const piece of piecesOfFile(file)) hash.update(piece);
+      return hash.digest('hex');
     } finally {
       await file.close();
     }
@@ -73,20 +69,59 @@ export async function hashBagZip(path: string): Promise<string> {
   }
 }
 
+/** Lets the library read through the window: it asks for the directory in pieces of some 50 bytes. */
+class WindowReader extends yauzl.RandomAccessReader {
+  readonly #file: FileWindow;
+
+  constructor(file: FileWindow) {
+    super();
+    this.#file = file;
+  }
+
+  override read(
+    buffer: Buffer,
+    offset: number,
+    length: number,
+    position: number,
+    callback: (error: Error | null, bytesRead: number) => void,
+  ): void {
+    let read = 0;
+    try {
+      read = this.#file.at(position, length).copy(buffer, offset);
+    } catch (error) {
+      queueMicrotask(() => {
+        callback(error instanceof Error ? error : new Error(String(error)), 0);
+      });
+      return;
+    }
+    queueMicrotask(() => {
+      callback(null, read);
+    });
+  }
+
+  override _readStreamForRange(): Readable {
+    return Readable.from([]);
+  }
+}
+
+interface OpenZip {
+  readonly path: string;
+  readonly zip: yauzl.ZipFile;
+  readonly fd: number;
+  readonly file: FileWindow;
+}
+
 class ZipTree implements BagTree {
-  readonly #path: string;
-  readonly #zip: yauzl.ZipFile;
-  readonly #archiveBytes: number;
+  readonly #open: OpenZip;
   readonly #limits: ZipLimits;
-  readonly #items = new Map<string, Item>();
+  readonly #items = new Map<string, ZipItem>();
   /** The one directory in which a zipped bag stands (RFC 8493 4), with a slash; empty when it stands in none. */
   #base = '';
   #listed: Promise<readonly TreeEntry[]> | null = null;
+  #closed = false;
 
-  constructor(path: string, zip: yauzl.ZipFile, archiveBytes: number, limits: ZipLimits) {
-    this.#path = path;
-    this.#zip = zip;
-    this.#archiveBytes = archiveBytes;
+  constructor(open: OpenZip, limits: ZipLimits) {
+    this.#open = open;
     this.#limits = limits;
   }
 
@@ -103,43 +138,55 @@ class ZipTree implements BagTree {
   async *read(path: string): AsyncGenerator<Uint8Array> {
     const name = this.#base + path;
     const item = this.#items.get(name);
-    if (item === undefined) throw unreadable(this.#path, `it has no entry ${name}`);
+    if (item === undefined) throw unreadable(this.#open.path, `it has no entry ${name}`);
     try {
-      const start = await this.#startOf(name, item);
-      for await (const chunk of await this.#open(start, item)) yield chunk as Uint8Array;
+      yield* contentOf(this.#open.file, item);
     } catch (error) {
-      throw error instanceof BagError ? error : hostile(this.#path, `${name}: ${messageOf(error)}`, error);
+      throw error instanceof BagError ? error : hostile(this.#open.path, `${name}: ${messageOf(error)}`, error);
     }
   }
 
   close(): Promise<void> {
-    this.#zip.close();
+    if (!this.#closed) closeSync(this.#open.fd);
+    this.#closed = true;
     return Promise.resolve();
   }
 
   async #list(): Promise<readonly TreeEntry[]> {
-    if (this.#zip.entryCount > this.#limits.entries_max) {
-      throw hostile(this.#path, `it has more than ${this.#limits.entries_max} entries`);
+    const { zip, path, file } = this.#open;
+    if (zip.entryCount > this.#limits.entries_max) {
+      throw hostile(path, `it has more than ${this.#limits.entries_max} entries`);
     }
+    const start = cursorOf(zip);
+    if (file.size - start > this.#limits.directory_bytes_max) throw hostile(path, 'its directory is too large');
+    const { total_ratio_max, total_ratio_free_bytes } = this.#limits;
+    const bytesMax = Math.max(total_ratio_free_bytes, total_ratio_max * file.size);
+    let bytes = 0;
+    const raw: ListedEntry[] = [];
     const listed: TreeEntry[] = [];
     const directories = new Set<string>();
-    let compressed = 0;
+    const names = new Map<string, number>();
     try {
-      for await (const entry of this.#zip.eachEntry()) {
-        compressed += entry.compressedSize + LOCAL_HEADER_BYTES;
-        // More than there is: entries lie over one another, and grow out of the same bytes.
-        if (compressed > this.#archiveBytes) throw hostile(this.#path, 'its entries overlap');
-        listed.push(this.#take(entry, directories));
+      for await (const entry of zip.eachEntry()) {
+        const found = this.#take(entry, { names, directories });
+        if (found.kind === 'file') names.set(found.path, raw.length);
+        raw.push(listedEntry(entry));
+        listed.push(found);
+        bytes += entry.uncompressedSize;
+        if (bytes > bytesMax) throw hostile(path, 'its entries would grow too much');
       }
+      const place = { start, end: cursorOf(zip), entries: raw.length };
+      const starts = checkLayout(file, raw, place);
+      for (const [name, index] of names) this.#items.set(name, itemOf(raw[index], starts[index] ?? 0));
     } catch (error) {
-      throw error instanceof BagError ? error : hostile(this.#path, messageOf(error), error);
+      throw error instanceof BagError ? error : hostile(path, messageOf(error), error);
     }
     return listed.map((entry) =>
       entry.kind === 'file' && directories.has(entry.path) ? refusal(entry.path, 'duplicate_name') : entry,
     );
   }
 
-  #take(entry: yauzl.Entry, directories: Set<string>): TreeEntry {
+  #take(entry: yauzl.Entry, { names, directories }: Names): TreeEntry {
     const name = nameOf(entry);
     if (name === null) return refusal(entry.fileNameRaw.toString('latin1'), 'name_unfit');
     const isDirectory = name.endsWith('/');
@@ -151,10 +198,8 @@ class ZipTree implements BagTree {
       directories.add(path);
       return { kind: 'directory', path };
     }
-    if (this.#items.has(path)) return refusal(path, 'duplicate_name');
-    const { relativeOffsetOfLocalHeader: offset, compressedSize, uncompressedSize, compressionMethod } = entry;
-    this.#items.set(path, { offset, compressed: compressedSize, bytes: uncompressedSize, method: compressionMethod });
-    return { kind: 'file', path, bytes: uncompressedSize };
+    if (names.has(path)) return refusal(path, 'duplicate_name');
+    return { kind: 'file', path, bytes: entry.uncompressedSize };
   }
 
   #unfitness(entry: yauzl.Entry, path: string, isDirectory: boolean): TreeRefusal | null {
@@ -172,40 +217,32 @@ class ZipTree implements BagTree {
       entry.uncompressedSize > ratio_free_bytes && entry.uncompressedSize > ratio_max * entry.compressedSize;
     return grows ? 'compression_ratio' : null;
   }
-
-  /** Where the data begins, if what stands before it agrees with the directory of the archive. */
-  async #startOf(name: string, item: Item): Promise<number> {
-    const header = await this.#zip.readLocalFileHeaderPromise(entryOf(item));
-    const local = decode(header.fileName);
-    const agrees = local === name && header.compressionMethod === item.method;
-    if (!agrees || (header.generalPurposeBitFlag & ENCRYPTED) !== 0) {
-      throw hostile(this.#path, `it contradicts itself about ${name}`);
-    }
-    return header.fileDataStart;
-  }
-
-  #open(start: number, { compressed, bytes, method }: Item): Promise<NodeJS.ReadableStream> {
-    // Not the promise form of the library (3.4.0): it calls another function, with arguments that do not fit.
-    return new Promise((resolve, reject) => {
-      this.#zip.openReadStreamLowLevel(
-        start,
-        compressed,
-        0,
-        compressed,
-        method === DEFLATED,
-        bytes,
-        (error, stream) => {
-          if (error === null) resolve(stream);
-          else reject(error);
-        },
-      );
-    });
-  }
 }
 
-/** The little of an entry that reading its local header takes. */
-function entryOf({ offset, compressed }: Item): yauzl.Entry {
-  return Object.assign(new yauzl.Entry(), { relativeOffsetOfLocalHeader: offset, compressedSize: compressed });
+/** The names that were listed so far. */
+interface Names {
+  readonly names: ReadonlyMap<string, number>;
+  readonly directories: Set<string>;
+}
+
+/** Where the library reads the directory next: before the first entry its start, after the last its end. */
+const cursorOf = ({ readEntryCursor }: yauzl.ZipFile): number => Number(readEntryCursor);
+
+const listedEntry = (entry: yauzl.Entry): ListedEntry => ({
+  offset: entry.relativeOffsetOfLocalHeader,
+  compressed: entry.compressedSize,
+  bytes: entry.uncompressedSize,
+  crc: entry.crc32,
+  method: entry.compressionMethod,
+  flags: entry.generalPurposeBitFlag,
+  time: entry.lastModFileTime,
+  date: entry.lastModFileDate,
+  name: entry.fileNameRaw,
+});
+
+function itemOf(entry: ListedEntry | undefined, start: number): ZipItem {
+  const { compressed = 0, bytes = 0, crc = 0, method = STORED } = entry ?? {};
+  return { start, compressed, bytes, crc, method };
 }
 
 /** If all stands in one directory, and bagit.txt is not beside it, then the bag is this directory. */

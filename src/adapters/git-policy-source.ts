@@ -7,14 +7,16 @@
 // fetch an object that is missing. Nothing but the pins depends on the answers, and a pin that is not sure denies.
 
 import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { sha256 } from '../contract/hash.js';
 import type { Pin, PinProblem, PolicyFile } from '../contract/pins.js';
 import type { LoadedPolicyFile, PolicySource } from '../ports/policy-source.js';
+import { readRegular } from './open-file.js';
 import { POLICY_BYTES_MAX, policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
 
 const GIT_MS_MAX = 10_000;
+/** Of the list of commits at which a shallow clone ends. */
+const SHALLOW_BYTES_MAX = 16_777_216;
 
 /**
  * Policies of the contract folder `dir` (`<dir>/policy/*.yaml`), pinned by the Git repository that `dir` lies in.
@@ -68,8 +70,8 @@ async function commitsCutOff(root: string): Promise<ReadonlySet<string> | null> 
   const [inside, shallow, ...file] = answer.stdout.toString().split('\n');
   if (answer.status !== 'done' || inside !== 'true') return null;
   if (shallow !== 'true') return new Set();
-  return readFile(file.join('\n').trim(), 'latin1').then(
-    (text) => new Set(text.split('\n')),
+  return readRegular(file.join('\n').trim(), SHALLOW_BYTES_MAX).then(
+    (bytes) => new Set(bytes.toString('latin1').split('\n')),
     () => null,
   );
 }

@@ -11,17 +11,20 @@
 //       the commits that they follow. So the file is behind the ledger by `PAUSE_MS` and one write at most.
 
 import { close, fdatasync, open, write } from 'node:fs';
-import { open as openHandle, readFile, rename } from 'node:fs/promises';
+import { open as openHandle, rename } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { promisify } from 'node:util';
 import { sha256 } from '../contract/hash.js';
 import { LedgerError } from '../errors.js';
 import type { AnchoredHead, HeadAnchor, HeadSeal, LogHead } from '../ports/ledger-store.js';
 import { errorCode } from './error-code.js';
+import { readRegular } from './open-file.js';
 
 const SLOT_BYTES = 1_024;
 /** A block of any disk. */
 const SLOT_DISTANCE = 4_096;
+/** Of the file: two slots, and nothing behind the second one. */
+const HEAD_BYTES_MAX = 65_536;
 /** From the beginning of a write to that of the next. */
 const PAUSE_MS = 5;
 const PLAIN = /^(turnpike-head 1 (0|[1-9]\d{0,15}) ([0-9a-f]{64})) ([0-9a-f]{64})\n/;
@@ -187,7 +190,7 @@ async function createFile(path: string, slot: Buffer): Promise<void> {
 async function readFileHead(path: string, headIn: (slot: Buffer) => SlotHead): Promise<Found | null> {
   let bytes: Buffer;
   try {
-    bytes = await readFile(path);
+    bytes = await readRegular(path, HEAD_BYTES_MAX);
   } catch (cause) {
     if (errorCode(cause) === 'ENOENT') return null;
     throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the head file ${path} cannot be read`, cause });

@@ -1,36 +1,28 @@
-import { createReadStream } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import type { FileHandle } from 'node:fs/promises';
 import { UsageError } from '../errors.js';
-import type { LineFile } from '../ports/line-file.js';
+import type { LineEndLimits, LineEnds, LineFile, LinePlace } from '../ports/line-file.js';
 import { errorCode } from './error-code.js';
+import { NotAFile, openRegular, piecesOfFile } from './open-file.js';
 
 const NEWLINE = 0x0a;
 const LINE_BYTES_MAX = 256 * 1024 * 1024;
-const CHUNK_BYTES = 1024 * 1024;
 
-/** @throws UsageError where there is no such file */
+type Line = { readonly bytes: Uint8Array; readonly place: LinePlace };
+
+/** @throws UsageError where there is no such file, or something else than a file */
 export async function openLineFile(path: string): Promise<LineFile> {
-  const file = await open(path, 'r').catch((error: unknown) => {
+  const file = await openRegular(path).catch((error: unknown) => {
+    if (error instanceof NotAFile) throw usage(error.message);
     throw usage(`${path}: ${errorCode(error) === 'ENOENT' ? 'there is no such file' : 'it cannot be read'}`);
   });
   return {
-    async *lines() {
-      let [offset, length] = [0, 0];
-      let parts: Buffer[] = [];
-      for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES }) as AsyncIterable<Buffer>) {
-        let start = 0;
-        for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
-          parts.push(chunk.subarray(start, end));
-          length += end - start;
-          yield { bytes: Buffer.concat(parts), place: { offset, length } };
-          offset += length + 1;
-          [parts, length, start] = [[], 0, end + 1];
-        }
-        parts.push(chunk.subarray(start));
-        length += chunk.length - start;
-        if (length > LINE_BYTES_MAX) throw usage(`${path}: a line of more than ${LINE_BYTES_MAX} bytes`);
-      }
-      if (length > 0) throw usage(`${path}: it ends in the middle of a line`);
+    lines: (lineMax = LINE_BYTES_MAX) => linesOf(file, path, lineMax),
+    ends: (limits) => endsOf(file, path, limits),
+    sha256Before: async (end) => {
+      const hash = createHash('sha256');
+      for await (const piece of piecesOfFile(file, 0, end)) hash.update(piece);
+      return hash.digest('hex');
     },
     read: async ({ offset, length }) => {
       const bytes = Buffer.alloc(length);
@@ -40,5 +32,50 @@ export async function openLineFile(path: string): Promise<LineFile> {
     close: () => file.close(),
   };
 }
+
+async function* linesOf(file: FileHandle, path: string, lineMax: number): AsyncGenerator<Line> {
+  let [offset, length] = [0, 0];
+  let parts: Buffer[] = [];
+  for await (const piece of piecesOfFile(file)) {
+    let start = 0;
+    for (let end = piece.indexOf(NEWLINE); end !== -1; end = piece.indexOf(NEWLINE, start)) {
+      parts.push(piece.subarray(start, end));
+      length += end - start;
+      yield { bytes: Buffer.concat(parts), place: { offset, length } };
+      offset += length + 1;
+      [parts, length, start] = [[], 0, end + 1];
+    }
+    // A copy: the next piece lies in the same buffer.
+    if (start < piece.length) parts.push(Buffer.from(piece.subarray(start)));
+    length += piece.length - start;
+    if (length > lineMax) throw tooLong(path, lineMax);
+  }
+  if (length > 0) throw usage(`${path}: it ends in the middle of a line`);
+}
+
+async function endsOf(file: FileHandle, path: string, { firstMax, lastMax }: LineEndLimits): Promise<LineEnds | null> {
+  const { size } = await file.stat();
+  if (size === 0) return null;
+  const first = await firstLine(file, Math.min(size, firstMax + 1));
+  if (first === null)
+    throw size > firstMax ? tooLong(path, firstMax) : usage(`${path}: it ends in the middle of a line`);
+  const from = Math.max(0, size - lastMax - 2);
+  const tail = Buffer.alloc(size - from);
+  const { bytesRead } = await file.read(tail, 0, tail.length, from);
+  if (bytesRead !== tail.length || tail.at(-1) !== NEWLINE) throw usage(`${path}: it ends in the middle of a line`);
+  const at = tail.lastIndexOf(NEWLINE, -2);
+  if (at === -1 && from > 0) throw tooLong(path, lastMax);
+  const lastOffset = from + at + 1;
+  return lastOffset === 0 ? null : { first, last: tail.subarray(at + 1, -1), lastOffset };
+}
+
+async function firstLine(file: FileHandle, bytes: number): Promise<Uint8Array | null> {
+  const head = Buffer.alloc(bytes);
+  const { bytesRead } = await file.read(head, 0, bytes, 0);
+  const end = head.subarray(0, bytesRead).indexOf(NEWLINE);
+  return end === -1 ? null : head.subarray(0, end);
+}
+
+const tooLong = (path: string, max: number): UsageError => usage(`${path}: a line of more than ${max} bytes`);
 
 const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

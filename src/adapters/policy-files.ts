@@ -1,8 +1,7 @@
-import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PolicyFile } from '../contract/pins.js';
 import { PolicyError, UsageError } from '../errors.js';
+import { NotAFile, openRegular } from './open-file.js';
 
 /** Largest policy file, in bytes. The policy loader has the same limit; here it keeps the rest from being read. */
 export const POLICY_BYTES_MAX = 1_048_576;
@@ -25,17 +24,16 @@ export function policyPaths({ actions = 'actions.yaml' }: PolicySourceOptions): 
 export async function readPolicyFile(dir: string, path: string): Promise<Uint8Array> {
   const full = join(dir, path);
   try {
-    // Without O_NONBLOCK, a FIFO that somebody put there would be waited for.
-    const handle = await open(full, constants.O_RDONLY | constants.O_NONBLOCK);
+    const handle = await openRegular(full);
     try {
       const stat = await handle.stat();
-      if (!stat.isFile()) throw unreadable(full, 'is not a file');
       if (stat.size > POLICY_BYTES_MAX) throw unreadable(full, `is larger than ${POLICY_BYTES_MAX} bytes`);
       return await handle.readFile();
     } finally {
       await handle.close();
     }
   } catch (cause) {
+    if (cause instanceof NotAFile) throw unreadable(full, 'is not a file', cause);
     throw cause instanceof PolicyError ? cause : unreadable(full, 'cannot be read', cause);
   }
 }

@@ -15,6 +15,7 @@ import {
 import { dirname } from 'node:path';
 import { PolicyError } from '../errors.js';
 import { errorCode } from './error-code.js';
+import { NotAFile, openRegularSync } from './open-file.js';
 
 export interface SmallFileLimits {
   readonly bytesMax: number;
@@ -30,15 +31,14 @@ export interface SmallFileLimits {
 export function readSmallFile(path: string, { bytesMax, forbiddenMode = 0 }: SmallFileLimits): Uint8Array | null {
   let descriptor: number;
   try {
-    // Without O_NONBLOCK, a FIFO that somebody put there would be waited for.
-    descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    descriptor = openRegularSync(path, { flags: constants.O_NOFOLLOW });
   } catch (cause) {
     if (errorCode(cause) === 'ENOENT') return null;
+    if (cause instanceof NotAFile) throw unreadable(path, 'is not a file', cause);
     throw unreadable(path, errorCode(cause) === 'ELOOP' ? 'is a symbolic link' : 'cannot be read', cause);
   }
   try {
-    const { size, mode, isFile } = described(descriptor);
-    if (!isFile) throw unreadable(path, 'is not a file');
+    const { size, mode } = described(descriptor);
     if (size > bytesMax) throw unreadable(path, `is larger than ${bytesMax} bytes`);
     if ((mode & forbiddenMode) !== 0)
       throw unreadable(
@@ -53,9 +53,9 @@ export function readSmallFile(path: string, { bytesMax, forbiddenMode = 0 }: Sma
   }
 }
 
-function described(descriptor: number): { size: number; mode: number; isFile: boolean } {
+function described(descriptor: number): { size: number; mode: number } {
   const stat = fstatSync(descriptor);
-  return { size: stat.size, mode: stat.mode & 0o777, isFile: stat.isFile() };
+  return { size: stat.size, mode: stat.mode & 0o777 };
 }
 
 function readWhole(path: string, descriptor: number, size: number): Uint8Array {

@@ -6,6 +6,7 @@ import Database from 'better-sqlite3';
 import type { CompiledQuery } from 'kysely';
 import { RecordsError } from '../errors.js';
 import { errorCode } from './error-code.js';
+import { NotAFile, refuseSpecialFile } from './open-file.js';
 import type { SqlHome, SqlOutcome } from './sql-home.js';
 import { stepNow, type SqlAnswer, type SqlSteps } from './sql-kysely.js';
 import { sqliteAsk } from './sql-sqlite-ask.js';
@@ -95,6 +96,7 @@ export class SqliteHome implements SqlHome {
   #open(): Opened {
     if (this.#opened !== null) return this.#opened;
     if (this.#closed) throw unreachable('the database was closed');
+    refuseSpecial(this.#file);
     if (this.#create && !existsSync(this.#file)) closeSync(openSync(this.#file, 'a', 0o600));
     const db = new Database(this.#file, { fileMustExist: true, timeout: BUSY_MS });
     try {
@@ -105,6 +107,14 @@ export class SqliteHome implements SqlHome {
     }
     this.#opened = { db, ask: sqliteAsk(db) };
     return this.#opened;
+  }
+}
+
+function refuseSpecial(file: string): void {
+  try {
+    refuseSpecialFile(file);
+  } catch (error) {
+    throw error instanceof NotAFile ? unreachable(error.message) : error;
   }
 }
 

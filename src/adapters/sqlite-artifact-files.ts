@@ -9,16 +9,15 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   writeSync,
 } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { LedgerError } from '../errors.js';
 import { isCaseId } from './check-batch.js';
 import { errorCode } from './error-code.js';
+import { openRegular, readRegularSync } from './open-file.js';
 import { syncDirectory } from './sqlite-database.js';
 
 /** The largest content that is stored in the database (S4-83). */
@@ -76,7 +75,7 @@ function syncUpTo(top: string, folder: string): void {
 /** Writes beside a content that lies there in the clear the same, sealed. One that is gone stays so. */
 export function sealArtifactFile(place: ArtifactPlace, seal: (content: Uint8Array) => Uint8Array): void {
   const plain = pathOf({ ...place, sealed: 0 });
-  if (existsSync(plain)) writeArtifactFile(place, seal(readFileSync(plain)));
+  if (existsSync(plain)) writeArtifactFile(place, seal(readRegularSync(plain, Number.MAX_SAFE_INTEGER)));
 }
 
 const PLAIN = /^[0-9a-f]{64}(?:\.part)?$/;
@@ -104,7 +103,7 @@ export function removeArtifactFolder(directory: string, case_id: string): void {
 export async function readArtifactFile(place: ArtifactPlace, byte_size: number): Promise<Uint8Array> {
   const path = pathOf(place);
   try {
-    const file = await open(path, 'r');
+    const file = await openRegular(path);
     try {
       const { size } = await file.stat();
       if (size === byte_size) return await file.readFile();

@@ -6,6 +6,7 @@ import { dirname } from 'node:path';
 import Database from 'better-sqlite3';
 import { LedgerError } from '../errors.js';
 import { errorCode } from './error-code.js';
+import { NotAFile, refuseSpecialFile } from './open-file.js';
 import { OWN_PREFIX } from './sql-table.js';
 import { APPLICATION_ID, FORMAT_OLDEST, FORMAT_VERSION, PAGE_BYTES, schemaSteps } from './sqlite-schema.js';
 
@@ -44,6 +45,7 @@ export function openDatabase(file: string, readOnly: boolean): Connection {
 function connect(file: string, readonly: boolean, check: (db: Connection) => void): Connection {
   let db: Connection | null = null;
   try {
+    refuseSpecialFile(file);
     db = new Database(file, { readonly, fileMustExist: true, timeout: BUSY_MS });
     configure(db, readonly);
     check(db);
@@ -212,7 +214,7 @@ const schemaOf = (db: Connection): string =>
 /** An error of SQLite as one of ours; ours stay as they are, and so does what is neither. */
 export function asLedgerError(cause: unknown, message: string): unknown {
   const code = errorCode(cause);
-  if (!code.startsWith('SQLITE_')) return cause;
+  if (!code.startsWith('SQLITE_') && !(cause instanceof NotAFile)) return cause;
   return new LedgerError({ code: TAMPERED.test(code) ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
 }
 

@@ -5,6 +5,7 @@ import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { LedgerError } from '../errors.js';
 import { errorCode } from './error-code.js';
+import { refuseSpecialFile } from './open-file.js';
 import type { EndedRuns, HistoryCache, HistoryPoint, HistorySnapshot } from '../ports/history-cache.js';
 
 /** "TPHC". */
@@ -180,6 +181,7 @@ function remove(file: string): void {
 
 /** @throws for a file that cannot be used */
 function inFile(file: string, busy_ms: number): Database.Database {
+  refuseSpecialFile(file);
   // Made here with its mode: SQLite gives the files that it puts beside it the same.
   closeSync(openSync(file, 'a', 0o600));
   const db = new Database(file, { timeout: busy_ms });

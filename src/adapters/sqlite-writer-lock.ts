@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { LedgerError } from '../errors.js';
 import { errorCode } from './error-code.js';
+import { refuseSpecialFile } from './open-file.js';
 import { asLedgerError } from './sqlite-database.js';
 
 /** The right to write one ledger or file, or to use one folder, until it is released or the process is gone. */
@@ -42,6 +43,11 @@ function lockWithin(file: string, timeout: number, message: string): WriterLock 
   const path = `${file}.lock`;
   // Only where there is none: to close a descriptor of the file would drop a lock that this process holds on it.
   if (!existsSync(path)) createLockFile(path);
+  try {
+    refuseSpecialFile(path);
+  } catch (cause) {
+    throw asLedgerError(cause, `the lock ${path} cannot be taken`);
+  }
   const lock = new Database(path, { timeout });
   try {
     lock.exec('BEGIN EXCLUSIVE');

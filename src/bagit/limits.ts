@@ -1,7 +1,7 @@
 /** Every byte of a bag is hostile, so that nothing in it may be without end. Lower any of them per call. */
 export const BAG_LIMITS = {
   /** Files, directories and refused things together. */
-  entries_max: 250_000,
+  entries_max: 110_000,
   /** Of all files together. */
   bytes_max: 2 ** 40,
   /** Of bagit.txt. */

@@ -1,7 +1,11 @@
 import type { Io } from './io.js';
 
-/** 0 done, 1 the check failed or the run did not complete, 2 wrong usage, 3 the system is broken. */
-export type ExitCode = 0 | 1 | 2 | 3;
+/**
+ * 0 done, 1 the check failed or the run did not complete, 2 wrong usage, 3 the system is broken, 4 nothing is wrong
+ * with
+ * what could be checked, and not everything could be.
+ */
+export type ExitCode = 0 | 1 | 2 | 3 | 4;
 
 /** An option as it is written: `--name`, or `--name VALUE` where it has a value. */
 export interface Option {

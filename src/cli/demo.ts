@@ -49,11 +49,10 @@ export async function fillDemo(turnpike: Turnpike, stop: AbortSignal = new Abort
   await play(turnpike, 'case-mixture', mixed(work, attacks), 0, stop);
   if (stop.aborted) return;
   await beginSession(turnpike);
-  const destination = join(turnpike.home?.home ?? '.', 'exports', 'case-session.zip');
   const asked = {
     case: 'case-session',
     reason: 'The client has asked for the file.',
-    destination,
+    destination: 'case-session.zip',
     format: 'zip',
   } as const;
   await turnpike.export({ ...asked, ...GOVERNANCE });

@@ -1,9 +1,10 @@
 // Where raw payloads come from: their bytes as they are, never decoded.
 
-import { open, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
 import { errorCode } from '../adapters/error-code.js';
+import { openRegular } from '../adapters/open-file.js';
 import { byteLines } from '../runtime/byte-lines.js';
 import { PAYLOAD_BYTES_CEILING } from '../runtime/payload-bytes.js';
 import { quoted } from './arguments.js';
@@ -67,7 +68,7 @@ async function wholeOf(name: string, io: Io): Promise<Uint8Array> {
 
 async function openFile(name: string, io: Io): Promise<Readable> {
   await checkFile(name, io);
-  return open(resolve(io.cwd, name)).then(
+  return openRegular(resolve(io.cwd, name)).then(
     (file) => file.createReadStream(),
     (error: unknown) => unreadable(name, error),
   );
@@ -75,7 +76,10 @@ async function openFile(name: string, io: Io): Promise<Readable> {
 
 async function checkFile(name: string, io: Io): Promise<void> {
   const found = await stat(resolve(io.cwd, name)).catch((error: unknown) => unreadable(name, error));
-  if (found.isDirectory()) throw usage(`${quoted(name)} is a directory: name a file, or - for stdin`);
+  if (!found.isFile())
+    throw usage(
+      `${quoted(name)} is ${found.isDirectory() ? 'a directory' : 'no regular file'}: name a file, or - for stdin`,
+    );
 }
 
 function unreadable(name: string, error: unknown): never {

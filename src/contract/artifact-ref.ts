@@ -68,6 +68,13 @@ export interface Artifact {
 export const WITHHOLDINGS = ['erased', 'lane'] as const;
 export type Withholding = (typeof WITHHOLDINGS)[number];
 
+/** What decisions are checked by. It belongs to no case, so nothing erases it and no lane withholds it. */
+export const SYSTEM_KINDS: readonly ArtifactKind[] = ['policy', 'machines'];
+
+/** Whether this content may be missing at all: content of a case may, what decisions are checked by may not. */
+export const canBeWithheld = ({ kind, case_id }: Pick<WithheldArtifact, 'kind' | 'case_id'>): boolean =>
+  case_id !== null && !SYSTEM_KINDS.includes(kind);
+
 /** Content that is not to be had, by what is left of it. */
 export interface WithheldArtifact {
   readonly kind: ArtifactKind;

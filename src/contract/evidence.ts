@@ -7,6 +7,13 @@ import { ARTIFACT_KINDS, WITHHOLDINGS } from './artifact-ref.js';
 import { RUN_KINDS, RUN_STATES } from './run-state.js';
 import { closed, Nullable, OneOf, RunId, Sha256 } from './shapes.js';
 
+/** Of the first line: a key and a checkpoint. */
+export const HEADER_BYTES_MAX = 65_536;
+/** Of the last line, some 170 bytes for each run. It is parsed before anything is trusted. */
+export const STATEMENT_BYTES_MAX = 32 * 1_024 * 1_024;
+/** Of a line of a bundle whose key no caller has named: parsing one takes five times its size of memory. */
+export const UNTRUSTED_LINE_BYTES_MAX = 24 * 1_024 * 1_024;
+
 export const EVIDENCE_FORMAT = 'turnpike/evidence@v1';
 export const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
 export const PREDICATE_TYPE = 'urn:turnpike:evidence:v1';

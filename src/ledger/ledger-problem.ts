@@ -24,6 +24,7 @@ export type LedgerRule =
   | 'artifact.unreadable' // the store could not give the content, or knows that it was changed
   | 'artifact.unreferenced' // content that the entry does not refer to
   | 'artifact.missing' // an input without the content that it refers to
+  | 'artifact.system_withheld' // a policy or machine definition that is not there
   | 'mark.input' // an input id that a caller chose is not remembered
   | 'mark.proposal' // a proposal id that was accepted is not remembered
   | 'tree.listed' // the store's list of trees does not match the log
@@ -74,6 +75,7 @@ const KINDS: Partial<Record<LedgerRule, ProblemKind>> = {
   'tree.seq': 'missing',
   'artifact.unreferenced': 'inserted',
   'artifact.missing': 'missing',
+  'artifact.system_withheld': 'missing',
   'mark.input': 'missing',
   'mark.proposal': 'missing',
   'head.below': 'cut',

@@ -5,7 +5,8 @@ import { isUtf8 } from 'node:buffer';
 import { sha256 } from '../contract/hash.js';
 import { isSigned, KEY_BYTES, keyPair, publicKey, SIGNATURE_BYTES, signed } from './ed25519.js';
 
-const NOTE_BYTES_MAX = 1_000_000;
+/** Of a note, with its signatures. */
+export const NOTE_BYTES_MAX = 1_000_000;
 const SIGNATURES_MAX = 100;
 const ED25519 = 0x01;
 const HASH_BYTES = 4;

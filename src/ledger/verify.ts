@@ -23,6 +23,8 @@ import {
   type PlacedFinding,
 } from './ledger-problem.js';
 import { appendLeaf, EMPTY_HEAD, firstOther, rootOf } from './merkle.js';
+import { refusedFor, type LedgerVerdict, type VerifiedEntries, type Withheld } from './verdict.js';
+import { WithheldContents } from './withheld-contents.js';
 
 export const PROBLEMS_MAX = 100;
 
@@ -60,27 +62,6 @@ export interface VerifyOptions {
   /** Whether runs must have all that S4 §6 wants; false for entries that are no runs'. */
   readonly complete?: boolean;
 }
-
-/** Content that was erased, or kept out of a bundle: only its hashes are held against the entries. */
-export interface Withheld {
-  readonly contents: number;
-  /** Trees that the machines were asked about only up to the first such content. */
-  readonly trees: number;
-}
-
-export type LedgerVerdict =
-  | {
-      readonly ok: true;
-      /** Those that were looked at. */
-      readonly entries: number;
-      readonly trees: number;
-      readonly root: string;
-      /** What could not be looked at. Absent where there is nothing of that. */
-      readonly withheld?: Withheld;
-      /** How many entries come before those; absent where there are none. */
-      readonly archived?: number;
-    }
-  | { readonly ok: false; readonly problems: readonly LedgerProblem[] };
 
 /**
  * Reads the whole ledger and decides whether it is what was once committed (S4-86, D15), and whether all that must be
@@ -131,16 +112,17 @@ export async function verifyLedger(
     report(placed(place, [{ rule: 'log.unreadable', message: tamperingOf(error) }]));
     report(checks.finish());
   }
-  return found.length > 0
-    ? { ok: false, problems: inOrder(found).slice(0, problems_max) }
-    : {
-        ok: true,
-        entries: log.size - begin.size,
-        trees: checks.trees,
-        root: rootOf(log.frontier),
-        ...checks.withheld,
-        ...(begin.size > 0 ? { archived: begin.size } : {}),
-      };
+  if (found.length > 0) return refusedFor(inOrder(found).slice(0, problems_max));
+  const verified: VerifiedEntries = {
+    entries: log.size - begin.size,
+    trees: checks.trees,
+    root: rootOf(log.frontier),
+    ...(begin.size > 0 ? { archived: begin.size } : {}),
+  };
+  const { withheld } = checks;
+  return withheld === null
+    ? { ok: true, verdict: 'verified', ...verified }
+    : { ok: false, verdict: 'by_hash_alone', ...verified, withheld, problems: [] };
 }
 
 /** What is told of the log as a whole comes last. */
@@ -157,7 +139,7 @@ class Checks {
   readonly #trees: TreeCheck | null;
   /** Trees in which an entry is not what was written: what follows from it is not told as well. */
   readonly #broken = new Set<string>();
-  #withheld = 0;
+  readonly #withheld = new WithheldContents();
 
   constructor(source: LedgerSource, complete: boolean) {
     this.#source = source;
@@ -176,9 +158,8 @@ class Checks {
     return this.#order.next;
   }
 
-  get withheld(): { readonly withheld?: Withheld } {
-    const trees = this.#source.replay?.not_recomputed ?? 0;
-    return this.#withheld === 0 ? {} : { withheld: { contents: this.#withheld, trees } };
+  get withheld(): Withheld | null {
+    return this.#withheld.report(this.#source.replay?.not_recomputed ?? 0);
   }
 
   async begin(): Promise<readonly Finding[]> {
@@ -229,8 +210,8 @@ class Checks {
     if (envelope === null) return { artifacts: [], findings: [] };
     try {
       const artifacts: readonly StoredArtifact[] = await this.#source.artifactsOf(stored);
-      this.#withheld += artifacts.filter(isWithheld).length;
-      return { artifacts, findings: artifactFindings(envelope.type, envelope.body, artifacts) };
+      const system = artifacts.filter(isWithheld).flatMap((artifact) => this.#withheld.note(stored, artifact));
+      return { artifacts, findings: [...system, ...artifactFindings(envelope.type, envelope.body, artifacts)] };
     } catch (error) {
       const finding: Finding = { rule: 'artifact.unreadable', message: tamperingOf(error) };
       return { artifacts: [], findings: [finding] };

@@ -23,7 +23,27 @@ export interface ReplaySource {
   log(): AsyncIterable<ReplayEntry>;
   tree(tree_id: string): AsyncIterable<ReplayEntry>;
   artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]>;
+  /** How many entries the log has, by its heads. Where it is absent, `log` is believed to give all of them. */
+  size?(): Promise<number>;
 }
+
+/** The entries after the last one that the log gives: its heads say that there are more. */
+export interface CutLog {
+  readonly rule: 'log.cut';
+  /** How many entries the heads say that there are. */
+  readonly expected: string;
+  /** How many there are. */
+  readonly found: string;
+  readonly tree_id: '';
+  readonly seq: number;
+}
+
+/**
+ * What a replay decides. `by_hash_alone`: nothing differs, and some trees could be folded only up to content that is
+ * not
+ * there. `nothing`: not one input was folded. `ok` is true for `replayed` alone (C86).
+ */
+export type ReplayVerdict = 'replayed' | 'by_hash_alone' | 'nothing' | 'differs';
 
 /** A tree that could be folded only so far: the content that comes next is not to be had. */
 export interface NotRecomputed extends Pick<WithheldArtifact, 'case_id' | 'withheld'> {
@@ -37,6 +57,7 @@ export interface NotRecomputed extends Pick<WithheldArtifact, 'case_id' | 'withh
 
 export interface ReplayReport {
   readonly ok: boolean;
+  readonly verdict: ReplayVerdict;
   readonly trees: number;
   readonly entries: number;
   readonly inputs: number;
@@ -47,7 +68,7 @@ export interface ReplayReport {
   /** In the order of the log. Their other entries count above, and came out as recorded. Absent where there is none. */
   readonly not_recomputed?: readonly NotRecomputed[];
   /** The first entry at which the ledger departs from the machines, by the order of the log. */
-  readonly difference: (Difference & { readonly log_index: number | null }) | null;
+  readonly difference: ((Difference | CutLog) & { readonly log_index: number | null }) | null;
 }
 
 /**
@@ -56,15 +77,19 @@ export interface ReplayReport {
  */
 export async function replay(source: ReplaySource, tree_id?: string): Promise<ReplayReport> {
   const folds = new Folds(source);
+  // Before the log is read: what is committed meanwhile comes after it.
+  const size = tree_id === undefined ? await source.size?.() : undefined;
+  let end = 0;
   const count = { trees: 0, entries: 0, inputs: 0, steps: 0, responses: 0, other_machines: 0 };
   for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
     const fold = await folds.of(entry);
+    end = entry.log_index + 1;
     count.trees = folds.begun;
     if (fold === null) continue;
     const artifacts = await broughtBy(entry, source);
     const taken = artifacts === null ? { difference: unreadable(entry) } : fold.take(entry, artifacts);
     if ('difference' in taken) {
-      return { ok: false, ...count, ...folds.lost, difference: { ...taken.difference, log_index: entry.log_index } };
+      return reportOf(count, folds, { ...taken.difference, log_index: entry.log_index });
     }
     if ('withheld' in taken) {
       folds.giveUp(entry, taken.withheld);
@@ -81,10 +106,24 @@ export async function replay(source: ReplaySource, tree_id?: string): Promise<Re
   }
   for (const fold of folds.unfinished()) {
     const rest = fold.finish();
-    if (rest !== null) return { ok: false, ...count, ...folds.lost, difference: { ...rest, log_index: null } };
+    if (rest !== null) return reportOf(count, folds, { ...rest, log_index: null });
   }
-  return { ok: true, ...count, ...folds.lost, difference: null };
+  return reportOf(count, folds, size !== undefined && size > end ? cutAt(end, size) : null);
 }
+
+type Count = Omit<ReplayReport, 'ok' | 'verdict' | 'not_recomputed' | 'difference'>;
+
+function reportOf(count: Count, folds: Folds, difference: ReplayReport['difference']): ReplayReport {
+  const { lost } = folds;
+  const whole = lost.not_recomputed === undefined ? 'replayed' : 'by_hash_alone';
+  const verdict = difference !== null ? 'differs' : count.inputs === 0 && whole === 'replayed' ? 'nothing' : whole;
+  return { ok: verdict === 'replayed', verdict, ...count, ...lost, difference };
+}
+
+const cutAt = (end: number, size: number): ReplayReport['difference'] => ({
+  ...{ tree_id: '', seq: 0, rule: 'log.cut', log_index: end },
+  ...{ expected: `${size} entries`, found: `${end} entries` },
+});
 
 /** So many trees that have ended stay in memory: what comes after the end comes soon. */
 const ENDED_KEPT = 64;

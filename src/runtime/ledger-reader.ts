@@ -18,7 +18,8 @@ import { writtenRecord } from '../ledger/check-records.js';
 import { problemOf, WHOLE_LOG, type LedgerProblem } from '../ledger/ledger-problem.js';
 import { integratedLog, type IntegratedLog } from '../ledger/integrated.js';
 import { EMPTY_HEAD } from '../ledger/merkle.js';
-import { verifyLedger, type LedgerVerdict } from '../ledger/verify.js';
+import { refusedFor, type LedgerVerdict } from '../ledger/verdict.js';
+import { verifyLedger } from '../ledger/verify.js';
 import { ReplayCheck } from '../replay/check-replay.js';
 import { replay, type ReplayReport } from '../replay/replay.js';
 import { stateAt } from '../replay/state-at.js';
@@ -211,7 +212,7 @@ export class LedgerReader {
     const chain = inOrder(archives);
     const broken: LedgerProblem[] = [];
     for await (const finding of chainFindings(chain, parts)) broken.push(problemOf({ place: WHOLE_LOG, finding }));
-    if (broken.length > 0) return { ok: false, problems: broken };
+    if (broken.length > 0) return refusedFor(broken);
     const source = joinedLog(chain, this.#log, parts.at(-1) ?? EMPTY_HEAD);
     return verifyLedger({
       ...source,
@@ -229,9 +230,12 @@ export class LedgerReader {
     });
   }
 
-  /** Folds the ledger, or one run tree, through the machines. */
+  /** Folds the ledger, or one run tree, through the machines. The whole ledger must be as long as its heads say. */
   replay(run_id?: string): Promise<ReplayReport> {
-    return replay(this.#log, run_id === undefined ? undefined : rootOf(run_id));
+    if (run_id !== undefined) return replay(this.#log, rootOf(run_id));
+    const size = async (): Promise<number> =>
+      Math.max((await this.#store.head()).size, (await this.#anchor.read())?.size ?? 0);
+    return replay({ ...this.#log, size });
   }
 
   /** Every run and session as it stood at an entry of the log; with `run_id`, of its tree at an entry of that. */

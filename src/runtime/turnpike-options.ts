@@ -44,6 +44,11 @@ export interface TurnpikeOptions extends Registered {
   readonly sandbox?: string | Sandbox;
   /** Accept a platform on which the file sandbox cannot be kept free of races. */
   readonly unsafe?: boolean;
+  /**
+   * The folder of exports: bundles are written below it, and the ledger names them by their paths from it. Default: the
+   * folder `exports` of the home, or of `state`; without either, nothing can be exported.
+   */
+  readonly exports?: string;
   readonly policies?: PolicySource;
   readonly clock?: Clock;
   readonly ids?: Ids;

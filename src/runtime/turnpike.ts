@@ -41,7 +41,7 @@ import { openStoreParts } from './store-parts.js';
 import type { Ground, TurnpikeOptions } from './turnpike-options.js';
 import type { UpstreamProblem } from './upstream/connect-upstreams.js';
 import { openUpstreams } from './upstream/open-upstreams.js';
-import { wire, type Closing, type Wired } from './wire.js';
+import { exportRootOf, wire, type Closing, type Wired } from './wire.js';
 
 export type { Ground, TurnpikeOptions } from './turnpike-options.js';
 
@@ -52,6 +52,8 @@ export interface Turnpike {
   readonly keys: KeyFolder | null;
   /** The local state: of the home, or as `state` names it. Null where there is none. */
   readonly state: LocalState | null;
+  /** The folder of exports: of the home or local state, or as `exports` names it. Null where there is none. */
+  readonly exports: string | null;
   /** What the opening had to bring to an end. */
   readonly recovery: Recovery;
   /** Whether the ledger could not be written: until a restart nothing is recorded or done (D2). */
@@ -148,7 +150,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
     await points?.open((tree_id, work) => engine.look(tree_id, work));
     restarts?.open(engine);
     return {
-      ...{ home, keys, state },
+      ...{ home, keys, state, exports: exportRootOf(options, state) },
       recovery,
       get failed() {
         return engine.failed;

@@ -40,6 +40,7 @@ import { makeFolder } from './home.js';
 import type { HomePaths, KeyFolder, LocalState, SandboxVolume } from './home-paths.js';
 import { interpretationOf } from './interpretation.js';
 import { ledgerChecks } from './ledger-checks.js';
+import { readLedgerSigner } from './ledger-key.js';
 import { PolicyShelf } from './pinned-policy.js';
 import { CheckEffects } from './sessions/check-effects.js';
 import { SessionRuns } from './sessions/session-runs.js';
@@ -82,7 +83,12 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   const records = new RecordEffects(store.records, options.targets ?? []);
   opened.push(() => records.close());
   const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
-  const exports = new ExportEffects(store, log, () => engine.head());
+  const exportRoot = exportRootOf(options, state);
+  const exports = new ExportEffects({
+    ...{ store, log, root: exportRoot },
+    head: () => engine.head(),
+    signer: () => (keys === null ? null : readLedgerSigner(keys.ledgerKey)),
+  });
   const secrets = ground.secrets ?? secretsOf(keys);
   const checks = new CheckEffects({
     commands: commandsOf(options, { home, keys, state }, log),
@@ -95,7 +101,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   const source = options.policies ?? policySource(options.contract ?? shippedContract());
   const shelf = new PolicyShelf(source, clock, catalogue);
   const agents = new Agents({ shelf, store, ids, log, keepAlive });
-  const highRisk = new HighRiskRuns({ shelf, store, ids, clock, catalogue, pace });
+  const highRisk = new HighRiskRuns({ shelf, store, ids, clock, catalogue, pace, exports: exportRoot });
   const overlay = overlayOf(options, { home, keys, state });
   const runRecords = new RunRecordWriter({ store, clock, log, defer });
   opened.push(() => runRecords.close());
@@ -169,6 +175,12 @@ interface Parts {
   readonly home: HomePaths | null;
   readonly keys: KeyFolder | null;
   readonly state: LocalState | null;
+}
+
+/** Where bundles are written; null where nothing says. */
+export function exportRootOf({ exports }: TurnpikeOptions, state: LocalState | null): string | null {
+  if (exports !== undefined) return resolve(exports);
+  return state === null ? null : resolve(state.state, 'exports');
 }
 
 /** The overlay file needs both its key and its place. A home has no other overlay. */

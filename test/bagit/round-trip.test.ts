@@ -214,7 +214,7 @@ describe('a bag that was changed', () => {
     const at = bytes.indexOf('abc');
     bytes.writeUInt8(bytes.readUInt8(at) ^ 1, at);
     writeFileSync(directory.at('bits.zip'), bytes);
-    expect(rulesOf(await verifyZip(directory.at('bits.zip')))).toEqual(['payload.digest_mismatch']);
+    expect(rulesOf(await verifyZip(directory.at('bits.zip')))).toEqual(['tree.unreadable']);
   });
 
   test('an archive of another maker, compressed and without a directory of its own, is read as well', async () => {
@@ -231,10 +231,14 @@ describe('a large archive', () => {
     const far = 5 * 2 ** 30;
     const record = { name: 'bag/bagit.txt', crc: crc32('x'), bytes: 1, offset: far };
     const local = Buffer.concat([localHeader(record), Buffer.from('x')]);
-    const list = centralHeader(record);
-    const end = endRecords({ entries: 1, offset: far + local.length, bytes: list.length });
-    // With a hole of 5 GiB before it, which takes no room.
+    // Two entries of 5 GiB before it, which are holes in the file, and take no room.
+    const header = localHeader({ name: 'bag/data/0', crc: 0, bytes: 0 }).length;
+    const half = far / 2 - header;
+    const holes = [0, 1].map((n) => ({ name: `bag/data/${n}`, crc: 0, bytes: half, offset: (n * far) / 2 }));
+    const list = Buffer.concat([...holes, record].map(centralHeader));
+    const end = endRecords({ entries: 3, offset: far + local.length, bytes: list.length });
     const file = openSync(directory.at('far.zip'), 'w');
+    for (const hole of holes) writeSync(file, localHeader(hole), 0, null, hole.offset);
     writeSync(file, Buffer.concat([local, list, end]), 0, null, far);
     closeSync(file);
     const tree = await openBagZip(directory.at('far.zip'));
@@ -242,7 +246,7 @@ describe('a large archive', () => {
     for await (const entry of tree.entries()) found.push(entry);
     for await (const chunk of tree.read('bagit.txt')) found.push(Buffer.from(chunk).toString());
     await tree.close();
-    expect(found).toEqual([{ kind: 'file', path: 'bagit.txt', bytes: 1 }, 'x']);
+    expect(found.slice(2)).toEqual([{ kind: 'file', path: 'bagit.txt', bytes: 1 }, 'x']);
   });
 });
 

@@ -63,9 +63,10 @@ describe('export verify', () => {
     const { bytes } = await assembleBundle(await ledgerOf(), requestFor(join(folder, name), { format }));
     const { code, stdout, stderr } = await turnpike(folder, ['export', 'verify', name]);
     expect({ code, stdout, stderr }).toEqual({
-      code: 0,
+      code: 4,
       stdout:
         'bundle bundle_0001: 6 artifacts, 27 audit events, 10 runs\n' +
+        'unauthenticated: it has no proof: an older version made it, or a ledger without a key\n' +
         `ok: 13 files, ${bytes} bytes, BagIt 1.0, sha256, sha512\n`,
       stderr: '',
     });
@@ -82,7 +83,7 @@ describe('export verify', () => {
     const { code, stdout } = await turnpike(folder, ['export', 'verify', 'forged']);
     expect(code).toBe(1);
     expect(stdout).toContain('error: data/audit.jsonl: bundle.events_differ: ');
-    expect(stdout).toMatch(/\nbundle bundle_0001: .*\nnot valid: 13 files/);
+    expect(stdout).toMatch(/\nbundle bundle_0001: .*\nunauthenticated: it is not valid\nnot valid: 13 files/);
   });
 
   test('what a bundle says of itself is escaped', async () => {

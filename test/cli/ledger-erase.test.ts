@@ -31,17 +31,20 @@ describe('ledger erase', () => {
     await look('ledger', 'export', '--entries', 'after');
     expect(readFileSync(join(folder, 'after'))).toEqual(readFileSync(join(folder, 'before')));
     expect(await look('ledger', 'verify')).toMatchObject({
-      code: 0,
-      stdout: expect.stringMatching(/^ok: .*\nnote: 6 contents by hash alone, .* 1 run tree only up to there\n$/),
+      code: 4,
+      stdout: expect.stringMatching(
+        /^by hash alone: .*\nnot checked: 6 contents, .* 1 run tree only up to there\n(?:not checked: entry \d+ .*: erased\n){6}$/,
+      ),
     });
     expect(await look('replay')).toMatchObject({
-      code: 0,
+      code: 4,
       stdout: expect.stringMatching(
-        /^ok: .*\nnot recomputed: \d+ entries of run_\S+ from entry 8 \(seq 8\) on: its content was erased with case case-local\n$/,
+        /^by hash alone: .*\nnot recomputed: \d+ entries of run_\S+ from entry 8 \(seq 8\) on: its content was erased with case case-local\n$/,
       ),
     });
     expect(JSON.parse((await look('replay', '--json')).stdout)).toMatchObject({
-      ok: true,
+      ok: false,
+      verdict: 'by_hash_alone',
       not_recomputed: [{ seq: 8 }],
     });
   });
@@ -114,7 +117,7 @@ describe('a bundle of a ledger with an erased case', () => {
       const [command = '', ...options] = argv;
       const args = command === 'ledger' ? ['ledger', 'verify', 'bundle'] : [command, 'bundle', ...options];
       const there = await turnpike(away, [...args, '--key', key]);
-      expect([there.code, there.stdout]).toEqual([0, (await look(...argv)).stdout]);
+      expect([there.code, there.stdout]).toEqual([4, (await look(...argv)).stdout]);
     }
     const lines = linesOf(readFileSync(join(away, 'bundle'), 'utf8'));
     expect(lines.filter((line) => line.includes('"withheld":"erased"')).length).toBe(6);

@@ -193,7 +193,8 @@ describe('runs', () => {
       stdout: '',
       stderr: expect.stringMatching(/no runs/),
     });
-    expect(await turnpike(fresh, ['replay'])).toMatchObject({ code: 0 });
+    const nothing = { code: 4, stdout: expect.stringMatching(/^nothing was replayed/) };
+    expect(await turnpike(fresh, ['replay'])).toMatchObject(nothing);
     expect(await turnpike(fresh, ['ledger', 'verify'])).toMatchObject({ code: 0 });
   });
 

@@ -102,6 +102,9 @@ describe('promote', () => {
   });
 });
 
+const verifyBag = (name: string) =>
+  turnpike(folder, ['export', 'verify', `.turnpike/exports/${name}`, '--key', '.turnpike/keys/ledger.vkey']);
+
 describe('export', () => {
   test.each([[[]], [['--zip']]])('alone, and through a service, with %j: a bag that verifies', async (how) => {
     await pinned();
@@ -109,11 +112,11 @@ describe('export', () => {
       code: 0,
       stdout: expect.stringContaining('completed'),
     });
-    expect(await turnpike(folder, ['export', 'verify', 'bag'])).toMatchObject({ code: 0 });
+    expect(await verifyBag('bag')).toMatchObject({ code: 0, stdout: expect.stringContaining('\nauthenticated: ') });
     await serve();
     const other = [...bundle.slice(0, -1), 'other-bag', ...how];
     expect(await turnpike(folder, other)).toMatchObject({ code: 0 });
-    expect(await turnpike(folder, ['export', 'verify', 'other-bag'])).toMatchObject({ code: 0 });
+    expect(await verifyBag('other-bag')).toMatchObject({ code: 0 });
     expect(await turnpike(folder, other)).toMatchObject({ code: 1, stdout: expect.stringContaining('failed') });
   });
 });
@@ -132,12 +135,12 @@ describe('D7 approvals and approve', () => {
     await pinned('export');
     const started = await turnpike(folder, bundle);
     expect(started).toMatchObject({ code: 0, stdout: expect.stringContaining('waits for approval') });
-    expect(existsSync(join(folder, 'bag'))).toBe(false);
+    expect(existsSync(join(folder, '.turnpike/exports/bag'))).toBe(false);
     const [asked] = await listed();
     const { run_id, digest } = asked as { run_id: string; digest: string };
     expect(started.stdout).toContain(`turnpike approve ${run_id} ${digest}`);
     expect(asked).toMatchObject({
-      request: { action: 'EXPORT_BUNDLE', args: { destination: join(folder, 'bag'), export_reason: 'discovery' } },
+      request: { action: 'EXPORT_BUNDLE', args: { locator: 'bag', export_reason: 'discovery' } },
       requested_by: 'anna',
       votes: [],
       quorum: 1,
@@ -151,7 +154,7 @@ describe('D7 approvals and approve', () => {
     const approved = await turnpike(folder, ['approve', run_id, digest, 'f'.repeat(64), ...BERTA]);
     expect(approved).toMatchObject({ code: 0, stdout: expect.stringContaining(`${run_id} completed`) });
     expect(approved.stdout).toContain('approval.unknown_digest');
-    expect(await turnpike(folder, ['export', 'verify', 'bag'])).toMatchObject({ code: 0 });
+    expect(await verifyBag('bag')).toMatchObject({ code: 0 });
     expect(await turnpike(folder, ['approvals'])).toMatchObject({ stdout: '', stderr: 'nothing waits for approval\n' });
   });
 
@@ -160,7 +163,7 @@ describe('D7 approvals and approve', () => {
     const { run_id, digest } = await waiting(bundle);
     const rejected = await turnpike(folder, ['approve', '--reject', run_id, digest, ...BERTA]);
     expect(rejected).toMatchObject({ code: 0, stdout: expect.stringContaining('denied (approval.rejected)') });
-    expect(existsSync(join(folder, 'bag'))).toBe(false);
+    expect(existsSync(join(folder, '.turnpike/exports/bag'))).toBe(false);
   });
 
   test('a promotion is carried out by its service, and cannot be approved past it', async () => {

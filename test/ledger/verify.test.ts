@@ -31,6 +31,7 @@ describe('a ledger that is what was committed', () => {
     expect(ledger.entries).toHaveLength(SIZE);
     expect(await verifyLedger(sourceOf(ledger, { anchor: head }), ONLY_ENTRIES)).toEqual({
       ok: true,
+      verdict: 'verified',
       entries: SIZE,
       trees: 2,
       root: head.root,
@@ -40,7 +41,7 @@ describe('a ledger that is what was committed', () => {
 
   test('an empty ledger verifies', async () => {
     const empty = { entries: [], artifacts: new Map() };
-    const expected = { ok: true, entries: 0, trees: 0, root: sha256('') };
+    const expected = { ok: true, verdict: 'verified', entries: 0, trees: 0, root: sha256('') };
     expect(await verifyLedger(sourceOf(empty))).toEqual(expected);
     expect(await verifyLedger(sourceOf(empty, { anchor: EMPTY_HEAD }))).toEqual(expected);
   });
@@ -199,6 +200,7 @@ test('a problem says where it is and what is wrong', async () => {
   const verdict = await verifyLedger(sourceOf(altered(CREATED, { leaf_hash: 'f'.repeat(64) })), ONLY_ENTRIES);
   expect(verdict).toEqual({
     ok: false,
+    verdict: 'refused',
     problems: [
       {
         log_index: CREATED,

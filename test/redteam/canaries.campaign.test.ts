@@ -171,7 +171,7 @@ describe('an export holds it only where its lanes let it, and people have approv
   });
 
   test('it holds everything where all of them do', async () => {
-    const exporting = await plantedWorld({ exports: true });
+    const exporting = await plantedWorld({ exportsContent: true });
     const { ending, kinds } = await bagOf(exporting, join(folder, 'approved'));
     expect(ending).toMatchObject({ state: 'completed' });
     expect(kinds.length).toBeGreaterThan(10);

@@ -176,13 +176,13 @@ export interface CanaryWorld {
 
 /** Plants all canaries. @param more further options, e.g. an inspector of XState */
 export async function plantedWorld(
-  more: Partial<TurnpikeOptions> & { readonly inspect?: Inspector; readonly exports?: boolean } = {},
+  more: Partial<TurnpikeOptions> & { readonly inspect?: Inspector; readonly exportsContent?: boolean } = {},
 ): Promise<CanaryWorld> {
-  const { exports = false, ...options } = more;
+  const { exportsContent = false, ...options } = more;
   const log = new LogLines();
   const review = { verdict: 'fail' as const, findings: [finding()], summary: textOf('review summary') };
   const bench = await Bench.open({
-    edit: withholdingEdit(exports),
+    edit: withholdingEdit(exportsContent),
     tools,
     targets,
     log,

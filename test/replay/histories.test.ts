@@ -91,7 +91,7 @@ async function read<T>(
 }
 
 test('U-06: there is one for each format of the ledger, small, and the bytes that it was made with', () => {
-  expect(filesIn(FOLDER, /format-\d+\.db\.gz$/)).toEqual(FORMATS.map((format) => `${FOLDER}/format-${format}.db.gz`));
+  expect(filesIn(FOLDER, /^format-\d+\.db\.gz$/)).toEqual(FORMATS.map((format) => `${FOLDER}/format-${format}.db.gz`));
   const [, newest] = /FORMAT_VERSION = (\d+)/.exec(textOf('src/adapters/sqlite-schema.ts')) ?? [];
   expect(FORMATS.at(-1)).toBe(Number(newest));
   for (const format of FORMATS) {

@@ -53,7 +53,7 @@ describe.each(Object.keys(STORES))('a ledger in %s', (kind) => {
   let open: () => LedgerStore;
   let there: Turnpike;
   const begin = async (): Promise<void> => {
-    there = await openTurnpike({ store: open(), sandbox: join(folder, 'sandbox'), log: quiet });
+    there = await openTurnpike({ store: open(), sandbox: join(folder, 'sandbox'), exports: folder, log: quiet });
   };
   /** One run tree of a case. @returns its run and what it was answered */
   const work = async (id: string, n: number) => {

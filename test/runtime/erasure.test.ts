@@ -50,11 +50,16 @@ describe('D14: an erased case', () => {
     expect(erased.contents).toBeGreaterThanOrEqual(4);
     expect(await all(ledger.log())).toEqual(before);
     const verdict = await ledger.verify();
-    expect(verdict).toMatchObject({ ok: true, entries: before.length, withheld: { trees: 1 } });
+    expect(verdict).toMatchObject({
+      ok: false,
+      verdict: 'by_hash_alone',
+      entries: before.length,
+      withheld: { trees: 1 },
+    });
     expect(await ledger.replay(kept)).not.toHaveProperty('not_recomputed');
     const report = await ledger.replay();
     const [first] = before.filter(({ tree_id, text }) => tree_id === gone && text.includes('"kind":"proposal"'));
-    expect(report).toMatchObject({ ok: true, difference: null });
+    expect(report).toMatchObject({ ok: false, verdict: 'by_hash_alone', difference: null });
     expect(report.not_recomputed).toEqual([
       {
         tree_id: gone,

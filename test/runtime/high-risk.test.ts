@@ -4,7 +4,7 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
 import { cpSync, existsSync, readFileSync, rmSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { openBagFolder } from '../../src/adapters/bag-folder.js';
 import { openBagZip } from '../../src/adapters/bag-zip.js';
 import { manifestPolicySource } from '../../src/adapters/manifest-policy-source.js';
@@ -15,6 +15,7 @@ import type { AuditEvent } from '../../src/contract/audit-event.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { OpenApproval } from '../../src/runtime/ledger-reader.js';
 import type { ExportOptions, PromoteOptions } from '../../src/runtime/high-risk/options.js';
+import { noteVerifier } from '../../src/ledger/signed-note.js';
 import { defineTarget, defineTool } from '../../src/runtime/effects/define.js';
 import { verifyBundle } from '../../src/runtime/export/verify-bundle.js';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
@@ -244,10 +245,12 @@ describe('export', () => {
       'system success completed',
     ]);
     const [ref] = events[4]!.output_artifacts ?? [];
-    expect(ref).toMatchObject({ artifact_kind: 'export_bundle', storage_locator: options.destination });
+    expect(ref).toMatchObject({ artifact_kind: 'export_bundle', storage_locator: basename(options.destination) });
     const tree = await (format === 'zip' ? openBagZip : openBagFolder)(options.destination);
-    const report = await verifyBundle(tree);
+    const key = noteVerifier(readFileSync(join(of.home, 'keys/ledger.vkey'), 'utf8').trim());
+    const report = await verifyBundle(tree, key);
     await tree.close();
+    expect(report.authentication).toMatchObject({ verdict: 'authenticated', why: null });
     expect(report).toMatchObject({ valid: true, bundle: { bundle_id: ref?.artifact_id } });
     expect((await of.turnpike.ledger.run(run.run_id))?.outputs.artifact_refs).toContainEqual(ref);
   });
@@ -321,7 +324,8 @@ test.each([
   const { tools, targets } = service();
   const policies = manifestPolicySource(of.contract);
   const log = winstonLog('silent');
-  const again = await openTurnpike({ home: crashed, policies, clock: of.clock, ids: nanoidIds(), log, tools, targets });
+  const where = { home: crashed, exports: of.folder };
+  const again = await openTurnpike({ ...where, policies, clock: of.clock, ids: nanoidIds(), log, tools, targets });
   try {
     expect(again.recovery).toMatchObject({ settled: 1, damaged: 0 });
     expect(await again.ledger.run(run.run_id)).toMatchObject(expected);
@@ -354,7 +358,7 @@ describe('D7: people', () => {
         quorum: 2,
         requested_by: 'anna',
         votes: [{ actor_id: 'berta' }],
-        request: { action: 'EXPORT_BUNDLE', args: { destination: options.destination, export_reason: options.reason } },
+        request: { action: 'EXPORT_BUNDLE', args: { locator: 'bag', export_reason: options.reason } },
       },
     ]);
     const held = await of.turnpike.highRiskRun(run_id);

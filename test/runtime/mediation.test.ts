@@ -99,7 +99,13 @@ test('S4-19 S4-81: no executor does anything for an effect that nothing has allo
     calls,
     checks: new CheckEffects({ commands, review: null, calls, secrets: passingKey(), log }),
     records: new RecordEffects(null, made.targets),
-    exports: new ExportEffects(memoryStore(), log, () => memoryStore().head()),
+    exports: new ExportEffects({
+      store: memoryStore(),
+      log,
+      head: () => memoryStore().head(),
+      signer: () => null,
+      root: '.',
+    }),
     registered: { tools: made.tools, targets: made.targets, actions: [note] },
   });
   const byThePlatform = ['EXPORT_BUNDLE', 'RUN_VERIFICATION', 'REVIEW_PHASE'].map((name) => [name, {}, []] as const);

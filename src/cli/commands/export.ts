@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import type { ExportOptions } from '../../runtime/high-risk/options.js';
 import { quoted, wrong } from '../arguments.js';
 import { NO_OPERANDS, type Args, type Command } from '../command.js';
+import { homeOf } from '../folders.js';
 import { withHome } from '../held-home.js';
 import { required, seeThrough, starterOf, STARTER_OPTIONS } from '../people.js';
 
@@ -23,21 +24,26 @@ export const exportCase: Command = {
   options: [
     ...STARTER_OPTIONS,
     { name: 'reason', value: 'TEXT', help: 'why, for the audit and the bag; up to 400 characters' },
-    { name: 'to', value: 'PATH', help: 'where the bag shall be: nothing may be there yet' },
+    {
+      name: 'to',
+      value: 'PATH',
+      help: 'where the bag shall be, below `exports` of the home: nothing may be there yet',
+    },
     { name: 'zip', help: 'a .zip file instead of a folder' },
     { name: 'kind', value: 'KIND', help: `what it is for: ${KINDS[0] ?? ''} (the default), or another one` },
   ],
   notes: [
     `KIND is one of ${KINDS.slice(0, 4).join(', ')},`,
-    `${KINDS.slice(4).join(', ')}. \`turnpike export verify\` checks the bag. The exit code is 0 when the bag`,
+    `${KINDS.slice(4).join(', ')}. The ledger names the bag by its path below \`exports\`,`,
+    'which may be a link to another folder. `turnpike export verify` checks the bag. The exit code is 0 when the bag',
     'is there, or waits for approval; else 1.',
   ],
   async run(args, io) {
     const options = {
       ...starterOf(exportCase, args),
       reason: required(exportCase, args, 'reason'),
-      // Seen from here: the process that has the home may stand elsewhere.
-      destination: resolve(io.cwd, required(exportCase, args, 'to')),
+      // Absolute: the process that has the home may stand elsewhere.
+      destination: resolve(homeOf(args, io).state, 'exports', required(exportCase, args, 'to')),
       format: args.flag('zip') ? ('zip' as const) : ('folder' as const),
       kind: kindOf(args),
     };

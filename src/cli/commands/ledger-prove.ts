@@ -1,9 +1,11 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
+import { readSmallFile } from '../../adapters/small-file.js';
 import { openCheckpoint } from '../../ledger/checkpoint.js';
 import { LedgerError } from '../../errors.js';
 import { integratedLog } from '../../ledger/integrated.js';
 import { EMPTY_HEAD } from '../../ledger/merkle.js';
+import { NOTE_BYTES_MAX } from '../../ledger/signed-note.js';
 import {
   chainFindings,
   inOrder,
@@ -18,7 +20,7 @@ import { quoted, wrong } from '../arguments.js';
 import type { Args, Command, ExitCode } from '../command.js';
 import { homeOf, withLedger, type OpenLedger } from '../folders.js';
 import { tamperedIsOne } from '../exit-code.js';
-import type { Io } from '../io.js';
+import { usage, type Io } from '../io.js';
 
 /** `turnpike ledger prove`: a file that convinces whoever has the public key. */
 export const ledgerProve: Command = {
@@ -75,10 +77,12 @@ async function fromCheckpoint(
   args: Args,
   io: Io,
 ): Promise<string> {
-  const note = await readFile(resolve(io.cwd, file));
+  const path = resolve(io.cwd, file);
+  const note = readSmallFile(path, { bytesMax: NOTE_BYTES_MAX });
+  if (note === null) throw usage(`there is no file ${path}`);
   const key = readLedgerVerifier(homeOf(args, io).ledgerKey);
   const older = key === null ? null : openCheckpoint(note, key);
   if (older === null)
     throw wrong(ledgerProve, `${quoted(file)} is no checkpoint that the key of this ledger has signed`);
-  return proveGoingOn(log, await anchor.read(), { ...older, note: note.toString('utf8') });
+  return proveGoingOn(log, await anchor.read(), { ...older, note: Buffer.from(note).toString('utf8') });
 }

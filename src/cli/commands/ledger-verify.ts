@@ -1,5 +1,5 @@
 import type { LedgerProblem } from '../../ledger/ledger-problem.js';
-import type { LedgerVerdict, Withheld } from '../../ledger/verify.js';
+import type { LedgerVerdict, NotChecked, Withheld } from '../../ledger/verdict.js';
 import { verifyEvidence } from '../../runtime/evidence/verify-evidence.js';
 import type { Args, Command, ExitCode } from '../command.js';
 import { ARCHIVE_OPTION, withArchives } from '../archives.js';
@@ -21,7 +21,8 @@ export const ledgerVerify: Command = {
     'altered, missing, duplicated, reordered, inserted, cut, or incomplete where something should have been written.',
     'With FILE, what `ledger export` or `ledger archive` wrote is checked, and no home is needed. With --archive, the ledger',
     'from the first entry in the archives on, as one log; without it, what is archived is not looked at. Exits 1 when',
-    'something is wrong.',
+    'something is wrong, and 4 when nothing is wrong but content was erased or withheld: then what could not be checked',
+    'is listed, and the machines may have decided otherwise than recorded behind it.',
   ],
   async run(args, io) {
     const [file] = args.operands;
@@ -45,25 +46,38 @@ export const ledgerVerify: Command = {
 };
 
 async function tell(verdict: LedgerVerdict, headMissing: boolean, args: Args, { stdout }: Io): Promise<ExitCode> {
-  const ok = verdict.ok && !headMissing;
+  const code = headMissing ? 1 : EXIT_CODES[verdict.verdict];
   if (args.flag('json')) {
-    await stdout.write(jsonLine(headMissing ? { ...verdict, ok, head_file: 'missing' } : verdict));
-    return ok ? 0 : 1;
+    await stdout.write(jsonLine(headMissing ? { ...verdict, ok: false, head_file: 'missing' } : verdict));
+    return code;
   }
   for (const problem of verdict.ok ? [] : verdict.problems) await stdout.write(`${escaped(lineOf(problem))}\n`);
   if (headMissing) await stdout.write('the ledger: the head file is missing: restore the home from a backup\n');
-  if (verdict.ok && !headMissing) {
-    const { entries, trees, root, withheld, archived } = verdict;
-    await stdout.write(`ok: ${entries} entries of ${counted(trees, 'run tree')}, root ${root}\n`);
-    if (withheld !== undefined) await stdout.write(noteOf(withheld));
+  if (verdict.verdict !== 'refused' && !headMissing) {
+    const { entries, trees, root, archived } = verdict;
+    const headline = verdict.ok ? 'ok' : 'by hash alone';
+    await stdout.write(`${headline}: ${entries} entries of ${counted(trees, 'run tree')}, root ${root}\n`);
+    if (!verdict.ok) await printWithheld(verdict.withheld, stdout);
     if (archived !== undefined) await stdout.write(`${notLookedAt(archived)}\n`);
   }
-  return ok ? 0 : 1;
+  return code;
 }
 
-const noteOf = ({ contents, trees }: Withheld): string =>
-  `note: ${counted(contents, 'content')} by hash alone, erased or withheld; ` +
-  `the machines were asked about ${counted(trees, 'run tree')} only up to there\n`;
+const EXIT_CODES: Readonly<Record<LedgerVerdict['verdict'], ExitCode>> = { verified: 0, refused: 1, by_hash_alone: 4 };
+
+async function printWithheld({ contents, trees, not_checked }: Withheld, stdout: Io['stdout']): Promise<void> {
+  await stdout.write(
+    `not checked: ${counted(contents, 'content')}, erased or withheld; ` +
+      `the machines were asked about ${counted(trees, 'run tree')} only up to there\n`,
+  );
+  for (const content of not_checked) await stdout.write(`${escaped(notCheckedLine(content))}\n`);
+  const more = contents - not_checked.length;
+  if (more > 0) await stdout.write(`and ${counted(more, 'more content')}\n`);
+}
+
+const notCheckedLine = ({ log_index, tree_id, seq, kind, withheld, sha256 }: NotChecked): string =>
+  `not checked: entry ${log_index} (${tree_id} seq ${seq}): ${kind} ${sha256}: ` +
+  (withheld === 'erased' ? 'erased' : 'its lane withholds it');
 
 /** Of the entries before those that were looked at. */
 export const notLookedAt = (archived: number): string =>

@@ -1,6 +1,11 @@
 import { RunError } from '../../errors.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
-import { replay as replayLedger, type NotRecomputed, type ReplayReport } from '../../replay/replay.js';
+import {
+  replay as replayLedger,
+  type NotRecomputed,
+  type ReplayReport,
+  type ReplayVerdict,
+} from '../../replay/replay.js';
 import { stateAt } from '../../replay/state-at.js';
 import { wrong } from '../arguments.js';
 import type { Args, Command, ExitCode } from '../command.js';
@@ -15,6 +20,8 @@ import { counted, escaped, jsonLine } from '../terminal.js';
 const SHOWN_CHARS = 320;
 const BEFORE_CHARS = 120;
 
+const EXIT_CODES: Readonly<Record<ReplayVerdict, ExitCode>> = { replayed: 0, differs: 1, by_hash_alone: 4, nothing: 4 };
+
 /** `turnpike replay`: would the machines have written this ledger? */
 export const replay: Command = {
   name: 'replay',
@@ -28,7 +35,8 @@ export const replay: Command = {
   notes: [
     'Needs nothing but the ledger and its artifacts. With RUN_ID, the run tree that the run belongs to. With FILE, the',
     'ledger in what `ledger export` wrote.',
-    'Exits 1 at a difference. SEQ is an index of the log, as `ledger verify` names entries; with RUN_ID, a seq of its',
+    'Exits 1 at a difference, and 4 where nothing differs and not all could be folded: content was erased or withheld, or',
+    'there was nothing to fold. SEQ is an index of the log, as `ledger verify` names entries; with RUN_ID, a seq of its',
     'tree. The entries that one input caused were written together: SEQ among them is taken as their last. `last` is the',
     'ledger as it stands; asked ahead of time, it spares later questions the fold of an older ledger.',
   ],
@@ -55,7 +63,7 @@ export const replay: Command = {
     }
     const note = before > 0 ? `${notLookedAt(before)}\n` : '';
     await io.stdout.write(args.flag('json') ? jsonLine(report) : `${textOf(report)}${note}`);
-    return report.ok ? 0 : 1;
+    return EXIT_CODES[report.verdict];
   },
 };
 
@@ -79,6 +87,12 @@ async function showState(text: string, operand: string | undefined, args: Args, 
   return 0;
 }
 
+const HEADLINES: Readonly<Record<Exclude<ReplayVerdict, 'differs'>, (counts: string) => string>> = {
+  replayed: (counts) => `ok: ${counts}: every state, verdict and response came out as recorded`,
+  by_hash_alone: (counts) => `by hash alone: ${counts}: what could be folded came out as recorded; not folded:`,
+  nothing: () => 'nothing was replayed: there is no input to fold',
+};
+
 function textOf(report: ReplayReport): string {
   const { trees, entries, inputs, steps, responses, difference } = report;
   const counts = [
@@ -88,14 +102,16 @@ function textOf(report: ReplayReport): string {
     counted(steps, 'step'),
     counted(responses, 'response'),
   ].join(', ');
-  if (difference === null) {
+  if (difference === null && report.verdict !== 'differs') {
     const others = report.other_machines;
     const note =
       others === 0 ? '' : `note: ${counted(others, 'run tree')} recorded by another version of the machines\n`;
     const lost = (report.not_recomputed ?? []).map(lineOf);
-    return `ok: ${counts}: every state, verdict and response came out as recorded\n${note}${lost.join('')}`;
+    return `${HEADLINES[report.verdict](counts)}\n${note}${lost.join('')}`;
   }
+  if (difference === null) return '';
   const { tree_id, seq, rule, log_index, expected, found } = difference;
+  if (rule === 'log.cut') return `the log ends at ${found ?? ''}, and its heads say ${expected ?? ''}: ${rule}\n`;
   const place = log_index === null ? `after the last entry` : `entry ${log_index}`;
   const from = firstDifference(expected ?? '', found ?? '');
   return [

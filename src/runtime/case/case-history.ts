@@ -28,6 +28,14 @@ export interface CaseSlice {
 export interface CaseEntry {
   readonly log_index: number;
   readonly entry: Entry;
+  /** The entry as it is stored. */
+  readonly text: string;
+}
+
+/** Observes a pass over the whole log: every leaf in order, and whether it is an entry of the case. */
+export interface LeafObserver {
+  begin(head: LogHead): void;
+  push(leaf_hash: string, isOwn: boolean): void;
 }
 
 /** What the engine knows of a tree; null for a tree that it does not know. */
@@ -70,12 +78,13 @@ export class CaseHistory {
    * The same. When it has yielded the last entry, the log has the root of the head, and no other entry of the case.
    * @throws LedgerError like `entries`
    */
-  async *confirmed(types: readonly EntryType[]): Entries {
+  async *confirmed(types: readonly EntryType[], observer: LeafObserver | null = null): Entries {
     const { head } = this.slice;
     if (head.size === 0) return;
     const own = this.#merged();
     const tree_ids = new Set((await this.#summaries()).map(({ tree_id }) => tree_id));
     let [log, leaves, found]: [LogHead, string[], CaseEntry[]] = [await this.#begin(), [], []];
+    observer?.begin(log);
     try {
       let next = await own.next();
       for await (const stored of this.#store.log(log.size)) {
@@ -83,7 +92,9 @@ export class CaseHistory {
         const leaf = leafHash(stored.text);
         if (stored.log_index !== log_index || !standsAt(stored)) throw tamperedEntry(stored.log_index);
         leaves.push(leaf);
-        if (next.done !== true && next.value.log_index === log_index) {
+        const isOwn = next.done !== true && next.value.log_index === log_index;
+        observer?.push(leaf, isOwn);
+        if (next.done !== true && isOwn) {
           if (next.value.leaf_hash !== leaf) throw tamperedEntry(log_index);
           const entry = this.#entryIn(next.value, types);
           if (entry !== null) found.push(entry);
@@ -128,7 +139,7 @@ export class CaseHistory {
   #entryIn(stored: StoredEntry, types: readonly EntryType[]): CaseEntry | null {
     const { seq, type, log_index } = stored;
     if (seq === 0 && !this.#opens(stored)) throw tamperedEntry(log_index);
-    return types.some((wanted) => wanted === type) ? { log_index, entry: entryOf(stored) } : null;
+    return types.some((wanted) => wanted === type) ? { log_index, entry: entryOf(stored), text: stored.text } : null;
   }
 
   /** Whether an entry opens a tree of the case. */

@@ -1,19 +1,23 @@
 // EXPORT_BUNDLE: what an export run performs.
 
+import { dirname } from 'node:path';
 import Type from 'typebox';
 import type { Effect, EffectResult } from '../../contract/effect.js';
 import { ExportBundle } from '../../contract/export-bundle.js';
 import { Label } from '../../contract/labels.js';
 import { closed, Identifier, OneOf, PolicyVersions, Timestamp } from '../../contract/shapes.js';
 import { conforms } from '../../contract/validators.js';
-import { BagError, LedgerError } from '../../errors.js';
+import { BagError, LedgerError, UsageError } from '../../errors.js';
 import { join, labelOf } from '../../policy/labels.js';
 import type { LedgerStore, LogHead } from '../../ports/ledger-store.js';
 import type { Log } from '../../ports/log.js';
 import { CaseHistory } from '../case/case-history.js';
 import { exportAudience } from '../content/audience.js';
 import { withheldLanes } from '../evidence/withheld-lanes.js';
+import type { BagSigner } from '../export/bundle-payload.js';
 import { assembleBundle, settleBundle, type BundleRequest, type BundleSummary } from '../export/bundle.js';
+import { placeOf } from '../export/export-root.js';
+import { makeFolder } from '../home.js';
 import { labelOfCase } from '../high-risk/case-label.js';
 import { rootOf } from '../ledger-reader.js';
 
@@ -28,7 +32,10 @@ const BundleArgs = Type.Object(
     created_by: ExportBundle.properties.created_by,
     policy_versions: PolicyVersions,
     format: OneOf(['folder', 'zip']),
-    destination: Type.String({ maxLength: 4_096 }),
+    /** Below the folder of exports. */
+    locator: Type.Optional(Type.String({ maxLength: 600 })),
+    /** An absolute path, of requests that were recorded before there were locators. */
+    destination: Type.Optional(Type.String({ maxLength: 4_096 })),
     /** What runs of the case had read when policy allowed the export. */
     label: Label,
     /** Lanes that withhold content of the case, and whose content the bundle may hold all the same (C84). */
@@ -41,36 +48,44 @@ const BundleArgs = Type.Object(
   closed,
 );
 
-export class ExportEffects {
-  readonly #store: LedgerStore;
-  readonly #log: Log;
-  readonly #head: () => Promise<LogHead>;
+export interface ExportParts {
+  readonly store: LedgerStore;
+  readonly log: Log;
+  /** Gives the head of the log with all that was committed before. */
+  readonly head: () => Promise<LogHead>;
+  /** Gives the key of the ledger; null where it has none. */
+  readonly signer: () => BagSigner;
+  /** The folder of exports; null where there is none. */
+  readonly root: string | null;
+}
 
-  /** @param head gives the head of the log with all that was committed before */
-  constructor(store: LedgerStore, log: Log, head: () => Promise<LogHead>) {
-    this.#store = store;
-    this.#log = log;
-    this.#head = head;
+export class ExportEffects {
+  readonly #parts: ExportParts;
+
+  constructor(parts: ExportParts) {
+    this.#parts = parts;
   }
 
   async perform(effect: Effect): Promise<EffectResult> {
-    const asked = requestOf(effect);
+    const asked = this.#requestOf(effect);
     if (asked === null) return { status: 'failed', cause: 'INTERNAL' };
     const { request, label, released } = asked;
+    const { store, log, head, signer } = this.#parts;
     try {
       // People may have taken days, and meanwhile runs of the case may have read what was not allowed to go out.
       const { case_id } = request;
-      const history = new CaseHistory(this.#store, { case_id, head: await this.#head() });
-      const now = await labelOfCase(this.#store, history);
+      const history = new CaseHistory(store, { case_id, head: await head() });
+      const now = await labelOfCase(store, history);
       if (join(label, now) !== label) return REFUSED;
       // The same holds for content that a lane withholds: it leaves only as it was approved.
-      const withheld = await withheldLanes(this.#store, history);
+      const withheld = await withheldLanes(store, history);
       if ([...withheld].some(([lane, exports]) => !exports || !released.has(lane))) return REFUSED;
-      const audience = exportAudience(case_id);
-      return done(await assembleBundle({ store: this.#store, audience }, request, history));
+      if (request.locator !== null) makeFolder(dirname(request.destination));
+      const source = { store, audience: exportAudience(case_id) };
+      return done(await assembleBundle(source, request, { history, signer: signer() }));
     } catch (error) {
       // What cannot be assembled leaves nothing behind; anything else nobody can be sure of.
-      this.#log.error('a bundle could not be assembled', { run_id: effect.run_id, error });
+      log.error('a bundle could not be assembled', { run_id: effect.run_id, error });
       if (!(error instanceof BagError || error instanceof LedgerError)) return this.settle(effect);
       return { status: 'failed', cause: error.code === 'BAG_EXISTS' ? 'ALREADY_EXISTS' : 'IO_ERROR' };
     }
@@ -78,14 +93,24 @@ export class ExportEffects {
 
   /** Is the bundle there, whole? */
   async settle(effect: Effect): Promise<EffectResult> {
-    const asked = requestOf(effect);
+    const asked = this.#requestOf(effect);
     if (asked === null) return { status: 'unknown' };
     try {
       const summary = await settleBundle(asked.request);
       return summary === null ? { status: 'failed', cause: 'INTERRUPTED' } : done(summary);
     } catch (error) {
-      this.#log.error('it cannot be told whether a bundle was assembled', { run_id: effect.run_id, error });
+      this.#parts.log.error('it cannot be told whether a bundle was assembled', { run_id: effect.run_id, error });
       return { status: 'unknown' };
+    }
+  }
+
+  #requestOf(effect: Effect): Asked | null {
+    try {
+      return requestOf(effect, this.#parts.root);
+    } catch (error) {
+      if (!(error instanceof UsageError)) throw error;
+      this.#parts.log.error('a bundle has no place', { run_id: effect.run_id, error });
+      return null;
     }
   }
 }
@@ -103,11 +128,15 @@ interface Asked {
   readonly released: ReadonlySet<string>;
 }
 
-function requestOf({ args, case_id, run_id }: Effect): Asked | null {
+function requestOf({ args, case_id, run_id }: Effect, root: string | null): Asked | null {
   if (case_id === null || !conforms(BundleArgs, args)) return null;
-  const { approvals = [], label, withheld_lanes = [], ...asked } = args as unknown as Type.Static<typeof BundleArgs>;
+  const named = args as unknown as Type.Static<typeof BundleArgs>;
+  const { approvals = [], label, withheld_lanes = [], locator, destination, ...asked } = named;
+  if ((locator === undefined) === (destination === undefined)) return null;
   const request: BundleRequest = {
     ...asked,
+    destination: destination ?? placeOf(root, locator ?? ''),
+    locator: locator ?? null,
     case_id,
     run_id,
     root_run_id: rootOf(run_id),

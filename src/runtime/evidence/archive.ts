@@ -1,7 +1,7 @@
 // Moves the beginning of a ledger to an archive file (decision 0021). Nothing leaves the ledger before the file is
 // durable, was read again, and holds all that leaves.
 
-import type { LedgerVerdict } from '../../ledger/verify.js';
+import type { LedgerVerdict } from '../../ledger/verdict.js';
 import { LedgerError, UsageError } from '../../errors.js';
 import { checkAnchor } from '../../ledger/check-anchor.js';
 import { archiveNote, checkArchives } from '../../ledger/check-archives.js';
@@ -85,12 +85,13 @@ async function written({ store, signer }: Archivable, { head }: Boundary, file: 
   const fits =
     found.size === head.size && found.root === head.root && evidence.begin.root === (begin ?? EMPTY_HEAD).root;
   const verdict = await verifyEvidence(evidence, { replay: false });
-  if (fits && verdict.ok) return sha256;
+  // What was erased stays erased in the archive: it is as whole as the ledger was.
+  if (fits && verdict.verdict !== 'refused') return sha256;
   throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `nothing was archived: ${whyNot(verdict)}` });
 }
 
 function whyNot(verdict: LedgerVerdict): string {
-  const [first] = verdict.ok ? [] : verdict.problems;
+  const [first] = verdict.verdict === 'refused' ? verdict.problems : [];
   const what = first === undefined ? '' : ` (entry ${first.log_index ?? '?'}: ${first.message})`;
   return `what was read is not what the ledger was${what}; run \`turnpike ledger verify\``;
 }

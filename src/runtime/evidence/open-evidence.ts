@@ -1,10 +1,24 @@
 // A bundle as a ledger that can be read: verification and replay take it as they take a home's. Nothing in it is
 // believed: what is wrong with the file is told here, what is wrong with the ledger in it by those two.
+//
+//   E1. Before a line between the first and the last is parsed, both of these are, with bounds; the key has signed the
+//       checkpoint and the statement; and the bytes before the statement have the hash that it names.
+//   E2. The entries are as many as the checkpoint says, and have its root. So a bundle without its last entries is
+//   none.
+//   E3. What is withheld is withheld for a reason that can be checked (withheld-lines.ts).
 
 import { createHash } from 'node:crypto';
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
-import { EvidenceEntry, EvidenceHeader, SignedStatement } from '../../contract/evidence.js';
+import {
+  EvidenceEntry,
+  EvidenceHeader,
+  EvidenceStatement,
+  HEADER_BYTES_MAX,
+  SignedStatement,
+  STATEMENT_BYTES_MAX,
+  UNTRUSTED_LINE_BYTES_MAX,
+} from '../../contract/evidence.js';
 import { conforms } from '../../contract/validators.js';
 import { LedgerError } from '../../errors.js';
 import { openCheckpoint, type Checkpoint } from '../../ledger/checkpoint.js';
@@ -14,6 +28,7 @@ import { noteVerifier, type NoteVerifier } from '../../ledger/signed-note.js';
 import type { LineFile, LinePlace } from '../../ports/line-file.js';
 import type { EntryPlace, LogHead, StoredEntry } from '../../ports/ledger-store.js';
 import { entryOf, tellsOfRuns } from '../stored-entry.js';
+import { WithheldLines } from './withheld-lines.js';
 import { Summary } from './write-evidence.js';
 
 /** The ledger of a bundle. */
@@ -31,25 +46,26 @@ export interface Evidence {
   readonly trees: () => readonly { readonly tree_id: string; readonly log_index: number }[];
   readonly artifactsOf: (place: EntryPlace) => Promise<readonly StoredArtifact[]>;
   readonly head: () => Promise<LogHead>;
+  /** How many entries the log has, those before the bundle's first included. */
+  readonly size: () => Promise<number>;
 }
 
 /**
- * Reads a bundle through once, and holds its lines against the statement that was signed about them. Memory: a few
- * numbers for each entry.
+ * Authenticates a bundle, reads it through once, and compares its lines with the statement that was signed about them.
+ * Memory: a few numbers for each entry.
  * @param trusted the key that must have signed; null takes the bundle's own, which proves only that it is of one piece
  * @throws LedgerError LEDGER_TAMPERED for what is no whole bundle of that key
  */
 export async function openEvidence(file: LineFile, trusted: NoteVerifier | null): Promise<Evidence> {
-  const read = await readThrough(file);
-  const key = trusted ?? noteVerifier(read.header.key);
-  const checkpoint = key === null ? null : openCheckpoint(Buffer.from(read.header.checkpoint), key);
-  if (key === null || checkpoint === null) throw broken('its checkpoint is not signed by this key');
-  const said = openStatement(read.statement, key);
-  if (said === null) throw broken('its statement is not signed by this key');
+  const { key, checkpoint, said, withholds } = await authenticate(file, trusted);
+  const read = await readThrough(file, { withholds, isTrusted: trusted !== null });
   if (said !== canonicalJson(read.summary.statement(key.name, checkpoint.root, read.content_sha256))) {
     throw broken('its statement is not about these lines');
   }
   const { places, trees, begin, head } = read;
+  if (head.size !== checkpoint.size || head.root !== checkpoint.root) {
+    throw broken(`its entries end at ${head.size}, or are not those of its checkpoint, which is at ${checkpoint.size}`);
+  }
   // Who reads an entry mostly wants its content next: the last line is kept.
   let last: ReadLine | null = null;
   const lineAt = async (log_index: number): Promise<ReadLine> => {
@@ -80,8 +96,43 @@ export async function openEvidence(file: LineFile, trusted: NoteVerifier | null)
     trees: () => [...trees].map(([tree_id, [first = 0]]) => ({ tree_id, log_index: first })),
     artifactsOf: async (place) => (await lineOf(place))?.line.artifacts.map(artifactIn) ?? [],
     head: () => Promise.resolve(head),
+    size: () => Promise.resolve(checkpoint.size),
   };
 }
+
+interface Authenticated {
+  readonly key: NoteVerifier;
+  readonly checkpoint: Checkpoint;
+  /** The payload of the statement. */
+  readonly said: string;
+  /** Whether any content is withheld, by the statement. */
+  readonly withholds: boolean;
+}
+
+/** E1. @throws LedgerError LEDGER_TAMPERED; UsageError for lines that are too long */
+async function authenticate(file: LineFile, trusted: NoteVerifier | null): Promise<Authenticated> {
+  const ends = await file.ends({ firstMax: HEADER_BYTES_MAX, lastMax: STATEMENT_BYTES_MAX });
+  if (ends === null) throw broken('it is no evidence bundle');
+  const header = headerIn(ends.first);
+  const key = trusted ?? noteVerifier(header.key);
+  const checkpoint = key === null ? null : openCheckpoint(Buffer.from(header.checkpoint), key);
+  if (key === null || checkpoint === null) throw broken('its checkpoint is not signed by this key');
+  const said = openStatement(statementIn(ends.last), key);
+  if (said === null) throw broken('its statement is not signed by this key');
+  const statement = jsonIn(Buffer.from(said));
+  if (!isStatement(statement)) throw broken('its statement is not one about a ledger');
+  const { subject, predicate } = statement;
+  const { size } = beginOf(header);
+  if (subject[0]?.digest.sha256 !== checkpoint.root || predicate.entries !== checkpoint.size - size) {
+    throw broken('its statement is about another checkpoint');
+  }
+  if ((await file.sha256Before(ends.lastOffset)) !== predicate.content_sha256) {
+    throw broken('its statement is not about these lines');
+  }
+  return { key, checkpoint, said, withholds: predicate.withheld > 0 };
+}
+
+const isStatement = (value: unknown): value is EvidenceStatement => conforms(EvidenceStatement, value);
 
 /** A line, and the entry in it. */
 interface ReadLine {
@@ -97,13 +148,19 @@ interface ReadThrough {
   readonly begin: LogHead;
   readonly head: LogHead;
   readonly summary: Summary;
-  readonly statement: SignedStatement;
   readonly content_sha256: string;
 }
 
-async function readThrough(file: LineFile): Promise<ReadThrough> {
+interface ReadOptions {
+  /** Where nothing is withheld, no reason for it is checked: the number of what is withheld is compared at the end. */
+  readonly withholds: boolean;
+  readonly isTrusted: boolean;
+}
+
+async function readThrough(file: LineFile, { withholds, isTrusted }: ReadOptions): Promise<ReadThrough> {
   const content = createHash('sha256');
   const summary = new Summary();
+  const withheld = withholds ? new WithheldLines() : null;
   const places: LinePlace[] = [];
   const trees = new Map<string, number[]>();
   let header: EvidenceHeader | null = null;
@@ -111,7 +168,7 @@ async function readThrough(file: LineFile): Promise<ReadThrough> {
   let head = EMPTY_HEAD;
   // The last line is about those before it, and only the end of the file tells which one it is.
   let last: { readonly bytes: Uint8Array; readonly place: LinePlace } | null = null;
-  for await (const next of file.lines()) {
+  for await (const next of file.lines(isTrusted ? undefined : UNTRUSTED_LINE_BYTES_MAX)) {
     if (last !== null) {
       content.update(last.bytes).update('\n');
       if (header === null) {
@@ -123,15 +180,19 @@ async function readThrough(file: LineFile): Promise<ReadThrough> {
         places.push(last.place);
         const own = trees.get(stored.tree_id) ?? [];
         if (own.push(stored.log_index) === 1) trees.set(stored.tree_id, own);
-        summary.take(tellsOfRuns(stored) ? entryOf(stored) : null, line.artifacts.map(artifactIn));
+        const artifacts = line.artifacts.map(artifactIn);
+        const isNeeded = tellsOfRuns(stored) || (withheld !== null && stored.type === 'input');
+        const entry = isNeeded ? entryOf(stored) : null;
+        const problem = withheld?.problemOf(entry, artifacts) ?? null;
+        if (problem !== null) throw broken(`entry ${head.size}: ${problem}`);
+        summary.take(tellsOfRuns(stored) ? entry : null, artifacts);
         head = extend(head, [stored.leaf_hash]);
       }
     }
     last = next;
   }
   if (header === null || last === null) throw broken('it is no evidence bundle');
-  const statement = statementIn(last.bytes);
-  return { header, places, trees, begin, head, summary, statement, content_sha256: content.digest('hex') };
+  return { header, places, trees, begin, head, summary, content_sha256: content.digest('hex') };
 }
 
 function headerIn(bytes: Uint8Array): EvidenceHeader {

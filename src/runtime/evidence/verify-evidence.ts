@@ -1,4 +1,5 @@
-import { verifyLedger, type LedgerVerdict } from '../../ledger/verify.js';
+import type { LedgerVerdict } from '../../ledger/verdict.js';
+import { verifyLedger } from '../../ledger/verify.js';
 import { ReplayCheck } from '../../replay/check-replay.js';
 import type { Evidence } from './open-evidence.js';
 

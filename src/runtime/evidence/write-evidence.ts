@@ -4,6 +4,7 @@ import type { Entry } from '../../contract/entry.js';
 import {
   EVIDENCE_FORMAT,
   PREDICATE_TYPE,
+  STATEMENT_BYTES_MAX,
   STATEMENT_TYPE,
   type EvidenceEntry,
   type EvidenceHeader,
@@ -11,6 +12,7 @@ import {
 } from '../../contract/evidence.js';
 import { sha256 } from '../../contract/hash.js';
 import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
+import { UsageError } from '../../errors.js';
 import { signStatement } from '../../ledger/dsse.js';
 import type { NoteSigner } from '../../ledger/signed-note.js';
 import type { AnchoredHead, LedgerStore } from '../../ports/ledger-store.js';
@@ -53,7 +55,9 @@ export async function writeEvidence(
     }
   }
   const statement = summary.statement(signer.name, head.root, content.digest('hex'));
-  await write(`${JSON.stringify(signStatement(canonicalJson(statement), signer))}\n`);
+  const last = `${JSON.stringify(signStatement(canonicalJson(statement), signer))}\n`;
+  if (last.length > STATEMENT_BYTES_MAX) throw tooManyRuns();
+  await write(last);
   return summary.written;
 }
 
@@ -62,6 +66,13 @@ function lineOf(artifact: StoredArtifact): EvidenceEntry['artifacts'][number] {
   const { kind, case_id, bytes } = artifact;
   return { kind, case_id, content: Buffer.from(bytes).toString('base64') };
 }
+
+const tooManyRuns = (): UsageError =>
+  new UsageError({
+    code: 'USAGE',
+    message:
+      'the ledger has more runs than one bundle can list: archive its beginning first (`ledger archive --before`)',
+  });
 
 /** What the statement says of the lines before it: by whoever writes a bundle, and by whoever checks one. */
 export class Summary {

@@ -7,8 +7,9 @@ import { POLICY_FILES } from '../../contract/pins.js';
 import { BagError, LedgerError } from '../../errors.js';
 import { byPath } from '../../bagit/write.js';
 import { referencesOf } from '../../kernel/fold.js';
-import type { CaseEntry, CaseHistory } from '../case/case-history.js';
-import type { EntryPlace } from '../../ports/ledger-store.js';
+import { SubsetProof } from '../../ledger/subset-proof.js';
+import type { CaseEntry, CaseHistory, LeafObserver } from '../case/case-history.js';
+import type { EntryPlace, LogHead } from '../../ports/ledger-store.js';
 import { BUNDLE_LIMITS } from './bundle-limits.js';
 import { referencesOfEvent } from './references.js';
 
@@ -20,8 +21,13 @@ export interface KeptContent {
   readonly place: EntryPlace;
 }
 
+/** Where the entries of a case come from: the trees of a ledger, or the log of a bag. */
+export type CaseEntries = Pick<CaseHistory, 'entries' | 'slice'>;
+
 export interface BundleContents {
-  readonly history: CaseHistory;
+  readonly history: CaseEntries;
+  /** That the entries of the case are in the log, as `BagProof` has it; null where the ledger has no key. */
+  readonly proof: readonly string[] | null;
   /** Each kind of each content of the case once, sorted by hash and kind. */
   readonly artifacts: readonly ArtifactRef[];
   /** `artifacts/`, `machines/` and `policies/`, sorted by path. */
@@ -37,15 +43,34 @@ export interface BundleContents {
  * content to the case that its reference names; policies and machines come with the trees that were judged by them.
  * @throws LedgerError LEDGER_TAMPERED; BagError BAG_UNWRITABLE where something of the case refers to another case
  */
-export async function collectContents(history: CaseHistory): Promise<BundleContents> {
-  const collector = new Collector(history.slice.case_id);
-  for await (const entries of history.confirmed(['input', 'run_created', 'audit_event'])) {
+export async function collectContents(history: CaseHistory, isProved: boolean): Promise<BundleContents> {
+  const collector = new ContentCollector(history.slice.case_id);
+  const prover = isProved ? new LeafProver() : null;
+  for await (const entries of history.confirmed(['input', 'run_created', 'audit_event'], prover)) {
     for (const entry of entries) collector.take(entry);
   }
-  return collector.contents(history);
+  return collector.contents(history, prover?.finish() ?? null);
 }
 
-class Collector {
+/** Makes the proof of a case's entries while the log is read. */
+class LeafProver implements LeafObserver {
+  #proof: SubsetProof | null = null;
+
+  begin(head: LogHead): void {
+    this.#proof = new SubsetProof(head);
+  }
+
+  push(leaf_hash: string, isOwn: boolean): void {
+    this.#proof?.push(leaf_hash, isOwn);
+  }
+
+  finish(): readonly string[] {
+    return this.#proof?.finish() ?? [];
+  }
+}
+
+/** Takes the entries of a case in the order of the log. */
+export class ContentCollector {
   readonly #case_id: string;
   readonly #artifacts = new Map<string, ArtifactRef>();
   readonly #files = new Map<string, KeptContent>();
@@ -57,16 +82,17 @@ class Collector {
     this.#case_id = case_id;
   }
 
-  take({ entry, log_index }: CaseEntry): void {
+  take({ entry, log_index }: Omit<CaseEntry, 'text'>): void {
     const { tree_id, seq } = entry;
     if (entry.type === 'input') this.#takeInput(entry.body, { tree_id, seq, log_index });
     if (entry.type === 'run_created' && entry.body.case_id === this.#case_id) this.#takeBirth(entry.body.run_id);
     if (entry.type === 'audit_event') this.#takeEvent(entry.body);
   }
 
-  contents(history: CaseHistory): BundleContents {
+  contents(history: CaseEntries, proof: readonly string[] | null): BundleContents {
     return {
       history,
+      proof,
       artifacts: [...this.#artifacts].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, ref]) => ref),
       files: [...this.#files.values()].sort(byPath),
       runs: this.#runs,

@@ -29,6 +29,13 @@ export const BUNDLE_RULES = {
   'bundle.event_run_unknown': 'error',
   'bundle.event_place': 'error',
   'bundle.event_differs': 'error',
+  'bundle.proof_malformed': 'error',
+  'bundle.proof_unsigned': 'error',
+  'bundle.proof_differs': 'error',
+  'bundle.entry_malformed': 'error',
+  'bundle.entry_place': 'error',
+  'bundle.not_logged': 'error',
+  'bundle.request_differs': 'error',
   'bundle.reference_absent': 'warning',
 } as const satisfies Record<string, Severity>;
 export type BundleRule = keyof typeof BUNDLE_RULES;

@@ -15,7 +15,9 @@ const PIECE_CHARACTERS = 65_536;
 
 /** The one element that makes a bag a bundle of Turnpike, and the version of what follows. */
 export const BUNDLE_LABEL = 'Turnpike-Bundle';
-export const BUNDLE_VERSION = '1';
+export type BundleVersion = (typeof BUNDLE_VERSIONS)[number];
+/** 1: without the log and its proof, as older versions wrote it, and as it is written for a ledger without a key. */
+export const BUNDLE_VERSIONS = ['1', '2'] as const;
 export const RUN_LABEL = 'Turnpike-Run-Id';
 
 /** @throws UsageError for a case without content, and BagError BAG_UNWRITABLE for one with more than a bundle holds */
@@ -39,7 +41,7 @@ export function bundleManifest(head: ManifestHead, contents: BundleContents): Ex
 }
 
 function isWithinLimits(manifest: ExportBundle): boolean {
-  if (namesTooManyRuns(manifest)) return false;
+  if (namesTooManyRuns(manifest) || manifest.contents.artifacts.length > BUNDLE_LIMITS.contents_max) return false;
   let bytes = 0;
   for (const piece of manifestPieces(manifest)) bytes += piece.length;
   return bytes <= BUNDLE_LIMITS.manifest_bytes_max;
@@ -89,9 +91,9 @@ function* inPieces(texts: Iterable<string>): Generator<Uint8Array> {
 }
 
 /** What bag-info.txt says of a bundle, without what only the ledger and the export run know. */
-const infoOf = (manifest: ExportBundle): readonly InfoElement[] => [
+const infoOf = (manifest: ExportBundle, version: BundleVersion): readonly InfoElement[] => [
   { label: 'External-Identifier', value: manifest.bundle_id },
-  { label: BUNDLE_LABEL, value: BUNDLE_VERSION },
+  { label: BUNDLE_LABEL, value: version },
   { label: 'Turnpike-Bundle-Kind', value: manifest.bundle_kind },
   { label: 'Turnpike-Case-Id', value: manifest.case_id ?? '' },
   { label: 'Turnpike-Manifest-SHA256', value: manifest.integrity?.manifest_hash_sha256 ?? '' },
@@ -103,11 +105,11 @@ export const baggingDate = ({ created_at_utc }: ManifestHead): string => created
 export const bundleInfo = (
   manifest: ExportBundle,
   { run_id, root_run_id }: BundleRequest,
-  { history }: BundleContents,
+  { history, proof }: BundleContents,
 ): readonly InfoElement[] => [
   { label: 'External-Description', value: 'Turnpike export bundle' },
   { label: 'Bag-Software-Agent', value: 'turnpike' },
-  ...infoOf(manifest),
+  ...infoOf(manifest, proof === null ? '1' : '2'),
   { label: RUN_LABEL, value: run_id },
   { label: 'Turnpike-Root-Run-Id', value: root_run_id },
   { label: 'Turnpike-Ledger-Size', value: String(history.slice.head.size) },
@@ -115,8 +117,12 @@ export const bundleInfo = (
 ];
 
 /** Labels that bag-info.txt must have once, with what the manifest says, and has not. */
-export const wrongLabels = (info: readonly InfoElement[], manifest: ExportBundle): readonly string[] =>
-  [...infoOf(manifest), { label: 'Bagging-Date', value: baggingDate(manifest) }]
+export const wrongLabels = (
+  info: readonly InfoElement[],
+  manifest: ExportBundle,
+  version: BundleVersion,
+): readonly string[] =>
+  [...infoOf(manifest, version), { label: 'Bagging-Date', value: baggingDate(manifest) }]
     .filter(({ label, value }) => {
       const values = valuesOf(info, label);
       return values.length !== 1 || values[0] !== value;

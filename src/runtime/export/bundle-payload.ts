@@ -7,18 +7,25 @@ import { sha256 } from '../../contract/hash.js';
 import { RunRecord } from '../../contract/run-record.js';
 import { conforms } from '../../contract/validators.js';
 import { BagError, LedgerError } from '../../errors.js';
+import type { NoteSigner } from '../../ledger/signed-note.js';
 import { needed } from '../../ledger/withheld.js';
 import { RunRecords } from '../../run/record.js';
 import type { Audience } from '../content/audience.js';
 import type { ContentReader } from '../content/content-reader.js';
 import type { BundleContents, KeptContent } from './bundle-contents.js';
 import { BUNDLE_LIMITS } from './bundle-limits.js';
+import { AUDIT, inPieces, MANIFEST, RUNS } from './bundle-files.js';
+import { logFiles } from './bundle-log.js';
 import { manifestPieces } from './bundle-manifest.js';
 
-/** Names below `data/`. */
-export const MANIFEST = 'manifest.json';
-export const RUNS = 'runs.jsonl';
-export const AUDIT = 'audit.jsonl';
+/** Who signs what a bag proves; null where the ledger has no key. */
+export type BagSigner = NoteSigner | null;
+
+interface Payload {
+  readonly contents: BundleContents;
+  readonly manifest: ExportBundle;
+  readonly signer: BagSigner;
+}
 
 /** Where content is read, and for whom. */
 export interface PayloadSource {
@@ -29,10 +36,10 @@ export interface PayloadSource {
 /** Every file, with its content read when it is its turn. @throws LedgerError LEDGER_TAMPERED as it goes on */
 export async function* payloadOf(
   source: PayloadSource,
-  contents: BundleContents,
-  manifest: ExportBundle,
+  { contents, manifest, signer }: Payload,
 ): AsyncGenerator<PayloadFile> {
   const made: readonly PayloadFile[] = [
+    ...(signer === null ? [] : logFiles(contents, manifest, signer)),
     { path: AUDIT, content: inPieces(eventLines(contents)) },
     { path: MANIFEST, content: inOrder(manifestPieces(manifest)) },
     { path: RUNS, content: inPieces(recordLines(contents)) },
@@ -56,7 +63,9 @@ async function contentOf({ content, audience }: PayloadSource, { ref, place }: K
   });
 }
 
-async function* eventLines({ history, runs }: BundleContents): AsyncGenerator<readonly string[]> {
+type EntriesOfRuns = Pick<BundleContents, 'history' | 'runs'>;
+
+export async function* eventLines({ history, runs }: EntriesOfRuns): AsyncGenerator<readonly string[]> {
   for await (const entries of history.entries(['audit_event'])) {
     yield entries.flatMap(({ entry: { type, body } }) =>
       type === 'audit_event' && runs.has(body.run_id) ? [canonicalJson(body)] : [],
@@ -65,7 +74,7 @@ async function* eventLines({ history, runs }: BundleContents): AsyncGenerator<re
 }
 
 /** Each record as soon as its last event has come: only those of which there is more to be told are held. */
-async function* recordLines({ history, runs }: BundleContents): AsyncGenerator<readonly string[]> {
+export async function* recordLines({ history, runs }: EntriesOfRuns): AsyncGenerator<readonly string[]> {
   const open = new Map<string, OpenRecord>();
   for await (const entries of history.entries(['run_created', 'audit_event'])) {
     yield entries.flatMap(({ entry }) => {
@@ -95,10 +104,6 @@ function lineOf(record: RunRecord): string {
   const line = canonicalJson(record);
   if (conforms(RunRecord, record) && line.length <= BUNDLE_LIMITS.line_characters_max) return line;
   throw new BagError({ code: 'BAG_UNWRITABLE', message: `the record of ${record.run_id} does not fit into a bundle` });
-}
-
-async function* inPieces(batches: AsyncIterable<readonly string[]>): AsyncGenerator<Uint8Array> {
-  for await (const lines of batches) if (lines.length > 0) yield Buffer.from(`${lines.join('\n')}\n`);
 }
 
 // eslint-disable-next-line @typescript-eslint/require-await -- what a sink takes comes asynchronously

@@ -25,6 +25,8 @@ export interface BundleRequest {
   readonly format: 'folder' | 'zip';
   /** An absolute path at which nothing is yet. */
   readonly destination: string;
+  /** How the ledger names it, below the folder of exports. Absent or null: by `destination`. */
+  readonly locator?: string | null;
 }
 
 /** A manifest without what is only known when the ledger has been read. */

@@ -64,10 +64,14 @@ function refuse({ findings }: BundleReading, path: string, fault: 'encoding' | '
 }
 
 /** A whole file; null, with a finding, where it is not there, too large, no UTF-8 or not what it was. */
-export async function textOf(reading: BundleReading, path: string): Promise<string | null> {
+export async function textOf(
+  reading: BundleReading,
+  path: string,
+  bytesMax: number = BUNDLE_LIMITS.manifest_bytes_max,
+): Promise<string | null> {
   const { files, findings } = reading;
-  if ((files.get(path)?.bytes ?? 0) > BUNDLE_LIMITS.manifest_bytes_max) {
-    findings.add('bundle.limit', path, `more than ${BUNDLE_LIMITS.manifest_bytes_max} bytes`);
+  if ((files.get(path)?.bytes ?? 0) > bytesMax) {
+    findings.add('bundle.limit', path, `more than ${bytesMax} bytes`);
     return null;
   }
   const known = findings.errors;

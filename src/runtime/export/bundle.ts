@@ -16,7 +16,7 @@ import type { Audience } from '../content/audience.js';
 import { ContentReader } from '../content/content-reader.js';
 import { collectContents } from './bundle-contents.js';
 import { baggingDate, bundleInfo, bundleManifest } from './bundle-manifest.js';
-import { payloadOf } from './bundle-payload.js';
+import { payloadOf, type BagSigner } from './bundle-payload.js';
 import { manifestHead, type BundleRequest } from './bundle-request.js';
 import { inspectBundle } from './verify-bundle.js';
 
@@ -25,7 +25,7 @@ export type { BundleRequest } from './bundle-request.js';
 /** A bundle that is complete and durable. Plain JSON. */
 export interface BundleSummary {
   readonly bundle_id: string;
-  /** The destination. */
+  /** The locator of the request, else its destination. */
   readonly package_locator: string;
   /** Of the canonical JSON of the manifest without its member `integrity`. */
   readonly manifest_hash_sha256: string;
@@ -51,7 +51,8 @@ export interface BundleSource {
  * same ledger and request make the same bytes. Memory grows with the number of runs, events and artifacts, by their
  * names. The log is read once, the trees of the case three times.
  *
- * @param given the case as it was read before; to the present end of the ledger where it is left out
+ * @param how `history`: the case as it was read before; to the present end of the ledger where it is left out.
+ * `signer`: signs that what the bag holds is in the log; without it, the bag proves nothing of that
  * @returns what was written; after an error nothing of it is left
  * @throws UsageError for a request that no manifest can hold, a run that is not in the ledger, a case without content
  * @throws LedgerError LEDGER_TAMPERED where the ledger or a content is not what it was, LEDGER_UNAVAILABLE
@@ -60,12 +61,12 @@ export interface BundleSource {
 export async function assembleBundle(
   { store, audience }: BundleSource,
   request: BundleRequest,
-  given?: CaseHistory,
+  how: { readonly history?: CaseHistory; readonly signer?: BagSigner } = {},
 ): Promise<BundleSummary> {
   const head = manifestHead(request);
   const { case_id } = request;
-  const history = given ?? new CaseHistory(store, { case_id, head: await store.head() });
-  const contents = await collectContents(history);
+  const { signer = null, history = new CaseHistory(store, { case_id, head: await store.head() }) } = how;
+  const contents = await collectContents(history, signer !== null);
   const manifest = bundleManifest(head, contents);
   if (!contents.runs.has(request.run_id)) {
     const message = `${request.run_id} is no run of case ${request.case_id}: nothing is exported without one`;
@@ -73,7 +74,8 @@ export async function assembleBundle(
   }
   const content = new ContentReader(store);
   const options = { bagging_date: baggingDate(head), info: bundleInfo(manifest, request, contents) };
-  const written = await writeBag(await sinkOf(request), payloadOf({ content, audience }, contents, manifest), options);
+  const files = payloadOf({ content, audience }, { contents, manifest, signer });
+  const written = await writeBag(await sinkOf(request), files, options);
   return summaryOf(request, manifest, {
     tag_manifest_sha256: written.tag_manifest_sha256,
     artifacts: contents.files.filter(({ path }) => path.startsWith('artifacts/')).length,
@@ -110,10 +112,10 @@ const headText = (manifest: ExportBundle): string =>
 type Written = Pick<BundleSummary, 'tag_manifest_sha256' | 'artifacts' | 'bytes'>;
 
 async function summaryOf(request: BundleRequest, manifest: ExportBundle, written: Written): Promise<BundleSummary> {
-  const { destination, format } = request;
+  const { destination, format, locator } = request;
   return {
     bundle_id: manifest.bundle_id,
-    package_locator: destination,
+    package_locator: locator ?? destination,
     manifest_hash_sha256: manifest.integrity?.manifest_hash_sha256 ?? '',
     package_hash_sha256: format === 'zip' ? await hashBagZip(destination) : written.tag_manifest_sha256,
     tag_manifest_sha256: written.tag_manifest_sha256,

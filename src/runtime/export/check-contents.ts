@@ -4,10 +4,10 @@ import type { FileRecord } from '../../bagit/inventory.js';
 import { isPayload } from '../../bagit/paths.js';
 import type { ArtifactRef } from '../../contract/artifact-ref.js';
 import type { ExportBundle } from '../../contract/export-bundle.js';
-import { AUDIT, MANIFEST, RUNS } from './bundle-payload.js';
+import { AUDIT, LOG, MANIFEST, PROOF, RUNS } from './bundle-files.js';
 import { told, type BundleFindings } from './bundle-finding.js';
 
-const MADE: readonly string[] = [AUDIT, MANIFEST, RUNS].map((name) => `data/${name}`);
+const MADE: readonly string[] = [AUDIT, LOG, MANIFEST, PROOF, RUNS].map((name) => `data/${name}`);
 const ARTIFACT = /^data\/artifacts\/([0-9a-f]{64})$/;
 const POLICY = /^data\/policies\/(?:lanes|roles|actions)-([0-9a-f]{64})\.yaml$/;
 const MACHINES = /^data\/machines\/([0-9a-f]{64})\.json$/;

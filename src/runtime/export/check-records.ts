@@ -4,7 +4,7 @@
 import { AuditEvent } from '../../contract/audit-event.js';
 import type { ExportBundle } from '../../contract/export-bundle.js';
 import { RunRecord } from '../../contract/run-record.js';
-import { AUDIT, RUNS } from './bundle-payload.js';
+import { AUDIT, RUNS } from './bundle-files.js';
 import { told, type BundleRule } from './bundle-finding.js';
 import { BUNDLE_LIMITS } from './bundle-limits.js';
 import {

@@ -1,39 +1,24 @@
 // Is a bundle what it says of itself? It is a bag first, and may be anybody's: no ledger is at hand, nothing is
-// believed, and what is kept in memory is bounded.
+// believed, and what is kept in memory is bounded. With the key of a ledger, it must also be what that ledger says.
 
 import { valuesOf } from '../../bagit/bag-info.js';
 import { inspectBag, type BagReport } from '../../bagit/verify.js';
 import { ExportBundle } from '../../contract/export-bundle.js';
+import type { NoteVerifier } from '../../ledger/signed-note.js';
 import type { BagTree } from '../../ports/bag-tree.js';
-import { BundleFindings, told, type BundleFinding } from './bundle-finding.js';
+import { BundleFindings, told } from './bundle-finding.js';
 import { BUNDLE_LIMITS } from './bundle-limits.js';
 import { BUNDLE_LABEL, manifestHash, namesTooManyRuns, RUN_LABEL, wrongLabels } from './bundle-manifest.js';
-import { MANIFEST } from './bundle-payload.js';
+import { MANIFEST } from './bundle-files.js';
 import { isCanonical, isProblem, MANIFEST_BOUNDS, parsed, textOf, type BundleReading } from './bundle-text.js';
 import { checkArtifacts, heldContents } from './check-contents.js';
+import type { BagAuthentication, BundleFacts, BundleReport } from './bundle-report.js';
+import { checkLog, hasLog } from './check-log.js';
 import { checkRecords } from './check-records.js';
+import { refusedByKey } from './refuse-by-key.js';
 
 const MANIFEST_PATH = `data/${MANIFEST}`;
 const INFO_PATH = 'bag-info.txt';
-
-/** What a bundle says of itself. Attacker-controlled where the report is not valid. */
-export interface BundleFacts {
-  readonly bundle_id: string;
-  readonly bundle_kind: ExportBundle['bundle_kind'];
-  readonly case_id: string | null;
-  readonly created_at_utc: string;
-  readonly manifest_hash_sha256: string | null;
-  /** Files below `artifacts/`. */
-  readonly artifacts: number;
-  readonly audit_events: number;
-  readonly runs: number;
-}
-
-export interface BundleReport extends Omit<BagReport, 'findings'> {
-  /** Null for a bag that is no bundle of Turnpike, and for a bundle without a manifest that can be read. */
-  readonly bundle: BundleFacts | null;
-  readonly findings: readonly BundleFinding[];
-}
 
 /** The same, and the manifest as it stands in the bundle. */
 interface InspectedBundle {
@@ -45,34 +30,48 @@ interface InspectedBundle {
  * Checks a bag (RFC 8493) and, where bag-info.txt says that it is a bundle of Turnpike, that it is one: its manifest,
  * its contents, its runs and events, and each against the others (S4-76, S4-77). Whether the export was allowed and
  * audited as it must be, the events tell; they are not judged here.
+ * @param key the key that must have signed the bundle; it is checked before anything else is read. Null where the
+ * caller
+ * has none: then the bundle is compared with itself, and is unauthenticated
  * @throws BagError BAG_UNREADABLE or BAG_HOSTILE when the tree cannot even be listed
  */
-export const verifyBundle = async (tree: BagTree): Promise<BundleReport> => (await inspectBundle(tree)).report;
+export const verifyBundle = async (tree: BagTree, key: NoteVerifier | null = null): Promise<BundleReport> =>
+  (await inspectBundle(tree, key)).report;
 
 /** @throws BagError like `verifyBundle` */
-export async function inspectBundle(tree: BagTree): Promise<InspectedBundle> {
+export async function inspectBundle(tree: BagTree, key: NoteVerifier | null = null): Promise<InspectedBundle> {
+  const refused = key === null ? null : await refusedByKey(tree, key);
+  if (refused !== null) return { report: refused, manifest: null };
   const { report, files } = await inspectBag(tree);
-  if (valuesOf(report.info, BUNDLE_LABEL).length === 0) return { report: { ...report, bundle: null }, manifest: null };
+  if (valuesOf(report.info, BUNDLE_LABEL).length === 0) {
+    return { report: { ...report, bundle: null, authentication: null }, manifest: null };
+  }
   const findings = new BundleFindings(BUNDLE_LIMITS.findings_max);
   const reading: BundleReading = { tree, files, findings };
   const held = heldContents(files, findings);
   const manifest = await readManifest(reading);
+  let authentication: BagAuthentication = { verdict: 'unauthenticated', key: null, why: 'it has no manifest' };
   if (manifest !== null) {
-    checkInfo(report, manifest, findings);
+    checkInfo(report, manifest, reading);
     checkArtifacts(manifest, held, findings);
     await checkRecords({ reading, manifest, held });
+    authentication = await checkLog({ reading, manifest, info: report.info, key });
   }
+  const valid = report.valid && findings.errors === 0;
   return {
     report: {
       ...report,
-      valid: report.valid && findings.errors === 0,
+      valid,
       findings: [...report.findings, ...findings.list()],
       findings_dropped: report.findings_dropped + findings.dropped,
       bundle: manifest === null ? null : factsOf(manifest, held.artifacts.size),
+      authentication: valid ? authentication : { ...authentication, ...NOT_VALID },
     },
     manifest,
   };
 }
+
+const NOT_VALID = { verdict: 'unauthenticated', why: 'it is not valid' } as const;
 
 async function readManifest(reading: BundleReading): Promise<ExportBundle | null> {
   const { findings } = reading;
@@ -104,8 +103,9 @@ async function readManifest(reading: BundleReading): Promise<ExportBundle | null
   return manifest;
 }
 
-function checkInfo({ info }: BagReport, manifest: ExportBundle, findings: BundleFindings): void {
-  for (const label of wrongLabels(info, manifest)) {
+function checkInfo({ info }: BagReport, manifest: ExportBundle, reading: BundleReading): void {
+  const { findings } = reading;
+  for (const label of wrongLabels(info, manifest, hasLog(reading) ? '2' : '1')) {
     findings.add('bundle.info_differs', INFO_PATH, `${label} is not there once, with what manifest.json says`);
   }
   const [run_id = '', ...more] = valuesOf(info, RUN_LABEL);

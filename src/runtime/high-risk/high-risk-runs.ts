@@ -1,6 +1,5 @@
 // Promotions and exports (S4 §10), from what somebody asks for to their end. What people say of them is in answers.ts.
 
-import { resolve } from 'node:path';
 import { artifactRef, type Artifact, type ArtifactRef } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { JsonObject } from '../../contract/json.js';
@@ -27,6 +26,7 @@ import { actorOf, checked, openRequest } from '../open-request.js';
 import type { PinnedPolicy, PolicyShelf } from '../pinned-policy.js';
 import { resolveOutcome, roleOf, vote, type Answered } from './answers.js';
 import { embeddedText } from './carried-over.js';
+import { locatorOf } from '../export/export-root.js';
 import { labelOfCase } from './case-label.js';
 import type {
   Ballot,
@@ -45,6 +45,8 @@ interface Parts {
   readonly clock: Clock;
   readonly catalogue: Catalogue;
   readonly pace: Pace;
+  /** The folder of exports; null where there is none. */
+  readonly exports: string | null;
 }
 
 interface Start {
@@ -115,7 +117,7 @@ export class HighRiskRuns {
       },
       policy_versions: policyVersions(pinned.pins, pinned.machines.hash_sha256),
       format,
-      destination: resolve(options.destination),
+      locator: locatorOf(this.#parts.exports, options.destination),
       label,
       // Those who approve the request see whose withheld content would go out.
       ...(withheld.size === 0 ? {} : { withheld_lanes: [...withheld.keys()].sort() }),

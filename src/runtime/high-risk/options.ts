@@ -33,7 +33,7 @@ export interface PromoteOptions extends Starter {
 export interface ExportOptions extends Starter {
   readonly reason: string;
   readonly kind?: ExportBundle['bundle_kind'];
-  /** A path at which nothing is yet. */
+  /** A path at which nothing is yet, below the folder of exports: relative to that folder, or absolute. */
   readonly destination: string;
   readonly format?: 'folder' | 'zip';
 }

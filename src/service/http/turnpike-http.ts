@@ -50,7 +50,7 @@ export interface TurnpikeHttpOptions {
   readonly sessions?: SessionOptions | null;
   /** Called before content is shown; what it throws keeps that from being shown. Default: the ledger tells of it. */
   readonly audit?: AccessAudit;
-  /** Where export bundles go. Default: the folder `exports` of the home, or of `state`. */
+  /** Where export bundles go. Default: the folder of exports of the Turnpike, which this must be, or lie in. */
   readonly exports?: string;
   readonly clock?: Clock;
   readonly log?: Log;
@@ -112,7 +112,7 @@ function serviceOf({ turnpike, tokens, ...options }: TurnpikeHttpOptions): HttpS
             ...deskOf(turnpike.sessions, sessions, sessionAgentOf(principal, agent)),
             caller: sessionCaller(principal),
           },
-    exports: options.exports ?? join(turnpike.state?.state ?? '.', 'exports'),
+    exports: options.exports ?? turnpike.exports ?? 'exports',
     access: new RunAccess(turnpike.remoteAgents),
     keyed: new KeyedSteps(turnpike.ledger),
     metrics: new Metrics({ size, streams: () => streams.count }),

@@ -11,14 +11,14 @@ import type { AuditEvent } from '../../../src/contract/audit-event.js';
 import type { Entry, RunCreated } from '../../../src/contract/entry.js';
 import { sha256 } from '../../../src/contract/hash.js';
 import type { LedgerStore } from '../../../src/ports/ledger-store.js';
-import type { CaseHistory } from '../../../src/runtime/case/case-history.js';
 import { exportAudience } from '../../../src/runtime/content/audience.js';
 import {
   assembleBundle as assemble,
   type BundleRequest,
   type BundleSummary,
 } from '../../../src/runtime/export/bundle.js';
-import { verifyBundle, type BundleReport } from '../../../src/runtime/export/verify-bundle.js';
+import type { BundleReport } from '../../../src/runtime/export/bundle-report.js';
+import { verifyBundle } from '../../../src/runtime/export/verify-bundle.js';
 import { answered, content, opening, scribeOf, TIME, treeId, type Draft } from '../../fixtures/entries.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 
@@ -219,8 +219,8 @@ export const requestFor = (destination: string, over: Partial<BundleRequest> = {
 export const assembleBundle = (
   store: LedgerStore,
   request: BundleRequest,
-  given?: CaseHistory,
-): Promise<BundleSummary> => assemble({ store, audience: exportAudience(request.case_id) }, request, given);
+  how?: Parameters<typeof assemble>[2],
+): Promise<BundleSummary> => assemble({ store, audience: exportAudience(request.case_id) }, request, how);
 
 export async function verified(path: string): Promise<BundleReport> {
   const tree = path.endsWith('.zip') ? await openBagZip(path) : openBagFolder(path);
@@ -233,6 +233,17 @@ export async function verified(path: string): Promise<BundleReport> {
 
 export const rulesOf = ({ findings }: BundleReport): readonly string[] =>
   [...new Set(findings.map(({ rule_id }) => rule_id))].sort();
+
+/** Those that only a bag with a proof can break: bag-proof.test.ts breaks each. */
+export const RULES_OF_PROOFS: readonly string[] = [
+  'bundle.entry_malformed',
+  'bundle.entry_place',
+  'bundle.not_logged',
+  'bundle.proof_differs',
+  'bundle.proof_malformed',
+  'bundle.proof_unsigned',
+  'bundle.request_differs',
+];
 
 export type Files = Record<string, Buffer>;
 

@@ -1,0 +1,42 @@
+// Where bundles are written, and how the ledger names them. The ledger, the run records, the events and later bags
+// hold a
+// locator below the folder of exports, never a path of the host: that folder can be moved, and says nothing to readers.
+
+import { isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { UsageError } from '../../errors.js';
+
+/** Of a locator: what an artifact reference can hold. */
+const LOCATOR_CHARACTERS_MAX = 600;
+const SEGMENT = /^[^/\\\0-\x1f\x7f-\x9f]+$/;
+
+/** Whether a text is a path below a folder, with forward slashes, that no `..` leads out of. */
+export const isLocator = (text: string): boolean =>
+  text.length <= LOCATOR_CHARACTERS_MAX &&
+  text.isWellFormed() &&
+  text.split('/').every((segment) => SEGMENT.test(segment) && segment !== '.' && segment !== '..');
+
+/**
+ * The locator of a destination.
+ * @param root the folder of exports; null where none is configured
+ * @param destination a path below it: relative to it, or absolute
+ * @throws UsageError for any other place
+ */
+export function locatorOf(root: string | null, destination: string): string {
+  if (root === null) throw usage('there is no folder for exports: open the Turnpike with `exports`');
+  const path = isAbsolute(destination) ? resolve(destination) : resolve(root, destination);
+  const locator = relative(resolve(root), path).split(sep).join('/');
+  if (isLocator(locator)) return locator;
+  throw usage(
+    `${JSON.stringify(destination.slice(0, 200))} is not below the folder of exports, ${root}: name a path in it`,
+  );
+}
+
+/** The path of a locator. @throws UsageError where there is no folder, or it is no locator */
+export function placeOf(root: string | null, locator: string): string {
+  if (root !== null && isLocator(locator)) return join(resolve(root), locator);
+  throw usage(
+    'the bundle has no place below the folder of exports: open the Turnpike with the same `exports` as before',
+  );
+}
+
+const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

@@ -1,0 +1,41 @@
+// Mutated bundles, bags and archives, in small: nothing is accepted wrongly, and every planted fault is found.
+
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { attackEvidence } from './campaign.js';
+import { bundleProblem } from './independent.js';
+import { archiveFiles, bagProblem } from './independent-bag.js';
+import { makeMaterial, type Material } from './material.js';
+import { PLANTED } from './verifiers.js';
+
+let material: Material;
+beforeAll(async () => {
+  material = await makeMaterial();
+});
+
+test('the independent check finds nothing wrong with what a real Turnpike wrote', () => {
+  const { vkey } = material.signer;
+  expect(material.bundles.map((text) => bundleProblem(text, vkey))).toEqual([null, null, null]);
+  expect(material.bags.map((files) => bagProblem(files, vkey))).toEqual([null, null]);
+  expect(material.zips.map((zip) => bagProblem(archiveFiles(zip) ?? {}, vkey))).toEqual([null, null]);
+});
+
+test('S4-77: of 400 mutated bundles, bags and archives none is accepted wrongly', async () => {
+  const { tallies } = await attackEvidence({ seed: 17, from: 0, step: 1, cases: 400 }, material);
+  expect(tallies.flatMap(({ violations }) => violations)).toEqual([]);
+  for (const { cases, notes } of tallies) {
+    expect(cases).toBeGreaterThan(60);
+    expect(notes.get('refused')).toBeGreaterThan(cases / 2);
+  }
+});
+
+describe('a verifier with one check off is found', () => {
+  test.each(PLANTED.map((verifier) => [verifier.name, verifier] as const))('%s', async (_name, verifier) => {
+    let found = 0;
+    // The faults are rare among all cases: the search ends with the first one.
+    for (let from = 0; from < 6_000 && found === 0; from += 60) {
+      const { tallies } = await attackEvidence({ seed: 5, from, step: 1, cases: from + 60, verifier }, material);
+      found = tallies.reduce((sum, { violations }) => sum + violations.length, 0);
+    }
+    expect(found).toBeGreaterThan(0);
+  });
+});

@@ -1,0 +1,25 @@
+// Verifies one file in a process of its own, and says what it took: node one.js KIND PATH VKEY
+
+import { readFileSync } from 'node:fs';
+import { openBagFolder } from '../../../src/adapters/bag-folder.js';
+import { openLineFile } from '../../../src/adapters/line-file.js';
+import { noteVerifier } from '../../../src/ledger/signed-note.js';
+import { REAL, refusedOr } from './verifiers.js';
+
+/** The most memory that this process had, in KiB: what the kernel says of its parent does not count. */
+const peak = (): number => Number(/VmHWM:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]);
+
+const [kind = '', path = '', vkey = ''] = process.argv.slice(2);
+const key = noteVerifier(vkey);
+if (key === null) throw new Error('no key');
+const begun = performance.now();
+const verdict = await refusedOr(async () => {
+  if (kind === 'bundle') {
+    const file = await openLineFile(path);
+    return REAL.bundle(file, key).finally(() => file.close());
+  }
+  const tree = kind === 'zip' ? await REAL.zip(path, Buffer.alloc(0)) : openBagFolder(path);
+  return REAL.bag(tree, key).finally(() => tree.close());
+});
+const ms = Math.round(performance.now() - begun);
+process.stdout.write(`${JSON.stringify({ verdict, ms, kib: peak() })}\n`);

@@ -1,0 +1,139 @@
+// What is attacked: the verification of bundles, bags and archives. And the same with one check off, which the campaign
+// must find.
+
+import type { NoteVerifier } from '../../../src/ledger/signed-note.js';
+import { CodedError, LedgerError } from '../../../src/errors.js';
+import type { LedgerRule } from '../../../src/ledger/ledger-problem.js';
+import { openBagZip } from '../../../src/adapters/bag-zip.js';
+import type { BagTree } from '../../../src/ports/bag-tree.js';
+import { openEvidence } from '../../../src/runtime/evidence/open-evidence.js';
+import { verifyEvidence } from '../../../src/runtime/evidence/verify-evidence.js';
+import type { BundleReport } from '../../../src/runtime/export/bundle-report.js';
+import { verifyBundle } from '../../../src/runtime/export/verify-bundle.js';
+import type { LineFile } from '../../../src/ports/line-file.js';
+import { byDirectory, type Files } from './independent-bag.js';
+
+export type BundleVerdict = 'verified' | 'by_hash_alone' | 'refused';
+export type BagVerdict = 'authenticated' | 'valid' | 'refused';
+
+export interface Verifier {
+  readonly name: string;
+  bundle(file: LineFile, key: NoteVerifier): Promise<BundleVerdict>;
+  bag(tree: BagTree, key: NoteVerifier | null): Promise<BagVerdict>;
+  /** @throws CodedError for what is no archive */
+  zip(path: string, bytes: Buffer): Promise<BagTree>;
+}
+
+const verdictOf = ({ valid, authentication }: BundleReport): BagVerdict =>
+  !valid ? 'refused' : authentication?.verdict === 'authenticated' ? 'authenticated' : 'valid';
+
+/** The verifier as it is. */
+export const REAL: Verifier = {
+  name: 'as it is',
+  bundle: async (file, key) => (await verifyEvidence(await openEvidence(file, key))).verdict,
+  bag: async (tree, key) => verdictOf(await verifyBundle(tree, key)),
+  zip: (path) => openBagZip(path),
+};
+
+/** With some rules of bags off: what breaks them alone is accepted. */
+const bagRuleOff = (...rules: readonly string[]): Verifier => ({
+  ...REAL,
+  name: `without ${rules.join(', ')}`,
+  bag: async (tree, key) => {
+    const report = await verifyBundle(tree, key);
+    const others = report.findings.filter(({ severity, rule_id }) => severity === 'error' && !rules.includes(rule_id));
+    if (others.length > 0 || report.authentication?.verdict === undefined) return 'refused';
+    if (report.valid) return verdictOf(report);
+    return key === null ? 'valid' : 'authenticated';
+  },
+});
+
+/** With some rules of ledgers off. */
+const ledgerRulesOff = (name: string, off: (rule: LedgerRule) => boolean): Verifier => ({
+  ...REAL,
+  name,
+  bundle: async (file, key) => {
+    const verdict = await verifyEvidence(await openEvidence(file, key));
+    return verdict.verdict === 'refused' && verdict.problems.every(({ rule }) => off(rule))
+      ? 'verified'
+      : verdict.verdict;
+  },
+});
+
+/** Reads an archive by its directory alone. */
+function naiveTree(zip: Buffer): BagTree {
+  const files: Files = Object.fromEntries(
+    [...byDirectory(zip)]
+      .filter(([name]) => !name.endsWith('/'))
+      .map(([name, bytes]) => [name.replace(/^[^/]*\//, ''), bytes]),
+  );
+  return memoryTree(files);
+}
+
+/** Files in memory as a tree. */
+export const memoryTree = (files: Files): BagTree => ({
+  async *entries() {
+    yield await Promise.resolve({ kind: 'directory', path: 'data' } as const);
+    for (const [path, content] of Object.entries(files)) yield { kind: 'file', path, bytes: content.length } as const;
+  },
+  async *read(path) {
+    const bytes = files[path] ?? Buffer.alloc(0);
+    for (let at = 0; at < bytes.length; at += 65_536) yield await Promise.resolve(bytes.subarray(at, at + 65_536));
+  },
+  close: () => Promise.resolve(),
+});
+
+export const PLANTED: readonly Verifier[] = [
+  {
+    ...REAL,
+    name: 'believes the key in the file',
+    bundle: async (file) => (await verifyEvidence(await openEvidence(file, null))).verdict,
+    bag: async (tree) => ((await verifyBundle(tree, null)).valid ? 'authenticated' : 'refused'),
+  },
+  {
+    ...REAL,
+    name: 'lets everything be withheld',
+    bundle: (file, key) =>
+      REAL.bundle(file, key).catch((error: unknown) => {
+        if (error instanceof LedgerError && error.message.includes('withhold')) return 'by_hash_alone';
+        throw error;
+      }),
+  },
+  {
+    ...REAL,
+    name: 'reads archives by their directory alone',
+    zip: (_path, bytes) => Promise.resolve(naiveTree(bytes)),
+  },
+  ledgerRulesOff('does not ask the machines', (rule) =>
+    /^(?:replay|run|act|outcome|step|vote|end|entry\.time)\b/.test(rule),
+  ),
+  ledgerRulesOff('does not chain trees', (rule) => /^(?:tree|replay|log)\./.test(rule)),
+  bagRuleOff('bundle.proof_unsigned'),
+  bagRuleOff('bundle.proof_differs'),
+  bagRuleOff(
+    'bundle.not_logged',
+    'bundle.run_differs',
+    'bundle.event_differs',
+    'bundle.artifact_missing',
+    'bundle.events_differ',
+  ),
+  bagRuleOff(
+    'payload.digest_mismatch',
+    'bundle.file_changed',
+    'bundle.artifact_differs',
+    'bundle.policy_differs',
+    'bundle.not_logged',
+    'tag.digest_mismatch',
+  ),
+];
+
+/** What a verification answers to what it refuses. @throws what is no answer of its */
+export async function refusedOr<T extends string>(work: () => Promise<T>): Promise<T | 'refused'> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof CodedError && String(error.code) !== 'INVARIANT') return 'refused';
+    if (error instanceof Error && 'code' in error && error.code === 'USAGE') return 'refused';
+    throw error;
+  }
+}

@@ -1,0 +1,318 @@
+// What a bag proves: with the key of the ledger, everything in it is in the log of that key; without, nothing.
+
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createHash } from 'node:crypto';
+import { openBagFolder } from '../../../src/adapters/bag-folder.js';
+import type { BagEntry, BagProof } from '../../../src/contract/bag-proof.js';
+import { canonicalJson } from '../../../src/contract/canonical-json.js';
+import type { ExportBundle } from '../../../src/contract/export-bundle.js';
+import { sha256 } from '../../../src/contract/hash.js';
+import { checkpointText } from '../../../src/ledger/checkpoint.js';
+import { noteKey, noteSigner, signNote, type NoteSigner } from '../../../src/ledger/signed-note.js';
+import { BUNDLE_RULES } from '../../../src/runtime/export/bundle-finding.js';
+import { manifestHash } from '../../../src/runtime/export/bundle-manifest.js';
+import type { BundleReport } from '../../../src/runtime/export/bundle-report.js';
+import { verifyBundle } from '../../../src/runtime/export/verify-bundle.js';
+import { join } from 'node:path';
+import { homePaths } from '../../../src/runtime/home.js';
+import { readLedgerSigner } from '../../../src/runtime/ledger-key.js';
+import { Bench } from '../../fixtures/bench.js';
+import {
+  assembleBundle,
+  filesOf,
+  lay,
+  ledgerOf,
+  place,
+  requestFor,
+  rulesOf,
+  RULES_OF_PROOFS,
+  sealed,
+  type Files,
+} from './material.js';
+
+const signerOf = (name: string, seed: number): NoteSigner => noteSigner(noteKey(name, Buffer.alloc(32, seed))!)!;
+const signer = signerOf('turnpike/of-the-tests', 1);
+const stranger = signerOf('turnpike/of-the-tests', 2);
+
+const { at, remove } = place();
+let good: Files;
+let drawn = 0;
+beforeAll(async () => {
+  await assembleBundle(await ledgerOf(), requestFor(at('good')), { signer });
+  good = filesOf(at('good'));
+});
+afterAll(remove);
+
+async function verified(files: Files, key: NoteSigner | null = signer): Promise<BundleReport> {
+  const folder = at(`bag-${(drawn += 1)}`);
+  lay(folder, files);
+  const tree = openBagFolder(folder);
+  try {
+    return await verifyBundle(tree, key);
+  } finally {
+    await tree.close();
+  }
+}
+
+/** The tag manifests list the same in another order. */
+const digestsOf = (files: Files) =>
+  Object.fromEntries(
+    Object.entries(files).flatMap(([path, bytes]) => (path.startsWith('tagmanifest') ? [] : [[path, sha256(bytes)]])),
+  );
+const json = <T>(files: Files, path: string): T => JSON.parse(files[path]!.toString()) as T;
+const linesIn = (files: Files, path: string): string[] => files[path]!.toString().split('\n').slice(0, -1);
+const linesOf = (lines: readonly string[]): Buffer => Buffer.from(lines.map((line) => `${line}\n`).join(''));
+const withJson = (files: Files, path: string, value: object): Files => ({
+  ...files,
+  [path]: Buffer.from(canonicalJson(value)),
+});
+
+/** Signs a bag again: whoever has the key can do that. */
+function signedAgain(files: Files, by: NoteSigner = signer): Files {
+  const proof = json<BagProof>(files, 'data/proof.json');
+  const [origin = '', size = '', root = ''] = proof.checkpoint.split('\n');
+  const manifest = json<ExportBundle>(files, 'data/manifest.json');
+  const hashed = { ...manifest, integrity: { manifest_hash_sha256: manifestHash(manifest) } };
+  const digest = {
+    entries_sha256: sha256(files['data/entries.jsonl']!),
+    manifest_hash_sha256: hashed.integrity.manifest_hash_sha256,
+  };
+  const head = { origin, size: Number(size), root: Buffer.from(root, 'base64').toString('hex') };
+  const note = signNote(`${checkpointText(head)}bag sha256:${sha256(canonicalJson(digest))}\n`, by);
+  const info = files['bag-info.txt']!.toString().replace(
+    /(Turnpike-Manifest-SHA256: ?\n? *)\S+/,
+    `$1${digest.manifest_hash_sha256}`,
+  );
+  return sealed({
+    ...withJson(withJson(files, 'data/manifest.json', hashed), 'data/proof.json', {
+      ...proof,
+      key: by.vkey,
+      checkpoint: note,
+    }),
+    'bag-info.txt': Buffer.from(info),
+  });
+}
+
+describe('a bag with a proof', () => {
+  test('S4-77: is authenticated by the key of its ledger, and by no other', async () => {
+    const report = await verified(good);
+    expect([report.valid, rulesOf(report)]).toEqual([true, []]);
+    expect(report.authentication).toEqual({
+      verdict: 'authenticated',
+      key: `${signer.name}+${signer.key_hash}`,
+      why: null,
+    });
+    const refused = await verified(good, stranger);
+    expect([refused.valid, rulesOf(refused)]).toEqual([false, ['bundle.proof_unsigned']]);
+  });
+
+  test('S4-77: is valid and unauthenticated where no key is named', async () => {
+    const report = await verified(good, null);
+    expect([report.valid, report.authentication]).toMatchObject([true, { verdict: 'unauthenticated' }]);
+  });
+
+  test('signed again without a change, it is as good as before', async () => {
+    expect(digestsOf(signedAgain(good))).toEqual(digestsOf(good));
+    expect(await verified(signedAgain(good))).toMatchObject({ valid: true });
+  });
+
+  test('whose key is another is refused before it is read', async () => {
+    const folder = at('early');
+    lay(folder, good);
+    const tree = openBagFolder(folder);
+    const read: string[] = [];
+    const watched = {
+      entries: () => tree.entries(),
+      read: (path: string) => {
+        read.push(path);
+        return tree.read(path);
+      },
+      close: () => tree.close(),
+    };
+    expect((await verifyBundle(watched, stranger)).valid).toBe(false);
+    expect(read).toEqual(['data/proof.json']);
+    await tree.close();
+  });
+});
+
+describe('a bag without one', () => {
+  const stripped = (): Files => {
+    const rest = Object.entries(good).filter(([path]) => !['data/proof.json', 'data/entries.jsonl'].includes(path));
+    return Object.fromEntries(rest);
+  };
+
+  test('is read as before, and is called unauthenticated', async () => {
+    await assembleBundle(await ledgerOf(), requestFor(at('older')));
+    const older = filesOf(at('older'));
+    for (const key of [signer, null]) {
+      const report = await verified(older, key);
+      expect([report.valid, report.authentication]).toMatchObject([true, { verdict: 'unauthenticated', key: null }]);
+    }
+    const info = stripped()['bag-info.txt']!.toString().replace('Turnpike-Bundle: 2', 'Turnpike-Bundle: 1');
+    const made = sealed({ ...stripped(), 'bag-info.txt': Buffer.from(info) });
+    expect(digestsOf(made)).toEqual(digestsOf(older));
+  });
+
+  test('whose proof was taken away, and which says that it has one, is not valid', async () => {
+    const report = await verified(sealed(stripped()));
+    expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.info_differs']]);
+    const half = await verified(sealed({ ...stripped(), 'data/entries.jsonl': good['data/entries.jsonl']! }), null);
+    expect(half.valid).toBe(false);
+  });
+});
+
+/** Denials that became allows, in every place in which they stand. */
+function lie(files: Files): Files {
+  const replaced = (text: string): string => text.replaceAll('"outcome":"failure"', '"outcome":"success"');
+  const entries = linesIn(files, 'data/entries.jsonl').map((line) => {
+    const { entry, index } = JSON.parse(line) as BagEntry;
+    return canonicalJson({ entry: replaced(entry), index });
+  });
+  return {
+    ...files,
+    'data/audit.jsonl': linesOf(linesIn(files, 'data/audit.jsonl').map(replaced)),
+    'data/entries.jsonl': linesOf(entries),
+  };
+}
+
+const CHANGES: readonly (readonly [string, (files: Files) => Files, string])[] = [
+  [
+    'an event says something else',
+    (files) => ({ ...files, 'data/audit.jsonl': lie(files)['data/audit.jsonl']! }),
+    'bundle.not_logged',
+  ],
+  ['an event and its entry say something else', lie, 'bundle.entry_place'],
+  [
+    'an entry is left out',
+    (files) => ({ ...files, 'data/entries.jsonl': linesOf(linesIn(files, 'data/entries.jsonl').toSpliced(9, 1)) }),
+    'bundle.entry_place',
+  ],
+  [
+    'the last entry of a tree is left out',
+    (files) => ({ ...files, 'data/entries.jsonl': linesOf(linesIn(files, 'data/entries.jsonl').slice(0, -1)) }),
+    'bundle.proof_differs',
+  ],
+  [
+    'an entry stands in another place',
+    (files) => {
+      const lines = linesIn(files, 'data/entries.jsonl');
+      const last = JSON.parse(lines.at(-1)!) as BagEntry;
+      return {
+        ...files,
+        'data/entries.jsonl': linesOf([...lines.slice(0, -1), canonicalJson({ ...last, index: last.index + 1 })]),
+      };
+    },
+    'bundle.proof_differs',
+  ],
+  [
+    'two entries are exchanged',
+    (files) => {
+      const lines = linesIn(files, 'data/entries.jsonl');
+      return { ...files, 'data/entries.jsonl': linesOf(lines.with(4, lines[5]!).with(5, lines[4]!)) };
+    },
+    'bundle.entry_place',
+  ],
+  [
+    'a line is no entry',
+    (files) => {
+      const lines = linesIn(files, 'data/entries.jsonl');
+      const { index } = JSON.parse(lines.at(-1)!) as BagEntry;
+      return {
+        ...files,
+        'data/entries.jsonl': linesOf([...lines.slice(0, -1), canonicalJson({ entry: '{}', index })]),
+      };
+    },
+    'bundle.entry_malformed',
+  ],
+  [
+    'the proof has more members than a proof has',
+    (files) => withJson(files, 'data/proof.json', { ...json<BagProof>(files, 'data/proof.json'), more: 1 }),
+    'bundle.proof_malformed',
+  ],
+  [
+    'a hash of the proof is left out',
+    (files) => {
+      const proof = json<BagProof>(files, 'data/proof.json');
+      return withJson(files, 'data/proof.json', { ...proof, hashes: proof.hashes.slice(1) });
+    },
+    'bundle.proof_differs',
+  ],
+  [
+    'an artifact was exchanged, with its name and its place in the manifest',
+    (files) => {
+      const manifest = json<ExportBundle>(files, 'data/manifest.json');
+      const [first, ...rest] = manifest.contents.artifacts;
+      const bytes = Buffer.from('something else');
+      const hash_sha256 = createHash('sha256').update(bytes).digest('hex');
+      const ref = { ...first!, hash_sha256, artifact_id: `sha256:${hash_sha256}`, byte_size: bytes.length };
+      const artifacts = [ref, ...rest].sort((one, other) => (one.hash_sha256 < other.hash_sha256 ? -1 : 1));
+      const others = Object.entries(files).filter(([path]) => path !== `data/artifacts/${first!.hash_sha256}`);
+      const changed = { ...Object.fromEntries(others), [`data/artifacts/${hash_sha256}`]: bytes };
+      return withJson(changed, 'data/manifest.json', { ...manifest, contents: { artifacts } });
+    },
+    'bundle.not_logged',
+  ],
+  [
+    'a policy is added that no tree has pinned',
+    (files) => ({ ...files, [`data/policies/lanes-${sha256('lanes: {}')}.yaml`]: Buffer.from('lanes: {}') }),
+    'bundle.not_logged',
+  ],
+  [
+    'an event is left out of the manifest and its file',
+    (files) => {
+      const manifest = json<ExportBundle>(files, 'data/manifest.json');
+      const ids = manifest.audit!.audit_event_ids.slice(0, -1);
+      const audit = { ...manifest.audit!, audit_event_ids: ids };
+      return withJson(
+        { ...files, 'data/audit.jsonl': linesOf(linesIn(files, 'data/audit.jsonl').slice(0, -1)) },
+        'data/manifest.json',
+        { ...manifest, audit },
+      );
+    },
+    'bundle.not_logged',
+  ],
+];
+
+describe('a bag that was changed and made a good bag again', () => {
+  test.each(CHANGES)('where %s, is refused, with and without the signature of the key', async (_what, change, rule) => {
+    const unsigned = await verified(sealed(change(good)));
+    expect([unsigned.valid, unsigned.authentication?.verdict]).toEqual([false, 'unauthenticated']);
+    const signed = await verified(signedAgain(change(good)));
+    expect(signed.valid).toBe(false);
+    expect(rulesOf(signed)).toContain(rule);
+    expect((await verified(signedAgain(change(good)), null)).valid).toBe(false);
+  });
+
+  test('with another reason or approval than its export run was asked for, is refused', async () => {
+    const bench = await Bench.open();
+    const by = { actor: 'anna', role: 'ATTORNEY_ADMIN', case: 'case-local' };
+    await (await bench.turnpike.startAgent()).end();
+    const run = await bench.turnpike.export({ ...by, reason: 'a request', destination: 'bag' });
+    expect(await run.finished).toMatchObject({ state: 'completed' });
+    const owner = readLedgerSigner(homePaths(bench.home).ledgerKey)!;
+    const files = filesOf(join(bench.folder, 'bag'));
+    expect(await verified(files, owner)).toMatchObject({ valid: true, authentication: { verdict: 'authenticated' } });
+    const manifest = json<ExportBundle>(files, 'data/manifest.json');
+    const approvals = [{ approval_type: 'compliance', approved_by: 'berta', approved_at_utc: manifest.created_at_utc }];
+    for (const other of [{ export_reason: 'another' }, { bundle_kind: 'other' }, { approvals }]) {
+      const forged = signedAgain(withJson(files, 'data/manifest.json', { ...manifest, ...other }), owner);
+      expect(rulesOf(await verified(forged, owner))).toContain('bundle.request_differs');
+    }
+    await bench.close();
+  });
+
+  test('with a manifest that says something else is refused, unless the key has signed it', async () => {
+    const manifest = json<ExportBundle>(good, 'data/manifest.json');
+    const changed = withJson(good, 'data/manifest.json', { ...manifest, export_reason: 'another one' });
+    expect((await verified(sealed(changed))).valid).toBe(false);
+    expect((await verified(signedAgain(changed, stranger))).valid).toBe(false);
+    // In this ledger no input has asked for the export: there is nothing to compare the reason with.
+    expect((await verified(signedAgain(changed))).valid).toBe(true);
+  });
+});
+
+test('every rule of proofs is broken by some case', () => {
+  const broken = new Set([...CHANGES.map(([, , rule]) => rule), 'bundle.proof_unsigned', 'bundle.request_differs']);
+  expect([...broken].sort()).toEqual(RULES_OF_PROOFS);
+  expect(Object.keys(BUNDLE_RULES)).toEqual(expect.arrayContaining([...RULES_OF_PROOFS]));
+});
