@@ -15,7 +15,7 @@ const suites = {
     '^(\\.{1,2}/(?!chunk-).*)\\.js$': '$1',
     '^typebox$': '<rootDir>/build/packages/typebox/index.js',
     '^typebox/(.*)$': '<rootDir>/build/packages/typebox/$1.js',
-    '^kysely$': '<rootDir>/build/packages/kysely.cjs',
+    '^(kysely|libphonenumber-js)$': '<rootDir>/build/packages/$1.cjs',
   },
   transform: { '^.+\\.ts$': ['ts-jest', { useESM: true, tsconfig: 'tsconfig.json' }] },
 } as const satisfies NonNullable<Config['projects']>[number];

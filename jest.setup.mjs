@@ -20,7 +20,8 @@ export default async function bundlePackages() {
   const places = Object.keys(exports).map((path) => join('typebox', path));
   await bundle({ format: 'esm', splitting: true, entryPoints: named(places) });
   // Sources require it.
-  await bundle({ format: 'cjs', entryPoints: named(['kysely']), outExtension: { '.js': '.cjs' } });
+  const required = named(['kysely', 'libphonenumber-js']);
+  await bundle({ format: 'cjs', entryPoints: required, outExtension: { '.js': '.cjs' } });
   // Tests start it fifty times.
   await bundle({ format: 'esm', entryPoints: { 'upstream-spy': 'test/fixtures/upstream-spy.mjs' }, banner: REQUIRE });
 }

@@ -8,6 +8,8 @@ import { join } from '../src/policy/labels.js';
 import type { Policy } from '../src/policy/policy.js';
 import { type RunEnd } from '../src/run/audit.js';
 import { charge } from '../src/run/budget.js';
+import { withRefs } from './artifacts-of-run.js';
+import { RUN_INPUTS } from './flags.js';
 import { deniedBy } from './run.js';
 import type { ApprovalUsedEvent } from './step.js';
 import type { StepOutput } from './step-memory.js';
@@ -29,7 +31,8 @@ export function afterStep(context: AgentMemory, step: StepOutput, policy: Policy
   const { denials_per_run_max } = policy.limits;
   const denials = context.denials + (step.denied ? 1 : 0);
   const mediated_runs = context.mediated_runs + step.mediated;
-  const noted = { ...learnt(context, step, policy), denials, mediated_runs };
+  const outputs = policy.flags.has(RUN_INPUTS) ? withRefs(context.outputs ?? [], step.produced) : [];
+  const noted = { ...learnt(context, step, policy), denials, mediated_runs, outputs };
   if (context.ending !== null) return noted;
   if (step.finished) return { ...noted, ...end('completed', { reason: 'finished', error: null }) };
   if (denials >= denials_per_run_max) return { ...noted, ...end('denied', deniedBy({ rule_id: 'limit.denials' })) };

@@ -19,6 +19,8 @@ export interface AgentInput {
   readonly started_at: string;
   /** What it was given; null for one that was refused a budget, and is denied. */
   readonly budget: Limits | null;
+  /** What the run was started with (C91). */
+  readonly inputs?: readonly ArtifactRef[];
 }
 
 export interface AgentMemory extends RunMemory, Omit<AgentInput, 'started_at'> {
@@ -47,5 +49,7 @@ export interface ProposeEvent {
   readonly seen: SeenProposal | null;
   readonly recorded_response: string | null;
   readonly tokens: number | null;
+  /** What the agent was asked with, where its caller records that. */
+  readonly prompt: ArtifactRef | null;
   readonly overlay: OverlayFact | null;
 }

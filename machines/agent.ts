@@ -12,6 +12,7 @@
 //       when the step begins.
 
 import { assign, emit, enqueueActions, sendTo, setup, stopChild } from 'xstate';
+import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import type { Account } from '../src/contract/budget.js';
 import type { OverlayFact } from '../src/contract/overlay.js';
 import type { TerminalState } from '../src/contract/run-state.js';
@@ -41,6 +42,8 @@ import {
 } from './run.js';
 import type { ApprovalUsedEvent, StepMachine } from './step.js';
 import type { StepOutput } from './step-memory.js';
+import { RUN_INPUTS } from './flags.js';
+import { withRefs } from './artifacts-of-run.js';
 import { afterStep, chargedFor, end, usedUp } from './agent-course.js';
 import type { AgentInput, AgentMemory, ProposeEvent } from './agent-memory.js';
 
@@ -89,7 +92,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
         body: runCreated(run, { request: null, exposure, link, budget }),
       })),
       sayAuthz: emit(({ context, event }) => sayAuthz(context.run, event)),
-      sayRunning: emit(({ context }) => sayRunning(context.run)),
+      sayRunning: emit(({ context }) => sayRunning(context.run, context.inputs)),
       sayEnd: emit(({ context }, { state }: { state: TerminalState }) => sayEnd(context, state)),
       sayEnded: emit(({ context }, { state }: { state: TerminalState }) => sayEnded(context, state)),
       sayTimer: enqueueActions(({ context, enqueue }) => {
@@ -100,7 +103,8 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
         if (event.type !== 'PROPOSE') return;
         const account = chargedFor(context, event);
         enqueue.spawnChild('step', { id: stepId(context.run.run_id), input: stepInput(context, event, account) });
-        enqueue.assign({ steps: context.steps + 1, active_at: event.time, account, charged_at: event.time });
+        const prompts = recordsPrompts(policy) ? withRefs(context.prompts ?? [], promptOf(event)) : [];
+        enqueue.assign({ steps: context.steps + 1, active_at: event.time, account, charged_at: event.time, prompts });
       }),
       stopStep: stopChild(({ context }) => stepId(context.run.run_id)),
       noteStep: assign(({ context, event }) => (isDone(event) ? afterStep(context, event.output, policy) : {})),
@@ -134,8 +138,11 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
     },
   }).createMachine({
     id: 'agent',
-    context: ({ input: { run, exposure, link, idle_ms, started_at, budget } }) => ({
+    context: ({ input: { run, exposure, link, idle_ms, started_at, budget, inputs = [] } }) => ({
       run,
+      inputs,
+      outputs: [],
+      prompts: [],
       exposure,
       link,
       idle_ms,
@@ -193,6 +200,9 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
 export type AgentMachine = ReturnType<typeof createAgentMachine>;
+
+const recordsPrompts = ({ flags }: Policy): boolean => flags.has(RUN_INPUTS);
+const promptOf = ({ prompt }: ProposeEvent): readonly ArtifactRef[] => (prompt === null ? [] : [prompt]);
 
 const stepInput = (context: AgentMemory, event: ProposeEvent, account: Account) => ({
   agent: context.run,

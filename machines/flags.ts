@@ -28,7 +28,29 @@ export const FLAGS: readonly Flag[] = [
     number: 5,
     what: 'An exported bundle is recorded by its locator below the folder of exports; before, by a path of the host.',
   },
+  {
+    number: 9,
+    what: 'An activation of a session is cancelled by the session alone: a `cancel` input for it is refused (C93).',
+  },
+  {
+    number: 10,
+    what: 'Findings among the facts of a promotion (`found:email`) count as identity or privileged notes (C92).',
+  },
+  {
+    number: 11,
+    what: 'Entries hold no free text: reasons of a cancel are codes, names that are not registered are hashes (C90).',
+  },
+  {
+    number: 12,
+    what: 'Agent and orchestrator runs record what they were given and have produced; a step has its command (C91).',
+  },
 ];
+
+/** The flags that machines and functions ask for, by name. */
+export const ONE_AUTHORISATION = 9;
+export const FINDINGS = 10;
+export const FREE_TEXT = 11;
+export const RUN_INPUTS = 12;
 
 /** The flags in force for one tree. */
 export type Flags = ReadonlySet<number>;

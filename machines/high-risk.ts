@@ -11,12 +11,15 @@ import type { WriteMode } from '../src/contract/lanes.js';
 import type { RunContext } from '../src/contract/run-context.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import { approvalDigest, approvalRuleFor, emptyBook, requestApproval } from '../src/policy/approval.js';
+import { withFindings } from '../src/policy/content-findings.js';
 import { type PrivilegedRequest } from '../src/policy/lane-decision.js';
 import type { Policy } from '../src/policy/policy.js';
 import type { Verdict } from '../src/policy/verdict.js';
+import { withRecordedNames } from '../src/step/recorded-names.js';
 import { mayLeaveParts } from '../src/step/mediated-request.js';
 import { REVIEW_PHASE, RUN_VERIFICATION } from '../src/session/checks.js';
 import { effectLimits } from '../src/step/execute.js';
+import { FINDINGS } from './flags.js';
 import { judgeRequest, type AwaitedApproval, type MediatedRequest } from './mediated-act.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
 
@@ -65,8 +68,11 @@ function requestOf(
   policy: Policy,
 ): MediatedRequest {
   const hash = sha256(canonicalJson({ action: act.action, args: act.args, case_id: run.case_id }));
+  const recorded = facts.artifact_flags;
+  const lane = run.lane_id === null ? undefined : policy.lanes.get(run.lane_id);
+  const artifact_flags = policy.flags.has(FINDINGS) ? withFindings(recorded, lane) : recorded;
   return {
-    privileged: { ...targetOf(run, act, policy), artifact_flags: facts.artifact_flags, label: facts.label },
+    privileged: withRecordedNames({ ...targetOf(run, act, policy), artifact_flags, label: facts.label }, policy),
     hash,
     effect: {
       action: act.action,

@@ -13,6 +13,7 @@
 //   O5. What agents may use up is held back from what the tree has, and what they leave over is given back.
 
 import { assign, emit, enqueueActions, sendParent, setup } from 'xstate';
+import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import type { Account, BudgetLimits, Limits } from '../src/contract/budget.js';
 import type { AgentLink } from '../src/contract/entry.js';
 import type { OverlayFact } from '../src/contract/overlay.js';
@@ -27,6 +28,8 @@ import type { Verdict } from '../src/policy/verdict.js';
 import { runCreated } from '../src/run/audit.js';
 import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/run/budget.js';
 import type { AgentMachine } from './agent.js';
+import { RUN_INPUTS } from './flags.js';
+import { withRefs } from './artifacts-of-run.js';
 import { highRiskRun, type StartedKind, type StartedKinds, type StartRunEvent } from './high-risk.js';
 import type { Emission } from './emission.js';
 import {
@@ -51,6 +54,8 @@ export interface OrchestratorInput {
   readonly run: RunContext;
   /** An activation of a session: it ends when that says so, and not with its children. */
   readonly held?: boolean;
+  /** The configuration that it was started with; empty in a tree that does not record it (C91). */
+  readonly inputs?: readonly ArtifactRef[];
 }
 
 export interface OrchestratorMemory extends RunMemory {
@@ -79,6 +84,8 @@ export interface StartAgentEvent {
   readonly link: AgentLink;
   readonly idle_ms: number | null;
   readonly budget: BudgetLimits | null;
+  /** What the agent is given: prompts, or the step of a session. */
+  readonly given?: readonly ArtifactRef[];
   readonly overlay: OverlayFact | null;
   readonly time: string;
 }
@@ -117,15 +124,17 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
         body: runCreated(run, { request: null, exposure: null, link: null }),
       })),
       sayAuthz: emit(({ context, event }) => sayAuthz(context.run, event)),
-      sayRunning: emit(({ context }) => sayRunning(context.run)),
+      sayRunning: emit(({ context }) => sayRunning(context.run, context.inputs)),
       sayEnd: emit(({ context }, { state }: { state: TerminalState }) => sayEnd(context, state)),
       sayEnded: emit(({ context }, { state }: { state: TerminalState }) => sayEnded(context, state)),
       startAgent: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'START_AGENT') return;
         const run = childOf(context, event, 'agent', policy);
-        const { exposure, link, idle_ms, overlay, time } = event;
+        const { exposure, link, idle_ms, overlay, time, given = [] } = event;
+        const { inputs = [] } = context;
         const { account, budget, verdict } = admitted(context, run, event, policy);
-        const input = { run, exposure, link, idle_ms, started_at: time, budget };
+        const configured = inputs.length === 0 ? [] : withRefs(inputs, given);
+        const input = { run, exposure, link, idle_ms, started_at: time, budget, inputs: configured };
         enqueue.spawnChild('agent', { id: run.run_id, input });
         enqueue.assign({ account, ...withChild(context, { run_id: run.run_id, grant: budget }) });
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: null });
@@ -166,9 +175,11 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
     },
   }).createMachine({
     id: 'orchestrator',
-    context: ({ input: { run, held = false } }) => ({
+    context: ({ input: { run, held = false, inputs = [] } }) => ({
       run,
       held,
+      inputs,
+      outputs: [],
       end: null,
       ending: null,
       children: 0,
@@ -248,23 +259,26 @@ export function admitted(
   return { account: asked.account, budget: asked.grant, verdict };
 }
 
+const recordsOutputs = ({ flags }: Policy): boolean => flags.has(RUN_INPUTS);
+
 /** What the end of a child run means for this one. */
 function afterChild(context: OrchestratorMemory, child: RunOutput, policy: Policy): Partial<OrchestratorMemory> {
   const live = context.live.filter(({ run_id }) => run_id !== child.run_id);
   const grant = context.live.find(({ run_id }) => run_id === child.run_id)?.grant ?? null;
   const account = grant === null ? context.account : settle(context.account, grant, child.spent ?? amountsOf({}));
-  if (context.ending !== null || context.held) return { live, account };
+  const outputs = recordsOutputs(policy) ? withRefs(context.outputs ?? [], child.outputs ?? []) : [];
+  const kept = { live, account, outputs };
+  if (context.ending !== null || context.held) return kept;
   const spoilt = child.state === 'failed' || child.state === 'denied';
   if (spoilt && policy.knobs.on_child_failure === 'fail') {
     const end = failedWith('CHILD_FAILED', `The run that it started was ${child.state}.`, false);
-    return { live, account, ending: 'failed', end };
+    return { ...kept, ending: 'failed', end };
   }
-  if (live.length > 0) return { live, account };
+  if (live.length > 0) return kept;
   return child.state === 'cancelled'
-    ? { live, account, ending: 'cancelled', end: cancelledFor(child.end.reason) }
+    ? { ...kept, ending: 'cancelled', end: cancelledFor(child.end.reason) }
     : {
-        live,
-        account,
+        ...kept,
         ending: 'completed',
         end: child.state === 'completed' ? child.end : { reason: 'child_failed', error: null },
       };

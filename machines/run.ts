@@ -29,6 +29,11 @@ export interface RunMemory {
   readonly run: RunContext;
   /** Why the run is ending or has ended; null while nothing has ended it. */
   readonly end: RunEnd | null;
+  /** Of orchestrator and agent runs: what they were started with, and what they have produced (C91). */
+  readonly inputs?: readonly ArtifactRef[];
+  readonly outputs?: readonly ArtifactRef[];
+  /** Of agent runs: prompts that came after the start. */
+  readonly prompts?: readonly ArtifactRef[];
 }
 
 export type RunEvent =
@@ -49,6 +54,8 @@ export interface RunOutput {
   readonly done: Done | null;
   /** Of agent runs: what they have used up. */
   readonly spent: Amounts | null;
+  /** What it has produced, as references. */
+  readonly outputs?: readonly ArtifactRef[];
 }
 
 /** Of mediated runs: what the action gave, and which rule denied it. */
@@ -105,11 +112,14 @@ const isAuthorize = (event: { readonly type: string }): event is Authorize => ev
 export const verdictOf = (event: { readonly type: string }): Verdict =>
   isAuthorize(event) ? event.verdict : NO_VERDICT;
 
-export const sayRunning = (run: RunContext): Emission => ({ type: 'audit_event', body: runningEvent(run) });
-
-export const sayEnd = ({ run, end }: RunMemory, state: TerminalState): Emission => ({
+export const sayRunning = (run: RunContext, inputs: readonly ArtifactRef[] = []): Emission => ({
   type: 'audit_event',
-  body: endEvent(run, state, end ?? COMPLETED),
+  body: runningEvent(run, inputs),
+});
+
+export const sayEnd = ({ run, end, outputs = [], prompts = [] }: RunMemory, state: TerminalState): Emission => ({
+  type: 'audit_event',
+  body: endEvent(run, state, end ?? COMPLETED, { inputs: prompts, outputs }),
 });
 
 export const sayEnded = ({ run, end }: RunMemory, state: TerminalState): Emission => ({
@@ -152,7 +162,7 @@ export const created = <const Cancel extends string>(cancel: Cancel) =>
   }) as const;
 
 const outputOf = (
-  context: RunMemory & { readonly done?: Done; readonly account?: Account },
+  context: RunMemory & { readonly done?: Done; readonly account?: Account; readonly request?: Requested },
   state: TerminalState,
 ): RunOutput => ({
   run_id: context.run.run_id,
@@ -160,4 +170,15 @@ const outputOf = (
   end: context.end ?? COMPLETED,
   done: context.done ?? null,
   spent: context.account?.spent ?? null,
+  outputs: context.outputs ?? producedBy(context),
 });
+
+interface Requested {
+  readonly written: ArtifactRef | null;
+}
+
+/** Of a mediated run that was done: what it has written, or what was answered. */
+function producedBy({ done, request }: { readonly done?: Done; readonly request?: Requested }): readonly ArtifactRef[] {
+  const ref = done?.result == null ? null : (request?.written ?? done.result_ref);
+  return ref === null ? [] : [ref];
+}

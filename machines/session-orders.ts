@@ -1,5 +1,6 @@
 // What a turn of a session comes to: what is said of it, and what its orchestrator runs are asked to do.
 
+import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import { canonicalJson } from '../src/contract/canonical-json.js';
 import type { OverlayFact } from '../src/contract/overlay.js';
 import { activationContext, type RunContext } from '../src/contract/run-context.js';
@@ -8,6 +9,7 @@ import { authorizeOrchestrator } from '../src/policy/lane-decision.js';
 import { denyActivation } from '../src/session/resume.js';
 import type { SessionState } from '../src/session/state.js';
 import type { CommandContext, RunOrder, Turn } from '../src/session/turn.js';
+import { packetRef, specRef, withRefs } from './artifacts-of-run.js';
 import type { Emission } from './emission.js';
 import type { OrchestratorEvent, OrchestratorInput } from './orchestrator.js';
 
@@ -35,23 +37,28 @@ export interface Occasion {
 
 interface Memory {
   readonly base: RunContext;
+  readonly inputs?: readonly ArtifactRef[];
   readonly session: SessionState;
   readonly live: readonly string[];
 }
 
-export function follow(doing: Doing, { base, live }: Memory, asked: Turn, occasion: Occasion): void {
+export function follow(doing: Doing, { base, live, inputs = [] }: Memory, asked: Turn, occasion: Occasion): void {
   const opening = asked.orders.find((order) => order.kind === 'open_activation');
   const run = opening === undefined ? null : activationContext(base, opening.run_id);
   const verdict = run === null ? null : authorizeOrchestrator(run);
   const turn = verdict?.decision === 'deny' ? denied(asked, occasion, verdict.rule_id) : asked;
   doing.assign({ session: turn.state, live: run === null ? live : [...live, run.run_id] });
   // First of all: in the first macrostep of a machine, XState starts what is spawned before it emits anything.
-  if (run !== null) doing.spawnChild('orchestrator', { id: run.run_id, input: { run, held: true } });
+  const isRecorded = inputs.length > 0;
+  const configured = isRecorded && run !== null ? withRefs(inputs, [specRef(turn.state.spec, base.case_id)]) : [];
+  if (run !== null)
+    doing.spawnChild('orchestrator', { id: run.run_id, input: { run, held: true, inputs: configured } });
   for (const body of turn.events) doing.emit({ type: 'session_event', body });
   if (run !== null && verdict !== null) {
     doing.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay: null, digest: null });
   }
-  for (const order of turn.orders) obey(doing, order, turn.state, occasion);
+  const given = (): readonly ArtifactRef[] => (isRecorded ? packetOf(turn.state, base) : []);
+  for (const order of turn.orders) obey(doing, order, turn.state, { ...occasion, given });
   if (occasion.input_id === null || turn.answer === null) return;
   const response = canonicalJson(turn.answer);
   doing.emit({ type: 'reply', reply: { run_id: turn.state.session_id, input_id: occasion.input_id, response } });
@@ -62,7 +69,13 @@ const denied = (turn: Turn, { speaker }: Occasion, rule_id: string): Turn => {
   return { ...failed, events: [...turn.events, ...failed.events] };
 };
 
-function obey(doing: Doing, order: RunOrder, { agent }: SessionState, { overlay, time }: Occasion): void {
+/** An occasion, and what an agent that is started then is given. */
+type Order = Occasion & { readonly given: () => readonly ArtifactRef[] };
+
+const packetOf = ({ outstanding, spec }: SessionState, { case_id }: RunContext): readonly ArtifactRef[] =>
+  outstanding === null ? [] : [packetRef(outstanding.step, spec, case_id)];
+
+function obey(doing: Doing, order: RunOrder, { agent }: SessionState, { overlay, time, given }: Order): void {
   switch (order.kind) {
     case 'open_activation':
       return;
@@ -77,6 +90,7 @@ function obey(doing: Doing, order: RunOrder, { agent }: SessionState, { overlay,
         // How long it may be silent is the session's to judge.
         idle_ms: null,
         budget: null,
+        given: given(),
         overlay,
         time,
       });

@@ -12,6 +12,7 @@
 //   S3. The session is over when no activation is left (C53).
 
 import { assign, emit, enqueueActions, setup } from 'xstate';
+import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import type { OpenSessionInput } from '../src/contract/entry.js';
 import type { OverlayFact } from '../src/contract/overlay.js';
 import type { SessionCommand } from '../src/contract/session-command.js';
@@ -35,10 +36,13 @@ export interface SessionInput {
   readonly base: RunContext;
   readonly open: OpenSessionInput;
   readonly spec: SessionSpec;
+  /** The configuration of its runs; empty in a tree that does not record it (C91). */
+  readonly inputs?: readonly ArtifactRef[];
 }
 
 export interface SessionMemory {
   readonly base: RunContext;
+  readonly inputs?: readonly ArtifactRef[];
   readonly session: SessionState;
   /** Activations that have not ended. */
   readonly live: readonly string[];
@@ -124,8 +128,9 @@ export const createSessionMachine = (orchestrator: OrchestratorMachine) =>
     },
   }).createMachine({
     id: 'session',
-    context: ({ input: { base, open, spec } }) => ({
+    context: ({ input: { base, open, spec, inputs = [] } }) => ({
       base,
+      inputs,
       session: newSession({
         session_id: open.run_id,
         spec,

@@ -39,6 +39,8 @@ export interface StepMemory extends Draft, Omit<StepInput, 'raw'> {
   readonly authorization: Authorization;
   readonly result: JsonObject | null;
   readonly result_ref: ArtifactRef | null;
+  /** What its mediated run has produced. */
+  readonly produced?: readonly ArtifactRef[];
   /** The mediated run: of the attempt that is under way, or was the last. */
   readonly mediated_run_id: string;
   /** How many mediated runs there were: their ordinals are used up. */
@@ -62,6 +64,8 @@ export interface StepOutput {
   /** A FINISH that succeeded ends the agent run. */
   readonly finished: boolean;
   readonly spent: Amounts;
+  /** What is there now that was not before, as references: what was written, or the last word of the agent. */
+  readonly produced: readonly ArtifactRef[];
   /** What it has read that the agent knows from now on; null where that is nothing. */
   readonly read: Label | null;
   /** Hash of a request whose outcome is unknown. */
@@ -101,6 +105,7 @@ export const newMemory = (input: StepInput): StepMemory => ({
   authorization: WAITING,
   result: null,
   result_ref: null,
+  produced: [],
   attempts: 0,
   again: null,
   last: false,

@@ -16,6 +16,7 @@
 
 import { assign, emit, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import type { MediatedKind } from '../src/contract/actions.js';
+import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import type { ApprovalBook } from '../src/contract/approval.js';
 import type { SandboxFacts } from '../src/contract/effect.js';
 import type { OverlayFact } from '../src/contract/overlay.js';
@@ -149,7 +150,7 @@ export const createStepMachine = (policy: Policy, kinds: MediatedKinds) =>
       noteResult: assign(({ context, event }) => (isDone(event) ? resultOf(context, event, policy) : {})),
       noteUnprivileged: assign(({ context }) => ({ result: resultWithoutEffect(context) })),
       compose: assign(({ context }) => ({ response: respondTo(context) })),
-      sayTrace: emit(({ context }) => ({ type: 'step_trace', body: traceOf(context) })),
+      sayTrace: emit(({ context }) => ({ type: 'step_trace', body: traceOf(context, policy) })),
       sayReply: emit(({ context }) => ({
         type: 'reply',
         reply: { run_id: context.agent.run_id, input_id: context.input_id, response: context.response ?? '' },
@@ -244,6 +245,7 @@ export const createStepMachine = (policy: Policy, kinds: MediatedKinds) =>
       denied: context.phase_failed_at === 'AUTHORIZE',
       finished: context.action === 'FINISH' && context.fault === null && context.replay_of === null,
       spent: spentBy(context),
+      produced: producedBy(context),
       read: context.result === null ? null : readBy(context, policy),
       unknown: context.unknown,
       requested: requestedBy(context),
@@ -267,9 +269,17 @@ function judged(step: StepMemory, policy: Policy): Partial<StepMemory> {
     : { authorization, fault: denialOf(verdict), phase_failed_at: 'AUTHORIZE' };
 }
 
+/** The last word of an agent stands in its payload. */
+const producedBy = ({ action, fault, replay_of, payload, produced = [] }: StepMemory): readonly ArtifactRef[] =>
+  action === 'FINISH' && fault === null && replay_of === null ? [payload] : produced;
+
 function resultOf(step: StepMemory, { output }: DoneEvent, policy: Policy): Partial<StepMemory> {
   const done = output.done;
-  if (done?.result) return { result: done.result, result_ref: done.result_ref, unknown: null };
+  if (done?.result) {
+    const isRead = policy.catalogue.action(step.action ?? '')?.risk === 'read';
+    const produced = isRead ? [] : (output.outputs ?? []);
+    return { result: done.result, result_ref: done.result_ref, produced, unknown: null };
+  }
   const unknown = unknownAfter(step, output, policy);
   if (done?.denied_by) return { fault: denialOf(done.denied_by), phase_failed_at: 'AUTHORIZE', unknown };
   return { fault: failureOf(done?.cause ?? 'INTERNAL'), phase_failed_at: 'EXECUTE', unknown };

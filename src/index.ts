@@ -7,6 +7,7 @@ export { sqlDatabase, type SqlDatabaseOptions } from './adapters/sql-database.js
 export { winstonLog } from './adapters/winston-log.js';
 export type { StepResponse } from './contract/response.js';
 export type { SessionAnswer, SessionData } from './contract/session-answer.js';
+export type { VerificationReceipt } from './contract/session.js';
 export type { SessionSpec } from './contract/session-spec.js';
 export type { RunRecord } from './contract/run-record.js';
 export type { RunState } from './contract/run-state.js';
@@ -75,4 +76,5 @@ export type {
   TaskDetails,
 } from './runtime/sessions/sessions.js';
 export { openTurnpike, type Turnpike, type TurnpikeOptions } from './runtime/turnpike.js';
+export { commandHash, verifyReceipt, type ReceiptSubject, type ReceiptVerdict } from './session/receipt.js';
 export { renderAgentOutput } from './step/render-agent-output.js';

@@ -61,6 +61,8 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   nanoid: ['src/adapters/nanoid-ids.ts'],
   yaml: ['src/policy/strict-yaml.ts'],
   yauzl: ['src/adapters/bag-zip.ts'],
+  'libphonenumber-js': ['src/runtime/high-risk/phone-numbers.ts'],
+  ibantools: ['src/runtime/high-risk/account-numbers.ts'],
   ai: ['src/adapters/ai-sdk-agent.ts'],
   preact: ['src/inspector/'],
   '@preact/signals': ['src/inspector/'],

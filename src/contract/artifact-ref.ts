@@ -54,6 +54,8 @@ export const ARTIFACT_KINDS = [
   'export_bundle',
   'session_spec',
   'session_report',
+  'note', // what a person said of a run or session, in words
+  'prompt', // what an agent was started with
 ] as const;
 export type ArtifactKind = (typeof ARTIFACT_KINDS)[number];
 

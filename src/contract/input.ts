@@ -4,32 +4,25 @@ import Type, { type Static } from 'typebox';
 import { ApprovalBallot } from './approval.js';
 import { ArtifactRef } from './artifact-ref.js';
 import { BudgetLimits } from './budget.js';
-import { SandboxFacts } from './effect.js';
-import { EXECUTION_CAUSES, FAULT_CODES, type ExecutionCause } from './fault.js';
+import { FAULT_CODES } from './fault.js';
 import { Label } from './labels.js';
 import { OverlayFact } from './overlay.js';
 import { OUTCOMES } from './phase.js';
 import { Pin, PIN_PROBLEMS } from './pins.js';
 import { EXPOSURES } from './response.js';
+import {
+  CancelInput,
+  EndInput,
+  envelope,
+  FactsInput,
+  InterruptInput,
+  note,
+  ResultInput,
+  WakeInput,
+} from './run-input.js';
 import { SessionCommand, SessionVouch } from './session-command.js';
 import { SESSION_ROLES, SessionSettings } from './session.js';
-import {
-  Actor,
-  CaseId,
-  closed,
-  Identifier,
-  Nullable,
-  OneOf,
-  RunId,
-  Sha256,
-  TaxonomyVersions,
-  Timestamp,
-} from './shapes.js';
-
-export const INPUT_ID_CHARS_MAX = 160;
-const InputId = Type.String({ minLength: 1, maxLength: INPUT_ID_CHARS_MAX });
-const envelope = { input_id: InputId, time: Timestamp };
-const Reason = Type.String({ maxLength: 160 });
+import { Actor, CaseId, closed, Identifier, Nullable, OneOf, RunId, Sha256, TaxonomyVersions } from './shapes.js';
 
 const PolicyPin = Type.Union([
   Type.Object({ ...Pin.properties, artifact: ArtifactRef }, closed),
@@ -51,6 +44,8 @@ export const OpenInput = Type.Object(
     scope: Type.Record(Type.String({ maxLength: 120 }), Type.String({ maxLength: 400 })),
     policies: Type.Object({ lanes: PolicyPin, roles: PolicyPin, actions: PolicyPin }, closed),
     machines: ArtifactRef,
+    /** Scope values that are no identifiers: the scope has their hashes (C90). */
+    notes: Type.Optional(Type.Array(ArtifactRef, { maxItems: 32 })),
   },
   closed,
 );
@@ -111,6 +106,8 @@ export const StartAgentInput = Type.Object(
     idle_ms: Nullable(Type.Integer({ minimum: 1 })),
     /** What the agent may use up at most, where its caller gives it less than the tree has. */
     budget: Nullable(BudgetLimits),
+    /** Prompts and configurations that the agent is started with (S4-59). */
+    given: Type.Optional(Type.Array(ArtifactRef, { maxItems: 16 })),
     overlay: Nullable(OverlayFact),
   },
   closed,
@@ -142,6 +139,8 @@ export const ProposalInput = Type.Object(
     seen: Nullable(SeenProposal),
     /** Tokens that the agent has used since its last proposal, as its caller reports. */
     tokens: Nullable(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+    /** What the agent was asked with, where its caller records that (S4-59). */
+    prompt: Type.Optional(ArtifactRef),
     /** The emergency overlay as it was when the proposal came (D1). */
     overlay: Nullable(OverlayFact),
   },
@@ -149,40 +148,8 @@ export const ProposalInput = Type.Object(
 );
 export type ProposalInput = Static<typeof ProposalInput>;
 
-export const FactsInput = Type.Object(
-  { ...envelope, kind: Type.Literal('facts'), run_id: RunId, facts: SandboxFacts },
-  closed,
-);
-export type FactsInput = Static<typeof FactsInput>;
-
-export const ResultInput = Type.Object(
-  {
-    ...envelope,
-    kind: Type.Literal('result'),
-    /** The mediated run whose command this answers. */
-    run_id: RunId,
-    status: OneOf(['done', 'failed', 'unknown']),
-    cause: Nullable(OneOf(Object.keys(EXECUTION_CAUSES) as readonly ExecutionCause[])),
-    result: Nullable(ArtifactRef),
-    /** D8: true when the outcome was found out after a crash and not reported by the executor. */
-    settled: Type.Boolean(),
-  },
-  closed,
-);
-export type ResultInput = Static<typeof ResultInput>;
-
-/** The caller has no more proposals: the agent run is completed as `end_of_input` (D5). */
-export const EndInput = Type.Object({ ...envelope, kind: Type.Literal('end'), run_id: RunId }, closed);
-export const CancelInput = Type.Object(
-  { ...envelope, kind: Type.Literal('cancel'), run_id: RunId, reason: Reason },
-  closed,
-);
-/** D3: the process that an attached agent belonged to is gone. */
-export const InterruptInput = Type.Object({ ...envelope, kind: Type.Literal('interrupt'), run_id: RunId }, closed);
-export const WakeInput = Type.Object(
-  { ...envelope, kind: Type.Literal('wake'), run_id: RunId, overlay: Nullable(OverlayFact) },
-  closed,
-);
+export { INPUT_ID_CHARS_MAX } from './run-input.js';
+export { CancelInput, EndInput, FactsInput, InterruptInput, ResultInput, WakeInput } from './run-input.js';
 
 /** The two kinds of runs that people start (S4 §10). */
 export const HIGH_RISK_KINDS = ['promotion', 'export'] as const;
@@ -239,7 +206,9 @@ export const ResolveInput = Type.Object(
     outcome: OneOf(['done', 'not_executed']),
     actor: Actor,
     role_id: Identifier,
+    /** Empty in every new input: what was said is the note (C90). */
     note: Type.String({ maxLength: 400 }),
+    ...note,
   },
   closed,
 );

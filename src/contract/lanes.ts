@@ -1,4 +1,5 @@
 import Type, { type Static } from 'typebox';
+import { ContentChecks } from './content-checks.js';
 import { LabelRefusals } from './labels.js';
 import { policyHeader, PolicyName } from './policy-header.js';
 import { closed, Identifier, OneOf } from './shapes.js';
@@ -42,6 +43,8 @@ export const Lane = Type.Object(
     withholds_content: Type.Optional(Type.Boolean()),
     /** C84: of content that this lane withholds, may an approved export hold it? Absent means no. */
     exports_content: Type.Optional(Type.Boolean()),
+    /** S4-73, C92: how the records of promotions in this lane are searched. Absent means by the defaults. */
+    content_checks: Type.Optional(ContentChecks),
     /** C46: a lane may refuse to hand the case on to runs in it. Absent means that it is inherited. */
     inherits_case_id: Type.Optional(Type.Boolean()),
   },

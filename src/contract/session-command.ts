@@ -10,7 +10,10 @@ import { SpecId } from './session-spec.js';
 const StepId = Type.String({ minLength: 1, maxLength: 160 });
 const Percent = Type.Number({ minimum: 0, maximum: 100 });
 const Detail = Type.String({ maxLength: 400 });
-const Override = { reason_code: OneOf(OVERRIDE_REASONS), reason_detail: Nullable(Detail) };
+/** What a person says beside its codes: an artifact of the case, which is erased with it (C90). */
+const note = { note_ref: Type.Optional(ArtifactRef) };
+/** `reason_detail` is a word of the platform's own, or null: a person's words are the note. */
+const Override = { reason_code: OneOf(OVERRIDE_REASONS), reason_detail: Nullable(Detail), ...note };
 
 /** What the file of the spec is like now; null where a session has no file. */
 export const SpecFact = Type.Union([
@@ -48,7 +51,7 @@ export const HeartbeatCommand = Type.Object(
 export const VerifyCommand = Type.Object({ name: Type.Literal('verify'), step_id: StepId }, closed);
 /** Have the outstanding gate reviewed (C70). */
 export const ReviewCommand = Type.Object({ name: Type.Literal('review'), phase_id: SpecId, step_id: StepId }, closed);
-export const PauseCommand = Type.Object({ name: Type.Literal('pause'), reason: Nullable(Detail) }, closed);
+export const PauseCommand = Type.Object({ name: Type.Literal('pause'), reason: Nullable(Detail), ...note }, closed);
 export const ResumeCommand = Type.Object(
   {
     name: Type.Literal('resume'),

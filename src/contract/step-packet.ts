@@ -15,6 +15,8 @@ export interface PacketGround extends Pick<NextStep, 'step_id' | 'type' | 'run_i
   /** Null where the step is about the gate of the phase. */
   readonly task: SpecTask | null;
   readonly issue: number;
+  /** Whether the step of a verification with words of its own hands over its command as well (S3-23, C91). */
+  readonly with_command: boolean;
 }
 
 /** A step as it is handed out, with the number from which the shell makes its proof in the place of the proof. */
@@ -34,17 +36,17 @@ export const stepPacket = (ground: PacketGround): NextStep => ({
 
 type Told = Pick<NextStep, 'instruction' | 'instructions'>;
 
-function told({ type, task, phase, findings, spec_id, session_id, step_id }: PacketGround): Told {
-  if (task !== null) return taskInstruction(task, session_id, step_id);
+function told(ground: PacketGround): Told {
+  const { type, task, phase, findings, spec_id, session_id, step_id } = ground;
+  if (task !== null) return taskInstruction(task, ground);
   if (type === 'run_fidelity_gate') return gateInstruction(phase, spec_id, session_id, step_id);
   return feedbackInstruction(phase, findings);
 }
 
 const isVerifyTask = (task: SpecTask): task is VerifyTask => task.type === 'verify';
 
-function taskInstruction(task: SpecTask, session_id: string, step_id: string): Told {
-  if (isVerifyTask(task))
-    return verifyInstruction(task.instruction ?? null, task.title, task.command, session_id, step_id);
+function taskInstruction(task: SpecTask, ground: PacketGround): Told {
+  if (isVerifyTask(task)) return verifyInstruction(task, ground);
   const accepted = (task.acceptance ?? []).map((line) => `- ${line}`);
   const lines = accepted.length === 0 ? [] : ['', 'It is accepted when:', ...accepted];
   return {
@@ -57,23 +59,28 @@ function taskInstruction(task: SpecTask, session_id: string, step_id: string): T
   };
 }
 
-const verifyInstruction = (
-  own: string | null,
-  title: string,
-  command: readonly string[],
-  session_id: string,
-  step_id: string,
-): Told => ({
+/** The spec's own words come first; in older trees they came alone, and the command was left out. */
+const verifyInstruction = ({ instruction, title, command }: VerifyTask, ground: PacketGround): Told => ({
   instruction:
-    own ??
-    `Verify: ${title}. Have the platform run ${JSON.stringify(command)} by verification(action="execute", ` +
-      `session_id="${session_id}", step_id="${step_id}"), and report its receipt: success with exit code 0, failure ` +
-      'with any other. It may be mended and run again before it is reported.',
+    instruction === undefined
+      ? commandText(title, command, ground)
+      : ground.with_command
+        ? `${instruction}\n\n${commandText(title, command, ground)}`
+        : instruction,
   instructions: [
     { tool: 'verification', action: 'execute', description: 'runs the command and returns the receipt' },
     REPORT,
   ],
 });
+
+const commandText = (
+  title: string,
+  command: readonly string[],
+  { session_id, step_id }: Pick<PacketGround, 'session_id' | 'step_id'>,
+): string =>
+  `Verify: ${title}. Have the platform run ${JSON.stringify(command)} by verification(action="execute", ` +
+  `session_id="${session_id}", step_id="${step_id}"), and report its receipt: success with exit code 0, failure ` +
+  'with any other. It may be mended and run again before it is reported.';
 
 const gateInstruction = (phase: SpecPhase, spec_id: string, session_id: string, step_id: string): Told => ({
   instruction:

@@ -46,6 +46,7 @@ export async function completeInput(incomplete: Incomplete): Promise<TreeInput> 
     seen: seen?.seen ?? null,
     tokens: input.tokens,
     overlay,
+    ...(input.prompt === undefined ? {} : { prompt: input.prompt }),
   };
   return { recorded, materials: seen?.response ? [...materials, seen.response] : materials, checked };
 }

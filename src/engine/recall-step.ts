@@ -47,7 +47,8 @@ export async function recalledStep(
     if (stored.seq === seq) {
       const brought = needed(await store.artifactsOf(stored));
       payload = brought[0]?.bytes ?? null;
-      repeated = brought[1]?.bytes ?? null;
+      // Behind the payload a proposal may bring a prompt as well.
+      repeated = brought.find(({ kind }) => kind === 'response')?.bytes ?? null;
     } else if (stored.type === 'input' && belongs(stored.text, run_id)) {
       result = needed(await store.artifactsOf(stored))[0]?.bytes ?? null;
     }

@@ -23,6 +23,7 @@ import { MarkLookup } from './mark-lookup.js';
 import { unknownTree } from './refusals.js';
 import { factsSubmission, resultSubmission, timed } from './submissions.js';
 import type { Taken, Waiting } from './taken.js';
+import { recordedOverlay } from './recorded-overlay.js';
 import type { Submission } from './tree-engine.js';
 
 export interface TickOptions {
@@ -118,7 +119,7 @@ export class Tick {
 
   /** One look for all inputs of the tick. */
   #overlayNow(): OverlayFact | null {
-    this.#overlay ??= { fact: this.#options.overlay() };
+    this.#overlay ??= { fact: recordedOverlay(this.#options.overlay()) };
     return this.#overlay.fact;
   }
 

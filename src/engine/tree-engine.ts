@@ -1,6 +1,7 @@
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { EffectResult, Effect, GatherRequest, SandboxFacts } from '../contract/effect.js';
 import type { RecordedInput } from '../contract/entry.js';
+import type { CancelReason } from '../contract/free-text.js';
 import type { Interpretation } from '../kernel/interpreter.js';
 import type { Tree } from '../kernel/tree.js';
 import type { Ending, Reply } from '../kernel/input.js';
@@ -11,12 +12,19 @@ import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Secrets } from '../ports/secrets.js';
 import type { RecalledStep } from './recall-step.js';
 
+/** What a new input has in the place of free text (C90): its words are artifacts. */
+interface Codes {
+  readonly cancel: { readonly reason: CancelReason };
+  readonly resolve: { readonly note: '' };
+}
+
 /** An input before the engine has put the time, the overlay, and the facts that only the store knows, to it. */
 export type NewInput = RecordedInput extends infer Input
   ? Input extends RecordedInput
-    ? Omit<Input, 'time' | 'seen' | 'overlay' | 'vouch'>
+    ? Omit<Input, 'time' | 'seen' | 'overlay' | 'vouch' | keyof CodesOf<Input>> & CodesOf<Input>
     : never
   : never;
+type CodesOf<Input extends RecordedInput> = Input['kind'] extends keyof Codes ? Codes[Input['kind']] : unknown;
 
 export interface Submission {
   readonly input: NewInput;

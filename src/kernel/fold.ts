@@ -9,9 +9,10 @@ import {
   type StoredArtifact,
   type WithheldArtifact,
 } from '../contract/artifact-ref.js';
-import type { ProposalMark, RecordedInput, SealedEntry } from '../contract/entry.js';
+import type { OpeningInput, ProposalMark, RecordedInput, SealedEntry } from '../contract/entry.js';
 import { isJsonObject } from '../contract/json.js';
 import { canonicalJson } from '../contract/canonical-json.js';
+import type { SessionCommand } from '../contract/session-command.js';
 import { isRecordedInput } from '../contract/validators.js';
 import type { Decision } from './input.js';
 import type { Interpretation } from './interpreter.js';
@@ -145,33 +146,50 @@ export class Fold {
 export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
   switch (input.kind) {
     case 'open':
-      return [
-        input.policies.lanes.artifact,
-        input.policies.roles.artifact,
-        input.policies.actions.artifact,
-        input.machines,
-      ];
+      return [...pinsOf(input), ...(input.notes ?? [])];
     case 'open_session':
-      return [
-        input.policies.lanes.artifact,
-        input.policies.roles.artifact,
-        input.policies.actions.artifact,
-        input.machines,
-        input.spec,
-      ];
+      return [...pinsOf(input), input.spec, ...(input.notes ?? [])];
+    case 'start_agent':
+      return input.given ?? [];
     case 'session':
-      if (input.command.name === 'rebase') return [input.command.spec];
-      return input.command.name === 'next' && input.command.report !== null ? [input.command.report] : [];
+      return ofCommand(input.command);
     case 'proposal':
-      return input.seen?.response ? [input.payload, input.seen.response] : [input.payload];
+      return [input.payload, ...present(input.prompt), ...present(input.seen?.response)];
     case 'start_run':
       return [input.request];
     case 'result':
-      return input.result === null ? [] : [input.result];
+      return present(input.result);
+    case 'cancel':
+    case 'resolve':
+      return present(input.note_ref);
     default:
       return [];
   }
 }
+
+function ofCommand(command: SessionCommand): readonly ArtifactRef[] {
+  switch (command.name) {
+    case 'rebase':
+      return [command.spec];
+    case 'next':
+      return present(command.report);
+    case 'pause':
+    case 'end':
+    case 'waive':
+      return present(command.note_ref);
+    default:
+      return [];
+  }
+}
+
+const pinsOf = ({ policies: { lanes, roles, actions }, machines }: OpeningInput): readonly ArtifactRef[] => [
+  lanes.artifact,
+  roles.artifact,
+  actions.artifact,
+  machines,
+];
+
+const present = (ref: ArtifactRef | null | undefined): readonly ArtifactRef[] => (ref == null ? [] : [ref]);
 
 interface Wrong {
   readonly expected: string | null;

@@ -1,4 +1,5 @@
 import { messageOf, type ExecutionCause, type PolicyCause } from '../contract/fault.js';
+import { HASHED } from '../contract/free-text.js';
 import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
 import type { Exposure } from '../contract/response.js';
@@ -24,7 +25,8 @@ export interface RecordedStep {
  */
 export function recordedResponse(step: RecordedStep): string {
   const { trace, exposure } = step;
-  const { proposal_id, action, outcome, error_code } = trace;
+  const { proposal_id, outcome, error_code } = trace;
+  const action = actionOf(step);
   const cause = trace.cause as PolicyCause | ExecutionCause | null;
   const error = error_code === null ? null : { error_code, message: messageOf({ code: error_code, cause }) };
   const response = respond({ proposal_id, action, outcome, result: resultOf(step), error }, exposure);
@@ -35,6 +37,16 @@ export function recordedResponse(step: RecordedStep): string {
     });
   }
   return response;
+}
+
+/** A trace names an action that the platform does not know by its hash: the response has the name from the payload. */
+function actionOf({ trace: { action, payload: ref }, payload, policy }: RecordedStep): string | null {
+  if (action?.startsWith(HASHED) !== true) return action;
+  let draft: Draft = newDraft(payload, ref.hash_sha256, null);
+  for (const phase of ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA'] as const) {
+    if (draft.fault === null) draft = { ...draft, ...advance(phase, draft, policy) };
+  }
+  return draft.identity.action;
 }
 
 function resultOf({ trace, payload, result, policy }: RecordedStep): JsonObject | null {

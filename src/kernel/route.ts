@@ -6,9 +6,11 @@ import type { MediatedEvent, ResultEvent } from '../../machines/mediated.js';
 import type { OrchestratorEvent } from '../../machines/orchestrator.js';
 import type { CommandEvent } from '../../machines/session.js';
 import type { StepEvent } from '../../machines/step.js';
+import { FREE_TEXT, type Flags } from '../../machines/flags.js';
 import type { ApprovalBallot } from '../contract/approval.js';
 import type { ProposalInput, ResultInput, SessionInput, StartRunInput, VoteInput } from '../contract/entry.js';
 import type { Artifact } from '../contract/artifact-ref.js';
+import { cancelReason } from '../contract/free-text.js';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
 import { SessionSpec } from '../contract/session-spec.js';
 import { conforms } from '../contract/validators.js';
@@ -17,10 +19,10 @@ import type { StepWork } from '../session/turn.js';
 import type { TreeInput } from './input.js';
 
 /** The event that an input becomes. `open` has none: it starts the tree. */
-export function eventFor({
-  recorded,
-  materials,
-}: TreeInput): AgentEvent | OrchestratorEvent | StepEvent | MediatedEvent {
+export function eventFor(
+  { recorded, materials }: TreeInput,
+  flags: Flags,
+): AgentEvent | OrchestratorEvent | StepEvent | MediatedEvent {
   switch (recorded.kind) {
     case 'open':
       throw new InvariantError('`open` starts a tree and is no event');
@@ -35,7 +37,7 @@ export function eventFor({
     case 'end':
       return { type: 'END' };
     case 'cancel':
-      return { type: 'CANCEL', reason: recorded.reason };
+      return { type: 'CANCEL', reason: flags.has(FREE_TEXT) ? cancelReason(recorded.reason) : recorded.reason };
     case 'interrupt':
       return { type: 'INTERRUPT' };
     case 'wake':
@@ -53,9 +55,12 @@ export function eventFor({
   }
 }
 
-function propose(recorded: ProposalInput, [payload, response]: readonly Artifact[]): ProposeEvent {
+function propose(recorded: ProposalInput, materials: readonly Artifact[]): ProposeEvent {
+  const [payload] = materials;
   if (payload === undefined) throw new InvariantError('a proposal must bring its payload');
-  const { input_id, time, seen } = recorded;
+  const { input_id, time, seen, prompt = null } = recorded;
+  // Behind the payload and, where there is one, the prompt.
+  const response = materials[prompt === null ? 1 : 2];
   return {
     type: 'PROPOSE',
     input_id,
@@ -65,6 +70,7 @@ function propose(recorded: ProposalInput, [payload, response]: readonly Artifact
     seen,
     recorded_response: response === undefined ? null : decoder.decode(response.bytes),
     tokens: recorded.tokens,
+    prompt,
     overlay: recorded.overlay,
   };
 }

@@ -1,3 +1,4 @@
+import { RUN_INPUTS } from '../../machines/flags.js';
 import { stepId } from '../../machines/agent.js';
 import type { Policy } from '../policy/policy.js';
 import type { SessionState } from '../session/state.js';
@@ -12,12 +13,14 @@ interface Known {
 
 /** What the runs of the outstanding step have done, and whether they are still at it. */
 export function workOf({ outstanding, agent }: SessionState, { policy, touched, isLive }: Known): StepWork {
-  if (outstanding === null) return { touched: [], busy: false, refuses_unmediated: false };
+  const with_command = policy.flags.has(RUN_INPUTS);
+  if (outstanding === null) return { touched: [], busy: false, refuses_unmediated: false, with_command };
   const { run_ids, step } = outstanding;
   const lane = policy.lanes.get(step.lane_id ?? agent.lane_id);
   return {
     touched: touched.by(run_ids),
     busy: run_ids.some((run_id) => isLive(stepId(run_id))),
     refuses_unmediated: lane?.refuses_unmediated === true,
+    with_command,
   };
 }

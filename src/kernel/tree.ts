@@ -10,6 +10,7 @@
 import type { AnyStateMachine } from 'xstate';
 import type { Command, Emission, Ending } from '../../machines/emission.js';
 import { stepId } from '../../machines/agent.js';
+import { NO_FLAGS } from '../../machines/flags.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { ApprovalBook } from '../contract/approval.js';
 import type { OpenInput, OpenSessionInput, ResolveInput, SessionInput } from '../contract/entry.js';
@@ -34,6 +35,7 @@ import type { PersistedActor } from './persisted-actor.js';
 import { machinesFor, policyOf } from './pinned.js';
 import { tellAccess, tellRefusal } from './remarks.js';
 import { commandEvent, eventFor, OPEN_SPEC, specIn } from './route.js';
+import { configurationFor, isOfSession } from './session-inputs.js';
 import { startActors } from './start-actors.js';
 import { workOf } from './step-work.js';
 import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
@@ -162,10 +164,11 @@ export class Tree {
     if (recorded.kind === 'resolve') return this.#resolve(recorded);
     if (recorded.kind === 'access') return tellAccess(this.#hearing, this.tree_id, recorded, this.#ofSession);
     // The runs of an activation are the session's to start: it counts them, and waits for them by their ids.
-    if (this.#open?.kind === 'open_session' && STARTS.has(recorded.kind)) return false;
+    if (this.#open?.kind === 'open_session' && isOfSession(recorded, this.run(recorded.run_id), this.#policy))
+      return false;
     const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
     if (!this.isLive(address)) return false;
-    const event = eventFor(input);
+    const event = eventFor(input, this.#policy?.flags ?? NO_FLAGS);
     const asked = recorded.kind === 'facts' || recorded.kind === 'result' ? this.#hearing.asked(recorded.run_id) : null;
     // Before the machines move: the run ends by this.
     if (recorded.kind === 'result' && asked?.kind === 'perform') {
@@ -217,7 +220,7 @@ export class Tree {
     this.#policy = policyOf(materials);
     const run = rootContext(open);
     const event = { type: 'AUTHORIZE', verdict: authorizeOrchestrator(run), overlay: null, digest: null };
-    this.#start(run, { input: { run } });
+    this.#start(run, { input: { run, inputs: configurationFor(open, this.#policy) } });
     return this.#unbroken(() => this.#actors?.take(run.run_id, event) === true);
   }
 
@@ -241,7 +244,9 @@ export class Tree {
     const spec = specIn(materials[OPEN_SPEC]);
     this.#open = open;
     this.#policy = policyOf(materials);
-    this.#start(rootContext(open), { input: { base: rootContext(open), open, spec } });
+    this.#start(rootContext(open), {
+      input: { base: rootContext(open), open, spec, inputs: configurationFor(open, this.#policy) },
+    });
     return true;
   }
 
@@ -287,8 +292,6 @@ export class Tree {
     return this.#open?.kind === 'open_session' ? rootContext(this.#open) : null;
   }
 }
-
-const STARTS: ReadonlySet<string> = new Set(['start_agent', 'start_run']);
 
 /** Goes on from a snapshot. `policies` are the artifacts of the tree's `open`: lanes, roles, actions. */
 export function restoreTree(snapshot: TreeSnapshot, policies: readonly Artifact[], how?: Interpretation): Tree {

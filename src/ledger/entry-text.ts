@@ -28,7 +28,7 @@ export function bodyText(entry: Entry): string {
 function inputText(input: RecordedInput): string {
   switch (input.kind) {
     case 'proposal':
-      return proposalText(input);
+      return input.prompt === undefined ? proposalText(input) : canonicalJson(input);
     case 'facts':
       return factsText(input);
     case 'result':

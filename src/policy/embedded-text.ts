@@ -2,8 +2,8 @@
 // without case, accents, punctuation, markup and invisible characters.
 //
 // Not covered: other words for the same (paraphrase, translation), letters that only look alike (homoglyphs), words
-// that were put in between or exchanged, texts in an encoding of their own (base64, hex, compressed), and passages
-// under the limits below. A text that is found is certain; one that is not found proves nothing.
+// that were put in between or exchanged, texts in an encoding of their own (`decoded-readings.ts` decodes some of them
+// before), and passages under the limits below. A text that is found is certain; one that is not found proves nothing.
 
 import { isJsonObject, type Json } from '../contract/json.js';
 
@@ -36,11 +36,36 @@ export const sharesPassage = (candidate: string, source: string, words = WORDS):
   passagesOf(candidate, words).occursIn(source);
 
 /** The same for many sources: the candidate is taken apart once. */
-export function passagesOf(candidate: string, words = WORDS): Passages {
-  const searches = readingsOf(candidate)
-    .map((reading) => piecesOf(reading).map(fold).join(''))
-    .flatMap((text) => [wordSearch(text, words), letterSearch(text, words * LETTERS_PER_WORD)])
-    .filter((search) => search !== null);
+export const passagesOf = (candidate: string, words = WORDS): Passages =>
+  passagesOfAll([{ text: candidate, words, least: WORDS_MIN, letters: words * LETTERS_PER_WORD }]);
+
+/** A text whose passages are searched for. */
+export interface Candidate {
+  readonly text: string;
+  /** So many consecutive words count as a passage. */
+  readonly words: number;
+  /** A text of fewer words than `words`, but at least so many, counts as a whole. */
+  readonly least: number;
+  /** So many consecutive letters count, whatever stands between them; null where letters are not searched for. */
+  readonly letters: number | null;
+}
+
+/** The passages of many texts, each by itself: no passage begins in one text and ends in another. */
+export function passagesOfAll(candidates: readonly Candidate[]): Passages {
+  const words = new Map<number, Set<string>>();
+  const letters = new Map<number, string[]>();
+  const vocabulary = new Set<string>();
+  for (const candidate of candidates) {
+    for (const reading of readingsOf(candidate.text)) {
+      const text = piecesOf(reading).map(fold).join('');
+      addWordRuns(words, vocabulary, wordsOf(text), candidate);
+      if (candidate.letters !== null) addTo(letters, candidate.letters, lettersOf(text));
+    }
+  }
+  const searches = [
+    ...[...words].map(([length, runs]) => wordSearch(runs, vocabulary, length)),
+    ...[...letters].map(([length, texts]) => letterSearch(texts, length)).filter((search) => search !== null),
+  ];
   const occursInReading = (reading: string): boolean => {
     const readers = searches.map((search) => search());
     return piecesOf(reading).some((piece) => {
@@ -49,6 +74,30 @@ export function passagesOf(candidate: string, words = WORDS): Passages {
     });
   };
   return { occursIn: (source) => searches.length > 0 && readingsOf(source).some(occursInReading) };
+}
+
+/** The words of a text as they are compared: without case, accents and punctuation. */
+export const wordsIn = (text: string): readonly string[] => wordsOf(fold(text));
+
+function addTo(groups: Map<number, string[]>, key: number, text: string): void {
+  const group = groups.get(key);
+  if (group === undefined) groups.set(key, [text]);
+  else group.push(text);
+}
+
+/** The runs of consecutive words, compared as text: a set has no false hits, and hashes cannot be made to collide. */
+function addWordRuns(
+  groups: Map<number, Set<string>>,
+  vocabulary: Set<string>,
+  own: readonly string[],
+  { words, least }: Candidate,
+): void {
+  const length = Math.min(words, own.length);
+  if (length < Math.min(least, words)) return;
+  const runs = groups.get(length) ?? new Set<string>();
+  groups.set(length, runs);
+  for (const word of own) vocabulary.add(word);
+  for (let end = length; end <= own.length; end += 1) runs.add(own.slice(end - length, end).join(' '));
 }
 
 /**
@@ -79,14 +128,7 @@ type Reader = (folded: string) => boolean;
 /** A search that can be begun for each source. */
 type Search = () => Reader;
 
-/** The runs of consecutive words, compared as text: a set has no false hits, and nobody can make its hashes collide. */
-function wordSearch(candidate: string, words: number): Search | null {
-  const own = wordsOf(candidate);
-  const length = Math.min(words, own.length);
-  if (length < WORDS_MIN) return null;
-  const vocabulary = new Set(own);
-  const runs = new Set<string>();
-  for (let end = length; end <= own.length; end += 1) runs.add(own.slice(end - length, end).join(' '));
+function wordSearch(runs: ReadonlySet<string>, vocabulary: ReadonlySet<string>, length: number): Search {
   return () => {
     let last: string[] = [];
     return (text) => {
@@ -105,17 +147,18 @@ function wordSearch(candidate: string, words: number): Search | null {
 }
 
 /** The runs of consecutive letters and digits, whatever stands between them. */
-function letterSearch(candidate: string, length: number): Search | null {
-  const own = lettersOf(candidate);
-  if (own.length < length) return null;
+function letterSearch(texts: readonly string[], length: number): Search | null {
   const runs = new Set<string>();
   // Most letters of a source begin no run of the candidate: one look at this table spares them the text comparison.
   const hints = new Uint8Array(HINTS);
-  someRun(own, length, (start, hint) => {
-    runs.add(own.slice(start, start + length));
-    hints[hint] = 1;
-    return false;
-  });
+  for (const own of texts) {
+    someRun(own, length, (start, hint) => {
+      runs.add(own.slice(start, start + length));
+      hints[hint] = 1;
+      return false;
+    });
+  }
+  if (runs.size === 0) return null;
   return () => {
     let before = '';
     return (text) => {

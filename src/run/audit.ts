@@ -86,21 +86,37 @@ export function authzEvent(
   return event;
 }
 
-/** The run has entered `running` (S4-45). */
-export function runningEvent(run: RunContext): AuditDraft {
+/** The run has entered `running` (S4-45), with what it was started with (S4-59). */
+export function runningEvent(run: RunContext, inputs: readonly ArtifactRef[] = []): AuditDraft {
   const event = eventOf(run, 'system', 'success');
   event.outcome_reason = 'running';
+  event.input_artifacts = someOf(inputs);
   return event;
 }
 
 /** The run has entered a terminal state (S4-46; outcomes by C48). */
-export function endEvent(run: RunContext, state: TerminalState, end: RunEnd): AuditDraft {
+export function endEvent(
+  run: RunContext,
+  state: TerminalState,
+  end: RunEnd,
+  { inputs, outputs }: RunArtifacts = NO_ARTIFACTS,
+): AuditDraft {
   const event = eventOf(run, 'system', state === 'completed' ? 'success' : state === 'denied' ? 'deny' : 'failure');
   event.outcome_reason = bounded(end.reason === state ? state : `${state}:${end.reason}`);
   event.severity = state === 'completed' ? 'info' : state === 'failed' ? 'error' : 'warn';
   event.error = end.error ?? undefined;
+  event.input_artifacts = someOf(inputs);
+  event.output_artifacts = someOf(outputs);
   return event;
 }
+
+/** What a run was given after its start, and what it has produced. */
+interface RunArtifacts {
+  readonly inputs: readonly ArtifactRef[];
+  readonly outputs: readonly ArtifactRef[];
+}
+const NO_ARTIFACTS: RunArtifacts = { inputs: [], outputs: [] };
+const someOf = (refs: readonly ArtifactRef[]): ArtifactRef[] | undefined => (refs.length === 0 ? undefined : [...refs]);
 
 /** A privileged action was performed, or failed (S4-40 to S4-42, S4-47, S4-48). */
 export function actionEvent(
@@ -205,12 +221,14 @@ export function voteEvent(
 }
 
 /** D8: what became of an action whose outcome was unknown. The run's own state does not move. */
-export function resolvedEvent(run: RunContext, { outcome, actor, role_id, note }: ResolveInput): AuditDraft {
+export function resolvedEvent(run: RunContext, resolved: ResolveInput): AuditDraft {
+  const { outcome, actor, role_id, note, note_ref } = resolved;
   const event = eventOf(run, 'system', 'success');
   event.outcome_reason = `${RESOLVED}${outcome}`;
   event.actor = actor;
   event.role_id = role_id;
   event.notes = note === '' ? undefined : note;
+  event.input_artifacts = note_ref === undefined ? undefined : [note_ref];
   return event;
 }
 

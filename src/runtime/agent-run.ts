@@ -22,6 +22,8 @@ export interface AgentOptions {
   readonly idleMs?: number;
   /** What the agent may use up at most; the policy may allow less. */
   readonly budget?: Partial<Record<BudgetKind, number>>;
+  /** The prompts that the agent works from: at most 16, each of 4 MiB. The record of its run names them (S4-59). */
+  readonly prompts?: readonly string[];
 }
 
 /** How an agent run ended. */
@@ -37,6 +39,8 @@ export interface SubmitOptions {
   readonly inputId?: string;
   /** Tokens that the agent has used since its last proposal; they are charged to its budget. */
   readonly tokens?: number;
+  /** What the agent was asked with, at most 4 MiB: recorded with the case, and named by the record of the run. */
+  readonly prompt?: string;
 }
 
 /** One agent's run, as its caller holds it. */

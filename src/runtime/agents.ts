@@ -16,10 +16,11 @@ import { AgentQueue } from './agent-queue.js';
 import type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
 import { defer, quietly, type Deferred } from './deferred.js';
 import { rootOf } from './ledger-reader.js';
+import { askedWith, cancelRequest, givenTo, inputKeysOf, recordedInputId } from './notes.js';
 import { agentRequest, checkInputId, checkTokens, openRequest } from './open-request.js';
 import { payloadBytes } from './payload-bytes.js';
 import type { PolicyShelf } from './pinned-policy.js';
-import { closed, ended, unknown } from './run-errors.js';
+import { closed, ended, notCancelled, unknown } from './run-errors.js';
 
 /** Agent runs that one process holds at the same time. */
 const LIVE_AGENTS_MAX = 65_536;
@@ -62,15 +63,16 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
     }
     const pinned = await this.#options.shelf.current();
     const root = this.#options.ids.draw('run_');
-    const open = openRequest(root, options, pinned, this.#options.ids);
-    const agent = agentRequest(root, options, pinned.policy);
+    const { open, notes } = openRequest(root, options, pinned, this.#options.ids);
+    const { refers, prompts } = givenTo(options.prompts ?? [], open.case_id);
+    const agent = { ...agentRequest(root, options, pinned.policy), ...refers };
     const run_id = `${root}.1`;
     const finished = quietly(defer<RunEnding>());
     this.#starting.set(run_id, finished);
     try {
       // Both in one tick, so that they share a transaction.
-      const opened = this.#submit(root, open, pinned.materials);
-      const started = await this.#orAbandon(root, opened, this.#submit(root, agent, []));
+      const opened = this.#submit(root, open, [...pinned.materials, ...notes]);
+      const started = await this.#orAbandon(root, opened, this.#submit(root, agent, prompts));
       if (started.refused) return await this.#refusedRoot(root, open.correlation_id);
       const tree = await this.#running.peek(root).catch((error: unknown) => this.#abandon(root, error));
       return this.#hold(tree, run_id, finished);
@@ -224,7 +226,7 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
     };
   }
 
-  async #propose(live: LiveAgent, bytes: Uint8Array, { inputId, tokens }: SubmitOptions): Promise<string> {
+  async #propose(live: LiveAgent, bytes: Uint8Array, { inputId, tokens, prompt }: SubmitOptions): Promise<string> {
     const { run_id, case_id } = live.run.context;
     const tree_id = rootOf(run_id);
     const exposure = live.run.exposure ?? 'decision';
@@ -233,15 +235,17 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
     // The client resumes a run by its id after a restart.
     if (this.#live.get(run_id) !== live) return this.#tooLate(tree_id, run_id, inputId);
     live.proposals += 1;
-    const input_id = inputId ?? `${run_id}/p${live.proposals}`;
+    const input_id = recordedInputId(inputId, live.policy) ?? `${run_id}/p${live.proposals}`;
+    const asked = askedWith(prompt, case_id);
     const content: Artifact = { kind: 'raw_payload', case_id, bytes };
     const payload = artifactRef(content);
     const reply = defer<string>();
     live.replies.set(input_id, reply);
     reply.promise.catch(() => undefined);
     try {
-      const input: NewInput = { kind: 'proposal', run_id, input_id, payload, tokens: tokens ?? null };
-      const { refused, repeat_of } = await this.#submit(tree_id, input, [content], inputId !== undefined);
+      const input: NewInput = { kind: 'proposal', run_id, input_id, payload, tokens: tokens ?? null, ...asked.refers };
+      const materials = [content, ...asked.materials];
+      const { refused, repeat_of } = await this.#submit(tree_id, input, materials, inputId !== undefined);
       if (repeat_of !== null) return await this.#recall(tree_id, run_id, repeat_of);
       if (refused) throw ended(run_id);
       return await this.#options.keepAlive(reply.promise);
@@ -256,7 +260,8 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
 
   /** A request that is sent again still gets its recorded response when the run has ended meanwhile. */
   async #tooLate(tree_id: string, run_id: string, inputId: string | undefined): Promise<string> {
-    const [mark] = await this.#options.store.marks(inputId === undefined ? [] : [{ tree_id, input_id: inputId }]);
+    const marks = await this.#options.store.marks(inputKeysOf(tree_id, inputId));
+    const mark = marks.find((found) => found !== null);
     if (mark == null) throw ended(run_id);
     return this.#recall(tree_id, run_id, mark.seq);
   }
@@ -278,15 +283,11 @@ export class Agents implements Omit<EngineListener, 'restarted'> {
     // After a restart the run may go on, and only a new handle cancels it. An ended run records the refused cancel.
     const isStale = this.#live.get(run_id) !== live;
     if (isStale && (await this.#running.peek(root_run_id))?.isLive(run_id) === true) throw ended(run_id);
-    const bounded = reason.slice(0, 160).toWellFormed();
-    const input = { kind: 'cancel', run_id: root_run_id, input_id: `${run_id}/cancel`, reason: bounded } as const;
-    const { refused } = await this.#submit(rootOf(run_id), input, []);
+    const { input, materials } = cancelRequest(live.run.context, await this.#running.peek(rootOf(run_id)), reason);
+    const { refused } = await this.#submit(rootOf(run_id), input, materials);
     // Refused because it is being cancelled already: then this is what the caller wants, too.
     if (refused && !this.#live.has(run_id)) {
-      throw new RunError({
-        code: 'INVALID_STATE_TRANSITION',
-        message: `run ${root_run_id} has ended and cannot be cancelled`,
-      });
+      throw notCancelled(root_run_id);
     }
     return live.finished.promise;
   }

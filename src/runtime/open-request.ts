@@ -1,8 +1,10 @@
 import type { TSchema } from 'typebox';
+import type { Artifact } from '../contract/artifact-ref.js';
 import { BUDGET_KINDS, BudgetLimits } from '../contract/budget.js';
 import { PolicyName } from '../contract/policy-header.js';
 import { CaseId, Identifier, TaxonomyVersions } from '../contract/shapes.js';
 import { AGENT_LINKS, INPUT_ID_CHARS_MAX } from '../contract/entry.js';
+import { isIdentifier } from '../contract/free-text.js';
 import { EXPOSURES, type Exposure } from '../contract/response.js';
 import { conforms } from '../contract/validators.js';
 import type { NewInput } from '../engine/tree-engine.js';
@@ -10,6 +12,7 @@ import { UsageError } from '../errors.js';
 import type { Policy } from '../policy/policy.js';
 import type { Ids } from '../ports/ids.js';
 import type { AgentOptions } from './agent-run.js';
+import { scopeNotes } from './notes.js';
 import type { PinnedPolicy } from './pinned-policy.js';
 
 /** What the shipped policy has for work on files in a sandbox. */
@@ -21,19 +24,28 @@ const SCOPE_FIELDS_MAX = 32;
 
 export type Of<Kind extends NewInput['kind']> = Extract<NewInput, { kind: Kind }>;
 
+/** The first input of a tree, and the artifacts that it brings behind its policies and machines. */
+export interface Opening {
+  readonly open: Of<'open'> & { readonly case_id: string };
+  readonly notes: readonly Artifact[];
+}
+
 /** The first input of a new run tree. @throws UsageError for options that the contract cannot hold */
-export function openRequest(root: string, options: AgentOptions, pinned: PinnedPolicy, ids: Ids): Of<'open'> {
-  return {
-    kind: 'open',
+export function openRequest(root: string, options: AgentOptions, pinned: PinnedPolicy, ids: Ids): Opening {
+  const case_id = checked('case', CaseId, options.case ?? DEFAULTS.case);
+  const { materials, ...scope } = scopeNotes(scopeOf(options.scope ?? {}), case_id);
+  const open = {
+    kind: 'open' as const,
     run_id: root,
     input_id: `${root}/open`,
     correlation_id: checked('correlation', Identifier, options.correlation ?? ids.draw('cor_')),
-    case_id: checked('case', CaseId, options.case ?? DEFAULTS.case),
+    case_id,
     taxonomy_versions: options.taxonomy === undefined ? null : checkedTaxonomy(options.taxonomy),
-    scope: scopeOf(options.scope ?? {}),
+    ...scope,
     policies: pinned.pins,
     machines: pinned.machines,
   };
+  return { open, notes: materials };
 }
 
 export function agentRequest(root: string, options: AgentOptions, policy: Policy): Of<'start_agent'> {
@@ -88,10 +100,13 @@ function oneOf<T extends string>(name: string, known: readonly T[], value: T): T
 }
 
 function checkedTaxonomy(taxonomy: TaxonomyVersions): TaxonomyVersions {
-  if (conforms(TaxonomyVersions, taxonomy)) return { ...taxonomy };
+  const versions = Object.values(taxonomy) as readonly unknown[];
+  if (conforms(TaxonomyVersions, taxonomy) && versions.every((version) => isIdentifier(version as string))) {
+    return { ...taxonomy };
+  }
   throw new UsageError({
     code: 'USAGE',
-    message: 'taxonomy: `coa`, `tags` and `entities`, each of 120 characters at most',
+    message: 'taxonomy: `coa`, `tags` and `entities`, each an identifier of 120 characters at most',
   });
 }
 

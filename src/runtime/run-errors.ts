@@ -7,3 +7,7 @@ export const unknown = (run_id: string): RunError =>
   new RunError({ code: 'RUN_UNKNOWN', message: `there is no agent run ${run_id} in this ledger` });
 export const ended = (run_id: string): RunError =>
   new RunError({ code: 'RUN_ENDED', message: `run ${run_id} is not running: start a new one` });
+
+/** Of a run that has ended: nothing is left to cancel. */
+export const notCancelled = (run_id: string): RunError =>
+  new RunError({ code: 'INVALID_STATE_TRANSITION', message: `run ${run_id} has ended and cannot be cancelled` });

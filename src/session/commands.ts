@@ -1,6 +1,8 @@
 // What a session does with a command: one pure function, from the state before to the state after, with what is said
 // of it and what is asked of its runs.
 
+import type { ArtifactRef } from '../contract/artifact-ref.js';
+import type { JsonObject } from '../contract/json.js';
 import type { CommandOf, SessionCommand } from '../contract/session-command.js';
 import { answerOf, refusalOf } from './answer.js';
 import { startReview, startVerification } from './checks.js';
@@ -70,7 +72,7 @@ function pause(state: SessionState, context: CommandContext): Turn {
 
 function waive(state: SessionState, command: CommandOf<'waive'>, context: CommandContext): Turn {
   const turn = new TurnBuilder(state, context);
-  const { phase_id, reason_code, reason_detail } = command;
+  const { phase_id, reason_code, reason_detail, note_ref } = command;
   const phase = phaseOf(state, phase_id);
   if (!state.settings.allow_gate_waiver)
     return turn.unchanged(refusalOf(state, 'AUTHORIZATION', ['allow_gate_waiver']));
@@ -82,17 +84,22 @@ function waive(state: SessionState, command: CommandOf<'waive'>, context: Comman
   if (state.evidence?.phase_id === phase_id) turn.set({ evidence: null });
   const { outstanding } = state;
   if (outstanding !== null && outstanding.step.task_id === null && outstanding.step.phase_id === phase_id) revoke(turn);
-  turn.say('gate_waived', { phase_id }, { reason_code, reason_detail });
+  turn.say('gate_waived', { phase_id }, { reason_code, reason_detail, ...hashOf(note_ref) });
   return turn.done(answerOf(turn.state));
 }
 
-function end(state: SessionState, { reason_code, reason_detail }: CommandOf<'end'>, context: CommandContext): Turn {
+function end(state: SessionState, command: CommandOf<'end'>, context: CommandContext): Turn {
+  const { reason_code, reason_detail, note_ref } = command;
   const turn = new TurnBuilder(state, context);
   sayRevoked(turn);
   turn.set({ status: 'ended', pause_reason: null, failure_reason: null });
-  turn.say('end', {}, { reason_code, reason_detail });
+  turn.say('end', {}, { reason_code, reason_detail, ...hashOf(note_ref) });
   if (state.status === 'running') {
     turn.order({ kind: 'close_activation', activation: activationId(turn.state), reason: `ended:${reason_code}` });
   }
   return turn.done(answerOf(turn.state));
 }
+
+/** What a person said beside the code, as its hash. */
+const hashOf = (note: ArtifactRef | undefined): JsonObject =>
+  note === undefined ? {} : { note_sha256: note.hash_sha256 };

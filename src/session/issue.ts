@@ -33,7 +33,7 @@ export function take(
 type Issue = Extract<Next, { readonly kind: 'step' }>;
 
 /** A step with an agent run of its own, and the hash of its proof (C65, D10). */
-function issueStep(turn: TurnBuilder, { type, phase, task }: Issue, { vouch, time }: CommandContext): NextStep {
+function issueStep(turn: TurnBuilder, { type, phase, task }: Issue, { vouch, time, work }: CommandContext): NextStep {
   const { state } = turn;
   const step_id = nextStepId(state);
   if (vouch.issue.step_id !== step_id) throw new InvariantError(`the proof of ${step_id} was not made`);
@@ -42,7 +42,8 @@ function issueStep(turn: TurnBuilder, { type, phase, task }: Issue, { vouch, tim
   const findings = type === 'address_fidelity_feedback' ? findingsOf(state, phase) : [];
   const { session_id, spec } = state;
   const ground = { session_id, spec_id: spec.id, step_id, type, phase, task, run_id, lane_id, findings };
-  const step = stepPacket({ ...ground, issue: vouch.issue.issue });
+  const with_command = work.with_command === true;
+  const step = stepPacket({ ...ground, issue: vouch.issue.issue, with_command });
   const { issue, proof_sha256 } = vouch.issue;
   const outstanding: OutstandingStep = {
     type,

@@ -3,16 +3,12 @@
 
 import { canonicalJson } from '../contract/canonical-json.js';
 import { sha256 } from '../contract/hash.js';
-import { isJsonObject, type JsonObject } from '../contract/json.js';
-import {
-  REPORTED_STEP_TYPES,
-  VerificationReceipt,
-  type GateEvidence,
-  type ReportedStepType,
-} from '../contract/session.js';
+import type { JsonObject } from '../contract/json.js';
+import { REPORTED_STEP_TYPES, type GateEvidence, type ReportedStepType } from '../contract/session.js';
 import type { SessionErrorCode } from '../contract/session-answer.js';
 import { StepReport, type ReportShape } from '../contract/session-report.js';
 import { conforms } from '../contract/validators.js';
+import { verifyReceipt } from './receipt.js';
 import { between, REPEAT_MS, type ConsumedProof, type OutstandingStep, type SessionState } from './state.js';
 
 /** Which members each type of step needs beside step_id, step_type and outcome. */
@@ -130,10 +126,9 @@ function receiptRefusal({ receipt }: OutstandingStep, report: StepReport): Refus
   const { outcome, verification_receipt: given } = report;
   if (outcome === 'skipped') return given === undefined ? null : invalid('outcome skipped takes no receipt');
   if (given === undefined) return { code: 'ERROR_VERIFICATION_RECEIPT_MISSING', details: [] };
-  if (!isJsonObject(given) || !conforms(VerificationReceipt, given)) return invalid('malformed');
+  if (verifyReceipt(given, {}).differing.includes('form')) return invalid('malformed');
   if (receipt === null) return invalid('no verification was run for this step');
-  const fields = Object.keys(VerificationReceipt.properties) as readonly (keyof VerificationReceipt)[];
-  const differing = fields.filter((name) => given[name] !== receipt[name]);
+  const { differing } = verifyReceipt(given, { receipt });
   if (differing.length > 0) return { code: 'ERROR_VERIFICATION_RECEIPT_INVALID', details: differing };
   return (receipt.exit_code === 0) === (outcome === 'success') ? null : invalid('outcome contradicts exit_code');
 }

@@ -31,6 +31,8 @@ export interface StepWork {
   readonly busy: boolean;
   /** Whether its lane takes no work that the platform has not seen. */
   readonly refuses_unmediated: boolean;
+  /** Whether steps of this tree hand over the command of a verification that has words of its own. */
+  readonly with_command?: boolean;
 }
 
 /** What a session asks of its orchestrator runs. */

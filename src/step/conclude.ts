@@ -12,6 +12,7 @@ import type { Policy } from '../policy/policy.js';
 import { advance, newDraft, type Draft } from './draft.js';
 import { FAULTS, type Fault } from '../contract/fault.js';
 import { unprivilegedResult } from './execute.js';
+import { recordedIdentity } from './recorded-names.js';
 import { respond, responseParts } from './respond.js';
 
 /** A step of which everything has been decided. */
@@ -42,16 +43,17 @@ export function resultWithoutEffect({ action, args }: Pick<Draft, 'action' | 'ar
 }
 
 /** The trace of the step (S0-56 to S0-66). Requires that the response has been composed. */
-export function traceOf(step: Concluded): StepTraceDraft {
+export function traceOf(step: Concluded, policy: Policy): StepTraceDraft {
   const { identity, fault, seen } = step;
+  const { action, schema_version } = recordedIdentity(identity, policy);
   const repeated = step.replay_of === null ? null : seen;
   const outcome = repeated?.outcome ?? outcomeOf(fault);
   return {
     run_id: step.agent.run_id,
     step_index: step.step_index,
     proposal_id: identity.proposal_id,
-    schema_version: identity.schema_version,
-    action: identity.action,
+    schema_version,
+    action,
     args_summary: step.args_summary,
     outcome,
     decision: decisionOf(outcome),

@@ -14,6 +14,7 @@ import type { Policy } from '../policy/policy.js';
 import { parse } from './parse.js';
 import { receive } from './receive.js';
 import { summarizeArgs } from './record.js';
+import { recordedArgument } from './recorded-names.js';
 import type { ArgsSummary } from '../contract/step-trace.js';
 import { validateAction } from './validate-action.js';
 import { validateArgs } from './validate-args.js';
@@ -92,7 +93,7 @@ function checkSchema({ value, seen, payload_sha256 }: Draft, policy: Policy): Pa
   if (!checked.ok) return { value: null, identity, fault: checked.fault, phase_failed_at: 'VALIDATE_SCHEMA' };
   // The name is needed by the next phase even where it may not be echoed (C06).
   const { args, action } = checked.value;
-  const args_summary = summarizeArgs(null, args);
+  const args_summary = summarizeArgs(null, args, recordedArgument(action, policy));
   const unused = validateUnused(seen, payload_sha256, policy);
   return unused.ok
     ? { value: null, identity, action, args, args_summary, replay_of: unused.value.replay_of }

@@ -14,6 +14,7 @@ import type { Policy } from '../policy/policy.js';
 import type { Authorizable } from './authorizable.js';
 import { effectLimits } from './execute.js';
 import { isIdempotent, isInCommit, privilegedRequest } from './privilege.js';
+import { withRecordedNames } from './recorded-names.js';
 
 const contexts = new WeakMap<RunContext, { readonly run: RunContext; readonly lane_id: string | null }>();
 
@@ -79,7 +80,7 @@ export function mediatedRequest(step: Authorizable, { run, retry, idempotency_ke
     limits: effectLimits(policy),
   };
   return {
-    privileged: privilegedRequest(definition, args, run, catalogue, step.label),
+    privileged: withRecordedNames(privilegedRequest(definition, args, run, catalogue, step.label), policy),
     hash,
     effect,
     idempotency_key,

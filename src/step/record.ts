@@ -12,17 +12,25 @@ export const SUMMARY_KEY_CHARS_MAX = 64;
  * What a trace says about the arguments of a step (C37); never content (S4-62).
  *
  * `definition` is that of the action once VALIDATE_ARGS has passed: then paths stand verbatim and everything else as
- * hash and length. Null means that nobody has validated the arguments: then only some of their names are kept.
+ * hash and length. Null means that nothing has validated the arguments: then only some of their names are recorded,
+ * each as `recorded` gives it.
  * @returns null where there are no arguments
  */
-export function summarizeArgs(definition: ActionDefinition | null, args: Json | undefined): ArgsSummary | null {
+export function summarizeArgs(
+  definition: ActionDefinition | null,
+  args: Json | undefined,
+  recorded: (name: string) => string = (name) => name,
+): ArgsSummary | null {
   if (!isJsonObject(args)) return null;
-  return definition === null ? namesOf(args) : summaryOf(definition, args);
+  return definition === null ? namesOf(args, recorded) : summaryOf(definition, args);
 }
 
-function namesOf(args: JsonObject): ArgsSummary {
+function namesOf(args: JsonObject, recorded: (name: string) => string): ArgsSummary {
   const keys: string[] = [];
-  for (const name of Object.keys(args)) if (keys.push(cut(name)) === SUMMARY_KEYS_MAX) break;
+  for (const name of Object.keys(args)) {
+    const shown = recorded(name);
+    if (keys.push(shown === name ? cut(name) : shown) === SUMMARY_KEYS_MAX) break;
+  }
   return { keys };
 }
 

@@ -102,7 +102,7 @@ describe('an archive', () => {
       for (const n of [0, 3]) {
         const outcome = await verifying(flipped(good, LOCAL, n, field)).then(
           ({ valid }) => (valid ? 'valid' : 'refused'),
-          ({ code }: { code: string }) => code,
+          (error: unknown) => (error as { code: string }).code,
         );
         // What version a reader needs says nothing about the content.
         expect([field, outcome]).toEqual([field, field === 4 ? 'valid' : 'BAG_HOSTILE']);

@@ -202,7 +202,7 @@ describe('a client', () => {
   test('a run can be cancelled while it waits', async () => {
     const connected = await client();
     const agent = await connected.startAgent({}, null);
-    expect(await agent.cancel('enough')).toMatchObject({ state: 'cancelled', reason: 'enough' });
+    expect(await agent.cancel('enough')).toMatchObject({ state: 'cancelled', reason: 'by_caller' });
     expect(await agent.finished).toMatchObject({ state: 'cancelled' });
     await connected.close();
   });

@@ -239,7 +239,7 @@ describe('D8 runs resolve', () => {
       jsonLines((await turnpike(folder, ['runs', '--json'])).stdout).filter((each) => 'unknown_outcome' in each);
     expect(await marked()).toMatchObject([{ run_id: run, status: 'failed', unknown_outcome: { settled: null } }]);
     expect(await resolve(run)).toMatchObject({ code: 0, stdout: `${run} is settled: done\n` });
-    const settled = { outcome: 'done', actor_id: 'berta', role_id: 'ATTORNEY_ADMIN', note: 'asked the bank' };
+    const settled = { outcome: 'done', actor_id: 'berta', role_id: 'ATTORNEY_ADMIN', note: null };
     expect(await marked()).toMatchObject([
       { run_id: run, status: 'failed', error: { error_code: 'OUTCOME_UNKNOWN' }, unknown_outcome: { settled } },
     ]);

@@ -2,6 +2,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
+import { sha256 } from '../../src/contract/hash.js';
 import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
 import { initialised, jsonLines, linesOf, put, turnpike } from './fake-io.js';
 import { done, GATED, PLAIN, putSpec, refused, reportOf, session, stepOf } from './session-fixture.js';
@@ -95,7 +96,7 @@ describe.each([
     await held?.close();
     held = null;
     expect((await events(session_id)).find(({ event }) => event === 'gate_waived')).toMatchObject({
-      detail: { reason_code: 'operator_override', reason_detail: detail },
+      detail: { reason_code: 'operator_override', reason_detail: null, note_sha256: sha256(detail) },
       actor: { actor_id: 'operator', actor_type: 'human' },
       role: 'maintainer',
     });

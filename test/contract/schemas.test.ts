@@ -95,6 +95,7 @@ test('S1-02 maps name what their keys may be', () => {
     'run_created/properties/scope ^.*$',
     'step_trace/properties/args_summary/anyOf/0/anyOf/0 ^.*$',
     'session_event/properties/detail ^.*$',
+    'lanes/properties/lanes/items/properties/content_checks/properties/names ^[A-Za-z][A-Za-z0-9_.]*$',
     'actions/properties/actions/items/properties/extensions ^[a-z_]{1,40}$',
   ]);
 });

@@ -306,7 +306,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
         kind: 'cancel',
         run_id: tree,
         input_id: 'late',
-        reason: 'late',
+        reason: 'operator',
       });
       expect(refused).toBe(true);
       const last = (await entriesOf(harness.store, tree)).at(-1);
@@ -515,7 +515,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
     });
 
     test('an unknown tree is an error, and no entry', async () => {
-      const input = { kind: 'cancel', run_id: 'run_nowhere01', input_id: 'x', reason: 'x' } as const;
+      const input = { kind: 'cancel', run_id: 'run_nowhere01', input_id: 'x', reason: 'operator' } as const;
       await expect(submit(harness, 'run_nowhere01', input)).rejects.toMatchObject({ code: 'RUN_UNKNOWN' });
       expect((await harness.store.head()).size).toBe(0);
     });

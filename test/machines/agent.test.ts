@@ -35,6 +35,7 @@ const propose = (action: string, args: object): AgentEvent => {
     seen: null,
     recorded_response: null,
     tokens: null,
+    prompt: null,
     overlay: null,
   };
 };
@@ -47,6 +48,7 @@ const stepped = (over: { denied?: boolean; finished?: boolean }): AgentEvent => 
     denied: false,
     finished: false,
     spent: amountsOf({ steps: 1 }),
+    produced: [],
     read: null,
     unknown: null,
     requested: null,

@@ -94,9 +94,9 @@ test('D5: the end of input completes the run as end_of_input, and denials do not
 
 test('C53 S4-20: a cancel ends the agent run first and its orchestrator after it', async () => {
   const agent = await bench.turnpike.startAgent();
-  await expect(agent.cancel('no longer needed')).resolves.toMatchObject({ state: 'cancelled' });
+  await expect(agent.cancel('no_longer_needed')).resolves.toMatchObject({ state: 'cancelled' });
   const ended = (await bench.entries()).flatMap((entry) =>
-    entry.type === 'audit_event' && entry.body.outcome_reason === 'cancelled:no longer needed'
+    entry.type === 'audit_event' && entry.body.outcome_reason === 'cancelled:no_longer_needed'
       ? [entry.body.run_id]
       : [],
   );

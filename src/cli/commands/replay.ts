@@ -111,7 +111,7 @@ function textOf(report: ReplayReport): string {
   }
   if (difference === null) return '';
   const { tree_id, seq, rule, log_index, expected, found } = difference;
-  if (rule === 'log.cut') return `the log ends at ${found ?? ''}, and its heads say ${expected ?? ''}: ${rule}\n`;
+  if (rule === 'log.cut') return `the log ends at ${found}, and its heads say ${expected}: ${rule}\n`;
   const place = log_index === null ? `after the last entry` : `entry ${log_index}`;
   const from = firstDifference(expected ?? '', found ?? '');
   return [

@@ -11,6 +11,7 @@ import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
 import type { AgentRun, RunEnding } from '../agent-run.js';
 import { defer } from '../deferred.js';
+import { PROMPT_BYTES_MAX } from '../notes.js';
 import { checkTokens } from '../open-request.js';
 import { payloadBytes } from '../payload-bytes.js';
 import { remember } from './conversation.js';
@@ -87,7 +88,8 @@ async function turns(loop: Loop): Promise<Stopped> {
     if (next !== 'ask') return { reason: next, answer: null, counts, error: null };
     const asked = await ask(loop, { ...told, conversation, last_response, fresh_id: freshId(loop.ids) });
     if ('reason' in asked) return { ...asked, answer: null, counts };
-    const answered = await propose(loop, asked);
+    const prompt = counts.steps === 0 ? promptOf(told) : null;
+    const answered = await propose(loop, asked, prompt);
     if ('reason' in answered) return { ...answered, answer: null, counts };
     last_response = JSON.parse(answered.response) as StepResponse;
     counts = counted(counts, last_response, asked.tokens);
@@ -129,13 +131,21 @@ function checkedProposal({ raw, tokens }: AgentProposal): AgentProposal {
   return { raw: payloadBytes(raw), tokens: reported };
 }
 
+/** What the agent was told before anything else; a longer text is named by nobody but its caller. */
+function promptOf({ instructions, task }: Pick<AgentTurn, 'instructions' | 'task'>): string | null {
+  const text = task === null ? instructions : `${instructions}\n\n${task}`;
+  return Buffer.byteLength(text) <= PROMPT_BYTES_MAX ? text : null;
+}
+
 async function propose(
   { run, watch }: Loop,
   { raw, tokens }: AgentProposal,
+  prompt: string | null,
 ): Promise<{ readonly response: string } | Interrupted> {
   try {
     // The end of the run is not waited for here: a FINISH ends it, and its response must not get lost.
-    const answered = run.respond(raw, tokens === null ? {} : { tokens }).then((response) => ({ response }));
+    const options = { ...(tokens === null ? {} : { tokens }), ...(prompt === null ? {} : { prompt }) };
+    const answered = run.respond(raw, options).then((response) => ({ response }));
     const first = await watch.during(answered, ['aborted']);
     return typeof first === 'string' ? { reason: first, error: null } : first;
   } catch (error) {

@@ -106,7 +106,9 @@ export class LaneWithholding {
     if (tree === undefined) return null;
     const { withholding } = tree;
     if (withholding === null) return { lanes: [], exports: false };
-    const lanes = [...new Set(lanesFor(input, kind, tree))].filter((lane) => withholding.has(lane));
+    // A note may speak of any run of its tree.
+    const named = kind === 'note' ? withholding.keys() : lanesFor(input, kind, tree);
+    const lanes = [...new Set(named)].filter((lane) => withholding.has(lane));
     return lanes.length === 0 ? null : { lanes, exports: lanes.every((lane) => withholding.get(lane) === true) };
   }
 }
@@ -133,7 +135,7 @@ function withholdingIn(policies: readonly Artifact[]): Withholding | null {
 }
 /** The lanes any of which keeps the content: what a run has brought is its agent's to see, and to be told again. */
 function lanesFor(input: RecordedInput, kind: string, { session, runs }: TreeLanes): readonly string[] {
-  if (input.kind === 'start_run') return [input.lane_id];
+  if (input.kind === 'start_run' || input.kind === 'start_agent') return [input.lane_id];
   const parts = input.run_id.split('.');
   const ids = parts.map((_, depth) => parts.slice(0, depth + 1).join('.'));
   const own = ids.flatMap((run_id) => runs.get(run_id) ?? []);

@@ -5,7 +5,6 @@
 import { createHash } from 'node:crypto';
 import { valuesOf } from '../../bagit/bag-info.js';
 import { BagProof } from '../../contract/bag-proof.js';
-import type { ExportBundle } from '../../contract/export-bundle.js';
 import { BagError, LedgerError } from '../../errors.js';
 import { openCheckpoint, type Checkpoint } from '../../ledger/checkpoint.js';
 import { noteVerifier, type NoteVerifier } from '../../ledger/signed-note.js';

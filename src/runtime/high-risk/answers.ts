@@ -1,13 +1,15 @@
 // What people say of runs: their votes on what is asked of them (D7), and what they have found out of unknown outcomes
 // (D8). Both are inputs of the tree that they speak of; what they come to, its audit says.
 
+import type { Artifact } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/audit-event.js';
 import { Identifier } from '../../contract/shapes.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
-import { RunError } from '../../errors.js';
+import { RunError, UsageError } from '../../errors.js';
 import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import { rootOf } from '../ledger-reader.js';
+import { noteOf } from '../notes.js';
 import { actorOf, checked } from '../open-request.js';
 import type { Ballot, BallotResult, Resolution } from './options.js';
 
@@ -44,16 +46,29 @@ export async function resolveOutcome(
 ): Promise<void> {
   const by = { actor_type: 'human', actor_id: actorOf(actor) } as const;
   const input_id = where.ids.draw('inp_');
-  await handIn(where, run, { kind: 'resolve', run_id: run, input_id, outcome, actor: by, role_id: roleOf(role), note });
+  if (note.length > NOTE_CHARS_MAX) {
+    throw new UsageError({ code: 'USAGE', message: `note: at most ${NOTE_CHARS_MAX} characters` });
+  }
+  const { refers, materials } = noteOf(note, (await where.engine.peek(rootOf(run)))?.case_id ?? null);
+  const resolved = { kind: 'resolve', run_id: run, input_id, outcome, actor: by, role_id: roleOf(role) } as const;
+  await handIn(where, run, { ...resolved, note: '', ...refers }, materials);
 }
 
+/** Of what is said to an outcome. */
+const NOTE_CHARS_MAX = 400;
+
 /** Hands in what somebody says of a run. @returns what the audit says to it */
-async function handIn({ engine, store }: Answered, run_id: string, input: NewInput): Promise<readonly AuditEvent[]> {
+async function handIn(
+  { engine, store }: Answered,
+  run_id: string,
+  input: NewInput,
+  materials: readonly Artifact[] = [],
+): Promise<readonly AuditEvent[]> {
   const tree_id = rootOf(run_id);
   const tree = await engine.peek(tree_id);
   if (tree === null) throw new RunError({ code: 'RUN_UNKNOWN', message: `there is no run ${run_id} in this ledger` });
   const from = tree.head.seq;
-  const { refused } = await engine.submit(tree_id, { input, materials: [], external: false });
+  const { refused } = await engine.submit(tree_id, { input, materials, external: false });
   const events: AuditEvent[] = [];
   let mine = false;
   for await (const { type, text } of store.tree(tree_id, from)) {

@@ -1,54 +1,61 @@
-// What text a promotion would carry over, found out from the ledger: a fact for the policy, nobody's word.
+// What a promotion would carry over of its case, found out from the record and the ledger: facts for the policy. The
+// run's input records them, so a replay needs neither the detectors nor the case.
 
 import { isWithheld } from '../../contract/artifact-ref.js';
-import type { Json } from '../../contract/json.js';
-import { passagesOf, stringsIn, type Passages } from '../../policy/embedded-text.js';
+import { findingFlag } from '../../policy/content-findings.js';
 import { EMBEDDED_TEXT } from '../../policy/prohibitions.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import type { Pace } from '../../ports/pace.js';
 import type { CaseHistory } from '../case/case-history.js';
+import { ContentSearch, type CarriedOver } from './content-search.js';
 
 /** Text of a case that is looked through at most; nothing of a larger case passes for free of embedded text. */
 export const SEARCHED_BYTES_MAX = 268_435_456;
 
+interface Sources {
+  readonly store: LedgerStore;
+  readonly pace: Pace;
+  /** By default `SEARCHED_BYTES_MAX`. */
+  readonly bytesMax?: number;
+}
+
 /**
- * S4-73: does the record repeat a passage of anything that the ledger holds of the case?
- * @returns the flag by which the policy knows embedded text, or none
+ * S4-73, C92: does the record repeat a passage of what the ledger holds of the case, or identify somebody?
+ * @returns the flags by which the policy knows embedded text and each finding, or none
  */
-export async function embeddedText(
-  { store, pace }: { readonly store: LedgerStore; readonly pace: Pace },
+export async function findingsOf(
+  sources: Sources,
   history: CaseHistory,
-  record: Json,
+  carried: CarriedOver,
 ): Promise<readonly string[]> {
+  const search = ContentSearch.of(carried);
+  if (search === null) return [EMBEDDED_TEXT];
+  const embedded = await readCase(sources, history, search);
+  const flags = search.findings.map(findingFlag);
+  return embedded ? [EMBEDDED_TEXT, ...flags] : flags;
+}
+
+/** Reads the texts of the case. @returns whether a passage was found, or a text that cannot be read */
+async function readCase(sources: Sources, history: CaseHistory, search: ContentSearch): Promise<boolean> {
+  const { store, pace, bytesMax = SEARCHED_BYTES_MAX } = sources;
   const { case_id } = history.slice;
-  const strings = stringsIn(record);
-  if (strings === null) return [EMBEDDED_TEXT];
-  const passages = passagesOf(strings.join('\n'));
   const pause = pace.begin(0);
   let bytes = 0;
+  let embedded = false;
   for await (const entries of history.entries(['input'])) {
     for (const { entry } of entries) {
       for (const artifact of await store.artifactsOf(entry)) {
-        if (artifact.case_id !== case_id) continue;
-        // Nobody can tell any more what it said.
-        if (isWithheld(artifact)) return [EMBEDDED_TEXT];
+        // What a person asked to be promoted or exported is no text of the case: what it repeats is found where it is.
+        if (artifact.case_id !== case_id || artifact.kind === 'request') continue;
+        // What an erased text said cannot be known any more.
+        if (isWithheld(artifact)) return true;
         bytes += artifact.bytes.byteLength;
-        if (bytes > SEARCHED_BYTES_MAX || occurs(passages, artifact.bytes)) return [EMBEDDED_TEXT];
+        if (bytes > bytesMax) return true;
+        embedded = search.read(artifact.bytes) || embedded;
         // The search is work for the processor alone: others take their turn between two texts.
         await pause();
       }
     }
   }
-  return [];
+  return embedded;
 }
-
-/** Most content is JSON, where words stand between escapes: it is looked at as it stands, and without them. */
-function occurs(passages: Passages, bytes: Uint8Array): boolean {
-  const text = Buffer.from(bytes).toString('utf8');
-  return passages.occursIn(text) || (text.includes('\\') && passages.occursIn(unescaped(text)));
-}
-
-const unescaped = (text: string): string =>
-  text
-    .replace(/\\u([0-9a-fA-F]{4})/gu, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
-    .replace(/\\[ntrbf"\\/]/gu, ' ');

@@ -25,7 +25,7 @@ import { CaseHistory } from '../case/case-history.js';
 import { actorOf, checked, openRequest } from '../open-request.js';
 import type { PinnedPolicy, PolicyShelf } from '../pinned-policy.js';
 import { resolveOutcome, roleOf, vote, type Answered } from './answers.js';
-import { embeddedText } from './carried-over.js';
+import { findingsOf } from './carried-over.js';
 import { locatorOf } from '../export/export-root.js';
 import { labelOfCase } from './case-label.js';
 import type {
@@ -75,7 +75,7 @@ export class HighRiskRuns {
   }
 
   async promote(options: PromoteOptions): Promise<HighRiskRun> {
-    const { catalogue, store } = this.#parts;
+    const { catalogue, store, shelf } = this.#parts;
     const { target, mode = 'append', record, confidentiality = [] } = options;
     const definition = catalogue.target(target);
     if (definition !== undefined && !satisfies(definition.record, record)) {
@@ -84,14 +84,17 @@ export class HighRiskRuns {
     }
     const sources = await Promise.all((options.sources ?? []).map((hash) => this.#source(options.case, hash)));
     const history = await this.#historyOf(options.case);
-    const found = await embeddedText(this.#parts, history, record);
+    const lane = options.lane ?? LANES.promotion;
+    const checks = (await shelf.current()).policy.lanes.get(lane)?.content_checks ?? {};
+    const ids = caseIds(options);
+    const found = await findingsOf(this.#parts, history, { record, target: definition, checks, catalogue, ids });
     const flags = new Set(['sanitized_insight', ...confidentiality, ...(definition?.confidentiality ?? []), ...found]);
     return this.#start(options, {
       run_kind: 'promotion',
       act: { action: 'WRITE_RECORD', args: { target, mode, record } },
       inputs: sources,
       facts: { artifact_flags: [...flags], label: await labelOfCase(store, history) },
-      lane: options.lane ?? LANES.promotion,
+      lane,
       scope: { ...options.scope, promotion_ticket_id: options.ticket },
     });
   }
@@ -179,7 +182,7 @@ export class HighRiskRuns {
     const { shelf, ids } = this.#parts;
     const pinned = await shelf.current();
     const root = ids.draw('run_');
-    const open = openRequest(root, { ...options, scope: start.scope }, pinned, ids);
+    const { open, notes } = openRequest(root, { ...options, scope: start.scope }, pinned, ids);
     const material: Artifact = {
       kind: 'request',
       case_id: open.case_id,
@@ -189,7 +192,7 @@ export class HighRiskRuns {
     const finished = quietly(defer<RunEnding>());
     this.#live.set(run_id, finished);
     const input = startInput(root, options, start, artifactRef(material), pinned);
-    const opened = this.#submit(root, open, pinned.materials);
+    const opened = this.#submit(root, open, [...pinned.materials, ...notes]);
     const [first, second] = await Promise.allSettled([opened, this.#submit(root, input, [material])]);
     if (first.status === 'rejected' || second.status === 'rejected') {
       this.#live.delete(run_id);
@@ -271,6 +274,11 @@ function withOwnLane(lanes: ReadonlyMap<string, boolean>, own: Lane | undefined)
   const exports = own.exports_content === true && lanes.get(own.lane_id) !== false;
   return new Map([...lanes, [own.lane_id, exports]]);
 }
+/** By which the case is known outside of it: its own id, and those of its matter and client sessions. */
+const caseIds = ({ case: case_id, scope = {} }: PromoteOptions): readonly string[] => [
+  case_id,
+  ...Object.entries(scope).flatMap(([field, value]) => (/matter|client|session/.test(field) ? [value] : [])),
+];
 
 /** Who stands behind a role is the policy's to say; a role that it does not have is denied anyway. */
 const classOf = (role: string, { policy }: PinnedPolicy): ActorType => policy.roles.get(role)?.class ?? 'human';

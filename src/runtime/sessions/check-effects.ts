@@ -2,9 +2,7 @@
 // run, and where, stands in the spec; what it comes to is the result of a run like any other.
 
 import Type, { type Static } from 'typebox';
-import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Effect, EffectResult } from '../../contract/effect.js';
-import { sha256 } from '../../contract/hash.js';
 import { SpecCommand } from '../../contract/session-spec.js';
 import { closed, Nullable, OneOf } from '../../contract/shapes.js';
 import { conforms } from '../../contract/validators.js';
@@ -16,6 +14,7 @@ import type { Review, Reviewer, ReviewOrder } from '../../ports/reviewer.js';
 import type { Secrets } from '../../ports/secrets.js';
 import { REVIEW_PHASE, RUN_VERIFICATION } from '../../session/checks.js';
 import { evidenceChecksum } from '../../session/proof.js';
+import { commandHash } from '../../session/receipt.js';
 import type { BoundedCalls } from '../effects/bounded-call.js';
 import { callbackReviewer, type ReviewCallback } from './callback-reviewer.js';
 import { runChecked } from './checked-command.js';
@@ -137,7 +136,7 @@ export class CheckEffects {
     return {
       status: 'done',
       result: {
-        command_hash: sha256(canonicalJson(argv)),
+        command_hash: commandHash(argv),
         exit_code,
         output_digest: output_sha256,
         output_bytes,

@@ -77,7 +77,7 @@ export function startRequest(
   pinned: PinnedPolicy,
   ids: Ids,
 ): { readonly input: Of<'open_session'>; readonly materials: readonly Artifact[] } {
-  const open = openRequest(session_id, options, pinned, ids);
+  const { open, notes } = openRequest(session_id, options, pinned, ids);
   const artifact: Artifact = { kind: 'session_spec', case_id: open.case_id, bytes: Buffer.from(canonicalJson(spec)) };
   const { exposure: ceiling } = pinned.policy;
   const exposure = options.exposure ?? ceiling;
@@ -97,7 +97,7 @@ export function startRequest(
     },
     by: speaker(options.by),
   };
-  return { input, materials: [...pinned.materials, artifact] };
+  return { input, materials: [...pinned.materials, artifact, ...notes] };
 }
 
 const KEY = /^[A-Za-z0-9_-]{1,128}$/;

@@ -4,9 +4,8 @@
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { SessionAnswer, SessionErrorCode } from '../../contract/session-answer.js';
-import { SessionCommand } from '../../contract/session-command.js';
+import type { SessionCommand } from '../../contract/session-command.js';
 import type { SessionSpec } from '../../contract/session-spec.js';
-import { conforms } from '../../contract/validators.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError } from '../../errors.js';
 import type { Reply } from '../../kernel/input.js';
@@ -19,9 +18,11 @@ import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import type { Secrets } from '../../ports/secrets.js';
 import { defer, type Deferred } from '../deferred.js';
+import type { Note } from '../notes.js';
 import type { PolicyShelf } from '../pinned-policy.js';
 import { SESSION_PREFIX, SessionReader, taskDetails, type SessionOnLedger } from './session-reader.js';
 import { answerOver } from './answer-over.js';
+import { detailNote, FORCE_REPLACED, isRecordable, ownDetail, percent } from './command-checks.js';
 import { receiveReport, speaker, startRequest } from './requests.js';
 import type {
   NextRequest,
@@ -32,6 +33,7 @@ import type {
   StartSessionOptions,
   TaskDetails,
 } from './sessions.js';
+import { withRecordedIds } from './recorded-ids.js';
 import type { SpecSource } from './spec-source.js';
 
 interface Parts {
@@ -122,8 +124,8 @@ export class SessionRuns implements Sessions {
     return this.#command({ session_id, command: { name: 'review', phase_id, step_id }, by });
   }
 
-  pause(session_id: string, { reason }: { readonly reason?: string }, by: SessionCaller): Promise<SessionAnswer> {
-    return this.#command({ session_id, command: { name: 'pause', reason: reason ?? null }, by });
+  async pause(session_id: string, { reason }: { readonly reason?: string }, by: SessionCaller): Promise<SessionAnswer> {
+    return this.#commandWith(session_id, reason, by, (note) => ({ name: 'pause', reason: null, ...note }));
   }
 
   async resume(
@@ -139,8 +141,11 @@ export class SessionRuns implements Sessions {
   }
 
   end(session_id: string, request: OverrideRequest, by: SessionCaller): Promise<SessionAnswer> {
-    const { reason_code, reason_detail = null } = request;
-    return this.#command({ session_id, command: { name: 'end', reason_code, reason_detail }, by });
+    const { reason_code, reason_detail } = request;
+    const own = ownDetail(reason_detail);
+    return this.#commandWith(session_id, own === null ? reason_detail : null, by, (note) => {
+      return { name: 'end', reason_code, reason_detail: own, ...note };
+    });
   }
 
   async rebase(
@@ -163,8 +168,10 @@ export class SessionRuns implements Sessions {
     request: OverrideRequest & { readonly phase_id: string },
     by: SessionCaller,
   ): Promise<SessionAnswer> {
-    const { phase_id, reason_code, reason_detail = null } = request;
-    return this.#command({ session_id, command: { name: 'waive', phase_id, reason_code, reason_detail }, by });
+    const { phase_id, reason_code, reason_detail } = request;
+    return this.#commandWith(session_id, reason_detail, by, (note) => {
+      return { name: 'waive', phase_id, reason_code, reason_detail: null, ...note };
+    });
   }
 
   async status(session_id: string): Promise<SessionAnswer> {
@@ -210,7 +217,7 @@ export class SessionRuns implements Sessions {
       const { idempotencyKey, force = false, by } = options;
       if (idempotencyKey !== undefined && there.idempotency_key === idempotencyKey) return answerOf(there);
       if (!force) return refusalOf(there, 'SPEC_SESSION_EXISTS', [there.session_id, there.status]);
-      const over = { reason_code: 'operator_override', reason_detail: 'force_replaced' } as const;
+      const over = { reason_code: 'operator_override', reason_detail: FORCE_REPLACED } as const;
       const ended = await this.end(there.session_id, over, by);
       if (!ended.success) return ended;
     }
@@ -230,11 +237,28 @@ export class SessionRuns implements Sessions {
     return state === null ? refusalWithout('NO_ACTIVE_SESSION') : refusalOf(state.session, code, details);
   }
 
-  async #command({ session_id, command, by }: Commanded, materials: readonly Artifact[] = []): Promise<SessionAnswer> {
+  /** A command beside which a person may say something in words: that is an artifact of the case (C90). */
+  async #commandWith(
+    session_id: string,
+    text: string | null | undefined,
+    by: SessionCaller,
+    commandOf: (note: Note['refers']) => SessionCommand,
+  ): Promise<SessionAnswer> {
+    const state = await this.#state(session_id);
+    if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
+    const note = detailNote(text, state.case_id);
+    const command = commandOf(note?.refers ?? {});
+    if (note === null) return refusalOf(state.session, 'VALIDATION_ERROR', [command.name]);
+    return this.#command({ session_id, command, by }, note.materials);
+  }
+
+  async #command(asked: Commanded, materials: readonly Artifact[] = []): Promise<SessionAnswer> {
+    const { session_id, command: given, by } = asked;
     const state = await this.#state(session_id);
     if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
     // What the ledger could not hold is no command: an id with a space in it, a text that is no Unicode or too long.
-    if (!isRecordable(command)) return refusalOf(state.session, 'VALIDATION_ERROR', [command.name]);
+    if (!isRecordable(given)) return refusalOf(state.session, 'VALIDATION_ERROR', [given.name]);
+    const command = withRecordedIds(given, state.session);
     const input_id = this.#parts.ids.draw('inp_');
     const said = speaker(by);
     // What is over takes no input: it can still say what it is, and what it last answered.
@@ -274,17 +298,3 @@ export class SessionRuns implements Sessions {
     return { ...answer, data: { ...answer.data, next_step: { ...rest, step_proof } } };
   }
 }
-
-function isRecordable(command: SessionCommand): boolean {
-  try {
-    return conforms(SessionCommand, command) && canonicalJson(command).length > 0;
-  } catch {
-    return false;
-  }
-}
-
-/** Undefined for what is no percentage. */
-const percent = (value: number | undefined): number | null | undefined => {
-  if (value === undefined) return null;
-  return typeof value === 'number' && value >= 0 && value <= 100 ? value : undefined;
-};

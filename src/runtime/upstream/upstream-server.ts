@@ -2,6 +2,7 @@
 // is made again whenever it may be out of date.
 //
 //   U1. A call is sent at most once, and only while the definition of its tool is the one that was pinned.
+//   U1a. Before a call that is not idempotent, the list is read again: one that was read before it is not enough.
 //   U2. A definition that has once been another one stays refused until the Turnpike is opened again, with a new pin.
 //   U3. Whatever fails before the call is sent is NotExecuted. After that, only the server can say what happened.
 
@@ -16,7 +17,7 @@ import { listDefinitions, type Definition, type Listing } from './definitions.js
 
 /** Connecting and listing together. */
 export const PREPARE_MS = 20_000;
-/** A list is believed for so long, unless the server itself says earlier that it has changed. */
+/** For idempotent calls a list counts for so long, unless the server itself says earlier that it has changed. */
 export const LIST_FRESH_MS = 10_000;
 const CALLS_MAX = 64;
 /** A server whose list changes while it is read is not waited for. */
@@ -37,14 +38,21 @@ interface Read {
   readonly link: UpstreamLink;
   readonly changes: number;
   readonly at: number;
+  /** Readings are counted as they begin. */
+  readonly number: number;
 }
 
 /** A call of a tool, with the definition that it is meant for. */
 export interface PinnedCall extends UpstreamCall {
   readonly sha256: string;
+  /** Whether it may be sent on the word of a list that was read before. */
+  readonly idempotent: boolean;
   /** Within which the call must be sent, or it is not executed. */
   readonly prepare_ms: number;
 }
+
+type Wanted = Pick<PinnedCall, 'tool' | 'sha256' | 'prepare_ms' | 'idempotent'>;
+const NO_READING = 0;
 
 export class UpstreamServer {
   readonly #configured: Configured;
@@ -55,6 +63,7 @@ export class UpstreamServer {
   #reading: { readonly read: Promise<Read>; readonly abort: AbortController } | null = null;
   #closed = false;
   #underWay = 0;
+  #begun = NO_READING;
 
   constructor(configured: Configured, parts: ServerParts) {
     this.#configured = configured;
@@ -71,11 +80,11 @@ export class UpstreamServer {
   }
 
   /** @throws NotExecuted, Failed, or anything else where nobody can tell: as `UpstreamLink.callTool` */
-  async call({ sha256, prepare_ms, ...call }: PinnedCall, signal: AbortSignal): Promise<JsonObject> {
+  async call({ sha256, prepare_ms, idempotent, ...call }: PinnedCall, signal: AbortSignal): Promise<JsonObject> {
     if (this.#underWay >= CALLS_MAX) throw new NotExecuted(`${CALLS_MAX} calls of ${this.name} are under way already`);
     this.#underWay += 1;
     try {
-      const link = await this.#ready(call.tool, sha256, prepare_ms);
+      const link = await this.#ready({ tool: call.tool, sha256, prepare_ms, idempotent });
       if (signal.aborted) throw new NotExecuted('the call was given up before it was sent');
       return await link.callTool(call, signal);
     } finally {
@@ -92,15 +101,16 @@ export class UpstreamServer {
   }
 
   /** A connection over which the tool was just seen to be what was pinned. */
-  async #ready(tool: string, sha256: string, prepare_ms: number): Promise<UpstreamLink> {
+  async #ready({ tool, sha256, prepare_ms, idempotent }: Wanted): Promise<UpstreamLink> {
+    const after = idempotent ? NO_READING : this.#begun;
     const until = this.#parts.clock.now() + prepare_ms;
-    for (let attempt = 0; attempt < PREPARATIONS_MAX && !this.#isFresh(this.#read); attempt += 1) {
+    for (let attempt = 0; attempt < PREPARATIONS_MAX && !this.#isFresh(this.#read, after); attempt += 1) {
       await this.#before(until, this.#current()).catch((error: unknown) => {
         throw new NotExecuted(`${this.name} cannot be asked: ${(error as Error).message}`);
       });
     }
     const read = this.#read;
-    if (!this.#isFresh(read)) throw new NotExecuted(`${this.name} changes its tools all the time`);
+    if (!this.#isFresh(read, after)) throw new NotExecuted(`${this.name} changes its tools all the time`);
     this.#compare(tool, sha256, read.listing.definitions);
     return read.link;
   }
@@ -128,12 +138,14 @@ export class UpstreamServer {
 
   async #readAnew(abort: AbortController): Promise<Read> {
     const { clock } = this.#parts;
+    this.#begun += 1;
+    const number = this.#begun;
     const off = clock.wake(clock.now() + PREPARE_MS, () => abort.abort(TOO_LONG));
     try {
       const link = await this.#connected(abort.signal);
       const { changes } = link;
       const listing = await listDefinitions(link, abort.signal);
-      this.#read = { listing, link, changes, at: clock.now() };
+      this.#read = { listing, link, changes, at: clock.now(), number };
       return this.#read;
     } catch (error) {
       throw abort.signal.reason === TOO_LONG ? new Error(TOO_LONG) : error;
@@ -151,9 +163,11 @@ export class UpstreamServer {
     return this.#link;
   }
 
-  #isFresh(read: Read | null): read is Read {
+  /** Whether the list was begun after that one, and can still be believed. */
+  #isFresh(read: Read | null, after: number): read is Read {
     return (
       read !== null &&
+      read.number > after &&
       read.link.open &&
       read.link.changes === read.changes &&
       this.#parts.clock.now() - read.at < LIST_FRESH_MS

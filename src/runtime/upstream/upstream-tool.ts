@@ -66,7 +66,8 @@ export function upstreamTool(
       if (decoded === null) throw unfit('a text in it does not hold the JSON that it should');
       if (!conformsWalked(walkedInput, decoded)) throw unfit("it does not conform to the tool's own schema");
       const call = { tool: definition.tool, input: decoded, idempotency_key };
-      const pinned = { ...call, sha256: definition.sha256, prepare_ms: Math.ceil(timeout / 2) };
+      const idempotent = facts.idempotent ?? false;
+      const pinned = { ...call, sha256: definition.sha256, idempotent, prepare_ms: Math.ceil(timeout / 2) };
       return { ...answerOf(await server.call(pinned, signal), { walked: walkedOutput, structured, bytesMax }) };
     },
   });

@@ -2,7 +2,6 @@
 
 import type { FastifyPluginAsync } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { join } from 'node:path';
 import type { PageFile } from '../../adapters/page-folder.js';
 import { systemClock } from '../../adapters/system-clock.js';
 import { winstonLog } from '../../adapters/winston-log.js';

@@ -98,7 +98,8 @@ export function statesOf(entries: readonly EntryOf[]): ReadonlyMap<string, strin
   for (const { type, body } of entries) {
     if (type === 'run_created') states.set(String(body['run_id']), 'created');
     if (type !== 'audit_event' || body['action_type'] !== 'system') continue;
-    const [state = ''] = String(body['outcome_reason'] ?? '').split(':');
+    const reason = body['outcome_reason'];
+    const [state = ''] = typeof reason === 'string' ? reason.split(':') : [];
     if (STATES.includes(state)) states.set(String(body['run_id']), state);
   }
   return states;

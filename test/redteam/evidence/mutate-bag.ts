@@ -27,6 +27,7 @@ const withLines = (files: Files, path: string, lines: readonly string[]): Files 
   ...files,
   [path]: Buffer.from(lines.map((line) => `${line}\n`).join('')),
 });
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows what it wrote
 const json = <T>(files: Files, path: string): T => JSON.parse((files[path] ?? Buffer.from('{}')).toString()) as T;
 const withJson = (files: Files, path: string, value: unknown): Files => ({
   ...files,

@@ -59,6 +59,7 @@ const digestsOf = (files: Files) =>
   Object.fromEntries(
     Object.entries(files).flatMap(([path, bytes]) => (path.startsWith('tagmanifest') ? [] : [[path, sha256(bytes)]])),
   );
+// eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- the caller knows what it wrote
 const json = <T>(files: Files, path: string): T => JSON.parse(files[path]!.toString()) as T;
 const linesIn = (files: Files, path: string): string[] => files[path]!.toString().split('\n').slice(0, -1);
 const linesOf = (lines: readonly string[]): Buffer => Buffer.from(lines.map((line) => `${line}\n`).join(''));

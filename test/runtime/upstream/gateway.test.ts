@@ -214,9 +214,9 @@ describe('a definition that changes while it is in use', () => {
     expect(ground.asked().flatMap(({ arguments: input }) => input ?? [])).toEqual([{ word: 'one' }, {}]);
   });
 
-  test('is noticed within ten seconds, where the server keeps quiet', async () => {
+  test('of an idempotent tool is noticed within ten seconds, where the server keeps quiet', async () => {
     const clock = new ManualClock();
-    const server = ground.spy({ tools: [SAY] });
+    const server = ground.spy({ tools: [SAY] }, { tools: [{ tool: 'say', idempotent: true }] });
     const upstreams = await ground.connect([server], await ground.pins(server), clock);
     const bench = await ground.bench(upstreams, ['spy.say'], { clock });
     const agent = await bench.turnpike.startAgent(CASE_AGENT);

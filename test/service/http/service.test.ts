@@ -209,7 +209,7 @@ describe('runs', () => {
     const run = await http.start(http.token());
     const governor = http.token({ actor: 'somebody', role: 'ATTORNEY_ADMIN', rights: ['govern'] });
     const answer = await http.ask(`/runs/${run}/cancel`, governor, { json: { reason: 'enough' } });
-    expect(await answer.json()).toEqual({ state: 'cancelled', reason: 'enough' });
+    expect(await answer.json()).toEqual({ state: 'cancelled', reason: 'by_caller' });
   });
 });
 

@@ -1,0 +1,31 @@
+// Numbers of bank accounts and payment cards, told by their own check digits or by the word before them.
+
+import { electronicFormatIBAN, isValidIBAN } from 'ibantools';
+
+const IBAN = /(?<![\p{L}\p{N}])[A-Z]{2}\s?\d{2}(?:[ -]?[A-Z0-9]){11,30}(?![\p{L}\p{N}])/giu;
+const CARD = /(?<!\d)(?:\d[ -]?){12,18}\d(?!\d)/g;
+const NAMED =
+  /\b(?:account|acct|a\/c|konto|kontonummer|compte|cuenta|routing|sort code|iban)\b[\s.:#\p{L}]{0,16}(?:\d[ -]?){5,}/iu;
+
+export const hasAccountNumber = (text: string): boolean =>
+  NAMED.test(text) ||
+  (text.match(CARD) ?? []).some((digits) => isCard(digits.replace(/\D/g, ''))) ||
+  (text.match(IBAN) ?? []).some((found) =>
+    prefixesOf(electronicFormatIBAN(found) ?? '').some((iban) => isValidIBAN(iban)),
+  );
+
+/** Behind an IBAN that is written in groups the next word may look like one more group. */
+const prefixesOf = (found: string): readonly string[] =>
+  Array.from({ length: Math.max(0, found.length - 14) }, (_, dropped) => found.slice(0, found.length - dropped));
+
+/** The check digit of payment cards (Luhn). A number of one digit alone is none. */
+function isCard(digits: string): boolean {
+  if (/^(\d)\1*$/.test(digits)) return false;
+  let sum = 0;
+  for (let at = 0; at < digits.length; at += 1) {
+    const digit = Number(digits[digits.length - 1 - at]);
+    const doubled = at % 2 === 1 ? digit * 2 : digit;
+    sum += doubled > 9 ? doubled - 9 : doubled;
+  }
+  return sum % 10 === 0;
+}

@@ -1,0 +1,153 @@
+// The search for what a promoted record carries over (S4-73, C92), as a pure object: the record is taken apart once,
+// then it reads the texts of the case. Where the texts come from is `carried-over.ts`.
+
+import { columnsOf, type Catalogue, type TargetDefinition } from '../../contract/catalogue.js';
+import { COUNTRIES, PASSAGE_WORDS, type ContentChecks, type FindingKind } from '../../contract/content-checks.js';
+import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import { decodedReadings, readingsToSearch } from '../../policy/decoded-readings.js';
+import { passagesOfAll, stringsIn, type Candidate, type Passages } from '../../policy/embedded-text.js';
+import { CaseFacts, type CaseIds } from './case-facts.js';
+import { findingsIn } from './identifying-data.js';
+
+/** A record with more text than this is not searched: it counts as embedded text. */
+export const RECORD_CHARS_MAX = 1_048_576;
+
+/** Fewer words than a passage count where they are all that a value says. */
+const VALUE_WORDS_MIN = 5;
+/** ... or all that stands between two punctuation marks. */
+const CLAUSE_WORDS_MIN = 6;
+/** Of the whole record, its values joined: as long as a passage of one text that was cut into pieces has to be. */
+const JOINED = { words: 8, least: 3, letters: 64 } as const;
+/** Of a value whose words are not divided. */
+const UNSPACED_LETTERS = 24;
+
+/** What is promoted, and how the lane wants it searched. */
+export interface CarriedOver {
+  readonly record: JsonObject;
+  readonly target: TargetDefinition | undefined;
+  readonly checks: ContentChecks;
+  readonly catalogue: Catalogue;
+  readonly ids: CaseIds;
+}
+
+/** A text in pieces of the search, and the texts that are looked at for identifying data. */
+interface Parts {
+  readonly candidates: readonly Candidate[];
+  readonly texts: readonly string[];
+}
+
+/** The search for one record. */
+export class ContentSearch {
+  readonly #own: readonly FindingKind[];
+  readonly #passages: Passages;
+  readonly #facts: CaseFacts;
+
+  private constructor({ candidates, texts }: Parts, { checks, catalogue, ids }: CarriedOver) {
+    this.#own = texts.flatMap((text) => findingsIn(text, checks.countries ?? COUNTRIES));
+    this.#passages = passagesOfAll(candidates);
+    const names = { columns: nameColumns(checks, catalogue), known: checks.known_names ?? [] };
+    this.#facts = new CaseFacts(texts, names, ids);
+  }
+
+  /** @returns null for a record with more text than is searched */
+  static of(carried: CarriedOver): ContentSearch | null {
+    const parts = partsOf(carried);
+    return parts === null ? null : new ContentSearch(parts, carried);
+  }
+
+  /** Reads one text of the case. @returns whether a passage of it stands in the record */
+  read(bytes: Uint8Array): boolean {
+    let occurs = false;
+    for (const text of textsOf(bytes)) {
+      this.#facts.read(text);
+      occurs ||= this.#passages.occursIn(text);
+    }
+    return occurs;
+  }
+
+  /** What has been found until now, beside passages: by the form of the record alone, and in the texts of the case. */
+  get findings(): readonly FindingKind[] {
+    return [...new Set([...this.#own, ...this.#facts.found])].sort();
+  }
+}
+
+/** @returns null for more text than is searched */
+function partsOf({ record, target, checks }: CarriedOver): Parts | null {
+  const strings = stringsIn(record);
+  if (strings === null) return null;
+  const joined = strings.join('\n');
+  if (joined.length > RECORD_CHARS_MAX) return null;
+  const words = checks.passage_words ?? PASSAGE_WORDS;
+  const values = [...new Set(valuesOf(record, target))];
+  const candidates: Candidate[] = [{ text: joined, ...JOINED }];
+  for (const value of values) {
+    for (const { text, unspaced } of readingsToSearch(value)) {
+      candidates.push({ text, words, least: VALUE_WORDS_MIN, letters: unspaced ? UNSPACED_LETTERS : JOINED.letters });
+      if (!unspaced) candidates.push(...clausesOf(text, words));
+    }
+  }
+  return { candidates, texts: [...values, ...values.flatMap(decodedReadings)].map(withoutInvisible) };
+}
+
+const withoutInvisible = (text: string): string => text.replace(/[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '');
+
+const clausesOf = (text: string, words: number): readonly Candidate[] =>
+  words <= CLAUSE_WORDS_MIN
+    ? []
+    : text
+        .split(/[.,;:!?()[\]"“”\n\r]+/u)
+        .map((clause) => ({ text: clause, words, least: CLAUSE_WORDS_MIN, letters: null }));
+
+/** The free text of a record, value by value: not what the columns are called, nor what the schema lists. */
+function valuesOf(record: JsonObject, target: TargetDefinition | undefined): readonly string[] {
+  const columns = target === undefined ? {} : columnsOf(target);
+  return Object.entries(record).flatMap(([name, value]) => {
+    const schema = columns[name];
+    return schema !== undefined && ('enum' in schema || 'const' in schema) ? [] : textsIn(value);
+  });
+}
+
+/** Strings, names of members and numbers, each by itself. `stringsIn` has counted them. */
+function textsIn(value: Json): readonly string[] {
+  const found: string[] = [];
+  const rest: Json[] = [value];
+  for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
+    if (typeof next === 'string') found.push(next);
+    else if (typeof next === 'number') found.push(String(next));
+    else if (Array.isArray(next)) for (const each of next as readonly Json[]) rest.push(each);
+    else if (isJsonObject(next)) {
+      for (const [name, member] of Object.entries(next)) {
+        found.push(name);
+        rest.push(member);
+      }
+    }
+  }
+  return found;
+}
+
+/** Columns whose name says that they hold names. */
+const NAME_COLUMN = /name|alias|aka|client|person|party|contact|author|witness|spouse|parent|child/i;
+
+/** The tables of a case that hold names: what the lane says, else `entities` and what may identify a person. */
+function nameColumns({ names }: ContentChecks, { registrations }: Catalogue): ReadonlyMap<string, readonly string[]> {
+  const given = Object.entries(names ?? {});
+  const found = registrations.targets
+    .filter(({ name, plane, confidentiality }) => {
+      return plane === 'case' && (name === 'entities' || confidentiality.includes('contains_pii'));
+    })
+    .map(
+      (target) => [target.name, Object.keys(columnsOf(target)).filter((column) => NAME_COLUMN.test(column))] as const,
+    );
+  return new Map([...found, ...given]);
+}
+
+/** Most content is JSON, where words stand between escapes: it is read as it stands, and without them. */
+function textsOf(bytes: Uint8Array): readonly string[] {
+  const text = Buffer.from(bytes).toString('utf8');
+  return text.includes('\\') ? [text, unescaped(text)] : [text];
+}
+
+const unescaped = (text: string): string =>
+  text
+    .replace(/\\u([0-9a-fA-F]{4})/gu, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+    .replace(/\\[ntrbf"\\/]/gu, ' ');

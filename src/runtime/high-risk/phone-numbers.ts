@@ -1,0 +1,19 @@
+// Phone numbers in text, by the numbering plans of the countries.
+
+import { findPhoneNumbersInText, isSupportedCountry } from 'libphonenumber-js';
+
+/** A longer text is looked through in parts that overlap by the length of a number. */
+const PART_CHARS = 8_192;
+const OVERLAP_CHARS = 64;
+
+/** @param countries whose numbers are found without the prefix of the country as well, as ISO 3166-1 names them */
+export function hasPhoneNumber(text: string, countries: readonly string[]): boolean {
+  const known = countries.filter((country) => isSupportedCountry(country));
+  const plans = known.length === 0 ? [undefined] : known;
+  for (let start = 0; start < text.length; start += PART_CHARS - OVERLAP_CHARS) {
+    const part = text.slice(start, start + PART_CHARS);
+    if (!/\d(?:.{0,3}\d){5}/s.test(part)) continue;
+    if (plans.some((country) => findPhoneNumbersInText(part, country).length > 0)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,56 @@
+// S2-21: a response comes whole and once. While an act is under way, nothing of its response has left the service.
+
+import { afterEach, expect, test } from '@jest/globals';
+import { connect } from 'node:net';
+import { defer } from '../../../src/runtime/deferred.js';
+import { sha256 } from '../../../src/contract/hash.js';
+import { CASE_AGENT, service, serviceEdit, slowTool } from '../../fixtures/service.js';
+import { HttpBench, proposal } from './http-harness.js';
+
+let http: HttpBench | null = null;
+afterEach(() => http?.close());
+
+/** Everything that comes over a connection, as it comes. */
+function listen(port: number, request: string) {
+  const socket = connect(port, '127.0.0.1');
+  const chunks: Buffer[] = [];
+  const ended = new Promise<string>((resolve) => {
+    socket.on('data', (chunk) => chunks.push(chunk));
+    socket.on('close', () => resolve(Buffer.concat(chunks).toString()));
+  });
+  socket.write(request);
+  return { chunks, ended };
+}
+
+test('S2-21: no byte of a response leaves before its step is recorded, and it leaves as one body of known length', async () => {
+  const [entered, release] = [defer<null>(), defer<null>()];
+  const { targets } = service();
+  http = await HttpBench.open({ edit: serviceEdit, tools: [slowTool(entered, release)], targets });
+  const token = http.token({ role: CASE_AGENT.role });
+  const run_id = await http.start(token, { lane: CASE_AGENT.lane });
+  const body = proposal('CALL_TOOL', { tool: 'slow.tool', input: {} });
+  const { port } = new URL(http.server.url);
+  const lines = [
+    `POST /api/v1/agents/${run_id}/steps HTTP/1.1`,
+    `host: 127.0.0.1:${port}`,
+    `authorization: Bearer ${token}`,
+    'content-type: application/json',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'connection: close',
+  ];
+  const { chunks, ended } = listen(Number(port), `${lines.join('\r\n')}\r\n\r\n${body}`);
+  await entered.promise;
+  // Another request is answered in the meantime: the service had the time to say something.
+  expect((await http.ask(`/runs/${run_id}`, token)).status).toBe(200);
+  expect(chunks).toEqual([]);
+  release.resolve(null);
+  const [head = '', text = ''] = (await ended).split('\r\n\r\n');
+  expect(head).toMatch(/^HTTP\/1\.1 200 /);
+  expect(head.toLowerCase()).toContain(`content-length: ${Buffer.byteLength(text)}`);
+  expect(head.toLowerCase()).not.toContain('transfer-encoding');
+  const traces = (await http.bench.entries()).flatMap(({ type, body: entry }) =>
+    type === 'step_trace' ? [entry] : [],
+  );
+  expect(JSON.parse(text)).toMatchObject({ outcome: 'SUCCESS' });
+  expect(traces).toMatchObject([{ response_sha256: sha256(text) }]);
+});
