@@ -42,15 +42,14 @@ export function afterStep(context: AgentMemory, step: StepOutput, policy: Policy
 /** What a step leaves behind for those that follow it. */
 function learnt(context: AgentMemory, step: StepOutput, policy: Policy): Partial<AgentMemory> {
   const { run, approvals, unsettled } = context;
+  const by = { requested_by: run.actor.actor_id, requester: context.person ?? undefined };
   const { requested, unknown } = step;
   const rule = requested === null ? undefined : approvalRuleFor(policy.approvals, requested.name);
   return {
     account: charge(context.account, step.spent),
     label: step.read === null ? context.label : join(context.label, step.read),
     approvals:
-      requested === null || rule === undefined
-        ? approvals
-        : requestApproval(approvals, { ...requested, requested_by: run.actor.actor_id }, rule),
+      requested === null || rule === undefined ? approvals : requestApproval(approvals, { ...requested, ...by }, rule),
     unsettled: unknown === null ? unsettled : [...unsettled, unknown],
   };
 }

@@ -6,6 +6,7 @@ import type { Account, Limits } from '../src/contract/budget.js';
 import type { AgentLink, SeenProposal } from '../src/contract/entry.js';
 import type { Label } from '../src/contract/labels.js';
 import type { OverlayFact } from '../src/contract/overlay.js';
+import type { Person } from '../src/contract/person.js';
 import type { Exposure } from '../src/contract/response.js';
 import type { RunContext } from '../src/contract/run-context.js';
 import type { TerminalState } from '../src/contract/run-state.js';
@@ -13,6 +14,8 @@ import { type RunMemory } from './run.js';
 
 export interface AgentInput {
   readonly run: RunContext;
+  /** Whom its actor is compared as when people vote; null in trees without behaviour flag 6. */
+  readonly person: Person | null;
   readonly exposure: Exposure;
   readonly link: AgentLink;
   readonly idle_ms: number | null;

@@ -138,8 +138,9 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
     },
   }).createMachine({
     id: 'agent',
-    context: ({ input: { run, exposure, link, idle_ms, started_at, budget, inputs = [] } }) => ({
+    context: ({ input: { run, person, exposure, link, idle_ms, started_at, budget, inputs = [] } }) => ({
       run,
+      person,
       inputs,
       outputs: [],
       prompts: [],

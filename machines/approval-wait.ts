@@ -57,15 +57,17 @@ export function afterVote(context: MediatedMemory, { ballot, overlay }: VoteEven
 
 /** Whom a rule of the overlay has suspended has no say: the role counts as one that there is not. */
 export function voters(
-  { approvals, roles }: Policy,
+  { approvals, roles, flags }: Policy,
   { approver }: ApprovalBallot,
   overlay: OverlayFact | null,
 ): ApprovalPolicy {
   const suspends = suspension(overlay);
   const suspended = suspends?.({ actor_id: approver.actor.actor_id, role_id: approver.role_id }) === true;
-  return { approvals, roles: suspended ? NO_ROLES : roles, suspends };
+  return { approvals, roles: suspended ? NO_ROLES : roles, suspends, byPerson: flags.has(BY_PERSON) };
 }
 
+/** The behaviour flag for it. */
+const BY_PERSON = 6;
 const NO_ROLES: ApprovalPolicy['roles'] = new Map();
 
 /** What a run may rely on now: the votes of those whom the overlay has suspended meanwhile do not count (D1). */

@@ -29,6 +29,22 @@ export const FLAGS: readonly Flag[] = [
     what: 'An exported bundle is recorded by its locator below the folder of exports; before, by a path of the host.',
   },
   {
+    number: 6,
+    what:
+      'Voters are compared with the requester and with one another by the canonical ids and skeletons that request and ' +
+      'vote carry (C87). Before, the kernel compared names as the Unicode tables of its Node folded them.',
+  },
+  {
+    number: 7,
+    what: 'A path with an invisible character is refused (C88). Before, only control characters were.',
+  },
+  {
+    number: 8,
+    what:
+      'A number that a double cannot hold is refused in a payload, and one that begins with a zero in a policy (C89). ' +
+      'Before, the first was rounded, and the second read as YAML 1.2 has it.',
+  },
+  {
     number: 9,
     what: 'An activation of a session is cancelled by the session alone: a `cancel` input for it is refused (C93).',
   },

@@ -3,6 +3,7 @@
 
 import type { HighRiskKind, StartRunInput } from '../src/contract/entry.js';
 import type { OverlayFact } from '../src/contract/overlay.js';
+import type { Person } from '../src/contract/person.js';
 import type { Actor } from '../src/contract/shapes.js';
 import type { JsonObject } from '../src/contract/json.js';
 import { canonicalJson } from '../src/contract/canonical-json.js';
@@ -38,6 +39,8 @@ export interface StartRunEvent {
   readonly type: 'START_RUN';
   readonly run_kind: StartedKind;
   readonly actor: Actor;
+  /** Whom the actor is compared as when people vote (C87). */
+  readonly person?: Person | undefined;
   readonly role_id: string;
   readonly lane_id: string;
   readonly act: HighRiskAct;
@@ -161,12 +164,16 @@ function insightOf({ args }: HighRiskAct, inputs: readonly ArtifactRef[]): Artif
   };
 }
 
-function awaited(run: RunContext, { run_kind, act, time }: StartRunEvent, policy: Policy): AwaitedApproval | null {
+function awaited(
+  run: RunContext,
+  { run_kind, act, person, time }: StartRunEvent,
+  policy: Policy,
+): AwaitedApproval | null {
   const rule = approvalRuleFor(policy.approvals, run_kind);
   if (rule === undefined) return null;
   const { run_id, case_id, actor } = run;
   const digest = approvalDigest({ action: act.action, args: act.args, case_id, run_id });
-  const asked = { digest, name: run_kind, requested_by: actor.actor_id, at: time };
+  const asked = { digest, name: run_kind, requested_by: actor.actor_id, requester: person, at: time };
   return { digest, rule, book: requestApproval(emptyBook(run_id), asked, rule) };
 }
 

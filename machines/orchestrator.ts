@@ -20,6 +20,7 @@ import type { OverlayFact } from '../src/contract/overlay.js';
 import type { Exposure } from '../src/contract/response.js';
 import { childContext, childRunId, type RunContext } from '../src/contract/run-context.js';
 import type { RunKind, TerminalState } from '../src/contract/run-state.js';
+import type { Person } from '../src/contract/person.js';
 import type { Actor } from '../src/contract/shapes.js';
 import { laneContext } from '../src/policy/lane-decision.js';
 import { judgeAgent } from '../src/policy/judge.js';
@@ -78,6 +79,7 @@ export interface LiveChild {
 export interface StartAgentEvent {
   readonly type: 'START_AGENT';
   readonly actor: Actor;
+  readonly person?: Person | undefined;
   readonly role_id: string;
   readonly lane_id: string;
   readonly exposure: Exposure;
@@ -130,11 +132,11 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
       startAgent: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'START_AGENT') return;
         const run = childOf(context, event, 'agent', policy);
-        const { exposure, link, idle_ms, overlay, time, given = [] } = event;
+        const { exposure, link, idle_ms, overlay, time, person = null, given = [] } = event;
         const { inputs = [] } = context;
         const { account, budget, verdict } = admitted(context, run, event, policy);
         const configured = inputs.length === 0 ? [] : withRefs(inputs, given);
-        const input = { run, exposure, link, idle_ms, started_at: time, budget, inputs: configured };
+        const input = { run, person, exposure, link, idle_ms, started_at: time, budget, inputs: configured };
         enqueue.spawnChild('agent', { id: run.run_id, input });
         enqueue.assign({ account, ...withChild(context, { run_id: run.run_id, grant: budget }) });
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: null });

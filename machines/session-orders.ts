@@ -83,6 +83,7 @@ function obey(doing: Doing, order: RunOrder, { agent }: SessionState, { overlay,
       doing.sendTo(order.activation, {
         type: 'START_AGENT',
         actor: agent.actor,
+        person: agent.person,
         role_id: agent.role_id,
         lane_id: order.lane_id,
         exposure: agent.exposure,

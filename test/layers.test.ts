@@ -5,7 +5,7 @@ import { filesIn, importsOf, parse, targetOf } from './sources.js';
 
 const FOUNDATION = ['contract', 'errors', 'policy', 'step', 'run', 'session'];
 const KERNEL = [...FOUNDATION, 'ledger', 'machines'];
-const EVERYTHING = [...KERNEL, 'kernel', 'ports', 'replay', 'engine', 'bagit', 'adapters'];
+const EVERYTHING = [...KERNEL, 'kernel', 'ports', 'replay', 'engine', 'bagit', 'adapters', 'identity'];
 
 /** A layer is a folder of src, the folder machines, or a file of src. It may always import itself. */
 const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
@@ -22,7 +22,8 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   kernel: KERNEL,
   replay: [...KERNEL, 'kernel', 'ports'],
   engine: ['contract', 'errors', 'ports', 'ledger', 'kernel'],
-  adapters: ['contract', 'errors', 'ports'],
+  adapters: ['contract', 'errors', 'ports', 'identity'],
+  identity: ['contract'],
   runtime: EVERYTHING,
   service: [...EVERYTHING, 'runtime'],
   cli: [...EVERYTHING, 'runtime', 'service'],

@@ -5,7 +5,7 @@ import { createHash } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { Check } from 'typebox/value';
 import { sha256 } from '../contract/hash.js';
-import { PinManifest, type Pin, type PinProblem, type PolicyFile } from '../contract/pins.js';
+import { PinManifest, type AcceptedCaution, type Pin, type PinProblem, type PolicyFile } from '../contract/pins.js';
 import { PolicyError } from '../errors.js';
 import type { LoadedPolicyFile, PolicySource } from '../ports/policy-source.js';
 import { policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
@@ -24,7 +24,7 @@ export function manifestPolicySource(dir: string, options: PolicySourceOptions =
   const paths = policyPaths(options);
   return {
     async load() {
-      const pinned = parseManifest(join(root, PIN_MANIFEST), await readPolicyFile(root, PIN_MANIFEST));
+      const pinned = byPath(root, parseManifest(join(root, PIN_MANIFEST), await readPolicyFile(root, PIN_MANIFEST)));
       const load = async (name: PolicyFile): Promise<LoadedPolicyFile> => {
         const bytes = await readPolicyFile(root, paths[name]);
         return { name, path: join(root, paths[name]), bytes, pin: pinOf(pinned.get(paths[name]), bytes) };
@@ -43,14 +43,28 @@ export interface PinnableFile {
 }
 
 /** The manifest for these files: the last commit of a file that is clean in Git, else the id of its bytes as a blob. */
-export const pinManifest = (files: readonly PinnableFile[]): PinManifest => ({
+export const pinManifest = (
+  files: readonly PinnableFile[],
+  accepted: readonly AcceptedCaution[] = [],
+): PinManifest => ({
   version: 'v1',
   files: files.map(({ path, bytes, pin }) => ({
     path,
     git_sha: 'problem' in pin ? gitBlobId(bytes) : pin.git_sha,
     sha256: sha256(bytes),
   })),
+  ...(accepted.length === 0 ? {} : { accepted: [...accepted] }),
 });
+
+/** What the manifest of `dir` says was accepted: nothing where there is none, or none that can be used. */
+export async function acceptedIn(dir: string): Promise<readonly AcceptedCaution[]> {
+  try {
+    return parseManifest(join(dir, PIN_MANIFEST), await readPolicyFile(dir, PIN_MANIFEST)).accepted ?? [];
+  } catch (error) {
+    if (error instanceof PolicyError) return [];
+    throw error;
+  }
+}
 
 /** The id that Git (with SHA-1, its default) gives to these bytes. */
 export const gitBlobId = (bytes: Uint8Array): string =>
@@ -58,18 +72,23 @@ export const gitBlobId = (bytes: Uint8Array): string =>
 
 type ManifestFile = PinManifest['files'][number];
 
-function parseManifest(path: string, bytes: Uint8Array): ReadonlyMap<string, ManifestFile> {
-  const invalid = (why: string, cause?: unknown) =>
-    new PolicyError({ code: 'POLICY_INVALID', message: `${path} ${why}`, cause });
+const invalidManifest = (path: string, why: string, cause?: unknown): PolicyError =>
+  new PolicyError({ code: 'POLICY_INVALID', message: `${path} ${why}`, cause });
+
+function parseManifest(path: string, bytes: Uint8Array): PinManifest {
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
   } catch (cause) {
-    throw invalid('is not JSON', cause);
+    throw invalidManifest(path, 'is not JSON', cause);
   }
-  if (!Check(PinManifest, value)) throw invalid('is not a pin manifest; write a new one with `turnpike policy pin`');
-  const files = new Map(value.files.map((file) => [file.path, file]));
-  if (files.size !== value.files.length) throw invalid('names a file twice');
+  if (Check(PinManifest, value)) return value;
+  throw invalidManifest(path, 'is not a pin manifest; write a new one with `turnpike policy pin`');
+}
+
+function byPath(root: string, manifest: PinManifest): ReadonlyMap<string, ManifestFile> {
+  const files = new Map(manifest.files.map((file) => [file.path, file]));
+  if (files.size !== manifest.files.length) throw invalidManifest(join(root, PIN_MANIFEST), 'names a file twice');
   return files;
 }
 

@@ -5,6 +5,7 @@ import { statSync } from 'node:fs';
 import { TOKENS_MAX, TokenList, type Right, type TokenRecord } from '../contract/token.js';
 import { conforms } from '../contract/validators.js';
 import { UsageError } from '../errors.js';
+import { isLookAlike, NAME_PROBLEMS, nameProblem } from '../identity/person.js';
 import type { Clock } from '../ports/clock.js';
 import type { Ids } from '../ports/ids.js';
 import type { Principal, TokenBook } from '../ports/token-book.js';
@@ -19,6 +20,8 @@ const BYTES_MAX = 1_048_576;
 const MODE = 0o600;
 const FORBIDDEN = 0o077;
 const DAY_MS = 86_400_000;
+
+const refused = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
 
 /** What somebody is given a token for. */
 export interface TokenGrant {
@@ -46,11 +49,10 @@ export function mintToken(
   ids: Ids = nanoidIds(),
 ): Minted {
   if (case_id !== undefined && rights.some((right) => OF_ALL_CASES.has(right))) {
-    throw new UsageError({
-      code: 'USAGE',
-      message: 'a token for one case can neither observe nor speak to sessions: those are not kept to a case',
-    });
+    throw refused('a token for one case can neither observe nor speak to sessions: those are not kept to a case');
   }
+  const problem = nameProblem(actor);
+  if (problem !== null) throw refused(`the name of the actor ${NAME_PROBLEMS[problem]}`);
   const token = drawToken();
   const now = clock.now();
   const record = {
@@ -64,10 +66,7 @@ export function mintToken(
     expires_at: days === undefined ? null : new Date(now + days * DAY_MS).toISOString(),
   };
   if (conforms(TokenList, { version: 1, tokens: [record] })) return { token, record };
-  throw new UsageError({
-    code: 'USAGE',
-    message: 'a token needs an actor, a role and rights as the contract has them',
-  });
+  throw refused('a token needs an actor, a role and rights as the contract has them');
 }
 
 /** A book over whatever list there is at the time. */
@@ -169,8 +168,15 @@ export class TokenFile implements TokenBook {
     const now = this.#clock.now();
     inTurn(this.#path, () => {
       const kept = this.list().filter(({ expires_at }) => expires_at === null || Date.parse(expires_at) > now);
+      const known = kept.find((record) => isLookAlike(record.actor, grant.actor));
+      if (known !== undefined) {
+        throw refused(
+          `the actor cannot be told from ${JSON.stringify(known.actor)} of ${known.id}: ` +
+            'write the name of that person as it is written there, or give another person another name',
+        );
+      }
       if (kept.length >= TOKENS_MAX) {
-        throw new UsageError({ code: 'USAGE', message: `there are ${TOKENS_MAX} tokens already: revoke some first` });
+        throw refused(`there are ${TOKENS_MAX} tokens already: revoke some first`);
       }
       this.#write([...kept, minted.record]);
     });

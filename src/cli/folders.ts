@@ -9,7 +9,9 @@ import { catalogueOf, NOTHING_REGISTERED, registrationProblem, Registrations } f
 import type { PolicyFile } from '../contract/pins.js';
 import { conforms } from '../contract/validators.js';
 import { PolicyError } from '../errors.js';
+import type { Caution } from '../policy/caution.js';
 import { checkPolicy, findingLine, type PolicyCheck } from '../policy/check-policy.js';
+import { lintPolicy } from '../policy/lint-policy.js';
 import type { LoadedPolicyFile } from '../ports/policy-source.js';
 import { homePaths, openHome, type HomePaths, type HomeStores } from '../runtime/home.js';
 import { LedgerReader } from '../runtime/ledger-reader.js';
@@ -59,11 +61,15 @@ export async function withLedger<T>(args: Args, io: Io, work: (ledger: OpenLedge
 interface LoadOptions {
   readonly pins?: 'any' | 'git';
   readonly registrations?: Registrations;
+  /** The file of actions. Default: `actions.yaml`. */
+  readonly actions?: string;
 }
 
 export interface LoadedPolicy {
   readonly files: Readonly<Record<PolicyFile, LoadedPolicyFile>>;
   readonly check: PolicyCheck;
+  /** What the linter says to a policy without findings. */
+  readonly cautions: readonly Caution[];
 }
 
 /** What a service adds to the built-in actions, where a policy is looked at that lists it. */
@@ -89,12 +95,14 @@ export async function registrationsOf(args: Args, io: Io): Promise<Registrations
 export async function loadContract(
   { path }: ContractFolder,
   io: Io,
-  { pins = 'any', registrations = NOTHING_REGISTERED }: LoadOptions = {},
+  { pins = 'any', registrations = NOTHING_REGISTERED, actions }: LoadOptions = {},
 ): Promise<LoadedPolicy> {
-  const files = await (pins === 'git' ? gitPolicySource(path) : policySource(path)).load();
+  const chosen = actions === undefined ? {} : { actions };
+  const files = await (pins === 'git' ? gitPolicySource(path, chosen) : policySource(path, chosen)).load();
   const named = (name: PolicyFile) => ({ path: shownPath(files[name].path, io), bytes: files[name].bytes });
   const check = { lanes: named('lanes'), roles: named('roles'), actions: named('actions') };
-  return { files, check: checkPolicy(check, catalogueOf(registrations)) };
+  const catalogue = catalogueOf(registrations);
+  return { files, check: checkPolicy(check, catalogue), cautions: lintPolicy(check, catalogue) };
 }
 
 /** A path as one types it here, if that is shorter. */

@@ -10,7 +10,7 @@ const DEPTH_MAX = 32;
 
 /** @param what how an error calls the text @throws UsageError for what is not JSON, or says something twice */
 export function jsonOf(text: string, what: string): Json {
-  const scanned = scanJson(text, DEPTH_MAX);
+  const scanned = scanJson(text, DEPTH_MAX, 'exact');
   if (scanned.ok) return scanned.value;
   throw usage(`${what} is no JSON that can be taken (${scanned.why.replaceAll('_', ' ')})`);
 }

@@ -1,6 +1,7 @@
 // D7: what a firm's policy may ask for before something is done, and what is remembered of the answers.
 
 import Type, { type Static } from 'typebox';
+import { named, Person } from './person.js';
 import { Actor, closed, Identifier, OneOf, RunId, Sha256, Timestamp } from './shapes.js';
 
 /** A run whose book is full gets no more requests in; a person is not asked to look through more than this. */
@@ -28,7 +29,16 @@ export type ApprovalRule = Static<typeof ApprovalRule>;
 const PersonId = Actor.properties.actor_id;
 
 /** One person's yes. A no is not kept as a vote: it decides the request. */
-export const ApprovalVote = Type.Object({ actor_id: PersonId, role_id: Identifier, at: Timestamp }, closed);
+export const ApprovalVote = Type.Object(
+  {
+    actor_id: PersonId,
+    role_id: Identifier,
+    at: Timestamp,
+    /** Whom the voter is compared as; absent in trees without behaviour flag 6. */
+    person: Type.Optional(Person),
+  },
+  closed,
+);
 export type ApprovalVote = Static<typeof ApprovalVote>;
 
 /** One exact request and what people have said to it. All members are always there, so that memories have one shape. */
@@ -37,6 +47,8 @@ export const ApprovalEntry = Type.Object(
     digest: Sha256,
     name: ApprovalSubject,
     requested_by: PersonId,
+    /** Whom the requester is compared as; absent in trees without behaviour flag 6. */
+    requester: Type.Optional(Person),
     requested_at: Timestamp,
     votes: Type.Array(ApprovalVote, { maxItems: QUORUM_MAX }),
     state: OneOf(['open', 'approved', 'rejected', 'consumed']),
@@ -60,7 +72,7 @@ export const ApprovalBallot = Type.Object(
   {
     digests: Type.Array(Sha256, { minItems: 1, maxItems: BALLOT_DIGESTS_MAX }),
     decision: OneOf(['approve', 'reject']),
-    approver: Type.Object({ actor: Actor, role_id: Identifier }, closed),
+    approver: Type.Object({ ...named, role_id: Identifier }, closed),
     at: Timestamp,
     for_run: RunId,
   },

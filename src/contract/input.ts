@@ -9,6 +9,7 @@ import { Label } from './labels.js';
 import { OverlayFact } from './overlay.js';
 import { OUTCOMES } from './phase.js';
 import { Pin, PIN_PROBLEMS } from './pins.js';
+import { named } from './person.js';
 import { EXPOSURES } from './response.js';
 import {
   CancelInput,
@@ -60,7 +61,7 @@ export const OpenSessionInput = Type.Object(
     spec: ArtifactRef,
     settings: SessionSettings,
     /** As whom its agent runs act. */
-    agent: Type.Object({ actor: Actor, role_id: Identifier, lane_id: Identifier, exposure: OneOf(EXPOSURES) }, closed),
+    agent: Type.Object({ ...named, role_id: Identifier, lane_id: Identifier, exposure: OneOf(EXPOSURES) }, closed),
     by: SessionSpeaker,
     /** Where the spec was read from, to be looked at again at every step; null where it came as a document. */
     spec_file: Nullable(Type.String({ minLength: 1, maxLength: 4_096 })),
@@ -96,7 +97,7 @@ export const StartAgentInput = Type.Object(
     kind: Type.Literal('start_agent'),
     /** The orchestrator run that shall be the parent. */
     run_id: RunId,
-    actor: Actor,
+    ...named,
     role_id: Identifier,
     lane_id: Identifier,
     /** The effective exposure: the policy's, or narrower where the caller asked for it (D6). */
@@ -162,7 +163,7 @@ export const StartRunInput = Type.Object(
     /** The orchestrator run that shall be the parent. */
     run_id: RunId,
     run_kind: OneOf(HIGH_RISK_KINDS),
-    actor: Actor,
+    ...named,
     role_id: Identifier,
     lane_id: Identifier,
     /** What is to be done, as JSON `{action, args}`: an artifact that this input brings. */

@@ -12,6 +12,18 @@ export type Pin = Static<typeof Pin>;
 export const PIN_PROBLEMS = ['never_committed', 'dirty', 'stale', 'not_in_manifest', 'no_source'] as const;
 export type PinProblem = (typeof PIN_PROBLEMS)[number];
 
+/** An error of the linter that somebody has accepted, of a file as it was then: other bytes are another decision. */
+export const AcceptedCaution = Type.Object(
+  {
+    rule: Type.String({ minLength: 1, maxLength: 80 }),
+    path: Type.String({ maxLength: 400 }),
+    sha256: Sha256,
+    reason: Type.String({ minLength: 1, maxLength: 400 }),
+  },
+  closed,
+);
+export type AcceptedCaution = Static<typeof AcceptedCaution>;
+
 /** The file beside the policies that pins them where there is no Git (`turnpike policy pin`). */
 export const PinManifest = Type.Object(
   {
@@ -19,6 +31,7 @@ export const PinManifest = Type.Object(
     files: Type.Array(Type.Object({ path: Type.String({ maxLength: 400 }), git_sha: GitSha, sha256: Sha256 }, closed), {
       maxItems: 64,
     }),
+    accepted: Type.Optional(Type.Array(AcceptedCaution, { maxItems: 1_024 })),
   },
   closed,
 );

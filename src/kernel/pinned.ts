@@ -15,6 +15,8 @@ import { scanJson } from '../step/json-scanner.js';
 /** Policies in use at the same time are few: the current one, and those of older trees. */
 const POLICIES_MAX = 64;
 const DEFINITIONS_DEPTH_MAX = 64;
+/** The behaviour flag under which numbers of policies do not begin with a zero. */
+const PLAIN_NUMBERS = 8;
 
 const policies = new Map<string, Policy>();
 const machines = new WeakMap<Policy, Machines>();
@@ -32,7 +34,9 @@ export function policyOf([lanes, roles, actions, definitions]: readonly Artifact
   if (known !== undefined) return known;
   const files = { lanes: lanes.bytes, roles: roles.bytes, actions: actions.bytes };
   const pinned = definitions === undefined ? null : definitionsIn(definitions);
-  const policy = { ...loadPolicy(files, catalogueIn(pinned)), flags: flagsIn(pinned) };
+  const catalogue = catalogueIn(pinned);
+  const flags = flagsIn(pinned);
+  const policy = { ...loadPolicy(files, catalogue, flags.has(PLAIN_NUMBERS) ? 'plain' : 'any'), flags };
   if (policies.size >= POLICIES_MAX) policies.clear();
   policies.set(key, policy);
   return policy;

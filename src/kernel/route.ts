@@ -89,7 +89,7 @@ function resultEvent(recorded: ResultInput, [material]: readonly Artifact[]): Re
 }
 
 function startRun(recorded: StartRunInput, [material]: readonly Artifact[]): StartRunEvent {
-  const { run_kind, actor, role_id, lane_id, request, inputs, facts, overlay, time } = recorded;
+  const { run_kind, actor, person, role_id, lane_id, request, inputs, facts, overlay, time } = recorded;
   const parsed: unknown = material === undefined ? null : JSON.parse(decoder.decode(material.bytes));
   const { action, args } = isJsonObject(parsed) ? parsed : {};
   if (typeof action !== 'string' || !isJsonObject(args)) throw new InvariantError('a run is started without a request');
@@ -97,6 +97,7 @@ function startRun(recorded: StartRunInput, [material]: readonly Artifact[]): Sta
     type: 'START_RUN',
     run_kind,
     actor,
+    person,
     role_id,
     lane_id,
     act: { action, args },

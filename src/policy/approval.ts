@@ -13,29 +13,12 @@ import { canonicalJson } from '../contract/canonical-json.js';
 import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
 import type { Role } from '../contract/roles.js';
+import type { Person } from '../contract/person.js';
 import { InvariantError } from '../errors.js';
+import type { ApprovalRuleId } from './approval-rules.js';
+import { countVoters, earlierVoteRule, requesterRule } from './voter-identity.js';
 
-/** Every rule by which a ballot or a request is judged, in the order of the checks, with what it says. */
-export const APPROVAL_RULES = {
-  'approval.by_agent': 'An agent approves nothing, in whatever role.',
-  'approval.role_unknown': 'The role of the approver is not in roles.yaml.',
-  'approval.not_a_person': 'The approver is the system, or a role of the system: only people count.',
-  'approval.other_run': 'The ballot is for another run than the one that is asked.',
-  'approval.unknown_digest': 'The run has made no request with this digest.',
-  'approval.role_not_allowed': 'The rule for the request does not name the role of the approver.',
-  'approval.by_requester': 'Nobody approves a request of their own.',
-  'approval.consumed': 'The approval has been used, and an approval is used once.',
-  'approval.already_decided': 'The request has been decided: a rejection stands, and an approval needs no more votes.',
-  'approval.expired': 'The request, or what was approved of it, has run out of time.',
-  'approval.already_voted': 'The same person has approved the request before.',
-  'approval.rejected': 'Somebody who may approve the request has rejected it.',
-  'approval.accepted': 'The vote counts; the quorum is not reached yet.',
-  'approval.granted': 'The vote counts, and with it the quorum is reached.',
-  'approval.required': 'The request waits for its approval.',
-  'approval.not_requested': 'The request has not been made, or the run has too many requests already.',
-} as const satisfies Record<string, string>;
-export type ApprovalRuleId = keyof typeof APPROVAL_RULES;
-export const APPROVAL_RULE_IDS = Object.keys(APPROVAL_RULES) as readonly ApprovalRuleId[];
+export { APPROVAL_RULE_IDS, APPROVAL_RULES, type ApprovalRuleId } from './approval-rules.js';
 
 /** What exactly is to be done, and by which run: what the people who approve it have seen. */
 export interface ApprovalRequest {
@@ -55,6 +38,16 @@ export interface ApprovalRequest {
 export const approvalDigest = ({ action, args, case_id, run_id }: ApprovalRequest): string =>
   sha256(canonicalJson({ action, args, case_id, run_id }));
 
+/** A request that is made at a time, by somebody. */
+export interface AskedApproval {
+  readonly digest: string;
+  readonly name: string;
+  readonly requested_by: string;
+  /** Under behaviour flag 6. */
+  readonly requester?: Person | undefined;
+  readonly at: string;
+}
+
 /** The book of a run that has asked for nothing yet. */
 export const emptyBook = (run_id: string): ApprovalBook => ({ run_id, entries: [] });
 
@@ -70,12 +63,8 @@ export const approvalRuleFor = (rules: readonly ApprovalRule[], name: string): A
  * out what people are looking at, and ask again for what they have rejected. The request is then `missing`: denied.
  * @throws InvariantError for a rule of another subject, or a time that is none
  */
-export function requestApproval(
-  book: ApprovalBook,
-  asked: { readonly digest: string; readonly name: string; readonly requested_by: string; readonly at: string },
-  rule: ApprovalRule,
-): ApprovalBook {
-  const { digest, name, requested_by, at } = asked;
+export function requestApproval(book: ApprovalBook, asked: AskedApproval, rule: ApprovalRule): ApprovalBook {
+  const { digest, name, requested_by, requester, at } = asked;
   if (rule.for !== name) throw new InvariantError(`the approval of ${name} is asked for under the rule of ${rule.for}`);
   const known = find(book, digest);
   if (known !== undefined && !hasExpired(known, at)) return book;
@@ -83,6 +72,7 @@ export function requestApproval(
     digest,
     name,
     requested_by,
+    ...(requester === undefined ? {} : { requester }),
     requested_at: at,
     votes: [],
     state: 'open',
@@ -108,6 +98,8 @@ export interface ApprovalPolicy {
   readonly roles: ReadonlyMap<string, Role>;
   /** Who has no say now (D1). What they have voted before does not count either. */
   readonly suspends?: Suspension | null;
+  /** Behaviour flag 6: people are compared by canonical id and skeletons. */
+  readonly byPerson?: boolean;
 }
 
 export type Suspension = (voter: Pick<ApprovalVote, 'actor_id' | 'role_id'>) => boolean;
@@ -130,7 +122,7 @@ export function vote(
     const known = find(counted, digest);
     const rule = known && approvalRuleFor(policy.approvals, known.name);
     const entry = known && rule && policy.suspends ? reopened(withoutVotes(known, policy.suspends), rule) : known;
-    const refused = stranger ?? refusalOf(entry, ballot, rule);
+    const refused = stranger ?? refusalOf(entry, ballot, { rule, byPerson: policy.byPerson === true });
     if (refused !== null || entry === undefined || rule === undefined) {
       verdicts.push({ digest, counted: false, rule_id: refused ?? 'approval.unknown_digest' });
       continue;
@@ -209,18 +201,19 @@ function strangerRule(book: ApprovalBook, ballot: ApprovalBallot, policy: Approv
 function refusalOf(
   entry: ApprovalEntry | undefined,
   { approver, decision, at }: ApprovalBallot,
-  rule: ApprovalRule | undefined,
+  { rule, byPerson }: { readonly rule: ApprovalRule | undefined; readonly byPerson: boolean },
 ): ApprovalRuleId | null {
-  const { actor, role_id } = approver;
+  const { role_id } = approver;
   if (entry === undefined) return 'approval.unknown_digest';
   if (rule?.approver_roles.includes(role_id) !== true) return 'approval.role_not_allowed';
-  if (samePerson(actor.actor_id, entry.requested_by)) return 'approval.by_requester';
+  const asRequester = requesterRule(entry, approver, byPerson);
+  if (asRequester !== null) return asRequester;
   if (entry.state === 'consumed') return 'approval.consumed';
   if (entry.state === 'rejected') return 'approval.already_decided';
   if (hasExpired(entry, at)) return 'approval.expired';
   if (decision === 'reject') return null;
   if (entry.state === 'approved') return 'approval.already_decided';
-  return entry.votes.some(({ actor_id }) => samePerson(actor_id, actor.actor_id)) ? 'approval.already_voted' : null;
+  return earlierVoteRule(entry, approver, byPerson);
 }
 
 const rejected = (entry: ApprovalEntry): ApprovalEntry => changed(entry, { state: 'rejected', approved_at: null });
@@ -229,19 +222,24 @@ const rejected = (entry: ApprovalEntry): ApprovalEntry => changed(entry, { state
 function approved(entry: ApprovalEntry, { approver, at }: ApprovalBallot, rule: ApprovalRule): ApprovalEntry {
   const end = later(at, rule.expires_minutes);
   const voted = changed(entry, {
-    votes: [...entry.votes, { actor_id: approver.actor.actor_id, role_id: approver.role_id, at }],
+    votes: [...entry.votes, voteOf(approver, at)],
     expires_at: entry.votes.length > 0 && isBefore(entry.expires_at, end) ? entry.expires_at : end,
   });
   return hasQuorum(voted, rule) ? changed(voted, { state: 'approved', approved_at: at }) : voted;
 }
 
 /** Counted from the votes themselves, so that a vote which should not be there does not help. */
-function hasQuorum({ name, requested_by, votes }: ApprovalEntry, rule: ApprovalRule): boolean {
-  const counting = votes.filter(
-    ({ actor_id, role_id }) => rule.approver_roles.includes(role_id) && !samePerson(actor_id, requested_by),
-  );
-  return rule.for === name && new Set(counting.map(({ actor_id }) => folded(actor_id))).size >= rule.quorum;
+function hasQuorum(entry: ApprovalEntry, rule: ApprovalRule): boolean {
+  const counting = entry.votes.filter(({ role_id }) => rule.approver_roles.includes(role_id));
+  return rule.for === entry.name && countVoters(entry, counting) >= rule.quorum;
 }
+
+const voteOf = ({ actor, role_id, person }: ApprovalBallot['approver'], at: string): ApprovalVote => ({
+  actor_id: actor.actor_id,
+  role_id,
+  at,
+  ...(person === undefined ? {} : { person }),
+});
 
 /** Only what is still undecided or unused can run out of time. A time that is none is too late. */
 const hasExpired = ({ state, expires_at }: ApprovalEntry, now: string): boolean =>
@@ -258,15 +256,6 @@ function later(at: string, minutes: number): string {
   if (Number.isNaN(end)) throw new InvariantError('the time of a request or a vote is no time');
   return new Date(end).toISOString();
 }
-
-/** Ids that look alike are one person: a second spelling of a name must not make a second vote. */
-const samePerson = (a: string, b: string): boolean => folded(a) === folded(b);
-const folded = (actor_id: string): string =>
-  actor_id
-    .normalize('NFKC')
-    .toUpperCase()
-    .toLowerCase()
-    .replace(/[\s\p{Cc}\p{Default_Ignorable_Code_Point}]/gu, '');
 
 const find = (book: ApprovalBook, digest: string): ApprovalEntry | undefined =>
   book.entries.find((entry) => entry.digest === digest);
@@ -290,6 +279,7 @@ const changed = (
   digest: entry.digest,
   name: entry.name,
   requested_by: entry.requested_by,
+  ...(entry.requester === undefined ? {} : { requester: entry.requester }),
   requested_at: entry.requested_at,
   votes: votes ?? entry.votes,
   state: state ?? entry.state,

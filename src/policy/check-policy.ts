@@ -11,7 +11,7 @@ import { isInstance, mistakesIn, type Mistake } from '../contract/schema-mistake
 import { PolicyError } from '../errors.js';
 import type { Finding, FindingRule } from './finding.js';
 import { findInconsistencies, type PolicyParts } from './policy-consistency.js';
-import { readPolicyYaml, type PolicyDocument } from './policy-yaml.js';
+import { readPolicyYaml, type PolicyDocument, type YamlNumbers } from './policy-yaml.js';
 import type { Policy } from './policy.js';
 
 /** Findings told at once; a file that has more is broken as a whole. */
@@ -38,10 +38,11 @@ export interface PolicyCheck {
 export function checkPolicy(
   files: Readonly<Record<PolicyFile, NamedPolicyFile>>,
   catalogue: Catalogue = BUILT_IN,
+  numbers: YamlNumbers = 'plain',
 ): PolicyCheck {
-  const lanes = readFile(files.lanes, LanesPolicy);
-  const roles = readFile(files.roles, RolesPolicy);
-  const actions = readFile(files.actions, ActionsPolicy);
+  const lanes = readFile(files.lanes, LanesPolicy, numbers);
+  const roles = readFile(files.roles, RolesPolicy, numbers);
+  const actions = readFile(files.actions, ActionsPolicy, numbers);
   const ownFindings = [...lanes.findings, ...roles.findings, ...actions.findings];
   if (lanes.value === null || roles.value === null || actions.value === null) {
     return { findings: ownFindings.slice(0, FINDINGS_MAX), policy: null };
@@ -59,12 +60,17 @@ export function checkPolicy(
 
 /**
  * The policy that these bytes are, for whoever can do nothing with findings: the kernel and the replay.
+ * @param numbers `any` for a tree without behaviour flag 8
  * @throws PolicyError POLICY_INVALID with the first findings in its message
  */
-export function loadPolicy(bytes: Readonly<Record<PolicyFile, Uint8Array>>, catalogue: Catalogue = BUILT_IN): Policy {
+export function loadPolicy(
+  bytes: Readonly<Record<PolicyFile, Uint8Array>>,
+  catalogue: Catalogue = BUILT_IN,
+  numbers: YamlNumbers = 'plain',
+): Policy {
   const named = (name: PolicyFile): NamedPolicyFile => ({ path: `${name}.yaml`, bytes: bytes[name] });
   const files = { lanes: named('lanes'), roles: named('roles'), actions: named('actions') };
-  const { findings, policy } = checkPolicy(files, catalogue);
+  const { findings, policy } = checkPolicy(files, catalogue, numbers);
   if (policy !== null) return policy;
   const told = findings.slice(0, FINDINGS_IN_MESSAGE_MAX).map(findingLine);
   const more = findings.length - told.length;
@@ -79,8 +85,12 @@ type FileReading<T> =
   | { readonly value: T; readonly document: PolicyDocument; readonly findings: readonly [] }
   | { readonly value: null; readonly findings: readonly Finding[] };
 
-function readFile<const T extends TSchema>({ path, bytes }: NamedPolicyFile, schema: T): FileReading<Static<T>> {
-  const { document, problems } = readPolicyYaml(bytes);
+function readFile<const T extends TSchema>(
+  { path, bytes }: NamedPolicyFile,
+  schema: T,
+  numbers: YamlNumbers,
+): FileReading<Static<T>> {
+  const { document, problems } = readPolicyYaml(bytes, numbers);
   if (document === null) return { value: null, findings: problems.map((problem) => ({ file: path, ...problem })) };
   const { data, lineOf } = document;
   if (isInstance(schema, data)) return { value: data, document, findings: [] };

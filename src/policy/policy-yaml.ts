@@ -1,8 +1,14 @@
 // How the policy files are read, and the published schemas written.
 
-import { readStrictYaml, type YamlDocument, type YamlLimits, type YamlReading } from './strict-yaml.js';
+import {
+  readStrictYaml,
+  type YamlDocument,
+  type YamlLimits,
+  type YamlNumbers,
+  type YamlReading,
+} from './strict-yaml.js';
 
-export { toYaml } from './strict-yaml.js';
+export { toYaml, type YamlNumbers } from './strict-yaml.js';
 
 /** The shipped lanes have about 900 parts. */
 const POLICY_LIMITS: YamlLimits = { bytes_max: 1_048_576, parts_max: 15_000 };
@@ -10,4 +16,5 @@ const POLICY_LIMITS: YamlLimits = { bytes_max: 1_048_576, parts_max: 15_000 };
 export type PolicyDocument = YamlDocument;
 
 /** Reads one policy file. Takes any bytes, throws nothing, and needs time in proportion to their number. */
-export const readPolicyYaml = (bytes: Uint8Array): YamlReading => readStrictYaml(bytes, POLICY_LIMITS);
+export const readPolicyYaml = (bytes: Uint8Array, numbers: YamlNumbers = 'plain'): YamlReading =>
+  readStrictYaml(bytes, POLICY_LIMITS, numbers);

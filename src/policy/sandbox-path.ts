@@ -5,6 +5,7 @@
 
 import { SEGMENT_BYTES_MAX, type ActionDefinition } from '../contract/actions.js';
 import { pass, refuse, type Checked } from '../contract/fault.js';
+import { hasInvisible } from '../contract/invisible.js';
 import type { Policy } from './policy.js';
 
 declare const brand: unique symbol;
@@ -20,7 +21,12 @@ export interface SandboxPathOptions {
   readonly path_bytes_max: number;
   /** C28: refuse names that another platform would take for something else. */
   readonly portable_names: boolean;
+  /** C88: refuse characters that nobody can see. Behaviour flag 7. */
+  readonly visible: boolean;
 }
+
+/** The behaviour flag for it. */
+const VISIBLE = 7;
 
 /** What the policy, and the action itself, say about the paths of an action. */
 export const pathOptionsOf = ({ trailingSlash }: ActionDefinition, policy: Policy): SandboxPathOptions => ({
@@ -28,6 +34,7 @@ export const pathOptionsOf = ({ trailingSlash }: ActionDefinition, policy: Polic
   dotdot: policy.knobs.dotdot,
   path_bytes_max: policy.limits.path_bytes_max,
   portable_names: policy.sandbox.portable_names,
+  visible: policy.flags.has(VISIBLE),
 });
 
 /** The part of the path above everything an agent may name. */
@@ -83,11 +90,13 @@ export const segmentCount = (path: SandboxPath): number => segmentsOf(path).leng
 const asSandboxPath = (path: string): SandboxPath => path as SandboxPath;
 
 /** What makes a text no path at all, whatever it may name. */
-function textProblem(raw: string, { path_bytes_max }: SandboxPathOptions): string | null {
+function textProblem(raw: string, { path_bytes_max, visible }: SandboxPathOptions): string | null {
   if (Buffer.byteLength(raw) > path_bytes_max) return 'path_bytes_max';
   if (ILLEGAL_CHARACTER.test(raw) || !raw.isWellFormed()) return 'illegal_character';
+  if (ASCII.test(raw)) return null;
+  if (visible && hasInvisible(raw)) return 'invisible_character';
   // One file has one spelling: the file system compares bytes, people do not (C28).
-  return ASCII.test(raw) || raw === raw.normalize('NFC') ? null : 'not_nfc';
+  return raw === raw.normalize('NFC') ? null : 'not_nfc';
 }
 
 /** Which rule the path breaks as it is spelt, before anything is resolved. */

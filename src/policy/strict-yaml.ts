@@ -33,6 +33,7 @@ export const YAML_RULES = [
   'yaml.merge_key',
   'yaml.key',
   'yaml.duplicate_key',
+  'yaml.number',
   'yaml.not_a_mapping',
 ] as const;
 export type YamlRule = (typeof YAML_RULES)[number];
@@ -58,16 +59,23 @@ export interface YamlDocument {
   readonly lineOf: (pointer: string) => number;
 }
 
+/** C89: `plain` refuses numbers that begin with a zero; `any` takes them, for what was recorded before. */
+export type YamlNumbers = 'plain' | 'any';
+
 export type YamlReading =
   | { readonly document: YamlDocument; readonly problems: readonly [] }
   | { readonly document: null; readonly problems: readonly YamlProblem[] };
 
 /** Reads one file. Takes any bytes, throws nothing, and needs time in proportion to their number. */
-export function readStrictYaml(bytes: Uint8Array, { bytes_max, parts_max }: YamlLimits): YamlReading {
+export function readStrictYaml(
+  bytes: Uint8Array,
+  { bytes_max, parts_max }: YamlLimits,
+  numbers: YamlNumbers = 'plain',
+): YamlReading {
   const text = decode(bytes, bytes_max);
   if (typeof text !== 'string') return { document: null, problems: [text] };
   const problem = judgeLexemes(text, parts_max);
-  return problem === null ? parse(text) : { document: null, problems: [problem] };
+  return problem === null ? parse(text, numbers) : { document: null, problems: [problem] };
 }
 
 /** YAML for generated files: block style, no folded lines, keys in the order of the object. */
@@ -145,13 +153,13 @@ function judgeLexemes(text: string, parts_max: number): YamlProblem | null {
   return null;
 }
 
-function parse(text: string): YamlReading {
+function parse(text: string, numbers: YamlNumbers): YamlReading {
   const lineCounter = new LineCounter();
   const parsed = documentOf(text, lineCounter);
   if (parsed === null) {
     return { document: null, problems: [{ line: 1, rule: 'yaml.syntax', message: 'cannot be parsed' }] };
   }
-  const walk: Walk = { problems: [], lineAt: (offset) => lineCounter.linePos(offset).line };
+  const walk: Walk = { problems: [], numbers, lineAt: (offset) => lineCounter.linePos(offset).line };
   for (const { code, message, pos } of [...parsed.errors, ...parsed.warnings].slice(0, PROBLEMS_MAX)) {
     if (code === 'MULTIPLE_DOCS') report(walk, pos[0], 'yaml.multiple_documents', 'holds more than one document');
     else report(walk, pos[0], 'yaml.syntax', `is not YAML: ${printable(message)}`);
@@ -183,6 +191,7 @@ function documentOf(text: string, lineCounter: LineCounter): ReturnType<typeof p
 /** What the way through the parser's tree needs and collects. */
 interface Walk {
   readonly problems: YamlProblem[];
+  readonly numbers: YamlNumbers;
   readonly lineAt: (offset: number) => number;
 }
 
@@ -195,7 +204,20 @@ function plain(walk: Walk, node: unknown): Json {
   if (isMap(node)) return mapping(walk, node.items);
   if (isSeq(node)) return node.items.map((item) => plain(walk, item));
   const value = isScalar(node) ? node.value : null;
+  if (typeof value === 'number') judgeNumber(walk, node);
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
+}
+
+/** `010` is 10 to YAML 1.2 and 8 to YAML 1.1, and `0x1F` is a word to some readers: a limit must mean one thing. */
+function judgeNumber(walk: Walk, node: unknown): void {
+  const source = isScalar(node) ? (node.source ?? '') : '';
+  if (walk.numbers === 'any' || !/^[-+]?0[0-9oxXbB_]/u.test(source)) return;
+  report(
+    walk,
+    offsetOf(node),
+    'yaml.number',
+    `has the number ${inQuotes(source)}; write it in decimal, without a zero`,
+  );
 }
 
 function mapping(walk: Walk, pairs: readonly Pair[]): JsonObject {

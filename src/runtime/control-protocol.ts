@@ -274,7 +274,7 @@ export type ControlAnswer = Static<typeof ControlAnswer>;
 /** The message in a line, or null when it is none. */
 export function readLine<T extends TSchema>(schema: T, line: Uint8Array): Static<T> | null {
   if (!isUtf8(line)) return null;
-  const scanned = scanJson(Buffer.from(line).toString('utf8'), DEPTH_MAX);
+  const scanned = scanJson(Buffer.from(line).toString('utf8'), DEPTH_MAX, 'exact');
   return scanned.ok ? instanceOf(schema, scanned.value) : null;
 }
 

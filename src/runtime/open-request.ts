@@ -6,9 +6,11 @@ import { CaseId, Identifier, TaxonomyVersions } from '../contract/shapes.js';
 import { AGENT_LINKS, INPUT_ID_CHARS_MAX } from '../contract/entry.js';
 import { isIdentifier } from '../contract/free-text.js';
 import { EXPOSURES, type Exposure } from '../contract/response.js';
+import type { Person } from '../contract/person.js';
 import { conforms } from '../contract/validators.js';
 import type { NewInput } from '../engine/tree-engine.js';
 import { UsageError } from '../errors.js';
+import { NAME_PROBLEMS, personOf } from '../identity/person.js';
 import type { Policy } from '../policy/policy.js';
 import type { Ids } from '../ports/ids.js';
 import type { AgentOptions } from './agent-run.js';
@@ -55,6 +57,7 @@ export function agentRequest(root: string, options: AgentOptions, policy: Policy
     run_id: root,
     input_id: `${root}/start_agent`,
     actor: { actor_type: 'agent', actor_id: actorOf(options.actor ?? DEFAULTS.actor) },
+    person: comparedAs(options.actor ?? DEFAULTS.actor),
     role_id: checked('role', Identifier, options.role ?? DEFAULTS.role),
     lane_id: checked('lane', Identifier, options.lane ?? DEFAULTS.lane),
     exposure: narrower(policy.exposure, oneOf('exposure', EXPOSURES, options.exposure ?? policy.exposure)),
@@ -134,6 +137,13 @@ export function actorOf(actor: string): string {
     throw new UsageError({ code: 'USAGE', message: 'actor: 3 to 120 characters' });
   }
   return actor;
+}
+
+/** C87: whom an actor is compared as. @throws UsageError for a name that cannot be compared */
+export function comparedAs(actor: string): Person {
+  const person = personOf(actor);
+  if (typeof person !== 'string') return person;
+  throw new UsageError({ code: 'USAGE', message: `actor: the name ${NAME_PROBLEMS[person]}` });
 }
 
 export function checked(name: string, schema: TSchema & { readonly pattern?: string }, value: string): string {

@@ -14,11 +14,13 @@ import type {
 } from '../contract/session.js';
 import type { NextStep } from '../contract/session-answer.js';
 import type { SessionSpec } from '../contract/session-spec.js';
+import type { Person } from '../contract/person.js';
 import type { Actor } from '../contract/shapes.js';
 
 /** As whom the agent runs of the session act. A task's own lane comes first. */
 export interface SessionAgent {
   readonly actor: Actor;
+  readonly person?: Person | undefined;
   readonly role_id: string;
   readonly lane_id: string;
   readonly exposure: Exposure;

@@ -3,6 +3,7 @@
 // one text disagree, or break one of them. The whole text is attacker-controlled.
 
 import type { Json, JsonObject } from '../contract/json.js';
+import { isKept } from './exact-number.js';
 
 /** Why a text is not the JSON that a proposal must be. Part of a rule_id, and so of recorded history. */
 export type JsonProblem =
@@ -13,6 +14,7 @@ export type JsonProblem =
   | 'duplicate_key'
   | 'reserved_key'
   | 'number_not_finite'
+  | 'number_not_exact'
   | 'too_deep'
   | 'text_after_value';
 
@@ -21,11 +23,15 @@ export type Scanned = { readonly ok: true; readonly value: Json } | { readonly o
 /** What a function below returns in place of a value, after it has set the cursor's `why`. */
 const REFUSED = Symbol('refused');
 
+/** C89: whether a number that a double would change is refused, or rounded as JSON.parse does. */
+export type Numbers = 'exact' | 'rounded';
+
 /** Where the scan is: the one mutable thing, alive for one call of `scanJson`. */
 interface Cursor {
   readonly text: string;
   at: number;
   why: JsonProblem;
+  readonly numbers: Numbers;
 }
 
 const BYTE_ORDER_MARK = 0xfeff;
@@ -51,11 +57,12 @@ const CLOSE_OBJECT = 0x7d;
  * not finite, and more than `depth_max` arrays and objects inside each other.
  *
  * Requires a small `depth_max`, since it recurses that deep: the contract caps it at 64.
+ * @param numbers `exact` refuses, from 2^53 on, a number whose digits do not survive (C89)
  * @returns a value whose objects have no prototype
  */
-export function scanJson(text: string, depth_max: number): Scanned {
+export function scanJson(text: string, depth_max: number, numbers: Numbers = 'rounded'): Scanned {
   if (text.charCodeAt(0) === BYTE_ORDER_MARK) return { ok: false, why: 'byte_order_mark' };
-  const cursor: Cursor = { text, at: 0, why: 'syntax' };
+  const cursor: Cursor = { text, at: 0, why: 'syntax', numbers };
   const value = scanValue(cursor, depth_max);
   if (value === REFUSED) return { ok: false, why: cursor.why };
   skipSpace(cursor);
@@ -64,7 +71,7 @@ export function scanJson(text: string, depth_max: number): Scanned {
 
 /** About where `scanJson` gave up on a text that it refuses, for people who mend it: an index into the text. */
 export function refusedAt(text: string, depth_max: number): number {
-  const cursor: Cursor = { text, at: 0, why: 'syntax' };
+  const cursor: Cursor = { text, at: 0, why: 'syntax', numbers: 'rounded' };
   if (scanValue(cursor, depth_max) !== REFUSED) skipSpace(cursor);
   return Math.min(cursor.at, text.length);
 }
@@ -265,5 +272,8 @@ function scanNumber(cursor: Cursor): number | typeof REFUSED {
   }
   cursor.at = at;
   const value = Number(text.slice(start, at));
-  return Number.isFinite(value) ? value : fail(cursor, 'number_not_finite');
+  if (!Number.isFinite(value)) return fail(cursor, 'number_not_finite');
+  return cursor.numbers === 'rounded' || isKept(text.slice(start, at), value)
+    ? value
+    : fail(cursor, 'number_not_exact');
 }

@@ -172,6 +172,42 @@ describe('policy', () => {
     expect(await turnpike(folder, ['policy', 'check'])).toMatchObject({ code: 0, stderr: '' });
   });
 
+  test('pin refuses what the linter calls an error, unless its rule is accepted for a reason', async () => {
+    const before = readFileSync(join(folder, 'contract/pins.json'), 'utf8');
+    edit('actions', '      source: [.txt, .md]\n', '');
+    const check = await turnpike(folder, ['policy', 'check']);
+    expect(check).toMatchObject({ code: 1, stdout: expect.stringMatching(CARELESS) });
+    const refused = await turnpike(folder, ['policy', 'pin']);
+    expect(refused).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(CARELESS) });
+    expect(readFileSync(join(folder, 'contract/pins.json'), 'utf8')).toBe(before);
+    const accept = ['--accept', 'action.path_unrestricted', '--reason', 'only old names are read'];
+    expect(await turnpike(folder, ['policy', 'pin', ...accept])).toMatchObject({ code: 0, stderr: '' });
+    const { accepted } = json(readFileSync(join(folder, 'contract/pins.json'), 'utf8')) as { accepted: object[] };
+    expect(accepted).toContainEqual({
+      rule: 'action.path_unrestricted',
+      path: 'policy/actions.yaml',
+      sha256: sha256(readFileSync(join(folder, 'contract/policy/actions.yaml'))),
+      reason: 'only old names are read',
+    });
+    // The same bytes stay accepted; others are another decision.
+    expect(await turnpike(folder, ['policy', 'check'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('accepted: only old names'),
+    });
+    expect(await turnpike(folder, ['policy', 'pin'])).toMatchObject({ code: 0 });
+    edit('actions', 'files_max: 10000', 'files_max: 9999');
+    expect(await turnpike(folder, ['policy', 'pin'])).toMatchObject({ code: 1 });
+  });
+
+  test.each([
+    [['--accept', 'action.runs']],
+    [['--accept', 'no.such_rule', '--reason', 'why not']],
+    [['--accept', 'export.no_approval', '--reason', 'there is no such error']],
+    [['--accept', 'action.runs', '--reason', ' ']],
+  ])('pin with %j is wrong usage', async (args) => {
+    expect(await turnpike(folder, ['policy', 'pin', ...args])).toMatchObject({ code: 2 });
+  });
+
   test('the shipped policy is not pinned by accident', async () => {
     expect(await turnpike(tempFolder(), ['policy', 'pin'])).toMatchObject({
       code: 2,
@@ -179,6 +215,8 @@ describe('policy', () => {
     });
   });
 });
+
+const CARELESS = /^contract\/policy\/actions\.yaml:\d+ action\.path_unrestricted: .*RENAME_FILE.*source/m;
 
 describe('actions', () => {
   test('lists what an agent may propose, for people', async () => {

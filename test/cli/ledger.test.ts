@@ -159,7 +159,8 @@ describe('runs', () => {
 
   test('what an agent has named itself cannot command a terminal', async () => {
     const name = '\u001b]0;owned\u0007\u202egro.live\u200d';
-    await turnpike(folder, ['run', '-', '--actor', name], { stdin: write('/sandbox/\u202efdp.exe', 'x') });
+    // A file cannot have such a name; a format character that can be seen is shown by its number.
+    await turnpike(folder, ['run', '-', '--actor', name], { stdin: write('/sandbox/\u0600fdp.exe', 'x') });
     const { stdout: list } = await look('runs', '--json');
     const agent = jsonLines<Record_ & { actor: { actor_id: string } }>(list).findLast(
       (run) => run.run_kind === 'agent',
@@ -167,7 +168,7 @@ describe('runs', () => {
     expect(agent.actor.actor_id).toBe(name);
     const { stdout } = await look('runs', agent.run_id);
     for (const text of [list, stdout, (await look('runs')).stdout]) expect(text).not.toMatch(/[^\P{C}\n]/u);
-    expect(stdout).toContain('/sandbox/\\u202efdp.exe');
+    expect(stdout).toContain('/sandbox/\\u0600fdp.exe');
     expect(stdout).toContain('agent \\u001b]0;owned\\u0007\\u202egro.live\\u200d\n');
   });
 

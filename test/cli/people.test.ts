@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { connectControl } from '../../src/runtime/control-client.js';
 import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
 import { CASE_AGENT, service, serviceEdit } from '../fixtures/service.js';
+import { unapproved } from '../fixtures/unapproved.js';
 import { initialised, jsonLines, line, linesOf, put, turnpike } from './fake-io.js';
 
 const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
@@ -25,7 +26,8 @@ afterEach(async () => {
 async function pinned(...subjects: string[]): Promise<void> {
   for (const name of ['lanes', 'roles', 'actions'] as const) {
     const path = `contract/policy/${name}.yaml`;
-    let text = serviceEdit(name, readFileSync(join(folder, path), 'utf8'));
+    const shipped = readFileSync(join(folder, path), 'utf8');
+    let text = serviceEdit(name, name === 'actions' ? unapproved(shipped) : shipped);
     if (name === 'actions' && subjects.length > 0) {
       const rules = subjects.map(
         (subject) => `  - { for: ${subject}, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 5 }\n`,
@@ -34,7 +36,10 @@ async function pinned(...subjects: string[]): Promise<void> {
     }
     put(folder, path, text);
   }
-  expect(await turnpike(folder, ['policy', 'pin'])).toMatchObject({ code: 0 });
+  const unasked = ['export', 'promotion'].filter((subject) => !subjects.includes(subject));
+  const careless = ['lane.prohibition_missing', ...unasked.map((subject) => `${subject}.no_approval`)];
+  const accepted = careless.flatMap((rule) => ['--accept', rule, '--reason', 'a policy for tests']);
+  expect(await turnpike(folder, ['policy', 'pin', ...accepted])).toMatchObject({ code: 0 });
 }
 
 /** A service that has the home. */
@@ -303,7 +308,7 @@ describe('policy check --matrix', () => {
     const { code, stdout } = await turnpike(folder, ['policy', 'check', '--matrix']);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^SANDBOX_AGENT +SANDBOX_FILES +WRITE_FILE +allow +lane\.granted$/m);
-    expect(stdout).toMatch(/^ATTORNEY_ADMIN +EXPORT_CASE_DATA +export +allow +lane\.granted$/m);
+    expect(stdout).toMatch(/^ATTORNEY_ADMIN +EXPORT_CASE_DATA +export +deny +approval\.required$/m);
     expect(stdout).toMatch(/^MAPPING_AGENT +SANDBOX_FILES +\* +deny +role\.lane_not_granted$/m);
     const cells = jsonLines((await turnpike(folder, ['policy', 'check', '--matrix', '--json'])).stdout);
     expect(cells).toContainEqual({

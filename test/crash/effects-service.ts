@@ -17,6 +17,7 @@ import { sqlDatabase } from '../../src/adapters/sql-database.js';
 import type { OwnRecords, RecordDatabase } from '../../src/ports/records.js';
 import { defineTarget, defineTool, type EffectContext } from '../../src/runtime/effects/define.js';
 import { homePaths } from '../../src/runtime/home.js';
+import { unapproved } from '../fixtures/unapproved.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
 import type { Hooks } from './fault-points.js';
 import type { Laying } from './ground.js';
@@ -67,7 +68,8 @@ export function furnishService(places: Places): void {
   cpSync(join(shippedContract(), 'policy'), join(contract, 'policy'), { recursive: true });
   const files = (['lanes', 'roles', 'actions'] as const).map((name) => {
     const path = `policy/${name}.yaml`;
-    const bytes = Buffer.from(edited(name, readFileSync(join(contract, path), 'utf8')));
+    const shipped = readFileSync(join(contract, path), 'utf8');
+    const bytes = Buffer.from(edited(name, name === 'actions' ? unapproved(shipped) : shipped));
     writeFileSync(join(contract, path), bytes);
     return { path, bytes, pin: { problem: 'never_committed' as const } };
   });

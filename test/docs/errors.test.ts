@@ -6,6 +6,7 @@ import { REFUSED_KINDS } from '../../src/contract/effect.js';
 import { EXECUTION_CAUSES, FAULTS, POLICY_CAUSES } from '../../src/contract/fault.js';
 import { Proposal } from '../../src/contract/proposal.js';
 import { APPROVAL_RULES } from '../../src/policy/approval.js';
+import { LINT_RULE_IDS } from '../../src/policy/caution.js';
 import { FINDING_RULES } from '../../src/policy/finding.js';
 import { RULES } from '../../src/policy/verdict.js';
 import { BUNDLE_RULES } from '../../src/runtime/export/bundle-finding.js';
@@ -97,6 +98,7 @@ describe('rules', () => {
     expect(firstColumn('ledger-rules')).toEqual(literalsOfType('src/ledger/ledger-problem.ts', 'LedgerRule'));
     expect(firstColumn('replay-rules')).toEqual(literalsOfMember('src/kernel/fold.ts', 'Difference', 'rule'));
     expect(firstColumn('policy-findings')).toEqual([...FINDING_RULES]);
+    expect(firstColumn('policy-cautions')).toEqual([...LINT_RULE_IDS]);
   });
 
   test('every rule of spec documents is there, with its severity', () => {

@@ -15,6 +15,7 @@ const T0 = '2026-01-01T00:00:00.000Z';
 const DUE = '2026-01-01T00:01:00.000Z';
 const INPUT: AgentInput = {
   run: new TreeDriver().ready().tree.run(AGENT)!.context,
+  person: null,
   exposure: 'detailed',
   link: 'remote',
   idle_ms: 60_000,

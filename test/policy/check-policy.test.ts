@@ -134,6 +134,13 @@ const ROWS: readonly Row[] = [
   row('yaml.key', 'a list as key', 'roles:7', edit('roles', 'class: agent', '? [a]\n    : agent')),
   row('yaml.key', 'no key', 'roles:7', edit('roles', 'class: agent', ': agent')),
   row('yaml.duplicate_key', 'a key twice', 'roles:8', edit('roles', 'class: agent', 'class: agent\n    class: human')),
+  row(
+    'yaml.number',
+    'a number that is 8 to some readers',
+    'actions:18',
+    edit('actions', 'bytes_max: 1,', 'bytes_max: 010,'),
+  ),
+  row('yaml.number', 'a number in hexadecimal', 'actions:18', edit('actions', 'bytes_max: 1,', 'bytes_max: 0x1F,')),
   row('yaml.not_a_mapping', 'nothing', 'actions:1', { actions: utf8('') }),
   row('yaml.not_a_mapping', 'comments', 'actions:1', { actions: utf8('# version: v1\n') }),
   row('yaml.not_a_mapping', 'a list', 'actions:1', { actions: utf8('- version: v1\n') }),

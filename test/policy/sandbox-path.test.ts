@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ACTIONS } from '../../src/contract/actions.js';
+import { INVISIBLE } from '../../src/contract/invisible.js';
 import {
   canonicalPath,
   extensionAllowed,
@@ -17,6 +18,7 @@ const FILE: SandboxPathOptions = {
   dotdot: 'reject',
   path_bytes_max: 1_024,
   portable_names: false,
+  visible: true,
 };
 const DIRECTORY: SandboxPathOptions = { ...FILE, trailingSlash: true };
 const DEFERRING: SandboxPathOptions = { ...FILE, dotdot: 'defer' };
@@ -272,6 +274,19 @@ describe('what is asked of a canonical path', () => {
     expect(extensionAllowed(canonical('/sandbox/a.txt'), [])).toBe(false);
   });
 
+  test('C88: no path has a character that nobody can see; trees without the behaviour flag take it as they did', () => {
+    const before: SandboxPathOptions = { ...FILE, visible: false };
+    for (const [first, last] of INVISIBLE) {
+      for (const point of new Set([first, last])) {
+        const raw = `/sandbox/a${String.fromCodePoint(point)}.txt`;
+        expect(sandboxPath(raw, FILE)).toEqual(invalid('invisible_character'));
+        expect(canonicalPath(raw, FILE)).toEqual(denied('invisible_character'));
+        if (raw === raw.normalize('NFC')) expect(sandboxPath(raw, before)).toMatchObject({ ok: true });
+      }
+    }
+    expect(sandboxPath('/sandbox/\u6797/Ren\u00e9e\ud83d\ude00.txt', FILE)).toMatchObject({ ok: true });
+  });
+
   test('names below the root are counted', () => {
     expect(
       ['/sandbox/', '/sandbox/a', '/sandbox/a/', '/sandbox/a/b'].map((raw) => segmentCount(canonical(raw))),
@@ -289,7 +304,9 @@ describe('what is asked of a canonical path', () => {
       dotdot: 'defer',
       path_bytes_max: 99,
       portable_names: true,
+      visible: false,
     });
+    expect(pathOptionsOf(ACTIONS.READ_FILE, { ...policy, flags: new Set([7]) }).visible).toBe(true);
     expect(pathOptionsOf(ACTIONS.READ_FILE, policy).trailingSlash).toBe(false);
   });
 });

@@ -264,7 +264,13 @@ describe('commands', () => {
 });
 
 describe('a folder inside the sandbox', () => {
-  const OPTIONS = { trailingSlash: true, dotdot: 'reject', path_bytes_max: 100_000, portable_names: false } as const;
+  const OPTIONS = {
+    trailingSlash: true,
+    dotdot: 'reject',
+    path_bytes_max: 100_000,
+    portable_names: false,
+    visible: false,
+  } as const;
   const byPolicy = (path: string): boolean => {
     const canonical = canonicalPath(path, OPTIONS);
     return canonical.ok && canonical.value === path;

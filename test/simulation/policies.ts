@@ -6,11 +6,12 @@ import { POLICY_FILES, type Pin, type PinProblem, type PolicyFile } from '../../
 import { PolicyError } from '../../src/errors.js';
 import type { LoadedPolicyFile, PolicySource } from '../../src/ports/policy-source.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
+import { unapproved } from '../fixtures/unapproved.js';
 import { never, type Process } from './process.js';
 import type { World } from './world.js';
 
 const read = (file: string): string => readFileSync(join(shippedContract(), 'policy', file), 'utf8');
-const SHIPPED = { lanes: read('lanes.yaml'), roles: read('roles.yaml'), actions: read('actions.yaml') };
+const SHIPPED = { lanes: read('lanes.yaml'), roles: read('roles.yaml'), actions: unapproved(read('actions.yaml')) };
 
 /** Small limits and turned knobs, so that runs end in every way within a few steps. */
 const EDITS: readonly (readonly [string | RegExp, string])[] = [

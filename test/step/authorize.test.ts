@@ -86,6 +86,33 @@ describe('what is allowed', () => {
   });
 });
 
+describe('the same arguments', () => {
+  const args = { path: '/sandbox/x/../b.txt' };
+  const deferring = testPolicy({ knobs: { dotdot: 'defer' } });
+
+  test('are judged anew under another policy, whichever came first', () => {
+    for (const [under, allowed] of [
+      [deferring, true],
+      [policy, false],
+      [deferring, true],
+    ] as const) {
+      expect(authorize('READ_FILE', args, undefined, under).ok).toBe(allowed);
+      expect(gatherRequestFor(ACTIONS.READ_FILE, args, 'case_1', under) !== null).toBe(allowed);
+    }
+  });
+
+  test('are judged anew for another action, whichever came first', () => {
+    const folder = { path: '/sandbox/docs/' };
+    for (const [name, allowed] of [
+      ['LIST_FILES', true],
+      ['READ_FILE', false],
+      ['LIST_FILES', true],
+    ] as const) {
+      expect(authorize(name, folder).ok).toBe(allowed);
+    }
+  });
+});
+
 describe('what is denied', () => {
   test.each(NAMES)(
     'S0-50 S0-52 S2-16 S2-17: %s, once policy does not list it, whatever was validated before',

@@ -40,6 +40,22 @@ describe('PARSE', () => {
     expect(parse('{"a":{"b":{}}}', shallow)).toMatchObject({ ok: false, fault: { rule_id: 'json.too_deep' } });
   });
 
+  test('the same text is read anew for a policy that reads it otherwise, whichever came first', () => {
+    const shallow = testPolicy({ limits: { payload_depth_max: 1 } });
+    const exact = { ...policy, flags: new Set([8]) };
+    const text = '{"a":{"b":9007199254740993}}';
+    const told = { ok: false, fault: { rule_id: 'json.too_deep' } };
+    for (const [under, expected] of [
+      [policy, { ok: true }],
+      [shallow, told],
+      [policy, { ok: true }],
+      [exact, { ok: false, fault: { rule_id: 'json.number_not_exact' } }],
+      [policy, { ok: true }],
+    ] as const) {
+      expect(parse(text, under)).toMatchObject(expected);
+    }
+  });
+
   test.each([
     ['two proposals, one behind the other', `${proposal()}\n${proposal()}`, 'INVALID_JSON'],
     ['two proposals in an array', `[${proposal()},${proposal()}]`, 'SCHEMA_VIOLATION'],

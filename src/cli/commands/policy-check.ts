@@ -1,6 +1,8 @@
 import { POLICY_FILES } from '../../contract/pins.js';
+import { cautionLine } from '../../policy/caution.js';
 import { findingLine, type PolicyCheck } from '../../policy/check-policy.js';
 import { policyMatrix, type MatrixCell } from '../../step/policy-matrix.js';
+import { acceptedBefore, cautionsOf, reasonFor, type CautionOfBytes } from '../accepted-cautions.js';
 import { NO_OPERANDS, type Command } from '../command.js';
 import { contractOf, loadContract, REGISTRATIONS_OPTION, registrationsOf, shownPath } from '../folders.js';
 import type { Io } from '../io.js';
@@ -16,18 +18,22 @@ export const policyCheck: Command = {
     REGISTRATIONS_OPTION,
   ],
   notes: [
-    'Exits 1 when there is a finding. A file without a valid pin is no finding, and is told on stderr. The matrix is of a',
-    'policy without findings. It is what runs are decided by that lack nothing: scope fields filled, approvals none; `*`',
-    'stands for all actions that are not listed beside it. With --json: one line for every role, lane and action.',
+    'Exits 1 when there is a finding, or an error of the linter that was not accepted by `turnpike policy pin`. A file',
+    'without a valid pin is no finding, and is told on stderr. The matrix is of a policy without findings. It is what runs',
+    'are decided by that lack nothing: scope fields filled, approvals none; `*` stands for all actions that are not listed',
+    'beside it. With --json: one line for every role, lane and action.',
   ],
   async run(args, io) {
     const contract = contractOf(args, io);
-    const { files, check } = await loadContract(contract, io, { registrations: await registrationsOf(args, io) });
+    const loaded = await loadContract(contract, io, { registrations: await registrationsOf(args, io) });
+    const { files, check } = loaded;
+    const accepted = await acceptedBefore(contract.path);
+    const cautions = cautionsOf(loaded, io).map((caution) => ({ ...caution, accepted: reasonFor(caution, accepted) }));
     const json = args.flag('json');
     if (args.flag('matrix') && check.policy !== null) {
       await tellMatrix(policyMatrix(check.policy), json, io);
     } else {
-      await tellFindings(check, json, shownPath(contract.path, io), io);
+      await tellFindings({ ...check, cautions }, json, shownPath(contract.path, io), io);
     }
     for (const name of POLICY_FILES) {
       const { path, pin } = files[name];
@@ -36,13 +42,27 @@ export const policyCheck: Command = {
         `${escaped(shownPath(path, io))} is not pinned (${pin.problem}): runs are denied until it is committed, or pinned by \`turnpike policy pin\``,
       );
     }
-    return check.findings.length === 0 ? 0 : 1;
+    const errors = cautions.filter(({ severity, accepted: reason }) => severity === 'error' && reason === null);
+    return check.findings.length + errors.length === 0 ? 0 : 1;
   },
 };
 
-async function tellFindings({ findings }: PolicyCheck, json: boolean, where: string, { stdout }: Io): Promise<void> {
+/** A caution, and the reason for which somebody has accepted it. */
+interface JudgedCaution extends CautionOfBytes {
+  readonly accepted: string | null;
+}
+interface Judged extends PolicyCheck {
+  readonly cautions: readonly JudgedCaution[];
+}
+
+async function tellFindings({ findings, cautions }: Judged, json: boolean, where: string, { stdout }: Io) {
   for (const finding of findings) await stdout.write(json ? jsonLine(finding) : `${escaped(findingLine(finding))}\n`);
-  if (!json && findings.length === 0) await stdout.write(`ok: the policy of ${escaped(where)} has no findings\n`);
+  for (const caution of cautions) {
+    const line = `${cautionLine(caution)}${caution.accepted === null ? '' : ` (accepted: ${caution.accepted})`}`;
+    await stdout.write(json ? jsonLine(caution) : `${escaped(line)}\n`);
+  }
+  if (!json && findings.length + cautions.length === 0)
+    await stdout.write(`ok: the policy of ${escaped(where)} has no findings\n`);
 }
 
 async function tellMatrix(cells: readonly MatrixCell[], json: boolean, io: Io): Promise<void> {

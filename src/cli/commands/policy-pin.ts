@@ -1,10 +1,22 @@
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative, resolve, sep } from 'node:path';
 import { gitPolicySource } from '../../adapters/git-policy-source.js';
 import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../adapters/manifest-policy-source.js';
-import { NO_OPERANDS, type Command } from '../command.js';
-import { contractOf, loadContract, REGISTRATIONS_OPTION, registrationsOf, shownPath, soundPolicy } from '../folders.js';
-import { usage } from '../io.js';
+import type { AcceptedCaution } from '../../contract/pins.js';
+import { cautionLine } from '../../policy/caution.js';
+import { acceptancesOf, acceptedBefore, cautionsOf, reasonFor, type CautionOfBytes } from '../accepted-cautions.js';
+import { wrong } from '../arguments.js';
+import { NO_OPERANDS, type Args, type Command } from '../command.js';
+import {
+  contractOf,
+  loadContract,
+  REGISTRATIONS_OPTION,
+  registrationsOf,
+  shownPath,
+  soundPolicy,
+  type ContractFolder,
+} from '../folders.js';
+import { usage, type Io } from '../io.js';
 import { escaped, jsonLine } from '../terminal.js';
 
 /** `turnpike policy pin`: writes pins.json, by which runs know the version of every policy file. */
@@ -12,17 +24,28 @@ export const policyPin: Command = {
   name: 'policy pin',
   summary: 'Pin a policy: write pins.json into its contract folder',
   operands: NO_OPERANDS,
-  options: [REGISTRATIONS_OPTION],
+  options: [
+    REGISTRATIONS_OPTION,
+    { name: 'accept', value: 'RULE', multiple: true, help: 'pin although the linter has errors of this rule' },
+    { name: 'reason', value: 'TEXT', multiple: true, help: 'why: one for each --accept, recorded in pins.json' },
+  ],
   notes: [
     'A file that is clean in Git is pinned by its last commit, any other by the id of its bytes. Trees that run',
-    'already keep the policy that they began with.',
+    'already keep the policy that they began with. An error of the linter (`turnpike policy check`) is refused unless',
+    'its rule is accepted for a reason. That holds for the file as it is: an edit needs another acceptance.',
   ],
   async run(args, io) {
     const contract = contractOf(args, io);
     if (!contract.chosen) throw usage('which contract? say --contract DIR, or make ./contract by `turnpike init`');
     const registrations = await registrationsOf(args, io);
     soundPolicy((await loadContract(contract, io, { pins: 'git', registrations })).check);
-    const manifest = pinManifest(await pinnableFiles(contract.path));
+    const { accepted, refused } = await acceptedNow(contract, args, io);
+    for (const caution of refused) await io.stderr.say(escaped(cautionLine(caution)));
+    if (refused.length > 0) {
+      await io.stderr.say('not pinned: mend these errors, or pin with --accept RULE --reason TEXT');
+      return 1;
+    }
+    const manifest = pinManifest(await pinnableFiles(contract.path), accepted);
     const path = join(contract.path, PIN_MANIFEST);
     await replaceFile(path, `${JSON.stringify(manifest, null, 2)}\n`);
     if (args.flag('json')) {
@@ -35,13 +58,47 @@ export const policyPin: Command = {
   },
 };
 
-/** Lanes, roles, and every actions policy that lies there: each may be chosen. */
+interface Acceptance {
+  readonly accepted: readonly AcceptedCaution[];
+  /** Errors that nobody has accepted. */
+  readonly refused: readonly CautionOfBytes[];
+}
+
+/** What was accepted before of these very files stays accepted; of everything else, what the arguments say. */
+async function acceptedNow(contract: ContractFolder, args: Args, io: Io): Promise<Acceptance> {
+  const given = acceptancesOf(policyPin, args);
+  const before = await acceptedBefore(contract.path);
+  const registrations = await registrationsOf(args, io);
+  const errors = new Map<string, CautionOfBytes>();
+  for (const actions of await actionsPolicies(contract.path)) {
+    const loaded = await loadContract(contract, io, { pins: 'git', registrations, actions });
+    for (const caution of cautionsOf(loaded, io)) {
+      if (caution.severity === 'error') errors.set(cautionLine(caution), caution);
+    }
+  }
+  const unused = [...given.keys()].find((rule) => ![...errors.values()].some((error) => error.rule === rule));
+  if (unused !== undefined) throw wrong(policyPin, `--accept ${unused}: there is no such error`);
+  const accepted = new Map<string, AcceptedCaution>();
+  const refused: CautionOfBytes[] = [];
+  for (const error of errors.values()) {
+    const reason = given.get(error.rule) ?? reasonFor(error, before);
+    const path = relative(contract.path, resolve(io.cwd, error.file)).split(sep).join('/');
+    if (reason === null) refused.push(error);
+    else accepted.set(`${error.rule} ${path}`, { rule: error.rule, path, sha256: error.sha256, reason });
+  }
+  return { accepted: [...accepted.values()], refused };
+}
+
+/** Every actions policy that lies there: each may be chosen. */
+async function actionsPolicies(contract: string): Promise<readonly string[]> {
+  const names = await readdir(join(contract, 'policy'));
+  return names.filter((name) => /^actions(?:\.[A-Za-z0-9_-]+)*\.yaml$/u.test(name)).sort();
+}
+
+/** Lanes, roles, and every actions policy. */
 async function pinnableFiles(contract: string): Promise<readonly PinnableFile[]> {
-  const names = (await readdir(join(contract, 'policy'))).filter((name) =>
-    /^actions(?:\.[A-Za-z0-9_-]+)*\.yaml$/u.test(name),
-  );
   const files = new Map<string, PinnableFile>();
-  for (const actions of names.sort()) {
+  for (const actions of await actionsPolicies(contract)) {
     const loaded = await gitPolicySource(contract, { actions }).load();
     const paths = { lanes: 'lanes.yaml', roles: 'roles.yaml', actions };
     for (const name of ['lanes', 'roles', 'actions'] as const) {

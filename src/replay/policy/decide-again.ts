@@ -35,8 +35,19 @@ import type {
   Written,
 } from './decision.js';
 
+/** Another policy, with the behaviour flags of the tree that it is asked about: flags belong to the machines. */
+function underFlags(policy: Policy, flags: Policy['flags']): Policy {
+  const known = flagged.get(policy);
+  if (known?.flags === flags) return known;
+  const made = { ...policy, flags };
+  flagged.set(policy, made);
+  return made;
+}
+const flagged = new WeakMap<Policy, Policy>();
+
 /** What `policy` says to it. @returns the verdict, or why the ledger does not tell */
-export function decideAgain({ facts, policy: taken }: RecordedDecision, policy: Policy): Answer {
+export function decideAgain({ facts, policy: taken }: RecordedDecision, other: Policy): Answer {
+  const policy = underFlags(other, taken.flags);
   switch (facts.kind) {
     case 'orchestrator':
       return said(authorizeOrchestrator(facts.run));

@@ -10,7 +10,7 @@ import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
 import { rootOf } from '../ledger-reader.js';
 import { noteOf } from '../notes.js';
-import { actorOf, checked } from '../open-request.js';
+import { actorOf, checked, comparedAs } from '../open-request.js';
 import type { Ballot, BallotResult, Resolution } from './options.js';
 
 /** Where answers are handed in, and where it is read what became of them. */
@@ -25,7 +25,8 @@ export async function vote(
   where: Answered,
   { run, digests, decision, actor, role }: Ballot,
 ): Promise<readonly BallotResult[]> {
-  const approver = { actor: { actor_type: 'human', actor_id: actorOf(actor) }, role_id: roleOf(role) } as const;
+  const by = { actor_type: 'human', actor_id: actorOf(actor) } as const;
+  const approver = { actor: by, role_id: roleOf(role), person: comparedAs(actor) };
   const input_id = where.ids.draw('inp_');
   const ballot: NewInput = { kind: 'vote', run_id: run, input_id, digests: [...digests], decision, approver };
   const events = await handIn(where, run, ballot);

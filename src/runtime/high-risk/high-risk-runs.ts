@@ -22,7 +22,7 @@ import { defer, quietly, type Deferred } from '../deferred.js';
 import { withheldLanes } from '../evidence/withheld-lanes.js';
 import { rootOf } from '../ledger-reader.js';
 import { CaseHistory } from '../case/case-history.js';
-import { actorOf, checked, openRequest } from '../open-request.js';
+import { actorOf, checked, comparedAs, openRequest } from '../open-request.js';
 import type { PinnedPolicy, PolicyShelf } from '../pinned-policy.js';
 import { resolveOutcome, roleOf, vote, type Answered } from './answers.js';
 import { findingsOf } from './carried-over.js';
@@ -260,6 +260,7 @@ function startInput(
     input_id: `${root}/start_run`,
     run_kind,
     actor: { actor_type: classOf(role, pinned), actor_id: actorOf(actor) },
+    person: comparedAs(actor),
     role_id: roleOf(role),
     lane_id: checked('lane', Identifier, lane),
     request,

@@ -22,6 +22,7 @@ export const JSON_SPEC_PROBLEMS = {
   number_not_finite: 'has a number that is too large',
   too_deep: `nests deeper than ${JSON_DEPTH_MAX} levels`,
   text_after_value: 'has something behind its end',
+  number_not_exact: 'has a number that would be rounded',
   too_large: `is larger than ${SPEC_BYTES_MAX} bytes`,
   encoding: 'is not UTF-8',
   too_complex: `has more than ${JSON_PARTS_MAX} parts`,

@@ -12,7 +12,7 @@ import { conforms } from '../../contract/validators.js';
 import { UsageError } from '../../errors.js';
 import { roleOf } from '../../session/lifecycle.js';
 import type { Ids } from '../../ports/ids.js';
-import { actorOf, checked, DEFAULTS, narrower, openRequest, type Of } from '../open-request.js';
+import { actorOf, checked, comparedAs, DEFAULTS, narrower, openRequest, type Of } from '../open-request.js';
 import type { PinnedPolicy } from '../pinned-policy.js';
 import type { SessionCaller, StartSessionOptions } from './sessions.js';
 
@@ -91,6 +91,7 @@ export function startRequest(
     settings: settingsOf(options),
     agent: {
       actor: { actor_type: 'agent', actor_id: actorOf(options.actor ?? DEFAULTS.actor) },
+      person: comparedAs(options.actor ?? DEFAULTS.actor),
       role_id: checked('agentRole', Identifier, options.agentRole ?? DEFAULTS.role),
       lane_id: checked('lane', Identifier, options.lane ?? DEFAULTS.lane),
       exposure: narrower(ceiling, exposure),

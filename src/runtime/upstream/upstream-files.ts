@@ -14,6 +14,7 @@ import {
   UpstreamsConfig,
 } from '../../contract/upstreams.js';
 import { PolicyError } from '../../errors.js';
+import { isLookAlike } from '../../identity/person.js';
 import { scanJson } from '../../step/json-scanner.js';
 
 const FILE_BYTES_MAX = 1_048_576;
@@ -44,11 +45,16 @@ export function writePins(contract: string, pins: UpstreamPins['pins']): string 
   return path;
 }
 
-/** What is wrong with a configuration beyond its shape, or null: each server has a name of its own. */
+/** What is wrong with a configuration beyond its shape, or null: each server has a name that looks like no other. */
 export function configProblem({ servers }: UpstreamsConfig): string | null {
   const names = servers.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
-  return twice === undefined ? null : `it names the server ${twice} twice`;
+  if (twice !== undefined) return `it names the server ${twice} twice`;
+  for (const [index, name] of names.entries()) {
+    const alike = names.slice(0, index).find((other) => isLookAlike(other, name));
+    if (alike !== undefined) return `the servers ${alike} and ${name} look alike: give one of them another name`;
+  }
+  return null;
 }
 
 function fileOf<T extends TSchema>(path: string, schema: T): Static<T> | null {

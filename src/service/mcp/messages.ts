@@ -26,7 +26,7 @@ export function readMessage(bytes: Uint8Array): Read {
   } catch {
     return { ok: false, answer: errorAnswer(PARSE_ERROR, 'Parse error: not UTF-8') };
   }
-  const scanned = scanJson(text, DEPTH_MAX);
+  const scanned = scanJson(text, DEPTH_MAX, 'exact');
   if (scanned.ok) return { ok: true, message: scanned.value };
   return { ok: false, answer: errorAnswer(PARSE_ERROR, `Parse error: ${scanned.why}`, idIn(text)) };
 }

@@ -1,0 +1,154 @@
+// Normalisation, case folding and confusables by bundled tables of one version of Unicode. The functions of the
+// runtime (`String.prototype.normalize`, `toLowerCase`) follow the Unicode version of the Node that runs: what is
+// recorded or compared must not.
+
+import { ASSIGNED } from './tables/assigned.js';
+import { CLASSES } from './tables/classes.js';
+import { CONFUSABLES } from './tables/confusables.js';
+import { DECOMPOSITIONS } from './tables/decompositions.js';
+import { FOLDS } from './tables/folds.js';
+
+export { UNICODE_VERSION } from './tables/classes.js';
+
+/** Code points. */
+export type Points = readonly number[];
+type Mapping = ReadonlyMap<number, Points>;
+
+interface Tables {
+  readonly confusables: Mapping;
+  readonly decompositions: Mapping;
+  readonly folds: Mapping;
+  readonly classes: Mapping;
+  /** First and last of each range, ascending. */
+  readonly assigned: readonly (readonly [number, number])[];
+}
+
+/** Read when the first name is looked at: most processes need them never or late. */
+let loaded: Tables | null = null;
+const tables = (): Tables =>
+  (loaded ??= {
+    confusables: mapping(CONFUSABLES),
+    decompositions: mapping(DECOMPOSITIONS),
+    folds: mapping(FOLDS),
+    classes: mapping(CLASSES),
+    assigned: [...mapping(ASSIGNED)].map(([first, [last = first]]) => [first, last] as const),
+  });
+
+const BASE = 36;
+
+/** The tables' text: `TARGET=SOURCE,SOURCE+MORE`, each source as its distance from the one before. */
+function mapping(text: string): Mapping {
+  const map = new Map<number, Points>();
+  for (const group of text.trim().split(/\s+/)) {
+    const [target = '', sources = ''] = group.split('=');
+    const points = target === '' ? [] : target.split('.').map((point) => Number.parseInt(point, BASE));
+    let source = 0;
+    for (const run of sources.split(',')) {
+      const [distance = '', more = '0'] = run.split('+');
+      source += Number.parseInt(distance, BASE);
+      map.set(source, points);
+      for (let left = Number.parseInt(more, BASE); left > 0; left -= 1) map.set((source += 1), points);
+    }
+  }
+  return map;
+}
+
+export const pointsOf = (text: string): Points => Array.from(text, (character) => character.codePointAt(0) ?? 0);
+export const textOf = (points: Points): string => points.map((point) => String.fromCodePoint(point)).join('');
+
+/** Whether the tables know the code point. Of one that a later version assigns they say nothing. */
+export function isAssigned(point: number): boolean {
+  return tables().assigned.some(([first, last]) => first <= point && point <= last);
+}
+
+/** Whether NFKC_Casefold takes the code point for nothing: joiners, bidi controls, tags, fillers, selectors. */
+export const isIgnorable = (point: number): boolean => tables().folds.get(point)?.length === 0;
+
+/** One pass of NFKC_Casefold (Unicode 3.13, D146), on code points, decomposed. */
+export const foldOnce = (points: Points): Points =>
+  decompose(decompose(points).flatMap((point) => tables().folds.get(point) ?? [point]));
+
+/**
+ * `skeleton` of UTS #39, on code points: of all characters that look like one another, the prototype. The algorithm
+ * there decomposes first, and so never meets the precomposed letters that its own table maps. Here it does.
+ */
+export const skeletonOnce = (points: Points): Points => {
+  const visible = decompose(points).filter((point) => !isIgnorable(point));
+  return decompose(withoutLetters(prototypes(visible)));
+};
+
+const prototypes = (points: Points): Points =>
+  decompose(points.flatMap((point) => tables().confusables.get(point) ?? [point]));
+
+/** Parts and prototype of the letters with marks that the table maps as a whole, by their first part. */
+type Letters = ReadonlyMap<number, readonly (readonly [Points, Points])[]>;
+let letters: Letters | null = null;
+
+function lettersOf({ confusables }: Tables): Letters {
+  const found = new Map<number, (readonly [Points, Points])[]>();
+  for (const [source, target] of confusables) {
+    const parts = decompose([source]);
+    if (parts.length < 2) continue;
+    const [key, look] = [prototypes(parts), prototypes(decompose(target))];
+    // A letter whose prototype is itself with one mark more would grow in every pass: there the mark goes.
+    const grows = look.length > key.length && holds(look, key);
+    const [first = 0] = key;
+    found.set(first, [...(found.get(first) ?? []), grows ? ([look, key] as const) : ([key, target] as const)]);
+  }
+  // The longest first.
+  for (const known of found.values()) known.sort(([a], [b]) => b.length - a.length);
+  return found;
+}
+
+/** Whether all parts of `key` are there in their order, others between them or not. */
+function holds(points: Points, key: Points): boolean {
+  let found = 0;
+  for (const point of points) if (point === key[found]) found += 1;
+  return found === key.length;
+}
+
+function withoutLetters(points: Points): Points {
+  letters ??= lettersOf(tables());
+  const parts: number[] = [];
+  for (let at = 0; at < points.length;) {
+    const point = points[at] ?? 0;
+    const found = letters.get(point)?.find(([key]) => key.every((part, index) => points[at + index] === part));
+    parts.push(...(found?.[1] ?? [point]));
+    at += found?.[0].length ?? 1;
+  }
+  return parts;
+}
+
+/** Canonical decomposition in canonical order: NFD (UAX #15). */
+export function decompose(points: Points): Points {
+  const { classes } = tables();
+  const parts: number[] = [];
+  for (const point of points) pushParts(parts, point);
+  const classOf = (point: number): number => classes.get(point)?.[0] ?? 0;
+  // Marks between two starters, by their class; those of one class stay in order.
+  for (let from = 0; from < parts.length; from += 1) {
+    let to = from;
+    while (to < parts.length && classOf(parts[to] ?? 0) !== 0) to += 1;
+    if (to - from < 2) continue;
+    const marks = parts.slice(from, to).sort((a, b) => classOf(a) - classOf(b));
+    parts.splice(from, marks.length, ...marks);
+    from = to;
+  }
+  return parts;
+}
+
+const HANGUL = { first: 0xac00, last: 0xd7a3, lead: 0x1100, vowel: 0x1161, tail: 0x11a7, vowels: 21, tails: 28 };
+
+function pushParts(parts: number[], point: number): void {
+  if (point >= HANGUL.first && point <= HANGUL.last) {
+    const index = point - HANGUL.first;
+    const tail = index % HANGUL.tails;
+    const syllable = (index - tail) / HANGUL.tails;
+    parts.push(HANGUL.lead + Math.floor(syllable / HANGUL.vowels), HANGUL.vowel + (syllable % HANGUL.vowels));
+    if (tail > 0) parts.push(HANGUL.tail + tail);
+    return;
+  }
+  const found = tables().decompositions.get(point);
+  if (found === undefined) parts.push(point);
+  else for (const part of found) pushParts(parts, part);
+}

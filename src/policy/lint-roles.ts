@@ -1,0 +1,47 @@
+// Careless roles: an agent that counts as a person can approve what it asks for.
+
+import { inQuotes } from '../contract/finding-text.js';
+import type { Catalogue } from '../contract/catalogue.js';
+import type { Role } from '../contract/roles.js';
+import type { Carelessness } from './caution.js';
+import { kindOf, type LaneKind } from './lane-kind.js';
+import type { PolicyParts } from './policy-consistency.js';
+
+/** Words by which people call what is no person. */
+const AGENT_NAME = /(?:^|_)(?:AGENT|BOT|LLM|MODEL|ASSISTANT)(?:_|$|\d)/i;
+
+export function* lintRoles({ lanes, roles, actions }: PolicyParts, catalogue: Catalogue): Generator<Carelessness> {
+  const kinds = new Map(lanes.lanes.map((lane) => [lane.lane_id, kindOf(lane, catalogue)]));
+  const approvers = new Set((actions.approvals ?? []).flatMap((rule) => rule.approver_roles));
+  for (const [index, role] of roles.roles.entries()) {
+    const granted = role.privileges.lanes.flatMap((lane_id) => kinds.get(lane_id) ?? []);
+    const finding = judgeRole(role, granted, approvers);
+    if (finding === null) continue;
+    const message = `role ${inQuotes(role.role_id)} ${finding.what}`;
+    yield { name: 'roles', pointer: `/roles/${index}/class`, rule: finding.rule, severity: 'error', message };
+  }
+}
+
+interface RoleFinding {
+  readonly rule: Extract<Carelessness['rule'], `role.${string}`>;
+  readonly what: string;
+}
+
+function judgeRole(role: Role, granted: readonly LaneKind[], approvers: ReadonlySet<string>): RoleFinding | null {
+  const works = granted.some(({ exports, promotes, checks }) => !exports && !promotes && !checks);
+  if (role.class === 'human') {
+    if (AGENT_NAME.test(role.role_id)) {
+      return { rule: 'role.agent_as_human', what: 'is called an agent, and counts as a person who may approve' };
+    }
+    if (granted.some(({ files }) => files)) {
+      return { rule: 'role.agent_as_human', what: 'works on files as agents do, and counts as a person' };
+    }
+    if (works && approvers.has(role.role_id)) {
+      return { rule: 'role.acts_and_approves', what: 'has a lane for the work of agents, and approves' };
+    }
+  }
+  if (role.class === 'system' && works) {
+    return { rule: 'role.agent_as_system', what: 'has a lane for the work of agents, and counts as the platform' };
+  }
+  return null;
+}

@@ -1,0 +1,71 @@
+// Whether a voter is the requester, or an earlier voter, under another spelling (C87). Under behaviour flag 6 request
+// and vote carry a canonical id and skeletons, which are compared as text. Without it names are folded here, by the
+// Unicode tables of the Node that runs; that way stays for trees that were recorded so.
+
+import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../contract/approval.js';
+import { likeness, type Likeness, type Person } from '../contract/person.js';
+
+/** A name, and what it is compared by. */
+interface Named {
+  readonly actor_id: string;
+  readonly person?: Person | undefined;
+}
+
+export type IdentityRule = 'approval.by_requester' | 'approval.already_voted' | IdentityDoubt;
+type IdentityDoubt = 'approval.look_alike' | 'approval.person_unknown';
+
+/** Why the ballot cannot be counted because of who has asked; null where that is another person. */
+export const requesterRule = (
+  entry: ApprovalEntry,
+  approver: ApprovalBallot['approver'],
+  byPerson: boolean,
+): IdentityRule | null => ruleOf(compare(requesterOf(entry), voterOf(approver), byPerson), 'approval.by_requester');
+
+/** Why it cannot be counted because of who has voted before; null where all of them are other people. */
+export function earlierVoteRule(
+  { votes }: ApprovalEntry,
+  approver: ApprovalBallot['approver'],
+  byPerson: boolean,
+): IdentityRule | null {
+  const found = votes.map((vote) => compare(vote, voterOf(approver), byPerson));
+  // The plainest of all that holds.
+  const worst = (['same', 'alike', 'unknown'] as const).find((kind) => found.includes(kind)) ?? 'other';
+  return ruleOf(worst, 'approval.already_voted');
+}
+
+/** How many people these votes are of, the requester left out: a vote that should not be there does not help. */
+export function countVoters(entry: ApprovalEntry, votes: readonly ApprovalVote[]): number {
+  const byPerson = entry.requester !== undefined;
+  const counted: ApprovalVote[] = [];
+  for (const vote of votes) {
+    const others: readonly Named[] = [requesterOf(entry), ...counted];
+    if (others.every((other) => compare(other, vote, byPerson) === 'other')) counted.push(vote);
+  }
+  return counted.length;
+}
+
+const requesterOf = ({ requested_by, requester }: ApprovalEntry): Named => ({
+  actor_id: requested_by,
+  person: requester,
+});
+const voterOf = ({ actor, person }: ApprovalBallot['approver']): Named => ({ actor_id: actor.actor_id, person });
+
+const compare = (a: Named, b: Named, byPerson: boolean): Likeness => {
+  if (byPerson) return likeness(a.person, b.person);
+  return folded(a.actor_id) === folded(b.actor_id) ? 'same' : 'other';
+};
+
+const ruleOf = (found: Likeness, same: IdentityRule): IdentityRule | null =>
+  RULES[found] ?? (found === 'same' ? same : null);
+const RULES: Readonly<Partial<Record<Likeness, IdentityDoubt>>> = {
+  alike: 'approval.look_alike',
+  unknown: 'approval.person_unknown',
+};
+
+/** As names were compared before flag 6. */
+const folded = (actor_id: string): string =>
+  actor_id
+    .normalize('NFKC')
+    .toUpperCase()
+    .toLowerCase()
+    .replace(/[\s\p{Cc}\p{Default_Ignorable_Code_Point}]/gu, '');

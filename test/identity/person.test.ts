@@ -1,0 +1,150 @@
+// C87: names are compared by tables that are bundled, so every Node gives the same answer.
+
+import { describe, expect, test } from '@jest/globals';
+import { likeness, type Likeness, type Person } from '../../src/contract/person.js';
+import { nameProblem, personOf } from '../../src/identity/person.js';
+import { CONFUSABLES } from '../../src/identity/tables/confusables.js';
+import { DECOMPOSITIONS } from '../../src/identity/tables/decompositions.js';
+import { FOLDS } from '../../src/identity/tables/folds.js';
+import { hasInvisible, INVISIBLE } from '../../src/contract/invisible.js';
+import { decompose, isIgnorable, pointsOf, textOf, UNICODE_VERSION } from '../../src/identity/unicode.js';
+import { sized } from '../fixtures/campaign.js';
+import { pairsOf, sampled } from './tables.js';
+
+function known(name: string): Person {
+  const person = personOf(name);
+  if (typeof person === 'string') throw new Error(`${name}: ${person}`);
+  return person;
+}
+const compared = (a: string, b: string): Likeness => likeness(known(a), known(b));
+
+describe('the tables', () => {
+  test('are of one version of Unicode, with every mapping of UTS #39', () => {
+    expect(UNICODE_VERSION).toBe('15.0.0');
+    expect(pairsOf(CONFUSABLES)).toHaveLength(6_311);
+    expect(pairsOf(DECOMPOSITIONS)).toHaveLength(2_061);
+    expect(pairsOf(FOLDS).length).toBeGreaterThan(4_000);
+  });
+
+  test('decompose as the runtime does, which the stability policy of Unicode promises for what is assigned', () => {
+    const texts = [
+      ...sampled(pairsOf(DECOMPOSITIONS)).map(([source]) => source),
+      '\uac00',
+      '\ud7a3',
+      'a\u0323\u0301\u0315b',
+    ];
+    for (const text of texts) {
+      for (const around of [text, `\u0301${text}\u0323\u0301`]) {
+        expect(textOf(decompose(pointsOf(around)))).toBe(around.normalize('NFD'));
+      }
+    }
+  });
+});
+
+test('C88 what is invisible is what NFKC_Casefold ignores, the separators of lines, and annotation marks', () => {
+  const others: number[] = [];
+  for (let point = 0; point <= sized(0xffff, 0x10ffff); point += 1) {
+    const invisible = INVISIBLE.some(([first, last]) => first <= point && point <= last);
+    if (isIgnorable(point)) expect(invisible).toBe(true);
+    else if (invisible) others.push(point);
+  }
+  expect(others).toEqual([0x2028, 0x2029, 0xfff9, 0xfffa, 0xfffb]);
+  expect(hasInvisible('Ren\u00e9e/\u6797.txt')).toBe(false);
+  expect(hasInvisible('a\u{e0041}b')).toBe(true);
+});
+
+describe('S4-78 two names of one person', () => {
+  const composed = 'Ren\u00e9e Dupont';
+  test.each<readonly [string, string, string]>([
+    ['the case of its letters', composed, 'REN\u00c9E DUPONT'],
+    ['spaces', composed, ' Ren\u00e9eDupont\u00a0'],
+    ['a decomposed letter', composed, 'Rene\u0301e Dupont'],
+    ['a joiner inside of a letter', composed, 'Rene\u034f\u0301e Dupont'],
+    ['zero-width characters', composed, 'Ren\u00e9e\u200b Du\u2060pont\ufeff'],
+    ['bidi controls', composed, '\u202eRen\u00e9e Dupont\u202c'],
+    ['tag characters', composed, 'Ren\u00e9e Dupont\u{e0041}\u{e007f}'],
+    ['variation selectors', composed, 'Ren\u00e9e\ufe0f Dupont\u{e0100}'],
+    ['full-width letters', 'anna', '\uff21\uff4e\uff4e\uff41'],
+    ['a ligature', 'fiona', '\ufb01ona'],
+    ['a long s and a sharp s', 'strasse', '\u017ftra\u00dfe'],
+  ])('differ in %s: the same', (_, one, other) => {
+    expect(compared(one, other)).toBe('same');
+  });
+
+  test.each<readonly [string, string, string]>([
+    ['a Cyrillic letter', 'anna', '\u0430nna'],
+    ['a Greek letter', 'Zoe', '\u0396oe'],
+    ['a hyphen', 'anna-maria', 'anna\u2010maria'],
+    ['a non-breaking hyphen', 'anna-maria', 'anna\u2011maria'],
+    ['a minus sign', 'anna-maria', 'anna\u2212maria'],
+    ['rn for m', 'amanda', 'arnanda'],
+    ['a capital i for an l', 'paul', 'pauI'],
+    ['a capital i for an L, in another case', 'PAUL', 'pauI'],
+    ['a one for an l', 'paul', 'pau1'],
+    ['a zero for an O', 'OTTO', '0TT0'],
+    ['a zero for an o', 'otto', 'ott0'],
+  ])('differ in %s: they look alike', (_, one, other) => {
+    expect(compared(one, other)).toBe('alike');
+  });
+
+  test.each([
+    ['anna', 'berta'],
+    ['anna', 'anne'],
+    ['Ren\u00e9e', 'Renee'],
+    ['Mia', 'Mla'],
+    ['governor', 'attorney'],
+  ])('%s and %s are others', (one, other) => {
+    expect(compared(one, other)).toBe('other');
+  });
+
+  test('no character that UTS #39 maps makes another person of a name', () => {
+    const missed = sampled(pairsOf(CONFUSABLES)).filter(([source, target]) => {
+      const [one, other] = [`An${source}na`, `An${target}na`];
+      return compared(one, other) === 'other' || compared(one.toUpperCase(), one) === 'other';
+    });
+    // A prototype that is a space or nothing is left out of names altogether: those of it are the same.
+    expect(missed.map(([source]) => source)).toEqual([]);
+  });
+
+  test('no character that NFKC_Casefold maps makes another person of a name', () => {
+    const missed = sampled(pairsOf(FOLDS))
+      .filter(([source]) => personOf(source) !== 'unassigned')
+      .filter(([source, target]) => compared(`An${source}na`, `An${target}na`) === 'other');
+    expect(missed).toEqual([]);
+  });
+
+  test('a name that is compared twice has been compared the same', () => {
+    for (const [source] of sampled(pairsOf(CONFUSABLES))) {
+      const person = personOf(`x${source}y`);
+      if (typeof person === 'string') throw new Error(person);
+      expect(personOf(person.canonical_id)).toMatchObject({ canonical_id: person.canonical_id });
+    }
+  });
+
+  test('persons of other tables, or of none, cannot be told apart', () => {
+    const [anna, berta] = [personOf('anna'), personOf('berta')];
+    if (typeof anna === 'string' || typeof berta === 'string') throw new Error('a name');
+    expect(likeness(anna, { ...berta, tables: 'unicode-17.0.0' })).toBe('unknown');
+    expect(likeness(anna, null)).toBe('unknown');
+    expect(likeness(undefined, berta)).toBe('unknown');
+  });
+});
+
+describe('a name that is no name', () => {
+  test.each([
+    ['half a surrogate pair', 'anna\ud800', 'malformed'],
+    ['a character of a later version', 'anna\u{10d4a}', 'unassigned'],
+    ['nothing but joiners', '\u200b\u200c\u200d', 'empty'],
+  ])('%s', (_, name, problem) => {
+    expect(personOf(name)).toBe(problem);
+    expect(nameProblem(name)).toBe(problem);
+  });
+
+  test('a new person has no invisible character in the name, and may have one in a comparison', () => {
+    expect(nameProblem('an\u200bna')).toBe('invisible');
+    expect(nameProblem('an\u202ena')).toBe('invisible');
+    expect(nameProblem('an\u0007na')).toBe('invisible');
+    expect(nameProblem('Ren\u00e9e D\u2019Arc-\u6797')).toBeNull();
+    expect(personOf('an\u200bna')).toMatchObject({ canonical_id: 'anna' });
+  });
+});

@@ -1,0 +1,60 @@
+// C89: a number arrives as it was written, or not at all.
+
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { scanJson } from '../../src/step/json-scanner.js';
+
+const exactly = (text: string) => scanJson(text, 8, 'exact');
+const refused = { ok: false, why: 'number_not_exact' };
+
+describe('C89 numbers', () => {
+  test.each(['9007199254740991', '-9007199254740991', '9007199254740992', '9007199254740994', '1e21', '1E+23', '-0'])(
+    '%s is taken: it comes out as it went in',
+    (text) => {
+      expect(exactly(text)).toEqual({ ok: true, value: Number(text) });
+    },
+  );
+
+  test.each([
+    '9007199254740993',
+    '-9007199254740993',
+    '9007199254740993.0',
+    '9007199254740993e0',
+    '900719925474099300e-2',
+    '9007199254740993.5',
+    '123456789012345678',
+    '18446744073709551615',
+    '100000000000000000000001',
+    '1.000000000000000000001e21',
+  ])('%s is refused: a double would change it', (text) => {
+    expect(exactly(text)).toEqual(refused);
+    expect(exactly(`{"amount":[${text}]}`)).toEqual(refused);
+    expect(scanJson(text, 8)).toEqual({ ok: true, value: Number(text) });
+  });
+
+  test.each(['0.1', '0.10000000000000001', '3.141592653589793238', '1e-400', '123.456e7'])(
+    '%s is a fraction, or small, and is taken as JSON takes it',
+    (text) => {
+      expect(exactly(text)).toEqual({ ok: true, value: Number(text) });
+    },
+  );
+
+  test('a whole number of any size is taken exactly where a double holds it', () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }), fc.nat(6), (whole, zeros) => {
+        fc.pre(whole !== 0n);
+        const written = [`${whole}`, `${whole}.${'0'.repeat(zeros + 1)}`, `${whole}${'0'.repeat(zeros)}e-${zeros}`];
+        const kept = plainly(Number(whole)) === whole;
+        for (const text of written) expect(exactly(text).ok).toBe(kept);
+      }),
+      { numRuns: 2_000, seed: 8 },
+    );
+  });
+});
+
+/** The whole number that the shortest decimal of a double means. */
+function plainly(value: number): bigint {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:e\+(\d+))?$/.exec(String(value)) ?? [];
+  return BigInt(`${sign}${whole}${fraction.padEnd(Number(exponent), '0')}`);
+}
