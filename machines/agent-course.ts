@@ -6,11 +6,12 @@ import type { TerminalState } from '../src/contract/run-state.js';
 import { approvalRuleFor, consume, requestApproval, standing } from '../src/policy/approval.js';
 import { join } from '../src/policy/labels.js';
 import type { Policy } from '../src/policy/policy.js';
+import { invalidMax } from '../src/policy/limits.js';
 import { type RunEnd } from '../src/run/audit.js';
 import { charge } from '../src/run/budget.js';
 import { withRefs } from './artifacts-of-run.js';
-import { RUN_INPUTS } from './flags.js';
-import { deniedBy } from './run.js';
+import { INVALID_PROPOSALS, RUN_INPUTS } from './flags.js';
+import { deniedBy, failedWith } from './run.js';
 import type { ApprovalUsedEvent } from './step.js';
 import type { StepOutput } from './step-memory.js';
 
@@ -29,15 +30,21 @@ export const chargedFor = ({ account, charged_at }: AgentMemory, { time, payload
 /** Counts the step, and decides whether it was the last. What had asked the run to end before comes first. */
 export function afterStep(context: AgentMemory, step: StepOutput, policy: Policy): Partial<AgentMemory> {
   const { denials_per_run_max } = policy.limits;
+  const invalid = context.invalid + (step.invalid ? 1 : 0);
   const denials = context.denials + (step.denied ? 1 : 0);
   const mediated_runs = context.mediated_runs + step.mediated;
   const outputs = policy.flags.has(RUN_INPUTS) ? withRefs(context.outputs ?? [], step.produced) : [];
-  const noted = { ...learnt(context, step, policy), denials, mediated_runs, outputs };
+  const noted = { ...learnt(context, step, policy), denials, invalid, mediated_runs, outputs };
   if (context.ending !== null) return noted;
   if (step.finished) return { ...noted, ...end('completed', { reason: 'finished', error: null }) };
   if (denials >= denials_per_run_max) return { ...noted, ...end('denied', deniedBy({ rule_id: 'limit.denials' })) };
+  if (policy.flags.has(INVALID_PROPOSALS) && invalid >= invalidMax(policy))
+    return { ...noted, ...end('failed', TOO_MANY) };
   return noted;
 }
+
+/** C81: the agent does not speak the contract. Nothing was denied to it, so the run has failed. */
+const TOO_MANY = failedWith('INVALID_PROPOSALS', 'Too many proposals of this run were not valid.', false);
 
 /** What a step leaves behind for those that follow it. */
 function learnt(context: AgentMemory, step: StepOutput, policy: Policy): Partial<AgentMemory> {

@@ -29,6 +29,8 @@ export interface AgentInput {
 export interface AgentMemory extends RunMemory, Omit<AgentInput, 'started_at'> {
   readonly steps: number;
   readonly denials: number;
+  /** Proposals that were refused before AUTHORIZE (C81). */
+  readonly invalid: number;
   readonly mediated_runs: number;
   readonly active_at: string;
   readonly account: Account;
@@ -48,7 +50,8 @@ export interface ProposeEvent {
   readonly input_id: string;
   readonly time: string;
   readonly payload: ArtifactRef;
-  readonly raw: Uint8Array;
+  /** Null for a payload over the limit, of which only a prefix was recorded (C80). */
+  readonly raw: Uint8Array | null;
   readonly seen: SeenProposal | null;
   readonly recorded_response: string | null;
   readonly tokens: number | null;

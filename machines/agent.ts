@@ -151,6 +151,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
       ending: null,
       steps: 0,
       denials: 0,
+      invalid: 0,
       mediated_runs: 0,
       active_at: started_at,
       budget,

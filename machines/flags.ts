@@ -16,57 +16,77 @@ export interface Flag {
   readonly what: string;
 }
 
+/** The flags, by the names that machines and functions ask for. */
+export const PAYLOAD_PREFIX = 1;
+export const SHARED_QUOTA = 2;
+export const INVALID_PROPOSALS = 3;
+export const WITHHELD_EXPORTS = 4;
+export const EXPORT_LOCATORS = 5;
+export const COMPARED_PERSONS = 6;
+export const VISIBLE_NAMES = 7;
+export const EXACT_NUMBERS = 8;
+export const ONE_AUTHORISATION = 9;
+export const FINDINGS = 10;
+export const FREE_TEXT = 11;
+export const RUN_INPUTS = 12;
+
 /** All that there have been, in the order of their numbers. New trees are opened with every one of them. */
 export const FLAGS: readonly Flag[] = [
   {
-    number: 4,
+    number: PAYLOAD_PREFIX,
+    what: 'A payload over the limit is recorded by its hash, its length and a prefix (C80); before, it was stored whole.',
+  },
+  {
+    number: SHARED_QUOTA,
+    what: 'A quota counts what other decisions of the case have reserved (C82); before, only what the sandbox held.',
+  },
+  {
+    number: INVALID_PROPOSALS,
+    what: 'An agent run fails after too many invalid proposals (C81); before, it went on.',
+  },
+  {
+    number: WITHHELD_EXPORTS,
     what:
       'An export of content that a lane withholds is denied, unless that lane has `exports_content: true` and policy ' +
       'asks for an approval of exports. Before, it was judged as any other export.',
   },
   {
-    number: 5,
+    number: EXPORT_LOCATORS,
     what: 'An exported bundle is recorded by its locator below the folder of exports; before, by a path of the host.',
   },
   {
-    number: 6,
+    number: COMPARED_PERSONS,
     what:
       'Voters are compared with the requester and with one another by the canonical ids and skeletons that request and ' +
       'vote carry (C87). Before, the kernel compared names as the Unicode tables of its Node folded them.',
   },
   {
-    number: 7,
+    number: VISIBLE_NAMES,
     what: 'A path with an invisible character is refused (C88). Before, only control characters were.',
   },
   {
-    number: 8,
+    number: EXACT_NUMBERS,
     what:
       'A number that a double cannot hold is refused in a payload, and one that begins with a zero in a policy (C89). ' +
       'Before, the first was rounded, and the second read as YAML 1.2 has it.',
   },
   {
-    number: 9,
+    number: ONE_AUTHORISATION,
     what: 'An activation of a session is cancelled by the session alone: a `cancel` input for it is refused (C93).',
   },
   {
-    number: 10,
+    number: FINDINGS,
     what: 'Findings among the facts of a promotion (`found:email`) count as identity or privileged notes (C92).',
   },
   {
-    number: 11,
+    number: FREE_TEXT,
     what: 'Entries hold no free text: reasons of a cancel are codes, names that are not registered are hashes (C90).',
   },
   {
-    number: 12,
+    number: RUN_INPUTS,
     what: 'Agent and orchestrator runs record what they were given and have produced; a step has its command (C91).',
   },
 ];
-
-/** The flags that machines and functions ask for, by name. */
-export const ONE_AUTHORISATION = 9;
-export const FINDINGS = 10;
-export const FREE_TEXT = 11;
-export const RUN_INPUTS = 12;
 
 /** The flags in force for one tree. */
 export type Flags = ReadonlySet<number>;

@@ -23,7 +23,8 @@ export interface StepInput {
   readonly step_index: number;
   readonly received_at: string;
   readonly payload: ArtifactRef;
-  readonly raw: Uint8Array;
+  /** Null for a payload over the limit (C80). */
+  readonly raw: Uint8Array | null;
   readonly seen: SeenProposal | null;
   readonly recorded_response: string | null;
   /** How many mediated runs the agent has had: the next one's ordinal is one more. */
@@ -61,6 +62,8 @@ export interface StepOutput {
   readonly mediated: number;
   /** Refused by AUTHORIZE: these denials are counted (D5). */
   readonly denied: boolean;
+  /** Refused before AUTHORIZE: these are counted too (C81). */
+  readonly invalid: boolean;
   /** A FINISH that succeeded ends the agent run. */
   readonly finished: boolean;
   readonly spent: Amounts;

@@ -24,7 +24,7 @@ import { type RunContext } from '../src/contract/run-context.js';
 import type { Policy } from '../src/policy/policy.js';
 import type { Verdict } from '../src/policy/verdict.js';
 import { decideByFacts, denialOf, failureOf, gatherFor, judgeLane } from '../src/step/authorization.js';
-import { advance, type CheckPhase } from '../src/step/draft.js';
+import { advance, isInvalid, type CheckPhase } from '../src/step/draft.js';
 import { firstAttempt, mediatedContext, mediatedRequest } from '../src/step/mediated-request.js';
 import { respondTo, resultWithoutEffect, traceOf } from '../src/step/conclude.js';
 import type { Emission } from './emission.js';
@@ -243,6 +243,7 @@ export const createStepMachine = (policy: Policy, kinds: MediatedKinds) =>
       step: true,
       mediated: context.attempts,
       denied: context.phase_failed_at === 'AUTHORIZE',
+      invalid: isInvalid(context),
       finished: context.action === 'FINISH' && context.fault === null && context.replay_of === null,
       spent: spentBy(context),
       produced: producedBy(context),

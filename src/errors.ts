@@ -32,6 +32,8 @@ export class RunError extends CodedError<
   | 'AGENT_BUSY' // 64 proposals already wait for this agent run
   | 'INVALID_STATE_TRANSITION' // the lifecycle table has no such edge; recorded in the audit (C50)
   | 'CASE_IN_USE' // a run tree of the case has not ended
+  | 'STORAGE_LOW' // the disk of the ledger is almost full
+  | 'STORAGE_BUDGET' // the run, the case or the actor has used up what it may store
   | 'CLOSED' // the engine was closed
 > {}
 

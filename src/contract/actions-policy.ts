@@ -40,6 +40,8 @@ export const ActionsPolicy = Type.Object(
         list_entries_max: Limit(100_000),
         steps_per_run_max: Limit(10_000_000),
         denials_per_run_max: Limit(1_000_000),
+        /** C81: default 100, or `denials_per_run_max` where that is more. */
+        invalid_per_run_max: Type.Optional(Limit(1_000_000)),
       },
       closed,
     ),

@@ -56,6 +56,7 @@ export const ARTIFACT_KINDS = [
   'session_report',
   'note', // what a person said of a run or session, in words
   'prompt', // what an agent was started with
+  'raw_payload_prefix', // the first bytes of a payload over the limit (C80)
 ] as const;
 export type ArtifactKind = (typeof ARTIFACT_KINDS)[number];
 

@@ -36,11 +36,18 @@ export const PathFact = Type.Union([
 ]);
 export type PathFact = Static<typeof PathFact>;
 
+/** Bytes of files, and how many files and directories. */
+export const SandboxAmount = Type.Object(
+  { bytes: Type.Integer({ minimum: 0 }), files: Type.Integer({ minimum: 0 }) },
+  closed,
+);
+export type SandboxAmount = Static<typeof SandboxAmount>;
+
 /** `paths` in the order of the request; `usage` of the whole case sandbox, null when it was not asked for. */
 export const SandboxFacts = Type.Object(
   {
     paths: Type.Array(PathFact, { maxItems: 4 }),
-    usage: Nullable(Type.Object({ bytes: Type.Integer({ minimum: 0 }), files: Type.Integer({ minimum: 0 }) }, closed)),
+    usage: Nullable(SandboxAmount),
   },
   closed,
 );

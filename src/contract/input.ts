@@ -4,10 +4,8 @@ import Type, { type Static } from 'typebox';
 import { ApprovalBallot } from './approval.js';
 import { ArtifactRef } from './artifact-ref.js';
 import { BudgetLimits } from './budget.js';
-import { FAULT_CODES } from './fault.js';
 import { Label } from './labels.js';
 import { OverlayFact } from './overlay.js';
-import { OUTCOMES } from './phase.js';
 import { Pin, PIN_PROBLEMS } from './pins.js';
 import { named } from './person.js';
 import { EXPOSURES } from './response.js';
@@ -21,9 +19,12 @@ import {
   ResultInput,
   WakeInput,
 } from './run-input.js';
+import { SeenProposal } from './seen-proposal.js';
 import { SessionCommand, SessionVouch } from './session-command.js';
 import { SESSION_ROLES, SessionSettings } from './session.js';
 import { Actor, CaseId, closed, Identifier, Nullable, OneOf, RunId, Sha256, TaxonomyVersions } from './shapes.js';
+
+export { SeenProposal } from './seen-proposal.js';
 
 const PolicyPin = Type.Union([
   Type.Object({ ...Pin.properties, artifact: ArtifactRef }, closed),
@@ -115,28 +116,14 @@ export const StartAgentInput = Type.Object(
 );
 export type StartAgentInput = Static<typeof StartAgentInput>;
 
-/** What the store remembers of a proposal id inside one root run (C19). */
-export const SeenProposal = Type.Object(
-  {
-    step_index: Type.Integer({ minimum: 1 }),
-    run_id: RunId,
-    payload_sha256: Sha256,
-    /** How that step ended; null while it is still under way. */
-    outcome: Nullable(OneOf(OUTCOMES)),
-    error_code: Nullable(OneOf(FAULT_CODES)),
-    /** Its response, as an artifact that this input brings; null where it is not to be given again. */
-    response: Nullable(ArtifactRef),
-  },
-  closed,
-);
-export type SeenProposal = Static<typeof SeenProposal>;
-
 export const ProposalInput = Type.Object(
   {
     ...envelope,
     kind: Type.Literal('proposal'),
     run_id: RunId,
     payload: ArtifactRef,
+    /** C80: the first bytes of a payload over the limit, which this input brings in its place. Absent: it is whole. */
+    prefix: Type.Optional(ArtifactRef),
     seen: Nullable(SeenProposal),
     /** Tokens that the agent has used since its last proposal, as its caller reports. */
     tokens: Nullable(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),

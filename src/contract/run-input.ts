@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { ArtifactRef } from './artifact-ref.js';
-import { SandboxFacts } from './effect.js';
+import { SandboxAmount, SandboxFacts } from './effect.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from './fault.js';
 import { OverlayFact } from './overlay.js';
 import { closed, Nullable, OneOf, RunId, Timestamp } from './shapes.js';
@@ -15,7 +15,14 @@ const Reason = Type.String({ maxLength: 160 });
 export const note = { note_ref: Type.Optional(ArtifactRef) };
 
 export const FactsInput = Type.Object(
-  { ...envelope, kind: Type.Literal('facts'), run_id: RunId, facts: SandboxFacts },
+  {
+    ...envelope,
+    kind: Type.Literal('facts'),
+    run_id: RunId,
+    facts: SandboxFacts,
+    /** C82: what decisions of the case before this one may still add to its usage. Absent: nothing. */
+    reserved: Type.Optional(SandboxAmount),
+  },
   closed,
 );
 export type FactsInput = Static<typeof FactsInput>;

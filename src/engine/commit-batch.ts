@@ -1,4 +1,5 @@
 import { LedgerError } from '../errors.js';
+import type { CommitMeter } from './tree-engine.js';
 import type { Batch, CommitResult, LedgerStore } from '../ports/ledger-store.js';
 
 /** How often one batch is sent at most. */
@@ -13,10 +14,17 @@ export const isOutcomeUnknown = (error: unknown): boolean =>
  * twice, and the store answers a batch that it has already.
  * @throws LedgerError as `commit` does; LEDGER_COMMIT_UNKNOWN after the last send
  */
-export async function commitBatch(store: Pick<LedgerStore, 'commit'>, batch: Batch): Promise<CommitResult> {
+export async function commitBatch(
+  store: Pick<LedgerStore, 'commit'>,
+  batch: Batch,
+  meter?: CommitMeter,
+): Promise<CommitResult> {
+  meter?.prepare(batch);
   for (let sends = 1; ; sends += 1) {
     try {
-      return await store.commit(batch);
+      const result = await store.commit(batch);
+      meter?.committed(batch);
+      return result;
     } catch (error) {
       if (sends === SENDS_MAX || !isOutcomeUnknown(error)) throw error;
     }

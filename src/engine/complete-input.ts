@@ -2,7 +2,9 @@ import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
 import { sha256 } from '../contract/hash.js';
 import type { OverlayFact } from '../contract/overlay.js';
 import type { ProposalInput, ProposalMark, SeenProposal } from '../contract/entry.js';
+import { prefixMember } from '../contract/payload-prefix.js';
 import type { TreeInput } from '../kernel/input.js';
+import { storedPrefix } from '../kernel/payload-limit.js';
 import type { Tree } from '../kernel/tree.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
 import type { Secrets } from '../ports/secrets.js';
@@ -37,18 +39,21 @@ export async function completeInput(incomplete: Incomplete): Promise<TreeInput> 
   }
   if (input.kind !== 'proposal') return timed(submission, time, overlay);
   const seen = await lookUp(incomplete, input.run_id);
+  const prefix = storedPrefix(materials[0], tree.policy);
   const recorded: ProposalInput = {
     kind: 'proposal',
     run_id: input.run_id,
     input_id: input.input_id,
     payload: input.payload,
+    ...prefixMember(prefix),
     time,
     seen: seen?.seen ?? null,
     tokens: input.tokens,
     overlay,
     ...(input.prompt === undefined ? {} : { prompt: input.prompt }),
   };
-  return { recorded, materials: seen?.response ? [...materials, seen.response] : materials, checked };
+  const brought = prefix === null ? materials : [prefix];
+  return { recorded, materials: seen?.response ? [...brought, seen.response] : brought, checked };
 }
 
 interface Seen {

@@ -20,8 +20,9 @@ import { commitBatch } from './commit-batch.js';
 import { eraseCase } from './erase-case.js';
 import { Hands, type Performed } from './hands.js';
 import { HeadWriter } from './head-writer.js';
-import { InputQueue } from './input-queue.js';
-import { LiveTrees } from './live-trees.js';
+import { InputQueue, QUEUE_MAX } from './input-queue.js';
+import { LIVE_TREES_MAX, LiveTrees } from './live-trees.js';
+import { QuotaReservations } from './quota-reservations.js';
 import { recallStep, type RecalledStep } from './recall-step.js';
 import { recover, type RecoveringEngine } from './recovery.js';
 import { busy, closed, unavailable } from './refusals.js';
@@ -33,15 +34,12 @@ import { Tick, type TickOptions } from './tick.js';
 import { DRAIN_MS, Timers, within, type LoadedTimers } from './timers.js';
 import type { Committed, EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
 
-/** Inputs that may wait before callers are refused. What the engine itself has to say always enters. */
-const QUEUE_MAX = 65_536;
-const LIVE_TREES_MAX = 1_024;
-
 export class EmbeddedEngine implements TreeEngine {
   readonly #options: EngineParts;
   readonly #hands: Hands;
   readonly #trees: LiveTrees;
   readonly #timers: Timers;
+  readonly #reservations = new QuotaReservations();
   readonly #tickOptions: TickOptions;
   readonly #queue: InputQueue;
   readonly #restarts = new Restarts();
@@ -53,7 +51,7 @@ export class EmbeddedEngine implements TreeEngine {
 
   constructor(options: EngineParts) {
     this.#options = options;
-    this.#hands = new Hands(options.effects);
+    this.#hands = new Hands(options.effects, this.#reservations);
     this.#queue = new InputQueue({ defer: options.defer, take: (items) => this.#take(items) });
     this.#trees = new LiveTrees(
       options.store,
@@ -70,6 +68,7 @@ export class EmbeddedEngine implements TreeEngine {
       store: options.store,
       trees: this.#trees,
       hands: this.#hands,
+      reservations: this.#reservations,
       secrets: options.secrets,
       time: () => this.#time(),
       overlay: () => options.overlay?.current() ?? null,
@@ -158,6 +157,7 @@ export class EmbeddedEngine implements TreeEngine {
     await this.#queue.alone(async () => {
       await open();
       this.#trees.clear();
+      this.#hands.begin();
       this.#epoch = await store.acquire();
       this.#heads = heads;
     });
@@ -171,6 +171,7 @@ export class EmbeddedEngine implements TreeEngine {
       submit: (tree_id, submission) => this.#submitOwn(tree_id, submission),
       peek: (tree_id) => this.#look(tree_id, (tree) => tree),
       load: (tree_ids) => this.#queue.alone(() => this.#trees.load(tree_ids)),
+      reserve: (tree) => this.#reservations.restore(tree),
       arm: ({ tree_id, timers }) => this.#timers.set(tree_id, timers),
       armLater: (tree_id, at) => this.#timers.setLater(tree_id, at),
     };
@@ -261,10 +262,10 @@ export class EmbeddedEngine implements TreeEngine {
   }
 
   async #commit({ batch, taken }: Tick): Promise<void> {
-    const { store } = this.#options;
+    const { store, meter } = this.#options;
     if (this.#heads === null) throw new InvariantError('the engine was not started');
     const built = batch.build(this.#epoch);
-    const result = await commitBatch(store, built);
+    const result = await commitBatch(store, built, meter);
     this.#options.follower?.committed(built, result, this.#trees.seen);
     this.#heads.committed(
       result,
@@ -288,6 +289,7 @@ export class EmbeddedEngine implements TreeEngine {
     if (this.#restarts.failure === null) {
       // First: whoever is rejected may ask at once whether the engine goes on.
       const isFirst = this.#restarts.fail(error);
+      this.#hands.halt();
       this.#options.store.records?.abandon();
       this.#timers.clear();
       for (const item of this.#queue.drain()) item.reject(unavailable(error));

@@ -4,6 +4,7 @@ import { SandboxFacts, type Effect, type GatherRequest } from '../contract/effec
 import { EXECUTION_CAUSES, type ExecutionCause } from '../contract/fault.js';
 import { isJsonObject } from '../contract/json.js';
 import { conforms } from '../contract/validators.js';
+import { changedPaths } from './case-reservations.js';
 import { grant, revoke } from '../ports/capability.js';
 import type { Effects } from './tree-engine.js';
 
@@ -13,18 +14,30 @@ export type Performed =
   | { readonly status: 'failed'; readonly cause: ExecutionCause; readonly partial: string | null }
   | { readonly status: 'unknown' };
 
+/** What has reserved room for effects. */
+interface Reserving {
+  performed(effect: Effect, result: Performed): void;
+  clear(): void;
+}
+
 const UNKNOWN: Performed = { status: 'unknown' };
 
 /**
- * An answer for everything: facts that are none are an error at every path, which denies or fails; a throw, or an
+ * Changes at one path are made in the order in which they come, which is that of their decisions (C82). An answer for
+ * everything: facts that are none are an error at every path, which denies or fails; a throw, or an
  * answer that is no result, is an unknown outcome, since nobody can tell whether the effect happened.
  */
 export class Hands {
   readonly #effects: Effects;
-  readonly #busy = new Set<Promise<unknown>>();
+  /** What is under way, with the paths that it changes. */
+  readonly #busy = new Map<Promise<unknown>, readonly string[]>();
+  #isHalted = false;
 
-  constructor(effects: Effects) {
+  readonly #reservations: Reserving | null;
+
+  constructor(effects: Effects, reservations: Reserving | null = null) {
     this.#effects = effects;
+    this.#reservations = reservations;
   }
 
   gather(request: GatherRequest): SandboxFacts {
@@ -36,7 +49,26 @@ export class Hands {
   }
 
   perform(effect: Effect, inCommit = false): Performed | Promise<Performed> {
-    return this.#believe(effect, () => this.#effects.perform(effect, inCommit));
+    const start = (): Performed | Promise<Performed> =>
+      this.#believe(effect, () => this.#effects.perform(effect, inCommit));
+    const earlier = inCommit || this.#busy.size === 0 ? [] : this.#sharingPath(effect);
+    if (earlier.length === 0) return start();
+    // What is not begun when the engine fails stays an intent, and is settled by the next start.
+    return this.#track(
+      Promise.all(earlier).then(() => (this.#isHalted ? UNKNOWN : start())),
+      effect,
+    );
+  }
+
+  /** From now on nothing is begun that waits for another effect; `begin` ends that. */
+  halt(): void {
+    this.#isHalted = true;
+  }
+
+  /** A new epoch: nothing is under way, and nothing is reserved yet. */
+  begin(): void {
+    this.#isHalted = false;
+    this.#reservations?.clear();
   }
 
   settle(effect: Effect): Performed | Promise<Performed> {
@@ -45,7 +77,7 @@ export class Hands {
 
   /** When nothing that was begun is under way any more. */
   async idle(): Promise<void> {
-    while (this.#busy.size > 0) await Promise.allSettled(this.#busy);
+    while (this.#busy.size > 0) await Promise.allSettled(this.#busy.keys());
   }
 
   /** The effect is granted while it is under way, and not a moment longer. */
@@ -54,15 +86,34 @@ export class Hands {
     const answer = attempt(work);
     if (attempt(() => answer instanceof Promise) !== true) {
       revoke(effect);
-      return performed(answer);
+      return this.#noted(effect, performed(answer));
     }
     const late = (answer as Promise<unknown>).then(performed, () => UNKNOWN);
-    this.#busy.add(late);
-    void late.then(() => {
+    void late.then((result) => {
       revoke(effect);
-      this.#busy.delete(late);
+      this.#noted(effect, result);
     });
+    return this.#track(late, effect);
+  }
+
+  #noted(effect: Effect, result: Performed): Performed {
+    this.#reservations?.performed(effect, result);
+    return result;
+  }
+
+  #track(late: Promise<Performed>, effect: Effect): Promise<Performed> {
+    this.#busy.set(
+      late,
+      changedPaths(effect).map((path) => `${effect.case_id ?? ''} ${path}`),
+    );
+    void late.then(() => this.#busy.delete(late));
     return late;
+  }
+
+  /** Effects that are under way at one of its paths: they were decided before it. */
+  #sharingPath(effect: Effect): readonly Promise<unknown>[] {
+    const paths = changedPaths(effect).map((path) => `${effect.case_id ?? ''} ${path}`);
+    return [...this.#busy].flatMap(([late, others]) => (others.some((path) => paths.includes(path)) ? [late] : []));
   }
 }
 

@@ -3,6 +3,9 @@ import type { Waiting } from './taken.js';
 /** Inputs that one transaction takes at most: a commit stays bounded however many callers there are. */
 const BATCH_INPUTS_MAX = 256;
 
+/** Inputs that may wait before callers are refused. What the engine itself has to say always enters. */
+export const QUEUE_MAX = 65_536;
+
 interface Options {
   /** Runs a task after the present tick, so that all its inputs share a transaction. */
   readonly defer: (task: () => void) => void;

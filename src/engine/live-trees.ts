@@ -9,6 +9,8 @@ import { nextSnapshot, snapshotOf } from './snapshots.js';
 import type { LoadedTimers } from './timers.js';
 import { nextRest, REST_OF_NEW_TREE, type KnownRest } from './tree-rest.js';
 
+export const LIVE_TREES_MAX = 1_024;
+
 export interface LiveTreesOptions {
   /** Called with a tree before it is evicted. */
   readonly leaving?: ((tree: Tree) => void) | undefined;

@@ -21,6 +21,8 @@ export const TREES_AT_ONCE = 64;
 export interface RecoveringEngine extends Pick<TreeEngine, 'submit' | 'peek'> {
   /** Folds trees into memory, as far as they fold. */
   load(tree_ids: readonly string[]): Promise<void>;
+  /** Reserves what the tree has decided to add to a sandbox. */
+  reserve(tree: Tree): void;
   /** Sets the timers of a tree that was folded. */
   arm(tree: Tree): void;
   /** Folds a tree when the time has come, and sets its timers then. */
@@ -71,6 +73,7 @@ class RecoveryWork {
     const done = tree_ids.map((tree_id) =>
       this.#guarded(tree_id, async () => {
         const tree = await this.#known(tree_id);
+        this.#engine.reserve(tree);
         if (tree.pending.some(sharesCommit)) alone.push(tree_id);
         else await this.#recover(tree);
       }),

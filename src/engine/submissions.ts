@@ -1,5 +1,5 @@
 import { artifactRef, type Artifact } from '../contract/artifact-ref.js';
-import type { Effect, SandboxFacts } from '../contract/effect.js';
+import type { Effect, SandboxAmount, SandboxFacts } from '../contract/effect.js';
 import type { OverlayFact } from '../contract/overlay.js';
 import type { FactsInput, ResultInput } from '../contract/entry.js';
 import { InvariantError } from '../errors.js';
@@ -33,13 +33,10 @@ export function timed(
 
 // Written out, because every read has them: what is spread gets a hidden class of its own.
 
-const factsInput = ({ run_id, input_id, facts }: Untimed<FactsInput>, time: string): FactsInput => ({
-  kind: 'facts',
-  run_id,
-  input_id,
-  facts,
-  time,
-});
+const factsInput = ({ run_id, input_id, facts, reserved }: Untimed<FactsInput>, time: string): FactsInput =>
+  reserved === undefined
+    ? { kind: 'facts', run_id, input_id, facts, time }
+    : { kind: 'facts', run_id, input_id, facts, reserved, time };
 
 const resultInput = (input: Untimed<ResultInput>, time: string): ResultInput => ({
   kind: 'result',
@@ -68,6 +65,13 @@ export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, f
   external: false,
   checked: true,
 });
+
+/** The same facts, with what decisions of before may still add to the usage. */
+export function withReserved(submission: Submission, reserved: SandboxAmount): Submission {
+  const { input } = submission;
+  if (input.kind !== 'facts' || (reserved.bytes === 0 && reserved.files === 0)) return submission;
+  return { ...submission, input: { ...input, reserved } };
+}
 
 /** The answer to a perform command: the result itself becomes an artifact, the input refers to it. */
 export function resultSubmission(effect: Effect, performed: Performed, settled: boolean): Submission {

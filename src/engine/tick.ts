@@ -20,6 +20,7 @@ import { completeInput } from './complete-input.js';
 import type { Hands } from './hands.js';
 import type { LiveTrees } from './live-trees.js';
 import { MarkLookup } from './mark-lookup.js';
+import type { QuotaReservations } from './quota-reservations.js';
 import { unknownTree } from './refusals.js';
 import { factsSubmission, resultSubmission, timed } from './submissions.js';
 import type { Taken, Waiting } from './taken.js';
@@ -30,6 +31,7 @@ export interface TickOptions {
   readonly store: LedgerStore;
   readonly trees: LiveTrees;
   readonly hands: Hands;
+  readonly reservations: QuotaReservations;
   readonly secrets: Secrets;
   /** The time that an input gets. */
   readonly time: () => string;
@@ -69,6 +71,7 @@ export class Tick {
 
   constructor(options: TickOptions) {
     this.#options = options;
+    options.reservations.begin();
     this.#marks = new MarkLookup(options.store, options.trees);
   }
 
@@ -85,7 +88,7 @@ export class Tick {
   async #begin(item: Waiting): Promise<void> {
     const { tree_id, submission } = item;
     const { input, external } = submission;
-    const { store, trees, time, secrets } = this.#options;
+    const { store, trees, time, secrets, reservations } = this.#options;
     const taken = nothingTaken(tree_id);
     const mark = this.#marks.input(item) ?? (external ? this.batch.input(tree_id, input.input_id) : null);
     if (mark !== null) {
@@ -99,7 +102,7 @@ export class Tick {
     if (!this.batch.has(tree_id)) taken.snapshot = trees.dueSnapshot(tree);
     const complete = await completeInput({
       tree,
-      submission,
+      submission: reservations.complete(tree, submission),
       time: time(),
       overlay: this.#overlayNow(),
       batch: this.batch,
@@ -159,7 +162,11 @@ export class Tick {
 
   #decide(turn: Turn): void {
     const { tree, answers } = turn;
-    for (const answer of answers) this.#follow(turn, tree.decide(timed(answer, this.#options.time(), null)));
+    const { reservations, time } = this.#options;
+    // Only now: what other trees of this tick have decided counts.
+    for (const answer of answers) {
+      this.#follow(turn, tree.decide(timed(reservations.complete(tree, answer), time(), null)));
+    }
   }
 
   /** Takes up what a decision says: local reads are for this tick; everything else is done after its commit. */
@@ -168,6 +175,7 @@ export class Tick {
     const { tree, taken } = turn;
     const { tree_id } = tree;
     taken.decisions.push(decision);
+    this.#options.reservations.follow(tree_id, decision);
     for (const reply of decision.replies) taken.told.push(() => tell.reply(tree_id, reply));
     for (const ending of decision.ended) taken.told.push(() => tell.ended(tree_id, ending));
     if (decision.timers.length > 0) taken.told.push(() => tell.timers(tree_id, decision.timers));
@@ -203,6 +211,7 @@ export class Tick {
     this.#turns.delete(item.tree_id);
     this.#broken.add(item.tree_id);
     this.#options.trees.drop(item.tree_id);
+    this.#options.reservations.undo(item.tree_id);
     item.reject(error);
   }
 }

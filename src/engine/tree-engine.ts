@@ -146,11 +146,20 @@ export interface EngineParts {
   /** How many entries of a tree lie between two of its snapshots, at least. */
   readonly snapshotEntries?: number;
   readonly follower?: CommitFollower;
+  readonly meter?: CommitMeter;
   /** How the machines of its trees are run. Default: the default interpreter. */
   readonly interpretation?: Interpretation;
 }
 
 export type EngineFactory = (parts: EngineParts) => TreeEngine;
+
+/** Watches how much of the disk the commits take. Neither call may throw. */
+export interface CommitMeter {
+  /** This batch will be committed next: room is made for it. */
+  prepare(batch: Batch): void;
+  /** It is durable. */
+  committed(batch: Batch): void;
+}
 
 /** Follows what is committed, within the turn and without asking for time. It concerns nobody what becomes of it. */
 export interface CommitFollower {

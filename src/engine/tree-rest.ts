@@ -1,5 +1,6 @@
 // What a start has to know of an open tree without folding it: computed where an append changes it, and by recovery.
 
+import { awaitsAttempt } from '../kernel/sandbox-changes.js';
 import type { Decision } from '../kernel/input.js';
 import type { KnownRun, Tree } from '../kernel/tree.js';
 import type { TreeRest } from '../ports/ledger-store.js';
@@ -46,7 +47,7 @@ export function nextRest(
   decisions: readonly Decision[],
 ): { readonly rest: TreeRest | null; readonly known: KnownRest } {
   const ends = known?.ends == null || decisions.some(changesRuns) ? endsWithProcess(tree) : known.ends;
-  const unfinished = ends || tree.pending.length > 0;
+  const unfinished = ends || tree.pending.length > 0 || awaitsAttempt(tree);
   const stored = known?.stored ?? null;
   // Where the next start folds the tree, it sets the timers too.
   const wake_at = unfinished ? null : earliest(tree);

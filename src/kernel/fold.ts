@@ -11,6 +11,7 @@ import {
 } from '../contract/artifact-ref.js';
 import type { OpeningInput, ProposalMark, RecordedInput, SealedEntry } from '../contract/entry.js';
 import { isJsonObject } from '../contract/json.js';
+import { broughtPayload } from '../contract/payload-prefix.js';
 import { canonicalJson } from '../contract/canonical-json.js';
 import type { SessionCommand } from '../contract/session-command.js';
 import { isRecordedInput } from '../contract/validators.js';
@@ -121,7 +122,9 @@ export class Fold {
   #wrongSeen(recorded: RecordedInput, [payload]: readonly Artifact[]): Wrong | null {
     if (this.#marks === null || recorded.kind !== 'proposal' || payload === undefined) return null;
     const root = this.tree.run(recorded.run_id)?.context.root_run_id;
-    const id = root === undefined ? null : this.tree.proposalKey(payload.bytes);
+    // What is only the prefix of a payload was no proposal, even where these bytes alone would be one.
+    const isWhole = recorded.prefix === undefined;
+    const id = root === undefined || !isWhole ? null : this.tree.proposalKey(payload.bytes);
     const mark = id === null ? undefined : this.#marks.get(`${root ?? ''} ${id}`);
     const { seen } = recorded;
     const same =
@@ -154,7 +157,7 @@ export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
     case 'session':
       return ofCommand(input.command);
     case 'proposal':
-      return [input.payload, ...present(input.prompt), ...present(input.seen?.response)];
+      return [broughtPayload(input), ...present(input.prompt), ...present(input.seen?.response)];
     case 'start_run':
       return [input.request];
     case 'result':

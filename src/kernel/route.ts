@@ -1,27 +1,37 @@
 // From the closed vocabulary of inputs to the events of the machines. Nothing else ever sends an event from outside.
 
+import { FREE_TEXT, SHARED_QUOTA } from '../../machines/flags.js';
 import type { AgentEvent, ProposeEvent } from '../../machines/agent.js';
 import type { StartRunEvent } from '../../machines/high-risk.js';
 import type { MediatedEvent, ResultEvent } from '../../machines/mediated.js';
 import type { OrchestratorEvent } from '../../machines/orchestrator.js';
 import type { CommandEvent } from '../../machines/session.js';
 import type { StepEvent } from '../../machines/step.js';
-import { FREE_TEXT, type Flags } from '../../machines/flags.js';
 import type { ApprovalBallot } from '../contract/approval.js';
-import type { ProposalInput, ResultInput, SessionInput, StartRunInput, VoteInput } from '../contract/entry.js';
+import type { SandboxFacts } from '../contract/effect.js';
+import type {
+  FactsInput,
+  ProposalInput,
+  ResultInput,
+  SessionInput,
+  StartRunInput,
+  VoteInput,
+} from '../contract/entry.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import { cancelReason } from '../contract/free-text.js';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
 import { SessionSpec } from '../contract/session-spec.js';
 import { conforms } from '../contract/validators.js';
 import { InvariantError } from '../errors.js';
+import type { Policy } from '../policy/policy.js';
 import type { StepWork } from '../session/turn.js';
 import type { TreeInput } from './input.js';
+import { takesPrefix } from './payload-limit.js';
 
 /** The event that an input becomes. `open` has none: it starts the tree. */
 export function eventFor(
   { recorded, materials }: TreeInput,
-  flags: Flags,
+  policy: Policy | null,
 ): AgentEvent | OrchestratorEvent | StepEvent | MediatedEvent {
   switch (recorded.kind) {
     case 'open':
@@ -29,15 +39,15 @@ export function eventFor(
     case 'start_agent':
       return { ...recorded, type: 'START_AGENT' };
     case 'proposal':
-      return propose(recorded, materials);
+      return propose(recorded, materials, policy);
     case 'facts':
-      return { type: 'FACTS', facts: recorded.facts };
+      return { type: 'FACTS', facts: countedFacts(recorded, policy) };
     case 'result':
       return resultEvent(recorded, materials);
     case 'end':
       return { type: 'END' };
     case 'cancel':
-      return { type: 'CANCEL', reason: flags.has(FREE_TEXT) ? cancelReason(recorded.reason) : recorded.reason };
+      return { type: 'CANCEL', reason: reasonOf(recorded.reason, policy) };
     case 'interrupt':
       return { type: 'INTERRUPT' };
     case 'wake':
@@ -55,9 +65,11 @@ export function eventFor(
   }
 }
 
-function propose(recorded: ProposalInput, materials: readonly Artifact[]): ProposeEvent {
+function propose(recorded: ProposalInput, materials: readonly Artifact[], policy: Policy | null): ProposeEvent {
   const [payload] = materials;
   if (payload === undefined) throw new InvariantError('a proposal must bring its payload');
+  if (recorded.prefix !== undefined && !takesPrefix(recorded, policy))
+    throw new InvariantError('a payload within the limit must be brought whole');
   const { input_id, time, seen, prompt = null } = recorded;
   // Behind the payload and, where there is one, the prompt.
   const response = materials[prompt === null ? 1 : 2];
@@ -66,13 +78,26 @@ function propose(recorded: ProposalInput, materials: readonly Artifact[]): Propo
     input_id,
     time,
     payload: recorded.payload,
-    raw: payload.bytes,
+    raw: recorded.prefix === undefined ? payload.bytes : null,
     seen,
     recorded_response: response === undefined ? null : decoder.decode(response.bytes),
     tokens: recorded.tokens,
     prompt,
     overlay: recorded.overlay,
   };
+}
+
+/** C90: the reason of a cancel is a code. */
+const reasonOf = (reason: string, policy: Policy | null): string =>
+  policy?.flags.has(FREE_TEXT) === true ? cancelReason(reason) : reason;
+
+/** C82: a quota counts what is reserved as if it were there already. */
+function countedFacts({ facts, reserved }: FactsInput, policy: Policy | null): SandboxFacts {
+  if (reserved === undefined) return facts;
+  if (policy?.flags.has(SHARED_QUOTA) !== true) throw new InvariantError('facts of a tree that knows no reservations');
+  const { paths, usage } = facts;
+  if (usage === null) return facts;
+  return { paths, usage: { bytes: usage.bytes + reserved.bytes, files: usage.files + reserved.files } };
 }
 
 function resultEvent(recorded: ResultInput, [material]: readonly Artifact[]): ResultEvent {

@@ -168,7 +168,7 @@ export class Tree {
       return false;
     const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
     if (!this.isLive(address)) return false;
-    const event = eventFor(input, this.#policy?.flags ?? NO_FLAGS);
+    const event = eventFor(input, this.#policy);
     const asked = recorded.kind === 'facts' || recorded.kind === 'result' ? this.#hearing.asked(recorded.run_id) : null;
     // Before the machines move: the run ends by this.
     if (recorded.kind === 'result' && asked?.kind === 'perform') {

@@ -22,9 +22,15 @@ export function artifactFindings(type: string, body: unknown, brought: readonly 
   return findings;
 }
 
-/** What a promotion was made from has come with earlier inputs; everything else that an input names comes with it. */
-const own = (body: unknown): unknown =>
-  isJsonObject(body) && body['kind'] === 'start_run' ? { ...body, inputs: [] } : body;
+/**
+ * What a promotion was made from has come with earlier inputs, and of a payload over the limit only its prefix comes
+ * (C80). Everything else that an input names comes with it.
+ */
+function own(body: unknown): unknown {
+  if (!isJsonObject(body)) return body;
+  if (body['kind'] === 'start_run') return { ...body, inputs: [] };
+  return body['kind'] === 'proposal' && body['prefix'] !== undefined ? { ...body, payload: null } : body;
+}
 
 /** Anything of the shape of an artifact_ref, however deep: the schemas of the bodies allow it in many places. */
 function* keysOfRefs(value: unknown): Iterable<string> {

@@ -38,14 +38,15 @@ function inputText(input: RecordedInput): string {
   }
 }
 
-const proposalText = ({ input_id, overlay, payload, run_id, seen, time, tokens }: ProposalInput): string =>
+const proposalText = ({ input_id, overlay, payload, prefix, run_id, seen, time, tokens }: ProposalInput): string =>
   `{"input_id":${quote(input_id)},"kind":"proposal","overlay":${overlay === null ? 'null' : sharedText(overlay)},` +
-  `"payload":${refText(payload)},"run_id":${quote(run_id)},"seen":${canonicalJson(seen)},"time":${quote(time)},` +
+  `"payload":${refText(payload)}${prefix === undefined ? '' : `,"prefix":${refText(prefix)}`},"run_id":${quote(run_id)},"seen":${canonicalJson(seen)},"time":${quote(time)},` +
   `"tokens":${canonicalJson(tokens)}}`;
 
-const factsText = ({ facts: { paths, usage }, input_id, run_id, time }: FactsInput): string =>
+const factsText = ({ facts: { paths, usage }, input_id, reserved, run_id, time }: FactsInput): string =>
   `{"facts":{"paths":[${paths.map(factText).join()}],"usage":${canonicalJson(usage)}},` +
-  `"input_id":${quote(input_id)},"kind":"facts","run_id":${quote(run_id)},"time":${quote(time)}}`;
+  `"input_id":${quote(input_id)},"kind":"facts"${reserved === undefined ? '' : `,"reserved":${canonicalJson(reserved)}`},` +
+  `"run_id":${quote(run_id)},"time":${quote(time)}}`;
 
 const factText = (fact: PathFact): string =>
   fact.status === 'file' && Number.isSafeInteger(fact.bytes)

@@ -16,7 +16,16 @@ export interface Facts {
 export const EMBEDDED_TEXT = 'embedded_text';
 
 // Artifact kinds that hold the words of a case as they were said or written, or what an agent made of them unseen.
-const RAW_TEXT = ['raw_case_text', 'raw_payload', 'result', 'file_content', 'response', 'transcript', EMBEDDED_TEXT];
+const RAW_TEXT = [
+  'raw_case_text',
+  'raw_payload',
+  'raw_payload_prefix',
+  'result',
+  'file_content',
+  'response',
+  'transcript',
+  EMBEDDED_TEXT,
+];
 const IDENTITY = ['client_identity', 'contains_pii', 'contains_phi', EMBEDDED_TEXT];
 const PRIVILEGED = ['privileged_notes', 'interview_notes', 'contains_privileged', EMBEDDED_TEXT];
 const BUNDLE = 'export_bundle';

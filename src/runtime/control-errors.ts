@@ -39,6 +39,7 @@ const MAKERS: ReadonlyMap<string, Maker> = new Map([
   ]),
   ...makers(PolicyError, ['POLICY_UNREADABLE', 'POLICY_INVALID']),
   ...makers(RunError, ['RUN_ENDED', 'RUN_UNKNOWN', 'AGENT_BUSY', 'INVALID_STATE_TRANSITION', 'CASE_IN_USE', 'CLOSED']),
+  ...makers(RunError, ['STORAGE_LOW', 'STORAGE_BUDGET']),
   ...makers(UsageError, ['USAGE']),
   ...makers(SandboxError, ['UNSUPPORTED_PLATFORM', 'SANDBOX_UNUSABLE']),
 ]);

@@ -8,6 +8,8 @@ import type { LedgerKeyPaths } from './ledger-key.js';
 export interface LedgerFiles {
   readonly ledger: string;
   readonly artifacts: string;
+  /** Takes space until the disk is full: what is in flight is recorded in its place. It may be deleted at any time. */
+  readonly reserve: string;
 }
 
 /**
@@ -60,6 +62,7 @@ export interface HomePaths extends LedgerFiles, KeyFolder, SandboxVolume, LocalS
 export const ledgerFiles = (folder: string): LedgerFiles => ({
   ledger: join(folder, 'ledger.db'),
   artifacts: join(folder, 'artifacts'),
+  reserve: join(folder, 'ledger.reserve'),
 });
 
 export const keyFolder = (folder: string): KeyFolder => ({

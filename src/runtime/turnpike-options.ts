@@ -9,6 +9,7 @@ import type { Sandbox } from '../ports/executor.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Ids } from '../ports/ids.js';
 import type { LedgerStore } from '../ports/ledger-store.js';
+import type { DiskSpace } from '../ports/disk-space.js';
 import type { KeepAlive } from '../ports/keep-alive.js';
 import type { Log } from '../ports/log.js';
 import type { Pace } from '../ports/pace.js';
@@ -17,6 +18,7 @@ import type { Secrets } from '../ports/secrets.js';
 import { type Registered } from './effects/define.js';
 import type { HomeStores } from './home.js';
 import type { HomePaths, KeyFolder, LocalState } from './home-paths.js';
+import type { StorageOptions } from './storage/storage-options.js';
 import type { ReviewCallback } from './sessions/callback-reviewer.js';
 
 export interface TurnpikeOptions extends Registered {
@@ -74,6 +76,8 @@ export interface TurnpikeOptions extends Registered {
   readonly restarts?: 'manual' | 'automatic';
   /** The emergency overlay of a `store`. Default: the file in `state`. A home has its own (`turnpike policy deny`). */
   readonly overlay?: OverlaySource;
+  /** How much of the disk the ledger may take, and how much stays free. */
+  readonly storage?: StorageOptions;
   /** What runs the machines: the table-driven interpreter, or XState's own actors. Default: `table-driven`. */
   readonly interpreter?: Interpreter;
   /** An inspector of XState that receives the inspection events of live runs. Needs `interpreter: 'xstate'`. */
@@ -100,6 +104,8 @@ export interface Ground extends HomeStores {
   readonly pace?: Pace;
   /** What waits for a response or a close keeps the process alive. Default: by a timer. */
   readonly keepAlive?: KeepAlive;
+  /** The disk of the store. Default: that of the home; none for a store of the caller's. */
+  readonly space?: DiskSpace;
   /** Default: those of the home, or of this process. */
   readonly secrets?: Secrets;
   /** How many entries of a tree lie between two of its snapshots (D16). */

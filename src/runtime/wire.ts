@@ -2,6 +2,7 @@
 
 import { resolve } from 'node:path';
 import { commandRunner } from '../adapters/command-runner.js';
+import { diskSpace } from '../adapters/disk-space.js';
 import { keepingAlive } from '../adapters/keep-alive.js';
 import { nanoidIds } from '../adapters/nanoid-ids.js';
 import { overlayFile, overlayFiles } from '../adapters/overlay-file.js';
@@ -45,6 +46,8 @@ import { PolicyShelf } from './pinned-policy.js';
 import { CheckEffects } from './sessions/check-effects.js';
 import { SessionRuns } from './sessions/session-runs.js';
 import { SpecSource } from './sessions/spec-source.js';
+import { admittedEngine } from './storage/admitted-engine.js';
+import { StorageGuard } from './storage/storage-guard.js';
 import { RunRecordWriter } from './run-records.js';
 import { shippedContract } from './shipped-contract.js';
 import type { Ground, TurnpikeOptions } from './turnpike-options.js';
@@ -111,24 +114,27 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   opened.push(() => points?.close());
   const sessions = new SessionRuns({ store, shelf, ids, clock, secrets, specs: new SpecSource(specFiles) });
   const restarts = options.restarts === 'automatic' ? new AutomaticRestarts(clock, log) : null;
-  const listener = listeners({ agents, highRisk, sessions, runRecords, points, restarts });
+  const storage = storageOf(ground, options, log);
+  const listener = listeners({ agents, storage, highRisk, sessions, runRecords, points, restarts });
   const { engine: make = embeddedEngine } = ground;
   const engine = make({
     ...{ store, anchor, clock, log, effects, secrets, listener, defer, interpretation: interpretationOf(options, log) },
-    beforeRecovery: ledgerChecks(ground, records, log),
+    beforeRecovery: storage.before(ledgerChecks(ground, records, log)),
     ...(overlay === undefined ? {} : { overlay }),
     ...(options.liveTreesMax === undefined ? {} : { liveTreesMax: options.liveTreesMax }),
     ...(snapshotEntries === undefined ? {} : { snapshotEntries }),
     ...(points === null ? {} : { follower: points }),
+    meter: storage,
   });
   opened.push(() => agents.release());
   opened.push(() => calls.abort());
   opened.push(() => engine.stop());
   opened.push(() => checks.abort());
   opened.push(() => restarts?.close());
-  agents.attach(engine);
-  highRisk.attach(engine);
-  sessions.attach(engine);
+  const admitted = admittedEngine(engine, storage);
+  agents.attach(admitted);
+  highRisk.attach(admitted);
+  sessions.attach(admitted);
   const parts = { engine, shelf, agents, highRisk, sessions, runRecords, history, points, restarts };
   return { ...parts, ids, clock, log, pace, keepAlive };
 }
@@ -141,9 +147,19 @@ function historyPoints(
   return new HistoryPoints({ store, cache, log, defer, ...(pointEntries === undefined ? {} : { pointEntries }) });
 }
 
-type Listening = Pick<Wired, 'agents' | 'highRisk' | 'sessions' | 'runRecords' | 'points' | 'restarts'>;
+type Listening = Pick<Wired, 'agents' | 'highRisk' | 'sessions' | 'runRecords' | 'points' | 'restarts'> & {
+  readonly storage: StorageGuard;
+};
 
-const listeners = ({ agents, highRisk, sessions, runRecords, points, restarts }: Listening): EngineListener => ({
+const listeners = ({
+  agents,
+  storage,
+  highRisk,
+  sessions,
+  runRecords,
+  points,
+  restarts,
+}: Listening): EngineListener => ({
   reply: (tree_id, reply) => {
     if (reply.run_id === tree_id) sessions.reply(tree_id, reply);
     else agents.reply(tree_id, reply);
@@ -154,6 +170,7 @@ const listeners = ({ agents, highRisk, sessions, runRecords, points, restarts }:
     if (ending.run_id === tree_id) runRecords.ended();
   },
   failed: (error) => {
+    storage.makeRoom();
     agents.failed(error);
     highRisk.failed();
     sessions.failed(error);
@@ -168,6 +185,14 @@ const listeners = ({ agents, highRisk, sessions, runRecords, points, restarts }:
     restarts?.restarted(recovery);
   },
 });
+
+/** Where a full disk was the end of the last process, this one gets its reserve. */
+function storageOf({ home, space }: Ground, { storage = {} }: TurnpikeOptions, log: Log): StorageGuard {
+  const disk = space ?? (home === null ? null : diskSpace(home.reserve));
+  const guard = new StorageGuard({ options: storage, space: disk, log });
+  guard.makeRoom();
+  return guard;
+}
 
 const secretsOf = (keys: KeyFolder | null): Secrets => (keys === null ? passingKey() : sessionKey(keys.sessionKey));
 

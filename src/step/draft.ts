@@ -12,7 +12,7 @@ import type { Json, JsonObject } from '../contract/json.js';
 import type { Phase } from '../contract/phase.js';
 import type { Policy } from '../policy/policy.js';
 import { parse } from './parse.js';
-import { receive } from './receive.js';
+import { receive, TOO_LARGE } from './receive.js';
 import { summarizeArgs } from './record.js';
 import { recordedArgument } from './recorded-names.js';
 import type { ArgsSummary } from '../contract/step-trace.js';
@@ -30,6 +30,7 @@ export const CHECK_PHASES = [
 export type CheckPhase = (typeof CHECK_PHASES)[number];
 
 export interface Draft {
+  /** Null at RECEIVE for a payload over the limit, which is not at hand (C80); null in every later phase. */
   readonly raw: Uint8Array | null;
   readonly text: string | null;
   readonly value: Json;
@@ -46,7 +47,7 @@ export interface Draft {
   readonly phase_failed_at: Phase | null;
 }
 
-export const newDraft = (raw: Uint8Array, payload_sha256: string, seen: SeenProposal | null): Draft => ({
+export const newDraft = (raw: Uint8Array | null, payload_sha256: string, seen: SeenProposal | null): Draft => ({
   raw,
   text: null,
   value: null,
@@ -61,11 +62,15 @@ export const newDraft = (raw: Uint8Array, payload_sha256: string, seen: SeenProp
   phase_failed_at: null,
 });
 
+/** Whether a checking phase has refused it. */
+export const isInvalid = ({ phase_failed_at }: Pick<Draft, 'phase_failed_at'>): boolean =>
+  phase_failed_at !== null && (CHECK_PHASES as readonly Phase[]).includes(phase_failed_at);
+
 /** Takes the draft through one phase. @returns what the phase learnt, or its refusal; never throws for a payload */
 export function advance(phase: CheckPhase, draft: Draft, policy: Policy): Partial<Draft> {
   switch (phase) {
     case 'RECEIVE': {
-      const received = receive(draft.raw ?? new Uint8Array(), policy);
+      const received = draft.raw === null ? TOO_LARGE : receive(draft.raw, policy);
       return received.ok
         ? { raw: null, text: received.value }
         : { raw: null, fault: received.fault, phase_failed_at: phase };

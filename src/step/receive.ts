@@ -4,6 +4,9 @@ import type { Policy } from '../policy/policy.js';
 /** Fatal, and it keeps a byte order mark: PARSE must see it, so that it can refuse it (C12). */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+/** C80: the refusal of a payload over the limit, whether it is at hand or not. */
+export const TOO_LARGE: Checked<never> = refuse('PAYLOAD_TOO_LARGE', 'payload.bytes_max');
+
 /**
  * RECEIVE: takes in the raw bytes of one proposal, which are attacker-controlled and are not changed.
  * The size is judged before anything is decoded (C11); white space alone is as empty as nothing at all (C13).
@@ -11,7 +14,7 @@ const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
  * @returns the text, or EMPTY_PAYLOAD, PAYLOAD_TOO_LARGE, INVALID_ENCODING
  */
 export function receive(payload: Uint8Array, policy: Policy): Checked<string> {
-  if (payload.byteLength > policy.limits.payload_bytes_max) return refuse('PAYLOAD_TOO_LARGE', 'payload.bytes_max');
+  if (payload.byteLength > policy.limits.payload_bytes_max) return TOO_LARGE;
   const text = decode(payload);
   if (text === null) return refuse('INVALID_ENCODING', 'payload.not_utf8');
   return isBlank(text) ? refuse('EMPTY_PAYLOAD', 'payload.blank') : pass(text);

@@ -2,11 +2,31 @@
 
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
-import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { dropGuards } from '../adapters/sqlite-harness.js';
-import { finish, initialised, jsonLines, linesOf, tempFolder, think, turnpike, write, type Said } from './fake-io.js';
+import {
+  finish,
+  initialised,
+  jsonLines,
+  linesOf,
+  read,
+  tempFolder,
+  think,
+  turnpike,
+  write,
+  type Said,
+} from './fake-io.js';
 
 let folder: string;
 const at = (name: string): string => join(folder, name);
@@ -17,6 +37,15 @@ const key = (): string => readFileSync(home('keys/ledger.vkey'), 'utf8').trim();
 /** One run tree. @returns its id */
 const work = async (content = 'a'): Promise<string> => {
   const stdin = [write('/sandbox/a.txt', content), think(), finish()].join('\n');
+  expect(await turnpike(folder, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
+  return jsonLines<{ run_id: string }>((await look('runs', '--limit', '1', '--json')).stdout)[0]!.run_id;
+};
+/** One run tree that has read so much: a payload of that size would not be stored. @returns its id */
+const reading = async (content: string): Promise<string> => {
+  const place = home('sandbox/case-local');
+  mkdirSync(place, { recursive: true });
+  writeFileSync(join(place, 'large.txt'), content);
+  const stdin = [read('/sandbox/large.txt'), finish()].join('\n');
   expect(await turnpike(folder, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
   return jsonLines<{ run_id: string }>((await look('runs', '--limit', '1', '--json')).stdout)[0]!.run_id;
 };
@@ -36,8 +65,8 @@ beforeEach(async () => {
 
 describe('ledger archive', () => {
   test('moves what has ended to a file that is checked and replayed alone; the ledger goes on from it', async () => {
-    const first = await work('x'.repeat(400_000));
-    await work('y'.repeat(200_000));
+    const first = await reading('x'.repeat(400_000));
+    await reading('y'.repeat(200_000));
     const size = await sizeNow();
     const bytes = statSync(home('ledger.db')).size;
     const said = await look('ledger', 'archive', 'one');

@@ -62,6 +62,8 @@ export async function openAt(laying: Laying): Promise<Opened> {
         ...laying.service,
         ...{ home: places.home, sandbox, control: false, ids: idsOf(life), log: winstonLog('silent') },
         interpreter,
+        // These campaigns are about the failure itself, and not about what is refused before it.
+        storage: { freeBytesMin: 1, reservedBytes: 1 },
       },
     );
     const close = async (): Promise<void> => {

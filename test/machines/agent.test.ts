@@ -47,6 +47,7 @@ const stepped = (over: { denied?: boolean; finished?: boolean }): AgentEvent => 
     step: true,
     mediated: 0,
     denied: false,
+    invalid: false,
     finished: false,
     spent: amountsOf({ steps: 1 }),
     produced: [],

@@ -211,10 +211,17 @@ describe('payloads as they are', () => {
     expect(await rawPayloads()).toEqual([Buffer.from('7b2261223a22eda080227d', 'hex')]);
   });
 
-  test('S0-20 S0-17: a payload over the limit is refused, and preserved whole', async () => {
+  test('S0-20 C80: a payload over the limit is refused, and not stored whole', async () => {
     const agent = await bench.turnpike.startAgent();
     const payload = Buffer.alloc(400_000, 0x20);
     expect(await agent.submit(payload)).toMatchObject({ error: { error_code: 'PAYLOAD_TOO_LARGE' } });
+    expect(await rawPayloads()).toEqual([]);
+  });
+
+  test('S0-17: a refused payload of the limit is preserved whole', async () => {
+    const agent = await bench.turnpike.startAgent();
+    const payload = Buffer.alloc(65_536, 0x20);
+    expect(await agent.submit(payload)).toMatchObject({ error: { error_code: 'EMPTY_PAYLOAD' } });
     expect((await rawPayloads())[0]?.equals(payload)).toBe(true);
   });
 

@@ -66,6 +66,7 @@ test('a home is its four parts in one folder, each file where it always was', ()
     home: '/h',
     ledger: '/h/ledger.db',
     artifacts: '/h/artifacts',
+    reserve: '/h/ledger.reserve',
     keys: '/h/keys',
     ledgerKey: { privateKey: '/h/keys/ledger.key', publicKey: '/h/keys/ledger.vkey' },
     sessionKey: '/h/keys/session.key',
@@ -98,6 +99,7 @@ test.each([2, 3, 4])('a home whose ledger has format %i opens with its keys and 
   expect(added.filter((name) => !/^(?:ledger\.db|history\.cache)/.test(name)).sort()).toEqual([
     'keys/ledger.key',
     'keys/ledger.vkey',
+    'ledger.reserve',
     'scratch',
   ]);
   // Nothing is left to settle: the next opening changes no file.
@@ -117,6 +119,7 @@ test('a home that is opened for the first time has the files that it always had'
     'ledger.db',
     'ledger.db.lock',
     'ledger.head',
+    'ledger.reserve',
     'sandbox',
     'scratch',
   ]);

@@ -3,7 +3,7 @@
 
 import type { AgentOptions, AgentRun } from '../../src/runtime/agent-run.js';
 import { Calls, type Call } from './calls.js';
-import { payload } from './payloads.js';
+import { payload, writing } from './payloads.js';
 import type { Process } from './process.js';
 import { Random } from './random.js';
 import type { World } from './world.js';
@@ -11,6 +11,9 @@ import type { World } from './world.js';
 /** More than may wait for one agent (D4). */
 const BURST = 70;
 const KNOWN_MAX = 24;
+const CASES = ['case-a', 'case-b', 'case-c'];
+/** Where they share a quota. */
+const ONE_CASE = ['case-a'];
 
 interface Sent {
   readonly run_id: string;
@@ -101,6 +104,15 @@ export class Agents {
     const agent = this.#random.pick(this.#held);
     for (let i = 0; i < BURST; i += 1) this.#send(process, agent, this.#next(agent.run_id));
     return `burst on ${agent.run_id}`;
+  }
+
+  /** Every agent that is held writes a file, all at once. */
+  writeTogether(process: Process): string {
+    for (const agent of this.#held) {
+      const id = this.#random.uuid();
+      this.#send(process, agent, { ...this.#next(agent.run_id), payload: writing(this.#random, id), id });
+    }
+    return `${this.#held.length} agents write`;
   }
 
   finish(process: Process): string {
@@ -202,7 +214,7 @@ export class Agents {
     const random = this.#random;
     const remote = random.chance(0.5);
     return {
-      case: random.chance(0.02) ? '../x' : random.pick(['case-a', 'case-b', 'case-c']),
+      case: random.chance(0.02) ? '../x' : random.pick(this.#world.quota === null ? CASES : ONE_CASE),
       link: remote ? 'remote' : 'attached',
       ...(remote ? { idleMs: random.pick([1, 500, 5_000, 900_000]) } : {}),
       ...(random.chance(0.06) ? { lane: 'WRITE_INTAKE_ARTIFACTS', role: 'INTAKE_AGENT' } : {}),

@@ -17,6 +17,7 @@ export const INVARIANTS = [
   'fail.closed', // after a commit that failed nothing more is written
   'reopen.settled', // after an opening nothing is pending, and only remote agents are alive
   'caller.answer', // every call ends, with an answer or an error that the contract knows
+  'quota.held', // what is written never exceeds the quota of its case, however many agents write (C82)
   'ledger.verifies', // `ledger verify` and `replay` agree
 ] as const;
 export type Invariant = (typeof INVARIANTS)[number];

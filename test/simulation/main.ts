@@ -9,7 +9,7 @@ import type { Yields } from './pace.js';
 import { besideBusyLoops, BUSY_LOOPS, simulatePaces, YIELDS } from './paces.js';
 import { MORE_PLANTS, PLANTS } from './planted.js';
 import { simulate, type Report } from './simulate.js';
-import type { Plant } from './world.js';
+import { QUOTA, type Plant } from './world.js';
 
 const SEEDS = 200;
 const STEPS = 5_000;
@@ -122,7 +122,10 @@ async function simulateAll(task: Task): Promise<number> {
   const reports: Report[] = [];
   for (let seed = task.first; seed < task.first + task.seeds; seed += 1) {
     const { steps, plant, interpreter, yields } = task;
-    const report = await simulate({ seed, steps, interpreter, yields, ...(plant === undefined ? {} : { plant }) });
+    // A quarter of the seeds has a small quota, and nobody but agents who write.
+    const quota = plant === undefined ? seed % 4 === 0 : plant.quota === true;
+    const planted = plant === undefined ? {} : { plant };
+    const report = await simulate({ seed, steps, interpreter, yields, ...planted, quota: quota ? QUOTA : null });
     reports.push(report);
     sayLine(report);
     sayViolation(report, task);

@@ -41,6 +41,15 @@ export function payload(random: Random, id: string): Uint8Array {
   }
 }
 
+/** A proposal that writes one of the files. */
+export const writing = (random: Random, id: string): Uint8Array =>
+  Buffer.from(
+    JSON.stringify({
+      ...{ schema_version: '1.0.0', id, reasoning: 'To write it.', action: 'WRITE_FILE' },
+      args: argsOf(random, 'WRITE_FILE', 'good'),
+    }),
+  );
+
 function argsOf(random: Random, action: string, form: string): Record<string, unknown> {
   const wrong = form === 'bad path' ? OUTSIDE : form === 'bad name' ? WRONG_NAMES : null;
   const path = (): string => random.pick(wrong ?? PATHS);

@@ -1,5 +1,6 @@
 // Five bugs on purpose, each put on the ports and nowhere else: a simulation that does not find them finds nothing.
 
+import type { SandboxFacts } from '../../src/contract/effect.js';
 import type { Entry, SealedEntry } from '../../src/contract/entry.js';
 import { UNPINNED } from '../../src/contract/shapes.js';
 import type { Clock } from '../../src/ports/clock.js';
@@ -99,6 +100,21 @@ const settlingBlindly = (inner: Sandbox): Sandbox => ({
   settle: () => ({ status: 'failed', cause: 'INTERRUPTED' }),
 });
 
+/** Measures the usage of a case once in so many times, as if nothing was written between. */
+const measuringSeldom = (inner: Sandbox): Sandbox => {
+  const known = new Map<string, { readonly usage: SandboxFacts['usage']; left: number }>();
+  return {
+    ...inner,
+    gather: (request) => {
+      const facts = inner.gather(request);
+      const last = known.get(request.case_id);
+      if (last === undefined || last.left === 0) known.set(request.case_id, { usage: facts.usage, left: 4 });
+      else last.left -= 1;
+      return facts.usage === null ? facts : { ...facts, usage: last?.usage ?? facts.usage };
+    },
+  };
+};
+
 /** A verdict by another rule than the machines named. */
 const changeRule = (entry: Entry, random: Random): Entry | null => {
   const authz = entry.type === 'audit_event' ? entry.body.authz : undefined;
@@ -188,6 +204,7 @@ export const MORE_PLANTS: readonly Plant[] = [
   { name: 'untidy-text', expects: 'chain.whole', ...onDisk, store: untidy },
   // What the auditor's disk is told has no marks beside it.
   { name: 'marks-lost', expects: 'ledger.verifies', ...toldWrongly, store: telling((entry) => entry) },
+  { name: 'stale-usage', expects: 'quota.held', quota: true, ...onDisk, hands: measuringSeldom },
   { name: 'settles-blindly', expects: 'effect.truth', ...onDisk, hands: settlingBlindly },
 ];
 

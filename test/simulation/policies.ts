@@ -30,16 +30,27 @@ const EDITED = 0.3;
 /** The policy files of the world. An edit concerns the trees that are opened after it (D1). */
 export class SimPolicies {
   readonly #world: World;
-  #actions = SHIPPED.actions;
+  #actions: string;
 
   constructor(world: World) {
     this.#world = world;
+    this.#actions = this.#shipped();
   }
 
   edit(): void {
-    let text = SHIPPED.actions;
+    let text = this.#shipped();
     for (const [found, put] of EDITS) if (this.#world.random.chance(EDITED)) text = text.replace(found, put);
     this.#actions = text;
+  }
+
+  /** With the quota of the world, where it has one. */
+  #shipped(): string {
+    const { quota } = this.#world;
+    if (quota === null) return SHIPPED.actions;
+    const { bytes, files } = quota;
+    return SHIPPED.actions
+      .replace(/^ {2}bytes_max: \d+/m, `  bytes_max: ${bytes}`)
+      .replace(/^ {2}files_max: \d+/m, `  files_max: ${files}`);
   }
 
   of(process: Process): PolicySource {

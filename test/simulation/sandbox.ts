@@ -63,7 +63,8 @@ function gather(world: World, process: Process, { case_id, paths, usage }: Gathe
     paths: paths.map((path) => spoilt ?? files.fact(case_id, path)),
     usage: usage ? files.usage(case_id) : null,
   };
-  if (fault === 'then changed') world.history.note(`outside: ${files.interfere(case_id, random)}`);
+  if (fault === 'then changed' && world.quota === null)
+    world.history.note(`outside: ${files.interfere(case_id, random)}`);
   return facts;
 }
 
@@ -116,7 +117,16 @@ const lateEffect = (world: World, process: Process, effect: Effect): EffectResul
 function act(world: World, effect: Effect): EffectResult {
   const result = world.files.act(effect);
   if (result.status === 'done') world.ledger.performed(effect, result);
+  holdsQuota(world, effect);
   return result;
+}
+
+/** After each change of an agent. Nobody else writes in such a world. */
+function holdsQuota({ quota, files, history }: World, { case_id, action }: Effect): void {
+  if (quota === null || case_id === null) return;
+  const usage = files.usage(case_id);
+  if (usage.bytes <= quota.bytes && usage.files <= quota.files) return;
+  history.report('quota.held', `after ${action} ${case_id} has ${usage.bytes} bytes in ${usage.files} files`);
 }
 
 function settle(world: World, process: Process, effect: Effect): unknown {

@@ -6,7 +6,7 @@ import { Agents } from './agents.js';
 import type { Violation } from './history.js';
 import type { Yields } from './pace.js';
 import type { Process } from './process.js';
-import { World, type Plant } from './world.js';
+import { World, type Plant, type Quota } from './world.js';
 
 export interface Options {
   readonly seed: number;
@@ -15,6 +15,8 @@ export interface Options {
   /** Where paced work yields. Default: where chance says so. */
   readonly yields?: Yields;
   readonly interpreter?: Interpreter;
+  /** All cases have this quota, and nobody but agents writes. Default: those of the policies. */
+  readonly quota?: Quota | null;
 }
 
 export interface Report {
@@ -49,6 +51,7 @@ const ACTIONS = {
   repeat: 4,
   'submit by id': 2.5,
   burst: 0.03,
+  together: 0,
   start: 4,
   finish: 0.8,
   find: 1,
@@ -62,13 +65,20 @@ const ACTIONS = {
   restart: 0,
 };
 type Action = keyof typeof ACTIONS;
-const NEED_AN_AGENT: readonly Action[] = ['submit', 'repeat', 'burst', 'finish'];
+const NEED_AN_AGENT: readonly Action[] = ['submit', 'repeat', 'burst', 'together', 'finish'];
 /** When nobody has the ledger open, or somebody is on the way in or out. */
 const SHUT = { happen: 60, open: 25, time: 3, outside: 3, policy: 2, crash: 1 };
 const LONG_MS = 60_000;
 
-export async function simulate({ seed, steps, plant, yields = 'drawn', interpreter }: Options): Promise<Report> {
-  const world = new World({ seed: `${seed}`, plant: plant ?? null, yields, interpreter });
+export async function simulate({
+  seed,
+  steps,
+  plant,
+  yields = 'drawn',
+  interpreter,
+  quota = null,
+}: Options): Promise<Report> {
+  const world = new World({ seed: `${seed}`, plant: plant ?? null, yields, interpreter, quota });
   const agents = new Agents(world);
   let made = 0;
   while (made < steps && world.history.isClean()) {
@@ -103,6 +113,8 @@ async function act(world: World, agents: Agents): Promise<string> {
       return agents.submitById(process);
     case 'burst':
       return agents.burst(process);
+    case 'together':
+      return agents.writeTogether(process);
     case 'start':
       return agents.start(process);
     case 'finish':
@@ -129,6 +141,7 @@ async function act(world: World, agents: Agents): Promise<string> {
 
 function weightsFor(world: World, agents: Agents, process: Process): Partial<Record<Action, number>> {
   const weights: Partial<Record<Action, number>> = { ...ACTIONS };
+  if (world.quota !== null) weights.together = 6;
   if (world.agenda.size === 0) weights.happen = 0;
   if (agents.held === 0) for (const action of NEED_AN_AGENT) weights[action] = 0;
   if (agents.held < 2) weights.start = 20;
@@ -161,6 +174,7 @@ function actOutside(world: World, process: Process | null, action: Action): stri
       return `${ms} ms pass, ${clock.advance(ms)} timers ring`;
     }
     case 'outside':
+      if (world.quota !== null) return 'outside: nobody';
       return `outside: ${files.interfere(random.pick(['case-a', 'case-b', 'case-c']), random)}`;
     case 'policy':
       policies.edit();

@@ -7,6 +7,7 @@ import { besideBusyLoops, BUSY_LOOPS, simulatePaces } from './paces.js';
 import { MORE_PLANTS, PLANTS } from './planted.js';
 import { Random } from './random.js';
 import { simulate, type Report } from './simulate.js';
+import { QUOTA } from './world.js';
 
 /** Bugs that these steps find soon; the campaign plants them all. */
 const SOON: readonly string[] = ['rings-early', 'never-answers'];
@@ -23,6 +24,15 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
       const report = await simulate({ seed, steps: 300 });
       expect(summaryOf(report)).toBeNull();
       expect(report.proposals).toBeGreaterThan(20);
+    },
+  );
+
+  test.each([31, 32, 33].slice(0, sized(1, 3)))(
+    'S0-50 C82: seed %i never lets the agents of a case write more than its quota',
+    async (seed) => {
+      const report = await simulate({ seed, steps: sized(400, 2_000), quota: QUOTA });
+      expect(summaryOf(report)).toBeNull();
+      expect(report.outcomes.get('DENIED') ?? 0).toBeGreaterThan(0);
     },
   );
 
@@ -108,7 +118,7 @@ describe('a bug on purpose is found within 10,000 steps, by the invariant that i
   ];
 
   test.each(cases)('%s, seed %i', async (_name, seed, plant) => {
-    const report = await simulate({ seed, steps: 10_000, plant });
+    const report = await simulate({ seed, steps: 10_000, plant, quota: plant.quota === true ? QUOTA : null });
     expect(report.violation?.invariant).toBe(plant.expects);
     expect(report.steps).toBeLessThanOrEqual(10_000);
   });

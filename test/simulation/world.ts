@@ -32,6 +32,8 @@ import { LedgerWatch } from './watch.js';
 export interface Plant {
   readonly name: string;
   readonly expects: Invariant;
+  /** Needs a world with small quotas. */
+  readonly quota?: true;
   /** Keeps what an auditor sees apart from what the system reads: for bugs of the machines, told in entries. */
   readonly apart: boolean;
   /** False for a bug of the machines: a fold by the same machines would repeat it. */
@@ -64,6 +66,16 @@ interface WorldOptions {
   readonly plant: Plant | null;
   readonly yields: Yields;
   readonly interpreter?: Interpreter | undefined;
+  /** All cases have this quota, and nobody but agents writes. */
+  readonly quota: Quota | null;
+}
+
+/** A quota that a few writes use up. */
+export const QUOTA: Quota = { bytes: 60, files: 3 };
+
+export interface Quota {
+  readonly bytes: number;
+  readonly files: number;
 }
 
 export class World {
@@ -80,6 +92,7 @@ export class World {
   readonly seen: MemoryState;
   readonly ledger: LedgerWatch;
   readonly plant: Plant | null;
+  readonly quota: Quota | null;
   readonly #liveTreesMax: number;
   readonly #snapshotEntries: number;
   readonly #interpreter: Interpreter;
@@ -92,8 +105,9 @@ export class World {
   closes = 0;
   restarts = 0;
 
-  constructor({ seed, plant, yields, interpreter = DEFAULT_INTERPRETER }: WorldOptions) {
+  constructor({ seed, plant, yields, quota, interpreter = DEFAULT_INTERPRETER }: WorldOptions) {
     this.seed = seed;
+    this.quota = quota;
     this.#interpreter = interpreter;
     this.plant = plant;
     this.random = new Random(`${seed}/world`);

@@ -83,7 +83,7 @@ function Shown({ at, entry, artifact: { sha256, kind } }: ContentProps) {
 }
 
 const whoseOf = (kind: string): string =>
-  kind === 'raw_payload' ? 'agent' : PLATFORM.includes(kind) ? kind : `${kind.replaceAll('_', ' ')}:`;
+  kind.startsWith('raw_payload') ? 'agent' : PLATFORM.includes(kind) ? kind : `${kind.replaceAll('_', ' ')}:`;
 
 interface HashedProps {
   readonly bytes: Uint8Array<ArrayBuffer>;

@@ -78,6 +78,7 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 function stepAgain(taken: StepTaken, was: Policy, policy: Policy): Answer {
   const { start, input } = taken;
+  if (input.raw === null && policy.limits.payload_bytes_max >= (input.payload.byte_size ?? 0)) return NOT_RECORDED;
   const step: Mutable<StepMemory> = newMemory(input);
   step.agent = agentUnder(start, policy);
   // What was a valid proposal then is one under the same limits: only whether its action is listed is asked anew.
@@ -104,6 +105,9 @@ function stepAgain(taken: StepTaken, was: Policy, policy: Policy): Answer {
     ? unlessAnswered(step, decideByFacts(step, facts, policy), was, policy)
     : { undecidable: 'facts.not_gathered' };
 }
+
+/** C80: another limit would take a payload of which only a prefix was recorded. */
+const NOT_RECORDED: Answer = { undecidable: 'payload.not_recorded' };
 
 const LISTED = ['VALIDATE_ACTION'] as const;
 const alike = new WeakMap<Policy, WeakMap<Policy, boolean>>();

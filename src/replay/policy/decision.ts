@@ -24,6 +24,7 @@ export interface Said {
 export const UNDECIDABLE = {
   'facts.not_gathered': 'It would look at the sandbox, and nobody looked there, or not in that way.',
   'approval.other_rule': 'People answered under another approval rule.',
+  'payload.not_recorded': 'It was over the limit of then, and only its first bytes were recorded.',
   'response.not_at_hand': 'It would give an earlier response again, and whether that was at hand is not recorded.',
   'policy.invalid': 'It is no valid policy over the actions, tools and targets that the run tree has registered.',
 } as const satisfies Record<string, string>;

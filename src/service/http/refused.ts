@@ -16,7 +16,7 @@ export function refusalOf(error: unknown): { readonly refusal: Refusal; readonly
   if (error instanceof UsageError) return { refusal: refusal('INVALID_REQUEST'), unforeseen: false };
   if (error instanceof RunError) {
     const { code } = error;
-    return { refusal: refusal(code, code === 'AGENT_BUSY' ? RETRY : {}), unforeseen: false };
+    return { refusal: refusal(code, RETRIED[code] ?? {}), unforeseen: false };
   }
   if (error instanceof LedgerError && Object.hasOwn(PROBLEMS, error.code)) {
     return { refusal: refusal(error.code as ProblemCode), unforeseen: false };
@@ -24,4 +24,8 @@ export function refusalOf(error: unknown): { readonly refusal: Refusal; readonly
   return { refusal: refusal('UNAVAILABLE'), unforeseen: true };
 }
 
-const RETRY = { 'Retry-After': '1' } as const;
+/** In seconds: when it is worth another try. */
+const RETRIED: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  AGENT_BUSY: { 'Retry-After': '1' },
+  STORAGE_LOW: { 'Retry-After': '60' },
+};

@@ -340,7 +340,7 @@ inChromium('the page beside agents', () => {
   );
 
   test(
-    'text of an agent is inert and marked: markup, scripts, hidden and turning characters, and two megabytes of it',
+    'text of an agent is inert and marked: markup, scripts, hidden and turning characters, and sixty kilobytes of it',
     async () => {
       const stage = await staged({});
       const agent = await stage.agent();
@@ -348,7 +348,7 @@ inChromium('the page beside agents', () => {
       const turned = 'pay \u202Eecivres\u202C to \u2066all\u2069 z\u200Be\u200Dr\uFEFFo \u{E0041} \u0007 end';
       await agent.submit(proposal('WRITE_FILE', { path: '/sandbox/a.md', content: `${markup}\n${turned}` }, markup));
       await agent.submit(proposal('THINK', {}, `${turned} javascript:alert(3)`));
-      await agent.submit(`{"big":"${'<b>\u202E'.repeat(400_000)}"}`);
+      await agent.submit(`{"big":"${'<b>\u202E'.repeat(10_000)}"}`);
       const run = agent.run_id;
       const tab = await open(`run=${run}&step=1&tab=story`);
       await tab.see('.story');

@@ -1,0 +1,54 @@
+import { closeSync, fstatSync, ftruncateSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { DiskSpace, FreeSpace } from '../ports/disk-space.js';
+
+const CHUNK_BYTES = 262_144;
+
+/** The file system of `file`, which is written to take space and removed to give it back. Its content says nothing. */
+export const diskSpace = (file: string): DiskSpace => ({
+  measure: () => measure(dirname(file)),
+  held: () => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
+  reserve: (bytes) => reserve(file, bytes),
+  release: () => {
+    rmSync(file, { force: true });
+  },
+});
+
+function measure(folder: string): FreeSpace | null {
+  try {
+    const { bavail, blocks, bsize } = statfsSync(folder);
+    return { free: bavail * bsize, total: blocks * bsize };
+  } catch {
+    return null;
+  }
+}
+
+function reserve(file: string, bytes: number): boolean {
+  let descriptor: number | null = null;
+  try {
+    descriptor = openSync(file, 'a', 0o600);
+    const { size } = fstatSync(descriptor);
+    if (size > bytes) ftruncateSync(descriptor, bytes);
+    for (let at = size; at < bytes; at += CHUNK_BYTES)
+      writeSync(descriptor, noise(at, Math.min(CHUNK_BYTES, bytes - at)));
+    return true;
+  } catch {
+    rmSync(file, { force: true });
+    return false;
+  } finally {
+    if (descriptor !== null) closeSync(descriptor);
+  }
+}
+
+/** Bytes that a file system which compresses or deduplicates cannot make small: zeros would reserve nothing there. */
+function noise(seed: number, bytes: number): Buffer {
+  const words = new Int32Array(Math.ceil(bytes / 4));
+  let state = (seed ^ 0x9e3779b9) | 1;
+  for (let place = 0; place < words.length; place += 1) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    words[place] = state;
+  }
+  return Buffer.from(words.buffer, 0, bytes);
+}

@@ -1,0 +1,66 @@
+import type { Effect } from '../contract/effect.js';
+import type { Decision } from '../kernel/input.js';
+import { decidedChanges, gatheredFor } from '../kernel/sandbox-changes.js';
+import type { Tree } from '../kernel/tree.js';
+import { CaseReservations } from './case-reservations.js';
+import type { Performed } from './hands.js';
+import { withReserved } from './submissions.js';
+import type { Submission } from './tree-engine.js';
+
+/** Puts the reservations of cases where the engine decides, commits and performs. */
+export class QuotaReservations {
+  readonly #cases = new CaseReservations();
+  /** What trees have reserved in the present tick, which is not committed yet. */
+  readonly #fresh = new Map<string, string[]>();
+
+  /** How many changes are reserved. */
+  get size(): number {
+    return this.#cases.size;
+  }
+
+  /** A tick begins: what the one before it reserved is committed, or the engine has failed. */
+  begin(): void {
+    this.#fresh.clear();
+  }
+
+  /** Puts to facts about a growing sandbox what others have reserved. Any other submission is answered as it is. */
+  complete(tree: Tree, submission: Submission): Submission {
+    const { input } = submission;
+    if (this.#cases.size === 0 || input.kind !== 'facts') return submission;
+    const request = gatheredFor(tree, input.run_id);
+    if (request === null || !request.usage) return submission;
+    return withReserved(submission, this.#cases.reservedFor(request, input.facts));
+  }
+
+  /** Reserves for the changes that a decision makes, and releases those of the steps that it ends. */
+  follow(tree_id: string, { commands, entries }: Decision): void {
+    for (const command of commands) {
+      if (command.kind !== 'perform' || command.in_commit || !this.#cases.reserve(command.effect)) continue;
+      const { idempotency_key } = command.effect;
+      this.#fresh.set(tree_id, [...(this.#fresh.get(tree_id) ?? []), idempotency_key]);
+    }
+    if (this.#cases.size === 0) return;
+    for (const { entry } of entries) if (entry.type === 'step_trace') this.#cases.releaseStep(entry.body.run_id);
+  }
+
+  /** The executor has answered. What was done is in the usage now; what failed may be tried again by its step. */
+  performed({ idempotency_key }: Effect, { status }: Performed): void {
+    if (status === 'done') this.#cases.release(idempotency_key);
+  }
+
+  /** The tree broke in this tick: none of its decisions is committed. */
+  undo(tree_id: string): void {
+    for (const key of this.#fresh.get(tree_id) ?? []) this.#cases.release(key);
+    this.#fresh.delete(tree_id);
+  }
+
+  /** A tree was folded by recovery: what it has decided to do still counts. */
+  restore(tree: Tree): void {
+    for (const change of decidedChanges(tree)) this.#cases.reserve(change);
+  }
+
+  clear(): void {
+    this.#cases.clear();
+    this.#fresh.clear();
+  }
+}

@@ -1,0 +1,53 @@
+import type { Committed, NewInput, Submission, TreeEngine } from '../../engine/tree-engine.js';
+import type { Holders } from './storage-book.js';
+import type { StorageGuard } from './storage-guard.js';
+
+/**
+ * The engine as callers reach it: what begins a tree, and what brings content of an agent, is admitted first. What
+ * ends runs, what people answer, and what the engine itself has to record always enters.
+ */
+export const admittedEngine = (engine: TreeEngine, guard: StorageGuard): TreeEngine => ({
+  submit: (tree_id, submission) => submit(engine, guard, { tree_id, submission }),
+  peek: (tree_id) => engine.peek(tree_id),
+  look: (tree_id, work) => engine.look(tree_id, work),
+  recall: (tree_id, run_id, seq) => engine.recall(tree_id, run_id, seq),
+  erase: (case_id, by, forget) => engine.erase(case_id, by, forget),
+  head: () => engine.head(),
+  get failed() {
+    return engine.failed;
+  },
+  start: () => engine.start(),
+  stop: () => engine.stop(),
+  restart: () => engine.restart(),
+});
+
+interface Submitted {
+  readonly tree_id: string;
+  readonly submission: Submission;
+}
+
+function submit(engine: TreeEngine, guard: StorageGuard, { tree_id, submission }: Submitted): Promise<Committed> {
+  const { input, materials } = submission;
+  const work = (): Promise<Committed> => engine.submit(tree_id, submission);
+  switch (input.kind) {
+    case 'open':
+    case 'open_session':
+      return guard.starting(holdersOf(null, input), work);
+    case 'proposal':
+    case 'session':
+    case 'start_run': {
+      const bytes = materials.reduce((sum, content) => sum + content.bytes.byteLength, 0);
+      return guard.recording(holdersOf(tree_id, input), bytes, work);
+    }
+    default:
+      return work();
+  }
+}
+
+/** Whom content counts for, as far as its input says. The book knows the rest of trees that this process has opened. */
+function holdersOf(tree_id: string | null, input: NewInput): Holders {
+  const named = 'case_id' in input ? input.case_id : 'payload' in input ? (input.payload.case_id ?? null) : null;
+  const actor_id =
+    'actor' in input ? input.actor.actor_id : input.kind === 'open_session' ? input.agent.actor.actor_id : '';
+  return { tree_id, case_id: named, actor_id };
+}

@@ -1,0 +1,134 @@
+// Refuses new work before the disk is full. What has begun can then still be recorded, and every run can be ended:
+//
+//   G1. Below the low-water mark no run starts, and content over 16 KiB is refused.
+//   G2. Before a commit for which the disk has no room, the reserve is given back to it. From then on until there is
+//       room again, only what ends runs is taken.
+//   G3. A budget is reserved when work is admitted and settled when it is recorded: it holds for any number of callers.
+
+import { RunError } from '../../errors.js';
+import type { DiskSpace } from '../../ports/disk-space.js';
+import type { Batch } from '../../ports/ledger-store.js';
+import type { Log } from '../../ports/log.js';
+import { recordedBytes, StorageBook, type Holders, type HolderKind } from './storage-book.js';
+import { checkedStorage, marksOf, type StorageOptions } from './storage-options.js';
+
+/** Content up to this size is still recorded below the low-water mark. */
+export const SMALL_CONTENT_BYTES = 16_384;
+/** The entries of one step, and of the start of one run tree, take less. */
+const STEP_BYTES = 24_576;
+const START_BYTES = 65_536;
+/** A commit writes its pages to the log of the database first, and later into the database. */
+const PAGES_FACTOR = 3;
+const MARGIN_BYTES = 65_536;
+
+interface GuardParts {
+  readonly options: StorageOptions;
+  /** Null where the store is not on a disk that this process knows. */
+  readonly space: DiskSpace | null;
+  readonly log: Log;
+}
+
+/** Admits work by the space that there is, and follows the commits. */
+export class StorageGuard {
+  readonly #parts: GuardParts;
+  readonly #book: StorageBook;
+  #isReserved = false;
+
+  constructor(parts: GuardParts) {
+    this.#parts = { ...parts, options: checkedStorage(parts.options) };
+    this.#book = new StorageBook(parts.options);
+  }
+
+  /** Makes the reserve, as far as there is room. */
+  open(): void {
+    this.#admitted();
+  }
+
+  /** Makes the reserve before `work`: at an opening and at each restart. */
+  before(work: () => Promise<void>): () => Promise<void> {
+    return () => {
+      this.open();
+      return work();
+    };
+  }
+
+  /**
+   * Starts a run tree, or a session.
+   * @throws RunError STORAGE_LOW, STORAGE_BUDGET, and then nothing was begun
+   */
+  starting<T>(holders: Omit<Holders, 'tree_id'>, work: () => Promise<T>): Promise<T> {
+    if (!this.#admitted()) return Promise.reject(low());
+    return this.#during({ ...holders, tree_id: null }, START_BYTES, work);
+  }
+
+  /** Takes content of `bytes` for a run. @throws RunError STORAGE_LOW, STORAGE_BUDGET, and then there is no step */
+  recording<T>(holders: Holders, bytes: number, work: () => Promise<T>): Promise<T> {
+    if (!this.#admitted() && (bytes > SMALL_CONTENT_BYTES || !this.#isReserved)) return Promise.reject(low());
+    return this.#during(holders, bytes + STEP_BYTES, work);
+  }
+
+  /** Makes room for a commit. */
+  prepare({ trees }: Batch): void {
+    const { space } = this.#parts;
+    if (space === null) return;
+    const bytes = trees.reduce((sum, append) => sum + recordedBytes(append), MARGIN_BYTES);
+    const now = space.measure();
+    if (now !== null && now.free < bytes * PAGES_FACTOR) this.#release(space);
+  }
+
+  committed(batch: Batch): void {
+    this.#book.committed(batch);
+  }
+
+  /** Gives the reserve back where the disk is low: an opening, or a restart after a failure, needs the room. */
+  makeRoom(): void {
+    const { space, options } = this.#parts;
+    const now = space?.measure() ?? null;
+    if (space !== null && now !== null && now.free < marksOf(options, now).low) {
+      this.#release(space);
+    }
+  }
+
+  async #during<T>(holders: Holders, bytes: number, work: () => Promise<T>): Promise<T> {
+    const grant = this.#book.admit(holders, bytes);
+    if (typeof grant === 'string') throw exhausted(grant);
+    try {
+      return await work();
+    } finally {
+      this.#book.settle(grant);
+    }
+  }
+
+  /** Whether there is more free space than the low-water mark. Makes the reserve again where there is room for it. */
+  #admitted(): boolean {
+    const { space, options } = this.#parts;
+    const now = space?.measure() ?? null;
+    if (space === null || now === null) return true;
+    const { low: mark, reserved } = marksOf(options, now);
+    if (!this.#isReserved && now.free + space.held() >= mark + reserved) this.#isReserved = space.reserve(reserved);
+    return this.#isReserved && now.free >= mark;
+  }
+
+  #release(space: DiskSpace): void {
+    const wasHeld = space.held() > 0;
+    this.#isReserved = false;
+    if (!wasHeld) return;
+    space.release();
+    this.#parts.log.error('the disk of the ledger is full: what is in flight is recorded from the reserve', {});
+  }
+}
+
+const low = (): RunError =>
+  new RunError({
+    code: 'STORAGE_LOW',
+    message: 'the disk of the ledger is almost full: free space, or enlarge it; runs can still be ended',
+  });
+
+const WHOSE: Readonly<Record<HolderKind, string>> = {
+  run: 'this run tree: end it and start another (`storage.runBytes`)',
+  case: 'this case: archive or erase, and open the home again (`storage.caseBytes`)',
+  actor: 'this actor: wait for the next hour (`storage.actorBytes`)',
+};
+
+const exhausted = (kind: HolderKind): RunError =>
+  new RunError({ code: 'STORAGE_BUDGET', message: `there is no storage budget left for ${WHOSE[kind]}` });

@@ -1,0 +1,45 @@
+import { UsageError } from '../../errors.js';
+import type { FreeSpace } from '../../ports/disk-space.js';
+
+/**
+ * What the ledger may take of the disk. All in bytes, whole numbers of 1 or more. A budget counts what was recorded
+ * since the opening, with an allowance for what SQLite adds.
+ */
+export interface StorageOptions {
+  /** For one run tree. Default 1 GiB. */
+  readonly runBytes?: number;
+  /** For all run trees of a case. Default 16 GiB. */
+  readonly caseBytes?: number;
+  /** For all that one actor starts or proposes within an hour of recorded time. Default 1 GiB. */
+  readonly actorBytes?: number;
+  /** Below so much free space no run starts, and no content over 16 KiB is recorded. Default 5 %, at most 256 MiB. */
+  readonly freeBytesMin?: number;
+  /** Reserved for recording what is in flight when the disk is full. Default 1 % of it, at most 4 MiB. */
+  readonly reservedBytes?: number;
+}
+
+const GIB = 2 ** 30;
+const MIB = 2 ** 20;
+
+/** What the budgets are where the options do not say. */
+export const STORAGE_DEFAULTS = { runBytes: GIB, caseBytes: 16 * GIB, actorBytes: GIB } as const;
+const FREE = { share: 0.05, bytesMax: 256 * MIB } as const;
+const RESERVED = { share: 0.01, bytesMax: 4 * MIB } as const;
+
+const NAMES = ['runBytes', 'caseBytes', 'actorBytes', 'freeBytesMin', 'reservedBytes'] as const;
+
+/** @throws UsageError for what is no number of bytes */
+export function checkedStorage(options: StorageOptions): StorageOptions {
+  for (const name of NAMES) {
+    const value = options[name];
+    if (value === undefined || (Number.isSafeInteger(value) && value >= 1)) continue;
+    throw new UsageError({ code: 'USAGE', message: `storage.${name}: a whole number of bytes, 1 or more` });
+  }
+  return options;
+}
+
+/** The low-water mark and the reserve of a file system. */
+export const marksOf = ({ freeBytesMin, reservedBytes }: StorageOptions, { total }: FreeSpace) => ({
+  low: freeBytesMin ?? Math.min(FREE.bytesMax, Math.floor(total * FREE.share)),
+  reserved: reservedBytes ?? Math.min(RESERVED.bytesMax, Math.floor(total * RESERVED.share)),
+});

@@ -1,0 +1,26 @@
+// The campaign in small. The whole of it: node build/test/redteam/storage.js --seconds 600
+
+import { expect, test } from '@jest/globals';
+import { rmSync } from 'node:fs';
+import { tempFolder } from '../fixtures/temp-folder.js';
+import { findingsIn, storageCampaign, type StorageCampaign } from './storage.js';
+
+const MIB = 2 ** 20;
+
+async function findingsOf(over: Partial<StorageCampaign>): Promise<readonly string[]> {
+  const folder = tempFolder('storage-campaign');
+  const campaign = { seed: 1, seconds: 6, actorBytes: 4 * MIB, folder, ...over };
+  const report = await storageCampaign(campaign);
+  rmSync(folder, { recursive: true, force: true });
+  return findingsIn(report, campaign);
+}
+
+test('S0-20 C80 C81: refused payloads grow the home by less than the budget, and other cases go on', async () => {
+  expect(await findingsOf({})).toEqual([]);
+});
+
+test('a budget that does not hold is found', async () => {
+  expect(await findingsOf({ planted: 'no budget', actorBytes: MIB })).toEqual([
+    expect.stringMatching(/^the home grew by/),
+  ]);
+});

@@ -1,0 +1,179 @@
+// What is admitted by the space and by the budgets that there are. The disk is one in memory, of which a test says how
+// much is free.
+
+import { describe, expect, test } from '@jest/globals';
+import { winstonLog } from '../../../src/adapters/winston-log.js';
+import type { DiskSpace } from '../../../src/ports/disk-space.js';
+import type { TreeAppend } from '../../../src/ports/ledger-store.js';
+import { recordedBytes, StorageBook, type Holders } from '../../../src/runtime/storage/storage-book.js';
+import { StorageGuard } from '../../../src/runtime/storage/storage-guard.js';
+import type { StorageOptions } from '../../../src/runtime/storage/storage-options.js';
+
+const MIB = 2 ** 20;
+const ME: Holders = { tree_id: 'run_a', case_id: 'case-a', actor_id: 'anna' };
+
+/** `free` is without what is reserved. */
+class Disk implements DiskSpace {
+  reserved = 0;
+  free: number;
+  readonly total = 100 * MIB;
+
+  constructor(free: number) {
+    this.free = free;
+  }
+
+  measure = () => ({ free: this.free, total: this.total });
+  held = (): number => this.reserved;
+
+  reserve(bytes: number): boolean {
+    if (this.free + this.reserved < bytes) return false;
+    this.free += this.reserved - bytes;
+    this.reserved = bytes;
+    return true;
+  }
+
+  release(): void {
+    this.free += this.reserved;
+    this.reserved = 0;
+  }
+}
+
+const guardOf = (space: DiskSpace | null, options: StorageOptions = {}): StorageGuard => {
+  const guard = new StorageGuard({ options, space, log: winstonLog('silent') });
+  guard.open();
+  return guard;
+};
+
+const codeOf = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'taken',
+    (error: unknown) => (error as { readonly code: string }).code,
+  );
+const nothing = (): Promise<void> => Promise.resolve();
+
+/** One append of a tree, with an input at `time` and so many bytes of content. */
+function appendOf(bytes: number, time = '2026-01-01T00:00:00.000Z', over: Partial<TreeAppend> = {}): TreeAppend {
+  const entry = { type: 'input', body: { kind: 'proposal', time } };
+  const artifact = { kind: 'raw_payload', case_id: 'case-a', bytes: new Uint8Array(bytes) };
+  return {
+    tree_id: 'run_a',
+    opened: null,
+    ended: false,
+    entries: [{ text: '', entry }],
+    artifacts: [{ entry: 0, artifact, sha256: '' }],
+    ...over,
+  } as unknown as TreeAppend;
+}
+
+describe('the free space of the disk', () => {
+  test('below the low-water mark no run starts, and large content is refused; small content is not', async () => {
+    const disk = new Disk(50 * MIB);
+    const guard = guardOf(disk);
+    expect(disk.reserved).toBe(MIB);
+    expect(await codeOf(guard.starting(ME, nothing))).toBe('taken');
+    expect(await codeOf(guard.recording(ME, MIB, nothing))).toBe('taken');
+    disk.free = 5 * MIB - 1;
+    expect(await codeOf(guard.starting(ME, nothing))).toBe('STORAGE_LOW');
+    expect(await codeOf(guard.recording(ME, 16_385, nothing))).toBe('STORAGE_LOW');
+    expect(await codeOf(guard.recording(ME, 16_384, nothing))).toBe('taken');
+    disk.free = 5 * MIB;
+    expect(await codeOf(guard.starting(ME, nothing))).toBe('taken');
+  });
+
+  test('a commit that has no room gets the reserve; then nothing is taken until there is room for both again', async () => {
+    const disk = new Disk(50 * MIB);
+    const guard = guardOf(disk);
+    disk.free = MIB / 4;
+    guard.prepare({ epoch: 1, trees: [appendOf(1_000)] });
+    expect(disk.reserved).toBe(MIB);
+    guard.prepare({ epoch: 1, trees: [appendOf(100_000)] });
+    expect([disk.reserved, disk.free]).toEqual([0, 1.25 * MIB]);
+    expect(await codeOf(guard.recording(ME, 1, nothing))).toBe('STORAGE_LOW');
+    disk.free = 6 * MIB - 1;
+    expect(await codeOf(guard.recording(ME, 1, nothing))).toBe('STORAGE_LOW');
+    disk.free = 6 * MIB;
+    expect(await codeOf(guard.recording(ME, 1, nothing))).toBe('taken');
+    expect(disk.reserved).toBe(MIB);
+  });
+
+  test('a reserve that an earlier process has left is taken over, or given back where the disk is low', () => {
+    const disk = new Disk(5 * MIB);
+    disk.reserved = MIB;
+    guardOf(disk);
+    expect([disk.reserved, disk.free]).toEqual([MIB, 5 * MIB]);
+    disk.free = MIB;
+    const guard = new StorageGuard({ options: {}, space: disk, log: winstonLog('silent') });
+    guard.makeRoom();
+    guard.makeRoom();
+    expect([disk.reserved, disk.free]).toEqual([0, 2 * MIB]);
+  });
+
+  test('where it is not known, or cannot be measured, budgets alone decide', async () => {
+    const unknown: DiskSpace = { measure: () => null, held: () => 0, reserve: () => false, release: () => undefined };
+    for (const space of [null, unknown]) {
+      const guard = guardOf(space);
+      guard.prepare({ epoch: 1, trees: [] });
+      guard.makeRoom();
+      expect(await codeOf(guard.starting(ME, nothing))).toBe('taken');
+    }
+  });
+
+  test('marks are options, and checked', async () => {
+    const disk = new Disk(50 * MIB);
+    expect(await codeOf(guardOf(disk, { freeBytesMin: 50 * MIB, reservedBytes: 7 }).starting(ME, nothing))).toBe(
+      'STORAGE_LOW',
+    );
+    for (const runBytes of [0, -1, 1.5, Number.NaN]) {
+      expect(() => guardOf(null, { runBytes })).toThrow('storage.runBytes: a whole number of bytes');
+    }
+  });
+});
+
+describe('storage budgets', () => {
+  const CALLERS = 64;
+
+  test.each(['runBytes', 'caseBytes', 'actorBytes'] as const)('%s holds for 64 callers at once', async (name) => {
+    const guard = guardOf(null, { [name]: 10 * 100_000 });
+    let go: () => void = () => undefined;
+    const gate = new Promise<void>((resolve) => (go = resolve));
+    const codes = Array.from({ length: CALLERS }, () => codeOf(guard.recording(ME, 100_000 - 24_576, () => gate)));
+    go();
+    const taken = (await Promise.all(codes)).filter((code) => code === 'taken');
+    expect(taken).toHaveLength(10);
+    // What came to nothing is there again.
+    expect(await codeOf(guard.recording(ME, 1, nothing))).toBe('taken');
+  });
+
+  test('are charged with what is recorded; those of others go on', async () => {
+    const guard = guardOf(null, { caseBytes: 200_000 });
+    guard.committed({ epoch: 1, trees: [appendOf(130_000, undefined, { opened: { case_id: 'case-a' } })] });
+    expect(await codeOf(guard.recording(ME, 1, nothing))).toBe('STORAGE_BUDGET');
+    expect(await codeOf(guard.recording({ ...ME, tree_id: 'run_b', case_id: 'case-b' }, 1, nothing))).toBe('taken');
+  });
+
+  test('of a run tree end with it; of an actor, with the hour', () => {
+    const book = new StorageBook({ runBytes: 1_000, actorBytes: 10_000 });
+    const created = {
+      type: 'run_created',
+      body: { case_id: 'case-a', actor: { actor_type: 'agent', actor_id: 'anna' } },
+    };
+    const first = appendOf(8_000, '2026-01-01T10:59:59.999Z');
+    const opening = { ...first, entries: [...first.entries, { text: '', entry: created }] } as unknown as TreeAppend;
+    book.committed({ epoch: 1, trees: [opening] });
+    expect(book.admit(ME, 1)).toBe('run');
+    book.committed({ epoch: 1, trees: [appendOf(0, '2026-01-01T10:59:59.999Z', { ended: true })] });
+    const other = { ...ME, tree_id: 'run_b' };
+    expect(book.admit(other, 1)).toBe('actor');
+    // What is admitted when the hour ends stays reserved.
+    expect(book.admit({ ...other, actor_id: 'berta' }, 9_000)).toBe('run');
+    const berta = book.admit({ ...other, actor_id: 'berta' }, 900);
+    book.committed({ epoch: 1, trees: [appendOf(0, '2026-01-01T11:00:00.000Z', { tree_id: 'run_c' })] });
+    expect(book.admit(other, 1)).toHaveProperty('held');
+    if (typeof berta !== 'string') book.settle(berta);
+    expect(book.admit({ ...other, actor_id: 'berta' }, 999)).toHaveProperty('held');
+  });
+
+  test('count an entry and a content with what the database adds to them', () => {
+    expect(recordedBytes(appendOf(1_000))).toBeGreaterThan(1_500);
+  });
+});

@@ -1,0 +1,48 @@
+// What a caller over HTTP or MCP is shown where storage is used up or low: a code and a constant message.
+
+import { expect, test } from '@jest/globals';
+import { PROBLEMS } from '../../src/service/problems.js';
+import { HttpBench, proposal } from './http/http-harness.js';
+import { call, clientOf, serviceOn } from './mcp/mcp-harness.js';
+import { Bench } from '../fixtures/bench.js';
+
+const LOW = { freeBytesMin: Number.MAX_SAFE_INTEGER };
+/** For the start of one run, and no step. */
+const SMALL = { runBytes: 20_000 };
+
+test('HTTP answers 507 where a budget is used up, and records nothing', async () => {
+  const http = await HttpBench.open({ storage: SMALL });
+  const token = http.token();
+  const run_id = await http.start(token);
+  const before = (await http.bench.entries()).length;
+  const response = await http.ask(`/agents/${run_id}/steps`, token, { body: proposal('THINK') });
+  expect([response.status, response.headers.get('content-type')]).toEqual([
+    507,
+    expect.stringMatching(/^application\/problem\+json/),
+  ]);
+  expect(await response.json()).toMatchObject({ code: 'STORAGE_BUDGET', detail: PROBLEMS.STORAGE_BUDGET[1] });
+  expect(await http.bench.entries()).toHaveLength(before);
+  await http.close();
+});
+
+test('HTTP answers 503 with Retry-After where the disk is low', async () => {
+  const http = await HttpBench.open({ storage: LOW });
+  const response = await http.ask('/agents', http.token(), { json: {} });
+  expect([response.status, response.headers.get('retry-after')]).toEqual([503, '60']);
+  expect(await response.json()).toMatchObject({ code: 'STORAGE_LOW', detail: PROBLEMS.STORAGE_LOW[1] });
+  expect(await http.bench.entries()).toEqual([]);
+  await http.close();
+});
+
+test.each([
+  ['STORAGE_BUDGET', SMALL],
+  ['STORAGE_LOW', LOW],
+] as const)('a call over MCP is told %s, with its constant message', async (code, storage) => {
+  const bench = await Bench.open({ storage });
+  const client = await clientOf(serviceOn(bench));
+  const { isError, text } = await call(client, 'think');
+  expect(isError).toBe(true);
+  expect(JSON.parse(text)).toEqual({ error: { code, message: PROBLEMS[code][1] } });
+  await client.close();
+  await bench.close();
+});
