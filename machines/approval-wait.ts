@@ -1,5 +1,6 @@
 // A promotion or export run that waits in `created` for people's approval (D7): what a ballot changes, what is said.
 
+import { COMPARED_PERSONS } from './flags.js';
 import type { ApprovalBallot, ApprovalBook } from '../src/contract/approval.js';
 import type { OverlayFact } from '../src/contract/overlay.js';
 import {
@@ -63,11 +64,9 @@ export function voters(
 ): ApprovalPolicy {
   const suspends = suspension(overlay);
   const suspended = suspends?.({ actor_id: approver.actor.actor_id, role_id: approver.role_id }) === true;
-  return { approvals, roles: suspended ? NO_ROLES : roles, suspends, byPerson: flags.has(BY_PERSON) };
+  return { approvals, roles: suspended ? NO_ROLES : roles, suspends, byPerson: flags.has(COMPARED_PERSONS) };
 }
 
-/** The behaviour flag for it. */
-const BY_PERSON = 6;
 const NO_ROLES: ApprovalPolicy['roles'] = new Map();
 
 /** What a run may rely on now: the votes of those whom the overlay has suspended meanwhile do not count (D1). */

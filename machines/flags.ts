@@ -5,9 +5,27 @@
 // time, reads them there. A tree that has none does as it did before there was a first one.
 //
 // To change what a machine does in a case that may already lie in a ledger:
-//   1. Add a flag below, with the next number. Numbers are never reused, and no flag is ever taken out.
+//   1. Add a flag below, with the next number (src/contract/flags.ts). Numbers are never reused, and no flag is ever
+//      taken out.
 //   2. Keep the old way, and ask the policy that machines and functions are handed: `policy.flags.has(N)`.
 //   3. Nothing else: new trees have the flag, and the golden histories prove that old ones come out as they did.
+
+import {
+  COMPARED_PERSONS,
+  EXACT_NUMBERS,
+  EXPORT_LOCATORS,
+  FINDINGS,
+  FREE_TEXT,
+  INVALID_PROPOSALS,
+  ONE_AUTHORISATION,
+  PAYLOAD_PREFIX,
+  RUN_INPUTS,
+  SHARED_QUOTA,
+  VISIBLE_NAMES,
+  WITHHELD_EXPORTS,
+} from '../src/contract/flags.js';
+
+export * from '../src/contract/flags.js';
 
 /** One change of behaviour. */
 export interface Flag {
@@ -15,20 +33,6 @@ export interface Flag {
   /** What is done now where the flag is in force, and what was done before. */
   readonly what: string;
 }
-
-/** The flags, by the names that machines and functions ask for. */
-export const PAYLOAD_PREFIX = 1;
-export const SHARED_QUOTA = 2;
-export const INVALID_PROPOSALS = 3;
-export const WITHHELD_EXPORTS = 4;
-export const EXPORT_LOCATORS = 5;
-export const COMPARED_PERSONS = 6;
-export const VISIBLE_NAMES = 7;
-export const EXACT_NUMBERS = 8;
-export const ONE_AUTHORISATION = 9;
-export const FINDINGS = 10;
-export const FREE_TEXT = 11;
-export const RUN_INPUTS = 12;
 
 /** All that there have been, in the order of their numbers. New trees are opened with every one of them. */
 export const FLAGS: readonly Flag[] = [

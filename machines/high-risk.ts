@@ -20,7 +20,7 @@ import { withRecordedNames } from '../src/step/recorded-names.js';
 import { mayLeaveParts } from '../src/step/mediated-request.js';
 import { REVIEW_PHASE, RUN_VERIFICATION } from '../src/session/checks.js';
 import { effectLimits } from '../src/step/execute.js';
-import { FINDINGS } from './flags.js';
+import { EXPORT_LOCATORS, FINDINGS } from './flags.js';
 import { judgeRequest, type AwaitedApproval, type MediatedRequest } from './mediated-act.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
 
@@ -98,7 +98,7 @@ function requestOf(
 
 /** Flag 5: without it, an executor is given no locator, and answers with a path. */
 function effectArgs({ args }: HighRiskAct, { flags }: Policy): HighRiskAct['args'] {
-  if (flags.has(5) || !('locator' in args)) return args;
+  if (flags.has(EXPORT_LOCATORS) || !('locator' in args)) return args;
   return Object.fromEntries(Object.entries(args).filter(([name]) => name !== 'locator'));
 }
 

@@ -68,7 +68,12 @@ const HOMES: Readonly<Record<string, readonly string[]>> = {
   preact: ['src/inspector/'],
   '@preact/signals': ['src/inspector/'],
   elkjs: ['src/adapters/elk-layout.ts', 'src/adapters/layout-worker.ts'],
-  fastify: ['src/service/http/app.ts', 'src/service/http/turnpike-http.ts', 'src/service/http/handler.ts'],
+  fastify: [
+    'src/service/http/app.ts',
+    'src/service/http/turnpike-http.ts',
+    'src/service/http/handler.ts',
+    'src/service/http/send-answer.ts',
+  ],
   'prom-client': ['src/service/http/metrics.ts'],
   '@modelcontextprotocol/sdk': ['src/adapters/mcp-client.ts', 'src/service/mcp/'],
 };

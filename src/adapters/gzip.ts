@@ -1,6 +1,7 @@
 // Answers packed for the way: the only file that compresses.
 
-import { constants, gzip, gzipSync } from 'node:zlib';
+import { pipeline, Readable } from 'node:stream';
+import { constants, createGzip, gzip, gzipSync } from 'node:zlib';
 import { promisify } from 'node:util';
 
 /** Below it, a packed answer is hardly less, and comes later. */
@@ -12,6 +13,14 @@ const packing = promisify<Uint8Array, { readonly level: number }, Buffer>(gzip);
 
 /** Packs what is made for one answer. */
 export const packed = (bytes: Uint8Array): Promise<Uint8Array> => packing(bytes, { level: LEVEL });
+
+/** Packs pieces as they are made. Where the reader ends, so does what makes them. */
+export function packedPieces(pieces: AsyncIterable<string>): AsyncIterable<Uint8Array> {
+  const gzip = createGzip({ level: LEVEL });
+  // An error is thrown where the packed pieces are read.
+  pipeline(Readable.from(pieces, { highWaterMark: 1 }), gzip, () => undefined);
+  return gzip as AsyncIterable<Uint8Array>;
+}
 
 /** Packs what is answered again and again, as well as it can be; null where it does not become less. */
 export function packedWell(bytes: Uint8Array): Uint8Array | null {

@@ -6,9 +6,12 @@ import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { UsageError } from '../errors.js';
 import { errorCode } from './error-code.js';
+import { HttpConnections } from './http-connections.js';
 
-/** Connections at the same time; one more is hung up on. */
-const CONNECTIONS_MAX = 256;
+/** Connections at the same time; for one more, the one is closed that has been idle longest. */
+const CONNECTIONS_MAX = 512;
+/** Requests of one connection without an answer; what comes after them is parsed later. */
+const REQUESTS_MAX = 2;
 const HEADER_BYTES_MAX = 16_384;
 const HEADERS_MAX = 64;
 /** For all headers of a request, and for all of it. */
@@ -38,7 +41,8 @@ export interface HttpListener {
 }
 
 /** @throws UsageError where the address cannot be listened on */
-export async function listenHttp({ host, port, handle, failed, upgrade }: HttpListening): Promise<HttpListener> {
+export async function listenHttp(listening: HttpListening): Promise<HttpListener> {
+  const { host, port, handle, failed, upgrade } = listening;
   const server = createServer({
     maxHeaderSize: HEADER_BYTES_MAX,
     headersTimeout: HEADERS_MS,
@@ -46,7 +50,6 @@ export async function listenHttp({ host, port, handle, failed, upgrade }: HttpLi
     keepAliveTimeout: KEEP_ALIVE_MS,
     connectionsCheckingInterval: CHECK_MS,
   });
-  server.maxConnections = CONNECTIONS_MAX;
   server.maxHeadersCount = HEADERS_MAX;
   server.timeout = SILENT_MS;
   server.on('request', (request, response) => {
@@ -55,13 +58,19 @@ export async function listenHttp({ host, port, handle, failed, upgrade }: HttpLi
       response.destroy();
     });
   });
-  if (upgrade !== undefined) server.on('upgrade', upgrade);
-  await listening(server, host, port);
+  // Another protocol has its own listeners on the socket.
+  if (upgrade === undefined) {
+    new HttpConnections(server, { connections: CONNECTIONS_MAX, requests: REQUESTS_MAX });
+  } else {
+    server.maxConnections = CONNECTIONS_MAX;
+    server.on('upgrade', upgrade);
+  }
+  await listen(server, host, port);
   server.on('error', failed);
   return { port: (server.address() as AddressInfo).port, close: (grace) => closed(server, grace) };
 }
 
-function listening(server: Server, host: string, port: number): Promise<void> {
+function listen(server: Server, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (cause) => {
       const message = `${host}:${port} cannot be listened on (${errorCode(cause)}): name another address`;

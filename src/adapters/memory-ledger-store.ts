@@ -5,6 +5,7 @@ import type { StoredArtifact } from '../contract/artifact-ref.js';
 import type {
   Batch,
   CommitResult,
+  CursorOptions,
   EntryPlace,
   EntryWithContent,
   Erased,
@@ -19,6 +20,7 @@ import type {
   SnapshotCache,
   StoredEntry,
   TreeEntry,
+  TreeCursorOptions,
   TreeSummary,
 } from '../ports/ledger-store.js';
 import type { ArchiveTable } from '../ports/archives.js';
@@ -98,8 +100,8 @@ class MemoryLedgerStore implements LedgerStore {
     return this.#answer((state) => state.head);
   }
 
-  tree(tree_id: string, fromSeq = 0): AsyncIterable<TreeEntry> {
-    return this.#each(fromSeq, (state, seq) => state.entryOf({ tree_id, seq }));
+  tree(tree_id: string, fromSeq = 0, options: CursorOptions = {}): AsyncIterable<TreeEntry> {
+    return this.#each(fromSeq, (state, seq) => state.entryOf({ tree_id, seq }), options);
   }
 
   async *histories(places: readonly EntryPlace[]): AsyncGenerator<EntryWithContent> {
@@ -108,8 +110,8 @@ class MemoryLedgerStore implements LedgerStore {
     }
   }
 
-  log(fromIndex?: number): AsyncIterable<StoredEntry> {
-    return this.#each(fromIndex ?? this.#state.archives.size, (state, log_index) => state.entry(log_index));
+  log(fromIndex?: number, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
+    return this.#each(fromIndex ?? this.#state.archives.size, (state, log_index) => state.entry(log_index), options);
   }
 
   pending(limit: number): Promise<readonly PendingAppend[]> {
@@ -123,8 +125,11 @@ class MemoryLedgerStore implements LedgerStore {
     });
   }
 
-  trees(): AsyncIterable<TreeSummary> {
-    return this.#list((state) => state.trees());
+  async *trees({ from = 0, signal }: TreeCursorOptions = {}): AsyncGenerator<TreeSummary> {
+    for await (const tree of this.#list((state) => state.trees())) {
+      signal?.throwIfAborted();
+      if ((tree.log_index ?? from) >= from) yield tree;
+    }
   }
 
   treesOf(case_id: string): Promise<readonly TreeSummary[]> {
@@ -183,8 +188,10 @@ class MemoryLedgerStore implements LedgerStore {
   async *#each<Item>(
     from: number,
     entryAt: (state: MemoryState, place: number) => Item | undefined,
+    { signal }: CursorOptions = {},
   ): AsyncGenerator<Item> {
     for (let place = from; ; place += 1) {
+      signal?.throwIfAborted();
       const entry = await this.#answer((state) => entryAt(state, place));
       if (entry === undefined) return;
       yield entry;

@@ -17,8 +17,6 @@ import type { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
 import { ENDED, inputKey, markIn, proposalKey, readMarks } from './sqlite-marks.js';
 import type { SqliteTail } from './sqlite-tail.js';
 
-/** How many rows one read takes from the database. */
-export const PAGE_BLOCKS = 32;
 const PAGE_TREES = 256;
 
 // Bytes for the texts: what was changed must still come out, so that it can be named.

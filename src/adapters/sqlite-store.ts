@@ -4,6 +4,7 @@ import { InvariantError } from '../errors.js';
 import type {
   Batch,
   CommitResult,
+  CursorOptions,
   EntryPlace,
   EntryWithContent,
   Erased,
@@ -18,6 +19,7 @@ import type {
   PendingAppend,
   StoredEntry,
   SnapshotCache,
+  TreeCursorOptions,
   TreeSummary,
 } from '../ports/ledger-store.js';
 import type { ArchiveTable } from '../ports/archives.js';
@@ -29,7 +31,8 @@ import type { BlockContent } from './sqlite-blocks.js';
 import { asLedgerError, emptyWal, proveWritable, type Connection } from './sqlite-database.js';
 import { SqliteOwnRecords } from './sqlite-own-records.js';
 import { openParts, type Contents, type SqliteParts } from './sqlite-parts.js';
-import { PAGE_BLOCKS, type Page, type SqliteReader } from './sqlite-reader.js';
+import { pagesFrom, type ReadPage } from './sqlite-pages.js';
+import type { SqliteReader } from './sqlite-reader.js';
 import { notTheWriter, unavailable } from './sqlite-refusals.js';
 import type { SqliteRunRecords } from './sqlite-run-records.js';
 import type { SqliteTrees } from './sqlite-trees.js';
@@ -149,17 +152,17 @@ export class SqliteLedgerStore implements LedgerStore {
     return this.#answer(() => this.#reader.head());
   }
 
-  async *tree(tree_id: string, fromSeq = 0): AsyncIterable<StoredEntry> {
+  async *tree(tree_id: string, fromSeq = 0, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
     const start = await this.#answer(() => this.#reader.treeStart(tree_id, fromSeq));
-    for await (const entry of this.#pages(start, (from, count) => this.#reader.tree(tree_id, from, count))) {
+    for await (const entry of this.#pages(start, (from, count) => this.#reader.tree(tree_id, from, count), options)) {
       if (entry.seq >= fromSeq) yield entry;
     }
   }
 
-  async *log(fromIndex?: number): AsyncIterable<StoredEntry> {
+  async *log(fromIndex?: number, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
     const first = fromIndex ?? (await this.#answer(() => this.#archives.size()));
     const start = await this.#answer(() => this.#reader.logStart(first));
-    for await (const entry of this.#pages(start, (from, count) => this.#reader.log(from, count))) {
+    for await (const entry of this.#pages(start, (from, count) => this.#reader.log(from, count), options)) {
       if (entry.log_index >= first) yield entry;
     }
   }
@@ -186,8 +189,8 @@ export class SqliteLedgerStore implements LedgerStore {
     }
   }
 
-  trees(): AsyncIterable<TreeSummary> {
-    return this.#pages(0, (from) => this.#reader.listTrees(from));
+  trees({ from: start = 0, ...options }: TreeCursorOptions = {}): AsyncIterable<TreeSummary> {
+    return this.#pages(start, (from) => this.#reader.listTrees(from), options);
   }
 
   treesOf(case_id: string): Promise<readonly TreeSummary[]> {
@@ -282,16 +285,8 @@ export class SqliteLedgerStore implements LedgerStore {
     if (!this.#db.open) throw closed();
   }
 
-  /** Page by page, because an open cursor would keep this connection from writing and the log from being cut. */
-  /** The first page is a single block: many readers want one entry. */
-  async *#pages<Row>(start: number, read: (from: number, count: number) => Page<Row>): AsyncGenerator<Row> {
-    for (let [from, count] = [start, 1]; ; count = PAGE_BLOCKS) {
-      const { rows, next } = await this.#answer(() => read(from, count));
-      yield* rows;
-      if (next === null) return;
-      from = next;
-      if (count > 1) await nextTurn();
-    }
+  #pages<Row>(start: number, read: ReadPage<Row>, options?: CursorOptions): AsyncGenerator<Row> {
+    return pagesFrom(start, (from, count) => this.#answer(() => read(from, count)), options);
   }
 }
 

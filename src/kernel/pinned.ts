@@ -1,7 +1,7 @@
 // What a tree is judged by, made from the bytes that it pinned. Parsing a policy and building the machines over it
 // costs more than a step, so both are remembered by content: the same bytes give the same policy, always.
 
-import { FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../machines/flags.js';
+import { EXACT_NUMBERS, FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../machines/flags.js';
 import { createMachines, type Machines } from '../../machines/index.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import { catalogueOf, NOTHING_REGISTERED, registrationsIn, type Catalogue } from '../contract/catalogue.js';
@@ -15,8 +15,6 @@ import { scanJson } from '../step/json-scanner.js';
 /** Policies in use at the same time are few: the current one, and those of older trees. */
 const POLICIES_MAX = 64;
 const DEFINITIONS_DEPTH_MAX = 64;
-/** The behaviour flag under which numbers of policies do not begin with a zero. */
-const PLAIN_NUMBERS = 8;
 
 const policies = new Map<string, Policy>();
 const machines = new WeakMap<Policy, Machines>();
@@ -36,7 +34,7 @@ export function policyOf([lanes, roles, actions, definitions]: readonly Artifact
   const pinned = definitions === undefined ? null : definitionsIn(definitions);
   const catalogue = catalogueIn(pinned);
   const flags = flagsIn(pinned);
-  const policy = { ...loadPolicy(files, catalogue, flags.has(PLAIN_NUMBERS) ? 'plain' : 'any'), flags };
+  const policy = { ...loadPolicy(files, catalogue, flags.has(EXACT_NUMBERS) ? 'plain' : 'any'), flags };
   if (policies.size >= POLICIES_MAX) policies.clear();
   policies.set(key, policy);
   return policy;

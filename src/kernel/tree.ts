@@ -164,8 +164,8 @@ export class Tree {
     if (recorded.kind === 'resolve') return this.#resolve(recorded);
     if (recorded.kind === 'access') return tellAccess(this.#hearing, this.tree_id, recorded, this.#ofSession);
     // The runs of an activation are the session's to start: it counts them, and waits for them by their ids.
-    if (this.#open?.kind === 'open_session' && isOfSession(recorded, this.run(recorded.run_id), this.#policy))
-      return false;
+    const named = this.run(recorded.run_id);
+    if (this.#open?.kind === 'open_session' && isOfSession(recorded, named, this.#policy)) return false;
     const address = recorded.kind === 'facts' ? stepId(recorded.run_id) : recorded.run_id;
     if (!this.isLive(address)) return false;
     const event = eventFor(input, this.#policy);
@@ -186,8 +186,7 @@ export class Tree {
     if (run === null) return false;
     this.#hearing.hear({ type: 'audit_event', body: resolvedEvent(run.context, recorded) });
     const event = { type: 'RESOLVED', request_hash: run.request_hash };
-    for (const { context } of this.runs) {
-      const { run_id, run_kind } = context;
+    for (const { run_id, run_kind } of this.runs.map(({ context }) => context)) {
       if (run_kind === 'agent' && recorded.run_id.startsWith(`${run_id}.`) && this.isLive(run_id))
         this.#unbroken(() => this.#actors?.take(run_id, event));
     }

@@ -1,8 +1,8 @@
-import type { LedgerStore, StoredEntry, TreeEntry } from '../ports/ledger-store.js';
+import type { CursorOptions, LedgerStore, StoredEntry, TreeEntry } from '../ports/ledger-store.js';
 
 /** A ledger as its log has it: of each tree the entries that are integrated. */
 export interface IntegratedLog extends Pick<LedgerStore, 'log' | 'artifactsOf'> {
-  tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry>;
+  tree(tree_id: string, fromSeq?: number, options?: CursorOptions): AsyncIterable<StoredEntry>;
 }
 
 /** Entries of a tree in their order, up to the first that waits to be integrated. */
@@ -15,8 +15,8 @@ export async function* integrated(entries: AsyncIterable<TreeEntry>): AsyncGener
 
 /** The part of a ledger that its log covers. */
 export const integratedLog = (store: Pick<LedgerStore, 'log' | 'tree' | 'artifactsOf'>): IntegratedLog => ({
-  log: (fromIndex) => store.log(fromIndex),
-  tree: (tree_id, fromSeq) => integrated(store.tree(tree_id, fromSeq)),
+  log: (fromIndex, options) => store.log(fromIndex, options),
+  tree: (tree_id, fromSeq, options) => integrated(store.tree(tree_id, fromSeq, options)),
   artifactsOf: (place) => store.artifactsOf(place),
 });
 

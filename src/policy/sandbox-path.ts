@@ -3,6 +3,7 @@
 //
 // The text is judged twice, by VALIDATE_ARGS (`sandboxPath`) and, independently of it, by AUTHORIZE (`canonicalPath`).
 
+import { VISIBLE_NAMES } from '../contract/flags.js';
 import { SEGMENT_BYTES_MAX, type ActionDefinition } from '../contract/actions.js';
 import { pass, refuse, type Checked } from '../contract/fault.js';
 import { hasInvisible } from '../contract/invisible.js';
@@ -21,12 +22,9 @@ export interface SandboxPathOptions {
   readonly path_bytes_max: number;
   /** C28: refuse names that another platform would take for something else. */
   readonly portable_names: boolean;
-  /** C88: refuse characters that nobody can see. Behaviour flag 7. */
+  /** C88: refuse characters that are invisible. */
   readonly visible: boolean;
 }
-
-/** The behaviour flag for it. */
-const VISIBLE = 7;
 
 /** What the policy, and the action itself, say about the paths of an action. */
 export const pathOptionsOf = ({ trailingSlash }: ActionDefinition, policy: Policy): SandboxPathOptions => ({
@@ -34,7 +32,7 @@ export const pathOptionsOf = ({ trailingSlash }: ActionDefinition, policy: Polic
   dotdot: policy.knobs.dotdot,
   path_bytes_max: policy.limits.path_bytes_max,
   portable_names: policy.sandbox.portable_names,
-  visible: policy.flags.has(VISIBLE),
+  visible: policy.flags.has(VISIBLE_NAMES),
 });
 
 /** The part of the path above everything an agent may name. */

@@ -1,6 +1,7 @@
 // C84: content that a lane withholds leaves the platform only where that lane says so (`exports_content: true`), and
 // people have approved the export. Which lanes of the case withhold what, is a fact of the platform.
 
+import { WITHHELD_EXPORTS } from '../contract/flags.js';
 import { approvalRuleFor } from './approval.js';
 import type { Policy } from './policy.js';
 import type { PrivilegedRequest } from './privileged-request.js';
@@ -10,9 +11,6 @@ import type { RuleId } from './verdict.js';
 export const WITHHELD_CONTENT = 'withheld_content';
 /** The same, where every lane that withholds any of it lets an approved export hold it. */
 export const EXPORTABLE_CONTENT = 'exportable_withheld_content';
-
-/** machines/flags.ts */
-const EXPORTS_ASK_LANES = 4;
 
 /** The artifact flags of an export, by whether each withholding lane of its case lets exports hold its content. */
 export function withheldFlags(lanes: ReadonlyMap<string, boolean>): readonly string[] {
@@ -29,7 +27,7 @@ export function brokenExportRule(
   { destination, artifact_flags }: PrivilegedRequest,
   { approvals, flags }: Policy,
 ): RuleId | null {
-  if (destination !== 'outside' || !flags.has(EXPORTS_ASK_LANES)) return null;
+  if (destination !== 'outside' || !flags.has(WITHHELD_EXPORTS)) return null;
   if (artifact_flags.includes(WITHHELD_CONTENT)) return 'export.content_withheld';
   if (!artifact_flags.includes(EXPORTABLE_CONTENT)) return null;
   return approvalRuleFor(approvals, 'export') === undefined ? 'export.not_approved' : null;

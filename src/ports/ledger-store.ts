@@ -1,7 +1,7 @@
 import type { StoredArtifact } from '../contract/artifact-ref.js';
 import type { ArchiveTable } from './archives.js';
 import type { Batch, CommitResult, MarkKey, MarkOf, StoredSnapshot, TreeRest } from './batch.js';
-import type { EntryPlace, LogHead, LogStore, TreeEntry } from './log-store.js';
+import type { CursorOptions, EntryPlace, LogHead, LogStore, TreeEntry } from './log-store.js';
 import type { OwnRecords } from './records.js';
 import type { RunRecordTable } from './run-records.js';
 
@@ -13,6 +13,11 @@ export interface TreeSummary {
   readonly ended: boolean;
   /** Log index of its first entry; null while that waits to be integrated. Trees are listed in this order. */
   readonly log_index: number | null;
+}
+
+/** How trees are listed: from which log index of their first entry on. */
+export interface TreeCursorOptions extends CursorOptions {
+  readonly from?: number;
 }
 
 /** A tree that has not ended. */
@@ -59,7 +64,7 @@ export interface LedgerStore extends LogStore {
    * Entries of one tree in order of seq, from `fromSeq`. An unknown tree has none.
    * @throws LedgerError LEDGER_ARCHIVED for an archived tree
    */
-  tree(tree_id: string, fromSeq?: number): AsyncIterable<TreeEntry>;
+  tree(tree_id: string, fromSeq?: number, options?: CursorOptions): AsyncIterable<TreeEntry>;
   /**
    * Entries of several trees, each from its given seq on and with the content that it brought: what folding needs, in
    * few queries. Tree after tree, in the order of the places.
@@ -67,7 +72,7 @@ export interface LedgerStore extends LogStore {
    */
   histories(places: readonly EntryPlace[]): AsyncIterable<EntryWithContent>;
   /** Without those that are archived. */
-  trees(): AsyncIterable<TreeSummary>;
+  trees(options?: TreeCursorOptions): AsyncIterable<TreeSummary>;
   /** Those that were opened for a case, in the order of their openings, without those that are archived. */
   treesOf(case_id: string): Promise<readonly TreeSummary[]>;
   /** Those that have not ended. */

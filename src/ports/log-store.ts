@@ -53,6 +53,12 @@ export interface Integration {
   readonly head: LogHead;
 }
 
+/** How a cursor is read. */
+export interface CursorOptions {
+  /** Looked at before each page is read: where it is aborted, the cursor throws its reason and reads no more. */
+  readonly signal?: AbortSignal;
+}
+
 /** The one log over all trees. A store may integrate each commit itself, or leave that to a sequencer. */
 export interface LogStore {
   /** Covers the entries that are integrated. */
@@ -61,7 +67,7 @@ export interface LogStore {
    * All integrated entries in order of the log, from `fromIndex`; without it, from the first that is not archived.
    * @throws LedgerError LEDGER_ARCHIVED where `fromIndex` is below that
    */
-  log(fromIndex?: number): AsyncIterable<StoredEntry>;
+  log(fromIndex?: number, options?: CursorOptions): AsyncIterable<StoredEntry>;
   /**
    * Appends that are durable in their tree and have no place in the log yet, the oldest first, at most `limit`. Always
    * empty where `commit` integrates.

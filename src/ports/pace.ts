@@ -6,3 +6,11 @@ export interface Pace {
   /** Begins work that yields after each `ms` milliseconds. @returns what the work awaits between its parts */
   begin(ms: number): Pause;
 }
+
+/** How the caller of a long read divides and cancels it. */
+export interface ReadControl {
+  /** Aborted when its client has left. Cursors of a store look at it before each page. */
+  readonly signal: AbortSignal;
+  /** Awaited for each entry that is read. @throws the signal's reason where that is aborted */
+  readonly pause: Pause;
+}

@@ -1,8 +1,8 @@
 // Courses of the trees that somebody looks at. A tree that was folded goes on from where it stands when new entries
 // have come; of many trees only the last ones are kept.
 
-import type { Course } from '../contract/inspection.js';
 import type { TreeSource } from './history.js';
+import type { ReadControl } from '../ports/pace.js';
 import { TreeCourse } from './course.js';
 
 /** Trees, and entries and moves of them together, that are kept. The one that was asked for last always is. */
@@ -35,15 +35,9 @@ export class Courses {
     this.#options = options;
   }
 
-  /** @returns null for a run that there is not @throws LedgerError LEDGER_ARCHIVED */
-  async course(tree_id: string, run_id: string, after: number): Promise<Course | null> {
-    const reached = await this.reach(tree_id);
-    return reached?.tree.course(run_id, after, reached.through) ?? null;
-  }
-
-  /** The tree as it stands. @returns null for one that there is not */
-  reach(tree_id: string): Promise<Reached | null> {
-    const turn = (this.#turns.get(tree_id) ?? Promise.resolve()).then(() => this.#reached(tree_id));
+  /** The tree as it stands. @returns null for one that there is not @throws LedgerError LEDGER_ARCHIVED */
+  reach(tree_id: string, control?: ReadControl): Promise<Reached | null> {
+    const turn = (this.#turns.get(tree_id) ?? Promise.resolve()).then(() => this.#reached(tree_id, control));
     const settled = turn.then(
       () => undefined,
       () => undefined,
@@ -55,11 +49,19 @@ export class Courses {
     return turn;
   }
 
-  async #reached(tree_id: string): Promise<Reached | null> {
+  async #reached(tree_id: string, control?: ReadControl): Promise<Reached | null> {
+    control?.signal.throwIfAborted();
     const through = await this.#options.size();
     const tree = this.#trees.get(tree_id) ?? new TreeCourse(tree_id);
     this.#trees.delete(tree_id);
-    await takeUpTo(tree, this.#options, through);
+    const { source, pause } = this.#options;
+    try {
+      await takeUpTo(tree, { source, pause: control?.pause ?? pause }, through);
+    } catch (error) {
+      // Cancelled between two entries: the next read of this tree goes on from here.
+      if (control?.signal.aborted === true && tree.next > 0) this.#trees.set(tree_id, tree);
+      throw error;
+    }
     if (tree.next === 0) return null;
     this.#trees.set(tree_id, tree);
     this.#forget();

@@ -12,6 +12,7 @@ import type { Tree } from '../kernel/tree.js';
 import { approvalDigest, approvalRuleFor, vote } from '../policy/approval.js';
 import type { Policy } from '../policy/policy.js';
 import type { EntryPlace, LedgerStore, TreeEntry } from '../ports/ledger-store.js';
+import type { ReadControl } from '../ports/pace.js';
 import { authorizePaths } from '../step/authorize.js';
 import { approverAudience, OBSERVERS } from './content/audience.js';
 import { ContentReader } from './content/content-reader.js';
@@ -80,9 +81,10 @@ export class OpenApprovals {
    * @param by as for `one`
    * @throws LedgerError LEDGER_TAMPERED for a tree that does not fold
    */
-  async *all(now: string, by: Approver | null = null): AsyncIterable<OpenApproval> {
-    for await (const { tree_id, ended } of this.#store.trees()) {
-      if (!ended) for await (const { approval } of this.#openIn(tree_id, now, by)) yield approval;
+  async *all(now: string, by: Approver | null = null, control?: ReadControl): AsyncIterable<OpenApproval> {
+    const options = control === undefined ? {} : { signal: control.signal };
+    for await (const { tree_id, ended } of this.#store.trees(options)) {
+      if (!ended) for await (const { approval } of this.#openIn(tree_id, { now, by, control })) yield approval;
     }
   }
 
@@ -97,7 +99,7 @@ export class OpenApprovals {
     now: string,
     by: Approver | null = null,
   ): Promise<AskedApproval | null> {
-    for await (const asked of this.#openIn(tree_id, now, by)) {
+    for await (const asked of this.#openIn(tree_id, { now, by })) {
       const { approval, brought } = asked;
       if (approval.run_id !== run_id || approval.digest !== digest) continue;
       return { approval, brought: brought === null ? null : await this.#inLog(brought) };
@@ -111,12 +113,12 @@ export class OpenApprovals {
     return null;
   }
 
-  async *#openIn(tree_id: string, now: string, by: Approver | null = null): AsyncIterable<Waiting> {
-    const asked = await this.#asked.of(tree_id);
+  async *#openIn(tree_id: string, reading: Reading): AsyncIterable<Waiting> {
+    const asked = await this.#asked.of(tree_id, reading.control);
     if (asked.size === 0) return;
     // One tree at a time, and none of them kept.
     const tree = await new LiveTrees(this.#store, 0, Infinity).get(tree_id);
-    if (tree !== null) yield* openIn(tree, asked, new ContentReader(this.#store), { now, by });
+    if (tree !== null) yield* openIn(tree, asked, new ContentReader(this.#store), reading);
   }
 }
 
@@ -178,10 +180,11 @@ function contentOf(entry: TreeEntry): (Brought & { readonly run_id: string }) | 
 
 const bodyOf = ({ text }: TreeEntry): JsonObject => (JSON.parse(text) as { readonly body: JsonObject }).body;
 
-/** At what time, and for whom: without a person for everyone. */
+/** At what time, for whom (without a person for everyone), and what can end the reading. */
 interface Reading {
   readonly now: string;
   readonly by: Approver | null;
+  readonly control?: ReadControl | undefined;
 }
 
 async function* openIn(tree: Tree, asked: Asked, reader: ContentReader, reading: Reading): AsyncIterable<Waiting> {

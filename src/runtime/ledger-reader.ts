@@ -6,6 +6,7 @@ import { LedgerError } from '../errors.js';
 import type { HistoryCache } from '../ports/history-cache.js';
 import type {
   AnchoredHead,
+  CursorOptions,
   EntryPlace,
   HeadAnchor,
   LedgerStore,
@@ -13,7 +14,7 @@ import type {
   StoredEntry,
   TreeSummary,
 } from '../ports/ledger-store.js';
-import type { Pace } from '../ports/pace.js';
+import type { Pace, ReadControl } from '../ports/pace.js';
 import { writtenRecord } from '../ledger/check-records.js';
 import { problemOf, WHOLE_LOG, type LedgerProblem } from '../ledger/ledger-problem.js';
 import { integratedLog, type IntegratedLog } from '../ledger/integrated.js';
@@ -81,9 +82,10 @@ export class LedgerReader {
   }
 
   /** The run trees that were opened behind entry `log_index` of the log, in order, each with its own first entry. */
-  async *treesAfter(log_index: number): AsyncIterable<RunTree & { readonly log_index: number }> {
-    for await (const { tree_id, log_index: place } of this.#store.trees()) {
-      if (place !== null && place > log_index) yield { ...(await this.#trees.of(tree_id)), log_index: place };
+  async *treesAfter(log_index: number, control?: ReadControl): AsyncIterable<RunTree & { readonly log_index: number }> {
+    const options = control === undefined ? {} : { signal: control.signal };
+    for await (const { tree_id, log_index: place } of this.#store.trees({ from: log_index + 1, ...options })) {
+      if (place !== null) yield { ...(await this.#trees.of(tree_id, control)), log_index: place };
     }
   }
 
@@ -104,24 +106,24 @@ export class LedgerReader {
   }
 
   /** The tree that a run belongs to, or null. */
-  async treeOf(run_id: string): Promise<RunTree | null> {
-    const tree = await this.#trees.of(rootOf(run_id));
+  async treeOf(run_id: string, control?: ReadControl): Promise<RunTree | null> {
+    const tree = await this.#trees.of(rootOf(run_id), control);
     return tree.runs.some((run) => run.run_id === run_id) ? tree : null;
   }
 
   /** A run's record: the one that was written when its tree ended, with what came after it; else folded. */
-  async run(run_id: string): Promise<RunRecord | null> {
+  async run(run_id: string, control?: ReadControl): Promise<RunRecord | null> {
     const written = await this.#written(run_id).catch(nullIfTampered);
     if (written !== null) return written;
-    return (await this.treeOf(run_id))?.runs.find((run) => run.run_id === run_id) ?? null;
+    return (await this.treeOf(run_id, control))?.runs.find((run) => run.run_id === run_id) ?? null;
   }
 
   /**
    * Every request that waits for people's approval and has not expired by `now`, with what exactly is asked (D7). Of
    * one that a lane withholds there is a hash. For `by` the caller makes only hashes of it, or records the reading.
    */
-  approvals(now: string, by: Approver | null = null): AsyncIterable<OpenApproval> {
-    return this.#approvals.all(now, by);
+  approvals(now: string, by: Approver | null = null, control?: ReadControl): AsyncIterable<OpenApproval> {
+    return this.#approvals.all(now, by, control);
   }
 
   /** One of them, and the entry that brought what is asked; null where it waits no longer. `by` as above. */
@@ -138,13 +140,13 @@ export class LedgerReader {
     for await (const stored of this.#store.tree(tree_id)) yield entryOf(stored);
   }
 
-  log(from_index?: number): AsyncIterable<StoredEntry> {
-    return this.#store.log(from_index);
+  log(from_index?: number, options?: CursorOptions): AsyncIterable<StoredEntry> {
+    return this.#store.log(from_index, options);
   }
 
   /** A tree's entries that are integrated into the log. */
-  tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry> {
-    return this.#log.tree(tree_id, fromSeq);
+  tree(tree_id: string, fromSeq?: number, options?: CursorOptions): AsyncIterable<StoredEntry> {
+    return this.#log.tree(tree_id, fromSeq, options);
   }
 
   head(): Promise<LogHead> {

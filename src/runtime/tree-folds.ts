@@ -2,7 +2,7 @@
 // who ask at once pay once.
 
 import type { LedgerStore, TreeEntry } from '../ports/ledger-store.js';
-import type { Pace } from '../ports/pace.js';
+import type { Pace, ReadControl } from '../ports/pace.js';
 
 /** What is made of the entries of one tree, in their order. */
 export interface TreeFold<Told> {
@@ -37,17 +37,20 @@ export class TreeFolds<Told> {
     this.#keptMax = keptMax;
   }
 
-  /** What a tree tells, with everything that was committed when this was asked. */
-  async of(tree_id: string): Promise<Told> {
+  /**
+   * What a tree tells, with everything that was committed when this was asked.
+   * @param control of the read; one that is cancelled takes nothing from others that ask for the same tree
+   */
+  async of(tree_id: string, control?: ReadControl): Promise<Told> {
     const going = this.#kept.get(tree_id) ?? new Going(tree_id, this.#begin(tree_id));
     this.#kept.delete(tree_id);
     this.#kept.set(tree_id, going);
     try {
-      const told = await going.on(this.#ground);
+      const told = await going.on(this.#ground, control);
       if (going.fold.isOver) this.#drop(tree_id, going);
       return told;
     } catch (error) {
-      this.#drop(tree_id, going);
+      if (control?.signal.aborted !== true) this.#drop(tree_id, going);
       throw error;
     } finally {
       this.#makeRoom();
@@ -82,15 +85,21 @@ class Going<Told> {
   }
 
   /** One after the other: each goes on from where the one before it came to, and from nowhere where that one failed. */
-  on(ground: FoldGround): Promise<Told> {
-    const told = this.#last.then(() => this.#take(ground));
-    this.#last = told;
+  on(ground: FoldGround, control?: ReadControl): Promise<Told> {
+    const told = this.#last.then(() => this.#take(ground, control));
+    // A read is cancelled between two entries: the next one goes on from there.
+    this.#last = told.catch((error: unknown) => {
+      if (control?.signal.aborted !== true) throw error;
+    });
+    this.#last.catch(() => undefined);
     return told;
   }
 
-  async #take({ store, pace }: FoldGround): Promise<Told> {
-    const pause = pace.begin(TURN_MS);
-    for await (const entry of store.tree(this.#tree_id, this.#next)) {
+  async #take({ store, pace }: FoldGround, control?: ReadControl): Promise<Told> {
+    const { pause, signal } = control ?? { pause: pace.begin(TURN_MS) };
+    const options = signal === undefined ? {} : { signal };
+    signal?.throwIfAborted();
+    for await (const entry of store.tree(this.#tree_id, this.#next, options)) {
       this.fold.take(entry);
       this.#next = entry.seq + 1;
       const turn = pause();

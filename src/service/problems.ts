@@ -30,6 +30,12 @@ export const PROBLEMS = {
   LEDGER_ARCHIVED: [410, 'This was moved to an archive'],
   LEDGER_ERASED: [410, 'This was erased with its case, or is kept back'],
   STREAMS_TAKEN: [503, 'As many streams as there may be, in all or of this token, are open'],
+  TOO_MANY_REQUESTS: [
+    429,
+    'This connection or token has too many requests outstanding: wait as long as Retry-After says',
+  ],
+  TOO_MANY_FAILURES: [429, 'Too many requests of this address had no valid token: wait as long as Retry-After says'],
+  OVERLOADED: [503, 'The service has as much to do as it can: wait as long as Retry-After says'],
   UNHEALTHY: [503, 'The ledger cannot be read, a write to it has failed, or nothing is registered'],
   UNAVAILABLE: [503, 'The service could not do this: its log says why'],
 } as const satisfies Readonly<Record<string, readonly [status: number, detail: string]>>;

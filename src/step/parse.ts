@@ -1,3 +1,4 @@
+import { EXACT_NUMBERS } from '../contract/flags.js';
 import { pass, refuse, type Checked } from '../contract/fault.js';
 import type { Json } from '../contract/json.js';
 import type { Policy } from '../policy/policy.js';
@@ -12,9 +13,6 @@ interface Reading {
 
 /** The last text and what it was: a proposal is parsed for its id, and in its phase right after that. */
 let last: { readonly of: Reading; readonly parsed: Checked<Json> } | null = null;
-
-/** The behaviour flag under which numbers are exact. */
-const EXACT_NUMBERS = 8;
 
 /** PARSE: one strict JSON value, of any type (C14). @returns the value, or INVALID_JSON */
 export function parse(text: string, { limits, flags }: Policy): Checked<Json> {

@@ -1,12 +1,12 @@
 // Names that an agent gives: those that the platform knows stand in entries, all others only as hashes (S4-62, C90).
 
+import { FREE_TEXT } from '../contract/flags.js';
 import { hashedText } from '../contract/free-text.js';
 import type { Policy } from '../policy/policy.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Identity } from './validate-schema.js';
 
-/** The behaviour flag under which names that are not known are hashed (machines/flags.ts). */
-const FREE_TEXT = 11;
+/** Whether names that are not registered are recorded as hashes. */
 export const hashesNames = ({ flags }: Policy): boolean => flags.has(FREE_TEXT);
 
 const VERSION = /^\d{1,6}\.\d{1,6}\.\d{1,6}$/;

@@ -73,6 +73,44 @@ function readingContract(bench: Bench): void {
     await bench.checkLedger(expected.length);
   });
 
+  test('trees are listed from a place of the log on', async () => {
+    await bench.scribe.write(bench.store, [opening(A), ...stepOf(A), opening(B), opening(C)]);
+    const whole = await all(bench.store.trees());
+    expect(whole.map(({ tree_id }) => tree_id)).toEqual([A, B, C]);
+    const second = whole[1]?.log_index ?? 0;
+    expect(await all(bench.store.trees({ from: second }))).toEqual(whole.slice(1));
+    expect(await all(bench.store.trees({ from: second + 1 }))).toEqual(whole.slice(2));
+    expect(await all(bench.store.trees({ from: second + 2 }))).toEqual([]);
+  });
+
+  test('a cursor whose signal is aborted throws its reason, and reads no further page', async () => {
+    await bench.scribe.write(bench.store, [opening(A), opening(B), opening(C)]);
+    await bench.scribe.write(
+      bench.store,
+      Array.from({ length: 600 }, () => audited(A)),
+    );
+    const cursors: readonly ((signal: AbortSignal) => AsyncIterable<unknown>)[] = [
+      (signal: AbortSignal) => bench.store.log(0, { signal }),
+      (signal: AbortSignal) => bench.store.tree(A, 0, { signal }),
+      (signal: AbortSignal) => bench.store.trees({ signal }),
+    ];
+    for (const cursor of cursors) {
+      const control = new AbortController();
+      control.abort(new Error('left'));
+      await expect(cursor(control.signal)[Symbol.asyncIterator]().next()).rejects.toThrow('left');
+      const later = new AbortController();
+      const read = cursor(later.signal)[Symbol.asyncIterator]();
+      expect((await read.next()).done).toBe(false);
+      later.abort(new Error('left'));
+      const rest = async (): Promise<void> => {
+        while ((await read.next()).done !== true);
+      };
+      // What was read with the first page is there already: here that may be all of it.
+      if (cursor === cursors[0]) await expect(rest()).rejects.toThrow('left');
+      else await rest().catch(() => undefined);
+    }
+  });
+
   test('more entries than a store reads at a time come back without a gap', async () => {
     await bench.scribe.write(bench.store, [opening(A), opening(B)]);
     const many = Array.from({ length: 600 }, (_, n) => audited(n % 3 === 0 ? B : A));

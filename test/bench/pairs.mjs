@@ -1,6 +1,6 @@
 // Compares two builds in interleaved pairs, in processor time: what drifts on the machine meets both.
-// `npm run bench:pairs -- --before DIR [--after DIR] [--pairs 20] [--script step-cost|recovery-cost]`
-// `--steps`, `--warm` and `--only` go to step-cost.
+// `npm run bench:pairs -- --before DIR [--after DIR] [--pairs 20] [--script step-cost|recovery-cost|http-step-cost]`
+// `--steps` and `--warm` go to step-cost and http-step-cost, `--only` to step-cost.
 //
 // DIR is a checkout that has been built. Prints, for each figure, the median of the ratios after / before, and the
 // interval that holds the true median with 95 % (order statistics of the pairs, no assumption about their shape).

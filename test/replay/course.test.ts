@@ -181,7 +181,7 @@ describe('the course of a run', () => {
       let after = 0;
       for (const end of ends(d, record)) {
         size = end;
-        const part = await courses.course(d.tree_id, run_id, after);
+        const part = await courseIn(courses, [d.tree_id, run_id], after);
         if (part === null) continue;
         moves.push(...part.moves);
         expect(part.through).toBe(end);
@@ -198,14 +198,19 @@ describe('the course of a run', () => {
     const source = sourceOf(record, () => 1e9, read);
     const size = (): Promise<number> => Promise.resolve(1e9);
     const courses = new Courses({ source, size, pause: () => undefined, treesMax: 1 });
-    await Promise.all([courses.course(d.tree_id, d.tree_id, 0), courses.course(d.tree_id, d.tree_id, 5)]);
+    await Promise.all([courseIn(courses, [d.tree_id, d.tree_id], 0), courseIn(courses, [d.tree_id, d.tree_id], 5)]);
     expect(read).toHaveLength(record.entries.length);
-    await courses.course(d.tree_id, d.tree_id, 0);
+    await courseIn(courses, [d.tree_id, d.tree_id], 0);
     expect(read).toHaveLength(record.entries.length);
-    expect(await courses.course('run_nobody', 'run_nobody', 0)).toBeNull();
-    expect(await courses.course(d.tree_id, `${d.tree_id}.99`, 0)).toBeNull();
+    expect(await courseIn(courses, ['run_nobody', 'run_nobody'], 0)).toBeNull();
+    expect(await courseIn(courses, [d.tree_id, `${d.tree_id}.99`], 0)).toBeNull();
   });
 });
+
+async function courseIn(courses: Courses, [tree_id, run_id]: readonly string[], after: number): Promise<Course | null> {
+  const reached = await courses.reach(tree_id ?? '');
+  return reached?.tree.course(run_id ?? '', after, reached.through) ?? null;
+}
 
 describe('a course is cut', () => {
   const d = new TreeDriver().ready();

@@ -109,3 +109,31 @@ test('no more is kept than may be: who was asked for last goes on', async () => 
   await folds.of(tree_id);
   expect(store.read).toBe(2 * read);
 });
+
+test('a read that is cancelled ends alone: others get the tree, and go on from where it was', async () => {
+  const { store: inner, tree_id, step } = await working();
+  for (let n = 0; n < 3; n += 1) await step();
+  const store = new Counting(inner);
+  const folds = foldsOf(store);
+  const leave = new AbortController();
+  let read = 0;
+  const control = {
+    signal: leave.signal,
+    pause: () => {
+      read += 1;
+      if (read === 5) leave.abort();
+      leave.signal.throwIfAborted();
+      return undefined;
+    },
+  };
+  const cancelled = folds.of(tree_id, control);
+  const other = folds.of(tree_id);
+  await expect(cancelled).rejects.toThrow('aborted');
+  expect(await other).toEqual(await foldsOf(inner).of(tree_id));
+  let entries = 0;
+  for await (const { seq } of inner.tree(tree_id)) entries = seq + 1;
+  expect(store.read).toBe(entries);
+  // Nothing is read for one that had left before its turn came.
+  await expect(folds.of(tree_id, control)).rejects.toThrow('aborted');
+  expect(store.read).toBe(entries);
+});

@@ -7,17 +7,20 @@ import Fastify, {
   type FastifyReply,
   type FastifyRequest,
 } from 'fastify';
-import type { IncomingMessage } from 'node:http';
-import { packed, PACKED_BYTES_MIN, takesGzip } from '../../adapters/gzip.js';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { JsonObject } from '../../contract/json.js';
 import { conforms } from '../../contract/validators.js';
 import { isJsonObject } from '../../contract/json.js';
 import type { Principal } from '../../ports/token-book.js';
-import { inWhichForm, pathOf, type Admission } from '../front-door.js';
+import type { AdmittedWork } from '../admission/controller.js';
+import type { Entered } from '../entrance.js';
+import { inWhichForm, pathOf } from '../front-door.js';
 import { readMessage } from '../mcp/messages.js';
 import { problemText, PROBLEM_TYPE, refusal, type Refusal } from '../problems.js';
 import { refusalOf } from './refused.js';
-import { Bytes, methodsAt, methodsOf, valuesOf, type Answer, type Asked, type Route } from './route.js';
+import { RouteIndex } from './route-index.js';
+import { Bytes, methodsOf, valuesOf, type Asked, type Route } from './route.js';
+import { COMMON_HEADERS, sendAnswer } from './send-answer.js';
 import { hasOneOf, type LookingService } from './service.js';
 
 /** Of a body that is no proposal. */
@@ -30,8 +33,16 @@ const PREFIX = '/api/v1';
 export interface App<S extends Pick<LookingService, 'metrics' | 'log'>> {
   readonly service: S;
   readonly routes: readonly Route<S>[];
-  /** Who comes in with a request. Asked before anything else is done with it. */
-  readonly admit: (request: IncomingMessage) => Admission;
+  /** Lets a request in. Called before anything else is done with it. */
+  readonly enter: Enter;
+}
+
+export type Enter = (request: IncomingMessage, response: ServerResponse) => Entered | Promise<Entered>;
+
+/** A request that came in with a token. */
+interface Entry {
+  readonly principal: Principal;
+  readonly work: AdmittedWork;
 }
 
 /** An instance of our own, for requests that somebody else receives. */
@@ -43,12 +54,12 @@ export function ownFastify(): FastifyInstance {
     requestIdHeader: false,
     routerOptions: { maxParamLength: PARAM_CHARS_MAX },
     // What no route can be looked for: the framework would tell the address back.
-    frameworkErrors: (_error, _request, reply) => void refuse(reply, refusal('NOT_FOUND')),
+    frameworkErrors: (_error, _request, reply) => refuse(reply, refusal('NOT_FOUND')),
   });
   // What is none of our routes is refused before a byte of its body is read, and in no words but ours.
   fastify.removeAllContentTypeParsers();
   fastify.addHook('onRequest', (request, reply, done) => {
-    if (request.is404) void refuse(reply, refusal('NOT_FOUND'));
+    if (request.is404) refuse(reply, refusal('NOT_FOUND'));
     else done();
   });
   fastify.setErrorHandler((_error, _request, reply) => refuse(reply, refusal('NOT_FOUND')));
@@ -61,15 +72,25 @@ export const httpPlugin =
   <S extends Pick<LookingService, 'metrics' | 'log'>>(app: App<S>): FastifyPluginAsync =>
   // eslint-disable-next-line @typescript-eslint/require-await
   async (fastify) => {
-    const { service, routes, admit } = app;
-    const principals = new WeakMap<IncomingMessage, Principal>();
+    const { service, routes, enter } = app;
+    const entries = new WeakMap<IncomingMessage, Entry>();
     fastify.removeAllContentTypeParsers();
     fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     fastify.addHook('onRequest', (request, reply, done) => {
-      const admission = admit(request.raw);
-      if (admission.refusal !== null) return void refuse(reply, admission.refusal);
-      if (admission.principal !== null) principals.set(request.raw, admission.principal);
-      done();
+      const decide = (entered: Entered): void => {
+        // Its client has left: nothing is answered.
+        if (entered === null) return void reply.hijack();
+        if ('reason' in entered) {
+          refuse(reply, entered);
+          return;
+        }
+        const { principal, work } = entered;
+        if (principal !== null) entries.set(request.raw, { principal, work });
+        done();
+      };
+      const entered = enter(request.raw, reply.raw);
+      if (entered instanceof Promise) void entered.then(decide, done);
+      else decide(entered);
     });
     fastify.addHook('onResponse', (request, reply, done) => {
       service.metrics.request(request.routeOptions.url ?? 'none', request.method, reply.statusCode);
@@ -87,28 +108,57 @@ export const httpPlugin =
         url: route.path.replace(/\{(\w+)\}/g, ':$1'),
         bodyLimit: route.body === Bytes ? STEP_BYTES_MAX : BODY_BYTES_MAX,
         onRequest: (request, reply, done) => {
-          const why = mayNot(route, request, principals.get(request.raw));
-          if (why !== null) return void refuse(reply, why);
-          done();
+          const why = mayNot(route, request, entries.get(request.raw)?.principal);
+          if (why === null) done();
+          else refuse(reply, why);
         },
         handler: async (request, reply) => {
-          const asked = askedOf(route, request, principals.get(request.raw));
-          if ('reason' in asked) return refuse(reply, asked);
-          const answer = await route.handle(asked, service);
-          return send(reply, route.packs ? await packedFor(request, answer) : answer);
+          const entry = entries.get(request.raw);
+          const asked = askedOf(route, request, entry);
+          if (entry === undefined || 'reason' in asked) refuse(reply, 'reason' in asked ? asked : NOWHERE);
+          else await answered(reply, { asked, work: entry.work, route, service });
+          return reply;
         },
       });
     }
   };
 
-const notServed =
-  (routes: readonly Pick<Route, 'path' | 'method' | 'head'>[]) =>
-  ({ raw }: FastifyRequest, reply: FastifyReply): void => {
-    const methods = methodsAt(routes, pathOf(raw.url ?? ''));
+interface Answering<S> {
+  readonly asked: Anything;
+  readonly work: AdmittedWork;
+  readonly route: Route<S>;
+  readonly service: S;
+}
+
+/** Has the route answer. A client that leaves does not free the place of work that goes on. */
+async function answered<S extends Pick<LookingService, 'log'>>(
+  reply: FastifyReply,
+  { asked, work, route, service }: Answering<S>,
+): Promise<void> {
+  work.hold();
+  try {
+    await sendAnswer(reply, await route.handle(asked, service), { packs: route.packs, work });
+  } catch (error) {
+    const hasBegun = reply.sent;
+    if (!work.isAborted && !hasBegun) throw error;
+    if (!work.isAborted) service.log.error('an answer over HTTP broke off', { error });
+    if (!hasBegun) void reply.hijack();
+  } finally {
+    work.end();
+  }
+}
+
+const NOWHERE = refusal('NOT_FOUND');
+
+const notServed = (routes: readonly Pick<Route, 'path' | 'method' | 'head'>[]) => {
+  const index = new RouteIndex(routes);
+  return ({ raw }: FastifyRequest, reply: FastifyReply): void => {
+    const methods = index.methods(pathOf(raw.url ?? ''));
     // A route that did not take what is its own has a parameter that cannot be one.
     const isNowhere = methods.length === 0 || methods.some((method) => method === raw.method);
-    void refuse(reply, isNowhere ? refusal('NOT_FOUND') : refusal('METHOD_NOT_SERVED', { Allow: methods.join(', ') }));
+    refuse(reply, isNowhere ? refusal('NOT_FOUND') : refusal('METHOD_NOT_SERVED', { Allow: methods.join(', ') }));
   };
+};
 
 /** What keeps a request from its route before a byte of its body is read. */
 function mayNot(
@@ -132,59 +182,33 @@ type Anything = Asked<unknown, unknown, unknown>;
 function askedOf(
   route: Pick<Route, 'params' | 'query' | 'body'>,
   request: FastifyRequest,
-  principal: Principal | undefined,
+  entry: Entry | undefined,
 ): Anything | Refusal {
   const params = valuesOf(route.params, request.params as JsonObject);
   // What cannot be an id is the id of nothing.
-  if (principal === undefined || params === null) return refusal('NOT_FOUND');
+  if (entry === undefined || params === null) return refusal('NOT_FOUND');
+  const { principal, work: control } = entry;
   const query = valuesOf(route.query, request.query as JsonObject);
   if (query === null) return refusal('INVALID_REQUEST');
   const { headers } = request;
   const bytes = request.body instanceof Uint8Array ? request.body : new Uint8Array(0);
   if (route.body === null || route.body === Bytes)
-    return { principal, params, query, body: bytes, headers } as Anything;
+    return { principal, params, query, body: bytes, headers, control } as Anything;
   const read = readMessage(bytes);
   if (!read.ok) return refusal('INVALID_JSON');
   const { message: body } = read;
   if (!isJsonObject(body) || !conforms(route.body, body)) return refusal('INVALID_REQUEST');
-  return { principal, params, query, body, headers } as Anything;
-}
-
-const COMMON = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' } as const;
-
-/** The answer in fewer bytes, for whoever takes it so, where there are enough of them. */
-async function packedFor({ headers }: FastifyRequest, answer: Answer): Promise<Answer> {
-  const told = 'json' in answer ? JSON.stringify(answer.json) : 'bytes' in answer ? answer.bytes : null;
-  if (told === null) return answer;
-  const bytes = typeof told === 'string' ? Buffer.from(told) : told;
-  const type = 'type' in answer ? answer.type : 'application/json';
-  const shown = { ...('status' in answer ? { status: answer.status } : {}), type };
-  const more = { ...('headers' in answer ? answer.headers : {}), Vary: 'Accept-Encoding' };
-  if (bytes.byteLength < PACKED_BYTES_MIN || !takesGzip(headers['accept-encoding']))
-    return { ...shown, bytes, headers: more };
-  return { ...shown, bytes: await packed(bytes), headers: { ...more, 'Content-Encoding': 'gzip' } };
-}
-
-function send(reply: FastifyReply, answer: Answer): FastifyReply {
-  if ('stream' in answer) {
-    reply.hijack();
-    answer.stream(reply.raw);
-    return reply;
-  }
-  reply.code(answer.status ?? 200).headers({ ...COMMON, ...answer.headers });
-  if ('json' in answer) return reply.type('application/json').send(JSON.stringify(answer.json));
-  if ('bytes' in answer) return reply.type(answer.type).send(answer.bytes);
-  return reply.send();
+  return { principal, params, query, body, headers, control } as Anything;
 }
 
 /** Whoever is refused before his body was read may still be sending it: the connection is not used again. */
-function refuse(reply: FastifyReply, why: Refusal): FastifyReply {
+function refuse(reply: FastifyReply, why: Refusal): void {
   const { body, headers } = reply.request;
   const { 'content-length': length = '0', 'transfer-encoding': chunks } = headers;
   const unread = body === undefined && (length !== '0' || chunks !== undefined);
-  return reply
+  void reply
     .code(why.status)
-    .headers({ ...COMMON, ...why.headers, ...(unread ? { Connection: 'close' } : {}) })
+    .headers({ ...COMMON_HEADERS, ...why.headers, ...(unread ? { Connection: 'close' } : {}) })
     .type(PROBLEM_TYPE)
     .send(problemText(why));
 }

@@ -4,25 +4,34 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Principal } from '../../ports/token-book.js';
-import { pathOf, type Admission, type FrontDoor } from '../front-door.js';
-import { problemText, PROBLEM_TYPE, refusal, type Refusal } from '../problems.js';
-import { ownFastify } from './app.js';
+import type { AdmissionController } from '../admission/controller.js';
+import { Entrance, type Entered } from '../entrance.js';
+import { pathOf, type FrontDoor } from '../front-door.js';
+import { MESSAGE_BYTES_MAX } from '../mcp/messages.js';
+import { refusal, type Refusal } from '../problems.js';
+import { sendRefusal } from '../send-refusal.js';
+import { BODY_BYTES_MAX, ownFastify, STEP_BYTES_MAX, type Enter } from './app.js';
 import type { Metrics } from './metrics.js';
 import { PAGE_METHODS, sendPage, servedPage, type Page } from './page.js';
-import { methodsAt, type Route } from './route.js';
+import { RouteIndex } from './route-index.js';
+import { Bytes, type Route } from './route.js';
 
 export interface Handling {
   readonly door: FrontDoor;
   /** Files that are open to all, by their paths. */
   readonly page: Page;
+  readonly admission: AdmissionController;
   /** Those of the plugin: what is none of them does not come to it. */
-  readonly routes: readonly Pick<Route, 'method' | 'path' | 'head'>[];
+  readonly routes: readonly EnteredRoute[];
   readonly metrics: Pick<Metrics, 'request'>;
-  /** Asks `admit` who has come in, for every request. */
-  readonly plugin: (admit: (request: IncomingMessage) => Admission) => FastifyPluginAsync;
+  /** Lets every request in by `enter`. */
+  readonly plugin: (enter: Enter) => FastifyPluginAsync;
   /** What is served beside the routes. */
   readonly beside?: BesideOf;
 }
+
+/** What of a route decides how a request comes in. */
+export type EnteredRoute = Pick<Route, 'method' | 'path' | 'head' | 'kind' | 'body'>;
 
 export interface Beside {
   /** As which it is counted. */
@@ -39,36 +48,45 @@ export interface Handler {
   close(): Promise<void>;
 }
 
-export function handler({ door, page, routes, metrics, plugin, beside = () => null }: Handling): Handler {
-  const admitted = new WeakMap<IncomingMessage, Admission>();
+export function handler({ door, page, admission, metrics, plugin, ...rest }: Handling): Handler {
+  const { routes, beside = () => null } = rest;
+  const index = new RouteIndex(routes);
+  const entrance = entranceOf({ door: (head) => first(door, head), admission, index, beside });
   const files = servedPage(page);
+  const entered = new WeakMap<IncomingMessage, Entered>();
   const own = ownFastify();
-  const ready = own.register(plugin((request) => admitted.get(request) ?? door(request))).ready();
+  const ready = own.register(plugin((request) => entered.get(request) ?? null)).ready();
+  const serve = async (request: IncomingMessage, response: ServerResponse, came: Entered): Promise<void> => {
+    // Its client has left.
+    if (came === null) return;
+    const { method = '', url = '' } = request;
+    const path = pathOf(url);
+    const other = beside(path);
+    const missing = other === null ? notServed(method, page.has(path) ? PAGE_METHODS : index.methods(path)) : null;
+    const why = 'reason' in came ? came : missing;
+    if (why !== null || 'reason' in came) {
+      sendRefusal(response, why ?? refusal('NOT_FOUND'));
+      metrics.request(other?.name ?? (page.has(path) ? 'page' : 'none'), method, response.statusCode);
+      return;
+    }
+    const file = files.get(path);
+    if (file !== undefined) {
+      sendPage(request, response, file);
+      metrics.request('page', method, response.statusCode);
+    } else if (other !== null) {
+      response.once('close', () => metrics.request(other.name, method, response.statusCode));
+      came.work.hold();
+      await other.handle(request, response, came.principal).finally(() => came.work.end());
+    } else {
+      entered.set(request, came);
+      await ready;
+      own.routing(request, response);
+    }
+  };
   return {
     async handle(request, response) {
-      const { method = '', url = '' } = request;
-      const path = pathOf(url);
-      const admission = first(door, request);
-      const other = beside(path);
-      const missing = other === null ? notServed(method, methodsFor(path, page, routes)) : null;
-      if (admission.refusal !== null || missing !== null) {
-        const why = admission.refusal ?? missing ?? refusal('NOT_FOUND');
-        sendRefusal(response, why);
-        metrics.request(other?.name ?? (page.has(path) ? 'page' : 'none'), method, why.status);
-        return;
-      }
-      const file = files.get(path);
-      if (file !== undefined) {
-        sendPage(request, response, file);
-        metrics.request('page', method, response.statusCode);
-      } else if (other !== null) {
-        response.once('close', () => metrics.request(other.name, method, response.statusCode));
-        await other.handle(request, response, admission.principal);
-      } else {
-        admitted.set(request, admission);
-        await ready;
-        own.routing(request, response);
-      }
+      const came = entrance.enter(request, response);
+      await serve(request, response, came instanceof Promise ? await came : came);
     },
     close: async () => {
       await own.close();
@@ -76,8 +94,28 @@ export function handler({ door, page, routes, metrics, plugin, beside = () => nu
   };
 }
 
-const methodsFor = (path: string, page: Page, routes: Handling['routes']): readonly string[] =>
-  page.has(path) ? PAGE_METHODS : methodsAt(routes, path);
+/** The way in to these routes, and to what is served beside them. */
+export function entranceOf({
+  door,
+  admission,
+  index,
+  beside = () => null,
+}: Pick<Handling, 'door' | 'admission' | 'beside'> & { readonly index: RouteIndex<EnteredRoute> }): Entrance {
+  return new Entrance({
+    door,
+    admission,
+    kindOf: ({ method = '', url = '' }) => {
+      const path = pathOf(url);
+      const route = index.at(path).find((one) => one.method === method);
+      if (route !== undefined) {
+        const bytesMax = route.body === null ? 0 : route.body === Bytes ? STEP_BYTES_MAX : BODY_BYTES_MAX;
+        return { kind: route.kind, bytesMax };
+      }
+      // The rest is refused, or a file: it costs next to nothing.
+      return beside(path) === null ? { kind: 'live', bytesMax: 0 } : { kind: 'step', bytesMax: MESSAGE_BYTES_MAX };
+    },
+  });
+}
 
 /** Of a method that it does not know, the framework has ideas of its own. */
 function notServed(method: string, methods: readonly string[]): Refusal | null {
@@ -86,23 +124,9 @@ function notServed(method: string, methods: readonly string[]): Refusal | null {
 }
 
 /** Escapes lead nowhere: no id, and no file of the page, has a character that would need one. */
-function first(door: FrontDoor, request: IncomingMessage): Admission {
-  const admission = door(request);
+function first(door: FrontDoor, head: Parameters<FrontDoor>[0]): ReturnType<FrontDoor> {
+  const admission = door(head);
   if (admission.refusal !== null) return admission;
-  const url = request.url ?? '';
+  const url = head.url ?? '';
   return url.startsWith('/') && !pathOf(url).includes('%') ? admission : { refusal: refusal('NOT_FOUND') };
-}
-
-function sendRefusal(response: ServerResponse, why: Refusal): void {
-  const text = problemText(why);
-  response.writeHead(why.status, {
-    ...why.headers,
-    'Content-Type': PROBLEM_TYPE,
-    'Content-Length': Buffer.byteLength(text),
-    'Cache-Control': 'no-store',
-    'X-Content-Type-Options': 'nosniff',
-    // Whoever is refused may still be sending.
-    Connection: 'close',
-  });
-  response.end(text);
 }

@@ -11,6 +11,7 @@ export {
 } from '../../adapters/token-book.js';
 export type { Right, TokenRecord } from '../../contract/token.js';
 export type { Principal, TokenBook } from '../../ports/token-book.js';
+export { DEFAULT_LIMITS, type AdmissionLimits, type AdmissionOptions, type KindLimits } from '../admission/limits.js';
 export type { InspectorSource } from '../inspector/source.js';
 export type { HttpServer } from './listen.js';
 export { pageFiles } from './page.js';

@@ -3,8 +3,10 @@
 
 import Type from 'typebox';
 import { closed, RunId, Sha256 } from '../../contract/shapes.js';
-import { ROWS_MAX, type InspectorSource } from '../inspector/source.js';
+import type { ReadControl } from '../../ports/pace.js';
+import { ENTRY_BYTES_MAX, ROWS_MAX, type InspectorSource } from '../inspector/source.js';
 import { etagOf, namesWeakly } from './etag.js';
+import { jsonPieces } from './json-pieces.js';
 import { Refused } from './refused.js';
 import { routeOn, type Answer, type Asked, type Route } from './route.js';
 import type { LookingService } from './service.js';
@@ -53,9 +55,16 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
       const size = await source.size();
       const to = Math.min(size, after + 1 + limit);
       await audited(asked, service, '/api/v1/events', { from: after + 1, to });
-      const events = [];
-      for (let at = after + 1; at < to; at += 1) events.push(found(await source.event(at)));
-      return { json: { events, next: Math.min(Math.max(after, to - 1), size - 1) } };
+      const { control } = asked;
+      const next = Math.min(Math.max(after, to - 1), size - 1);
+      const items = (async function* () {
+        for (let at = after + 1; at < to; at += 1) {
+          yield found(await source.event(at));
+          await control.pause();
+        }
+        return { next };
+      })();
+      return { chunks: jsonPieces({ name: 'events', items }), type: 'application/json' };
     },
   }),
   route({
@@ -117,7 +126,9 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
     rights: OBSERVE,
     query: Stretch,
     answers: { 200: json('From `from` on, below `to`.', RowPageShape) },
-    handle: async ({ query: { from, to } }, service) => ({ json: await inspectorOf(service).rows(from, to) }),
+    handle: async ({ query: { from, to }, control }, service) => ({
+      json: await inspectorOf(service).rows(from, to, control),
+    }),
   }),
   route({
     method: 'GET',
@@ -130,8 +141,8 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
     async handle(asked, service) {
       const { from, to } = asked.query;
       await audited(asked, service, '/api/v1/inspector/entries', { from, to });
-      const texts = await inspectorOf(service).entries(from, to);
-      return { bytes: texts.map((text) => `${text}\n`).join(''), type: 'text/plain; charset=utf-8' };
+      const chunks = linesOf(inspectorOf(service), asked.query, asked.control);
+      return { chunks, type: 'text/plain; charset=utf-8' };
     },
   }),
   route({
@@ -143,8 +154,8 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
     params: Type.Object({ run_id: RunId }, closed),
     query: Type.Object({ after: Type.Optional(LogIndex) }, closed),
     answers: { 200: json('Its moves after an entry.', CourseShape) },
-    handle: async ({ params, query }, service) => ({
-      json: found(await inspectorOf(service).course(params.run_id, query.after ?? 0)),
+    handle: async ({ params, query, control }, service) => ({
+      json: found(await inspectorOf(service).course(params.run_id, query.after ?? 0, control)),
     }),
   }),
   route({
@@ -177,7 +188,7 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
     answers: { 200: json('The step.', StepStoryShape) },
     async handle(asked, service) {
       const { run_id, step } = asked.params;
-      const story = found(await inspectorOf(service).step(run_id, step));
+      const story = found(await inspectorOf(service).step(run_id, step, asked.control));
       await audited(asked, service, '/api/v1/inspector/steps/{run_id}/{step}', { run_id, step });
       return { json: story };
     },
@@ -189,7 +200,9 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
     rights: OBSERVE,
     params: OfEntry,
     answers: { 200: json('The checks in their order, and what would flip it.', WhyShape) },
-    handle: async ({ params }, service) => ({ json: found(await inspectorOf(service).why(params.log_index)) }),
+    handle: async ({ params, control }, service) => ({
+      json: found(await inspectorOf(service).why(params.log_index, control)),
+    }),
   }),
   route({
     method: 'GET',
@@ -201,12 +214,33 @@ export const LEDGER_ROUTES: readonly Route<LookingService>[] = [
     answers: { 200: json('The session.', SessionViewShape) },
     async handle(asked, service) {
       const { session_id } = asked.params;
-      const view = found(await inspectorOf(service).session(session_id, asked.query.at ?? null));
+      const view = found(await inspectorOf(service).session(session_id, asked.query.at ?? null, asked.control));
       await audited(asked, service, '/api/v1/inspector/sessions/{session_id}', { session_id, at: view.at });
       return { json: view };
     },
   }),
 ];
+
+/** So much of the log is in memory at a time. */
+const LINES_BYTES = 65_536;
+
+/** The texts of entries, one a line: about as many bytes as one answer may have, and at least one entry. */
+async function* linesOf(
+  source: InspectorSource,
+  { from, to }: { readonly from: number; readonly to: number },
+  { signal, pause }: ReadControl,
+): AsyncGenerator<string> {
+  let bytes = 0;
+  for (let at = from; at < to && bytes < ENTRY_BYTES_MAX;) {
+    const bytesMax = Math.min(LINES_BYTES, ENTRY_BYTES_MAX - bytes);
+    const texts = await source.entries(at, to, { signal, pause, bytesMax });
+    if (texts.length === 0) return;
+    at += texts.length;
+    const lines = texts.map((text) => `${text}\n`).join('');
+    bytes += Buffer.byteLength(lines);
+    yield lines;
+  }
+}
 
 function inspectorOf({ inspector }: LookingService): InspectorSource {
   if (inspector === null) throw new Refused('NOT_FOUND');
@@ -244,5 +278,5 @@ async function streamed(
   if (after + 1 < size) await format.next(after + 1, after + 2);
   const subject = { after, format: query.format ?? 'entries' };
   await audited(asked, service, '/api/v1/stream', subject);
-  return { stream: (out) => streams.add(out, { from: after + 1, token: principal.id, format }) };
+  return { stream: (out, control) => streams.add(out, { from: after + 1, token: principal.id, format, control }) };
 }

@@ -111,12 +111,10 @@ export const PEOPLE_ROUTES: readonly Route[] = [
     summary: 'What waits for people: what is asked, by its hash, by whom, and the votes so far',
     rights: ['approve', 'observe'],
     answers: { 200: json('All that is open.', Type.Object({ approvals: Type.Array(Open) }, closed)) },
-    async handle({ principal }, { turnpike, clock }) {
+    async handle({ principal, control }, { turnpike, clock }) {
       const approvals = [];
-      for await (const { request, withheld, ...open } of turnpike.ledger.approvals(
-        nowOf(clock),
-        approverOf(principal),
-      )) {
+      const all = turnpike.ledger.approvals(nowOf(clock), approverOf(principal), control);
+      for await (const { request, withheld, ...open } of all) {
         if (principal.case !== null && principal.case !== open.case_id) continue;
         // What is asked again and again must be no content: the arguments are a read of their own.
         const isShown = request !== null && withheld === null;
@@ -163,6 +161,7 @@ export const PEOPLE_ROUTES: readonly Route[] = [
   route({
     method: 'POST',
     path: '/api/v1/promotions',
+    kind: 'task',
     summary: 'Promote one sanitized record of a case to shared knowledge',
     rights: ['govern'],
     body: Promotion,
@@ -176,6 +175,7 @@ export const PEOPLE_ROUTES: readonly Route[] = [
   route({
     method: 'POST',
     path: '/api/v1/exports',
+    kind: 'task',
     summary: 'Hand out what the ledger holds of a case, as a bag in the folder of exports',
     rights: ['govern'],
     body: Export,

@@ -4,7 +4,9 @@ import Type, { type Static, type TObject, type TSchema } from 'typebox';
 import { closed } from '../../contract/shapes.js';
 import type { Right } from '../../contract/token.js';
 import { conforms } from '../../contract/validators.js';
+import type { ReadControl } from '../../ports/pace.js';
 import type { Principal } from '../../ports/token-book.js';
+import type { WorkKind } from '../admission/limits.js';
 import type { HttpService } from './service.js';
 import type { StreamOut } from './stream.js';
 
@@ -16,6 +18,8 @@ export interface Asked<P, Q, B> {
   readonly body: B;
   /** Only of these is anything believed, and each is there once at most. */
   readonly headers: Readonly<Partial<Record<AskedHeader, string>>>;
+  /** For long reads: it is charged to the token, and ends when the client leaves. */
+  readonly control: ReadControl;
 }
 export type AskedHeader = 'if-match' | 'if-none-match' | 'idempotency-key' | 'last-event-id';
 
@@ -28,9 +32,11 @@ export type Answer =
       readonly type: string;
       readonly headers?: Readonly<Record<string, string>>;
     }
+  /** Pieces of a body, each made when the client has read the one before. */
+  | { readonly chunks: AsyncIterable<string>; readonly type: string }
   | { readonly status: 304; readonly headers: Readonly<Record<string, string>> }
   /** It goes on for as long as somebody listens. */
-  | { readonly stream: (out: StreamOut) => void };
+  | { readonly stream: (out: StreamOut, control: ReadControl) => void };
 
 /** An answer as the OpenAPI document tells it. */
 export interface AnswerShape {
@@ -50,6 +56,8 @@ export interface Definition<P extends TObject, Q extends TObject, B extends TSch
    * has chosen: how well that packs tells of the secret.
    */
   readonly packs?: boolean;
+  /** What a request makes the service do. Default: `read` for GET, `step` for POST. */
+  readonly kind?: WorkKind;
   readonly summary: string;
   /** One of these is needed; none: any token will do. */
   readonly rights: readonly Right[];
@@ -68,6 +76,7 @@ export interface Route<S = HttpService> {
   readonly path: string;
   readonly head: boolean;
   readonly packs: boolean;
+  readonly kind: WorkKind;
   readonly summary: string;
   readonly rights: readonly Right[];
   readonly params: TObject;
@@ -92,6 +101,7 @@ export const routeOn =
     headers = [],
     head = false,
     packs = false,
+    kind,
     ...rest
   }: Definition<P, Q, B, S>): Route<S> => ({
     ...rest,
@@ -101,26 +111,16 @@ export const routeOn =
     headers,
     head,
     packs,
+    kind: kind ?? (rest.method === 'GET' ? 'read' : 'step'),
     // What it is given has been held against the schemas that its types are of.
     handle: (asked, service) => rest.handle(asked as Parameters<typeof rest.handle>[0], service),
   });
 
 export const route = routeOn<HttpService>();
 
-/** The methods by which something may be asked for at a path: none where there is nothing. */
-export const methodsAt = (
-  routes: readonly Pick<Route, 'method' | 'path' | 'head'>[],
-  path: string,
-): readonly string[] => routes.filter((route) => matches(route.path, path)).flatMap(methodsOf);
-
 /** What a route is asked by. */
 export const methodsOf = ({ method, head }: Pick<Route, 'method' | 'head'>): readonly string[] =>
   head ? [method, 'HEAD'] : [method];
-
-function matches(pattern: string, path: string): boolean {
-  const [wanted, given] = [pattern.split('/'), path.split('/')];
-  return wanted.length === given.length && wanted.every((part, at) => part.startsWith('{') || part === given[at]);
-}
 
 /** The values of a query or path as their schemas have them, or null: numbers come as text. */
 export function valuesOf(schema: TObject, texts: Readonly<Record<string, unknown>>): object | null {

@@ -4,14 +4,13 @@ import Type, { type Static } from 'typebox';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { RunRecord } from '../../contract/run-record.js';
 import { closed, Nullable, OneOf, RunId, Timestamp } from '../../contract/shapes.js';
-import type { Principal } from '../../ports/token-book.js';
 import type { RunTree } from '../../runtime/ledger-reader.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
 import { etagOf, names, namesWeakly } from './etag.js';
+import { jsonPieces } from './json-pieces.js';
 import { Refused } from './refused.js';
 import { mustBeOfItsCase } from './run-access.js';
 import { route, type Route } from './route.js';
-import type { HttpService } from './service.js';
 import { After, Ending, json, Limit, OfRun } from './shapes.js';
 
 const LIMIT_DEFAULT = 20;
@@ -67,7 +66,12 @@ export const RUN_ROUTES: readonly Route[] = [
     rights: ['observe', 'govern', 'act'],
     query: Page,
     answers: { 200: json('Go on with `after` = `next`; null: there are no more.', Listed) },
-    handle: ({ principal, query }, service) => listed(principal, query, service),
+    handle: ({ principal, query, control }, { turnpike, access }) => {
+      const trees = turnpike.ledger.treesAfter(query.after ?? -1, control);
+      const isSeen = (run: RunRecord): boolean => access.sees(principal, run);
+      const items = listed(trees, query.limit ?? LIMIT_DEFAULT, isSeen);
+      return { chunks: jsonPieces({ name: 'trees', items }), type: 'application/json' };
+    },
   }),
   route({
     method: 'GET',
@@ -80,8 +84,10 @@ export const RUN_ROUTES: readonly Route[] = [
       200: json('With a strong ETag.', RunRecord),
       304: { description: 'It is as If-None-Match has it.' },
     },
-    async handle({ principal, params, headers }, service) {
-      const text = canonicalJson(await seenRun(principal, params.run_id, service));
+    async handle({ principal, params, headers, control }, { turnpike, access }) {
+      const record = await turnpike.ledger.run(params.run_id, control);
+      if (record === null || !access.sees(principal, record)) throw new Refused('RUN_UNKNOWN');
+      const text = canonicalJson(record);
       const ETag = etagOf(text);
       const known = headers['if-none-match'];
       if (known !== undefined && namesWeakly(known, ETag)) return { status: 304, headers: { ETag } };
@@ -102,8 +108,9 @@ export const RUN_ROUTES: readonly Route[] = [
         Tree,
       ),
     },
-    async handle({ principal, params: { run_id }, query: { after = -1, limit = TREE_RUNS } }, { turnpike, access }) {
-      const tree = await turnpike.ledger.treeOf(run_id);
+    async handle({ principal, params: { run_id }, query, control }, { turnpike, access }) {
+      const { after = -1, limit = TREE_RUNS } = query;
+      const tree = await turnpike.ledger.treeOf(run_id, control);
       const seen = tree?.runs.filter((run) => access.sees(principal, run)) ?? [];
       if (tree === null || !seen.some((run) => run.run_id === run_id)) throw new Refused('RUN_UNKNOWN');
       const end = Math.min(seen.length, after + 1 + limit);
@@ -115,7 +122,13 @@ export const RUN_ROUTES: readonly Route[] = [
         }),
       );
       const next = end < seen.length ? end - 1 : null;
-      return { json: { root_run_id: tree.root_run_id, runs, unknown_outcomes, next } };
+      // eslint-disable-next-line @typescript-eslint/require-await
+      const items = (async function* () {
+        yield* runs;
+        return { unknown_outcomes, next };
+      })();
+      const before = { root_run_id: tree.root_run_id };
+      return { chunks: jsonPieces({ before, name: 'runs', items }), type: 'application/json' };
     },
   }),
   route({
@@ -159,12 +172,6 @@ export const RUN_ROUTES: readonly Route[] = [
   }),
 ];
 
-async function seenRun(principal: Principal, run_id: string, { turnpike, access }: HttpService): Promise<RunRecord> {
-  const record = await turnpike.ledger.run(run_id);
-  if (record === null || !access.sees(principal, record)) throw new Refused('RUN_UNKNOWN');
-  return record;
-}
-
 /** @throws Refused PRECONDITION_FAILED where the record is not one of those that If-Match names */
 export async function checkIsAsBefore(run_id: string, expected: string | undefined, turnpike: Turnpike): Promise<void> {
   if (expected === undefined) return;
@@ -172,23 +179,25 @@ export async function checkIsAsBefore(run_id: string, expected: string | undefin
   if (record === null || !names(expected, etagOf(canonicalJson(record)))) throw new Refused('PRECONDITION_FAILED');
 }
 
-async function listed(
-  principal: Principal,
-  { after = -1, limit = LIMIT_DEFAULT }: Static<typeof Page>,
-  { turnpike, access }: HttpService,
-): Promise<{ readonly json: Static<typeof Listed> }> {
-  const trees: Static<typeof Listed>['trees'] = [];
-  let looked = 0;
-  let last = after;
-  for await (const tree of turnpike.ledger.treesAfter(after)) {
+type ListedTree = Static<typeof Listed>['trees'][number];
+
+async function* listed(
+  found: AsyncIterable<RunTree & { readonly log_index: number }>,
+  limit: number,
+  isSeen: (run: RunRecord) => boolean,
+): AsyncGenerator<ListedTree, Pick<Static<typeof Listed>, 'next'>> {
+  let [looked, shown, next] = [0, 0, -1];
+  for await (const tree of found) {
     // One more than was asked for is there: there is a next page.
-    if (trees.length >= limit || looked >= LOOKED_AT_MAX) return { json: { trees, next: last } };
+    if (shown >= limit || looked >= LOOKED_AT_MAX) return { next };
     looked += 1;
-    last = tree.log_index;
-    const shown = shownOf(tree, (run) => access.sees(principal, run));
-    if (shown !== null) trees.push(shown);
+    next = tree.log_index;
+    const listing = shownOf(tree, isSeen);
+    if (listing === null) continue;
+    shown += 1;
+    yield listing;
   }
-  return { json: { trees, next: null } };
+  return { next: null };
 }
 
 function shownOf(

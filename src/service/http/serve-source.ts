@@ -6,6 +6,8 @@ import { systemClock } from '../../adapters/system-clock.js';
 import { singleToken } from '../../adapters/token-book.js';
 import { winstonLog } from '../../adapters/winston-log.js';
 import type { Log } from '../../ports/log.js';
+import { systemPace } from '../../adapters/pace.js';
+import { AdmissionController } from '../admission/controller.js';
 import { frontDoor, loopbackNames } from '../front-door.js';
 import type { InspectorSource } from '../inspector/source.js';
 import { httpPlugin } from './app.js';
@@ -41,7 +43,8 @@ export async function serveSource(serving: SourceServing): Promise<HttpServer & 
   const tokens = singleToken(token, { ...reader, rights: ['observe'] }, clock);
   const size = (): Promise<number> => source.size();
   const streams = new Streams({ size, tokens, clock, log });
-  const metrics = new Metrics({ size, streams: () => streams.count });
+  const admission = new AdmissionController({ clock, pace: systemPace() });
+  const metrics = new Metrics({ size, streams: () => streams.count, admission: () => admission.counts });
   const service: LookingService = {
     inspector: source,
     audit: serving.audit ?? (() => Promise.resolve()),
@@ -54,9 +57,10 @@ export async function serveSource(serving: SourceServing): Promise<HttpServer & 
     const own = handler({
       door,
       page,
+      admission,
       routes: LEDGER_ROUTES,
       metrics,
-      plugin: (admit) => httpPlugin({ service, routes: LEDGER_ROUTES, admit }),
+      plugin: (enter) => httpPlugin({ service, routes: LEDGER_ROUTES, enter }),
     });
     return { ...own, endStreams: () => streams.close() };
   });

@@ -9,6 +9,7 @@
 
 import { LedgerError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
+import type { ReadControl } from '../../ports/pace.js';
 import type { Log } from '../../ports/log.js';
 import type { TokenBook } from '../../ports/token-book.js';
 
@@ -34,7 +35,7 @@ export interface StreamOut {
 /** Entries as the events of one format. */
 export interface StreamFormat {
   /** The event for entries `from` on, below `to`, and the first entry that is not in it. */
-  next(from: number, to: number): Promise<{ readonly text: string; readonly through: number }>;
+  next(from: number, to: number, control?: ReadControl): Promise<{ readonly text: string; readonly through: number }>;
 }
 
 interface StreamsOptions {
@@ -48,6 +49,7 @@ interface Client {
   readonly out: StreamOut;
   readonly token: string;
   readonly format: StreamFormat;
+  readonly control: ReadControl | undefined;
   /** The next entry that it gets. */
   from: number;
   busy: boolean;
@@ -56,6 +58,9 @@ interface Client {
   /** Ends the wait for a client that has not taken what it was sent. */
   taken: () => void;
 }
+
+/** A stream that begins: from which entry, for which token, and how its reads are divided. */
+export type StreamStart = Pick<Client, 'from' | 'token' | 'format'> & { readonly control?: ReadControl };
 
 export class Streams {
   readonly #options: StreamsOptions;
@@ -78,12 +83,13 @@ export class Streams {
   }
 
   /** Streams entries `from` on until the client leaves, or has to. */
-  add(out: StreamOut, { from, token, format }: Pick<Client, 'from' | 'token' | 'format'>): void {
+  add(out: StreamOut, { from, token, format, control }: StreamStart): void {
     if (out.destroyed) return;
     const client: Client = {
       out,
       token,
       format,
+      control,
       from,
       busy: false,
       open: true,
@@ -163,14 +169,15 @@ export class Streams {
   async #pump(client: Client, size: number): Promise<void> {
     try {
       while (client.open && client.from < size) {
-        const { text, through } = await client.format.next(client.from, size);
+        const { text, through } = await client.format.next(client.from, size, client.control);
         // The client may have left, or been ended, while the ledger was read.
         if (!this.#clients.has(client)) return;
         client.from = through;
         await this.#write(client, text);
       }
     } catch (error) {
-      if (!(error instanceof LedgerError)) this.#options.log.error('a stream broke off', { error });
+      const isCancelled = client.control?.signal.aborted === true;
+      if (!isCancelled && !(error instanceof LedgerError)) this.#options.log.error('a stream broke off', { error });
       this.#end(client);
     } finally {
       client.busy = false;

@@ -37,6 +37,7 @@ export function systemRoutes(table: readonly Route[]): readonly Route[] {
       method: 'GET',
       path: '/api/v1/health',
       head: true,
+      kind: 'live',
       summary: 'Whether the ledger can be read and written, and anything is registered',
       rights: [],
       answers: { 200: json('It works; else 503.', Health) },
@@ -56,6 +57,7 @@ export function systemRoutes(table: readonly Route[]): readonly Route[] {
     route({
       method: 'GET',
       path: '/api/v1/metrics',
+      kind: 'live',
       summary: 'What is counted, as Prometheus reads it',
       rights: ['observe'],
       answers: { 200: plain('Text of Prometheus.', 'text/plain') },

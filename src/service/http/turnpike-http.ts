@@ -11,7 +11,9 @@ import type { Log } from '../../ports/log.js';
 import type { Principal, TokenBook } from '../../ports/token-book.js';
 import { DEFAULTS } from '../../runtime/open-request.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
-import { forWhat, frontDoor, type Admission } from '../front-door.js';
+import { AdmissionController } from '../admission/controller.js';
+import type { AdmissionOptions } from '../admission/limits.js';
+import { forWhat, frontDoor } from '../front-door.js';
 import { homeSource } from '../inspector/ledger-source.js';
 import type { InspectorSource } from '../inspector/source.js';
 import { deskOf, mcpService, type SessionOptions } from '../mcp/options.js';
@@ -20,12 +22,13 @@ import { MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
 import type { McpService } from '../mcp/service.js';
 import { packageVersion } from '../package-version.js';
 import { refusal } from '../problems.js';
-import { httpPlugin } from './app.js';
-import { handler, type Beside, type BesideOf } from './handler.js';
+import { httpPlugin, type Enter } from './app.js';
+import { entranceOf, handler, type Beside, type BesideOf } from './handler.js';
 import { ledgerAudit } from './ledger-audit.js';
 import { KeyedSteps } from './keyed-steps.js';
 import { Metrics } from './metrics.js';
 import { isOpenOf } from './page.js';
+import { RouteIndex } from './route-index.js';
 import { ROUTES } from './routes.js';
 import { RunAccess } from './run-access.js';
 import type { AccessAudit, HttpService } from './service.js';
@@ -51,6 +54,8 @@ export interface TurnpikeHttpOptions {
   readonly audit?: AccessAudit;
   /** Where export bundles go. Default: the folder of exports of the Turnpike, which this must be, or lie in. */
   readonly exports?: string;
+  /** How much one connection, one token and all of them may use; `DEFAULT_LIMITS` has the defaults. */
+  readonly admission?: AdmissionOptions;
   readonly clock?: Clock;
   readonly log?: Log;
 }
@@ -67,18 +72,19 @@ export interface TurnpikeHttp {
 }
 
 export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
-  const service = serviceOf(options);
+  const admission = admissionOf(options);
+  const service = serviceOf(options, admission);
   const { page = NO_PAGE } = options;
   const { hosts, origins = [], tokens } = options;
   const door = frontDoor({ hosts, origins, tokens, isOpen: isOpenOf(page) });
-  const agents = new McpDoor(options, service);
-  const plugin = (admit: (request: IncomingMessage) => Admission): FastifyPluginAsync =>
-    httpPlugin({ service, routes: ROUTES, admit });
+  const agents = new McpDoor(options, service, new McpEndpoint(admission.limits));
+  const plugin = (enter: Enter): FastifyPluginAsync => httpPlugin({ service, routes: ROUTES, enter });
   const toAgents: Beside['handle'] = (request, response, principal) => agents.handle(request, response, principal);
   const beside: BesideOf = (path) => (path === MCP_PATH ? { name: 'mcp', handle: toAgents } : null);
-  const own = handler({ door, page, routes: ROUTES, metrics: service.metrics, plugin, beside });
+  const own = handler({ door, page, admission, routes: ROUTES, metrics: service.metrics, plugin, beside });
+  const entrance = entranceOf({ door, admission, index: new RouteIndex(ROUTES) });
   return {
-    plugin: plugin(door),
+    plugin: plugin((request, response) => entrance.enter(request, response)),
     handler: own.handle,
     endStreams: () => service.streams.close(),
     async close() {
@@ -92,7 +98,13 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
 
 const NO_PAGE: ReadonlyMap<string, PageFile> = new Map();
 
-function serviceOf({ turnpike, tokens, ...options }: TurnpikeHttpOptions): HttpService {
+/** One for all that is served: HTTP and MCP take from the same shares. */
+function admissionOf({ turnpike, admission, clock = systemClock() }: TurnpikeHttpOptions): AdmissionController {
+  const { pace } = turnpike.ledger;
+  return new AdmissionController({ clock, pace, ...(admission === undefined ? {} : { limits: admission }) });
+}
+
+function serviceOf({ turnpike, tokens, ...options }: TurnpikeHttpOptions, admission: AdmissionController): HttpService {
   const { agent = {}, sessions = {}, clock = systemClock(), log = winstonLog('warn') } = options;
   const own = (): InspectorSource => homeSource(turnpike.ledger, turnpike.home ?? turnpike.keys);
   const inspector = options.inspector === undefined ? own() : options.inspector;
@@ -114,7 +126,7 @@ function serviceOf({ turnpike, tokens, ...options }: TurnpikeHttpOptions): HttpS
     exports: options.exports ?? turnpike.exports ?? 'exports',
     access: new RunAccess(turnpike.remoteAgents),
     keyed: new KeyedSteps(turnpike.ledger),
-    metrics: new Metrics({ size, streams: () => streams.count }),
+    metrics: new Metrics({ size, streams: () => streams.count, admission: () => admission.counts }),
     streams,
     version: packageVersion(),
     clock,
@@ -140,13 +152,14 @@ function sessionAgentOf(principal: Principal, agent: AgentIdentity): AgentIdenti
 class McpDoor {
   readonly #options: TurnpikeHttpOptions;
   readonly #http: HttpService;
-  readonly #endpoint = new McpEndpoint();
+  readonly #endpoint: McpEndpoint;
   /** By token: what its connections remember together. */
   readonly #services = new Map<string, McpService>();
 
-  constructor(options: TurnpikeHttpOptions, http: HttpService) {
+  constructor(options: TurnpikeHttpOptions, http: HttpService, endpoint: McpEndpoint) {
     this.#options = options;
     this.#http = http;
+    this.#endpoint = endpoint;
   }
 
   handle(request: IncomingMessage, response: ServerResponse, principal: Principal | null): Promise<void> {

@@ -12,14 +12,14 @@ import type {
   Why,
 } from '../../contract/inspection.js';
 import type { NoteVerifier } from '../../ledger/signed-note.js';
-import type { Pause } from '../../ports/pace.js';
+import type { Pause, ReadControl } from '../../ports/pace.js';
 import { Courses } from '../../replay/courses.js';
 import { rootOf, type LedgerReader } from '../../runtime/ledger-reader.js';
 import { ChartShelf } from './chart-shelf.js';
 import { artifactInfo, bundleLooked, homeLooked, type LedgerPlace, type LookedAt } from './looked-at.js';
 import { PastSessions } from './past-sessions.js';
 import { RowPages } from './row-pages.js';
-import { ENTRY_BYTES_MAX, type InspectorSource } from './source.js';
+import { ENTRY_BYTES_MAX, type EntryReading, type InspectorSource } from './source.js';
 import { entryAt, stepStory } from './step-story.js';
 import { whyAt, whysIn } from './why.js';
 
@@ -66,19 +66,20 @@ class LedgerSource implements InspectorSource {
     return this.#looked.size();
   }
 
-  rows(from: number, to: number): Promise<RowPage> {
-    return this.#rows.page(from, to);
+  rows(from: number, to: number, control?: ReadControl): Promise<RowPage> {
+    return this.#rows.page(from, to, control);
   }
 
-  async entries(from: number, to: number): Promise<readonly string[]> {
+  async entries(from: number, to: number, reading: EntryReading = {}): Promise<readonly string[]> {
+    const { signal, pause = this.#pause, bytesMax = ENTRY_BYTES_MAX } = reading;
     const texts: string[] = [];
     let bytes = 0;
     if (to <= from) return texts;
-    for await (const { text, log_index } of this.#looked.log(from)) {
+    for await (const { text, log_index } of this.#looked.log(from, signal === undefined ? {} : { signal })) {
       bytes += Buffer.byteLength(text) + 1;
-      if (log_index >= to || (texts.length > 0 && bytes > ENTRY_BYTES_MAX)) break;
+      if (log_index >= to || (texts.length > 0 && bytes > bytesMax)) break;
       texts.push(text);
-      await this.#pause();
+      await pause();
     }
     return texts;
   }
@@ -97,34 +98,35 @@ class LedgerSource implements InspectorSource {
     return found === undefined || isWithheld(found) ? null : found.bytes;
   }
 
-  course(run_id: string, after: number): Promise<Course | null> {
-    return this.#courses.course(rootOf(run_id), run_id, after);
+  async course(run_id: string, after: number, control?: ReadControl): Promise<Course | null> {
+    const reached = await this.#courses.reach(rootOf(run_id), control);
+    return reached?.tree.course(run_id, after, reached.through) ?? null;
   }
 
   chart(hash: string): Promise<Chart | null> {
     return this.#charts.chart(hash);
   }
 
-  async step(run_id: string, step: number): Promise<StepStory | null> {
-    const reached = await this.#courses.reach(rootOf(run_id));
+  async step(run_id: string, step: number, control?: ReadControl): Promise<StepStory | null> {
+    const reached = await this.#courses.reach(rootOf(run_id), control);
     const created = reached?.tree.createdAt(run_id) ?? null;
     if (reached === null || created === null) return null;
     const proposal = reached.tree.stepAt(run_id, step);
     if (proposal === null && reached.tree.cut === null) return null;
     const places = proposal === null ? null : { created, proposal };
-    return stepStory(run_id, step, { looked: this.#looked, pause: this.#pause, places });
+    return stepStory(run_id, step, { looked: this.#looked, pause: control?.pause ?? this.#pause, places });
   }
 
-  why(log_index: number): Promise<Why | null> {
-    return whyAt(this.#looked, log_index, this.#pause);
+  why(log_index: number, control?: ReadControl): Promise<Why | null> {
+    return whyAt(this.#looked, log_index, control?.pause ?? this.#pause);
   }
 
   whys(tree_id: string): AsyncIterable<Why> {
     return whysIn(this.#looked, tree_id, this.#pause);
   }
 
-  session(session_id: string, at: number | null): Promise<SessionView | null> {
-    return this.#sessions.view(session_id, at);
+  session(session_id: string, at: number | null, control?: ReadControl): Promise<SessionView | null> {
+    return this.#sessions.view(session_id, at, control);
   }
 
   async close(): Promise<void> {

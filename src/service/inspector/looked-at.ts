@@ -8,7 +8,7 @@ import { sha256 } from '../../contract/hash.js';
 import type { ArtifactInfo, LedgerInfo } from '../../contract/inspection.js';
 import { LedgerError } from '../../errors.js';
 import type { NoteVerifier } from '../../ledger/signed-note.js';
-import type { EntryPlace, LogHead, StoredEntry, TreeSummary } from '../../ports/ledger-store.js';
+import type { CursorOptions, EntryPlace, LogHead, StoredEntry, TreeSummary } from '../../ports/ledger-store.js';
 import type { Pace } from '../../ports/pace.js';
 import { openEvidence } from '../../runtime/evidence/open-evidence.js';
 import { OBSERVERS } from '../../runtime/content/audience.js';
@@ -18,7 +18,7 @@ import { readLedgerVerifier } from '../../runtime/ledger-key.js';
 import type { LedgerReader } from '../../runtime/ledger-reader.js';
 
 export interface LookedAt {
-  log(from?: number): AsyncIterable<StoredEntry>;
+  log(from?: number, options?: CursorOptions): AsyncIterable<StoredEntry>;
   tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry>;
   /** All that is there, for folding. */
   artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]>;
@@ -43,7 +43,7 @@ export function homeLooked(ledger: LedgerReader, place: LedgerPlace | null, appr
   const title = place?.home === undefined ? (verifier?.name ?? 'in memory') : basename(place.home);
   return {
     pace: ledger.pace,
-    log: (from) => ledger.log(from),
+    log: (from, options) => ledger.log(from, options),
     tree: (tree_id, fromSeq) => ledger.tree(tree_id, fromSeq),
     artifactsOf: (place) => ledger.folded.artifactsOf(place),
     shownOf: (entry) => ledger.artifactsOf(entry),

@@ -5,6 +5,7 @@ import type { Course, PacketMaterial, SessionView } from '../../contract/inspect
 import { LedgerError } from '../../errors.js';
 import { notToBeHad } from '../../ledger/withheld.js';
 import { TreeCourse } from '../../replay/course.js';
+import type { ReadControl } from '../../ports/pace.js';
 import { takeUpTo, type Courses } from '../../replay/courses.js';
 import { artifactInfo, type LookedAt } from './looked-at.js';
 import { sessionView, type SessionTold } from './session-view.js';
@@ -34,22 +35,22 @@ export class PastSessions {
   }
 
   /** @throws LedgerError LEDGER_ERASED, LEDGER_TAMPERED where the session cannot be folded so far, LEDGER_ARCHIVED */
-  async view(session_id: string, at: number | null): Promise<SessionView | null> {
+  async view(session_id: string, at: number | null, control?: ReadControl): Promise<SessionView | null> {
     if (at === null) {
-      const reached = await this.#courses.reach(session_id);
+      const reached = await this.#courses.reach(session_id, control);
       return reached === null ? null : this.#viewed(reached.tree, reached.through - 1);
     }
-    const turn = this.#turn.then(() => this.#past(session_id, at + 1));
+    const turn = this.#turn.then(() => this.#past(session_id, at + 1, control));
     this.#turn = turn.catch(() => undefined);
     const tree = await turn;
     return tree.next === 0 ? null : this.#viewed(tree, at);
   }
 
-  async #past(session_id: string, end: number): Promise<TreeCourse> {
+  async #past(session_id: string, end: number, control?: ReadControl): Promise<TreeCourse> {
     const known = this.#folds.get(session_id);
     const tree = known !== undefined && known.end <= end ? known.tree : new TreeCourse(session_id);
     this.#folds.delete(session_id);
-    await takeUpTo(tree, { source: this.#looked, pause: this.#pause }, end);
+    await takeUpTo(tree, { source: this.#looked, pause: control?.pause ?? this.#pause }, end);
     if (tree.next > 0) this.#folds.set(session_id, { tree, end });
     for (const oldest of this.#folds.keys()) {
       if (this.#folds.size <= FOLDS_KEPT) break;

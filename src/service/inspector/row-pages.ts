@@ -1,5 +1,6 @@
 import { packRows, RowPacker, rowOf } from '../../contract/event-row.js';
 import type { RowPage } from '../../contract/inspection.js';
+import type { ReadControl } from '../../ports/pace.js';
 import type { LookedAt } from './looked-at.js';
 import { ROWS_MAX } from './source.js';
 
@@ -20,26 +21,36 @@ export class RowPages {
   }
 
   /** @throws LedgerError LEDGER_ARCHIVED */
-  async page(from: number, to: number): Promise<RowPage> {
+  async page(from: number, to: number, control?: ReadControl): Promise<RowPage> {
     const end = Math.min(to, from + ROWS_MAX, await this.#looked.size());
     if (end <= from) return packRows([]);
     const key = `${from}-${end}`;
-    const known = this.#pages.get(key);
-    if (known !== undefined) return known;
-    const page = this.#made(from, end);
+    for (let known = this.#pages.get(key); known !== undefined; known = this.#pages.get(key)) {
+      try {
+        return await known;
+      } catch (error) {
+        if (!isCancelled(error)) throw error;
+        // The client that it was made for has left: it is made again for this one.
+        control?.signal.throwIfAborted();
+        if (this.#pages.get(key) === known) this.#forget(key);
+      }
+    }
+    const page = this.#made(from, end, control);
     this.#remember(key, page, end - from);
     page.catch(() => {
-      this.#forget(key);
+      if (this.#pages.get(key) === page) this.#forget(key);
     });
     return page;
   }
 
-  async #made(from: number, end: number): Promise<RowPage> {
+  async #made(from: number, end: number, control?: ReadControl): Promise<RowPage> {
     const packer = new RowPacker();
-    for await (const { text, log_index, leaf_hash } of this.#looked.log(from)) {
+    const pause = control?.pause ?? this.#pause;
+    const options = control === undefined ? {} : { signal: control.signal };
+    for await (const { text, log_index, leaf_hash } of this.#looked.log(from, options)) {
       if (log_index >= end) break;
       packer.add(rowOf(text, log_index, leaf_hash));
-      await this.#pause();
+      await pause();
     }
     return packer.page();
   }
@@ -60,3 +71,5 @@ export class RowPages {
     this.#pages.delete(key);
   }
 }
+
+const isCancelled = (error: unknown): boolean => error instanceof Error && error.name === 'AbortError';

@@ -24,7 +24,7 @@ import { PlacedCalls } from './placed-calls.js';
 import type { OpenRun, OwnRun, RunDoor } from './run-door.js';
 import { ask, refused, type DeskAnswer, type SessionDeskOptions } from './session-desk.js';
 
-/** Calls of one connection that may wait for their answers. */
+/** Calls that may wait for their answers, of all connections of one token together. */
 export const CALLS_WAITING_MAX = 64;
 const RUNS_KNOWN_MAX = 1_024;
 const NO_REASON = 'No reason was given.';
@@ -42,6 +42,8 @@ export interface ConnectionOptions {
   readonly log: Log;
   /** Where calls with keys of their own went: of all connections of a service, which are one agent's. */
   readonly keyed: PlacedCalls;
+  /** Calls that wait, of all connections of the service. */
+  readonly calls: { waiting: number };
   /** The own run of an earlier connection of the same agent, which goes on with this one; and where it is noted. */
   readonly kept?: { readonly run_id: string | null; readonly keep: (run_id: string) => void };
 }
@@ -59,7 +61,6 @@ export class Connection {
   #own: OwnRun | null;
   #outstanding: string | null = null;
   #turn: Promise<unknown> = Promise.resolve();
-  #waiting = 0;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
@@ -74,17 +75,18 @@ export class Connection {
 
   /** Answers a call. Never throws. @returns null where there is no such tool */
   async call(call: ToolCall): Promise<ToolAnswer | null> {
-    if (this.#waiting >= CALLS_WAITING_MAX) {
+    const { calls } = this.#options;
+    if (calls.waiting >= CALLS_WAITING_MAX) {
       return refusal('AGENT_BUSY', `${CALLS_WAITING_MAX} calls already wait: wait for an answer before the next one`);
     }
-    this.#waiting += 1;
+    calls.waiting += 1;
     try {
       const meaning = await this.#meaningOf(call.name);
       return meaning === undefined ? null : await this.#answer(call, meaning);
     } catch (error) {
       return this.#sorry(error);
     } finally {
-      this.#waiting -= 1;
+      calls.waiting -= 1;
     }
   }
 

@@ -60,6 +60,7 @@ export function mcpService({ turnpike, sessions = {}, ...options }: McpOptions):
     policy,
     desk: sessions === null ? null : deskOf(turnpike.sessions, sessions, agent),
     keyed: new PlacedCalls(),
+    calls: { waiting: 0 },
     version: packageVersion(),
     log,
   };

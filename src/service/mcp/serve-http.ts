@@ -4,21 +4,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { isInitializeRequest } from '@modelcontextprotocol/sdk/types.js';
-import { drawToken } from '../../adapters/access-token.js';
 import { listenHttp } from '../../adapters/http-listener.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import { systemPace } from '../../adapters/pace.js';
 import { singleToken } from '../../adapters/token-book.js';
 import { systemClock } from '../../adapters/system-clock.js';
 import { DEFAULTS } from '../../runtime/open-request.js';
+import { AdmissionController } from '../admission/controller.js';
+import { limitsOf, type AdmissionOptions } from '../admission/limits.js';
+import { Entrance } from '../entrance.js';
 import { bodyOf, forWhat, frontDoor, inWhichForm, loopbackNames, type FrontDoor } from '../front-door.js';
 import { refusal, type Refusal } from '../problems.js';
+import { sendRefusal } from '../send-refusal.js';
 import { errorAnswer, INVALID_REQUEST, MESSAGE_BYTES_MAX, readMessage } from './messages.js';
-import { sdkServer } from './sdk-server.js';
-import { connect, type McpService } from './service.js';
+import { McpSessions, type SessionLimits } from './mcp-sessions.js';
+import type { McpService } from './service.js';
 
 export const MCP_PATH = '/mcp';
-/** Sessions at the same time. For one more, the one that has been silent longest is let go of. */
-export const SESSIONS_MAX = 256;
 const SERVER_ERROR = -32_000;
 const SESSION_UNKNOWN = -32_001;
 const CLOSE_MS = 10_000;
@@ -32,7 +34,10 @@ export interface HttpServing {
   /** Further names by which the server is called, as they stand in Host, and origins of pages that may ask it. */
   readonly hosts?: readonly string[];
   readonly origins?: readonly string[];
+  /** Sessions at the same time; for one more, the one that was silent longest is closed. Default: 256. */
   readonly sessionsMax?: number;
+  /** How much one connection, one token and all of them may use; `DEFAULT_LIMITS` has the defaults. */
+  readonly admission?: AdmissionOptions;
 }
 
 export interface McpHttpServer {
@@ -70,16 +75,29 @@ export const named = (host: string): string => (host.includes(':') ? `[${host}]`
 export async function serveBehind(
   doorAt: (port: number) => FrontDoor,
   service: McpService,
-  { host, port, sessionsMax = SESSIONS_MAX }: HttpServing,
+  { host, port, sessionsMax, admission: options }: HttpServing,
 ): Promise<McpHttpServer> {
-  const endpoint = new McpEndpoint(sessionsMax);
+  const admission = new AdmissionController({ clock: systemClock(), pace: systemPace(), limits: options ?? {} });
+  // There is one token, so its sessions are all of them.
+  const { mcpSessions: most } = admission.limits;
+  const mcpSessions = sessionsMax ?? most;
+  const endpoint = new McpEndpoint({ mcpSessions, mcpSessionsPerToken: mcpSessions });
   let door: FrontDoor = () => ({ refusal: refusal('CLOSED') });
+  const entrance = new Entrance({
+    door: (head) => door(head),
+    admission,
+    kindOf: () => ({ kind: 'step', bytesMax: MESSAGE_BYTES_MAX }),
+  });
   const listener = await listenHttp({
     host,
     port,
-    handle: (request, response) => {
-      const { refusal: why } = door(request);
-      return endpoint.handle(request, response, why ?? forWhat(request, PATHS) ?? service);
+    handle: async (request, response) => {
+      const entered = await entrance.enter(request, response);
+      if (entered === null) return;
+      if ('reason' in entered) return endpoint.handle(request, response, entered);
+      entered.work.hold();
+      const who = forWhat(request, PATHS) ?? service;
+      await endpoint.handle(request, response, who).finally(() => entered.work.end());
     },
     failed: (error) => service.log.error('a request over HTTP failed', { error }),
   });
@@ -93,6 +111,9 @@ export async function serveBehind(
   };
 }
 
+/** Refusals by a limit are problem documents here as over HTTP. */
+const LIMITS_REACHED: readonly string[] = ['TOO_MANY_REQUESTS', 'TOO_MANY_FAILURES', 'OVERLOADED'];
+
 /** An answer that is not the SDK's. */
 interface Reply {
   readonly status: number;
@@ -102,16 +123,20 @@ interface Reply {
 
 /** The one place of MCP, for whoever has come through the front door. */
 export class McpEndpoint {
-  readonly #sessions: Sessions;
+  readonly #sessions: McpSessions;
 
-  constructor(sessionsMax = SESSIONS_MAX) {
-    this.#sessions = new Sessions(sessionsMax);
+  constructor(limits: SessionLimits = limitsOf()) {
+    this.#sessions = new McpSessions(limits);
   }
 
   /** @param who what the service is for whoever asks, or why there is none */
   async handle(request: IncomingMessage, response: ServerResponse, who: McpService | Refusal): Promise<void> {
     response.setHeader('Cache-Control', 'no-store');
     response.setHeader('X-Content-Type-Options', 'nosniff');
+    if ('reason' in who && LIMITS_REACHED.includes(who.code)) {
+      sendRefusal(response, who);
+      return;
+    }
     const reply = 'reason' in who ? refused(who) : await replyTo(request, response, who, this.#sessions);
     if (reply === null) return;
     const form = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(reply.text) };
@@ -129,7 +154,7 @@ async function replyTo(
   request: IncomingMessage,
   response: ServerResponse,
   service: McpService,
-  sessions: Sessions,
+  sessions: McpSessions,
 ): Promise<Reply | null> {
   const strange = request.method === 'POST' ? inWhichForm(request.headers) : null;
   if (strange !== null) return refused(strange);
@@ -149,7 +174,7 @@ async function replyTo(
   if (!isJsonObject(read.message)) return reply(400, INVALID_REQUEST, 'Invalid request: one message at a time');
   const session = known ?? (isInitializeRequest(read.message) ? await sessions.open(service) : null);
   if (session === null) return reply(400, SERVER_ERROR, 'Mcp-Session-Id is needed');
-  if (session === 'full') return reply(503, SERVER_ERROR, 'Too many sessions are at work');
+  if (session === 'full') return refused(refusal('TOO_MANY_REQUESTS', { 'Retry-After': '1' }));
   session.pending += 1;
   response.once('close', () => (session.pending -= 1));
   endForsaken(session.transport, read.message);
@@ -174,58 +199,3 @@ const refused = ({ status, reason, headers }: Refusal): Reply => ({
   ...reply(status, SERVER_ERROR, reason),
   headers: { ...headers, Connection: 'close' },
 });
-
-interface Session {
-  /** Whose it is: to know its id is not enough. */
-  readonly service: McpService;
-  readonly transport: StreamableHTTPServerTransport;
-  /** Requests that have no answer yet. */
-  pending: number;
-  readonly close: () => Promise<void>;
-}
-
-class Sessions {
-  readonly #max: number;
-  /** The one that was used last comes last. */
-  readonly #sessions = new Map<string, Session>();
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  get(id: string, service: McpService): Session | undefined {
-    const session = this.#sessions.get(id);
-    if (session?.service !== service) return undefined;
-    this.#sessions.delete(id);
-    this.#sessions.set(id, session);
-    return session;
-  }
-
-  async open(service: McpService): Promise<Session | 'full'> {
-    if (!(await this.#makeRoom())) return 'full';
-    const id = drawToken();
-    const connection = connect(service, id);
-    const server = sdkServer(connection, service.version, service.log);
-    const transport = new StreamableHTTPServerTransport({
-      sessionIdGenerator: () => id,
-      // The agent has said goodbye; one that is merely gone has its run until that has been silent for too long.
-      onsessionclosed: () => connection.end(),
-    });
-    const session = { service, transport, pending: 0, close: () => server.close() };
-    this.#sessions.set(id, session);
-    transport.onclose = () => void this.#sessions.delete(id);
-    await server.connect(transport);
-    return session;
-  }
-
-  async close(): Promise<void> {
-    await Promise.all([...this.#sessions.values()].map((session) => session.close()));
-  }
-
-  async #makeRoom(): Promise<boolean> {
-    if (this.#sessions.size < this.#max) return true;
-    const [idle] = [...this.#sessions.values()].filter(({ pending }) => pending === 0);
-    await idle?.close();
-    return idle !== undefined;
-  }
-}

@@ -19,12 +19,14 @@ export interface McpService {
   readonly version: string;
   /** What its connections remember together: they are one agent's, known by one token. */
   readonly keyed: PlacedCalls;
+  /** Calls of its connections that wait for their answers. */
+  readonly calls: { waiting: number };
   readonly log: Log;
 }
 
 /** @param id unlike that of any other connection, ever */
 export function connect(service: McpService, id: string, kept?: ConnectionOptions['kept']): Connection {
-  const { door, policy, identity, desk, keyed, log } = service;
+  const { door, policy, identity, desk, keyed, calls, log } = service;
   const lane = identity.lane ?? DEFAULTS.lane;
-  return new Connection({ id, door, policy, lane, desk, keyed, log, ...(kept === undefined ? {} : { kept }) });
+  return new Connection({ id, door, policy, lane, desk, keyed, calls, log, ...(kept === undefined ? {} : { kept }) });
 }

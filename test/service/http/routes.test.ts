@@ -17,7 +17,7 @@ let http: HttpBench;
 const tokens = new Map<string, string>();
 
 beforeAll(async () => {
-  http = await HttpBench.open();
+  http = await HttpBench.open({}, { admission: { failures: 1_000 } });
 });
 afterAll(() => http.close());
 

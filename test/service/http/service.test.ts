@@ -402,7 +402,8 @@ test('a token for one case sees what is of it, and is told of everything else th
       : '');
   const clock = new ManualClock();
   const { tools, targets } = service();
-  const cased = await HttpBench.open({ edit, tools, targets, clock }, { clock });
+  // Its clock rings no timer, and nothing may have to wait for one.
+  const cased = await HttpBench.open({ edit, tools, targets, clock }, { clock, admission: { bulkShare: 1_000 } });
   const bound = (case_id: string, actor = 'anna'): string =>
     cased.token({ actor, role: 'ATTORNEY_ADMIN', rights: ['govern', 'approve', 'act'], case: case_id });
   const [own, stranger] = [bound('case-1'), bound('case-2')];

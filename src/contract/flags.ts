@@ -1,0 +1,14 @@
+// The numbers of the behaviour flags, by the names that code asks for. What each changes: machines/flags.ts.
+
+export const PAYLOAD_PREFIX = 1;
+export const SHARED_QUOTA = 2;
+export const INVALID_PROPOSALS = 3;
+export const WITHHELD_EXPORTS = 4;
+export const EXPORT_LOCATORS = 5;
+export const COMPARED_PERSONS = 6;
+export const VISIBLE_NAMES = 7;
+export const EXACT_NUMBERS = 8;
+export const ONE_AUTHORISATION = 9;
+export const FINDINGS = 10;
+export const FREE_TEXT = 11;
+export const RUN_INPUTS = 12;

@@ -1,0 +1,64 @@
+import type { Clock } from '../../ports/clock.js';
+
+/** A response that is written in pieces. */
+export interface PieceWriter {
+  readonly destroyed: boolean;
+  write(piece: string | Uint8Array): boolean;
+  end(): unknown;
+  destroy(): unknown;
+  once(event: 'drain' | 'close', listener: () => void): unknown;
+  off(event: 'drain' | 'close', listener: () => void): unknown;
+}
+
+export interface Draining {
+  readonly clock: Pick<Clock, 'now' | 'wake'>;
+  /** Milliseconds that a client may leave a piece unread. */
+  readonly drainMs: number;
+  /** Aborted when the connection is closed: of responses that wait behind others, Node does not say so. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Writes pieces, each made when the client has read the one before. For a client that leaves, or reads nothing for
+ * `drainMs`, no more pieces are made.
+ * @throws what making a piece throws, after the connection was closed: half of an answer must not pass for all of it
+ */
+export async function writePieces(
+  out: PieceWriter,
+  pieces: AsyncIterable<string | Uint8Array>,
+  draining: Draining,
+): Promise<void> {
+  try {
+    for await (const piece of pieces) {
+      if (out.destroyed || draining.signal.aborted) return;
+      if (!out.write(piece) && !(await drained(out, draining))) return;
+    }
+    out.end();
+  } catch (error) {
+    out.destroy();
+    throw error;
+  }
+}
+
+/** @returns whether the client takes more */
+function drained(out: PieceWriter, { clock, drainMs, signal }: Draining): Promise<boolean> {
+  return new Promise((resolve) => {
+    const done = (takesMore: boolean): void => {
+      callOff();
+      out.off('drain', onDrain);
+      out.off('close', onClose);
+      signal.removeEventListener('abort', onClose);
+      resolve(takesMore);
+    };
+    const onDrain = (): void => done(true);
+    const onClose = (): void => done(false);
+    const callOff = clock.wake(clock.now() + drainMs, () => {
+      out.destroy();
+      done(false);
+    });
+    out.once('drain', onDrain);
+    out.once('close', onClose);
+    signal.addEventListener('abort', onClose, { once: true });
+    if (out.destroyed || signal.aborted) done(false);
+  });
+}

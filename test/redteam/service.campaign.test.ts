@@ -1,0 +1,44 @@
+// One hostile token against the service, in small: for a few seconds, on a machine that may have much else to do.
+
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { bundled } from '../fixtures/bundled.js';
+import { diskFolder } from '../fixtures/temp-folder.js';
+import { attackService, type Aims, type ServiceCampaign } from './service/campaign.js';
+
+// As deep as the compiled sources: what looks for the package's own files counts folders from where it is.
+const PLACE = 'build/test/redteam';
+/** Other work on the machine makes everything slower, and nothing larger. */
+const AIMS: Aims = { slower: 30, throughput: 0.2, livenessMs: 2_000, memoryMb: 400 };
+
+let folder: string;
+beforeAll(async () => {
+  folder = diskFolder('redteam-programs');
+  const names = ['server', 'victim', 'probe', 'attacker'];
+  await bundled(
+    folder,
+    Object.fromEntries(names.map((name) => [`${PLACE}/${name}`, `test/redteam/service/${name}.ts`])),
+  );
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const attacked = (options: Partial<ServiceCampaign>) =>
+  attackService({
+    seed: 1,
+    seconds: 6,
+    entries: 20_000,
+    say: () => undefined,
+    programs: join(folder, PLACE),
+    aims: AIMS,
+    ...options,
+  });
+
+test('one hostile token neither stops the steps of another, nor liveness, nor fills the memory', async () => {
+  expect((await attacked({})).failures).toEqual([]);
+});
+
+test('a planted fault is found: a controller without bounds for a token', async () => {
+  const { failures } = await attacked({ fault: 'no-token-bound', attacks: ['unread-entries'], seconds: 4 });
+  expect(failures).not.toEqual([]);
+});
