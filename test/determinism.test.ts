@@ -71,6 +71,7 @@ const IMPORTS: Readonly<Record<string, string>> = {
   'src/runtime/control-client.ts -> src/adapters/unix-socket.ts': CONTROL,
   'src/runtime/control-server.ts -> src/adapters/unix-socket.ts': CONTROL,
   'src/runtime/control-session.ts -> src/adapters/unix-socket.ts': CONTROL,
+  'src/runtime/export/bundle.ts -> src/adapters/bag-zip.ts': 'it queues a microtask between entries, and reads no time',
   'src/runtime/home.ts -> src/adapters/head-file.ts': HOME,
   'src/runtime/home.ts -> src/adapters/sqlite-ledger-store.ts': HOME,
   'src/runtime/ledger-key.ts -> src/adapters/key-file.ts': HOME,

@@ -1,8 +1,21 @@
-import { closeSync, fstatSync, ftruncateSync, openSync, rmSync, statfsSync, statSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import type { DiskSpace, FreeSpace } from '../ports/disk-space.js';
 
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
 const CHUNK_BYTES = 262_144;
+/** What lies at this path is not waited for, and no link is followed. */
+const APPENDING = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK;
 
 /** The file system of `file`, which is written to take space and removed to give it back. Its content says nothing. */
 export const diskSpace = (file: string): DiskSpace => ({
@@ -26,8 +39,10 @@ function measure(folder: string): FreeSpace | null {
 function reserve(file: string, bytes: number): boolean {
   let descriptor: number | null = null;
   try {
-    descriptor = openSync(file, 'a', 0o600);
-    const { size } = fstatSync(descriptor);
+    descriptor = openSync(file, APPENDING, 0o600);
+    const stat = fstatSync(descriptor);
+    if (!stat.isFile()) throw new Error(`${file} is no regular file`);
+    const { size } = stat;
     if (size > bytes) ftruncateSync(descriptor, bytes);
     for (let at = size; at < bytes; at += CHUNK_BYTES)
       writeSync(descriptor, noise(at, Math.min(CHUNK_BYTES, bytes - at)));

@@ -1,46 +1,27 @@
 // `turnpike serve --demo`: a home of its own for a first look, filled with the recorded working session, the same with
 // attacks in between, a session of a spec and an export that waits for somebody; then agents go on, a step at a time.
 
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { manifestPolicySource, pinManifest, PIN_MANIFEST } from '../adapters/manifest-policy-source.js';
 import { winstonLog } from '../adapters/winston-log.js';
 import type { StepResponse } from '../contract/response.js';
 import type { SessionAnswer } from '../contract/session-answer.js';
 import type { Log } from '../ports/log.js';
 import type { AgentRun } from '../runtime/agent-run.js';
-import { packageFile, shippedContract } from '../runtime/shipped-contract.js';
+import { packageFile } from '../runtime/shipped-contract.js';
 import { openTurnpike, type Turnpike } from '../runtime/turnpike.js';
 
-const FILES = ['lanes', 'roles', 'actions'] as const;
 const STEP_MS = 900;
 const PAUSE_MS = 4_000;
 /** Who looks and decides; whoever asked for something may not approve it. */
 const MAINTAINER = { actor: 'maintainer', role: 'maintainer' } as const;
 const GOVERNANCE = { actor: 'governance', role: 'ATTORNEY_ADMIN' } as const;
 
-/** So that something waits for somebody: what the shipped policy leaves to whoever starts it. */
-const APPROVALS = `
-approvals:
-  - { for: export, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 10080 }
-`;
-
 /** A Turnpike on a home below `folder`, with the shipped policy, under which exports have to be approved. */
-export async function openDemo(folder: string, log: Log = winstonLog('warn')): Promise<Turnpike> {
-  const contract = join(folder, 'contract');
-  mkdirSync(contract, { recursive: true });
-  cpSync(join(shippedContract(), 'policy'), join(contract, 'policy'), { recursive: true });
-  const files = FILES.map((name) => {
-    const path = `policy/${name}.yaml`;
-    const text = readFileSync(join(contract, path), 'utf8') + (name === 'actions' ? APPROVALS : '');
-    writeFileSync(join(contract, path), text);
-    return { path, bytes: Buffer.from(text), pin: { problem: 'never_committed' as const } };
-  });
-  writeFileSync(join(contract, PIN_MANIFEST), JSON.stringify(pinManifest(files)));
-  return openTurnpike({ home: join(folder, 'home'), policies: manifestPolicySource(contract), log });
-}
+export const openDemo = (folder: string, log: Log = winstonLog('warn')): Promise<Turnpike> =>
+  openTurnpike({ home: join(folder, 'home'), log });
 
 /** What there is to see at once; less of it where it is called off. */
 export async function fillDemo(turnpike: Turnpike, stop: AbortSignal = new AbortController().signal): Promise<void> {

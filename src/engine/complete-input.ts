@@ -52,7 +52,7 @@ export async function completeInput(incomplete: Incomplete): Promise<TreeInput> 
     overlay,
     ...(input.prompt === undefined ? {} : { prompt: input.prompt }),
   };
-  const brought = prefix === null ? materials : [prefix];
+  const brought = prefix === null ? materials : [prefix, ...materials.slice(1)];
   return { recorded, materials: seen?.response ? [...brought, seen.response] : brought, checked };
 }
 

@@ -10,7 +10,6 @@
 import type { AnyStateMachine } from 'xstate';
 import type { Command, Emission, Ending } from '../../machines/emission.js';
 import { stepId } from '../../machines/agent.js';
-import { NO_FLAGS } from '../../machines/flags.js';
 import type { Artifact } from '../contract/artifact-ref.js';
 import type { ApprovalBook } from '../contract/approval.js';
 import type { OpenInput, OpenSessionInput, ResolveInput, SessionInput } from '../contract/entry.js';

@@ -87,11 +87,8 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   opened.push(() => records.close());
   const calls = new BoundedCalls(clock, new CallLog(log, (tree_id) => engine.peek(tree_id)));
   const exportRoot = exportRootOf(options, state);
-  const exports = new ExportEffects({
-    ...{ store, log, root: exportRoot },
-    head: () => engine.head(),
-    signer: () => (keys === null ? null : readLedgerSigner(keys.ledgerKey)),
-  });
+  const signer = () => (keys === null ? null : readLedgerSigner(keys.ledgerKey));
+  const exports = new ExportEffects({ store, log, root: exportRoot, head: () => engine.head(), signer });
   const secrets = ground.secrets ?? secretsOf(keys);
   const checks = new CheckEffects({
     commands: commandsOf(options, { home, keys, state }, log),
@@ -132,9 +129,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   opened.push(() => checks.abort());
   opened.push(() => restarts?.close());
   const admitted = admittedEngine(engine, storage);
-  agents.attach(admitted);
-  highRisk.attach(admitted);
-  sessions.attach(admitted);
+  for (const part of [agents, highRisk, sessions]) part.attach(admitted);
   const parts = { engine, shelf, agents, highRisk, sessions, runRecords, history, points, restarts };
   return { ...parts, ids, clock, log, pace, keepAlive };
 }

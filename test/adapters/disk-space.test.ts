@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
@@ -33,6 +34,12 @@ test('says how much is free, and null of a folder that is not there', () => {
   const now = diskSpace(join(folder, 'reserve')).measure();
   expect(now?.total).toBeGreaterThan(now?.free ?? Infinity);
   expect(diskSpace(join(folder, 'none/reserve')).measure()).toBeNull();
+});
+
+test('does not wait for a FIFO in the place of the file, and removes it', () => {
+  execFileSync('mkfifo', [join(folder, 'reserve')]);
+  expect(diskSpace(join(folder, 'reserve')).reserve(10)).toBe(false);
+  expect(diskSpace(join(folder, 'reserve')).reserve(10)).toBe(true);
 });
 
 test('says that nothing is reserved where the file cannot be written', () => {

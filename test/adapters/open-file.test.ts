@@ -98,6 +98,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'src/adapters/sqlite-history-cache.ts': 'makes a file after refuseSpecialFile',
   'src/adapters/sqlite-writer-lock.ts': 'makes a file',
   'src/adapters/sql-sqlite.ts': 'makes a file after refuseSpecialFile',
+  'src/adapters/disk-space.ts': 'appends to a regular file, and never waits for what is none',
   'src/adapters/sandbox-direct.ts': 'the sandbox has its own rules (decision 0011)',
   'src/adapters/sandbox-files.ts': 'the sandbox has its own rules (decision 0011)',
   'src/adapters/sandbox-walk.ts': 'the sandbox has its own rules (decision 0011)',

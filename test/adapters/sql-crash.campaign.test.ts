@@ -27,7 +27,7 @@ let built: string;
 beforeAll(() => {
   built = diskFolder('sql');
   const compilerOptions = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
-  const files = filesIn('src', /^(?:sql-.*|sqlite-.*|error-code|errors)\.ts$/);
+  const files = filesIn('src', /^(?:sql-.*|sqlite-.*|open-file|error-code|errors)\.ts$/);
   for (const file of [...files, ...filesIn('src/contract', /\.ts$/)]) {
     const path = join(built, file.replace(/\.ts$/, '.js'));
     mkdirSync(dirname(path), { recursive: true });

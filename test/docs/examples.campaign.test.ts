@@ -132,7 +132,8 @@ test(
       'true true 1',
       '',
     ]);
-    expect(await run(turnpike, ['export', 'verify', 'bundle'], at)).toMatchObject({ status: 0, stderr: '' });
+    const verify = ['export', 'verify', 'service-home/exports/bundle', '--key', 'service-home/keys/ledger.vkey'];
+    expect(await run(turnpike, verify, at)).toMatchObject({ status: 0, stderr: '' });
   },
   MS_MAX,
 );

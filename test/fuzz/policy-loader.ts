@@ -137,7 +137,9 @@ export async function fuzzPolicies(options: PolicyOptions): Promise<PolicyReport
   const chance = chanceOf(seedOf(seed, 1_000_003));
   const kept = [...BASES];
   const take = async (name: PolicyFile, bytes: Uint8Array): Promise<void> => {
-    const problem = await judgePolicy(name, bytes, { loader, measure, report, tryIt: chance.oneIn(TRY_ONE_IN) });
+    // The first that loads is always tried: a small campaign may draw none.
+    const tryIt = chance.oneIn(TRY_ONE_IN) || report.tried === 0;
+    const problem = await judgePolicy(name, bytes, { loader, measure, report, tryIt });
     if (problem.what !== null) report.violations.push({ what: problem.what, name, bytes });
     if (!behaviours.has(problem.behaviour) && kept.length < 400) kept.push([name, bytes]);
     behaviours.set(problem.behaviour, [name, bytes]);

@@ -79,9 +79,9 @@ const LINES: Readonly<Record<string, Lines | string>> = {
   'upstream list': none,
   'upstream pin': none,
   promote: () => [['--case', CASE, '--ticket', 'T-3', '--target', 'facts', '--record', '{"id":"x"}', ...OTHER]],
-  export: ({ folder }) =>
+  export: () =>
     ['folder', 'zip'].map((format) => {
-      const to = ['--to', join(folder, format === 'zip' ? 'bag.zip' : 'bag')];
+      const to = ['--to', format === 'zip' ? 'bag.zip' : 'bag'];
       return ['--case', CASE, '--reason', 'a request', ...to, ...(format === 'zip' ? ['--zip'] : []), ...OTHER];
     }),
   'export verify': ({ folder }) => [[join(folder, 'bag')], [join(folder, 'bag.zip')]],

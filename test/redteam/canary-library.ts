@@ -93,6 +93,7 @@ const OF_TURNPIKE: Readonly<Record<string, Read | string>> = {
   home: ({ bench }) => Promise.resolve(bench.turnpike.home),
   keys: ({ bench }) => Promise.resolve(bench.turnpike.keys),
   state: ({ bench }) => Promise.resolve(bench.turnpike.state),
+  exports: ({ bench }) => Promise.resolve(bench.turnpike.exports),
   recovery: ({ bench }) => Promise.resolve(bench.turnpike.recovery),
   failed: ({ bench }) => Promise.resolve(bench.turnpike.failed),
   restart: ({ bench }) => bench.turnpike.restart(),

@@ -16,6 +16,10 @@ const closed = { additionalProperties: false } as const;
 
 /** Content: each kind is planted once, and stands nowhere else. */
 const KINDS = [
+  'action name',
+  'cancel reason',
+  'pause reason',
+  'resolution note',
   'reasoning',
   'WRITE_FILE content',
   'file content',
@@ -45,7 +49,7 @@ const KINDS = [
 ] as const;
 
 /** Free text that people and agents put beside content. It stands in entries. */
-const ENTRY_KINDS = ['cancel reason', 'resolution note', 'export reason', 'action name', 'pause reason'] as const;
+const ENTRY_KINDS = ['export reason'] as const;
 
 type Kind = (typeof KINDS)[number] | (typeof ENTRY_KINDS)[number];
 const textOf = (kind: Kind): string => canary(kind).text;
@@ -292,7 +296,7 @@ async function session({ turnpike }: Bench): Promise<string> {
 async function people({ turnpike }: Bench): Promise<void> {
   const record = { id: 'p-1', text: textOf('promoted record') };
   await turnpike.promote({ ...ANNA, case: CASE, ticket: 'T-1', target: 'shared_playbooks', record });
-  const bag = { case: CASE, reason: textOf('export reason'), destination: '/nowhere/bag' };
+  const bag = { case: CASE, reason: textOf('export reason'), destination: 'bag' };
   const { run_id, digest, finished } = await turnpike.export({ ...ANNA, ...bag });
   // Where the lanes let exports hold what they withhold, it waits for approval.
   if (digest !== null) {

@@ -279,6 +279,8 @@ const CLASSIFIED: Readonly<Record<string, string>> = {
   'issue.step_id': 'an id of the platform',
   'paths.inode': 'digits',
   'paths.mtime_ns': 'digits',
+  'person.canonical_id': 'made of a name that operators give',
+  'person.skeletons': 'made of a name that operators give',
   'request.name': 'a tool or table that is registered, or a hash',
   'retry.reason': 'a code',
   'rules.actor_id': 'a name that operators give',

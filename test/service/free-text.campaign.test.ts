@@ -53,6 +53,7 @@ const PLACES: Readonly<Record<string, string>> = {
 const OPTIONS: Readonly<Record<string, string>> = {
   'export --reason': 'a note of the scope, and an argument of the request',
   'policy deny --reason': 'a hash; the text stands in the overlay of the operator',
+  'policy pin --reason': 'it stands in pins.json, beside the policy that it accepts, and in no ledger',
   'runs resolve --note': 'a note',
   'session end --detail': 'a note',
   'session pause --reason': 'a note',

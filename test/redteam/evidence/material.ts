@@ -35,8 +35,8 @@ const signerOf = (seed: number): NoteSigner => {
   return signer;
 };
 
-const APPROVALS =
-  '\napprovals:\n  - { for: export, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 5 }\n';
+/** What the lane of the agent says: bundles hold hashes of its content, and an approved bag may hold the content. */
+const WITHHOLDING = '    withholds_content: true\n    exports_content: true\n';
 const FILES = ['lanes', 'roles', 'actions'] as const;
 
 const root = (): string => {
@@ -50,8 +50,8 @@ function contract(folder: string, withholds: boolean): string {
   const files = FILES.map((name) => {
     const path = join(made, `policy/${name}.yaml`);
     const text = readFileSync(path, 'utf8');
-    const lanes = withholds ? text.replace('  - lane_id: SANDBOX_FILES\n', '$&    withholds_content: true\n') : text;
-    writeFileSync(path, name === 'actions' ? `${text}${APPROVALS}` : name === 'lanes' ? lanes : text);
+    const lanes = withholds ? text.replace('  - lane_id: SANDBOX_FILES\n', `$&${WITHHOLDING}`) : text;
+    writeFileSync(path, name === 'lanes' ? lanes : text);
     return { path: `policy/${name}.yaml`, bytes: readFileSync(path), pin: { problem: 'never_committed' as const } };
   });
   writeFileSync(join(made, 'pins.json'), JSON.stringify(pinManifest(files)));
