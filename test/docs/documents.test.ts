@@ -10,7 +10,7 @@ import { built } from './built.js';
 import { put, shown } from './programs.js';
 import { tableOf } from './tables.js';
 
-const DOCUMENTS = ['README.md', 'CHANGELOG.md', ...filesIn('docs', /\.md$/)];
+const DOCUMENTS = ['README.md', 'CHANGELOG.md', 'SECURITY.md', ...filesIn('docs', /\.md$/)];
 
 test('every link in a document leads to something that is there', () => {
   const links = DOCUMENTS.flatMap((path) =>
@@ -52,6 +52,7 @@ test('the exit codes are those of the command', () => {
     '1 the check failed, or the run did not complete',
     '2 wrong usage',
     '3 the system is broken',
+    '4 nothing is wrong, and not everything could be checked',
   ]);
 });
 

@@ -1,0 +1,47 @@
+// docs/trust.md: every line of the threat model names a test that exists, and every right of a token has its lines.
+
+import { expect, test } from '@jest/globals';
+import { RIGHTS } from '../../src/contract/token.js';
+import { filesIn, textOf } from '../sources.js';
+
+/** The sections of the threat model, which ends where the components begin. */
+const [MODEL = ''] = textOf('docs/trust.md').split('\n## Who is trusted with what');
+const SECTIONS = MODEL.split('\n## ').slice(1);
+
+const linesOf = (section: string): readonly string[] =>
+  section.split('\n').filter((line) => line.startsWith('|') && !/^\|\s*(\||-)/.test(line));
+
+test('the threat model has a section for each actor', () => {
+  expect(SECTIONS.map((section) => section.split('\n')[0])).toEqual([
+    'An agent',
+    'A caller with a token',
+    'An upstream server',
+    'An operator without the keys',
+    'An operator with the keys',
+    'The host',
+  ]);
+});
+
+test('every actor has lines of what it can and of what it cannot do', () => {
+  for (const section of SECTIONS) {
+    const verbs = linesOf(section).map((line) => (/^\|[^|]*\bcannot\b|^\| no right can/.test(line) ? 'cannot' : 'can'));
+    expect(new Set(verbs)).toEqual(new Set(['can', 'cannot']));
+  }
+});
+
+test('every right of a token has a line of what it can and of what it cannot do', () => {
+  const lines = linesOf(SECTIONS[1] ?? '');
+  for (const right of RIGHTS) {
+    expect(lines.filter((line) => line.startsWith(`| \`${right}\` can `))).not.toEqual([]);
+    expect(lines.filter((line) => line.startsWith(`| \`${right}\` cannot `))).not.toEqual([]);
+  }
+});
+
+test('every line of the threat model names tests, and they exist', () => {
+  const files = filesIn('test', /\.test\.ts$/);
+  const unproven = SECTIONS.flatMap(linesOf).filter((line) => {
+    const tests = [...line.matchAll(/\]\(\.\.\/(test\/[^)]*)\)/g)].map(([, path = '']) => path);
+    return tests.length === 0 || tests.some((path) => !files.includes(path));
+  });
+  expect(unproven).toEqual([]);
+});
