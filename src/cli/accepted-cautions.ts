@@ -1,4 +1,4 @@
-// Errors of the linter that somebody has accepted, for a reason. What is accepted is a rule in a file as it is: a copy
+// Errors of the linter that an operator has accepted, for a reason. An acceptance is a rule in a file as it is: a copy
 // of the file is the same decision, and the next edit is another one.
 
 import { acceptedIn } from '../adapters/manifest-policy-source.js';

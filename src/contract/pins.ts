@@ -12,7 +12,7 @@ export type Pin = Static<typeof Pin>;
 export const PIN_PROBLEMS = ['never_committed', 'dirty', 'stale', 'not_in_manifest', 'no_source'] as const;
 export type PinProblem = (typeof PIN_PROBLEMS)[number];
 
-/** An error of the linter that somebody has accepted, of a file as it was then: other bytes are another decision. */
+/** An error of the linter that an operator has accepted, for these bytes of the file alone. */
 export const AcceptedCaution = Type.Object(
   {
     rule: Type.String({ minLength: 1, maxLength: 80 }),

@@ -1,4 +1,4 @@
-// From the name that somebody gives to what it is compared by.
+// From a name to its canonical id and skeletons, by which persons are compared.
 
 import { likeness, type Person } from '../contract/person.js';
 import { foldOnce, isAssigned, isIgnorable, pointsOf, skeletonOnce, textOf, UNICODE_VERSION } from './unicode.js';

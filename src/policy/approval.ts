@@ -38,7 +38,7 @@ export interface ApprovalRequest {
 export const approvalDigest = ({ action, args, case_id, run_id }: ApprovalRequest): string =>
   sha256(canonicalJson({ action, args, case_id, run_id }));
 
-/** A request that is made at a time, by somebody. */
+/** A request, with its time and its requester. */
 export interface AskedApproval {
   readonly digest: string;
   readonly name: string;

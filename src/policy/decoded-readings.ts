@@ -91,7 +91,7 @@ function fromBase64(text: string): readonly string[] {
 }
 
 const DECODER = new TextDecoder('utf-8');
-/** Most of it must be letters, digits and blanks, or it is no text that somebody has encoded. */
+/** Decoded text must consist mostly of letters, digits and blanks. */
 const READABLE_SHARE = 0.8;
 
 /** @returns null for bytes that are not readable text; a cut character at either end does not matter */

@@ -66,10 +66,10 @@ function* lintApproval(judged: Judged, approved: ReadonlySet<string>): Generator
   const { kind, lane } = judged;
   if (lane.allowed_callers.roles.length === 0) return;
   if (kind.exports && !approved.has('export')) {
-    yield found(judged, 'export.no_approval', ['/lane_id', 'hands out data, and nobody has to approve an export']);
+    yield found(judged, 'export.no_approval', ['/lane_id', 'exports data without an approval']);
   }
   if (kind.promotes && !approved.has('promotion')) {
-    const what = 'writes shared knowledge, and nobody has to approve a promotion';
+    const what = 'writes shared knowledge without an approval of promotions';
     yield found(judged, 'promotion.no_approval', ['/lane_id', what]);
   }
   if (kind.checks && (kind.files || kind.exports)) {
@@ -95,7 +95,7 @@ function* lintProhibitions(judged: Judged): Generator<Carelessness> {
   }
 }
 
-/** Scope fields without which what a lane lists cannot be told apart afterwards (S4 §5, C46). */
+/** Scope fields that identify the runs of a lane by what it lists (S4 §5, C46). */
 const FIELDS_OF_NAMES: Readonly<Record<string, string>> = {
   'dictation.start': 'client_session_id',
   'dictation.stop': 'client_session_id',

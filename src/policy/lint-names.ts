@@ -1,5 +1,5 @@
-// Names that lead nowhere. What a lane lists and nobody registers is never allowed; a name that is nearly another one
-// is a mistake that somebody will make good by registering it.
+// Unknown names. A tool or table that is listed and not registered is never allowed; a name that is nearly a registered
+// one is a typing mistake.
 
 import { inQuotes } from '../contract/finding-text.js';
 import { ACTIONS } from '../contract/actions.js';
@@ -35,7 +35,7 @@ export function* lintNames({ lanes: { lanes } }: PolicyParts, catalogue: Catalog
     for (const [entry, tool] of (allowed_actions.tools ?? []).entries()) {
       if (tools.includes(tool)) continue;
       const near = tools.find((name) => isNear(name, tool));
-      const message = `${lane} lists the tool ${inQuotes(tool)}, which nobody registers`;
+      const message = `${lane} lists the tool ${inQuotes(tool)}, which is not registered`;
       yield near === undefined
         ? { ...at('tools', entry), rule: 'tool.unknown', severity: 'warning', message }
         : {
@@ -53,7 +53,7 @@ export function* lintNames({ lanes: { lanes } }: PolicyParts, catalogue: Catalog
     for (const { table, where } of named) {
       const near = tables.includes(table) ? undefined : tables.find((name) => isNear(name, table));
       if (near === undefined) continue;
-      const message = `${lane} lists the table ${inQuotes(table)}, which nobody registers; there is ${inQuotes(near)}`;
+      const message = `${lane} lists the table ${inQuotes(table)}, which is not registered; there is ${inQuotes(near)}`;
       yield { ...where, rule: 'table.misspelt', severity: 'error', message };
     }
   }

@@ -55,7 +55,7 @@ export const RULES = {
     "What was read in another case than the run's would be shared or leave the platform, and no lane can allow that.",
   'export.content_withheld': 'The export would hold content of a lane that withholds it (withholds_content).',
   'export.not_approved':
-    'The export would hold withheld content that its lanes let go out, and the policy asks nobody to approve exports.',
+    'The export would hold withheld content, and the policy does not require an approval of exports.',
   'lane.granted': 'Allowed: role, lane, tool or table, scope and prohibitions hold.',
 } as const satisfies Record<string, string>;
 

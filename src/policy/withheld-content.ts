@@ -22,7 +22,7 @@ export function withheldFlags(lanes: ReadonlyMap<string, boolean>): readonly str
 export const hasWithholdingLane = ({ lanes }: Pick<Policy, 'lanes'>): boolean =>
   [...lanes.values()].some(({ withholds_content }) => withholds_content === true);
 
-/** An export that needs no approval is one that nobody has approved. */
+/** An export without a required approval has no approval. */
 export function brokenExportRule(
   { destination, artifact_flags }: PrivilegedRequest,
   { approvals, flags }: Policy,

@@ -58,7 +58,7 @@ export class Courses {
     try {
       await takeUpTo(tree, { source, pause: control?.pause ?? pause }, through);
     } catch (error) {
-      // Cancelled between two entries: the next read of this tree goes on from here.
+      // Cancelled between two entries: the next read of this tree resumes here.
       if (control?.signal.aborted === true && tree.next > 0) this.#trees.set(tree_id, tree);
       throw error;
     }

@@ -87,7 +87,7 @@ class Going<Told> {
   /** One after the other: each goes on from where the one before it came to, and from nowhere where that one failed. */
   on(ground: FoldGround, control?: ReadControl): Promise<Told> {
     const told = this.#last.then(() => this.#take(ground, control));
-    // A read is cancelled between two entries: the next one goes on from there.
+    // A read is cancelled between two entries: the next one resumes there.
     this.#last = told.catch((error: unknown) => {
       if (control?.signal.aborted !== true) throw error;
     });

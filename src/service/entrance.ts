@@ -70,7 +70,7 @@ export class Entrance {
     return entered;
   }
 
-  /** A valid token comes in from any address; what is limited is how often an address is told that it has none. */
+  /** Valid tokens are never limited by address; failed authentications are. */
   #failed({ socket }: IncomingMessage, why: Refusal): Refusal {
     const wait = this.#parts.admission.failed(socket.remoteAddress ?? '');
     return wait === 0 ? why : refusal('TOO_MANY_FAILURES', retryAfter(wait));

@@ -25,7 +25,7 @@ if (values.before === undefined) throw new Error('name the other build: --before
 const pairs = Number(values.pairs);
 const script = fileURLToPath(new URL(`./${values.script}.mjs`, import.meta.url));
 
-/** What the script is told besides. */
+/** Further arguments of the script. */
 const more = ['steps', 'warm', 'only'].flatMap((name) =>
   values[name] === undefined ? [] : [`--${name}`, values[name]],
 );

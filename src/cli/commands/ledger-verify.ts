@@ -22,7 +22,7 @@ export const ledgerVerify: Command = {
     'With FILE, what `ledger export` or `ledger archive` wrote is checked, and no home is needed. With --archive, the ledger',
     'from the first entry in the archives on, as one log; without it, what is archived is not looked at. Exits 1 when',
     'something is wrong, and 4 when nothing is wrong but content was erased or withheld: then what could not be checked',
-    'is listed, and the machines may have decided otherwise than recorded behind it.',
+    'is listed, and decisions that depend on it could not be repeated.',
   ],
   async run(args, io) {
     const [file] = args.operands;

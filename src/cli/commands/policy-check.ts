@@ -47,7 +47,7 @@ export const policyCheck: Command = {
   },
 };
 
-/** A caution, and the reason for which somebody has accepted it. */
+/** A caution, and the reason for which an operator has accepted it. */
 interface JudgedCaution extends CautionOfBytes {
   readonly accepted: string | null;
 }

@@ -60,7 +60,7 @@ export const policyPin: Command = {
 
 interface Acceptance {
   readonly accepted: readonly AcceptedCaution[];
-  /** Errors that nobody has accepted. */
+  /** Errors that no operator has accepted. */
   readonly refused: readonly CautionOfBytes[];
 }
 

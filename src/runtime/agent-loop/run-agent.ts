@@ -131,7 +131,7 @@ function checkedProposal({ raw, tokens }: AgentProposal): AgentProposal {
   return { raw: payloadBytes(raw), tokens: reported };
 }
 
-/** What the agent was told before anything else; a longer text is named by nobody but its caller. */
+/** The first prompt of the agent; a longer text is not recorded unless its caller names it. */
 function promptOf({ instructions, task }: Pick<AgentTurn, 'instructions' | 'task'>): string | null {
   const text = task === null ? instructions : `${instructions}\n\n${task}`;
   return Buffer.byteLength(text) <= PROMPT_BYTES_MAX ? text : null;

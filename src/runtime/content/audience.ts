@@ -42,6 +42,6 @@ export const exportAudience = (case_id: string): Audience => audience({ kind: 'e
 /** @throws InvariantError for an object that none of the functions above has made */
 export function grantOf(asked: Audience): ContentGrant {
   const grant = grants.get(asked);
-  if (grant === undefined) throw new InvariantError('content was requested for an audience that nobody has decided on');
+  if (grant === undefined) throw new InvariantError('content was requested for an audience that no decision has made');
   return grant;
 }

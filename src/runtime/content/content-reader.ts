@@ -15,7 +15,7 @@ export class ContentReader {
     this.#source = source;
   }
 
-  /** @throws LedgerError LEDGER_ARCHIVED, LEDGER_TAMPERED; InvariantError for an audience that nobody has decided on */
+  /** @throws LedgerError LEDGER_ARCHIVED, LEDGER_TAMPERED; InvariantError for an audience that no decision has made */
   async read(place: EntryPlace, audience: Audience): Promise<readonly StoredArtifact[]> {
     const grant = grantOf(audience);
     if (grant.kind === 'observers') return this.#shown(place);

@@ -111,7 +111,7 @@ async function record(
   };
   const { refused } = await engine.submit(stored.tree_id, { input, materials: [], external: false });
   if (!refused) return;
-  const message = `nobody may read what ${stored.tree_id} holds`;
+  const message = `the run tree ${stored.tree_id} does not record readings, so its content is not shown`;
   throw new RunError({ code: 'INVALID_STATE_TRANSITION', message });
 }
 

@@ -99,7 +99,7 @@ export class ExportEffects {
       const summary = await settleBundle(asked.request);
       return summary === null ? { status: 'failed', cause: 'INTERRUPTED' } : done(summary);
     } catch (error) {
-      this.#parts.log.error('it cannot be told whether a bundle was assembled', { run_id: effect.run_id, error });
+      this.#parts.log.error('whether a bundle was assembled is unknown', { run_id: effect.run_id, error });
       return { status: 'unknown' };
     }
   }
@@ -124,7 +124,7 @@ interface Asked {
   readonly request: BundleRequest;
   /** The most that the bundle may come from; its own case always is in it. */
   readonly label: Label;
-  /** The lanes whose withheld content people have approved to go out; none where nobody has approved anything. */
+  /** The lanes whose withheld content the approved request releases; none without an approval. */
   readonly released: ReadonlySet<string>;
 }
 

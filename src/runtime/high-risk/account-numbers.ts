@@ -1,4 +1,4 @@
-// Numbers of bank accounts and payment cards, told by their own check digits or by the word before them.
+// Numbers of bank accounts and payment cards, detected by their check digits or by the word before them.
 
 import { electronicFormatIBAN, isValidIBAN } from 'ibantools';
 

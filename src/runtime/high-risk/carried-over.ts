@@ -20,7 +20,7 @@ interface Sources {
 }
 
 /**
- * S4-73, C92: does the record repeat a passage of what the ledger holds of the case, or identify somebody?
+ * S4-73, C92: does the record repeat a passage of the case in the ledger, or identify a person?
  * @returns the flags by which the policy knows embedded text and each finding, or none
  */
 export async function findingsOf(

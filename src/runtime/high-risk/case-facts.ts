@@ -1,4 +1,4 @@
-// What identifies somebody because it stands in the case as well (S4-73, C92): names, numbers, dates of birth, ids.
+// Data that identifies a person because the case contains it (S4-73, C92): names, numbers, dates of birth, ids.
 // The candidate is taken apart once; then every text of the case is read once.
 
 import type { FindingKind } from '../../contract/content-checks.js';

@@ -24,7 +24,7 @@ const FORMS: readonly RegExp[] = [
 ];
 
 export interface FoundDate {
-  /** As `year-month-day`, twice where day and month cannot be told apart. */
+  /** As `year-month-day`, twice where day and month are ambiguous. */
   readonly names: readonly string[];
   readonly at: number;
   readonly end: number;

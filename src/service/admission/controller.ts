@@ -207,7 +207,7 @@ export class AdmittedWork implements ReadControl {
     this.#ground.leave(this.#request);
   }
 
-  /** For work that goes on without a place, like that of a stream: it is charged and divided all the same. */
+  /** For work that continues without a place, such as a stream: it is charged and scheduled in the same way. */
   background(): ReadControl {
     const request = this.#ground.attach(this.#request.token);
     return { signal: this.signal, pause: pausing(this.#ground, request, this.signal) };

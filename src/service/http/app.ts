@@ -130,7 +130,7 @@ interface Answering<S> {
   readonly service: S;
 }
 
-/** Has the route answer. A client that leaves does not free the place of work that goes on. */
+/** Runs the handler of the route. The place is freed when the work ends, not when its client disconnects. */
 async function answered<S extends Pick<LookingService, 'log'>>(
   reply: FastifyReply,
   { asked, work, route, service }: Answering<S>,
