@@ -1,10 +1,14 @@
 // What work takes from the machine although its ports should give it: time, chance, timers and turns of the event loop.
 
-import { createHook } from 'node:async_hooks';
+import { AsyncLocalStorage, createHook } from 'node:async_hooks';
+import { sep } from 'node:path';
 
 /** Turns that the simulation itself takes, in order to let promises come to rest. */
 const OWN = /\/simulation\/world\b/;
-const OURS = /\/(?:src|machines|test)\//;
+const ROOT = process.cwd() + sep;
+const FOLDERS = ['src', 'machines', 'test'].map((folder) => ROOT + folder + sep);
+const isOurs = (line: string): boolean =>
+  FOLDERS.some((folder) => line.includes(folder)) && !line.includes('machine-uses');
 const STACK_LINES = 100;
 
 /** What gives the machine's time without a function that could be replaced: `new Date()`. */
@@ -32,15 +36,18 @@ function watchEnvironment(note: (what: string) => void): () => void {
 
 type Reads = [object: Record<string, unknown>, name: string, label: string];
 
-/** @returns each use once, with the first line of our code that led to it */
+/** @returns each use by `work` and by what it calls, once, with the first line of our code that led to it */
 export async function machineUses(work: () => Promise<unknown>): Promise<readonly string[]> {
   const uses = new Set<string>();
   const lines = Error.stackTraceLimit;
   Error.stackTraceLimit = STACK_LINES;
+  // What an earlier test or the test runner does meanwhile is none of this work.
+  const inside = new AsyncLocalStorage<true>();
   const note = (what: string): void => {
+    if (inside.getStore() !== true) return;
     const stack = new Error(what).stack?.split('\n') ?? [];
-    const ours = stack.find((line) => OURS.test(line) && !line.includes('machine-uses'));
-    // The test runner has timers too.
+    const ours = stack.find(isOurs);
+    // The test runner's timers of this very test have no line of ours.
     if (ours !== undefined && !OWN.test(ours)) uses.add(`${what} ${ours.trim()}`);
   };
   const hook = createHook({
@@ -59,7 +66,7 @@ export async function machineUses(work: () => Promise<unknown>): Promise<readonl
   restore.push(watchDates(note), watchEnvironment(note));
   hook.enable();
   try {
-    await work();
+    await inside.run(true, work);
   } finally {
     hook.disable();
     for (const put of restore.reverse()) put();

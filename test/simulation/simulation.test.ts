@@ -71,15 +71,8 @@ describe('the whole system on seeded clock, ids, store, sandbox and scheduler', 
       process.hrtime();
       expect(process.env['NO_SUCH']).toBeUndefined();
     };
-    const kinds = (uses: readonly string[]) => uses.map((use) => use.split(' ')[0]);
-    expect(kinds(await machineUses(machine))).toEqual([
-      'Date.now',
-      'Immediate',
-      'Timeout',
-      'new',
-      'process.env',
-      'process.hrtime',
-    ]);
+    const kinds = new Set((await machineUses(machine)).map((use) => use.split(' ')[0]));
+    expect(kinds).toEqual(new Set(['Date.now', 'Immediate', 'Timeout', 'new', 'process.env', 'process.hrtime']));
     let calls: Report['calls'] = new Map();
     const simulated = async (): Promise<void> => {
       ({ calls } = await simulate({ seed: 41, steps: 200 }));
