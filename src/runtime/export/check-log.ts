@@ -1,6 +1,5 @@
 // Is what a bag holds in the log of a ledger? The entries of the bag come to the root of a signed checkpoint; runs,
-// events
-// and lists are made again from them, by the functions that wrote them, and must be the ones in the bag.
+// events and lists are made again from them, by the functions that wrote them, and must be the ones in the bag.
 
 import { createHash } from 'node:crypto';
 import { valuesOf } from '../../bagit/bag-info.js';
@@ -13,12 +12,14 @@ import { bagEntries, bagLog, LOG_PATH } from './bag-log.js';
 import { ContentCollector, type BundleContents } from './bundle-contents.js';
 import { AUDIT, inPieces, RUNS } from './bundle-files.js';
 import { BUNDLE_LIMITS } from './bundle-limits.js';
-import { told } from './bundle-finding.js';
+import { told, type BundleFindings } from './bundle-finding.js';
 import { digestLine } from './bundle-log.js';
 import { eventLines, recordLines } from './bundle-payload.js';
 import { isCanonical, isProblem, MANIFEST_BOUNDS, parsed, textOf, type BundleReading } from './bundle-text.js';
 import { PROOF_PATH, type BagAuthentication, type BagUnderCheck } from './bundle-report.js';
 import { checkRequest, RequestInputs } from './check-request.js';
+
+const CONTENT = /^data\/(?:artifacts|machines|policies)\//;
 
 /** Whether a bag has a log and a proof; if it has one of them, it must have both. */
 export const hasLog = ({ files }: BundleReading): boolean => files.has(PROOF_PATH) || files.has(LOG_PATH);
@@ -147,17 +148,34 @@ async function compareContents({ reading, manifest }: BagUnderCheck, contents: B
     for await (const piece of inPieces(lines(contents))) hash.update(piece);
     if (files.get(path)?.actual?.sha256 !== hash.digest('hex')) differs(path, 'it is');
   }
-  const logged = new Set(
-    contents.artifacts.map(({ hash_sha256, artifact_kind, byte_size }) =>
-      [hash_sha256, artifact_kind, byte_size].join(' '),
-    ),
-  );
-  for (const { hash_sha256, artifact_kind, byte_size } of manifest.contents.artifacts) {
-    const key = [hash_sha256, artifact_kind, byte_size].join(' ');
-    if (!logged.has(key)) differs('data/manifest.json', `the artifact ${told(hash_sha256)} is`);
+  compareArtifacts(manifest.contents.artifacts, contents.artifacts, differs);
+  compareFiles(files, contents.files, findings);
+}
+
+type Artifacts = BundleContents['artifacts'];
+
+const keyOf = ({ hash_sha256, artifact_kind, byte_size }: Artifacts[number]): string =>
+  [hash_sha256, artifact_kind, byte_size].join(' ');
+
+/** A bag lists each artifact that its entries name, and no other. */
+function compareArtifacts(listed: Artifacts, logged: Artifacts, differs: (path: string, what: string) => void): void {
+  const [inManifest, inLog] = [new Set(listed.map(keyOf)), new Set(logged.map(keyOf))];
+  for (const ref of listed) {
+    if (!inLog.has(keyOf(ref))) differs('data/manifest.json', `the artifact ${told(ref.hash_sha256)} is`);
   }
-  const kept = new Set(contents.files.map(({ path }) => `data/${path}`));
+  const missing = logged.find((ref) => !inManifest.has(keyOf(ref)));
+  if (missing !== undefined) differs('data/manifest.json', `without the artifact ${missing.hash_sha256} it is`);
+}
+
+/** A bag holds every content that its entries name, and no other: it was refused where one could not be read. */
+function compareFiles(files: BundleReading['files'], logged: BundleContents['files'], findings: BundleFindings): void {
+  const paths = new Set(logged.map(({ path }) => `data/${path}`));
   for (const path of files.keys()) {
-    if (/^data\/(?:artifacts|machines|policies)\//.test(path) && !kept.has(path)) differs(path, 'it is');
+    if (!CONTENT.test(path) || paths.has(path)) continue;
+    findings.add('bundle.not_logged', path, 'it is not what the entries of the log say');
+  }
+  for (const path of paths) {
+    const rule = path.startsWith('data/artifacts/') ? 'bundle.artifact_missing' : 'bundle.policy_missing';
+    if (!files.has(path)) findings.add(rule, path, 'the entries of the log name it');
   }
 }
