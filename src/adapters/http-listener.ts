@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream';
 import { UsageError } from '../errors.js';
 import { errorCode } from './error-code.js';
 import { HttpConnections } from './http-connections.js';
+import { noteArrival } from './pace.js';
 
 /** Connections at the same time; for one more, the one is closed that has been idle longest. */
 const CONNECTIONS_MAX = 512;
@@ -58,6 +59,7 @@ export async function listenHttp(listening: HttpListening): Promise<HttpListener
       response.destroy();
     });
   });
+  server.on('connection', noteArrival);
   // Another protocol has its own listeners on the socket.
   if (upgrade === undefined) {
     new HttpConnections(server, { connections: CONNECTIONS_MAX, requests: REQUESTS_MAX });

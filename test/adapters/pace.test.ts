@@ -1,5 +1,6 @@
-import { expect, test } from '@jest/globals';
-import { nextTurn, systemPace } from '../../src/adapters/pace.js';
+import { describe, expect, test } from '@jest/globals';
+import { setImmediate as turn } from 'node:timers/promises';
+import { nextTurn, noteArrival, systemPace } from '../../src/adapters/pace.js';
 
 const busy = (ms: number): void => {
   for (const until = performance.now() + ms; performance.now() < until;);
@@ -36,4 +37,48 @@ test('each piece of work counts for itself', async () => {
   const yielded = first();
   expect(yielded).toBeDefined();
   await yielded;
+});
+
+describe('a task for the next turn of the event loop', () => {
+  const orderAfter = async (prepare: () => void): Promise<readonly string[]> => {
+    await turn();
+    await turn();
+    const order: string[] = [];
+    prepare();
+    nextTurn(() => order.push('task'));
+    setImmediate(() => order.push('turn'));
+    while (order.length < 2) await turn();
+    return order;
+  };
+
+  test('runs in it where no connection arrives', async () => {
+    expect(await orderAfter(() => undefined)).toEqual(['task', 'turn']);
+  });
+
+  test('lets a turn pass where a connection arrived in this one', async () => {
+    expect(await orderAfter(noteArrival)).toEqual(['turn', 'task']);
+  });
+
+  test('lets a turn pass for each in which a connection arrives, and runs while more of them come', async () => {
+    let turns = 0;
+    const ran: string[] = [];
+    noteArrival();
+    nextTurn(() => ran.push('task'));
+    while (ran.length === 0) {
+      noteArrival();
+      await turn();
+      turns += 1;
+    }
+    expect(turns).toBeGreaterThan(2);
+  });
+
+  test('is what paced work waits for', async () => {
+    const pause = systemPace().begin(0);
+    noteArrival();
+    const order: string[] = [];
+    setImmediate(() => order.push('turn'));
+    await pause();
+    order.push('work');
+    expect(order).toEqual(['turn', 'work']);
+  });
 });

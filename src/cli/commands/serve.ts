@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { limitHeapGrowth } from '../../adapters/heap-growth.js';
 import { nanoidIds } from '../../adapters/nanoid-ids.js';
 import { builtPage } from '../../adapters/page-folder.js';
 import { systemClock } from '../../adapters/system-clock.js';
@@ -48,6 +49,7 @@ export const serve: Command = {
     'a stored token; then put TLS in front of it. While this runs, other commands act on the home through it.',
   ],
   async run(args, io) {
+    limitHeapGrowth();
     const [host, port] = [args.text('host') ?? HOST_DEFAULT, portIn(serve, args, 'port', PORT_DEFAULT)];
     if (args.flag('demo')) return servedDemo({ host, port }, args, io);
     return withHome(

@@ -4,6 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
+import { limitHeapGrowth } from '../../../src/adapters/heap-growth.js';
 import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
 import { systemClock } from '../../../src/adapters/system-clock.js';
 import { mintToken, tokenBook, type TokenGrant } from '../../../src/adapters/token-book.js';
@@ -40,6 +41,8 @@ const FAULTY: Readonly<Record<Fault, AdmissionOptions>> = {
 };
 
 const { folder, entries, fault } = argument() as ServerOptions;
+// As `turnpike serve` does.
+limitHeapGrowth();
 
 if (fault === 'no-backpressure') {
   // A response that always takes more: what its client does not read stays in memory.
