@@ -37,7 +37,15 @@ export interface App<S extends Pick<LookingService, 'metrics' | 'log'>> {
   readonly enter: Enter;
 }
 
-export type Enter = (request: IncomingMessage, response: ServerResponse) => Entered | Promise<Entered>;
+/** What of a route decides how a request comes in. */
+export type EnteredRoute = Pick<Route, 'method' | 'path' | 'head' | 'kind' | 'body'>;
+
+/** @param route that the request was matched with; undefined where it is for none */
+export type Enter = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  route: EnteredRoute | undefined,
+) => Entered | Promise<Entered>;
 
 /** A request that came in with a token. */
 interface Entry {
@@ -88,7 +96,8 @@ export const httpPlugin =
         if (principal !== null) entries.set(request.raw, { principal, work });
         done();
       };
-      const entered = enter(request.raw, reply.raw);
+      const { route } = request.routeOptions.config as { readonly route?: Route<S> };
+      const entered = enter(request.raw, reply.raw, route);
       if (entered instanceof Promise) void entered.then(decide, done);
       else decide(entered);
     });
@@ -106,6 +115,7 @@ export const httpPlugin =
         // Whoever asks for a stream without its body would wait for ever, and readings would be told of for nothing.
         exposeHeadRoute: false,
         url: route.path.replace(/\{(\w+)\}/g, ':$1'),
+        config: { route },
         bodyLimit: route.body === Bytes ? STEP_BYTES_MAX : BODY_BYTES_MAX,
         onRequest: (request, reply, done) => {
           const why = mayNot(route, request, entries.get(request.raw)?.principal);

@@ -3,18 +3,19 @@
 
 import type { FastifyPluginAsync } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Log } from '../../ports/log.js';
 import type { Principal } from '../../ports/token-book.js';
 import type { AdmissionController } from '../admission/controller.js';
-import { Entrance, type Entered } from '../entrance.js';
+import { Entrance, type Entered, type EntranceParts } from '../entrance.js';
 import { pathOf, type FrontDoor } from '../front-door.js';
 import { MESSAGE_BYTES_MAX } from '../mcp/messages.js';
 import { refusal, type Refusal } from '../problems.js';
 import { sendRefusal } from '../send-refusal.js';
-import { BODY_BYTES_MAX, ownFastify, STEP_BYTES_MAX, type Enter } from './app.js';
+import { BODY_BYTES_MAX, ownFastify, STEP_BYTES_MAX, type Enter, type EnteredRoute } from './app.js';
 import type { Metrics } from './metrics.js';
 import { PAGE_METHODS, sendPage, servedPage, type Page } from './page.js';
 import { RouteIndex } from './route-index.js';
-import { Bytes, type Route } from './route.js';
+import { Bytes, methodsOf } from './route.js';
 
 export interface Handling {
   readonly door: FrontDoor;
@@ -24,14 +25,12 @@ export interface Handling {
   /** Those of the plugin: what is none of them does not come to it. */
   readonly routes: readonly EnteredRoute[];
   readonly metrics: Pick<Metrics, 'request'>;
+  readonly log: Pick<Log, 'error'>;
   /** Lets every request in by `enter`. */
   readonly plugin: (enter: Enter) => FastifyPluginAsync;
   /** What is served beside the routes. */
   readonly beside?: BesideOf;
 }
-
-/** What of a route decides how a request comes in. */
-export type EnteredRoute = Pick<Route, 'method' | 'path' | 'head' | 'kind' | 'body'>;
 
 export interface Beside {
   /** As which it is counted. */
@@ -49,7 +48,7 @@ export interface Handler {
 }
 
 export function handler({ door, page, admission, metrics, plugin, ...rest }: Handling): Handler {
-  const { routes, beside = () => null } = rest;
+  const { routes, log, beside = () => null } = rest;
   const index = new RouteIndex(routes);
   const entrance = entranceOf({ door: (head) => first(door, head), admission, index, beside });
   const files = servedPage(page);
@@ -72,6 +71,8 @@ export function handler({ door, page, admission, metrics, plugin, ...rest }: Han
     const file = files.get(path);
     if (file !== undefined) {
       sendPage(request, response, file);
+      // All of it is handed over, and clients without a token share few places: one that does not read keeps none.
+      came.work.detach();
       metrics.request('page', method, response.statusCode);
     } else if (other !== null) {
       response.once('close', () => metrics.request(other.name, method, response.statusCode));
@@ -85,8 +86,14 @@ export function handler({ door, page, admission, metrics, plugin, ...rest }: Han
   };
   return {
     async handle(request, response) {
-      const came = entrance.enter(request, response);
-      await serve(request, response, came instanceof Promise ? await came : came);
+      try {
+        const came = entrance.enter(request, response);
+        await serve(request, response, came instanceof Promise ? await came : came);
+      } catch (error) {
+        // A client that leaves in the middle of its body is no failure of the service.
+        if (!request.socket.destroyed) log.error('a request over HTTP failed', { error });
+        response.destroy();
+      }
     },
     close: async () => {
       await own.close();
@@ -95,7 +102,7 @@ export function handler({ door, page, admission, metrics, plugin, ...rest }: Han
 }
 
 /** The way in to these routes, and to what is served beside them. */
-export function entranceOf({
+function entranceOf({
   door,
   admission,
   index,
@@ -106,15 +113,31 @@ export function entranceOf({
     admission,
     kindOf: ({ method = '', url = '' }) => {
       const path = pathOf(url);
-      const route = index.at(path).find((one) => one.method === method);
-      if (route !== undefined) {
-        const bytesMax = route.body === null ? 0 : route.body === Bytes ? STEP_BYTES_MAX : BODY_BYTES_MAX;
-        return { kind: route.kind, bytesMax };
-      }
-      // The rest is refused, or a file: it costs next to nothing.
-      return beside(path) === null ? { kind: 'live', bytesMax: 0 } : { kind: 'step', bytesMax: MESSAGE_BYTES_MAX };
+      const route = index.at(path).find((one) => methodsOf(one).includes(method));
+      if (route !== undefined || beside(path) === null) return demandOf(route);
+      return { kind: 'step', bytesMax: MESSAGE_BYTES_MAX };
     },
   });
+}
+
+/**
+ * The way in for requests that a server of others has matched with their routes. The path alone does not tell which
+ * route that is: the server may have prefixes, and rules of its own for escapes, cases and slashes.
+ */
+export function matchedEntrance({ door, admission }: Pick<Handling, 'door' | 'admission'>): Enter {
+  const matched = new WeakMap<IncomingMessage, EnteredRoute>();
+  const entrance = new Entrance({ door, admission, kindOf: (request) => demandOf(matched.get(request)) });
+  return (request, response, route) => {
+    if (route !== undefined) matched.set(request, route);
+    return entrance.enter(request, response);
+  };
+}
+
+/** What a request of a route may cost. The rest is refused, or a file of the page: it costs next to nothing. */
+function demandOf(route: EnteredRoute | undefined): ReturnType<EntranceParts['kindOf']> {
+  if (route === undefined) return { kind: 'live', bytesMax: 0 };
+  const bytesMax = route.body === null ? 0 : route.body === Bytes ? STEP_BYTES_MAX : BODY_BYTES_MAX;
+  return { kind: route.kind, bytesMax };
 }
 
 /** Of a method that it does not know, the framework has ideas of its own. */

@@ -60,6 +60,7 @@ export async function serveSource(serving: SourceServing): Promise<HttpServer & 
       admission,
       routes: LEDGER_ROUTES,
       metrics,
+      log,
       plugin: (enter) => httpPlugin({ service, routes: LEDGER_ROUTES, enter }),
     });
     return { ...own, endStreams: () => streams.close() };

@@ -23,12 +23,11 @@ import type { McpService } from '../mcp/service.js';
 import { packageVersion } from '../package-version.js';
 import { refusal } from '../problems.js';
 import { httpPlugin, type Enter } from './app.js';
-import { entranceOf, handler, type Beside, type BesideOf } from './handler.js';
+import { handler, matchedEntrance, type Beside, type BesideOf } from './handler.js';
 import { ledgerAudit } from './ledger-audit.js';
 import { KeyedSteps } from './keyed-steps.js';
 import { Metrics } from './metrics.js';
 import { isOpenOf } from './page.js';
-import { RouteIndex } from './route-index.js';
 import { ROUTES } from './routes.js';
 import { RunAccess } from './run-access.js';
 import type { AccessAudit, HttpService } from './service.js';
@@ -81,10 +80,10 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
   const plugin = (enter: Enter): FastifyPluginAsync => httpPlugin({ service, routes: ROUTES, enter });
   const toAgents: Beside['handle'] = (request, response, principal) => agents.handle(request, response, principal);
   const beside: BesideOf = (path) => (path === MCP_PATH ? { name: 'mcp', handle: toAgents } : null);
-  const own = handler({ door, page, admission, routes: ROUTES, metrics: service.metrics, plugin, beside });
-  const entrance = entranceOf({ door, admission, index: new RouteIndex(ROUTES) });
+  const { metrics, log } = service;
+  const own = handler({ door, page, admission, routes: ROUTES, metrics, log, plugin, beside });
   return {
-    plugin: plugin((request, response) => entrance.enter(request, response)),
+    plugin: plugin(matchedEntrance({ door, admission })),
     handler: own.handle,
     endStreams: () => service.streams.close(),
     async close() {

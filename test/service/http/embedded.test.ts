@@ -11,6 +11,7 @@ import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
 import { systemClock } from '../../../src/adapters/system-clock.js';
 import { winstonLog } from '../../../src/adapters/winston-log.js';
 import type { TokenRecord } from '../../../src/contract/token.js';
+import type { Log } from '../../../src/ports/log.js';
 import { ROUTES } from '../../../src/service/http/routes.js';
 import { turnpikeHttp } from '../../../src/service/http/turnpike-http.js';
 import { Bench } from '../../fixtures/bench.js';
@@ -112,6 +113,80 @@ test('a plain handler has everything: steps, MCP and the page, which is there wi
   half.destroy();
   expect(await stepOver(url)).toBe('SUCCESS');
   server.close();
+  await http.close();
+});
+
+test('a client that leaves in the middle of a message over MCP makes the plain handler neither throw nor log', async () => {
+  const port = await freePort();
+  const errors: string[] = [];
+  const noting: Log = { ...log, error: (message) => void errors.push(message) };
+  const http = turnpikeHttp({ turnpike: bench.turnpike, tokens, hosts: [`127.0.0.1:${port}`], page, log: noting });
+  const handled: Promise<unknown>[] = [];
+  const server = createServer((asked, response) => {
+    handled.push(http.handler(asked, response));
+  }).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const half = connect(port, '127.0.0.1').on('error', () => undefined);
+  half.write(`POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Bearer ${token}\r\n`);
+  half.write('Content-Type: application/json\r\nContent-Length: 50\r\n\r\n{"js');
+  await once(server, 'request');
+  half.destroy();
+  expect(await Promise.allSettled(handled)).toEqual([{ status: 'fulfilled', value: undefined }]);
+  expect(errors).toEqual([]);
+  expect(await stepOver(`http://127.0.0.1:${port}`)).toBe('SUCCESS');
+  server.close();
+  await http.close();
+});
+
+test('a client that does not read the page keeps it from nobody', async () => {
+  const port = await freePort();
+  const large = new Map([['/', { bytes: Buffer.alloc(16_000_000, 1), type: 'text/html', immutable: false }]]);
+  const http = turnpikeHttp({
+    turnpike: bench.turnpike,
+    tokens,
+    hosts: [`127.0.0.1:${port}`],
+    page: large,
+    admission: { kinds: { live: { queueMs: 100 } } },
+    log,
+  });
+  const server = createServer((asked, response) => void http.handler(asked, response)).listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const deaf = Array.from({ length: 16 }, () => {
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    socket.pause();
+    socket.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n\r\n`);
+    return socket;
+  });
+  await Promise.all(deaf.map((socket) => once(socket, 'ready')));
+  for (let n = 0; n < 3; n += 1) {
+    expect((await fetch(`http://127.0.0.1:${port}/`, { method: 'HEAD' })).status).toBe(200);
+  }
+  for (const socket of deaf) socket.destroy();
+  server.close();
+  await http.close();
+});
+
+test.each([
+  ['an escape', '/api/v1/%72uns', {}, {}],
+  ['a fragment', '/api/v1/runs#limit=1', {}, {}],
+  ['a prefix', '/turnpike/api/v1/runs', { prefix: '/turnpike' }, {}],
+  ['a slash more', '/api/v1/runs/', {}, { routerOptions: { ignoreTrailingSlash: true } }],
+  ['capital letters', '/API/v1/runs', {}, { routerOptions: { caseSensitive: false } }],
+])('in a Fastify of somebody else a read is admitted as one, by %s too', async (_how, path, registered, options) => {
+  const port = await freePort();
+  const grants = { actor: 'anna', role: 'SANDBOX_AGENT', rights: ['observe'] as const };
+  const reader = mintToken(grants, systemClock(), nanoidIds());
+  const book = tokenBook(() => [reader.record], systemClock());
+  const http = turnpikeHttp({ turnpike: bench.turnpike, tokens: book, hosts: [`127.0.0.1:${port}`], log });
+  const fastify = Fastify({ logger: false, ...options });
+  await fastify.register(http.plugin, registered);
+  await fastify.listen({ port, host: '127.0.0.1' });
+  const lines = [`Host: 127.0.0.1:${port}`, `Authorization: Bearer ${reader.token}`, 'Connection: close'];
+  expect((await rawRequest(port, [`GET ${path} HTTP/1.1`, ...lines])).status).toBe(200);
+  const metrics = `${(registered as { prefix?: string }).prefix ?? ''}/api/v1/metrics`;
+  const { body } = await rawRequest(port, [`GET ${metrics} HTTP/1.1`, ...lines]);
+  expect(body).toMatch(/turnpike_requests_admitted_total\{kind="read"\} 1\n/);
+  await fastify.close();
   await http.close();
 });
 
