@@ -29,8 +29,9 @@ export class LineTransport implements Transport {
   onmessage?: (message: JSONRPCMessage) => void;
   readonly #streams: Streams;
   readonly #left: Deferred<Leaving> = defer();
-  /** Requests that have no answer yet. */
-  readonly #asked = new Set<RequestId>();
+  /** Requests that have no answer yet, by their ids: a client may use one id for several. */
+  readonly #asked = new Map<RequestId, number>();
+  #outstanding = 0;
   #settled: Deferred<null> = defer();
   #open = true;
 
@@ -91,23 +92,31 @@ export class LineTransport implements Transport {
     const checked = JSONRPCMessageSchema.safeParse(read.message);
     if (!checked.success) return this.#write(errorAnswer(INVALID_REQUEST, 'Invalid request'));
     const message = checked.data;
-    if ('method' in message && 'id' in message) this.#asked.add(message.id);
+    if ('method' in message && 'id' in message) {
+      this.#outstanding += 1;
+      this.#asked.set(message.id, (this.#asked.get(message.id) ?? 0) + 1);
+    }
     this.onmessage?.(message);
-    // A request that was given up gets no answer.
+    // A request that was given up gets no answer. Of several with its id, one alone is given up, and the rest answered.
     if ('method' in message && message.method === 'notifications/cancelled') {
-      this.#settle(message.params?.['requestId'] as RequestId);
+      const id = message.params?.['requestId'] as RequestId;
+      if (this.#asked.get(id) === 1) this.#settle(id);
     }
   }
 
   #settle(id: RequestId): void {
-    this.#asked.delete(id);
+    const asked = this.#asked.get(id);
+    if (asked === undefined) return;
+    this.#outstanding -= 1;
+    if (asked === 1) this.#asked.delete(id);
+    else this.#asked.set(id, asked - 1);
     const settled = this.#settled;
     this.#settled = defer();
     settled.resolve(null);
   }
 
   async #fewerThan(limit: number): Promise<void> {
-    while (this.#open && this.#asked.size >= limit) await this.#settled.promise;
+    while (this.#open && this.#outstanding >= limit) await this.#settled.promise;
   }
 
   async #write(text: string): Promise<void> {

@@ -76,6 +76,35 @@ test('who says all at once and closes its end has all the answers, and its run h
   expect(await bench.turnpike.ledger.run(run_id)).toMatchObject({ outcome: 'completed:end_of_input' });
 });
 
+test('requests with one and the same id are counted each: no more is read while 256 have no answer', async () => {
+  const writing: string[] = [];
+  const server = served({
+    write: (text) => {
+      writing.push(text);
+      return new Promise(() => undefined);
+    },
+  });
+  for (let n = 0; n < 1_000; n += 1) server.input.write(line(request('same', 'ping')));
+  // Nobody reads the answers: what is written waits, and what comes in stays where it is.
+  for (let n = 0; n < 50; n += 1) await new Promise((resolve) => setImmediate(resolve));
+  expect(writing).toHaveLength(256);
+  server.stop.abort();
+  await server.left;
+});
+
+test('of two requests with one id that is given up, the other still counts until it has its answer', async () => {
+  const server = served();
+  server.input.write(line(greeting));
+  await server.until(1);
+  const twice = request('twice', 'tools/list');
+  server.input.write(line(twice) + line(twice));
+  server.input.write(line({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 'twice' } }));
+  server.input.write(line(calling('after', 'think')));
+  server.input.end();
+  expect(await server.left).toBe('end');
+  expect(server.said.map(({ id }) => id)).toContain('after');
+});
+
 test('nothing is said unasked', async () => {
   const { answers } = await said(
     { jsonrpc: '2.0', method: 'notifications/initialized' },
