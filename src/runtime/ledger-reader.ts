@@ -68,7 +68,7 @@ export class LedgerReader {
     this.pace = pace;
     this.#trees = new TreeFolds({ store, pace }, (tree_id) => new RunTreeFold(tree_id), RUNS_KEPT_MAX);
     this.#approvals = new OpenApprovals({ store, pace });
-    this.#content = new ContentReader(store);
+    this.#content = new ContentReader(store, pace);
   }
 
   /** The run trees in the order in which they were opened; of more than `last` of them, only the last. */

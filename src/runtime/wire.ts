@@ -109,7 +109,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   opened.push(() => history?.close());
   const points = history === null ? null : historyPoints(history, ground, { log, defer });
   opened.push(() => points?.close());
-  const sessions = new SessionRuns({ store, shelf, ids, clock, secrets, specs: new SpecSource(specFiles) });
+  const sessions = new SessionRuns({ store, shelf, ids, clock, pace, secrets, specs: new SpecSource(specFiles) });
   const restarts = options.restarts === 'automatic' ? new AutomaticRestarts(clock, log) : null;
   const storage = storageOf(ground, options, log);
   const listener = listeners({ agents, storage, highRisk, sessions, runRecords, points, restarts });

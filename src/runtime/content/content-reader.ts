@@ -2,17 +2,24 @@
 // reads it here, for an audience. `test/content-access.test.ts` lists the code that may read the store itself, because
 // it decides, folds, verifies or erases, and gives nothing of it to anyone.
 
+import { systemPace } from '../../adapters/pace.js';
 import { artifactRef, isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import type { EntryPlace, LedgerStore, TreeEntry } from '../../ports/ledger-store.js';
+import type { Pace } from '../../ports/pace.js';
 import { withheldAt, withoutContent } from '../evidence/lane-withholding.js';
 import { grantOf, type Audience, type ContentGrant } from './audience.js';
+
+/** Milliseconds that the pass over a tree works before other work runs. */
+const TURN_MS = 5;
 
 /** What an entry brought: content, or the hash and size of what this audience may not have, or that was erased. */
 export class ContentReader {
   readonly #source: Pick<LedgerStore, 'tree' | 'artifactsOf'>;
+  readonly #pace: Pace;
 
-  constructor(source: Pick<LedgerStore, 'tree' | 'artifactsOf'>) {
+  constructor(source: Pick<LedgerStore, 'tree' | 'artifactsOf'>, pace: Pace = systemPace()) {
     this.#source = source;
+    this.#pace = pace;
   }
 
   /** @throws LedgerError LEDGER_ARCHIVED, LEDGER_TAMPERED; InvariantError for an audience that no decision has made */
@@ -25,7 +32,7 @@ export class ContentReader {
 
   async #shown(place: EntryPlace): Promise<readonly StoredArtifact[]> {
     const entry = isEntry(place) ? place : await this.#entryAt(place);
-    return entry === null ? [] : withheldAt(this.#source, entry);
+    return entry === null ? [] : withheldAt(this.#source, entry, this.#pace.begin(TURN_MS));
   }
 
   async #entryAt({ tree_id, seq }: EntryPlace): Promise<TreeEntry | null> {

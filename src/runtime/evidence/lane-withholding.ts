@@ -7,6 +7,7 @@ import { isOpening, type Entry, type OpeningInput, type RecordedInput, type RunC
 import { InvariantError, PolicyError } from '../../errors.js';
 import { policyOf } from '../../kernel/pinned.js';
 import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger-store.js';
+import type { Pause } from '../../ports/pace.js';
 import { entryOf } from '../stored-entry.js';
 
 /** A ledger as a bundle holds it. Its contents are asked for entry by entry, each as it comes. */
@@ -33,16 +34,20 @@ export function withheldByLanes(store: EvidenceSource): EvidenceSource {
 /**
  * What a bundle would hold of the content that one entry brought, for whoever looks at that entry alone. The entries of
  * its tree before it are read again only where some lane withholds.
+ * @param pause of the pass over those entries: a tree may have very many
  */
 export async function withheldAt(
   source: Pick<LedgerStore, 'tree' | 'artifactsOf'>,
   at: TreeEntry,
+  pause: Pause,
 ): Promise<readonly StoredArtifact[]> {
   const artifacts = await source.artifactsOf(at);
   if (artifacts.length === 0) return artifacts;
   const lanes = new LaneWithholding();
   for await (const stored of source.tree(at.tree_id)) {
     if (stored.seq >= at.seq) break;
+    const turn = pause();
+    if (turn !== undefined) await turn;
     if (stored.seq === 0) lanes.take(entryOf(stored), await source.artifactsOf(stored));
     else if (stored.type === 'run_created') lanes.take(entryOf(stored), []);
     if (!lanes.knows(at.tree_id)) return artifacts;

@@ -3,6 +3,7 @@
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import type { Clock } from '../../ports/clock.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { Pace, ReadControl } from '../../ports/pace.js';
 import { effectiveStatus } from '../../session/limits.js';
 import { findTask } from '../../session/progress.js';
 import type { SessionState } from '../../session/state.js';
@@ -20,11 +21,17 @@ export interface SessionOnLedger {
 interface Parts {
   readonly store: LedgerStore;
   readonly clock: Clock;
+  readonly pace: Pace;
 }
+
+/** Milliseconds that a pass over all sessions works before other work runs. */
+const TURN_MS = 5;
 
 export class SessionReader {
   readonly #parts: Parts;
   readonly #engine: () => TreeEngine;
+  /** Passes without a control run one after another: together they would divide no work. */
+  #listing: Promise<unknown> = Promise.resolve();
 
   constructor(parts: Parts, engine: () => TreeEngine) {
     this.#parts = parts;
@@ -40,7 +47,9 @@ export class SessionReader {
 
   /** The session of a spec that is neither completed nor ended. */
   async activeOf(spec_id: string): Promise<SessionState | null> {
+    const pause = this.#parts.pace.begin(TURN_MS);
     for await (const { tree_id, ended } of this.#parts.store.trees()) {
+      await pause();
       if (ended || !tree_id.startsWith(SESSION_PREFIX)) continue;
       const session = (await this.find(tree_id))?.session;
       if (session?.spec.id === spec_id && !OVER.has(session.status)) return session;
@@ -48,11 +57,25 @@ export class SessionReader {
     return null;
   }
 
-  /** The newest first. */
-  async list(spec_id?: string): Promise<readonly SessionSummary[]> {
+  /**
+   * The newest first. Each session is folded that is not in memory, so the pass is divided.
+   * @param control charges the pass to its caller, and cancels it; without one it waits for others of its kind
+   */
+  list(spec_id?: string, control?: ReadControl): Promise<readonly SessionSummary[]> {
+    if (control !== undefined) return this.#list(spec_id, control);
+    const listing = this.#listing.then(() => this.#list(spec_id, { pause: this.#parts.pace.begin(TURN_MS) }));
+    this.#listing = listing.catch(() => undefined);
+    return listing;
+  }
+
+  async #list(
+    spec_id: string | undefined,
+    { pause, signal }: Pick<ReadControl, 'pause'> & Partial<ReadControl>,
+  ): Promise<readonly SessionSummary[]> {
     const summaries: SessionSummary[] = [];
     const now = new Date(this.#parts.clock.now()).toISOString();
-    for await (const { tree_id } of this.#parts.store.trees()) {
+    for await (const { tree_id } of this.#parts.store.trees(signal === undefined ? {} : { signal })) {
+      await pause();
       const session = (await this.find(tree_id))?.session;
       if (session === undefined || (spec_id !== undefined && session.spec.id !== spec_id)) continue;
       summaries.push(summaryOf(session, now));

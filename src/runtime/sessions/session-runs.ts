@@ -16,6 +16,7 @@ import type { SessionState } from '../../session/state.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { Pace } from '../../ports/pace.js';
 import type { Secrets } from '../../ports/secrets.js';
 import { defer, type Deferred } from '../deferred.js';
 import type { Note } from '../notes.js';
@@ -29,7 +30,6 @@ import type {
   OverrideRequest,
   SessionCaller,
   Sessions,
-  SessionSummary,
   StartSessionOptions,
   TaskDetails,
 } from './sessions.js';
@@ -41,6 +41,7 @@ interface Parts {
   readonly shelf: PolicyShelf;
   readonly ids: Ids;
   readonly clock: Clock;
+  readonly pace: Pace;
   readonly secrets: Secrets;
   readonly specs: SpecSource;
 }
@@ -184,9 +185,7 @@ export class SessionRuns implements Sessions {
     return state === null ? null : taskDetails(state.session, task_id);
   }
 
-  list(spec_id?: string): Promise<readonly SessionSummary[]> {
-    return this.#reader.list(spec_id);
-  }
+  readonly list: Sessions['list'] = (spec_id, control) => this.#reader.list(spec_id, control);
 
   reply(_tree_id: string, { input_id, response }: Reply): void {
     this.#waiting.get(input_id)?.resolve(response);

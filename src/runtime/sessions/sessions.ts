@@ -4,6 +4,7 @@ import type { Exposure } from '../../contract/response.js';
 import type { GatePolicy, OverrideReason, Posture, SessionLimits } from '../../contract/session.js';
 import type { SessionAnswer, SessionData } from '../../contract/session-answer.js';
 import type { SessionSpec } from '../../contract/session-spec.js';
+import type { ReadControl } from '../../ports/pace.js';
 
 /** Who speaks. An unknown role is an observer. */
 export interface SessionCaller {
@@ -113,7 +114,7 @@ export interface Sessions {
   /** A task's text, or that of the outstanding step where no task is named (S3-20). Null where there is none. */
   prepare(session_id: string, task_id?: string): Promise<TaskDetails | null>;
   /** Sessions of this ledger, the newest first; of one spec where that is named. */
-  list(spec_id?: string): Promise<readonly SessionSummary[]>;
+  list(spec_id?: string, control?: ReadControl): Promise<readonly SessionSummary[]>;
 }
 
 export interface OverrideRequest {

@@ -98,8 +98,9 @@ export const SESSION_ROUTES: readonly Route[] = [
     rights: ['sessions', 'observe'],
     query: Type.Object({ spec_id }, closed),
     answers: { 200: json('All of them, or those of one spec.', TaskOutput) },
-    async handle({ query }, { turnpike }) {
-      return { json: { success: true, data: { sessions: await turnpike.sessions.list(query.spec_id) }, error: null } };
+    async handle({ query, control }, { turnpike }) {
+      const sessions = await turnpike.sessions.list(query.spec_id, control);
+      return { json: { success: true, data: { sessions }, error: null } };
     },
   }),
   route({
