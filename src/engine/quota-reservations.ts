@@ -48,7 +48,12 @@ export class QuotaReservations {
     if (status === 'done') this.#cases.release(idempotency_key);
   }
 
-  /** The tree broke in this tick: none of its decisions is committed. */
+  /** What the tree has decided so far is in the batch: it is committed, whatever its next input comes to. */
+  join(tree_id: string): void {
+    this.#fresh.delete(tree_id);
+  }
+
+  /** The tree broke in this tick: what it has decided since it joined the batch is not committed. */
   undo(tree_id: string): void {
     for (const key of this.#fresh.get(tree_id) ?? []) this.#cases.release(key);
     this.#fresh.delete(tree_id);

@@ -150,6 +150,7 @@ export class Tick {
       const join = (): void => {
         turn.taken.rest = this.#options.trees.nextRest(turn.tree, turn.taken.decisions);
         this.batch.join(turn.taken);
+        this.#options.reservations.join(turn.item.tree_id);
       };
       if (this.#unbroken(turn, join)) this.taken.push(turn.taken);
     }

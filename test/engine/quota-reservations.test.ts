@@ -67,6 +67,13 @@ test('C82: a tree that broke in a tick takes its reservations of that tick along
   expect(later.reservations.size).toBe(1);
 });
 
+test('C82: what a tree has brought into the batch stays reserved where its next input of the tick breaks it', () => {
+  const { driver, reservations } = writing();
+  reservations.join(driver.tree_id);
+  reservations.undo(driver.tree_id);
+  expect(reservations.size).toBe(1);
+});
+
 test.each(['pending', 'waiting for another attempt'])(
   'D8 C82: recovery reserves again what a tree has decided, with the effect %s',
   (how) => {
