@@ -111,7 +111,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   opened.push(() => points?.close());
   const sessions = new SessionRuns({ store, shelf, ids, clock, pace, secrets, specs: new SpecSource(specFiles) });
   const restarts = options.restarts === 'automatic' ? new AutomaticRestarts(clock, log) : null;
-  const storage = storageOf(ground, options, log);
+  const storage = storageOf(ground, options, { clock, log });
   const listener = listeners({ agents, storage, highRisk, sessions, runRecords, points, restarts });
   const { engine: make = embeddedEngine } = ground;
   const engine = make({
@@ -130,7 +130,7 @@ export function wire(ground: Ground, options: TurnpikeOptions, opened: Closing[]
   opened.push(() => restarts?.close());
   const admitted = admittedEngine(engine, storage);
   for (const part of [agents, highRisk, sessions]) part.attach(admitted);
-  const parts = { engine, shelf, agents, highRisk, sessions, runRecords, history, points, restarts };
+  const parts = { engine: admitted, shelf, agents, highRisk, sessions, runRecords, history, points, restarts };
   return { ...parts, ids, clock, log, pace, keepAlive };
 }
 
@@ -182,9 +182,13 @@ const listeners = ({
 });
 
 /** Where a full disk was the end of the last process, this one gets its reserve. */
-function storageOf({ home, space }: Ground, { storage = {} }: TurnpikeOptions, log: Log): StorageGuard {
+function storageOf(
+  { home, space }: Ground,
+  { storage = {} }: TurnpikeOptions,
+  { clock, log }: { readonly clock: Clock; readonly log: Log },
+): StorageGuard {
   const disk = space ?? (home === null ? null : diskSpace(home.reserve));
-  const guard = new StorageGuard({ options: storage, space: disk, log });
+  const guard = new StorageGuard({ options: storage, space: disk, clock, log });
   guard.makeRoom();
   return guard;
 }

@@ -46,3 +46,28 @@ test.each([
   await client.close();
   await bench.close();
 });
+
+test('a reader of content uses up the own budget, and not that of the agent who wrote it', async () => {
+  const http = await HttpBench.open({ storage: { actorBytes: 200_000 } });
+  const { turnpike } = http.bench;
+  const agent = http.token();
+  const run_id = await http.start(agent);
+  const step = (): Promise<Response> => http.ask(`/agents/${run_id}/steps`, agent, { body: proposal('THINK') });
+  expect((await step()).status).toBe(200);
+  const entries = await http.bench.entries();
+  const log_index = entries.findIndex(({ type, body }) => type === 'input' && body.kind === 'proposal');
+  const brought = entries.flatMap(({ type, body }) =>
+    type === 'input' && body.kind === 'proposal' ? [body.payload.hash_sha256] : [],
+  );
+  const content = { log_index, sha256: brought[0] ?? '', actor: 'berta', role: 'ATTORNEY_ADMIN' };
+  const read = (): Promise<string> =>
+    turnpike.readContent(content).then(
+      (bytes) => (bytes === null ? 'nothing' : 'read'),
+      (error: unknown) => (error as { readonly code: string }).code,
+    );
+  const all = new Set<string>();
+  for (let n = 0; n < 100 && !all.has('STORAGE_BUDGET'); n += 1) all.add(await read());
+  expect([...all]).toEqual(['read', 'STORAGE_BUDGET']);
+  expect((await step()).status).toBe(200);
+  await http.close();
+});

@@ -3,8 +3,8 @@ import type { Holders } from './storage-book.js';
 import type { StorageGuard } from './storage-guard.js';
 
 /**
- * The engine as callers reach it: what begins a tree, and what brings content of an agent, is admitted first. What
- * ends runs, what people answer, and what the engine itself has to record always enters.
+ * The engine as callers reach it: what begins a tree, what brings content of an agent, and what people read is admitted
+ * first. What ends runs, what people answer, and what the engine itself has to record always enters.
  */
 export const admittedEngine = (engine: TreeEngine, guard: StorageGuard): TreeEngine => ({
   submit: (tree_id, submission) => submit(engine, guard, { tree_id, submission }),
@@ -35,14 +35,20 @@ function submit(engine: TreeEngine, guard: StorageGuard, { tree_id, submission }
       return guard.starting(holdersOf(null, input), work);
     case 'proposal':
     case 'session':
-    case 'start_run': {
-      const bytes = materials.reduce((sum, content) => sum + content.bytes.byteLength, 0);
-      return guard.recording(holdersOf(tree_id, input), bytes, work);
-    }
+    case 'start_run':
+      return guard.recording(holdersOf(tree_id, input), bytesOf(materials), work);
+    case 'start_agent':
+      // Its own entries are reserved with those of the tree that is opened for it.
+      return materials.length === 0 ? work() : guard.recording(holdersOf(tree_id, input), bytesOf(materials), work);
+    case 'access':
+      return guard.recording({ tree_id: null, case_id: null, actor_id: input.actor.actor_id }, 0, work);
     default:
       return work();
   }
 }
+
+const bytesOf = (materials: Submission['materials']): number =>
+  materials.reduce((sum, { bytes }) => sum + bytes.byteLength, 0);
 
 /** Whom content counts for, as far as its input says. The book knows the rest of trees that this process has opened. */
 function holdersOf(tree_id: string | null, input: NewInput): Holders {

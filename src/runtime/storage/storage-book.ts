@@ -1,12 +1,14 @@
 // What the ledger has recorded for each run tree, case and actor, and what is admitted and not recorded yet: accounts
 // of the kind `bytes`, by the same rules as the budgets of runs (decision 0015).
 
+import type { Artifact } from '../../contract/artifact-ref.js';
 import type { Account, Limits } from '../../contract/budget.js';
+import type { RecordedInput } from '../../contract/entry.js';
 import type { Batch, TreeAppend } from '../../ports/ledger-store.js';
 import { amountsOf, charge, limitsOf, openAccount, reserve, settle } from '../../run/budget.js';
 import { STORAGE_DEFAULTS, type StorageOptions } from './storage-options.js';
 
-/** Whom content is counted for. Null where the tree, or the case, is not there. */
+/** Whom content is counted for. Null where the tree, or the case, is not there; an empty actor is nobody. */
 export interface Holders {
   readonly tree_id: string | null;
   readonly case_id: string | null;
@@ -26,8 +28,8 @@ export interface Grant {
 const ENTRY_BYTES = 96;
 const CONTENT_BYTES = 256;
 const FACTOR = 1.5;
-/** Accounts of so many cases are remembered; the one that was used longest ago is forgotten. */
-const CASES_MAX = 65_536;
+/** So many accounts of each kind, and trees, are remembered; the one that was used longest ago is forgotten. */
+const HOLDERS_MAX = 65_536;
 
 export class StorageBook {
   readonly #limits: Readonly<Record<HolderKind, number>>;
@@ -70,23 +72,33 @@ export class StorageBook {
       const account = this.#accounts[kind].get(id);
       // The hour of an actor may have passed, or the tree have ended.
       if (account === undefined || account.reserved.bytes < (limits.bytes ?? 0)) continue;
-      this.#keep(kind, id, settle(account, want(limits.bytes ?? 0), NOTHING));
+      const settled = settle(account, want(limits.bytes ?? 0), NOTHING);
+      if (settled.spent.bytes === 0 && settled.reserved.bytes === 0) this.#accounts[kind].delete(id);
+      else this.#keep(kind, id, settled);
     }
   }
 
   /** Counts what a batch has recorded. */
   committed({ trees }: Batch): void {
     for (const append of trees) {
-      this.#turnHour(append);
-      const { tree_id } = append;
-      const holders = this.#trees.get(tree_id) ?? holdersIn(append);
-      const bytes = amountsOf({ bytes: recordedBytes(append) });
-      for (const [kind, id] of heldBy({ tree_id, ...holders })) {
-        this.#keep(kind, id, charge(this.#account(kind, id), bytes));
+      const [first] = append.entries;
+      if (first?.entry.type === 'input') this.turnHour(first.entry.body.time);
+      for (const [person, bytes] of bytesByPerson(append)) {
+        const holders = person === null ? this.#holdersOf(append) : { tree_id: null, case_id: null, actor_id: person };
+        const amounts = amountsOf({ bytes });
+        for (const [kind, id] of heldBy(holders)) this.#keep(kind, id, charge(this.#account(kind, id), amounts));
       }
-      if (append.ended) this.#forgetTree(tree_id);
-      else this.#trees.set(tree_id, holders);
+      if (append.ended) this.#forgetTree(append.tree_id);
     }
+  }
+
+  /** Whom the tree counts for. What a later append says of that is not believed. */
+  #holdersOf(append: TreeAppend): Holders {
+    const { tree_id } = append;
+    const holders = this.#trees.get(tree_id) ?? holdersIn(append);
+    // Of a tree from before this opening, an append need not name the actor: a later one will.
+    if (holders.actor_id !== '') putLast(this.#trees, tree_id, holders);
+    return { tree_id, ...holders };
   }
 
   #forgetTree(tree_id: string): void {
@@ -94,10 +106,9 @@ export class StorageBook {
     this.#accounts.run.delete(tree_id);
   }
 
-  /** An actor's account is of one hour of recorded time: no clock is read. */
-  #turnHour({ entries: [first] }: TreeAppend): void {
-    const body = first?.entry.type === 'input' ? first.entry.body : null;
-    const hour = body?.time.slice(0, 'yyyy-mm-ddThh'.length) ?? this.#hour;
+  /** An actor's account is of one hour. @param time in ISO 8601; one from before the present hour changes nothing */
+  turnHour(time: string): void {
+    const hour = time.slice(0, 'yyyy-mm-ddThh'.length);
     if (hour <= this.#hour) return;
     this.#hour = hour;
     // A copy: an account that is put back comes last.
@@ -112,39 +123,83 @@ export class StorageBook {
   }
 
   #keep(kind: HolderKind, id: string, account: Account | undefined): void {
-    if (account === undefined) return;
-    const accounts = this.#accounts[kind];
-    accounts.delete(id);
-    accounts.set(id, account);
-    const [oldest] = accounts.keys();
-    if (kind === 'case' && accounts.size > CASES_MAX && oldest !== undefined) accounts.delete(oldest);
+    if (account !== undefined) putLast(this.#accounts[kind], id, account);
   }
+}
+
+function putLast<T>(map: Map<string, T>, id: string, value: T): void {
+  map.delete(id);
+  map.set(id, value);
+  const [oldest] = map.keys();
+  if (map.size > HOLDERS_MAX && oldest !== undefined) map.delete(oldest);
 }
 
 /** Whom the entries of an append say that it is for: its agent, promotion or export, else nobody in particular. */
 function holdersIn({ opened, entries }: TreeAppend): Omit<Holders, 'tree_id'> {
-  let [case_id, actor_id] = [opened?.case_id ?? null, ''];
+  let [case_id, actor_id, isOfPerson] = [opened?.case_id ?? null, '', false];
   for (const { entry } of entries) {
-    if (entry.type !== 'run_created' && entry.type !== 'audit_event') continue;
+    if (entry.type === 'input') {
+      isOfPerson = personIn(entry.body) !== null;
+      actor_id = startedAs(entry.body) ?? actor_id;
+    }
+    if (isOfPerson || (entry.type !== 'run_created' && entry.type !== 'audit_event')) continue;
     case_id ??= entry.body.case_id ?? null;
-    if (entry.body.actor.actor_type !== 'system') actor_id = entry.body.actor.actor_id;
+    const { actor_type, actor_id: acting } = entry.body.actor;
+    if (actor_id === '' && actor_type !== 'system') actor_id = acting;
   }
   return { case_id, actor_id };
+}
+
+/** As whom an input starts a run or a session. */
+function startedAs(input: RecordedInput): string | null {
+  if (input.kind === 'open_session') return input.agent.actor.actor_id;
+  return input.kind === 'start_agent' || input.kind === 'start_run' ? input.actor.actor_id : null;
+}
+
+/** The person who reads or answers. What that records is theirs: no reader uses up the budget of an agent. */
+function personIn(input: RecordedInput): string | null {
+  switch (input.kind) {
+    case 'vote':
+      return input.approver.actor.actor_id;
+    case 'access':
+    case 'resolve':
+      return input.actor.actor_id;
+    default:
+      return null;
+  }
+}
+
+/** What an append takes of the disk, by the person whose inputs brought it; null: for whom the tree counts. */
+function bytesByPerson({ entries, artifacts }: TreeAppend): ReadonlyMap<string | null, number> {
+  const bytes = new Map<string | null, number>();
+  const persons: (string | null)[] = [];
+  let person: string | null = null;
+  const add = (one: string | null, more: number): void => void bytes.set(one, (bytes.get(one) ?? 0) + more);
+  for (const { entry, text } of entries) {
+    if (entry.type === 'input') person = personIn(entry.body);
+    persons.push(person);
+    add(person, entryBytes(text));
+  }
+  for (const { entry, artifact } of artifacts) add(persons[entry] ?? null, contentBytes(artifact));
+  return bytes;
 }
 
 /** How much of the disk a part of a batch takes, estimated upwards. */
 export function recordedBytes({ entries, artifacts }: Pick<TreeAppend, 'entries' | 'artifacts'>): number {
   let bytes = 0;
-  for (const { text } of entries) bytes += text.length + ENTRY_BYTES;
-  for (const { artifact } of artifacts) bytes += artifact.bytes.byteLength + CONTENT_BYTES;
-  return Math.ceil(bytes * FACTOR);
+  for (const { text } of entries) bytes += entryBytes(text);
+  for (const { artifact } of artifacts) bytes += contentBytes(artifact);
+  return bytes;
 }
+
+const entryBytes = (text: string): number => Math.ceil((Buffer.byteLength(text) + ENTRY_BYTES) * FACTOR);
+const contentBytes = ({ bytes }: Artifact): number => Math.ceil((bytes.byteLength + CONTENT_BYTES) * FACTOR);
 
 const want = (bytes: number): Limits => limitsOf({ steps: 0, tool_calls: 0, wall_ms: 0, bytes, tokens: 0 });
 const NOTHING = amountsOf({});
 
 const heldBy = ({ tree_id, case_id, actor_id }: Holders): Grant['held'] => [
   ...(tree_id === null ? [] : [['run', tree_id] as const]),
-  ['case', case_id ?? ''],
-  ['actor', actor_id],
+  ...(case_id === null ? [] : [['case', case_id] as const]),
+  ...(actor_id === '' ? [] : [['actor', actor_id] as const]),
 ];

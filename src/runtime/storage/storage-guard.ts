@@ -2,10 +2,11 @@
 //
 //   G1. Below the low-water mark no run starts, and content over 16 KiB is refused.
 //   G2. Before a commit for which the disk has no room, the reserve is given back to it. From then on until there is
-//       room again, only what ends runs is taken.
+//       room again, only what ends runs, and what people answer, is taken.
 //   G3. A budget is reserved when work is admitted and settled when it is recorded: it holds for any number of callers.
 
 import { RunError } from '../../errors.js';
+import type { Clock } from '../../ports/clock.js';
 import type { DiskSpace } from '../../ports/disk-space.js';
 import type { Batch } from '../../ports/ledger-store.js';
 import type { Log } from '../../ports/log.js';
@@ -25,6 +26,7 @@ interface GuardParts {
   readonly options: StorageOptions;
   /** Null where the store is not on a disk that this process knows. */
   readonly space: DiskSpace | null;
+  readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
 
@@ -90,6 +92,8 @@ export class StorageGuard {
   }
 
   async #during<T>(holders: Holders, bytes: number, work: () => Promise<T>): Promise<T> {
+    // An actor that has used up an hour records nothing that would end it.
+    this.#book.turnHour(new Date(this.#parts.clock.now()).toISOString());
     const grant = this.#book.admit(holders, bytes);
     if (typeof grant === 'string') throw exhausted(grant);
     try {

@@ -38,8 +38,9 @@ class Disk implements DiskSpace {
   }
 }
 
-const guardOf = (space: DiskSpace | null, options: StorageOptions = {}): StorageGuard => {
-  const guard = new StorageGuard({ options, space, log: winstonLog('silent') });
+const clock = { now: () => Date.parse('2026-01-01T00:00:00.000Z') };
+const guardOf = (space: DiskSpace | null, options: StorageOptions = {}, at = clock): StorageGuard => {
+  const guard = new StorageGuard({ options, space, clock: at, log: winstonLog('silent') });
   guard.open();
   return guard;
 };
@@ -63,6 +64,15 @@ function appendOf(bytes: number, time = '2026-01-01T00:00:00.000Z', over: Partia
     artifacts: [{ entry: 0, artifact, sha256: '' }],
     ...over,
   } as unknown as TreeAppend;
+}
+
+/** The same, where the input starts an agent. */
+function startedBy(actor_id: string, append: TreeAppend): TreeAppend {
+  const [first] = append.entries;
+  const { body } = first?.entry as { body: object };
+  const actor = { actor_type: 'agent', actor_id };
+  const entry = { type: 'input', body: { ...body, kind: 'start_agent', actor } };
+  return { ...append, entries: [{ ...first, entry }] } as unknown as TreeAppend;
 }
 
 describe('the free space of the disk', () => {
@@ -102,7 +112,7 @@ describe('the free space of the disk', () => {
     guardOf(disk);
     expect([disk.reserved, disk.free]).toEqual([MIB, 5 * MIB]);
     disk.free = MIB;
-    const guard = new StorageGuard({ options: {}, space: disk, log: winstonLog('silent') });
+    const guard = new StorageGuard({ options: {}, space: disk, clock, log: winstonLog('silent') });
     guard.makeRoom();
     guard.makeRoom();
     expect([disk.reserved, disk.free]).toEqual([0, 2 * MIB]);
@@ -171,6 +181,52 @@ describe('storage budgets', () => {
     expect(book.admit(other, 1)).toHaveProperty('held');
     if (typeof berta !== 'string') book.settle(berta);
     expect(book.admit({ ...other, actor_id: 'berta' }, 999)).toHaveProperty('held');
+  });
+
+  test('of an actor begin again with the hour, also where nothing was recorded since', async () => {
+    let now = Date.parse('2026-01-01T10:30:00.000Z');
+    const guard = guardOf(null, { actorBytes: 100_000 }, { now: () => now });
+    guard.committed({ epoch: 1, trees: [startedBy('anna', appendOf(100_000, '2026-01-01T10:30:00.000Z'))] });
+    expect(await codeOf(guard.starting(ME, nothing))).toBe('STORAGE_BUDGET');
+    now = Date.parse('2026-01-01T11:00:00.000Z');
+    expect(await codeOf(guard.starting(ME, nothing))).toBe('taken');
+  });
+
+  test.each(['access', 'vote', 'resolve'])(
+    'what a person’s `%s` records counts for the person, and never for the agent whose tree it is',
+    (kind) => {
+      const berta = { actor_type: 'human', actor_id: 'berta' };
+      const body = { kind, time: '', actor: berta, approver: { actor: berta } };
+      const told = { type: 'audit_event', body: { case_id: 'case-a', actor: berta } };
+      const entries = [
+        { text: 'x'.repeat(4_000), entry: { type: 'input', body } },
+        { text: '', entry: told },
+      ];
+      const answered = { ...appendOf(4_000), entries } as unknown as TreeAppend;
+      for (const known of [true, false]) {
+        const book = new StorageBook({ runBytes: 10_000, caseBytes: 10_000, actorBytes: 10_000 });
+        if (known) book.committed({ epoch: 1, trees: [startedBy('anna', appendOf(0))] });
+        book.committed({ epoch: 1, trees: [answered] });
+        expect(book.admit({ tree_id: null, case_id: null, actor_id: 'berta' }, 1)).toBe('actor');
+        // The tree is not taken for the reader's either.
+        book.committed({ epoch: 1, trees: [startedBy('anna', appendOf(1_000))] });
+        expect(book.admit(ME, 5_000)).toHaveProperty('held');
+      }
+    },
+  );
+
+  test('of a session count for its agent from its first entry on', () => {
+    const book = new StorageBook({ actorBytes: 1_000 });
+    const body = { kind: 'open_session', time: '', agent: { actor: { actor_type: 'agent', actor_id: 'anna' } } };
+    const entries = [{ text: '', entry: { type: 'input', body } }];
+    book.committed({ epoch: 1, trees: [{ ...appendOf(1_000), entries } as unknown as TreeAppend] });
+    expect(book.admit({ ...ME, tree_id: 'run_b' }, 1)).toBe('actor');
+  });
+
+  test('count entries in bytes of UTF-8', () => {
+    const [one] = appendOf(0).entries;
+    const entries = [{ ...one, text: '\u4e00'.repeat(1_000) }] as unknown as TreeAppend['entries'];
+    expect(recordedBytes({ entries, artifacts: [] })).toBeGreaterThan(4_500);
   });
 
   test('count an entry and a content with what the database adds to them', () => {
