@@ -9,7 +9,8 @@ import { FOLDS } from '../../src/identity/tables/folds.js';
 import { hasInvisible, INVISIBLE } from '../../src/contract/invisible.js';
 import { decompose, isIgnorable, pointsOf, textOf, UNICODE_VERSION } from '../../src/identity/unicode.js';
 import { sized } from '../fixtures/campaign.js';
-import { pairsOf, sampled } from './tables.js';
+import { sampled } from './sampled.js';
+import { pairsOf } from './table-pairs.js';
 
 function known(name: string): Person {
   const person = personOf(name);

@@ -6,7 +6,8 @@ import type { Person } from '../../src/contract/person.js';
 import { personOf } from '../../src/identity/person.js';
 import { CONFUSABLES } from '../../src/identity/tables/confusables.js';
 import { emptyBook, requestApproval, standing, vote, type ApprovalPolicy } from '../../src/policy/approval.js';
-import { pairsOf, sampled } from '../identity/tables.js';
+import { sampled } from '../identity/sampled.js';
+import { pairsOf } from '../identity/table-pairs.js';
 
 const RULE = { for: 'export', approver_roles: ['PARTNER'], quorum: 2, expires_minutes: 60 };
 const DIGEST = 'd'.repeat(64);

@@ -1,7 +1,5 @@
 // The bundled tables, read by another reader than that of the sources.
 
-import { sized } from '../fixtures/campaign.js';
-
 /** Source and target of every mapping in the text of a table. */
 export function pairsOf(text: string): readonly (readonly [string, string])[] {
   return text
@@ -23,9 +21,3 @@ export function pairsOf(text: string): readonly (readonly [string, string])[] {
       return found;
     });
 }
-
-/** Every one of them in a campaign, every twelfth elsewhere. */
-export const sampled = <T>(items: readonly T[]): readonly T[] => {
-  const step = sized(12, 1);
-  return items.filter((_, index) => index % step === 0);
-};

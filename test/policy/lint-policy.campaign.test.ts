@@ -1,3 +1,0 @@
-// The shipped policy without each of its grants and limits.
-
-import './lint-policy.test.js';

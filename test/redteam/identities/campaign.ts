@@ -1,0 +1,107 @@
+// The campaign against identities: whether one person can be two, by any spelling of a name that a reader, or C87, takes
+// for the same.
+
+import type { ApprovalBallot } from '../../../src/contract/approval.js';
+import { likeness } from '../../../src/contract/person.js';
+import { emptyBook, requestApproval, standing, vote, type ApprovalPolicy } from '../../../src/policy/approval.js';
+import { Random } from '../../simulation/random.js';
+import type { RedteamResult } from '../campaign-runner.js';
+import { drawSpelling, KNOWN_NAMES, SPELLING_KINDS, tableSpellings, type Spelling } from './spellings.js';
+import { REAL, type Subject } from './subjects.js';
+
+export interface IdentityCampaign {
+  readonly seed: number;
+  /** Spellings that are drawn. */
+  readonly cases: number;
+  /** Of the mappings of the tables one in so many; 0: none. */
+  readonly every: number;
+  readonly subject?: Subject;
+  /** Ends with the first failure. */
+  readonly isSearch?: boolean;
+}
+
+const RULE = { for: 'export', approver_roles: ['PARTNER'], quorum: 2, expires_minutes: 60 };
+const DIGEST = 'd'.repeat(64);
+const AT = '2026-01-05T09:00:00.000Z';
+const REQUESTER = 'governor';
+const STRANGER = 'berta';
+const FAILURES_SHOWN = 50;
+
+export function attackIdentities(options: IdentityCampaign): RedteamResult {
+  const { seed, cases, every, subject = REAL, isSearch = false } = options;
+  const random = new Random(`identities ${seed}`);
+  const counts = new Map<string, number>();
+  const failures: string[] = [...strangers(subject)];
+  const judge = (spelling: Spelling, level: string): void => {
+    counts.set(level, (counts.get(level) ?? 0) + 1);
+    for (const kind of spelling.kinds) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    const found = wrongs(spelling, subject);
+    if (found.length > 0) failures.push(`${quoted(spelling.known)} as ${quoted(spelling.text)}: ${found.join(', ')}`);
+  };
+  for (let index = 0; index < cases; index += 1) {
+    if (isSearch && failures.length > 0) break;
+    const spelling = drawSpelling(random);
+    if (spelling.text !== spelling.known) judge(spelling, 'drawn');
+  }
+  if (every > 0) for (const spelling of tableSpellings(every)) judge(spelling, 'of the tables');
+  const figures = Object.fromEntries(
+    ['drawn', 'of the tables', ...SPELLING_KINDS].map((name) => [name, counts.get(name) ?? 0]),
+  );
+  const shown = failures.slice(0, FAILURES_SHOWN);
+  const more = failures.length - shown.length;
+  return { figures, failures: more > 0 ? [...shown, `and ${more} more`] : shown };
+}
+
+/** What one person gets by a second spelling. */
+function wrongs({ known, text }: Spelling, subject: Subject): readonly string[] {
+  const [one, other] = [subject.person(known), subject.person(text)];
+  // A name that is refused is nobody's: it neither votes nor gets a token.
+  const isRefused = one === null || other === null;
+  const found: string[] = [];
+  if (!isRefused) {
+    if (likeness(one, other) === 'other' || likeness(other, one) === 'other') found.push('is another person');
+    for (const [first, second] of [[known, text] as const, [text, known] as const]) {
+      if (voted(subject, REQUESTER, [first, second]) === 'granted') found.push('is a quorum of two');
+      if (voted(subject, first, [second, STRANGER]) === 'granted') found.push('approves its own request');
+    }
+  }
+  if (isKnown(known) && subject.mints(text)) found.push('gets a second token');
+  return found;
+}
+
+const isKnown = (name: string): boolean => KNOWN_NAMES.some((known) => known === name);
+
+/** Different people, who must stay different. */
+function* strangers(subject: Subject): Generator<string> {
+  for (const [index, name] of KNOWN_NAMES.entries()) {
+    const other = KNOWN_NAMES[(index + 1) % KNOWN_NAMES.length] ?? '';
+    if (voted(subject, REQUESTER, [name, other]) !== 'granted') yield `${name} and ${other} are no quorum of two`;
+    if (!subject.mints(name)) yield `${name} gets no token`;
+  }
+  if (!subject.mints(STRANGER)) yield `${STRANGER} gets no token`;
+}
+
+function voted({ person, byPerson }: Subject, by: string, names: readonly string[]): string {
+  const policy: ApprovalPolicy = {
+    approvals: [RULE],
+    roles: new Map([
+      ['PARTNER', { role_id: 'PARTNER', description: 'A person.', class: 'human', privileges: { lanes: [] } }],
+    ]),
+    byPerson,
+  };
+  const requester = byPerson ? (person(by) ?? undefined) : undefined;
+  const request = { digest: DIGEST, name: 'export', requested_by: by, requester, at: AT };
+  let book = requestApproval(emptyBook('run_x.1'), request, RULE);
+  for (const name of names) {
+    const of = byPerson ? person(name) : null;
+    const actor = { actor_type: 'human' as const, actor_id: name };
+    const approver = { actor, role_id: 'PARTNER', ...(of === null ? {} : { person: of }) };
+    const ballot: ApprovalBallot = { digests: [DIGEST], decision: 'approve', approver, at: AT, for_run: 'run_x.1' };
+    book = vote(book, ballot, policy).book;
+  }
+  return standing(book, DIGEST, AT, RULE);
+}
+
+/** With every character that is not ASCII as an escape: what looks alike can be told apart. */
+const quoted = (text: string): string =>
+  JSON.stringify(text).replaceAll(/[^\x20-\x7e]/gu, (point) => `\\u{${(point.codePointAt(0) ?? 0).toString(16)}}`);

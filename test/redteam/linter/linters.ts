@@ -1,0 +1,40 @@
+// What is attacked: the linter of policies. And linters with a fault, which the campaign must find.
+
+import { LINT_RULE_IDS, type Caution } from '../../../src/policy/caution.js';
+import { lint, type Texts } from '../../policy/edited-policy.js';
+
+export interface Linter {
+  readonly name: string;
+  /** What it makes of the cautions of the real one. */
+  readonly change: (cautions: readonly Caution[], texts: Texts) => readonly Caution[];
+}
+
+export const REAL: Linter = { name: 'as it is', change: (cautions) => cautions };
+
+export const cautionsOf = (texts: Texts): readonly Caution[] => lint(texts);
+
+const ALARM: Caution = {
+  file: 'lanes.yaml',
+  line: 1,
+  rule: 'lane.audit_not_required',
+  severity: 'error',
+  message: 'false',
+  remedy: 'none',
+};
+
+/** One without each of the rules, and others. */
+export const PLANTED: readonly Linter[] = [
+  ...LINT_RULE_IDS.map((off) => ({
+    name: `without ${off}`,
+    change: (cautions: readonly Caution[]) => cautions.filter(({ rule }) => rule !== off),
+  })),
+  { name: 'the first caution alone', change: (cautions) => cautions.slice(0, 1) },
+  { name: 'the line after', change: (cautions) => cautions.map((one) => ({ ...one, line: one.line + 1 })) },
+  { name: 'warnings alone', change: (cautions) => cautions.map((one) => ({ ...one, severity: 'warning' })) },
+  { name: 'no remedies', change: (cautions) => cautions.map((one) => ({ ...one, remedy: '' })) },
+  {
+    name: 'lanes by the names of the shipped policy',
+    change: (cautions, { lanes }) => (lanes.includes('lane_id: EXPORT_CASE_DATA') ? cautions : []),
+  },
+  { name: 'the alarm for every policy', change: (cautions) => [...cautions, ALARM] },
+];
