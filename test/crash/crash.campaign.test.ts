@@ -1,19 +1,13 @@
-// A small part of the crash campaign (`npm run crash`): the same checks, on fewer moments.
+// A small part of the crash campaign (`npm run crash`): processes that are killed, on fewer moments. What is done to disks
+// and locks is in disk.campaign.test.ts.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';
 import { diskFolder } from '../fixtures/temp-folder.js';
 import { builtVictim } from './built.js';
 import { everyBoundary, everyRecovery, randomKills, type CampaignOptions } from './campaign.js';
-import { fullDisk } from './full-disk.js';
-import { mountNamespace } from './mount-namespace.js';
 import { plantedVictims } from './planted.js';
-import { portFaults } from './port-faults.js';
-import { stoppedWriter, twoProcesses } from './processes.js';
 import type { Tally } from './tally.js';
-import { tornHead } from './torn-head.js';
-import { tornWal } from './torn-wal.js';
-import { torn } from './torn.js';
 
 const MS_MAX = 300_000;
 const folder = diskFolder('crash-test');
@@ -59,81 +53,11 @@ test(
 );
 
 test(
-  'D15: of torn pages nothing below the head file is lost unnoticed',
-  async () => {
-    const tally = await torn({ ...options, samples: 4, kinds: ['killed'], pages: 2 });
-    expectNothing(tally);
-    expect(tally.notes.get('refused LEDGER_BELOW_HEAD')).toBeGreaterThan(0);
-  },
-  MS_MAX,
-);
-
-test(
-  'D15: a damaged head file says one of its two heads, or that it is damaged',
-  async () => {
-    const tally = await tornHead(options, 97);
-    expectNothing(tally);
-    expect(tally.notes.get('refused LEDGER_TAMPERED')).toBeGreaterThan(0);
-    expect(tally.notes.get('says the newest head')).toBeGreaterThan(0);
-  },
-  MS_MAX,
-);
-
-test(
-  'D2 C35: a commit or head write that fails (ENOSPC, EIO) stops everything, and the next opening makes it whole',
-  async () => {
-    expectNothing(await portFaults(options, ['commit.before', 'commit.after', 'anchor.before'], 16));
-  },
-  MS_MAX,
-);
-
-test(
-  'D13: a second process is locked out until the first is killed',
-  async () => {
-    expectNothing(await twoProcesses(options, 1));
-  },
-  MS_MAX,
-);
-
-test(
-  'D13: a writer that lost its lock while it was stopped gets LEDGER_CONFLICT, acknowledges nothing, begins nothing',
-  async () => {
-    expectNothing(await stoppedWriter(options, [{ point: 'commit.before', nth: 4 }], []));
-  },
-  MS_MAX,
-);
-
-test(
   'the campaign finds faults that are planted: an early acknowledgement, repeated effects, a guessed outcome',
   async () => {
     const tally = await plantedVictims(options);
     expect(tally.violations).toEqual([]);
     expect(tally.cases).toBe(4);
-  },
-  MS_MAX,
-);
-
-test(
-  'D15: bytes of the last entries in the log of the database, cut, zeroed, filled or flipped: refused, or not below the head',
-  async () => {
-    const tally = await tornWal(options, 997);
-    expectNothing(tally);
-    // Each outcome was met by a process that writes as well.
-    expect(tally.notes.get('opened whole')).toBeGreaterThanOrEqual(tally.notes.get('different outcomes') ?? Infinity);
-    expect([...tally.notes.keys()]).toEqual(expect.arrayContaining(['whole', 'refused LEDGER_BELOW_HEAD']));
-  },
-  MS_MAX,
-);
-
-/** Where a disk cannot be filled, the report says that the test was skipped. */
-const onFullDisk = mountNamespace() === null ? test.skip : test;
-
-onFullDisk(
-  'D2 D3 D8 C35: a process on a full disk restarts when there is room: remote runs go on, nothing is done twice',
-  () => {
-    const tally = fullDisk(options, [1_200, 1_600], 'restarted');
-    expect(tally.violations).toEqual([]);
-    expect(tally.notes.get('ledger stopped')).toBe(2);
   },
   MS_MAX,
 );
