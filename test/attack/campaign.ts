@@ -23,6 +23,8 @@ export interface CampaignOptions {
   /** Attacked operations on the real sandbox, in all scenes together; at least so many. */
   readonly operations: number;
   readonly scenes?: readonly Scene[];
+  /** Which operations are attacked. Default: all that a scene has. */
+  readonly only?: ReadonlySet<Operation>;
   /** What is attacked. Default: the real sandbox. */
   readonly open?: (root: string) => Sandbox & { close?(): void };
   readonly progress?: (line: string) => void;
@@ -68,9 +70,9 @@ interface Stage extends Required<Pick<CampaignOptions, 'seed' | 'open' | 'progre
 }
 
 export async function attack(options: CampaignOptions): Promise<CampaignReport> {
-  const { seed, operations, scenes = SCENES, progress = () => undefined } = options;
+  const { seed, operations, scenes = SCENES, only, progress = () => undefined } = options;
   const base = diskFolder('attack');
-  const cells = scenes.flatMap(cellsOf);
+  const cells = scenes.flatMap(cellsOf).filter(({ operation }) => only?.has(operation) ?? true);
   const stage: Stage = {
     seed,
     progress,

@@ -7,15 +7,15 @@ import { builtCommand } from '../fixtures/build.js';
 import { faultsOf, TRANSPORTS, walk } from '../sessions/mcp-walk.js';
 
 const MS_MAX = 400_000;
-/** One transport is killed behind the odd calls, the other behind the even ones, each a few at a time. */
-const KILL_EVERY = 4;
+/** Of one transport every eighth call, of the other those in the middle between them. */
+const KILL_EVERY = 8;
 let command: string;
 
 beforeAll(async () => {
   command = await builtCommand(diskFolder());
 }, MS_MAX);
 
-test.each(TRANSPORTS.map((transport, index) => [transport, index * 2] as const))(
+test.each(TRANSPORTS.map((transport, index) => [transport, (index * KILL_EVERY) / 2] as const))(
   'S3-40 C64: over %s, with a server that is killed, a spec comes to its end: nothing twice, all of it mediated',
   async (transport, rest) => {
     const killBehind = (call: number): boolean => call % KILL_EVERY === rest;
