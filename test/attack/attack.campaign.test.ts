@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { attack, tableOf, type CampaignReport, type Cell } from './campaign.js';
 import { NaiveSandbox } from './naive-sandbox.js';
-import { OPERATIONS } from './operations.js';
+import { OPERATIONS, type Operation } from './operations.js';
 import { SCENES } from './scenes.js';
 
 const ATTACKED = 4_000;
@@ -56,7 +56,7 @@ test(
     const scenes = SCENES.filter(({ name }) => name === 'parent');
     const open = (root: string): NaiveSandbox => new NaiveSandbox(root, { checks: false });
     // Settling shows little, and seldom.
-    const missing = new Set(OPERATIONS.filter((operation) => operation !== 'settle'));
+    const missing = new Set<Operation>(OPERATIONS.filter((operation) => operation !== 'settle'));
     // When the two processes run is not ours to say: each operation is tried until it has met the attacker's link.
     for (let seed = 2; seed < 2 + ROUNDS_MAX && missing.size > 0; seed += 1) {
       const report = await attack({ operations: 40 * missing.size, seed, scenes, open, only: new Set(missing) });
