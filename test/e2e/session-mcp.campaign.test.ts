@@ -7,8 +7,8 @@ import { builtCommand } from '../fixtures/build.js';
 import { faultsOf, TRANSPORTS, walk } from '../sessions/mcp-walk.js';
 
 const MS_MAX = 400_000;
-/** Of one transport every eighth call, of the other those in the middle between them. */
-const KILL_EVERY = 8;
+/** Of one transport every sixth call, of the other those in the middle between them. */
+const KILL_EVERY = 6;
 let command: string;
 
 beforeAll(async () => {

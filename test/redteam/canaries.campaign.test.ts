@@ -5,26 +5,22 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
 import type { InspectionEvent } from 'xstate';
-import { artifactRef } from '../../src/contract/artifact-ref.js';
 import { CONTENT_READ } from '../../src/contract/run-state.js';
-import { writeEvidence } from '../../src/runtime/evidence/write-evidence.js';
-import { homePaths, openHome } from '../../src/runtime/home.js';
-import { readLedgerSigner } from '../../src/runtime/ledger-key.js';
 import { LedgerReader } from '../../src/runtime/ledger-reader.js';
 import type { Route } from '../../src/service/http/route.js';
 import { ROUTES } from '../../src/service/http/routes.js';
 import { homeSource } from '../../src/service/inspector/ledger-source.js';
-import type { InspectorSource } from '../../src/service/inspector/source.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { turnpike as command } from '../cli/fake-io.js';
 import { HttpBench } from '../service/http/http-harness.js';
 import { commandOutputs } from './canary-commands.js';
-import { httpOutputs, type Output } from './canary-http.js';
+import { httpOutputs } from './canary-http.js';
+import { PLANTED_LEAKS } from './canary-leaks.js';
 import { libraryOutputs, plain, shown } from './canary-library.js';
 import { canariesIn } from './canary-search.js';
-import { CANARIES, CASE, ENTRY_CANARIES, plantedWorld, SHOWN, type CanaryWorld } from './canary-world.js';
+import { kindsIn, walked } from './canary-walk.js';
+import { CANARIES, CASE, plantedWorld, type CanaryWorld } from './canary-world.js';
 
 /**
  * Free text that stands in entries, and so wherever entries are shown: it is no content of an artifact. A kind that
@@ -32,29 +28,6 @@ import { CANARIES, CASE, ENTRY_CANARIES, plantedWorld, SHOWN, type CanaryWorld }
  */
 // This canary is one word, which a scope records as an identifier (C90).
 const IN_ENTRIES = ['export reason'];
-
-interface Walk {
-  readonly outputs: number;
-  readonly bytes: number;
-  readonly leaks: readonly string[];
-  /** Outputs in which the content of a lane was found that withholds nothing. */
-  readonly shown: number;
-  readonly entryTexts: ReadonlySet<string>;
-}
-
-async function walked(outputs: AsyncIterable<Output>): Promise<Walk> {
-  let [count, bytes, open] = [0, 0, 0];
-  const leaks: string[] = [];
-  const entryTexts = new Set<string>();
-  for await (const { name, bytes: output } of outputs) {
-    count += 1;
-    bytes += output.length;
-    for (const { kind, form } of canariesIn(output, CANARIES)) leaks.push(`${name}: ${kind} as ${form}`);
-    for (const { kind } of canariesIn(output, ENTRY_CANARIES)) entryTexts.add(kind);
-    if (canariesIn(output, [SHOWN]).length > 0) open += 1;
-  }
-  return { outputs: count, bytes, leaks, shown: open, entryTexts };
-}
 
 let world: CanaryWorld;
 const folder = tempFolder('canaries');
@@ -181,51 +154,8 @@ describe('an export holds it only where its lanes let it, and people have approv
 });
 
 describe('planted leaks are found', () => {
-  const leaksOf = async (outputs: AsyncIterable<Output>): Promise<string[]> => {
-    const { leaks } = await walked(outputs);
-    return [...new Set(leaks.map((leak) => leak.replace(/^.*?: (?=\S)/, '').replace(/ as .*$/, '')))];
-  };
-  const routesOf = (path: string): Route[] => ROUTES.filter((route) => route.method === 'GET' && route.path === path);
-
-  test('an inspector that shows artifacts as they are stored', async () => {
-    const { folded } = world.bench.turnpike.ledger;
-    const artifact: InspectorSource['artifact'] = async (log_index, hash) => {
-      for await (const entry of folded.log(log_index)) {
-        const found = (await folded.artifactsOf(entry)).find((one) => artifactRef(one).hash_sha256 === hash);
-        return found !== undefined && 'bytes' in found ? found.bytes : null;
-      }
-      return null;
-    };
-    const inspector = (own: InspectorSource): InspectorSource =>
-      Object.assign(Object.create(own) as InspectorSource, { artifact, event: own.event.bind(own) });
-    const routes = routesOf('/api/v1/events/{log_index}/artifacts/{sha256}');
-    const leaks = await leaksOf(httpOutputs(world, { routes, inspector }));
-    expect(leaks.length).toBeGreaterThan(10);
-  });
-
-  test('requests that are shown to everyone, as if everyone could approve them', async () => {
-    const planted = await plantedWorld();
-    const { ledger } = planted.bench.turnpike;
-    const approval = ledger.approval.bind(ledger);
-    ledger.approval = (at, now) => approval(at, now, { actor: 'berta', role: 'ATTORNEY_ADMIN' });
-    const routes = routesOf('/api/v1/approvals/{run_id}/{digest}');
-    const { leaks } = await walked(httpOutputs(planted, { routes }));
-    expect(leaks.some((leak) => leak.includes('as observe: record that waits for approval'))).toBe(true);
-    await planted.bench.close();
-  });
-
-  test('a bundle that is written without regard to lanes, also when it is packed', async () => {
-    const { store, anchor } = openHome(homePaths(world.bench.home), { readOnly: true });
-    const lines: string[] = [];
-    const signer = readLedgerSigner(homePaths(world.bench.home).ledgerKey);
-    const head = await anchor.read();
-    if (signer === null || head?.note === undefined) throw new Error('the home has no signed head');
-    const put = (line: string): Promise<void> => Promise.resolve(void lines.push(line));
-    await writeEvidence(store, { ...head, note: head.note }, signer, put);
-    await store.close();
-    const text = lines.join('');
-    expect(kindsIn(Buffer.from(text)).length).toBeGreaterThan(10);
-    expect(kindsIn(gzipSync(text)).length).toBeGreaterThan(10);
+  test.each(PLANTED_LEAKS.map((leak) => [leak.name, leak] as const))('%s', async (_name, leak) => {
+    expect(await leak.isFound(world)).toBe(true);
   });
 
   test('a route, a command and a member that the walk does not know', async () => {
@@ -244,5 +174,3 @@ function kindsBelow(path: string): readonly string[] {
   const files = readdirSync(path, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   return [...new Set(files.flatMap(({ parentPath, name }) => kindsIn(readFileSync(join(parentPath, name)))))];
 }
-
-const kindsIn = (bytes: Uint8Array): string[] => canariesIn(bytes, CANARIES).map(({ kind }) => kind);

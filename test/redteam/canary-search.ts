@@ -42,15 +42,51 @@ interface Search {
 
 function search(bytes: Buffer, { canaries, forms, found }: Search): void {
   const text = bytes.toString('latin1');
-  for (const { kind, text: wanted } of canaries) {
-    for (const [form, variants] of formsOf(wanted)) {
-      if (!variants.some((variant) => text.includes(variant))) continue;
+  for (const { form, at, common } of sharedParts(canaries)) {
+    // What all canaries have in common is looked for once: most outputs have none of it.
+    if (!text.includes(common)) continue;
+    for (const canary of canaries) {
+      const variant = formsOf(canary.text).find(([name]) => name === form)?.[1][at];
+      if (variant === undefined || !text.includes(variant)) continue;
       const whole = [...forms, form].join(' > ');
-      found.set(`${kind} ${whole}`, { kind, form: whole });
+      found.set(`${canary.kind} ${whole}`, { kind: canary.kind, form: whole });
     }
   }
   if (forms.length >= DEPTH_MAX) return;
   for (const [form, content] of contentsIn(bytes, text)) search(content, { canaries, forms: [...forms, form], found });
+}
+
+/** A variant of a form, and the beginning or end that it has for every canary. */
+interface SharedPart {
+  readonly form: string;
+  readonly at: number;
+  readonly common: string;
+}
+
+const shared = new WeakMap<readonly Canary[], readonly SharedPart[]>();
+
+function sharedParts(canaries: readonly Canary[]): readonly SharedPart[] {
+  const before = shared.get(canaries);
+  if (before !== undefined) return before;
+  const [first] = canaries;
+  const parts = (first === undefined ? [] : formsOf(first.text)).flatMap(([form, variants], index) =>
+    variants.map((_variant, at) => {
+      const all = canaries.map(({ text }) => formsOf(text)[index]?.[1][at] ?? '');
+      const [begin, end] = [commonBegin(all), reversed(commonBegin(all.map(reversed)))];
+      return { form, at, common: begin.length >= end.length ? begin : end };
+    }),
+  );
+  shared.set(canaries, parts);
+  return parts;
+}
+
+const reversed = (text: string): string => Array.from(text).reverse().join('');
+
+function commonBegin(texts: readonly string[]): string {
+  const [first = ''] = texts;
+  let length = first.length;
+  for (const text of texts) while (!text.startsWith(first.slice(0, length))) length -= 1;
+  return first.slice(0, length);
 }
 
 const known = new Map<string, readonly (readonly [form: string, variants: readonly string[]])[]>();
@@ -70,7 +106,7 @@ function formsOf(wanted: string): readonly (readonly [form: string, variants: re
     ['base64url', aligned(bytes, 'base64url')],
     ['hex', [hex, hex.toUpperCase()]],
     ['UTF-16', [Buffer.from(wanted, 'utf16le').toString('latin1')]],
-    ['backwards', [Array.from(wanted).reverse().join('')]],
+    ['backwards', [reversed(wanted)]],
   ] as const;
   known.set(wanted, forms);
   return forms;

@@ -92,10 +92,14 @@ type Choices = (character: string) => readonly (readonly [SpellingKind, string])
 const lookKind = (character: string): SpellingKind => (character === '-' ? 'hyphens' : 'confusables');
 const asWritten: Choices = (character) => lookAlikes(character).map((other) => [lookKind(character), other] as const);
 
-/** A look-alike takes part once it folds to itself: folding turns every other into another letter. */
+/**
+ * A look-alike takes part when it folds to itself: folding turns every other into another letter, and the name as it is
+ * written is compared with that of the same case alone.
+ */
 const onceFolded: Choices = (character) => {
   const letter = FOLD.get(character) ?? character;
-  const stable = lookAlikes(letter).filter((other) => Array.from(other).every((point) => !FOLD.has(point)));
+  const isStable = (text: string): boolean => Array.from(text.normalize('NFD')).every((point) => !FOLD.has(point));
+  const stable = lookAlikes(letter).filter(isStable);
   return [
     ...folded(character).map((other) => [foldKind(character, other), other] as const),
     ...stable.map((other) => [lookKind(letter), other] as const),

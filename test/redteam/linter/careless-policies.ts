@@ -64,10 +64,14 @@ const interferes = (one: Careless, other: Careless): boolean =>
   subjectsOf(one).some((subject) => subjectsOf(other).includes(subject));
 
 const subjectsOf = ({ edits, finds }: Careless): readonly string[] => [
-  ...edits.map((edit) => edit.in ?? edit.from),
+  ...edits.map((edit) => edit.in ?? edit.file),
   finds.in ?? finds.at,
-  finds.rule.slice(0, finds.rule.indexOf('.')).replace(/^(?:lane|action|tool|table|role)$/u, finds.rule),
+  familyOf(finds.rule),
 ];
+
+/** Who may have which class depends on what the lane of the role checks. */
+const familyOf = (rule: LintRule): string =>
+  rule === 'lane.session_checks' || rule.startsWith('role.') ? 'role' : rule.replace(/^(export|promotion)\..*$/u, '$1');
 
 function reordered(texts: Texts, random: Random): Texts {
   const inOrder = (text: string): string => {
@@ -91,12 +95,16 @@ function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
   return list;
 }
 
-/** Other names of lanes and roles, the same in all files. The platform's own role keeps its name. */
+/**
+ * Other names of lanes and roles, the same in all files. The platform's own role keeps its name. A role of an agent keeps
+ * that word: without it, nobody can tell a person who uses these tools from a model.
+ */
 function renamed({ texts, expected }: DrawnPolicy, random: Random): DrawnPolicy {
   let all = texts;
   const names = [...`${texts.lanes}${texts.roles}`.matchAll(/(?:lane|role)_id: (\w+)/gu)].map(([, name = '']) => name);
   for (const name of names.filter((one) => one !== 'SYSTEM' && random.chance(0.5))) {
-    const other = `${random.pick(['FIRM', 'DESK', 'UNIT'])}_${random.below(1_000)}_${name.length}_${names.indexOf(name)}`;
+    const [desk, number] = [random.pick(['FIRM', 'DESK', 'UNIT']), random.below(1_000)];
+    const other = `${desk}_${number}_${names.indexOf(name)}${name.endsWith('_AGENT') ? '_AGENT' : ''}`;
     all = mapped(all, (text) => text.replaceAll(new RegExp(`\\b${name}\\b`, 'gu'), other));
   }
   return { texts: all, expected };

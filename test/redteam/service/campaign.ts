@@ -22,6 +22,8 @@ export interface ServiceCampaign {
   readonly fault?: Fault;
   /** Which attacks there are, one after the other and then all at once. Default: all. */
   readonly attacks?: readonly Attack[];
+  /** How long it is measured while it is quiet, at most. Default: 10 s. */
+  readonly quietMs?: number;
   /** What has to hold. Default: `AIMS`. */
   readonly aims?: Aims;
 }
@@ -57,14 +59,14 @@ export async function attackService(options: ServiceCampaign): Promise<RedteamRe
 }
 
 async function measured(options: ServiceCampaign, served: Served, service: Child): Promise<RedteamResult> {
-  const { attacks = ATTACKS, say, seconds } = options;
+  const { attacks = ATTACKS, say, seconds, quietMs = 10_000 } = options;
   const phases = attacks.length === 1 ? [attacks] : [...attacks.map((attack) => [attack]), attacks];
   const ms = Math.round((seconds * 1_000) / phases.length);
   const session = await mcpSession(served);
   const memory = new Memory(service.pid);
   // Until the code is compiled: a service that runs for hours does not pay for that.
-  await clients(options, served, Math.min(ms, 2_000));
-  const quiet = await clients(options, served, Math.min(ms, 10_000));
+  await clients(options, served, Math.min(ms, quietMs, 2_000));
+  const quiet = await clients(options, served, Math.min(ms, quietMs));
   const base = { p99: percentile(quiet.victim.times, 0.99), rate: rateOf(quiet.victim) };
   const figures: Record<string, string | number> = {
     'quiet step, p99 in ms': round(base.p99),
