@@ -20,7 +20,7 @@ const suites = {
   transform: { '^.+\\.ts$': ['ts-jest', { useESM: true, tsconfig: 'tsconfig.json' }] },
 } as const satisfies NonNullable<Config['projects']>[number];
 
-/** These decide no input of a tree, or do it to test something else: another interpreter of the machines shows nothing. */
+/** These decide no input of a tree, or do it to test something else: another interpreter shows nothing in them. */
 const WITHOUT_TREES = [
   // Documents, schemas and costs: pure functions.
   'runtime/(definitions|sessions/parse-spec|upstream/(costs|schemas)|agent-loop/(conversation|next-turn|schemas))',

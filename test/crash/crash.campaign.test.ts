@@ -1,5 +1,5 @@
-// A small part of the crash campaign (`npm run crash`): processes that are killed, on fewer moments. What is done to disks
-// and locks is in disk.campaign.test.ts.
+// A small part of the crash campaign (`npm run crash`): processes that are killed, on fewer moments. What is done
+// to disks and locks is in disk.campaign.test.ts.
 
 import { beforeAll, expect, test } from '@jest/globals';
 import { join } from 'node:path';

@@ -1,5 +1,5 @@
-// The campaign against identities: whether one person can be two, by any spelling of a name that a reader, or C87, takes
-// for the same.
+// The campaign against identities: whether one person can be two, by any spelling of a name that a reader, or C87,
+// takes for the same.
 
 import type { ApprovalBallot } from '../../../src/contract/approval.js';
 import { likeness } from '../../../src/contract/person.js';

@@ -1,5 +1,5 @@
-// Other spellings of a name, drawn from the bundled tables as another reader reads them. C87 knows two ways in which two
-// names are alike: as they are written, and once letters are folded. A spelling takes one of these ways.
+// Other spellings of a name, drawn from the bundled tables as another reader reads them. C87 knows two ways in
+// which two names are alike: as they are written, and once letters are folded. A spelling takes one of these ways.
 
 import { CONFUSABLES } from '../../../src/identity/tables/confusables.js';
 import { FOLDS } from '../../../src/identity/tables/folds.js';

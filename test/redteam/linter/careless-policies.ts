@@ -96,8 +96,8 @@ function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
 }
 
 /**
- * Other names of lanes and roles, the same in all files. The platform's own role keeps its name. A role of an agent keeps
- * that word: without it, nobody can tell a person who uses these tools from a model.
+ * Other names of lanes and roles, the same in all files. The platform's own role keeps its name. A role of an agent
+ * keeps that word: without it, a person who uses these tools cannot be told from a model.
  */
 function renamed({ texts, expected }: DrawnPolicy, random: Random): DrawnPolicy {
   let all = texts;
