@@ -25,6 +25,8 @@ const ARGS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   WRITE_RECORD: { target: 'facts', mode: 'append', record: {} },
   READ_RECORDS: { target: 'facts', where: {}, after: {}, limit: 1, case_id: 'case-2' },
 };
+/** As the document has them: of every other action all arguments are required. */
+const OPTIONAL: Readonly<Record<string, readonly string[]>> = { READ_RECORDS: ['where', 'after', 'limit', 'case_id'] };
 const SCHEMAS = { ...ACTIONS, ...RECORD_ACTIONS };
 type Named = keyof typeof SCHEMAS;
 
@@ -58,6 +60,7 @@ describe('S1-01: the fields of a proposal', () => {
       const all = ARGS[name] ?? {};
       expect(Object.keys(all).sort()).toEqual(Object.keys(schema.properties).sort());
       const optional = Object.keys(all).filter((field) => !required.includes(field));
+      expect(optional.sort()).toEqual([...(OPTIONAL[name] ?? [])].sort());
       for (const chosen of subsets(optional)) {
         const args = Object.fromEntries(
           Object.entries(all).filter(([field]) => required.includes(field) || chosen.includes(field)),

@@ -54,3 +54,18 @@ test('S2-21: no byte of a response leaves before its step is recorded, and it le
   expect(JSON.parse(text)).toMatchObject({ outcome: 'SUCCESS' });
   expect(traces).toMatchObject([{ response_sha256: sha256(text) }]);
 });
+
+test('S2-21: a response that is larger than what is written at once is one body of known length, too', async () => {
+  http = await HttpBench.open();
+  const token = http.token();
+  const run_id = await http.start(token, { case: 'case-0001' });
+  const content = 'x'.repeat(300_000);
+  http.bench.put('large.md', content, 'case-0001');
+  const body = proposal('READ_FILE', { path: '/sandbox/large.md' });
+  const headers = { 'content-type': 'application/octet-stream', 'accept-encoding': 'identity' };
+  const response = await http.ask(`/agents/${run_id}/steps`, token, { body, headers });
+  const text = await response.text();
+  expect(response.headers.get('content-length')).toBe(String(Buffer.byteLength(text)));
+  expect(response.headers.get('transfer-encoding')).toBeNull();
+  expect(JSON.parse(text)).toMatchObject({ outcome: 'SUCCESS', result: { content } });
+});
