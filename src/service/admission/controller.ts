@@ -180,7 +180,6 @@ export class AdmittedWork implements ReadControl {
 
   /** Charges the entry to its token, and yields after each slice of work. */
   readonly pause: Pause = () => {
-    if (this.#isAborted) throw this.signal.reason;
     this.#pause ??= pausing(this.#ground, this.#request, this.signal);
     return this.#pause();
   };

@@ -79,6 +79,36 @@ test('a read whose client has left goes no further, and its signal says so', asy
   expect(work.signal.aborted).toBe(true);
 });
 
+test('each that waits is refused at its own deadline: also a later one with a nearer deadline, and the next ones', async () => {
+  const limits = { live: { running: 0, queueMs: 5_000 }, read: { running: 0, queueMs: 1_000 } };
+  const { clock, controller } = controlled({ kinds: limits });
+  const ended: string[] = [];
+  const waits = async (name: string, kind: 'live' | 'read'): Promise<void> => {
+    const decided = await controller.admit({ token: name, connection: {}, kind, bytes: 0 }).decision();
+    ended.push(decided !== null && 'refused' in decided ? name : `${name} is not refused`);
+  };
+  const all = [waits('far', 'live'), waits('near', 'read')];
+  clock.advance(500);
+  all.push(waits('next', 'read'));
+  clock.advance(600);
+  await all[1];
+  expect(ended).toEqual(['near']);
+  clock.advance(500);
+  await all[2];
+  expect(ended).toEqual(['near', 'next']);
+  clock.advance(5_000);
+  await Promise.all(all);
+  expect([ended, clock.timers]).toEqual([['near', 'next', 'far'], 0]);
+});
+
+test('work that was aborted before anybody asked for its signal has one that says so', () => {
+  const { admit } = controlled();
+  const work = workOf(admit());
+  work.abort();
+  expect([work.isAborted, work.signal.aborted, work.draining.signal.aborted]).toEqual([true, true, true]);
+  expect(() => work.pause()).toThrow('aborted');
+});
+
 test('each slice of a read is charged to its token, and of a stream, which has no place', async () => {
   const { admit } = controlled({ costBurst: 10, costPerSecond: 1, sliceMs: 2 });
   const work = workOf(admit());

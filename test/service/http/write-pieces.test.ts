@@ -118,3 +118,27 @@ test('a list in pieces is the JSON that it would be in one', async () => {
     if (items.length > 1_000) expect(pieces.length).toBeGreaterThan(3);
   }
 });
+
+test.each(['whose connection is closed', 'whose response is gone'])(
+  'for a client %s no further piece is written',
+  async (what) => {
+    const out = new Out();
+    const { made, pieces } = counted(5);
+    const left = new AbortController();
+    const writing = writePieces(out, watched(pieces, 2), { clock, drainMs: 100, signal: left.signal });
+    await writing;
+    expect(out.written).toEqual(['1 ']);
+    expect([out.hasEnded, made.ended]).toEqual([false, true]);
+
+    /** The client leaves while the n-th piece is made. */
+    async function* watched(of: AsyncIterable<string>, n: number): AsyncGenerator<string> {
+      for await (const piece of of) {
+        if (piece === `${n} `) {
+          if (what === 'whose connection is closed') left.abort();
+          else out.destroyed = true;
+        }
+        yield piece;
+      }
+    }
+  },
+);

@@ -1,7 +1,9 @@
 // MCP sessions of several tokens at one service: each has its own, and none can close those of another.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { McpSessions } from '../../../src/service/mcp/mcp-sessions.js';
 import { HttpBench } from '../http/http-harness.js';
+import { serviceOn } from './mcp-harness.js';
 
 let http: HttpBench;
 beforeEach(async () => {
@@ -57,6 +59,39 @@ test('where all places are taken, a token with fewer sessions gets one of a toke
 test('sessions that are opened at once are counted like any others', async () => {
   const [hostile, other] = [http.token(), http.token({ actor: 'agent-two' })];
   const theirs = await opened(other);
-  await Promise.all(Array.from({ length: 20 }, () => opened(hostile)));
+  const mine = await Promise.all(Array.from({ length: 20 }, () => opened(hostile)));
   expect(await isKnown(other, theirs)).toBe(true);
+  const known = await Promise.all(mine.map((session) => isKnown(hostile, session)));
+  expect(known.filter((isOpen) => isOpen)).toHaveLength(3);
+});
+
+test('of the sessions of a token the one that was used longest ago is closed', async () => {
+  const token = http.token();
+  const sessions = [await opened(token), await opened(token), await opened(token)];
+  expect(await isKnown(token, sessions[0]!)).toBe(true);
+  await opened(token);
+  expect([await isKnown(token, sessions[1]!), await isKnown(token, sessions[0]!)]).toEqual([false, true]);
+});
+
+test('a session with a request that has no answer yet is not closed: where all have one, none is opened', async () => {
+  const service = serviceOn(http.bench);
+  const sessions = new McpSessions({ mcpSessions: 5, mcpSessionsPerToken: 2 });
+  const [first, second] = [await sessions.open(service), await sessions.open(service)];
+  if (first === 'full' || second === 'full') throw new Error('there was no room');
+  const closed: string[] = [];
+  for (const [name, { transport }] of [['first', first] as const, ['second', second] as const]) {
+    const { onclose } = transport;
+    transport.onclose = () => {
+      closed.push(name);
+      onclose?.();
+    };
+  }
+  first.pending += 1;
+  second.pending += 1;
+  expect(await sessions.open(service)).toBe('full');
+  expect(closed).toEqual([]);
+  second.pending -= 1;
+  expect(await sessions.open(service)).not.toBe('full');
+  expect(closed).toEqual(['second']);
+  await sessions.close();
 });

@@ -1,0 +1,154 @@
+// What makes the schedule fair: what is charged, who comes first, and what is remembered of whom.
+
+import { describe, expect, test } from '@jest/globals';
+import { BulkLane } from '../../../src/service/admission/bulk-lane.js';
+import { CostBucket } from '../../../src/service/admission/cost.js';
+import { AuthenticationFailures } from '../../../src/service/admission/failures.js';
+import { limitsOf, type AdmissionOptions, type WorkKind } from '../../../src/service/admission/limits.js';
+import type { ScheduledRequest } from '../../../src/service/admission/request.js';
+import { AdmissionSchedule } from '../../../src/service/admission/schedule.js';
+import { TokenShares } from '../../../src/service/admission/shares.js';
+
+const ONE_READ = { read: { running: 1, runningPerToken: 1, queueMs: 1_000, cost: 1 } } as const;
+
+function scheduled(options: AdmissionOptions = {}) {
+  const schedule = new AdmissionSchedule(limitsOf(options));
+  /** Each request has a connection of its own. */
+  const enter = (token: string, kind: WorkKind, now = 0): ScheduledRequest =>
+    schedule.enter({ token, connection: {}, kind, bytes: 0 }, now);
+  return { schedule, enter };
+}
+
+describe('A4: what is charged', () => {
+  test('work that a read has done: who has had more of it comes after the others', () => {
+    const { schedule, enter } = scheduled({ kinds: ONE_READ });
+    const first = enter('one', 'read');
+    const [mine, theirs] = [enter('one', 'read'), enter('two', 'read')];
+    schedule.charge(first, 500, 0);
+    schedule.leave(first, 0);
+    expect([schedule.next(0), schedule.next(0)]).toEqual([theirs, null]);
+    schedule.leave(theirs, 0);
+    expect(schedule.next(0)).toBe(mine);
+  });
+
+  test('tasks, like reads: a token that has used up its cost begins none', () => {
+    const { schedule, enter } = scheduled({ costBurst: 4, costPerSecond: 1_000 });
+    const task = enter('one', 'task');
+    expect(task.state).toBe('running');
+    schedule.leave(task, 0);
+    const next = enter('one', 'task');
+    expect([next.state, enter('one', 'step').state]).toEqual(['queued', 'running']);
+    expect([schedule.next(0), schedule.next(1)]).toEqual([null, next]);
+  });
+
+  test('a token that waits for its own cost to its deadline has reached its own limit, and is told how long to wait', () => {
+    const { schedule, enter } = scheduled({ costBurst: 10, costPerSecond: 1 });
+    const first = enter('one', 'read');
+    schedule.charge(first, 50_009, 0);
+    schedule.leave(first, 0);
+    const waiting = enter('one', 'read');
+    expect(schedule.next(10_000)).toBe(waiting);
+    expect(waiting.refusal).toEqual({ cause: 'token', retryMs: 49_990_000 });
+    // One that owes nothing is told to come again in a second.
+    const { enter: other } = scheduled({ queuedPerToken: 0, kinds: ONE_READ });
+    other('one', 'read');
+    expect(other('one', 'read').refusal).toEqual({ cause: 'token', retryMs: 1_000 });
+  });
+
+  test('a request that leaves twice, or leaves after its refusal, gives back its place once', () => {
+    const { schedule } = scheduled({ requestsPerConnection: 2 });
+    const connection = {};
+    const enter = (): ScheduledRequest => schedule.enter({ token: 'one', connection, kind: 'step', bytes: 0 }, 0);
+    const [first, , refused] = [enter(), enter(), enter()];
+    for (const one of [first, first, refused]) schedule.leave(one, 0);
+    expect([enter().state, enter().state]).toEqual(['running', 'refused']);
+    expect(schedule.counts).toMatchObject({ running: 2, waiting: 0 });
+  });
+
+  test('no bucket holds more than its burst, however long nobody takes from it', () => {
+    const bucket = new CostBucket(100, 50, 0);
+    expect([bucket.balance(0), bucket.balance(3_600_000)]).toEqual([50, 50]);
+    bucket.spend(60, 3_600_000);
+    expect([bucket.balance(3_600_000), bucket.waitFor(0, 3_600_000), bucket.balance(3_600_100)]).toEqual([-10, 100, 0]);
+  });
+});
+
+describe('A5: beside a modest token', () => {
+  const LANE = { bulkShare: 0.5, modestAfterMs: 5, sharedAfterMs: 100, sliceMs: 2 };
+
+  test('a read goes on at once only where no other waits for its next slice: whose turn it is, the schedule says', () => {
+    const { schedule, enter } = scheduled({ bulkShare: 0.25, modestAfterMs: 5 });
+    const [first, second] = [enter('one', 'read'), enter('two', 'read')];
+    const step = enter('three', 'step', 10);
+    expect(schedule.slice(first, 20, 10)).toBe(false);
+    schedule.leave(step, 10);
+    // Nobody is modest any more, but the other one has waited before.
+    expect(schedule.slice(second, 2, 100)).toBe(false);
+    expect([schedule.next(100), schedule.next(100), schedule.next(100)]).toEqual([second, first, null]);
+  });
+
+  test('a token with many steps runs few of them while another worked within the last second', () => {
+    const { schedule, enter } = scheduled({ bulkSteps: 3, bulkShare: 1, sharedAfterMs: 1_000 });
+    schedule.leave(enter('two', 'step'), 0);
+    const flood = Array.from({ length: 10 }, () => enter('one', 'step', 500));
+    expect(flood.filter(({ state }) => state === 'running')).toHaveLength(3);
+    for (let next = schedule.next(1_001); next !== null; next = schedule.next(1_001))
+      expect(next.state).toBe('running');
+    expect(flood.every(({ state }) => state === 'running')).toBe(true);
+  });
+
+  test('health checks count with the steps: a token is not modest in each kind apart', () => {
+    const { enter } = scheduled({ modestSteps: 2 });
+    const all = (['live', 'live', 'step'] as const).map((kind) => enter('one', kind));
+    expect(all.map(({ modest }) => modest)).toEqual([true, true, false]);
+  });
+
+  test('work is contended while another token’s step runs, and for some milliseconds after its end', () => {
+    const lane = new BulkLane(LANE);
+    lane.begin('two');
+    lane.begin('two');
+    lane.end('two', 10);
+    // Its second request runs still.
+    expect([lane.isContended('one', 1_000), lane.isContended('two', 1_000)]).toEqual([true, false]);
+    lane.end('two', 1_000);
+    expect([1_005, 1_006].map((now) => lane.isContended('one', now))).toEqual([true, false]);
+    expect([1_100, 1_101].map((now) => lane.isShared('one', now))).toEqual([true, false]);
+  });
+
+  test('a token’s own steps do not hide that another one has worked', () => {
+    const lane = new BulkLane(LANE);
+    for (const [token, at] of [['two', 10] as const, ['one', 12] as const]) {
+      lane.begin(token);
+      lane.end(token, at);
+    }
+    expect([13, 15, 16].map((now) => lane.isContended('one', now))).toEqual([true, true, false]);
+  });
+
+  test('bulk work that did nothing for long has saved up no more than a slice', () => {
+    const lane = new BulkLane(LANE);
+    lane.begin('two');
+    expect(lane.isOpen('one', 3_600_000)).toBe(true);
+    lane.spend('one', { cost: 3, now: 3_600_000 });
+    expect([lane.isOpen('one', 3_600_000), lane.isOpen('one', 3_600_003)]).toEqual([false, true]);
+  });
+});
+
+describe('what is remembered', () => {
+  test('of tokens without a request only so many; one with a request is never forgotten', () => {
+    const shares = new TokenShares(limitsOf());
+    const [busy, idle] = [shares.of('busy', 0), shares.of('idle', 0)];
+    busy.outstanding.read = 1;
+    for (let n = 0; n < 5_000; n += 1) shares.of(`token-${n}`, 0);
+    expect(shares.of('busy', 0)).toBe(busy);
+    expect(shares.of('idle', 0)).not.toBe(idle);
+  });
+
+  test('of addresses those that failed last, whenever they failed first', () => {
+    const failures = new AuthenticationFailures({ failures: 1, failuresPerSecond: 0.001 });
+    failures.record('192.0.2.1', 0);
+    for (let n = 0; n < 4_000; n += 1) failures.record(`10.0.${n >> 8}.${n & 255}`, 0);
+    expect(failures.record('192.0.2.1', 0)).toBeGreaterThan(0);
+    for (let n = 0; n < 1_000; n += 1) failures.record(`10.1.${n >> 8}.${n & 255}`, 0);
+    expect(failures.record('192.0.2.1', 0)).toBeGreaterThan(0);
+  });
+});

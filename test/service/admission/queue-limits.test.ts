@@ -1,0 +1,63 @@
+// How many requests wait: of one token, and of all.
+
+import { describe, expect, test } from '@jest/globals';
+import {
+  DEFAULT_LIMITS,
+  limitsOf,
+  WORK_KINDS,
+  type AdmissionOptions,
+  type WorkKind,
+} from '../../../src/service/admission/limits.js';
+import type { ScheduledRequest } from '../../../src/service/admission/request.js';
+import { AdmissionSchedule } from '../../../src/service/admission/schedule.js';
+
+const KINDS = { read: { running: 1, runningPerToken: 1, queueMs: 1_000, cost: 1 } } as const;
+
+function scheduled(options: AdmissionOptions) {
+  const schedule = new AdmissionSchedule(limitsOf({ kinds: KINDS, ...options }));
+  /** Each request has a connection of its own. */
+  const enter = (token: string, now = 0, kind: WorkKind = 'read'): ScheduledRequest =>
+    schedule.enter({ token, connection: {}, kind, bytes: 0 }, now);
+  return { schedule, enter };
+}
+
+const states = (requests: readonly ScheduledRequest[]): readonly string[] => requests.map(({ state }) => state);
+
+describe('A3: what waits is bounded', () => {
+  test('a token has so many requests that wait: the next one is refused at once, and another token waits still', () => {
+    const { schedule, enter } = scheduled({ queuedPerToken: 2 });
+    const mine = [enter('one'), enter('one'), enter('one'), enter('one')];
+    expect(states(mine)).toEqual(['running', 'queued', 'queued', 'refused']);
+    expect(mine[3]?.refusal).toMatchObject({ cause: 'token' });
+    expect(enter('two').state).toBe('queued');
+    expect(schedule.waiting).toBe(3);
+    // One that leaves makes room for one.
+    schedule.leave(mine[1]!, 1);
+    expect([enter('one', 1).state, enter('one', 1).state]).toEqual(['queued', 'refused']);
+  });
+
+  test('all tokens together have so many: the next one is refused as overload, whoever it comes from', () => {
+    const { schedule, enter } = scheduled({ queued: 3 });
+    const all = ['one', 'two', 'three', 'four', 'five'].map((token) => enter(token));
+    expect(states(all)).toEqual(['running', 'queued', 'queued', 'queued', 'refused']);
+    expect(all[4]?.refusal).toMatchObject({ cause: 'service' });
+    expect(schedule.counts).toMatchObject({ waiting: 3, refused: { service: 1, token: 0 } });
+  });
+
+  test('one that is refused takes no place: neither of its connection nor of its token', () => {
+    const { schedule, enter } = scheduled({ queuedPerToken: 1, connectionsPerToken: 3 });
+    const first = enter('one');
+    enter('one');
+    for (let n = 0; n < 10; n += 1) expect(enter('one').refusal).toMatchObject({ cause: 'token' });
+    schedule.leave(first, 1);
+    expect(schedule.next(1)?.state).toBe('running');
+    expect(enter('one', 1).state).toBe('queued');
+  });
+});
+
+test.each(WORK_KINDS)('an operator sets limits of %s one by one, and keeps the other defaults', (kind) => {
+  const { kinds, ...rest } = limitsOf({ kinds: { [kind]: { queueMs: 7 } }, queued: 9 });
+  const { kinds: defaults, ...others } = DEFAULT_LIMITS;
+  expect(kinds).toEqual({ ...defaults, [kind]: { ...defaults[kind], queueMs: 7 } });
+  expect(rest).toEqual({ ...others, queued: 9 });
+});

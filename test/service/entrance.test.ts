@@ -1,0 +1,138 @@
+// The way in, on a real server: what a request costs before it is read, and how it is refused.
+
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { once } from 'node:events';
+import { createServer, request as clientRequest, type ClientRequest, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { systemPace } from '../../src/adapters/pace.js';
+import { AdmissionController } from '../../src/service/admission/controller.js';
+import type { AdmissionOptions } from '../../src/service/admission/limits.js';
+import { Entrance, type Entered } from '../../src/service/entrance.js';
+import { entranceOf } from '../../src/service/http/handler.js';
+import { RouteIndex } from '../../src/service/http/route-index.js';
+import { Bytes } from '../../src/service/http/route.js';
+import { ManualClock } from '../fixtures/manual-clock.js';
+
+const kindOf = () => ({ kind: 'step', bytesMax: 10 }) as const;
+const open = () => ({ refusal: null, principal: null });
+
+let server: Server;
+let requests: ClientRequest[];
+beforeEach(async () => {
+  server = createServer().listen(0, '127.0.0.1');
+  requests = [];
+  await once(server, 'listening');
+});
+afterEach(async () => {
+  for (const each of requests) each.destroy();
+  const closed = once(server, 'close');
+  server.close();
+  server.closeAllConnections();
+  await closed;
+});
+
+type Enter = (parts: { readonly admission: AdmissionController }) => Pick<Entrance, 'enter'>;
+
+/** A server whose requests are let in, and stay: what became of each, in their order. */
+function entering(
+  limits: AdmissionOptions,
+  entrance: Enter = ({ admission }) => new Entrance({ door: open, admission, kindOf }),
+) {
+  const clock = new ManualClock();
+  const admission = new AdmissionController({ clock, pace: systemPace(), limits });
+  const way = entrance({ admission });
+  const entered: (Entered | Promise<Entered>)[] = [];
+  server.on('request', (request, response) => {
+    entered.push(way.enter(request, response));
+    server.emit('entered');
+  });
+  const send = async (method: 'GET' | 'POST', headers: Record<string, string> = {}): Promise<Entered | 'waits'> => {
+    const { port } = server.address() as AddressInfo;
+    const sent = clientRequest({ port, host: '127.0.0.1', method, headers, agent: false, path: '/x' });
+    sent.on('error', () => undefined);
+    requests.push(sent);
+    const came = once(server, 'entered');
+    sent.flushHeaders();
+    if (method === 'GET') sent.end();
+    await came;
+    const last = entered.at(-1)!;
+    return last instanceof Promise ? 'waits' : last;
+  };
+  return { clock, admission, entered, send };
+}
+
+const works = (came: Entered | 'waits'): boolean => came !== null && came !== 'waits' && 'work' in came;
+
+describe('the bytes of a body count', () => {
+  test('by the length that the client says, and no further than is read', async () => {
+    const { send } = entering({ bodyBytesPerToken: 25, bodyBytes: 100 });
+    expect(works(await send('POST', { 'content-length': '1000000' }))).toBe(true);
+    expect(works(await send('POST', { 'content-length': '10' }))).toBe(true);
+    expect(await send('POST', { 'content-length': '6' })).toBe('waits');
+  });
+
+  test('as all that may be read, where the client says no length', async () => {
+    const { send } = entering({ bodyBytesPerToken: 10, bodyBytes: 100 });
+    expect(works(await send('POST', { 'transfer-encoding': 'chunked' }))).toBe(true);
+    expect(await send('POST', { 'content-length': '1' })).toBe('waits');
+  });
+
+  test('of a route that takes a payload', async () => {
+    const routes = [{ method: 'POST', path: '/x', kind: 'step', body: Bytes, head: false }] as never;
+    const { send } = entering({ bodyBytesPerToken: 10, bodyBytes: 100 }, ({ admission }) =>
+      entranceOf({ door: open, admission, index: new RouteIndex(routes) }),
+    );
+    expect(works(await send('POST', { 'content-length': '8' }))).toBe(true);
+    expect(await send('POST', { 'content-length': '8' })).toBe('waits');
+  });
+});
+
+describe('a client', () => {
+  test('without a token shares with all others without one what one token has', async () => {
+    const { send } = entering({ kinds: { step: { runningPerToken: 2 } } });
+    const all = [await send('GET'), await send('GET'), await send('GET')];
+    expect(all.map((came) => (came === 'waits' ? came : 'works'))).toEqual(['works', 'works', 'waits']);
+  });
+
+  test('that has left before it is let in keeps no place', async () => {
+    const { admission, entered, send } = entering({}, ({ admission: by }) => {
+      const way = new Entrance({ door: open, admission: by, kindOf });
+      const enter: Entrance['enter'] = async (request, response) => {
+        request.socket.destroy();
+        await once(request.socket, 'close');
+        return way.enter(request, response);
+      };
+      return { enter };
+    });
+    await send('GET');
+    expect(await entered[0]).toHaveProperty('work');
+    expect(admission.counts).toMatchObject({ running: 0, waiting: 0, admitted: { step: 1 } });
+  });
+
+  test('that has its limit gets 429, one that finds all places taken 503, each with when to come again', async () => {
+    const { clock, admission, entered, send } = entering(
+      { kinds: { read: { running: 1, runningPerToken: 1, queueMs: 100 } }, costBurst: 10, costPerSecond: 1 },
+      ({ admission: by }) =>
+        new Entrance({
+          door: ({ rawHeaders }) => {
+            const id = rawHeaders[rawHeaders.indexOf('x-token') + 1] ?? '';
+            return { refusal: null, principal: { id } as never };
+          },
+          admission: by,
+          kindOf: () => ({ kind: 'read', bytesMax: 0 }),
+        }),
+    );
+    const first = await send('GET', { 'x-token': 'one' });
+    if (first === 'waits' || first === null || !('work' in first)) throw new Error('it was not let in');
+    first.work.charge(4_109);
+    expect([await send('GET', { 'x-token': 'one' }), await send('GET', { 'x-token': 'two' })]).toEqual([
+      'waits',
+      'waits',
+    ]);
+    clock.advance(1_000);
+    const [mine, theirs] = [await entered[1], await entered[2]];
+    expect(mine).toMatchObject({ status: 429, code: 'TOO_MANY_REQUESTS', headers: { 'Retry-After': '4099' } });
+    expect(theirs).toMatchObject({ status: 503, code: 'OVERLOADED', headers: { 'Retry-After': '1' } });
+    expect(admission.counts.refused).toMatchObject({ token: 1, service: 1 });
+  });
+});

@@ -1,0 +1,78 @@
+// An answer on its way out, over a real socket: it is charged to its token, and its source ends with its client.
+
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import fastify, { type FastifyInstance } from 'fastify';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { systemPace } from '../../../src/adapters/pace.js';
+import { AdmissionController, type AdmittedWork } from '../../../src/service/admission/controller.js';
+import type { Answer } from '../../../src/service/http/route.js';
+import { sendAnswer } from '../../../src/service/http/send-answer.js';
+import { ManualClock } from '../../fixtures/manual-clock.js';
+
+let app: FastifyInstance;
+let controller: AdmissionController;
+beforeEach(() => {
+  app = fastify();
+  const limits = { costBurst: 20, costPerSecond: 0.001 };
+  controller = new AdmissionController({ clock: new ManualClock(), pace: systemPace(), limits });
+});
+afterEach(() => app.close());
+
+const admit = (token: string) => controller.admit({ token, connection: {}, kind: 'read', bytes: 0 });
+
+/** A server with this one answer. */
+async function serving(answer: Answer, packs = false): Promise<{ readonly port: number; readonly work: AdmittedWork }> {
+  const decided = admit('one').decided;
+  if (decided === null || 'refused' in decided) throw new Error('it was not admitted');
+  const { work } = decided;
+  app.get('/', async (request, reply) => {
+    request.raw.socket.once('close', () => work.abort());
+    await sendAnswer(reply, answer, { packs, work });
+    return reply;
+  });
+  const url = await app.listen({ port: 0, host: '127.0.0.1' });
+  return { port: Number(new URL(url).port), work };
+}
+
+async function* pieces(count: number): AsyncGenerator<string> {
+  for (let n = 0; n < count; n += 1) yield await Promise.resolve('x'.repeat(60_000));
+}
+
+test.each<readonly [string, () => Answer, boolean]>([
+  ['one value', () => ({ json: { text: 'x'.repeat(3_600_000) } }), false],
+  ['one value, packed', () => ({ json: { text: 'x'.repeat(3_600_000) } }), true],
+  ['pieces', () => ({ chunks: pieces(60), type: 'text/plain' }), false],
+])('A4: a large answer of %s is charged to its token, and to no other', async (_what, answer, packs) => {
+  const { port, work } = await serving(answer(), packs);
+  const text = await (await fetch(`http://127.0.0.1:${port}/`)).text();
+  expect(text.length).toBeGreaterThanOrEqual(3_600_000);
+  work.end();
+  expect(admit('one').decided).toBeNull();
+  expect(admit('two').decided).toHaveProperty('work');
+});
+
+test('a small answer is not: making it was', async () => {
+  const { port, work } = await serving({ json: { text: 'x'.repeat(50_000) } });
+  await (await fetch(`http://127.0.0.1:${port}/`)).text();
+  work.end();
+  expect(admit('one').decided).toHaveProperty('work');
+});
+
+test('what makes the pieces is ended when its client leaves in the middle', async () => {
+  let ended: () => void = () => undefined;
+  const end = new Promise<void>((resolve) => (ended = resolve));
+  const endless = async function* (): AsyncGenerator<string> {
+    try {
+      for (;;) yield* pieces(1);
+    } finally {
+      ended();
+    }
+  };
+  const { port } = await serving({ chunks: endless(), type: 'text/plain' });
+  const socket = connect(port, '127.0.0.1');
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  await once(socket, 'data');
+  socket.destroy();
+  await end;
+});
