@@ -72,4 +72,34 @@ describe('a proof of several leaves', () => {
     ];
     for (const found of tries) expect(found).not.toBe(root);
   });
+
+  test('takes no member out of its place, also where its leaf is the one that comes next', () => {
+    const hashes = proofOf(8, [3, 4]);
+    for (const index of [3, 2, 8, 4.5, -1, Number.NaN, 2 ** 53]) {
+      const root = new SubsetRoot(8, hashes);
+      expect(root.take(3, leaves[3]!)).toBe(true);
+      expect(root.take(index, leaves[4]!)).toBe(false);
+      expect(root.take(4, leaves[4]!)).toBe(false);
+      expect(root.root()).toBeNull();
+    }
+    const beyond = new SubsetRoot(8, hashes);
+    expect([beyond.take(3, leaves[3]!), beyond.take(4, leaves[4]!), beyond.take(8, leaves[8]!)]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    expect(beyond.root()).toBeNull();
+  });
+
+  test('has a root only with all of its hashes, and of a log that has a size', () => {
+    const members = [3, 4, 17, 40];
+    const hashes = proofOf(50, members);
+    for (let kept = 0; kept < hashes.length; kept += 1) {
+      expect(rootBy(50, members, hashes.slice(0, kept))).toBeNull();
+    }
+    for (const size of [0, -1, 0.5, 50.5, Number.NaN, Infinity, 2 ** 53]) {
+      expect(rootBy(size, [], [])).toBeNull();
+      expect(rootBy(size, [], [leaves[0]!])).toBeNull();
+    }
+  });
 });

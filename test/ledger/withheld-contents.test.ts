@@ -1,0 +1,69 @@
+// What verification says of contents that it could not check (C86): all are counted, so many are listed, and content by
+// which decisions are checked may not be missing at all.
+
+import { describe, expect, test } from '@jest/globals';
+import { ARTIFACT_KINDS, SYSTEM_KINDS, type WithheldArtifact } from '../../src/contract/artifact-ref.js';
+import type { StoredEntry } from '../../src/ports/ledger-store.js';
+import { NOT_CHECKED_MAX } from '../../src/ledger/verdict.js';
+import { WithheldContents } from '../../src/ledger/withheld-contents.js';
+
+const entry = (log_index: number): StoredEntry => ({
+  log_index,
+  tree_id: 'run_000000000000000000001',
+  seq: log_index,
+  type: 'input',
+  text: '',
+  leaf_hash: '',
+});
+const withheld = (over: Partial<WithheldArtifact> = {}): WithheldArtifact => ({
+  kind: 'raw_payload',
+  case_id: 'case-0001',
+  withheld: 'lane',
+  sha256: 'a'.repeat(64),
+  byte_size: 7,
+  ...over,
+});
+
+describe('C86: contents that could not be checked', () => {
+  test('are listed by the entry that brought them; where there are none, nothing is reported', () => {
+    const contents = new WithheldContents();
+    expect(contents.report(0)).toBeNull();
+    expect(contents.note(entry(5), withheld())).toEqual([]);
+    expect(contents.note(entry(9), withheld({ kind: 'result', withheld: 'erased' }))).toEqual([]);
+    const about = { tree_id: entry(0).tree_id, case_id: 'case-0001', sha256: 'a'.repeat(64) };
+    expect(contents.report(3)).toEqual({
+      contents: 2,
+      trees: 3,
+      not_checked: [
+        { ...about, log_index: 5, seq: 5, kind: 'raw_payload', withheld: 'lane' },
+        { ...about, log_index: 9, seq: 9, kind: 'result', withheld: 'erased' },
+      ],
+    });
+  });
+
+  test('are counted, however many there are, and listed up to a limit', () => {
+    const contents = new WithheldContents();
+    for (let n = 0; n < NOT_CHECKED_MAX + 5; n += 1) contents.note(entry(n), withheld());
+    const report = contents.report(1);
+    expect([report?.contents, report?.not_checked.length]).toEqual([NOT_CHECKED_MAX + 5, NOT_CHECKED_MAX]);
+    expect(report?.not_checked.at(-1)).toMatchObject({ log_index: NOT_CHECKED_MAX - 1 });
+  });
+
+  test.each(ARTIFACT_KINDS)(
+    '%s of a case may be missing, unless decisions are checked by it; of no case never',
+    (kind) => {
+      const contents = new WithheldContents();
+      const rules = (case_id: string | null, how: WithheldArtifact['withheld']): readonly string[] =>
+        contents.note(entry(0), withheld({ kind, case_id, withheld: how })).map(({ rule }) => rule);
+      const isSystem = SYSTEM_KINDS.includes(kind);
+      for (const how of ['lane', 'erased'] as const) {
+        expect(rules('case-0001', how)).toEqual(isSystem ? ['artifact.system_withheld'] : []);
+        expect(rules(null, how)).toEqual(['artifact.system_withheld']);
+      }
+    },
+  );
+
+  test('decisions are checked by policies and machines', () => {
+    expect(SYSTEM_KINDS).toEqual(['policy', 'machines']);
+  });
+});
