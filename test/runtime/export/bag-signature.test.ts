@@ -1,0 +1,142 @@
+// What the signature of a bag covers, and the form of what it covers: faults that leave all else of the bag good.
+
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { BagEntry, BagProof } from '../../../src/contract/bag-proof.js';
+import { canonicalJson } from '../../../src/contract/canonical-json.js';
+import type { ExportBundle } from '../../../src/contract/export-bundle.js';
+import { sha256 } from '../../../src/contract/hash.js';
+import { json, linesIn, linesOf, signedAgain, signer, stranger, verifierIn, withJson } from './bag-forging.js';
+import { assembleBundle, filesOf, ledgerOf, place, requestFor, rulesOf, sealed, type Files } from './material.js';
+
+const { at, remove } = place();
+const verified = verifierIn(at);
+let good: Files;
+beforeAll(async () => {
+  await assembleBundle(await ledgerOf(), requestFor(at('good')), { signer });
+  good = filesOf(at('good'));
+});
+afterAll(remove);
+
+const ENTRIES = 'data/entries.jsonl';
+const PROOF = 'data/proof.json';
+const MANIFEST = 'data/manifest.json';
+
+/** The line that a signer adds to the note of another. */
+const signatureOf = (note: string): string => note.slice(note.indexOf('\n\n') + 2);
+
+describe('the signature of a bag', () => {
+  test('is that of the key that the bag names, also where another key has signed it as well', async () => {
+    const proof = json<BagProof>(good, PROOF);
+    const others = json<BagProof>(signedAgain(good, stranger), PROOF);
+    const both = { ...proof, checkpoint: `${proof.checkpoint}${signatureOf(others.checkpoint)}` };
+    expect(await verified(sealed(withJson(good, PROOF, both)))).toMatchObject({ valid: true });
+    const claimed = sealed(withJson(good, PROOF, { ...both, key: stranger.vkey }));
+    const report = await verified(claimed);
+    expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.proof_unsigned']]);
+    expect(report.authentication).toMatchObject({ verdict: 'unauthenticated' });
+  });
+
+  test('of one bag is none of another, whose manifest is whole and says something else', async () => {
+    const manifest = json<ExportBundle>(good, MANIFEST);
+    const other = signedAgain(withJson(good, MANIFEST, { ...manifest, export_reason: 'another one' }));
+    expect(await verified(other)).toMatchObject({ valid: true });
+    const report = await verified(sealed({ ...other, [PROOF]: good[PROOF]! }));
+    expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.proof_unsigned']]);
+  });
+});
+
+test.each([PROOF, ENTRIES])('a bag with %s alone, which calls itself one without a log, is refused', async (path) => {
+  const rest = Object.fromEntries(Object.entries(good).filter(([name]) => ![PROOF, ENTRIES].includes(name)));
+  const info = Buffer.from(good['bag-info.txt']!.toString().replace('Turnpike-Bundle: 2', 'Turnpike-Bundle: 1'));
+  const older = { ...rest, 'bag-info.txt': info };
+  expect(await verified(sealed(older), null)).toMatchObject({ valid: true });
+  expect(await verified(sealed({ ...older, [path]: good[path]! }), null)).toMatchObject({ valid: false });
+});
+
+/** The n-th entry that fits, changed, with its line. */
+function changed(fits: (entry: string) => boolean, change: (line: string) => string): (files: Files) => Files {
+  return (files) => {
+    const lines = linesIn(files, ENTRIES);
+    const index = lines.findIndex((line) => fits((JSON.parse(line) as BagEntry).entry));
+    expect(index).toBeGreaterThan(-1);
+    return { ...files, [ENTRIES]: linesOf(lines.with(index, change(lines[index]!))) };
+  };
+}
+
+const inEntry = (change: (entry: string) => string) => (line: string) => {
+  const { entry, index } = JSON.parse(line) as BagEntry;
+  return canonicalJson({ entry: change(entry), index });
+};
+const isOf = (type: string) => (entry: string) => entry.includes(`"type":"${type}"`);
+
+/** Two lines of different trees, one behind the other, exchanged: each tree stays in its own order. */
+function crossed(files: Files): Files {
+  const lines = linesIn(files, ENTRIES);
+  const treeOf = (line: string): string => (JSON.parse((JSON.parse(line) as BagEntry).entry) as BagTreeEntry).tree_id;
+  const index = lines.findIndex((line, n) => n > 0 && treeOf(lines[n - 1]!) !== treeOf(line));
+  expect(index).toBeGreaterThan(0);
+  return { ...files, [ENTRIES]: linesOf(lines.with(index, lines[index - 1]!).with(index - 1, lines[index]!)) };
+}
+interface BagTreeEntry {
+  readonly tree_id: string;
+}
+
+describe('a bag that the key of its ledger has signed', () => {
+  test.each<readonly [string, (files: Files) => Files, string]>([
+    ['a line with white space', changed(isOf('input'), (line) => `${line} `), 'bundle.json_not_canonical'],
+    [
+      'an entry with white space',
+      changed(
+        isOf('input'),
+        inEntry((entry) => `${entry} `),
+      ),
+      'bundle.entry_malformed',
+    ],
+    [
+      'an entry whose body is not one of its type',
+      changed(
+        isOf('run_created'),
+        inEntry((entry) => entry.replace('"run_kind":"', '"run_kind":"no_')),
+      ),
+      'bundle.entry_malformed',
+    ],
+    [
+      'a record whose birth says something else',
+      (files) => {
+        const [first = '', ...rest] = linesIn(files, 'data/runs.jsonl');
+        const record = JSON.parse(first) as { readonly role_id: string };
+        const other = canonicalJson({ ...record, role_id: `${record.role_id}_x` });
+        return { ...files, 'data/runs.jsonl': linesOf([other, ...rest]) };
+      },
+      'bundle.not_logged',
+    ],
+    ['an entry behind a later one', crossed, 'bundle.entry_place'],
+    [
+      'a proof with white space',
+      (files) => ({ ...files, [PROOF]: Buffer.from(`${files[PROOF]!.toString()}\n`) }),
+      'bundle.proof_malformed',
+    ],
+    [
+      'machines that no tree has pinned',
+      (files) => ({ ...files, [`data/machines/${sha256('{}')}.json`]: Buffer.from('{}') }),
+      'bundle.not_logged',
+    ],
+    [
+      'an artifact of another kind',
+      (files) => {
+        const manifest = json<ExportBundle>(files, MANIFEST);
+        const [first, ...rest] = manifest.contents.artifacts;
+        const artifacts = [{ ...first!, artifact_kind: 'prompt' }, ...rest];
+        return withJson(files, MANIFEST, { ...manifest, contents: { artifacts } });
+      },
+      'bundle.not_logged',
+    ],
+  ])('and holds %s, is refused', async (_what, change, rule) => {
+    const isProof = rule === 'bundle.proof_malformed';
+    const forged = isProof ? sealed(change(signedAgain(good))) : signedAgain(change(good));
+    const report = await verified(forged);
+    expect(report.valid).toBe(false);
+    expect(rulesOf(report)).toContain(rule);
+    expect(report.authentication).toMatchObject({ verdict: 'unauthenticated' });
+  });
+});
