@@ -4,8 +4,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { ARTIFACT_KINDS, SYSTEM_KINDS, type WithheldArtifact } from '../../src/contract/artifact-ref.js';
 import type { StoredEntry } from '../../src/ports/ledger-store.js';
+import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { sha256 } from '../../src/contract/hash.js';
 import { NOT_CHECKED_MAX } from '../../src/ledger/verdict.js';
+import { verifyLedger, type LedgerSource } from '../../src/ledger/verify.js';
 import { WithheldContents } from '../../src/ledger/withheld-contents.js';
+import { opening, scribeOf, treeId } from '../fixtures/entries.js';
 
 const entry = (log_index: number): StoredEntry => ({
   log_index,
@@ -67,3 +71,26 @@ describe('C86: contents that could not be checked', () => {
     expect(SYSTEM_KINDS).toEqual(['policy', 'machines']);
   });
 });
+
+test.each(SYSTEM_KINDS)(
+  'C86: a ledger from which %s are withheld is refused, though nothing else is wrong with it',
+  async (kind) => {
+    const store = memoryStore();
+    await (await scribeOf(store)).write(store, [opening(treeId(1), 'case-0001')]);
+    const source = (isWithheld: boolean): LedgerSource => ({
+      log: (from) => store.log(from),
+      head: () => store.head(),
+      anchor: null,
+      artifactsOf: async (place) =>
+        (await store.artifactsOf(place)).map((artifact) =>
+          isWithheld && artifact.kind === kind && 'bytes' in artifact
+            ? withheld({ kind, case_id: null, sha256: sha256(artifact.bytes), byte_size: artifact.bytes.byteLength })
+            : artifact,
+        ),
+    });
+    expect(await verifyLedger(source(false), { complete: false })).toMatchObject({ verdict: 'verified' });
+    const verdict = await verifyLedger(source(true), { complete: false });
+    const rules = verdict.verdict === 'refused' ? verdict.problems.map(({ rule }) => rule) : [];
+    expect([verdict.verdict, [...new Set(rules)]]).toEqual(['refused', ['artifact.system_withheld']]);
+  },
+);
