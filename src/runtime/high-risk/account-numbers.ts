@@ -3,13 +3,15 @@
 import { electronicFormatIBAN, isValidIBAN } from 'ibantools';
 
 const IBAN = /(?<![\p{L}\p{N}])[A-Z]{2}\s?\d{2}(?:[ -]?[A-Z0-9]){11,30}(?![\p{L}\p{N}])/giu;
-const CARD = /(?<!\d)(?:\d[ -]?){12,18}\d(?!\d)/g;
+/** Digits in groups: a card, and perhaps other numbers before and behind it. */
+const GROUPS = /\d+(?:[ -]\d+)*/g;
+const CARD_DIGITS = { min: 13, max: 19 } as const;
 const NAMED =
   /\b(?:account|acct|a\/c|konto|kontonummer|compte|cuenta|routing|sort code|iban)\b[\s.:#\p{L}]{0,16}(?:\d[ -]?){5,}/iu;
 
 export const hasAccountNumber = (text: string): boolean =>
   NAMED.test(text) ||
-  (text.match(CARD) ?? []).some((digits) => isCard(digits.replace(/\D/g, ''))) ||
+  (text.match(GROUPS) ?? []).some((groups) => holdsCard(groups.split(/[ -]/))) ||
   (text.match(IBAN) ?? []).some((found) =>
     prefixesOf(electronicFormatIBAN(found) ?? '').some((iban) => isValidIBAN(iban)),
   );
@@ -17,6 +19,19 @@ export const hasAccountNumber = (text: string): boolean =>
 /** Behind an IBAN that is written in groups the next word may look like one more group. */
 const prefixesOf = (found: string): readonly string[] =>
   Array.from({ length: Math.max(0, found.length - 14) }, (_, dropped) => found.slice(0, found.length - dropped));
+
+/** Whether some of the groups, one behind the other, are the number of a card. */
+function holdsCard(groups: readonly string[]): boolean {
+  for (const first of groups.keys()) {
+    let digits = '';
+    for (let at = first; at < groups.length; at += 1) {
+      digits += groups[at] ?? '';
+      if (digits.length > CARD_DIGITS.max) break;
+      if (digits.length >= CARD_DIGITS.min && isCard(digits)) return true;
+    }
+  }
+  return false;
+}
 
 /** The check digit of payment cards (Luhn). A number of one digit alone is none. */
 function isCard(digits: string): boolean {

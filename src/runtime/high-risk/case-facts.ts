@@ -20,10 +20,13 @@ const DIGITS_MIN = 5;
 const MIXED = { digits: 3, signs: 7 } as const;
 const NUMBER = /(?<![\p{L}\p{N}])[\p{Lu}]{0,3}\d(?:[ ./-]?[\p{Lu}\d]){3,30}(?![\p{L}\p{N}])/gu;
 const MONEY =
-  /[$€£¥]\s?[\d.,]+|\b(?:USD|EUR|GBP)\s?[\d.,]+|[\d.,]+\s?(?:[$€£¥]|(?:USD|EUR|GBP|dollars?|euros?|pounds?)\b)/giu;
-/** A proper name of two words or more: initials, and what stands between the parts of names, may stand in between. */
+  /[$€£¥]\s?[\d.,]+|\b(?:USD|EUR|GBP)\s?[\d.,]+|(?<![\d.,])[\d.,]+\s?(?:[$€£¥]|(?:USD|EUR|GBP|dollars?|euros?|pounds?)\b)/giu;
+/**
+ * A proper name of two words or more: initials, and what stands between the parts of names, may stand in between. A
+ * word of it has at most 64 letters: else a text of one long word would be read from each of its letters to the end.
+ */
 const NAME =
-  /\p{Lu}[\p{L}'’-]+(?:\s+(?:(?:\p{Lu}\.?|von|van|de|der|den|del|della|di|da|la|le|bin|ibn|al|ter|zu)\s+){0,3}\p{Lu}[\p{L}'’-]+)+/gu;
+  /(?<!\p{Lu})\p{Lu}[\p{L}'’-]{1,63}(?:\s+(?:(?:\p{Lu}\.?|von|van|de|der|den|del|della|di|da|la|le|bin|ibn|al|ter|zu)\s+){0,3}\p{Lu}[\p{L}'’-]+)+/gu;
 const TITLED = /\b(?:Mr|Mrs|Ms|Miss|Mx|Dr|Prof|Herr|Frau|Madame|Mme|Monsieur|Señora?|Sra?)\.?\s+(\p{Lu}[\p{L}'’-]+)/gu;
 const CAPITALISED = /(?<![\p{L}\p{N}])\p{Lu}[\p{L}'’-]+/gu;
 const NAME_WORD_LETTERS_MIN = 3;

@@ -2,6 +2,7 @@
 // promotion is decided by it. The figures are exact: a change of the search shows here, group by group.
 
 import { afterEach, describe, expect, test } from '@jest/globals';
+import { runInNewContext } from 'node:vm';
 import { catalogueOf, NOTHING_REGISTERED } from '../../../src/contract/catalogue.js';
 import type { ContentChecks } from '../../../src/contract/content-checks.js';
 import type { PromoteOptions } from '../../../src/runtime/high-risk/options.js';
@@ -273,4 +274,26 @@ describe('S4-73: a promotion is denied for what was found, and its input records
     expect(await findingsOf({ store, pace: systemPace(), bytesMax: 100 }, history, carried)).toEqual(['embedded_text']);
     await store.close();
   });
+});
+
+describe('S4-73: a text made to cost time', () => {
+  // Read from each of its signs to its end, each of these would take an hour.
+  const LONG = 1_000_000;
+  test.each(['1', '.', 'A', 'Aa', '1,', '9 $'])('costs no more than its length: %j', (unit) => {
+    const text = unit.repeat(LONG / unit.length / 8);
+    const inCase = Buffer.from(unit.repeat(LONG / unit.length));
+    const within = (run: () => unknown): unknown => runInNewContext('run()', { run }, { timeout: 120_000 });
+    expect(within(() => found(text, {}, []).length)).toBeGreaterThanOrEqual(0);
+    const record = 'John Smith of 10 Elm Street, js@example.com, has 12345678.';
+    expect(within(() => found(record, {}, [inCase]).join())).toBe('email');
+  });
+});
+
+test.each([
+  'card 4111 1111 1111 1111 12 27',
+  'card 4111111111111111 123',
+  'no 7 4111 1111 1111 1111',
+  'cards 4111 1111 1111 1111 5500 0000 0000 0004',
+])('S4-73: a card is found beside other numbers: %s', (text) => {
+  expect(found(text, {}, [])).toContain('account_number');
 });
