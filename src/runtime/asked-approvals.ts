@@ -4,8 +4,10 @@
 import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../contract/approval.js';
 import { artifactRef, isWithheld } from '../contract/artifact-ref.js';
 import type { AuditEvent } from '../contract/audit-event.js';
+import { COMPARED_PERSONS } from '../contract/flags.js';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
 import type { RunContext } from '../contract/run-context.js';
+import { personOf } from '../identity/person.js';
 import { LiveTrees } from '../engine/live-trees.js';
 import { integrated } from '../ledger/integrated.js';
 import type { Tree } from '../kernel/tree.js';
@@ -232,16 +234,23 @@ async function requestAt(
   return request === null ? null : { request, withheld: null };
 }
 
-/** Whether a vote of this person on this very request could count: in the role, and with no request of their own. */
+/**
+ * Whether a vote of this person on this very request could count: in the role, and with no request of their own. Names
+ * are compared as those of votes are (C87).
+ */
 function isApprover({ run, entry, policy }: Requested, { actor, role }: Approver): boolean {
+  const person = personOf(actor);
+  if (typeof person === 'string') return false;
   const ballot: ApprovalBallot = {
     for_run: run.run_id,
     digests: [entry.digest],
     decision: 'reject',
-    approver: { actor: { actor_type: 'human', actor_id: actor }, role_id: role },
+    approver: { actor: { actor_type: 'human', actor_id: actor }, role_id: role, person },
     at: entry.requested_at,
   };
-  const { verdicts } = vote({ run_id: run.run_id, entries: [entry] }, ballot, policy);
+  const { approvals, roles, flags } = policy;
+  const rules = { approvals, roles, byPerson: flags.has(COMPARED_PERSONS) };
+  const { verdicts } = vote({ run_id: run.run_id, entries: [entry] }, ballot, rules);
   return verdicts.some(({ counted }) => counted);
 }
 

@@ -103,6 +103,8 @@ describe('S4-62: a request that a lane withholds', () => {
     ['an unknown role', { actor: 'gert', role: 'NO_SUCH_ROLE' }],
     ['the agent that asks', { actor: 'agent', role: 'ATTORNEY_ADMIN' }],
     ['an agent', { actor: 'gert', role: 'CASE_AGENT' }],
+    ['a name that looks like the agent that asks', { actor: '\u0430gent', role: 'ATTORNEY_ADMIN' }],
+    ['a name that cannot be compared', { actor: 'anna\u{10d4a}', role: 'ATTORNEY_ADMIN' }],
   ])('is not read by %s, and nothing is recorded', async (_who, person) => {
     const at = await waiting();
     expect(await bench.turnpike.readRequest({ ...at, ...person })).toBeNull();
