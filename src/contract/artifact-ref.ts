@@ -78,6 +78,10 @@ export const SYSTEM_KINDS: readonly ArtifactKind[] = ['policy', 'machines'];
 export const canBeWithheld = ({ kind, case_id }: Pick<WithheldArtifact, 'kind' | 'case_id'>): boolean =>
   case_id !== null && !SYSTEM_KINDS.includes(kind);
 
+/** Whether a reference is to what decisions are checked by: nothing that such a reference names can be withheld. */
+export const isSystemRef = ({ artifact_kind, case_id }: ArtifactRef): boolean =>
+  case_id === undefined && SYSTEM_KINDS.some((kind) => kind === artifact_kind);
+
 /** Content that is not to be had, by what is left of it. */
 export interface WithheldArtifact {
   readonly kind: ArtifactKind;

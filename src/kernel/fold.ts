@@ -4,12 +4,19 @@
 import {
   artifactRef,
   atHand,
+  isSystemRef,
   type Artifact,
   type ArtifactRef,
   type StoredArtifact,
   type WithheldArtifact,
 } from '../contract/artifact-ref.js';
-import type { OpeningInput, ProposalMark, RecordedInput, SealedEntry } from '../contract/entry.js';
+import {
+  isOpening,
+  type OpeningInput,
+  type ProposalMark,
+  type RecordedInput,
+  type SealedEntry,
+} from '../contract/entry.js';
 import { isJsonObject } from '../contract/json.js';
 import { broughtPayload } from '../contract/payload-prefix.js';
 import { canonicalJson } from '../contract/canonical-json.js';
@@ -95,7 +102,7 @@ export class Fold {
     if (recorded === null) {
       return { difference: this.#differs('entry.unexpected', found.seq, null, found.text) };
     }
-    const wrong = firstWrong(referencesOf(recorded), brought);
+    const wrong = wrongPin(recorded) ?? firstWrong(referencesOf(recorded), brought);
     if (wrong !== null)
       return { difference: this.#differs('artifact.differs', found.seq, wrong.expected, wrong.found) };
     const artifacts = atHand(brought);
@@ -185,7 +192,14 @@ function ofCommand(command: SessionCommand): readonly ArtifactRef[] {
   }
 }
 
-const pinsOf = ({ policies: { lanes, roles, actions }, machines }: OpeningInput): readonly ArtifactRef[] => [
+/** The first policy or machine definition that is pinned as something else: as content of a case it could be withheld. */
+function wrongPin(input: RecordedInput): Wrong | null {
+  const pin = isOpening(input) ? pinsOf(input).find((ref) => !isSystemRef(ref)) : undefined;
+  return pin === undefined ? null : { expected: null, found: canonicalJson(pin) };
+}
+
+/** Policies and machines, which an opening brings before everything else. */
+export const pinsOf = ({ policies: { lanes, roles, actions }, machines }: OpeningInput): readonly ArtifactRef[] => [
   lanes.artifact,
   roles.artifact,
   actions.artifact,

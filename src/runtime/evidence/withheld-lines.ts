@@ -5,12 +5,13 @@
 import {
   artifactRef,
   canBeWithheld,
+  isSystemRef,
   isWithheld,
   type Artifact,
   type StoredArtifact,
 } from '../../contract/artifact-ref.js';
 import { isOpening, type Entry } from '../../contract/entry.js';
-import { referencesOf } from '../../kernel/fold.js';
+import { pinsOf, referencesOf } from '../../kernel/fold.js';
 import { LaneWithholding } from './lane-withholding.js';
 
 /**
@@ -42,9 +43,13 @@ export class WithheldLines {
   }
 }
 
-/** The lanes are read from the policies of an opening by their places: those must be the ones that it refers to. */
+/**
+ * The lanes are read from the policies of an opening by their places: those must be the ones that it refers to, and as
+ * system content: a policy that is said to be content of a case could be withheld like that.
+ */
 function bringsItsPolicies({ type, body }: Entry, artifacts: readonly StoredArtifact[]): boolean {
   if (type !== 'input' || !isOpening(body)) return true;
+  if (!pinsOf(body).every(isSystemRef)) return false;
   const pinned = referencesOf(body).map(({ hash_sha256 }) => hash_sha256);
   return pinned.join() === artifacts.map((artifact) => artifactRef(artifact).hash_sha256).join();
 }

@@ -1,12 +1,12 @@
 // What goes into a bundle, found out before anything is written: names, hashes and places, never content.
 
-import type { ArtifactRef } from '../../contract/artifact-ref.js';
+import { isSystemRef, type ArtifactRef } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/audit-event.js';
 import { isOpening, type OpeningInput, type RecordedInput } from '../../contract/entry.js';
 import { POLICY_FILES } from '../../contract/pins.js';
 import { BagError, LedgerError } from '../../errors.js';
 import { byPath } from '../../bagit/write.js';
-import { referencesOf } from '../../kernel/fold.js';
+import { pinsOf, referencesOf } from '../../kernel/fold.js';
 import { SubsetProof } from '../../ledger/subset-proof.js';
 import type { CaseEntry, CaseHistory, LeafObserver } from '../case/case-history.js';
 import type { EntryPlace, LogHead } from '../../ports/ledger-store.js';
@@ -110,7 +110,12 @@ export class ContentCollector {
     }
   }
 
-  #takeOpening({ policies, machines }: OpeningInput, place: EntryPlace): void {
+  #takeOpening(opening: OpeningInput, place: EntryPlace): void {
+    const { policies, machines } = opening;
+    if (!pinsOf(opening).every(isSystemRef)) {
+      const message = `the tree ${opening.run_id} pins policies or machines that are no system content`;
+      throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+    }
     for (const name of POLICY_FILES) {
       const ref = policies[name].artifact;
       this.#keep({ path: `policies/${name}-${ref.hash_sha256}.yaml`, ref, place });

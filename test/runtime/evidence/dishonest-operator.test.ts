@@ -2,6 +2,9 @@
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
+import type { ArtifactRef } from '../../../src/contract/artifact-ref.js';
+import { canonicalJson } from '../../../src/contract/canonical-json.js';
+import type { Entry } from '../../../src/contract/entry.js';
 import { signCheckpoint } from '../../../src/ledger/checkpoint.js';
 import { EMPTY_HEAD, extend, leafHash } from '../../../src/ledger/merkle.js';
 import type { NoteSigner } from '../../../src/ledger/signed-note.js';
@@ -84,6 +87,45 @@ describe('withheld content', () => {
       const lines = changed(open, 0, (line) => withheldLine(line, index, why));
       await expect(opened(signedBundle(lines, signer))).rejects.toEqual(refused('system content'));
     }
+  });
+
+  test.each(['lane', 'erased'] as const)(
+    'S4-62: a policy that is pinned as content of a case is not withheld (%s), and neither is what its lanes hold',
+    async (why) => {
+      const disguised = changed(open, 0, (line) => {
+        const entry = JSON.parse(line.entry) as Entry;
+        if (entry.type !== 'input' || entry.body.kind !== 'open') throw new Error('no opening');
+        const { policies, machines } = entry.body;
+        const note = ({ artifact_id, hash_sha256, byte_size }: ArtifactRef): ArtifactRef => ({
+          ...{ artifact_id, artifact_kind: 'note', hash_sha256, byte_size: byte_size ?? 0 },
+          ...{ scope: 'case', case_id: 'case-local' },
+        });
+        const pin = (name: 'lanes' | 'roles' | 'actions') => ({
+          ...policies[name],
+          artifact: note(policies[name].artifact),
+        });
+        const pins = { lanes: pin('lanes'), roles: pin('roles'), actions: pin('actions') };
+        const body = { ...entry.body, policies: pins, machines: note(machines) };
+        const artifacts = line.artifacts.map((one) => ({ ...one, kind: 'note' as const, case_id: 'case-local' }));
+        const notes = { entry: canonicalJson({ ...entry, body }), artifacts };
+        return [0, 1, 2, 3].reduce((rest, index) => withheldLine(rest, index, why), notes as Line);
+      });
+      const lines = rechainedLines(
+        changed(disguised, at(open, '"kind":"proposal"'), (line) => withheldLine(line, 0, why)),
+      );
+      await expect(opened(signedBundle(lines, signer))).rejects.toEqual(refused('policies that its tree has pinned'));
+    },
+  );
+
+  test('S4-62: a tree that pins its policies as content of a case is refused where the content is there, too', async () => {
+    const lines = changed(open, 0, (line) => ({
+      entry: line.entry.replaceAll('"artifact_kind":"policy"', '"artifact_kind":"note"'),
+      artifacts: line.artifacts.map((one) => (one.kind === 'policy' ? { ...one, kind: 'note' as const } : one)),
+    }));
+    const bundle = opened(signedBundle(rechainedLines(lines), signer));
+    const verdict = await bundle.then(verifyEvidence);
+    expect(verdict).toMatchObject({ verdict: 'refused', problems: [{ rule: 'replay.artifact', log_index: 0 }] });
+    expect(await replay(await bundle)).toMatchObject({ verdict: 'differs', difference: { rule: 'artifact.differs' } });
   });
 
   test('S4-62: content of a lane that does not withhold is not withheld', async () => {
