@@ -19,6 +19,7 @@ export type BundleVersion = (typeof BUNDLE_VERSIONS)[number];
 /** 1: without the log and its proof, as older versions wrote it, and as it is written for a ledger without a key. */
 export const BUNDLE_VERSIONS = ['1', '2'] as const;
 export const RUN_LABEL = 'Turnpike-Run-Id';
+export const ROOT_LABEL = 'Turnpike-Root-Run-Id';
 
 /** @throws UsageError for a case without content, and BagError BAG_UNWRITABLE for one with more than a bundle holds */
 export function bundleManifest(head: ManifestHead, contents: BundleContents): ExportBundle {
@@ -111,7 +112,7 @@ export const bundleInfo = (
   { label: 'Bag-Software-Agent', value: 'turnpike' },
   ...infoOf(manifest, proof === null ? '1' : '2'),
   { label: RUN_LABEL, value: run_id },
-  { label: 'Turnpike-Root-Run-Id', value: root_run_id },
+  { label: ROOT_LABEL, value: root_run_id },
   { label: 'Turnpike-Ledger-Size', value: String(history.slice.head.size) },
   { label: 'Turnpike-Ledger-Root', value: history.slice.head.root },
 ];

@@ -1,16 +1,21 @@
-// Is the manifest of a bag what its export run was asked for, and approved by the people whose votes are in the log?
+// Is the manifest of a bag what its export run was asked for, and approved by the people whose votes counted by the log?
+// Nobody signs bag-info.txt: the run that it names must be an export run, and the one that has asked for this manifest.
 
 import { valuesOf } from '../../bagit/bag-info.js';
+import type { AuditEvent } from '../../contract/audit-event.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Entry, StartRunInput, VoteInput } from '../../contract/entry.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
+import type { ApprovalRuleId } from '../../policy/approval-rules.js';
 import { scanJson } from '../../step/json-scanner.js';
-import { RUN_LABEL } from './bundle-manifest.js';
+import { told } from './bundle-finding.js';
+import { ROOT_LABEL, RUN_LABEL } from './bundle-manifest.js';
 import { BUNDLE_LIMITS } from './bundle-limits.js';
 import { textOf } from './bundle-text.js';
 import type { BagUnderCheck } from './bundle-report.js';
 
 const MANIFEST_PATH = 'data/manifest.json';
+const INFO_PATH = 'bag-info.txt';
 /** What of a manifest its request decides. */
 const REQUESTED = [
   'bundle_id',
@@ -21,34 +26,57 @@ const REQUESTED = [
   'policy_versions',
 ] as const;
 
+/** By which the audit tells of a vote that has counted as a yes. */
+const COUNTED: readonly string[] = ['approval.accepted', 'approval.granted'] satisfies ApprovalRuleId[];
+
 /** The requests and votes of export runs, from the entries of a case. */
 export class RequestInputs {
   readonly #starts = new Map<string, StartRunInput>();
   readonly #votes: VoteInput[] = [];
+  readonly #exports = new Set<string>();
+  /** Run, voter and time of each vote that has counted. */
+  readonly #counted = new Set<string>();
 
   take({ type, body }: Entry): void {
+    if (type === 'run_created' && body.run_kind === 'export') this.#exports.add(body.run_id);
+    if (type === 'audit_event') this.#takeEvent(body);
     if (type !== 'input') return;
     if (body.kind === 'start_run' && body.run_kind === 'export') this.#starts.set(body.run_id, body);
     if (body.kind === 'vote' && body.decision === 'approve') this.#votes.push(body);
   }
 
-  /** The input that started the run, which is named by the root of its tree. */
-  startOf(run_id: string): StartRunInput | null {
-    return this.#starts.get(run_id.split('.', 1)[0] ?? '') ?? null;
+  #takeEvent({ run_id, target, authz, actor, timestamp_utc }: AuditEvent): void {
+    if (target?.name !== 'approval' || authz === undefined || !COUNTED.includes(authz.rule_id)) return;
+    this.#counted.add(`${run_id} ${actor.actor_id} ${timestamp_utc}`);
   }
 
-  /** Who has approved something of a run, and when. */
+  /** The input that started an export run, which is named by the root of its tree; null for any other run. */
+  startOf(run_id: string): StartRunInput | null {
+    return this.#exports.has(run_id) ? (this.#starts.get(rootOf(run_id)) ?? null) : null;
+  }
+
+  /** Who has approved something of a run, and when: by votes that the platform has counted. */
   approvalsOf(run_id: string): ReadonlySet<string> {
     const votes = this.#votes.filter((vote) => vote.run_id === run_id);
-    return new Set(votes.map(({ approver, time }) => `${approver.actor.actor_id} ${time}`));
+    const named = votes.map(({ approver, time }) => `${approver.actor.actor_id} ${time}`);
+    return new Set(named.filter((name) => this.#counted.has(`${run_id} ${name}`)));
   }
 }
+
+const rootOf = (run_id: string): string => run_id.split('.', 1)[0] ?? '';
 
 /** A bag whose request is withheld is compared with the votes only; the manifest is signed in any case. */
 export async function checkRequest({ reading, manifest, info }: BagUnderCheck, inputs: RequestInputs): Promise<void> {
   const [run_id = ''] = valuesOf(info, RUN_LABEL);
+  if (valuesOf(info, ROOT_LABEL).join() !== rootOf(run_id)) {
+    reading.findings.add('bundle.info_differs', INFO_PATH, `${ROOT_LABEL} is not the root of ${told(run_id)}`);
+  }
   const start = inputs.startOf(run_id);
-  if (start === null) return;
+  if (start === null) {
+    const message = `no input of the log has asked for ${told(run_id)}, as which bag-info.txt names the export run`;
+    reading.findings.add('bundle.request_differs', INFO_PATH, message);
+    return;
+  }
   const differs = (what: string): void => {
     reading.findings.add('bundle.request_differs', MANIFEST_PATH, `${what} not what the export run was asked for`);
   };

@@ -25,6 +25,7 @@ import {
   withJson,
 } from './bag-forging.js';
 import {
+  askedForExport,
   assembleBundle,
   filesOf,
   lay,
@@ -33,7 +34,10 @@ import {
   requestFor,
   rulesOf,
   RULES_OF_PROOFS,
+  SECOND,
   sealed,
+  STORY,
+  TREE,
   type Files,
 } from './material.js';
 
@@ -41,7 +45,8 @@ const { at, remove } = place();
 const verified = verifierIn(at);
 let good: Files;
 beforeAll(async () => {
-  await assembleBundle(await ledgerOf(), requestFor(at('good')), { signer });
+  const store = await ledgerOf([...STORY, askedForExport(SECOND)]);
+  await assembleBundle(store, requestFor(at('good'), { approvals: [] }), { signer });
   good = filesOf(at('good'));
 });
 afterAll(remove);
@@ -95,7 +100,8 @@ describe('a bag without one', () => {
   };
 
   test('is read as before, and is called unauthenticated', async () => {
-    await assembleBundle(await ledgerOf(), requestFor(at('older')));
+    const store = await ledgerOf([...STORY, askedForExport(SECOND)]);
+    await assembleBundle(store, requestFor(at('older'), { approvals: [] }));
     const older = filesOf(at('older'));
     for (const key of [signer, null]) {
       const report = await verified(older, key);
@@ -274,13 +280,67 @@ describe('a bag that was changed and made a good bag again', () => {
     await bench.close();
   });
 
-  test('with a manifest that says something else is refused, unless the key has signed it', async () => {
+  test('with a manifest that says something else is refused, also where the key has signed it', async () => {
     const manifest = json<ExportBundle>(good, 'data/manifest.json');
     const changed = withJson(good, 'data/manifest.json', { ...manifest, export_reason: 'another one' });
     expect((await verified(sealed(changed))).valid).toBe(false);
     expect((await verified(signedAgain(changed, stranger))).valid).toBe(false);
-    // In this ledger no input has asked for the export: there is nothing to compare the reason with.
-    expect((await verified(signedAgain(changed))).valid).toBe(true);
+    expect(rulesOf(await verified(signedAgain(changed)))).toEqual(['bundle.request_differs']);
+  });
+
+  test.each([
+    ['an agent run', `${TREE}.1`],
+    ['a run of an agent that is in the tree of the export', `${SECOND}.1`],
+    ['the root of the export', SECOND],
+  ])('S4-77: that names %s as its export run is refused: nobody has signed bag-info.txt', async (_which, run_id) => {
+    const [root] = run_id.split('.');
+    const info = good['bag-info.txt']!.toString().replace(
+      /Turnpike-Run-Id: .*\nTurnpike-Root-Run-Id: .*\n/,
+      `Turnpike-Run-Id: ${run_id}\nTurnpike-Root-Run-Id: ${root}\n`,
+    );
+    expect(info).toContain(`Turnpike-Run-Id: ${run_id}\n`);
+    const report = await verified(sealed({ ...good, 'bag-info.txt': Buffer.from(info) }));
+    expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.request_differs']]);
+  });
+
+  test('S4-77: that names another root for its export run is refused', async () => {
+    const info = good['bag-info.txt']!.toString().replace(/(Turnpike-Root-Run-Id: ).*\n/, `$1${TREE}\n`);
+    const report = await verified(sealed({ ...good, 'bag-info.txt': Buffer.from(info) }));
+    expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.info_differs']]);
+  });
+
+  test('S4-77: in whose log nobody has asked for the export is refused', async () => {
+    await assembleBundle(await ledgerOf(), requestFor(at('unasked'), { approvals: [] }), { signer });
+    expect(rulesOf(await verified(filesOf(at('unasked'))))).toEqual(['bundle.request_differs']);
+  });
+
+  test('S4-78: with the approval of a vote that did not count is refused', async () => {
+    const bench = await Bench.open({
+      edit: (name, text) =>
+        name === 'actions'
+          ? `${text}\napprovals:\n  - { for: export, approver_roles: [ATTORNEY_ADMIN], quorum: 1, expires_minutes: 5 }\n`
+          : text,
+    });
+    const role = 'ATTORNEY_ADMIN';
+    const by = { actor: 'anna', role, case: 'case-local' };
+    await (await bench.turnpike.startAgent()).end();
+    const run = await bench.turnpike.export({ ...by, reason: 'a request', destination: 'bag' });
+    for (const actor of ['anna', 'berta']) {
+      await bench.turnpike.approve({ run: run.run_id, digests: [run.digest!], decision: 'approve', actor, role });
+    }
+    expect(await run.finished).toMatchObject({ state: 'completed' });
+    const owner = readLedgerSigner(homePaths(bench.home).ledgerKey)!;
+    const files = filesOf(join(bench.folder, 'bag'));
+    expect(await verified(files, owner)).toMatchObject({ valid: true, authentication: { verdict: 'authenticated' } });
+    const manifest = json<ExportBundle>(files, 'data/manifest.json');
+    const votes = (await bench.entries()).flatMap(({ type, body }) =>
+      type === 'input' && body.kind === 'vote' ? [body] : [],
+    );
+    expect(manifest.approvals).toMatchObject([{ approved_by: 'berta', approved_at_utc: votes[1]!.time }]);
+    const approvals = [{ ...manifest.approvals![0]!, approved_by: 'anna', approved_at_utc: votes[0]!.time }];
+    const forged = signedAgain(withJson(files, 'data/manifest.json', { ...manifest, approvals }), owner);
+    expect(rulesOf(await verified(forged, owner))).toEqual(['bundle.request_differs']);
+    await bench.close();
   });
 });
 

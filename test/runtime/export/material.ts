@@ -7,6 +7,7 @@ import { openBagFolder } from '../../../src/adapters/bag-folder.js';
 import { openBagZip } from '../../../src/adapters/bag-zip.js';
 import { memoryStore } from '../../../src/adapters/memory-ledger-store.js';
 import { artifactRef, type Artifact } from '../../../src/contract/artifact-ref.js';
+import { canonicalJson } from '../../../src/contract/canonical-json.js';
 import type { AuditEvent } from '../../../src/contract/audit-event.js';
 import type { Entry, RunCreated } from '../../../src/contract/entry.js';
 import { sha256 } from '../../../src/contract/hash.js';
@@ -164,6 +165,32 @@ export const exportRun = (tree_id: string): readonly Draft[] => [
   born({ run_id: `${tree_id}.2`, run_kind: 'export', actor: { actor_type: 'human', actor_id: 'ada' } }),
   ...begun(`${tree_id}.2`, CASE),
 ];
+
+/** What has asked for the export run: the request of a bundle as `requestFor` makes it. */
+export function askedForExport(tree_id: string): Draft {
+  const { bundle_id, bundle_kind, export_reason, created_at_utc, created_by, policy_versions } = requestFor('/nowhere');
+  const args = { bundle_id, bundle_kind, export_reason, created_at_utc, created_by, policy_versions };
+  const request = content('request', canonicalJson({ action: 'EXPORT_BUNDLE', args }));
+  return {
+    tree_id,
+    type: 'input',
+    artifacts: [request],
+    body: ({ seq }): Entry['body'] => ({
+      kind: 'start_run',
+      input_id: `start_run:${seq}`,
+      time: TIME,
+      run_id: tree_id,
+      run_kind: 'export',
+      actor: { actor_type: 'human', actor_id: 'ada' },
+      role_id: 'ATTORNEY_ADMIN',
+      lane_id: 'EXPORT_CASE_DATA',
+      request: artifactRef(request),
+      inputs: [],
+      facts: { artifact_flags: ['export_bundle'], label: { cases: [], flags: [], many: false } },
+      overlay: null,
+    }),
+  };
+}
 
 /** Two trees of the case and one of another, their entries mixed; one run of the case's tree has no case. */
 export const STORY: readonly Draft[] = [
