@@ -1,5 +1,5 @@
-// Errors of the linter that an operator has accepted, for a reason. An acceptance is a rule in a file as it is: a copy
-// of the file is the same decision, and the next edit is another one.
+// Errors of the linter that an operator has accepted, for a reason. An acceptance is of one finding in a file as it is: a
+// copy of the file is the same decision, and the next edit is another one.
 
 import { acceptedIn } from '../adapters/manifest-policy-source.js';
 import { sha256 } from '../contract/hash.js';
@@ -28,9 +28,12 @@ export const acceptedBefore = async (contract: string): Promise<readonly Accepte
   ...(await acceptedIn(shippedContract())),
 ];
 
-/** The reason for which this rule was accepted for these very bytes; null where it was not. */
+/** The reason for which this finding was accepted for these very bytes; null where it was not. */
 export const reasonFor = (caution: CautionOfBytes, accepted: readonly AcceptedCaution[]): string | null =>
-  accepted.find(({ rule, sha256: of }) => rule === caution.rule && of === caution.sha256)?.reason ?? null;
+  accepted.find(
+    ({ rule, sha256: of, message = caution.message }) =>
+      rule === caution.rule && of === caution.sha256 && message === caution.message,
+  )?.reason ?? null;
 
 /** `--accept RULE --reason TEXT`, each pair once. @throws UsageError */
 export function acceptancesOf(command: Command, args: Args): ReadonlyMap<string, string> {

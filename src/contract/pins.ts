@@ -19,6 +19,11 @@ export const AcceptedCaution = Type.Object(
     path: Type.String({ maxLength: 400 }),
     sha256: Sha256,
     reason: Type.String({ minLength: 1, maxLength: 400 }),
+    /**
+     * What was found. An error of one file may come from another: without this, an edit of the roles would be accepted
+     * with an error of the lanes that it has nothing to do with. Absent: all that the rule finds in the file.
+     */
+    message: Type.Optional(Type.String({ maxLength: 2_000 })),
   },
   closed,
 );

@@ -8,7 +8,16 @@ import { kindOf, type LaneKind } from './lane-kind.js';
 import type { PolicyParts } from './policy-consistency.js';
 
 /** Words by which people call what is no person. */
-const AGENT_NAME = /(?:^|_)(?:AGENT|BOT|LLM|MODEL|ASSISTANT)(?:_|$|\d)/i;
+const AGENT_WORDS: ReadonlySet<string> = new Set(
+  'AGENT AGENTS AI ASSISTANT AUTOMATION BOT BOTS CHATBOT COPILOT GPT LLM MODEL ROBOT'.split(' '),
+);
+/** Whether an id has such a word, whatever divides its words: `INTAKE-AGENT`, `intake.bot2`, `IntakeAgent`. */
+const isAgentName = (role_id: string): boolean =>
+  role_id
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .toUpperCase()
+    .split(/[^A-Z]+/)
+    .some((word) => AGENT_WORDS.has(word));
 
 export function* lintRoles({ lanes, roles, actions }: PolicyParts, catalogue: Catalogue): Generator<Carelessness> {
   const kinds = new Map(lanes.lanes.map((lane) => [lane.lane_id, kindOf(lane, catalogue)]));
@@ -30,7 +39,7 @@ interface RoleFinding {
 function judgeRole(role: Role, granted: readonly LaneKind[], approvers: ReadonlySet<string>): RoleFinding | null {
   const works = granted.some(({ exports, promotes, checks }) => !exports && !promotes && !checks);
   if (role.class === 'human') {
-    if (AGENT_NAME.test(role.role_id)) {
+    if (isAgentName(role.role_id)) {
       return { rule: 'role.agent_as_human', what: 'is called an agent, and counts as a person who may approve' };
     }
     if (granted.some(({ files }) => files)) {

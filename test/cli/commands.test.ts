@@ -188,6 +188,7 @@ describe('policy', () => {
       path: 'policy/actions.yaml',
       sha256: sha256(readFileSync(join(folder, 'contract/policy/actions.yaml'))),
       reason: 'only old names are read',
+      message: expect.stringContaining('RENAME_FILE'),
     });
     // The same bytes stay accepted; others are another decision.
     expect(await turnpike(folder, ['policy', 'check'])).toMatchObject({
@@ -197,6 +198,21 @@ describe('policy', () => {
     expect(await turnpike(folder, ['policy', 'pin'])).toMatchObject({ code: 0 });
     edit('actions', 'files_max: 10000', 'files_max: 9999');
     expect(await turnpike(folder, ['policy', 'pin'])).toMatchObject({ code: 1 });
+  });
+
+  test('an acceptance is of what was found: the same rule in the same file for another reason is refused', async () => {
+    edit('lanes', '[GOVERNANCE_AGENT, ATTORNEY_ADMIN]', '[MAPPING_AGENT, GOVERNANCE_AGENT, ATTORNEY_ADMIN]');
+    edit('roles', 'lanes: [WRITE_MAPPING_OUTPUTS]', 'lanes: [WRITE_MAPPING_OUTPUTS, PROMOTE_SHARED_KNOWLEDGE]');
+    const accept = ['--accept', 'promotion.by_agent', '--reason', 'people approve each promotion'];
+    expect(await turnpike(folder, ['policy', 'pin', ...accept])).toMatchObject({ code: 0, stderr: '' });
+    expect(await turnpike(folder, ['policy', 'pin'])).toMatchObject({ code: 0 });
+    // The lanes stay as they were: of the role behind one of them, the other file says something else.
+    const roles = readFileSync(join(folder, 'contract/policy/roles.yaml'), 'utf8');
+    const at = roles.indexOf('class:', roles.indexOf('role_id: GOVERNANCE_AGENT'));
+    put(folder, 'contract/policy/roles.yaml', `${roles.slice(0, at)}${roles.slice(at).replace('system', 'agent')}`);
+    const refused = await turnpike(folder, ['policy', 'pin']);
+    expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/promotion\.by_agent.*GOVERNANCE_AGENT/) });
+    expect(refused.stderr).not.toContain('MAPPING_AGENT');
   });
 
   test.each([

@@ -179,6 +179,18 @@ export const CARELESS: readonly Careless[] = [
   with_key('SANDBOX_FILES', 'partial_outputs: true', 'lane.partial_outputs', 'warning'),
   as_class('SANDBOX_AGENT', 'agent', 'human', 'role.agent_as_human'),
   as_class('INTERVIEW_AGENT', 'agent', 'human', 'role.agent_as_human'),
+  ...['intake-bot', 'IntakeAgent', 'intake.ai', 'intake:llm2'].map((name) => ({
+    what: `a person's role that is called ${name}`,
+    edits: [
+      edit(
+        'roles',
+        'ATTORNEY_ADMIN',
+        'EXPORT_CASE_DATA]',
+        `EXPORT_CASE_DATA]\n  - role_id: ${name}\n    description: x\n    class: human\n    privileges: { lanes: [] }`,
+      ),
+    ],
+    finds: { rule: 'role.agent_as_human', file: 'roles', in: name, at: 'class:' } as const,
+  })),
   as_class('SANDBOX_AGENT', 'agent', 'system', 'role.agent_as_system'),
   as_class('MAPPING_AGENT', 'agent', 'system', 'role.agent_as_system'),
   {

@@ -84,7 +84,10 @@ async function acceptedNow(contract: ContractFolder, args: Args, io: Io): Promis
     const reason = given.get(error.rule) ?? reasonFor(error, before);
     const path = relative(contract.path, resolve(io.cwd, error.file)).split(sep).join('/');
     if (reason === null) refused.push(error);
-    else accepted.set(`${error.rule} ${path}`, { rule: error.rule, path, sha256: error.sha256, reason });
+    else {
+      const { rule, sha256, message } = error;
+      accepted.set(`${rule} ${path} ${message}`, { rule, path, sha256, reason, message });
+    }
   }
   return { accepted: [...accepted.values()], refused };
 }
