@@ -1,5 +1,5 @@
-// Errors of the linter that an operator has accepted, for a reason. An acceptance is of one finding in a file as it is: a
-// copy of the file is the same decision, and the next edit is another one.
+// Errors of the linter that an operator has accepted, for a reason. An acceptance is of one finding in a file as it is:
+// a copy of the file is the same decision, and the next edit is another one.
 
 import { acceptedIn } from '../adapters/manifest-policy-source.js';
 import { sha256 } from '../contract/hash.js';

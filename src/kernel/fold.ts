@@ -192,7 +192,7 @@ function ofCommand(command: SessionCommand): readonly ArtifactRef[] {
   }
 }
 
-/** The first policy or machine definition that is pinned as something else: as content of a case it could be withheld. */
+/** The first policy or machine definition that is pinned as something else: what is of a case could be withheld. */
 function wrongPin(input: RecordedInput): Wrong | null {
   const pin = isOpening(input) ? pinsOf(input).find((ref) => !isSystemRef(ref)) : undefined;
   return pin === undefined ? null : { expected: null, found: canonicalJson(pin) };

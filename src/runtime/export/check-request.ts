@@ -1,4 +1,4 @@
-// Is the manifest of a bag what its export run was asked for, and approved by the people whose votes counted by the log?
+// Is the manifest of a bag what its export run was asked for, and approved by the people whose votes have counted?
 // Nobody signs bag-info.txt: the run that it names must be an export run, and the one that has asked for this manifest.
 
 import { valuesOf } from '../../bagit/bag-info.js';

@@ -108,7 +108,7 @@ describe('withheld content', () => {
         const body = { ...entry.body, policies: pins, machines: note(machines) };
         const artifacts = line.artifacts.map((one) => ({ ...one, kind: 'note' as const, case_id: 'case-local' }));
         const notes = { entry: canonicalJson({ ...entry, body }), artifacts };
-        return [0, 1, 2, 3].reduce((rest, index) => withheldLine(rest, index, why), notes as Line);
+        return [0, 1, 2, 3].reduce<Line>((rest, index) => withheldLine(rest, index, why), notes);
       });
       const lines = rechainedLines(
         changed(disguised, at(open, '"kind":"proposal"'), (line) => withheldLine(line, 0, why)),
