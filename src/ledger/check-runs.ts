@@ -236,7 +236,16 @@ function* voted({ input, votes }: Turn): Iterable<Finding> {
   const asked = input.kind === 'vote' ? input.digests : [];
   const told = votes.map((event) => event.request_hash_sha256);
   if (told.join() !== asked.join()) yield finding('vote.untold', "people's answer and its events differ");
+  const approves = input.kind === 'vote' && input.decision === 'approve';
+  for (const { event_id, authz, outcome } of votes) {
+    const counts = authz !== undefined && COUNTED_VOTES.includes(authz.rule_id);
+    if (authz?.decision === outcome && (outcome === 'allow') === counts && (approves || !counts)) continue;
+    yield finding('vote.untold', `${event_id} says that a vote counts or not, and its rule or its input does not`);
+  }
 }
+
+/** Rules of votes that approve. */
+const COUNTED_VOTES: readonly string[] = ['approval.accepted', 'approval.granted'];
 
 /** What may still be said of a tree whose root has ended. */
 const isAfterword = (entry: Entry): boolean =>

@@ -3,8 +3,8 @@
  * them: what is kept in memory stays bounded, whatever is in it.
  */
 export const BUNDLE_LIMITS = {
-  /** Of manifest.json. An event takes some 35 of them, an artifact some 300. */
-  manifest_bytes_max: 67_108_864,
+  /** Of manifest.json. An event takes some 35 of them, an artifact some 300. Memory to verify it: ten times as much. */
+  manifest_bytes_max: 25_165_824,
   /** Files of a case; a bag has a few more, and no more than `BAG_LIMITS.entries_max` are read. */
   contents_max: 109_000,
   /** Of proof.json: a hash takes 67. */

@@ -52,9 +52,12 @@ export const namesTooManyRuns = ({ audit }: ExportBundle): boolean =>
   (audit?.run_ids.length ?? 0) > BUNDLE_LIMITS.runs_max;
 
 /** SHA-256 of the manifest's canonical JSON without its member `integrity`, in which it stands. */
-export function manifestHash(manifest: ExportBundle): string {
+export const manifestHash = (manifest: ExportBundle): string => canonicalHash({ ...manifest, integrity: undefined });
+
+/** SHA-256 of the manifest's canonical JSON, which is never in memory as a whole. */
+export function canonicalHash(manifest: object): string {
   const hash = createHash('sha256');
-  for (const piece of manifestPieces({ ...manifest, integrity: undefined })) hash.update(piece);
+  for (const piece of manifestPieces(manifest)) hash.update(piece);
   return hash.digest('hex');
 }
 

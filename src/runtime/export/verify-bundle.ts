@@ -8,7 +8,14 @@ import type { NoteVerifier } from '../../ledger/signed-note.js';
 import type { BagTree } from '../../ports/bag-tree.js';
 import { BundleFindings, told } from './bundle-finding.js';
 import { BUNDLE_LIMITS } from './bundle-limits.js';
-import { BUNDLE_LABEL, manifestHash, namesTooManyRuns, RUN_LABEL, wrongLabels } from './bundle-manifest.js';
+import {
+  BUNDLE_LABEL,
+  canonicalHash,
+  manifestHash,
+  namesTooManyRuns,
+  RUN_LABEL,
+  wrongLabels,
+} from './bundle-manifest.js';
 import { MANIFEST } from './bundle-files.js';
 import { isCanonical, isProblem, MANIFEST_BOUNDS, parsed, textOf, type BundleReading } from './bundle-text.js';
 import { checkArtifacts, heldContents } from './check-contents.js';
@@ -86,7 +93,7 @@ async function readManifest(reading: BundleReading): Promise<ExportBundle | null
     findings.add('bundle.limit', MANIFEST_PATH, `it names more than ${BUNDLE_LIMITS.runs_max} runs`);
     return null;
   }
-  if (!isCanonical(text, manifest)) {
+  if (canonicalHash(manifest) !== reading.files.get(MANIFEST_PATH)?.actual?.sha256) {
     findings.add('bundle.json_not_canonical', MANIFEST_PATH, 'it is not canonical JSON');
   }
   const { case_id, audit, integrity, status } = manifest;

@@ -102,7 +102,7 @@ export function handler({ door, page, admission, metrics, plugin, ...rest }: Han
 }
 
 /** The way in to these routes, and to what is served beside them. */
-function entranceOf({
+export function entranceOf({
   door,
   admission,
   index,

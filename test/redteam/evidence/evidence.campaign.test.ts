@@ -1,11 +1,12 @@
 // Mutated bundles, bags and archives, in small: nothing is accepted wrongly, and every planted fault is found.
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
+import { lineFileOf, linesIn, rechainedLines, signedBundle } from '../../fixtures/forged-evidence.js';
 import { attackEvidence } from './campaign.js';
 import { bundleProblem } from './independent.js';
 import { archiveFiles, bagProblem } from './independent-bag.js';
 import { makeMaterial, type Material } from './material.js';
-import { PLANTED } from './verifiers.js';
+import { PLANTED, REAL } from './verifiers.js';
 
 let material: Material;
 beforeAll(async () => {
@@ -17,6 +18,20 @@ test('the independent check finds nothing wrong with what a real Turnpike wrote'
   expect(material.bundles.map((text) => bundleProblem(text, vkey))).toEqual([null, null, null]);
   expect(material.bags.map((files) => bagProblem(files, vkey))).toEqual([null, null]);
   expect(material.zips.map((zip) => bagProblem(archiveFiles(zip) ?? {}, vkey))).toEqual([null, null]);
+});
+
+test('D7: a vote whose event says the opposite is refused, also in a tree whose content is withheld', async () => {
+  const [, withheld = ''] = material.bundles;
+  const lines = linesIn(withheld);
+  const lied = lines.map((line) =>
+    line.entry.includes('"rule_id":"approval.granted"')
+      ? { ...line, entry: line.entry.replace('"outcome":"allow"', '"outcome":"deny"') }
+      : line,
+  );
+  expect(lied).not.toEqual(lines);
+  const verdictOf = (text: string) => REAL.bundle(lineFileOf(text), material.signer);
+  expect(await verdictOf(signedBundle(rechainedLines(lines), material.signer))).toBe('by_hash_alone');
+  expect(await verdictOf(signedBundle(rechainedLines(lied), material.signer))).toBe('refused');
 });
 
 test('S4-77: of 400 mutated bundles, bags and archives none is accepted wrongly', async () => {
