@@ -178,7 +178,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
   },
   manyIds: (files, draw) => {
     const manifest = json<ExportBundle>(files, MANIFEST);
-    const count = draw.chance(0.02) ? draw.of([850_000, 1_700_000]) : 5_000;
+    const count = draw.chance(0.02) ? draw.of([650_000, 1_700_000]) : 5_000;
     const audit_event_ids = Array.from({ length: count }, (_, n) => `run_000000000000000000001:${n}`);
     return withJson(files, MANIFEST, { ...manifest, audit: { run_ids: [], ...manifest.audit, audit_event_ids } });
   },
