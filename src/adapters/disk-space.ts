@@ -14,18 +14,33 @@ import type { DiskSpace, FreeSpace } from '../ports/disk-space.js';
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
 const CHUNK_BYTES = 262_144;
+/** Free space from which on a measurement is used again, and for how many milliseconds. */
+const MUCH_BYTES = 4_294_967_296;
+const MEASURED_MS = 50;
 /** What lies at this path is not waited for, and no link is followed. */
 const APPENDING = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK;
 
 /** The file system of `file`, which is written to take space and removed to give it back. Its content says nothing. */
 export const diskSpace = (file: string): DiskSpace => ({
-  measure: () => measure(dirname(file)),
+  measure: measuring(dirname(file)),
   held: () => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
   reserve: (bytes) => reserve(file, bytes),
   release: () => {
     rmSync(file, { force: true });
   },
 });
+
+/** Of a file system with much room a measurement holds for a while: none fills so fast. */
+function measuring(folder: string): () => FreeSpace | null {
+  let last: { readonly space: FreeSpace; readonly at: number } | null = null;
+  return () => {
+    const now = performance.now();
+    if (last !== null && now - last.at < MEASURED_MS) return last.space;
+    const space = measure(folder);
+    last = space !== null && space.free >= MUCH_BYTES ? { space, at: now } : null;
+    return space;
+  };
+}
 
 function measure(folder: string): FreeSpace | null {
   try {

@@ -26,7 +26,7 @@ export class AdmissionSchedule {
   readonly #slices = new FairQueue<Pending>();
   readonly #queues: readonly FairQueue<Pending>[];
   readonly #running = { live: 0, step: 0, read: 0, task: 0 };
-  readonly #byConnection = new WeakMap<object, number>();
+  readonly #byConnection = new Map<object, number>();
   #bodyBytes = 0;
   #served = 0;
   readonly #admitted = { live: 0, step: 0, read: 0, task: 0 };
@@ -57,9 +57,19 @@ export class AdmissionSchedule {
   /** Takes a request. Its state says whether it runs at once, waits, or is refused. */
   enter(demand: WorkDemand, now: number): ScheduledRequest {
     const share = this.#shares.of(demand.token, now);
-    const { kind, token } = demand;
+    const { token, connection, kind, bytes } = demand;
     const deadline = now + this.#limits.kinds[kind].queueMs;
-    const request: Pending = { ...demand, share, deadline, state: 'queued', refusal: null, modest: false };
+    const request: Pending = {
+      token,
+      connection,
+      kind,
+      bytes,
+      share,
+      deadline,
+      state: 'queued',
+      refusal: null,
+      modest: false,
+    };
     const cause = this.#causeOf(request);
     if (cause !== null) return this.#refuse(request, cause, now);
     this.#count(request);
@@ -105,7 +115,9 @@ export class AdmissionSchedule {
     const left = (share.connections.get(connection) ?? 1) - 1;
     if (left === 0) share.connections.delete(connection);
     else share.connections.set(connection, left);
-    this.#byConnection.set(connection, (this.#byConnection.get(connection) ?? 1) - 1);
+    const outstanding = (this.#byConnection.get(connection) ?? 1) - 1;
+    if (outstanding === 0) this.#byConnection.delete(connection);
+    else this.#byConnection.set(connection, outstanding);
   }
 
   /** Charges work that a running request has done. @param ms how long it worked */

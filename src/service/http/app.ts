@@ -18,6 +18,7 @@ import { inWhichForm, pathOf } from '../front-door.js';
 import { readMessage } from '../mcp/messages.js';
 import { problemText, PROBLEM_TYPE, refusal, type Refusal } from '../problems.js';
 import { refusalOf } from './refused.js';
+import { RequestSlot } from './request-slot.js';
 import { RouteIndex } from './route-index.js';
 import { Bytes, methodsOf, valuesOf, type Asked, type Route } from './route.js';
 import { COMMON_HEADERS, sendAnswer } from './send-answer.js';
@@ -81,7 +82,7 @@ export const httpPlugin =
   // eslint-disable-next-line @typescript-eslint/require-await
   async (fastify) => {
     const { service, routes, enter } = app;
-    const entries = new WeakMap<IncomingMessage, Entry>();
+    const entries = new RequestSlot<Entry>();
     fastify.removeAllContentTypeParsers();
     fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     fastify.addHook('onRequest', (request, reply, done) => {

@@ -14,6 +14,7 @@ import { sendRefusal } from '../send-refusal.js';
 import { BODY_BYTES_MAX, ownFastify, STEP_BYTES_MAX, type Enter, type EnteredRoute } from './app.js';
 import type { Metrics } from './metrics.js';
 import { PAGE_METHODS, sendPage, servedPage, type Page } from './page.js';
+import { RequestSlot } from './request-slot.js';
 import { RouteIndex } from './route-index.js';
 import { Bytes, methodsOf } from './route.js';
 
@@ -52,7 +53,7 @@ export function handler({ door, page, admission, metrics, plugin, ...rest }: Han
   const index = new RouteIndex(routes);
   const entrance = entranceOf({ door: (head) => first(door, head), admission, index, beside });
   const files = servedPage(page);
-  const entered = new WeakMap<IncomingMessage, Entered>();
+  const entered = new RequestSlot<Entered>();
   const own = ownFastify();
   const ready = own.register(plugin((request) => entered.get(request) ?? null)).ready();
   const serve = async (request: IncomingMessage, response: ServerResponse, came: Entered): Promise<void> => {
@@ -125,7 +126,7 @@ export function entranceOf({
  * route that is: the server may have prefixes, and rules of its own for escapes, cases and slashes.
  */
 export function matchedEntrance({ door, admission }: Pick<Handling, 'door' | 'admission'>): Enter {
-  const matched = new WeakMap<IncomingMessage, EnteredRoute>();
+  const matched = new RequestSlot<EnteredRoute>();
   const entrance = new Entrance({ door, admission, kindOf: (request) => demandOf(matched.get(request)) });
   return (request, response, route) => {
     if (route !== undefined) matched.set(request, route);
