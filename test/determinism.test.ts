@@ -68,6 +68,7 @@ const ROOT = 'src/runtime/wire.ts';
 const IMPORTS: Readonly<Record<string, string>> = {
   'src/runtime/agent-loop/run-agent.ts -> src/adapters/nanoid-ids.ts': DEFAULT,
   'src/runtime/agent-loop/run-agent.ts -> src/adapters/system-clock.ts': DEFAULT,
+  'src/runtime/content/content-reader.ts -> src/adapters/pace.ts': DEFAULT,
   'src/runtime/control-client.ts -> src/adapters/unix-socket.ts': CONTROL,
   'src/runtime/control-server.ts -> src/adapters/unix-socket.ts': CONTROL,
   'src/runtime/control-session.ts -> src/adapters/unix-socket.ts': CONTROL,

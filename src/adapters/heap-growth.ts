@@ -6,8 +6,9 @@ import { setFlagsFromString } from 'node:v8';
 const GROWTH_PERCENT = 25;
 
 /**
- * Makes this process collect garbage earlier. Node lets a heap grow to several times of what is in use: under a flood of
- * requests a service with 60 MB in use held 230 MB. For programs of this package; a service decides for itself.
+ * Makes this process collect garbage earlier. Node lets a heap grow to several times of what is in use: in a flood of
+ * requests a service with 60 MB in use had a heap of 230 MB. For programs of this package; a service that embeds it
+ * decides for itself.
  */
 export function limitHeapGrowth(): void {
   setFlagsFromString(`--heap-growing-percent=${GROWTH_PERCENT}`);
