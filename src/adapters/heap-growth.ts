@@ -3,7 +3,7 @@
 import { setFlagsFromString } from 'node:v8';
 
 /** How much the heap may grow over what was in use after a collection, in percent, until the next one. */
-const GROWTH_PERCENT = 25;
+const GROWTH_PERCENT = 100;
 
 /**
  * Makes this process collect garbage earlier. Node lets a heap grow to several times of what is in use: in a flood of

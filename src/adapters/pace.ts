@@ -2,12 +2,12 @@
 //
 // Node accepts one connection in each turn of the event loop. A turn in which the ledger commits takes milliseconds, so
 // after a burst of 200 connections the next client would wait for 200 commits. While connections arrive, work that may
-// wait lets turns pass, for a few milliseconds at most: a turn without work takes a tenth of one.
+// wait lets turns pass, for two milliseconds at most: a turn without work takes a tenth of one.
 
 import type { Pace } from '../ports/pace.js';
 
 /** Milliseconds for which connections that arrive may delay a task. */
-const ARRIVALS_MS_MAX = 5;
+const ARRIVALS_MS_MAX = 2;
 
 let arrivals = 0;
 let isArrivalTurn = false;
