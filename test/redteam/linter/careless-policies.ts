@@ -101,7 +101,9 @@ function shuffled<T>(items: readonly T[], random: Random): readonly T[] {
  */
 function renamed({ texts, expected }: DrawnPolicy, random: Random): DrawnPolicy {
   let all = texts;
-  const names = [...`${texts.lanes}${texts.roles}`.matchAll(/(?:lane|role)_id: ([A-Z_]+)$/gmu)].map(([, name = '']) => name);
+  const names = [...`${texts.lanes}${texts.roles}`.matchAll(/(?:lane|role)_id: ([A-Z_]+)$/gmu)].map(
+    ([, name = '']) => name,
+  );
   for (const name of names.filter((one) => one !== 'SYSTEM' && random.chance(0.5))) {
     const [desk, number] = [random.pick(['FIRM', 'DESK', 'UNIT']), random.below(1_000)];
     const other = `${desk}_${number}_${names.indexOf(name)}${name.endsWith('_AGENT') ? '_AGENT' : ''}`;
