@@ -17,7 +17,7 @@ import {
   wrongLabels,
 } from './bundle-manifest.js';
 import { MANIFEST } from './bundle-files.js';
-import { isCanonical, isProblem, MANIFEST_BOUNDS, parsed, textOf, type BundleReading } from './bundle-text.js';
+import { isProblem, MANIFEST_BOUNDS, parsed, textOf, type BundleReading } from './bundle-text.js';
 import { checkArtifacts, heldContents } from './check-contents.js';
 import type { BagAuthentication, BundleFacts, BundleReport } from './bundle-report.js';
 import { checkLog, hasLog } from './check-log.js';
