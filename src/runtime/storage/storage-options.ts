@@ -10,7 +10,7 @@ export interface StorageOptions {
   readonly runBytes?: number;
   /** For all run trees of a case. Default 16 GiB. */
   readonly caseBytes?: number;
-  /** For all that one actor starts or proposes within an hour of recorded time. Default 1 GiB. */
+  /** For all that one actor starts, proposes or reads within an hour: some 400,000 steps. Default 8 GiB. */
   readonly actorBytes?: number;
   /** Below so much free space no run starts, and no content over 16 KiB is recorded. Default 5 %, at most 256 MiB. */
   readonly freeBytesMin?: number;
@@ -22,7 +22,7 @@ const GIB = 2 ** 30;
 const MIB = 2 ** 20;
 
 /** What the budgets are where the options do not say. */
-export const STORAGE_DEFAULTS = { runBytes: GIB, caseBytes: 16 * GIB, actorBytes: GIB } as const;
+export const STORAGE_DEFAULTS = { runBytes: GIB, caseBytes: 16 * GIB, actorBytes: 8 * GIB } as const;
 const FREE = { share: 0.05, bytesMax: 256 * MIB } as const;
 const RESERVED = { share: 0.01, bytesMax: 4 * MIB } as const;
 
