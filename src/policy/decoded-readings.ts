@@ -120,9 +120,33 @@ const rot13 = (text: string): string =>
     return String.fromCharCode(((letter.charCodeAt(0) - base + 13) % 26) + base);
   });
 
+const UNSEEN = /[\p{Cf}\p{M}\p{Default_Ignorable_Code_Point}]/gu;
+const WORD = /[\p{L}\p{N}]+/gu;
+const SPACED_LETTERS_MIN = 5;
+/** Between two letters that belong together. */
+const SPACING_MAX = 4;
+
 /** Five letters or more that stand alone, joined; null where there are none. */
 function withoutSpacing(text: string): string | null {
-  const bare = text.replace(/[\p{Cf}\p{M}\p{Default_Ignorable_Code_Point}]/gu, '');
-  const runs = bare.match(/(?<![\p{L}\p{N}])[\p{L}\p{N}](?:[^\p{L}\p{N}]{1,4}[\p{L}\p{N}](?![\p{L}\p{N}])){4,}/gu);
-  return runs === null ? null : runs.map((run) => run.replace(/[^\p{L}\p{N}]+/gu, '')).join(' ');
+  const bare = text.replace(UNSEEN, '');
+  const joined: string[] = [];
+  let letters: string[] = [];
+  let end = 0;
+  const endRun = (): void => {
+    if (letters.length >= SPACED_LETTERS_MIN) joined.push(letters.join(''));
+    letters = [];
+  };
+  // One expression for a whole run takes seconds to compile: it holds the table of letters dozens of times.
+  for (const { 0: word, index } of bare.matchAll(WORD)) {
+    if (!isAtMost(bare.slice(end, index), SPACING_MAX)) endRun();
+    if (isAtMost(word, 1)) letters.push(word);
+    else endRun();
+    end = index + word.length;
+  }
+  endRun();
+  return joined.length === 0 ? null : joined.join(' ');
 }
+
+/** Whether a text has at most so many characters. */
+const isAtMost = (text: string, chars: number): boolean =>
+  text.length <= chars || (text.length <= 2 * chars && Array.from(text).length <= chars);
