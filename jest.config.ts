@@ -26,7 +26,7 @@ const WITHOUT_TREES = [
   'runtime/(definitions|sessions/parse-spec|upstream/(costs|schemas)|agent-loop/(conversation|next-turn|schemas))',
   // Parts that are tested by themselves, on entries that are written by hand.
   'engine/(case-reservations|head-writer|timers)',
-  'runtime/(case/case-history|export/verify-bundle|high-risk/content-search|sessions/check-effects)',
+  'runtime/(case/case-history|export/(verify|hostile)-bundle|high-risk/content-search|sessions/check-effects)',
   'runtime/storage/storage-guard',
   // What a machine offers: the kernel of a disk, connections to servers.
   'crash/mount-namespace',

@@ -20,12 +20,16 @@ export interface BagAuthentication {
   readonly why: string | null;
 }
 
+/** How many entries of a log are read. */
+export type LogLimits = { readonly [Name in 'entries_max' | 'untrusted_entries_max']: number };
+
 export interface BagUnderCheck {
   readonly reading: BundleReading;
   readonly manifest: ExportBundle;
   readonly info: readonly InfoElement[];
   /** Which the signature must be of; null where the caller has named none. */
   readonly key: NoteVerifier | null;
+  readonly limits: LogLimits;
 }
 
 /** What a bundle says of itself. Attacker-controlled where the report is not valid. */

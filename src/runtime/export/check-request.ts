@@ -4,7 +4,7 @@
 import { valuesOf } from '../../bagit/bag-info.js';
 import type { AuditEvent } from '../../contract/audit-event.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
-import type { Entry, StartRunInput, VoteInput } from '../../contract/entry.js';
+import type { Entry, StartRunInput } from '../../contract/entry.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
 import type { ApprovalRuleId } from '../../policy/approval-rules.js';
 import { scanJson } from '../../step/json-scanner.js';
@@ -32,9 +32,10 @@ const COUNTED: readonly string[] = ['approval.accepted', 'approval.granted'] sat
 /** The requests and votes of export runs, from the entries of a case. */
 export class RequestInputs {
   readonly #starts = new Map<string, StartRunInput>();
-  readonly #votes: VoteInput[] = [];
+  /** Run, voter and time of each vote for a request. */
+  readonly #votes = new Set<string>();
   readonly #exports = new Set<string>();
-  /** Run, voter and time of each vote that has counted. */
+  /** The same of each vote that has counted. */
   readonly #counted = new Set<string>();
 
   take({ type, body }: Entry): void {
@@ -42,12 +43,13 @@ export class RequestInputs {
     if (type === 'audit_event') this.#takeEvent(body);
     if (type !== 'input') return;
     if (body.kind === 'start_run' && body.run_kind === 'export') this.#starts.set(body.run_id, body);
-    if (body.kind === 'vote' && body.decision === 'approve') this.#votes.push(body);
+    if (body.kind !== 'vote' || body.decision !== 'approve') return;
+    this.#votes.add(voteOf(body.run_id, body.approver.actor.actor_id, body.time));
   }
 
   #takeEvent({ run_id, target, authz, actor, timestamp_utc }: AuditEvent): void {
     if (target?.name !== 'approval' || authz === undefined || !COUNTED.includes(authz.rule_id)) return;
-    this.#counted.add(`${run_id} ${actor.actor_id} ${timestamp_utc}`);
+    this.#counted.add(voteOf(run_id, actor.actor_id, timestamp_utc));
   }
 
   /** The input that started an export run, which is named by the root of its tree; null for any other run. */
@@ -55,13 +57,15 @@ export class RequestInputs {
     return this.#exports.has(run_id) ? (this.#starts.get(rootOf(run_id)) ?? null) : null;
   }
 
-  /** Who has approved something of a run, and when: by votes that the platform has counted. */
-  approvalsOf(run_id: string): ReadonlySet<string> {
-    const votes = this.#votes.filter((vote) => vote.run_id === run_id);
-    const named = votes.map(({ approver, time }) => `${approver.actor.actor_id} ${time}`);
-    return new Set(named.filter((name) => this.#counted.has(`${run_id} ${name}`)));
+  /** Whether that actor has voted for the request of that run at that time, and the vote has counted. */
+  isApproved(run_id: string, actor_id: string, time: string): boolean {
+    const vote = voteOf(run_id, actor_id, time);
+    return this.#votes.has(vote) && this.#counted.has(vote);
   }
 }
+
+/** The name of an actor may have spaces. */
+const voteOf = (...vote: readonly [run_id: string, actor_id: string, time: string]): string => JSON.stringify(vote);
 
 const rootOf = (run_id: string): string => run_id.split('.', 1)[0] ?? '';
 
@@ -87,9 +91,8 @@ export async function checkRequest({ reading, manifest, info }: BagUnderCheck, i
       if (canonicalJson(args?.[name] ?? null) !== canonicalJson(manifest[name] ?? null)) differs(`its ${name} is`);
     }
   }
-  const approvals = inputs.approvalsOf(run_id);
   for (const { approved_by, approved_at_utc } of manifest.approvals ?? []) {
-    if (!approvals.has(`${approved_by} ${approved_at_utc}`)) differs('its approvals are');
+    if (!inputs.isApproved(run_id, approved_by, approved_at_utc)) differs('its approvals are');
   }
 }
 

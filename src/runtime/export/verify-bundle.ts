@@ -19,7 +19,7 @@ import {
 import { MANIFEST } from './bundle-files.js';
 import { isProblem, MANIFEST_BOUNDS, parsed, textOf, type BundleReading } from './bundle-text.js';
 import { checkArtifacts, heldContents } from './check-contents.js';
-import type { BagAuthentication, BundleFacts, BundleReport } from './bundle-report.js';
+import type { BagAuthentication, BundleFacts, BundleReport, LogLimits } from './bundle-report.js';
 import { checkLog, hasLog } from './check-log.js';
 import { checkRecords } from './check-records.js';
 import { refusedByKey } from './refuse-by-key.js';
@@ -42,11 +42,18 @@ interface InspectedBundle {
  * has none: then the bundle is compared with itself, and is unauthenticated
  * @throws BagError BAG_UNREADABLE or BAG_HOSTILE when the tree cannot even be listed
  */
-export const verifyBundle = async (tree: BagTree, key: NoteVerifier | null = null): Promise<BundleReport> =>
-  (await inspectBundle(tree, key)).report;
+export const verifyBundle = async (
+  tree: BagTree,
+  key: NoteVerifier | null = null,
+  limits: Partial<LogLimits> = {},
+): Promise<BundleReport> => (await inspectBundle(tree, key, limits)).report;
 
 /** @throws BagError like `verifyBundle` */
-export async function inspectBundle(tree: BagTree, key: NoteVerifier | null = null): Promise<InspectedBundle> {
+export async function inspectBundle(
+  tree: BagTree,
+  key: NoteVerifier | null = null,
+  limits: Partial<LogLimits> = {},
+): Promise<InspectedBundle> {
   const refused = key === null ? null : await refusedByKey(tree, key);
   if (refused !== null) return { report: refused, manifest: null };
   const { report, files } = await inspectBag(tree);
@@ -62,7 +69,8 @@ export async function inspectBundle(tree: BagTree, key: NoteVerifier | null = nu
     checkInfo(report, manifest, reading);
     checkArtifacts(manifest, held, findings);
     await checkRecords({ reading, manifest, held });
-    authentication = await checkLog({ reading, manifest, info: report.info, key });
+    const bag = { reading, manifest, info: report.info, key, limits: { ...BUNDLE_LIMITS, ...limits } };
+    authentication = await checkLog(bag);
   }
   const valid = report.valid && findings.errors === 0;
   return {

@@ -1,3 +1,3 @@
 // More random changes of a bundle.
 
-import './verify-bundle.test.js';
+import './hostile-bundle.test.js';
