@@ -1,10 +1,17 @@
 // What the signature of a bag covers, and the form of what it covers: faults that leave all else of the bag good.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { BagEntry, BagProof } from '../../../src/contract/bag-proof.js';
+import { CHECKPOINT_CHARACTERS_MAX, type BagEntry, type BagProof } from '../../../src/contract/bag-proof.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
 import type { ExportBundle } from '../../../src/contract/export-bundle.js';
 import { sha256 } from '../../../src/contract/hash.js';
+import { BagError } from '../../../src/errors.js';
+import { EMPTY_HEAD } from '../../../src/ledger/merkle.js';
+import type { BagTree } from '../../../src/ports/bag-tree.js';
+import type { CaseEntries } from '../../../src/runtime/export/bundle-contents.js';
+import { BUNDLE_LIMITS } from '../../../src/runtime/export/bundle-limits.js';
+import { logFiles } from '../../../src/runtime/export/bundle-log.js';
+import { verifyBundle } from '../../../src/runtime/export/verify-bundle.js';
 import { json, linesIn, linesOf, signedAgain, signer, stranger, verifierIn, withJson } from './bag-forging.js';
 import {
   askedForExport,
@@ -56,6 +63,55 @@ describe('the signature of a bag', () => {
     const report = await verified(sealed({ ...other, [PROOF]: good[PROOF]! }));
     expect([report.valid, rulesOf(report)]).toEqual([false, ['bundle.proof_unsigned']]);
   });
+});
+
+test('a proof whose first bytes hold no checkpoint is not read further', async () => {
+  let pieces = 0;
+  const tree: BagTree = {
+    async *entries() {
+      yield await Promise.resolve({ kind: 'file', path: PROOF, bytes: 1_000_000 } as const);
+    },
+    async *read() {
+      for (; pieces < 1_000; pieces += 1) yield await Promise.resolve(Buffer.alloc(1_000, ' '));
+    },
+    close: () => Promise.resolve(),
+  };
+  expect(await verifyBundle(tree, signer)).toMatchObject({
+    valid: false,
+    findings: [{ rule_id: 'bundle.proof_unsigned' }],
+  });
+  expect(pieces).toBeLessThan((3 * CHECKPOINT_CHARACTERS_MAX) / 1_000);
+});
+
+test.each<readonly [string, string | BagError]>([
+  ['whose text is no JSON', '{"checkpoint":"\\q"}'],
+  ['that cannot be read', new BagError({ code: 'BAG_HOSTILE', message: 'gone' })],
+])('a proof %s is not signed', async (_what, content) => {
+  const tree: BagTree = {
+    async *entries() {
+      yield await Promise.resolve({ kind: 'file', path: PROOF, bytes: 18 } as const);
+    },
+    async *read() {
+      if (typeof content !== 'string') throw content;
+      yield await Promise.resolve(Buffer.from(content));
+    },
+    close: () => Promise.resolve(),
+  };
+  const findings = [{ rule_id: 'bundle.proof_unsigned' }];
+  expect(await verifyBundle(tree, signer)).toMatchObject({ valid: false, findings });
+});
+
+test('a bag is not written with a proof that is larger than what is read of one', async () => {
+  const [hash, bytes] = ['f'.repeat(64), Buffer.byteLength(`,"${'f'.repeat(64)}"`)];
+  const proof = Array.from({ length: Math.ceil(BUNDLE_LIMITS.proof_bytes_max / bytes) }, () => hash);
+  const none: CaseEntries = { slice: { case_id: 'case-0001', head: EMPTY_HEAD }, async *entries() {} };
+  const contents = { history: none, proof, artifacts: [], files: [], runs: new Map(), audit_event_ids: [] };
+  const [entries, written] = logFiles(contents, json<ExportBundle>(good, MANIFEST), signer);
+  for await (const piece of entries!.content) expect(piece).toBeUndefined();
+  const writing = async (): Promise<void> => {
+    for await (const piece of written!.content) expect(piece).toBeUndefined();
+  };
+  await expect(writing()).rejects.toMatchObject({ code: 'BAG_UNWRITABLE' });
 });
 
 test.each([PROOF, ENTRIES])('a bag with %s alone, which calls itself one without a log, is refused', async (path) => {
