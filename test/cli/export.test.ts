@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { createBagFolder } from '../../src/adapters/bag-folder-sink.js';
 import { createBagZip } from '../../src/adapters/bag-zip-sink.js';
 import { writeBag } from '../../src/bagit/write.js';
+import { signer } from '../runtime/export/bag-forging.js';
 import { assembleBundle, filesOf, lay, ledgerOf, requestFor, sealed } from '../runtime/export/material.js';
 import { put, tempFolder, turnpike } from './fake-io.js';
 
@@ -29,6 +30,13 @@ describe('export verify', () => {
     });
     const told = await turnpike(folder, ['export', 'verify', name, '--json']);
     expect(JSON.parse(told.stdout)).toMatchObject({ valid: true, payload: { files: 2, bytes: 10 }, findings: [] });
+  });
+
+  test('a bag that is no bundle has no signature: with a key it exits 4, and without one 0', async () => {
+    const folder = tempFolder();
+    await bagIn(folder, 'case');
+    const { code, stdout } = await turnpike(folder, ['export', 'verify', 'case', '--key', signer.vkey]);
+    expect([code, stdout]).toEqual([4, expect.stringMatching(/^ok: 2 files/m)]);
   });
 
   test('RFC 8493: a file that was changed, and one that nobody listed, are named', async () => {

@@ -3,6 +3,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { printWithheld } from '../../src/cli/commands/ledger-verify.js';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { finish, initialised, linesOf, read, tempFolder, think, turnpike, write, type Said } from './fake-io.js';
 
@@ -138,4 +139,20 @@ describe('other commands', () => {
     await erase('--yes');
     expect((await look('runs')).stdout).toBe(before.stdout);
   });
+});
+
+test('of more contents than are listed, the rest is counted', async () => {
+  const lines: string[] = [];
+  const stdout = {
+    write(text: string): Promise<void> {
+      lines.push(text);
+      return Promise.resolve();
+    },
+  };
+  const content = { log_index: 7, tree_id: 'run_1', seq: 3, kind: 'result', case_id: 'c', withheld: 'erased' } as const;
+  const not_checked = [{ ...content, sha256: 'f'.repeat(64) }];
+  await printWithheld({ contents: 1, trees: 0, not_checked }, stdout);
+  expect(lines).toHaveLength(2);
+  await printWithheld({ contents: 3, trees: 0, not_checked }, stdout);
+  expect(lines.at(-1)).toBe('and 2 more contents\n');
 });

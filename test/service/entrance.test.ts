@@ -2,13 +2,21 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
-import { createServer, request as clientRequest, type ClientRequest, type Server } from 'node:http';
+import {
+  createServer,
+  request as clientRequest,
+  type ClientRequest,
+  type IncomingMessage,
+  type Server,
+} from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { systemPace } from '../../src/adapters/pace.js';
+import { winstonLog } from '../../src/adapters/winston-log.js';
+import { defer } from '../../src/runtime/deferred.js';
 import { AdmissionController } from '../../src/service/admission/controller.js';
 import type { AdmissionOptions } from '../../src/service/admission/limits.js';
 import { Entrance, type Entered } from '../../src/service/entrance.js';
-import { entranceOf } from '../../src/service/http/handler.js';
+import { entranceOf, handler, type Beside } from '../../src/service/http/handler.js';
 import { RouteIndex } from '../../src/service/http/route-index.js';
 import { Bytes } from '../../src/service/http/route.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
@@ -85,6 +93,17 @@ describe('the bytes of a body count', () => {
     expect(works(await send('POST', { 'content-length': '8' }))).toBe(true);
     expect(await send('POST', { 'content-length': '8' })).toBe('waits');
   });
+
+  test('of what is served beside the routes', async () => {
+    const other: Beside = { name: 'other', handle: () => Promise.resolve() };
+    const { admission, send } = entering({ bodyBytesPerToken: 10, bodyBytes: 100 }, ({ admission: by }) => {
+      const beside = (path: string): Beside | null => (path === '/x' ? other : null);
+      return entranceOf({ door: open, admission: by, index: new RouteIndex([]), beside });
+    });
+    expect(works(await send('POST', { 'content-length': '8' }))).toBe(true);
+    expect(await send('POST', { 'content-length': '8' })).toBe('waits');
+    expect(admission.counts.admitted).toMatchObject({ step: 1, live: 0 });
+  });
 });
 
 describe('a client', () => {
@@ -107,6 +126,55 @@ describe('a client', () => {
     await send('GET');
     expect(await entered[0]).toHaveProperty('work');
     expect(admission.counts).toMatchObject({ running: 0, waiting: 0, admitted: { step: 1 } });
+  });
+
+  test('that leaves while it waits is not let in when a place is free', async () => {
+    const { admission, entered, send } = entering({ kinds: { step: { runningPerToken: 1 } } });
+    const first = await send('GET');
+    if (first === 'waits' || first === null || !('work' in first)) throw new Error('it was not let in');
+    const arrived = once(server, 'request') as Promise<[IncomingMessage]>;
+    expect(await send('GET')).toBe('waits');
+    const [{ socket }] = await arrived;
+    const left = once(socket, 'close');
+    requests.at(-1)!.destroy();
+    await left;
+    first.work.end();
+    expect(await entered[1]).toBeNull();
+    expect(admission.counts).toMatchObject({ running: 0, waiting: 0 });
+  });
+
+  test('that leaves keeps its place until what is served beside the routes has ended', async () => {
+    const release = defer<null>();
+    const begun = defer<null>();
+    const clock = new ManualClock();
+    const admission = new AdmissionController({ clock, pace: systemPace(), limits: {} });
+    const other: Beside = {
+      name: 'other',
+      handle: async () => {
+        begun.resolve(null);
+        await release.promise;
+      },
+    };
+    const { handle } = handler({
+      ...{ door: open, page: new Map(), admission, routes: [], log: winstonLog('silent') },
+      ...{ metrics: { request: () => undefined }, plugin: () => () => Promise.resolve(), beside: () => other },
+    });
+    const handled = defer<null>();
+    server.on('request', (request, response) => {
+      void handle(request, response).then(() => handled.resolve(null));
+      response.on('close', () => server.emit('left'));
+    });
+    const { port } = server.address() as AddressInfo;
+    const sent = clientRequest({ port, host: '127.0.0.1', agent: false, path: '/x' }).on('error', () => undefined);
+    sent.end();
+    await begun.promise;
+    const left = once(server, 'left');
+    sent.destroy();
+    await left;
+    expect(admission.counts.running).toBe(1);
+    release.resolve(null);
+    await handled.promise;
+    expect(admission.counts.running).toBe(0);
   });
 
   test('that has its limit gets 429, one that finds all places taken 503, each with when to come again', async () => {

@@ -65,7 +65,11 @@ async function tell(verdict: LedgerVerdict, headMissing: boolean, args: Args, { 
 
 const EXIT_CODES: Readonly<Record<LedgerVerdict['verdict'], ExitCode>> = { verified: 0, refused: 1, by_hash_alone: 4 };
 
-async function printWithheld({ contents, trees, not_checked }: Withheld, stdout: Io['stdout']): Promise<void> {
+/** What could not be checked, counted and listed. */
+export async function printWithheld(
+  { contents, trees, not_checked }: Withheld,
+  stdout: Pick<Io['stdout'], 'write'>,
+): Promise<void> {
   await stdout.write(
     `not checked: ${counted(contents, 'content')}, erased or withheld; ` +
       `the machines were asked about ${counted(trees, 'run tree')} only up to there\n`,

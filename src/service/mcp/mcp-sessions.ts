@@ -9,6 +9,7 @@ import { connect, type McpService } from './service.js';
 export type SessionLimits = Pick<AdmissionLimits, 'mcpSessions' | 'mcpSessionsPerToken'>;
 
 export interface McpSession {
+  readonly id: string;
   /** Whose it is: to know its id is not enough. */
   readonly service: McpService;
   readonly transport: StreamableHTTPServerTransport;
@@ -53,7 +54,7 @@ export class McpSessions {
       // The agent has said goodbye; one that is merely gone has its run until that has been silent for too long.
       onsessionclosed: () => connection.end(),
     });
-    const session = { service, transport, pending: 0, close: () => server.close() };
+    const session = { id, service, transport, pending: 0, close: () => server.close() };
     this.#sessions.set(id, session);
     transport.onclose = () => void this.#sessions.delete(id);
     await server.connect(transport);

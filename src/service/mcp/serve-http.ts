@@ -94,10 +94,8 @@ export async function serveBehind(
     handle: async (request, response) => {
       const entered = await entrance.enter(request, response);
       if (entered === null) return;
-      if ('reason' in entered) return endpoint.handle(request, response, entered);
-      entered.work.hold();
-      const who = forWhat(request, PATHS) ?? service;
-      await endpoint.handle(request, response, who).finally(() => entered.work.end());
+      const who = 'reason' in entered ? entered : (forWhat(request, PATHS) ?? service);
+      await endpoint.handle(request, response, who);
     },
     failed: (error) => service.log.error('a request over HTTP failed', { error }),
   });

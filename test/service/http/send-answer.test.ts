@@ -76,3 +76,21 @@ test('what makes the pieces is ended when its client leaves in the middle', asyn
   socket.destroy();
   await end;
 });
+
+test('A4: a stream is charged to its token, piece by piece, and ends with its client', async () => {
+  const clock = new ManualClock();
+  const pace = { begin: () => () => Promise.resolve() };
+  controller = new AdmissionController({ clock, pace, limits: { costBurst: 20, costPerSecond: 0.001, sliceMs: 2 } });
+  const { port } = await serving({
+    stream: (out, control) => {
+      void (async () => {
+        for (let slice = 0; slice < 20; slice += 1) await control.pause();
+        out.writeHead(200, {});
+        out.end();
+      })();
+    },
+  });
+  await (await fetch(`http://127.0.0.1:${port}/`)).text();
+  expect(admit('one').decided).toBeNull();
+  expect(admit('two').decided).toHaveProperty('work');
+});

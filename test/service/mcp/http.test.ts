@@ -58,6 +58,16 @@ const post = (message: object, headers: Readonly<Record<string, string>> = {}): 
     body: JSON.stringify(message),
   });
 
+test('a request beyond a limit is refused with a problem document, and reaches no session', async () => {
+  await server.close();
+  const admission = { requestsPerConnection: 0 };
+  server = await serveHttp(serviceOn(bench), { host: '127.0.0.1', port: 0, token, admission });
+  const answer = await post({ jsonrpc: '2.0', id: 1, method: 'ping' });
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([429, 'application/problem+json']);
+  expect(answer.headers.get('retry-after')).toBe('1');
+  expect(await answer.json()).toMatchObject({ code: 'TOO_MANY_REQUESTS' });
+});
+
 test('the official client lists and calls tools, and its run ends when it says goodbye', async () => {
   const { client, transport } = await connected();
   expect(client.getServerVersion()).toMatchObject({ name: 'turnpike' });

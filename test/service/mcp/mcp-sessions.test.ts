@@ -95,3 +95,13 @@ test('a session with a request that has no answer yet is not closed: where all h
   expect(closed).toEqual(['second']);
   await sessions.close();
 });
+
+test('where sessions are opened at once, each gives up one that is open: the limit holds', async () => {
+  const service = serviceOn(http.bench);
+  const sessions = new McpSessions({ mcpSessions: 5, mcpSessionsPerToken: 2 });
+  const opening = Array.from({ length: 5 }, () => sessions.open(service));
+  const opened = (await Promise.all(opening)).filter((session) => session !== 'full');
+  expect(opened).toHaveLength(5);
+  expect(opened.map(({ id }) => sessions.get(id, service) !== undefined)).toEqual([false, false, false, true, true]);
+  await sessions.close();
+});
