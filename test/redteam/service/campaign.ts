@@ -9,6 +9,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { diskFolder } from '../../fixtures/temp-folder.js';
 import type { RedteamResult } from '../campaign-runner.js';
 import { call } from './http-calls.js';
+import { heldBytes, stepsBesideAnother, unreadAnswer } from './watches.js';
+import { DEFAULT_LIMITS } from '../../../src/service/admission/limits.js';
 import { ATTACKS, type Attack, type Fault, type Measured, type Served } from './protocol.js';
 
 export interface ServiceCampaign {
@@ -38,9 +40,16 @@ export interface Aims {
   readonly livenessMs: number;
   /** Resident memory of the service, MB. */
   readonly memoryMb: number;
+  /** What the service holds of one answer that its client has not read, bytes: two events of a stream at most. */
+  readonly heldBytes: number;
+  /** Steps of one token that run while a step of another token runs. */
+  readonly bulkSteps: number;
 }
 
-export const AIMS: Aims = { slower: 10, throughput: 0.5, livenessMs: 100, memoryMb: 400 };
+export const AIMS: Aims = {
+  ...{ slower: 10, throughput: 0.5, livenessMs: 100, memoryMb: 400 },
+  ...{ heldBytes: 524_288, bulkSteps: DEFAULT_LIMITS.bulkSteps },
+};
 
 const RSS_INTERVAL_MS = 20;
 const BYTES_PER_MB = 1_000_000;
@@ -74,7 +83,14 @@ async function measured(options: ServiceCampaign, served: Served, service: Child
     'quiet liveness, p99 in ms': round(percentile(quiet.probe.times, 0.99)),
     'quiet memory in MB': round(memory.take()),
   };
+  const aims = options.aims ?? AIMS;
   const failures: string[] = [];
+  const hold = (figure: string, value: number, limit: number): void => {
+    figures[figure] = value;
+    if (value > limit) failures.push(`${figure}: ${value}, and at most ${limit} is allowed`);
+  };
+  hold('steps of one token beside another', await stepsBesideAnother(served), aims.bulkSteps);
+  const unread = unreadAnswer(served);
   for (const phase of phases) {
     const name = phase.length === 1 ? (phase[0] ?? '') : 'all at once';
     const attacker = new Child(options, 'attacker', {
@@ -85,11 +101,14 @@ async function measured(options: ServiceCampaign, served: Served, service: Child
     await attacker.kill();
     const found = phaseFigures({ victim, probe, memory: memory.take(), base });
     for (const [figure, value] of entriesOf(found)) figures[`${name}: ${figure}`] = round(value);
-    const said = failuresOf(found, options.aims ?? AIMS);
+    const said = failuresOf(found, aims);
     failures.push(...said.map((failure) => `${name}: ${failure}`));
     say(`${name}: ${JSON.stringify(Object.fromEntries(entriesOf(found).map(([key, value]) => [key, round(value)])))}`);
   }
   memory.stop();
+  const held = await heldBytes(served, () => service.lines, aims.heldBytes);
+  hold('bytes of an answer that nobody read', held, aims.heldBytes);
+  unread.destroy();
   if (!(await isKnown(served, session))) failures.push('the MCP session of another token was closed');
   if (service.hasEnded) failures.push('the service has ended');
   return { figures, failures };
@@ -228,6 +247,11 @@ class Child {
 
   get pid(): number {
     return this.#child.pid ?? 0;
+  }
+
+  /** All that it has written until now. */
+  get lines(): readonly string[] {
+    return this.#text.split('\n').slice(0, -1);
   }
 
   get hasEnded(): boolean {

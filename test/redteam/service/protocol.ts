@@ -12,7 +12,7 @@ export interface ServerOptions {
   readonly fault: Fault | null;
 }
 
-/** Its one line on stdout. */
+/** Its first line on stdout; the others tell what it has held for one answer, in bytes: `{"held":131072}`. */
 export interface Served {
   readonly url: string;
   readonly tokens: Readonly<Record<'hostile' | 'victim' | 'probe', string>>;

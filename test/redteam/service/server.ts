@@ -17,6 +17,8 @@ import { argument, type Fault, type Served, type ServerOptions } from './protoco
 
 const AGENTS = 64;
 const NO_LIMIT = 1_000_000_000;
+/** A piece of an answer. */
+const PIECE_BYTES = 65_536;
 const unlimited = { running: NO_LIMIT, runningPerToken: NO_LIMIT, queueMs: NO_LIMIT, cost: 0 };
 const unbounded = { live: unlimited, step: unlimited, read: unlimited, task: unlimited };
 
@@ -44,15 +46,7 @@ const { folder, entries, fault } = argument() as ServerOptions;
 // As `turnpike serve` does.
 limitHeapGrowth();
 
-if (fault === 'no-backpressure') {
-  // A response that always takes more: what its client does not read stays in memory.
-  const { prototype } = ServerResponse;
-  const write = Reflect.get(prototype, 'write') as (this: ServerResponse, piece: string) => boolean;
-  Reflect.set(prototype, 'write', function (this: ServerResponse, piece: string) {
-    write.call(this, piece);
-    return true;
-  });
-}
+watchResponses(fault === 'no-backpressure');
 
 const turnpike = await openTurnpike({ home: join(folder, 'home'), log: winstonLog('silent') });
 await fill(turnpike, entries);
@@ -80,6 +74,25 @@ const server = await serveTurnpike({
 });
 const served: Served = { url: server.url, tokens };
 process.stdout.write(`${JSON.stringify(served)}\n`);
+
+/**
+ * Reports what a response holds that its client has not read, each time that it is a piece more. With the planted fault
+ * a response always takes more, so all of an answer stays in memory.
+ */
+function watchResponses(takesAll: boolean): void {
+  const { prototype } = ServerResponse;
+  const write = Reflect.get(prototype, 'write') as (this: ServerResponse, piece: string) => boolean;
+  let reported = 0;
+  Reflect.set(prototype, 'write', function (this: ServerResponse, piece: string) {
+    const takesMore = write.call(this, piece);
+    const held = this.writableLength;
+    if (held > reported + PIECE_BYTES) {
+      reported = held;
+      process.stdout.write(`${JSON.stringify({ held })}\n`);
+    }
+    return takesAll || takesMore;
+  });
+}
 
 async function fill(turnpike: Turnpike, wanted: number): Promise<void> {
   const box = join(folder, 'home/sandbox/case-local/a');

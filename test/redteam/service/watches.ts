@@ -1,0 +1,95 @@
+// What is watched beside times and memory: figures that are the same on any machine, however slow it is.
+
+import { connect, type Socket } from 'node:net';
+import { setTimeout as pause } from 'node:timers/promises';
+import { call } from './http-calls.js';
+import type { Served } from './protocol.js';
+
+/** Steps that the hostile token sends at once. */
+const STEPS = 64;
+const LOOKS_MAX = 3_000;
+const LOOK_MS = 20;
+
+/**
+ * How many steps of the hostile token run while a step of another token runs. None of these steps ever has all of its
+ * body, so none ends: what runs is what the service lets run, and all the others wait.
+ */
+export async function stepsBesideAnother(served: Served): Promise<number> {
+  const { victim, hostile } = served.tokens;
+  const [theirs, own] = [await started(served, victim), await started(served, hostile)];
+  const sockets = [half(served, victim, theirs)];
+  try {
+    // The question is a request, too.
+    await look(served, ({ running }) => running >= 2);
+    for (let n = 0; n < STEPS; n += 1) sockets.push(half(served, hostile, own));
+    const { running } = await look(served, (found) => found.running + found.waiting >= STEPS + 2);
+    return running - 2;
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await look(served, ({ running, waiting }) => running + waiting === 1);
+  }
+}
+
+async function started({ url }: Served, token: string): Promise<string> {
+  const { text } = await call({ url: `${url}/api/v1/agents`, token, method: 'POST', body: '{}' });
+  return (JSON.parse(text) as { run_id: string }).run_id;
+}
+
+/** A step whose body is announced, and does not come. */
+function half({ url }: Served, token: string, run: string): Socket {
+  const { host, port } = new URL(url);
+  const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined);
+  socket.resume();
+  socket.write(
+    `POST /api/v1/agents/${run}/steps HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n` +
+      'Content-Type: application/octet-stream\r\nContent-Length: 100\r\n\r\n{',
+  );
+  return socket;
+}
+
+interface Requests {
+  readonly running: number;
+  readonly waiting: number;
+}
+
+/** What the service says of its requests, as soon as `holds` does. @throws Error where it never does */
+async function look({ url, tokens }: Served, holds: (found: Requests) => boolean): Promise<Requests> {
+  let text = '';
+  for (let n = 0; n < LOOKS_MAX; n += 1) {
+    ({ text } = await call({ url: `${url}/api/v1/metrics`, token: tokens.probe }));
+    const found = { running: gauge(text, 'running'), waiting: gauge(text, 'waiting') };
+    if (holds(found)) return found;
+    await pause(LOOK_MS);
+  }
+  throw new Error(`the requests of the service are not what was sent: ${text}`);
+}
+
+const gauge = (text: string, state: string): number =>
+  Number(new RegExp(`turnpike_requests_running\\{state="${state}"\\} (\\d+)`).exec(text)?.[1]);
+
+/** The hostile token asks for a long answer, and reads nothing of it. */
+export function unreadAnswer({ url, tokens }: Served): Socket {
+  const { host, port } = new URL(url);
+  const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined);
+  socket.pause();
+  socket.write(
+    `GET /api/v1/inspector/entries?from=0&to=100000 HTTP/1.1\r\nHost: ${host}\r\n` +
+      `Authorization: Bearer ${tokens.hostile}\r\n\r\n`,
+  );
+  return socket;
+}
+
+/**
+ * The largest number of bytes that the service has held for one answer, as it reports it: as soon as that is more than
+ * it may be, or no answer is left that it could grow with. The service breaks off what nobody reads.
+ */
+export async function heldBytes(served: Served, lines: () => readonly string[], limit: number): Promise<number> {
+  const held = (): number => largest(lines());
+  await look(served, ({ running, waiting }) => running + waiting === 1 || held() > limit);
+  return held();
+}
+
+/** The first line of the service is about itself. */
+function largest(lines: readonly string[]): number {
+  return Math.max(0, ...lines.slice(1).map((line) => (JSON.parse(line) as { readonly held: number }).held));
+}
