@@ -78,6 +78,22 @@ function assigned() {
   return ranges;
 }
 
+/** Simple case pairs of single letters. The key is the one that NFKC_Casefold leaves as it is. */
+function cases() {
+  const pairs = new Map();
+  for (const line of linesOf('UnicodeData.txt')) {
+    const [hex, , , , , , , , , , , , uppercase] = line.split(';');
+    if (uppercase === '') continue;
+    const [lower, upper] = [hex, uppercase].map((text) => Number.parseInt(text, 16));
+    if (decompositions.has(lower) || decompositions.has(upper)) continue;
+    const [folded, other] = [lower, upper].map((point) => folds.get(point) ?? [point]);
+    if (String(folded) !== String(other) || folded.length !== 1) continue;
+    if (folded[0] === lower) pairs.set(lower, [upper]);
+    else if (folded[0] === upper) pairs.set(upper, [lower]);
+  }
+  return pairs;
+}
+
 // A precomposed letter needs no fold of its own where its parts have one.
 const decomposed = (point) =>
   (decompositions.get(point) ?? [point]).flatMap((part) => (part === point ? [part] : decomposed(part)));
@@ -157,6 +173,7 @@ write(
   'Canonical decompositions, one step; those of Hangul syllables are arithmetic.',
   grouped(decompositions),
 );
+write('cases', 'The other case of each letter that NFKC_Casefold leaves as it is.', grouped(cases()));
 const VERSION = `/** The version of Unicode that all tables of this folder are of. */
 export const UNICODE_VERSION = '${version}';
 

@@ -1,8 +1,9 @@
 // A promotion or export run that waits in `created` for people's approval (D7): what a ballot changes, what is said.
 
-import { COMPARED_PERSONS } from './flags.js';
+import { COMPARED_LOOKS, COMPARED_PERSONS } from './flags.js';
 import type { ApprovalBallot, ApprovalBook } from '../src/contract/approval.js';
 import type { OverlayFact } from '../src/contract/overlay.js';
+import { personUnder } from '../src/contract/person.js';
 import {
   consume,
   standing,
@@ -63,8 +64,10 @@ export function voters(
   overlay: OverlayFact | null,
 ): ApprovalPolicy {
   const suspends = suspension(overlay);
-  const suspended = suspends?.({ actor_id: approver.actor.actor_id, role_id: approver.role_id }) === true;
-  return { approvals, roles: suspended ? NO_ROLES : roles, suspends, byPerson: flags.has(COMPARED_PERSONS) };
+  const { actor, role_id } = approver;
+  const voter = { actor_id: actor.actor_id, role_id, person: personUnder(approver.person, flags) };
+  const byWhat = { byPerson: flags.has(COMPARED_PERSONS), byLooks: flags.has(COMPARED_LOOKS) };
+  return { approvals, roles: suspends?.(voter) === true ? NO_ROLES : roles, suspends, ...byWhat };
 }
 
 const NO_ROLES: ApprovalPolicy['roles'] = new Map();
@@ -79,7 +82,7 @@ export function countingNow(book: ApprovalBook, overlay: OverlayFact | null): Ap
 /** Null where nobody is. An overlay that cannot be trusted suspends nobody: it denies what would follow. */
 function suspension(overlay: OverlayFact | null): Suspension | null {
   if (overlay?.epoch == null) return null;
-  return ({ actor_id, role_id }) => overlayVerdict(overlay, { ...NOBODYS, actor_id, role_id }) !== null;
+  return ({ actor_id, role_id, person }) => overlayVerdict(overlay, { ...NOBODYS, actor_id, role_id, person }) !== null;
 }
 
 const NOBODYS = { lane_id: null, action: null, tool: null, table: null, case_id: null, run_id: null } as const;

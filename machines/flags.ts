@@ -11,6 +11,7 @@
 //   3. Nothing else: new trees have the flag, and the golden histories prove that old ones come out as they did.
 
 import {
+  COMPARED_LOOKS,
   COMPARED_PERSONS,
   EXACT_NUMBERS,
   EXPORT_LOCATORS,
@@ -89,6 +90,12 @@ export const FLAGS: readonly Flag[] = [
   {
     number: RUN_INPUTS,
     what: 'Agent and orchestrator runs record what they were given and have produced; a step has its command (C91).',
+  },
+  {
+    number: COMPARED_LOOKS,
+    what:
+      'Names are also compared by what they look like in either case of each letter, and a rule of the overlay for an ' +
+      'actor denies every name that counts as that person (C87). Before, it denied the name as it is written.',
   },
 ];
 

@@ -3,7 +3,7 @@
 
 import type { HighRiskKind, StartRunInput } from '../src/contract/entry.js';
 import type { OverlayFact } from '../src/contract/overlay.js';
-import type { Person } from '../src/contract/person.js';
+import { personUnder, type Person } from '../src/contract/person.js';
 import type { Actor } from '../src/contract/shapes.js';
 import type { JsonObject } from '../src/contract/json.js';
 import { canonicalJson } from '../src/contract/canonical-json.js';
@@ -173,7 +173,13 @@ function awaited(
   if (rule === undefined) return null;
   const { run_id, case_id, actor } = run;
   const digest = approvalDigest({ action: act.action, args: act.args, case_id, run_id });
-  const asked = { digest, name: run_kind, requested_by: actor.actor_id, requester: person, at: time };
+  const asked = {
+    digest,
+    name: run_kind,
+    requested_by: actor.actor_id,
+    requester: personUnder(person, policy.flags),
+    at: time,
+  };
   return { digest, rule, book: requestApproval(emptyBook(run_id), asked, rule) };
 }
 

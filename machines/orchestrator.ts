@@ -20,7 +20,7 @@ import type { OverlayFact } from '../src/contract/overlay.js';
 import type { Exposure } from '../src/contract/response.js';
 import { childContext, childRunId, type RunContext } from '../src/contract/run-context.js';
 import type { RunKind, TerminalState } from '../src/contract/run-state.js';
-import type { Person } from '../src/contract/person.js';
+import { personUnder, type Person } from '../src/contract/person.js';
 import type { Actor } from '../src/contract/shapes.js';
 import { laneContext } from '../src/policy/lane-decision.js';
 import { judgeAgent } from '../src/policy/judge.js';
@@ -29,7 +29,7 @@ import type { Verdict } from '../src/policy/verdict.js';
 import { runCreated } from '../src/run/audit.js';
 import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/run/budget.js';
 import type { AgentMachine } from './agent.js';
-import { RUN_INPUTS } from './flags.js';
+import { COMPARED_LOOKS, RUN_INPUTS } from './flags.js';
 import { withRefs } from './artifacts-of-run.js';
 import { highRiskRun, type StartedKind, type StartedKinds, type StartRunEvent } from './high-risk.js';
 import type { Emission } from './emission.js';
@@ -132,7 +132,8 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
       startAgent: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'START_AGENT') return;
         const run = childOf(context, event, 'agent', policy);
-        const { exposure, link, idle_ms, overlay, time, person = null, given = [] } = event;
+        const { exposure, link, idle_ms, overlay, time, given = [] } = event;
+        const person = personUnder(event.person, policy.flags) ?? null;
         const { inputs = [] } = context;
         const { account, budget, verdict } = admitted(context, run, event, policy);
         const configured = inputs.length === 0 ? [] : withRefs(inputs, given);
@@ -226,16 +227,17 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
   });
 export type OrchestratorMachine = ReturnType<typeof createOrchestratorMachine>;
 
-type Started = Pick<StartAgentEvent, 'actor' | 'role_id' | 'lane_id'>;
+type Started = Pick<StartAgentEvent, 'actor' | 'person' | 'role_id' | 'lane_id'>;
 
 /** The child's context: its own actor, role and lane; all the rest inherited. */
 export function childOf(
   { run, children }: Pick<OrchestratorMemory, 'run' | 'children'>,
-  { actor, role_id, lane_id }: Started,
+  { actor, person, role_id, lane_id }: Started,
   run_kind: RunKind,
   policy: Policy,
 ): RunContext {
-  const child = { ...childContext(run, childRunId(run.run_id, children + 1), run_kind), actor, role_id, lane_id };
+  const own = { actor, person: policy.flags.has(COMPARED_LOOKS) ? person : undefined, role_id, lane_id };
+  const child = { ...childContext(run, childRunId(run.run_id, children + 1), run_kind), ...own };
   const lane = policy.lanes.get(lane_id);
   return lane === undefined ? child : laneContext(child, lane);
 }

@@ -12,3 +12,4 @@ export const ONE_AUTHORISATION = 9;
 export const FINDINGS = 10;
 export const FREE_TEXT = 11;
 export const RUN_INPUTS = 12;
+export const COMPARED_LOOKS = 13;

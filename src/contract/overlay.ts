@@ -2,6 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { PolicyName } from './policy-header.js';
+import { Person } from './person.js';
 import { CaseId, closed, Identifier, OneOf, RunId, Timestamp } from './shapes.js';
 
 export const OVERLAY_RULES_MAX = 64;
@@ -16,8 +17,10 @@ export interface OverlaySubject {
   readonly case_id: string | null;
   readonly run_id: string | null;
   readonly actor_id: string | null;
+  /** Whom the actor is compared as. Without looks, as in trees without behaviour flag 13, the name alone is. */
+  readonly person?: Person | null | undefined;
 }
-export type OverlayMatcher = keyof OverlaySubject;
+export type OverlayMatcher = Exclude<keyof OverlaySubject, 'person'>;
 
 const MATCHERS = {
   role_id: Type.Optional(Identifier),
@@ -69,9 +72,16 @@ export type SignedOverlay = Static<typeof SignedOverlay>;
 export const OVERLAY_PROBLEMS = ['invalid', 'missing', 'rolled_back'] as const;
 export type OverlayProblem = (typeof OVERLAY_PROBLEMS)[number];
 
+/** A rule as inputs record it: with the person whom its actor is compared as. */
+export const ComparedRule = Type.Object(
+  { ...OverlayRule.properties, person: Type.Optional(Person) },
+  { ...closed, minProperties: 3 },
+);
+export type ComparedRule = Static<typeof ComparedRule>;
+
 /** What a tree is told of the overlay, as a fact of an input. Null stands for: there is none, and never was. */
 export const OverlayFact = Type.Union([
-  Type.Object({ epoch: Epoch, rules: Overlay.properties.rules }, closed),
+  Type.Object({ epoch: Epoch, rules: Type.Array(ComparedRule, { maxItems: OVERLAY_RULES_MAX }) }, closed),
   Type.Object({ epoch: Type.Null(), problem: OneOf(OVERLAY_PROBLEMS) }, closed),
 ]);
 export type OverlayFact = Static<typeof OverlayFact>;

@@ -1,3 +1,4 @@
+import type { Person } from './person.js';
 import type { Actor, PolicyVersions, TaxonomyVersions } from './shapes.js';
 import type { RunKind } from './run-state.js';
 
@@ -13,6 +14,8 @@ export interface RunContext {
   readonly taxonomy_versions: TaxonomyVersions | null;
   readonly case_id: string | null;
   readonly actor: Actor;
+  /** Whom the actor is compared as by the overlay; absent for the platform, and without behaviour flag 13. */
+  readonly person?: Person | undefined;
   readonly role_id: string;
   /** Null for an orchestrator: it governs no lane of its own. */
   readonly lane_id: string | null;
@@ -66,6 +69,7 @@ const derived = (
   taxonomy_versions: from.taxonomy_versions,
   case_id: own.case_id,
   actor: from.actor,
+  person: from.person,
   role_id: from.role_id,
   lane_id: own.lane_id,
   scope: from.scope,

@@ -3,6 +3,7 @@
 // recorded or compared must not.
 
 import { ASSIGNED } from './tables/assigned.js';
+import { CASES } from './tables/cases.js';
 import { CLASSES } from './tables/classes.js';
 import { CONFUSABLES } from './tables/confusables.js';
 import { DECOMPOSITIONS } from './tables/decompositions.js';
@@ -15,6 +16,7 @@ export type Points = readonly number[];
 type Mapping = ReadonlyMap<number, Points>;
 
 interface Tables {
+  readonly cases: Mapping;
   readonly confusables: Mapping;
   readonly decompositions: Mapping;
   readonly folds: Mapping;
@@ -27,6 +29,7 @@ interface Tables {
 let loaded: Tables | null = null;
 const tables = (): Tables =>
   (loaded ??= {
+    cases: mapping(CASES),
     confusables: mapping(CONFUSABLES),
     decompositions: mapping(DECOMPOSITIONS),
     folds: mapping(FOLDS),
@@ -63,6 +66,12 @@ export function isAssigned(point: number): boolean {
 
 /** Whether NFKC_Casefold takes the code point for nothing: joiners, bidi controls, tags, fillers, selectors. */
 export const isIgnorable = (point: number): boolean => tables().folds.get(point)?.length === 0;
+
+/** The other case of a letter that is folded; undefined for what has none. */
+export const otherCase = (point: number): number | undefined => tables().cases.get(point)?.[0];
+
+/** Whether the code point joins the one before it: its combining class is not 0. */
+export const isCombining = (point: number): boolean => tables().classes.has(point);
 
 /** One pass of NFKC_Casefold (Unicode 3.13, D146), on code points, decomposed. */
 export const foldOnce = (points: Points): Points =>

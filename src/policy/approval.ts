@@ -16,7 +16,7 @@ import type { Role } from '../contract/roles.js';
 import type { Person } from '../contract/person.js';
 import { InvariantError } from '../errors.js';
 import type { ApprovalRuleId } from './approval-rules.js';
-import { countVoters, earlierVoteRule, requesterRule } from './voter-identity.js';
+import { countVoters, earlierVoteRule, requesterRule, withoutLooksOf } from './voter-identity.js';
 
 export { APPROVAL_RULE_IDS, APPROVAL_RULES, type ApprovalRuleId } from './approval-rules.js';
 
@@ -100,9 +100,13 @@ export interface ApprovalPolicy {
   readonly suspends?: Suspension | null;
   /** Behaviour flag 6: people are compared by canonical id and skeletons. */
   readonly byPerson?: boolean;
+  /** Behaviour flag 13: and by what their names look like in either case. */
+  readonly byLooks?: boolean;
 }
 
-export type Suspension = (voter: Pick<ApprovalVote, 'actor_id' | 'role_id'>) => boolean;
+export type Suspension = (
+  voter: Pick<ApprovalVote, 'actor_id' | 'role_id'> & { readonly person?: Person | undefined },
+) => boolean;
 
 /**
  * Counts a ballot. Its digests are judged one by one, and one that is refused does not spoil the others. Whoever may
@@ -112,9 +116,10 @@ export type Suspension = (voter: Pick<ApprovalVote, 'actor_id' | 'role_id'>) => 
  */
 export function vote(
   book: ApprovalBook,
-  ballot: ApprovalBallot,
+  given: ApprovalBallot,
   policy: ApprovalPolicy,
 ): { readonly book: ApprovalBook; readonly verdicts: readonly ApprovalVerdict[] } {
+  const ballot = policy.byLooks === true ? given : withoutLooksOf(given);
   const stranger = strangerRule(book, ballot, policy);
   const verdicts: ApprovalVerdict[] = [];
   let counted = book;

@@ -40,4 +40,5 @@ const subjectOf = (
   case_id: run.case_id,
   run_id: run.run_id,
   actor_id: run.actor.actor_id,
+  person: run.person,
 });

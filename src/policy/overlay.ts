@@ -2,11 +2,12 @@
 
 import {
   OVERLAY_MATCHERS,
+  type ComparedRule,
   type OverlayFact,
   type OverlayMatcher,
-  type OverlayRule,
   type OverlaySubject,
 } from '../contract/overlay.js';
+import { likeness } from '../contract/person.js';
 import type { Verdict } from './verdict.js';
 
 /** The rule id under which everything is denied while the overlay cannot be trusted. */
@@ -33,11 +34,16 @@ export function overlayVerdict(overlay: OverlayFact | null, subject: OverlaySubj
 }
 
 /** A rule without a matcher is no rule by its schema. Should one come here all the same, it matches: fail closed. */
-const matches = (rule: OverlayRule, subject: OverlaySubject): boolean =>
+const matches = (rule: ComparedRule, subject: OverlaySubject): boolean =>
   OVERLAY_MATCHERS.every((name) => {
     const wanted = rule[name];
-    return wanted === undefined || meets(name, wanted, subject[name]);
+    if (wanted === undefined || meets(name, wanted, subject[name])) return true;
+    return name === 'actor_id' && isSamePerson(rule, subject);
   });
+
+/** C87: another spelling of the name, one that looks like it, or one that cannot be compared. */
+const isSamePerson = ({ person }: ComparedRule, subject: OverlaySubject): boolean =>
+  person !== undefined && subject.person?.looks !== undefined && likeness(person, subject.person) !== 'other';
 
 /** D11: the ids of runs below a run begin with its id and a dot. */
 const meets = (name: OverlayMatcher, wanted: string, given: string | null): boolean =>

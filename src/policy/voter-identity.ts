@@ -1,9 +1,9 @@
 // Whether a voter is the requester, or an earlier voter, under another spelling (C87). Under behaviour flag 6 request
-// and vote carry a canonical id and skeletons, which are compared as text. Without it names are folded here, by the
+// and vote carry a canonical id and skeletons, under flag 13 looks as well, which are compared as text. Without it names are folded here, by the
 // Unicode tables of the Node that runs; that way stays for trees that were recorded so.
 
 import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../contract/approval.js';
-import { likeness, type Likeness, type Person } from '../contract/person.js';
+import { likeness, withoutLooks, type Likeness, type Person } from '../contract/person.js';
 
 /** A name, and what it is compared by. */
 interface Named {
@@ -13,6 +13,12 @@ interface Named {
 
 export type IdentityRule = 'approval.by_requester' | 'approval.already_voted' | IdentityDoubt;
 type IdentityDoubt = 'approval.look_alike' | 'approval.person_unknown';
+
+/** A ballot as it was compared before behaviour flag 13. */
+export const withoutLooksOf = (ballot: ApprovalBallot): ApprovalBallot => {
+  const { actor, role_id, person } = ballot.approver;
+  return person === undefined ? ballot : { ...ballot, approver: { actor, role_id, person: withoutLooks(person) } };
+};
 
 /** Why the ballot cannot be counted because of who has asked; null where that is another person. */
 export const requesterRule = (

@@ -4,7 +4,7 @@
 import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../contract/approval.js';
 import { artifactRef, isWithheld } from '../contract/artifact-ref.js';
 import type { AuditEvent } from '../contract/audit-event.js';
-import { COMPARED_PERSONS } from '../contract/flags.js';
+import { COMPARED_LOOKS, COMPARED_PERSONS } from '../contract/flags.js';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
 import type { RunContext } from '../contract/run-context.js';
 import { personOf } from '../identity/person.js';
@@ -249,7 +249,7 @@ function isApprover({ run, entry, policy }: Requested, { actor, role }: Approver
     at: entry.requested_at,
   };
   const { approvals, roles, flags } = policy;
-  const rules = { approvals, roles, byPerson: flags.has(COMPARED_PERSONS) };
+  const rules = { approvals, roles, byPerson: flags.has(COMPARED_PERSONS), byLooks: flags.has(COMPARED_LOOKS) };
   const { verdicts } = vote({ run_id: run.run_id, entries: [entry] }, ballot, rules);
   return verdicts.some(({ counted }) => counted);
 }

@@ -32,6 +32,7 @@ import { AutomaticRestarts } from './automatic-restarts.js';
 import { BoundedCalls } from './effects/bounded-call.js';
 import { CallLog } from './effects/call-log.js';
 import { catalogueFrom } from './effects/define.js';
+import { comparedOverlay } from './compared-overlay.js';
 import { Gateway } from './effects/gateway.js';
 import { ExportEffects } from './effects/export-effects.js';
 import { RecordEffects } from './effects/record-effects.js';
@@ -209,8 +210,9 @@ export function exportRootOf({ exports }: TurnpikeOptions, state: LocalState | n
 
 /** The overlay file needs both its key and its place. A home has no other overlay. */
 function overlayOf({ overlay }: TurnpikeOptions, { home, keys, state }: Parts): OverlaySource | undefined {
-  if (keys === null || state === null || (home === null && overlay !== undefined)) return overlay;
-  return overlayFile(overlayFiles(state.overlay, keys.keys));
+  const isGiven = keys === null || state === null || (home === null && overlay !== undefined);
+  const source = isGiven ? overlay : overlayFile(overlayFiles(state.overlay, keys.keys));
+  return source === undefined ? undefined : comparedOverlay(source);
 }
 
 /** Where the commands of specs run: in the sandbox, where that is a folder. */

@@ -1,8 +1,9 @@
 // C87: names are compared by tables that are bundled, so every Node gives the same answer.
 
 import { describe, expect, test } from '@jest/globals';
-import { likeness, type Likeness, type Person } from '../../src/contract/person.js';
+import { likeness, withoutLooks, type Likeness, type Person } from '../../src/contract/person.js';
 import { nameProblem, personOf } from '../../src/identity/person.js';
+import { CASES } from '../../src/identity/tables/cases.js';
 import { CONFUSABLES } from '../../src/identity/tables/confusables.js';
 import { DECOMPOSITIONS } from '../../src/identity/tables/decompositions.js';
 import { FOLDS } from '../../src/identity/tables/folds.js';
@@ -25,6 +26,22 @@ describe('the tables', () => {
     expect(pairsOf(CONFUSABLES)).toHaveLength(6_311);
     expect(pairsOf(DECOMPOSITIONS)).toHaveLength(2_061);
     expect(pairsOf(FOLDS).length).toBeGreaterThan(4_000);
+    expect(pairsOf(CASES)).toHaveLength(972);
+  });
+
+  test('pair letters as the runtime does, which the stability policy of Unicode promises for what is assigned', () => {
+    const pairs = new Map(pairsOf(CASES));
+    for (const [one, other] of pairs) expect([one.toUpperCase(), one.toLowerCase()]).toContain(other);
+    const missed: string[] = [];
+    for (let point = 0; point <= sized(0x2fff, 0x1ffff); point += 1) {
+      const [letter, capital] = [String.fromCodePoint(point), String.fromCodePoint(point).toUpperCase()];
+      const isPair = capital !== letter && capital.toLowerCase() === letter && Array.from(capital).length === 1;
+      // NFKC_Casefold writes the others as different letters, or their parts do.
+      const isStable = letter.normalize('NFKD') === letter && capital.normalize('NFKD') === capital;
+      if (!isPair || !isStable || typeof personOf(letter + capital) === 'string') continue;
+      if (pairs.get(letter) !== capital && pairs.get(capital) !== letter) missed.push(letter);
+    }
+    expect(missed).toEqual([]);
   });
 
   test('decompose as the runtime does, which the stability policy of Unicode promises for what is assigned', () => {
@@ -84,6 +101,16 @@ describe('S4-78 two names of one person', () => {
     ['a one for an l', 'paul', 'pau1'],
     ['a zero for an O', 'OTTO', '0TT0'],
     ['a zero for an o', 'otto', 'ott0'],
+    ['a small l for a capital i, in another case', 'paul ida', 'PAUL lDA'],
+    ['a one for a capital i, in another case', 'paul ida', 'PAUL 1DA'],
+    ['an acute accent for an apostrophe, in another case', "Sin\u00e9ad O'Brien", 'SIN\u00c9AD O\u00b4BRIEN'],
+    ['Latin letters for Greek capitals', '\u03bd\u03b9\u03ba\u03b7', 'NIKH'],
+    ['a Latin letter for a Greek small one, and others for capitals', '\u03bd\u03b9\u03ba\u03b7', 'vIKH'],
+    ['a Latin letter for a Cyrillic capital', '\u0432\u0430\u043b\u044f', 'B\u0430\u043b\u044f'],
+    ['r and n for a Greek capital mu', '\u03bc\u03b1\u03c1\u03b9\u03b1', 'rnAPIA'],
+    ['a marked Greek letter', '\u0399\u03ce \u0399', '\u03b9\u03c9\u0301 l'],
+    ['an i for an l', 'Mia', 'Mla'],
+    ['a Roman numeral', 'Otto \u2167', 'OTTO VllI'],
   ])('differ in %s: they look alike', (_, one, other) => {
     expect(compared(one, other)).toBe('alike');
   });
@@ -92,7 +119,10 @@ describe('S4-78 two names of one person', () => {
     ['anna', 'berta'],
     ['anna', 'anne'],
     ['Ren\u00e9e', 'Renee'],
-    ['Mia', 'Mla'],
+    // A Greek nu looks like the one in small letters and like the other in capitals.
+    ['Ana', 'Ava'],
+    ['Benny', 'Bevvy'],
+    ['Sam', 'Fam'],
     ['governor', 'attorney'],
   ])('%s and %s are others', (one, other) => {
     expect(compared(one, other)).toBe('other');
@@ -105,6 +135,32 @@ describe('S4-78 two names of one person', () => {
     });
     // A prototype that is a space or nothing is left out of names altogether: those of it are the same.
     expect(missed.map(([source]) => source)).toEqual([]);
+  });
+
+  test('looks alone find all that looks alike, with every other letter in another case', () => {
+    const looks = (name: string): Person => ({ ...known(name), canonical_id: name, skeletons: [] });
+    const missed = sampled(pairsOf(CONFUSABLES)).filter(([source, target]) => {
+      const [one, other] = [`paul ida ${source}x`, `PAUL lDA ${target}X`];
+      if (personOf(one) === 'unassigned' || target.trim() === '') return false;
+      return likeness(looks(one), looks(other)) === 'other' || likeness(looks(other), looks(one)) === 'other';
+    });
+    expect(missed.map(([source]) => source)).toEqual([]);
+  });
+
+  test('persons with looks and without cannot be told apart, and without are compared as before', () => {
+    const [one, other] = [known('paul ida'), known('PAUL lDA')];
+    expect(likeness(withoutLooks(one), withoutLooks(other))).toBe('other');
+    expect(likeness(withoutLooks(one), other)).toBe('unknown');
+    expect(likeness(one, withoutLooks(known('berta')))).toBe('unknown');
+  });
+
+  test('names that are made to have many looks are refused, or cost no more than others', () => {
+    expect(personOf(`\u03b1${'\u0345'.repeat(20)}`)).toBe('too_long');
+    const wide = Array.from({ length: 100 }, (_, index) => `${'x'.repeat(index % 7)} ${'x'.repeat((index % 5) + 1)}`);
+    const made = { ...known('anna'), canonical_id: 'x', skeletons: [], looks: wide };
+    expect(likeness(made, { ...made, canonical_id: 'y', looks: [...wide, 'y'] })).toMatch(/^(?:alike|other)$/);
+    expect(compared('\u2167'.repeat(40), `${'VIII'.repeat(39)}VIIl`)).toBe('alike');
+    expect(compared('\u03b9'.repeat(120), `${'l'.repeat(119)}x`)).toBe('other');
   });
 
   test('no character that NFKC_Casefold maps makes another person of a name', () => {

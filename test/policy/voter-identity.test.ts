@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { ApprovalBallot, ApprovalEntry } from '../../src/contract/approval.js';
-import type { Person } from '../../src/contract/person.js';
+import { withoutLooks, type Person } from '../../src/contract/person.js';
 import { personOf } from '../../src/identity/person.js';
 import { CONFUSABLES } from '../../src/identity/tables/confusables.js';
 import { emptyBook, requestApproval, standing, vote, type ApprovalPolicy } from '../../src/policy/approval.js';
@@ -18,6 +18,7 @@ const policy: ApprovalPolicy = {
     ['PARTNER', { role_id: 'PARTNER', description: 'A person.', class: 'human', privileges: { lanes: [] } }],
   ]),
   byPerson: true,
+  byLooks: true,
 };
 
 function person(name: string): Person {
@@ -60,6 +61,7 @@ describe('S4-78 a quorum of two', () => {
     ['a Cyrillic letter', 'anna', '\u0430nna', 'approval.look_alike'],
     ['another hyphen', 'anna-maria', 'anna\u2010maria', 'approval.look_alike'],
     ['a capital i for an l', 'paul', 'pauI', 'approval.look_alike'],
+    ['a small l for a capital i, in another case', 'paul ida', 'PAUL lDA', 'approval.look_alike'],
   ])('is not one person by %s', (_, name, other, rule) => {
     expect(voted('governor', name, other)).toEqual(['approval.accepted', rule, 'open']);
     expect(voted('governor', other, name)).toEqual(['approval.accepted', rule, 'open']);
@@ -114,6 +116,14 @@ describe('S4-78 a quorum of two', () => {
       return voted('governor', one, other)[2] === 'granted' || voted(one, other)[0] === 'approval.accepted';
     });
     expect(missed).toEqual([]);
+  });
+
+  test('the same votes without flag 13 go as they went: looks are not compared', () => {
+    const before: ApprovalPolicy = { ...policy, byLooks: false };
+    const old = (name: string): Person => withoutLooks(person(name));
+    const first = vote(asked('governor', old('governor')), ballot('paul ida'), before);
+    expect(first.book.entries[0]?.votes[0]?.person).toEqual(old('paul ida'));
+    expect(vote(first.book, ballot('PAUL lDA'), before).verdicts).toMatchObject([{ counted: true }]);
   });
 
   test('the same votes without flag 6 go as they went: one person had two', () => {

@@ -10,6 +10,7 @@ import {
   type OverlayRule as Rule,
 } from '../../contract/overlay.js';
 import { conforms } from '../../contract/validators.js';
+import { NAME_PROBLEMS, nameProblem } from '../../identity/person.js';
 import { isVacant } from '../../runtime/home.js';
 import { quoted, wrong } from '../arguments.js';
 import { NO_OPERANDS, type Args, type Command, type ExitCode, type Option } from '../command.js';
@@ -25,7 +26,7 @@ const OPTION_OF = {
   table: { name: 'table', value: 'T', help: 'deny writes to, and reads of, this table' },
   case_id: { name: 'case', value: 'C', help: 'deny what is done in this case' },
   run_id: { name: 'run', value: 'RUN', help: 'deny what this run, and every run below it, does' },
-  actor_id: { name: 'actor', value: 'A', help: 'deny what this actor does' },
+  actor_id: { name: 'actor', value: 'A', help: 'deny what this actor does, however the name is written' },
 } as const satisfies Record<OverlayMatcher, Option>;
 
 /** `turnpike policy deny`: the emergency overlay, which runs obey at once (D1). */
@@ -79,6 +80,8 @@ function matchersOf(args: Args): Matchers {
     if (!conforms(OverlayRule.properties[matcher], value) || !value.isWellFormed()) {
       throw wrong(policyDeny, `--${name} cannot be ${quoted(value)}`);
     }
+    const problem = matcher === 'actor_id' ? nameProblem(value) : null;
+    if (problem !== null) throw wrong(policyDeny, `--${name}: the name ${NAME_PROBLEMS[problem]}`);
     matchers[matcher] = value;
   }
   return matchers;

@@ -38,7 +38,7 @@ export interface AgentStart {
   readonly parent: RunContext;
   /** How many child runs there were before it. */
   readonly children: number;
-  readonly event: Pick<StartAgentEvent, 'actor' | 'role_id' | 'lane_id' | 'budget' | 'overlay'>;
+  readonly event: Pick<StartAgentEvent, 'actor' | 'person' | 'role_id' | 'lane_id' | 'budget' | 'overlay'>;
   /** What the tree had used up by then, and the agents that were at work. */
   readonly spent: Amounts;
   readonly siblings: readonly AgentStart[];

@@ -95,9 +95,9 @@ export class Notes implements Onlooker {
       this.#runs.set(id, { kind: 'run', from: { run, children }, event: event as StartRunEvent });
       return;
     }
-    const { actor, role_id, lane_id, budget, overlay } = event as StartAgentEvent;
+    const { actor, person, role_id, lane_id, budget, overlay } = event as StartAgentEvent;
     const siblings = live.flatMap(({ run_id, grant }) => (grant === null ? [] : (this.#starts.get(run_id) ?? [])));
-    const asked = { actor, role_id, lane_id, budget, overlay };
+    const asked = { actor, person, role_id, lane_id, budget, overlay };
     const start: AgentStart = { kind: 'agent', parent: run, children, event: asked, spent: account.spent, siblings };
     this.#starts.set(id, start);
     this.#runs.set(id, start);
