@@ -1,6 +1,6 @@
 // Whether a voter is the requester, or an earlier voter, under another spelling (C87). Under behaviour flag 6 request
-// and vote carry a canonical id and skeletons, under flag 13 looks as well, which are compared as text. Without it names are folded here, by the
-// Unicode tables of the Node that runs; that way stays for trees that were recorded so.
+// and vote carry a canonical id and skeletons, under flag 13 looks as well, which are compared as text. Without flag 6
+// names are folded here, by the Unicode tables of the Node that runs; that way stays for trees that were recorded so.
 
 import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../contract/approval.js';
 import { likeness, withoutLooks, type Likeness, type Person } from '../contract/person.js';

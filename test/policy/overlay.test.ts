@@ -11,11 +11,14 @@ import {
   OverlayFact,
   OverlayRule,
   SignedOverlay,
+  type ComparedRule,
   type OverlayMatcher,
   type OverlayRule as Rule,
   type OverlaySubject,
 } from '../../src/contract/overlay.js';
+import { withoutLooks, type Person } from '../../src/contract/person.js';
 import { conforms } from '../../src/contract/validators.js';
+import { personOf } from '../../src/identity/person.js';
 import { OVERLAY_UNUSABLE, overlayVerdict, withOverlay } from '../../src/policy/overlay.js';
 import { allow, deny, type Verdict } from '../../src/policy/verdict.js';
 
@@ -70,7 +73,7 @@ const denied: fc.Arbitrary<Verdict> = fc.constantFrom(
 );
 const allowed: fc.Arbitrary<Verdict> = fc.constantFrom(allow('lane.granted'), allow('agent.lane_granted'));
 
-const one = (given: Partial<Rule>): OverlayFact => ({
+const one = (given: Partial<ComparedRule>): OverlayFact => ({
   epoch: 1,
   rules: [{ rule_id: 'deny-1', reason: 'a reason', ...given }],
 });
@@ -217,6 +220,37 @@ describe('D1: what a rule matches', () => {
       ],
     };
     expect(overlayVerdict(two, { ...NOBODY, lane_id: 'LANE_A', action: 'READ_FILE' })?.rule_id).toBe('overlay.deny-2');
+  });
+
+  const person = (name: string): Person => {
+    const found = personOf(name);
+    if (typeof found === 'string') throw new Error(`${name}: ${found}`);
+    return found;
+  };
+  const PAUL = one({ actor_id: 'paul ida', person: person('paul ida') });
+  const denies = (actor_id: string, of: Person | undefined): boolean =>
+    overlayVerdict(PAUL, { ...NOBODY, actor_id, person: of }) !== null;
+
+  test.each(['paul ida', 'Paul Ida', 'pa\u200bul ida', 'p\u0430ul ida', 'PAUL lDA'])(
+    'C87: a rule for an actor denies the person under another name: %s',
+    (name) => {
+      expect(denies(name, person(name))).toBe(true);
+      expect(
+        overlayVerdict(one({ actor_id: 'paul ida' }), { ...NOBODY, actor_id: name, person: person(name) }),
+      ).toEqual(name === 'paul ida' ? { decision: 'deny', rule_id: 'overlay.deny-1', cause: 'OVERLAY' } : null);
+    },
+  );
+
+  test('C87: it denies nobody else, but a person of other tables, and the name alone without behaviour flag 13', () => {
+    expect(denies('berta', person('berta'))).toBe(false);
+    expect(denies('berta', { ...person('berta'), tables: 'unicode-17.0.0' })).toBe(true);
+    expect(denies('PAUL lDA', withoutLooks(person('PAUL lDA')))).toBe(false);
+    expect(denies('PAUL lDA', undefined)).toBe(false);
+    expect(denies('paul ida', undefined)).toBe(true);
+    const inLane = one({ actor_id: 'paul ida', lane_id: 'LANE_A', person: person('paul ida') });
+    const subject = { ...NOBODY, actor_id: 'PAUL lDA', person: person('PAUL lDA') };
+    expect(overlayVerdict(inLane, { ...subject, lane_id: 'LANE_B' })).toBeNull();
+    expect(overlayVerdict(inLane, { ...subject, lane_id: 'LANE_A' })).not.toBeNull();
   });
 
   test('a rule that no schema lets through, without a matcher, denies: fail closed', () => {

@@ -1,4 +1,5 @@
-// The golden history of behaviour flags 6 to 8. It is never edited and never made again.
+// The golden histories of how people are compared, behaviour flags 6 to 8 and 13. They are never edited and never made
+// again.
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,18 +13,22 @@ import { LedgerReader } from '../../src/runtime/ledger-reader.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../root.js';
 
-const GOLDEN = join(ROOT, 'test/fixtures/histories/look-alike-voters.db.gz');
-const SHA256 = '0f811fcc21de76a54c60258635e0c2b17a0fc0d895a69b28e4602a6e0488e14c';
+const NAMES = {
+  'look-alike-voters': '0f811fcc21de76a54c60258635e0c2b17a0fc0d895a69b28e4602a6e0488e14c',
+  'look-in-either-case': '907d0d560865e773d7523c3b8af135f95734cdabb186b7095c846960c24b5431',
+} as const;
 
-test('U-06: votes of look-alikes, unreadable names and rounded numbers come out as they were recorded', async () => {
+/** The entries of a history that is what it was made as, and replays as it was recorded. */
+async function entriesOf(name: keyof typeof NAMES): Promise<readonly Entry[]> {
+  const golden = join(ROOT, 'test/fixtures/histories', `${name}.db.gz`);
   const folder = tempFolder('golden');
-  const packed = readFileSync(GOLDEN);
-  expect(sha256(packed)).toBe(SHA256);
+  const packed = readFileSync(golden);
+  expect(sha256(packed)).toBe(NAMES[name]);
   for (const part of ['artifacts', 'keys/cases']) mkdirSync(join(folder, part), { recursive: true });
   writeFileSync(join(folder, 'ledger.db'), gunzipSync(packed));
-  const keys = JSON.parse(readFileSync(GOLDEN.replace('.db.gz', '.keys.json'), 'utf8')) as Record<string, string>;
-  for (const [name, text] of Object.entries(keys))
-    writeFileSync(join(folder, 'keys/cases', name), text, { mode: 0o600 });
+  const keys = JSON.parse(readFileSync(golden.replace('.db.gz', '.keys.json'), 'utf8')) as Record<string, string>;
+  for (const [file, text] of Object.entries(keys))
+    writeFileSync(join(folder, 'keys/cases', file), text, { mode: 0o600 });
   const store = openSqliteStore({
     file: join(folder, 'ledger.db'),
     artifactsDir: join(folder, 'artifacts'),
@@ -35,20 +40,50 @@ test('U-06: votes of look-alikes, unreadable names and rounded numbers come out 
     expect(await reader.replay()).toMatchObject({ ok: true, difference: null });
     const entries: Entry[] = [];
     for await (const { text } of store.log(0)) entries.push(JSON.parse(text) as Entry);
-    const votes = entries.flatMap((entry) =>
-      entry.type === 'audit_event' && entry.body.target?.name === 'approval' ? [entry.body.authz?.rule_id] : [],
-    );
-    expect(votes).toEqual([
-      'approval.look_alike',
-      'approval.accepted',
-      'approval.already_voted',
-      'approval.look_alike',
-      'approval.granted',
-    ]);
-    const rules = entries.flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.rule_id] : []));
-    expect(rules).toEqual([null, 'path.invisible_character', 'path.invisible_character', 'json.number_not_exact']);
+    return entries;
   } finally {
     await store.close();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+const votesIn = (entries: readonly Entry[]) =>
+  entries.flatMap((entry) =>
+    entry.type === 'audit_event' && entry.body.target?.name === 'approval' ? [entry.body.authz?.rule_id] : [],
+  );
+const rulesIn = (entries: readonly Entry[]) =>
+  entries.flatMap((entry) => (entry.type === 'step_trace' ? [entry.body.rule_id] : []));
+
+test('U-06: votes of look-alikes, unreadable names and rounded numbers come out as they were recorded', async () => {
+  const entries = await entriesOf('look-alike-voters');
+  expect(votesIn(entries)).toEqual([
+    'approval.look_alike',
+    'approval.accepted',
+    'approval.already_voted',
+    'approval.look_alike',
+    'approval.granted',
+  ]);
+  const rules = rulesIn(entries);
+  expect(rules).toEqual([null, 'path.invisible_character', 'path.invisible_character', 'json.number_not_exact']);
+});
+
+test('U-06: names that need a change of case and a look-alike come out as they were recorded', async () => {
+  const entries = await entriesOf('look-in-either-case');
+  // The requester and the first voter in other writing; that voter while another name is suspended, and their own.
+  expect(votesIn(entries)).toEqual([
+    'approval.look_alike',
+    'approval.accepted',
+    'approval.look_alike',
+    'approval.already_voted',
+    'approval.accepted',
+    'approval.role_unknown',
+    'approval.accepted',
+    'approval.granted',
+  ]);
+  expect(rulesIn(entries)).toEqual([null, 'overlay.deny-3']);
+  const persons = entries.flatMap((entry) =>
+    entry.type === 'input' && entry.body.kind === 'vote' ? [entry.body.approver.person?.looks] : [],
+  );
+  expect(persons).toHaveLength(8);
+  expect(persons).not.toContain(undefined);
 });

@@ -280,6 +280,7 @@ const CLASSIFIED: Readonly<Record<string, string>> = {
   'paths.inode': 'digits',
   'paths.mtime_ns': 'digits',
   'person.canonical_id': 'made of a name that operators give',
+  'person.looks': 'made of a name that operators give',
   'person.skeletons': 'made of a name that operators give',
   'request.name': 'a tool or table that is registered, or a hash',
   'retry.reason': 'a code',

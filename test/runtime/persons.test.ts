@@ -2,8 +2,11 @@
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
+import { overlayFiles } from '../../src/adapters/overlay-file.js';
+import { writeOverlay } from '../../src/adapters/overlay-writer.js';
 import { TokenFile } from '../../src/adapters/token-book.js';
 import type { Entry } from '../../src/contract/entry.js';
+import { homePaths } from '../../src/runtime/home-paths.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../fixtures/service.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
@@ -59,6 +62,46 @@ describe('S4-78 C87 an export that two people approve', () => {
     const voters = recorded(entries, 'vote').flatMap((body) => ('approver' in body ? [body.approver.person] : []));
     expect(new Set(voters.map((voter) => voter?.canonical_id)).size).toBe(5);
     expect(voters).toHaveLength(6);
+  });
+});
+
+describe('D1 C87 a person whom the overlay has suspended', () => {
+  const suspend = (of: Bench, actor_id: string) => {
+    const paths = homePaths(of.home);
+    const rules = (_: unknown, epoch: number) => [{ rule_id: `deny-${epoch}`, reason: 'A stolen key.', actor_id }];
+    return writeOverlay(overlayFiles(paths.overlay, paths.keys), { issued_at_utc: '2026-01-05T09:00:00.000Z', rules });
+  };
+
+  test('has no vote under another name, and what was voted under one no longer counts', async () => {
+    const of = await open();
+    const { run_id, digest, finished } = await bundle(of, 'anna-maria');
+    const vote = async (actor: string): Promise<string | undefined> => {
+      const ballot = { run: run_id, digests: [digest ?? ''], decision: 'approve' as const, actor, role: ROLE };
+      return (await of.turnpike.approve(ballot))[0]?.rule_id;
+    };
+    expect(await vote('PAUL lDA')).toBe('approval.accepted');
+    await suspend(of, 'paul ida');
+    expect(await vote('paul Ida')).toBe('approval.role_unknown');
+    expect(await vote('PAUL \u0406DA')).toBe('approval.role_unknown');
+    expect(await vote('berta')).toBe('approval.accepted');
+    expect(await vote('carl')).toBe('approval.granted');
+    expect(await finished).toMatchObject({ state: 'completed' });
+  });
+
+  test('starts no run under another name, and one that works is denied its next step', async () => {
+    const of = await open();
+    const start = (actor: string) => of.turnpike.startAgent({ actor });
+    const write = JSON.stringify(proposal('WRITE_FILE', { path: '/sandbox/a.md', content: 'a' }));
+    const agent = await start('PAUL lDA');
+    await suspend(of, 'paul ida');
+    expect(await agent.submit(write)).toMatchObject({
+      outcome: 'DENIED',
+    });
+    await expect((await bundle(of, 'P\u0430ul Ida')).finished).resolves.toMatchObject({ state: 'denied' });
+    const other = await start('berta');
+    expect(await other.submit(write)).toMatchObject({
+      outcome: 'SUCCESS',
+    });
   });
 });
 

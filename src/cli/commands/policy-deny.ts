@@ -10,7 +10,7 @@ import {
   type OverlayRule as Rule,
 } from '../../contract/overlay.js';
 import { conforms } from '../../contract/validators.js';
-import { NAME_PROBLEMS, nameProblem } from '../../identity/person.js';
+import { NAME_PROBLEMS, personOf } from '../../identity/person.js';
 import { isVacant } from '../../runtime/home.js';
 import { quoted, wrong } from '../arguments.js';
 import { NO_OPERANDS, type Args, type Command, type ExitCode, type Option } from '../command.js';
@@ -80,8 +80,8 @@ function matchersOf(args: Args): Matchers {
     if (!conforms(OverlayRule.properties[matcher], value) || !value.isWellFormed()) {
       throw wrong(policyDeny, `--${name} cannot be ${quoted(value)}`);
     }
-    const problem = matcher === 'actor_id' ? nameProblem(value) : null;
-    if (problem !== null) throw wrong(policyDeny, `--${name}: the name ${NAME_PROBLEMS[problem]}`);
+    const person = matcher === 'actor_id' ? personOf(value) : null;
+    if (typeof person === 'string') throw wrong(policyDeny, `--${name}: the name ${NAME_PROBLEMS[person]}`);
     matchers[matcher] = value;
   }
   return matchers;

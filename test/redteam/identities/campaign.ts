@@ -2,8 +2,10 @@
 // takes for the same.
 
 import type { ApprovalBallot } from '../../../src/contract/approval.js';
+import type { OverlayFact } from '../../../src/contract/overlay.js';
 import { likeness } from '../../../src/contract/person.js';
 import { emptyBook, requestApproval, standing, vote, type ApprovalPolicy } from '../../../src/policy/approval.js';
+import { overlayVerdict } from '../../../src/policy/overlay.js';
 import { Random } from '../../simulation/random.js';
 import type { RedteamResult } from '../campaign-runner.js';
 import { drawSpelling, KNOWN_NAMES, SPELLING_KINDS, tableSpellings, type Spelling } from './spellings.js';
@@ -33,7 +35,7 @@ export function attackIdentities(options: IdentityCampaign): RedteamResult {
   const counts = new Map<string, number>();
   const failures: string[] = [...strangers(subject)];
   const judge = (spelling: Spelling, level: string): void => {
-    counts.set(level, (counts.get(level) ?? 0) + 1);
+    for (const name of [level, 'suspended under another spelling']) counts.set(name, (counts.get(name) ?? 0) + 1);
     for (const kind of spelling.kinds) counts.set(kind, (counts.get(kind) ?? 0) + 1);
     const found = wrongs(spelling, subject);
     if (found.length > 0) failures.push(`${quoted(spelling.known)} as ${quoted(spelling.text)}: ${found.join(', ')}`);
@@ -45,7 +47,10 @@ export function attackIdentities(options: IdentityCampaign): RedteamResult {
   }
   if (every > 0) for (const spelling of tableSpellings(every)) judge(spelling, 'of the tables');
   const figures = Object.fromEntries(
-    ['drawn', 'of the tables', ...SPELLING_KINDS].map((name) => [name, counts.get(name) ?? 0]),
+    ['drawn', 'of the tables', 'suspended under another spelling', ...SPELLING_KINDS].map((name) => [
+      name,
+      counts.get(name) ?? 0,
+    ]),
   );
   const shown = failures.slice(0, FAILURES_SHOWN);
   const more = failures.length - shown.length;
@@ -61,6 +66,7 @@ function wrongs({ known, text }: Spelling, subject: Subject): readonly string[] 
   if (!isRefused) {
     if (likeness(one, other) === 'other' || likeness(other, one) === 'other') found.push('is another person');
     for (const [first, second] of [[known, text] as const, [text, known] as const]) {
+      if (!isSuspended(subject, first, second)) found.push('has a say while suspended');
       if (voted(subject, REQUESTER, [first, second]) === 'granted') found.push('is a quorum of two');
       if (voted(subject, first, [second, STRANGER]) === 'granted') found.push('approves its own request');
     }
@@ -77,8 +83,27 @@ function* strangers(subject: Subject): Generator<string> {
     const other = KNOWN_NAMES[(index + 1) % KNOWN_NAMES.length] ?? '';
     if (voted(subject, REQUESTER, [name, other]) !== 'granted') yield `${name} and ${other} are no quorum of two`;
     if (!subject.mints(name)) yield `${name} gets no token`;
+    if (isSuspended(subject, other, name)) yield `${name} is suspended with ${other}`;
   }
   if (!subject.mints(STRANGER)) yield `${STRANGER} gets no token`;
+}
+
+const NOBODYS = {
+  role_id: null,
+  lane_id: null,
+  action: null,
+  tool: null,
+  table: null,
+  case_id: null,
+  run_id: null,
+} as const;
+
+/** Whether a rule of the overlay for one name denies the other. */
+function isSuspended({ person, suspends }: Subject, name: string, other: string): boolean {
+  const ruled = person(name);
+  const rule = { rule_id: 'deny-1', reason: 'A stolen key.', actor_id: name };
+  const overlay: OverlayFact = { epoch: 1, rules: [ruled === null ? rule : { ...rule, person: ruled }] };
+  return overlayVerdict(overlay, { ...NOBODYS, actor_id: other, person: suspends(person(other)) }) !== null;
 }
 
 function voted({ person, byPerson }: Subject, by: string, names: readonly string[]): string {
@@ -88,6 +113,7 @@ function voted({ person, byPerson }: Subject, by: string, names: readonly string
       ['PARTNER', { role_id: 'PARTNER', description: 'A person.', class: 'human', privileges: { lanes: [] } }],
     ]),
     byPerson,
+    byLooks: byPerson,
   };
   const requester = byPerson ? (person(by) ?? undefined) : undefined;
   const request = { digest: DIGEST, name: 'export', requested_by: by, requester, at: AT };

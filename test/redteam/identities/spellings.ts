@@ -1,5 +1,6 @@
 // Other spellings of a name, drawn from the bundled tables as another reader reads them. C87 knows two ways in
-// which two names are alike: as they are written, and once letters are folded. A spelling takes one of these ways.
+// which two names are alike as a whole: as they are written, and once letters are folded. Letter by letter it knows a
+// third one: each in either case, and then a look-alike. A spelling takes one of these ways.
 
 import { CONFUSABLES } from '../../../src/identity/tables/confusables.js';
 import { FOLDS } from '../../../src/identity/tables/folds.js';
@@ -17,6 +18,7 @@ export const SPELLING_KINDS = [
   'width',
   'compatibility',
   'spaces',
+  'case plus look-alike',
 ] as const;
 export type SpellingKind = (typeof SPELLING_KINDS)[number];
 
@@ -36,6 +38,7 @@ export const KNOWN_NAMES = [
   '\u6797\u7f8e\u73b2',
   '\ubc15\uc9c0\uc601',
   'OTTO 2',
+  'Ida Liem',
 ] as const;
 
 export interface Spelling {
@@ -106,10 +109,27 @@ const onceFolded: Choices = (character) => {
   ];
 };
 
-/** One spelling of a known name, in one of the two ways. */
+/** One letter each, of which each case leads back to the other. */
+const isPairOf =
+  (character: string) =>
+  (letter: string): boolean =>
+    letter !== character &&
+    Array.from(letter).length === 1 &&
+    [letter.toLowerCase(), letter.toUpperCase()].includes(character);
+
+/** The other case of a letter, where it has one, and what then looks like it. */
+const inAnyCase: Choices = (character) => {
+  const cases = [character.toUpperCase(), character.toLowerCase()].filter(isPairOf(character));
+  return cases.flatMap((letter) => [
+    ['case plus look-alike', letter] as const,
+    ...lookAlikes(letter).map((other) => ['case plus look-alike', other] as const),
+  ]);
+};
+
+/** One spelling of a known name, in one of the three ways. */
 export function drawSpelling(random: Random): Spelling {
   const known = random.pick(KNOWN_NAMES);
-  const choices = random.chance(0.5) ? asWritten : onceFolded;
+  const choices = random.pick([asWritten, onceFolded, inAnyCase]);
   const kinds = new Set<SpellingKind>();
   const marked = random.chance(0.3) ? known.normalize('NFD') : known;
   if (marked !== known) kinds.add('combining marks');

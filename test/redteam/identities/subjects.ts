@@ -16,6 +16,8 @@ export interface Subject {
   readonly person: (name: string) => Person | null;
   /** Whether votes are counted by person: behaviour flag 6. */
   readonly byPerson: boolean;
+  /** The person with whom a rule of the overlay is compared. */
+  readonly suspends: (person: Person | null) => Person | null;
   /** Whether a token is made for a name, where everyone of `KNOWN_NAMES` has one. */
   readonly mints: (name: string) => boolean;
 }
@@ -45,19 +47,28 @@ const realPerson = (name: string): Person | null => {
   return typeof person === 'string' ? null : person;
 };
 
-export const REAL: Subject = { name: 'as it is', person: realPerson, byPerson: true, mints: mintsFromFile };
+export const REAL: Subject = {
+  name: 'as it is',
+  person: realPerson,
+  byPerson: true,
+  suspends: (person) => person,
+  mints: mintsFromFile,
+};
 
 /** A subject that compares persons of its own. */
 function comparing(name: string, person: Subject['person']): Subject {
   const mints = (actor: string): boolean =>
     KNOWN_NAMES.every((other) => other === actor || likeness(person(other), person(actor)) === 'other');
-  return { name, person, byPerson: true, mints };
+  return { name, person, byPerson: true, suspends: (compared) => compared, mints };
 }
 
 const TABLES = realPerson(KNOWN_NAMES[0])?.tables ?? '';
 /** One text stands for the name. */
 const byText = (textOf: (name: string) => string): Subject['person'] => {
-  return (name) => ({ canonical_id: textOf(name), skeletons: [textOf(name), textOf(name)], tables: TABLES });
+  return (name) => {
+    const text = textOf(name);
+    return { canonical_id: text, skeletons: [text, text], looks: [text.replaceAll(' ', '')], tables: TABLES };
+  };
 };
 /** The real person of a changed name: a letter stands where the tables would see nothing, or another character. */
 const ofChanged = (pattern: RegExp): Subject['person'] => {
@@ -69,7 +80,7 @@ const byPart = (part: (person: Person) => readonly [string, string, string]): Su
     const person = realPerson(name);
     if (person === null) return null;
     const [canonical_id, first, second] = part(person);
-    return { canonical_id, skeletons: [first, second], tables: TABLES };
+    return { canonical_id, skeletons: [first, second], looks: [canonical_id], tables: TABLES };
   };
 };
 
@@ -112,6 +123,11 @@ export const PLANTED: readonly Subject[] = [
     'everybody as one person',
     byText(() => 'q'),
   ),
+  comparing('case plus look-alike as another name', (name) => {
+    const person = realPerson(name);
+    return person === null ? null : { ...person, looks: [person.canonical_id] };
+  }),
+  { ...REAL, name: 'suspensions by the text of a name', suspends: () => null },
   { ...REAL, name: 'votes by the text of a name', byPerson: false },
   { ...REAL, name: 'tokens without regard to others', mints: isMinted },
 ];
