@@ -6,7 +6,7 @@
 // text can be read of both (src/contract/person.ts).
 
 import { folded, writtenLook } from './folding.js';
-import { decompose, isCombining, isIgnorable, otherCase, textOf } from './unicode.js';
+import { decompose, isCombining, otherCase, textOf } from './unicode.js';
 import type { Points } from './unicode.js';
 
 /** The most looks of one letter. The most that a single character of the tables has is 8. */
@@ -21,7 +21,8 @@ const LOOKS_CHARS_MAX = 16_384;
 export function looksOf(points: Points): readonly string[] | null {
   const looks: string[] = [];
   let isPlain = false;
-  for (const letter of letters(points)) {
+  // Without spaces and invisible characters, so that a mark behind one joins the letter before it.
+  for (const letter of letters(points.filter((point) => folded([point]).length > 0))) {
     const found = readings(letter);
     if (found === null) return null;
     const [only = ''] = found;
@@ -36,7 +37,7 @@ export function looksOf(points: Points): readonly string[] | null {
 /** Base characters with the marks that join them. */
 function letters(points: Points): readonly Points[] {
   const found: number[][] = [];
-  for (const point of decompose(points.filter((each) => !isIgnorable(each)))) {
+  for (const point of decompose(points)) {
     const last = found.at(-1);
     if (last === undefined || !isCombining(point)) found.push([point]);
     else last.push(point);

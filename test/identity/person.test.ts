@@ -109,6 +109,7 @@ describe('S4-78 two names of one person', () => {
     ['a Latin letter for a Cyrillic capital', '\u0432\u0430\u043b\u044f', 'B\u0430\u043b\u044f'],
     ['r and n for a Greek capital mu', '\u03bc\u03b1\u03c1\u03b9\u03b1', 'rnAPIA'],
     ['a marked Greek letter', '\u0399\u03ce \u0399', '\u03b9\u03c9\u0301 l'],
+    ['a space before a mark, in another case', 'J\u00f6rg ida', 'J\u0555\u1680\u0308rg lDA'],
     ['an i for an l', 'Mia', 'Mla'],
     ['a Roman numeral', 'Otto \u2167', 'OTTO VllI'],
   ])('differ in %s: they look alike', (_, one, other) => {
