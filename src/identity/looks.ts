@@ -34,12 +34,15 @@ export function looksOf(points: Points): readonly string[] | null {
   return looks.reduce((sum, { length }) => sum + length, 0) > LOOKS_CHARS_MAX ? null : looks;
 }
 
+/** A combining mark, or a sign of another class that looks like one. */
+const isMark = (point: number): boolean => isCombining(point) || isCombining(writtenLook([point])[0] ?? 0);
+
 /** Base characters with the marks that join them. */
 function letters(points: Points): readonly Points[] {
   const found: number[][] = [];
   for (const point of decompose(points)) {
     const last = found.at(-1);
-    if (last === undefined || !isCombining(point)) found.push([point]);
+    if (last === undefined || !isMark(point)) found.push([point]);
     else last.push(point);
   }
   return found;

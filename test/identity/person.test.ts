@@ -110,6 +110,7 @@ describe('S4-78 two names of one person', () => {
     ['r and n for a Greek capital mu', '\u03bc\u03b1\u03c1\u03b9\u03b1', 'rnAPIA'],
     ['a marked Greek letter', '\u0399\u03ce \u0399', '\u03b9\u03c9\u0301 l'],
     ['a space before a mark, in another case', 'J\u00f6rg ida', 'J\u0555\u1680\u0308rg lDA'],
+    ['a sign that looks like a mark, in another case', 'ida \u0227x', 'lDA a\u0902X'],
     ['an i for an l', 'Mia', 'Mla'],
     ['a Roman numeral', 'Otto \u2167', 'OTTO VllI'],
   ])('differ in %s: they look alike', (_, one, other) => {
