@@ -3,9 +3,9 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { machineDefinitions } from './dist/machines/index.js';
 import { FLAGS, flagsOf } from './dist/machines/flags.js';
-import { LayoutWorker } from './dist/src/adapters/layout-worker.js';
-import { machinesFor, policyOf } from './dist/src/kernel/pinned.js';
-import { chartsOf } from './dist/src/replay/chart-of.js';
+import { LayoutWorker } from './dist/src/adapters/inspector/layout-worker.js';
+import { machinesFor, policyOf } from './dist/src/kernel/pinned-policy.js';
+import { chartsOf } from './dist/src/replay/machine-chart.js';
 
 const file = (path) => new URL(path, import.meta.url);
 const artifact = (name) => ({
@@ -19,7 +19,7 @@ const definitions = JSON.parse(machineDefinitions(machinesFor(policy), policy.ca
 const worker = new LayoutWorker();
 const charts = [];
 for (const chart of chartsOf(definitions)) {
-  const layouts = await worker.layouts(chart);
+  const layouts = await worker.layOut(chart);
   if (layouts === null) throw new Error(`the ${chart.machine} machine cannot be laid out`);
   charts.push({ ...chart, layouts });
 }

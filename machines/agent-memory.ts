@@ -1,15 +1,15 @@
 // What an agent run is given and remembers, and what it is handed for each step.
 
-import type { ApprovalBook } from '../src/contract/approval.js';
+import type { ApprovalBook } from '../src/contract/run/approval.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { Account, Limits } from '../src/contract/budget.js';
-import type { AgentLink, SeenProposal } from '../src/contract/entry.js';
-import type { Label } from '../src/contract/labels.js';
-import type { OverlayFact } from '../src/contract/overlay.js';
+import type { Account, Limits } from '../src/contract/run/budget.js';
+import type { AgentLink, SeenProposal } from '../src/contract/run/entry.js';
+import type { Label } from '../src/contract/policy/labels.js';
+import type { OverlayFact } from '../src/contract/policy/overlay.js';
 import type { Person } from '../src/contract/person.js';
-import type { Exposure } from '../src/contract/response.js';
-import type { RunContext } from '../src/contract/run-context.js';
-import type { TerminalState } from '../src/contract/run-state.js';
+import type { Exposure } from '../src/contract/run/response.js';
+import type { RunContext } from '../src/contract/run/run-context.js';
+import type { TerminalState } from '../src/contract/run/run-state.js';
 import { type RunMemory } from './run.js';
 
 export interface AgentInput {

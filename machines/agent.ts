@@ -13,29 +13,29 @@
 
 import { assign, emit, enqueueActions, sendTo, setup, stopChild } from 'xstate';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { Account } from '../src/contract/budget.js';
-import type { OverlayFact } from '../src/contract/overlay.js';
-import type { TerminalState } from '../src/contract/run-state.js';
-import { emptyBook, vote } from '../src/policy/approval.js';
+import type { Account } from '../src/contract/run/budget.js';
+import type { OverlayFact } from '../src/contract/policy/overlay.js';
+import type { TerminalState } from '../src/contract/run/run-state.js';
+import { emptyBook, countBallot } from '../src/policy/approval/approval.js';
 import { EMPTY_LABEL } from '../src/policy/labels.js';
 import type { Policy } from '../src/policy/policy.js';
-import { runCreated } from '../src/run/audit.js';
+import { runCreatedDraft } from '../src/run/audit-events.js';
 import { limitsOf, openAccount } from '../src/run/budget.js';
-import { sayVotes, voters } from './approval-wait.js';
+import { voteEmissions, approvalPolicyFor } from './approval-ballot.js';
 import type { Emission } from './emission.js';
-import type { VoteEvent } from './mediated-act.js';
+import type { VoteEvent } from './mediated-memory.js';
 import {
-  cancelledFor,
-  created,
-  ENDS,
-  COMPLETED,
-  deniedBy,
-  failedWith,
-  isDone,
-  sayAuthz,
-  sayEnd,
-  sayEnded,
-  sayRunning,
+  cancellationEnd,
+  createdState,
+  FINAL_STATES,
+  COMPLETED_END,
+  denialEnd,
+  failureEnd,
+  isDoneEvent,
+  authzEmission,
+  endEmission,
+  runEndedEmission,
+  runningEmission,
   verdictOf,
   type RunEvent,
   type RunOutput,
@@ -43,8 +43,8 @@ import {
 import type { ApprovalUsedEvent, StepMachine } from './step.js';
 import type { StepOutput } from './step-memory.js';
 import { RUN_INPUTS } from './flags.js';
-import { withRefs } from './artifacts-of-run.js';
-import { afterStep, chargedFor, end, usedUp } from './agent-course.js';
+import { withRefs } from './run-artifacts.js';
+import { applyStepOutput, chargeProposal, toEnding, consumeGrantedApproval } from './apply-step-output.js';
 import type { AgentInput, AgentMemory, ProposeEvent } from './agent-memory.js';
 
 export type { AgentInput, AgentMemory, ProposeEvent } from './agent-memory.js';
@@ -65,7 +65,7 @@ export type AgentEvent =
 
 export const stepId = (agent_run_id: string): string => `${agent_run_id}/step`;
 
-const ends = (state: TerminalState) =>
+const endTransition = (state: TerminalState) =>
   ({ guard: { type: 'ending', params: { state } }, target: `#agent.${state}` }) as const;
 
 /** The agent machine, judged by `policy`, with the step machine that its proposals go through. */
@@ -84,31 +84,39 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
       allowed: ({ event }) => event.type === 'AUTHORIZE' && event.verdict.decision === 'allow',
       ending: ({ context }, { state }: { state: TerminalState }) => context.ending === state,
       idle: ({ context, event }) =>
-        event.type === 'WAKE' && context.idle_ms !== null && event.time >= idleAt(context.active_at, context.idle_ms),
+        event.type === 'WAKE' &&
+        context.idle_ms !== null &&
+        event.time >= idleDeadline(context.active_at, context.idle_ms),
     },
     actions: {
       sayCreated: emit(({ context: { run, exposure, link, budget } }) => ({
         type: 'run_created',
-        body: runCreated(run, { request: null, exposure, link, budget }),
+        body: runCreatedDraft(run, { request: null, exposure, link, budget }),
       })),
-      sayAuthz: emit(({ context, event }) => sayAuthz(context.run, event)),
-      sayRunning: emit(({ context }) => sayRunning(context.run, context.inputs)),
-      sayEnd: emit(({ context }, { state }: { state: TerminalState }) => sayEnd(context, state)),
-      sayEnded: emit(({ context }, { state }: { state: TerminalState }) => sayEnded(context, state)),
+      sayAuthz: emit(({ context, event }) => authzEmission(context.run, event)),
+      sayRunning: emit(({ context }) => runningEmission(context.run, context.inputs)),
+      sayEnd: emit(({ context }, { state }: { state: TerminalState }) => endEmission(context, state)),
+      sayEnded: emit(({ context }, { state }: { state: TerminalState }) => runEndedEmission(context, state)),
       sayTimer: enqueueActions(({ context, enqueue }) => {
         if (context.idle_ms === null) return;
-        enqueue.emit({ type: 'timer', run_id: context.run.run_id, at: idleAt(context.active_at, context.idle_ms) });
+        enqueue.emit({
+          type: 'timer',
+          run_id: context.run.run_id,
+          at: idleDeadline(context.active_at, context.idle_ms),
+        });
       }),
       startStep: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'PROPOSE') return;
-        const account = chargedFor(context, event);
+        const account = chargeProposal(context, event);
         enqueue.spawnChild('step', { id: stepId(context.run.run_id), input: stepInput(context, event, account) });
-        const prompts = recordsPrompts(policy) ? withRefs(context.prompts ?? [], promptOf(event)) : [];
+        const prompts = shouldRecordPrompts(policy) ? withRefs(context.prompts ?? [], promptRefs(event)) : [];
         enqueue.assign({ steps: context.steps + 1, active_at: event.time, account, charged_at: event.time, prompts });
       }),
       stopStep: stopChild(({ context }) => stepId(context.run.run_id)),
-      noteStep: assign(({ context, event }) => (isDone(event) ? afterStep(context, event.output, policy) : {})),
-      noteDenied: assign({ end: ({ event }) => deniedBy(verdictOf(event)) }),
+      noteStep: assign(({ context, event }) =>
+        isDoneEvent(event) ? applyStepOutput(context, event.output, policy) : {},
+      ),
+      noteDenied: assign({ end: ({ event }) => denialEnd(verdictOf(event)) }),
       noteEnding: assign(({ context, event }) => (context.ending === null ? endingOf(event) : {})),
       tellStep: sendTo(
         ({ context }) => stepId(context.run.run_id),
@@ -121,8 +129,12 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
       stopRetrying: sendTo(({ context }) => stepId(context.run.run_id), { type: 'STOP_RETRYING' }),
       noteVote: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'VOTE') return;
-        const { book, verdicts } = vote(context.approvals, event.ballot, voters(policy, event.ballot, event.overlay));
-        for (const said of sayVotes(context.run, event, verdicts)) enqueue.emit(said);
+        const { book, verdicts } = countBallot(
+          context.approvals,
+          event.ballot,
+          approvalPolicyFor(policy, event.ballot, event.overlay),
+        );
+        for (const emission of voteEmissions(context.run, event, verdicts)) enqueue.emit(emission);
         enqueue.assign({ approvals: book });
       }),
       tellBook: sendTo(
@@ -130,7 +142,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
         ({ context }) => ({ type: 'BOOK' as const, approvals: context.approvals }),
       ),
       noteApprovalUsed: assign(({ context, event }) =>
-        event.type === 'APPROVAL_USED' ? { approvals: usedUp(context.approvals, event, policy) } : {},
+        event.type === 'APPROVAL_USED' ? { approvals: consumeGrantedApproval(context.approvals, event, policy) } : {},
       ),
       noteResolved: assign(({ context: { unsettled }, event }) =>
         event.type === 'RESOLVED' ? { unsettled: unsettled.filter((hash) => hash !== event.request_hash) } : {},
@@ -163,7 +175,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
     }),
     initial: 'created',
     states: {
-      created: created('noteEnding'),
+      created: createdState('noteEnding'),
       running: {
         initial: 'ready',
         states: {
@@ -193,18 +205,24 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
             },
           },
           stepped: {
-            always: [ends('completed'), ends('failed'), ends('denied'), ends('cancelled'), { target: 'ready' }],
+            always: [
+              endTransition('completed'),
+              endTransition('failed'),
+              endTransition('denied'),
+              endTransition('cancelled'),
+              { target: 'ready' },
+            ],
           },
         },
       },
-      ...ENDS,
+      ...FINAL_STATES,
     },
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
 export type AgentMachine = ReturnType<typeof createAgentMachine>;
 
-const recordsPrompts = ({ flags }: Policy): boolean => flags.has(RUN_INPUTS);
-const promptOf = ({ prompt }: ProposeEvent): readonly ArtifactRef[] => (prompt === null ? [] : [prompt]);
+const shouldRecordPrompts = ({ flags }: Policy): boolean => flags.has(RUN_INPUTS);
+const promptRefs = ({ prompt }: ProposeEvent): readonly ArtifactRef[] => (prompt === null ? [] : [prompt]);
 
 const stepInput = (context: AgentMemory, event: ProposeEvent, account: Account) => ({
   agent: context.run,
@@ -224,18 +242,18 @@ const stepInput = (context: AgentMemory, event: ProposeEvent, account: Account) 
   overlay: event.overlay,
 });
 
-const INTERRUPTED = failedWith('INTERRUPTED', 'The process that this run belonged to ended before it.', true);
+const INTERRUPTED = failureEnd('INTERRUPTED', 'The process that this run belonged to ended before it.', true);
 
 function endingOf(event: AgentEvent): Partial<AgentMemory> {
   switch (event.type) {
     case 'END':
-      return end('completed', { ...COMPLETED, reason: 'end_of_input' });
+      return toEnding('completed', { ...COMPLETED_END, reason: 'end_of_input' });
     case 'INTERRUPT':
-      return end('failed', INTERRUPTED);
+      return toEnding('failed', INTERRUPTED);
     case 'WAKE':
-      return end('cancelled', cancelledFor('idle'));
+      return toEnding('cancelled', cancellationEnd('idle'));
     case 'CANCEL':
-      return end('cancelled', cancelledFor(event.reason));
+      return toEnding('cancelled', cancellationEnd(event.reason));
     default:
       return {};
   }
@@ -245,5 +263,5 @@ function endingOf(event: AgentEvent): Partial<AgentMemory> {
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 
 /** Arithmetic on recorded times, not a reading of a clock. */
-const idleAt = (active_at: string, idle_ms: number): string =>
+const idleDeadline = (active_at: string, idle_ms: number): string =>
   new Date(Math.min(Date.parse(active_at) + idle_ms, LATEST)).toISOString();

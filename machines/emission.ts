@@ -1,12 +1,12 @@
 // What machines say: entries for the ledger, commands for the world, replies for agents. They say it by `emit`, and
 // the kernel collects it; nothing that a machine does has any other effect.
 
-import type { Effect, GatherRequest } from '../src/contract/effect.js';
-import type { ProposalMark } from '../src/contract/entry.js';
-import type { TerminalState } from '../src/contract/run-state.js';
-import type { StepTraceDraft } from '../src/contract/step-trace.js';
-import type { SessionEventDraft } from '../src/session/turn.js';
-import type { AuditDraft, RunCreatedDraft } from '../src/run/audit.js';
+import type { Effect, GatherRequest } from '../src/contract/run/effect.js';
+import type { ProposalMark } from '../src/contract/run/entry.js';
+import type { TerminalState } from '../src/contract/run/run-state.js';
+import type { StepTraceDraft } from '../src/contract/run/step-trace.js';
+import type { SessionEventDraft } from '../src/session/turn-builder.js';
+import type { AuditDraft, RunCreatedDraft } from '../src/run/audit-events.js';
 
 /** Something to be done by the engine; the answer comes back as an input to the same run. */
 export type Command =
@@ -30,7 +30,7 @@ export interface Reply {
 }
 
 /** How a run ended, for whoever waits for it. */
-export interface Ending {
+export interface RunTermination {
   readonly run_id: string;
   readonly state: TerminalState;
   readonly reason: string;
@@ -50,4 +50,4 @@ export type Emission =
   /** Wake this run at (not before) a time; a later timer of the same run replaces it. */
   | { readonly type: 'timer'; readonly run_id: string; readonly at: string }
   /** This run has entered a terminal state. */
-  | ({ readonly type: 'ended' } & Ending);
+  | ({ readonly type: 'ended' } & RunTermination);

@@ -5,8 +5,8 @@
 // time, reads them there. A tree that has none does as it did before there was a first one.
 //
 // To change what a machine does in a case that may already lie in a ledger:
-//   1. Add a flag below, with the next number (src/contract/flags.ts). Numbers are never reused, and no flag is ever
-//      taken out.
+//   1. Add a flag below, with the next number (src/contract/policy/flags.ts). Numbers are never reused, and no flag is
+//      ever removed.
 //   2. Keep the old way, and ask the policy that machines and functions are handed: `policy.flags.has(N)`.
 //   3. Nothing else: new trees have the flag, and the golden histories prove that old ones come out as they did.
 
@@ -24,9 +24,9 @@ import {
   SHARED_QUOTA,
   VISIBLE_NAMES,
   WITHHELD_EXPORTS,
-} from '../src/contract/flags.js';
+} from '../src/contract/policy/flags.js';
 
-export * from '../src/contract/flags.js';
+export * from '../src/contract/policy/flags.js';
 
 /** One change of behaviour. */
 export interface Flag {

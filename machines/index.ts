@@ -1,5 +1,5 @@
 import { canonicalJson } from '../src/contract/canonical-json.js';
-import type { Catalogue } from '../src/contract/catalogue.js';
+import type { Catalogue } from '../src/contract/policy/catalogue.js';
 import type { Policy } from '../src/policy/policy.js';
 import { createAgentMachine, type AgentMachine } from './agent.js';
 import { NO_FLAGS, type Flags } from './flags.js';
@@ -30,14 +30,14 @@ export interface Machines {
 /** Every machine of a run tree, judged by one pinned policy. */
 export function createMachines(policy: Policy): Machines {
   const mediated = createMediatedMachine(policy);
-  const alone = mediated as unknown as MediatedLogic;
-  const delegating = mediated.provide({ actors: { db_write: alone } }) as unknown as MediatedLogic;
-  const step = createStepMachine(policy, { tool_gateway: delegating, db_write: alone, db_read: alone });
+  const standalone = mediated as unknown as MediatedLogic;
+  const delegating = mediated.provide({ actors: { db_write: standalone } }) as unknown as MediatedLogic;
+  const step = createStepMachine(policy, { tool_gateway: delegating, db_write: standalone, db_read: standalone });
   const agent = createAgentMachine(policy, step);
   const orchestrator = createOrchestratorMachine(policy, agent, {
     promotion: delegating,
-    export: alone,
-    tool_gateway: alone,
+    export: standalone,
+    tool_gateway: standalone,
   });
   return { session: createSessionMachine(orchestrator), orchestrator, agent, step, mediated };
 }

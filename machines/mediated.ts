@@ -26,37 +26,44 @@ import {
   type Snapshot,
 } from 'xstate';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { EffectResult } from '../src/contract/effect.js';
+import type { EffectResult } from '../src/contract/run/effect.js';
 import type { ExecutionCause } from '../src/contract/fault.js';
 import type { JsonObject } from '../src/contract/json.js';
-import { childContext, childRunId, type RunContext } from '../src/contract/run-context.js';
-import type { RunKind, TerminalState } from '../src/contract/run-state.js';
+import { childContext, childRunId, type RunContext } from '../src/contract/run/run-context.js';
+import type { RunKind, TerminalState } from '../src/contract/run/run-state.js';
 import type { Policy } from '../src/policy/policy.js';
 import type { Verdict } from '../src/policy/verdict.js';
 import type { Emission } from './emission.js';
-import { afterVote, expiry, hasExpired, sayAwaited, sayDecided, sayVotes } from './approval-wait.js';
 import {
-  acted,
-  failureOf,
-  judgeRequest,
-  performing,
-  sayCreated,
-  targetOf,
-  writeRequest,
-  type AwaitedApproval,
+  applyBallot,
+  expiry,
+  hasExpired,
+  approvalPendingEmission,
+  approvalDecisionEmission,
+  voteEmissions,
+} from './approval-ballot.js';
+import {
+  outcomeEmissions,
+  executionFailureEnd,
+  authorizeRequest,
+  effectEmissions,
+  createdEmission,
+  auditTargetOf,
+  toWriteRequest,
+  type RequiredApproval,
   type MediatedMemory,
   type MediatedRequest,
   type VoteEvent,
-} from './mediated-act.js';
+} from './mediated-memory.js';
 import {
-  cancelledFor,
-  ENDS,
-  deniedBy,
-  isDone,
-  sayAuthz,
-  sayEnd,
-  sayEnded,
-  sayRunning,
+  cancellationEnd,
+  FINAL_STATES,
+  denialEnd,
+  isDoneEvent,
+  authzEmission,
+  endEmission,
+  runEndedEmission,
+  runningEmission,
   verdictOf,
   type DoneEvent,
   type RunEvent,
@@ -67,7 +74,7 @@ export interface MediatedInput {
   readonly run: RunContext;
   readonly request: MediatedRequest;
   /** What the run waits for before it is judged; null for one that waits for nothing. */
-  readonly approval: AwaitedApproval | null;
+  readonly approval: RequiredApproval | null;
 }
 
 export interface ResultEvent {
@@ -95,7 +102,7 @@ export type MediatedLogic = ActorLogic<
 >;
 
 /** What changes storage for a run of these kinds is a db_write run below it (S4-15, S4-39). */
-const DELEGATING: readonly RunKind[] = ['tool_gateway', 'promotion'];
+const DELEGATING_RUN_KINDS: readonly RunKind[] = ['tool_gateway', 'promotion'];
 
 /** The child of a delegating run is its first and only one. */
 const childId = (run: RunContext): string => childRunId(run.run_id, 1);
@@ -118,22 +125,23 @@ const setupMediated = (policy: Policy) =>
       rejected: ({ context }) => context.verdict?.decision === 'deny',
       expired: ({ context, event }) => event.type === 'WAKE' && hasExpired(context.approval, event.time),
       delegates: ({ context }) =>
-        DELEGATING.includes(context.run.run_kind) && context.request.privileged.write !== null,
+        DELEGATING_RUN_KINDS.includes(context.run.run_kind) && context.request.privileged.write !== null,
       cancelling: ({ context }) => context.end !== null,
       succeeded: ({ event }) => event.type === 'RESULT' && event.status === 'done',
-      childEnded: ({ event }, { state }: { state: TerminalState }) => isDone(event) && event.output.state === state,
+      childEnded: ({ event }, { state }: { state: TerminalState }) =>
+        isDoneEvent(event) && event.output.state === state,
     },
     actions: {
-      sayCreated: emit(({ context }) => sayCreated(context)),
-      sayAuthz: emit(({ context, event }) => sayAuthz(context.run, event, targetOf(context))),
-      sayRunning: emit(({ context }) => sayRunning(context.run)),
-      sayEnd: emit(({ context }, { state }: { state: TerminalState }) => sayEnd(context, state)),
-      sayEnded: emit(({ context }, { state }: { state: TerminalState }) => sayEnded(context, state)),
+      sayCreated: emit(({ context }) => createdEmission(context)),
+      sayAuthz: emit(({ context, event }) => authzEmission(context.run, event, auditTargetOf(context))),
+      sayRunning: emit(({ context }) => runningEmission(context.run)),
+      sayEnd: emit(({ context }, { state }: { state: TerminalState }) => endEmission(context, state)),
+      sayEnded: emit(({ context }, { state }: { state: TerminalState }) => runEndedEmission(context, state)),
       sayAction: enqueueActions(({ context, enqueue }) => {
-        for (const said of acted(context)) enqueue.emit(said);
+        for (const emission of outcomeEmissions(context)) enqueue.emit(emission);
       }),
       perform: enqueueActions(({ context, enqueue }) => {
-        for (const said of performing(context)) enqueue.emit(said);
+        for (const emission of effectEmissions(context)) enqueue.emit(emission);
       }),
       sayExpiry: enqueueActions(({ context, enqueue }) => {
         const at = expiry(context.approval);
@@ -141,21 +149,21 @@ const setupMediated = (policy: Policy) =>
       }),
       noteVote: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'VOTE') return;
-        const { update, verdicts } = afterVote(context, event, policy);
-        for (const said of sayVotes(context.run, event, verdicts)) enqueue.emit(said);
+        const { update, verdicts } = applyBallot(context, event, policy);
+        for (const emission of voteEmissions(context.run, event, verdicts)) enqueue.emit(emission);
         enqueue.assign(update);
       }),
-      noteExpired: assign({ verdict: () => EXPIRED }),
-      sayAwaited: emit(({ context }) => sayAwaited(context, targetOf(context))),
-      sayDecided: emit(({ context }) => sayDecided(context, targetOf(context))),
-      noteDecided: assign({ end: ({ context }) => deniedBy(context.verdict ?? EXPIRED) }),
+      noteExpired: assign({ verdict: () => EXPIRED_DENIAL }),
+      sayAwaited: emit(({ context }) => approvalPendingEmission(context, auditTargetOf(context))),
+      sayDecided: emit(({ context }) => approvalDecisionEmission(context, auditTargetOf(context))),
+      noteDecided: assign({ end: ({ context }) => denialEnd(context.verdict ?? EXPIRED_DENIAL) }),
       tellStarted: sendParent({ type: 'STARTED' }),
       delegate: enqueueActions(({ context, enqueue }) => {
         const child = childContext(context.run, childId(context.run), 'db_write');
-        const request = writeRequest(context.request, context.run.run_kind);
+        const request = toWriteRequest(context.request, context.run.run_kind);
         enqueue.spawnChild('db_write', { id: child.run_id, input: { run: child, request, approval: null } });
         const { overlay } = request;
-        const verdict = judgeRequest(child, request, policy);
+        const verdict = authorizeRequest(child, request, policy);
         enqueue.sendTo(child.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: null });
       }),
       cancelChild: sendTo(
@@ -163,16 +171,16 @@ const setupMediated = (policy: Policy) =>
         ({ event }) => event,
       ),
       noteDenied: assign({
-        end: ({ event }) => deniedBy(verdictOf(event)),
+        end: ({ event }) => denialEnd(verdictOf(event)),
         done: ({ event }) => ({ result: null, result_ref: null, cause: null, denied_by: verdictOf(event), at: null }),
       }),
       noteCancel: assign({
         end: ({ context, event }) =>
-          context.end ?? cancelledFor(event.type === 'CANCEL' ? event.reason : 'parent_ended'),
+          context.end ?? cancellationEnd(event.type === 'CANCEL' ? event.reason : 'parent_ended'),
       }),
-      noteResult: assign(({ context, event }) => (event.type === 'RESULT' ? resultOf(context, event) : {})),
+      noteResult: assign(({ context, event }) => (event.type === 'RESULT' ? applyResult(context, event) : {})),
       noteChild: assign(({ context, event }) =>
-        isDone(event) ? { end: event.output.end, done: event.output.done ?? context.done } : {},
+        isDoneEvent(event) ? { end: event.output.end, done: event.output.done ?? context.done } : {},
       ),
     },
   });
@@ -241,9 +249,9 @@ export const createMediatedMachine = (policy: Policy) =>
             on: {
               STARTED: { actions: 'tellStarted' },
               'xstate.done.actor.*': [
-                childEnds('completed', ['noteChild', 'sayAction']),
-                childEnds('failed', ['noteChild', 'sayAction']),
-                childEnds('cancelled', ['noteChild', 'sayAction']),
+                childEndTransition('completed', ['noteChild', 'sayAction']),
+                childEndTransition('failed', ['noteChild', 'sayAction']),
+                childEndTransition('cancelled', ['noteChild', 'sayAction']),
                 { target: '#mediated.denied', actions: 'noteChild' },
               ],
               CANCEL: { actions: 'cancelChild' },
@@ -251,25 +259,25 @@ export const createMediatedMachine = (policy: Policy) =>
           },
         },
       },
-      ...ENDS,
+      ...FINAL_STATES,
     },
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
 export type MediatedMachine = ReturnType<typeof createMediatedMachine>;
 
-function childEnds<const S extends TerminalState, const A extends readonly string[]>(state: S, actions: A) {
+function childEndTransition<const S extends TerminalState, const A extends readonly string[]>(state: S, actions: A) {
   return { guard: { type: 'childEnded', params: { state } }, target: `#mediated.${state}`, actions } as const;
 }
 
 /** No answer is a denial. */
-const EXPIRED: Verdict = { decision: 'deny', rule_id: 'approval.expired', cause: 'APPROVAL_REQUIRED' };
+const EXPIRED_DENIAL: Verdict = { decision: 'deny', rule_id: 'approval.expired', cause: 'APPROVAL_REQUIRED' };
 
-function resultOf(context: MediatedMemory, event: ResultEvent): Partial<MediatedMemory> {
+function applyResult(context: MediatedMemory, event: ResultEvent): Partial<MediatedMemory> {
   const { result, result_ref, time: at } = event;
   if (event.status === 'done') return { done: { result, result_ref, cause: null, denied_by: null, at } };
   const cause = event.status === 'unknown' ? 'OUTCOME_UNKNOWN' : (event.cause ?? 'INTERNAL');
   return {
-    end: context.end ?? failureOf(cause, context.request.idempotent),
+    end: context.end ?? executionFailureEnd(cause, context.request.idempotent),
     done: {
       result: null,
       result_ref: context.request.effect.partial_outputs ? result_ref : null,

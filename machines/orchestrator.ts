@@ -14,36 +14,41 @@
 
 import { assign, emit, enqueueActions, sendParent, setup } from 'xstate';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { Account, BudgetLimits, Limits } from '../src/contract/budget.js';
-import type { AgentLink } from '../src/contract/entry.js';
-import type { OverlayFact } from '../src/contract/overlay.js';
-import type { Exposure } from '../src/contract/response.js';
-import { childContext, childRunId, type RunContext } from '../src/contract/run-context.js';
-import type { RunKind, TerminalState } from '../src/contract/run-state.js';
+import type { Account, BudgetLimits, Limits } from '../src/contract/run/budget.js';
+import type { AgentLink } from '../src/contract/run/entry.js';
+import type { OverlayFact } from '../src/contract/policy/overlay.js';
+import type { Exposure } from '../src/contract/run/response.js';
+import { childContext, childRunId, type RunContext } from '../src/contract/run/run-context.js';
+import type { RunKind, TerminalState } from '../src/contract/run/run-state.js';
 import { personUnder, type Person } from '../src/contract/person.js';
 import type { Actor } from '../src/contract/shapes.js';
-import { laneContext } from '../src/policy/lane-decision.js';
-import { judgeAgent } from '../src/policy/judge.js';
+import { laneContext } from '../src/policy/authorize-run.js';
+import { authorizeAgentWithOverlay } from '../src/policy/authorize-with-overlay.js';
 import type { Policy } from '../src/policy/policy.js';
 import type { Verdict } from '../src/policy/verdict.js';
-import { runCreated } from '../src/run/audit.js';
+import { runCreatedDraft } from '../src/run/audit-events.js';
 import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/run/budget.js';
 import type { AgentMachine } from './agent.js';
 import { COMPARED_LOOKS, RUN_INPUTS } from './flags.js';
-import { withRefs } from './artifacts-of-run.js';
-import { highRiskRun, type StartedKind, type StartedKinds, type StartRunEvent } from './high-risk.js';
+import { withRefs } from './run-artifacts.js';
+import {
+  prepareHighRiskRun,
+  type StartableRunKind,
+  type StartableLogicByKind,
+  type StartRunEvent,
+} from './high-risk-run.js';
 import type { Emission } from './emission.js';
 import {
-  cancelledFor,
-  created,
-  ENDS,
-  deniedBy,
-  failedWith,
-  isDone,
-  sayAuthz,
-  sayEnd,
-  sayEnded,
-  sayRunning,
+  cancellationEnd,
+  createdState,
+  FINAL_STATES,
+  denialEnd,
+  failureEnd,
+  isDoneEvent,
+  authzEmission,
+  endEmission,
+  runEndedEmission,
+  runningEmission,
   verdictOf,
   type DoneEvent,
   type RunEvent,
@@ -93,16 +98,16 @@ export interface StartAgentEvent {
 }
 
 /** What a session asks of its activation. */
-type HeldEvent =
+type ActivationEvent =
   { readonly type: 'END_CHILD'; readonly run_id: string } | { readonly type: 'CLOSE'; readonly reason: string };
 
-export type OrchestratorEvent = RunEvent | StartAgentEvent | StartRunEvent | HeldEvent | DoneEvent;
+export type OrchestratorEvent = RunEvent | StartAgentEvent | StartRunEvent | ActivationEvent | DoneEvent;
 
-const ends = (state: TerminalState) =>
+const endTransition = (state: TerminalState) =>
   ({ guard: { type: 'ending', params: { state } }, target: `#orchestrator.${state}` }) as const;
 
 /** The orchestrator machine, judged by `policy`, with the machine of the agent runs that it creates. */
-export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, kinds: StartedKinds) =>
+export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, kinds: StartableLogicByKind) =>
   setup({
     types: {} as {
       context: OrchestratorMemory;
@@ -110,7 +115,7 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
       input: OrchestratorInput;
       output: RunOutput;
       emitted: Emission;
-      children: Record<string, 'agent' | StartedKind>;
+      children: Record<string, 'agent' | StartableRunKind>;
     },
     actors: { agent, promotion: kinds.promotion, export: kinds.export, tool_gateway: kinds.tool_gateway },
     guards: {
@@ -123,40 +128,43 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
     actions: {
       sayCreated: emit(({ context: { run } }) => ({
         type: 'run_created',
-        body: runCreated(run, { request: null, exposure: null, link: null }),
+        body: runCreatedDraft(run, { request: null, exposure: null, link: null }),
       })),
-      sayAuthz: emit(({ context, event }) => sayAuthz(context.run, event)),
-      sayRunning: emit(({ context }) => sayRunning(context.run, context.inputs)),
-      sayEnd: emit(({ context }, { state }: { state: TerminalState }) => sayEnd(context, state)),
-      sayEnded: emit(({ context }, { state }: { state: TerminalState }) => sayEnded(context, state)),
+      sayAuthz: emit(({ context, event }) => authzEmission(context.run, event)),
+      sayRunning: emit(({ context }) => runningEmission(context.run, context.inputs)),
+      sayEnd: emit(({ context }, { state }: { state: TerminalState }) => endEmission(context, state)),
+      sayEnded: emit(({ context }, { state }: { state: TerminalState }) => runEndedEmission(context, state)),
       startAgent: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'START_AGENT') return;
-        const run = childOf(context, event, 'agent', policy);
+        const run = newChildContext(context, event, 'agent', policy);
         const { exposure, link, idle_ms, overlay, time, given = [] } = event;
         const person = personUnder(event.person, policy.flags) ?? null;
         const { inputs = [] } = context;
-        const { account, budget, verdict } = admitted(context, run, event, policy);
-        const configured = inputs.length === 0 ? [] : withRefs(inputs, given);
-        const input = { run, person, exposure, link, idle_ms, started_at: time, budget, inputs: configured };
+        const { account, budget, verdict } = admitAgent(context, run, event, policy);
+        const agentInputs = inputs.length === 0 ? [] : withRefs(inputs, given);
+        const input = { run, person, exposure, link, idle_ms, started_at: time, budget, inputs: agentInputs };
         enqueue.spawnChild('agent', { id: run.run_id, input });
         enqueue.assign({ account, ...withChild(context, { run_id: run.run_id, grant: budget }) });
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: null });
       }),
       startRun: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'START_RUN') return;
-        const run = childOf(context, event, event.run_kind, policy);
-        const { input, verdict } = highRiskRun(run, event, policy);
+        const run = newChildContext(context, event, event.run_kind, policy);
+        const { input, verdict } = prepareHighRiskRun(run, event, policy);
         enqueue.spawnChild(event.run_kind, { id: run.run_id, input });
         enqueue.assign(withChild(context, { run_id: run.run_id, grant: null }));
         if (input.approval !== null) return;
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay: event.overlay, digest: null });
       }),
       noteChild: enqueueActions(({ context, event, enqueue }) => {
-        if (!isDone(event)) return;
+        if (!isDoneEvent(event)) return;
         enqueue.stopChild(event.actorId);
-        enqueue.assign(afterChild(context, event.output, policy));
+        enqueue.assign(applyChildEnd(context, event.output, policy));
       }),
-      tellSession: sendParent(({ event }) => ({ type: 'CHILD_ENDED', output: isDone(event) ? event.output : null })),
+      tellSession: sendParent(({ event }) => ({
+        type: 'CHILD_ENDED',
+        output: isDoneEvent(event) ? event.output : null,
+      })),
       endChild: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'END_CHILD' || !context.live.some(({ run_id }) => run_id === event.run_id)) return;
         enqueue.sendTo(event.run_id, { type: 'END' });
@@ -169,10 +177,10 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
           enqueue.sendTo(run_id, { type: 'CANCEL', reason: context.end?.reason ?? 'parent_ended' });
         }
       }),
-      noteDenied: assign({ end: ({ event }) => deniedBy(verdictOf(event)) }),
+      noteDenied: assign({ end: ({ event }) => denialEnd(verdictOf(event)) }),
       noteCancel: assign(({ context, event }) =>
         event.type === 'CANCEL' && context.ending === null
-          ? { ending: 'cancelled' as const, end: cancelledFor(event.reason) }
+          ? { ending: 'cancelled' as const, end: cancellationEnd(event.reason) }
           : {},
       ),
     },
@@ -191,7 +199,7 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
     }),
     initial: 'created',
     states: {
-      created: created('noteCancel'),
+      created: createdState('noteCancel'),
       running: {
         initial: 'working',
         states: {
@@ -211,7 +219,7 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
           settling: { always: [{ guard: 'mustEnd', target: 'ending' }, { target: 'working' }] },
           ending: {
             entry: 'cancelAgents',
-            always: [ends('completed'), ends('failed'), ends('cancelled')],
+            always: [endTransition('completed'), endTransition('failed'), endTransition('cancelled')],
             on: {
               'xstate.done.actor.*': [
                 { guard: 'held', actions: ['noteChild', 'tellSession'] },
@@ -221,18 +229,18 @@ export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, k
           },
         },
       },
-      ...ENDS,
+      ...FINAL_STATES,
     },
     output: ({ event }) => (event as unknown as { output: RunOutput }).output,
   });
 export type OrchestratorMachine = ReturnType<typeof createOrchestratorMachine>;
 
-type Started = Pick<StartAgentEvent, 'actor' | 'person' | 'role_id' | 'lane_id'>;
+type ChildIdentity = Pick<StartAgentEvent, 'actor' | 'person' | 'role_id' | 'lane_id'>;
 
 /** The child's context: its own actor, role and lane; all the rest inherited. */
-export function childOf(
+export function newChildContext(
   { run, children }: Pick<OrchestratorMemory, 'run' | 'children'>,
-  { actor, person, role_id, lane_id }: Started,
+  { actor, person, role_id, lane_id }: ChildIdentity,
   run_kind: RunKind,
   policy: Policy,
 ): RunContext {
@@ -248,41 +256,41 @@ const withChild = ({ children, live }: OrchestratorMemory, child: LiveChild) => 
 });
 
 /** What an agent may use up, held back from what the tree has left; and whether it may start at all. */
-export function admitted(
+export function admitAgent(
   { account }: Pick<OrchestratorMemory, 'account'>,
   run: RunContext,
   event: Pick<StartAgentEvent, 'budget' | 'overlay'>,
   policy: Policy,
 ) {
-  const asked = reserve(account, limitsOf(event.budget ?? {}));
-  if ('exhausted' in asked) {
-    const verdict: Verdict = { decision: 'deny', rule_id: `budget.${asked.exhausted}`, cause: 'BUDGET' };
+  const reservation = reserve(account, limitsOf(event.budget ?? {}));
+  if ('exhausted' in reservation) {
+    const verdict: Verdict = { decision: 'deny', rule_id: `budget.${reservation.exhausted}`, cause: 'BUDGET' };
     return { account, budget: null, verdict };
   }
-  const verdict = judgeAgent(run, event.overlay, policy);
-  return { account: asked.account, budget: asked.grant, verdict };
+  const verdict = authorizeAgentWithOverlay(run, event.overlay, policy);
+  return { account: reservation.account, budget: reservation.grant, verdict };
 }
 
-const recordsOutputs = ({ flags }: Policy): boolean => flags.has(RUN_INPUTS);
+const shouldRecordOutputs = ({ flags }: Policy): boolean => flags.has(RUN_INPUTS);
 
 /** What the end of a child run means for this one. */
-function afterChild(context: OrchestratorMemory, child: RunOutput, policy: Policy): Partial<OrchestratorMemory> {
+function applyChildEnd(context: OrchestratorMemory, child: RunOutput, policy: Policy): Partial<OrchestratorMemory> {
   const live = context.live.filter(({ run_id }) => run_id !== child.run_id);
   const grant = context.live.find(({ run_id }) => run_id === child.run_id)?.grant ?? null;
   const account = grant === null ? context.account : settle(context.account, grant, child.spent ?? amountsOf({}));
-  const outputs = recordsOutputs(policy) ? withRefs(context.outputs ?? [], child.outputs ?? []) : [];
-  const kept = { live, account, outputs };
-  if (context.ending !== null || context.held) return kept;
-  const spoilt = child.state === 'failed' || child.state === 'denied';
-  if (spoilt && policy.knobs.on_child_failure === 'fail') {
-    const end = failedWith('CHILD_FAILED', `The run that it started was ${child.state}.`, false);
-    return { ...kept, ending: 'failed', end };
+  const outputs = shouldRecordOutputs(policy) ? withRefs(context.outputs ?? [], child.outputs ?? []) : [];
+  const update = { live, account, outputs };
+  if (context.ending !== null || context.held) return update;
+  const hasFailedChild = child.state === 'failed' || child.state === 'denied';
+  if (hasFailedChild && policy.knobs.on_child_failure === 'fail') {
+    const end = failureEnd('CHILD_FAILED', `The run that it started was ${child.state}.`, false);
+    return { ...update, ending: 'failed', end };
   }
-  if (live.length > 0) return kept;
+  if (live.length > 0) return update;
   return child.state === 'cancelled'
-    ? { ...kept, ending: 'cancelled', end: cancelledFor(child.end.reason) }
+    ? { ...update, ending: 'cancelled', end: cancellationEnd(child.end.reason) }
     : {
-        ...kept,
+        ...update,
         ending: 'completed',
         end: child.state === 'completed' ? child.end : { reason: 'child_failed', error: null },
       };

@@ -12,14 +12,14 @@
 //   R3. A run ends its children first: none is alive when it enters a terminal state (C53).
 //   R4. The memory is plain JSON.
 
-import type { RunContext } from '../src/contract/run-context.js';
-import type { TerminalState } from '../src/contract/run-state.js';
-import type { OverlayFact } from '../src/contract/overlay.js';
+import type { RunContext } from '../src/contract/run/run-context.js';
+import type { TerminalState } from '../src/contract/run/run-state.js';
+import type { OverlayFact } from '../src/contract/policy/overlay.js';
 import type { Verdict } from '../src/policy/verdict.js';
-import { authzEvent, endEvent, runningEvent, type RunEnd } from '../src/run/audit.js';
-import type { AuditTarget } from '../src/contract/audit-event.js';
+import { authzEvent, endEvent, runningEvent, type RunEnd } from '../src/run/audit-events.js';
+import type { AuditTarget } from '../src/contract/run/audit-event.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { Account, Amounts } from '../src/contract/budget.js';
+import type { Account, Amounts } from '../src/contract/run/budget.js';
 import type { ExecutionCause } from '../src/contract/fault.js';
 import type { JsonObject } from '../src/contract/json.js';
 import type { Emission } from './emission.js';
@@ -51,7 +51,7 @@ export interface RunOutput {
   readonly state: TerminalState;
   readonly end: RunEnd;
   /** Null where the run is no mediated one. */
-  readonly done: Done | null;
+  readonly done: MediatedOutcome | null;
   /** Of agent runs: what they have used up. */
   readonly spent: Amounts | null;
   /** What it has produced, as references. */
@@ -59,7 +59,7 @@ export interface RunOutput {
 }
 
 /** Of mediated runs: what the action gave, and which rule denied it. */
-export interface Done {
+export interface MediatedOutcome {
   readonly result: JsonObject | null;
   readonly result_ref: ArtifactRef | null;
   readonly cause: ExecutionCause | null;
@@ -75,29 +75,29 @@ export interface DoneEvent {
 }
 
 /** XState names the event after the actor that is done; the wildcard is how a chart listens to all of them. */
-export const isDone = <E extends { readonly type: string }>(
+export const isDoneEvent = <E extends { readonly type: string }>(
   event: E,
 ): event is Extract<E, { readonly type: 'xstate.done.actor.*' }> => event.type.startsWith('xstate.done.actor.');
 
-export const COMPLETED: RunEnd = { reason: 'completed', error: null };
+export const COMPLETED_END: RunEnd = { reason: 'completed', error: null };
 
-export const deniedBy = (verdict: Pick<Verdict, 'rule_id'>): RunEnd => ({ reason: verdict.rule_id, error: null });
+export const denialEnd = (verdict: Pick<Verdict, 'rule_id'>): RunEnd => ({ reason: verdict.rule_id, error: null });
 
-export const cancelledFor = (reason: string): RunEnd => ({ reason, error: null });
+export const cancellationEnd = (reason: string): RunEnd => ({ reason, error: null });
 
-export const failedWith = (error_code: string, message: string, retryable: boolean): RunEnd => ({
+export const failureEnd = (error_code: string, message: string, retryable: boolean): RunEnd => ({
   reason: error_code,
   error: { error_code, message, retryable },
 });
 
 /** Of an AUTHORIZE; anything else that comes here has judged nothing. */
-export const sayAuthz = (
+export const authzEmission = (
   run: RunContext,
   event: { readonly type: string },
   target: AuditTarget | null = null,
 ): Emission => ({
   type: 'audit_event',
-  body: isAuthorize(event)
+  body: isAuthorizeEvent(event)
     ? authzEvent(run, event.verdict, { target, overlay: event.overlay, digest: event.digest })
     : authzEvent(run, NO_VERDICT, { target, overlay: null, digest: null }),
 });
@@ -105,32 +105,32 @@ export const sayAuthz = (
 /** Fail closed: a run that nothing has judged is denied. */
 const NO_VERDICT: Verdict = { decision: 'deny', rule_id: 'run.no_verdict', cause: 'LIFECYCLE' };
 
-type Authorize = Extract<RunEvent, { readonly type: 'AUTHORIZE' }>;
-const isAuthorize = (event: { readonly type: string }): event is Authorize => event.type === 'AUTHORIZE';
+type AuthorizeEvent = Extract<RunEvent, { readonly type: 'AUTHORIZE' }>;
+const isAuthorizeEvent = (event: { readonly type: string }): event is AuthorizeEvent => event.type === 'AUTHORIZE';
 
 /** What the event says of the run. */
 export const verdictOf = (event: { readonly type: string }): Verdict =>
-  isAuthorize(event) ? event.verdict : NO_VERDICT;
+  isAuthorizeEvent(event) ? event.verdict : NO_VERDICT;
 
-export const sayRunning = (run: RunContext, inputs: readonly ArtifactRef[] = []): Emission => ({
+export const runningEmission = (run: RunContext, inputs: readonly ArtifactRef[] = []): Emission => ({
   type: 'audit_event',
   body: runningEvent(run, inputs),
 });
 
-export const sayEnd = ({ run, end, outputs = [], prompts = [] }: RunMemory, state: TerminalState): Emission => ({
+export const endEmission = ({ run, end, outputs = [], prompts = [] }: RunMemory, state: TerminalState): Emission => ({
   type: 'audit_event',
-  body: endEvent(run, state, end ?? COMPLETED, { inputs: prompts, outputs }),
+  body: endEvent(run, state, end ?? COMPLETED_END, { inputs: prompts, outputs }),
 });
 
-export const sayEnded = ({ run, end }: RunMemory, state: TerminalState): Emission => ({
+export const runEndedEmission = ({ run, end }: RunMemory, state: TerminalState): Emission => ({
   type: 'ended',
   run_id: run.run_id,
   state,
-  reason: (end ?? COMPLETED).reason,
+  reason: (end ?? COMPLETED_END).reason,
 });
 
 /** One of the four ends: says so once, and hands its outcome to the parent. */
-const terminal = <const State extends TerminalState>(state: State) =>
+const finalState = <const State extends TerminalState>(state: State) =>
   ({
     type: 'final',
     entry: [
@@ -141,15 +141,15 @@ const terminal = <const State extends TerminalState>(state: State) =>
   }) as const;
 
 /** The four of them, as every run machine has them. */
-export const ENDS = {
-  completed: terminal('completed'),
-  failed: terminal('failed'),
-  denied: terminal('denied'),
-  cancelled: terminal('cancelled'),
+export const FINAL_STATES = {
+  completed: finalState('completed'),
+  failed: finalState('failed'),
+  denied: finalState('denied'),
+  cancelled: finalState('cancelled'),
 } as const;
 
 /** Where every run begins: it says so, and waits for the verdict. `cancel` notes why it was cancelled before that. */
-export const created = <const Cancel extends string>(cancel: Cancel) =>
+export const createdState = <const Cancel extends string>(cancel: Cancel) =>
   ({
     entry: 'sayCreated',
     on: {
@@ -162,23 +162,33 @@ export const created = <const Cancel extends string>(cancel: Cancel) =>
   }) as const;
 
 const outputOf = (
-  context: RunMemory & { readonly done?: Done; readonly account?: Account; readonly request?: Requested },
+  context: RunMemory & {
+    readonly done?: MediatedOutcome;
+    readonly account?: Account;
+    readonly request?: RequestedWrite;
+  },
   state: TerminalState,
 ): RunOutput => ({
   run_id: context.run.run_id,
   state,
-  end: context.end ?? COMPLETED,
+  end: context.end ?? COMPLETED_END,
   done: context.done ?? null,
   spent: context.account?.spent ?? null,
-  outputs: context.outputs ?? producedBy(context),
+  outputs: context.outputs ?? producedArtifacts(context),
 });
 
-interface Requested {
+interface RequestedWrite {
   readonly written: ArtifactRef | null;
 }
 
 /** Of a mediated run that was done: what it has written, or what was answered. */
-function producedBy({ done, request }: { readonly done?: Done; readonly request?: Requested }): readonly ArtifactRef[] {
+function producedArtifacts({
+  done,
+  request,
+}: {
+  readonly done?: MediatedOutcome;
+  readonly request?: RequestedWrite;
+}): readonly ArtifactRef[] {
   const ref = done?.result == null ? null : (request?.written ?? done.result_ref);
   return ref === null ? [] : [ref];
 }

@@ -13,25 +13,25 @@
 
 import { assign, emit, enqueueActions, setup } from 'xstate';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { OpenSessionInput } from '../src/contract/entry.js';
-import type { OverlayFact } from '../src/contract/overlay.js';
-import type { SessionCommand } from '../src/contract/session-command.js';
-import type { SessionStatus } from '../src/contract/session.js';
-import type { SessionSpec } from '../src/contract/session-spec.js';
-import type { RunContext } from '../src/contract/run-context.js';
-import { answerOf } from '../src/session/answer.js';
-import { afterCheck } from '../src/session/checks.js';
-import { carryOut } from '../src/session/commands.js';
-import { afterActivation } from '../src/session/resume.js';
-import { structureHash } from '../src/session/spec-structure.js';
-import { activationId, newSession, type SessionState } from '../src/session/state.js';
-import { TurnBuilder, type CommandContext, type Turn } from '../src/session/turn.js';
+import type { OpenSessionInput } from '../src/contract/run/entry.js';
+import type { OverlayFact } from '../src/contract/policy/overlay.js';
+import type { SessionCommand } from '../src/contract/session/session-command.js';
+import type { SessionStatus } from '../src/contract/session/session.js';
+import type { SessionSpec } from '../src/contract/session/session-spec.js';
+import type { RunContext } from '../src/contract/run/run-context.js';
+import { sessionAnswer } from '../src/session/session-answer.js';
+import { applyCheckResult } from '../src/session/checks.js';
+import { applyCommand } from '../src/session/apply-command.js';
+import { handleActivationEnd } from '../src/session/resume.js';
+import { structureHash } from '../src/session/spec/spec-structure.js';
+import { activationId, createSession, type SessionState } from '../src/session/session-state.js';
+import { TurnBuilder, type CommandContext, type Turn } from '../src/session/turn-builder.js';
 import type { Emission } from './emission.js';
 import type { OrchestratorMachine } from './orchestrator.js';
-import { cancelledFor, COMPLETED, isDone, type DoneEvent, type RunOutput } from './run.js';
-import { follow, PLATFORM } from './session-orders.js';
+import { cancellationEnd, COMPLETED_END, isDoneEvent, type DoneEvent, type RunOutput } from './run.js';
+import { applyTurn, PLATFORM } from './apply-turn.js';
 
-export interface SessionInput {
+export interface SessionMachineInput {
   /** What its runs inherit; its run id is the session's. */
   readonly base: RunContext;
   readonly open: OpenSessionInput;
@@ -65,11 +65,11 @@ export interface ChildEndedEvent {
 }
 export type SessionMachineEvent = CommandEvent | ChildEndedEvent | DoneEvent;
 
-export interface SessionOutput extends RunOutput {
+export interface SessionMachineOutput extends RunOutput {
   readonly session: SessionState;
 }
 
-const goesTo = (status: SessionStatus, target: string) =>
+const statusTransition = (status: SessionStatus, target: string) =>
   ({ guard: { type: 'is', params: { status } }, target }) as const;
 
 /** The session machine, with the machine of its activations. */
@@ -78,8 +78,8 @@ export const createSessionMachine = (orchestrator: OrchestratorMachine) =>
     types: {} as {
       context: SessionMemory;
       events: SessionMachineEvent;
-      input: SessionInput;
-      output: SessionOutput;
+      input: SessionMachineInput;
+      output: SessionMachineOutput;
       emitted: Emission;
       children: Record<string, 'orchestrator'>;
     },
@@ -92,33 +92,33 @@ export const createSessionMachine = (orchestrator: OrchestratorMachine) =>
     actions: {
       begin: enqueueActions(({ context, enqueue }) => {
         const { session, by } = context;
-        const occasion = { input_id: openId(session), time: session.created_at, overlay: null, speaker: by };
-        follow(enqueue, context, firstTurn(session, by), occasion);
+        const origin = { input_id: openInputId(session), time: session.created_at, overlay: null, requester: by };
+        applyTurn(enqueue, context, firstTurn(session, by), origin);
       }),
       carryOut: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'COMMAND') return;
         const { input_id, time } = event.context;
-        const turn = carryOut(context.session, event.command, event.context);
-        follow(enqueue, context, turn, { input_id, time, overlay: event.overlay, speaker: event.context });
+        const turn = applyCommand(context.session, event.command, event.context);
+        applyTurn(enqueue, context, turn, { input_id, time, overlay: event.overlay, requester: event.context });
       }),
       noteCheck: enqueueActions(({ context, event, enqueue }) => {
         if (event.type !== 'CHILD_ENDED') return;
         const { run_id, state, done } = event.output;
         const result = state === 'completed' ? (done?.result ?? null) : null;
         const ended = { run_id, result, time: done?.at ?? context.now };
-        const after = afterCheck(context.session, ended, PLATFORM);
+        const after = applyCheckResult(context.session, ended, PLATFORM);
         if (after === null) return;
-        follow(enqueue, context, after.turn, { ...NOBODY, time: ended.time, input_id: after.input_id });
+        applyTurn(enqueue, context, after.turn, { ...PLATFORM_ORIGIN, time: ended.time, input_id: after.input_id });
       }),
       noteActivation: enqueueActions(({ context, event, enqueue }) => {
-        if (!isDone(event)) return;
+        if (!isDoneEvent(event)) return;
         enqueue.stopChild(event.actorId);
         const { session } = context;
         const live = context.live.filter((run_id) => run_id !== event.actorId);
         enqueue.assign({ live });
-        const after = afterActivation(session, event.actorId, PLATFORM);
+        const after = handleActivationEnd(session, event.actorId, PLATFORM);
         if (after === null) return;
-        follow(enqueue, { ...context, live }, after.turn, { ...NOBODY, input_id: after.input_id });
+        applyTurn(enqueue, { ...context, live }, after.turn, { ...PLATFORM_ORIGIN, input_id: after.input_id });
       }),
       sayEnded: emit(({ context }) => {
         const { run_id, state, end } = outputOf(context.session);
@@ -131,7 +131,7 @@ export const createSessionMachine = (orchestrator: OrchestratorMachine) =>
     context: ({ input: { base, open, spec, inputs = [] } }) => ({
       base,
       inputs,
-      session: newSession({
+      session: createSession({
         session_id: open.run_id,
         spec,
         structure_hash: structureHash(spec),
@@ -155,9 +155,9 @@ export const createSessionMachine = (orchestrator: OrchestratorMachine) =>
       opening: { entry: 'begin', always: { target: 'settling' } },
       settling: {
         always: [
-          goesTo('running', 'running'),
-          goesTo('paused', 'paused'),
-          goesTo('failed', 'failed'),
+          statusTransition('running', 'running'),
+          statusTransition('paused', 'paused'),
+          statusTransition('failed', 'failed'),
           { target: 'closing' },
         ],
       },
@@ -173,17 +173,17 @@ export const createSessionMachine = (orchestrator: OrchestratorMachine) =>
       completed: { type: 'final', entry: 'sayEnded' },
       ended: { type: 'final', entry: 'sayEnded' },
     },
-    output: ({ context }): SessionOutput => outputOf(context.session),
+    output: ({ context }): SessionMachineOutput => outputOf(context.session),
   });
 export type SessionMachine = ReturnType<typeof createSessionMachine>;
 
-const NOBODY = { input_id: null, time: '', overlay: null, speaker: PLATFORM } as const;
+const PLATFORM_ORIGIN = { input_id: null, time: '', overlay: null, requester: PLATFORM } as const;
 
 /** The first activation, and the answer to whoever has started the session. */
 function firstTurn(session: SessionState, by: OpenSessionInput['by']): Turn {
   const turn = new TurnBuilder({ ...session, state_version: 0 }, by);
   const { spec, structure_hash, settings } = session;
-  turn.say(
+  turn.recordEvent(
     'start',
     { run_id: activationId(session) },
     {
@@ -193,17 +193,17 @@ function firstTurn(session: SessionState, by: OpenSessionInput['by']): Turn {
       gate_policy: settings.gate_policy,
     },
   );
-  turn.order({ kind: 'open_activation', run_id: activationId(session) });
-  return turn.done(answerOf(turn.state));
+  turn.addOrder({ kind: 'open_activation', run_id: activationId(session) });
+  return turn.build(sessionAnswer(turn.state));
 }
 
 /** In the words of a run: what was ended by people has been cancelled. */
-function outputOf(session: SessionState): SessionOutput {
+function outputOf(session: SessionState): SessionMachineOutput {
   const completed = session.status === 'completed';
   return {
     run_id: session.session_id,
     state: completed ? 'completed' : 'cancelled',
-    end: completed ? COMPLETED : cancelledFor('ended'),
+    end: completed ? COMPLETED_END : cancellationEnd('ended'),
     done: null,
     spent: null,
     session,
@@ -211,4 +211,4 @@ function outputOf(session: SessionState): SessionOutput {
 }
 
 /** The id of the input that a session is opened by: its answer is the start's. */
-export const openId = ({ session_id }: Pick<SessionState, 'session_id'>): string => `${session_id}/open`;
+export const openInputId = ({ session_id }: Pick<SessionState, 'session_id'>): string => `${session_id}/open`;

@@ -1,39 +1,45 @@
 // What a step uses up, learns and leaves behind; and whether what has failed is tried again (C54).
 
-import type { Account, Amounts, BudgetKind } from '../src/contract/budget.js';
-import type { Label } from '../src/contract/labels.js';
-import { childRunId } from '../src/contract/run-context.js';
+import type { Account, Amounts, BudgetKind } from '../src/contract/run/budget.js';
+import type { Label } from '../src/contract/policy/labels.js';
+import { childRunId } from '../src/contract/run/run-context.js';
 import type { Policy } from '../src/policy/policy.js';
 import { amountsOf, lackingKind } from '../src/run/budget.js';
-import { failureOf } from '../src/step/authorization.js';
-import { attemptAfter, mediatedContext, requestHash, type Attempt } from '../src/step/mediated-request.js';
-import { isIdempotent, labelRead, privilegedRequest } from '../src/step/privilege.js';
+import { executionFault } from '../src/step/authorization.js';
+import { retryAttempt, mediatedContext, requestHash, type Attempt } from '../src/step/mediated-request.js';
+import { isIdempotent, resultLabel, privilegedRequest } from '../src/step/privileged-request.js';
 import type { ExecutionCause } from '../src/contract/fault.js';
 import type { DoneEvent, RunOutput } from './run.js';
 import type { StepMemory } from './step-memory.js';
 
 /** The budget that a step would need and is used up: one step, its runs, and whatever has run out meanwhile. */
-export function exhaustedBy(account: Account, runs: number): BudgetKind | null {
-  const one = { steps: 1, tool_calls: runs, wall_ms: 1, bytes: 1, tokens: account.limit.tokens === null ? 0 : 1 };
-  return lackingKind(account, one);
+export function findExhaustedBudget(account: Account, runs: number): BudgetKind | null {
+  const needed = { steps: 1, tool_calls: runs, wall_ms: 1, bytes: 1, tokens: account.limit.tokens === null ? 0 : 1 };
+  return lackingKind(account, needed);
 }
 
 /** What the step has used up itself; its time and its payload were charged when it began. */
-export const spentBy = ({ attempts, result_ref }: StepMemory): Amounts =>
+export const spentAmounts = ({ attempts, result_ref }: StepMemory): Amounts =>
   amountsOf({ steps: 1, tool_calls: attempts, bytes: result_ref?.byte_size ?? 0 });
 
 /** What the agent knows from this step on. */
-export function readBy(step: StepMemory, policy: Policy): Label | null {
+export function readLabel(step: StepMemory, policy: Policy): Label | null {
   const { catalogue } = policy;
   const definition = catalogue.action(step.action ?? '');
   if (definition === undefined || step.attempts === 0) return null;
   const args = step.args ?? {};
-  const request = privilegedRequest(definition, args, mediatedContext(firstRunOf(step), policy), catalogue, step.label);
-  return labelRead(definition, args, request, catalogue);
+  const request = privilegedRequest(
+    definition,
+    args,
+    mediatedContext(firstAttemptParts(step), policy),
+    catalogue,
+    step.label,
+  );
+  return resultLabel(definition, args, request, catalogue);
 }
 
 /** Only what has failed, may be tried again, and does once what it does twice; as often as policy says. */
-export function mayTryAgain(step: StepMemory, { state, end }: RunOutput, policy: Policy): boolean {
+export function canRetry(step: StepMemory, { state, end }: RunOutput, policy: Policy): boolean {
   const { catalogue, retries } = policy;
   const definition = catalogue.action(step.action ?? '');
   return (
@@ -45,47 +51,49 @@ export function mayTryAgain(step: StepMemory, { state, end }: RunOutput, policy:
     // A record that was settled as not written never will be, under this key: the agent may propose it anew.
     !(definition.run_kind === 'db_write' && end.reason === 'INTERRUPTED') &&
     isIdempotent(definition, step.args ?? {}, catalogue) &&
-    exhaustedBy(step.account, step.attempts + 1) === null
+    findExhaustedBudget(step.account, step.attempts + 1) === null
   );
 }
 
 /** When the next attempt is due: the pause doubles with every one. */
-export function againAfter(step: StepMemory, { output }: DoneEvent, policy: Policy): Partial<StepMemory> {
+export function scheduleRetry(step: StepMemory, { output }: DoneEvent, policy: Policy): Partial<StepMemory> {
   const pause = policy.retries.backoff_ms * 2 ** (step.attempts - 1);
   const from = output.done?.at ?? step.received_at;
   const at = new Date(Math.min(Date.parse(from) + pause, LATEST)).toISOString();
-  return { again: { reason: output.done?.cause ?? 'INTERNAL', at }, unknown: unknownAfter(step, output, policy) };
+  return { again: { reason: output.done?.cause ?? 'INTERNAL', at }, unknown: findUnknownRequest(step, output, policy) };
 }
 
 /** D8: what one attempt has left unknown stays so whatever the next one came to, unless that was done. */
-export const unknownAfter = (step: StepMemory, { done }: RunOutput, policy: Policy): string | null =>
-  done?.cause === 'OUTCOME_UNKNOWN' ? hashOf(step, policy) : step.unknown;
+export const findUnknownRequest = (step: StepMemory, { done }: RunOutput, policy: Policy): string | null =>
+  done?.cause === 'OUTCOME_UNKNOWN' ? stepRequestHash(step, policy) : step.unknown;
 
 /** The last moment that a timestamp of the contract can name. */
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 
 /** S4-66 to S4-69: the next ordinal of the agent, a child of the first attempt. */
 export function nextAttempt(step: StepMemory, policy: Policy): Attempt {
-  const run = mediatedContext(firstRunOf(step), policy);
+  const run = mediatedContext(firstAttemptParts(step), policy);
   const run_id = childRunId(step.agent.run_id, step.mediated_runs + step.attempts + 1);
-  return attemptAfter(run, run_id, step.attempts, step.mediated_run_id, step.again?.reason ?? 'INTERNAL');
+  return retryAttempt(run, run_id, step.attempts, step.mediated_run_id, step.again?.reason ?? 'INTERNAL');
 }
 
 /** What has failed has failed: nobody waits for another attempt. */
-export function givenUp({ again }: StepMemory): Partial<StepMemory> {
+export function abandonRetry({ again }: StepMemory): Partial<StepMemory> {
   const cause = (again?.reason ?? 'INTERNAL') as ExecutionCause;
-  return { again: null, fault: failureOf(cause), phase_failed_at: 'EXECUTE' };
+  return { again: null, fault: executionFault(cause), phase_failed_at: 'EXECUTE' };
 }
 
 /** The hash of the step's request, as its mediated runs carry it. */
-export function hashOf(step: StepMemory, policy: Policy): string | null {
+export function stepRequestHash(step: StepMemory, policy: Policy): string | null {
   const definition = policy.catalogue.action(step.action ?? '');
   const args = step.authorization.args ?? step.args ?? {};
-  return definition === undefined ? null : requestHash(definition, args, mediatedContext(firstRunOf(step), policy));
+  return definition === undefined
+    ? null
+    : requestHash(definition, args, mediatedContext(firstAttemptParts(step), policy));
 }
 
 /** What the run of the first attempt is made of. */
-const firstRunOf = ({ agent, action, mediated_runs }: StepMemory) => ({
+const firstAttemptParts = ({ agent, action, mediated_runs }: StepMemory) => ({
   agent,
   action,
   mediated_run_id: childRunId(agent.run_id, mediated_runs + 1),

@@ -1,18 +1,18 @@
 // What a step is given, remembers while it goes on, and tells its agent run when it is over.
 
-import type { ApprovalBook } from '../src/contract/approval.js';
+import type { ApprovalBook } from '../src/contract/run/approval.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { Account, Amounts } from '../src/contract/budget.js';
-import type { SeenProposal } from '../src/contract/entry.js';
+import type { Account, Amounts } from '../src/contract/run/budget.js';
+import type { SeenProposal } from '../src/contract/run/entry.js';
 import type { JsonObject } from '../src/contract/json.js';
-import type { Label } from '../src/contract/labels.js';
-import type { OverlayFact } from '../src/contract/overlay.js';
-import type { Exposure } from '../src/contract/response.js';
-import { childRunId, type RunContext } from '../src/contract/run-context.js';
-import { WAITING, type Authorization } from '../src/step/authorization.js';
-import { type Draft } from '../src/step/draft.js';
-import { NOBODY } from '../src/step/validate-schema.js';
-import { countingNow } from './approval-wait.js';
+import type { Label } from '../src/contract/policy/labels.js';
+import type { OverlayFact } from '../src/contract/policy/overlay.js';
+import type { Exposure } from '../src/contract/run/response.js';
+import { childRunId, type RunContext } from '../src/contract/run/run-context.js';
+import { UNDECIDED_AUTHORIZATION, type Authorization } from '../src/step/authorization.js';
+import { type StepDraft } from '../src/step/step-draft.js';
+import { UNKNOWN_IDENTITY } from '../src/step/validate-schema.js';
+import { dropSuspendedVotes } from './approval-ballot.js';
 import type { Emission } from './emission.js';
 
 export interface StepInput {
@@ -36,7 +36,7 @@ export interface StepInput {
   readonly overlay: OverlayFact | null;
 }
 
-export interface StepMemory extends Draft, Omit<StepInput, 'raw'> {
+export interface StepMemory extends StepDraft, Omit<StepInput, 'raw'> {
   readonly authorization: Authorization;
   readonly result: JsonObject | null;
   readonly result_ref: ArtifactRef | null;
@@ -78,13 +78,13 @@ export interface StepOutput {
 }
 
 /** Written out: a step begins a thousand times a second, and spreading thirty members costs more than a phase. */
-export const newMemory = (input: StepInput): StepMemory => ({
+export const newStepMemory = (input: StepInput): StepMemory => ({
   raw: input.raw,
   text: null,
   value: null,
   payload_sha256: input.payload.hash_sha256,
   seen: input.seen,
-  identity: NOBODY,
+  identity: UNKNOWN_IDENTITY,
   action: null,
   args: null,
   args_summary: null,
@@ -101,11 +101,11 @@ export const newMemory = (input: StepInput): StepMemory => ({
   mediated_runs: input.mediated_runs,
   account: input.account,
   label: input.label,
-  approvals: countingNow(input.approvals, input.overlay),
+  approvals: dropSuspendedVotes(input.approvals, input.overlay),
   unsettled: input.unsettled,
   overlay: input.overlay,
   mediated_run_id: childRunId(input.agent.run_id, input.mediated_runs + 1),
-  authorization: WAITING,
+  authorization: UNDECIDED_AUTHORIZATION,
   result: null,
   result_ref: null,
   produced: [],
@@ -116,10 +116,10 @@ export const newMemory = (input: StepInput): StepMemory => ({
   response: null,
 });
 
-export const requestedBy = ({ authorization: { verdict, digest }, action, received_at }: StepMemory) =>
+export const requestedApproval = ({ authorization: { verdict, digest }, action, received_at }: StepMemory) =>
   verdict?.cause === 'APPROVAL_REQUIRED' && digest !== null ? { digest, name: action ?? '', at: received_at } : null;
 
-export const markOf = ({ agent, identity, step_index, payload }: StepMemory): Emission => ({
+export const markEmission = ({ agent, identity, step_index, payload }: StepMemory): Emission => ({
   type: 'mark',
   mark: {
     root_run_id: agent.root_run_id,

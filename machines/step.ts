@@ -15,33 +15,46 @@
 //   S5. An approval is used up when EXECUTE is entered, in the commit that says so (D7).
 
 import { assign, emit, enqueueActions, sendParent, sendTo, setup } from 'xstate';
-import type { MediatedKind } from '../src/contract/actions.js';
+import type { MediatedKind } from '../src/contract/policy/actions.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
-import type { ApprovalBook } from '../src/contract/approval.js';
-import type { SandboxFacts } from '../src/contract/effect.js';
-import type { OverlayFact } from '../src/contract/overlay.js';
-import { type RunContext } from '../src/contract/run-context.js';
+import type { ApprovalBook } from '../src/contract/run/approval.js';
+import type { SandboxFacts } from '../src/contract/run/effect.js';
+import type { OverlayFact } from '../src/contract/policy/overlay.js';
+import { type RunContext } from '../src/contract/run/run-context.js';
 import type { Policy } from '../src/policy/policy.js';
 import type { Verdict } from '../src/policy/verdict.js';
-import { decideByFacts, denialOf, failureOf, gatherFor, judgeLane } from '../src/step/authorization.js';
-import { advance, isInvalid, type CheckPhase } from '../src/step/draft.js';
+import {
+  authorizeWithFacts,
+  denialFault,
+  executionFault,
+  requireGatherRequest,
+  authorizeLane,
+} from '../src/step/authorization.js';
+import { runCheckPhase, isInvalid, type CheckPhase } from '../src/step/step-draft.js';
 import { firstAttempt, mediatedContext, mediatedRequest } from '../src/step/mediated-request.js';
-import { respondTo, resultWithoutEffect, traceOf } from '../src/step/conclude.js';
+import { composeResponse, resultWithoutEffect, composeTrace } from '../src/step/concluded-step.js';
 import type { Emission } from './emission.js';
 import type { MediatedLogic } from './mediated.js';
-import { judgeRequest } from './mediated-act.js';
-import { isDone, type DoneEvent } from './run.js';
+import { authorizeRequest } from './mediated-memory.js';
+import { isDoneEvent, type DoneEvent } from './run.js';
 import {
-  againAfter,
-  exhaustedBy,
-  givenUp,
-  mayTryAgain,
+  scheduleRetry,
+  findExhaustedBudget,
+  abandonRetry,
+  canRetry,
   nextAttempt,
-  readBy,
-  spentBy,
-  unknownAfter,
+  readLabel,
+  spentAmounts,
+  findUnknownRequest,
 } from './step-attempts.js';
-import { markOf, newMemory, requestedBy, type StepInput, type StepMemory, type StepOutput } from './step-memory.js';
+import {
+  markEmission,
+  newStepMemory,
+  requestedApproval,
+  type StepInput,
+  type StepMemory,
+  type StepOutput,
+} from './step-memory.js';
 
 export type { StepInput, StepMemory, StepOutput } from './step-memory.js';
 
@@ -64,14 +77,15 @@ export interface ApprovalUsedEvent {
   readonly at: string;
 }
 
-const check = (phase: CheckPhase) => ({ type: 'check', params: { phase } }) as const;
-const onward = <const T extends string>(target: T) => [{ guard: 'refused', target: 'RECORD' }, { target }] as const;
+const checkAction = (phase: CheckPhase) => ({ type: 'check', params: { phase } }) as const;
+const nextPhaseTransition = <const T extends string>(target: T) =>
+  [{ guard: 'refused', target: 'RECORD' }, { target }] as const;
 
 /** The machines of the mediated runs that a step spawns, by the kind of the run. */
-export type MediatedKinds = Readonly<Record<MediatedKind, MediatedLogic>>;
+export type MediatedLogicByKind = Readonly<Record<MediatedKind, MediatedLogic>>;
 
 /** The step machine, judged by `policy`. */
-export const createStepMachine = (policy: Policy, kinds: MediatedKinds) =>
+export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
   setup({
     types: {} as {
       context: StepMemory;
@@ -85,32 +99,32 @@ export const createStepMachine = (policy: Policy, kinds: MediatedKinds) =>
     guards: {
       refused: ({ context }) => context.fault !== null,
       repeated: ({ context }) => context.replay_of !== null,
-      mayTryAgain: ({ context, event }) => isDone(event) && mayTryAgain(context, event.output, policy),
+      mayTryAgain: ({ context, event }) => isDoneEvent(event) && canRetry(context, event.output, policy),
       due: ({ context, event }) => event.type === 'WAKE' && event.time >= (context.again?.at ?? ''),
       approved: ({ context }) => context.authorization.digest !== null,
       unprivileged: ({ context }) => policy.catalogue.action(context.action ?? '')?.run_kind === null,
       judged: ({ context }) => context.authorization.verdict !== null,
     },
     actions: {
-      check: assign(({ context }, { phase }: { phase: CheckPhase }) => advance(phase, context, policy)),
-      sayMark: emit(({ context }) => markOf(context)),
-      judge: assign(({ context }) => judged(context, policy)),
+      check: assign(({ context }, { phase }: { phase: CheckPhase }) => runCheckPhase(phase, context, policy)),
+      sayMark: emit(({ context }) => markEmission(context)),
+      judge: assign(({ context }) => authorizeStep(context, policy)),
       gather: emit(({ context }) => ({
         type: 'command',
-        command: { kind: 'gather', run_id: context.agent.run_id, request: gatherFor(context, policy) },
+        command: { kind: 'gather', run_id: context.agent.run_id, request: requireGatherRequest(context, policy) },
       })),
       weigh: assign(({ context, event }) =>
-        event.type === 'FACTS' ? { authorization: decideByFacts(context, event.facts, policy) } : {},
+        event.type === 'FACTS' ? { authorization: authorizeWithFacts(context, event.facts, policy) } : {},
       ),
-      giveUp: assign(({ context }) => ({ authorization: { ...context.authorization, verdict: NOT_NOW } })),
+      giveUp: assign(({ context }) => ({ authorization: { ...context.authorization, verdict: RUN_ENDING_DENIAL } })),
       mediate: enqueueActions(({ context, enqueue }) => {
         const attempt = firstAttempt(mediatedContext(context, policy));
         const { run } = attempt;
         const { overlay, authorization } = context;
         const request = mediatedRequest(context, attempt, policy);
-        enqueue.spawnChild(kindOf(run), { id: run.run_id, input: { run, request, approval: null } });
+        enqueue.spawnChild(mediatedKindOf(run), { id: run.run_id, input: { run, request, approval: null } });
         enqueue.assign({ attempts: 1 });
-        const verdict = authorization.verdict ?? NOT_NOW;
+        const verdict = authorization.verdict ?? RUN_ENDING_DENIAL;
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: authorization.digest });
       }),
       tryAgain: enqueueActions(({ context, event, enqueue }) => {
@@ -118,12 +132,12 @@ export const createStepMachine = (policy: Policy, kinds: MediatedKinds) =>
         const attempt = nextAttempt(context, policy);
         const { run } = attempt;
         const request = { ...mediatedRequest(context, attempt, policy), overlay };
-        enqueue.spawnChild(kindOf(run), { id: run.run_id, input: { run, request, approval: null } });
+        enqueue.spawnChild(mediatedKindOf(run), { id: run.run_id, input: { run, request, approval: null } });
         enqueue.assign({ attempts: context.attempts + 1, mediated_run_id: run.run_id, overlay, again: null });
-        const verdict = judgeRequest(run, request, policy);
+        const verdict = authorizeRequest(run, request, policy);
         enqueue.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay, digest: null });
       }),
-      noteAttempt: assign(({ context, event }) => (isDone(event) ? againAfter(context, event, policy) : {})),
+      noteAttempt: assign(({ context, event }) => (isDoneEvent(event) ? scheduleRetry(context, event, policy) : {})),
       noteLast: assign({ last: () => true }),
       noteBook: assign(({ event }) => (event.type === 'BOOK' ? { approvals: event.approvals } : {})),
       sayAgain: emit(({ context }) => ({
@@ -131,7 +145,7 @@ export const createStepMachine = (policy: Policy, kinds: MediatedKinds) =>
         run_id: context.agent.run_id,
         at: context.again?.at ?? context.received_at,
       })),
-      noteGivenUp: assign(({ context }) => givenUp(context)),
+      noteGivenUp: assign(({ context }) => abandonRetry(context)),
       tellApprovalUsed: sendParent(({ context }) => ({
         type: 'APPROVAL_USED',
         digest: context.authorization.digest ?? '',
@@ -143,14 +157,14 @@ export const createStepMachine = (policy: Policy, kinds: MediatedKinds) =>
         ({ event }) => event,
       ),
       noteDenial: assign(({ event }) =>
-        isDone(event) && event.output.done?.denied_by
-          ? { fault: denialOf(event.output.done.denied_by), phase_failed_at: 'AUTHORIZE' as const }
-          : { fault: denialOf(NOT_NOW), phase_failed_at: 'AUTHORIZE' as const },
+        isDoneEvent(event) && event.output.done?.denied_by
+          ? { fault: denialFault(event.output.done.denied_by), phase_failed_at: 'AUTHORIZE' as const }
+          : { fault: denialFault(RUN_ENDING_DENIAL), phase_failed_at: 'AUTHORIZE' as const },
       ),
-      noteResult: assign(({ context, event }) => (isDone(event) ? resultOf(context, event, policy) : {})),
+      noteResult: assign(({ context, event }) => (isDoneEvent(event) ? applyRunResult(context, event, policy) : {})),
       noteUnprivileged: assign(({ context }) => ({ result: resultWithoutEffect(context) })),
-      compose: assign(({ context }) => ({ response: respondTo(context) })),
-      sayTrace: emit(({ context }) => ({ type: 'step_trace', body: traceOf(context, policy) })),
+      compose: assign(({ context }) => ({ response: composeResponse(context) })),
+      sayTrace: emit(({ context }) => ({ type: 'step_trace', body: composeTrace(context, policy) })),
       sayReply: emit(({ context }) => ({
         type: 'reply',
         reply: { run_id: context.agent.run_id, input_id: context.input_id, response: context.response ?? '' },
@@ -158,21 +172,21 @@ export const createStepMachine = (policy: Policy, kinds: MediatedKinds) =>
     },
   }).createMachine({
     id: 'step',
-    context: ({ input }) => newMemory(input),
+    context: ({ input }) => newStepMemory(input),
     initial: 'RECEIVE',
     states: {
-      RECEIVE: { entry: check('RECEIVE'), always: onward('PARSE') },
-      PARSE: { entry: check('PARSE'), always: onward('VALIDATE_SCHEMA') },
+      RECEIVE: { entry: checkAction('RECEIVE'), always: nextPhaseTransition('PARSE') },
+      PARSE: { entry: checkAction('PARSE'), always: nextPhaseTransition('VALIDATE_SCHEMA') },
       VALIDATE_SCHEMA: {
-        entry: check('VALIDATE_SCHEMA'),
+        entry: checkAction('VALIDATE_SCHEMA'),
         always: [
           { guard: 'refused', target: 'RECORD' },
           { guard: 'repeated', target: 'RECORD' },
           { target: 'VALIDATE_ACTION', actions: 'sayMark' },
         ],
       },
-      VALIDATE_ACTION: { entry: check('VALIDATE_ACTION'), always: onward('VALIDATE_ARGS') },
-      VALIDATE_ARGS: { entry: check('VALIDATE_ARGS'), always: onward('AUTHORIZE') },
+      VALIDATE_ACTION: { entry: checkAction('VALIDATE_ACTION'), always: nextPhaseTransition('VALIDATE_ARGS') },
+      VALIDATE_ARGS: { entry: checkAction('VALIDATE_ARGS'), always: nextPhaseTransition('AUTHORIZE') },
       AUTHORIZE: {
         initial: 'judging',
         on: { BOOK: { actions: 'noteBook' }, STOP_RETRYING: { actions: 'noteLast' } },
@@ -245,43 +259,43 @@ export const createStepMachine = (policy: Policy, kinds: MediatedKinds) =>
       denied: context.phase_failed_at === 'AUTHORIZE',
       invalid: isInvalid(context),
       finished: context.action === 'FINISH' && context.fault === null && context.replay_of === null,
-      spent: spentBy(context),
-      produced: producedBy(context),
-      read: context.result === null ? null : readBy(context, policy),
+      spent: spentAmounts(context),
+      produced: producedArtifacts(context),
+      read: context.result === null ? null : readLabel(context, policy),
       unknown: context.unknown,
-      requested: requestedBy(context),
+      requested: requestedApproval(context),
     }),
   });
 export type StepMachine = ReturnType<typeof createStepMachine>;
 
-const kindOf = ({ run_kind }: RunContext): MediatedKind =>
+const mediatedKindOf = ({ run_kind }: RunContext): MediatedKind =>
   run_kind === 'db_write' || run_kind === 'db_read' ? run_kind : 'tool_gateway';
 
-const NOT_NOW: Verdict = { decision: 'deny', rule_id: 'lifecycle.run_ending', cause: 'LIFECYCLE' };
+const RUN_ENDING_DENIAL: Verdict = { decision: 'deny', rule_id: 'lifecycle.run_ending', cause: 'LIFECYCLE' };
 
 /** The verdict so far. Of an action without a run of its own, a denial has nowhere to go but into the step. */
-function judged(step: StepMemory, policy: Policy): Partial<StepMemory> {
+function authorizeStep(step: StepMemory, policy: Policy): Partial<StepMemory> {
   const privileged = policy.catalogue.action(step.action ?? '')?.run_kind !== null;
-  const exhausted = exhaustedBy(step.account, privileged ? 1 : 0);
-  const authorization = judgeLane(step, policy, exhausted);
+  const exhausted = findExhaustedBudget(step.account, privileged ? 1 : 0);
+  const authorization = authorizeLane(step, policy, exhausted);
   const { verdict } = authorization;
   return verdict === null || privileged
     ? { authorization }
-    : { authorization, fault: denialOf(verdict), phase_failed_at: 'AUTHORIZE' };
+    : { authorization, fault: denialFault(verdict), phase_failed_at: 'AUTHORIZE' };
 }
 
 /** The last word of an agent stands in its payload. */
-const producedBy = ({ action, fault, replay_of, payload, produced = [] }: StepMemory): readonly ArtifactRef[] =>
+const producedArtifacts = ({ action, fault, replay_of, payload, produced = [] }: StepMemory): readonly ArtifactRef[] =>
   action === 'FINISH' && fault === null && replay_of === null ? [payload] : produced;
 
-function resultOf(step: StepMemory, { output }: DoneEvent, policy: Policy): Partial<StepMemory> {
+function applyRunResult(step: StepMemory, { output }: DoneEvent, policy: Policy): Partial<StepMemory> {
   const done = output.done;
   if (done?.result) {
     const isRead = policy.catalogue.action(step.action ?? '')?.risk === 'read';
     const produced = isRead ? [] : (output.outputs ?? []);
     return { result: done.result, result_ref: done.result_ref, produced, unknown: null };
   }
-  const unknown = unknownAfter(step, output, policy);
-  if (done?.denied_by) return { fault: denialOf(done.denied_by), phase_failed_at: 'AUTHORIZE', unknown };
-  return { fault: failureOf(done?.cause ?? 'INTERNAL'), phase_failed_at: 'EXECUTE', unknown };
+  const unknown = findUnknownRequest(step, output, policy);
+  if (done?.denied_by) return { fault: denialFault(done.denied_by), phase_failed_at: 'AUTHORIZE', unknown };
+  return { fault: executionFault(done?.cause ?? 'INTERNAL'), phase_failed_at: 'EXECUTE', unknown };
 }

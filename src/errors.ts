@@ -47,7 +47,7 @@ export class SandboxError extends CodedError<'UNSUPPORTED_PLATFORM' | 'SANDBOX_U
 export class CapabilityError extends CodedError<'NO_CAPABILITY'> {}
 
 /** What an action or tool of a service throws when it certainly has not happened; after anything else it may have. */
-export class NotExecuted extends CodedError<'NOT_EXECUTED'> {
+export class ActionNotExecutedError extends CodedError<'NOT_EXECUTED'> {
   /** Whether it may help to try again. */
   readonly retryable: boolean;
   constructor(message: string, options: { readonly retryable?: boolean; readonly cause?: unknown } = {}) {
@@ -60,16 +60,16 @@ export class NotExecuted extends CodedError<'NOT_EXECUTED'> {
  * What an action or tool of a service throws when it has ended without success, and that is certain. `partial` is what
  * it had made until then; it is kept only where the lane permits that (S4-65).
  */
-export class Failed extends CodedError<'FAILED'> {
+export class ActionFailedError extends CodedError<'FAILED'> {
   readonly retryable: boolean;
   readonly partial: object | null;
-  constructor(message: string, options: FailedOptions = {}) {
+  constructor(message: string, options: ActionFailedOptions = {}) {
     super({ code: 'FAILED', message, cause: options.cause });
     this.retryable = options.retryable ?? false;
     this.partial = options.partial ?? null;
   }
 }
-interface FailedOptions {
+interface ActionFailedOptions {
   readonly retryable?: boolean;
   readonly partial?: object;
   readonly cause?: unknown;

@@ -1,49 +1,49 @@
 // The public names of `turnpike`, written out. Schemas are in `turnpike/contract`, machines in `turnpike/machines`,
 // replay and jest matchers in `turnpike/replay`.
 
-export { memoryStore } from './adapters/memory-ledger-store.js';
-export { openSandbox } from './adapters/sandbox.js';
-export { sqlDatabase, type SqlDatabaseOptions } from './adapters/sql-database.js';
-export { winstonLog } from './adapters/winston-log.js';
-export type { StepResponse } from './contract/response.js';
-export type { SessionAnswer, SessionData } from './contract/session-answer.js';
-export type { VerificationReceipt } from './contract/session.js';
-export type { SessionSpec } from './contract/session-spec.js';
-export type { RunRecord } from './contract/run-record.js';
-export type { RunState } from './contract/run-state.js';
+export { memoryStore } from './adapters/memory/memory-ledger-store.js';
+export { openSandbox } from './adapters/sandbox/file-sandbox.js';
+export { sqlDatabase, type SqlDatabaseOptions } from './adapters/records/sql-database.js';
+export { winstonLog } from './adapters/system/winston-log.js';
+export type { StepResponse } from './contract/run/response.js';
+export type { SessionAnswer, SessionData } from './contract/session/session-answer.js';
+export type { VerificationReceipt } from './contract/session/session.js';
+export type { SessionSpec } from './contract/session/session-spec.js';
+export type { RunRecord } from './contract/run/run-record.js';
+export type { RunState } from './contract/run/run-state.js';
 export {
   AgentError,
   CapabilityError,
   CodedError,
-  Failed,
+  ActionFailedError,
   InvariantError,
   LedgerError,
-  NotExecuted,
+  ActionNotExecutedError,
   PolicyError,
   RecordsError,
   RunError,
   SandboxError,
   UsageError,
 } from './errors.js';
-export type { Inspector } from './kernel/inert-inspection.js';
-export type { Interpreter } from './kernel/interpreter.js';
-export type { LedgerVerdict } from './ledger/verdict.js';
+export type { Inspector } from './kernel/interpreter/inert-inspection.js';
+export type { Interpreter } from './kernel/interpreter/interpreter.js';
+export type { LedgerVerdict } from './ledger/verification/ledger-verdict.js';
 export type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn } from './ports/agent.js';
 export type { ReviewOrder, Review } from './ports/reviewer.js';
 export type { Clock } from './ports/clock.js';
-export type { Sandbox } from './ports/executor.js';
+export type { Sandbox } from './ports/effects/sandbox.js';
 export type { Ids } from './ports/ids.js';
-export type { LedgerStore } from './ports/ledger-store.js';
+export type { LedgerStore } from './ports/ledger/ledger-store.js';
 export type { Log } from './ports/log.js';
 export type { OverlaySource } from './ports/overlay-source.js';
 export type { PolicySource } from './ports/policy-source.js';
-export type { RecordDatabase } from './ports/records.js';
+export type { RecordDatabase } from './ports/effects/records.js';
 export type { ReplayReport } from './replay/replay.js';
-export type { LedgerState, RunAt, SessionAt } from './replay/state.js';
+export type { LedgerState, RunSnapshot, SessionSnapshot } from './replay/ledger-state.js';
 export type { AgentLoopReport, RunAgentOptions, StopReason } from './runtime/agent-loop/run-agent.js';
-export type { ContentRequest, RequestReading } from './runtime/content/recorded-reading.js';
-export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agent-run.js';
-export type { LedgerReader, RunTree } from './runtime/ledger-reader.js';
+export type { ContentRequest, ReadRequestOptions } from './runtime/content/read-content.js';
+export type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './runtime/agents/agent-run.js';
+export type { LedgerReader, RunTree } from './runtime/ledger/ledger-reader.js';
 export {
   defineAction,
   defineTarget,
@@ -51,12 +51,12 @@ export {
   type Action,
   type ActionOptions,
   type EffectContext,
-  type Reconciled,
+  type ReconcileOutcome,
   type Target,
   type TargetOptions,
   type Tool,
   type ToolOptions,
-} from './runtime/effects/define.js';
+} from './runtime/effects/define-effects.js';
 export type {
   Ballot,
   BallotResult,
@@ -64,9 +64,9 @@ export type {
   HighRiskRun,
   PromoteOptions,
   Resolution,
-} from './runtime/high-risk/options.js';
+} from './runtime/high-risk/high-risk-options.js';
 export type { UpstreamProblem } from './runtime/upstream/connect-upstreams.js';
-export type { ReviewCallback } from './runtime/sessions/callback-reviewer.js';
+export type { ReviewCallback } from './runtime/sessions/checks/callback-reviewer.js';
 export type {
   NextRequest,
   SessionCaller,
@@ -78,3 +78,21 @@ export type {
 export { openTurnpike, type Turnpike, type TurnpikeOptions } from './runtime/turnpike.js';
 export { commandHash, verifyReceipt, type ReceiptSubject, type ReceiptVerdict } from './session/receipt.js';
 export { renderAgentOutput } from './step/render-agent-output.js';
+
+// Names of before, for one minor version. CHANGELOG.md lists them.
+export {
+  /** @deprecated Use `ActionFailedError`. */
+  ActionFailedError as Failed,
+  /** @deprecated Use `ActionNotExecutedError`. */
+  ActionNotExecutedError as NotExecuted,
+} from './errors.js';
+export type {
+  /** @deprecated Use `RunSnapshot`. */
+  RunSnapshot as RunAt,
+  /** @deprecated Use `SessionSnapshot`. */
+  SessionSnapshot as SessionAt,
+} from './replay/ledger-state.js';
+/** @deprecated Use `ReadRequestOptions`. */
+export type { ReadRequestOptions as RequestReading } from './runtime/content/read-content.js';
+/** @deprecated Use `ReconcileOutcome`. */
+export type { ReconcileOutcome as Reconciled } from './runtime/effects/define-effects.js';

@@ -42,16 +42,16 @@ const READS: Readonly<Record<string, string>> = {
   'src/cli/main.ts process.env': 'colours, as the terminal wants them',
   'src/cli/commands/init.ts process.pid': DRAFT,
   'src/cli/commands/init.ts readdir': 'sorted',
-  'src/cli/commands/policy-pin.ts process.pid': DRAFT,
-  'src/cli/commands/policy-pin.ts readdir': 'sorted',
-  'src/cli/conversation.ts node:timers/promises': WAIT,
+  'src/cli/commands/policy/policy-pin.ts process.pid': DRAFT,
+  'src/cli/commands/policy/policy-pin.ts readdir': 'sorted',
+  'src/cli/proposal-loop.ts node:timers/promises': WAIT,
   'src/cli/demo.ts node:timers/promises': WAIT,
-  'src/cli/held-home.ts node:timers/promises': WAIT,
-  'src/cli/people.ts setTimeout': WAIT,
-  'src/runtime/control-client.ts setInterval': CONTROL,
-  'src/runtime/control-client.ts setTimeout': CONTROL,
-  'src/runtime/control-session.ts node:timers/promises': CONTROL,
-  'src/runtime/home.ts readdirSync': 'it asks of all names the same, in any order',
+  'src/cli/home-access.ts node:timers/promises': WAIT,
+  'src/cli/options/person-options.ts setTimeout': WAIT,
+  'src/runtime/control/control-client.ts setInterval': CONTROL,
+  'src/runtime/control/control-client.ts setTimeout': CONTROL,
+  'src/runtime/control/control-session.ts node:timers/promises': CONTROL,
+  'src/runtime/home/home.ts readdirSync': 'it asks of all names the same, in any order',
 };
 
 const DEFAULT = 'the default of an option';
@@ -66,26 +66,27 @@ const FILE = 'it reads or writes a file, whose draft has a drawn name';
  */
 const ROOT = 'src/runtime/wire.ts';
 const IMPORTS: Readonly<Record<string, string>> = {
-  'src/runtime/agent-loop/run-agent.ts -> src/adapters/nanoid-ids.ts': DEFAULT,
-  'src/runtime/agent-loop/run-agent.ts -> src/adapters/system-clock.ts': DEFAULT,
-  'src/runtime/content/content-reader.ts -> src/adapters/pace.ts': DEFAULT,
-  'src/runtime/control-client.ts -> src/adapters/unix-socket.ts': CONTROL,
-  'src/runtime/control-server.ts -> src/adapters/unix-socket.ts': CONTROL,
-  'src/runtime/control-session.ts -> src/adapters/unix-socket.ts': CONTROL,
-  'src/runtime/export/bundle.ts -> src/adapters/bag-zip.ts': 'it queues a microtask between entries, and reads no time',
-  'src/runtime/home.ts -> src/adapters/head-file.ts': HOME,
-  'src/runtime/home.ts -> src/adapters/sqlite-ledger-store.ts': HOME,
-  'src/runtime/ledger-key.ts -> src/adapters/key-file.ts': HOME,
-  'src/runtime/ledger-reader.ts -> src/adapters/pace.ts': DEFAULT,
-  'src/runtime/store-parts.ts -> src/adapters/head-file.ts': PARTS,
-  'src/runtime/store-parts.ts -> src/adapters/head-in-memory.ts':
+  'src/runtime/agent-loop/run-agent.ts -> src/adapters/system/nanoid-ids.ts': DEFAULT,
+  'src/runtime/agent-loop/run-agent.ts -> src/adapters/system/system-clock.ts': DEFAULT,
+  'src/runtime/content/content-reader.ts -> src/adapters/system/system-pace.ts': DEFAULT,
+  'src/runtime/control/control-client.ts -> src/adapters/network/unix-socket.ts': CONTROL,
+  'src/runtime/control/control-server.ts -> src/adapters/network/unix-socket.ts': CONTROL,
+  'src/runtime/control/control-session.ts -> src/adapters/network/unix-socket.ts': CONTROL,
+  'src/runtime/export/assemble-bag.ts -> src/adapters/bag/bag-zip.ts':
+    'it queues a microtask between entries, and reads no time',
+  'src/runtime/home/home.ts -> src/adapters/ledger/head-file.ts': HOME,
+  'src/runtime/home/home.ts -> src/adapters/sqlite/sqlite-ledger-store.ts': HOME,
+  'src/runtime/home/ledger-key.ts -> src/adapters/keys/key-file.ts': HOME,
+  'src/runtime/ledger/ledger-reader.ts -> src/adapters/system/system-pace.ts': DEFAULT,
+  'src/runtime/home/storage-environment.ts -> src/adapters/ledger/head-file.ts': PARTS,
+  'src/runtime/home/storage-environment.ts -> src/adapters/memory/memory-head-store.ts':
     'it reads no time: it imports the type of a head file',
-  'src/runtime/turnpike-options.ts -> src/adapters/command-runner.ts': 'a type',
-  'src/runtime/upstream/connect-upstreams.ts -> src/adapters/mcp-client.ts': 'a server of the outside is called',
-  'src/runtime/upstream/open-upstreams.ts -> src/adapters/system-clock.ts': DEFAULT,
-  'src/runtime/upstream/upstream-files.ts -> src/adapters/small-file.ts': FILE,
-  'src/runtime/watch-ledger.ts -> src/adapters/pace.ts': DEFAULT,
-  'src/runtime/watch-ledger.ts -> src/adapters/system-clock.ts': DEFAULT,
+  'src/runtime/turnpike-options.ts -> src/adapters/commands/command-runner.ts': 'a type',
+  'src/runtime/upstream/connect-upstreams.ts -> src/adapters/mcp/mcp-client.ts': 'a server of the outside is called',
+  'src/runtime/upstream/open-upstreams.ts -> src/adapters/system/system-clock.ts': DEFAULT,
+  'src/runtime/upstream/upstream-files.ts -> src/adapters/files/small-file.ts': FILE,
+  'src/runtime/ledger/watch-ledger.ts -> src/adapters/system/system-pace.ts': DEFAULT,
+  'src/runtime/ledger/watch-ledger.ts -> src/adapters/system/system-clock.ts': DEFAULT,
 };
 
 const SOURCES = [...filesIn('machines', /\.ts$/), ...filesIn('src', /\.ts$/)].filter(

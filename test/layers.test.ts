@@ -33,49 +33,54 @@ const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
 /** Departures from the table, each with its reason. One that is no longer needed fails the test. */
 const DEPARTURES: Readonly<Record<string, string>> = {
-  'src/adapters/integrate-batch.ts -> src/ledger/merkle.ts':
+  'src/adapters/ledger/integrate-batch.ts -> src/ledger/proof/merkle.ts':
     'a store that integrates its commits extends the log, and there is one Merkle tree',
   'src/contract/canonical-json.ts -> src/errors.ts':
     'a value without a canonical form is a bug, and errors has no imports',
-  'src/ports/capability.ts -> src/errors.ts':
+  'src/ports/effects/capability.ts -> src/errors.ts':
     'an effect that nothing allows must fail loudly, and errors has no imports',
 };
 
 /** Where each third-party package may be imported: a file, or everything below a folder. */
 const HOMES: Readonly<Record<string, readonly string[]>> = {
-  xstate: ['machines/', 'src/kernel/', 'src/adapters/inspection-hub.ts', 'src/adapters/stately-observer.ts'],
-  ws: ['src/adapters/xstate-inspect-socket.ts'],
+  xstate: [
+    'machines/',
+    'src/kernel/',
+    'src/adapters/inspector/inspection-hub.ts',
+    'src/adapters/inspector/stately-observer.ts',
+  ],
+  ws: ['src/adapters/inspector/xstate-inspect-socket.ts'],
   typebox: [
     'src/contract/',
     'src/policy/',
     'src/step/',
-    'src/adapters/manifest-policy-source.ts',
-    'src/ledger/check-entry.ts',
+    'src/adapters/policy/manifest-policy-source.ts',
+    'src/ledger/verification/check-entry.ts',
     'src/runtime/',
     'src/service/mcp/',
     'src/service/http/',
   ],
-  'better-sqlite3': ['src/adapters/sqlite-', 'src/adapters/sql-sqlite.ts'],
-  kysely: ['src/adapters/sql-', 'src/adapters/sqlite-own-records.ts'],
-  pg: ['src/adapters/sql-postgres.ts'],
-  winston: ['src/adapters/winston-log.ts'],
-  nanoid: ['src/adapters/nanoid-ids.ts'],
-  yaml: ['src/policy/strict-yaml.ts'],
-  yauzl: ['src/adapters/bag-zip.ts'],
+  'better-sqlite3': ['src/adapters/sqlite/', 'src/adapters/records/sqlite-backend.ts'],
+  kysely: ['src/adapters/records/'],
+  pg: ['src/adapters/records/postgres-backend.ts'],
+  winston: ['src/adapters/system/winston-log.ts'],
+  nanoid: ['src/adapters/system/nanoid-ids.ts'],
+  yaml: ['src/policy/files/strict-yaml.ts'],
+  yauzl: ['src/adapters/bag/bag-zip.ts'],
   'libphonenumber-js': ['src/runtime/high-risk/phone-numbers.ts'],
   ibantools: ['src/runtime/high-risk/account-numbers.ts'],
   ai: ['src/adapters/ai-sdk-agent.ts'],
   preact: ['src/inspector/'],
   '@preact/signals': ['src/inspector/'],
-  elkjs: ['src/adapters/elk-layout.ts', 'src/adapters/layout-worker.ts'],
+  elkjs: ['src/adapters/inspector/elk-layout.ts', 'src/adapters/inspector/layout-worker.ts'],
   fastify: [
-    'src/service/http/app.ts',
+    'src/service/http/http-plugin.ts',
     'src/service/http/turnpike-http.ts',
-    'src/service/http/handler.ts',
-    'src/service/http/send-answer.ts',
+    'src/service/http/http-handler.ts',
+    'src/service/http/send-response.ts',
   ],
   'prom-client': ['src/service/http/metrics.ts'],
-  '@modelcontextprotocol/sdk': ['src/adapters/mcp-client.ts', 'src/service/mcp/'],
+  '@modelcontextprotocol/sdk': ['src/adapters/mcp/mcp-client.ts', 'src/service/mcp/'],
 };
 
 interface Edge {
@@ -118,7 +123,15 @@ describe('layers', () => {
 
   // What the page imports travels to a browser: only the vocabulary that has no packages and no schemas may.
   test('the page takes of the contract only what is written for it', () => {
-    const written = ['canonical-json', 'chart-text', 'event-row', 'inspection', 'phase', 'run-state', 'step-packet'];
+    const written = [
+      'canonical-json',
+      'inspection/chart-text',
+      'inspection/event-row',
+      'inspection/inspection',
+      'run/phase',
+      'run/run-state',
+      'session/step-packet',
+    ];
     const found = EDGES.filter(({ from, to }) => layerOf(from) === 'inspector' && to?.startsWith('src/contract/'));
     const others = found.filter(({ to }) => !written.some((name) => to === `src/contract/${name}.ts`));
     expect(others).toEqual([]);

@@ -4,7 +4,7 @@ import { describe, expect, test } from '@jest/globals';
 import ts from 'typescript';
 import { filesIn, nodesOf, parse, textOf } from './sources.js';
 
-const FILE_LINES_MAX = 300;
+const FILE_LINES_MAX = 400;
 const FUNCTION_LINES_MAX = 60;
 const COLUMNS_MAX = 120;
 

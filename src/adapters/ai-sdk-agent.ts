@@ -44,11 +44,11 @@ export interface AiSdkAgentOptions {
  * @throws UsageError for options out of range
  */
 export function aiSdkAgent(options: AiSdkAgentOptions): Agent {
-  const settings = settingsOf(options);
-  return { propose: (turn, signal) => bounded(settings, turn, signal) };
+  const settings = agentSettingsOf(options);
+  return { propose: (turn, signal) => proposeWithin(settings, turn, signal) };
 }
 
-interface Settings {
+interface AgentSettings {
   readonly outputBytesMax: number;
   readonly timeoutMs: number;
   readonly call: Omit<Parameters<typeof generateText>[0], 'prompt' | 'messages' | 'system' | 'abortSignal'>;
@@ -56,15 +56,16 @@ interface Settings {
 
 const BYTES_CEILING = 33_554_432;
 
-function settingsOf(options: AiSdkAgentOptions): Settings {
+function agentSettingsOf(options: AiSdkAgentOptions): AgentSettings {
   const { model, temperature, topP, seed, providerOptions, stream = false } = options;
   // Callers without types pass anything.
-  if ((model as Partial<Model> | null)?.specificationVersion !== 'v3') throw usage('model: a model (v3) of a provider');
-  const outputBytesMax = whole('outputBytesMax', options.outputBytesMax ?? 4_194_304, 1, BYTES_CEILING);
+  if ((model as Partial<Model> | null)?.specificationVersion !== 'v3')
+    throw usageError('model: a model (v3) of a provider');
+  const outputBytesMax = requireWholeNumber('outputBytesMax', options.outputBytesMax ?? 4_194_304, 1, BYTES_CEILING);
   const call = {
-    model: tamed(model, stream, outputBytesMax),
-    maxOutputTokens: whole('maxOutputTokens', options.maxOutputTokens ?? 8_192, 1, 10_000_000),
-    maxRetries: whole('maxRetries', options.maxRetries ?? 2, 0, 10),
+    model: wrapModel(model, stream, outputBytesMax),
+    maxOutputTokens: requireWholeNumber('maxOutputTokens', options.maxOutputTokens ?? 8_192, 1, 10_000_000),
+    maxRetries: requireWholeNumber('maxRetries', options.maxRetries ?? 2, 0, 10),
     ...(temperature === undefined ? {} : { temperature }),
     ...(topP === undefined ? {} : { topP }),
     ...(seed === undefined ? {} : { seed }),
@@ -72,26 +73,26 @@ function settingsOf(options: AiSdkAgentOptions): Settings {
   };
   return {
     call,
-    timeoutMs: whole('timeoutMs', options.timeoutMs ?? 120_000, 1, 86_400_000),
+    timeoutMs: requireWholeNumber('timeoutMs', options.timeoutMs ?? 120_000, 1, 86_400_000),
     outputBytesMax,
   };
 }
 
-function whole(name: string, value: number, least: number, most: number): number {
+function requireWholeNumber(name: string, value: number, least: number, most: number): number {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return value;
-  throw usage(`${name}: a whole number from ${least} to ${most}`);
+  throw usageError(`${name}: a whole number from ${least} to ${most}`);
 }
 
-const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
+const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
 
 /** One proposal, or an AgentError by the time that was given; a provider that does not let go is left behind. */
-async function bounded(settings: Settings, turn: AgentTurn, signal: AbortSignal): Promise<AgentProposal> {
+async function proposeWithin(settings: AgentSettings, turn: AgentTurn, signal: AbortSignal): Promise<AgentProposal> {
   const own = new AbortController();
   const timer = setTimeout(() => own.abort(TIMED_OUT), settings.timeoutMs);
-  const given = AbortSignal.any([signal, own.signal]);
+  const eitherSignal = AbortSignal.any([signal, own.signal]);
   try {
-    given.throwIfAborted();
-    return await Promise.race([asked(settings, turn, given), failing(given)]);
+    eitherSignal.throwIfAborted();
+    return await Promise.race([requestProposal(settings, turn, eitherSignal), rejectOnAbort(eitherSignal)]);
   } catch (error) {
     throw agentErrorOf(error, signal, own.signal);
   } finally {
@@ -102,14 +103,14 @@ async function bounded(settings: Settings, turn: AgentTurn, signal: AbortSignal)
 
 const TIMED_OUT = Symbol('timed out');
 
-const failing = (signal: AbortSignal): Promise<never> =>
+const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
   new Promise((_resolve, reject) => {
     signal.addEventListener('abort', () => reject(new Error('aborted')), { once: true });
   });
 
-async function asked({ call, outputBytesMax }: Settings, turn: AgentTurn, abortSignal: AbortSignal) {
+async function requestProposal({ call, outputBytesMax }: AgentSettings, turn: AgentTurn, abortSignal: AbortSignal) {
   const { text, totalUsage } = await generateText({ ...call, ...promptOf(turn), abortSignal });
-  if (Buffer.byteLength(text) > outputBytesMax) throw tooLarge(outputBytesMax);
+  if (Buffer.byteLength(text) > outputBytesMax) throw tooLargeError(outputBytesMax);
   return { raw: text, tokens: tokensIn(totalUsage) };
 }
 
@@ -117,20 +118,26 @@ async function asked({ call, outputBytesMax }: Settings, turn: AgentTurn, abortS
  * The model behind what the SDK does not do: its own streaming reads on when nobody reads it any more and keeps what it
  * has read, and it prints the warnings of a provider on the console, which may be somebody's protocol.
  */
-const tamed = (model: Model, stream: boolean, bytesMax: number): Model =>
+const wrapModel = (model: Model, stream: boolean, bytesMax: number): Model =>
   wrapLanguageModel({
     model,
     middleware: {
       specificationVersion: 'v3',
       wrapGenerate: async ({ doGenerate, doStream, params }) =>
-        stream ? collected(await doStream(), params.abortSignal, bytesMax) : { ...(await doGenerate()), warnings: [] },
+        stream
+          ? collectStream(await doStream(), params.abortSignal, bytesMax)
+          : { ...(await doGenerate()), warnings: [] },
     },
   });
 
-async function collected({ stream }: Streamed, signal: AbortSignal | undefined, bytesMax: number): Promise<Generated> {
+async function collectStream(
+  { stream }: StreamResult,
+  signal: AbortSignal | undefined,
+  bytesMax: number,
+): Promise<GenerateResult> {
   const reader = stream.getReader();
-  const letGo = (): void => void reader.cancel().catch(() => undefined);
-  signal?.addEventListener('abort', letGo, { once: true });
+  const cancelReader = (): void => void reader.cancel().catch(() => undefined);
+  signal?.addEventListener('abort', cancelReader, { once: true });
   const texts: string[] = [];
   let [parts, bytes] = [0, 0];
   try {
@@ -141,23 +148,23 @@ async function collected({ stream }: Streamed, signal: AbortSignal | undefined, 
       parts += 1;
       // Reasoning is not kept, and still has an end.
       if ('delta' in part) bytes += Buffer.byteLength(part.delta);
-      if (Math.max(parts, bytes) > bytesMax) throw tooLarge(bytesMax);
+      if (Math.max(parts, bytes) > bytesMax) throw tooLargeError(bytesMax);
       if (part.type === 'text-delta') texts.push(part.delta);
       if (part.type !== 'finish') continue;
       const { usage, finishReason } = part;
       return { content: [{ type: 'text', text: texts.join('') }], usage, finishReason, warnings: [] };
     }
   } finally {
-    signal?.removeEventListener('abort', letGo);
-    letGo();
+    signal?.removeEventListener('abort', cancelReader);
+    cancelReader();
   }
 }
 
 type Model = AiSdkAgentOptions['model'];
-type Streamed = Awaited<ReturnType<Model['doStream']>>;
-type Generated = Awaited<ReturnType<Model['doGenerate']>>;
+type StreamResult = Awaited<ReturnType<Model['doStream']>>;
+type GenerateResult = Awaited<ReturnType<Model['doGenerate']>>;
 
-const tooLarge = (bytesMax: number): AgentError =>
+const tooLargeError = (bytesMax: number): AgentError =>
   new AgentError({ code: 'AGENT_OUTPUT_TOO_LARGE', message: `the model said more than ${bytesMax} bytes` });
 
 /** What the provider reports, if that is a number at all. */
@@ -173,15 +180,15 @@ function tokensIn({ totalTokens }: LanguageModelUsage): number | null {
 function promptOf(turn: AgentTurn): { readonly system: string; readonly messages: ModelMessage[] } {
   const { instructions, schemas, task, conversation, fresh_id } = turn;
   const messages: ModelMessage[] = [];
-  let said = task === null ? 'Begin.' : `The task:\n${task}`;
+  let userText = task === null ? 'Begin.' : `The task:\n${task}`;
   for (const { proposal, response, left_out } of conversation) {
-    if (left_out > 0) said += `\n\n[${left_out} earlier proposals and responses are left out here]`;
-    messages.push({ role: 'user', content: said });
+    if (left_out > 0) userText += `\n\n[${left_out} earlier proposals and responses are left out here]`;
+    messages.push({ role: 'user', content: userText });
     // Providers refuse a message without text.
     messages.push({ role: 'assistant', content: proposal.trim() === '' ? '(nothing)' : proposal });
-    said = response;
+    userText = response;
   }
-  messages.push({ role: 'user', content: `${said}\n\nAn id for your next proposal: ${fresh_id}` });
+  messages.push({ role: 'user', content: `${userText}\n\nAn id for your next proposal: ${fresh_id}` });
   return { system: `${instructions}\n\nThe schemas:\n${JSON.stringify(schemas)}`, messages };
 }
 

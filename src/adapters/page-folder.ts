@@ -28,47 +28,47 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,120}$/;
  * The files of `index.html`, `approvals.html` where there is one, and `assets`, by their paths.
  * @throws UsageError where there is no page
  */
-export function pageFolder(folder: string): ReadonlyMap<string, PageFile> {
+export function readPageFolder(folder: string): ReadonlyMap<string, PageFile> {
   const index = join(folder, 'index.html');
   if (!existsSync(index))
     throw new UsageError({ code: 'USAGE', message: `${folder} has no index.html: build the page` });
-  const page = fileOf(index, false);
+  const page = readPageFile(index, false);
   const approvals = join(folder, 'approvals.html');
   const files = new Map([
     ['/', page],
-    ['/approvals', existsSync(approvals) ? fileOf(approvals, false) : page],
+    ['/approvals', existsSync(approvals) ? readPageFile(approvals, false) : page],
   ]);
   const assets = join(folder, 'assets');
   const names = existsSync(assets) ? readdirSync(assets, { withFileTypes: true }) : [];
   for (const entry of names) {
     const { name } = entry;
     if (!entry.isFile() || !NAME.test(name) || !Object.hasOwn(TYPES, extensionOf(name))) continue;
-    files.set(`/assets/${name}`, fileOf(join(assets, name), true));
+    files.set(`/assets/${name}`, readPageFile(join(assets, name), true));
   }
   return files;
 }
 
 const extensionOf = (name: string): string => name.slice(name.lastIndexOf('.') + 1);
 
-const fileOf = (path: string, immutable: boolean): PageFile => ({
+const readPageFile = (path: string, immutable: boolean): PageFile => ({
   bytes: readFileSync(path),
   type: TYPES[extensionOf(path)] ?? 'application/octet-stream',
   immutable,
 });
 
 /** The page that this package was built with, or null where it was not: run from its sources, it may be missing. */
-export function builtPage(): ReadonlyMap<string, PageFile> | null {
-  const folder = builtFolder();
-  return folder === null ? null : pageFolder(folder);
+export function readBuiltPage(): ReadonlyMap<string, PageFile> | null {
+  const folder = findBuiltFolder();
+  return folder === null ? null : readPageFolder(folder);
 }
 
 /** The same page as one file, with a place for a ledger in it, or null. */
-export function builtTemplate(): string | null {
-  const folder = builtFolder();
+export function readBuiltTemplate(): string | null {
+  const folder = findBuiltFolder();
   return folder === null ? null : readFileSync(join(folder, 'one-file.html'), 'utf8');
 }
 
-function builtFolder(): string | null {
+function findBuiltFolder(): string | null {
   const folders = ['../../inspector', '../../dist/inspector'].map((path) =>
     fileURLToPath(new URL(path, import.meta.url)),
   );

@@ -40,7 +40,7 @@ export function parseBagInfo(lines: readonly string[], version: BagVersion): Par
 }
 
 /** Labels are the same whatever their case. */
-export const valuesOf = (elements: readonly InfoElement[], label: string): readonly string[] =>
+export const infoValuesOf = (elements: readonly InfoElement[], label: string): readonly string[] =>
   elements.filter((element) => element.label.toLowerCase() === label.toLowerCase()).map(({ value }) => value);
 
 const CONTROL = /[\0-\x1f\x7f-\x9f\u2028\u2029]/;
@@ -52,16 +52,16 @@ export function writeBagInfo(elements: readonly InfoElement[]): string {
     if (fits && !CONTROL.test(label + value) && (label + value).isWellFormed()) continue;
     throw new UsageError({ code: 'USAGE', message: `bag-info.txt cannot hold ${JSON.stringify([label, value])}` });
   }
-  return elements.map(({ label, value }) => `${fold(`${label}: ${value}`)}\n`).join('');
+  return elements.map(({ label, value }) => `${wrapLine(`${label}: ${value}`)}\n`).join('');
 }
 
 /** Breaks a line at single spaces of its value, and nowhere else, so that joining the parts gives it back. */
-function fold(line: string): string {
+function wrapLine(line: string): string {
   const parts: string[] = [];
   let rest = line;
   const from = line.indexOf(':') + 2;
   while (rest.length > COLUMNS) {
-    const at = breakOf(rest, parts.length === 0 ? from + 1 : 1);
+    const at = findBreak(rest, parts.length === 0 ? from + 1 : 1);
     if (at === -1) break;
     parts.push(rest.slice(0, at));
     rest = rest.slice(at + 1);
@@ -70,7 +70,7 @@ function fold(line: string): string {
 }
 
 /** The last fit space within the columns, else the first one behind; -1 if there is none. */
-function breakOf(text: string, from: number): number {
+function findBreak(text: string, from: number): number {
   let found = -1;
   for (let at = text.indexOf(' ', from); at !== -1; at = text.indexOf(' ', at + 1)) {
     const single = /\S/.test(text.charAt(at - 1)) && /\S/.test(text.charAt(at + 1));

@@ -1,6 +1,6 @@
 // Is every file listed where it must be?
 
-import type { BagFindings } from './finding.js';
+import type { BagFindings } from './bag-finding.js';
 import type { FileRecord, Inventory } from './inventory.js';
 import type { ListedFiles } from './listed-files.js';
 import { parseManifestName } from './manifest.js';
@@ -21,31 +21,31 @@ export function checkCoverage(
   manifests: readonly Manifest[],
   findings: BagFindings,
 ): void {
-  const old = isBefore1(listed.version);
+  const isOld = isBefore1(listed.version);
   const payload = manifests.filter(({ kind }) => kind === 'payload');
   const tag = manifests.filter(({ kind }) => kind === 'tag');
   if (tag.length === 0) findings.add('tag.manifest_missing', null, 'nothing vouches for the files beside the payload');
   for (const record of files.values()) {
-    if (isPayload(record.path)) checkPayload(record, payload, listed, old);
-    else checkTag(record, tag, listed, old);
+    if (isPayload(record.path)) checkPayload(record, payload, listed, isOld);
+    else checkTag(record, tag, listed, isOld);
   }
-  for (const path of listed.fetchedInVain()) {
+  for (const path of listed.unlistedFetchPaths()) {
     findings.add('fetch.path_unlisted', path, 'fetch.txt names it, but no payload manifest lists it');
   }
 }
 
-function checkPayload(record: FileRecord, manifests: readonly Manifest[], listed: ListedFiles, old: boolean): void {
-  const without = manifests.filter(({ path }) => !listed.isListed(path, record));
-  const enough = old ? without.length < manifests.length : without.length === 0;
-  const names = without.map(({ path }) => path).join(', ');
-  if (!enough) listed.findings.add('payload.file_unlisted', record.path, `it is not listed in ${names}`);
+function checkPayload(record: FileRecord, manifests: readonly Manifest[], listed: ListedFiles, isOld: boolean): void {
+  const missingIn = manifests.filter(({ path }) => !listed.isListed(path, record));
+  const isCovered = isOld ? missingIn.length < manifests.length : missingIn.length === 0;
+  const names = missingIn.map(({ path }) => path).join(', ');
+  if (!isCovered) listed.findings.add('payload.file_unlisted', record.path, `it is not listed in ${names}`);
 }
 
-function checkTag(record: FileRecord, manifests: readonly Manifest[], listed: ListedFiles, old: boolean): void {
+function checkTag(record: FileRecord, manifests: readonly Manifest[], listed: ListedFiles, isOld: boolean): void {
   const name = parseManifestName(record.path);
   if (name?.kind === 'tag') return;
-  const without = manifests.filter(({ path }) => !listed.isListed(path, record));
-  if (without.length === 0) return;
-  const rule = name !== null && !old ? 'tag.manifest_unlisted' : 'tag.file_unlisted';
-  listed.findings.add(rule, record.path, `it is not listed in ${without.map(({ path }) => path).join(', ')}`);
+  const missingIn = manifests.filter(({ path }) => !listed.isListed(path, record));
+  if (missingIn.length === 0) return;
+  const rule = name !== null && !isOld ? 'tag.manifest_unlisted' : 'tag.file_unlisted';
+  listed.findings.add(rule, record.path, `it is not listed in ${missingIn.map(({ path }) => path).join(', ')}`);
 }

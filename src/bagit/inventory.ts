@@ -2,12 +2,12 @@
 
 import { createHash } from 'node:crypto';
 import { BagError } from '../errors.js';
-import type { BagTree, TreeRefusal } from '../ports/bag-tree.js';
-import type { BagFindings } from './finding.js';
-import type { BagLimits } from './limits.js';
+import type { BagTree, BagTreeProblem } from '../ports/bag-tree.js';
+import type { BagFindings } from './bag-finding.js';
+import type { BagLimits } from './bag-limits.js';
 import type { Algorithm } from './manifest.js';
-import { foldPath, isPayload, isPortable, isSystemFile, unfitness } from './paths.js';
-import { LineReader, type TagEncoding } from './text.js';
+import { normalizePath, isPayload, isPortable, isSystemFile, findPathProblem } from './paths.js';
+import { LineReader, type TagEncoding } from './line-reader.js';
 
 export type Digests = Partial<Record<Algorithm, string>>;
 
@@ -29,7 +29,7 @@ export interface Inventory {
   twinOf(path: string): FileRecord | null;
 }
 
-const REASONS: Readonly<Record<TreeRefusal, string>> = {
+const REASONS: Readonly<Record<BagTreeProblem, string>> = {
   symlink: 'it is a symbolic link',
   special_file: 'it is neither a file nor a directory',
   name_unfit: 'its name cannot be one of a bag',
@@ -52,45 +52,45 @@ export async function takeInventory(
   for await (const entry of tree.entries()) {
     const { path } = entry;
     entries += 1;
-    if (entries > limits.entries_max) return tooMuch(findings, `more than ${limits.entries_max} entries`);
+    if (entries > limits.entries_max) return reportLimit(findings, `more than ${limits.entries_max} entries`);
     if (entry.kind === 'refused') findings.add('tree.refused', path, REASONS[entry.reason]);
-    const unfit = entry.kind === 'refused' ? null : unfitness(path);
-    if (unfit !== null) findings.add('tree.name_unfit', path, unfit);
+    const pathProblem = entry.kind === 'refused' ? null : findPathProblem(path);
+    if (pathProblem !== null) findings.add('tree.name_unfit', path, pathProblem);
     if (path === 'data' ? entry.kind === 'directory' : isPayload(path)) hasPayloadDirectory = true;
-    if (entry.kind !== 'file' || unfit !== null) continue;
+    if (entry.kind !== 'file' || pathProblem !== null) continue;
     bytes += entry.bytes;
-    if (bytes > limits.bytes_max) return tooMuch(findings, `more than ${limits.bytes_max} bytes`);
+    if (bytes > limits.bytes_max) return reportLimit(findings, `more than ${limits.bytes_max} bytes`);
     files.set(path, { path, bytes: entry.bytes, expected: {}, actual: null });
     if (isPayload(path)) {
       payload.files += 1;
       payload.bytes += entry.bytes;
     }
-    judgeName(path, findings);
+    checkName(path, findings);
   }
-  return { files, hasPayloadDirectory, payload, twinOf: twinsIn(files, findings) };
+  return { files, hasPayloadDirectory, payload, twinOf: indexTwins(files, findings) };
 }
 
-function tooMuch(findings: BagFindings, what: string): null {
-  findings.add('tree.limit', null, what);
+function reportLimit(findings: BagFindings, limit: string): null {
+  findings.add('tree.limit', null, limit);
   return null;
 }
 
-function judgeName(path: string, findings: BagFindings): void {
+function checkName(path: string, findings: BagFindings): void {
   if (isSystemFile(path)) findings.add('path.system_file', path, 'a file that operating systems make by themselves');
   else if (!isPortable(path)) findings.add('path.not_portable', path, 'some file systems do not take this name');
 }
 
-function twinsIn(files: ReadonlyMap<string, FileRecord>, findings: BagFindings): Inventory['twinOf'] {
+function indexTwins(files: ReadonlyMap<string, FileRecord>, findings: BagFindings): Inventory['twinOf'] {
   const folded = new Map<string, FileRecord | null>();
   for (const [path, record] of files) {
-    const key = foldPath(path);
+    const key = normalizePath(path);
     if (folded.has(key)) findings.add('path.twin', path, 'another file differs only in case or in normal form');
     folded.set(key, folded.has(key) ? null : record);
   }
-  return (path) => folded.get(foldPath(path)) ?? null;
+  return (path) => folded.get(normalizePath(path)) ?? null;
 }
 
-export interface Reading {
+export interface BagReadContext {
   readonly tree: BagTree;
   readonly findings: BagFindings;
   readonly limits: BagLimits;
@@ -109,32 +109,38 @@ export interface TextReader {
  * Reads a file once, from beginning to end: what is hashed is what was parsed.
  * @returns whether it was read to its end; if not, a finding says why
  */
-export async function readFile(reading: Reading, record: FileRecord, text: TextReader | null): Promise<boolean> {
-  const { tree, findings, limits } = reading;
+export async function readBagFile(
+  context: BagReadContext,
+  record: FileRecord,
+  text: TextReader | null,
+): Promise<boolean> {
+  const { tree, findings, limits } = context;
   const { path, bytes } = record;
   if (text !== null && bytes > text.bytes_max) {
     findings.add('tree.limit', path, `more than ${text.bytes_max} bytes`);
     return false;
   }
-  const algorithms = new Set([...(text === null ? [] : reading.algorithms), ...algorithmsOf(record.expected)]);
+  const algorithms = new Set([...(text === null ? [] : context.algorithms), ...algorithmsOf(record.expected)]);
   const hashes = [...algorithms].map((algorithm) => ({ algorithm, hash: createHash(algorithm) }));
   const lines = text === null ? null : new LineReader(text.encoding, limits.line_characters_max);
   let count = 0;
   try {
     for await (const chunk of tree.read(path)) {
       count += chunk.length;
-      if (count > bytes) return unreadable(findings, path, `it is longer than the ${bytes} bytes that were announced`);
+      if (count > bytes)
+        return reportUnreadable(findings, path, `it is longer than the ${bytes} bytes that were announced`);
       for (const { hash } of hashes) hash.update(chunk);
-      if (lines !== null && text !== null && !passOn(lines.push(chunk), text, path, findings)) return false;
+      if (lines !== null && text !== null && !passLines(lines.push(chunk), text, path, findings)) return false;
     }
   } catch (error) {
     if (!(error instanceof BagError)) throw error;
-    return unreadable(findings, path, error.message);
+    return reportUnreadable(findings, path, error.message);
   }
-  if (count < bytes) return unreadable(findings, path, `it is shorter than the ${bytes} bytes that were announced`);
-  if (lines !== null && text !== null && !passOn(lines.end(), text, path, findings)) return false;
+  if (count < bytes)
+    return reportUnreadable(findings, path, `it is shorter than the ${bytes} bytes that were announced`);
+  if (lines !== null && text !== null && !passLines(lines.end(), text, path, findings)) return false;
   record.actual = Object.fromEntries(hashes.map(({ algorithm, hash }) => [algorithm, hash.digest('hex')]));
-  if (lines?.marked === true && text?.encoding === 'UTF-8') {
+  if (lines?.hasByteOrderMark === true && text?.encoding === 'UTF-8') {
     findings.add('text.byte_order_mark', path, 'it begins with a byte order mark');
   }
   return true;
@@ -142,12 +148,17 @@ export async function readFile(reading: Reading, record: FileRecord, text: TextR
 
 export const algorithmsOf = (digests: Digests): readonly Algorithm[] => Object.keys(digests) as Algorithm[];
 
-function unreadable(findings: BagFindings, path: string, message: string): false {
+function reportUnreadable(findings: BagFindings, path: string, message: string): false {
   findings.add('tree.unreadable', path, message);
   return false;
 }
 
-function passOn(lines: ReturnType<LineReader['end']>, text: TextReader, path: string, findings: BagFindings): boolean {
+function passLines(
+  lines: ReturnType<LineReader['end']>,
+  text: TextReader,
+  path: string,
+  findings: BagFindings,
+): boolean {
   if (lines === 'encoding') findings.add('text.encoding', path, `it is not ${text.encoding}`);
   else if (lines === 'line') findings.add('tree.limit', path, 'a line is too long');
   else for (const line of lines) text.onLine(line);

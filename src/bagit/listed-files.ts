@@ -1,8 +1,8 @@
 // What manifests and fetch.txt say, held against what is there.
 
 import type { Declaration } from './declaration.js';
-import type { BagFindings, BagRule } from './finding.js';
-import { readFile, type FileRecord, type Inventory, type Reading } from './inventory.js';
+import type { BagFindings, BagRule } from './bag-finding.js';
+import { readBagFile, type FileRecord, type Inventory, type BagReadContext } from './inventory.js';
 import { parseFetchLine, parseManifestLine, type Algorithm, type ManifestLine, type PathOddity } from './manifest.js';
 import { isBefore1, isPayload, type BagVersion } from './paths.js';
 
@@ -18,7 +18,7 @@ const ODDITIES: Readonly<Record<PathOddity, readonly [BagRule, string]>> = {
   percent: ['manifest.path_percent', 'a percent sign in it is not encoded'],
 };
 
-type Line = Exclude<ManifestLine, string>;
+type ParsedManifestLine = Exclude<ManifestLine, string>;
 
 export class ListedFiles {
   readonly inventory: Inventory;
@@ -40,22 +40,22 @@ export class ListedFiles {
   }
 
   /** What fetch.txt names and no payload manifest lists. */
-  *fetchedInVain(): Generator<string> {
+  *unlistedFetchPaths(): Generator<string> {
     for (const [path, listed] of this.#fetch) if (!listed) yield path;
   }
 
-  fetch(path: string, entries_max: number): boolean {
+  addFetch(path: string, entries_max: number): boolean {
     if (this.#fetch.size >= entries_max) return false;
     this.#fetch.set(path, false);
     return true;
   }
 
   /** Takes one line of a manifest. */
-  list(manifest: ManifestFile, line: Line): void {
+  addLine(manifest: ManifestFile, line: ParsedManifestLine): void {
     const { path } = line;
     for (const oddity of line.oddities) this.findings.add(ODDITIES[oddity][0], path, ODDITIES[oddity][1]);
-    if (line.unfit !== null) {
-      this.findings.add('manifest.path_unfit', path, line.unfit);
+    if (line.problem !== null) {
+      this.findings.add('manifest.path_unfit', path, line.problem);
       return;
     }
     if (isMisplaced(manifest.kind, path)) {
@@ -65,17 +65,17 @@ export class ListedFiles {
     if (manifest.kind === 'payload' && this.#fetch.has(path)) this.#fetch.set(path, true);
     const exact = this.inventory.files.get(path);
     const record = exact ?? this.inventory.twinOf(path);
-    if (record === null || isMisplaced(manifest.kind, record.path)) this.#missing(manifest, path);
+    if (record === null || isMisplaced(manifest.kind, record.path)) this.#reportMissing(manifest, path);
     else this.#expect(manifest, line, record, exact === undefined);
   }
 
-  #missing(manifest: ManifestFile, path: string): void {
+  #reportMissing(manifest: ManifestFile, path: string): void {
     if (manifest.kind === 'tag') this.findings.add('tag.file_missing', path, `${manifest.path} lists it`);
     else if (this.#fetch.has(path)) this.findings.add('payload.file_not_fetched', path, 'fetch.txt says where it is');
     else this.findings.add('payload.file_missing', path, `${manifest.path} lists it`);
   }
 
-  #expect(manifest: ManifestFile, { path, digest }: Line, record: FileRecord, isTwin: boolean): void {
+  #expect(manifest: ManifestFile, { path, digest }: ParsedManifestLine, record: FileRecord, isTwin: boolean): void {
     const listed = this.#listed.get(manifest.path) ?? new Set<FileRecord>();
     this.#listed.set(manifest.path, listed);
     // A bag that was made where both names are one file.
@@ -97,16 +97,16 @@ const isMisplaced = (kind: ManifestFile['kind'], path: string): boolean =>
   kind === 'payload' ? !isPayload(path) : isPayload(path) || /^tagmanifest-[^/]+\.txt$/i.test(path);
 
 export async function readManifest(
-  reading: Reading,
+  context: BagReadContext,
   listed: ListedFiles,
   { version, encoding }: Declaration,
   manifest: ManifestFile,
 ): Promise<void> {
-  const { findings, limits } = reading;
+  const { findings, limits } = context;
   const record = listed.inventory.files.get(manifest.path);
   if (record === undefined) return;
   let number = 0;
-  await readFile(reading, record, {
+  await readBagFile(context, record, {
     encoding,
     bytes_max: limits.manifest_bytes_max,
     onLine: (text) => {
@@ -115,21 +115,21 @@ export async function readManifest(
       if (line === 'blank') findings.add('manifest.line_blank', manifest.path, `line ${number} is empty`);
       else if (line === 'malformed') {
         findings.add('manifest.line_malformed', manifest.path, `line ${number} is no digest and path`);
-      } else listed.list(manifest, line);
+      } else listed.addLine(manifest, line);
     },
   });
 }
 
 export async function readFetch(
-  reading: Reading,
+  context: BagReadContext,
   listed: ListedFiles,
   { version, encoding }: Declaration,
 ): Promise<void> {
-  const { findings, limits } = reading;
+  const { findings, limits } = context;
   const record = listed.inventory.files.get('fetch.txt');
   if (record === undefined) return;
   let number = 0;
-  await readFile(reading, record, {
+  await readBagFile(context, record, {
     encoding,
     bytes_max: limits.manifest_bytes_max,
     onLine: (text) => {
@@ -138,9 +138,9 @@ export async function readFetch(
       if (line === 'blank') findings.add('manifest.line_blank', 'fetch.txt', `line ${number} is empty`);
       else if (line === 'malformed') {
         findings.add('fetch.line_malformed', 'fetch.txt', `line ${number} is no URL, length and path`);
-      } else if (line.unfit !== null || !isPayload(line.path)) {
-        findings.add('fetch.path_unfit', line.path, line.unfit ?? 'it is outside of data/');
-      } else if (!listed.fetch(line.path, limits.entries_max)) {
+      } else if (line.problem !== null || !isPayload(line.path)) {
+        findings.add('fetch.path_unfit', line.path, line.problem ?? 'it is outside of data/');
+      } else if (!listed.addFetch(line.path, limits.entries_max)) {
         findings.add('tree.limit', 'fetch.txt', `more than ${limits.entries_max} files`);
       }
     },

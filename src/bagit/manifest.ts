@@ -1,12 +1,12 @@
 // manifest-<algorithm>.txt, tagmanifest-<algorithm>.txt and fetch.txt, line by line (RFC 8493 2.1.3, 2.2.1, 2.2.3).
 
-import { decodePath, encodePath, unfitness, type BagVersion } from './paths.js';
+import { decodePath, encodePath, findPathProblem, type BagVersion } from './paths.js';
 
 /** Name in the file's name, and hex digits of a digest. */
 export const ALGORITHMS = { md5: 32, sha1: 40, sha224: 56, sha256: 64, sha384: 96, sha512: 128 } as const;
 export type Algorithm = keyof typeof ALGORITHMS;
 /** Two files with one digest can be made on purpose. */
-export const WEAK: readonly Algorithm[] = ['md5', 'sha1'];
+export const WEAK_ALGORITHMS: readonly Algorithm[] = ['md5', 'sha1'];
 export const isAlgorithm = (name: string): name is Algorithm => Object.hasOwn(ALGORITHMS, name);
 
 export interface ManifestName {
@@ -25,17 +25,17 @@ export const manifestName = (kind: ManifestName['kind'], algorithm: Algorithm): 
 
 /** How a path was written: what is odd about it, though its meaning is clear. */
 export type PathOddity = 'asterisk' | 'relative' | 'percent';
-interface ReadPath {
+interface ListedPath {
   readonly path: string;
   /** Why it cannot be a path of a bag. */
-  readonly unfit: string | null;
+  readonly problem: string | null;
   readonly oddities: readonly PathOddity[];
 }
 
 export type ManifestLine =
   | 'blank'
   | 'malformed'
-  | (ReadPath & {
+  | (ListedPath & {
       /** Lower-case hex. */
       readonly digest: string;
     });
@@ -48,31 +48,31 @@ export function parseManifestLine(line: string, algorithm: Algorithm, version: B
   if (digest?.length !== ALGORITHMS[algorithm]) return 'malformed';
   // The md5sum tools put an asterisk before the name of a file that they took as binary.
   const starred = written.startsWith('*');
-  const { path, unfit, oddities } = readPath(starred ? written.slice(1) : written, version);
-  return { digest: digest.toLowerCase(), path, unfit, oddities: starred ? ['asterisk', ...oddities] : oddities };
+  const { path, problem, oddities } = parseListedPath(starred ? written.slice(1) : written, version);
+  return { digest: digest.toLowerCase(), path, problem, oddities: starred ? ['asterisk', ...oddities] : oddities };
 }
 
 export const writeManifestLine = (digest: string, path: string): string => `${digest}  ${encodePath(path)}\n`;
 
-export type FetchLine = 'blank' | 'malformed' | (ReadPath & { readonly url: string; readonly bytes: number | null });
+export type FetchLine = 'blank' | 'malformed' | (ListedPath & { readonly url: string; readonly bytes: number | null });
 
 /** Nothing is ever fetched: the line only says which file need not have been there from the beginning. */
 export function parseFetchLine(line: string, version: BagVersion): FetchLine {
   if (line === '') return 'blank';
   const [, url = '', length = '', written] = /^(\S+)[ \t]+(-|\d{1,15})[ \t]+(\S.*)$/s.exec(line) ?? [];
   if (written === undefined) return 'malformed';
-  return { url, bytes: length === '-' ? null : Number(length), ...readPath(written, version) };
+  return { url, bytes: length === '-' ? null : Number(length), ...parseListedPath(written, version) };
 }
 
 export const writeFetchLine = (url: string, bytes: number | null, path: string): string =>
   `${url.replace(/\s/g, encodeURIComponent)} ${bytes ?? '-'} ${encodePath(path)}\n`;
 
-function readPath(written: string, version: BagVersion): ReadPath {
+function parseListedPath(written: string, version: BagVersion): ListedPath {
   const decoded = decodePath(written, version);
   const relative = decoded.path.startsWith('./');
   const path = relative ? decoded.path.slice(2) : decoded.path;
   const oddities: PathOddity[] = [];
   if (relative) oddities.push('relative');
   if (decoded.loose) oddities.push('percent');
-  return { path, unfit: unfitness(path), oddities };
+  return { path, problem: findPathProblem(path), oddities };
 }

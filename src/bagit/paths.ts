@@ -15,7 +15,7 @@ const CONTROL = /[\0-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f]/;
 const REPLACEMENT = '\ufffd';
 
 /** Why a path (decoded) cannot be one of a bag, for people; null if it can. */
-export function unfitness(path: string): string | null {
+export function findPathProblem(path: string): string | null {
   if (path === '') return 'it is empty';
   if (path.length > PATH_CHARACTERS_MAX) return `it has more than ${PATH_CHARACTERS_MAX} characters`;
   if (path.startsWith('/') || /^[A-Za-z]:[/\\]/.test(path)) return 'it is absolute';
@@ -29,8 +29,8 @@ export function unfitness(path: string): string | null {
   return segments.some((segment) => segment === '.' || segment === '..') ? 'it has a dot segment' : null;
 }
 
-export const PAYLOAD = 'data/';
-export const isPayload = (path: string): boolean => path.startsWith(PAYLOAD);
+export const PAYLOAD_DIRECTORY = 'data/';
+export const isPayload = (path: string): boolean => path.startsWith(PAYLOAD_DIRECTORY);
 
 /** As a manifest has it: CR, LF and the percent sign, and nothing else, are percent-encoded (RFC 8493 2.1.3). */
 export const encodePath = (path: string): string =>
@@ -42,13 +42,13 @@ export const encodePath = (path: string): string =>
  */
 export function decodePath(text: string, version: BagVersion): { readonly path: string; readonly loose: boolean } {
   if (!text.includes('%')) return { path: text, loose: false };
-  if (isBefore1(version)) return { path: text.replace(/%0[AaDd]/g, meant), loose: false };
-  return { path: text.replace(/%(?:0[AaDd]|25)/g, meant), loose: /%(?!0[AaDd]|25)/.test(text) };
+  if (isBefore1(version)) return { path: text.replace(/%0[AaDd]/g, decodePercent), loose: false };
+  return { path: text.replace(/%(?:0[AaDd]|25)/g, decodePercent), loose: /%(?!0[AaDd]|25)/.test(text) };
 }
-const meant = (code: string): string => String.fromCharCode(Number.parseInt(code.slice(1), 16));
+const decodePercent = (code: string): string => String.fromCharCode(Number.parseInt(code.slice(1), 16));
 
 /** Equal for names that another file system, or another eye, would take for one. */
-export const foldPath = (path: string): string => path.normalize('NFC').toLowerCase().toUpperCase();
+export const normalizePath = (path: string): string => path.normalize('NFC').toLowerCase().toUpperCase();
 
 const RESERVED = /^(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\.|$)/i;
 const UNPORTABLE = /[<>:"|?*\r\n]|[. ]$/;

@@ -1,14 +1,15 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { errorCode } from '../adapters/error-code.js';
-import { COMMON_OPTIONS, type Args, type Command } from './command.js';
-import { usage } from './io.js';
+import { errorCode } from '../adapters/system/error-code.js';
+import { COMMON_OPTIONS, type CommandArguments, type CliCommand } from './command.js';
+import { usageError } from './io.js';
 
 /** The arguments of a command. @throws UsageError that says what is wrong and where to look */
-export function parseArguments(command: Command, argv: readonly string[]): Args {
-  const { values, positionals } = parsed(command, argv);
+export function parseArguments(command: CliCommand, argv: readonly string[]): CommandArguments {
+  const { values, positionals } = parseRawArguments(command, argv);
   const { min, max } = command.operands;
-  if (positionals.length < min) throw wrong(command, `${command.operands.usage.trim()} is missing`);
-  if (positionals.length > max) throw wrong(command, `${quoted(positionals[max] ?? '')} is one argument too many`);
+  if (positionals.length < min) throw commandUsageError(command, `${command.operands.usage.trim()} is missing`);
+  if (positionals.length > max)
+    throw commandUsageError(command, `${quoteArgument(positionals[max] ?? '')} is one argument too many`);
   return {
     operands: positionals,
     text: (name) => {
@@ -24,19 +25,20 @@ export function parseArguments(command: Command, argv: readonly string[]): Args 
 }
 
 /** A usage error that points to the help of its command. */
-export const wrong = ({ name }: Command, what: string): ReturnType<typeof usage> =>
-  usage(`${what}: see \`turnpike help ${name}\``);
+export const commandUsageError = ({ name }: CliCommand, message: string): ReturnType<typeof usageError> =>
+  usageError(`${message}: see \`turnpike help ${name}\``);
 
 /** The port of an option, or `fallback` where it was not given. @throws UsageError for what is none */
-export function portIn(command: Command, args: Args, option: string, fallback: string): number {
+export function parsePort(command: CliCommand, args: CommandArguments, option: string, fallback: string): number {
   const text = args.text(option) ?? fallback;
   if (/^\d{1,5}$/u.test(text) && Number(text) <= 65_535) return Number(text);
-  throw wrong(command, `--${option} takes a number up to 65535`);
+  throw commandUsageError(command, `--${option} takes a number up to 65535`);
 }
 
-export const quoted = (text: string): string => JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
+export const quoteArgument = (text: string): string =>
+  JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 
-function parsed(command: Command, argv: readonly string[]): ReturnType<typeof parseArgs> {
+function parseRawArguments(command: CliCommand, argv: readonly string[]): ReturnType<typeof parseArgs> {
   const options: NonNullable<ParseArgsConfig['options']> = {};
   for (const { name, value, multiple } of [...COMMON_OPTIONS, ...command.options]) {
     options[name] = value === undefined ? { type: 'boolean' } : { type: 'string', multiple: multiple === true };
@@ -46,6 +48,6 @@ function parsed(command: Command, argv: readonly string[]): ReturnType<typeof pa
   } catch (error) {
     if (!errorCode(error).startsWith('ERR_PARSE_ARGS')) throw error;
     // Node's first sentence says what is wrong; the rest is advice for programmers.
-    throw wrong(command, (error as Error).message.split(/\. |\n/u, 1).join(''));
+    throw commandUsageError(command, (error as Error).message.split(/\. |\n/u, 1).join(''));
   }
 }

@@ -8,7 +8,7 @@ import type { Io } from './io.js';
 export type ExitCode = 0 | 1 | 2 | 3 | 4;
 
 /** An option as it is written: `--name`, or `--name VALUE` where it has a value. */
-export interface Option {
+export interface CommandOption {
   readonly name: string;
   readonly value?: string;
   /** May be given more than once. */
@@ -17,7 +17,7 @@ export interface Option {
 }
 
 /** What stands on the command line behind the name of the command. */
-export interface Args {
+export interface CommandArguments {
   readonly operands: readonly string[];
   /** The value of an option, or undefined where it was not given. */
   text(name: string): string | undefined;
@@ -26,23 +26,23 @@ export interface Args {
 }
 
 /** One command of `turnpike`. Its usage is data, from which help and the check of the arguments are made. */
-export interface Command {
+export interface CliCommand {
   /** As it is typed; may be two words. */
   readonly name: string;
   readonly summary: string;
   /** What follows the options: how it is called in the usage, and how many there may be. */
   readonly operands: { readonly usage: string; readonly min: number; readonly max: number };
-  readonly options: readonly Option[];
+  readonly options: readonly CommandOption[];
   /** What else there is to say about it, line by line. */
   readonly notes?: readonly string[];
   /** @throws CodedError, which becomes one line and an exit code; OutputClosed */
-  run(args: Args, io: Io): Promise<ExitCode>;
+  run(args: CommandArguments, io: Io): Promise<ExitCode>;
 }
 
 export const NO_OPERANDS = { usage: '', min: 0, max: 0 } as const;
 
 /** The options that every command has. */
-export const COMMON_OPTIONS: readonly Option[] = [
+export const COMMON_OPTIONS: readonly CommandOption[] = [
   { name: 'home', value: 'DIR', help: 'the home: ledger, artifacts, sandbox (default ./.turnpike)' },
   { name: 'contract', value: 'DIR', help: 'the contract folder (default ./contract, else the shipped policy)' },
   { name: 'json', help: 'JSON lines instead of text' },

@@ -5,11 +5,11 @@ import { cpSync, mkdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { winstonLog } from '../adapters/winston-log.js';
-import type { StepResponse } from '../contract/response.js';
-import type { SessionAnswer } from '../contract/session-answer.js';
+import { winstonLog } from '../adapters/system/winston-log.js';
+import type { StepResponse } from '../contract/run/response.js';
+import type { SessionAnswer } from '../contract/session/session-answer.js';
 import type { Log } from '../ports/log.js';
-import type { AgentRun } from '../runtime/agent-run.js';
+import type { AgentRun } from '../runtime/agents/agent-run.js';
 import { packageFile } from '../runtime/shipped-contract.js';
 import { openTurnpike, type Turnpike } from '../runtime/turnpike.js';
 
@@ -25,11 +25,11 @@ export const openDemo = (folder: string, log: Log = winstonLog('warn')): Promise
 
 /** What there is to see at once; less of it where it is called off. */
 export async function fillDemo(turnpike: Turnpike, stop: AbortSignal = new AbortController().signal): Promise<void> {
-  const { work, attacks } = await material();
-  await play(turnpike, 'case-session', work, 0, stop);
-  await play(turnpike, 'case-mixture', mixed(work, attacks), 0, stop);
+  const { work, attacks } = await readDemoPayloads();
+  await submitPayloads(turnpike, 'case-session', work, 0, stop);
+  await submitPayloads(turnpike, 'case-mixture', mixPayloads(work, attacks), 0, stop);
   if (stop.aborted) return;
-  await beginSession(turnpike);
+  await startDemoSession(turnpike);
   const asked = {
     case: 'case-session',
     reason: 'The client has asked for the file.',
@@ -40,16 +40,16 @@ export async function fillDemo(turnpike: Turnpike, stop: AbortSignal = new Abort
 }
 
 /** Agents at work, one step at a time, until it is called off. */
-export async function keepMoving(turnpike: Turnpike, stop: AbortSignal): Promise<void> {
-  const { work, attacks } = await material();
+export async function runDemoAgents(turnpike: Turnpike, stop: AbortSignal): Promise<void> {
+  const { work, attacks } = await readDemoPayloads();
   for (let round = 1; !stop.aborted; round += 1) {
-    const steps = round % 2 === 0 ? work : mixed(work, attacks);
-    await play(turnpike, `case-live-${round}`, steps, STEP_MS, stop);
+    const steps = round % 2 === 0 ? work : mixPayloads(work, attacks);
+    await submitPayloads(turnpike, `case-live-${round}`, steps, STEP_MS, stop);
     await pause(PAUSE_MS, stop);
   }
 }
 
-async function material(): Promise<{ readonly work: readonly Buffer[]; readonly attacks: readonly Buffer[] }> {
+async function readDemoPayloads(): Promise<{ readonly work: readonly Buffer[]; readonly attacks: readonly Buffer[] }> {
   const folder = packageFile('docs/examples/material');
   return {
     work: linesOf(await readFile(join(folder, 'session.jsonl'))),
@@ -69,11 +69,11 @@ function linesOf(bytes: Buffer): readonly Buffer[] {
 }
 
 /** Every second one is an attack, until one has been tried too often and ends the run. */
-const mixed = (work: readonly Buffer[], attacks: readonly Buffer[]): readonly Buffer[] =>
+const mixPayloads = (work: readonly Buffer[], attacks: readonly Buffer[]): readonly Buffer[] =>
   work.flatMap((payload, place) => [payload, ...attacks.slice(place, place + 1)]);
 
 /** One agent, from its first proposal to its end, whichever that is. */
-async function play(
+async function submitPayloads(
   turnpike: Turnpike,
   case_id: string,
   payloads: readonly Buffer[],
@@ -85,14 +85,15 @@ async function play(
     cpSync(join(packageFile('docs/examples/material'), 'case-files'), join(sandbox, case_id), { recursive: true });
   const run = await turnpike.startAgent({ case: case_id });
   for (const payload of payloads) {
-    if (stop.aborted || (await tried(run, payload)) === null) return;
+    if (stop.aborted || (await trySubmit(run, payload)) === null) return;
     await pause(step_ms, stop);
   }
   await run.end().catch(() => undefined);
 }
 
 /** @returns null where the run takes no more */
-const tried = (run: AgentRun, payload: Buffer): Promise<StepResponse | null> => run.submit(payload).catch(() => null);
+const trySubmit = (run: AgentRun, payload: Buffer): Promise<StepResponse | null> =>
+  run.submit(payload).catch(() => null);
 
 const NOTES: Readonly<Record<string, string>> = {
   contacts: '- Ada: the keys\n- Ben: first aid\n- Cho: the van\n',
@@ -100,26 +101,26 @@ const NOTES: Readonly<Record<string, string>> = {
 };
 
 /** A session that has come to its third task, and waits there for its agent. */
-async function beginSession(turnpike: Turnpike): Promise<void> {
+async function startDemoSession(turnpike: Turnpike): Promise<void> {
   const { sessions, home } = turnpike;
-  const by = MAINTAINER;
+  const caller = MAINTAINER;
   // The folder that its notes go into.
   if (home !== null) mkdirSync(join(home.sandbox, 'case-handbook', 'notes'), { recursive: true });
   const spec = packageFile('docs/examples/spec.yaml');
-  const session_id = (await sessions.start({ spec, case: 'case-handbook', by })).data?.session_id;
+  const session_id = (await sessions.start({ spec, case: 'case-handbook', by: caller })).data?.session_id;
   if (session_id === undefined) return;
-  let answer: SessionAnswer = await sessions.next(session_id, { context_usage_pct: 3 }, by);
+  let answer: SessionAnswer = await sessions.next(session_id, { context_usage_pct: 3 }, caller);
   for (const [place, [task_id, text]] of Object.entries(NOTES).entries()) {
     const step = answer.data?.next_step;
     if (step?.type !== 'implement_task' || step.task_id !== task_id || step.run_id === null) return;
-    await turnpike.submit(step.run_id, noteOf(task_id, text, place + 1));
+    await turnpike.submit(step.run_id, noteProposal(task_id, text, place + 1));
     const { step_id, type: step_type, step_proof } = step;
     const last_step_result = { step_id, step_type, outcome: 'success', step_proof, task_id };
-    answer = await sessions.next(session_id, { last_step_result, context_usage_pct: 4 + place }, by);
+    answer = await sessions.next(session_id, { last_step_result, context_usage_pct: 4 + place }, caller);
   }
 }
 
-const noteOf = (task: string, content: string, number: number): string =>
+const noteProposal = (task: string, content: string, number: number): string =>
   JSON.stringify({
     schema_version: '1.0.0',
     id: `00000000-0000-4000-8000-${String(number).padStart(12, '0')}`,

@@ -1,7 +1,7 @@
 import { CodedError, LedgerError } from '../errors.js';
 import type { ExitCode } from './command.js';
 import type { Io } from './io.js';
-import { escaped } from './terminal.js';
+import { escapeText } from './text/terminal.js';
 
 /** What an error that has a code means for the exit code; null for a bug of ours. */
 export function exitCodeOf(error: unknown): ExitCode | null {
@@ -9,7 +9,7 @@ export function exitCodeOf(error: unknown): ExitCode | null {
   if (code === null || code === 'INVARIANT') return null;
   if (code === 'USAGE') return 2;
   if (code === 'LEDGER_ARCHIVED') return 1;
-  if (code.startsWith('LEDGER_') || SANDBOX.includes(code)) return 3;
+  if (code.startsWith('LEDGER_') || SANDBOX_CODES.includes(code)) return 3;
   return 1;
 }
 
@@ -17,15 +17,15 @@ function codeOf(error: unknown): string | null {
   return error instanceof CodedError ? String(error.code) : null;
 }
 
-const SANDBOX: readonly string[] = ['UNSUPPORTED_PLATFORM', 'SANDBOX_UNUSABLE'];
+const SANDBOX_CODES: readonly string[] = ['UNSUPPORTED_PLATFORM', 'SANDBOX_UNUSABLE'];
 
 /** For commands whose question is whether a ledger is what it was: that it is not is their answer, and exit code 1. */
-export async function tamperedIsOne(io: Pick<Io, 'stderr'>, work: () => Promise<ExitCode>): Promise<ExitCode> {
+export async function exitOneIfTampered(io: Pick<Io, 'stderr'>, work: () => Promise<ExitCode>): Promise<ExitCode> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof LedgerError) || error.code !== 'LEDGER_TAMPERED') throw error;
-    await io.stderr.say(errorLine(error));
+    await io.stderr.writeLine(errorLine(error));
     return 1;
   }
 }
@@ -34,5 +34,5 @@ export async function tamperedIsOne(io: Pick<Io, 'stderr'>, work: () => Promise<
 export function errorLine(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const line = message.replace(/:\n/gu, ': ').replace(/\n/gu, '; ');
-  return escaped(`${codeOf(error) ?? 'UNEXPECTED'}: ${line}`);
+  return escapeText(`${codeOf(error) ?? 'UNEXPECTED'}: ${line}`);
 }

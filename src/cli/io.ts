@@ -1,5 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
-import { errorCode } from '../adapters/error-code.js';
+import { errorCode } from '../adapters/system/error-code.js';
 import { UsageError } from '../errors.js';
 import type { Log } from '../ports/log.js';
 
@@ -20,40 +20,41 @@ export interface Io {
 }
 
 /** Nobody reads any more what a command writes. It ends quietly then. */
-export class OutputClosed extends Error {}
+export class OutputClosedError extends Error {}
 
 /** A stream that is written to with back-pressure, and whose reader may go away at any time. */
 export class Output {
   readonly isTTY: boolean;
   readonly #stream: Writable;
-  #lost = false;
+  #isClosed = false;
 
   constructor(stream: Writable, isTTY: boolean) {
     this.#stream = stream;
     this.isTTY = isTTY;
     stream.on('error', (error) => {
-      this.#lost ||= isClosed(error);
+      this.#isClosed ||= isClosedError(error);
     });
   }
 
   /** Resolves when the system has taken the text. @throws OutputClosed when nobody reads it */
   async write(text: string): Promise<void> {
-    if (this.#lost) throw new OutputClosed();
+    if (this.#isClosed) throw new OutputClosedError();
     await new Promise<void>((resolve, reject) => {
       this.#stream.write(text, (error) => {
         if (!error) resolve();
-        else if (isClosed(error)) reject(new OutputClosed());
+        else if (isClosedError(error)) reject(new OutputClosedError());
         else reject(error);
       });
     });
   }
 
   /** Writes a line that may get lost: a word beside the work. */
-  async say(line: string): Promise<void> {
+  async writeLine(line: string): Promise<void> {
     await this.write(`${line}\n`).catch(() => undefined);
   }
 }
 
-const isClosed = (error: Error): boolean => ['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED'].includes(errorCode(error));
+const isClosedError = (error: Error): boolean =>
+  ['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED'].includes(errorCode(error));
 
-export const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
+export const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

@@ -2,16 +2,16 @@
 // The one place that knows the process: streams, environment, signals, exit.
 
 import { isatty } from 'node:tty';
-import { winstonLog } from '../adapters/winston-log.js';
+import { winstonLog } from '../adapters/system/winston-log.js';
 import { Output, type Io } from './io.js';
 import { turnpikeCommand } from './turnpike-command.js';
 
-const colours = isatty(1) && process.env['NO_COLOR'] === undefined && process.env['TERM'] !== 'dumb';
+const hasColours = isatty(1) && process.env['NO_COLOR'] === undefined && process.env['TERM'] !== 'dumb';
 
 let stopping: AbortController | null = null;
 
 /** From its first use on, the first signal asks the command to stop; the second ends the process. */
-function stop(): AbortSignal {
+function listenForStop(): AbortSignal {
   if (stopping === null) {
     const controller = new AbortController();
     stopping = controller;
@@ -29,9 +29,9 @@ const io: Io = {
   stdout: new Output(process.stdout, isatty(1)),
   stderr: new Output(process.stderr, isatty(2)),
   cwd: process.cwd(),
-  colours,
+  colours: hasColours,
   log: winstonLog('error'),
-  stop,
+  stop: listenForStop,
 };
 
 // Every write has been waited for. An input that is still open must not keep the process alive.

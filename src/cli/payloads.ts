@@ -3,12 +3,12 @@
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Readable } from 'node:stream';
-import { errorCode } from '../adapters/error-code.js';
-import { openRegular } from '../adapters/open-file.js';
-import { byteLines } from '../runtime/byte-lines.js';
-import { PAYLOAD_BYTES_CEILING } from '../runtime/payload-bytes.js';
-import { quoted } from './arguments.js';
-import { usage, type Io } from './io.js';
+import { errorCode } from '../adapters/system/error-code.js';
+import { openRegular } from '../adapters/files/open-file.js';
+import { splitLines } from '../runtime/control/split-lines.js';
+import { PAYLOAD_BYTES_CEILING } from '../runtime/agents/payload-bytes.js';
+import { quoteArgument } from './arguments.js';
+import { usageError, type Io } from './io.js';
 
 /** Payloads in their order, each read when it is asked for. */
 export interface Payloads {
@@ -21,7 +21,7 @@ export interface Payloads {
 /** Each line of a file (`-`: stdin) is one payload. @throws UsageError when it cannot be read */
 export async function linePayloads(name: string, io: Io): Promise<Payloads> {
   const stream = name === '-' ? io.stdin : await openFile(name, io);
-  const lines = byteLines(stream, PAYLOAD_BYTES_CEILING);
+  const lines = splitLines(stream, PAYLOAD_BYTES_CEILING);
   return {
     next: async () => {
       const line = await lines.next();
@@ -33,20 +33,21 @@ export async function linePayloads(name: string, io: Io): Promise<Payloads> {
 
 /** Each file (`-`: stdin) is one payload. @throws UsageError when one of them is not there */
 export async function filePayloads(names: readonly string[], io: Io): Promise<Payloads> {
-  if (names.filter((name) => name === '-').length > 1) throw usage('stdin can be read only once: give `-` only once');
+  if (names.filter((name) => name === '-').length > 1)
+    throw usageError('stdin can be read only once: give `-` only once');
   for (const name of names) if (name !== '-') await checkFile(name, io);
   const rest = [...names];
   return {
     next: async () => {
       const name = rest.shift();
-      return name === undefined ? null : wholeOf(name, io);
+      return name === undefined ? null : readWholeFile(name, io);
     },
     close: () => undefined,
   };
 }
 
 /** The first bytes of a file (`-`: stdin), `bytes_max` at most. @throws UsageError when it cannot be read */
-export async function beginningOf(name: string, bytes_max: number, io: Io): Promise<Uint8Array> {
+export async function readBeginning(name: string, bytes_max: number, io: Io): Promise<Uint8Array> {
   const stream = name === '-' ? io.stdin : await openFile(name, io);
   const chunks: Uint8Array[] = [];
   let length = 0;
@@ -58,10 +59,10 @@ export async function beginningOf(name: string, bytes_max: number, io: Io): Prom
   return Buffer.concat(chunks).subarray(0, bytes_max);
 }
 
-async function wholeOf(name: string, io: Io): Promise<Uint8Array> {
-  const bytes = await beginningOf(name, PAYLOAD_BYTES_CEILING + 1, io);
+async function readWholeFile(name: string, io: Io): Promise<Uint8Array> {
+  const bytes = await readBeginning(name, PAYLOAD_BYTES_CEILING + 1, io);
   if (bytes.byteLength > PAYLOAD_BYTES_CEILING) {
-    throw usage(`${quoted(name)} has more than ${PAYLOAD_BYTES_CEILING} bytes`);
+    throw usageError(`${quoteArgument(name)} has more than ${PAYLOAD_BYTES_CEILING} bytes`);
   }
   return bytes;
 }
@@ -70,18 +71,18 @@ async function openFile(name: string, io: Io): Promise<Readable> {
   await checkFile(name, io);
   return openRegular(resolve(io.cwd, name)).then(
     (file) => file.createReadStream(),
-    (error: unknown) => unreadable(name, error),
+    (error: unknown) => throwUnreadable(name, error),
   );
 }
 
 async function checkFile(name: string, io: Io): Promise<void> {
-  const found = await stat(resolve(io.cwd, name)).catch((error: unknown) => unreadable(name, error));
+  const found = await stat(resolve(io.cwd, name)).catch((error: unknown) => throwUnreadable(name, error));
   if (!found.isFile())
-    throw usage(
-      `${quoted(name)} is ${found.isDirectory() ? 'a directory' : 'no regular file'}: name a file, or - for stdin`,
+    throw usageError(
+      `${quoteArgument(name)} is ${found.isDirectory() ? 'a directory' : 'no regular file'}: name a file, or - for stdin`,
     );
 }
 
-function unreadable(name: string, error: unknown): never {
-  throw usage(`${quoted(name)} cannot be read (${errorCode(error)}): name a file, or - for stdin`);
+function throwUnreadable(name: string, error: unknown): never {
+  throw usageError(`${quoteArgument(name)} cannot be read (${errorCode(error)}): name a file, or - for stdin`);
 }

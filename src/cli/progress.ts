@@ -1,7 +1,7 @@
 import type { Io } from './io.js';
-import { counted, escaped } from './terminal.js';
+import { countText, escapeText } from './text/terminal.js';
 
-const EVERY = 64;
+const PROPOSALS_PER_UPDATE = 64;
 
 /**
  * A line on stderr that says how far a long input has come: only for a person who looks at stderr and not at the
@@ -20,9 +20,9 @@ export class Progress {
 
   async show(counts: ReadonlyMap<string, number>): Promise<void> {
     this.#count += 1;
-    if (!this.#active || this.#count % EVERY !== 0) return;
+    if (!this.#active || this.#count % PROPOSALS_PER_UPDATE !== 0) return;
     this.#shown = true;
-    await this.#write(`\r\u001b[K${proposals(counts)}`);
+    await this.#write(`\r\u001b[K${proposalCountText(counts)}`);
   }
 
   async clear(): Promise<void> {
@@ -36,8 +36,8 @@ export class Progress {
 }
 
 /** `3 proposals: 2 SUCCESS, 1 DENIED` */
-export function proposals(counts: ReadonlyMap<string, number>): string {
+export function proposalCountText(counts: ReadonlyMap<string, number>): string {
   const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
-  const by = [...counts].map(([outcome, count]) => `${count} ${escaped(outcome)}`).join(', ');
-  return `${counted(total, 'proposal')}${by === '' ? '' : `: ${by}`}`;
+  const by = [...counts].map(([outcome, count]) => `${count} ${escapeText(outcome)}`).join(', ');
+  return `${countText(total, 'proposal')}${by === '' ? '' : `: ${by}`}`;
 }

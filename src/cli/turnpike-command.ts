@@ -1,53 +1,53 @@
 // The command line as a function: it finds the command, checks its arguments, runs it, and turns what is thrown into a
 // line and an exit code.
 
-import { parseArguments, quoted } from './arguments.js';
-import type { Command, ExitCode } from './command.js';
-import { actions } from './commands/actions.js';
-import { approvals } from './commands/approvals.js';
-import { approve } from './commands/approve.js';
-import { exportCase } from './commands/export.js';
-import { exportVerify } from './commands/export-verify.js';
-import { helpOf, overview } from './commands/help.js';
+import { parseArguments, quoteArgument } from './arguments.js';
+import type { CliCommand, ExitCode } from './command.js';
+import { actions } from './commands/policy/actions.js';
+import { approvals } from './commands/runs/approvals.js';
+import { approve } from './commands/runs/approve.js';
+import { exportCase } from './commands/runs/export.js';
+import { exportVerify } from './commands/runs/export-verify.js';
+import { helpText, overviewText } from './commands/help.js';
 import { init } from './commands/init.js';
-import { ledgerArchive } from './commands/ledger-archive.js';
-import { ledgerCheckProof } from './commands/ledger-check-proof.js';
-import { ledgerCheckpoint } from './commands/ledger-checkpoint.js';
-import { ledgerErase } from './commands/ledger-erase.js';
-import { ledgerExport } from './commands/ledger-export.js';
-import { ledgerProve } from './commands/ledger-prove.js';
-import { ledgerVerify } from './commands/ledger-verify.js';
-import { machinesDiff } from './commands/machines-diff.js';
-import { mcp } from './commands/mcp.js';
-import { policyCheck } from './commands/policy-check.js';
-import { policyDeny } from './commands/policy-deny.js';
-import { policyExplain } from './commands/policy-explain.js';
-import { policyPin } from './commands/policy-pin.js';
-import { policySimulate } from './commands/policy-simulate.js';
-import { promote } from './commands/promote.js';
-import { replay } from './commands/replay.js';
-import { run } from './commands/run.js';
-import { runs } from './commands/runs.js';
-import { runsResolve } from './commands/runs-resolve.js';
-import { inspect } from './commands/inspect.js';
-import { serve } from './commands/serve.js';
-import { SESSION_COMMANDS } from './commands/session.js';
-import { step } from './commands/step.js';
-import { token, tokenList, tokenRevoke } from './commands/token.js';
-import { upstreamList } from './commands/upstream-list.js';
-import { upstreamPin } from './commands/upstream-pin.js';
+import { ledgerArchive } from './commands/ledger/ledger-archive.js';
+import { ledgerCheckProof } from './commands/ledger/ledger-check-proof.js';
+import { ledgerCheckpoint } from './commands/ledger/ledger-checkpoint.js';
+import { ledgerErase } from './commands/ledger/ledger-erase.js';
+import { ledgerExport } from './commands/ledger/ledger-export.js';
+import { ledgerProve } from './commands/ledger/ledger-prove.js';
+import { ledgerVerify } from './commands/ledger/ledger-verify.js';
+import { machinesDiff } from './commands/ledger/machines-diff.js';
+import { mcp } from './commands/service/mcp.js';
+import { policyCheck } from './commands/policy/policy-check.js';
+import { policyDeny } from './commands/policy/policy-deny.js';
+import { policyExplain } from './commands/policy/policy-explain.js';
+import { policyPin } from './commands/policy/policy-pin.js';
+import { policySimulate } from './commands/policy/policy-simulate.js';
+import { promote } from './commands/runs/promote.js';
+import { replayCommand } from './commands/ledger/replay.js';
+import { run } from './commands/runs/run.js';
+import { runs } from './commands/runs/runs.js';
+import { runsResolve } from './commands/runs/runs-resolve.js';
+import { inspectCommand } from './commands/service/inspect.js';
+import { serve } from './commands/service/serve.js';
+import { SESSION_COMMANDS } from './commands/session/session.js';
+import { step } from './commands/runs/step.js';
+import { token, tokenList, tokenRevoke } from './commands/service/token.js';
+import { upstreamList } from './commands/service/upstream-list.js';
+import { upstreamPin } from './commands/service/upstream-pin.js';
 import { version } from './commands/version.js';
 import { errorLine, exitCodeOf } from './exit-code.js';
-import { OutputClosed, usage, type Io } from './io.js';
+import { OutputClosedError, usageError, type Io } from './io.js';
 
 /** Every command, in the order of the help. */
-export const COMMANDS: readonly Command[] = [
+export const COMMANDS: readonly CliCommand[] = [
   init,
   step,
   run,
   runs,
   runsResolve,
-  replay,
+  replayCommand,
   ledgerVerify,
   ledgerCheckpoint,
   ledgerProve,
@@ -72,7 +72,7 @@ export const COMMANDS: readonly Command[] = [
   actions,
   mcp,
   serve,
-  inspect,
+  inspectCommand,
   token,
   tokenList,
   tokenRevoke,
@@ -82,44 +82,45 @@ export const COMMANDS: readonly Command[] = [
 /** Runs `turnpike` with these arguments. Never throws. */
 export async function turnpikeCommand(argv: readonly string[], io: Io): Promise<ExitCode> {
   try {
-    return await dispatched(argv, io);
+    return await dispatch(argv, io);
   } catch (error) {
-    if (error instanceof OutputClosed) return 0;
-    await io.stderr.say(errorLine(error));
+    if (error instanceof OutputClosedError) return 0;
+    await io.stderr.writeLine(errorLine(error));
     const code = exitCodeOf(error);
     if (code === null) io.log.error('the command failed in a way that nobody foresaw', { error });
     return code ?? 3;
   }
 }
 
-async function dispatched(argv: readonly string[], io: Io): Promise<ExitCode> {
+async function dispatch(argv: readonly string[], io: Io): Promise<ExitCode> {
   const [first] = argv;
   if (first === undefined) {
-    await io.stderr.write(overview(COMMANDS));
+    await io.stderr.write(overviewText(COMMANDS));
     return 2;
   }
-  if (first === 'help' || first === '--help' || first === '-h') return help(argv.slice(1), io);
+  if (first === 'help' || first === '--help' || first === '-h') return printHelp(argv.slice(1), io);
   if (first === '--version') return version.run(parseArguments(version, []), io);
-  const { command, rest } = named(argv);
-  if (rest.includes('--help') || rest.includes('-h')) return help(command.name.split(' '), io);
+  const { command, rest } = findCommand(argv);
+  if (rest.includes('--help') || rest.includes('-h')) return printHelp(command.name.split(' '), io);
   return command.run(parseArguments(command, rest), io);
 }
 
-async function help(words: readonly string[], io: Io): Promise<ExitCode> {
-  await io.stdout.write(words.length === 0 ? overview(COMMANDS) : helpOf(named(words).command));
+async function printHelp(words: readonly string[], io: Io): Promise<ExitCode> {
+  await io.stdout.write(words.length === 0 ? overviewText(COMMANDS) : helpText(findCommand(words).command));
   return 0;
 }
 
 /** @throws UsageError for what is no command */
-function named(argv: readonly string[]): { readonly command: Command; readonly rest: readonly string[] } {
+function findCommand(argv: readonly string[]): { readonly command: CliCommand; readonly rest: readonly string[] } {
   // Of `export` and `export verify`, the longer name is meant.
   const [command] = COMMANDS.filter(({ name }) => name.split(' ').every((word, i) => argv[i] === word)).toSorted(
     (a, b) => b.name.length - a.name.length,
   );
   if (command !== undefined) return { command, rest: argv.slice(command.name.split(' ').length) };
   const [first = ''] = argv;
-  if (first.startsWith('-')) throw usage(`the command comes first, then ${quoted(first)}: see \`turnpike help\``);
+  if (first.startsWith('-'))
+    throw usageError(`the command comes first, then ${quoteArgument(first)}: see \`turnpike help\``);
   const longer = COMMANDS.filter(({ name }) => name.startsWith(`${first} `)).map(({ name }) => `\`${name}\``);
-  if (longer.length > 0) throw usage(`say ${longer.join(' or ')}: see \`turnpike help\``);
-  throw usage(`${quoted(first)} is no command: see \`turnpike help\``);
+  if (longer.length > 0) throw usageError(`say ${longer.join(' or ')}: see \`turnpike help\``);
+  throw usageError(`${quoteArgument(first)} is no command: see \`turnpike help\``);
 }

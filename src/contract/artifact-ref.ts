@@ -68,25 +68,25 @@ export interface Artifact {
 }
 
 /** Why content is not to be had: its case was erased, or a lane keeps it out of evidence bundles. */
-export const WITHHOLDINGS = ['erased', 'lane'] as const;
-export type Withholding = (typeof WITHHOLDINGS)[number];
+export const WITHHOLDING_REASONS = ['erased', 'lane'] as const;
+export type WithholdingReason = (typeof WITHHOLDING_REASONS)[number];
 
 /** What decisions are checked by. It belongs to no case, so nothing erases it and no lane withholds it. */
-export const SYSTEM_KINDS: readonly ArtifactKind[] = ['policy', 'machines'];
+export const SYSTEM_ARTIFACT_KINDS: readonly ArtifactKind[] = ['policy', 'machines'];
 
 /** Whether this content may be missing at all: content of a case may, what decisions are checked by may not. */
 export const canBeWithheld = ({ kind, case_id }: Pick<WithheldArtifact, 'kind' | 'case_id'>): boolean =>
-  case_id !== null && !SYSTEM_KINDS.includes(kind);
+  case_id !== null && !SYSTEM_ARTIFACT_KINDS.includes(kind);
 
 /** Whether a reference is to what decisions are checked by: nothing that such a reference names can be withheld. */
 export const isSystemRef = ({ artifact_kind, case_id }: ArtifactRef): boolean =>
-  case_id === undefined && SYSTEM_KINDS.some((kind) => kind === artifact_kind);
+  case_id === undefined && SYSTEM_ARTIFACT_KINDS.some((kind) => kind === artifact_kind);
 
 /** Content that is not to be had, by what is left of it. */
 export interface WithheldArtifact {
   readonly kind: ArtifactKind;
   readonly case_id: string | null;
-  readonly withheld: Withholding;
+  readonly withheld: WithholdingReason;
   /** Lower-case hex, of the content as it was. */
   readonly sha256: string;
   readonly byte_size: number;
@@ -98,7 +98,7 @@ export type StoredArtifact = Artifact | WithheldArtifact;
 export const isWithheld = (artifact: StoredArtifact): artifact is WithheldArtifact => 'withheld' in artifact;
 
 /** The artifacts, if all of them are at hand; else the first that is not. */
-export function atHand(artifacts: readonly StoredArtifact[]): readonly Artifact[] | WithheldArtifact {
+export function checkAvailable(artifacts: readonly StoredArtifact[]): readonly Artifact[] | WithheldArtifact {
   const present: Artifact[] = [];
   for (const artifact of artifacts) {
     if (isWithheld(artifact)) return artifact;

@@ -1,7 +1,7 @@
 // The closed registry of refusals: every code, its outcome and phase, and the one message an agent may see for it.
 // docs/errors.md is this table in prose; a test holds the two together.
 
-import type { Outcome, Phase } from './phase.js';
+import type { Outcome, Phase } from './run/phase.js';
 
 interface FaultClass {
   readonly outcome: Exclude<Outcome, 'SUCCESS'>;
@@ -95,11 +95,11 @@ export interface Fault {
   readonly rule_id: string;
 }
 
-export type Checked<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: Fault };
+export type CheckedValue<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: Fault };
 
-export const pass = <T>(value: T): Checked<T> => ({ ok: true, value });
+export const passWith = <T>(value: T): CheckedValue<T> => ({ ok: true, value });
 
-export const refuse = (code: FaultCode, rule_id: string, cause: Fault['cause'] = null): Checked<never> => ({
+export const rejectWith = (code: FaultCode, rule_id: string, cause: Fault['cause'] = null): CheckedValue<never> => ({
   ok: false,
   fault: { code, cause, rule_id },
 });

@@ -4,12 +4,12 @@ const QUOTED_CHARS_MAX = 60;
 const MESSAGE_CHARS_MAX = 200;
 
 /** Text that quotes a file: one line, printable ASCII, cut off. */
-export const printable = (text: string): string => escape(cut(text, MESSAGE_CHARS_MAX));
+export const toPrintable = (text: string): string => escape(truncate(text, MESSAGE_CHARS_MAX));
 
 /** A name or value of a file as it may stand in a message. */
-export const inQuotes = (text: string): string => escape(JSON.stringify(cut(text, QUOTED_CHARS_MAX)));
+export const quoteForMessage = (text: string): string => escape(JSON.stringify(truncate(text, QUOTED_CHARS_MAX)));
 
-const cut = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}...` : text);
+const truncate = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}...` : text);
 
 const escape = (text: string): string =>
   text.replace(/[^ -~]/gu, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);

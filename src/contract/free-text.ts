@@ -29,7 +29,7 @@ export const CANCEL_REASONS = [
 export type CancelReason = (typeof CANCEL_REASONS)[number];
 
 /** The code of a reason: itself where it is one. */
-export const cancelReason = (reason: string): CancelReason =>
+export const toCancelReason = (reason: string): CancelReason =>
   CANCEL_REASONS.find((known) => known === reason) ?? 'by_caller';
 
 /** A name that callers and policies give to things, so that it can stand in an entry: bounded, and no free text. */
@@ -37,13 +37,13 @@ const IDENTIFIER = /^[A-Za-z0-9][A-Za-z0-9_.:@/+-]{0,119}$/;
 export const isIdentifier = (text: string): boolean => IDENTIFIER.test(text);
 
 /** What the name of a text begins with, where the text itself may not stand in an entry. */
-export const HASHED = 'sha256:';
+export const HASHED_PREFIX = 'sha256:';
 
 /** A text as an entry may name it: its SHA-256. */
-export const hashedText = (text: string): string => `${HASHED}${sha256(text)}`;
+export const hashText = (text: string): string => `${HASHED_PREFIX}${sha256(text)}`;
 
 /** Scope values that are no identifiers are recorded as hashes; a blank one stays blank, and is refused as missing. */
-export function recordedScopeValue(value: string): string {
+export function toRecordedScopeValue(value: string): string {
   if (value.trim() === '') return '';
-  return isIdentifier(value) ? value : hashedText(value);
+  return isIdentifier(value) ? value : hashText(value);
 }

@@ -7,14 +7,14 @@ export {
   type ActionDefinition,
   type ActionName,
   type RiskClass,
-} from './actions.js';
-export { ActionsPolicy } from './actions-policy.js';
+} from './policy/actions.js';
+export { ActionsPolicy } from './policy/actions-policy.js';
 export { ArtifactRef } from './artifact-ref.js';
-export { ACTION_TYPES, AUDIT_OUTCOMES, AuditEvent, type ActionType, type AuditOutcome } from './audit-event.js';
+export { ACTION_TYPES, AUDIT_OUTCOMES, AuditEvent, type ActionType, type AuditOutcome } from './run/audit-event.js';
 export { canonicalJson } from './canonical-json.js';
-export type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts } from './effect.js';
-export { ENTRY_TYPES, type Entry, type EntryType, type RecordedInput, type SealedEntry } from './entry.js';
-export { ExportBundle } from './export-bundle.js';
+export type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts } from './run/effect.js';
+export { ENTRY_TYPES, type Entry, type EntryType, type RecordedInput, type SealedEntry } from './run/entry.js';
+export { ExportBundle } from './evidence/export-bundle.js';
 export {
   EXECUTION_CAUSES,
   FAULT_CODES,
@@ -26,14 +26,14 @@ export {
   type FaultCode,
   type PolicyCause,
 } from './fault.js';
-export { Lane, LanesPolicy } from './lanes.js';
-export { DECISIONS, OUTCOMES, PHASES, type Outcome, type Phase, type StepDecision } from './phase.js';
-export { PinManifest } from './pins.js';
-export { Proposal } from './proposal.js';
-export { DecisionResponse, DetailedResponse, EXPOSURES, type Exposure, type StepResponse } from './response.js';
-export { Role, RolesPolicy } from './roles.js';
-export type { RunContext } from './run-context.js';
-export { RunRecord } from './run-record.js';
+export { Lane, LanesPolicy } from './policy/lanes.js';
+export { DECISIONS, OUTCOMES, PHASES, type Outcome, type Phase, type StepDecision } from './run/phase.js';
+export { PinManifest } from './policy/pins.js';
+export { Proposal } from './run/proposal.js';
+export { DecisionResponse, DetailedResponse, EXPOSURES, type Exposure, type StepResponse } from './run/response.js';
+export { Role, RolesPolicy } from './policy/roles.js';
+export type { RunContext } from './run/run-context.js';
+export { RunRecord } from './run/run-record.js';
 export {
   RUN_KINDS,
   RUN_STATES,
@@ -41,5 +41,5 @@ export {
   type RunKind,
   type RunState,
   type TerminalState,
-} from './run-state.js';
-export { StepTrace } from './step-trace.js';
+} from './run/run-state.js';
+export { StepTrace } from './run/step-trace.js';

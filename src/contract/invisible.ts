@@ -4,7 +4,7 @@
 // interlinear annotation. A test compares them with the tables of src/identity.
 
 /** First and last of each range, ascending. */
-export const INVISIBLE: readonly (readonly [number, number])[] = [
+export const INVISIBLE_RANGES: readonly (readonly [number, number])[] = [
   [0xad, 0xad],
   [0x34f, 0x34f],
   [0x61c, 0x61c],
@@ -25,10 +25,10 @@ export const INVISIBLE: readonly (readonly [number, number])[] = [
 ];
 
 /** Whether a text has such a character. */
-export function hasInvisible(text: string): boolean {
+export function hasInvisibleCharacter(text: string): boolean {
   for (const character of text) {
     const point = character.codePointAt(0) ?? 0;
-    if (point >= 0xad && INVISIBLE.some(([first, last]) => first <= point && point <= last)) return true;
+    if (point >= 0xad && INVISIBLE_RANGES.some(([first, last]) => first <= point && point <= last)) return true;
   }
   return false;
 }

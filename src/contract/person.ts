@@ -2,23 +2,23 @@
 // that a decision about it can be made again without any table.
 
 import Type, { type Static } from 'typebox';
-import { COMPARED_LOOKS } from './flags.js';
+import { COMPARED_LOOKS } from './policy/flags.js';
 import { Actor, closed } from './shapes.js';
 
-const Compared = Type.String({ minLength: 1, maxLength: 4_096 });
+const ComparableName = Type.String({ minLength: 1, maxLength: 4_096 });
 
 /** A name as it is compared. Made outside of the kernel, from tables of one version of Unicode. */
 export const Person = Type.Object(
   {
     /** NFKC_Casefold of the name, decomposed, without spaces: one person, however the name is written. */
-    canonical_id: Compared,
+    canonical_id: ComparableName,
     /** What the canonical id looks like (UTS #39), and what the name looks like as it is written. */
-    skeletons: Type.Array(Compared, { minItems: 2, maxItems: 2 }),
+    skeletons: Type.Array(ComparableName, { minItems: 2, maxItems: 2 }),
     /**
      * What the name looks like when each letter may be in either case: texts that follow one another, each with its
      * alternatives, separated by spaces. Absent in trees without behaviour flag 13.
      */
-    looks: Type.Optional(Type.Array(Compared, { minItems: 1, maxItems: 1_024 })),
+    looks: Type.Optional(Type.Array(ComparableName, { minItems: 1, maxItems: 1_024 })),
     /** Persons of other tables cannot be compared. */
     tables: Type.String({ pattern: '^unicode-[0-9]{1,3}\\.[0-9]{1,3}\\.[0-9]{1,3}$' }),
   },
@@ -27,7 +27,7 @@ export const Person = Type.Object(
 export type Person = Static<typeof Person>;
 
 /** An actor whose name people's votes are compared with; the person is absent in trees without behaviour flag 6. */
-export const named = { actor: Actor, person: Type.Optional(Person) };
+export const namedActorProperties = { actor: Actor, person: Type.Optional(Person) };
 
 /** How two names stand to one another. `unknown`: they cannot be compared, and count as one. */
 export type Likeness = 'same' | 'alike' | 'unknown' | 'other';
@@ -36,7 +36,7 @@ export type Likeness = 'same' | 'alike' | 'unknown' | 'other';
  * Names look alike when they do as they are written, once the case of their letters is left out, or when each can be
  * written, in some case of its letters, so that both look the same.
  */
-export function likeness(a: Person | null | undefined, b: Person | null | undefined): Likeness {
+export function compareNames(a: Person | null | undefined, b: Person | null | undefined): Likeness {
   if (a == null || b == null || a.tables !== b.tables) return 'unknown';
   if (a.canonical_id === b.canonical_id) return 'same';
   if (a.skeletons.some((skeleton, index) => skeleton === b.skeletons[index])) return 'alike';

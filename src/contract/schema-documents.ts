@@ -2,19 +2,19 @@
 // generated from this list; a test finds drift.
 
 import type { TSchema } from 'typebox';
-import { ActionsPolicy } from './actions-policy.js';
-import { ACTION_NAMES, ACTIONS } from './actions.js';
+import { ActionsPolicy } from './policy/actions-policy.js';
+import { ACTION_NAMES, ACTIONS } from './policy/actions.js';
 import { ArtifactRef } from './artifact-ref.js';
-import { ENTRY_BODIES } from './entry.js';
-import { ExportBundle } from './export-bundle.js';
-import { LanesPolicy } from './lanes.js';
-import { PinManifest } from './pins.js';
-import { Proposal } from './proposal.js';
-import { DecisionResponse, DetailedResponse } from './response.js';
-import { RECORD_ACTIONS } from './record-actions.js';
-import { RolesPolicy } from './roles.js';
-import { RunRecord } from './run-record.js';
-import { SessionSpec } from './session-spec.js';
+import { ENTRY_BODIES } from './run/entry.js';
+import { ExportBundle } from './evidence/export-bundle.js';
+import { LanesPolicy } from './policy/lanes.js';
+import { PinManifest } from './policy/pins.js';
+import { Proposal } from './run/proposal.js';
+import { DecisionResponse, DetailedResponse } from './run/response.js';
+import { RECORD_ACTIONS } from './policy/record-actions.js';
+import { RolesPolicy } from './policy/roles.js';
+import { RunRecord } from './run/run-record.js';
+import { SessionSpec } from './session/session-spec.js';
 
 export interface SchemaDocument {
   /** In the file name and in the `$id`; snake_case. */
@@ -23,9 +23,9 @@ export interface SchemaDocument {
   readonly schema: TSchema;
 }
 
-const BUILT_IN = [...ACTION_NAMES.map((action) => ACTIONS[action]), ...Object.values(RECORD_ACTIONS)];
+const BUILT_IN_ACTIONS = [...ACTION_NAMES.map((action) => ACTIONS[action]), ...Object.values(RECORD_ACTIONS)];
 
-const ARGS: readonly SchemaDocument[] = BUILT_IN.map(({ name, summary, args }) => ({
+const ARGS: readonly SchemaDocument[] = BUILT_IN_ACTIONS.map(({ name, summary, args }) => ({
   name: `args_${name.toLowerCase()}`,
   title: `Arguments of ${name}. ${summary}`,
   schema: args,

@@ -9,12 +9,12 @@ import {
   type EntryType,
   type InputKind,
   type RecordedInput,
-} from './entry.js';
+} from './run/entry.js';
 
 const compiled = new Map<TSchema, (value: unknown) => boolean>();
 
 /** Whether `value` is an instance of `schema`. Values must come from a parser: inherited members count as present. */
-export function conforms(schema: TSchema, value: unknown): boolean {
+export function isConforming(schema: TSchema, value: unknown): boolean {
   let check = compiled.get(schema);
   if (check === undefined) {
     const validator = Compile(schema);
@@ -25,11 +25,13 @@ export function conforms(schema: TSchema, value: unknown): boolean {
 }
 
 export const isEntryBody = <T extends EntryType>(type: T, value: unknown): value is EntryBody<T> =>
-  conforms(ENTRY_BODIES[type], value);
+  isConforming(ENTRY_BODIES[type], value);
 
 export function isRecordedInput(value: unknown): value is RecordedInput {
   const kind = (value as { kind?: unknown } | null)?.kind;
   return (
-    typeof kind === 'string' && Object.hasOwn(INPUT_SCHEMAS, kind) && conforms(INPUT_SCHEMAS[kind as InputKind], value)
+    typeof kind === 'string' &&
+    Object.hasOwn(INPUT_SCHEMAS, kind) &&
+    isConforming(INPUT_SCHEMAS[kind as InputKind], value)
   );
 }

@@ -10,33 +10,33 @@
 //   E5. A restart begins when nothing of the failed epoch is under way, so nothing is performed beside its settling.
 //       What recovery and timers submit enters while callers are still refused.
 
-import type { Effect } from '../contract/effect.js';
+import type { Effect } from '../contract/run/effect.js';
 import { InvariantError } from '../errors.js';
-import type { Ending } from '../kernel/input.js';
+import type { RunTermination } from '../kernel/decision.js';
 import type { Tree } from '../kernel/tree.js';
-import type { Erased, LogHead } from '../ports/ledger-store.js';
-import { checkAnchor } from '../ledger/check-anchor.js';
-import { commitBatch } from './commit-batch.js';
-import { eraseCase } from './erase-case.js';
-import { Hands, type Performed } from './hands.js';
+import type { ErasureResult, LogHead } from '../ports/ledger/ledger-store.js';
+import { checkExternalHead } from '../ledger/verification/check-external-head.js';
+import { commitBatch } from './tick/commit-batch.js';
+import { eraseCaseContent } from './erase-case.js';
+import { EffectRunner, type EffectOutcome } from './effect-runner.js';
 import { HeadWriter } from './head-writer.js';
-import { InputQueue, QUEUE_MAX } from './input-queue.js';
-import { LIVE_TREES_MAX, LiveTrees } from './live-trees.js';
-import { QuotaReservations } from './quota-reservations.js';
-import { recallStep, type RecalledStep } from './recall-step.js';
+import { InputQueue, QUEUE_MAX } from './tick/input-queue.js';
+import { LIVE_TREES_MAX, LiveTrees } from './trees/live-trees.js';
+import { QuotaReservations } from './reservations/quota-reservations.js';
+import { findCompletedStep, type CompletedStep } from './trees/completed-step.js';
 import { recover, type RecoveringEngine } from './recovery.js';
-import { busy, closed, unavailable } from './refusals.js';
-import { quiet, Restarts } from './restarts.js';
-import { SNAPSHOT_ENTRIES } from './snapshots.js';
-import { resultSubmission, wakeSubmission } from './submissions.js';
-import type { Issued, Waiting } from './taken.js';
-import { Tick, type TickOptions } from './tick.js';
-import { DRAIN_MS, Timers, within, type LoadedTimers } from './timers.js';
-import type { Committed, EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
+import { queueFullError, closedError, ledgerUnavailableError } from './engine-errors.js';
+import { waitForQuiescence, Restarts } from './restarts.js';
+import { SNAPSHOT_ENTRIES } from './trees/snapshots.js';
+import { resultSubmission, wakeSubmission } from './tick/submissions.js';
+import type { IssuedCommand, QueuedInput } from './tick/input-outcome.js';
+import { Tick, type TickOptions } from './tick/tick.js';
+import { DRAIN_MS, Timers, waitAtMost, type LoadedTimers } from './timers.js';
+import type { SubmissionResult, EngineParts, Recovery, Submission, TreeEngine } from './tree-engine.js';
 
 export class EmbeddedEngine implements TreeEngine {
   readonly #options: EngineParts;
-  readonly #hands: Hands;
+  readonly #effectRunner: EffectRunner;
   readonly #trees: LiveTrees;
   readonly #timers: Timers;
   readonly #reservations = new QuotaReservations();
@@ -51,13 +51,13 @@ export class EmbeddedEngine implements TreeEngine {
 
   constructor(options: EngineParts) {
     this.#options = options;
-    this.#hands = new Hands(options.effects, this.#reservations);
-    this.#queue = new InputQueue({ defer: options.defer, take: (items) => this.#take(items) });
+    this.#effectRunner = new EffectRunner(options.effects, this.#reservations);
+    this.#queue = new InputQueue({ defer: options.defer, process: (items) => this.#processBatch(items) });
     this.#trees = new LiveTrees(
       options.store,
       options.liveTreesMax ?? LIVE_TREES_MAX,
       options.snapshotEntries ?? SNAPSHOT_ENTRIES,
-      { leaving: (tree) => options.follower?.leaving(tree), interpretation: options.interpretation },
+      { onEvict: (tree) => options.commitObserver?.onEvict(tree), interpretation: options.interpretation },
     );
     this.#timers = new Timers(options.clock, {
       // One that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
@@ -67,129 +67,131 @@ export class EmbeddedEngine implements TreeEngine {
     this.#tickOptions = {
       store: options.store,
       trees: this.#trees,
-      hands: this.#hands,
+      effectRunner: this.#effectRunner,
       reservations: this.#reservations,
       secrets: options.secrets,
       time: () => this.#time(),
       overlay: () => options.overlay?.current() ?? null,
-      tell: {
-        reply: (tree_id, reply) => options.listener.reply(tree_id, reply),
-        ended: (tree_id, ending) => this.#ended(tree_id, ending),
-        timers: (tree_id, timers) => this.#timers.set(tree_id, timers),
+      listener: {
+        onReply: (tree_id, reply) => options.listener.onReply(tree_id, reply),
+        onEnded: (tree_id, ending) => this.#handleRunEnd(tree_id, ending),
+        onTimers: (tree_id, timers) => this.#timers.set(tree_id, timers),
       },
     };
   }
 
   start(): Promise<Recovery> {
-    return this.#begin(() => Promise.resolve());
+    return this.#becomeWriter(() => Promise.resolve());
   }
 
-  submit(tree_id: string, submission: Submission): Promise<Committed> {
-    if (this.#stopped) return Promise.reject(closed());
-    if (this.#restarts.refused !== null) return Promise.reject(unavailable(this.#restarts.refused));
+  submit(tree_id: string, submission: Submission): Promise<SubmissionResult> {
+    if (this.#stopped) return Promise.reject(closedError());
+    if (this.#restarts.rejectionCause !== null)
+      return Promise.reject(ledgerUnavailableError(this.#restarts.rejectionCause));
     if (this.#queue.size < QUEUE_MAX) return this.#enqueue(tree_id, submission);
-    return Promise.reject(busy(QUEUE_MAX));
+    return Promise.reject(queueFullError(QUEUE_MAX));
   }
 
   peek(tree_id: string): Promise<Tree | null> {
-    return this.look(tree_id, (tree) => tree);
+    return this.inspect(tree_id, (tree) => tree);
   }
 
-  look<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
-    if (this.#restarts.refused !== null) return Promise.reject(unavailable(this.#restarts.refused));
-    return this.#look(tree_id, work);
+  inspect<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
+    if (this.#restarts.rejectionCause !== null)
+      return Promise.reject(ledgerUnavailableError(this.#restarts.rejectionCause));
+    return this.#inspect(tree_id, work);
   }
 
-  recall(tree_id: string, run_id: string, seq: number): Promise<RecalledStep | null> {
-    if (this.#stopped) return Promise.reject(closed());
-    return this.#queue.alone(async () => {
+  findStep(tree_id: string, run_id: string, seq: number): Promise<CompletedStep | null> {
+    if (this.#stopped) return Promise.reject(closedError());
+    return this.#queue.runExclusive(async () => {
       const tree = await this.#trees.get(tree_id);
-      return tree === null ? null : recallStep(tree, run_id, seq, this.#options.store);
+      return tree === null ? null : findCompletedStep(tree, run_id, seq, this.#options.store);
     });
   }
 
-  async erase(case_id: string, by: string, forget?: () => Promise<void>): Promise<Erased> {
-    if (this.#stopped) throw closed();
-    return this.#queue.alone(async () => {
-      if (this.#restarts.refused !== null) throw unavailable(this.#restarts.refused);
-      return eraseCase(this.#options.store, this.#trees, { case_id, by, time: () => this.#time(), forget });
+  async erase(case_id: string, by: string, beforeErase?: () => Promise<void>): Promise<ErasureResult> {
+    if (this.#stopped) throw closedError();
+    return this.#queue.runExclusive(async () => {
+      if (this.#restarts.rejectionCause !== null) throw ledgerUnavailableError(this.#restarts.rejectionCause);
+      return eraseCaseContent(this.#options.store, this.#trees, { case_id, by, time: () => this.#time(), beforeErase });
     });
   }
 
   async head(): Promise<LogHead> {
-    await this.#heads?.integrated();
-    if (this.#restarts.refused !== null) throw unavailable(this.#restarts.refused);
+    await this.#heads?.waitUntilIntegrated();
+    if (this.#restarts.rejectionCause !== null) throw ledgerUnavailableError(this.#restarts.rejectionCause);
     return this.#options.store.head();
   }
 
-  get failed(): boolean {
-    return this.#restarts.refused !== null;
+  get hasFailed(): boolean {
+    return this.#restarts.rejectionCause !== null;
   }
 
   restart(): Promise<Recovery> {
-    if (this.#stopped) return Promise.reject(closed());
-    return this.#restarts.once(() => this.#restart());
+    if (this.#stopped) return Promise.reject(closedError());
+    return this.#restarts.runOnce(() => this.#restart());
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#timers.clear();
-    await within(this.#options.clock, DRAIN_MS, this.#restarts.idle());
+    await waitAtMost(this.#options.clock, DRAIN_MS, this.#restarts.waitUntilIdle());
     // What has been begun is waited for, for a while: what nobody has recorded must be found out by the next start.
-    await within(this.#options.clock, DRAIN_MS, this.#hands.idle());
-    await this.#queue.idle();
+    await waitAtMost(this.#options.clock, DRAIN_MS, this.#effectRunner.waitUntilIdle());
+    await this.#queue.waitUntilIdle();
     // What was recorded meanwhile may have set some.
     this.#timers.clear();
     await this.#heads?.stop(() => this.#restarts.failure !== null);
   }
 
   /** Becomes the writer, with nothing in memory, and recovers. */
-  async #begin(open: () => Promise<void>): Promise<Recovery> {
-    const { store, anchor, beforeRecovery } = this.#options;
+  async #becomeWriter(reopenStores: () => Promise<void>): Promise<Recovery> {
+    const { store, externalHeadStore, beforeRecovery } = this.#options;
     const before = this.#heads?.head ?? null;
     const heads: HeadWriter = new HeadWriter({
       store,
-      anchor,
+      externalHeadStore,
       known: before,
       // One of an earlier epoch says nothing of this one.
-      failed: (error) => (heads === this.#heads ? this.#fail(error) : undefined),
+      onFailed: (error) => (heads === this.#heads ? this.#fail(error) : undefined),
     });
-    await this.#queue.alone(async () => {
-      await open();
+    await this.#queue.runExclusive(async () => {
+      await reopenStores();
       this.#trees.clear();
-      this.#hands.begin();
+      this.#effectRunner.startEpoch();
       this.#epoch = await store.acquire();
       this.#heads = heads;
     });
     // Of what this process has acknowledged nothing may be missing, also where no head file vouches for it yet.
-    if (before !== null) await checkAnchor(store, { read: () => Promise.resolve(before) });
+    if (before !== null) await checkExternalHead(store, { read: () => Promise.resolve(before) });
     await beforeRecovery?.();
-    if (this.#stopped) throw closed();
-    await this.#queue.alone(() => heads.start());
-    this.#restarts.recovering();
+    if (this.#stopped) throw closedError();
+    await this.#queue.runExclusive(() => heads.start());
+    this.#restarts.beginRecovery();
     const recovering: RecoveringEngine = {
       submit: (tree_id, submission) => this.#submitOwn(tree_id, submission),
-      peek: (tree_id) => this.#look(tree_id, (tree) => tree),
-      load: (tree_ids) => this.#queue.alone(() => this.#trees.load(tree_ids)),
+      peek: (tree_id) => this.#inspect(tree_id, (tree) => tree),
+      load: (tree_ids) => this.#queue.runExclusive(() => this.#trees.load(tree_ids)),
       reserve: (tree) => this.#reservations.restore(tree),
       arm: ({ tree_id, timers }) => this.#timers.set(tree_id, timers),
       armLater: (tree_id, at) => this.#timers.setLater(tree_id, at),
     };
-    return this.#restarts.recovered(await recover(recovering, this.#options));
+    return this.#restarts.completeRecovery(await recover(recovering, this.#options));
   }
 
   async #restart(): Promise<Recovery> {
-    const { anchor, store, listener } = this.#options;
-    const under = { ...this.#options, queue: this.#queue, hands: this.#hands, heads: this.#heads };
-    await quiet(under, this.#restarts.failure);
+    const { externalHeadStore, store, listener } = this.#options;
+    const failedEpoch = { ...this.#options, queue: this.#queue, effectRunner: this.#effectRunner, heads: this.#heads };
+    await waitForQuiescence(failedEpoch, this.#restarts.failure);
     try {
-      const recovery = await this.#begin(async () => {
-        if (this.#stopped) throw closed();
-        await anchor.reopen();
+      const recovery = await this.#becomeWriter(async () => {
+        if (this.#stopped) throw closedError();
+        await externalHeadStore.reopen();
         await store.reopen();
       });
-      if (this.failed) throw unavailable(this.#restarts.failure);
-      listener.restarted(recovery);
+      if (this.hasFailed) throw ledgerUnavailableError(this.#restarts.failure);
+      listener.onRestarted(recovery);
       return recovery;
     } catch (error) {
       this.#fail(error);
@@ -197,18 +199,18 @@ export class EmbeddedEngine implements TreeEngine {
     }
   }
 
-  #look<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
+  #inspect<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
     // Never beside a tick: the tree may have decided what is not committed yet, or be folded twice.
-    return this.#queue.alone(async () => {
-      if (this.#restarts.failure !== null) throw unavailable(this.#restarts.failure);
-      const shown = work(await this.#trees.get(tree_id));
+    return this.#queue.runExclusive(async () => {
+      if (this.#restarts.failure !== null) throw ledgerUnavailableError(this.#restarts.failure);
+      const inspected = work(await this.#trees.get(tree_id));
       this.#evict();
-      return shown;
+      return inspected;
     });
   }
 
   #timersOf(tree_ids: readonly string[]): Promise<LoadedTimers> {
-    return this.#queue.alone(async () => {
+    return this.#queue.runExclusive(async () => {
       if (this.#stopped || this.#restarts.failure !== null) return new Map<string, null>();
       const timers = await this.#trees.timersOf(tree_ids, this.#options.log);
       this.#evict();
@@ -217,18 +219,18 @@ export class EmbeddedEngine implements TreeEngine {
   }
 
   /** An input of the engine's own, which enters during recovery too. */
-  #submitOwn(tree_id: string, submission: Submission): Promise<Committed> {
-    return this.#stopped ? Promise.reject(closed()) : this.#enqueue(tree_id, submission);
+  #submitOwn(tree_id: string, submission: Submission): Promise<SubmissionResult> {
+    return this.#stopped ? Promise.reject(closedError()) : this.#enqueue(tree_id, submission);
   }
 
-  #enqueue(tree_id: string, submission: Submission): Promise<Committed> {
+  #enqueue(tree_id: string, submission: Submission): Promise<SubmissionResult> {
     return new Promise((resolve, reject) => {
-      if (this.#restarts.failure !== null) reject(unavailable(this.#restarts.failure));
+      if (this.#restarts.failure !== null) reject(ledgerUnavailableError(this.#restarts.failure));
       else this.#queue.push({ tree_id, submission, resolve, reject });
     });
   }
 
-  async #take(items: readonly Waiting[]): Promise<void> {
+  async #processBatch(items: readonly QueuedInput[]): Promise<void> {
     await this.#tick(items).catch((error: unknown) => this.#fail(error, items));
     this.#evict();
   }
@@ -238,13 +240,13 @@ export class EmbeddedEngine implements TreeEngine {
   }
 
   /** One transaction: decide all, commit all, then tell and perform. */
-  async #tick(items: readonly Waiting[]): Promise<void> {
+  async #tick(items: readonly QueuedInput[]): Promise<void> {
     const tick = new Tick(this.#tickOptions);
-    await tick.take(items);
+    await tick.process(items);
     this.#queue.postpone(tick.postponed);
-    if (!tick.batch.empty) await this.#commit(tick);
-    for (const { told } of tick.taken) for (const tell of told) tell();
-    for (const { issued } of tick.taken) for (const command of issued) this.#perform(command);
+    if (!tick.batch.isEmpty) await this.#commit(tick);
+    for (const { afterCommit } of tick.outcomes) for (const callback of afterCommit) callback();
+    for (const { issued } of tick.outcomes) for (const command of issued) this.#runEffect(command);
   }
 
   /** All that happens in a millisecond has the same text. */
@@ -254,47 +256,47 @@ export class EmbeddedEngine implements TreeEngine {
     return this.#now.text;
   }
 
-  #ended(tree_id: string, ending: Ending): void {
+  #handleRunEnd(tree_id: string, ending: RunTermination): void {
     this.#timers.clearRun(ending.run_id);
     // Nothing but refusals can follow: whoever asks for such a tree again has it folded.
     if (ending.run_id === tree_id) this.#trees.drop(tree_id);
-    this.#options.listener.ended(tree_id, ending);
+    this.#options.listener.onEnded(tree_id, ending);
   }
 
-  async #commit({ batch, taken }: Tick): Promise<void> {
+  async #commit({ batch, outcomes: inputs }: Tick): Promise<void> {
     const { store, meter } = this.#options;
     if (this.#heads === null) throw new InvariantError('the engine was not started');
     const built = batch.build(this.#epoch);
     const result = await commitBatch(store, built, meter);
-    this.#options.follower?.committed(built, result, this.#trees.seen);
-    this.#heads.committed(
+    this.#options.commitObserver?.onCommitted(built, result, this.#trees.peek);
+    this.#heads.onCommitted(
       result,
-      taken.some(({ checkpoint }) => checkpoint),
+      inputs.some(({ checkpoint }) => checkpoint),
     );
   }
 
-  #perform({ tree_id, command }: Issued): void {
-    const result = this.#hands.perform(command.effect);
-    if (result instanceof Promise) void result.then((late) => this.#answer(tree_id, command.effect, late));
-    else this.#answer(tree_id, command.effect, result);
+  #runEffect({ tree_id, command }: IssuedCommand): void {
+    const result = this.#effectRunner.run(command.effect);
+    if (result instanceof Promise) void result.then((outcome) => this.#submitResult(tree_id, command.effect, outcome));
+    else this.#submitResult(tree_id, command.effect, result);
   }
 
-  #answer(tree_id: string, effect: Effect, performed: Performed): void {
+  #submitResult(tree_id: string, effect: Effect, outcome: EffectOutcome): void {
     // What was done must be recorded: if it cannot be, everything stops, and the intent is settled by the next start.
-    this.#enqueue(tree_id, resultSubmission(effect, performed, false)).catch((error: unknown) => this.#fail(error));
+    this.#enqueue(tree_id, resultSubmission(effect, outcome, false)).catch((error: unknown) => this.#fail(error));
   }
 
   /** The end of all work until a restart. `taken` are inputs that are in no queue any more. */
-  #fail(error: unknown, taken: readonly Waiting[] = []): void {
+  #fail(error: unknown, inputs: readonly QueuedInput[] = []): void {
     if (this.#restarts.failure === null) {
       // First: whoever is rejected may ask at once whether the engine goes on.
       const isFirst = this.#restarts.fail(error);
-      this.#hands.halt();
+      this.#effectRunner.halt();
       this.#options.store.records?.abandon();
       this.#timers.clear();
-      for (const item of this.#queue.drain()) item.reject(unavailable(error));
-      if (isFirst) this.#options.listener.failed(unavailable(error));
+      for (const item of this.#queue.drain()) item.reject(ledgerUnavailableError(error));
+      if (isFirst) this.#options.listener.onFailed(ledgerUnavailableError(error));
     }
-    for (const item of taken) item.reject(unavailable(error));
+    for (const item of inputs) item.reject(ledgerUnavailableError(error));
   }
 }

@@ -1,13 +1,13 @@
-import type { CommitResult, HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
+import type { CommitResult, ExternalHeadStore, LedgerStore, LogHead } from '../ports/ledger/ledger-store.js';
 import { Sequencer } from './sequencer.js';
 
 export interface HeadWriterOptions {
   readonly store: LedgerStore;
-  readonly anchor: HeadAnchor;
+  readonly externalHeadStore: ExternalHeadStore;
   /** The last head that an earlier epoch of this process knew; null without one. */
   readonly known: LogHead | null;
   /** Called with the error when a head cannot be written, or appends cannot be integrated. */
-  readonly failed: (error: unknown) => void;
+  readonly onFailed: (error: unknown) => void;
 }
 
 /**
@@ -23,7 +23,7 @@ export class HeadWriter {
   /** The size of the last head that was written, or that the start found. */
   #written = 0;
   /** Something that waits to be integrated wants a head to be written. */
-  #wanted = false;
+  #shouldWrite = false;
   #integrations = 0;
 
   constructor(options: HeadWriterOptions) {
@@ -31,7 +31,7 @@ export class HeadWriter {
     this.#head = options.known;
     this.#sequencer = new Sequencer(options.store, (head) => {
       this.#head = head;
-      if (this.#wanted) this.#write(head);
+      if (this.#shouldWrite) this.#write(head);
     });
   }
 
@@ -48,31 +48,31 @@ export class HeadWriter {
   }
 
   /** When all that was committed before has its place in the log, or cannot get it. */
-  async integrated(): Promise<void> {
+  async waitUntilIntegrated(): Promise<void> {
     this.#integrate();
     await this.#integrating;
   }
 
-  /** @param wanted whether a head that covers this commit is to be written now */
-  committed({ head }: CommitResult, wanted: boolean): void {
+  /** @param shouldWrite whether a head that covers this commit is to be written now */
+  onCommitted({ head }: CommitResult, shouldWrite: boolean): void {
     if (head === null) {
-      this.#wanted ||= wanted;
+      this.#shouldWrite ||= shouldWrite;
       this.#integrate();
       return;
     }
     this.#head = head;
-    if (wanted) this.#write(head);
+    if (shouldWrite) this.#write(head);
   }
 
-  /** Waits for what is under way, and writes the last head. @param failed whether nothing more may be written */
-  async stop(failed: () => boolean): Promise<void> {
+  /** Waits for what is under way, and writes the last head. @param hasFailed whether nothing more may be written */
+  async stop(hasFailed: () => boolean): Promise<void> {
     await this.#integrating;
-    if (!failed() && this.#head !== null) this.#write(this.#head);
+    if (!hasFailed() && this.#head !== null) this.#write(this.#head);
     await this.#writing.catch(() => undefined);
   }
 
   /** When nothing is under way: what was has failed, or is done. */
-  async idle(): Promise<void> {
+  async waitUntilIdle(): Promise<void> {
     await this.#integrating;
     await this.#writing.catch(() => undefined);
   }
@@ -84,10 +84,10 @@ export class HeadWriter {
         // A later one covers what was committed since, and writes its head.
         if (integration !== this.#integrations) return;
         this.#head = head;
-        if (this.#wanted) this.#write(head);
-        this.#wanted = false;
+        if (this.#shouldWrite) this.#write(head);
+        this.#shouldWrite = false;
       },
-      (error: unknown) => this.#options.failed(error),
+      (error: unknown) => this.#options.onFailed(error),
     );
   }
 
@@ -100,7 +100,7 @@ export class HeadWriter {
   #write({ size, root }: LogHead): void {
     if (size <= this.#written) return;
     this.#written = size;
-    this.#writing = this.#options.anchor.write({ size, root });
-    this.#writing.catch((error: unknown) => this.#options.failed(error));
+    this.#writing = this.#options.externalHeadStore.write({ size, root });
+    this.#writing.catch((error: unknown) => this.#options.onFailed(error));
   }
 }

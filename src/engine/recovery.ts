@@ -9,10 +9,10 @@
 import { InvariantError } from '../errors.js';
 import type { Tree } from '../kernel/tree.js';
 import { isUnfoldable } from './failures.js';
-import { Hands } from './hands.js';
-import { factsSubmission, resultSubmission } from './submissions.js';
+import { EffectRunner } from './effect-runner.js';
+import { factsSubmission, resultSubmission } from './tick/submissions.js';
 import type { EngineParts, Recovery, TreeEngine } from './tree-engine.js';
-import { isAbandoned, liveAgents } from './tree-rest.js';
+import { isAbandoned, liveAgents } from './trees/recovery-hint.js';
 
 /** How many trees are settled side by side. */
 export const TREES_AT_ONCE = 64;
@@ -29,13 +29,13 @@ export interface RecoveringEngine extends Pick<TreeEngine, 'submit' | 'peek'> {
   armLater(tree_id: string, at: number): void;
 }
 
-type Parts = Pick<EngineParts, 'store' | 'effects' | 'log' | 'liveTreesMax'>;
+type RecoveryParts = Pick<EngineParts, 'store' | 'effects' | 'log' | 'liveTreesMax'>;
 
 /**
  * Settles every intent that has no outcome, ends the runs whose caller is gone, and sets the timers of the others.
  * @throws LedgerError when the ledger cannot be written or read
  */
-export async function recover(engine: RecoveringEngine, parts: Parts): Promise<Recovery> {
+export async function recover(engine: RecoveringEngine, parts: RecoveryParts): Promise<Recovery> {
   const unfinished: string[] = [];
   let trees = 0;
   for await (const tree of parts.store.openTrees()) {
@@ -58,32 +58,33 @@ export async function recover(engine: RecoveringEngine, parts: Parts): Promise<R
 class RecoveryWork {
   readonly counts = { settled: 0, interrupted: 0, damaged: 0 };
   readonly #engine: RecoveringEngine;
-  readonly #parts: Parts;
-  readonly #hands: Hands;
+  readonly #parts: RecoveryParts;
+  readonly #effectRunner: EffectRunner;
 
-  constructor(engine: RecoveringEngine, parts: Parts) {
+  constructor(engine: RecoveringEngine, parts: RecoveryParts) {
     this.#engine = engine;
     this.#parts = parts;
-    this.#hands = new Hands(parts.effects);
+    this.#effectRunner = new EffectRunner(parts.effects);
   }
 
   async recoverAll(tree_ids: readonly string[]): Promise<void> {
     await this.#engine.load(tree_ids);
-    const alone: string[] = [];
+    const sequential: string[] = [];
     const done = tree_ids.map((tree_id) =>
-      this.#guarded(tree_id, async () => {
-        const tree = await this.#known(tree_id);
+      this.#runGuarded(tree_id, async () => {
+        const tree = await this.#requireTree(tree_id);
         this.#engine.reserve(tree);
-        if (tree.pending.some(sharesCommit)) alone.push(tree_id);
+        if (tree.pending.some(hasSharedCommit)) sequential.push(tree_id);
         else await this.#recover(tree);
       }),
     );
-    await allOf(done);
-    for (const tree_id of alone) await this.#guarded(tree_id, async () => this.#recover(await this.#known(tree_id)));
+    await waitForAll(done);
+    for (const tree_id of sequential)
+      await this.#runGuarded(tree_id, async () => this.#recover(await this.#requireTree(tree_id)));
   }
 
   /** One tree that does not fold must not keep all the others shut. It stays shut itself: nothing can move it. */
-  async #guarded(tree_id: string, work: () => Promise<void>): Promise<void> {
+  async #runGuarded(tree_id: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
@@ -96,7 +97,7 @@ class RecoveryWork {
   async #recover(tree: Tree): Promise<void> {
     const settled = await this.#settle(tree);
     this.counts.settled += settled;
-    const interrupted = await this.#interrupt(await this.#known(tree.tree_id));
+    const interrupted = await this.#interrupt(await this.#requireTree(tree.tree_id));
     this.counts.interrupted += interrupted;
   }
 
@@ -105,18 +106,20 @@ class RecoveryWork {
     let settled = 0;
     for (const command of tree.pending) {
       if (command.kind === 'gather') {
-        await this.#engine.submit(tree.tree_id, factsSubmission(command, this.#hands.gather(command.request)));
+        await this.#engine.submit(tree.tree_id, factsSubmission(command, this.#effectRunner.gather(command.request)));
         continue;
       }
       const { effect } = command;
       // Only a process with the tool or table can find out; in any other process the effect stays pending.
-      if (effects.knows?.(effect) === false) {
+      if (effects.canRun?.(effect) === false) {
         const { run_id } = effect;
         log.warn('an action is left unsettled: this process does not have its tool or table', { run_id });
         continue;
       }
       // A read changes nothing and is done again; of a change it must be found out whether it has happened.
-      const result = command.in_commit ? await this.#hands.perform(effect, true) : await this.#hands.settle(effect);
+      const result = command.in_commit
+        ? await this.#effectRunner.run(effect, true)
+        : await this.#effectRunner.settle(effect);
       if (result.status === 'unknown') log.error('the outcome of an action is unknown', { run_id: effect.run_id });
       await this.#engine.submit(tree.tree_id, resultSubmission(effect, result, true));
       settled += 1;
@@ -141,7 +144,7 @@ class RecoveryWork {
     return attached.length;
   }
 
-  async #known(tree_id: string): Promise<Tree> {
+  async #requireTree(tree_id: string): Promise<Tree> {
     const tree = await this.#engine.peek(tree_id);
     if (tree === null) throw new InvariantError(`the store lists a tree that it does not have: ${tree_id}`);
     return tree;
@@ -149,9 +152,9 @@ class RecoveryWork {
 }
 
 /** R3. */
-const sharesCommit = (command: Tree['pending'][number]): boolean => command.kind === 'perform' && command.in_commit;
+const hasSharedCommit = (command: Tree['pending'][number]): boolean => command.kind === 'perform' && command.in_commit;
 
 /** Waits for all of it before it throws: a failed recovery leaves no work in flight. */
-async function allOf(work: readonly Promise<void>[]): Promise<void> {
+async function waitForAll(work: readonly Promise<void>[]): Promise<void> {
   for (const result of await Promise.allSettled(work)) if (result.status === 'rejected') throw result.reason;
 }

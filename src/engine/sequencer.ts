@@ -1,7 +1,7 @@
 import { LedgerError } from '../errors.js';
-import { extend } from '../ledger/merkle.js';
-import type { LogHead, LogStore } from '../ports/ledger-store.js';
-import { isOutcomeUnknown } from './commit-batch.js';
+import { extendHead } from '../ledger/proof/merkle.js';
+import type { LogHead, LogStore } from '../ports/ledger/ledger-store.js';
+import { isOutcomeUnknown } from './tick/commit-batch.js';
 
 /** How many appends get their places at once. */
 const APPENDS_MAX = 1_024;
@@ -11,27 +11,27 @@ const ATTEMPTS_MAX = 16;
 /** Integrates appends that wait for their places in the log, for stores whose commits do not. One run at a time. */
 export class Sequencer {
   readonly #store: Pick<LogStore, 'head' | 'pending' | 'integrate'>;
-  readonly #integrated: (head: LogHead) => void;
+  readonly #onIntegrated: (head: LogHead) => void;
   #running: Promise<void> | null = null;
-  #again = false;
+  #rerun = false;
 
-  /** @param integrated is called with each head that covers more entries than the one before */
-  constructor(store: Pick<LogStore, 'head' | 'pending' | 'integrate'>, integrated: (head: LogHead) => void) {
+  /** @param onIntegrated is called with each head that covers more entries than the one before */
+  constructor(store: Pick<LogStore, 'head' | 'pending' | 'integrate'>, onIntegrated: (head: LogHead) => void) {
     this.#store = store;
-    this.#integrated = integrated;
+    this.#onIntegrated = onIntegrated;
   }
 
   /** Integrates all that is pending now. @throws LedgerError as `integrate` does, or after many tries */
   run(): Promise<void> {
-    this.#again = true;
+    this.#rerun = true;
     this.#running ??= this.#drain();
     return this.#running;
   }
 
   async #drain(): Promise<void> {
     try {
-      while (this.#again) {
-        this.#again = false;
+      while (this.#rerun) {
+        this.#rerun = false;
         await this.#integrateAll();
       }
     } finally {
@@ -44,7 +44,7 @@ export class Sequencer {
       const appends = await this.#store.pending(APPENDS_MAX);
       if (appends.length === 0) return;
       const { size, ...before } = await this.#store.head();
-      const head = extend(
+      const head = extendHead(
         { size, ...before },
         appends.flatMap(({ leaf_hashes }) => leaf_hashes),
       );
@@ -64,7 +64,7 @@ export class Sequencer {
       if (isOutcomeUnknown(error)) return false;
       throw error;
     }
-    this.#integrated(integration.head);
+    this.#onIntegrated(integration.head);
     return true;
   }
 }

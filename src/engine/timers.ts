@@ -1,4 +1,4 @@
-import type { Timer } from '../kernel/input.js';
+import type { Timer } from '../kernel/decision.js';
 import type { Clock } from '../ports/clock.js';
 
 /** How long an engine waits at its end, or before a restart, for effects that are under way. */
@@ -30,7 +30,7 @@ export class Timers {
   /** Runs whose timer has fired and has not taken effect yet. */
   readonly #firing = new Set<string>();
   /** Of trees that are not in memory. */
-  readonly #later = new Map<string, () => void>();
+  readonly #unloaded = new Map<string, () => void>();
   /** Such trees whose time has come, with that time, in milliseconds. */
   readonly #due = new Map<string, number>();
   #isLoading = false;
@@ -43,23 +43,23 @@ export class Timers {
   set(tree_id: string, timers: readonly Timer[]): void {
     for (const { run_id, at } of timers) {
       this.clearRun(run_id);
-      const off = this.#clock.wake(Date.parse(at), () => {
+      const cancel = this.#clock.wake(Date.parse(at), () => {
         this.#cancel.delete(run_id);
         this.#fire(tree_id, run_id, at);
       });
-      this.#cancel.set(run_id, off);
+      this.#cancel.set(run_id, cancel);
     }
   }
 
   /** For a tree none of whose timers fires before `at`, in milliseconds: they are set then. */
   setLater(tree_id: string, at: number): void {
-    this.#later.get(tree_id)?.();
-    const off = this.#clock.wake(at, () => {
-      this.#later.delete(tree_id);
+    this.#unloaded.get(tree_id)?.();
+    const cancel = this.#clock.wake(at, () => {
+      this.#unloaded.delete(tree_id);
       this.#due.set(tree_id, at);
       if (!this.#isLoading) void this.#loadDue();
     });
-    this.#later.set(tree_id, off);
+    this.#unloaded.set(tree_id, cancel);
   }
 
   clearRun(run_id: string): void {
@@ -68,8 +68,8 @@ export class Timers {
   }
 
   clear(): void {
-    for (const timers of [this.#cancel, this.#later]) {
-      for (const off of timers.values()) off();
+    for (const timers of [this.#cancel, this.#unloaded]) {
+      for (const cancel of timers.values()) cancel();
       timers.clear();
     }
     this.#due.clear();
@@ -114,15 +114,15 @@ export class Timers {
  * Waits for the work, but no longer than `ms`: whatever it comes to is its own affair.
  * @returns whether it ended in that time
  */
-export async function within(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
+export async function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
   let ended = true;
-  let off = (): void => undefined;
-  const late = new Promise<void>((resolve) => {
-    off = clock.wake(clock.now() + ms, () => {
+  let cancel = (): void => undefined;
+  const timeout = new Promise<void>((resolve) => {
+    cancel = clock.wake(clock.now() + ms, () => {
       ended = false;
       resolve();
     });
   });
-  await Promise.race([work, late]).finally(off);
+  await Promise.race([work, timeout]).finally(cancel);
   return ended;
 }

@@ -1,19 +1,26 @@
 import type { Artifact } from '../contract/artifact-ref.js';
-import type { EffectResult, Effect, GatherRequest, SandboxFacts } from '../contract/effect.js';
-import type { RecordedInput } from '../contract/entry.js';
+import type { EffectResult, Effect, GatherRequest, SandboxFacts } from '../contract/run/effect.js';
+import type { RecordedInput } from '../contract/run/entry.js';
 import type { CancelReason } from '../contract/free-text.js';
-import type { Interpretation } from '../kernel/interpreter.js';
+import type { Interpretation } from '../kernel/interpreter/interpreter.js';
 import type { Tree } from '../kernel/tree.js';
-import type { Ending, Reply } from '../kernel/input.js';
+import type { RunTermination, Reply } from '../kernel/decision.js';
 import type { Clock } from '../ports/clock.js';
-import type { Batch, CommitResult, Erased, HeadAnchor, LedgerStore, LogHead } from '../ports/ledger-store.js';
+import type {
+  Batch,
+  CommitResult,
+  ErasureResult,
+  ExternalHeadStore,
+  LedgerStore,
+  LogHead,
+} from '../ports/ledger/ledger-store.js';
 import type { Log } from '../ports/log.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Secrets } from '../ports/secrets.js';
-import type { RecalledStep } from './recall-step.js';
+import type { CompletedStep } from './trees/completed-step.js';
 
 /** What a new input has in the place of free text (C90): its words are artifacts. */
-interface Codes {
+interface CodedFields {
   readonly cancel: { readonly reason: CancelReason };
   readonly resolve: { readonly note: '' };
 }
@@ -21,10 +28,12 @@ interface Codes {
 /** An input before the engine has put the time, the overlay, and the facts that only the store knows, to it. */
 export type NewInput = RecordedInput extends infer Input
   ? Input extends RecordedInput
-    ? Omit<Input, 'time' | 'seen' | 'overlay' | 'vouch' | keyof CodesOf<Input>> & CodesOf<Input>
+    ? Omit<Input, 'time' | 'seen' | 'overlay' | 'vouch' | keyof CodedFieldsOf<Input>> & CodedFieldsOf<Input>
     : never
   : never;
-type CodesOf<Input extends RecordedInput> = Input['kind'] extends keyof Codes ? Codes[Input['kind']] : unknown;
+type CodedFieldsOf<Input extends RecordedInput> = Input['kind'] extends keyof CodedFields
+  ? CodedFields[Input['kind']]
+  : unknown;
 
 export interface Submission {
   readonly input: NewInput;
@@ -39,7 +48,7 @@ export interface Submission {
   readonly checked?: boolean;
 }
 
-export interface Committed {
+export interface SubmissionResult {
   /** The lifecycle has no edge for this input; nothing moved, and the audit says so. */
   readonly refused: boolean;
   /** This input id was committed before; nothing happened now. The seq of that first input. */
@@ -48,12 +57,12 @@ export interface Committed {
 
 /** What an engine tells its embedder, always after the commit that made it true. */
 export interface EngineListener {
-  reply(tree_id: string, reply: Reply): void;
-  ended(tree_id: string, ending: Ending): void;
+  onReply(tree_id: string, reply: Reply): void;
+  onEnded(tree_id: string, ending: RunTermination): void;
   /** The ledger cannot be written: nothing is acknowledged or executed until a restart. Called once per failure. */
-  failed(error: unknown): void;
+  onFailed(error: unknown): void;
   /** A restart has succeeded: inputs are taken again. */
-  restarted(recovery: Recovery): void;
+  onRestarted(recovery: Recovery): void;
 }
 
 /** What a start or restart found unfinished, and brought to an end. */
@@ -70,10 +79,10 @@ export interface Recovery {
 export interface Effects {
   gather(request: GatherRequest): SandboxFacts;
   /** `inCommit`: the present transaction holds the effect's outcome, so nothing may happen outside of it. */
-  perform(effect: Effect, inCommit: boolean): EffectResult | Promise<EffectResult>;
+  run(effect: Effect, inCommit: boolean): EffectResult | Promise<EffectResult>;
   settle(effect: Effect): EffectResult | Promise<EffectResult>;
   /** Whether these hands could do it at all. Absent: they can do everything. */
-  knows?(effect: Effect): boolean;
+  canRun?(effect: Effect): boolean;
 }
 
 /**
@@ -94,26 +103,26 @@ export interface Effects {
  */
 export interface TreeEngine {
   /** @throws LedgerError LEDGER_UNAVAILABLE, RunError RUN_UNKNOWN or CLOSED; nothing was acknowledged then */
-  submit(tree_id: string, submission: Submission): Promise<Committed>;
+  submit(tree_id: string, submission: Submission): Promise<SubmissionResult>;
   /** The tree as it stands, folded into memory if need be; to look at, not to move. Null when there is none. */
   peek(tree_id: string): Promise<Tree | null>;
   /** Shows a tree while nothing is decided. */
-  look<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T>;
+  inspect<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T>;
   /** The recorded step of the proposal at `seq`; null while it is under way, or when no step came of that input. */
-  recall(tree_id: string, run_id: string, seq: number): Promise<RecalledStep | null>;
+  findStep(tree_id: string, run_id: string, seq: number): Promise<CompletedStep | null>;
   /**
    * Destroys the content of a case, while nothing else happens; of its trees only entries are left.
-   * @param forget is called when it is certain, before anything is gone
+   * @param beforeErase is called when it is certain, before anything is gone
    * @throws RunError CASE_IN_USE while one of them lives; LedgerError
    */
-  erase(case_id: string, by: string, forget?: () => Promise<void>): Promise<Erased>;
+  erase(case_id: string, by: string, beforeErase?: () => Promise<void>): Promise<ErasureResult>;
   /**
    * The head of the log when it holds all that was committed before this call.
    * @throws LedgerError LEDGER_UNAVAILABLE
    */
   head(): Promise<LogHead>;
   /** Whether the ledger could not be written: nothing is recorded or done until a restart. */
-  readonly failed: boolean;
+  readonly hasFailed: boolean;
   /** Becomes the writer, makes the checks of the embedder, and recovers. Once, before anything else. */
   start(): Promise<Recovery>;
   /** Takes no more inputs, and waits for what is under way, for a while. */
@@ -130,7 +139,7 @@ export interface TreeEngine {
 /** What an engine is made of. */
 export interface EngineParts {
   readonly store: LedgerStore;
-  readonly anchor: HeadAnchor;
+  readonly externalHeadStore: ExternalHeadStore;
   readonly clock: Clock;
   readonly log: Log;
   readonly effects: Effects;
@@ -145,7 +154,7 @@ export interface EngineParts {
   readonly liveTreesMax?: number;
   /** How many entries of a tree lie between two of its snapshots, at least. */
   readonly snapshotEntries?: number;
-  readonly follower?: CommitFollower;
+  readonly commitObserver?: CommitObserver;
   readonly meter?: CommitMeter;
   /** How the machines of its trees are run. Default: the default interpreter. */
   readonly interpretation?: Interpretation;
@@ -158,16 +167,16 @@ export interface CommitMeter {
   /** This batch will be committed next: room is made for it. */
   prepare(batch: Batch): void;
   /** It is durable. */
-  committed(batch: Batch): void;
+  onCommitted(batch: Batch): void;
 }
 
 /** Follows what is committed, within the turn and without asking for time. It concerns nobody what becomes of it. */
-export interface CommitFollower {
+export interface CommitObserver {
   /**
    * The batch is durable, and no caller has its answer yet. `trees` are those in memory, which stand behind it. The
    * result says where its entries stand in the log, or null while they wait for that.
    */
-  committed(batch: Batch, result: CommitResult, trees: (tree_id: string) => Tree | null): void;
+  onCommitted(batch: Batch, result: CommitResult, trees: (tree_id: string) => Tree | null): void;
   /** This tree goes out of memory. It stands behind all that was committed. */
-  leaving(tree: Tree): void;
+  onEvict(tree: Tree): void;
 }

@@ -1,6 +1,6 @@
 // Folds and skeletons of a name, repeated until they are stable.
 
-import { foldOnce, skeletonOnce, textOf } from './unicode.js';
+import { caseFoldOnce, skeletonOnce, textOfPoints } from './unicode.js';
 import type { Points } from './unicode.js';
 
 const ROUNDS_MAX = 16;
@@ -20,13 +20,13 @@ export const isControl = (point: number): boolean =>
 const isSpace = (point: number): boolean => point === 0x20 || point === 0x1680;
 
 const visibleFold = (points: Points): Points =>
-  foldOnce(points).filter((point) => !isControl(point) && !isSpace(point));
+  caseFoldOnce(points).filter((point) => !isControl(point) && !isSpace(point));
 const foldedSkeleton = (points: Points): Points => skeletonOnce(visibleFold(points));
 
 /** A second pass can find what the first has made. The number of passes is a limit, not a choice of the caller. */
 function stable(points: Points, pass: (points: Points) => Points): Points {
   let [before, after] = [points, pass(points)];
-  for (let round = 1; round < ROUNDS_MAX && textOf(before) !== textOf(after); round += 1) {
+  for (let round = 1; round < ROUNDS_MAX && textOfPoints(before) !== textOfPoints(after); round += 1) {
     [before, after] = [after, pass(after)];
   }
   return after;

@@ -6,7 +6,7 @@
 // text can be read of both (src/contract/person.ts).
 
 import { folded, writtenLook } from './folding.js';
-import { decompose, isCombining, otherCase, textOf } from './unicode.js';
+import { decompose, isCombining, otherCase, textOfPoints } from './unicode.js';
 import type { Points } from './unicode.js';
 
 /** The most looks of one letter. The most that a single character of the tables has is 8. */
@@ -56,11 +56,11 @@ function readings(letter: Points): readonly string[] | null {
     texts = texts.flatMap((text) => looks.map((look) => text + look));
     if (texts.length > READINGS_MAX) return null;
   }
-  return [...new Set([textOf(writtenLook(letter)), ...texts])].sort();
+  return [...new Set([textOfPoints(writtenLook(letter)), ...texts])].sort();
 }
 
 function inEitherCase([base = 0, ...marks]: Points): readonly string[] {
   const other = otherCase(base);
   const bases = other === undefined ? [base] : [base, other];
-  return [...new Set(bases.map((each) => textOf(writtenLook([each, ...marks]))))];
+  return [...new Set(bases.map((each) => textOfPoints(writtenLook([each, ...marks]))))];
 }

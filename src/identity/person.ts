@@ -1,9 +1,9 @@
 // From a name to its canonical id, skeletons and looks, by which persons are compared.
 
-import { likeness, type Person } from '../contract/person.js';
+import { compareNames, type Person } from '../contract/person.js';
 import { folded, foldedLook, isControl, writtenLook } from './folding.js';
 import { looksOf } from './looks.js';
-import { isAssigned, isIgnorable, pointsOf, textOf, UNICODE_VERSION } from './unicode.js';
+import { isAssigned, isIgnorable, pointsOf, textOfPoints, UNICODE_VERSION } from './unicode.js';
 
 /** Why a name cannot be compared, or should not be given to a person. */
 export type NameProblem = 'malformed' | 'unassigned' | 'invisible' | 'empty' | 'too_long';
@@ -29,8 +29,8 @@ export function personOf(name: string): Person | NameProblem {
   const points = pointsOf(name);
   if (!points.every(isAssigned)) return 'unassigned';
   const canonical = folded(points);
-  const canonical_id = textOf(canonical);
-  const skeletons = [foldedLook(canonical), writtenLook(points)].map(textOf);
+  const canonical_id = textOfPoints(canonical);
+  const skeletons = [foldedLook(canonical), writtenLook(points)].map(textOfPoints);
   if (canonical_id === '' || skeletons.includes('')) return 'empty';
   const looks = looksOf(points);
   if (looks === null) return 'too_long';
@@ -49,5 +49,5 @@ export function nameProblem(name: string): NameProblem | null {
 export function isLookAlike(known: string, name: string): boolean {
   if (known === name) return false;
   const [a, b] = [personOf(known), personOf(name)];
-  return typeof a === 'string' || typeof b === 'string' || likeness(a, b) !== 'other';
+  return typeof a === 'string' || typeof b === 'string' || compareNames(a, b) !== 'other';
 }

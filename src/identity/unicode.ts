@@ -15,7 +15,7 @@ export { UNICODE_VERSION } from './tables/classes.js';
 export type Points = readonly number[];
 type Mapping = ReadonlyMap<number, Points>;
 
-interface Tables {
+interface UnicodeTables {
   readonly cases: Mapping;
   readonly confusables: Mapping;
   readonly decompositions: Mapping;
@@ -26,21 +26,21 @@ interface Tables {
 }
 
 /** Read when the first name is looked at: most processes need them never or late. */
-let loaded: Tables | null = null;
-const tables = (): Tables =>
+let loaded: UnicodeTables | null = null;
+const loadTables = (): UnicodeTables =>
   (loaded ??= {
-    cases: mapping(CASES),
-    confusables: mapping(CONFUSABLES),
-    decompositions: mapping(DECOMPOSITIONS),
-    folds: mapping(FOLDS),
-    classes: mapping(CLASSES),
-    assigned: [...mapping(ASSIGNED)].map(([first, [last = first]]) => [first, last] as const),
+    cases: parseMapping(CASES),
+    confusables: parseMapping(CONFUSABLES),
+    decompositions: parseMapping(DECOMPOSITIONS),
+    folds: parseMapping(FOLDS),
+    classes: parseMapping(CLASSES),
+    assigned: [...parseMapping(ASSIGNED)].map(([first, [last = first]]) => [first, last] as const),
   });
 
 const BASE = 36;
 
 /** The tables' text: `TARGET=SOURCE,SOURCE+MORE`, each source as its distance from the one before. */
-function mapping(text: string): Mapping {
+function parseMapping(text: string): Mapping {
   const map = new Map<number, Points>();
   for (const group of text.trim().split(/\s+/)) {
     const [target = '', sources = ''] = group.split('=');
@@ -57,25 +57,25 @@ function mapping(text: string): Mapping {
 }
 
 export const pointsOf = (text: string): Points => Array.from(text, (character) => character.codePointAt(0) ?? 0);
-export const textOf = (points: Points): string => points.map((point) => String.fromCodePoint(point)).join('');
+export const textOfPoints = (points: Points): string => points.map((point) => String.fromCodePoint(point)).join('');
 
 /** Whether the tables know the code point. Of one that a later version assigns they say nothing. */
 export function isAssigned(point: number): boolean {
-  return tables().assigned.some(([first, last]) => first <= point && point <= last);
+  return loadTables().assigned.some(([first, last]) => first <= point && point <= last);
 }
 
 /** Whether NFKC_Casefold takes the code point for nothing: joiners, bidi controls, tags, fillers, selectors. */
-export const isIgnorable = (point: number): boolean => tables().folds.get(point)?.length === 0;
+export const isIgnorable = (point: number): boolean => loadTables().folds.get(point)?.length === 0;
 
 /** The other case of a letter that is folded; undefined for what has none. */
-export const otherCase = (point: number): number | undefined => tables().cases.get(point)?.[0];
+export const otherCase = (point: number): number | undefined => loadTables().cases.get(point)?.[0];
 
 /** Whether the code point joins the one before it: its combining class is not 0. */
-export const isCombining = (point: number): boolean => tables().classes.has(point);
+export const isCombining = (point: number): boolean => loadTables().classes.has(point);
 
 /** One pass of NFKC_Casefold (Unicode 3.13, D146), on code points, decomposed. */
-export const foldOnce = (points: Points): Points =>
-  decompose(decompose(points).flatMap((point) => tables().folds.get(point) ?? [point]));
+export const caseFoldOnce = (points: Points): Points =>
+  decompose(decompose(points).flatMap((point) => loadTables().folds.get(point) ?? [point]));
 
 /**
  * `skeleton` of UTS #39, on code points: of all characters that look like one another, the prototype. The algorithm
@@ -83,24 +83,24 @@ export const foldOnce = (points: Points): Points =>
  */
 export const skeletonOnce = (points: Points): Points => {
   const visible = decompose(points).filter((point) => !isIgnorable(point));
-  return decompose(withoutLetters(prototypes(visible)));
+  return decompose(replaceLetters(toPrototypes(visible)));
 };
 
-const prototypes = (points: Points): Points =>
-  decompose(points.flatMap((point) => tables().confusables.get(point) ?? [point]));
+const toPrototypes = (points: Points): Points =>
+  decompose(points.flatMap((point) => loadTables().confusables.get(point) ?? [point]));
 
 /** Parts and prototype of the letters with marks that the table maps as a whole, by their first part. */
 type Letters = ReadonlyMap<number, readonly (readonly [Points, Points])[]>;
 let letters: Letters | null = null;
 
-function lettersOf({ confusables }: Tables): Letters {
+function lettersOf({ confusables }: UnicodeTables): Letters {
   const found = new Map<number, (readonly [Points, Points])[]>();
   for (const [source, target] of confusables) {
     const parts = decompose([source]);
     if (parts.length < 2) continue;
-    const [key, look] = [prototypes(parts), prototypes(decompose(target))];
+    const [key, look] = [toPrototypes(parts), toPrototypes(decompose(target))];
     // A letter whose prototype is itself with one mark more would grow in every pass: there the mark goes.
-    const grows = look.length > key.length && holds(look, key);
+    const grows = look.length > key.length && hasInOrder(look, key);
     const [first = 0] = key;
     found.set(first, [...(found.get(first) ?? []), grows ? ([look, key] as const) : ([key, target] as const)]);
   }
@@ -110,14 +110,14 @@ function lettersOf({ confusables }: Tables): Letters {
 }
 
 /** Whether all parts of `key` are there in their order, others between them or not. */
-function holds(points: Points, key: Points): boolean {
+function hasInOrder(points: Points, key: Points): boolean {
   let found = 0;
   for (const point of points) if (point === key[found]) found += 1;
   return found === key.length;
 }
 
-function withoutLetters(points: Points): Points {
-  letters ??= lettersOf(tables());
+function replaceLetters(points: Points): Points {
+  letters ??= lettersOf(loadTables());
   const parts: number[] = [];
   for (let at = 0; at < points.length;) {
     const point = points[at] ?? 0;
@@ -130,7 +130,7 @@ function withoutLetters(points: Points): Points {
 
 /** Canonical decomposition in canonical order: NFD (UAX #15). */
 export function decompose(points: Points): Points {
-  const { classes } = tables();
+  const { classes } = loadTables();
   const parts: number[] = [];
   for (const point of points) pushParts(parts, point);
   const classOf = (point: number): number => classes.get(point)?.[0] ?? 0;
@@ -157,7 +157,7 @@ function pushParts(parts: number[], point: number): void {
     if (tail > 0) parts.push(HANGUL.tail + tail);
     return;
   }
-  const found = tables().decompositions.get(point);
+  const found = loadTables().decompositions.get(point);
   if (found === undefined) parts.push(point);
   else for (const part of found) pushParts(parts, part);
 }

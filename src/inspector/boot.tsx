@@ -2,23 +2,23 @@
 
 import { effect } from '@preact/signals';
 import { render } from 'preact';
-import { Approvals } from './data/approvals.js';
+import { ApprovalsClient } from './data/approvals-client.js';
 import type { Feed } from './data/feed.js';
 import { HttpFeed } from './data/http-feed.js';
-import { addressOf, takeToken, viewOf } from './store/address.js';
-import { ProofKeeper, type Prover } from './store/proof-keeper.js';
+import { toAddress, takeToken, parseAddress } from './store/address.js';
+import { ProofTracker, type Prover } from './store/proof-tracker.js';
 import { Store } from './store/store.js';
 import { App } from './views/app.js';
 import { ApprovalsPage } from './views/approvals.js';
-import { StoreContext } from './views/context.js';
-import type { ProofState } from './worker/check.js';
+import { StoreContext } from './views/common/context.js';
+import type { ProofState } from './worker/ledger-proof.js';
 
 const TOKEN = 'turnpike-token';
 /** A page that nobody looks at gives its connection back after this time. */
-const HIDDEN_MS = 60_000;
+const HIDDEN_TIMEOUT_MS = 60_000;
 
 /** The token of the address, which is taken out of it; else the one that this tab was opened with. */
-export function ownToken(): string | null {
+export function takeOwnToken(): string | null {
   const { token, rest } = takeToken(location.hash);
   if (token === null) return sessionStorage.getItem(TOKEN);
   sessionStorage.setItem(TOKEN, token);
@@ -27,37 +27,37 @@ export function ownToken(): string | null {
 }
 
 /** With another token the page is another one. */
-function begunAnew(): void {
-  ownToken();
+function reloadOnNewToken(): void {
+  takeOwnToken();
   location.reload();
 }
 
-export type MakeProver = (tell: (state: ProofState | null) => void) => Prover;
+export type ProverFactory = (onState: (state: ProofState | null) => void) => Prover;
 
-export function openPage(feed: Feed, prover: MakeProver): void {
+export function openPage(feed: Feed, prover: ProverFactory): void {
   const canHash = globalThis.isSecureContext && 'subtle' in crypto;
-  const store = new Store(feed, new ProofKeeper(canHash ? prover : null));
+  const store = new Store(feed, new ProofTracker(canHash ? prover : null));
   followAddress(store);
   render(
     <StoreContext.Provider value={store}>
       <App />
     </StoreContext.Provider>,
-    root(),
+    findRoot(),
   );
   pauseWhileHidden(store);
   void store.open();
 }
 
 export function openApprovals(token: string | null): void {
-  document.documentElement.dataset['theme'] = viewOf(location.hash).theme;
+  document.documentElement.dataset['theme'] = parseAddress(location.hash).theme;
   document.title = 'Turnpike · Approvals';
   addEventListener('hashchange', () => {
-    if (takeToken(location.hash).token !== null) begunAnew();
+    if (takeToken(location.hash).token !== null) reloadOnNewToken();
   });
-  render(<ApprovalsPage approvals={new Approvals(new HttpFeed('', token))} />, root());
+  render(<ApprovalsPage approvals={new ApprovalsClient(new HttpFeed('', token))} />, findRoot());
 }
 
-function root(): Element {
+function findRoot(): Element {
   const page = document.getElementById('page');
   if (page === null) throw new Error('the page has no place for what it shows');
   return page;
@@ -68,22 +68,22 @@ function followAddress(store: Store): void {
   const read = (): void => {
     // The address that a service printed, opened in a tab that has the page already: nothing is loaded by that.
     if (takeToken(location.hash).token !== null) {
-      begunAnew();
+      reloadOnNewToken();
       return;
     }
-    const view = viewOf(location.hash);
-    if (addressOf(view) !== addressOf(store.view.value)) store.view.value = view;
+    const view = parseAddress(location.hash);
+    if (toAddress(view) !== toAddress(store.view.value)) store.view.value = view;
   };
   read();
   addEventListener('hashchange', read);
-  let due: ReturnType<typeof setTimeout> | undefined;
+  let addressTimer: ReturnType<typeof setTimeout> | undefined;
   effect(() => {
     const { theme } = store.view.value;
     document.documentElement.dataset['theme'] = theme;
     // Browsers take only so many changes a second, and each costs a frame: it is written when all stands still.
-    clearTimeout(due);
-    due = setTimeout(() => {
-      const address = addressOf(store.view.value);
+    clearTimeout(addressTimer);
+    addressTimer = setTimeout(() => {
+      const address = toAddress(store.view.value);
       if (`#${address}` !== location.hash)
         history.replaceState(null, '', address === '' ? location.pathname : `#${address}`);
     }, 150);
@@ -95,7 +95,7 @@ function pauseWhileHidden(store: Store): void {
   document.addEventListener('visibilitychange', () => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    if (document.hidden) timer = setTimeout(() => store.pause(), HIDDEN_MS);
+    if (document.hidden) timer = setTimeout(() => store.pause(), HIDDEN_TIMEOUT_MS);
     else if (store.info.value !== null) store.follow();
   });
 }

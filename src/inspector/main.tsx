@@ -1,9 +1,9 @@
 // The page as a service gives it.
 
-import proofWorker from './worker/proof.ts?worker&url';
+import proofWorker from './worker/proof-worker.ts?worker&url';
 import { HttpFeed } from './data/http-feed.js';
-import { openApprovals, openPage, ownToken, type MakeProver } from './boot.js';
-import { proverIn } from './worker/remote.js';
+import { openApprovals, openPage, takeOwnToken, type ProverFactory } from './boot.js';
+import { createWorkerProver } from './worker/worker-prover.js';
 
 /** Under Trusted Types one policy lets exactly this address through. */
 const WORKER = new URL(proofWorker, import.meta.url).href;
@@ -25,9 +25,10 @@ function openWorker(): Worker {
   return new Worker(policy?.createScriptURL(WORKER) ?? WORKER, { type: 'module' });
 }
 
-const token = ownToken();
+const token = takeOwnToken();
 
-const inWorker: MakeProver = (tell) => proverIn(openWorker(), { base: location.origin, token }, tell);
+const createProver: ProverFactory = (onState) =>
+  createWorkerProver(openWorker(), { base: location.origin, token }, onState);
 
 if (/\/approvals\/?$/.test(location.pathname)) openApprovals(token);
-else openPage(new HttpFeed('', token, globalThis), inWorker);
+else openPage(new HttpFeed('', token, globalThis), createProver);

@@ -3,7 +3,7 @@
 
 import {
   artifactRef,
-  atHand,
+  checkAvailable,
   isSystemRef,
   type Artifact,
   type ArtifactRef,
@@ -11,19 +11,19 @@ import {
   type WithheldArtifact,
 } from '../contract/artifact-ref.js';
 import {
-  isOpening,
+  isOpeningInput,
   type OpeningInput,
   type ProposalMark,
   type RecordedInput,
   type SealedEntry,
-} from '../contract/entry.js';
+} from '../contract/run/entry.js';
 import { isJsonObject } from '../contract/json.js';
-import { broughtPayload } from '../contract/payload-prefix.js';
+import { storedPayloadRef } from '../contract/run/payload-prefix.js';
 import { canonicalJson } from '../contract/canonical-json.js';
-import type { SessionCommand } from '../contract/session-command.js';
+import type { SessionCommand } from '../contract/session/session-command.js';
 import { isRecordedInput } from '../contract/validators.js';
-import type { Decision } from './input.js';
-import type { Interpretation } from './interpreter.js';
+import type { Decision } from './decision.js';
+import type { Interpretation } from './interpreter/interpreter.js';
 import { Tree } from './tree.js';
 
 /** Where a recorded tree first departs from what the machines say. Texts are canonical entries, or null for none. */
@@ -47,7 +47,7 @@ export interface RecordedEntry {
 }
 
 /** What became of an entry. */
-export type Taken =
+export type FoldResult =
   | { readonly decision: Decision | null }
   | { readonly difference: Difference }
   | { readonly withheld: WithheldArtifact };
@@ -60,8 +60,8 @@ export class Fold {
   readonly #marks: Map<string, ProposalMark> | null;
 
   /** From the tree's first entry, or from where a tree stands: then nobody knows which ids came before. */
-  constructor(from: string | Tree, how?: Interpretation) {
-    this.tree = typeof from === 'string' ? new Tree(from, how) : from;
+  constructor(from: string | Tree, interpretation?: Interpretation) {
+    this.tree = typeof from === 'string' ? new Tree(from, interpretation) : from;
     this.#marks = this.tree.head.seq === 0 ? new Map() : null;
   }
 
@@ -75,49 +75,49 @@ export class Fold {
    * @returns the decision when the entry was an input, null when it was what an input caused; the difference, or the
    * first content that is needed and not to be had: after these nothing more may be taken
    */
-  take(found: RecordedEntry, artifacts: readonly StoredArtifact[]): Taken {
+  apply(found: RecordedEntry, artifacts: readonly StoredArtifact[]): FoldResult {
     const expected = this.#expected[this.#next];
     if (expected !== undefined) {
       if (expected.text !== found.text)
-        return { difference: this.#differs('entry.differs', found.seq, expected.text, found.text) };
+        return { difference: this.#toDifference('entry.differs', found.seq, expected.text, found.text) };
       this.#next += 1;
       return { decision: null };
     }
-    return this.#takeInput(found, artifacts);
+    return this.#applyInput(found, artifacts);
   }
 
   /** Whether the last input has all that it caused: the tree stands where its record does. */
-  get settled(): boolean {
+  get isComplete(): boolean {
     return this.#expected[this.#next] === undefined;
   }
 
   /** What is still to come when the record ends here: null for a whole tree. */
   finish(): Difference | null {
     const expected = this.#expected[this.#next];
-    return expected === undefined ? null : this.#differs('entry.missing', expected.entry.seq, expected.text, null);
+    return expected === undefined ? null : this.#toDifference('entry.missing', expected.entry.seq, expected.text, null);
   }
 
-  #takeInput(found: RecordedEntry, brought: readonly StoredArtifact[]): Taken {
-    const recorded = inputOf(found.text);
+  #applyInput(found: RecordedEntry, storedArtifacts: readonly StoredArtifact[]): FoldResult {
+    const recorded = parseInput(found.text);
     if (recorded === null) {
-      return { difference: this.#differs('entry.unexpected', found.seq, null, found.text) };
+      return { difference: this.#toDifference('entry.unexpected', found.seq, null, found.text) };
     }
-    const wrong = wrongPin(recorded) ?? firstWrong(referencesOf(recorded), brought);
-    if (wrong !== null)
-      return { difference: this.#differs('artifact.differs', found.seq, wrong.expected, wrong.found) };
-    const artifacts = atHand(brought);
+    const mismatch = wrongPin(recorded) ?? findMismatch(referencesOf(recorded), storedArtifacts);
+    if (mismatch !== null)
+      return { difference: this.#toDifference('artifact.differs', found.seq, mismatch.expected, mismatch.found) };
+    const artifacts = checkAvailable(storedArtifacts);
     if ('withheld' in artifacts) return { withheld: artifacts };
-    const seen = this.#wrongSeen(recorded, artifacts);
-    if (seen !== null) return { difference: this.#differs('seen.differs', found.seq, seen.expected, seen.found) };
+    const seen = this.#checkSeen(recorded, artifacts);
+    if (seen !== null) return { difference: this.#toDifference('seen.differs', found.seq, seen.expected, seen.found) };
     let decision: Decision;
     try {
       decision = this.tree.decide({ recorded, materials: artifacts });
     } catch (error) {
-      return { difference: this.#differs('machine.failed', found.seq, null, String(error)) };
+      return { difference: this.#toDifference('machine.failed', found.seq, null, String(error)) };
     }
     const [first] = decision.entries;
     if (first?.text !== found.text) {
-      return { difference: this.#differs('entry.differs', found.seq, first?.text ?? null, found.text) };
+      return { difference: this.#toDifference('entry.differs', found.seq, first?.text ?? null, found.text) };
     }
     for (const mark of decision.marks) this.#marks?.set(`${mark.root_run_id} ${mark.proposal_id}`, mark);
     this.#expected = decision.entries;
@@ -126,7 +126,7 @@ export class Fold {
   }
 
   /** The store's memory of proposal ids is an index that anybody could have cut: the fold has its own. */
-  #wrongSeen(recorded: RecordedInput, [payload]: readonly Artifact[]): Wrong | null {
+  #checkSeen(recorded: RecordedInput, [payload]: readonly Artifact[]): Mismatch | null {
     if (this.#marks === null || recorded.kind !== 'proposal' || payload === undefined) return null;
     const root = this.tree.run(recorded.run_id)?.context.root_run_id;
     // What is only the prefix of a payload was no proposal, even where these bytes alone would be one.
@@ -147,7 +147,7 @@ export class Fold {
     };
   }
 
-  #differs(rule: Difference['rule'], seq: number, expected: string | null, found: string | null): Difference {
+  #toDifference(rule: Difference['rule'], seq: number, expected: string | null, found: string | null): Difference {
     return { tree_id: this.tree.tree_id, seq, rule, expected, found };
   }
 }
@@ -156,64 +156,62 @@ export class Fold {
 export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
   switch (input.kind) {
     case 'open':
-      return [...pinsOf(input), ...(input.notes ?? [])];
+      return [...pinReferences(input), ...(input.notes ?? [])];
     case 'open_session':
-      return [...pinsOf(input), input.spec, ...(input.notes ?? [])];
+      return [...pinReferences(input), input.spec, ...(input.notes ?? [])];
     case 'start_agent':
       return input.given ?? [];
     case 'session':
-      return ofCommand(input.command);
+      return commandReferences(input.command);
     case 'proposal':
-      return [broughtPayload(input), ...present(input.prompt), ...present(input.seen?.response)];
+      return [storedPayloadRef(input), ...optionalRef(input.prompt), ...optionalRef(input.seen?.response)];
     case 'start_run':
       return [input.request];
     case 'result':
-      return present(input.result);
+      return optionalRef(input.result);
     case 'cancel':
     case 'resolve':
-      return present(input.note_ref);
+      return optionalRef(input.note_ref);
     default:
       return [];
   }
 }
 
-function ofCommand(command: SessionCommand): readonly ArtifactRef[] {
+function commandReferences(command: SessionCommand): readonly ArtifactRef[] {
   switch (command.name) {
     case 'rebase':
       return [command.spec];
     case 'next':
-      return present(command.report);
+      return optionalRef(command.report);
     case 'pause':
     case 'end':
     case 'waive':
-      return present(command.note_ref);
+      return optionalRef(command.note_ref);
     default:
       return [];
   }
 }
 
 /** The first policy or machine definition that is pinned as something else: what is of a case could be withheld. */
-function wrongPin(input: RecordedInput): Wrong | null {
-  const pin = isOpening(input) ? pinsOf(input).find((ref) => !isSystemRef(ref)) : undefined;
+function wrongPin(input: RecordedInput): Mismatch | null {
+  const pin = isOpeningInput(input) ? pinReferences(input).find((ref) => !isSystemRef(ref)) : undefined;
   return pin === undefined ? null : { expected: null, found: canonicalJson(pin) };
 }
 
 /** Policies and machines, which an opening brings before everything else. */
-export const pinsOf = ({ policies: { lanes, roles, actions }, machines }: OpeningInput): readonly ArtifactRef[] => [
-  lanes.artifact,
-  roles.artifact,
-  actions.artifact,
+export const pinReferences = ({
+  policies: { lanes, roles, actions },
   machines,
-];
+}: OpeningInput): readonly ArtifactRef[] => [lanes.artifact, roles.artifact, actions.artifact, machines];
 
-const present = (ref: ArtifactRef | null | undefined): readonly ArtifactRef[] => (ref == null ? [] : [ref]);
+const optionalRef = (ref: ArtifactRef | null | undefined): readonly ArtifactRef[] => (ref == null ? [] : [ref]);
 
-interface Wrong {
+interface Mismatch {
   readonly expected: string | null;
   readonly found: string | null;
 }
 
-function firstWrong(references: readonly ArtifactRef[], artifacts: readonly StoredArtifact[]) {
+function findMismatch(references: readonly ArtifactRef[], artifacts: readonly StoredArtifact[]) {
   const expected = references.map((reference) => canonicalJson(reference));
   const found = artifacts.map((artifact) => canonicalJson(artifactRef(artifact)));
   for (let i = 0; i < Math.max(expected.length, found.length); i += 1) {
@@ -223,7 +221,7 @@ function firstWrong(references: readonly ArtifactRef[], artifacts: readonly Stor
 }
 
 /** The input of an entry, or null. The text may have been tampered with; the machines check what they are given. */
-function inputOf(text: string): RecordedInput | null {
+function parseInput(text: string): RecordedInput | null {
   try {
     const entry: unknown = JSON.parse(text);
     if (!isJsonObject(entry) || entry['type'] !== 'input' || !isJsonObject(entry['body'])) return null;

@@ -1,17 +1,17 @@
 import { PAYLOAD_PREFIX } from '../../machines/flags.js';
 import type { Artifact } from '../contract/artifact-ref.js';
-import type { ProposalInput } from '../contract/entry.js';
-import { isPrefixRight, payloadPrefix } from '../contract/payload-prefix.js';
+import type { ProposalInput } from '../contract/run/entry.js';
+import { isPrefixValid, createPayloadPrefix } from '../contract/run/payload-prefix.js';
 import type { Policy } from '../policy/policy.js';
 
-type Limited = Pick<Policy, 'flags' | 'limits'> | null;
+type PayloadPolicy = Pick<Policy, 'flags' | 'limits'> | null;
 
 /** C80. @returns what a tree under `policy` stores in place of this payload; null where it stores it whole */
-export function storedPrefix(payload: Artifact | undefined, policy: Limited): Artifact | null {
+export function storedPrefix(payload: Artifact | undefined, policy: PayloadPolicy): Artifact | null {
   if (policy === null || payload === undefined || !policy.flags.has(PAYLOAD_PREFIX)) return null;
-  return payload.bytes.byteLength > policy.limits.payload_bytes_max ? payloadPrefix(payload) : null;
+  return payload.bytes.byteLength > policy.limits.payload_bytes_max ? createPayloadPrefix(payload) : null;
 }
 
 /** Whether a proposal may bring a prefix in place of its payload. */
-export const takesPrefix = (proposal: ProposalInput, policy: Limited): boolean =>
-  policy?.flags.has(PAYLOAD_PREFIX) === true && isPrefixRight(proposal, policy.limits.payload_bytes_max);
+export const canHavePrefix = (proposal: ProposalInput, policy: PayloadPolicy): boolean =>
+  policy?.flags.has(PAYLOAD_PREFIX) === true && isPrefixValid(proposal, policy.limits.payload_bytes_max);

@@ -1,33 +1,33 @@
 import { stepId } from '../../machines/agent.js';
 import { SHARED_QUOTA } from '../../machines/flags.js';
 import type { StepMemory } from '../../machines/step-memory.js';
-import type { Effect, GatherRequest } from '../contract/effect.js';
-import { childRunId } from '../contract/run-context.js';
+import type { Effect, GatherRequest } from '../contract/run/effect.js';
+import { childRunId } from '../contract/run/run-context.js';
 import type { Tree } from './tree.js';
 
-type Change = Pick<Effect, 'action' | 'args' | 'before' | 'case_id' | 'idempotency_key'>;
+type DecidedChange = Pick<Effect, 'action' | 'args' | 'before' | 'case_id' | 'idempotency_key'>;
 
 /** What a tree will do to a sandbox: effects without a result, and what a step will try again. */
-export function decidedChanges(tree: Tree): readonly Change[] {
+export function listDecidedChanges(tree: Tree): readonly DecidedChange[] {
   const pending = tree.pending.flatMap((command) =>
     command.kind === 'perform' && !command.in_commit ? [command.effect] : [],
   );
-  return [...pending, ...tree.timers.flatMap(({ run_id }) => waitingChange(tree, run_id))];
+  return [...pending, ...tree.timers.flatMap(({ run_id }) => changeAwaitingRetry(tree, run_id))];
 }
 
 /** Whether a step of the tree waits for another attempt at a change. */
-export const awaitsAttempt = (tree: Tree): boolean =>
-  (tree.policy?.retries.max ?? 0) > 0 && tree.timers.some(({ run_id }) => waitingChange(tree, run_id).length > 0);
+export const isAwaitingRetry = (tree: Tree): boolean =>
+  (tree.policy?.retries.max ?? 0) > 0 && tree.timers.some(({ run_id }) => changeAwaitingRetry(tree, run_id).length > 0);
 
 /** What the tree has asked to find out of the sandbox, where its quota counts what others have reserved (C82). */
-export function gatheredFor(tree: Tree, agent_run_id: string): GatherRequest | null {
+export function findPendingGather(tree: Tree, agent_run_id: string): GatherRequest | null {
   if (tree.policy?.flags.has(SHARED_QUOTA) !== true) return null;
-  const asked = tree.pending.find(({ kind, run_id }) => kind === 'gather' && run_id === agent_run_id);
-  return asked?.kind === 'gather' ? asked.request : null;
+  const pendingCommand = tree.pending.find(({ kind, run_id }) => kind === 'gather' && run_id === agent_run_id);
+  return pendingCommand?.kind === 'gather' ? pendingCommand.request : null;
 }
 
-function waitingChange(tree: Tree, agent_run_id: string): readonly Change[] {
-  const memory = tree.standing(stepId(agent_run_id))?.memory as Partial<StepMemory> | undefined;
+function changeAwaitingRetry(tree: Tree, agent_run_id: string): readonly DecidedChange[] {
+  const memory = tree.actorState(stepId(agent_run_id))?.memory as Partial<StepMemory> | undefined;
   const { again, action, authorization, agent, mediated_runs } = memory ?? {};
   if (again == null || action == null || authorization?.args == null || agent === undefined) return [];
   const first = childRunId(agent_run_id, (mediated_runs ?? 0) + 1);

@@ -1,24 +1,27 @@
 import { RUN_INPUTS } from '../../machines/flags.js';
 import { stepId } from '../../machines/agent.js';
 import type { Policy } from '../policy/policy.js';
-import type { SessionState } from '../session/state.js';
-import type { StepWork } from '../session/turn.js';
+import type { SessionState } from '../session/session-state.js';
+import type { StepWork } from '../session/turn-builder.js';
 import type { TouchedFiles } from './touched-files.js';
 
-interface Known {
+interface StepWorkSources {
   readonly policy: Policy;
   readonly touched: TouchedFiles;
   readonly isLive: (run_id: string) => boolean;
 }
 
 /** What the runs of the outstanding step have done, and whether they are still at it. */
-export function workOf({ outstanding, agent }: SessionState, { policy, touched, isLive }: Known): StepWork {
+export function collectStepWork(
+  { outstanding, agent }: SessionState,
+  { policy, touched, isLive }: StepWorkSources,
+): StepWork {
   const with_command = policy.flags.has(RUN_INPUTS);
   if (outstanding === null) return { touched: [], busy: false, refuses_unmediated: false, with_command };
   const { run_ids, step } = outstanding;
   const lane = policy.lanes.get(step.lane_id ?? agent.lane_id);
   return {
-    touched: touched.by(run_ids),
+    touched: touched.pathsOf(run_ids),
     busy: run_ids.some((run_id) => isLive(stepId(run_id))),
     refuses_unmediated: lane?.refuses_unmediated === true,
     with_command,

@@ -1,12 +1,12 @@
 // Which files the agent runs of a session have really changed: what a report says is held against it.
 
-import type { Effect } from '../contract/effect.js';
+import type { Effect } from '../contract/run/effect.js';
 
 /** So many paths of one run are kept; more than any step should touch, and more than a report may name. */
 const PATHS_MAX = 10_000;
 
 /** The arguments of each action that name what it changes. */
-const CHANGED_BY: Readonly<Record<string, readonly string[] | undefined>> = {
+const CHANGED_PATH_ARGS: Readonly<Record<string, readonly string[] | undefined>> = {
   WRITE_FILE: ['path'],
   CREATE_DIRECTORY: ['path'],
   DELETE_FILE: ['path'],
@@ -18,31 +18,31 @@ export class TouchedFiles {
   #byRun: Map<string, Set<string>> | null = null;
 
   /** From now on, what the runs of this tree change is noted. */
-  begin(): void {
+  startTracking(): void {
     this.#byRun ??= new Map();
   }
 
   /** An effect has been done. */
-  note({ action, args, run_id }: Pick<Effect, 'action' | 'args' | 'run_id'>): void {
+  addChanges({ action, args, run_id }: Pick<Effect, 'action' | 'args' | 'run_id'>): void {
     if (this.#byRun === null) return;
-    for (const name of CHANGED_BY[action] ?? []) {
+    for (const name of CHANGED_PATH_ARGS[action] ?? []) {
       const path = args[name];
       if (typeof path === 'string') this.#add(agentOf(run_id), path);
     }
   }
 
   /** The paths that these agent runs have changed, each once. */
-  by(run_ids: readonly string[]): readonly string[] {
+  pathsOf(run_ids: readonly string[]): readonly string[] {
     return [...new Set(run_ids.flatMap((run_id) => [...(this.#byRun?.get(run_id) ?? [])]))];
   }
 
   /** What all other runs have changed is of no more use: nobody will ask. */
-  keep(run_ids: readonly string[]): void {
-    const kept = new Set(run_ids);
-    for (const run_id of this.#byRun?.keys() ?? []) if (!kept.has(run_id)) this.#byRun?.delete(run_id);
+  retainRuns(run_ids: readonly string[]): void {
+    const retained = new Set(run_ids);
+    for (const run_id of this.#byRun?.keys() ?? []) if (!retained.has(run_id)) this.#byRun?.delete(run_id);
   }
 
-  persisted(): readonly (readonly [string, readonly string[]])[] {
+  toSnapshot(): readonly (readonly [string, readonly string[]])[] {
     return [...(this.#byRun ?? [])].map(([run_id, paths]) => [run_id, [...paths]] as const);
   }
 

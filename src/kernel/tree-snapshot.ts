@@ -1,8 +1,8 @@
 import type { Command } from '../../machines/emission.js';
-import type { AgentLink, OpenInput, OpenSessionInput } from '../contract/entry.js';
-import type { Exposure } from '../contract/response.js';
-import type { RunContext } from '../contract/run-context.js';
-import type { Timer } from './input.js';
+import type { AgentLink, OpenInput, OpenSessionInput } from '../contract/run/entry.js';
+import type { Exposure } from '../contract/run/response.js';
+import type { RunContext } from '../contract/run/run-context.js';
+import type { Timer } from './decision.js';
 
 /** All that is needed to go on with a tree elsewhere: plain JSON. The policy comes from the artifacts of `open`. */
 export interface TreeSnapshot {

@@ -3,11 +3,18 @@
 // writes everything that is rare; tests hold the templates against it, member by member.
 
 import type { ArtifactRef } from '../contract/artifact-ref.js';
-import type { AuditEvent } from '../contract/audit-event.js';
+import type { AuditEvent } from '../contract/run/audit-event.js';
 import { canonicalJson, quote } from '../contract/canonical-json.js';
-import type { PathFact } from '../contract/effect.js';
-import type { Entry, FactsInput, ProposalInput, RecordedInput, ResultInput, RunCreated } from '../contract/entry.js';
-import type { StepTrace } from '../contract/step-trace.js';
+import type { PathFact } from '../contract/run/effect.js';
+import type {
+  Entry,
+  FactsInput,
+  ProposalInput,
+  RecordedInput,
+  ResultInput,
+  RunCreated,
+} from '../contract/run/entry.js';
+import type { StepTrace } from '../contract/run/step-trace.js';
 
 /** The canonical JSON of an entry's body. @throws InvariantError if it holds what JSON cannot say */
 export function bodyText(entry: Entry): string {
@@ -54,14 +61,14 @@ const factText = (fact: PathFact): string =>
     : canonicalJson(fact);
 
 const resultText = ({ cause, input_id, result, run_id, settled, status, time }: ResultInput): string =>
-  `{"cause":${orNull(cause)},"input_id":${quote(input_id)},"kind":"result","result":${refOrNull(result)},` +
+  `{"cause":${quoteOrNull(cause)},"input_id":${quote(input_id)},"kind":"result","result":${refOrNull(result)},` +
   `"run_id":${quote(run_id)},"settled":${settled ? 'true' : 'false'},"status":"${status}","time":${quote(time)}}`;
 
 const createdText = (run: RunCreated): string =>
-  `{"actor":${sharedText(run.actor)},"budget":${canonicalJson(run.budget)},"case_id":${orNull(run.case_id)},"contract_version":${quote(run.contract_version)},` +
+  `{"actor":${sharedText(run.actor)},"budget":${canonicalJson(run.budget)},"case_id":${quoteOrNull(run.case_id)},"contract_version":${quote(run.contract_version)},` +
   `"correlation_id":${quote(run.correlation_id)},"created_at_utc":${quote(run.created_at_utc)},` +
-  `"exposure":${orNull(run.exposure)},"label":${run.label === null ? 'null' : sharedText(run.label)},"lane_id":${orNull(run.lane_id)},"link":${orNull(run.link)},` +
-  `"parent_run_id":${orNull(run.parent_run_id)},"policy_versions":${sharedText(run.policy_versions)},` +
+  `"exposure":${quoteOrNull(run.exposure)},"label":${run.label === null ? 'null' : sharedText(run.label)},"lane_id":${quoteOrNull(run.lane_id)},"link":${quoteOrNull(run.link)},` +
+  `"parent_run_id":${quoteOrNull(run.parent_run_id)},"policy_versions":${sharedText(run.policy_versions)},` +
   `"request":${requestText(run.request)},"retry":${canonicalJson(run.retry)},"role_id":${quote(run.role_id)},"root_run_id":${quote(run.root_run_id)},` +
   `"run_id":${quote(run.run_id)},"run_kind":"${run.run_kind}","scope":${sharedText(run.scope)},` +
   `"taxonomy_versions":${canonicalJson(run.taxonomy_versions)}}`;
@@ -102,7 +109,7 @@ function targetText(target: AuditEvent['target']): string {
 
 /** What all events of a run have in common, in the pieces between which the other members stand. */
 interface RunText {
-  readonly of: AuditEvent;
+  readonly event: AuditEvent;
   readonly actor: string;
   readonly identity: string;
   readonly lane: string;
@@ -112,14 +119,14 @@ interface RunText {
 }
 
 /** Of the last event: those of a mediated run follow each other. */
-let last: RunText | null = null;
+let lastRunText: RunText | null = null;
 
 function runTextOf(event: AuditEvent): RunText {
-  if (last === null || !isOfSameRun(last.of, event)) last = newRunText(event);
-  return last;
+  if (lastRunText === null || !isSameRun(lastRunText.event, event)) lastRunText = newRunText(event);
+  return lastRunText;
 }
 
-const isOfSameRun = (one: AuditEvent, other: AuditEvent): boolean =>
+const isSameRun = (one: AuditEvent, other: AuditEvent): boolean =>
   one.run_id === other.run_id &&
   one.policy_versions === other.policy_versions &&
   one.actor === other.actor &&
@@ -134,7 +141,7 @@ const isOfSameRun = (one: AuditEvent, other: AuditEvent): boolean =>
 function newRunText(event: AuditEvent): RunText {
   const { taxonomy_versions } = event;
   return {
-    of: event,
+    event: event,
     actor: `,"actor":${sharedText(event.actor)}`,
     identity:
       `${textMember(',"case_id":', event.case_id)},"contract_version":${quote(event.contract_version)}` +
@@ -149,20 +156,20 @@ function newRunText(event: AuditEvent): RunText {
 }
 
 const traceText = (trace: StepTrace): string =>
-  `{"action":${orNull(trace.action)},"args_summary":${canonicalJson(trace.args_summary)},` +
-  `"cause":${orNull(trace.cause)},"completed_at":${quote(trace.completed_at)},"decision":"${trace.decision}",` +
-  `"error_code":${orNull(trace.error_code)},"mediated_run_id":${orNull(trace.mediated_run_id)},` +
+  `{"action":${quoteOrNull(trace.action)},"args_summary":${canonicalJson(trace.args_summary)},` +
+  `"cause":${quoteOrNull(trace.cause)},"completed_at":${quote(trace.completed_at)},"decision":"${trace.decision}",` +
+  `"error_code":${quoteOrNull(trace.error_code)},"mediated_run_id":${quoteOrNull(trace.mediated_run_id)},` +
   `"outcome":${quote(trace.outcome)},"payload":${refText(trace.payload)},` +
-  `"phase_failed_at":${orNull(trace.phase_failed_at)},"proposal_id":${orNull(trace.proposal_id)},` +
+  `"phase_failed_at":${quoteOrNull(trace.phase_failed_at)},"proposal_id":${quoteOrNull(trace.proposal_id)},` +
   `"reasoning":${reasoningText(trace.reasoning)},"received_at":${quote(trace.received_at)},` +
   `"replay_of":${canonicalJson(trace.replay_of)},"response_sha256":${quote(trace.response_sha256)},` +
-  `"result":${refOrNull(trace.result)},"rule_id":${orNull(trace.rule_id)},"run_id":${quote(trace.run_id)},` +
-  `"schema_version":${orNull(trace.schema_version)},"step_index":${trace.step_index}}`;
+  `"result":${refOrNull(trace.result)},"rule_id":${quoteOrNull(trace.rule_id)},"run_id":${quote(trace.run_id)},` +
+  `"schema_version":${quoteOrNull(trace.schema_version)},"step_index":${trace.step_index}}`;
 
 const reasoningText = (reasoning: StepTrace['reasoning']): string =>
   reasoning === null ? 'null' : `{"chars":${reasoning.chars},"sha256":${quote(reasoning.sha256)}}`;
 
-const orNull = (text: string | null): string => (text === null ? 'null' : quote(text));
+const quoteOrNull = (text: string | null): string => (text === null ? 'null' : quote(text));
 
 const refOrNull = (ref: ArtifactRef | null): string => (ref === null ? 'null' : refText(ref));
 
@@ -172,7 +179,7 @@ function refsText(named: string, refs: readonly ArtifactRef[] | undefined): stri
 }
 
 function refText(ref: ArtifactRef): string {
-  if (ref.lineage !== undefined || isRare(ref)) return canonicalJson(ref);
+  if (ref.lineage !== undefined || hasRareMember(ref)) return canonicalJson(ref);
   const { artifact_id, artifact_kind, byte_size, case_id, hash_sha256, scope } = ref;
   return (
     `{"artifact_id":${quote(artifact_id)},"artifact_kind":${quote(artifact_kind)}` +
@@ -182,20 +189,20 @@ function refText(ref: ArtifactRef): string {
 }
 
 /** Has it a member that no reference of a step has? */
-const isRare = (ref: ArtifactRef): boolean =>
+const hasRareMember = (ref: ArtifactRef): boolean =>
   ref.storage_locator !== undefined ||
   ref.content_type !== undefined ||
   ref.created_at_utc !== undefined ||
   ref.hash_source !== undefined ||
   ref.confidentiality !== undefined;
 
-const shared = new WeakMap<object, string>();
+const sharedTexts = new WeakMap<object, string>();
 
 /** Of what is made once a tree, never changes, and stands in almost every entry. */
 function sharedText(value: object): string {
-  const known = shared.get(value);
+  const known = sharedTexts.get(value);
   if (known !== undefined) return known;
   const text = canonicalJson(value);
-  shared.set(value, text);
+  sharedTexts.set(value, text);
   return text;
 }

@@ -1,5 +1,5 @@
 import { quote } from '../contract/canonical-json.js';
-import type { Entry, SealedEntry } from '../contract/entry.js';
+import type { Entry, SealedEntry } from '../contract/run/entry.js';
 import { sha256 } from '../contract/hash.js';
 import { bodyText } from './entry-text.js';
 

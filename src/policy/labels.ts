@@ -11,12 +11,12 @@ import {
   type ConfidentialityFlag,
   type Label,
   type LabelRefusal,
-} from '../contract/labels.js';
+} from '../contract/policy/labels.js';
 
 export type LabelRuleId = `label.${LabelRefusal}` | 'platform.label_other_case';
 
 /** What somebody is about to do with all that has been read. Facts of the platform, as in `PrivilegedRequest`. */
-export interface LabelledAct {
+export interface LabelledOperation {
   readonly write: boolean;
   /** The target is shared knowledge. Reading there carries nothing anywhere. */
   readonly shared: boolean;
@@ -31,7 +31,7 @@ Object.freeze(EMPTY_LABEL.flags);
 Object.freeze(EMPTY_LABEL);
 
 /** The label of something that belongs to this case, or to none, and carries these flags. */
-export function labelOf(case_id: string | null, flags: readonly ConfidentialityFlag[]): Label {
+export function createLabel(case_id: string | null, flags: readonly ConfidentialityFlag[]): Label {
   if (case_id === null && flags.length === 0) return EMPTY_LABEL;
   return { cases: case_id === null ? [] : [case_id], flags: union(flags, []), many: false };
 }
@@ -40,16 +40,16 @@ export function labelOf(case_id: string | null, flags: readonly ConfidentialityF
 export function labelOfRef(ref: ArtifactRef): Label {
   const flags = CONFIDENTIALITY_FLAGS.filter((flag) => ref.confidentiality?.[flag] === true);
   if (ref.scope === 'case' && ref.case_id === undefined) return { cases: [], flags: union(flags, []), many: true };
-  return labelOf(ref.case_id ?? null, flags);
+  return createLabel(ref.case_id ?? null, flags);
 }
 
 /**
  * The label of both together; of more than 64 cases it says only that they are many, and keeps the flags.
  * @returns `a` itself if `b` adds nothing to it, else `b` itself if it holds all of `a`
  */
-export function join(a: Label, b: Label): Label {
-  if (holds(a, b)) return a;
-  if (holds(b, a)) return b;
+export function joinLabels(a: Label, b: Label): Label {
+  if (isAtOrAbove(a, b)) return a;
+  if (isAtOrAbove(b, a)) return b;
   const cases = a.many || b.many ? [] : union(a.cases, b.cases);
   const many = a.many || b.many || cases.length > LABEL_CASES_MAX;
   return { cases: many ? [] : cases, flags: union(a.flags, b.flags), many };
@@ -64,20 +64,20 @@ export function join(a: Label, b: Label): Label {
  *
  * @returns the rule that is broken first, or null. A larger label never breaks fewer.
  */
-export function brokenLabelRule(
+export function findBrokenLabelRule(
   label: Label,
   run_case_id: string | null,
   refuses: readonly LabelRefusal[],
-  act: LabelledAct,
+  operation: LabelledOperation,
 ): LabelRuleId | null {
-  if (!act.write && !act.outside) return null;
-  const refused = refuses.find((refusal) => carries(label, run_case_id, refusal));
+  if (!operation.write && !operation.outside) return null;
+  const refused = refuses.find((refusal) => hasRefusedLabel(label, run_case_id, refusal));
   if (refused !== undefined) return `label.${refused}`;
-  const spreads = act.outside || act.shared;
-  return spreads && carries(label, run_case_id, 'other_case') ? 'platform.label_other_case' : null;
+  const leavesCase = operation.outside || operation.shared;
+  return leavesCase && hasRefusedLabel(label, run_case_id, 'other_case') ? 'platform.label_other_case' : null;
 }
 
-function carries(label: Label, run_case_id: string | null, refusal: LabelRefusal): boolean {
+function hasRefusedLabel(label: Label, run_case_id: string | null, refusal: LabelRefusal): boolean {
   switch (refusal) {
     case 'other_case':
       return label.many || label.cases.some((case_id) => case_id !== run_case_id);
@@ -91,7 +91,7 @@ function carries(label: Label, run_case_id: string | null, refusal: LabelRefusal
 }
 
 /** Is `label` at or above `other`? */
-const holds = (label: Label, other: Label): boolean =>
+const isAtOrAbove = (label: Label, other: Label): boolean =>
   label === other ||
   ((label.many || (!other.many && other.cases.every((case_id) => label.cases.includes(case_id)))) &&
     other.flags.every((flag) => label.flags.includes(flag)));

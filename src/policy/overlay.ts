@@ -6,8 +6,8 @@ import {
   type OverlayFact,
   type OverlayMatcher,
   type OverlaySubject,
-} from '../contract/overlay.js';
-import { likeness } from '../contract/person.js';
+} from '../contract/policy/overlay.js';
+import { compareNames } from '../contract/person.js';
 import type { Verdict } from './verdict.js';
 
 /** The rule id under which everything is denied while the overlay cannot be trusted. */
@@ -29,24 +29,24 @@ export function withOverlay(verdict: Verdict, overlay: OverlayFact | null, subje
 export function overlayVerdict(overlay: OverlayFact | null, subject: OverlaySubject): Verdict | null {
   if (overlay === null) return null;
   if (overlay.epoch === null) return denial(OVERLAY_UNUSABLE);
-  const rule = overlay.rules.find((candidate) => matches(candidate, subject));
+  const rule = overlay.rules.find((candidate) => isMatchingRule(candidate, subject));
   return rule === undefined ? null : denial(`overlay.${rule.rule_id}`);
 }
 
 /** A rule without a matcher is no rule by its schema. Should one come here all the same, it matches: fail closed. */
-const matches = (rule: ComparedRule, subject: OverlaySubject): boolean =>
+const isMatchingRule = (rule: ComparedRule, subject: OverlaySubject): boolean =>
   OVERLAY_MATCHERS.every((name) => {
     const wanted = rule[name];
-    if (wanted === undefined || meets(name, wanted, subject[name])) return true;
+    if (wanted === undefined || isMatchingField(name, wanted, subject[name])) return true;
     return name === 'actor_id' && isSamePerson(rule, subject);
   });
 
 /** C87: another spelling of the name, one that looks like it, or one that cannot be compared. */
 const isSamePerson = ({ person }: ComparedRule, subject: OverlaySubject): boolean =>
-  person !== undefined && subject.person?.looks !== undefined && likeness(person, subject.person) !== 'other';
+  person !== undefined && subject.person?.looks !== undefined && compareNames(person, subject.person) !== 'other';
 
 /** D11: the ids of runs below a run begin with its id and a dot. */
-const meets = (name: OverlayMatcher, wanted: string, given: string | null): boolean =>
+const isMatchingField = (name: OverlayMatcher, wanted: string, given: string | null): boolean =>
   given === wanted || (name === 'run_id' && given !== null && given.startsWith(`${wanted}.`));
 
 const denial = (rule_id: string): Verdict => ({ decision: 'deny', rule_id, cause: 'OVERLAY' });

@@ -1,9 +1,9 @@
-import type { ActionsPolicy } from '../contract/actions-policy.js';
-import type { ApprovalRule } from '../contract/approval.js';
-import type { BudgetLimits } from '../contract/budget.js';
-import type { Catalogue } from '../contract/catalogue.js';
-import type { Lane } from '../contract/lanes.js';
-import type { Role } from '../contract/roles.js';
+import type { ActionsPolicy } from '../contract/policy/actions-policy.js';
+import type { ApprovalRule } from '../contract/run/approval.js';
+import type { BudgetLimits } from '../contract/run/budget.js';
+import type { Catalogue } from '../contract/policy/catalogue.js';
+import type { Lane } from '../contract/policy/lanes.js';
+import type { Role } from '../contract/policy/roles.js';
 
 /** The pinned policy of one tree, parsed and indexed. Pure data: every decision is a function of it. */
 export interface Policy {

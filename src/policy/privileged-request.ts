@@ -1,5 +1,5 @@
-import type { Label } from '../contract/labels.js';
-import type { WriteMode } from '../contract/lanes.js';
+import type { Label } from '../contract/policy/labels.js';
+import type { WriteMode } from '../contract/policy/lanes.js';
 import type { RuleId } from './verdict.js';
 
 /** One privileged act as the policy sees it. Facts that the platform gathered; nothing in it is an agent's word. */

@@ -1,12 +1,12 @@
 // C56: a prohibition is a predicate of the platform over facts. An agent declares none of them.
 
 import type { ArtifactRef } from '../contract/artifact-ref.js';
-import type { Lane } from '../contract/lanes.js';
-import type { RunContext } from '../contract/run-context.js';
+import type { Lane } from '../contract/policy/lanes.js';
+import type { RunContext } from '../contract/run/run-context.js';
 import type { PrivilegedRequest } from './privileged-request.js';
 
 /** What a prohibition may look at. */
-export interface Facts {
+export interface ProhibitionFacts {
   readonly run: RunContext;
   readonly lane: Lane;
   readonly request: PrivilegedRequest;
@@ -28,23 +28,23 @@ const RAW_TEXT = [
 ];
 const IDENTITY = ['client_identity', 'contains_pii', 'contains_phi', EMBEDDED_TEXT];
 const PRIVILEGED = ['privileged_notes', 'interview_notes', 'contains_privileged', EMBEDDED_TEXT];
-const BUNDLE = 'export_bundle';
+const BUNDLE_KIND = 'export_bundle';
 
-const carries = (flags: readonly string[], what: readonly string[]): boolean =>
-  flags.some((flag) => what.includes(flag));
+const hasAnyFlag = (flags: readonly string[], wanted: readonly string[]): boolean =>
+  flags.some((flag) => wanted.includes(flag));
 
 const PROHIBITIONS = {
-  cross_case_lookup: ({ run, request }) => targetsOtherCase(run, request),
+  cross_case_lookup: ({ run, request }) => isOtherCaseTarget(run, request),
   external_export: ({ request }) => request.destination === 'outside',
   shared_knowledge_write: ({ run, request }) => request.plane === 'shared' && !isPromotion(run, request),
-  raw_case_text: ({ request }) => carries(request.artifact_flags, RAW_TEXT),
-  client_identity: ({ request }) => carries(request.artifact_flags, IDENTITY),
-  privileged_notes: ({ request }) => carries(request.artifact_flags, PRIVILEGED),
+  raw_case_text: ({ request }) => hasAnyFlag(request.artifact_flags, RAW_TEXT),
+  client_identity: ({ request }) => hasAnyFlag(request.artifact_flags, IDENTITY),
+  privileged_notes: ({ request }) => hasAnyFlag(request.artifact_flags, PRIVILEGED),
   raw_external_destination: ({ request: { destination, artifact_flags } }) =>
-    destination === 'outside' && (!artifact_flags.includes(BUNDLE) || carries(artifact_flags, RAW_TEXT)),
+    destination === 'outside' && (!artifact_flags.includes(BUNDLE_KIND) || hasAnyFlag(artifact_flags, RAW_TEXT)),
   unaudited_delivery: ({ run, lane, request }) =>
     request.destination === 'outside' && (run.run_kind !== 'export' || !lane.audit.required),
-} as const satisfies Record<string, (facts: Facts) => boolean>;
+} as const satisfies Record<string, (facts: ProhibitionFacts) => boolean>;
 export type Prohibition = keyof typeof PROHIBITIONS;
 export const PROHIBITION_NAMES = Object.keys(PROHIBITIONS) as readonly Prohibition[];
 
@@ -52,14 +52,14 @@ export const PROHIBITION_NAMES = Object.keys(PROHIBITIONS) as readonly Prohibiti
 export const isProhibition = (name: string): name is Prohibition => Object.hasOwn(PROHIBITIONS, name);
 
 /** Would the request do what the prohibition forbids? */
-export const violates = (name: Prohibition, facts: Facts): boolean => PROHIBITIONS[name](facts);
+export const isViolated = (name: Prohibition, facts: ProhibitionFacts): boolean => PROHIBITIONS[name](facts);
 
 /** A promotion run, or the write of one. */
 export const isPromotion = ({ run_kind }: RunContext, { promotes }: PrivilegedRequest): boolean =>
   run_kind === 'promotion' || (run_kind === 'db_write' && promotes);
 
 /** S4-84: a target without a case is nobody's; a run without a case has none of its own. */
-export const targetsOtherCase = (run: RunContext, { target_case_id }: PrivilegedRequest): boolean =>
+export const isOtherCaseTarget = (run: RunContext, { target_case_id }: PrivilegedRequest): boolean =>
   target_case_id !== null && target_case_id !== run.case_id;
 
 /** What the prohibitions need to know of the artifacts that a request carries over: their kinds and their markings. */

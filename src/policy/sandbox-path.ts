@@ -3,10 +3,10 @@
 //
 // The text is judged twice, by VALIDATE_ARGS (`sandboxPath`) and, independently of it, by AUTHORIZE (`canonicalPath`).
 
-import { VISIBLE_NAMES } from '../contract/flags.js';
-import { SEGMENT_BYTES_MAX, type ActionDefinition } from '../contract/actions.js';
-import { pass, refuse, type Checked } from '../contract/fault.js';
-import { hasInvisible } from '../contract/invisible.js';
+import { VISIBLE_NAMES } from '../contract/policy/flags.js';
+import { SEGMENT_BYTES_MAX, type ActionDefinition } from '../contract/policy/actions.js';
+import { passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
+import { hasInvisibleCharacter } from '../contract/invisible.js';
 import type { Policy } from './policy.js';
 
 declare const brand: unique symbol;
@@ -55,9 +55,9 @@ const NOT_PORTABLE_CHARACTER = /[<>:"|?*]/;
  * The path check of VALIDATE_ARGS: is this how a path below `/sandbox/` is spelt? (S0-42 to S0-44, C21, C22, C27, C28)
  * @returns the path as it was given, or INVALID_ARGS
  */
-export function sandboxPath(raw: string, options: SandboxPathOptions): Checked<SandboxPath> {
+export function checkSandboxPath(raw: string, options: SandboxPathOptions): CheckedValue<SandboxPath> {
   const problem = textProblem(raw, options) ?? spellingProblem(raw, options);
-  return problem === null ? pass(asSandboxPath(raw)) : refuse('INVALID_ARGS', `path.${problem}`);
+  return problem === null ? passWith(asSandboxPath(raw)) : rejectWith('INVALID_ARGS', `path.${problem}`);
 }
 
 /**
@@ -66,19 +66,19 @@ export function sandboxPath(raw: string, options: SandboxPathOptions): Checked<S
  * A slash at the end stays, so that an executor can insist on a directory.
  * @returns the canonical path, or POLICY_VIOLATION with cause SANDBOX
  */
-export function canonicalPath(raw: string, options: SandboxPathOptions): Checked<SandboxPath> {
+export function canonicalizePath(raw: string, options: SandboxPathOptions): CheckedValue<SandboxPath> {
   const unreadable = textProblem(raw, options);
-  if (unreadable !== null) return refuse('POLICY_VIOLATION', `sandbox.${unreadable}`, 'SANDBOX');
-  const canonical = resolve(raw);
-  if (!canonical.startsWith(SANDBOX_ROOT)) return refuse('POLICY_VIOLATION', 'sandbox.outside', 'SANDBOX');
+  if (unreadable !== null) return rejectWith('POLICY_VIOLATION', `sandbox.${unreadable}`, 'SANDBOX');
+  const canonical = resolveDots(raw);
+  if (!canonical.startsWith(SANDBOX_ROOT)) return rejectWith('POLICY_VIOLATION', 'sandbox.outside', 'SANDBOX');
   const problem = spellingProblem(raw, options) ?? reservedProblem(canonical);
   return problem === null
-    ? pass(asSandboxPath(canonical))
-    : refuse('POLICY_VIOLATION', `sandbox.${problem}`, 'SANDBOX');
+    ? passWith(asSandboxPath(canonical))
+    : rejectWith('POLICY_VIOLATION', `sandbox.${problem}`, 'SANDBOX');
 }
 
 /** C26: an ending as it is written, on the canonical path. `/sandbox/.txt` has one, `/sandbox/a.TXT` has not. */
-export const extensionAllowed = (path: SandboxPath, endings: readonly string[]): boolean =>
+export const isExtensionAllowed = (path: SandboxPath, endings: readonly string[]): boolean =>
   endings.some((ending) => path.endsWith(ending));
 
 /** How many names stand below the root: `/sandbox/` has none, `/sandbox/a/b.txt` two. */
@@ -92,7 +92,7 @@ function textProblem(raw: string, { path_bytes_max, visible }: SandboxPathOption
   if (Buffer.byteLength(raw) > path_bytes_max) return 'path_bytes_max';
   if (ILLEGAL_CHARACTER.test(raw) || !raw.isWellFormed()) return 'illegal_character';
   if (ASCII.test(raw)) return null;
-  if (visible && hasInvisible(raw)) return 'invisible_character';
+  if (visible && hasInvisibleCharacter(raw)) return 'invisible_character';
   // One file has one spelling: the file system compares bytes, people do not (C28).
   return raw === raw.normalize('NFC') ? null : 'not_nfc';
 }
@@ -135,7 +135,7 @@ function segmentsOf(path: string): readonly string[] {
 }
 
 /** Lexically, as POSIX does; the sandbox itself is always spelt with its slash. A relative path stays relative. */
-function resolve(raw: string): string {
+function resolveDots(raw: string): string {
   if (!raw.startsWith('/')) return raw;
   const names: string[] = [];
   for (const segment of raw.split('/')) {

@@ -1,6 +1,6 @@
 import { TAXONOMY_FIELDS, type TaxonomyField } from '../contract/shapes.js';
-import type { Lane } from '../contract/lanes.js';
-import type { RunContext } from '../contract/run-context.js';
+import type { Lane } from '../contract/policy/lanes.js';
+import type { RunContext } from '../contract/run/run-context.js';
 import type { RuleId } from './verdict.js';
 
 /** An audit event holds rule ids of 120 characters, and a denial must always be writable. */
@@ -12,7 +12,7 @@ const FIELD_CHARS_MAX = 100;
  * rather than overruled, because somebody meant something by it.
  * @returns the rule that is broken first, or null
  */
-export function brokenScopeRule(run: RunContext, lane: Lane): RuleId | null {
+export function findBrokenScopeRule(run: RunContext, lane: Lane): RuleId | null {
   for (const field of lane.scope.requires) {
     const given: unknown = Object.hasOwn(run.scope, field) ? run.scope[field] : undefined;
     const own = fieldOf(run, field, given);

@@ -60,9 +60,9 @@ export const RULES = {
 } as const satisfies Record<string, string>;
 
 export type RuleName = keyof typeof RULES;
-type Filled<Name extends string> = Name extends `${infer Stem}<field>` ? `${Stem}${string}` : Name;
+type ExpandedRuleName<Name extends string> = Name extends `${infer Stem}<field>` ? `${Stem}${string}` : Name;
 /** A rule id as verdicts carry it. */
-export type RuleId = Filled<RuleName>;
+export type RuleId = ExpandedRuleName<RuleName>;
 
 /** The names of all rules, in the order of the checks: what docs and tests are held to. */
 export const RULE_IDS = Object.keys(RULES) as readonly RuleName[];

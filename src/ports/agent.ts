@@ -1,4 +1,4 @@
-import type { StepResponse } from '../contract/response.js';
+import type { StepResponse } from '../contract/run/response.js';
 
 /** Whatever proposes: a model behind a provider, a program, a person. It is not trusted (S2-04, S2-13). */
 export interface Agent {

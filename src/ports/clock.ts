@@ -3,5 +3,5 @@ export interface Clock {
   /** Milliseconds since 1970, UTC; never goes back within one process. */
   now(): number;
   /** Calls `ring` once, not before `at`. @returns a function that calls it off */
-  wake(at: number, ring: () => void): () => void;
+  wake(at: number, onWake: () => void): () => void;
 }

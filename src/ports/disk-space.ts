@@ -10,7 +10,7 @@ export interface DiskSpace {
   /** @returns null where it cannot be measured */
   measure(): FreeSpace | null;
   /** How much is reserved, also by a process before this one. */
-  held(): number;
+  reservedBytes(): number;
   /** Takes `bytes` of the file system, so that nothing else gets them. @returns false where they are not there */
   reserve(bytes: number): boolean;
   /** Gives what was reserved back to the file system. */

@@ -1,4 +1,4 @@
-import type { OverlayFact } from '../contract/overlay.js';
+import type { OverlayFact } from '../contract/policy/overlay.js';
 
 /** Where the emergency overlay (D1) comes from. */
 export interface OverlaySource {

@@ -1,4 +1,4 @@
-import type { Pin, PinProblem, PolicyFile } from '../contract/pins.js';
+import type { Pin, PinProblem, PolicyFile } from '../contract/policy/pins.js';
 
 /** One policy file as it was loaded. The bytes are not trusted: the policy loader parses them. */
 export interface LoadedPolicyFile {

@@ -1,4 +1,4 @@
-import type { GateFinding, GateVerdict } from '../contract/session.js';
+import type { GateFinding, GateVerdict } from '../contract/session/session.js';
 
 /** What a reviewer is asked to judge: whether what a phase made is what it was asked for. */
 export interface ReviewOrder {

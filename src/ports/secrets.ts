@@ -4,5 +4,5 @@ export interface Secrets {
    * HMAC-SHA256 of a purpose and its parts, as one canonical list: nothing can be moved from one part to the next, and
    * what is made for one purpose is worth nothing for another (C69, D10).
    */
-  mac(purpose: 'step_proof' | 'gate_evidence', parts: readonly (string | number)[]): Buffer;
+  computeMac(purpose: 'step_proof' | 'gate_evidence', parts: readonly (string | number)[]): Buffer;
 }

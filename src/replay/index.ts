@@ -2,5 +2,13 @@
 
 export { turnpikeMatchers, type TurnpikeMatchers } from './jest-matchers.js';
 export { stateAt, type HistorySource, type StateOptions } from './state-at.js';
-export type { LedgerState, RunAt, SessionAt } from './state.js';
+export type { LedgerState, RunSnapshot, SessionSnapshot } from './ledger-state.js';
 export { replay, type ReplayEntry, type ReplayReport, type ReplaySource } from './replay.js';
+
+// Names of before, for one minor version. CHANGELOG.md lists them.
+export type {
+  /** @deprecated Use `RunSnapshot`. */
+  RunSnapshot as RunAt,
+  /** @deprecated Use `SessionSnapshot`. */
+  SessionSnapshot as SessionAt,
+} from './ledger-state.js';

@@ -3,51 +3,54 @@
 
 import { artifactRef, type StoredArtifact } from '../contract/artifact-ref.js';
 import { canonicalJson } from '../contract/canonical-json.js';
-import type { Entry } from '../contract/entry.js';
+import type { Entry } from '../contract/run/entry.js';
 import { sha256 } from '../contract/hash.js';
-import type { Packet } from '../contract/inspection.js';
-import type { SessionState } from '../session/state.js';
+import type { Packet } from '../contract/inspection/inspection.js';
+import type { SessionState } from '../session/session-state.js';
 import type { ReplayEntry } from './replay.js';
 
 export interface IssuedStep extends Omit<Packet, 'materials'> {
-  readonly materials: readonly Material[];
+  readonly materials: readonly MaterialPlace[];
 }
-interface Material {
+interface MaterialPlace {
   readonly log_index: number;
   readonly sha256: string;
 }
 
 export class IssuedSteps {
   readonly steps: IssuedStep[] = [];
-  #spec: Material | null = null;
-  #review: Material | null = null;
+  #spec: MaterialPlace | null = null;
+  #review: MaterialPlace | null = null;
   /** What the present input has brought. */
-  #brought: { readonly spec: Material | null; readonly result: Material | null } = { spec: null, result: null };
+  #attached: { readonly spec: MaterialPlace | null; readonly result: MaterialPlace | null } = {
+    spec: null,
+    result: null,
+  };
 
   /** An entry that was folded, and the session as it stands with it. */
   take(entry: ReplayEntry, artifacts: readonly StoredArtifact[], session: () => SessionState | null): void {
     const { log_index, type, text } = entry;
     if (type === 'input') {
-      const of = (kind: StoredArtifact['kind']): Material | null => {
+      const materialOf = (kind: StoredArtifact['kind']): MaterialPlace | null => {
         const found = artifacts.find((artifact) => artifact.kind === kind);
         return found === undefined ? null : { log_index, sha256: artifactRef(found).hash_sha256 };
       };
-      this.#brought = { spec: of('session_spec'), result: of('result') };
-      this.#spec ??= this.#brought.spec;
+      this.#attached = { spec: materialOf('session_spec'), result: materialOf('result') };
+      this.#spec ??= this.#attached.spec;
     } else if (type === 'session_event') {
       const { body } = JSON.parse(text) as Extract<Entry, { type: 'session_event' }>;
       // A rebase that is refused has brought a spec as well.
-      if (body.event === 'rebase') this.#spec = this.#brought.spec ?? this.#spec;
-      if (body.event === 'gate_reviewed') this.#review = this.#brought.result;
-      if (body.event === 'step_issued') this.#issued(log_index, session());
+      if (body.event === 'rebase') this.#spec = this.#attached.spec ?? this.#spec;
+      if (body.event === 'gate_reviewed') this.#review = this.#attached.result;
+      if (body.event === 'step_issued') this.#recordIssued(log_index, session());
     }
   }
 
-  #issued(log_index: number, session: SessionState | null): void {
+  #recordIssued(log_index: number, session: SessionState | null): void {
     if (session?.outstanding == null) return;
     const { step, issue, proof_sha256 } = session.outstanding;
     const before = this.steps.at(-1);
-    const made = [this.#spec, step.findings.length > 0 ? this.#review : null].filter((one) => one !== null);
+    const newMaterials = [this.#spec, step.findings.length > 0 ? this.#review : null].filter((one) => one !== null);
     this.steps.push({
       log_index,
       step_id: step.step_id,
@@ -60,7 +63,7 @@ export class IssuedSteps {
       proof_sha256,
       sha256: sha256(canonicalJson(step)),
       // A step that is taken up again says what it said.
-      materials: before?.step_id === step.step_id ? before.materials : made,
+      materials: before?.step_id === step.step_id ? before.materials : newMaterials,
     });
   }
 }

@@ -1,23 +1,23 @@
-import type { RunRecord } from '../contract/run-record.js';
-import type { AuditEvent } from '../contract/audit-event.js';
-import type { Entry } from '../contract/entry.js';
-import { lifecycleFaults } from './lifecycle.js';
+import type { RunRecord } from '../contract/run/run-record.js';
+import type { AuditEvent } from '../contract/run/audit-event.js';
+import type { Entry } from '../contract/run/entry.js';
+import { findLifecycleFaults } from './lifecycle-faults.js';
 import { replay, type ReplaySource } from './replay.js';
 
 /** What a matcher tells jest. */
-interface Verdict {
+interface MatcherResult {
   readonly pass: boolean;
   readonly message: () => string;
 }
 
 /** Something whose ledger can be read: a Turnpike, its `ledger`, or a store. */
-export type Replayable = Replayed | { readonly ledger: Replayed };
+export type ReplayTarget = ReplayableSource | { readonly ledger: ReplayableSource };
 
 /** A ledger's reader withholds content from its callers; what it folds from has all of it. */
-type Replayed = ReplaySource | { readonly folded: ReplaySource };
+type ReplayableSource = ReplaySource | { readonly folded: ReplaySource };
 
 /** The entries of one or more run trees in their order. */
-export type Entries = readonly Entry[];
+export type EntryList = readonly Entry[];
 
 /**
  * For `expect.extend(turnpikeMatchers)`:
@@ -26,7 +26,7 @@ export type Entries = readonly Entry[];
  * `expect(entries).toBeDeniedBy('extension.not_allowed')`: this rule, and none but it, denied something.
  */
 export const turnpikeMatchers = {
-  async toReplayIdentically(received: Replayable): Promise<Verdict> {
+  async toReplayIdentically(received: ReplayTarget): Promise<MatcherResult> {
     const source = 'ledger' in received ? received.ledger : received;
     const report = await replay('folded' in source ? source.folded : source);
     const { difference } = report;
@@ -40,8 +40,8 @@ export const turnpikeMatchers = {
     };
   },
 
-  toSatisfyLifecycle(received: Entries): Verdict {
-    const faults = lifecycleFaults(received);
+  toSatisfyLifecycle(received: EntryList): MatcherResult {
+    const faults = findLifecycleFaults(received);
     return {
       pass: faults.length === 0,
       message: () =>
@@ -49,8 +49,8 @@ export const turnpikeMatchers = {
     };
   },
 
-  toBeDeniedBy(received: Entries | RunRecord, rule_id: string): Verdict {
-    const rules = denyingRules(received);
+  toBeDeniedBy(received: EntryList | RunRecord, rule_id: string): MatcherResult {
+    const rules = findDenyingRules(received);
     return {
       pass: rules.length > 0 && rules.every((rule) => rule === rule_id),
       message: () => `expected denials by ${rule_id}; denied by: ${rules.length === 0 ? 'nothing' : rules.join(', ')}`,
@@ -64,7 +64,7 @@ export interface TurnpikeMatchers<R> {
   toBeDeniedBy(rule_id: string): R;
 }
 
-function denyingRules(received: Entries | RunRecord): readonly string[] {
+function findDenyingRules(received: EntryList | RunRecord): readonly string[] {
   if ('run_id' in received) {
     return received.status === 'denied' ? [(received.outcome ?? '').replace(/^denied:/, '')] : [];
   }

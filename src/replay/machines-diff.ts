@@ -2,7 +2,7 @@
 
 import { canonicalJson } from '../contract/canonical-json.js';
 import type { JsonObject } from '../contract/json.js';
-import { isMachine, named, walk, type WalkedEdge, type WalkedState } from './machine-walk.js';
+import { isMachine, formatNamed, walkMachine, type WalkedEdge, type WalkedState } from './walk-machine.js';
 
 /** An edge of a machine. Of several for one event the first whose guard holds is taken: `place` counts them from 0. */
 export interface Transition {
@@ -48,41 +48,44 @@ export interface DefinitionsDiff {
 export function diffDefinitions(before: JsonObject, after: JsonObject): DefinitionsDiff {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
   const machineNames = names.filter((name) => isMachine(before[name]) || isMachine(after[name]));
-  const machines = machineNames.flatMap((machine) => machineDiff(machine, before[machine], after[machine]) ?? []);
+  const machines = machineNames.flatMap((machine) => diffMachine(machine, before[machine], after[machine]) ?? []);
   const others = names.filter(
-    (name) => name !== 'flags' && !machineNames.includes(name) && !same(before[name], after[name]),
+    (name) => name !== 'flags' && !machineNames.includes(name) && !isSameJson(before[name], after[name]),
   );
-  const [had, has] = [flagsIn(before), flagsIn(after)];
-  const flags = { added: has.filter((n) => !had.includes(n)), removed: had.filter((n) => !has.includes(n)) };
-  const nothing = machines.length + others.length + flags.added.length + flags.removed.length === 0;
-  return { same: nothing, machines, flags, others };
+  const [oldFlags, newFlags] = [flagsIn(before), flagsIn(after)];
+  const flags = {
+    added: newFlags.filter((n) => !oldFlags.includes(n)),
+    removed: oldFlags.filter((n) => !newFlags.includes(n)),
+  };
+  const isSame = machines.length + others.length + flags.added.length + flags.removed.length === 0;
+  return { same: isSame, machines, flags, others };
 }
 
 const flagsIn = ({ flags }: JsonObject): readonly number[] =>
   Array.isArray(flags) ? flags.filter((flag): flag is number => typeof flag === 'number') : [];
 
-const same = (one: unknown, other: unknown): boolean =>
+const isSameJson = (one: unknown, other: unknown): boolean =>
   one === other || (one !== undefined && other !== undefined && canonicalJson(one) === canonicalJson(other));
 
-function machineDiff(machine: string, before: unknown, after: unknown): MachineDiff | null {
+function diffMachine(machine: string, before: unknown, after: unknown): MachineDiff | null {
   const [was, is] = [partsOf(before), partsOf(after)];
-  const states = changes(was.states, is.states);
-  const transitions = changes(was.transitions, is.transitions);
+  const states = compareParts(was.states, is.states);
+  const transitions = compareParts(was.transitions, is.transitions);
   const differ = [states, transitions].some(({ added, removed, changed }) =>
     [added, removed, changed].some(({ length }) => length > 0),
   );
   return differ ? { machine, states, transitions } : null;
 }
 
-interface Parts {
+interface MachineParts {
   readonly states: ReadonlyMap<string, StateShape>;
   readonly transitions: ReadonlyMap<string, Transition>;
 }
 
 /** The states and edges of a machine, each under what makes it the same one on the other side. */
-function partsOf(machine: unknown): Parts {
+function partsOf(machine: unknown): MachineParts {
   if (!isMachine(machine)) return { states: new Map(), transitions: new Map() };
-  const { states, edges } = walk(machine);
+  const { states, edges } = walkMachine(machine);
   return {
     states: new Map(states.map((state) => [nameOf(state.path), { name: nameOf(state.path), shape: shapeOf(state) }])),
     transitions: new Map(
@@ -95,10 +98,10 @@ function partsOf(machine: unknown): Parts {
 const nameOf = (path: readonly string[]): string => (path.length === 0 ? '(machine)' : path.join('.'));
 
 function shapeOf({ path, config }: WalkedState): string {
-  const apart = path.length === 0 ? APART : [...APART, 'id'];
-  return canonicalJson(Object.fromEntries(Object.entries(config).filter(([name]) => !apart.includes(name))));
+  const excluded = path.length === 0 ? EXCLUDED_KEYS : [...EXCLUDED_KEYS, 'id'];
+  return canonicalJson(Object.fromEntries(Object.entries(config).filter(([name]) => !excluded.includes(name))));
 }
-const APART: readonly string[] = ['states', 'on', 'always'];
+const EXCLUDED_KEYS: readonly string[] = ['states', 'on', 'always'];
 
 function transitionOf({ source, event, place, target, guard, actions }: WalkedEdge): Transition {
   return {
@@ -106,21 +109,22 @@ function transitionOf({ source, event, place, target, guard, actions }: WalkedEd
     event,
     place,
     target: target === undefined ? null : typeof target === 'string' ? target : canonicalJson(target),
-    guard: guard === undefined ? null : called(guard),
-    actions: actions.map(called),
+    guard: guard === undefined ? null : formatCall(guard),
+    actions: actions.map(formatCall),
   };
 }
 
 /** `{type, params}` as `type(params)`. */
-const called = (it: unknown): string => named(it, (name, params) => `${name}(${canonicalJson(params)})`);
+const formatCall = (reference: unknown): string =>
+  formatNamed(reference, (name, params) => `${name}(${canonicalJson(params)})`);
 
-function changes<T>(before: ReadonlyMap<string, T>, after: ReadonlyMap<string, T>): Changes<T> {
+function compareParts<T>(before: ReadonlyMap<string, T>, after: ReadonlyMap<string, T>): Changes<T> {
   return {
     added: [...after].filter(([key]) => !before.has(key)).map(([, part]) => part),
     removed: [...before].filter(([key]) => !after.has(key)).map(([, part]) => part),
     changed: [...after].flatMap(([key, part]) => {
       const was = before.get(key);
-      return was === undefined || same(was, part) ? [] : [{ before: was, after: part }];
+      return was === undefined || isSameJson(was, part) ? [] : [{ before: was, after: part }];
     }),
   };
 }

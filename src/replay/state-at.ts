@@ -3,22 +3,22 @@
 
 import { LedgerError, UsageError } from '../errors.js';
 import { sha256 } from '../contract/hash.js';
-import type { ArchiveTable } from '../ports/archives.js';
-import type { EndedRuns, HistoryCache, HistoryPoint } from '../ports/history-cache.js';
-import { History, type TreeSource } from './history.js';
-import type { Beginning, Ended, EndedSince } from './point-book.js';
+import type { ArchiveTable } from '../ports/ledger/archives.js';
+import type { EndedRuns, HistoryCache, ReplayPoint } from '../ports/ledger/history-cache.js';
+import { History, type TreeReplaySource } from './history.js';
+import type { ArchivedPrefix, EndedItems, StoredEndedItems } from './replay-point-builder.js';
 import type { ReplayEntry } from './replay.js';
-import type { LedgerState, RunAt, SessionAt } from './state.js';
+import type { LedgerState, RunSnapshot, SessionSnapshot } from './ledger-state.js';
 
 /** So many entries of the log lie between two points: what is folded at most to reach an entry. */
 export const POINT_ENTRIES = 4_096;
 
 /** A log that can be read from anywhere. */
-export interface HistorySource extends TreeSource {
+export interface HistorySource extends TreeReplaySource {
   log(fromIndex?: number): AsyncIterable<ReplayEntry & { readonly leaf_hash?: string }>;
   readonly archives?: Pick<ArchiveTable, 'parts' | 'treeCount'>;
   /** Of a bundle, where its entries begin: of what comes before them it knows nothing else. */
-  readonly begin?: Pick<Beginning, 'size'>;
+  readonly begin?: Pick<ArchivedPrefix, 'size'>;
 }
 
 export interface StateOptions {
@@ -39,24 +39,24 @@ export async function stateAt(
   options: StateOptions,
 ): Promise<LedgerState> {
   const { until, tree_id, pointEntries = POINT_ENTRIES } = options;
-  if (tree_id === undefined) return ledgerAt(source, cache, until, pointEntries);
+  if (tree_id === undefined) return readLedgerAt(source, cache, until, pointEntries);
   // A young tree is folded alone; of an old one the points know more.
-  if (until < pointEntries) return treeAt(source, tree_id, until);
+  if (until < pointEntries) return readTreeAt(source, tree_id, until);
   for await (const { log_index, seq } of source.tree(tree_id, until)) {
-    if (seq === until) return ofTree(await ledgerAt(source, cache, log_index, pointEntries), tree_id);
+    if (seq === until) return restrictToTree(await readLedgerAt(source, cache, log_index, pointEntries), tree_id);
   }
-  throw noEntry(`tree ${tree_id} has no entry ${until}`);
+  throw noEntryError(`tree ${tree_id} has no entry ${until}`);
 }
 
-async function ledgerAt(
+async function readLedgerAt(
   source: HistorySource,
   cache: HistoryCache | null,
   until: number,
   pointEntries: number,
 ): Promise<LedgerState> {
-  if (cache === null) return reached(source, null, until, pointEntries);
+  if (cache === null) return foldTo(source, null, until, pointEntries);
   try {
-    return await reached(source, cache, until, pointEntries);
+    return await foldTo(source, cache, until, pointEntries);
   } catch (error) {
     // What was remembered may be of another history, or damaged: the entries say it all.
     if (
@@ -66,49 +66,49 @@ async function ledgerAt(
     )
       throw error;
     await cache.clear();
-    return reached(source, cache, until, pointEntries);
+    return foldTo(source, cache, until, pointEntries);
   }
 }
 
 const isArchived = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_ARCHIVED';
 
-async function reached(
+async function foldTo(
   source: HistorySource,
   cache: HistoryCache | null,
   until: number,
   pointEntries: number,
 ): Promise<LedgerState> {
-  const archived = await beginningOf(source);
-  if (until < archived.size) throw archivedBefore(until, archived.size);
-  const from = cache === null ? null : await pointBefore(source, cache, until + 1, archived.size);
+  const archived = await readArchivedPrefix(source);
+  if (until < archived.size) throw archivedError(until, archived.size);
+  const from = cache === null ? null : await findPointBefore(source, cache, until + 1, archived.size);
   const history = new History(source, cache, archived);
-  const ended: Ended[] = [];
+  const ended: EndedItems[] = [];
   if (from !== null) {
-    history.takeUp(from.point);
+    history.resumeFrom(from.point);
     ended.push(...from.ended);
   }
   let point = history.size;
-  let remembers = cache !== null;
+  let canSave = cache !== null;
   for await (const entry of source.log(history.size)) {
-    if (history.size > until && history.settled) break;
-    if (cache !== null && history.settled && history.size - point >= pointEntries) {
+    if (history.size > until && history.isSettled) break;
+    if (cache !== null && history.isSettled && history.size - point >= pointEntries) {
       ended.push(history.ended);
-      const put = history.point();
+      const created = history.createPoint();
       // Where somebody has made it forget the points before, it is told none that rest on them.
       const after = point === archived.size ? 0 : point;
-      remembers = remembers && (await cache.save(put.point, put.snapshots, after));
-      point = put.point.size;
+      canSave = canSave && (await cache.save(created.point, created.snapshots, after));
+      point = created.point.size;
     }
     await history.take(entry);
   }
   return stateOf(history, ended, until);
 }
 
-function stateOf(history: History, before: readonly Ended[], until: number): LedgerState {
+function stateOf(history: History, before: readonly EndedItems[], until: number): LedgerState {
   const { size } = history;
   if (size <= until)
-    throw noEntry(`there is no entry ${until}: ${size === 0 ? 'the log is empty' : `the last is ${size - 1}`}`);
-  if (!history.settled)
+    throw noEntryError(`there is no entry ${until}: ${size === 0 ? 'the log is empty' : `the last is ${size - 1}`}`);
+  if (!history.isSettled)
     throw new LedgerError({
       code: 'LEDGER_TAMPERED',
       message: `the log ends at entry ${size - 1}, in the middle of an input`,
@@ -121,49 +121,50 @@ function stateOf(history: History, before: readonly Ended[], until: number): Led
     trees: history.trees,
     runs: [...ended.flatMap((part) => part.runs), ...history.live].sort((one, other) => one.created - other.created),
     sessions: [...ended.flatMap((part) => part.sessions), ...history.sessions],
-    ...notRecomputed(history.lost),
+    ...notRecomputed(history.unfoldable),
   };
 }
 
 /** One tree, folded from its first entry. */
-async function treeAt(source: HistorySource, tree_id: string, until: number): Promise<LedgerState> {
+async function readTreeAt(source: HistorySource, tree_id: string, until: number): Promise<LedgerState> {
   const history = new History(source, null);
   let seqs = 0;
   let at = 0;
   for await (const entry of source.tree(tree_id)) {
-    if (seqs > until && history.settled) break;
+    if (seqs > until && history.isSettled) break;
     await history.take(entry);
     seqs = entry.seq + 1;
     if (entry.seq === until) at = entry.log_index;
   }
   if (seqs <= until)
-    throw noEntry(`tree ${tree_id} has no entry ${until}${seqs === 0 ? '' : `: its last is ${seqs - 1}`}`);
+    throw noEntryError(`tree ${tree_id} has no entry ${until}${seqs === 0 ? '' : `: its last is ${seqs - 1}`}`);
   return stateOf(history, [], at);
 }
 
-function ofTree(state: LedgerState, tree_id: string): LedgerState {
-  const runs = state.runs.filter((run: RunAt) => run.tree_id === tree_id);
-  const sessions = state.sessions.filter(({ session_id }: SessionAt) => session_id === tree_id);
-  const lives = runs.some(({ reason }) => reason === null) || sessions.some(({ status }) => !OVER.has(status));
+function restrictToTree(state: LedgerState, tree_id: string): LedgerState {
+  const runs = state.runs.filter((run: RunSnapshot) => run.tree_id === tree_id);
+  const sessions = state.sessions.filter(({ session_id }: SessionSnapshot) => session_id === tree_id);
+  const isLive =
+    runs.some(({ reason }) => reason === null) || sessions.some(({ status }) => !OVER_STATUSES.has(status));
   const { not_recomputed, ...rest } = state;
-  const lost = (not_recomputed ?? []).filter((lost_id) => lost_id === tree_id);
-  return { ...rest, trees: { begun: 1, ended: lives ? 0 : 1 }, runs, sessions, ...notRecomputed(lost) };
+  const unfoldable = (not_recomputed ?? []).filter((unfoldable_id) => unfoldable_id === tree_id);
+  return { ...rest, trees: { begun: 1, ended: isLive ? 0 : 1 }, runs, sessions, ...notRecomputed(unfoldable) };
 }
 
-const notRecomputed = (lost: readonly string[]): Pick<LedgerState, 'not_recomputed'> =>
-  lost.length === 0 ? {} : { not_recomputed: lost };
-const OVER: ReadonlySet<string> = new Set(['completed', 'ended']);
+const notRecomputed = (unfoldable: readonly string[]): Pick<LedgerState, 'not_recomputed'> =>
+  unfoldable.length === 0 ? {} : { not_recomputed: unfoldable };
+const OVER_STATUSES: ReadonlySet<string> = new Set(['completed', 'ended']);
 
 /** The newest point that fits the ledger, with what had ended by then; null where the cache is of no use. */
-async function pointBefore(
+async function findPointBefore(
   source: HistorySource,
   cache: HistoryCache,
   size: number,
   archived: number,
-): Promise<{ readonly point: HistoryPoint; readonly ended: readonly Ended[] } | null> {
-  const point = await newestPoint(source, cache, size, archived);
+): Promise<{ readonly point: ReplayPoint; readonly ended: readonly EndedItems[] } | null> {
+  const point = await findNewestPoint(source, cache, size, archived);
   if (point === null) return null;
-  const ended = endedBy(point, await cache.ended(point.size), archived);
+  const ended = collectEnded(point, await cache.ended(point.size), archived);
   if (ended !== null) return { point, ended };
   await cache.clear();
   return null;
@@ -174,14 +175,18 @@ async function pointBefore(
  * somebody who remembered at the same time, or of a ledger that was put back to an earlier state and went on otherwise.
  * @returns null where one that is named is gone, or damaged
  */
-function endedBy({ size }: HistoryPoint, parts: readonly EndedRuns[], archived: number): readonly Ended[] | null {
+function collectEnded(
+  { size }: ReplayPoint,
+  parts: readonly EndedRuns[],
+  archived: number,
+): readonly EndedItems[] | null {
   const bySize = new Map(parts.map((part) => [part.size, part]));
-  const found: Ended[] = [];
+  const found: EndedItems[] = [];
   let at = size;
   while (at > archived) {
     const part = bySize.get(at);
     if (part === undefined || sha256(part.ended) !== part.ended_sha256) return null;
-    const ended = JSON.parse(part.ended) as EndedSince;
+    const ended = JSON.parse(part.ended) as StoredEndedItems;
     if (!(ended.since < at)) return null;
     found.push(ended);
     at = ended.since;
@@ -190,37 +195,40 @@ function endedBy({ size }: HistoryPoint, parts: readonly EndedRuns[], archived: 
 }
 
 /** The newest point that fits the ledger, and what is archived of it. One that does not is forgotten, with all. */
-export async function newestPoint(
+export async function findNewestPoint(
   source: Pick<HistorySource, 'log'>,
   cache: HistoryCache,
   size: number,
   archived: number,
-): Promise<HistoryPoint | null> {
+): Promise<ReplayPoint | null> {
   const point = await cache.point(size);
   // What had ended before was of trees that are archived by now: nobody is told of those, by chance, any more.
-  const same = point === null || (sha256(point.live) === point.live_sha256 && archivedAt(point) === archived);
-  if (same && (point === null || (await fits(source, point)))) return point;
+  const same = point === null || (sha256(point.live) === point.live_sha256 && archivedSizeOf(point) === archived);
+  if (same && (point === null || (await isMatchingPoint(source, point)))) return point;
   await cache.clear();
   return null;
 }
 
-const archivedAt = ({ live }: HistoryPoint): number =>
+const archivedSizeOf = ({ live }: ReplayPoint): number =>
   (JSON.parse(live) as { readonly archived?: number }).archived ?? 0;
 
 /** Whether the entry before the point is the one that the point was made behind. */
-async function fits(source: Pick<HistorySource, 'log'>, { size, live }: HistoryPoint): Promise<boolean> {
+async function isMatchingPoint(source: Pick<HistorySource, 'log'>, { size, live }: ReplayPoint): Promise<boolean> {
   const { leaf_hash } = JSON.parse(live) as { readonly leaf_hash: string };
   for await (const entry of source.log(size - 1)) return entry.log_index === size - 1 && entry.leaf_hash === leaf_hash;
   return false;
 }
 
 /** How much of a log is archived. */
-export async function beginningOf({ archives, begin }: Pick<HistorySource, 'archives' | 'begin'>): Promise<Beginning> {
+export async function readArchivedPrefix({
+  archives,
+  begin,
+}: Pick<HistorySource, 'archives' | 'begin'>): Promise<ArchivedPrefix> {
   const size = begin?.size ?? (await archives?.parts())?.at(-1)?.size ?? 0;
   return size === 0 ? { size, trees: 0 } : { size, trees: (await archives?.treeCount()) ?? 0 };
 }
 
-const archivedBefore = (until: number, size: number): LedgerError =>
+const archivedError = (until: number, size: number): LedgerError =>
   new LedgerError({ code: 'LEDGER_ARCHIVED', message: `entry ${until} is archived: the ledger goes on from ${size}` });
 
-const noEntry = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
+const noEntryError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

@@ -17,11 +17,11 @@ import {
   type Amounts,
   type BudgetKind,
   type Limits,
-} from '../contract/budget.js';
+} from '../contract/run/budget.js';
 import { InvariantError } from '../errors.js';
 
 /** A refusal: there is not enough of this kind, the first in the order of kinds. Nothing was booked. */
-export interface Exhausted {
+export interface BudgetExhaustion {
   readonly exhausted: BudgetKind;
 }
 
@@ -40,10 +40,10 @@ export const openAccount = (limit: Limits): Account => ({
 /**
  * What is left of every kind: neither spent nor held back for a child. Null where there is no limit, never below 0.
  */
-export const available = (account: Account): Limits =>
+export const availableLimits = (account: Account): Limits =>
   everyKind((kind) => {
     const limit = account.limit[kind];
-    return limit === null ? null : Math.max(0, limit - sum(account.spent[kind], account.reserved[kind]));
+    return limit === null ? null : Math.max(0, limit - cappedSum(account.spent[kind], account.reserved[kind]));
   });
 
 /**
@@ -52,10 +52,10 @@ export const available = (account: Account): Limits =>
  * @throws InvariantError if a limit is no amount
  */
 export const limitsOf = (policyPart: LimitParts, narrower: LimitParts = {}): Limits =>
-  everyKind((kind) => lesser(limitIn(policyPart, kind), limitIn(narrower, kind)));
+  everyKind((kind) => lesserLimit(limitIn(policyPart, kind), limitIn(narrower, kind)));
 
 /** Whole amounts: what is left out is 0. @throws InvariantError if one is no amount */
-export const amountsOf = (part: AmountParts): Amounts => everyKind((kind) => amount(part[kind] ?? 0, kind));
+export const amountsOf = (part: AmountParts): Amounts => everyKind((kind) => checkAmount(part[kind] ?? 0, kind));
 
 /**
  * Holds back a part for a child, whose account is opened with the grant. Null wants all that is there: everything that
@@ -65,12 +65,12 @@ export const amountsOf = (part: AmountParts): Amounts => everyKind((kind) => amo
  */
 export function reserve(
   account: Account,
-  want: Limits,
-): { readonly account: Account; readonly grant: Limits } | Exhausted {
-  const left = available(account);
-  const lacking = firstKind((kind) => !covers(left[kind], limitIn(want, kind) ?? 0));
+  wanted: Limits,
+): { readonly account: Account; readonly grant: Limits } | BudgetExhaustion {
+  const left = availableLimits(account);
+  const lacking = firstKind((kind) => !isEnough(left[kind], limitIn(wanted, kind) ?? 0));
   if (lacking !== null) return { exhausted: lacking };
-  const grant = everyKind((kind) => lesser(left[kind], limitIn(want, kind)));
+  const grant = everyKind((kind) => lesserLimit(left[kind], limitIn(wanted, kind)));
   const reserved = everyKind((kind) =>
     account.limit[kind] === null ? 0 : account.reserved[kind] + (grant[kind] ?? 0),
   );
@@ -81,9 +81,9 @@ export function reserve(
  * Spends what is about to be used: all of it, or nothing. An amount of 0 is always there.
  * @throws InvariantError if an amount is none
  */
-export function spend(account: Account, amounts: Amounts): { readonly account: Account } | Exhausted {
-  const left = available(account);
-  const lacking = firstKind((kind) => !covers(left[kind], amount(amounts[kind], kind)));
+export function spend(account: Account, amounts: Amounts): { readonly account: Account } | BudgetExhaustion {
+  const left = availableLimits(account);
+  const lacking = firstKind((kind) => !isEnough(left[kind], checkAmount(amounts[kind], kind)));
   return lacking === null ? { account: charge(account, amounts) } : { exhausted: lacking };
 }
 
@@ -92,7 +92,7 @@ export function lackingKind({ limit, spent, reserved }: Account, amounts: Amount
   for (const kind of BUDGET_KINDS) {
     const most = limit[kind];
     // What was charged beyond the limit leaves nothing, and nothing is always enough for nothing.
-    if (most !== null && Math.max(0, most - sum(spent[kind], reserved[kind])) < amounts[kind]) return kind;
+    if (most !== null && Math.max(0, most - cappedSum(spent[kind], reserved[kind])) < amounts[kind]) return kind;
   }
   return null;
 }
@@ -103,7 +103,7 @@ export function lackingKind({ limit, spent, reserved }: Account, amounts: Amount
  */
 export const charge = (account: Account, amounts: Amounts): Account => ({
   limit: account.limit,
-  spent: everyKind((kind) => sum(account.spent[kind], amount(amounts[kind], kind))),
+  spent: everyKind((kind) => cappedSum(account.spent[kind], checkAmount(amounts[kind], kind))),
   reserved: account.reserved,
 });
 
@@ -114,13 +114,13 @@ export const charge = (account: Account, amounts: Amounts): Account => ({
  */
 export const settle = (parent: Account, grant: Limits, childSpent: Amounts): Account => ({
   limit: parent.limit,
-  spent: everyKind((kind) => sum(parent.spent[kind], amount(childSpent[kind], kind))),
+  spent: everyKind((kind) => cappedSum(parent.spent[kind], checkAmount(childSpent[kind], kind))),
   reserved: everyKind((kind) => withoutGrant(parent, grant, kind)),
 });
 
 /** The first kind of which nothing is left, or null. What children hold back is not left; a limit of 0 counts. */
 export function exhaustedKind(account: Account): BudgetKind | null {
-  const left = available(account);
+  const left = availableLimits(account);
   return firstKind((kind) => left[kind] === 0);
 }
 
@@ -131,33 +131,33 @@ function withoutGrant(parent: Account, grant: Limits, kind: BudgetKind): number 
   throw new InvariantError(`of ${kind} ${reserved} is reserved, and ${granted ?? 'everything'} was to be given back`);
 }
 
-const covers = (left: number | null, wanted: number): boolean => left === null || wanted <= left;
+const isEnough = (left: number | null, wanted: number): boolean => left === null || wanted <= left;
 
 /** Of two limits the one that binds. */
-const lesser = (one: number | null, other: number | null): number | null =>
+const lesserLimit = (one: number | null, other: number | null): number | null =>
   one === null ? other : other === null ? one : Math.min(one, other);
 
 /** A sum that stops at the largest amount, where numbers stop being exact. */
-const sum = (one: number, other: number): number => Math.min(AMOUNT_MAX, one + other);
+const cappedSum = (one: number, other: number): number => Math.min(AMOUNT_MAX, one + other);
 
 const limitIn = (limits: LimitParts, kind: BudgetKind): number | null => {
   const limit = limits[kind] ?? null;
-  return limit === null ? null : amount(limit, kind);
+  return limit === null ? null : checkAmount(limit, kind);
 };
 
-function amount(value: number, kind: BudgetKind): number {
+function checkAmount(value: number, kind: BudgetKind): number {
   if (!Number.isSafeInteger(value) || value < 0) throw new InvariantError(`${value} is no amount of ${kind}`);
   // JSON can say -0, and says 0 of it when it is written again: an account must read as it was written.
   return value === 0 ? 0 : value;
 }
 
-const firstKind = (is: (kind: BudgetKind) => boolean): BudgetKind | null => BUDGET_KINDS.find(is) ?? null;
+const firstKind = (matches: (kind: BudgetKind) => boolean): BudgetKind | null => BUDGET_KINDS.find(matches) ?? null;
 
 /** The one place where amounts and limits are made, so that all of them have one shape. */
-const everyKind = <T>(of: (kind: BudgetKind) => T): Record<BudgetKind, T> => ({
-  steps: of('steps'),
-  tool_calls: of('tool_calls'),
-  wall_ms: of('wall_ms'),
-  bytes: of('bytes'),
-  tokens: of('tokens'),
+const everyKind = <T>(compute: (kind: BudgetKind) => T): Record<BudgetKind, T> => ({
+  steps: compute('steps'),
+  tool_calls: compute('tool_calls'),
+  wall_ms: compute('wall_ms'),
+  bytes: compute('bytes'),
+  tokens: compute('tokens'),
 });

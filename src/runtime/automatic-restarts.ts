@@ -1,4 +1,4 @@
-import { lastingReason } from '../engine/failures.js';
+import { findPermanentFailure } from '../engine/failures.js';
 import type { Recovery, TreeEngine } from '../engine/tree-engine.js';
 import type { Clock } from '../ports/clock.js';
 import type { Log } from '../ports/log.js';
@@ -8,7 +8,7 @@ export const RESTART_MS = 1_000;
 /** The longest interval. So long without a failure, and the intervals begin anew. */
 export const RESTART_MS_MAX = 60_000;
 
-type RestartableEngine = Pick<TreeEngine, 'restart' | 'failed'>;
+type RestartableEngine = Pick<TreeEngine, 'restart' | 'hasFailed'>;
 
 /** Restarts a failed engine at growing intervals, until a restart succeeds or the failure is permanent. */
 export class AutomaticRestarts {
@@ -17,7 +17,7 @@ export class AutomaticRestarts {
   #engine: RestartableEngine | null = null;
   #interval_ms = RESTART_MS;
   /** When the last restart succeeded. */
-  #since = 0;
+  #lastRestartAt = 0;
   #cancelTimer: (() => void) | null = null;
   #closed = false;
 
@@ -29,20 +29,20 @@ export class AutomaticRestarts {
   /** Begins. A failure before this ends the opening. */
   open(engine: RestartableEngine): void {
     this.#engine = engine;
-    if (engine.failed) this.failed();
+    if (engine.hasFailed) this.onEngineFailed();
   }
 
-  failed(): void {
+  onEngineFailed(): void {
     if (this.#engine === null) return;
     // An engine that fails again soon, on a disk that is still full, keeps its long interval.
-    if (this.#clock.now() - this.#since >= RESTART_MS_MAX) this.#interval_ms = RESTART_MS;
+    if (this.#clock.now() - this.#lastRestartAt >= RESTART_MS_MAX) this.#interval_ms = RESTART_MS;
     this.#plan(this.#engine);
   }
 
   /** Logs a successful restart, by this object or by another caller. */
-  restarted(recovery: Recovery): void {
+  onEngineRestarted(recovery: Recovery): void {
     this.#cancelTimer?.();
-    this.#since = this.#clock.now();
+    this.#lastRestartAt = this.#clock.now();
     this.#log.info('the ledger can be written again', { ...recovery });
   }
 
@@ -64,7 +64,7 @@ export class AutomaticRestarts {
       await engine.restart();
     } catch (error) {
       if (this.#closed) return;
-      if (lastingReason(error) === null) {
+      if (findPermanentFailure(error) === null) {
         this.#log.warn('the ledger still cannot be written; another restart follows', { error });
         this.#plan(engine);
       } else {

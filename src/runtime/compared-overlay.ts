@@ -1,6 +1,6 @@
 // The emergency overlay with the persons whom its rules name (C87): the kernel compares them, and has no tables.
 
-import type { ComparedRule, OverlayFact } from '../contract/overlay.js';
+import type { ComparedRule, OverlayFact } from '../contract/policy/overlay.js';
 import { personOf } from '../identity/person.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 

@@ -5,18 +5,18 @@ export interface Deferred<T> {
 }
 
 /** A promise that somebody else settles. */
-export function defer<T>(): Deferred<T> {
+export function createDeferred<T>(): Deferred<T> {
   let resolve!: (value: T) => void;
   let reject!: (error: unknown) => void;
-  const promise = new Promise<T>((yes, no) => {
-    resolve = yes;
-    reject = no;
+  const promise = new Promise<T>((resolvePromise, rejectPromise) => {
+    resolve = resolvePromise;
+    reject = rejectPromise;
   });
   return { promise, resolve, reject };
 }
 
 /** Whoever does not wait for the end need not hear that nobody will tell it. */
-export function quietly<T>(deferred: Deferred<T>): Deferred<T> {
+export function ignoreRejection<T>(deferred: Deferred<T>): Deferred<T> {
   deferred.promise.catch(() => undefined);
   return deferred;
 }

@@ -1,14 +1,14 @@
 import { UsageError } from '../errors.js';
-import { DEFAULT_INTERPRETER } from '../kernel/default-interpreter.js';
-import { inertInspector } from '../kernel/inert-inspection.js';
-import { INTERPRETERS, type Interpretation } from '../kernel/interpreter.js';
+import { DEFAULT_INTERPRETER } from '../kernel/interpreter/default-interpreter.js';
+import { inertInspector } from '../kernel/interpreter/inert-inspection.js';
+import { INTERPRETERS, type Interpretation } from '../kernel/interpreter/interpreter.js';
 import type { Log } from '../ports/log.js';
 import type { TurnpikeOptions } from './turnpike-options.js';
 
-type InspectionOptions = Pick<TurnpikeOptions, 'interpreter' | 'inspect'>;
+type InterpretationOptions = Pick<TurnpikeOptions, 'interpreter' | 'inspect'>;
 
 /** @throws UsageError USAGE for an interpreter that does not exist, or an inspector that would see nothing */
-export function checkInterpretation({ interpreter = DEFAULT_INTERPRETER, inspect }: InspectionOptions): void {
+export function checkInterpretation({ interpreter = DEFAULT_INTERPRETER, inspect }: InterpretationOptions): void {
   if (!INTERPRETERS.includes(interpreter)) {
     throw new UsageError({ code: 'USAGE', message: `\`interpreter\` is one of ${INTERPRETERS.join(', ')}` });
   }
@@ -22,7 +22,7 @@ export function checkInterpretation({ interpreter = DEFAULT_INTERPRETER, inspect
  * inspector that fails does so at every event.
  * @throws UsageError as `checkInterpretation` does
  */
-export function interpretationOf(options: InspectionOptions, log: Log): Interpretation {
+export function resolveInterpretation(options: InterpretationOptions, log: Log): Interpretation {
   checkInterpretation(options);
   const { interpreter = DEFAULT_INTERPRETER, inspect } = options;
   if (interpreter !== 'xstate' || inspect === undefined) return { interpreter };

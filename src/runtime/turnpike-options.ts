@@ -1,27 +1,27 @@
 // What a Turnpike is opened with, and what it stands on.
 
-import { type WallMode } from '../adapters/command-runner.js';
+import { type WallMode } from '../adapters/commands/command-runner.js';
 import type { EngineFactory } from '../engine/tree-engine.js';
-import type { Inspector } from '../kernel/inert-inspection.js';
-import type { Interpreter } from '../kernel/interpreter.js';
+import type { Inspector } from '../kernel/interpreter/inert-inspection.js';
+import type { Interpreter } from '../kernel/interpreter/interpreter.js';
 import type { Clock } from '../ports/clock.js';
-import type { Sandbox } from '../ports/executor.js';
+import type { Sandbox } from '../ports/effects/sandbox.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Ids } from '../ports/ids.js';
-import type { LedgerStore } from '../ports/ledger-store.js';
+import type { LedgerStore } from '../ports/ledger/ledger-store.js';
 import type { DiskSpace } from '../ports/disk-space.js';
 import type { KeepAlive } from '../ports/keep-alive.js';
 import type { Log } from '../ports/log.js';
 import type { Pace } from '../ports/pace.js';
 import type { PolicySource } from '../ports/policy-source.js';
 import type { Secrets } from '../ports/secrets.js';
-import { type Registered } from './effects/define.js';
-import type { HomeStores } from './home.js';
-import type { HomePaths, KeyFolder, LocalState } from './home-paths.js';
+import { type RegistrationOptions } from './effects/define-effects.js';
+import type { HomeStores } from './home/home.js';
+import type { HomePaths, KeyFolder, LocalState } from './home/home-paths.js';
 import type { StorageOptions } from './storage/storage-options.js';
-import type { ReviewCallback } from './sessions/callback-reviewer.js';
+import type { ReviewCallback } from './sessions/checks/callback-reviewer.js';
 
-export interface TurnpikeOptions extends Registered {
+export interface TurnpikeOptions extends RegistrationOptions {
   /** Folder of the ledger, artifacts and sandbox; made when it is missing or empty. Either this or `store`. */
   readonly home?: string;
   /**
@@ -85,7 +85,7 @@ export interface TurnpikeOptions extends Registered {
 }
 
 /** What a Turnpike stands on. Campaigns put faults, or another order of ticks, under it. */
-export interface Ground extends HomeStores {
+export interface StorageEnvironment extends HomeStores {
   /** Null where the ledger is a store of the caller's. */
   readonly home: HomePaths | null;
   /** Default: that of the home. */

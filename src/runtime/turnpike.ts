@@ -1,28 +1,28 @@
 // A Turnpike: opened, used, closed.
 
 import { resolve } from 'node:path';
-import type { StepResponse } from '../contract/response.js';
+import type { StepResponse } from '../contract/run/response.js';
 import type { PolicyVersions } from '../contract/shapes.js';
-import { DRAIN_MS, within } from '../engine/timers.js';
+import { DRAIN_MS, waitAtMost } from '../engine/timers.js';
 import type { Recovery } from '../engine/tree-engine.js';
 import { UsageError } from '../errors.js';
 import type { Agent } from '../ports/agent.js';
-import { policyVersions } from '../policy/pins.js';
+import { policyVersions } from '../policy/files/pins.js';
 import type { Policy } from '../policy/policy.js';
 import type { ReplayReport } from '../replay/replay.js';
-import type { ApprovedRequest } from './asked-approvals.js';
+import type { ApprovedRequest } from './ledger/pending-approvals.js';
 import { runAgent, type AgentLoopReport, type RunAgentOptions } from './agent-loop/run-agent.js';
-import { agentSchemas } from './agent-loop/schemas.js';
-import type { AgentOptions, AgentRun, SubmitOptions } from './agent-run.js';
+import { agentSchemas } from './agent-loop/agent-schemas.js';
+import type { AgentOptions, AgentRun, SubmitOptions } from './agents/agent-run.js';
 import {
   readContent,
   readRequest,
   recordReading,
   type ContentRequest,
-  type RequestReading,
-} from './content/recorded-reading.js';
-import { tryServeControl, type ControlServer } from './control-server.js';
-import { eraseCase, type EraseOptions, type ErasureReport } from './erasure.js';
+  type ReadRequestOptions,
+} from './content/read-content.js';
+import { tryServeControl, type ControlServer } from './control/control-server.js';
+import { eraseCase, type EraseOptions, type ErasureReport } from './ledger/erase-case.js';
 import type {
   Ballot,
   BallotResult,
@@ -30,20 +30,28 @@ import type {
   HighRiskRun,
   PromoteOptions,
   Resolution,
-} from './high-risk/options.js';
-import { createHome, homePaths, isVacant, openHome, type HomePaths, type KeyFolder, type LocalState } from './home.js';
+} from './high-risk/high-risk-options.js';
+import {
+  createHome,
+  homePaths,
+  isVacant,
+  openHome,
+  type HomePaths,
+  type KeyFolder,
+  type LocalState,
+} from './home/home.js';
 import { checkInterpretation } from './interpretation.js';
-import { LedgerReader } from './ledger-reader.js';
-import { remoteAgents, type RemoteAgents } from './remote-agents.js';
+import { LedgerReader } from './ledger/ledger-reader.js';
+import { remoteAgents, type RemoteAgents } from './agents/remote-agents.js';
 import type { Sessions } from './sessions/sessions.js';
 import { contractFolder, shippedContract } from './shipped-contract.js';
-import { openStoreParts } from './store-parts.js';
-import type { Ground, TurnpikeOptions } from './turnpike-options.js';
+import { openStorageEnvironment } from './home/storage-environment.js';
+import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 import type { UpstreamProblem } from './upstream/connect-upstreams.js';
 import { openUpstreams } from './upstream/open-upstreams.js';
-import { exportRootOf, wire, type Closing, type Wired } from './wire.js';
+import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './wire.js';
 
-export type { Ground, TurnpikeOptions } from './turnpike-options.js';
+export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 
 export interface Turnpike {
   /** Null where the ledger is a store of the caller's. */
@@ -105,7 +113,7 @@ export interface Turnpike {
   /** Content that an entry brought, for a person whose reading the ledger then holds; null where it is withheld. */
   readContent(request: ContentRequest): Promise<Uint8Array | null>;
   /** What a run asks a person to approve, whose reading the ledger then holds; null where they may not see it. */
-  readRequest(reading: RequestReading): Promise<ApprovedRequest | null>;
+  readRequest(reading: ReadRequestOptions): Promise<ApprovedRequest | null>;
   /** Records that a person reads content that other code shows them; false where there is none of this hash. */
   recordReading(request: ContentRequest): Promise<boolean>;
   /** Runs, entries and their verification, as a reader sees them. */
@@ -121,47 +129,53 @@ export interface Turnpike {
  * @throws LedgerError LEDGER_LOCKED, LEDGER_BELOW_HEAD, LEDGER_TAMPERED; SandboxError UNSUPPORTED_PLATFORM; UsageError
  */
 export const openTurnpike = async (options: TurnpikeOptions): Promise<Turnpike> =>
-  openTurnpikeOn(await groundOf(options), options);
+  openTurnpikeIn(await openEnvironment(options), options);
 
 /** `openTurnpike` on a ground that is laid already; it is closed with the rest, and where the opening fails. */
-export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): Promise<Turnpike> {
-  const { home, keys = home, state = home, store, anchor } = ground;
+export async function openTurnpikeIn(environment: StorageEnvironment, options: TurnpikeOptions): Promise<Turnpike> {
+  const { home, keys = home, state = home, store, anchor } = environment;
   // What has been opened, to be closed the other way round, in the end as well as when the opening fails.
-  const opened: Closing[] = [() => ground.release?.(), () => store.close(), () => anchor.close()];
+  const opened: CloseStep[] = [() => environment.release?.(), () => store.close(), () => anchor.close()];
   try {
     const upstreams = await openUpstreams(options);
     opened.push(() => upstreams.close());
     const tools = [...(options.tools ?? []), ...upstreams.tools];
-    const wired = wire(ground, { ...options, tools }, opened);
-    const { engine, agents, highRisk, sessions, runRecords, history, points, restarts, ids, clock, log } = wired;
+    const components = wire(environment, { ...options, tools }, opened);
+    const { engine, agents, highRisk, sessions, runRecords, history, replayPoints, restarts, ids, clock, log } =
+      components;
     const recovery = await engine.start();
-    opened.push(() => within(clock, DRAIN_MS, agents.close()));
+    opened.push(() => waitAtMost(clock, DRAIN_MS, agents.close()));
     opened.push(...[highRisk, sessions].map((part) => () => part.close()));
-    const reader = new LedgerReader(store, anchor, { history, pace: wired.pace });
+    const reader = new LedgerReader(store, anchor, { history, pace: components.pace });
     const erase = (erasure: EraseOptions): Promise<ErasureReport> =>
-      eraseCase({ engine, archives: store.archives, history, points }, erasure);
-    const readings = readingsOf({ engine, store, ids, clock, reader });
-    const acts = { ...actsOf(wired), ...readings, erase, remoteAgents: remoteAgents(agents, reader) };
+      eraseCase({ engine, archives: store.archives, history, replayPoints }, erasure);
+    const contentAccess = contentAccessOf({ engine, store, ids, clock, reader });
+    const actions = {
+      ...agentActionsOf(components),
+      ...contentAccess,
+      erase,
+      remoteAgents: remoteAgents(agents, reader),
+    };
     const contract = options.policies === undefined ? contractFolder(options.contract ?? shippedContract()) : null;
     const served = state !== null && options.control !== false;
-    const control = served ? await tryServeControl(state.control, { ...acts, sessions, contract, log }) : null;
+    const control = served ? await tryServeControl(state.control, { ...actions, sessions, contract, log }) : null;
     opened.push(() => control?.close());
     runRecords.open();
-    await points?.open((tree_id, work) => engine.look(tree_id, work));
+    await replayPoints?.open((tree_id, work) => engine.inspect(tree_id, work));
     restarts?.open(engine);
     return {
       ...{ home, keys, state, exports: exportRootOf(options, state) },
       recovery,
       get failed() {
-        return engine.failed;
+        return engine.hasFailed;
       },
       restart: () => engine.restart(),
       upstreams: upstreams.problems,
-      ...policyOf(wired),
+      ...policyAccessOf(components),
       control,
-      ...acts,
-      runAgent: async (agent, run, how = {}) =>
-        runAgent(agent, run, { clock, ids, ...how, schemas: await agentSchemas(reader, run) }),
+      ...actions,
+      runAgent: async (agent, run, loopOptions = {}) =>
+        runAgent(agent, run, { clock, ids, ...loopOptions, schemas: await agentSchemas(reader, run) }),
       submit: (run_id, raw, submitOptions) => agents.submit(run_id, raw, submitOptions),
       respond: (run_id, raw, submitOptions) => agents.respond(run_id, raw, submitOptions),
       agent: (run_id) => agents.find(run_id),
@@ -169,7 +183,7 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
       sessions,
       ledger: reader,
       replay: (run_id) => reader.replay(run_id),
-      close: () => wired.keepAlive(closeAll(opened)),
+      close: () => components.keepAlive(closeAll(opened)),
     };
   } catch (error) {
     await closeAll(opened).catch(() => undefined);
@@ -178,11 +192,11 @@ export async function openTurnpikeOn(ground: Ground, options: TurnpikeOptions): 
 }
 
 /** Closes every part, the newest first, also where one of them fails. @throws the first error, at the end */
-async function closeAll(opened: Closing[]): Promise<void> {
+async function closeAll(opened: CloseStep[]): Promise<void> {
   const errors: unknown[] = [];
-  for (const closing of opened.splice(0).reverse()) {
+  for (const closeStep of opened.splice(0).reverse()) {
     try {
-      await closing();
+      await closeStep();
     } catch (error) {
       errors.push(error);
     }
@@ -191,10 +205,10 @@ async function closeAll(opened: Closing[]): Promise<void> {
 }
 
 /** What may also be asked for over the control socket. */
-const actsOf = ({
+const agentActionsOf = ({
   agents,
   highRisk,
-}: Wired): Pick<Turnpike, 'startAgent' | 'promote' | 'export' | 'approve' | 'resolve'> => ({
+}: TurnpikeComponents): Pick<Turnpike, 'startAgent' | 'promote' | 'export' | 'approve' | 'resolve'> => ({
   startAgent: (agentOptions = {}) => agents.start(agentOptions),
   promote: (promotion) => highRisk.promote(promotion),
   export: (bundle) => highRisk.export(bundle),
@@ -202,27 +216,27 @@ const actsOf = ({
   resolve: (resolution) => highRisk.resolve(resolution),
 });
 
-const readingsOf = (
-  ground: Parameters<typeof readRequest>[0],
+const contentAccessOf = (
+  environment: Parameters<typeof readRequest>[0],
 ): Pick<Turnpike, 'readContent' | 'readRequest' | 'recordReading'> => ({
-  readContent: (request) => readContent(ground, request),
-  readRequest: (reading) => readRequest(ground, reading),
-  recordReading: (request) => recordReading(ground, request),
+  readContent: (request) => readContent(environment, request),
+  readRequest: (reading) => readRequest(environment, reading),
+  recordReading: (request) => recordReading(environment, request),
 });
 
-const policyOf = ({ shelf }: Wired): Pick<Turnpike, 'policy' | 'policyVersions'> => ({
-  policy: async () => (await shelf.current()).policy,
+const policyAccessOf = ({ policyCache }: TurnpikeComponents): Pick<Turnpike, 'policy' | 'policyVersions'> => ({
+  policy: async () => (await policyCache.current()).policy,
   policyVersions: async () => {
-    const { pins, machines } = await shelf.current();
+    const { pins, machines } = await policyCache.current();
     return policyVersions(pins, machines.hash_sha256);
   },
 });
 
 /** Until the ground is laid, this closes the store of an opening that fails; after that, `openTurnpikeOn` closes it. */
-async function groundOf(options: TurnpikeOptions): Promise<Ground> {
+async function openEnvironment(options: TurnpikeOptions): Promise<StorageEnvironment> {
   try {
     checkOptions(options);
-    if (options.store !== undefined) return await openStoreParts(options.store, options);
+    if (options.store !== undefined) return await openStorageEnvironment(options.store, options);
   } catch (error) {
     await closeAll([() => options.store?.close()]).catch(() => undefined);
     throw error;
@@ -235,11 +249,11 @@ async function groundOf(options: TurnpikeOptions): Promise<Ground> {
 /** Checks options against each other, before a file or the store is touched. @throws UsageError USAGE */
 function checkOptions(options: TurnpikeOptions): void {
   const { home, store, keys, state, sandbox } = options;
-  const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
-  if ((home === undefined) === (store === undefined)) throw usage('openTurnpike takes either `home` or `store`');
+  const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
+  if ((home === undefined) === (store === undefined)) throw usageError('openTurnpike takes either `home` or `store`');
   if (home !== undefined && (keys !== undefined || state !== undefined)) {
-    throw usage('`keys` and `state` go with `store`: a home has its own');
+    throw usageError('`keys` and `state` go with `store`: a home has its own');
   }
-  if (store !== undefined && sandbox === undefined) throw usage('`store` needs `sandbox` as well');
+  if (store !== undefined && sandbox === undefined) throw usageError('`store` needs `sandbox` as well');
   checkInterpretation(options);
 }

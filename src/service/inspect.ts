@@ -5,7 +5,10 @@ export {
   type InspectionHub,
   type InspectionHubOptions,
   type InspectionMessage,
-} from '../adapters/inspection-hub.js';
-export { statelyObserver, type StatelyInspector } from '../adapters/stately-observer.js';
-export { watchLedger, type LedgerWatch, type WatchOptions } from '../runtime/watch-ledger.js';
-export { serveXstateInspect, type XstateInspectServer, type XstateInspectServing } from './xstate-inspect.js';
+} from '../adapters/inspector/inspection-hub.js';
+export { statelyObserver, type StatelyInspector } from '../adapters/inspector/stately-observer.js';
+export { watchLedger, type LedgerWatch, type WatchOptions } from '../runtime/ledger/watch-ledger.js';
+export { serveXstateInspect, type XstateInspectServer, type XstateInspectOptions } from './xstate-inspect.js';
+
+/** @deprecated Use `XstateInspectOptions`; this name stays for one minor version. */
+export type { XstateInspectOptions as XstateInspectServing } from './xstate-inspect.js';

@@ -3,7 +3,7 @@ import { isJsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
 
 /** The version of this package, from its sources as well as from its build. */
-export function packageVersion(): string {
+export function readPackageVersion(): string {
   const candidates = ['../../package.json', '../../../package.json'].map((path) => new URL(path, import.meta.url));
   const found = candidates.find((url) => existsSync(url));
   const manifest: unknown = found === undefined ? null : JSON.parse(readFileSync(found, 'utf8'));

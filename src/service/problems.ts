@@ -50,7 +50,7 @@ export interface Refusal {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export function refusal(code: ProblemCode, headers: Readonly<Record<string, string>> = {}): Refusal {
+export function createRefusal(code: ProblemCode, headers: Readonly<Record<string, string>> = {}): Refusal {
   const [status, reason] = PROBLEMS[code];
   return { code, status, reason, headers };
 }

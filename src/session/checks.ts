@@ -1,7 +1,7 @@
 // Verifications and reviews: the platform makes them itself, as runs, and what they come to is bound to the step they
 // were made for (C68, C70).
 
-import type { CommandOf } from '../contract/session-command.js';
+import type { CommandOf } from '../contract/session/session-command.js';
 import {
   GATE_FINDINGS_MAX,
   GATE_VERDICTS,
@@ -9,18 +9,18 @@ import {
   GateFinding,
   VerificationReceipt,
   type GateVerdict,
-} from '../contract/session.js';
+} from '../contract/session/session.js';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
-import { isVerifyTask, VERIFY_CWD, VERIFY_TIMEOUT_SECONDS } from '../contract/session-spec.js';
-import type { SessionAnswer } from '../contract/session-answer.js';
-import { conforms } from '../contract/validators.js';
-import { answerOf, refusalOf } from './answer.js';
-import { passes } from './gate.js';
-import { aboutStep, countInVain, startRun } from './issue.js';
-import { findTask, phaseOf } from './progress.js';
+import { isVerifyTask, VERIFY_CWD, VERIFY_TIMEOUT_SECONDS } from '../contract/session/session-spec.js';
+import type { SessionAnswer } from '../contract/session/session-answer.js';
+import { isConforming } from '../contract/validators.js';
+import { sessionAnswer, rejectionAnswer } from './session-answer.js';
+import { isPassingVerdict } from './gate.js';
+import { stepEventFields, countFailedAttempt, allocateRunId } from './issue-step.js';
+import { findTask, findPhase } from './progress.js';
 import { reviewOrder } from './review-order.js';
-import { activationId, nextAttemptId, type RunningCheck, type SessionState } from './state.js';
-import { TurnBuilder, type CommandContext, type Turn } from './turn.js';
+import { activationId, nextAttemptId, type RunningCheck, type SessionState } from './session-state.js';
+import { TurnBuilder, type CommandContext, type Turn } from './turn-builder.js';
 
 /** The two actions that only the platform takes, never an agent. */
 export const RUN_VERIFICATION = 'RUN_VERIFICATION';
@@ -31,10 +31,10 @@ export function startVerification(state: SessionState, command: CommandOf<'verif
   const { outstanding } = state;
   const task = outstanding === null ? null : findTask(state, outstanding.step.task_id ?? '')?.task;
   if (outstanding?.type !== 'execute_verification' || task == null || !isVerifyTask(task)) {
-    return turn.unchanged(refusalOf(state, 'STEP_MISMATCH', ['no verification is outstanding']));
+    return turn.buildUnchanged(rejectionAnswer(state, 'STEP_MISMATCH', ['no verification is outstanding']));
   }
   if (command.step_id !== outstanding.step.step_id) {
-    return turn.unchanged(refusalOf(state, 'STEP_MISMATCH', ['step_id']));
+    return turn.buildUnchanged(rejectionAnswer(state, 'STEP_MISMATCH', ['step_id']));
   }
   const { cwd = VERIFY_CWD, timeout_seconds = VERIFY_TIMEOUT_SECONDS } = task;
   turn.set({ outstanding: { ...outstanding, receipt: null } });
@@ -45,84 +45,92 @@ export function startVerification(state: SessionState, command: CommandOf<'verif
     cwd,
     timeout_ms: timeout_seconds * 1_000,
   };
-  return start(turn, { kind: 'verify', gate_attempt_id: null, action: RUN_VERIFICATION, args }, context);
+  return startCheck(turn, { kind: 'verify', gate_attempt_id: null, action: RUN_VERIFICATION, args }, context);
 }
 
 export function startReview(state: SessionState, command: CommandOf<'review'>, context: CommandContext): Turn {
   const turn = new TurnBuilder(state, context);
   const { outstanding } = state;
-  const phase = phaseOf(state, outstanding?.step.phase_id ?? '');
+  const phase = findPhase(state, outstanding?.step.phase_id ?? '');
   if (outstanding?.type !== 'run_fidelity_gate' || phase?.gate === undefined) {
-    return turn.unchanged(refusalOf(state, 'GATE_BLOCKED', ['no gate is outstanding']));
+    return turn.buildUnchanged(rejectionAnswer(state, 'GATE_BLOCKED', ['no gate is outstanding']));
   }
   const differing = [
     ...(command.step_id === outstanding.step.step_id ? [] : ['step_id']),
     ...(command.phase_id === outstanding.step.phase_id ? [] : ['phase_id']),
   ];
-  if (differing.length > 0) return turn.unchanged(refusalOf(state, 'STEP_MISMATCH', differing));
-  const had = reviewOf(state, context);
-  if (had !== null) return turn.unchanged(reviewAnswer(state, had));
+  if (differing.length > 0) return turn.buildUnchanged(rejectionAnswer(state, 'STEP_MISMATCH', differing));
+  const previousReview = existingReview(state, context);
+  if (previousReview !== null) return turn.buildUnchanged(reviewAnswer(state, previousReview));
   const gate_attempt_id = nextAttemptId(state);
   const { gate } = phase;
   const { touched } = context.work;
   const args = reviewOrder(state, { phase: { ...phase, gate }, step_id: command.step_id, gate_attempt_id, touched });
   turn.set({ gate_attempts: state.gate_attempts + 1, evidence: null });
-  return start(turn, { kind: 'review', gate_attempt_id, action: REVIEW_PHASE, args }, context);
+  return startCheck(turn, { kind: 'review', gate_attempt_id, action: REVIEW_PHASE, args }, context);
 }
 
 /** The review that this step has had. It has no second one: whoever does not like the first reports it (C70, C71). */
-function reviewOf({ evidence, outstanding }: SessionState, { vouch }: CommandContext): GateEvidence | null {
+function existingReview({ evidence, outstanding }: SessionState, { vouch }: CommandContext): GateEvidence | null {
   const isThere = evidence !== null && evidence.step_id === outstanding?.step.step_id;
   return isThere && vouch.evidence_intact === true ? evidence : null;
 }
 
-interface Check extends Pick<RunningCheck, 'kind' | 'gate_attempt_id'> {
+interface CheckRequest extends Pick<RunningCheck, 'kind' | 'gate_attempt_id'> {
   readonly action: string;
   readonly args: JsonObject;
 }
 
 /** The answer waits for the run. What is still being changed is not looked at. */
-function start(turn: TurnBuilder, check: Check, { input_id, work }: CommandContext): Turn {
+function startCheck(turn: TurnBuilder, check: CheckRequest, { input_id, work }: CommandContext): Turn {
   const { kind, gate_attempt_id, action, args } = check;
-  if (turn.state.check !== null || work.busy) return turn.unchanged(refusalOf(turn.state, 'AGENT_BUSY'));
-  const run_id = startRun(turn);
+  if (turn.state.check !== null || work.busy) return turn.buildUnchanged(rejectionAnswer(turn.state, 'AGENT_BUSY'));
+  const run_id = allocateRunId(turn);
   const step_id = turn.state.outstanding?.step.step_id ?? '';
   turn.set({ check: { kind, run_id, input_id, step_id, gate_attempt_id } });
-  turn.order({ kind: 'start_check', activation: activationId(turn.state), run_id, act: { action, args } });
-  return turn.done(null);
+  turn.addOrder({ kind: 'start_check', activation: activationId(turn.state), run_id, act: { action, args } });
+  return turn.build(null);
 }
 
 /** What the run of a check has come to. `result` is null where it has come to nothing. */
-export interface CheckEnded {
+export interface CheckResult {
   readonly run_id: string;
   readonly result: JsonObject | null;
   readonly time: string;
 }
 
 /** Null where this is no run that the session waits for. */
-export function afterCheck(state: SessionState, ended: CheckEnded, speaker: Pick<CommandContext, 'actor' | 'role'>) {
+export function applyCheckResult(
+  state: SessionState,
+  checkResult: CheckResult,
+  caller: Pick<CommandContext, 'actor' | 'role'>,
+) {
   const { check, outstanding } = state;
-  if (check?.run_id !== ended.run_id) return null;
-  const turn = new TurnBuilder(state, speaker);
+  if (check?.run_id !== checkResult.run_id) return null;
+  const turn = new TurnBuilder(state, caller);
   turn.set({ check: null });
   const step = outstanding?.step.step_id === check.step_id ? outstanding : null;
-  const answer = step === null ? null : settled(turn, check, ended);
-  if (answer !== null) return { input_id: check.input_id, turn: turn.done(answer) };
-  const about = step === null ? { step_id: check.step_id } : aboutStep(step);
-  turn.say('check_failed', { ...about, run_id: ended.run_id }, { kind: check.kind });
+  const answer = step === null ? null : answerCheck(turn, check, checkResult);
+  if (answer !== null) return { input_id: check.input_id, turn: turn.build(answer) };
+  const eventFields = step === null ? { step_id: check.step_id } : stepEventFields(step);
+  turn.recordEvent('check_failed', { ...eventFields, run_id: checkResult.run_id }, { kind: check.kind });
   // What comes to nothing again and again is not asked for for ever.
-  if (step !== null && state.status === 'running') countInVain(turn, step);
-  return { input_id: check.input_id, turn: turn.done(refusalOf(turn.state, 'CHECK_FAILED')) };
+  if (step !== null && state.status === 'running') countFailedAttempt(turn, step);
+  return { input_id: check.input_id, turn: turn.build(rejectionAnswer(turn.state, 'CHECK_FAILED')) };
 }
 
-const settled = (turn: TurnBuilder, check: RunningCheck, ended: CheckEnded): SessionAnswer | null => {
-  if (ended.result === null) return null;
+const answerCheck = (turn: TurnBuilder, check: RunningCheck, checkResult: CheckResult): SessionAnswer | null => {
+  if (checkResult.result === null) return null;
   return check.kind === 'verify'
-    ? afterVerification(turn, ended.result, ended)
-    : afterReview(turn, check, ended.result, ended.time);
+    ? applyVerificationResult(turn, checkResult.result, checkResult)
+    : applyReviewResult(turn, check, checkResult.result, checkResult.time);
 };
 
-function afterVerification(turn: TurnBuilder, result: JsonObject, { run_id, time }: CheckEnded): SessionAnswer | null {
+function applyVerificationResult(
+  turn: TurnBuilder,
+  result: JsonObject,
+  { run_id, time }: CheckResult,
+): SessionAnswer | null {
   const { outstanding } = turn.state;
   const { command_hash, exit_code, output_digest, output } = result;
   if (outstanding === null) return null;
@@ -130,13 +138,18 @@ function afterVerification(turn: TurnBuilder, result: JsonObject, { run_id, time
   const receipt = { command_hash, exit_code, output_digest, issued_at: time, step_id };
   if (!isReceipt(receipt)) return null;
   turn.set({ outstanding: { ...outstanding, receipt } });
-  turn.say('verification', { ...aboutStep(outstanding), run_id }, { ...receipt });
-  return answerOf(turn.state, {
+  turn.recordEvent('verification', { ...stepEventFields(outstanding), run_id }, { ...receipt });
+  return sessionAnswer(turn.state, {
     verification: { verification_receipt: receipt, output: typeof output === 'string' ? output.toWellFormed() : null },
   });
 }
 
-function afterReview(turn: TurnBuilder, check: RunningCheck, result: JsonObject, time: string): SessionAnswer | null {
+function applyReviewResult(
+  turn: TurnBuilder,
+  check: RunningCheck,
+  result: JsonObject,
+  time: string,
+): SessionAnswer | null {
   const { outstanding } = turn.state;
   const { verdict, findings, checksum } = result;
   if (outstanding === null || check.gate_attempt_id === null || typeof checksum !== 'string') return null;
@@ -146,16 +159,16 @@ function afterReview(turn: TurnBuilder, check: RunningCheck, result: JsonObject,
     phase_id: outstanding.step.phase_id ?? '',
     // A verdict that is none is no pass.
     verdict: GATE_VERDICTS.find((known) => known === verdict) ?? ('fail' satisfies GateVerdict),
-    findings: Array.isArray(findings) ? findings.filter(isFinding).slice(0, GATE_FINDINGS_MAX) : [],
+    findings: Array.isArray(findings) ? findings.filter(isRecordableFinding).slice(0, GATE_FINDINGS_MAX) : [],
     issued_at: time,
     checksum,
   };
-  if (!conforms(GateEvidence, evidence)) return null;
+  if (!isConforming(GateEvidence, evidence)) return null;
   turn.set({ evidence });
   const { gate_attempt_id } = evidence;
-  turn.say(
+  turn.recordEvent(
     'gate_reviewed',
-    { ...aboutStep(outstanding), run_id: check.run_id },
+    { ...stepEventFields(outstanding), run_id: check.run_id },
     {
       gate_attempt_id,
       verdict: evidence.verdict,
@@ -168,14 +181,14 @@ function afterReview(turn: TurnBuilder, check: RunningCheck, result: JsonObject,
 
 function reviewAnswer(state: SessionState, { gate_attempt_id, verdict, findings }: GateEvidence): SessionAnswer {
   const { gate_policy } = state.settings;
-  const gate_passed_preview = passes(gate_policy, verdict) === true;
-  return answerOf(state, { review: { gate_attempt_id, verdict, findings, gate_policy, gate_passed_preview } });
+  const gate_passed_preview = isPassingVerdict(gate_policy, verdict) === true;
+  return sessionAnswer(state, { review: { gate_attempt_id, verdict, findings, gate_policy, gate_passed_preview } });
 }
 
-const isReceipt = (value: object): value is VerificationReceipt => conforms(VerificationReceipt, value);
+const isReceipt = (value: object): value is VerificationReceipt => isConforming(VerificationReceipt, value);
 
 /** A text that is no Unicode could not be written down again. */
-const isFinding = (finding: unknown): finding is GateFinding =>
+const isRecordableFinding = (finding: unknown): finding is GateFinding =>
   isJsonObject(finding) &&
-  conforms(GateFinding, finding) &&
+  isConforming(GateFinding, finding) &&
   Object.values(finding).every((member) => typeof member !== 'string' || member.isWellFormed());

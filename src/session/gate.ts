@@ -1,12 +1,12 @@
 // Gates: what a review means under each policy, and an audit that takes the spec's word instead of the session's.
 
-import { OVERRIDE_REASONS, type GateEvidence, type GatePolicy, type GateVerdict } from '../contract/session.js';
-import type { SpecPhase } from '../contract/session-spec.js';
-import { gateOf, mustPass } from './progress.js';
-import type { GateRecord, SessionState } from './state.js';
+import { OVERRIDE_REASONS, type GateEvidence, type GatePolicy, type GateVerdict } from '../contract/session/session.js';
+import type { SpecPhase } from '../contract/session/session-spec.js';
+import { gateOf, hasEnforcedGate } from './progress.js';
+import type { GateRecord, SessionState } from './session-state.js';
 
 /** Whether a verdict passes under a policy; null where a person has to say (C72). */
-export function passes(policy: GatePolicy, verdict: GateVerdict): boolean | null {
+export function isPassingVerdict(policy: GatePolicy, verdict: GateVerdict): boolean | null {
   switch (policy) {
     case 'strict':
       return verdict === 'pass';
@@ -36,11 +36,11 @@ export const gateRecord = (
 });
 
 /** The gate of this phase is to be run again. */
-export const reopened = (gates: SessionState['gates'], phase_id: string): SessionState['gates'] =>
+export const reopenGate = (gates: SessionState['gates'], phase_id: string): SessionState['gates'] =>
   Object.fromEntries(Object.entries(gates).filter(([id]) => id !== phase_id));
 
 /** Counts a failed evaluation of the phase's gate (C71). */
-export const withFailedCycle = ({ cycles }: SessionState, phase_id: string): SessionState['cycles'] => ({
+export const countFailedCycle = ({ cycles }: SessionState, phase_id: string): SessionState['cycles'] => ({
   phase_id,
   count: cycles.phase_id === phase_id ? cycles.count + 1 : 1,
 });
@@ -58,7 +58,7 @@ export function auditGates(state: SessionState, phase_id: string | null): readon
   const { phases } = state.spec;
   const last = phase_id === null ? phases.length - 1 : phases.findIndex(({ id }) => id === phase_id);
   return phases.slice(0, last + 1).flatMap((phase) => {
-    if (!mustPass(state, phase)) return [];
+    if (!hasEnforcedGate(state, phase)) return [];
     const problem = Object.hasOwn(state.gates, phase.id) ? recordProblem(state, phase) : 'missing_record';
     return problem === null ? [] : [{ phase_id: phase.id, problem }];
   });
@@ -74,6 +74,6 @@ function recordProblem(state: SessionState, phase: SpecPhase): GateAuditFinding[
   if (status !== 'passed') return 'invalid_status';
   if (gate_attempt_id === null || verdict === null || waiver !== null) return 'tampered';
   // What a person has passed may have been called anything by a reviewer before.
-  const judged = phase.gate?.reviewer === 'manual' ? null : passes(gate_policy, verdict);
-  return judged === false ? 'tampered' : null;
+  const isPassing = phase.gate?.reviewer === 'manual' ? null : isPassingVerdict(gate_policy, verdict);
+  return isPassing === false ? 'tampered' : null;
 }

@@ -1,35 +1,35 @@
 // Who may ask a session for what, and in which states it takes it.
 
-import type { SessionCommandName } from '../contract/session-command.js';
-import { SESSION_ROLES, type PauseReason, type SessionRole, type SessionStatus } from '../contract/session.js';
-import type { SessionErrorCode } from '../contract/session-answer.js';
-import type { SessionState } from './state.js';
+import type { SessionCommandName } from '../contract/session/session-command.js';
+import { SESSION_ROLES, type PauseReason, type SessionRole, type SessionStatus } from '../contract/session/session.js';
+import type { SessionErrorCode } from '../contract/session/session-answer.js';
+import type { SessionState } from './session-state.js';
 
 interface CommandRule {
   readonly roles: readonly SessionRole[];
   readonly statuses: readonly SessionStatus[];
 }
 
-const LOOP = ['autonomy_runner', 'maintainer'] as const;
-const PEOPLE = ['maintainer'] as const;
+const LOOP_ROLES = ['autonomy_runner', 'maintainer'] as const;
+const PERSON_ROLES = ['maintainer'] as const;
 /** `next` and `replay` tell, in every state, what that state is. */
-const ANY = ['running', 'paused', 'completed', 'failed', 'ended'] as const;
+const ANY_STATUS = ['running', 'paused', 'completed', 'failed', 'ended'] as const;
 
 export const COMMAND_RULES: Readonly<Record<SessionCommandName, CommandRule>> = {
-  next: { roles: LOOP, statuses: ANY },
-  replay: { roles: LOOP, statuses: ANY },
-  heartbeat: { roles: LOOP, statuses: ['running'] },
-  verify: { roles: LOOP, statuses: ['running'] },
-  review: { roles: LOOP, statuses: ['running'] },
-  pause: { roles: PEOPLE, statuses: ['running'] },
-  resume: { roles: LOOP, statuses: ['paused', 'failed'] },
-  rebase: { roles: PEOPLE, statuses: ['paused', 'failed'] },
-  waive: { roles: PEOPLE, statuses: ['running', 'paused'] },
-  end: { roles: PEOPLE, statuses: ['running', 'paused', 'failed'] },
+  next: { roles: LOOP_ROLES, statuses: ANY_STATUS },
+  replay: { roles: LOOP_ROLES, statuses: ANY_STATUS },
+  heartbeat: { roles: LOOP_ROLES, statuses: ['running'] },
+  verify: { roles: LOOP_ROLES, statuses: ['running'] },
+  review: { roles: LOOP_ROLES, statuses: ['running'] },
+  pause: { roles: PERSON_ROLES, statuses: ['running'] },
+  resume: { roles: LOOP_ROLES, statuses: ['paused', 'failed'] },
+  rebase: { roles: PERSON_ROLES, statuses: ['paused', 'failed'] },
+  waive: { roles: PERSON_ROLES, statuses: ['running', 'paused'] },
+  end: { roles: PERSON_ROLES, statuses: ['running', 'paused', 'failed'] },
 };
 
 /** Pauses that end without anybody having to decide anything; whatever else stopped a session, a maintainer resumes. */
-const RESUMED_BY_RUNNERS: ReadonlySet<PauseReason> = new Set([
+const RUNNER_RESUMABLE: ReadonlySet<PauseReason> = new Set([
   'phase_complete',
   'context_limit',
   'task_limit',
@@ -38,10 +38,10 @@ const RESUMED_BY_RUNNERS: ReadonlySet<PauseReason> = new Set([
 ]);
 
 /** Fail closed: whoever is nobody known may look, and no more. */
-export const roleOf = (role: string): SessionRole => SESSION_ROLES.find((known) => known === role) ?? 'observer';
+export const toSessionRole = (role: string): SessionRole => SESSION_ROLES.find((known) => known === role) ?? 'observer';
 
 /** Why a session does not take this command from this role now; null where it does. */
-export function commandRefusal(
+export function commandRejection(
   { status, pause_reason }: Pick<SessionState, 'status' | 'pause_reason'>,
   command: SessionCommandName,
   role: SessionRole,
@@ -50,5 +50,5 @@ export function commandRefusal(
   if (!roles.includes(role)) return 'AUTHORIZATION';
   if (!statuses.includes(status)) return 'INVALID_STATE_TRANSITION';
   if (command !== 'resume' || role === 'maintainer') return null;
-  return pause_reason !== null && RESUMED_BY_RUNNERS.has(pause_reason) ? null : 'AUTHORIZATION';
+  return pause_reason !== null && RUNNER_RESUMABLE.has(pause_reason) ? null : 'AUTHORIZATION';
 }

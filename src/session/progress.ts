@@ -6,14 +6,14 @@ import {
   type SpecPhase,
   type SpecTask,
   type VerifyTask,
-} from '../contract/session-spec.js';
-import type { GateRecord, SessionState } from './state.js';
+} from '../contract/session/session-spec.js';
+import type { GateRecord, SessionState } from './session-state.js';
 
 /** A task may be called like something that every object has. */
 export const taskStatus = ({ tasks }: SessionState, id: string): 'completed' | 'skipped' | 'pending' =>
   (Object.hasOwn(tasks, id) ? tasks[id] : undefined) ?? 'pending';
 
-export const isSettled = (state: SessionState, { id }: SpecTask): boolean => taskStatus(state, id) !== 'pending';
+export const isTaskSettled = (state: SessionState, { id }: SpecTask): boolean => taskStatus(state, id) !== 'pending';
 
 /** A skipped task gives its dependents nothing to go on (C73). */
 export const isStartable = (state: SessionState, { depends_on = [] }: SpecTask): boolean =>
@@ -30,51 +30,51 @@ const NO_GATE: GateRecord = {
 export const gateOf = ({ gates }: SessionState, { id }: SpecPhase): GateRecord =>
   (Object.hasOwn(gates, id) ? gates[id] : undefined) ?? NO_GATE;
 
-export const isRequired = ({ gate }: SpecPhase): boolean => gate !== undefined && gate.required !== false;
+export const hasRequiredGate = ({ gate }: SpecPhase): boolean => gate !== undefined && gate.required !== false;
 
 /** Waived is satisfied, everywhere (C72). */
-export function isSatisfied(state: SessionState, phase: SpecPhase): boolean {
+export function hasSatisfiedGate(state: SessionState, phase: SpecPhase): boolean {
   const { status } = gateOf(state, phase);
   return status === 'passed' || status === 'waived';
 }
 
-export const mustPass = ({ settings }: SessionState, phase: SpecPhase): boolean =>
-  settings.enforce_gates && isRequired(phase);
+export const hasEnforcedGate = ({ settings }: SessionState, phase: SpecPhase): boolean =>
+  settings.enforce_gates && hasRequiredGate(phase);
 
 /** Whether its gate keeps the session in this phase. Where it need not pass, it is enough that it was looked at. */
-export function holds(state: SessionState, phase: SpecPhase): boolean {
-  if (phase.gate === undefined || isSatisfied(state, phase)) return false;
-  return mustPass(state, phase) || gateOf(state, phase).status === 'pending';
+export function isBlockedByGate(state: SessionState, phase: SpecPhase): boolean {
+  if (phase.gate === undefined || hasSatisfiedGate(state, phase)) return false;
+  return hasEnforcedGate(state, phase) || gateOf(state, phase).status === 'pending';
 }
 
-export const isMade = (state: SessionState, phase: SpecPhase): boolean =>
-  phase.tasks.every((task) => isSettled(state, task));
+export const hasSettledTasks = (state: SessionState, phase: SpecPhase): boolean =>
+  phase.tasks.every((task) => isTaskSettled(state, task));
 
-export const isFinished = (state: SessionState, phase: SpecPhase): boolean =>
-  isMade(state, phase) && !holds(state, phase);
+export const isPhaseFinished = (state: SessionState, phase: SpecPhase): boolean =>
+  hasSettledTasks(state, phase) && !isBlockedByGate(state, phase);
 
 /** The first phase that is not finished; null when all are. */
 export const activePhase = (state: SessionState): SpecPhase | null =>
-  state.spec.phases.find((phase) => !isFinished(state, phase)) ?? null;
+  state.spec.phases.find((phase) => !isPhaseFinished(state, phase)) ?? null;
 
-export const phaseOf = ({ spec }: SessionState, phase_id: string): SpecPhase | null =>
+export const findPhase = ({ spec }: SessionState, phase_id: string): SpecPhase | null =>
   spec.phases.find(({ id }) => id === phase_id) ?? null;
 
 /** The tasks of a phase that are to be made, and not settled, in the order of the spec. */
-export const openImplementTasks = (state: SessionState, { tasks }: SpecPhase): readonly ImplementTask[] =>
-  tasks.filter((task): task is ImplementTask => !isVerifyTask(task) && !isSettled(state, task));
+export const pendingImplementTasks = (state: SessionState, { tasks }: SpecPhase): readonly ImplementTask[] =>
+  tasks.filter((task): task is ImplementTask => !isVerifyTask(task) && !isTaskSettled(state, task));
 
-export const openVerifyTasks = (state: SessionState, { tasks }: SpecPhase): readonly VerifyTask[] =>
-  tasks.filter((task): task is VerifyTask => isVerifyTask(task) && !isSettled(state, task));
+export const pendingVerifyTasks = (state: SessionState, { tasks }: SpecPhase): readonly VerifyTask[] =>
+  tasks.filter((task): task is VerifyTask => isVerifyTask(task) && !isTaskSettled(state, task));
 
-export const hasSkipped = (state: SessionState, phase: SpecPhase): boolean =>
+export const hasSkippedTasks = (state: SessionState, phase: SpecPhase): boolean =>
   phase.tasks.some(({ id }) => taskStatus(state, id) === 'skipped');
 
 /** Phases whose gate the session must satisfy, those that it has satisfied, and what is missing. */
-export function gateStanding(state: SessionState) {
-  const required = state.settings.enforce_gates ? state.spec.phases.filter(isRequired) : [];
-  const satisfied = state.spec.phases.filter((phase) => phase.gate !== undefined && isSatisfied(state, phase));
-  const missing = required.filter((phase) => !isSatisfied(state, phase));
+export function summarizeGates(state: SessionState) {
+  const required = state.settings.enforce_gates ? state.spec.phases.filter(hasRequiredGate) : [];
+  const satisfied = state.spec.phases.filter((phase) => phase.gate !== undefined && hasSatisfiedGate(state, phase));
+  const missing = required.filter((phase) => !hasSatisfiedGate(state, phase));
   return { required: idsOf(required), satisfied: idsOf(satisfied), missing: idsOf(missing) };
 }
 

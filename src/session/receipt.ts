@@ -4,8 +4,8 @@
 import { canonicalJson } from '../contract/canonical-json.js';
 import { sha256 } from '../contract/hash.js';
 import { isJsonObject } from '../contract/json.js';
-import { VerificationReceipt } from '../contract/session.js';
-import { conforms } from '../contract/validators.js';
+import { VerificationReceipt } from '../contract/session/session.js';
+import { isConforming } from '../contract/validators.js';
 
 /** What a receipt is held against. What is left out is not checked. */
 export interface ReceiptSubject {
@@ -53,4 +53,4 @@ export function verifyReceipt(given: unknown, subject: ReceiptSubject): ReceiptV
 }
 
 const isReceipt = (value: unknown): value is VerificationReceipt =>
-  isJsonObject(value) && conforms(VerificationReceipt, value);
+  isJsonObject(value) && isConforming(VerificationReceipt, value);

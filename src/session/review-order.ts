@@ -8,16 +8,16 @@ import {
   VERIFY_TIMEOUT_SECONDS,
   type SpecGate,
   type SpecPhase,
-} from '../contract/session-spec.js';
+} from '../contract/session/session-spec.js';
 import { taskStatus } from './progress.js';
-import type { ChangedFiles, SessionState } from './state.js';
+import type { ChangedFiles, SessionState } from './session-state.js';
 
 /** Characters of all instructions and acceptance criteria together. A task whose words do not fit goes without them. */
-export const REVIEWED_WORDS_MAX = 262_144;
+export const REVIEWED_CHARS_MAX = 262_144;
 /** Files named as changed in a phase. */
 export const REVIEWED_FILES_MAX = 1_000;
 
-interface Asked {
+interface ReviewRequest {
   readonly phase: SpecPhase & { readonly gate: SpecGate };
   readonly step_id: string;
   readonly gate_attempt_id: string;
@@ -25,7 +25,10 @@ interface Asked {
   readonly touched: readonly string[];
 }
 
-export function reviewOrder(state: SessionState, { phase, step_id, gate_attempt_id, touched }: Asked): JsonObject {
+export function reviewOrder(
+  state: SessionState,
+  { phase, step_id, gate_attempt_id, touched }: ReviewRequest,
+): JsonObject {
   const { reviewer, command, cwd = VERIFY_CWD, timeout_seconds = VERIFY_TIMEOUT_SECONDS } = phase.gate;
   return {
     spec_id: state.spec.id,
@@ -39,27 +42,27 @@ export function reviewOrder(state: SessionState, { phase, step_id, gate_attempt_
     timeout_ms: timeout_seconds * 1_000,
     instruction: phase.gate.instruction ?? null,
     title: phase.title,
-    tasks: reviewedTasks(state, phase),
-    files_touched: [...withFiles(state.changed, phase.id, touched).files],
+    tasks: describeTasks(state, phase),
+    files_touched: [...mergeChangedFiles(state.changed, phase.id, touched).files],
   };
 }
 
 /** Of a verification its command has decided: it has no words. */
-function reviewedTasks(state: SessionState, { tasks }: SpecPhase): JsonObject[] {
-  let left = REVIEWED_WORDS_MAX;
+function describeTasks(state: SessionState, { tasks }: SpecPhase): JsonObject[] {
+  let left = REVIEWED_CHARS_MAX;
   return tasks.map((task) => {
-    const about = { id: task.id, title: task.title, status: taskStatus(state, task.id) };
-    if (isVerifyTask(task)) return about;
+    const summary = { id: task.id, title: task.title, status: taskStatus(state, task.id) };
+    if (isVerifyTask(task)) return summary;
     const { instruction, acceptance = [] } = task;
     const length = acceptance.reduce((sum, line) => sum + line.length, instruction.length);
-    if (length > left) return about;
+    if (length > left) return summary;
     left -= length;
-    return { ...about, instruction, acceptance: [...acceptance] };
+    return { ...summary, instruction, acceptance: [...acceptance] };
   });
 }
 
 /** What the steps of a phase have changed, with these files; those of another phase are forgotten. */
-export function withFiles(before: ChangedFiles, phase_id: string, touched: readonly string[]): ChangedFiles {
+export function mergeChangedFiles(before: ChangedFiles, phase_id: string, touched: readonly string[]): ChangedFiles {
   const known = before.phase_id === phase_id ? before.files : [];
   if (touched.length === 0) return before.phase_id === phase_id ? before : { phase_id, files: [] };
   return { phase_id, files: [...new Set([...known, ...touched])].slice(0, REVIEWED_FILES_MAX) };

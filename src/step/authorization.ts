@@ -2,50 +2,57 @@
 // and quota, and last what people must have approved. The run that carries the verdict is the mediated one, so
 // everything is judged in that run's context (C51).
 
-import type { ActionDefinition } from '../contract/actions.js';
-import type { GatherRequest, SandboxFacts } from '../contract/effect.js';
+import type { ActionDefinition } from '../contract/policy/actions.js';
+import type { GatherRequest, SandboxFacts } from '../contract/run/effect.js';
 import type { ExecutionCause, Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
-import { approvalDigest, approvalRuleFor, standing, STANDING_RULES } from '../policy/approval.js';
-import { judgeAct } from '../policy/judge.js';
+import { approvalDigest, approvalRuleFor, approvalStatus, APPROVAL_STATUS_RULES } from '../policy/approval/approval.js';
+import { authorizeWithOverlay } from '../policy/authorize-with-overlay.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Policy } from '../policy/policy.js';
 import type { Verdict } from '../policy/verdict.js';
-import { WAITING, type Authorizable, type Authorization } from './authorizable.js';
-import { authorizePaths, gatherRequestFor } from './authorize.js';
+import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization } from './authorization-subject.js';
+import { authorizePaths, gatherRequestFor } from './authorize-paths.js';
 import { mediatedContext, requestHash } from './mediated-request.js';
-import { privilegedRequest } from './privilege.js';
+import { privilegedRequest } from './privileged-request.js';
 
-export type { Authorizable, Authorization } from './authorizable.js';
-export { WAITING } from './authorizable.js';
+export type { AuthorizationSubject, Authorization } from './authorization-subject.js';
+export { UNDECIDED_AUTHORIZATION } from './authorization-subject.js';
 
 /**
  * The first half: role, lane, tool, scope, prohibitions (S4-31 to S4-35). `exhausted` is the budget that the step would
  * need and is used up. No verdict yet when facts are needed.
  */
-export function judgeLane(step: Authorizable, policy: Policy, exhausted: string | null = null): Authorization {
+export function authorizeLane(
+  step: AuthorizationSubject,
+  policy: Policy,
+  exhausted: string | null = null,
+): Authorization {
   const definition = definitionOf(step, policy);
-  const spent = exhausted === null ? null : overBudget(exhausted);
+  const budgetVerdict = exhausted === null ? null : budgetDenial(exhausted);
   // Whoever has used everything up may still say so and go.
-  if (definition.run_kind === null) return spent === null || definition.name === 'FINISH' ? WAITING : denied(spent);
+  if (definition.run_kind === null)
+    return budgetVerdict === null || definition.name === 'FINISH'
+      ? UNDECIDED_AUTHORIZATION
+      : deniedAuthorization(budgetVerdict);
   const run = mediatedContext(step, policy);
   const args = step.args ?? {};
   const request = privilegedRequest(definition, args, run, policy.catalogue, step.label);
-  const act = { action: definition.name, privileged: request, overlay: step.overlay };
-  const verdict = judgeAct(run, act, policy);
-  if (verdict.decision === 'deny') return denied(verdict);
-  const refused = (run.case_id === null ? needOfCase(definition, request) : null) ?? spent;
-  if (refused !== null) return denied(refused);
+  const authorizationRequest = { action: definition.name, privileged: request, overlay: step.overlay };
+  const verdict = authorizeWithOverlay(run, authorizationRequest, policy);
+  if (verdict.decision === 'deny') return deniedAuthorization(verdict);
+  const denial = (run.case_id === null ? missingCaseDenial(definition, request) : null) ?? budgetVerdict;
+  if (denial !== null) return deniedAuthorization(denial);
   // What is denied as it is written is denied without looking.
   if (run.case_id === null || gatherRequestFor(definition, args, run.case_id, policy) === null) {
-    return decideByFacts(step, null, policy);
+    return authorizeWithFacts(step, null, policy);
   }
-  return WAITING;
+  return UNDECIDED_AUTHORIZATION;
 }
 
 /** What the engine shall find out. @throws InvariantError when judgeLane has already decided */
-export function gatherFor(step: Authorizable, policy: Policy): GatherRequest {
+export function requireGatherRequest(step: AuthorizationSubject, policy: Policy): GatherRequest {
   const { case_id } = mediatedContext(step, policy);
   const definition = definitionOf(step, policy);
   const request = case_id === null ? null : gatherRequestFor(definition, step.args ?? {}, case_id, policy);
@@ -54,31 +61,40 @@ export function gatherFor(step: Authorizable, policy: Policy): GatherRequest {
 }
 
 /** The second half: canonical paths, extensions, what stands there, quota, approval. Without facts it denies. */
-export function decideByFacts(step: Authorizable, facts: SandboxFacts | null, policy: Policy): Authorization {
+export function authorizeWithFacts(
+  step: AuthorizationSubject,
+  facts: SandboxFacts | null,
+  policy: Policy,
+): Authorization {
   const definition = definitionOf(step, policy);
   const checked = authorizePaths({ definition, args: step.args ?? {}, facts, policy });
   if (!checked.ok) {
     const { rule_id, cause } = checked.fault;
-    return denied({ decision: 'deny', rule_id, cause: asPolicyCause(cause) });
+    return deniedAuthorization({ decision: 'deny', rule_id, cause: asPolicyCause(cause) });
   }
   const args = checked.value;
-  if (step.unsettled.length > 0 && isUnsettled(step, definition, args, policy)) return denied(UNSETTLED);
+  if (step.unsettled.length > 0 && isUnsettled(step, definition, args, policy)) return deniedAuthorization(UNSETTLED);
   const allowed: Authorization = { verdict: GRANTED, args, before: facts?.paths ?? [], digest: null };
-  return policy.approvals.length === 0 ? allowed : afterApproval(step, definition.name, allowed, policy);
+  return policy.approvals.length === 0 ? allowed : requireApproval(step, definition.name, allowed, policy);
 }
 
 const GRANTED: Verdict = { decision: 'allow', rule_id: 'lane.granted', cause: null };
 
 /** D7: without its approval an allowed action is denied, with the digest that people can approve. */
-function afterApproval(step: Authorizable, action: string, allowed: Authorization, policy: Policy): Authorization {
+function requireApproval(
+  step: AuthorizationSubject,
+  action: string,
+  allowed: Authorization,
+  policy: Policy,
+): Authorization {
   const rule = approvalRuleFor(policy.approvals, action);
   if (rule === undefined) return allowed;
   const { agent, approvals, received_at } = step;
   const args = allowed.args ?? {};
   const digest = approvalDigest({ action, args, case_id: agent.case_id, run_id: agent.run_id });
-  const now = standing(approvals, digest, received_at, rule);
-  if (now === 'granted') return { verdict: GRANTED, args, before: allowed.before, digest };
-  const rule_id = now === 'missing' ? STANDING_RULES.open : STANDING_RULES[now];
+  const status = approvalStatus(approvals, digest, received_at, rule);
+  if (status === 'granted') return { verdict: GRANTED, args, before: allowed.before, digest };
+  const rule_id = status === 'missing' ? APPROVAL_STATUS_RULES.open : APPROVAL_STATUS_RULES[status];
   return { verdict: { decision: 'deny', rule_id, cause: 'APPROVAL_REQUIRED' }, args: null, before: [], digest };
 }
 
@@ -86,30 +102,35 @@ function afterApproval(step: Authorizable, action: string, allowed: Authorizatio
 const UNSETTLED: Verdict = { decision: 'deny', rule_id: 'outcome.unsettled', cause: 'UNSETTLED' };
 const UNSETTLED_MAX = 64;
 
-const isUnsettled = (step: Authorizable, definition: ActionDefinition, args: JsonObject, policy: Policy): boolean =>
+const isUnsettled = (
+  step: AuthorizationSubject,
+  definition: ActionDefinition,
+  args: JsonObject,
+  policy: Policy,
+): boolean =>
   step.unsettled.length >= UNSETTLED_MAX ||
   step.unsettled.includes(requestHash(definition, args, mediatedContext(step, policy)));
 
-const overBudget = (kind: string): Verdict => ({ decision: 'deny', rule_id: `budget.${kind}`, cause: 'BUDGET' });
+const budgetDenial = (kind: string): Verdict => ({ decision: 'deny', rule_id: `budget.${kind}`, cause: 'BUDGET' });
 
-const denied = (verdict: Verdict): Authorization => ({ verdict, args: null, before: [], digest: null });
+const deniedAuthorization = (verdict: Verdict): Authorization => ({ verdict, args: null, before: [], digest: null });
 
-export const denialOf = ({ rule_id, cause }: Verdict): Fault => ({ code: 'POLICY_VIOLATION', rule_id, cause });
+export const denialFault = ({ rule_id, cause }: Verdict): Fault => ({ code: 'POLICY_VIOLATION', rule_id, cause });
 
-export const failureOf = (cause: ExecutionCause): Fault => ({
+export const executionFault = (cause: ExecutionCause): Fault => ({
   code: 'EXECUTION_ERROR',
   rule_id: `execute.${cause.toLowerCase()}`,
   cause,
 });
 
 /** What a run without a case cannot do: a sandbox, and the rows of a case, belong to one. */
-function needOfCase({ paths, run_kind }: ActionDefinition, { plane }: PrivilegedRequest): Verdict | null {
+function missingCaseDenial({ paths, run_kind }: ActionDefinition, { plane }: PrivilegedRequest): Verdict | null {
   if (paths.length > 0) return { decision: 'deny', rule_id: 'sandbox.no_case', cause: 'SANDBOX' };
   if (run_kind === 'tool_gateway' || plane === 'shared') return null;
   return { decision: 'deny', rule_id: 'records.no_case', cause: 'LANE' };
 }
 
-function definitionOf({ action }: Authorizable, { catalogue }: Policy): ActionDefinition {
+function definitionOf({ action }: AuthorizationSubject, { catalogue }: Policy): ActionDefinition {
   const definition = catalogue.action(action ?? '');
   if (definition === undefined) throw new InvariantError('AUTHORIZE was reached without an action');
   return definition;

@@ -6,15 +6,15 @@
 const EXACT_BELOW = 2 ** 53;
 
 /** Whether the number that `written` means comes out as it went in. @param value `written` as a double, finite */
-export const isKept = (written: string, value: number): boolean =>
-  Math.abs(value) < EXACT_BELOW || plain(written) === plain(String(value));
+export const isExactNumber = (written: string, value: number): boolean =>
+  Math.abs(value) < EXACT_BELOW || normalizeDecimal(written) === normalizeDecimal(String(value));
 
 /** A decimal as its digits without zeros at either end, and where the point stands: equal numbers are equal texts. */
-function plain(decimal: string): string {
+function normalizeDecimal(decimal: string): string {
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(decimal) ?? [];
   const digits = `${whole}${fraction}`;
-  const kept = digits.replace(/^0+/, '');
-  const point = whole.length + Number(exponent) - (digits.length - kept.length);
-  return `${sign}${kept.replace(/0+$/, '')}e${point}`;
+  const significant = digits.replace(/^0+/, '');
+  const point = whole.length + Number(exponent) - (digits.length - significant.length);
+  return `${sign}${significant.replace(/0+$/, '')}e${point}`;
 }
 const DECIMAL = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;

@@ -1,5 +1,5 @@
-import type { ActionDefinition } from '../contract/actions.js';
-import type { Effect } from '../contract/effect.js';
+import type { ActionDefinition } from '../contract/policy/actions.js';
+import type { Effect } from '../contract/run/effect.js';
 import type { JsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
 import type { Policy } from '../policy/policy.js';

@@ -3,7 +3,7 @@
 // one text disagree, or break one of them. The whole text is attacker-controlled.
 
 import type { Json, JsonObject } from '../contract/json.js';
-import { isKept } from './exact-number.js';
+import { isExactNumber } from './exact-number.js';
 
 /** Why a text is not the JSON that a proposal must be. Part of a rule_id, and so of recorded history. */
 export type JsonProblem =
@@ -18,20 +18,21 @@ export type JsonProblem =
   | 'too_deep'
   | 'text_after_value';
 
-export type Scanned = { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly why: JsonProblem };
+export type ScanResult =
+  { readonly ok: true; readonly value: Json } | { readonly ok: false; readonly problem: JsonProblem };
 
 /** What a function below returns in place of a value, after it has set the cursor's `why`. */
-const REFUSED = Symbol('refused');
+const SCAN_FAILED = Symbol('refused');
 
 /** C89: whether a number that a double would change is refused, or rounded as JSON.parse does. */
-export type Numbers = 'exact' | 'rounded';
+export type NumberMode = 'exact' | 'rounded';
 
 /** Where the scan is: the one mutable thing, alive for one call of `scanJson`. */
-interface Cursor {
+interface ScanCursor {
   readonly text: string;
   at: number;
-  why: JsonProblem;
-  readonly numbers: Numbers;
+  problem: JsonProblem;
+  readonly numbers: NumberMode;
 }
 
 const BYTE_ORDER_MARK = 0xfeff;
@@ -60,29 +61,29 @@ const CLOSE_OBJECT = 0x7d;
  * @param numbers `exact` refuses, from 2^53 on, a number whose digits do not survive (C89)
  * @returns a value whose objects have no prototype
  */
-export function scanJson(text: string, depth_max: number, numbers: Numbers = 'rounded'): Scanned {
-  if (text.charCodeAt(0) === BYTE_ORDER_MARK) return { ok: false, why: 'byte_order_mark' };
-  const cursor: Cursor = { text, at: 0, why: 'syntax', numbers };
+export function scanJson(text: string, depth_max: number, numbers: NumberMode = 'rounded'): ScanResult {
+  if (text.charCodeAt(0) === BYTE_ORDER_MARK) return { ok: false, problem: 'byte_order_mark' };
+  const cursor: ScanCursor = { text, at: 0, problem: 'syntax', numbers };
   const value = scanValue(cursor, depth_max);
-  if (value === REFUSED) return { ok: false, why: cursor.why };
+  if (value === SCAN_FAILED) return { ok: false, problem: cursor.problem };
   skipSpace(cursor);
-  return cursor.at === text.length ? { ok: true, value } : { ok: false, why: 'text_after_value' };
+  return cursor.at === text.length ? { ok: true, value } : { ok: false, problem: 'text_after_value' };
 }
 
 /** About where `scanJson` gave up on a text that it refuses, for people who mend it: an index into the text. */
-export function refusedAt(text: string, depth_max: number): number {
-  const cursor: Cursor = { text, at: 0, why: 'syntax', numbers: 'rounded' };
-  if (scanValue(cursor, depth_max) !== REFUSED) skipSpace(cursor);
+export function findErrorPosition(text: string, depth_max: number): number {
+  const cursor: ScanCursor = { text, at: 0, problem: 'syntax', numbers: 'rounded' };
+  if (scanValue(cursor, depth_max) !== SCAN_FAILED) skipSpace(cursor);
   return Math.min(cursor.at, text.length);
 }
 
-function fail(cursor: Cursor, why: JsonProblem): typeof REFUSED {
-  cursor.why = why;
-  return REFUSED;
+function fail(cursor: ScanCursor, problem: JsonProblem): typeof SCAN_FAILED {
+  cursor.problem = problem;
+  return SCAN_FAILED;
 }
 
 /** @returns the code of the first character that is not white space, NaN at the end */
-function skipSpace(cursor: Cursor): number {
+function skipSpace(cursor: ScanCursor): number {
   const { text } = cursor;
   let code = text.charCodeAt(cursor.at);
   while (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) code = text.charCodeAt(++cursor.at);
@@ -90,15 +91,15 @@ function skipSpace(cursor: Cursor): number {
 }
 
 /** `room` is how many more levels may be opened. */
-function scanValue(cursor: Cursor, room: number): Json | typeof REFUSED {
+function scanValue(cursor: ScanCursor, depthLeft: number): Json | typeof SCAN_FAILED {
   const code = skipSpace(cursor);
   switch (code) {
     case QUOTE:
       return scanString(cursor);
     case OPEN_OBJECT:
-      return room === 0 ? fail(cursor, 'too_deep') : scanObject(cursor, room - 1);
+      return depthLeft === 0 ? fail(cursor, 'too_deep') : scanObject(cursor, depthLeft - 1);
     case OPEN_ARRAY:
-      return room === 0 ? fail(cursor, 'too_deep') : scanArray(cursor, room - 1);
+      return depthLeft === 0 ? fail(cursor, 'too_deep') : scanArray(cursor, depthLeft - 1);
     case 0x74:
       return scanWord(cursor, 'true', true);
     case 0x66:
@@ -110,13 +111,13 @@ function scanValue(cursor: Cursor, room: number): Json | typeof REFUSED {
   }
 }
 
-function scanWord(cursor: Cursor, word: string, value: Json): Json | typeof REFUSED {
+function scanWord(cursor: ScanCursor, word: string, value: Json): Json | typeof SCAN_FAILED {
   if (!cursor.text.startsWith(word, cursor.at)) return fail(cursor, 'syntax');
   cursor.at += word.length;
   return value;
 }
 
-function scanObject(cursor: Cursor, room: number): JsonObject | typeof REFUSED {
+function scanObject(cursor: ScanCursor, depthLeft: number): JsonObject | typeof SCAN_FAILED {
   const object = Object.create(null) as Record<string, Json>;
   cursor.at++;
   if (skipSpace(cursor) === CLOSE_OBJECT) {
@@ -126,14 +127,14 @@ function scanObject(cursor: Cursor, room: number): JsonObject | typeof REFUSED {
   for (;;) {
     if (skipSpace(cursor) !== QUOTE) return fail(cursor, 'syntax');
     const key = scanString(cursor);
-    if (key === REFUSED) return REFUSED;
+    if (key === SCAN_FAILED) return SCAN_FAILED;
     if (key === '__proto__') return fail(cursor, 'reserved_key');
     // Without a prototype, and with no member undefined, this is exactly "is it an own key".
     if (object[key] !== undefined) return fail(cursor, 'duplicate_key');
     if (skipSpace(cursor) !== COLON) return fail(cursor, 'syntax');
     cursor.at++;
-    const value = scanValue(cursor, room);
-    if (value === REFUSED) return REFUSED;
+    const value = scanValue(cursor, depthLeft);
+    if (value === SCAN_FAILED) return SCAN_FAILED;
     object[key] = value;
     const code = skipSpace(cursor);
     cursor.at++;
@@ -142,7 +143,7 @@ function scanObject(cursor: Cursor, room: number): JsonObject | typeof REFUSED {
   }
 }
 
-function scanArray(cursor: Cursor, room: number): readonly Json[] | typeof REFUSED {
+function scanArray(cursor: ScanCursor, depthLeft: number): readonly Json[] | typeof SCAN_FAILED {
   const items: Json[] = [];
   cursor.at++;
   if (skipSpace(cursor) === CLOSE_ARRAY) {
@@ -150,8 +151,8 @@ function scanArray(cursor: Cursor, room: number): readonly Json[] | typeof REFUS
     return items;
   }
   for (;;) {
-    const value = scanValue(cursor, room);
-    if (value === REFUSED) return REFUSED;
+    const value = scanValue(cursor, depthLeft);
+    if (value === SCAN_FAILED) return SCAN_FAILED;
     items.push(value);
     const code = skipSpace(cursor);
     cursor.at++;
@@ -161,10 +162,10 @@ function scanArray(cursor: Cursor, room: number): readonly Json[] | typeof REFUS
 }
 
 /** A string without an escape is one slice of the text. */
-function scanString(cursor: Cursor): string | typeof REFUSED {
+function scanString(cursor: ScanCursor): string | typeof SCAN_FAILED {
   const start = cursor.at + 1;
   const end = scanPlain(cursor, start);
-  if (end === REFUSED) return REFUSED;
+  if (end === SCAN_FAILED) return SCAN_FAILED;
   const plain = cursor.text.slice(start, end);
   if (cursor.text.charCodeAt(end) === BACKSLASH) return scanEscaped(cursor, plain, end);
   cursor.at = end + 1;
@@ -172,15 +173,15 @@ function scanString(cursor: Cursor): string | typeof REFUSED {
 }
 
 /** Goes on after `head`, from the backslash at `at` to the closing quote. */
-function scanEscaped(cursor: Cursor, head: string, at: number): string | typeof REFUSED {
+function scanEscaped(cursor: ScanCursor, head: string, at: number): string | typeof SCAN_FAILED {
   const { text } = cursor;
   let value = head;
   while (text.charCodeAt(at) === BACKSLASH) {
     const escaped = scanEscape(cursor, at + 1);
-    if (escaped === REFUSED) return REFUSED;
+    if (escaped === SCAN_FAILED) return SCAN_FAILED;
     const start = cursor.at;
     const end = scanPlain(cursor, start);
-    if (end === REFUSED) return REFUSED;
+    if (end === SCAN_FAILED) return SCAN_FAILED;
     value += escaped + text.slice(start, end);
     at = end;
   }
@@ -189,7 +190,7 @@ function scanEscaped(cursor: Cursor, head: string, at: number): string | typeof 
 }
 
 /** @returns where the next quote or backslash stands */
-function scanPlain(cursor: Cursor, start: number): number | typeof REFUSED {
+function scanPlain(cursor: ScanCursor, start: number): number | typeof SCAN_FAILED {
   const { text } = cursor;
   let surrogates = false;
   for (let at = start; at < text.length; at++) {
@@ -216,7 +217,7 @@ const ESCAPES: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** Reads the escape whose letter stands at `at`, and leaves the cursor behind it. */
-function scanEscape(cursor: Cursor, at: number): string | typeof REFUSED {
+function scanEscape(cursor: ScanCursor, at: number): string | typeof SCAN_FAILED {
   const { text } = cursor;
   const letter = text.charCodeAt(at);
   cursor.at = at + 1;
@@ -252,7 +253,7 @@ function skipDigits(text: string, at: number): number {
   return at;
 }
 
-function scanNumber(cursor: Cursor): number | typeof REFUSED {
+function scanNumber(cursor: ScanCursor): number | typeof SCAN_FAILED {
   const { text, at: start } = cursor;
   const whole = text.charCodeAt(start) === MINUS ? start + 1 : start;
   // A leading zero stands alone: "01" ends after the 0, and what follows is an error there.
@@ -273,7 +274,7 @@ function scanNumber(cursor: Cursor): number | typeof REFUSED {
   cursor.at = at;
   const value = Number(text.slice(start, at));
   if (!Number.isFinite(value)) return fail(cursor, 'number_not_finite');
-  return cursor.numbers === 'rounded' || isKept(text.slice(start, at), value)
+  return cursor.numbers === 'rounded' || isExactNumber(text.slice(start, at), value)
     ? value
     : fail(cursor, 'number_not_exact');
 }

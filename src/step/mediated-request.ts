@@ -1,19 +1,19 @@
 // The act as the mediated run is asked for it: complete, and nothing for anybody to reinterpret (S0-53).
 
-import type { ActionDefinition } from '../contract/actions.js';
+import type { ActionDefinition } from '../contract/policy/actions.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import { canonicalJson } from '../contract/canonical-json.js';
-import type { Effect } from '../contract/effect.js';
-import type { RunCreated } from '../contract/entry.js';
+import type { Effect } from '../contract/run/effect.js';
+import type { RunCreated } from '../contract/run/entry.js';
 import { sha256 } from '../contract/hash.js';
 import type { JsonObject } from '../contract/json.js';
-import { anotherAttempt, childContext, contextInLane, type RunContext } from '../contract/run-context.js';
+import { retryContext, childContext, contextInLane, type RunContext } from '../contract/run/run-context.js';
 import { InvariantError } from '../errors.js';
-import { laneContext } from '../policy/lane-decision.js';
+import { laneContext } from '../policy/authorize-run.js';
 import type { Policy } from '../policy/policy.js';
-import type { Authorizable } from './authorizable.js';
+import type { AuthorizationSubject } from './authorization-subject.js';
 import { effectLimits } from './execute.js';
-import { isIdempotent, isInCommit, privilegedRequest } from './privilege.js';
+import { isIdempotent, isInCommit, privilegedRequest } from './privileged-request.js';
 import { withRecordedNames } from './recorded-names.js';
 
 const contexts = new WeakMap<RunContext, { readonly run: RunContext; readonly lane_id: string | null }>();
@@ -23,7 +23,7 @@ const contexts = new WeakMap<RunContext, { readonly run: RunContext; readonly la
  * A step asks for it several times, and it is remembered until the agent's next one.
  */
 export function mediatedContext(
-  step: Pick<Authorizable, 'agent' | 'action' | 'mediated_run_id'>,
+  step: Pick<AuthorizationSubject, 'agent' | 'action' | 'mediated_run_id'>,
   policy: Policy,
 ): RunContext {
   const lane_id = policy.actions.get(step.action ?? '')?.lane ?? step.agent.lane_id;
@@ -48,11 +48,17 @@ export interface Attempt {
 }
 
 /** C54: every further attempt is a run of its own, a child of the first one, on behalf of the same agent. */
-export function attemptAfter(first: RunContext, run_id: string, count: number, of: string, reason: string): Attempt {
+export function retryAttempt(
+  first: RunContext,
+  run_id: string,
+  count: number,
+  retryOf: string,
+  reason: string,
+): Attempt {
   const logical_parent_run_id = first.parent_run_id ?? first.root_run_id;
   return {
-    run: anotherAttempt(first, run_id),
-    retry: { count, reason, of, logical_parent_run_id },
+    run: retryContext(first, run_id),
+    retry: { count, reason, of: retryOf, logical_parent_run_id },
     idempotency_key: first.run_id,
   };
 }
@@ -64,7 +70,7 @@ export const requestHash = ({ name }: ActionDefinition, args: JsonObject, { case
   sha256(canonicalJson({ action: name, args, case_id }));
 
 /** The request of an action that has been judged. */
-export function mediatedRequest(step: Authorizable, { run, retry, idempotency_key }: Attempt, policy: Policy) {
+export function mediatedRequest(step: AuthorizationSubject, { run, retry, idempotency_key }: Attempt, policy: Policy) {
   const { catalogue } = policy;
   const definition = catalogue.action(step.action ?? '');
   if (definition === undefined) throw new InvariantError('an action is mediated that does not exist');
@@ -76,7 +82,7 @@ export function mediatedRequest(step: Authorizable, { run, retry, idempotency_ke
     case_id: run.case_id,
     request_hash: hash,
     before: step.authorization.before,
-    partial_outputs: mayLeaveParts(run, policy),
+    partial_outputs: canLeavePartialOutputs(run, policy),
     limits: effectLimits(policy),
   };
   return {
@@ -94,7 +100,7 @@ export function mediatedRequest(step: Authorizable, { run, retry, idempotency_ke
 }
 
 /** S4-65: what a lane does not permit is not kept. */
-export const mayLeaveParts = ({ lane_id }: RunContext, { lanes }: Policy): boolean =>
+export const canLeavePartialOutputs = ({ lane_id }: RunContext, { lanes }: Policy): boolean =>
   lane_id !== null && lanes.get(lane_id)?.partial_outputs === true;
 
 /** The content of a written file is in the payload already: the reference names it, nothing is stored twice. */

@@ -2,23 +2,23 @@
 // for runs to which nothing is lacking but what role, lane and action decide: pins are there, every scope field is
 // filled, nothing has been read before, no overlay denies anything and nobody has approved anything yet.
 
-import type { ActionDefinition } from '../contract/actions.js';
-import { emptyBook, approvalRuleFor, STANDING_RULES } from '../policy/approval.js';
+import type { ActionDefinition } from '../contract/policy/actions.js';
+import { emptyBook, approvalRuleFor, APPROVAL_STATUS_RULES } from '../policy/approval/approval.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
-import { RECORD_ACTIONS, type RecordActionName } from '../contract/record-actions.js';
+import { RECORD_ACTIONS, type RecordActionName } from '../contract/policy/record-actions.js';
 import type { JsonObject } from '../contract/json.js';
-import { WRITE_MODES, type Lane } from '../contract/lanes.js';
-import type { Role } from '../contract/roles.js';
-import type { RunContext } from '../contract/run-context.js';
+import { WRITE_MODES, type Lane } from '../contract/policy/lanes.js';
+import type { Role } from '../contract/policy/roles.js';
+import type { RunContext } from '../contract/run/run-context.js';
 import { InvariantError } from '../errors.js';
 import { EMPTY_LABEL } from '../policy/labels.js';
-import { authorizeAgent, authorizePrivileged, laneContext, type PrivilegedRequest } from '../policy/lane-decision.js';
+import { authorizeAgent, authorizePrivileged, laneContext, type PrivilegedRequest } from '../policy/authorize-run.js';
 import type { Policy } from '../policy/policy.js';
 import type { Verdict } from '../policy/verdict.js';
-import { judgeLane, WAITING } from './authorization.js';
+import { authorizeLane, UNDECIDED_AUTHORIZATION } from './authorization.js';
 
 /** One thing that could be done: an action of the policy, for a target where its arguments name one; or a run. */
-export interface MatrixAct {
+export interface MatrixAction {
   /** As the matrix calls it: `WRITE_FILE`, `CALL_TOOL mail.send`, `WRITE_RECORD facts append`, `export`. */
   readonly name: string;
   /** An action's name, `promotion` or `export`. */
@@ -38,32 +38,32 @@ export interface MatrixCell {
  * What the policy decides for every role, lane and act, in the order of the files. An agent that may not even run in a
  * lane is denied each act by the rule that denies its run.
  */
-export function policyMatrix(policy: Policy): readonly MatrixCell[] {
-  const acts = matrixActs(policy);
-  const scope = wholeScope(policy);
+export function buildPolicyMatrix(policy: Policy): readonly MatrixCell[] {
+  const matrixActions = listMatrixActions(policy);
+  const scope = fullScope(policy);
   return [...policy.roles.values()].flatMap((role) =>
     [...policy.lanes.values()].flatMap((lane) =>
-      acts.map((act): MatrixCell => {
-        const { decision, rule_id } = decided(runOf(role, lane, scope), lane, act, policy);
-        return { role_id: role.role_id, lane_id: lane.lane_id, act: act.name, decision, rule_id };
+      matrixActions.map((matrixAction): MatrixCell => {
+        const { decision, rule_id } = decideCell(runOf(role, lane, scope), lane, matrixAction, policy);
+        return { role_id: role.role_id, lane_id: lane.lane_id, act: matrixAction.name, decision, rule_id };
       }),
     ),
   );
 }
 
 /** Everything that the policy, or the catalogue, has a name for. */
-export function matrixActs(policy: Policy): readonly MatrixAct[] {
+export function listMatrixActions(policy: Policy): readonly MatrixAction[] {
   const actions = [...policy.actions.keys()].flatMap((action) =>
-    isRecordAction(action) ? named(action, policy) : [{ name: action, action, args: argsOf(action, policy) }],
+    isRecordAction(action) ? recordActions(action, policy) : [{ name: action, action, args: argsOf(action, policy) }],
   );
-  const promotions = targets(policy, 'writes').flatMap((target) =>
+  const promotions = targetNames(policy, 'writes').flatMap((target) =>
     WRITE_MODES.map((mode) => ({ name: `promotion ${target} ${mode}`, action: 'promotion', args: { target, mode } })),
   );
   return [...actions, ...promotions, { name: 'export', action: 'export', args: {} }];
 }
 
 /** Every scope field that some lane requires, with a value. */
-export const wholeScope = (policy: Policy): Readonly<Record<string, string>> =>
+export const fullScope = (policy: Policy): Readonly<Record<string, string>> =>
   Object.fromEntries(
     [...policy.lanes.values()]
       .flatMap(({ scope }) => scope.requires)
@@ -74,16 +74,16 @@ export const wholeScope = (policy: Policy): Readonly<Record<string, string>> =>
 const isRecordAction = (action: string): action is RecordActionName => Object.hasOwn(RECORD_ACTIONS, action);
 
 /** One act for each thing that the arguments could name. */
-function named(action: RecordActionName, policy: Policy): readonly MatrixAct[] {
+function recordActions(action: RecordActionName, policy: Policy): readonly MatrixAction[] {
   switch (action) {
     case 'CALL_TOOL':
-      return targets(policy, 'tools').map((tool) => ({
+      return targetNames(policy, 'tools').map((tool) => ({
         name: `${action} ${tool}`,
         action,
         args: { tool, input: {} },
       }));
     case 'WRITE_RECORD':
-      return targets(policy, 'writes').flatMap((target) =>
+      return targetNames(policy, 'writes').flatMap((target) =>
         WRITE_MODES.map((mode) => ({
           name: `${action} ${target} ${mode}`,
           action,
@@ -91,12 +91,12 @@ function named(action: RecordActionName, policy: Policy): readonly MatrixAct[] {
         })),
       );
     case 'READ_RECORDS':
-      return targets(policy, 'reads').map((target) => ({ name: `${action} ${target}`, action, args: { target } }));
+      return targetNames(policy, 'reads').map((target) => ({ name: `${action} ${target}`, action, args: { target } }));
   }
 }
 
 /** What is registered, and what lanes list without that; in this order, each once. */
-function targets({ catalogue, lanes }: Policy, kind: 'tools' | 'writes' | 'reads'): readonly string[] {
+function targetNames({ catalogue, lanes }: Policy, kind: 'tools' | 'writes' | 'reads'): readonly string[] {
   const { registrations } = catalogue;
   const registered = (kind === 'tools' ? registrations.tools : registrations.targets).map(({ name }) => name);
   const listed = [...lanes.values()].flatMap(({ allowed_actions: { tools = [], writes = [], reads = [] } }) =>
@@ -132,36 +132,44 @@ const runOf = ({ role_id, class: actor_type }: Role, { lane_id }: Lane, scope: R
   scope,
 });
 
-function decided(run: RunContext, lane: Lane, act: MatrixAct, policy: Policy): Verdict {
-  const placed = laneContext(run, lane);
-  if (act.action === 'promotion' || act.action === 'export') {
-    const verdict = authorizePrivileged({ ...placed, run_kind: act.action }, highRisk(placed, act, policy), policy);
-    return unlessAsked(verdict, act.action, policy);
+function decideCell(run: RunContext, lane: Lane, matrixAction: MatrixAction, policy: Policy): Verdict {
+  const runInLane = laneContext(run, lane);
+  if (matrixAction.action === 'promotion' || matrixAction.action === 'export') {
+    const verdict = authorizePrivileged(
+      { ...runInLane, run_kind: matrixAction.action },
+      highRiskRequest(runInLane, matrixAction, policy),
+      policy,
+    );
+    return denyUnlessApproved(verdict, matrixAction.action, policy);
   }
-  const admitted = authorizeAgent(placed, policy);
-  if (admitted.decision === 'deny') return admitted;
-  if (definitionOf(act.action, policy).run_kind === null) return admitted;
-  const { verdict } = judgeLane(stepOf(placed, act), policy);
+  const agentVerdict = authorizeAgent(runInLane, policy);
+  if (agentVerdict.decision === 'deny') return agentVerdict;
+  if (definitionOf(matrixAction.action, policy).run_kind === null) return agentVerdict;
+  const { verdict } = authorizeLane(stepOf(runInLane, matrixAction), policy);
   // Without a verdict it waits for facts: role, lane and action have let it pass.
-  return unlessAsked(verdict ?? { decision: 'allow', rule_id: 'lane.granted', cause: null }, act.action, policy);
+  return denyUnlessApproved(
+    verdict ?? { decision: 'allow', rule_id: 'lane.granted', cause: null },
+    matrixAction.action,
+    policy,
+  );
 }
 
 /** D7: what needs people's approval does not happen before it has it. */
-const unlessAsked = (verdict: Verdict, subject: string, { approvals }: Policy): Verdict =>
+const denyUnlessApproved = (verdict: Verdict, subject: string, { approvals }: Policy): Verdict =>
   verdict.decision === 'deny' || approvalRuleFor(approvals, subject) === undefined
     ? verdict
-    : { decision: 'deny', rule_id: STANDING_RULES.open, cause: 'APPROVAL_REQUIRED' };
+    : { decision: 'deny', rule_id: APPROVAL_STATUS_RULES.open, cause: 'APPROVAL_REQUIRED' };
 
 const PAYLOAD: ArtifactRef = { artifact_id: 'sha256:', artifact_kind: 'raw_payload', hash_sha256: '0'.repeat(64) };
 
-const stepOf = (agent: RunContext, { action, args }: MatrixAct): Parameters<typeof judgeLane>[0] => ({
+const stepOf = (agent: RunContext, { action, args }: MatrixAction): Parameters<typeof authorizeLane>[0] => ({
   agent,
   action,
   args,
   mediated_run_id: `${agent.run_id}.1`,
   payload: PAYLOAD,
   received_at: '2026-01-01T00:00:00.000Z',
-  authorization: WAITING,
+  authorization: UNDECIDED_AUTHORIZATION,
   label: EMPTY_LABEL,
   overlay: null,
   approvals: emptyBook(agent.run_id),
@@ -169,11 +177,11 @@ const stepOf = (agent: RunContext, { action, args }: MatrixAct): Parameters<type
 });
 
 /** A clean insight for a target, or a bundle of the case. */
-function highRisk(run: RunContext, { action, args }: MatrixAct, { catalogue }: Policy): PrivilegedRequest {
-  const nothing = { tool: null, write: null, read: null, unregistered: null, label: EMPTY_LABEL };
+function highRiskRequest(run: RunContext, { action, args }: MatrixAction, { catalogue }: Policy): PrivilegedRequest {
+  const emptyRequest = { tool: null, write: null, read: null, unregistered: null, label: EMPTY_LABEL };
   if (action === 'export') {
     return {
-      ...nothing,
+      ...emptyRequest,
       tool: 'export_bundle.create',
       target_case_id: run.case_id,
       destination: 'outside',
@@ -188,7 +196,7 @@ function highRisk(run: RunContext, { action, args }: MatrixAct, { catalogue }: P
   const target = catalogue.target(table);
   const shared = target?.plane === 'shared';
   return {
-    ...nothing,
+    ...emptyRequest,
     write: { table, mode },
     target_case_id: shared ? null : run.case_id,
     destination: 'platform',

@@ -1,11 +1,11 @@
-import { pass, refuse, type Checked } from '../contract/fault.js';
+import { passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
 import type { Policy } from '../policy/policy.js';
 
 /** Fatal, and it keeps a byte order mark: PARSE must see it, so that it can refuse it (C12). */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
 /** C80: the refusal of a payload over the limit, whether it is at hand or not. */
-export const TOO_LARGE: Checked<never> = refuse('PAYLOAD_TOO_LARGE', 'payload.bytes_max');
+export const TOO_LARGE: CheckedValue<never> = rejectWith('PAYLOAD_TOO_LARGE', 'payload.bytes_max');
 
 /**
  * RECEIVE: takes in the raw bytes of one proposal, which are attacker-controlled and are not changed.
@@ -13,11 +13,11 @@ export const TOO_LARGE: Checked<never> = refuse('PAYLOAD_TOO_LARGE', 'payload.by
  *
  * @returns the text, or EMPTY_PAYLOAD, PAYLOAD_TOO_LARGE, INVALID_ENCODING
  */
-export function receive(payload: Uint8Array, policy: Policy): Checked<string> {
+export function receive(payload: Uint8Array, policy: Policy): CheckedValue<string> {
   if (payload.byteLength > policy.limits.payload_bytes_max) return TOO_LARGE;
   const text = decode(payload);
-  if (text === null) return refuse('INVALID_ENCODING', 'payload.not_utf8');
-  return isBlank(text) ? refuse('EMPTY_PAYLOAD', 'payload.blank') : pass(text);
+  if (text === null) return rejectWith('INVALID_ENCODING', 'payload.not_utf8');
+  return isBlank(text) ? rejectWith('EMPTY_PAYLOAD', 'payload.blank') : passWith(text);
 }
 
 function decode(payload: Uint8Array): string | null {

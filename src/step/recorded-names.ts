@@ -1,13 +1,13 @@
 // Names that an agent gives: those that the platform knows stand in entries, all others only as hashes (S4-62, C90).
 
-import { FREE_TEXT } from '../contract/flags.js';
-import { hashedText } from '../contract/free-text.js';
+import { FREE_TEXT } from '../contract/policy/flags.js';
+import { hashText } from '../contract/free-text.js';
 import type { Policy } from '../policy/policy.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Identity } from './validate-schema.js';
 
 /** Whether names that are not registered are recorded as hashes. */
-export const hashesNames = ({ flags }: Policy): boolean => flags.has(FREE_TEXT);
+export const shouldHashNames = ({ flags }: Policy): boolean => flags.has(FREE_TEXT);
 
 const VERSION = /^\d{1,6}\.\d{1,6}\.\d{1,6}$/;
 
@@ -16,31 +16,30 @@ export function recordedIdentity(
   { action, schema_version }: Identity,
   policy: Policy,
 ): Pick<Identity, 'action' | 'schema_version'> {
-  if (!hashesNames(policy)) return { action, schema_version };
+  if (!shouldHashNames(policy)) return { action, schema_version };
   const isKnown = action === null || policy.actions.has(action) || policy.catalogue.action(action) !== undefined;
   return {
-    action: isKnown ? action : hashedText(action),
-    schema_version:
-      schema_version === null || VERSION.test(schema_version) ? schema_version : hashedText(schema_version),
+    action: isKnown ? action : hashText(action),
+    schema_version: schema_version === null || VERSION.test(schema_version) ? schema_version : hashText(schema_version),
   };
 }
 
 /** The names of arguments that nothing has validated: those of the action's own schema, and hashes of all others. */
-export function recordedArgument(action: string, policy: Policy): (name: string) => string {
-  if (!hashesNames(policy)) return (name) => name;
+export function argumentNameRecorder(action: string, policy: Policy): (name: string) => string {
+  if (!shouldHashNames(policy)) return (name) => name;
   const properties = policy.catalogue.action(action)?.args.properties ?? {};
-  return (name) => (Object.hasOwn(properties, name) ? name : hashedText(name));
+  return (name) => (Object.hasOwn(properties, name) ? name : hashText(name));
 }
 
 /** The request with hashes in the place of a tool or table that is not registered; it is denied for that. */
 export function withRecordedNames(privileged: PrivilegedRequest, policy: Policy): PrivilegedRequest {
-  if (!hashesNames(policy)) return privileged;
+  if (!shouldHashNames(policy)) return privileged;
   const { unregistered, tool, write, read } = privileged;
-  if (unregistered === 'tool.not_registered' && tool !== null) return { ...privileged, tool: hashedText(tool) };
+  if (unregistered === 'tool.not_registered' && tool !== null) return { ...privileged, tool: hashText(tool) };
   if (unregistered !== 'target.not_registered') return privileged;
   return {
     ...privileged,
-    write: write === null ? null : { ...write, table: hashedText(write.table) },
-    read: read === null ? null : hashedText(read),
+    write: write === null ? null : { ...write, table: hashText(write.table) },
+    read: read === null ? null : hashText(read),
   };
 }

@@ -1,7 +1,7 @@
-import type { ActionName } from '../contract/actions.js';
+import type { ActionName } from '../contract/policy/actions.js';
 import { EXECUTION_CAUSES, type FaultCode } from '../contract/fault.js';
 import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
-import type { DecisionResponse, DetailedResponse, StepResponse } from '../contract/response.js';
+import type { DecisionResponse, DetailedResponse, StepResponse } from '../contract/run/response.js';
 
 /** The envelope of S2-23: what the runtime said, and what an agent may tell its user about it. */
 export interface RenderedResponse<Response extends StepResponse = StepResponse> {

@@ -1,10 +1,10 @@
 import { FAULTS, messageOf, type Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
-import { responseOf, type Exposure, type ResponseParts } from '../contract/response.js';
+import { buildResponse, type Exposure, type ResponseParts } from '../contract/run/response.js';
 import { InvariantError } from '../errors.js';
 import type { Identity } from './validate-schema.js';
 
-interface Ended {
+interface EndedStep {
   readonly identity: Identity;
   /** What stopped the step; null when it succeeded. */
   readonly fault: Fault | null;
@@ -18,7 +18,7 @@ interface Ended {
  *
  * @throws InvariantError for a step that neither failed nor has a result
  */
-export function responseParts({ identity, fault, result }: Ended): ResponseParts {
+export function responseParts({ identity, fault, result }: EndedStep): ResponseParts {
   const { proposal_id, action } = identity;
   if (fault !== null) {
     const error = { error_code: fault.code, message: messageOf(fault) };
@@ -30,4 +30,4 @@ export function responseParts({ identity, fault, result }: Ended): ResponseParts
 
 /** RESPOND: the whole answer, as compact JSON with its keys in the order of the contract (S0-69). */
 export const respond = (parts: ResponseParts, exposure: Exposure): string =>
-  JSON.stringify(responseOf(parts, exposure));
+  JSON.stringify(buildResponse(parts, exposure));

@@ -1,5 +1,5 @@
-import type { ActionDefinition } from '../contract/actions.js';
-import { pass, refuse, type Checked } from '../contract/fault.js';
+import type { ActionDefinition } from '../contract/policy/actions.js';
+import { passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
 import type { Policy } from '../policy/policy.js';
 
 /**
@@ -8,8 +8,8 @@ import type { Policy } from '../policy/policy.js';
  *
  * @returns the definition, or ACTION_NOT_ALLOWED
  */
-export function validateAction(action: string, policy: Policy): Checked<ActionDefinition> {
-  if (!policy.actions.has(action)) return refuse('ACTION_NOT_ALLOWED', 'action.not_in_allowlist');
+export function validateAction(action: string, policy: Policy): CheckedValue<ActionDefinition> {
+  if (!policy.actions.has(action)) return rejectWith('ACTION_NOT_ALLOWED', 'action.not_in_allowlist');
   const definition = policy.catalogue.action(action);
-  return definition === undefined ? refuse('ACTION_NOT_ALLOWED', 'action.not_in_catalogue') : pass(definition);
+  return definition === undefined ? rejectWith('ACTION_NOT_ALLOWED', 'action.not_in_catalogue') : passWith(definition);
 }

@@ -1,9 +1,9 @@
 import { Compile } from 'typebox/compile';
-import type { SeenProposal } from '../contract/entry.js';
-import { pass, refuse, type Checked } from '../contract/fault.js';
+import type { SeenProposal } from '../contract/run/entry.js';
+import { passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
 import { sha256 } from '../contract/hash.js';
 import { isJsonObject, type Json, type JsonObject } from '../contract/json.js';
-import { Proposal, SCHEMA_VERSION_CHARS_MAX, UUID_PATTERN } from '../contract/proposal.js';
+import { Proposal, SCHEMA_VERSION_CHARS_MAX, UUID_PATTERN } from '../contract/run/proposal.js';
 import type { Policy } from '../policy/policy.js';
 import { parse } from './parse.js';
 import { receive } from './receive.js';
@@ -17,7 +17,7 @@ export interface Identity {
   readonly reasoning: { readonly sha256: string; readonly chars: number } | null;
 }
 
-export const NOBODY: Identity = { proposal_id: null, action: null, schema_version: null, reasoning: null };
+export const UNKNOWN_IDENTITY: Identity = { proposal_id: null, action: null, schema_version: null, reasoning: null };
 
 const UUID = new RegExp(UUID_PATTERN);
 /** An unknown action is echoed only when it looks like one: it is attacker-controlled text (C06). */
@@ -30,21 +30,21 @@ const KEYS = Object.keys(Proposal.properties);
 
 /** What a parsed payload says of itself, whether it is valid or not: each field by itself (C05, C06). */
 export function identify(value: Json, policy: Policy): Identity {
-  if (!isJsonObject(value)) return NOBODY;
+  if (!isJsonObject(value)) return UNKNOWN_IDENTITY;
   const { id, action, schema_version, reasoning } = value;
   return {
     proposal_id: typeof id === 'string' && UUID.test(id) ? id : null,
-    action: typeof action === 'string' && mayBeEchoed(action, policy) ? action : null,
+    action: typeof action === 'string' && canBeEchoed(action, policy) ? action : null,
     schema_version:
       typeof schema_version === 'string' && schema_version.length <= SCHEMA_VERSION_CHARS_MAX ? schema_version : null,
-    reasoning: typeof reasoning === 'string' ? { sha256: sha256(reasoning), chars: codePoints(reasoning) } : null,
+    reasoning: typeof reasoning === 'string' ? { sha256: sha256(reasoning), chars: countCodePoints(reasoning) } : null,
   };
 }
 
-const mayBeEchoed = (action: string, policy: Policy): boolean => policy.actions.has(action) || ACTION_LIKE.test(action);
+const canBeEchoed = (action: string, policy: Policy): boolean => policy.actions.has(action) || ACTION_LIKE.test(action);
 
 /** The scanner lets no lone surrogate through, so every low one ends a pair. */
-function codePoints(text: string): number {
+function countCodePoints(text: string): number {
   let count = text.length;
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
@@ -60,18 +60,18 @@ function codePoints(text: string): number {
  * @returns the proposal, SCHEMA_VERSION_INCOMPATIBLE for a well-formed version of another major whatever else it may
  *   hold (that major may have other fields), or SCHEMA_VIOLATION
  */
-export function validateSchema(value: Json): Checked<Proposal> {
-  if (proposalSchema.Check(value)) return pass(value);
-  if (!isJsonObject(value)) return refuse('SCHEMA_VIOLATION', 'schema.not_an_object');
+export function validateSchema(value: Json): CheckedValue<Proposal> {
+  if (proposalSchema.Check(value)) return passWith(value);
+  if (!isJsonObject(value)) return rejectWith('SCHEMA_VIOLATION', 'schema.not_an_object');
   const { schema_version } = value;
   if (
     typeof schema_version === 'string' &&
     schema_version.length <= SCHEMA_VERSION_CHARS_MAX &&
     OTHER_MAJOR.test(schema_version)
   ) {
-    return refuse('SCHEMA_VERSION_INCOMPATIBLE', 'schema.other_major');
+    return rejectWith('SCHEMA_VERSION_INCOMPATIBLE', 'schema.other_major');
   }
-  return refuse('SCHEMA_VIOLATION', `schema.${problemOf(value)}`);
+  return rejectWith('SCHEMA_VIOLATION', `schema.${problemOf(value)}`);
 }
 
 /** Told without the library's own error list, whose order and wording would become part of recorded history. */
@@ -85,19 +85,19 @@ function problemOf(value: JsonObject): string {
  * The last check of VALIDATE_SCHEMA: a proposal id is used once in a tree (C19).
  * @returns the step whose recorded response is to be given again, null for a new id, or DUPLICATE_PROPOSAL_ID
  */
-export function validateUnused(
+export function validateProposalId(
   seen: SeenProposal | null,
   payload_sha256: string,
   policy: Policy,
-): Checked<{ replay_of: number | null }> {
-  if (seen === null) return pass({ replay_of: null });
-  if (policy.knobs.duplicate_proposal_ids === 'reject') return refuse('DUPLICATE_PROPOSAL_ID', 'proposal.id_used');
+): CheckedValue<{ replay_of: number | null }> {
+  if (seen === null) return passWith({ replay_of: null });
+  if (policy.knobs.duplicate_proposal_ids === 'reject') return rejectWith('DUPLICATE_PROPOSAL_ID', 'proposal.id_used');
   if (seen.payload_sha256 !== payload_sha256) {
-    return refuse('DUPLICATE_PROPOSAL_ID', 'proposal.id_used_by_another_payload');
+    return rejectWith('DUPLICATE_PROPOSAL_ID', 'proposal.id_used_by_another_payload');
   }
   return seen.response === null
-    ? refuse('DUPLICATE_PROPOSAL_ID', 'proposal.response_not_at_hand')
-    : pass({ replay_of: seen.step_index });
+    ? rejectWith('DUPLICATE_PROPOSAL_ID', 'proposal.response_not_at_hand')
+    : passWith({ replay_of: seen.step_index });
 }
 
 /**

@@ -4,10 +4,10 @@
 import { afterAll, describe, expect, test } from '@jest/globals';
 import { closeSync, openSync, writeFileSync } from 'node:fs';
 import { crc32, deflateRawSync } from 'node:zlib';
-import { openBagZip } from '../../src/adapters/bag-zip.js';
-import { contentOf, DEFLATED, STORED, type ZipItem } from '../../src/adapters/zip-content.js';
-import { endRecords, localHeader } from '../../src/adapters/zip-format.js';
-import { checkLayout, FileWindow, LayoutError, type ListedEntry } from '../../src/adapters/zip-layout.js';
+import { openBagZip } from '../../src/adapters/bag/bag-zip.js';
+import { readZipContent, DEFLATED, STORED, type ZipItem } from '../../src/adapters/bag/zip-content.js';
+import { endRecords, localHeader } from '../../src/adapters/bag/zip-format.js';
+import { checkLayout, FileWindow, LayoutError, type ListedEntry } from '../../src/adapters/bag/zip-layout.js';
 import { forgeZip, place } from '../bagit/material.js';
 
 const { at, remove } = place();
@@ -197,7 +197,7 @@ async function given(bytes: Buffer, item: Partial<ZipItem>): Promise<{ content: 
   const parts: Uint8Array[] = [];
   try {
     const whole = { start: 0, compressed: bytes.length, bytes: bytes.length, crc: crc32(bytes), method: STORED };
-    for await (const piece of contentOf(new FileWindow(fd), { ...whole, ...item })) parts.push(piece);
+    for await (const piece of readZipContent(new FileWindow(fd), { ...whole, ...item })) parts.push(piece);
     return { content: Buffer.concat(parts), error: null };
   } catch (error) {
     return { content: Buffer.concat(parts), error };

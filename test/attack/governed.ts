@@ -3,18 +3,18 @@
 
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { manifestPolicySource, pinManifest } from '../../src/adapters/manifest-policy-source.js';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { winstonLog } from '../../src/adapters/winston-log.js';
-import type { Sandbox } from '../../src/ports/executor.js';
-import type { AgentRun } from '../../src/runtime/agent-run.js';
-import type { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { manifestPolicySource, pinManifest } from '../../src/adapters/policy/manifest-policy-source.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
+import type { Sandbox } from '../../src/ports/effects/sandbox.js';
+import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
+import type { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import type { Act } from './operations.js';
 import type { Outside } from './outside.js';
-import { needed } from '../../src/ledger/withheld.js';
+import { requireContent } from '../../src/ledger/require-content.js';
 
 export interface Governed {
   /** Proposes an act. @returns the response, as the agent sees it */
@@ -73,7 +73,7 @@ export async function openGoverned(contract: string, sandbox: Sandbox, case_id: 
 async function seenIn(ledger: LedgerReader, outside: Outside): Promise<readonly string[]> {
   const seen: string[] = [];
   for await (const stored of ledger.log()) {
-    const contents = needed(await ledger.artifactsOf(stored)).map(({ bytes }) => Buffer.from(bytes).toString());
+    const contents = requireContent(await ledger.artifactsOf(stored)).map(({ bytes }) => Buffer.from(bytes).toString());
     for (const each of [stored.text, ...contents]) {
       const what = outside.seenIn(each);
       if (what !== null) seen.push(`in the ledger: ${what}`);

@@ -1,7 +1,7 @@
 // Stands between a sandbox and whoever uses it: every answer goes through the detector, and is told apart.
 
-import type { EffectResult, PathFact, SandboxFacts } from '../../src/contract/effect.js';
-import type { Sandbox } from '../../src/ports/executor.js';
+import type { EffectResult, PathFact, SandboxFacts } from '../../src/contract/run/effect.js';
+import type { Sandbox } from '../../src/ports/effects/sandbox.js';
 import { BEYOND, type Outside } from './outside.js';
 
 /** The answer showed the honest thing; or that the attacker's was met, and refused; or neither. */

@@ -4,12 +4,12 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readlinkSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { openBagFolder } from '../../src/adapters/bag-folder.js';
-import { createBagFolder } from '../../src/adapters/bag-folder-sink.js';
-import { openBagZip } from '../../src/adapters/bag-zip.js';
-import { createBagZip } from '../../src/adapters/bag-zip-sink.js';
-import { verifyBag } from '../../src/bagit/verify.js';
-import { writeBag } from '../../src/bagit/write.js';
+import { openBagFolder } from '../../src/adapters/bag/bag-folder.js';
+import { createBagFolder } from '../../src/adapters/bag/bag-folder-sink.js';
+import { openBagZip } from '../../src/adapters/bag/bag-zip.js';
+import { createBagZip } from '../../src/adapters/bag/bag-zip-sink.js';
+import { verifyBag } from '../../src/bagit/verify-bag.js';
+import { writeBag } from '../../src/bagit/write-bag.js';
 import { sized } from '../fixtures/campaign.js';
 import { forgeZip, OPTIONS, payloadOf, place, rulesOf, verifyFolder, verifyZip, type Forged } from './material.js';
 

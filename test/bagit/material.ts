@@ -3,11 +3,11 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { crc32, deflateRawSync } from 'node:zlib';
-import { openBagFolder } from '../../src/adapters/bag-folder.js';
-import { openBagZip, type ZipLimits } from '../../src/adapters/bag-zip.js';
-import type { BagLimits } from '../../src/bagit/limits.js';
-import { verifyBag, type BagReport } from '../../src/bagit/verify.js';
-import { byPath, type PayloadFile } from '../../src/bagit/write.js';
+import { openBagFolder } from '../../src/adapters/bag/bag-folder.js';
+import { openBagZip, type ZipLimits } from '../../src/adapters/bag/bag-zip.js';
+import type { BagLimits } from '../../src/bagit/bag-limits.js';
+import { verifyBag, type BagReport } from '../../src/bagit/verify-bag.js';
+import { byPath, type PayloadFile } from '../../src/bagit/write-bag.js';
 import type { BagTree } from '../../src/ports/bag-tree.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 

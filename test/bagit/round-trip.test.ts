@@ -17,11 +17,11 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { crc32 } from 'node:zlib';
-import { openBagZip } from '../../src/adapters/bag-zip.js';
-import { centralHeader, endRecords, localHeader } from '../../src/adapters/zip-format.js';
-import { createBagFolder } from '../../src/adapters/bag-folder-sink.js';
-import { createBagZip } from '../../src/adapters/bag-zip-sink.js';
-import { writeBag, type PayloadFile } from '../../src/bagit/write.js';
+import { openBagZip } from '../../src/adapters/bag/bag-zip.js';
+import { centralHeader, endRecords, localHeader } from '../../src/adapters/bag/zip-format.js';
+import { createBagFolder } from '../../src/adapters/bag/bag-folder-sink.js';
+import { createBagZip } from '../../src/adapters/bag/bag-zip-sink.js';
+import { writeBag, type PayloadFile } from '../../src/bagit/write-bag.js';
 import { sized } from '../fixtures/campaign.js';
 import { character } from '../fixtures/characters.js';
 import { forgeZip, OPTIONS, payloadOf, place, rulesOf, verifyFolder, verifyZip } from './material.js';

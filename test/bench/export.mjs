@@ -30,10 +30,10 @@ const ACTOR = { actor_type: 'agent', actor_id: 'agent-1' };
 
 /** A ledger without a kernel: entries are sealed here, and committed a few steps at a time. */
 async function writeLedger(folder) {
-  const { createSqliteStore } = await load('adapters/sqlite-ledger-store.js');
+  const { createSqliteStore } = await load('adapters/sqlite/sqlite-ledger-store.js');
   const { artifactRef } = await load('contract/artifact-ref.js');
   const { sealEntry } = await load('ledger/seal-entry.js');
-  const { EMPTY_HEAD, extend } = await load('ledger/merkle.js');
+  const { EMPTY_HEAD, extendHead } = await load('ledger/proof/merkle.js');
   const store = createSqliteStore({ file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') });
   const epoch = await store.acquire();
   let [head, seq, prev] = [EMPTY_HEAD, 0, '0'.repeat(64)];
@@ -49,7 +49,7 @@ async function writeLedger(folder) {
   const commit = async () => {
     const from = head.size;
     const leaves = entries.map(({ leaf_hash }) => leaf_hash);
-    head = extend(head, leaves);
+    head = extendHead(head, leaves);
     await store.commit({ epoch, from, entries, artifacts, proposals: [], inputs: [], trees: [], head });
     [entries, artifacts] = [[], []];
   };
@@ -140,8 +140,8 @@ async function writeLedger(folder) {
 }
 
 async function exportCase(folder, format) {
-  const { openSqliteStore } = await load('adapters/sqlite-ledger-store.js');
-  const { assembleBundle } = await load('runtime/export/bundle.js');
+  const { openSqliteStore } = await load('adapters/sqlite/sqlite-ledger-store.js');
+  const { assembleExportBag } = await load('runtime/export/assemble-bag.js');
   const options = { file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts'), readOnly: true };
   const store = openSqliteStore(options);
   const pins = { lanes: '1'.repeat(40), roles: '2'.repeat(40), actions: '3'.repeat(40), machines: '4'.repeat(64) };
@@ -149,7 +149,7 @@ async function exportCase(folder, format) {
   const by = { created_at_utc: TIME, created_by: { actor_type: 'human', actor_id: 'ada' }, policy_versions: pins };
   const run = { run_id: `${TREE}.2`, root_run_id: TREE, approvals: [] };
   const destination = join(folder, format === 'zip' ? 'case.zip' : 'case');
-  const { artifacts, audit_events, runs, bytes } = await assembleBundle(store, {
+  const { artifacts, audit_events, runs, bytes } = await assembleExportBag(store, {
     ...asked,
     ...by,
     ...run,
@@ -161,9 +161,9 @@ async function exportCase(folder, format) {
 }
 
 async function verify(folder, format) {
-  const { openBagFolder } = await load('adapters/bag-folder.js');
-  const { openBagZip } = await load('adapters/bag-zip.js');
-  const { verifyBundle } = await load('runtime/export/verify-bundle.js');
+  const { openBagFolder } = await load('adapters/bag/bag-folder.js');
+  const { openBagZip } = await load('adapters/bag/bag-zip.js');
+  const { verifyBundle } = await load('runtime/export/verify/verify-bag.js');
   const tree = format === 'zip' ? await openBagZip(join(folder, 'case.zip')) : openBagFolder(join(folder, 'case'));
   const { valid, findings } = await verifyBundle(tree);
   await tree.close();

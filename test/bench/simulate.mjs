@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { openTurnpike, winstonLog } from '../../dist/src/index.js';
-import { decisionsIn } from '../../dist/src/replay/policy/collect.js';
-import { decideAgain } from '../../dist/src/replay/policy/decide-again.js';
-import { compared, simulate } from '../../dist/src/replay/policy/simulate.js';
+import { decisionsIn } from '../../dist/src/replay/policy/decision-fold.js';
+import { decideUnderPolicy } from '../../dist/src/replay/policy/decide-under-policy.js';
+import { compareDecision, simulate } from '../../dist/src/replay/policy/simulate.js';
 import { patientContract } from './contract.mjs';
 import { proposal } from './floor.mjs';
 import { KINDS, payload } from './payloads.mjs';
@@ -81,14 +81,14 @@ try {
   const { policy } = decisions[0];
   const wider = new Map([...policy.actions, ['DELETE_FILE', { action: 'DELETE_FILE' }]]);
   const other = { ...policy, actions: wider, sandbox: { ...policy.sandbox, bytes_max: 1_500 } };
-  const differing = decisions.filter((decision) => compared(decision, other) !== null).length;
-  const judged = rate(decisions, (decision) => decideAgain(decision, other));
+  const differing = decisions.filter((decision) => compareDecision(decision, other) !== null).length;
+  const judged = rate(decisions, (decision) => decideUnderPolicy(decision, other));
   const least = rate(decisions, floor);
   const ofSteps = decisions.filter(({ facts }) => facts.kind === 'step');
-  const alone = rate(ofSteps, (decision) => decideAgain(decision, other));
+  const alone = rate(ofSteps, (decision) => decideUnderPolicy(decision, other));
   // Under other limits every payload is parsed and checked anew.
   const stricter = { ...other, limits: { ...other.limits, payload_depth_max: 31 } };
-  const anew = rate(ofSteps, (decision) => decideAgain(decision, stricter));
+  const anew = rate(ofSteps, (decision) => decideUnderPolicy(decision, stricter));
   const start = used();
   const told = await simulate(
     turnpike.ledger,

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { Compile } from 'typebox/compile';
 import { Check } from 'typebox/value';
 import { COMMANDS } from '../../src/cli/turnpike-command.js';
-import { PinManifest } from '../../src/contract/pins.js';
+import { PinManifest } from '../../src/contract/policy/pins.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { gitBlobId } from '../../src/adapters/manifest-policy-source.js';
+import { gitBlobId } from '../../src/adapters/policy/manifest-policy-source.js';
 import { initialised, linesOf, put, tempFolder, think, turnpike, write } from './fake-io.js';
 
 const json = (text: string): unknown => JSON.parse(text);

@@ -2,10 +2,10 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
-import { connectTo, listenAt, type SocketConnection } from '../../src/adapters/unix-socket.js';
-import type { SessionAnswer } from '../../src/contract/session-answer.js';
-import { byteLines } from '../../src/runtime/byte-lines.js';
-import { connectControl, type ControlClient } from '../../src/runtime/control-client.js';
+import { connectTo, listenAt, type SocketConnection } from '../../src/adapters/network/unix-socket.js';
+import type { SessionAnswer } from '../../src/contract/session/session-answer.js';
+import { splitLines } from '../../src/runtime/control/split-lines.js';
+import { connectControl, type ControlClient } from '../../src/runtime/control/control-client.js';
 import type { Sessions } from '../../src/runtime/sessions/sessions.js';
 import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
 import { initialised, tempFolder } from './fake-io.js';
@@ -111,7 +111,7 @@ describe('a hostile connection', () => {
     const connection = (await connectTo(socketPath()))!;
     await connection.send(`${JSON.stringify({ id: 1, op: 'session', contract: null, question })}\n`);
     const answers: unknown[] = [];
-    for await (const line of byteLines(connection.chunks, 1e8)) {
+    for await (const line of splitLines(connection.chunks, 1e8)) {
       answers.push(JSON.parse(Buffer.from(line).toString()));
       if ((answers[0] as { ok: boolean }).ok) break;
     }

@@ -4,13 +4,18 @@ import { existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSyn
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { connectTo, listenAt, SOCKET_PATH_BYTES_MAX, type SocketConnection } from '../../src/adapters/unix-socket.js';
+import {
+  connectTo,
+  listenAt,
+  SOCKET_PATH_BYTES_MAX,
+  type SocketConnection,
+} from '../../src/adapters/network/unix-socket.js';
 import { LedgerError, PolicyError, RunError, SandboxError, UsageError, type CodedError } from '../../src/errors.js';
-import { byteLines } from '../../src/runtime/byte-lines.js';
-import { connectControl, type ControlClient } from '../../src/runtime/control-client.js';
-import { errorFrom, refusalOf } from '../../src/runtime/control-errors.js';
-import { ControlRequest, payloadOf, readLine } from '../../src/runtime/control-protocol.js';
-import { REQUESTS_WAITING_MAX } from '../../src/runtime/control-session.js';
+import { splitLines } from '../../src/runtime/control/split-lines.js';
+import { connectControl, type ControlClient } from '../../src/runtime/control/control-client.js';
+import { fromWireError, toWireError } from '../../src/runtime/control/control-errors.js';
+import { ControlRequest, decodePayload, parseMessage } from '../../src/runtime/control/control-protocol.js';
+import { PENDING_REQUESTS_MAX } from '../../src/runtime/control/control-session.js';
 import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
 import { finish, initialised, line, tempFolder, think, write } from './fake-io.js';
 
@@ -47,7 +52,7 @@ class Raw {
 
   constructor(connection: SocketConnection) {
     this.connection = connection;
-    this.#lines = byteLines(connection.chunks, 1e9);
+    this.#lines = splitLines(connection.chunks, 1e9);
   }
 
   static async connect(): Promise<Raw> {
@@ -358,11 +363,11 @@ describe('a hostile connection', () => {
     raw.connection.destroy();
   });
 
-  test(`may have ${REQUESTS_WAITING_MAX} requests waiting; one more is refused`, async () => {
+  test(`may have ${PENDING_REQUESTS_MAX} requests waiting; one more is refused`, async () => {
     const raw = await Raw.connect();
     const { result } = (await raw.ask(start)) as { result: { run_id: string } };
     const finished = (id: number): string => JSON.stringify({ id, op: 'finished', run_id: result.run_id });
-    const ids = Array.from({ length: REQUESTS_WAITING_MAX }, (_, i) => i + 2);
+    const ids = Array.from({ length: PENDING_REQUESTS_MAX }, (_, i) => i + 2);
     await raw.connection.send(`${ids.map(finished).join('\n')}\n`);
     expect(await raw.ask(finished(100))).toEqual(refusal('AGENT_BUSY', 100));
     raw.connection.destroy();
@@ -384,7 +389,7 @@ describe('the protocol', () => {
   test('reads any bytes without a throw, and no bytes by chance as a request', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
-        expect(readLine(ControlRequest, bytes)).toBeNull();
+        expect(parseMessage(ControlRequest, bytes)).toBeNull();
       }),
     );
   });
@@ -392,10 +397,10 @@ describe('the protocol', () => {
   test('carries every payload as it is', () => {
     fc.assert(
       fc.property(fc.uint8Array(), (bytes) => {
-        expect(payloadOf(Buffer.from(bytes).toString('base64'))).toEqual(Buffer.from(bytes));
+        expect(decodePayload(Buffer.from(bytes).toString('base64'))).toEqual(Buffer.from(bytes));
       }),
     );
-    expect(['a', 'YQ', 'YQ==\n', 'YR==', 'é'].map(payloadOf)).toEqual([null, null, null, null, null]);
+    expect(['a', 'YQ', 'YQ==\n', 'YR==', 'é'].map(decodePayload)).toEqual([null, null, null, null, null]);
   });
 
   test('carries every error of ours with its class and code, and of others only that there was one', () => {
@@ -420,11 +425,11 @@ describe('the protocol', () => {
       new SandboxError({ code: 'SANDBOX_UNUSABLE', message: 'm' }),
     ];
     for (const error of ours) {
-      const travelled = errorFrom(refusalOf(error));
+      const travelled = fromWireError(toWireError(error));
       expect(travelled).toEqual(error);
       expect(travelled.constructor).toBe(error.constructor);
     }
-    expect(refusalOf(new Error('/etc/secret'))).toEqual({
+    expect(toWireError(new Error('/etc/secret'))).toEqual({
       code: 'INVARIANT',
       message: expect.not.stringMatching(/etc/),
     });
@@ -441,7 +446,7 @@ describe('the protocol', () => {
         const source = (async function* () {
           for (const chunk of chunks) yield await Promise.resolve(chunk);
         })();
-        for await (const each of byteLines(source, 1_000)) lines.push(Buffer.from(each).toString('latin1'));
+        for await (const each of splitLines(source, 1_000)) lines.push(Buffer.from(each).toString('latin1'));
         expect(lines).toEqual(expected);
       }),
     );
@@ -454,7 +459,7 @@ describe('the protocol', () => {
         yield await Promise.resolve(Buffer.alloc(3, 97));
         yield Buffer.concat([Buffer.alloc(bytes - 3, 97), Buffer.from('\nb')]);
       })();
-      for await (const each of byteLines(source, 8)) found.push(each.byteLength);
+      for await (const each of splitLines(source, 8)) found.push(each.byteLength);
       return found;
     };
     expect(await length(8)).toEqual([8, 1]);

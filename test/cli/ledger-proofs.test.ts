@@ -4,9 +4,9 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { copyFileSync, existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { headFile } from '../../src/adapters/head-file.js';
-import { homePaths, openHead, openHome } from '../../src/runtime/home.js';
-import { drawLedgerKey } from '../../src/runtime/ledger-key.js';
+import { headFile } from '../../src/adapters/ledger/head-file.js';
+import { homePaths, openHead, openHome } from '../../src/runtime/home/home.js';
+import { generateLedgerKey } from '../../src/runtime/home/ledger-key.js';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { finish, initialised, linesOf, put, tempFolder, think, turnpike, write, type Said } from './fake-io.js';
 
@@ -33,7 +33,7 @@ describe('the key of a ledger', () => {
 
   test('or is given, or named', async () => {
     const other = tempFolder();
-    const key = drawLedgerKey('example.org/given');
+    const key = generateLedgerKey('example.org/given');
     writeFileSync(join(other, 'key'), `${key}\n`, { mode: 0o600 });
     expect(await turnpike(other, ['init', '--ledger-key', 'key'])).toMatchObject({ code: 0 });
     expect(readFileSync(join(other, '.turnpike/keys/ledger.key'), 'utf8')).toBe(`${key}\n`);

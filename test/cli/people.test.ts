@@ -4,7 +4,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectControl } from '../../src/runtime/control-client.js';
+import { connectControl } from '../../src/runtime/control/control-client.js';
 import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
 import { CASE_AGENT, service, serviceEdit } from '../fixtures/service.js';
 import { unapproved } from '../fixtures/unapproved.js';
@@ -268,7 +268,7 @@ describe('the socket', () => {
     await pinned('promotion');
     await serve();
     const client = (await connectControl(join(folder, '.turnpike/control.sock')))!;
-    expect(await client.ready()).toBe(true);
+    expect(await client.isReady()).toBe(true);
     const options = { actor: 'anna', role: 'ATTORNEY_ADMIN', case: 'case-local', ticket: 'T-1' };
     const record = JSON.parse(RECORD) as { id: string; text: string };
     const { run_id, digest, finished } = await client.promote({ ...options, target: 'shared_playbooks', record }, null);

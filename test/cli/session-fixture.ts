@@ -1,7 +1,7 @@
 // Sessions by the command alone: specs as files, answers as they are printed, reports as a shell script makes them.
 
-import type { NextStep, SessionAnswer, SessionData } from '../../src/contract/session-answer.js';
-import type { SessionSpec } from '../../src/contract/session-spec.js';
+import type { NextStep, SessionAnswer, SessionData } from '../../src/contract/session/session-answer.js';
+import type { SessionSpec } from '../../src/contract/session/session-spec.js';
 import { jsonLines, put, turnpike, type Said, type World } from './fake-io.js';
 
 const PRINTING = `console.log('seen\\u001b[2J\\nses_forged  completed'); process.exit(existsSync('one.md') ? 0 : 3)`;

@@ -3,7 +3,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { UpstreamPins } from '../../src/contract/upstreams.js';
+import type { UpstreamPins } from '../../src/contract/policy/upstreams.js';
 import { UpstreamGround, until, type Server } from '../fixtures/upstreams.js';
 import { jsonLines, linesOf, turnpike } from './fake-io.js';
 

@@ -4,8 +4,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { drawToken } from '../../src/adapters/access-token.js';
-import { MCP_PATH, serveBehind, serveHttp, type McpHttpServer } from '../../src/service/mcp/serve-http.js';
+import { drawToken } from '../../src/adapters/keys/access-token.js';
+import { MCP_PATH, serveGuarded, serveHttp, type McpHttpServer } from '../../src/service/mcp/serve-http.js';
 import { Bench } from '../fixtures/bench.js';
 import { serviceOn } from '../service/mcp/mcp-harness.js';
 import { ROOT } from '../sources.js';
@@ -90,7 +90,7 @@ describe('every server scenario', () => {
 test(
   'CVE-2025-66414: a server whose front door stands open fails the scenario on DNS rebinding',
   async () => {
-    const open = await serveBehind(() => () => ({ refusal: null, principal: null }), service(), serving());
+    const open = await serveGuarded(() => () => ({ refusal: null, principal: null }), service(), serving());
     door.lead(open.url, token);
     const found = await verdicts(url(), 'dns-rebinding-protection');
     expect(found.get('dns-rebinding-protection')).toEqual([expect.stringContaining('Expected HTTP 4xx')]);

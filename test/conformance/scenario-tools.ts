@@ -2,8 +2,8 @@
 // proposal, and what they answer comes through the gateway.
 
 import Type, { type TObject } from 'typebox';
-import { NotExecuted } from '../../src/errors.js';
-import { defineTool, type Tool } from '../../src/runtime/effects/define.js';
+import { ActionNotExecutedError } from '../../src/errors.js';
+import { defineTool, type Tool } from '../../src/runtime/effects/define-effects.js';
 import type { BenchOptions } from '../fixtures/bench.js';
 
 const closed = { additionalProperties: false } as const;
@@ -54,7 +54,7 @@ export const SCENARIO_TOOLS: readonly Tool[] = [
     input: none,
     output: none,
     run: () => {
-      throw new NotExecuted('this tool intentionally fails', { retryable: false });
+      throw new ActionNotExecutedError('this tool intentionally fails', { retryable: false });
     },
   }),
 ];

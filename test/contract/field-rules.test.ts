@@ -2,11 +2,11 @@
 // the table; here each line of it is held against the schemas and the code that reads them.
 
 import { describe, expect, test } from '@jest/globals';
-import { ACTION_NAMES, ACTIONS } from '../../src/contract/actions.js';
+import { ACTION_NAMES, ACTIONS } from '../../src/contract/policy/actions.js';
 import { isJsonObject } from '../../src/contract/json.js';
-import { Proposal } from '../../src/contract/proposal.js';
-import { RECORD_ACTIONS } from '../../src/contract/record-actions.js';
-import { conforms } from '../../src/contract/validators.js';
+import { Proposal } from '../../src/contract/run/proposal.js';
+import { RECORD_ACTIONS } from '../../src/contract/policy/record-actions.js';
+import { isConforming } from '../../src/contract/validators.js';
 import { judge, proposal } from '../step/judge.js';
 import { RUNNER, SessionDriver } from '../fixtures/session.js';
 import { proposal as proposalObject, TreeDriver } from '../fixtures/tree.js';
@@ -65,13 +65,13 @@ describe('S1-01: the fields of a proposal', () => {
         const args = Object.fromEntries(
           Object.entries(all).filter(([field]) => required.includes(field) || chosen.includes(field)),
         );
-        expect(conforms(SCHEMAS[name].args, args)).toBe(true);
+        expect(isConforming(SCHEMAS[name].args, args)).toBe(true);
         for (const field of required) {
           const rest = without(args, field);
-          expect(conforms(SCHEMAS[name].args, rest)).toBe(false);
+          expect(isConforming(SCHEMAS[name].args, rest)).toBe(false);
         }
       }
-      expect(conforms(SCHEMAS[name].args, { ...all, more: 1 })).toBe(false);
+      expect(isConforming(SCHEMAS[name].args, { ...all, more: 1 })).toBe(false);
     },
   );
 

@@ -8,7 +8,7 @@ import { describe, expect, test } from '@jest/globals';
 import { Compile } from 'typebox/compile';
 import { Compile as CompileJsonSchema } from 'typebox/schema';
 import { SCHEMA_DOCUMENTS } from '../../src/contract/schema-documents.js';
-import { readStrictYaml } from '../../src/policy/strict-yaml.js';
+import { readStrictYaml } from '../../src/policy/files/strict-yaml.js';
 import { DOCUMENTS, GIT_SHA, HASH } from '../fixtures/documents.js';
 import { CONTRACT_DIR } from '../fixtures/shipped-policy.js';
 

@@ -2,8 +2,8 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createHome, homePaths, openHome } from '../../src/runtime/home.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { createHome, homePaths, openHome } from '../../src/runtime/home/home.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { checkJournal, checkOutcomes, checkSandbox } from './check-effects.js';
 import { checkSaid } from './check-said.js';
 import { unharmed } from './fault-points.js';

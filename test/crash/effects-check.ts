@@ -5,8 +5,8 @@ import Database from 'better-sqlite3';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Fold } from '../../src/kernel/fold.js';
-import { homePaths, openHome } from '../../src/runtime/home.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { homePaths, openHome } from '../../src/runtime/home/home.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { actsOf, fileOf, follow, type Act } from './effects-script.js';
 import {
   CASE_AGENT,
@@ -187,7 +187,7 @@ async function unsettledIn(ledger: LedgerReader): Promise<readonly string[]> {
   for await (const { tree_id, seq, text, type, log_index } of ledger.log()) {
     const fold = folds.get(tree_id) ?? new Fold(tree_id);
     folds.set(tree_id, fold);
-    const taken = fold.take(
+    const taken = fold.apply(
       { seq, text },
       type === 'input' ? await ledger.artifactsOf({ tree_id, seq, log_index }) : [],
     );

@@ -1,6 +1,6 @@
 // What one agent does, always the same: one action of every kind that has an effect, and reads between them.
 
-import type { AgentRun } from '../../src/runtime/agent-run.js';
+import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
 import { proposalOf } from './script.js';
 
 /** One action, and how its effect is told from all others. */

@@ -12,11 +12,11 @@ import { closeSync, cpSync, fsyncSync, openSync, readFileSync, writeFileSync, wr
 import { join } from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
 import Type from 'typebox';
-import { manifestPolicySource, pinManifest } from '../../src/adapters/manifest-policy-source.js';
-import { sqlDatabase } from '../../src/adapters/sql-database.js';
-import type { OwnRecords, RecordDatabase } from '../../src/ports/records.js';
-import { defineTarget, defineTool, type EffectContext } from '../../src/runtime/effects/define.js';
-import { homePaths } from '../../src/runtime/home.js';
+import { manifestPolicySource, pinManifest } from '../../src/adapters/policy/manifest-policy-source.js';
+import { sqlDatabase } from '../../src/adapters/records/sql-database.js';
+import type { LedgerRecords, RecordDatabase } from '../../src/ports/effects/records.js';
+import { defineTarget, defineTool, type EffectContext } from '../../src/runtime/effects/define-effects.js';
+import { homePaths } from '../../src/runtime/home/home.js';
 import { unapproved } from '../fixtures/unapproved.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';
 import type { Hooks } from './fault-points.js';
@@ -215,7 +215,7 @@ function hookedDatabase(inner: RecordDatabase, { places, hooks, planted }: Servi
 }
 
 /** Rows in the ledger's own database, where performing is waiting for the commit. */
-const hookedRecords = (inner: OwnRecords, hooks: Hooks, outside: string | null): OwnRecords => ({
+const hookedRecords = (inner: LedgerRecords, hooks: Hooks, outside: string | null): LedgerRecords => ({
   open: (targets) => {
     inner.open(targets);
   },

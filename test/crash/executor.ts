@@ -3,10 +3,10 @@
 
 import { linkSync, lstatSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { TEMP_PREFIX } from '../../src/adapters/sandbox-walk.js';
-import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../src/contract/effect.js';
+import { TEMP_PREFIX } from '../../src/adapters/sandbox/sandbox-walk.js';
+import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../src/contract/run/effect.js';
 import { sha256 } from '../../src/contract/hash.js';
-import type { Sandbox } from '../../src/ports/executor.js';
+import type { Sandbox } from '../../src/ports/effects/sandbox.js';
 import type { Hooks } from './fault-points.js';
 import { append, type Places } from './journal.js';
 

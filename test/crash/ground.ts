@@ -1,13 +1,19 @@
 // The ground that a victim stands on: the real stores of a real home, with the fault points around them.
 
-import { openSandbox } from '../../src/adapters/sandbox.js';
-import { winstonLog } from '../../src/adapters/winston-log.js';
+import { openSandbox } from '../../src/adapters/sandbox/file-sandbox.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
 import { LedgerError } from '../../src/errors.js';
 import type { Ids } from '../../src/ports/ids.js';
-import type { Batch, CommitResult, HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
-import type { OwnRecords } from '../../src/ports/records.js';
-import { createHome, homePaths, isVacant, openHome } from '../../src/runtime/home.js';
-import { openTurnpikeOn, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
+import type {
+  Batch,
+  CommitResult,
+  ExternalHeadStore,
+  LedgerStore,
+  LogHead,
+} from '../../src/ports/ledger/ledger-store.js';
+import type { LedgerRecords } from '../../src/ports/effects/records.js';
+import { createHome, homePaths, isVacant, openHome } from '../../src/runtime/home/home.js';
+import { openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
 import { ForwardingStore } from '../fixtures/forwarding-store.js';
 import { JournalledSandbox, type Planted } from './executor.js';
 import type { Hooks } from './fault-points.js';
@@ -25,7 +31,7 @@ export interface Laying {
   /** What an embedding service brings along: its policy, its tools and its tables. */
   readonly service?: Partial<TurnpikeOptions>;
   /** Put around the records in the ledger's own database. */
-  readonly aroundRecords?: (own: OwnRecords) => OwnRecords;
+  readonly aroundRecords?: (own: LedgerRecords) => LedgerRecords;
   /** Told of each batch before anything else is. */
   readonly beforeCommit?: (batch: Batch) => void;
 }
@@ -52,7 +58,7 @@ export async function openAt(laying: Laying): Promise<Opened> {
   const files = openSandbox({ root: paths.sandbox });
   const sandbox = new JournalledSandbox({ ...laying, sandbox: files, root: paths.sandbox });
   try {
-    const turnpike = await openTurnpikeOn(
+    const turnpike = await openTurnpikeIn(
       {
         home: paths,
         store: new HookedStore(store, laying, lag),
@@ -89,7 +95,7 @@ const PLANTED_MS = 25;
 class HookedStore extends ForwardingStore {
   readonly #laying: Laying;
   readonly #lag: Lag;
-  readonly #records: OwnRecords | null;
+  readonly #records: LedgerRecords | null;
 
   constructor(inner: LedgerStore, laying: Laying, lag: Lag) {
     super(inner);
@@ -99,7 +105,7 @@ class HookedStore extends ForwardingStore {
     this.#records = records === null ? null : (laying.aroundRecords?.(records) ?? records);
   }
 
-  override get records(): OwnRecords | null {
+  override get records(): LedgerRecords | null {
     return this.#records;
   }
 
@@ -122,14 +128,14 @@ class HookedStore extends ForwardingStore {
   };
 }
 
-class HookedAnchor implements HeadAnchor {
-  readonly #inner: HeadAnchor;
+class HookedAnchor implements ExternalHeadStore {
+  readonly #inner: ExternalHeadStore;
   readonly #hooks: Hooks;
   readonly #lag: Lag;
   readonly #stuckFrom: number;
   #writes = 0;
 
-  constructor(inner: HeadAnchor, hooks: Hooks, lag: Lag, stuckFrom: number) {
+  constructor(inner: ExternalHeadStore, hooks: Hooks, lag: Lag, stuckFrom: number) {
     this.#inner = inner;
     this.#hooks = hooks;
     this.#lag = lag;

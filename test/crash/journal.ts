@@ -3,7 +3,7 @@
 
 import { closeSync, existsSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import type { EffectResult } from '../../src/contract/effect.js';
+import type { EffectResult } from '../../src/contract/run/effect.js';
 
 /** Where everything of one case of the campaign lies. */
 export interface Places {

@@ -1,10 +1,10 @@
 // What the ledger of a home says, gathered once, for the checks to hold against what was printed and what was done.
 
-import type { Entry, ResultInput, RunCreated } from '../../src/contract/entry.js';
-import type { RunRecord } from '../../src/contract/run-record.js';
-import type { StepTrace } from '../../src/contract/step-trace.js';
-import type { LedgerReader } from '../../src/runtime/ledger-reader.js';
-import { RunRecords } from '../../src/run/record.js';
+import type { Entry, ResultInput, RunCreated } from '../../src/contract/run/entry.js';
+import type { RunRecord } from '../../src/contract/run/run-record.js';
+import type { StepTrace } from '../../src/contract/run/step-trace.js';
+import type { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
+import { RunRecords } from '../../src/run/run-records.js';
 
 /** A trace, and where it stands in the log. */
 export interface PlacedTrace extends StepTrace {

@@ -3,7 +3,7 @@
 // wakes.
 import { rmSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
-import { homePaths } from '../../src/runtime/home.js';
+import { homePaths } from '../../src/runtime/home/home.js';
 import { inHome, type CampaignOptions } from './campaign.js';
 import { checkKilled, checkReopened } from './check-home.js';
 import { Victim } from './children.js';

@@ -4,8 +4,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { LedgerError } from '../../src/errors.js';
-import { checkAnchor } from '../../src/ledger/check-anchor.js';
-import { homePaths, openHead, openHome } from '../../src/runtime/home.js';
+import { checkExternalHead } from '../../src/ledger/verification/check-external-head.js';
+import { homePaths, openHead, openHome } from '../../src/runtime/home/home.js';
 import type { CampaignOptions } from './campaign.js';
 import { everyByte, type Damage } from './damage.js';
 import { Tally } from './tally.js';
@@ -33,7 +33,7 @@ async function damaged(
   tally: Tally,
   { folder }: CampaignOptions,
   base: Base,
-  store: Parameters<typeof checkAnchor>[0],
+  store: Parameters<typeof checkExternalHead>[0],
   { name, apply }: Damage,
 ): Promise<void> {
   const path = join(folder, 'torn.head');
@@ -45,7 +45,7 @@ async function damaged(
     const head = await anchor.read();
     const behind = base.head - (head?.size ?? 0);
     // The opening holds the ledger against the older head as well as it can.
-    await checkAnchor(store, anchor);
+    await checkExternalHead(store, anchor);
     tally.that(head !== null && behind >= 0, () => `${label}: says ${JSON.stringify(head)}`);
     tally.note(behind === 0 ? 'says the newest head' : 'says the head before it');
     tally.most('most entries behind', behind);

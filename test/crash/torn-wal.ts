@@ -11,12 +11,12 @@
 import { closeSync, cpSync, ftruncateSync, mkdirSync, openSync, rmSync } from 'node:fs';
 import { symlinkSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
+import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
 import { LedgerError } from '../../src/errors.js';
-import { checkAnchor } from '../../src/ledger/check-anchor.js';
-import { EMPTY_HEAD, extend, leafHash } from '../../src/ledger/merkle.js';
-import type { AnchoredHead, HeadAnchor } from '../../src/ports/ledger-store.js';
-import { homePaths, openHead, type HomePaths } from '../../src/runtime/home.js';
+import { checkExternalHead } from '../../src/ledger/verification/check-external-head.js';
+import { EMPTY_HEAD, extendHead, leafHash } from '../../src/ledger/proof/merkle.js';
+import type { ExternalHead, ExternalHeadStore } from '../../src/ports/ledger/ledger-store.js';
+import { homePaths, openHead, type HomePaths } from '../../src/runtime/home/home.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import type { CampaignOptions } from './campaign.js';
 import { everyByte, walFrames } from './damage.js';
@@ -51,7 +51,7 @@ export async function tornWal(options: CampaignOptions, step = 1): Promise<Tally
   return tally;
 }
 
-async function vouchedBy({ places }: Base): Promise<AnchoredHead | null> {
+async function vouchedBy({ places }: Base): Promise<ExternalHead | null> {
   const { anchor } = openHead(homePaths(places.home), { readOnly: true });
   const head = await anchor.read();
   await anchor.close();
@@ -111,9 +111,9 @@ class TornHome {
   readonly #paths: HomePaths;
   readonly #log: number;
   /** What its head file says: nothing happens to that. */
-  readonly #vouched: Pick<HeadAnchor, 'read'>;
+  readonly #vouched: Pick<ExternalHeadStore, 'read'>;
 
-  constructor(base: Base, folder: string, vouched: AnchoredHead | null) {
+  constructor(base: Base, folder: string, vouched: ExternalHead | null) {
     this.base = base;
     this.#vouched = { read: () => Promise.resolve(vouched) };
     this.wal = base.files[WAL] ?? Buffer.alloc(0);
@@ -140,7 +140,7 @@ class TornHome {
       const { ledger: file, artifacts: artifactsDir } = this.#paths;
       const store = openSqliteStore({ file, artifactsDir, readOnly: true });
       try {
-        if (guarded) await checkAnchor(store, this.#vouched);
+        if (guarded) await checkExternalHead(store, this.#vouched);
         const { root } = await store.head();
         const texts: string[] = [];
         for await (const { text } of store.log()) texts.push(text);
@@ -182,7 +182,7 @@ function judge(tally: Tally, base: Base, roots: readonly string[], read: Read, l
 /** The root of the log by its size. */
 function rootsOf(texts: readonly string[]): readonly string[] {
   let head = EMPTY_HEAD;
-  return [head.root, ...texts.map((text) => (head = extend(head, [leafHash(text)])).root)];
+  return [head.root, ...texts.map((text) => (head = extendHead(head, [leafHash(text)])).root)];
 }
 
 /** The whole home, as the next process opens it: refused alike, or recovered, and then it goes on. */

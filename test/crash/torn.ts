@@ -8,9 +8,9 @@ import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { LedgerError } from '../../src/errors.js';
-import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
-import { homePaths, openHead, openHome } from '../../src/runtime/home.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { EMPTY_HEAD } from '../../src/ledger/proof/merkle.js';
+import { homePaths, openHead, openHome } from '../../src/runtime/home/home.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { prepare } from './check-home.js';
 import { Victim } from './children.js';
 import type { CampaignOptions } from './campaign.js';

@@ -2,8 +2,8 @@
 // seed has made. Clients note what they ask before they ask, as a client does that means to ask again after a crash.
 
 import { createHash } from 'node:crypto';
-import type { StepResponse } from '../../src/contract/response.js';
-import type { AgentRun } from '../../src/runtime/agent-run.js';
+import type { StepResponse } from '../../src/contract/run/response.js';
+import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
 import type { Turnpike } from '../../src/runtime/turnpike.js';
 import { codeOf } from './codes.js';
 import { append, linesOf, type Places } from './journal.js';

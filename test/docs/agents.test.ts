@@ -50,7 +50,7 @@ test('every reason for which a loop stops is on the page, and no other', () => {
   };
   const reasons = [
     ...literalsOf('src/runtime/agent-loop/run-agent.ts', 'StopReason'),
-    ...literalsOf('src/runtime/agent-loop/next-turn.ts', 'LimitReason'),
+    ...literalsOf('src/runtime/agent-loop/loop-limits.ts', 'LimitReason'),
   ];
   expect(
     tableOf('docs/agents.md', 'stop-reasons')

@@ -4,20 +4,20 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ArtifactRef } from '../../src/contract/artifact-ref.js';
-import type { AuditEvent } from '../../src/contract/audit-event.js';
-import type { Entry, RecordedInput } from '../../src/contract/entry.js';
-import type { RunRecord } from '../../src/contract/run-record.js';
-import type { StepTrace } from '../../src/contract/step-trace.js';
+import type { AuditEvent } from '../../src/contract/run/audit-event.js';
+import type { Entry, RecordedInput } from '../../src/contract/run/entry.js';
+import type { RunRecord } from '../../src/contract/run/run-record.js';
+import type { StepTrace } from '../../src/contract/run/step-trace.js';
 import { Tree } from '../../src/kernel/tree.js';
-import { lifecycleFaults } from '../../src/replay/lifecycle.js';
-import { homePaths, openHome } from '../../src/runtime/home.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { findLifecycleFaults } from '../../src/replay/lifecycle-faults.js';
+import { homePaths, openHome } from '../../src/runtime/home/home.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { contentBy } from '../fixtures/content.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../sources.js';
 import { built } from './built.js';
 import { run } from './programs.js';
-import { needed } from '../../src/ledger/withheld.js';
+import { requireContent } from '../../src/ledger/require-content.js';
 
 const folder = tempFolder('demo-ledger');
 let reader: LedgerReader;
@@ -62,7 +62,7 @@ describe('runs and events', () => {
   });
 
   test('S4-20..S4-24 S4-44..S4-46 every run lived by the lifecycle', () => {
-    expect(lifecycleFaults(entries)).toEqual([]);
+    expect(findLifecycleFaults(entries)).toEqual([]);
   });
 
   test('S4-08 S4-43 S4-61 the record of a write lists what went in and what came out, by reference', () => {
@@ -158,7 +158,7 @@ describe('steps', () => {
         const recorded = { ...body, time: body.time.replace(/^\d{4}/, (year) => String(Number(year) + 1)) };
         const { entries: said } = tree.decide({
           recorded,
-          materials: needed(await reader.artifactsOf(stored)),
+          materials: requireContent(await reader.artifactsOf(stored)),
         });
         moved.push(...said.flatMap(({ entry }) => (entry.type === 'step_trace' ? [judgement(entry.body)] : [])));
       }

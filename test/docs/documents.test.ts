@@ -3,7 +3,7 @@
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { PHASES } from '../../src/contract/phase.js';
+import { PHASES } from '../../src/contract/run/phase.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { filesIn, ROOT, textOf } from '../sources.js';
 import { built } from './built.js';

@@ -2,16 +2,16 @@
 
 import { describe, expect, test } from '@jest/globals';
 import ts from 'typescript';
-import { REFUSED_KINDS } from '../../src/contract/effect.js';
+import { REFUSED_KINDS } from '../../src/contract/run/effect.js';
 import { EXECUTION_CAUSES, FAULTS, POLICY_CAUSES } from '../../src/contract/fault.js';
-import { Proposal } from '../../src/contract/proposal.js';
-import { APPROVAL_RULES } from '../../src/policy/approval.js';
-import { LINT_RULE_IDS } from '../../src/policy/caution.js';
-import { FINDING_RULES } from '../../src/policy/finding.js';
+import { Proposal } from '../../src/contract/run/proposal.js';
+import { APPROVAL_RULES } from '../../src/policy/approval/approval.js';
+import { LINT_RULE_IDS } from '../../src/policy/lint/lint-rules.js';
+import { FINDING_RULES } from '../../src/policy/files/policy-finding.js';
 import { RULES } from '../../src/policy/verdict.js';
-import { BUNDLE_RULES } from '../../src/runtime/export/bundle-finding.js';
+import { EXPORT_BAG_RULES } from '../../src/runtime/export/verify/bag-findings.js';
 import { PROBLEMS } from '../../src/service/problems.js';
-import { SPEC_RULES } from '../../src/session/spec-finding.js';
+import { SPEC_RULES } from '../../src/session/spec/spec-finding.js';
 import { filesIn, nodesOf, parse } from '../sources.js';
 import { tableOf } from './tables.js';
 
@@ -79,7 +79,7 @@ describe('rules', () => {
 
   test('every rule of approvals and of bundles is there, with what it says', () => {
     expect(rows('approval-rules')).toEqual(Object.entries(APPROVAL_RULES));
-    expect(rows('bundle-rules').map(([rule, severity]) => [rule, severity])).toEqual(Object.entries(BUNDLE_RULES));
+    expect(rows('bundle-rules').map(([rule, severity]) => [rule, severity])).toEqual(Object.entries(EXPORT_BAG_RULES));
   });
 
   test('the words that follow a rule are all there', () => {
@@ -95,7 +95,9 @@ describe('rules', () => {
   });
 
   test('every rule of ledger, replay and policy check is there', () => {
-    expect(firstColumn('ledger-rules')).toEqual(literalsOfType('src/ledger/ledger-problem.ts', 'LedgerRule'));
+    expect(firstColumn('ledger-rules')).toEqual(
+      literalsOfType('src/ledger/verification/ledger-problem.ts', 'LedgerRule'),
+    );
     expect(firstColumn('replay-rules')).toEqual(literalsOfMember('src/kernel/fold.ts', 'Difference', 'rule'));
     expect(firstColumn('policy-findings')).toEqual([...FINDING_RULES]);
     expect(firstColumn('policy-cautions')).toEqual([...LINT_RULE_IDS]);
@@ -107,7 +109,7 @@ describe('rules', () => {
 
   test('every reason by which a machine ends a run is there', () => {
     const told = rows('endings').map(([, reason]) => reason);
-    const files = [...filesIn('machines', /\.ts$/), ...filesIn('src/engine', /\.ts$/), 'src/runtime/agents.ts'];
+    const files = [...filesIn('machines', /\.ts$/), ...filesIn('src/engine', /\.ts$/), 'src/runtime/agents/agents.ts'];
     const reasons = files.flatMap((path) => nodesOf(parse(path)).flatMap(reasonOf));
     expect(reasons.length).toBeGreaterThan(8);
     expect([...new Set(reasons)].filter((reason) => !told.includes(reason))).toEqual([]);
@@ -120,7 +122,7 @@ const extendsError = (node: ts.Node): boolean =>
     (clause) => /\b(?:Coded)?Error\b/.test(clause.getText()) && /code/i.test(node.getText()),
   );
 
-/** Literal rule ids: what `refuse` and `deny` get, what stands behind `rule_id:`; a computed end is `<word>`. */
+/** Literal rule ids: what `rejectWith` and `deny` get, what stands behind `rule_id:`; a computed end is `<word>`. */
 function ruleIds(): readonly string[] {
   const files = [...filesIn('machines', /\.ts$/), ...filesIn('src/step', /\.ts$/), 'src/policy/sandbox-path.ts'];
   return files.flatMap((path) =>
@@ -132,7 +134,7 @@ function ruleIds(): readonly string[] {
 }
 
 /** Functions of the step that take a rule, and at which place. */
-const TAKES_RULE: Readonly<Record<string, number>> = { refuse: 1, deny: 0, overQuota: 0 };
+const TAKES_RULE: Readonly<Record<string, number>> = { rejectWith: 1, deny: 0, quotaFault: 0 };
 
 function ruleOfCall(node: ts.CallExpression): readonly string[] {
   const place = TAKES_RULE[node.expression.getText()];
@@ -143,11 +145,11 @@ function ruleOfCall(node: ts.CallExpression): readonly string[] {
 const COMPUTED: Readonly<Record<string, string>> = {
   'fact.kind': '<kind>',
   'cause.toLowerCase()': '<cause>',
-  'scanned.why': '<problem>',
+  'scanned.problem': '<problem>',
   'problemOf(value)': '<problem>',
   problem: '<problem>',
   kind: '<kind>',
-  'asked.exhausted': '<kind>',
+  'reservation.exhausted': '<kind>',
   unreadable: '<problem>',
 };
 
@@ -197,7 +199,7 @@ function problemsOfPaths(): readonly string[] {
 
 /** The reason that a node gives to the end of a run, where it is a literal. */
 function reasonOf(node: ts.Node): readonly string[] {
-  if (ts.isCallExpression(node) && /^(?:failedWith|cancelledFor)$/.test(node.expression.getText())) {
+  if (ts.isCallExpression(node) && /^(?:failureEnd|cancellationEnd)$/.test(node.expression.getText())) {
     const [first] = node.arguments;
     return first === undefined
       ? []

@@ -3,7 +3,7 @@
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { leafHash } from '../../src/ledger/merkle.js';
+import { leafHash } from '../../src/ledger/proof/merkle.js';
 import { initialised, linesOf, put, write } from '../cli/fake-io.js';
 import { built } from '../docs/built.js';
 import { Command, endAll, type Ended } from './process.js';

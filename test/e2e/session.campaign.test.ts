@@ -6,10 +6,10 @@ import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SessionAnswer, SessionData } from '../../src/contract/session-answer.js';
+import type { SessionAnswer, SessionData } from '../../src/contract/session/session-answer.js';
 import { jsonLines, linesOf, put, think, write } from '../cli/fake-io.js';
 import { diskFolder } from '../fixtures/temp-folder.js';
-import type { SessionSpec } from '../../src/contract/session-spec.js';
+import type { SessionSpec } from '../../src/contract/session/session-spec.js';
 import { PLAIN, putSpec, reportOf, stepOf } from '../cli/session-fixture.js';
 import { builtCommand } from '../fixtures/build.js';
 

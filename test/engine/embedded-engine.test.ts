@@ -1,13 +1,13 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { MemoryState } from '../../src/adapters/memory-state.js';
-import { passingKey } from '../../src/adapters/session-key.js';
-import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
-import { winstonLog } from '../../src/adapters/winston-log.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import { MemoryState } from '../../src/adapters/memory/memory-state.js';
+import { ephemeralKey } from '../../src/adapters/keys/session-key.js';
+import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
+import { createSqliteStore, openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
 import { embeddedEngine } from '../../src/engine/embedded.js';
-import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import type { LedgerStore } from '../../src/ports/ledger/ledger-store.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
 import { Scheduler, slowStore } from '../fixtures/slow-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
@@ -24,14 +24,14 @@ async function start(
   const faulty = new FaultyStore(store);
   const clock = new ManualClock();
   const world = new World();
-  const anchor = headInMemory(await store.head());
+  const anchor = memoryHeadStore(await store.head());
   const engine = embeddedEngine({
     store: faulty,
-    anchor,
+    externalHeadStore: anchor,
     clock,
     log: winstonLog('silent'),
     effects: world,
-    secrets: passingKey(),
+    secrets: ephemeralKey(),
     listener: world,
     defer: (task) => void setImmediate(task),
     liveTreesMax,

@@ -2,12 +2,12 @@
 // under way any more it has the head of the log.
 
 import { expect, test } from '@jest/globals';
-import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { MemoryState } from '../../src/adapters/memory-state.js';
+import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import { MemoryState } from '../../src/adapters/memory/memory-state.js';
 import { HeadWriter } from '../../src/engine/head-writer.js';
 import { LedgerError } from '../../src/errors.js';
-import type { CommitResult, LedgerStore } from '../../src/ports/ledger-store.js';
+import type { CommitResult, LedgerStore } from '../../src/ports/ledger/ledger-store.js';
 import { opening, scribeOf, treeId } from '../fixtures/entries.js';
 import { ForwardingStore } from '../fixtures/forwarding-store.js';
 
@@ -17,9 +17,10 @@ async function bench(over: (store: LedgerStore) => Partial<LedgerStore> = () => 
   const inner = memoryStore({ state: new MemoryState({ integrates: false }) });
   const store: LedgerStore = Object.assign(new ForwardingStore(inner), over(inner));
   const scribe = await scribeOf(store);
-  const anchor = headInMemory(await store.head());
+  const anchor = memoryHeadStore(await store.head());
   const failures: unknown[] = [];
-  const make = () => new HeadWriter({ store, anchor, known: null, failed: (error) => void failures.push(error) });
+  const make = () =>
+    new HeadWriter({ store, externalHeadStore: anchor, known: null, onFailed: (error) => void failures.push(error) });
   const write = (n: number) => store.commit(scribe.prepare([opening(treeId(n))]));
   return { store, anchor, failures, make, write };
 }
@@ -31,10 +32,10 @@ test.each(Array.from({ length: 48 }, (_, turns) => turns))(
     const heads = make();
     await heads.start();
     await write(1);
-    heads.committed(PENDING, true);
+    heads.onCommitted(PENDING, true);
     for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
     await write(2);
-    heads.committed(PENDING, true);
+    heads.onCommitted(PENDING, true);
     await heads.stop(() => false);
     const { size, root } = await store.head();
     expect(size).toBe(2);
@@ -55,7 +56,7 @@ test('D15: an integration whose answer is lost is in the head that is written', 
   const heads = make();
   await heads.start();
   await write(1);
-  heads.committed(PENDING, true);
+  heads.onCommitted(PENDING, true);
   await heads.stop(() => false);
   const { size, root } = await store.head();
   expect([size, lost]).toEqual([1, 1]);

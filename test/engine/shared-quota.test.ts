@@ -3,11 +3,11 @@
 import { expect, test } from '@jest/globals';
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Effect, EffectResult } from '../../src/contract/effect.js';
+import type { Effect, EffectResult } from '../../src/contract/run/effect.js';
 import type { JsonObject } from '../../src/contract/json.js';
-import { openSandbox } from '../../src/adapters/sandbox.js';
-import type { Sandbox } from '../../src/ports/executor.js';
-import type { AgentRun } from '../../src/runtime/agent-run.js';
+import { openSandbox } from '../../src/adapters/sandbox/file-sandbox.js';
+import type { Sandbox } from '../../src/ports/effects/sandbox.js';
+import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';

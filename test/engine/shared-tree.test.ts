@@ -1,15 +1,15 @@
 // One tree with two agent runs, and trees that share a tick: what one of them does must not pass for the other's.
 
 import { afterEach, expect, test } from '@jest/globals';
-import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { passingKey } from '../../src/adapters/session-key.js';
-import { winstonLog } from '../../src/adapters/winston-log.js';
+import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import { ephemeralKey } from '../../src/adapters/keys/session-key.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
-import type { StepTrace } from '../../src/contract/step-trace.js';
+import type { StepTrace } from '../../src/contract/run/step-trace.js';
 import { embeddedEngine } from '../../src/engine/embedded.js';
 import type { NewInput, TreeEngine } from '../../src/engine/tree-engine.js';
-import type { LedgerStore } from '../../src/ports/ledger-store.js';
+import type { LedgerStore } from '../../src/ports/ledger/ledger-store.js';
 import { ForwardingStore } from '../fixtures/forwarding-store.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { editedPolicy, machinesArtifact, proposal } from '../fixtures/tree.js';
@@ -51,11 +51,11 @@ async function open(): Promise<void> {
   world = new World();
   engine = embeddedEngine({
     store,
-    anchor: headInMemory(await store.head()),
+    externalHeadStore: memoryHeadStore(await store.head()),
     clock: new ManualClock(),
     log: winstonLog('silent'),
     effects: world,
-    secrets: passingKey(),
+    secrets: ephemeralKey(),
     listener: world,
     defer: (task) => void setImmediate(task),
     liveTreesMax: 16,

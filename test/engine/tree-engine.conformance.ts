@@ -3,13 +3,13 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
-import type { Effect, EffectResult } from '../../src/contract/effect.js';
-import type { Entry } from '../../src/contract/entry.js';
+import type { Effect, EffectResult } from '../../src/contract/run/effect.js';
+import type { Entry } from '../../src/contract/run/entry.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import type { EngineListener, Effects, NewInput, Recovery, TreeEngine } from '../../src/engine/tree-engine.js';
 import { InvariantError, LedgerError } from '../../src/errors.js';
-import type { HeadAnchor, LedgerStore } from '../../src/ports/ledger-store.js';
-import type { Ending, Reply } from '../../machines/emission.js';
+import type { ExternalHeadStore, LedgerStore } from '../../src/ports/ledger/ledger-store.js';
+import type { RunTermination, Reply } from '../../machines/emission.js';
 import type { FaultyStore } from '../fixtures/faulty-store.js';
 import type { ManualClock } from '../fixtures/manual-clock.js';
 import { ABSENT, machinesArtifact, policyArtifacts, proposal } from '../fixtures/tree.js';
@@ -19,7 +19,7 @@ export interface EngineHarness {
   readonly engine: TreeEngine;
   readonly store: FaultyStore;
   /** The head file. */
-  readonly anchor: HeadAnchor;
+  readonly anchor: ExternalHeadStore;
   readonly clock: ManualClock;
   readonly world: World;
   crash(): Promise<EngineHarness>;
@@ -31,15 +31,15 @@ export class World implements Effects, EngineListener {
   readonly performed: Effect[] = [];
   readonly settled: Effect[] = [];
   readonly replies: Reply[] = [];
-  readonly endings: Ending[] = [];
+  readonly endings: RunTermination[] = [];
   failure: unknown = null;
   readonly restarts: Recovery[] = [];
   /** Called when an effect is performed. */
   onPerform: (effect: Effect) => EffectResult | Promise<EffectResult> = () => ({ status: 'done', result: {} });
-  onReply: (reply: Reply) => void = () => undefined;
+  onAnyReply: (reply: Reply) => void = () => undefined;
 
   gather = () => ({ paths: [ABSENT], usage: { bytes: 0, files: 0 } });
-  perform = (effect: Effect) => {
+  run = (effect: Effect) => {
     this.performed.push(effect);
     return this.onPerform(effect);
   };
@@ -47,15 +47,15 @@ export class World implements Effects, EngineListener {
     this.settled.push(effect);
     return { status: 'failed', cause: 'INTERRUPTED' };
   };
-  reply = (_tree: string, reply: Reply) => {
+  onReply = (_tree: string, reply: Reply) => {
     this.replies.push(reply);
-    this.onReply(reply);
+    this.onAnyReply(reply);
   };
-  ended = (_tree: string, ending: Ending) => void this.endings.push(ending);
-  failed = (error: unknown) => {
+  onEnded = (_tree: string, ending: RunTermination) => void this.endings.push(ending);
+  onFailed = (error: unknown) => {
     this.failure = error;
   };
-  restarted = (recovery: Recovery) => {
+  onRestarted = (recovery: Recovery) => {
     this.failure = null;
     this.restarts.push(recovery);
   };
@@ -289,7 +289,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
     test('guarantee 6, S0-04 S2-20: a reply is given when its trace is in the ledger', async () => {
       await start(harness, 'run_conform0008');
       let recorded = -1;
-      harness.world.onReply = () =>
+      harness.world.onAnyReply = () =>
         void (async () => {
           recorded = (await entriesOf(harness.store, 'run_conform0008')).filter(isThought).length;
         })();
@@ -350,7 +350,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
         };
         await write(harness, tree, 'w');
         await until(() => harness.world.failure !== null);
-        expect(harness.engine.failed).toBe(true);
+        expect(harness.engine.hasFailed).toBe(true);
         const refused = expect.objectContaining({ code: 'LEDGER_UNAVAILABLE' });
         await expect(think(harness, tree, 'down')).rejects.toEqual(refused);
         await expect(harness.engine.peek(tree)).rejects.toEqual(refused);
@@ -358,7 +358,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
         const recovery = await harness.engine.restart();
         expect(recovery).toEqual({ trees: 1, settled: told.settled, interrupted: 0, damaged: 0 });
         expect(harness.world.restarts).toEqual([recovery]);
-        expect(harness.engine.failed).toBe(false);
+        expect(harness.engine.hasFailed).toBe(false);
         expect(harness.world.performed).toHaveLength(1);
         expect(harness.world.settled).toHaveLength(told.settled);
         expect(harness.world.replies).toHaveLength(told.replies);
@@ -388,7 +388,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       harness.clock.advance(20_000);
       await refused;
       expect(harness.world.settled).toEqual([]);
-      expect(harness.engine.failed).toBe(true);
+      expect(harness.engine.hasFailed).toBe(true);
       const restarting = harness.engine.restart();
       await turns(50);
       expect(harness.world.settled).toEqual([]);
@@ -469,7 +469,7 @@ export function treeEngineConformance(name: string, open: () => Promise<EngineHa
       harness.store.before = () => undefined;
       await expect(harness.engine.restart()).rejects.toMatchObject({ code });
       await expect(harness.engine.restart()).rejects.toMatchObject({ code });
-      expect(harness.engine.failed).toBe(true);
+      expect(harness.engine.hasFailed).toBe(true);
       expect(harness.store.reopened).toBe(0);
     });
 

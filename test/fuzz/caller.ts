@@ -3,7 +3,7 @@
 
 import { performance } from 'node:perf_hooks';
 import { RunError } from '../../src/errors.js';
-import type { AgentOptions, AgentRun, SubmitOptions } from '../../src/runtime/agent-run.js';
+import type { AgentOptions, AgentRun, SubmitOptions } from '../../src/runtime/agents/agent-run.js';
 import { textOf } from './bytes.js';
 import type { Exchange } from './checks.js';
 import { caseOf, type Opened } from './world.js';

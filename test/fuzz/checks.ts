@@ -3,10 +3,10 @@
 
 import { EXECUTION_CAUSES, FAULTS, POLICY_CAUSES, type FaultCode } from '../../src/contract/fault.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { decisionOf } from '../../src/contract/phase.js';
-import { DecisionResponse, DetailedResponse } from '../../src/contract/response.js';
-import type { StepTrace } from '../../src/contract/step-trace.js';
-import { conforms } from '../../src/contract/validators.js';
+import { stepDecisionOf } from '../../src/contract/run/phase.js';
+import { DecisionResponse, DetailedResponse } from '../../src/contract/run/response.js';
+import type { StepTrace } from '../../src/contract/run/step-trace.js';
+import { isConforming } from '../../src/contract/validators.js';
 import { textOf } from './bytes.js';
 
 /** One payload that a live run took, and the text of the response that came back. */
@@ -47,9 +47,9 @@ export function problemsOfResponse({ payload, response }: Exchange, secrets: Sec
   } catch {
     return ['the response is no JSON'];
   }
-  const exposure = conforms(DetailedResponse, value)
+  const exposure = isConforming(DetailedResponse, value)
     ? 'detailed'
-    : conforms(DecisionResponse, value)
+    : isConforming(DecisionResponse, value)
       ? 'decision'
       : null;
   if (exposure === null) return ['the response conforms to no schema of responses'];
@@ -168,7 +168,7 @@ function problemsOfTrace(trace: StepTrace, step_index: number, { payload, respon
     [trace.step_index !== step_index, `the trace has step_index ${trace.step_index}, not ${step_index}`],
     [trace.payload.hash_sha256 !== sha256(payload), 'the trace is of another payload'],
     [trace.response_sha256 !== sha256(response), 'the trace has the hash of another response'],
-    [trace.decision !== decisionOf(outcome), 'outcome and decision of the trace contradict one another'],
+    [trace.decision !== stepDecisionOf(outcome), 'outcome and decision of the trace contradict one another'],
     [(outcome === 'SUCCESS') !== (error_code === null), 'outcome and error code of the trace contradict one another'],
     [!phaseFits(trace), `the trace names the phase ${phase_failed_at} for ${outcome} (${error_code})`],
     [

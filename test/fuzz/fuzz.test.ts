@@ -4,8 +4,8 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { PolicyError } from '../../src/errors.js';
-import { checkPolicy, loadPolicy } from '../../src/policy/check-policy.js';
-import type { StoredEntry } from '../../src/ports/ledger-store.js';
+import { checkPolicy, loadPolicy } from '../../src/policy/files/check-policy.js';
+import type { StoredEntry } from '../../src/ports/ledger/ledger-store.js';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { sized } from '../fixtures/campaign.js';
 import { fixtureChunks, fuzzChunk, fuzzSteps, type Report } from './campaign.js';

@@ -1,7 +1,7 @@
 // Actions and their arguments: the right ones, and those that are nearly right.
 
 import fc from 'fast-check';
-import { ACTION_NAMES } from '../../src/contract/actions.js';
+import { ACTION_NAMES } from '../../src/contract/policy/actions.js';
 import { hostileValue, keyText, quoted, stringText } from './grammar-json.js';
 
 /** Actions in the numbers in which they shall come: all that exist, often, and names that must not be taken for one. */

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { OUTCOMES } from '../../src/contract/phase.js';
+import { OUTCOMES } from '../../src/contract/run/phase.js';
 import { corpora } from './corpora.js';
 import type { PartOptions, Told } from './part.js';
 

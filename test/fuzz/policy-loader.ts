@@ -3,13 +3,13 @@
 
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { gitBlobId } from '../../src/adapters/manifest-policy-source.js';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { winstonLog } from '../../src/adapters/winston-log.js';
+import { gitBlobId } from '../../src/adapters/policy/manifest-policy-source.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { POLICY_FILES, type PolicyFile } from '../../src/contract/pins.js';
+import { POLICY_FILES, type PolicyFile } from '../../src/contract/policy/pins.js';
 import { PolicyError, RunError } from '../../src/errors.js';
-import { checkPolicy, findingLine, loadPolicy } from '../../src/policy/check-policy.js';
+import { checkPolicy, formatFinding, loadPolicy } from '../../src/policy/files/check-policy.js';
 import type { LoadedPolicyFile } from '../../src/ports/policy-source.js';
 import { openTurnpike } from '../../src/runtime/turnpike.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
@@ -214,7 +214,7 @@ async function judgePolicy(name: PolicyFile, damaged: Uint8Array, judging: Judgi
       [(policy === null) !== findings.length > 0, 'a policy is there exactly when there is no finding, but not here'],
       [findings.length > FINDINGS_MAX, `there are ${findings.length} findings`],
       [findings.some(({ line }) => !Number.isInteger(line) || line < 1), 'a finding has no line'],
-      [findings.some((finding) => !/^[ -~]{1,2000}$/.test(findingLine(finding))), 'a finding is not one plain line'],
+      [findings.some((finding) => !/^[ -~]{1,2000}$/.test(formatFinding(finding))), 'a finding is not one plain line'],
       [judging.measure && ms > HANG_MS, `the loader took ${ms.toFixed(1)} ms, by itself, at best`],
       [loads(loader, bytes) !== (policy !== null), 'check and load do not agree'],
     ];

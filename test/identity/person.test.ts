@@ -1,14 +1,14 @@
 // C87: names are compared by tables that are bundled, so every Node gives the same answer.
 
 import { describe, expect, test } from '@jest/globals';
-import { likeness, withoutLooks, type Likeness, type Person } from '../../src/contract/person.js';
+import { compareNames, withoutLooks, type Likeness, type Person } from '../../src/contract/person.js';
 import { nameProblem, personOf } from '../../src/identity/person.js';
 import { CASES } from '../../src/identity/tables/cases.js';
 import { CONFUSABLES } from '../../src/identity/tables/confusables.js';
 import { DECOMPOSITIONS } from '../../src/identity/tables/decompositions.js';
 import { FOLDS } from '../../src/identity/tables/folds.js';
-import { hasInvisible, INVISIBLE } from '../../src/contract/invisible.js';
-import { decompose, isIgnorable, pointsOf, textOf, UNICODE_VERSION } from '../../src/identity/unicode.js';
+import { hasInvisibleCharacter, INVISIBLE_RANGES } from '../../src/contract/invisible.js';
+import { decompose, isIgnorable, pointsOf, textOfPoints, UNICODE_VERSION } from '../../src/identity/unicode.js';
 import { sized } from '../fixtures/campaign.js';
 import { sampled } from './sampled.js';
 import { pairsOf } from './table-pairs.js';
@@ -18,7 +18,7 @@ function known(name: string): Person {
   if (typeof person === 'string') throw new Error(`${name}: ${person}`);
   return person;
 }
-const compared = (a: string, b: string): Likeness => likeness(known(a), known(b));
+const compared = (a: string, b: string): Likeness => compareNames(known(a), known(b));
 
 describe('the tables', () => {
   test('are of one version of Unicode, with every mapping of UTS #39', () => {
@@ -53,7 +53,7 @@ describe('the tables', () => {
     ];
     for (const text of texts) {
       for (const around of [text, `\u0301${text}\u0323\u0301`]) {
-        expect(textOf(decompose(pointsOf(around)))).toBe(around.normalize('NFD'));
+        expect(textOfPoints(decompose(pointsOf(around)))).toBe(around.normalize('NFD'));
       }
     }
   });
@@ -62,13 +62,13 @@ describe('the tables', () => {
 test('C88 what is invisible is what NFKC_Casefold ignores, the separators of lines, and annotation marks', () => {
   const others: number[] = [];
   for (let point = 0; point <= sized(0xffff, 0x10ffff); point += 1) {
-    const invisible = INVISIBLE.some(([first, last]) => first <= point && point <= last);
+    const invisible = INVISIBLE_RANGES.some(([first, last]) => first <= point && point <= last);
     if (isIgnorable(point)) expect(invisible).toBe(true);
     else if (invisible) others.push(point);
   }
   expect(others).toEqual([0x2028, 0x2029, 0xfff9, 0xfffa, 0xfffb]);
-  expect(hasInvisible('Ren\u00e9e/\u6797.txt')).toBe(false);
-  expect(hasInvisible('a\u{e0041}b')).toBe(true);
+  expect(hasInvisibleCharacter('Ren\u00e9e/\u6797.txt')).toBe(false);
+  expect(hasInvisibleCharacter('a\u{e0041}b')).toBe(true);
 });
 
 describe('S4-78 two names of one person', () => {
@@ -144,23 +144,23 @@ describe('S4-78 two names of one person', () => {
     const missed = sampled(pairsOf(CONFUSABLES)).filter(([source, target]) => {
       const [one, other] = [`paul ida ${source}x`, `PAUL lDA ${target}X`];
       if (personOf(one) === 'unassigned' || target.trim() === '') return false;
-      return likeness(looks(one), looks(other)) === 'other' || likeness(looks(other), looks(one)) === 'other';
+      return compareNames(looks(one), looks(other)) === 'other' || compareNames(looks(other), looks(one)) === 'other';
     });
     expect(missed.map(([source]) => source)).toEqual([]);
   });
 
   test('persons with looks and without cannot be told apart, and without are compared as before', () => {
     const [one, other] = [known('paul ida'), known('PAUL lDA')];
-    expect(likeness(withoutLooks(one), withoutLooks(other))).toBe('other');
-    expect(likeness(withoutLooks(one), other)).toBe('unknown');
-    expect(likeness(one, withoutLooks(known('berta')))).toBe('unknown');
+    expect(compareNames(withoutLooks(one), withoutLooks(other))).toBe('other');
+    expect(compareNames(withoutLooks(one), other)).toBe('unknown');
+    expect(compareNames(one, withoutLooks(known('berta')))).toBe('unknown');
   });
 
   test('names that are made to have many looks are refused, or cost no more than others', () => {
     expect(personOf(`\u03b1${'\u0345'.repeat(20)}`)).toBe('too_long');
     const wide = Array.from({ length: 100 }, (_, index) => `${'x'.repeat(index % 7)} ${'x'.repeat((index % 5) + 1)}`);
     const made = { ...known('anna'), canonical_id: 'x', skeletons: [], looks: wide };
-    expect(likeness(made, { ...made, canonical_id: 'y', looks: [...wide, 'y'] })).toMatch(/^(?:alike|other)$/);
+    expect(compareNames(made, { ...made, canonical_id: 'y', looks: [...wide, 'y'] })).toMatch(/^(?:alike|other)$/);
     expect(compared('\u2167'.repeat(40), `${'VIII'.repeat(39)}VIIl`)).toBe('alike');
     expect(compared('\u03b9'.repeat(120), `${'l'.repeat(119)}x`)).toBe('other');
   });
@@ -183,9 +183,9 @@ describe('S4-78 two names of one person', () => {
   test('persons of other tables, or of none, cannot be told apart', () => {
     const [anna, berta] = [personOf('anna'), personOf('berta')];
     if (typeof anna === 'string' || typeof berta === 'string') throw new Error('a name');
-    expect(likeness(anna, { ...berta, tables: 'unicode-17.0.0' })).toBe('unknown');
-    expect(likeness(anna, null)).toBe('unknown');
-    expect(likeness(undefined, berta)).toBe('unknown');
+    expect(compareNames(anna, { ...berta, tables: 'unicode-17.0.0' })).toBe('unknown');
+    expect(compareNames(anna, null)).toBe('unknown');
+    expect(compareNames(undefined, berta)).toBe('unknown');
   });
 });
 

@@ -3,8 +3,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Writable } from 'node:stream';
 import type { InspectionEvent } from 'xstate';
-import { winstonLog } from '../../src/adapters/winston-log.js';
-import { inertInspector } from '../../src/kernel/inert-inspection.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
+import { inertInspector } from '../../src/kernel/interpreter/inert-inspection.js';
 import type { Log } from '../../src/ports/log.js';
 import type { TurnpikeOptions } from '../../src/runtime/turnpike.js';
 import { Bench } from '../fixtures/bench.js';

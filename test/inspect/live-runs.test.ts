@@ -3,10 +3,10 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createInspector, type StatelyInspectionEvent } from '@statelyai/inspect';
 import type { AnyMachineSnapshot, InspectionEvent } from 'xstate';
-import { inspectionHub } from '../../src/adapters/inspection-hub.js';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { statelyObserver } from '../../src/adapters/stately-observer.js';
-import { winstonLog } from '../../src/adapters/winston-log.js';
+import { inspectionHub } from '../../src/adapters/inspector/inspection-hub.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import { statelyObserver } from '../../src/adapters/inspector/stately-observer.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
 import type { Log } from '../../src/ports/log.js';
 import { openTurnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
 import { serveXstateInspect } from '../../src/service/xstate-inspect.js';

@@ -2,7 +2,7 @@
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import type { InspectionEvent } from 'xstate';
-import { watchLedger, type LedgerWatch } from '../../src/runtime/watch-ledger.js';
+import { watchLedger, type LedgerWatch } from '../../src/runtime/ledger/watch-ledger.js';
 import { Bench } from '../fixtures/bench.js';
 import { sized } from '../fixtures/campaign.js';
 import { proposal } from '../fixtures/tree.js';

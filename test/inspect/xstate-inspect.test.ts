@@ -7,9 +7,13 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import WebSocket from 'ws';
 import { createActor } from 'xstate';
-import { inspectionHub, type InspectionHub, type InspectionMessage } from '../../src/adapters/inspection-hub.js';
-import { winstonLog } from '../../src/adapters/winston-log.js';
-import { watchLedger } from '../../src/runtime/watch-ledger.js';
+import {
+  inspectionHub,
+  type InspectionHub,
+  type InspectionMessage,
+} from '../../src/adapters/inspector/inspection-hub.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
+import { watchLedger } from '../../src/runtime/ledger/watch-ledger.js';
 import { serveXstateInspect, type XstateInspectServer } from '../../src/service/xstate-inspect.js';
 import { Bench } from '../fixtures/bench.js';
 import { proposal } from '../fixtures/tree.js';

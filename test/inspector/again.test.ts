@@ -4,13 +4,13 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { packRows, rowOf } from '../../src/contract/event-row.js';
-import type { Course } from '../../src/contract/inspection.js';
+import { packRows, toEventRow } from '../../src/contract/inspection/event-row.js';
+import type { Course } from '../../src/contract/inspection/inspection.js';
 import { HttpFeed } from '../../src/inspector/data/http-feed.js';
-import { ProofKeeper } from '../../src/inspector/store/proof-keeper.js';
+import { ProofTracker } from '../../src/inspector/store/proof-tracker.js';
 import { Store } from '../../src/inspector/store/store.js';
-import { PartProver } from '../../src/inspector/worker/prover.js';
-import { leafHash } from '../../src/ledger/merkle.js';
+import { PartProver } from '../../src/inspector/worker/part-prover.js';
+import { leafHash } from '../../src/ledger/proof/merkle.js';
 
 /** A chain of one run tree, in so many entries. */
 function chain(run_id: string, count: number): readonly string[] {
@@ -95,7 +95,7 @@ class Service {
 
   #rows(from: number, to: number) {
     const texts = this.texts.slice(from, to);
-    return packRows(texts.map((text, at) => rowOf(text, from + at, leafHash(text))));
+    return packRows(texts.map((text, at) => toEventRow(text, from + at, leafHash(text))));
   }
 }
 
@@ -115,7 +115,7 @@ async function opened(prepare: (service: Service) => void = () => undefined) {
   services.push(service);
   prepare(service);
   const feed = new HttpFeed(await service.listen(), 't');
-  const proof = new ProofKeeper((tell) => new PartProver((from, to) => feed.entries(from, to), tell));
+  const proof = new ProofTracker((tell) => new PartProver((from, to) => feed.entries(from, to), tell));
   const store = new Store(feed, proof);
   stores.push(store);
   return { service, store, proof, open: store.open() };

@@ -4,13 +4,13 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { packRows } from '../../src/contract/event-row.js';
-import type { EventRow, RowPage } from '../../src/contract/inspection.js';
-import { refusalOf, type Connection, type Listener } from '../../src/inspector/data/feed.js';
+import { packRows } from '../../src/contract/inspection/event-row.js';
+import type { EventRow, RowPage } from '../../src/contract/inspection/inspection.js';
+import { toAccessProblem, type FeedConnection, type FeedListener } from '../../src/inspector/data/feed.js';
 import { HttpFeed } from '../../src/inspector/data/http-feed.js';
-import { backFill, loadNewest, takeLive } from '../../src/inspector/data/load.js';
+import { fetchEarlierRows, loadNewest, applyLivePage } from '../../src/inspector/data/load-rows.js';
 import { SseParser, type SseMessage } from '../../src/inspector/data/sse.js';
-import { Rows } from '../../src/inspector/store/rows.js';
+import { Rows } from '../../src/inspector/store/rows/rows.js';
 
 const STREAM =
   ': hello\r\nretry: 1500\r\n\r\nevent: rows\nid: 7\ndata: one\r\ndata: two\n\ndata:three\r\rid: 8\nevent: x\n\nfield\ndata\n\n';
@@ -50,7 +50,7 @@ const row = (log_index: number): EventRow => ({
   step: 0,
   hash: log_index.toString(16).padStart(8, '0'),
   state: null,
-  born: null,
+  creation: null,
 });
 const pageOf = (from: number, to: number): RowPage =>
   packRows(Array.from({ length: to - from }, (_, at) => row(from + at)));
@@ -96,15 +96,15 @@ function droppingService(size: number, asked: string[], ids: string[] = ['x']): 
   };
 }
 
-async function followed(base: string, done: (rows: Rows, states: readonly Connection[]) => boolean) {
+async function followed(base: string, done: (rows: Rows, states: readonly FeedConnection[]) => boolean) {
   const feed = new HttpFeed(base, 't');
   const { ledger_id } = await feed.info();
   const rows = new Rows(0, 0);
-  const states: Connection[] = [];
+  const states: FeedConnection[] = [];
   const until = new AbortController();
-  const listener: Listener = {
-    page: (page) => takeLive(feed, rows, page),
-    connection: (state) => {
+  const listener: FeedListener = {
+    onPage: (page) => applyLivePage(feed, rows, page),
+    onConnection: (state) => {
       states.push(state);
       if (done(rows, states)) until.abort();
     },
@@ -140,21 +140,21 @@ describe('the stream', () => {
   test('who is not let in is told apart from what went wrong: without a token, with a wrong one, without the right', async () => {
     const answering = async (status: number, token: string | null) => {
       const base = await served((_, response) => void response.writeHead(status).end('{"code":"X"}'));
-      return new HttpFeed(base, token).info().then(() => undefined, refusalOf);
+      return new HttpFeed(base, token).info().then(() => undefined, toAccessProblem);
     };
     expect(await answering(401, null)).toBe('absent');
     expect(await answering(401, 't')).toBe('wrong');
     expect(await answering(403, 't')).toBe('right');
     expect(await answering(503, 't')).toBeNull();
-    expect(refusalOf(new TypeError('fetch failed'))).toBeNull();
+    expect(toAccessProblem(new TypeError('fetch failed'))).toBeNull();
   });
 
   test('a token that is refused is not tried again', async () => {
     const base = await served((_, response) => void response.writeHead(401).end('{}'));
-    const states: Connection[] = [];
+    const states: FeedConnection[] = [];
     const listener = {
-      page: () => Promise.resolve(),
-      connection: (state: Connection) => void states.push(state),
+      onPage: () => Promise.resolve(),
+      onConnection: (state: FeedConnection) => void states.push(state),
       from: () => 0,
       ledger: null,
     };
@@ -171,9 +171,9 @@ describe('what is loaded', () => {
     await loadNewest(feed, rows, 7_003);
     expect([rows.first, rows.end]).toEqual([6_990, 7_003]);
     const whole = new Rows(0, 7_003);
-    whole.take(pageOf(6_995, 7_003));
+    whole.addPage(pageOf(6_995, 7_003));
     const seen: number[] = [];
-    await backFill(
+    await fetchEarlierRows(
       { rows: (from: number, to: number) => Promise.resolve(pageOf(from, Math.min(to, from + 900))) },
       whole,
       () => void seen.push(whole.first),

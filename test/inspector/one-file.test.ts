@@ -1,12 +1,12 @@
 // The page as one file: what is written into it is read out of it again, and nothing in it can end its place.
 
 import { describe, expect, test } from '@jest/globals';
-import { packRows, rowOf } from '../../src/contract/event-row.js';
-import type { Course } from '../../src/contract/inspection.js';
+import { packRows, toEventRow } from '../../src/contract/inspection/event-row.js';
+import type { Course } from '../../src/contract/inspection/inspection.js';
 import { InlineFeed, type InlineData } from '../../src/inspector/data/inline-feed.js';
-import { leafHash } from '../../src/ledger/merkle.js';
-import { jsonForHtml, oneFileHtml } from '../../src/service/inspector/one-file.js';
-import type { InspectorSource } from '../../src/service/inspector/source.js';
+import { leafHash } from '../../src/ledger/proof/merkle.js';
+import { toHtmlSafeJson, renderOneFile } from '../../src/service/inspector/one-file.js';
+import type { InspectorSource } from '../../src/service/inspector/inspector-source.js';
 import { NO_WHYS } from '../fixtures/ledger-source.js';
 
 const HOSTILE = '</script><script>alert(1)</script><!--\u2028';
@@ -50,7 +50,7 @@ const source = (content: Uint8Array): InspectorSource => ({
     }),
   size: () => Promise.resolve(3),
   rows: (from, to) =>
-    Promise.resolve(packRows(TEXTS.map((text, at) => rowOf(text, at, leafHash(text))).slice(from, to))),
+    Promise.resolve(packRows(TEXTS.map((text, at) => toEventRow(text, at, leafHash(text))).slice(from, to))),
   // A service gives as much as it wants to at a time.
   entries: (from) => Promise.resolve(TEXTS.slice(from, from + 2)),
   event: (log_index) => {
@@ -78,7 +78,7 @@ const dataIn = (html: string): InlineData => {
 
 describe('one file', () => {
   test('holds what the page asks for, byte for byte', async () => {
-    const html = await oneFileHtml(TEMPLATE, source(CONTENT), { maxBytes: 1e6 });
+    const html = await renderOneFile(TEMPLATE, source(CONTENT), { maxBytes: 1e6 });
     const feed = new InlineFeed(dataIn(html));
     expect(await feed.info()).toMatchObject({ size: 3, live: false, title: HOSTILE });
     expect(await feed.entries(0, 3)).toEqual(TEXTS);
@@ -91,17 +91,17 @@ describe('one file', () => {
   });
 
   test('whatever an agent said, the file has the elements of its template and no other', async () => {
-    const html = await oneFileHtml(TEMPLATE, source(CONTENT), { maxBytes: 1e6 });
+    const html = await renderOneFile(TEMPLATE, source(CONTENT), { maxBytes: 1e6 });
     expect(html.match(/</g)).toHaveLength(TEMPLATE.match(/</g)?.length ?? 0);
-    expect(JSON.parse(jsonForHtml(HOSTILE))).toBe(HOSTILE);
+    expect(JSON.parse(toHtmlSafeJson(HOSTILE))).toBe(HOSTILE);
   });
 
   test('what does not fit is left out, content before entries; entries that do not fit are refused', async () => {
-    const much = await oneFileHtml(TEMPLATE, source(new Uint8Array(50_000)), { maxBytes: 20_000 });
+    const much = await renderOneFile(TEMPLATE, source(new Uint8Array(50_000)), { maxBytes: 20_000 });
     expect(much.length).toBeLessThan(20_000);
     expect(await new InlineFeed(dataIn(much)).artifact(1, 'ab')).toBe(null);
     expect(await new InlineFeed(dataIn(much)).entries(0, 3)).toEqual(TEXTS);
-    await expect(oneFileHtml(TEMPLATE, source(CONTENT), { maxBytes: 900 })).rejects.toThrow('entries alone');
-    await expect(oneFileHtml('<html></html>', source(CONTENT), { maxBytes: 1e6 })).rejects.toThrow('template');
+    await expect(renderOneFile(TEMPLATE, source(CONTENT), { maxBytes: 900 })).rejects.toThrow('entries alone');
+    await expect(renderOneFile('<html></html>', source(CONTENT), { maxBytes: 1e6 })).rejects.toThrow('template');
   });
 });

@@ -2,28 +2,28 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { packRows } from '../../src/contract/event-row.js';
-import type { Born, Chart, Course, EventRow, Tone } from '../../src/contract/inspection.js';
+import { packRows } from '../../src/contract/inspection/event-row.js';
+import type { RunCreationFacts, Chart, Course, EventRow, Tone } from '../../src/contract/inspection/inspection.js';
 import { InlineFeed } from '../../src/inspector/data/inline-feed.js';
-import { addressOf, FIRST_VIEW, takeToken, viewOf, type View } from '../../src/inspector/store/address.js';
-import { alignment } from '../../src/inspector/store/align.js';
-import { Found } from '../../src/inspector/store/filter.js';
-import { endOf, joined, Marks, momentOf } from '../../src/inspector/store/marks.js';
-import { Numbers } from '../../src/inspector/store/numbers.js';
-import { ALL_MOVES, ChartIndex, movesOf, movesUntil, Path } from '../../src/inspector/store/path.js';
-import { ProofKeeper } from '../../src/inspector/store/proof-keeper.js';
-import { Rows } from '../../src/inspector/store/rows.js';
-import { Runs, stateOf } from '../../src/inspector/store/runs.js';
-import { spansOf } from '../../src/inspector/store/spans.js';
+import { toAddress, FIRST_VIEW, takeToken, parseAddress, type PageView } from '../../src/inspector/store/address.js';
+import { alignSequences } from '../../src/inspector/store/align-sequences.js';
+import { FilteredRows } from '../../src/inspector/store/rows/filtered-rows.js';
+import { momentAfter, appendCourse, RunMarks, momentOfMark } from '../../src/inspector/store/run-marks.js';
+import { NumberList } from '../../src/inspector/store/rows/number-list.js';
+import { ALL_MOVES, ChartIndex, movesOf, countMovesUntil, Path } from '../../src/inspector/store/path.js';
+import { ProofTracker } from '../../src/inspector/store/proof-tracker.js';
+import { Rows } from '../../src/inspector/store/rows/rows.js';
+import { Runs, stateOf } from '../../src/inspector/store/rows/runs.js';
+import { listSpans } from '../../src/inspector/store/rows/spans.js';
 import { Store } from '../../src/inspector/store/store.js';
-import { guessed, phasesOf, refusedIn } from '../../src/inspector/store/steps.js';
-import { untaken } from '../../src/inspector/store/untaken.js';
-import { hueOf, TONES, toneNumber, Worst } from '../../src/inspector/store/tones.js';
-import { lineage, treeLines } from '../../src/inspector/store/tree.js';
-import { scrolledTo, windowOf } from '../../src/inspector/store/window.js';
-import { ownDrawing } from '../../src/inspector/views/drawing.js';
+import { guessOutcome, listPhases, findRefusedPhase } from '../../src/inspector/store/steps.js';
+import { findUntakenTransitions } from '../../src/inspector/store/untaken-transitions.js';
+import { hueOf, TONES, toneNumber, WorstTones } from '../../src/inspector/store/rows/worst-tones.js';
+import { ancestorsOf, treeLines } from '../../src/inspector/store/rows/run-tree-lines.js';
+import { scrollTopFor, rowWindowOf } from '../../src/inspector/store/rows/row-window.js';
+import { createDrawing } from '../../src/inspector/views/chart/drawing.js';
 
-const BORN: Born = {
+const BORN: RunCreationFacts = {
   kind: 'agent',
   parent: 'run_a',
   lane: 'SANDBOX_FILES',
@@ -49,7 +49,7 @@ const row = (log_index: number, of: Partial<EventRow>): EventRow => ({
   step: 0,
   hash: log_index.toString(16).padStart(8, '0'),
   state: null,
-  born: null,
+  creation: null,
   ...of,
 });
 
@@ -59,10 +59,10 @@ const TREE: readonly EventRow[] = [
     label: 'created',
     tone: 'created',
     state: 'created',
-    born: { ...BORN, kind: 'orchestrator', parent: null },
+    creation: { ...BORN, kind: 'orchestrator', parent: null },
   }),
   row(1, { label: 'running', tone: 'running', state: 'running' }),
-  row(2, { run_id: 'run_a.1', label: 'created', tone: 'created', state: 'created', born: BORN }),
+  row(2, { run_id: 'run_a.1', label: 'created', tone: 'created', state: 'created', creation: BORN }),
   row(3, { run_id: 'run_a.1', label: 'running', tone: 'running', state: 'running' }),
   row(4, { run_id: 'run_a.1', type: 'input', label: 'proposal' }),
   row(5, {
@@ -70,7 +70,7 @@ const TREE: readonly EventRow[] = [
     label: 'created',
     tone: 'created',
     state: 'created',
-    born: { ...BORN, kind: 'tool_gateway', parent: 'run_a.1', request: 'sandbox.write_file' },
+    creation: { ...BORN, kind: 'tool_gateway', parent: 'run_a.1', request: 'sandbox.write_file' },
   }),
   row(6, { run_id: 'run_a.1.1', label: 'authz deny', tone: 'deny' }),
   row(7, { run_id: 'run_a.1.1', label: 'denied', tone: 'denied', state: 'denied' }),
@@ -80,7 +80,7 @@ const TREE: readonly EventRow[] = [
 
 function loaded(rows: readonly EventRow[] = TREE) {
   const kept = new Rows(0, rows.length);
-  kept.take(packRows(rows));
+  kept.addPage(packRows(rows));
   const runs = new Runs(kept);
   runs.update();
   return { rows: kept, runs };
@@ -95,13 +95,13 @@ describe('rows', () => {
 
   test('pages come from the newest on, before and behind, and twice: nothing is lost, doubled, or put across a gap', () => {
     const rows = new Rows(0, 10);
-    expect(rows.take(packRows(TREE.slice(6, 8)))).toBe(true);
-    expect(rows.take(packRows(TREE.slice(0, 3)))).toBe(false);
-    expect(rows.take(packRows(TREE.slice(9)))).toBe(false);
-    expect(rows.take(packRows(TREE.slice(7)))).toBe(true);
-    expect(rows.take(packRows(TREE.slice(7)))).toBe(false);
-    expect(rows.take(packRows(TREE.slice(2, 7)))).toBe(true);
-    expect(rows.take(packRows(TREE.slice(0, 2)))).toBe(true);
+    expect(rows.addPage(packRows(TREE.slice(6, 8)))).toBe(true);
+    expect(rows.addPage(packRows(TREE.slice(0, 3)))).toBe(false);
+    expect(rows.addPage(packRows(TREE.slice(9)))).toBe(false);
+    expect(rows.addPage(packRows(TREE.slice(7)))).toBe(true);
+    expect(rows.addPage(packRows(TREE.slice(7)))).toBe(false);
+    expect(rows.addPage(packRows(TREE.slice(2, 7)))).toBe(true);
+    expect(rows.addPage(packRows(TREE.slice(0, 2)))).toBe(true);
     expect([rows.first, rows.end]).toEqual([0, 10]);
     expect(TREE.map(({ log_index }) => rows.row(log_index))).toEqual(TREE);
   });
@@ -110,10 +110,10 @@ describe('rows', () => {
     const numbers = fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 1, maxLength: 4_000 });
     fc.assert(
       fc.property(numbers, fc.nat(), fc.nat(), (tones, a, b) => {
-        const worst = new Worst();
+        const worst = new WorstTones();
         tones.forEach((tone, place) => worst.set(place, tone));
         const [from, to] = [a % tones.length, b % (tones.length + 1)];
-        expect(worst.of(from, to)).toBe(Math.max(0, ...tones.slice(from, to)));
+        expect(worst.worstIn(from, to)).toBe(Math.max(0, ...tones.slice(from, to)));
       }),
       { numRuns: 60 },
     );
@@ -163,7 +163,7 @@ describe('runs', () => {
       'completed',
     ]);
     expect(agent.traces.at(0)).toBe(8);
-    expect(lineage(runs, 'run_a.1.1')).toEqual(['run_a', 'run_a.1', 'run_a.1.1']);
+    expect(ancestorsOf(runs, 'run_a.1.1')).toEqual(['run_a', 'run_a.1', 'run_a.1.1']);
     expect([runs.size, runs.countUntil(4), runs.countUntil(5)]).toEqual([3, 2, 3]);
   });
 
@@ -191,9 +191,9 @@ describe('runs', () => {
     const whole = loaded();
     const rows = new Rows(0, 10);
     const runs = new Runs(rows);
-    rows.take(packRows(TREE.slice(6)));
+    rows.addPage(packRows(TREE.slice(6)));
     runs.update();
-    rows.take(packRows(TREE.slice(0, 6)));
+    rows.addPage(packRows(TREE.slice(0, 6)));
     runs.update();
     const shape = (all: Runs) =>
       treeLines(all, 9, new Set(['run_a', 'run_a.1'])).map(({ run, depth }) => [run.id, depth, run.rows.length]);
@@ -204,7 +204,7 @@ describe('runs', () => {
     const { rows, runs } = loaded();
     const root = runs.byId('run_a');
     if (root === null) throw new Error('no root');
-    const spans = spansOf(rows, runs, root, 9).map(({ run, from, to, ended }) => [run.id, from, to, ended]);
+    const spans = listSpans(rows, runs, root, 9).map(({ run, from, to, ended }) => [run.id, from, to, ended]);
     expect(spans).toEqual([
       ['run_a', 1_000, 1_009, false],
       ['run_a.1', 1_002, 1_009, true],
@@ -306,7 +306,8 @@ describe('the way through a machine', () => {
   });
 
   test('of where it stands, the ways that it did not take are told: first those whose event came', () => {
-    const said = (made: number) => untaken(pathOf(REFUSED).seek(made)).map(({ edge, came }) => [edge.id, came]);
+    const said = (made: number) =>
+      findUntakenTransitions(pathOf(REFUSED).seek(made)).map(({ edge, hasEventOccurred: came }) => [edge.id, came]);
     expect([said(0), said(1)]).toEqual([[], []]);
     // It stands in a state and in what is around that: the other ways of both are open.
     expect(said(2)).toEqual([
@@ -314,16 +315,16 @@ describe('the way through a machine', () => {
       ['AUTHORIZE|AGAIN|0', false],
     ]);
     expect(said(3)).toEqual([]);
-    const ahead = untaken(pathOf(courseOf([4, 'RECEIVE|always|1', 'EXECUTE'])).seek(1));
-    expect(ahead).toMatchObject([{ edge: { id: 'EXECUTE|done|0' }, came: false }]);
+    const ahead = findUntakenTransitions(pathOf(courseOf([4, 'RECEIVE|always|1', 'EXECUTE'])).seek(1));
+    expect(ahead).toMatchObject([{ edge: { id: 'EXECUTE|done|0' }, hasEventOccurred: false }]);
     const path = pathOf(REFUSED);
     path.born = 4;
-    expect(untaken(path.seekTo({ at: 1, moves: 0 }))).toEqual([]);
+    expect(findUntakenTransitions(path.seekTo({ at: 1, moves: 0 }))).toEqual([]);
   });
 
   test('a moment is an entry and so many moves after it', () => {
     const { moves } = REFUSED;
-    const until = (at: number, after: number) => movesUntil(moves, { at, moves: after });
+    const until = (at: number, after: number) => countMovesUntil(moves, { at, moves: after });
     expect([until(3, ALL_MOVES), until(4, 0), until(4, 2), until(4, 9), until(5, 0), until(8, ALL_MOVES)]).toEqual([
       0, 0, 2, 3, 3, 4,
     ]);
@@ -358,7 +359,7 @@ describe('the way through a machine', () => {
 
   test('S0-12: nine phases: those that were passed, the one that refused, those that were left out, where it is', () => {
     const said = (made: number) =>
-      phasesOf(pathOf(REFUSED).seek(made), made > 2 ? 'DENIED' : null, true).map(({ state }) => state);
+      listPhases(pathOf(REFUSED).seek(made), made > 2 ? 'DENIED' : null, true).map(({ state }) => state);
     const middle = ['ahead', 'ahead', 'ahead'];
     expect(said(0)).toEqual(['active', 'ahead', ...middle, 'ahead', 'ahead', 'ahead', 'ahead']);
     expect(said(2)).toEqual(['passed', 'passed', ...middle, 'active', 'ahead', 'ahead', 'ahead']);
@@ -369,10 +370,10 @@ describe('the way through a machine', () => {
 
   test('what went wrong in EXECUTE is known by the outcome, what was refused before by the edge', () => {
     const ran = courseOf([4, 'AUTHORIZE.deciding|STARTED|0', 'EXECUTE'], [5, 'EXECUTE|done|0', 'RECORD']);
-    expect(refusedIn(pathOf(ran).seek(2), 'SUCCESS')).toBe(null);
-    expect(refusedIn(pathOf(ran).seek(2), 'EXECUTION_ERROR')).toBe('EXECUTE');
-    expect(refusedIn(pathOf(REFUSED).seek(3), null)).toBe('AUTHORIZE');
-    expect([guessed('PARSE'), guessed('AUTHORIZE'), guessed('EXECUTE')]).toEqual([
+    expect(findRefusedPhase(pathOf(ran).seek(2), 'SUCCESS')).toBe(null);
+    expect(findRefusedPhase(pathOf(ran).seek(2), 'EXECUTION_ERROR')).toBe('EXECUTE');
+    expect(findRefusedPhase(pathOf(REFUSED).seek(3), null)).toBe('AUTHORIZE');
+    expect([guessOutcome('PARSE'), guessOutcome('AUTHORIZE'), guessOutcome('EXECUTE')]).toEqual([
       'VALIDATION_ERROR',
       'DENIED',
       'EXECUTION_ERROR',
@@ -389,9 +390,9 @@ describe('the way through a machine', () => {
       moves: rest.map(([at, step]) => [at, step, 0, 0] as const),
     };
     const named = ({ moves, edges, states }: Course) => moves.map(([at, , e, to]) => [at, edges[e], states[to]]);
-    expect(named(joined(begun, more))).toEqual(named(REFUSED));
+    expect(named(appendCourse(begun, more))).toEqual(named(REFUSED));
     // Asked twice at once, nothing is there twice.
-    expect(named(joined(joined(begun, more), { ...more, moves: [] }))).toEqual(named(REFUSED));
+    expect(named(appendCourse(appendCourse(begun, more), { ...more, moves: [] }))).toEqual(named(REFUSED));
   });
 });
 
@@ -408,13 +409,13 @@ describe('what colours a chart', () => {
       charts: { h: STEP },
       ...{ entries: [], events: {}, artifacts: {}, steps: {}, sessions: {}, whys: {} },
     });
-    const store = new Store(feed, new ProofKeeper(null));
+    const store = new Store(feed, new ProofTracker(null));
     await store.open();
     const run = store.runs.byId('run_a.1');
     if (run === null) throw new Error('no run');
     const drawn = (at: number, moves: number, step = 1) => {
       store.goTo({ at, moves });
-      const drawing = ownDrawing(store, run, step);
+      const drawing = createDrawing(store, run, step);
       return drawing && [[...drawing.states], [...drawing.active], [...drawing.entered.keys()], [...drawing.taken]];
     };
     for (let tries = 0; tries < 1_000 && drawn(3, 0) === null; tries += 1) await Promise.resolve();
@@ -431,20 +432,22 @@ describe('what is listed', () => {
   test('marks are entries, and the moves between them', () => {
     const { runs } = loaded();
     const agent = runs.byId('run_a.1');
-    const marks = new Marks(agent?.rows ?? new Numbers(), REFUSED.moves);
+    const marks = new RunMarks(agent?.rows ?? new NumberList(), REFUSED.moves);
     const all = Array.from({ length: marks.length }, (_, place) => marks.get(place));
     const shown = all.map((mark) => `${mark?.at ?? ''}.${mark?.nth ?? ''}`);
     expect(shown).toEqual(['2.0', '3.0', '4.0', '4.1', '4.2', '4.3', '8.0', '8.1', '9.0']);
-    expect(all.map((mark) => (mark === null ? -2 : marks.placeOf(momentOf(mark))))).toEqual(
+    expect(all.map((mark) => (mark === null ? -2 : marks.placeOf(momentOfMark(mark))))).toEqual(
       all.map((_, place) => place),
     );
-    expect([marks.placeOf(endOf(7)), marks.placeOf(endOf(1)), marks.placeOf(endOf(99))]).toEqual([5, -1, 8]);
+    expect([marks.placeOf(momentAfter(7)), marks.placeOf(momentAfter(1)), marks.placeOf(momentAfter(99))]).toEqual([
+      5, -1, 8,
+    ]);
   });
 
   test('words look into what happened, outcome, run and hash, and all of them must be there', () => {
     const { rows } = loaded();
     const found = (words: string, problems = false) => {
-      const { places } = new Found(rows, { words, problems }).update();
+      const { places } = new FilteredRows(rows, { words, problems }).update();
       return Array.from({ length: places.length }, (_, place) => places.at(place));
     };
     expect(found('deny')).toEqual([6]);
@@ -457,11 +460,11 @@ describe('what is listed', () => {
 
   test('rows that come later are found too, and those that come before', () => {
     const rows = new Rows(0, 10);
-    rows.take(packRows(TREE.slice(4, 7)));
-    const found = new Found(rows, { words: '', problems: true });
+    rows.addPage(packRows(TREE.slice(4, 7)));
+    const found = new FilteredRows(rows, { words: '', problems: true });
     expect(found.update().places.length).toBe(1);
-    rows.take(packRows(TREE.slice(7)));
-    rows.take(packRows(TREE.slice(0, 4)));
+    rows.addPage(packRows(TREE.slice(7)));
+    rows.addPage(packRows(TREE.slice(0, 4)));
     expect(found.update().places.length).toBe(3);
   });
 
@@ -469,27 +472,29 @@ describe('what is listed', () => {
     const letters = fc.array(fc.constantFrom('a', 'b', 'c'), { maxLength: 14 });
     fc.assert(
       fc.property(letters, letters, (a, b) => {
-        const rows = alignment(a, b);
+        const rows = alignSequences(a, b);
         const of = (side: 'a' | 'b') => rows.map((one) => one[side]).filter((place) => place !== null);
         expect([of('a'), of('b')]).toEqual([a.map((_, place) => place), b.map((_, place) => place)]);
         expect(rows.every((one) => one.a === null || one.b === null || a[one.a] === b[one.b])).toBe(true);
       }),
     );
-    const both = alignment(['a', 'b', 'c', 'd'], ['a', 'b', 'x', 'd']).filter(({ a, b }) => a !== null && b !== null);
+    const both = alignSequences(['a', 'b', 'c', 'd'], ['a', 'b', 'x', 'd']).filter(
+      ({ a, b }) => a !== null && b !== null,
+    );
     expect(both).toHaveLength(3);
   });
 
   test('what is drawn is what is in sight, however long the list', () => {
-    expect(windowOf(100_000, 24_000, 480)).toEqual({ from: 997, to: 1_023 });
-    expect(windowOf(3, 0, 480)).toEqual({ from: 0, to: 3 });
-    expect(windowOf(3, 9_999, 480)).toEqual({ from: 3, to: 3 });
-    expect([scrolledTo(5, 0, 480), scrolledTo(20, 0, 480), scrolledTo(19, 480, 480)]).toEqual([0, 24, 456]);
-    expect(scrolledTo(1_000, 0, 480)).toBe(24_000 - 240);
+    expect(rowWindowOf(100_000, 24_000, 480)).toEqual({ from: 997, to: 1_023 });
+    expect(rowWindowOf(3, 0, 480)).toEqual({ from: 0, to: 3 });
+    expect(rowWindowOf(3, 9_999, 480)).toEqual({ from: 3, to: 3 });
+    expect([scrollTopFor(5, 0, 480), scrollTopFor(20, 0, 480), scrollTopFor(19, 480, 480)]).toEqual([0, 24, 456]);
+    expect(scrollTopFor(1_000, 0, 480)).toBe(24_000 - 240);
   });
 });
 
 describe('the address', () => {
-  const views: fc.Arbitrary<View> = fc.record({
+  const views: fc.Arbitrary<PageView> = fc.record({
     run: fc.option(fc.constantFrom('run_a', 'ses_Ab-9.1.2'), { nil: null }),
     step: fc.nat({ max: 400 }),
     tab: fc.constantFrom('run', 'step', 'story', 'time', 'session'),
@@ -502,14 +507,14 @@ describe('the address', () => {
   });
 
   test('says everything that is looked at, and nothing that is so anyway', () => {
-    fc.assert(fc.property(views, (view) => expect(viewOf(`#${addressOf(view)}`)).toEqual(view)));
-    expect(addressOf(FIRST_VIEW)).toBe('');
-    expect(addressOf({ ...FIRST_VIEW, run: 'r', cmp: { run: 'run_b', step: 8 } })).toBe('run=r&cmp=run_b:8');
+    fc.assert(fc.property(views, (view) => expect(parseAddress(`#${toAddress(view)}`)).toEqual(view)));
+    expect(toAddress(FIRST_VIEW)).toBe('');
+    expect(toAddress({ ...FIRST_VIEW, run: 'r', cmp: { run: 'run_b', step: 8 } })).toBe('run=r&cmp=run_b:8');
   });
 
   test('what is no address is the first view', () => {
-    fc.assert(fc.property(fc.string(), (text) => void viewOf(text)));
-    expect(viewOf('#at=-1&step=x&tab=nope&theme=blue&cmp=../..')).toEqual(FIRST_VIEW);
+    fc.assert(fc.property(fc.string(), (text) => void parseAddress(text)));
+    expect(parseAddress('#at=-1&step=x&tab=nope&theme=blue&cmp=../..')).toEqual(FIRST_VIEW);
   });
 
   test('the token leaves it', () => {
@@ -520,11 +525,11 @@ describe('the address', () => {
 
 test('what a run was born with comes with the row that creates it, and no later row says otherwise', () => {
   const rows = new Rows(0, 0);
-  rows.take(packRows([row(0, { label: 'created', tone: 'created', state: 'created', born: BORN })]));
+  rows.addPage(packRows([row(0, { label: 'created', tone: 'created', state: 'created', creation: BORN })]));
   const lie = { ...BORN, role: 'ATTORNEY_ADMIN' };
   const page = packRows([row(1, { label: 'running', tone: 'running', state: 'running' })]);
-  rows.take({ ...page, rows: page.rows.map((tuple) => [...tuple, lie] as unknown as (typeof page.rows)[number]) });
-  expect(rows.born.get(rows.run(0))).toEqual(BORN);
-  rows.take(packRows([row(2, { label: 'created', tone: 'created', state: 'created', born: lie })]));
-  expect(rows.born.get(rows.run(0))).toEqual(BORN);
+  rows.addPage({ ...page, rows: page.rows.map((tuple) => [...tuple, lie] as unknown as (typeof page.rows)[number]) });
+  expect(rows.creations.get(rows.run(0))).toEqual(BORN);
+  rows.addPage(packRows([row(2, { label: 'created', tone: 'created', state: 'created', creation: lie })]));
+  expect(rows.creations.get(rows.run(0))).toEqual(BORN);
 });

@@ -2,14 +2,14 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { asJson, isQuoted, jsonLines } from '../../src/inspector/text/json-lines.js';
-import { beginning, hexDump, parts, pieces, utf8 } from '../../src/inspector/text/untrusted.js';
+import { parseJson, isQuoted, toJsonLines } from '../../src/inspector/text/json-lines.js';
+import { startOfText, hexDump, splitParts, splitPieces, decodeUtf8 } from '../../src/inspector/text/untrusted.js';
 import { character } from '../fixtures/characters.js';
 
-const marks = (text: string) => pieces(text).flatMap((piece) => ('mark' in piece ? [piece.mark] : []));
+const marks = (text: string) => splitPieces(text).flatMap((piece) => ('mark' in piece ? [piece.mark] : []));
 /** The text that pieces stand for. */
 const whole = (text: string): string =>
-  pieces(text)
+  splitPieces(text)
     .map((piece) => ('text' in piece ? piece.text : String.fromCodePoint(Number.parseInt(piece.mark.slice(2), 16))))
     .join('');
 
@@ -30,7 +30,7 @@ describe('whose a text of an entry is', () => {
       const long = part.repeat(2_000_000 / part.length);
       expect(isQuoted({ path: long, value: 'x' })).toBe(part !== ' sha256');
       const value = { args: { [long]: Array.from({ length: 300 }, (_, at) => ({ at: String(at) })) } };
-      const { lines } = jsonLines(value);
+      const { lines } = toJsonLines(value);
       expect(lines).toHaveLength(400);
       expect(lines.filter((line) => line.kind === 'text').every(isQuoted)).toBe(true);
       // The name itself stands once, and is not said again with all that is below it.
@@ -70,10 +70,10 @@ describe('untrusted text', () => {
   });
 
   test('a part of it is never half a character, and the parts are all of it', () => {
-    expect(beginning('ab👍', 3)).toBe('ab');
+    expect(startOfText('ab👍', 3)).toBe('ab');
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 300 }), fc.integer({ min: 2, max: 40 }), (text, chars) => {
-        const all = parts(text, chars);
+        const all = splitParts(text, chars);
         expect(all.join('')).toBe(text);
         expect(all.every((part) => part.length <= chars && part.isWellFormed())).toBe(text.isWellFormed());
       }),
@@ -83,15 +83,15 @@ describe('untrusted text', () => {
   test('two megabytes are cut in a moment', () => {
     const text = 'x\u202e'.repeat(1_000_000);
     const started = process.hrtime.bigint();
-    expect(parts(text).length).toBe(62);
-    expect(pieces(beginning(text, 2_048))).toHaveLength(2_048);
+    expect(splitParts(text).length).toBe(62);
+    expect(splitPieces(startOfText(text, 2_048))).toHaveLength(2_048);
     expect(Number(process.hrtime.bigint() - started) / 1e6).toBeLessThan(500);
   });
 
   test('bytes that are no UTF-8 are no text, and are shown in hex', () => {
-    expect(utf8(new TextEncoder().encode('\ufeffä'))).toBe('\ufeffä');
-    expect(utf8(Uint8Array.of(0x61, 0xff))).toBe(null);
-    expect(utf8(Uint8Array.of(0xed, 0xa0, 0x80))).toBe(null);
+    expect(decodeUtf8(new TextEncoder().encode('\ufeffä'))).toBe('\ufeffä');
+    expect(decodeUtf8(Uint8Array.of(0x61, 0xff))).toBe(null);
+    expect(decodeUtf8(Uint8Array.of(0xed, 0xa0, 0x80))).toBe(null);
     expect(hexDump(Uint8Array.from({ length: 18 }, (_, at) => at))).toBe(
       '000000  00 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d 0e 0f\n000010  10 11',
     );
@@ -100,7 +100,7 @@ describe('untrusted text', () => {
 
 describe('JSON as lines', () => {
   test('has names, values and their place, and no more lines than asked for', () => {
-    const { lines, cut } = jsonLines({ a: { b: [1, 'x', null] }, c: {} });
+    const { lines, cut } = toJsonLines({ a: { b: [1, 'x', null] }, c: {} });
     expect(lines.map(({ depth, name, value, path }) => [depth, name, value, path])).toEqual([
       [0, 'a', null, 'a'],
       [1, 'b', null, 'a.b'],
@@ -110,13 +110,13 @@ describe('JSON as lines', () => {
       [0, 'c', '{}', 'c'],
     ]);
     expect(cut).toBe(false);
-    expect(jsonLines({ a: 1, b: 2, c: 3 }, 2)).toMatchObject({ lines: { length: 2 }, cut: true });
+    expect(toJsonLines({ a: 1, b: 2, c: 3 }, 2)).toMatchObject({ lines: { length: 2 }, cut: true });
   });
 
   test('is not too deep for anything', () => {
     let deep: unknown = 1;
     for (let level = 0; level < 3_000; level += 1) deep = [deep];
-    expect(jsonLines(deep).lines.at(-1)?.value).toBe('…');
-    expect([asJson('"text"'), asJson('{'), asJson('[1]')]).toEqual([null, null, { value: [1] }]);
+    expect(toJsonLines(deep).lines.at(-1)?.value).toBe('…');
+    expect([parseJson('"text"'), parseJson('{'), parseJson('[1]')]).toEqual([null, null, { value: [1] }]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import { sha256 } from '../../src/contract/hash.js';
-import type { Decision, TreeInput } from '../../src/kernel/input.js';
+import type { Decision, TreeInput } from '../../src/kernel/decision.js';
 import { Tree } from '../../src/kernel/tree.js';
 import { sized } from '../fixtures/campaign.js';
 import { randomTree, REASONING } from '../fixtures/random-tree.js';

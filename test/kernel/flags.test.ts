@@ -4,8 +4,8 @@
 import { expect, jest, test } from '@jest/globals';
 import { assign } from 'xstate';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
-import type { OpenInput } from '../../src/contract/entry.js';
-import type { TreeInput } from '../../src/kernel/input.js';
+import type { OpenInput } from '../../src/contract/run/entry.js';
+import type { TreeInput } from '../../src/kernel/decision.js';
 import type { Policy } from '../../src/policy/policy.js';
 import * as flags from '../../machines/flags.js';
 import * as machines from '../../machines/index.js';
@@ -73,7 +73,7 @@ test.each([
   expect(lastReason(entries)).toBe(reason);
   const fold = new Fold(TREE);
   for (const [seq, { text, artifacts }] of entries.entries()) {
-    expect(fold.take({ seq, text }, artifacts)).not.toHaveProperty('difference');
+    expect(fold.apply({ seq, text }, artifacts)).not.toHaveProperty('difference');
   }
   expect(fold.finish()).toBeNull();
   // By no other set: flags are what tells the two apart, and not when the replay happens.

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { Artifact } from '../../src/contract/artifact-ref.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { Fold, type Difference } from '../../src/kernel/fold.js';
-import type { Decision } from '../../src/kernel/input.js';
+import type { Decision } from '../../src/kernel/decision.js';
 import { sized } from '../fixtures/campaign.js';
 import { random, randomTree } from '../fixtures/random-tree.js';
 import { AGENT, essence, TreeDriver } from '../fixtures/tree.js';
@@ -28,7 +28,7 @@ function foldRecord(tree_id: string, record: readonly Recorded[]) {
   const fold = new Fold(tree_id);
   const decisions: Decision[] = [];
   for (const [seq, { text, artifacts }] of record.entries()) {
-    const taken = fold.take({ seq, text }, artifacts);
+    const taken = fold.apply({ seq, text }, artifacts);
     if ('difference' in taken) return { difference: taken.difference, decisions, fold };
     if ('withheld' in taken) throw new Error('nothing is withheld here');
     if (taken.decision !== null) decisions.push(taken.decision);
@@ -48,7 +48,7 @@ describe('a tree that is folded from its record', () => {
       expect(fold.tree.head).toEqual(d.tree.head);
       expect(fold.tree.pending).toEqual(d.tree.pending);
       expect(fold.tree.timers).toEqual(d.tree.timers);
-      expect(fold.tree.ended).toBe(d.tree.ended);
+      expect(fold.tree.hasEnded).toBe(d.tree.hasEnded);
       inputs += d.inputs.length;
       entries += d.entries.length;
     }
@@ -162,7 +162,7 @@ describe(`S4-09 S4-24 S2-18: a record that was tampered with, over every kind of
         expect(rest === null ? null : [rest.seq, rest.rule, rest.expected]).toEqual(
           input ? null : [seq, 'entry.missing', text],
         );
-        fold.take({ seq, text }, artifacts);
+        fold.apply({ seq, text }, artifacts);
       }
       expect(fold.finish()).toBeNull();
     }

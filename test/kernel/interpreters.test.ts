@@ -10,11 +10,11 @@ import {
   type AnyStateMachine,
   type InspectionEvent,
 } from 'xstate';
-import type { Actors } from '../../src/kernel/actors.js';
-import type { Interpreter } from '../../src/kernel/interpreter.js';
-import type { TreeInput } from '../../src/kernel/input.js';
+import type { Actors } from '../../src/kernel/interpreter/actors.js';
+import type { Interpreter } from '../../src/kernel/interpreter/interpreter.js';
+import type { TreeInput } from '../../src/kernel/decision.js';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
-import { xstateActors } from '../../src/kernel/xstate-actors.js';
+import { xstateActors } from '../../src/kernel/interpreter/xstate-actors.js';
 import { AGENT, essence, proposal, SHIPPED, TREE, TreeDriver } from '../fixtures/tree.js';
 
 const INVARIANT = expect.objectContaining({ code: 'INVARIANT' });
@@ -80,8 +80,8 @@ describe('XState’s actors of a tree that leaves memory', () => {
     const answers = () => ({
       snapshot: JSON.stringify(tree.snapshot()),
       live: [TREE, AGENT, `${AGENT}.1`, 'run_nobody'].map((id) => tree.isLive(id)),
-      standing: tree.standing(AGENT),
-      ended: tree.ended,
+      standing: tree.actorState(AGENT),
+      ended: tree.hasEnded,
     });
     const before = answers();
     tree.stop();
@@ -121,12 +121,12 @@ describe('K4: XState’s actors that break', () => {
   ])('%s: the event throws, nothing is thrown later, and no actor is left', async (_what, id, type, message) => {
     const running = start(fragile);
     expect(active(actors)).toEqual(['parent', 'child']);
-    expect(() => running.take(id, { type })).toThrow(message);
+    expect(() => running.send(id, { type })).toThrow(message);
     running.stop();
     await laterTurns();
     expect(active(actors)).toEqual([]);
-    expect(() => running.take('child', { type: 'EMIT' })).toThrow(INVARIANT);
-    expect(running.isLive('child')).toBe(running.standing('child') !== null);
+    expect(() => running.send('child', { type: 'EMIT' })).toThrow(INVARIANT);
+    expect(running.isLive('child')).toBe(running.stateOf('child') !== null);
   });
 
   test('when they start: starting throws, nothing is thrown later, and no actor is left', async () => {

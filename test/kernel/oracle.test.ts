@@ -1,7 +1,7 @@
 // XState's own interpreter is the oracle of ours: the same machines, the same inputs, the same bytes.
 
 import { describe, expect, test } from '@jest/globals';
-import { TABLE_DRIVEN } from '../../src/kernel/interpreter.js';
+import { TABLE_DRIVEN } from '../../src/kernel/interpreter/interpreter.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { sized } from '../fixtures/campaign.js';
 import { randomTree } from '../fixtures/random-tree.js';

@@ -2,7 +2,7 @@
 // of an input decides, and no clock.
 
 import { describe, expect, test } from '@jest/globals';
-import type { StepTrace } from '../../src/contract/step-trace.js';
+import type { StepTrace } from '../../src/contract/run/step-trace.js';
 import { contractRandom } from '../fixtures/recorded-time.js';
 import { AGENT, editedPolicy, TreeDriver, type DriverOptions } from '../fixtures/tree.js';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
-import type { RecordedInput } from '../../src/contract/entry.js';
-import type { TreeInput } from '../../src/kernel/input.js';
+import type { RecordedInput } from '../../src/contract/run/entry.js';
+import type { TreeInput } from '../../src/kernel/decision.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { MAINTAINER, SessionDriver } from '../fixtures/session.js';
 import { AGENT, CASE, FILE, proposal, SHIPPED, tell, TREE, TreeDriver } from '../fixtures/tree.js';

@@ -8,7 +8,7 @@ function foldOf({ decisions, tree_id }: TreeDriver): { rule: string; seq: number
   for (const { entries, artifacts } of decisions) {
     for (const { entry, text } of entries) {
       const brought = entry.type === 'input' ? artifacts : [];
-      const taken = fold.take({ seq: entry.seq, text }, brought);
+      const taken = fold.apply({ seq: entry.seq, text }, brought);
       if ('difference' in taken) return { rule: taken.difference.rule, seq: taken.difference.seq };
     }
   }

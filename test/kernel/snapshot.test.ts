@@ -27,7 +27,7 @@ describe('D16: a tree that is put down and taken up again after every single inp
       expect(tree.pending).toEqual(d.tree.pending);
       expect(tree.timers).toEqual(d.tree.timers);
       expect(tree.runs).toEqual(d.tree.runs);
-      expect(tree.ended).toBe(d.tree.ended);
+      expect(tree.hasEnded).toBe(d.tree.hasEnded);
     }
     expect(inputs).toBeGreaterThan(12 * TREES);
   }, 180_000);
@@ -80,7 +80,7 @@ describe('a tree that is taken up again', () => {
     const d = new TreeDriver().ready();
     d.cancel('run_testtree', 'user');
     const again = restoreTree(stored(d.tree), SHIPPED);
-    expect(again.ended).toBe(true);
+    expect(again.hasEnded).toBe(true);
     expect(again.ending).toEqual({ state: 'cancelled', reason: 'user' });
     const [input] = d.inputs.slice(-1);
     expect(again.decide(input!)).toMatchObject({ refused: true, ended: [] });

@@ -1,9 +1,9 @@
 import { describe, expect, test } from '@jest/globals';
-import { findAction } from '../../src/contract/actions.js';
+import { findAction } from '../../src/contract/policy/actions.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { DetailedResponse } from '../../src/contract/response.js';
-import { conforms } from '../../src/contract/validators.js';
+import { DetailedResponse } from '../../src/contract/run/response.js';
+import { isConforming } from '../../src/contract/validators.js';
 import { POLICIES, randomTree } from '../fixtures/random-tree.js';
 import { AGENT, CASE, FILE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 
@@ -241,7 +241,7 @@ test('S0-69 S0-70 S0-71 S0-72: over random trees every detailed response has the
   for (const d of trees) {
     for (const response of d.responses) {
       if ('decision' in response) continue;
-      expect(conforms(DetailedResponse, response)).toBe(true);
+      expect(isConforming(DetailedResponse, response)).toBe(true);
       expect(Object.keys(response)).toEqual(['proposal_id', 'action', 'outcome', 'result', 'error']);
       expect(response.result !== null).toBe(response.outcome === 'SUCCESS');
       expect(response.error === null).toBe(response.outcome === 'SUCCESS');

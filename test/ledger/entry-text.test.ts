@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { TSchema } from 'typebox';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
-import { ENTRY_BODIES, ENTRY_TYPES, INPUT_SCHEMAS, type Entry, type EntryType } from '../../src/contract/entry.js';
+import { ENTRY_BODIES, ENTRY_TYPES, INPUT_SCHEMAS, type Entry, type EntryType } from '../../src/contract/run/entry.js';
 import { bodyText } from '../../src/ledger/entry-text.js';
 import { sized } from '../fixtures/campaign.js';
 import { character } from '../fixtures/characters.js';

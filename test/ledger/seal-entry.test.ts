@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
-import { ENTRY_TYPES, type Entry } from '../../src/contract/entry.js';
+import { ENTRY_TYPES, type Entry } from '../../src/contract/run/entry.js';
 import { sealEntry } from '../../src/ledger/seal-entry.js';
 import { content, happened, opening, Scribe, step, treeId } from '../fixtures/entries.js';
 

@@ -2,13 +2,13 @@
 // which decisions are checked may not be missing at all.
 
 import { describe, expect, test } from '@jest/globals';
-import { ARTIFACT_KINDS, SYSTEM_KINDS, type WithheldArtifact } from '../../src/contract/artifact-ref.js';
-import type { StoredEntry } from '../../src/ports/ledger-store.js';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { ARTIFACT_KINDS, SYSTEM_ARTIFACT_KINDS, type WithheldArtifact } from '../../src/contract/artifact-ref.js';
+import type { StoredEntry } from '../../src/ports/ledger/ledger-store.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { NOT_CHECKED_MAX } from '../../src/ledger/verdict.js';
-import { verifyLedger, type LedgerSource } from '../../src/ledger/verify.js';
-import { WithheldContents } from '../../src/ledger/withheld-contents.js';
+import { UNCHECKED_LISTED_MAX } from '../../src/ledger/verification/ledger-verdict.js';
+import { verifyLedger, type LedgerSource } from '../../src/ledger/verification/verify-ledger.js';
+import { WithheldContents } from '../../src/ledger/verification/withheld-contents.js';
 import { opening, scribeOf, treeId } from '../fixtures/entries.js';
 
 const entry = (log_index: number): StoredEntry => ({
@@ -32,8 +32,8 @@ describe('C86: contents that could not be checked', () => {
   test('are listed by the entry that brought them; where there are none, nothing is reported', () => {
     const contents = new WithheldContents();
     expect(contents.report(0)).toBeNull();
-    expect(contents.note(entry(5), withheld())).toEqual([]);
-    expect(contents.note(entry(9), withheld({ kind: 'result', withheld: 'erased' }))).toEqual([]);
+    expect(contents.add(entry(5), withheld())).toEqual([]);
+    expect(contents.add(entry(9), withheld({ kind: 'result', withheld: 'erased' }))).toEqual([]);
     const about = { tree_id: entry(0).tree_id, case_id: 'case-0001', sha256: 'a'.repeat(64) };
     expect(contents.report(3)).toEqual({
       contents: 2,
@@ -47,10 +47,10 @@ describe('C86: contents that could not be checked', () => {
 
   test('are counted, however many there are, and listed up to a limit', () => {
     const contents = new WithheldContents();
-    for (let n = 0; n < NOT_CHECKED_MAX + 5; n += 1) contents.note(entry(n), withheld());
+    for (let n = 0; n < UNCHECKED_LISTED_MAX + 5; n += 1) contents.add(entry(n), withheld());
     const report = contents.report(1);
-    expect([report?.contents, report?.not_checked.length]).toEqual([NOT_CHECKED_MAX + 5, NOT_CHECKED_MAX]);
-    expect(report?.not_checked.at(-1)).toMatchObject({ log_index: NOT_CHECKED_MAX - 1 });
+    expect([report?.contents, report?.not_checked.length]).toEqual([UNCHECKED_LISTED_MAX + 5, UNCHECKED_LISTED_MAX]);
+    expect(report?.not_checked.at(-1)).toMatchObject({ log_index: UNCHECKED_LISTED_MAX - 1 });
   });
 
   test.each(ARTIFACT_KINDS)(
@@ -58,8 +58,8 @@ describe('C86: contents that could not be checked', () => {
     (kind) => {
       const contents = new WithheldContents();
       const rules = (case_id: string | null, how: WithheldArtifact['withheld']): readonly string[] =>
-        contents.note(entry(0), withheld({ kind, case_id, withheld: how })).map(({ rule }) => rule);
-      const isSystem = SYSTEM_KINDS.includes(kind);
+        contents.add(entry(0), withheld({ kind, case_id, withheld: how })).map(({ rule }) => rule);
+      const isSystem = SYSTEM_ARTIFACT_KINDS.includes(kind);
       for (const how of ['lane', 'erased'] as const) {
         expect(rules('case-0001', how)).toEqual(isSystem ? ['artifact.system_withheld'] : []);
         expect(rules(null, how)).toEqual(['artifact.system_withheld']);
@@ -68,11 +68,11 @@ describe('C86: contents that could not be checked', () => {
   );
 
   test('decisions are checked by policies and machines', () => {
-    expect(SYSTEM_KINDS).toEqual(['policy', 'machines']);
+    expect(SYSTEM_ARTIFACT_KINDS).toEqual(['policy', 'machines']);
   });
 });
 
-test.each(SYSTEM_KINDS)(
+test.each(SYSTEM_ARTIFACT_KINDS)(
   'C86: a ledger from which %s are withheld is refused, though nothing else is wrong with it',
   async (kind) => {
     const store = memoryStore();
@@ -80,7 +80,7 @@ test.each(SYSTEM_KINDS)(
     const source = (isWithheld: boolean): LedgerSource => ({
       log: (from) => store.log(from),
       head: () => store.head(),
-      anchor: null,
+      externalHead: null,
       artifactsOf: async (place) =>
         (await store.artifactsOf(place)).map((artifact) =>
           isWithheld && artifact.kind === kind && 'bytes' in artifact

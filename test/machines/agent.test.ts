@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { AgentEvent, AgentInput } from '../../machines/agent.js';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
-import { machinesFor, policyOf } from '../../src/kernel/pinned.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { amountsOf } from '../../src/run/budget.js';
 import { ABSENT, AGENT, CASE, editedPolicy, FILE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 import { listen, stateText, topState } from './chart.js';

@@ -2,8 +2,8 @@
 // once (D7). Method: real trees; people vote, and so does everybody else who may not.
 
 import { describe, expect, test } from '@jest/globals';
-import type { OverlayFact } from '../../src/contract/overlay.js';
-import { approvalDigest } from '../../src/policy/approval.js';
+import type { OverlayFact } from '../../src/contract/policy/overlay.js';
+import { approvalDigest } from '../../src/policy/approval/approval.js';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { ANNA, BERTA, GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, CASE, essence, ONE_FILE, proposal, TREE } from '../fixtures/tree.js';
@@ -270,7 +270,7 @@ describe('D7 S4-71 S4-78: a promotion that waits for two people', () => {
       `authz_decision:allow(approval.required)@${RUN}`,
     ]);
     expect(d.tree.timers).toMatchObject([{ run_id: RUN, at: '2026-01-01T01:00:03.000Z' }]);
-    expect(d.tree.awaiting).toMatchObject([{ run_id: RUN, run_kind: 'promotion' }]);
+    expect(d.tree.pendingHighRiskRuns).toMatchObject([{ run_id: RUN, run_kind: 'promotion' }]);
     expect(approval(d, RUN)).toMatchObject({ state: 'open', requested_by: 'governor' });
     expect(stands(d)).toEqual(STILL);
   });
@@ -296,7 +296,7 @@ describe('D7 S4-71 S4-78: a promotion that waits for two people', () => {
     expect(approval(d, RUN)?.state).toBe('consumed');
     d.done(`${RUN}.1`);
     expect(d.endings[RUN]).toBe('completed:completed');
-    expect(d.tree.awaiting).toEqual([]);
+    expect(d.tree.pendingHighRiskRuns).toEqual([]);
     expect(vote(d).refused).toBe(true);
   });
 
@@ -306,7 +306,7 @@ describe('D7 S4-71 S4-78: a promotion that waits for two people', () => {
     const snapshot = JSON.parse(JSON.stringify(d.tree.snapshot())) as TreeSnapshot;
     const again = restoreTree(snapshot, d.inputs[0]!.materials);
     expect(again.approvals(RUN)).toEqual(d.tree.approvals(RUN));
-    expect(again.awaiting).toEqual(d.tree.awaiting);
+    expect(again.pendingHighRiskRuns).toEqual(d.tree.pendingHighRiskRuns);
     expect(again.timers).toEqual(d.tree.timers);
     const approved = vote(d, { approver: BERTA });
     expect(approved.commands).toHaveLength(1);
@@ -333,7 +333,7 @@ describe('D7 S4-71 S4-78: a promotion that waits for two people', () => {
     go(d);
     expect(d.endings[RUN]).toBe(ended);
     expect(d.commands).toEqual([]);
-    expect(d.tree.awaiting).toEqual([]);
+    expect(d.tree.pendingHighRiskRuns).toEqual([]);
     expect(d.tree.timers).toEqual([]);
     expect(d.audit(RUN).map(({ outcome_reason }) => outcome_reason)).not.toContain('running');
   });

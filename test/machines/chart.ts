@@ -11,7 +11,7 @@ import {
   type InputFrom,
 } from 'xstate';
 import type { Emission } from '../../machines/emission.js';
-import { machinesFor, policyOf } from '../../src/kernel/pinned.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { SHIPPED } from '../fixtures/tree.js';
 
 /** The machines of the shipped policy. */

@@ -3,15 +3,15 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { RUN_INPUTS } from '../../machines/flags.js';
-import { writeAlone } from '../../machines/mediated-act.js';
-import type { AuditEvent } from '../../src/contract/audit-event.js';
-import type { StepTrace } from '../../src/contract/step-trace.js';
+import { toPrivilegedWrite } from '../../machines/mediated-memory.js';
+import type { AuditEvent } from '../../src/contract/run/audit-event.js';
+import type { StepTrace } from '../../src/contract/run/step-trace.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { authorizePrivileged } from '../../src/policy/lane-decision.js';
+import { authorizePrivileged } from '../../src/policy/authorize-run.js';
 import { EMPTY_LABEL } from '../../src/policy/labels.js';
-import { judgeRequest } from '../../machines/mediated-act.js';
-import { machinesFor, policyOf } from '../../src/kernel/pinned.js';
+import { authorizeRequest } from '../../machines/mediated-memory.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { RUNNER, SESSION, SessionDriver } from '../fixtures/session.js';
 import { AGENT, CASE, editedPolicy, machinesArtifact, proposal, SHIPPED, TREE, TreeDriver } from '../fixtures/tree.js';
 
@@ -137,9 +137,9 @@ describe('db_write', () => {
       promotes: false,
       label: EMPTY_LABEL,
     } as const;
-    const alone = writeAlone(whole, 'tool_gateway');
+    const alone = toPrivilegedWrite(whole, 'tool_gateway');
     expect(alone).toEqual({ ...whole, tool: null, read: null });
-    expect(writeAlone(whole, 'promotion').promotes).toBe(true);
+    expect(toPrivilegedWrite(whole, 'promotion').promotes).toBe(true);
   });
 
   const laneWith = (writes: string) =>
@@ -173,7 +173,7 @@ describe('db_write', () => {
     const run = { ...created, run_id: `${AGENT}.1.1` };
     expect(authorizePrivileged(run, privileged, policy)).toMatchObject({ decision: 'deny', rule_id });
     const effect = { action: 'WRITE_FILE' };
-    expect(judgeRequest(run, { privileged, effect, overlay: null } as never, policy)).toMatchObject({ rule_id });
+    expect(authorizeRequest(run, { privileged, effect, overlay: null } as never, policy)).toMatchObject({ rule_id });
   });
 
   test('S4-15: every change goes through one, and no read does', () => {

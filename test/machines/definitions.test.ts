@@ -1,22 +1,22 @@
 import { expect, test } from '@jest/globals';
 import { createMachine, type AnyStateMachine } from 'xstate';
 import { machineDefinitions } from '../../machines/index.js';
-import { catalogueOf, NOTHING_REGISTERED } from '../../src/contract/catalogue.js';
+import { createCatalogue, NO_REGISTRATIONS } from '../../src/contract/policy/catalogue.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { machinesFor, policyOf } from '../../src/kernel/pinned.js';
+import { machinesFor, policyOf } from '../../src/kernel/pinned-policy.js';
 import { POLICIES } from '../fixtures/random-tree.js';
 import { AGENT, machinesArtifact, SHIPPED, TreeDriver } from '../fixtures/tree.js';
 import { edgesOf, edgeText, machines, type Edge } from './chart.js';
 
 const NAMES = ['agent', 'mediated', 'orchestrator', 'step'] as const;
-const text = machineDefinitions(machines, catalogueOf(NOTHING_REGISTERED));
+const text = machineDefinitions(machines, createCatalogue(NO_REGISTRATIONS));
 const parsed = JSON.parse(text) as Record<string, object>;
 
 test('U-01: the definitions are canonical JSON of the five machines and of what is registered', () => {
   expect(canonicalJson(parsed)).toBe(text);
   expect(Object.keys(parsed)).toEqual(['agent', 'mediated', 'orchestrator', 'registrations', 'session', 'step']);
-  expect(parsed['registrations']).toEqual(NOTHING_REGISTERED);
+  expect(parsed['registrations']).toEqual(NO_REGISTRATIONS);
 });
 
 test('S2-06: they are the same whatever the policy, so that a pin of them names the machines alone', () => {

@@ -4,7 +4,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
-import { TABLE_DRIVEN } from '../../src/kernel/interpreter.js';
+import { TABLE_DRIVEN } from '../../src/kernel/interpreter/interpreter.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { sized } from '../fixtures/campaign.js';
 import { GovernedTree, governedPolicy, MOVES } from '../fixtures/governed.js';
@@ -27,7 +27,7 @@ const MORE: typeof MOVES = {
     d.tree.unsettled.forEach(({ context }) => d.resolve(context.run_id, 'done'));
   },
   release: (d) => {
-    d.tree.awaiting.forEach(({ run_id }) => d.digests.forEach((digest) => d.vote(digest, { run_id })));
+    d.tree.pendingHighRiskRuns.forEach(({ run_id }) => d.digests.forEach((digest) => d.vote(digest, { run_id })));
   },
   stop: (d) => d.send({ kind: 'interrupt', run_id: AGENT }),
   cancel: (d) => d.cancel(AGENT),

@@ -2,7 +2,7 @@
 // whose agents read, and then write or send.
 
 import { describe, expect, test } from '@jest/globals';
-import { EMPTY_LABEL, labelOf } from '../../src/policy/labels.js';
+import { EMPTY_LABEL, createLabel } from '../../src/policy/labels.js';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, CASE, TREE } from '../fixtures/tree.js';
@@ -85,9 +85,9 @@ describe('S4-84 S4-85: what was read in another case does not leave the platform
 describe('S4-71 S4-85: what was read in another case does not become shared knowledge', () => {
   test('a promotion that carries nothing of another case is allowed, and one that does is denied', () => {
     const d = new GovernedTree().working();
-    const own = d.promote({ facts: { artifact_flags: [], label: labelOf(CASE, []) } });
+    const own = d.promote({ facts: { artifact_flags: [], label: createLabel(CASE, []) } });
     expect(own.commands).toMatchObject([allowed]);
-    const foreign = d.promote({ facts: { artifact_flags: [], label: labelOf(OTHER, []) } });
+    const foreign = d.promote({ facts: { artifact_flags: [], label: createLabel(OTHER, []) } });
     expect(foreign.commands).toEqual([]);
     expect(d.endings[`${TREE}.3`]).toBe('denied:platform.label_other_case');
   });
@@ -131,7 +131,7 @@ test('S4-08: every mediated run is born with what its agent had read until then'
   expect(labels).toEqual([
     EMPTY_LABEL,
     EMPTY_LABEL,
-    labelOf(CASE, ['contains_pii']),
+    createLabel(CASE, ['contains_pii']),
     { cases: [CASE, OTHER], flags: ['contains_pii'], many: false },
   ]);
   expect([d.created(TREE).label, d.created(AGENT).label]).toEqual([null, null]);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import type { OrchestratorEvent } from '../../machines/orchestrator.js';
 import { artifactRef } from '../../src/contract/artifact-ref.js';
-import type { RunContext } from '../../src/contract/run-context.js';
-import type { TerminalState } from '../../src/contract/run-state.js';
+import type { RunContext } from '../../src/contract/run/run-context.js';
+import type { TerminalState } from '../../src/contract/run/run-state.js';
 import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import { AGENT, editedPolicy, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 import { listen, machines, stateText, topState } from './chart.js';

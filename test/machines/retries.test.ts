@@ -2,10 +2,10 @@
 // attempt is a run of its own. Method: real trees; the world fails as it is told.
 
 import { describe, expect, test } from '@jest/globals';
-import type { OverlayFact } from '../../src/contract/overlay.js';
-import type { RunRecord } from '../../src/contract/run-record.js';
+import type { OverlayFact } from '../../src/contract/policy/overlay.js';
+import type { RunRecord } from '../../src/contract/run/run-record.js';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
-import { RunRecords } from '../../src/run/record.js';
+import { RunRecords } from '../../src/run/run-records.js';
 import { GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, editedPolicy, essence, TREE, TreeDriver } from '../fixtures/tree.js';
 

@@ -2,7 +2,7 @@
 // last of what it has produced.
 
 import { describe, expect, test } from '@jest/globals';
-import { withRefs } from '../../machines/artifacts-of-run.js';
+import { withRefs } from '../../machines/run-artifacts.js';
 import { RUN_INPUTS } from '../../machines/flags.js';
 import { artifactRef, type Artifact, type ArtifactRef } from '../../src/contract/artifact-ref.js';
 import { sha256 } from '../../src/contract/hash.js';

@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
-import { RunRecords } from '../../src/run/record.js';
+import { RunRecords } from '../../src/run/run-records.js';
 import { ANNA, GovernedTree, governedPolicy } from '../fixtures/governed.js';
 import { AGENT, TREE } from '../fixtures/tree.js';
 
@@ -126,7 +126,7 @@ describe('D8: what is found out', () => {
   test('is told of a tree that has ended, too, and moves nothing', () => {
     const d = lost();
     d.act('FINISH', { response: '' });
-    expect(d.tree.ended).toBe(true);
+    expect(d.tree.hasEnded).toBe(true);
     const ending = JSON.stringify(d.tree.snapshot().machine);
     const { refused, ended, commands, replies, entries } = d.resolve(FIRST, 'done');
     expect({ refused, ended, commands, replies }).toEqual({ refused: false, ended: [], commands: [], replies: [] });

@@ -3,15 +3,15 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { Check } from 'typebox/value';
-import { AuditEvent } from '../../src/contract/audit-event.js';
-import { childContext, type RunContext } from '../../src/contract/run-context.js';
-import { RUN_KINDS } from '../../src/contract/run-state.js';
+import { AuditEvent } from '../../src/contract/run/audit-event.js';
+import { childContext, type RunContext } from '../../src/contract/run/run-context.js';
+import { RUN_KINDS } from '../../src/contract/run/run-state.js';
 import {
   authorizeAgent,
   authorizeOrchestrator,
   authorizePrivileged,
   laneContext,
-} from '../../src/policy/lane-decision.js';
+} from '../../src/policy/authorize-run.js';
 import { decide, pins, PROMOTION, REQUEST, RUN, scope, SHARED_WRITE } from '../fixtures/privileged.js';
 import { shippedPolicy } from '../fixtures/shipped-policy.js';
 

@@ -1,10 +1,10 @@
 // The shipped policy as text, edited, and what the linter finds in it.
 
-import type { PolicyFile } from '../../src/contract/pins.js';
-import type { Caution } from '../../src/policy/caution.js';
-import { lintPolicy } from '../../src/policy/lint-policy.js';
+import type { PolicyFile } from '../../src/contract/policy/pins.js';
+import type { LintMessage } from '../../src/policy/lint/lint-rules.js';
+import { lintPolicy } from '../../src/policy/lint/lint-policy.js';
 import { shippedBytes } from '../fixtures/shipped-policy.js';
-import type { Careless, Edit } from './careless.js';
+import type { Careless, Edit } from './lint/careless-policies.js';
 
 export type Texts = Readonly<Record<PolicyFile, string>>;
 export const NAMES = ['lanes', 'roles', 'actions'] as const;
@@ -17,7 +17,7 @@ export const filesOf = (texts: Texts) => {
   const file = (name: PolicyFile) => ({ path: `${name}.yaml`, bytes: Buffer.from(texts[name]) });
   return { lanes: file('lanes'), roles: file('roles'), actions: file('actions') };
 };
-export const lint = (texts: Texts): readonly Caution[] => lintPolicy(filesOf(texts));
+export const lint = (texts: Texts): readonly LintMessage[] => lintPolicy(filesOf(texts));
 
 const placeOf = (text: string, where: string | undefined): number => {
   const place = where === undefined ? 0 : text.indexOf(where.startsWith('action:') ? where : `_id: ${where}`);

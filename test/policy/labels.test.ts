@@ -13,13 +13,20 @@ import {
   LabelRefusals,
   type ConfidentialityFlag,
   type LabelRefusal,
-} from '../../src/contract/labels.js';
-import { conforms } from '../../src/contract/validators.js';
-import { brokenLabelRule, EMPTY_LABEL, join, labelOf, labelOfRef, type LabelledAct } from '../../src/policy/labels.js';
+} from '../../src/contract/policy/labels.js';
+import { isConforming } from '../../src/contract/validators.js';
+import {
+  findBrokenLabelRule,
+  EMPTY_LABEL,
+  joinLabels,
+  createLabel,
+  labelOfRef,
+  type LabelledOperation,
+} from '../../src/policy/labels.js';
 
 const caseId = (n: number): string => `case_${n}`;
 const ofCases = (cases: readonly string[], flags: readonly ConfidentialityFlag[] = []): Label =>
-  cases.reduce((label, case_id) => join(label, labelOf(case_id, [])), labelOf(null, flags));
+  cases.reduce((label, case_id) => joinLabels(label, createLabel(case_id, [])), createLabel(null, flags));
 const numbered = (count: number, from = 0): string[] => Array.from({ length: count }, (_, n) => caseId(from + n));
 const MANY: Label = { cases: [], flags: [], many: true };
 
@@ -43,12 +50,12 @@ describe('the algebra of labels', () => {
     let [many, named] = [0, 0];
     fc.assert(
       fc.property(label, label, label, (a, b, c) => {
-        expect(join(a, b)).toEqual(join(b, a));
-        const all = join(join(a, b), c);
-        expect(all).toEqual(join(a, join(b, c)));
-        expect(join(a, a)).toBe(a);
-        expect(join(a, EMPTY_LABEL)).toBe(a);
-        expect(join(EMPTY_LABEL, a)).toEqual(a);
+        expect(joinLabels(a, b)).toEqual(joinLabels(b, a));
+        const all = joinLabels(joinLabels(a, b), c);
+        expect(all).toEqual(joinLabels(a, joinLabels(b, c)));
+        expect(joinLabels(a, a)).toBe(a);
+        expect(joinLabels(a, EMPTY_LABEL)).toBe(a);
+        expect(joinLabels(EMPTY_LABEL, a)).toEqual(a);
         if (all.many) many += 1;
         else named += 1;
       }),
@@ -60,10 +67,10 @@ describe('the algebra of labels', () => {
   test('a join holds both: a label that adds nothing gives back the very same object', () => {
     fc.assert(
       fc.property(label, label, (a, b) => {
-        const both = join(a, b);
-        expect(join(both, a)).toBe(both);
-        expect(join(both, b)).toBe(both);
-        expect(join(both, structuredClone(b))).toBe(both);
+        const both = joinLabels(a, b);
+        expect(joinLabels(both, a)).toBe(both);
+        expect(joinLabels(both, b)).toBe(both);
+        expect(joinLabels(both, structuredClone(b))).toBe(both);
         if (!both.many) expect(both.cases).toEqual([...new Set([...a.cases, ...b.cases])].sort());
         expect(both.flags).toEqual([...new Set([...a.flags, ...b.flags])].sort());
       }),
@@ -74,8 +81,8 @@ describe('the algebra of labels', () => {
   test('is monotone: what is added to one side stays added', () => {
     fc.assert(
       fc.property(label, label, label, (a, b, more) => {
-        const [small, large] = [join(a, b), join(join(a, more), b)];
-        expect(join(large, small)).toBe(large);
+        const [small, large] = [joinLabels(a, b), joinLabels(joinLabels(a, more), b)];
+        expect(joinLabels(large, small)).toBe(large);
       }),
       { numRuns: 500 },
     );
@@ -84,8 +91,8 @@ describe('the algebra of labels', () => {
   test('every label conforms to the contract, and JSON changes nothing', () => {
     fc.assert(
       fc.property(label, label, (a, b) => {
-        const both = join(a, b);
-        expect(conforms(Label, both)).toBe(true);
+        const both = joinLabels(a, b);
+        expect(isConforming(Label, both)).toBe(true);
         expect(Object.keys(both)).toEqual(['cases', 'flags', 'many']);
         expect(JSON.parse(JSON.stringify(both))).toStrictEqual(both);
       }),
@@ -95,16 +102,16 @@ describe('the algebra of labels', () => {
   test('64 cases are named; of one more it is known only that they are many, and the flags stay', () => {
     const full = ofCases(numbered(LABEL_CASES_MAX), ['contains_phi']);
     expect([full.cases.length, full.many]).toEqual([64, false]);
-    expect(join(full, labelOf(caseId(0), []))).toBe(full);
-    const past = join(full, labelOf(caseId(64), ['contains_pii']));
+    expect(joinLabels(full, createLabel(caseId(0), []))).toBe(full);
+    const past = joinLabels(full, createLabel(caseId(64), ['contains_pii']));
     expect(past).toEqual({ cases: [], flags: ['contains_phi', 'contains_pii'], many: true });
-    expect(join(past, labelOf(caseId(7), []))).toBe(past);
-    expect(join(full, ofCases(numbered(LABEL_CASES_MAX, 64)))).toEqual({ ...MANY, flags: ['contains_phi'] });
+    expect(joinLabels(past, createLabel(caseId(7), []))).toBe(past);
+    expect(joinLabels(full, ofCases(numbered(LABEL_CASES_MAX, 64)))).toEqual({ ...MANY, flags: ['contains_phi'] });
   });
 
   test('the empty label is one object that nobody can change', () => {
-    expect(labelOf(null, [])).toBe(EMPTY_LABEL);
-    expect(join(EMPTY_LABEL, EMPTY_LABEL)).toBe(EMPTY_LABEL);
+    expect(createLabel(null, [])).toBe(EMPTY_LABEL);
+    expect(joinLabels(EMPTY_LABEL, EMPTY_LABEL)).toBe(EMPTY_LABEL);
     expect(EMPTY_LABEL).toEqual({ cases: [], flags: [], many: false });
     expect(() => EMPTY_LABEL.cases.push(caseId(1))).toThrow(TypeError);
     expect(() => EMPTY_LABEL.flags.push('contains_pii')).toThrow(TypeError);
@@ -117,12 +124,14 @@ describe('the label of one thing', () => {
   const system = artifactRef({ kind: 'policy', case_id: null, bytes: new Uint8Array(1) });
 
   test('its case and its flags, each once and in order', () => {
-    expect(labelOf('case_1', ['contains_privileged', 'contains_pii', 'contains_privileged', 'contains_phi'])).toEqual({
+    expect(
+      createLabel('case_1', ['contains_privileged', 'contains_pii', 'contains_privileged', 'contains_phi']),
+    ).toEqual({
       cases: ['case_1'],
       flags: ['contains_phi', 'contains_pii', 'contains_privileged'],
       many: false,
     });
-    expect(labelOf(null, ['contains_pii'])).toEqual({ cases: [], flags: ['contains_pii'], many: false });
+    expect(createLabel(null, ['contains_pii'])).toEqual({ cases: [], flags: ['contains_pii'], many: false });
   });
 
   test('what is sorted is sorted by code units, in every locale', () => {
@@ -130,19 +139,19 @@ describe('the label of one thing', () => {
   });
 
   test.each<[string, ArtifactRef, Label]>([
-    ['an artifact of a case', inCase, labelOf('case_1', [])],
+    ['an artifact of a case', inCase, createLabel('case_1', [])],
     ['one of the platform', system, EMPTY_LABEL],
     ['shared knowledge', { ...system, scope: 'shared' }, EMPTY_LABEL],
-    ['shared knowledge that names a case', { ...inCase, scope: 'shared' }, labelOf('case_1', [])],
+    ['shared knowledge that names a case', { ...inCase, scope: 'shared' }, createLabel('case_1', [])],
     [
       'a marked one',
       { ...inCase, confidentiality: { contains_pii: true, contains_phi: false, notes: 'true' } },
-      labelOf('case_1', ['contains_pii']),
+      createLabel('case_1', ['contains_pii']),
     ],
     [
       'a marked one of the platform',
       { ...system, confidentiality: { contains_privileged: true } },
-      labelOf(null, ['contains_privileged']),
+      createLabel(null, ['contains_privileged']),
     ],
     [
       'one of a case that it does not name',
@@ -155,24 +164,24 @@ describe('the label of one thing', () => {
 
   test('the flags are those of artifact references', () => {
     for (const flag of CONFIDENTIALITY_FLAGS) {
-      expect(labelOfRef({ ...system, confidentiality: { [flag]: true } })).toEqual(labelOf(null, [flag]));
+      expect(labelOfRef({ ...system, confidentiality: { [flag]: true } })).toEqual(createLabel(null, [flag]));
     }
   });
 });
 
-const READ: LabelledAct = { write: false, shared: false, outside: false };
-const SHARED_READ: LabelledAct = { ...READ, shared: true };
-const WRITE: LabelledAct = { ...READ, write: true };
-const SHARED_WRITE: LabelledAct = { ...WRITE, shared: true };
-const EXPORT: LabelledAct = { ...READ, outside: true };
+const READ: LabelledOperation = { write: false, shared: false, outside: false };
+const SHARED_READ: LabelledOperation = { ...READ, shared: true };
+const WRITE: LabelledOperation = { ...READ, write: true };
+const SHARED_WRITE: LabelledOperation = { ...WRITE, shared: true };
+const EXPORT: LabelledOperation = { ...READ, outside: true };
 
 describe('S4-84 S4-85: read in case A, then act in case B', () => {
-  const readInA = labelOf('case_a', []);
-  const readInB = labelOf('case_b', []);
+  const readInA = createLabel('case_a', []);
+  const readInB = createLabel('case_b', []);
   const ACTS = { read: READ, sharedRead: SHARED_READ, write: WRITE, sharedWrite: SHARED_WRITE, export: EXPORT };
   const verdicts = (read: Label, run_case_id: string | null, refuses: readonly LabelRefusal[] = []) =>
     Object.fromEntries(
-      Object.entries(ACTS).map(([name, act]) => [name, brokenLabelRule(read, run_case_id, refuses, act)]),
+      Object.entries(ACTS).map(([name, act]) => [name, findBrokenLabelRule(read, run_case_id, refuses, act)]),
     );
   const NOTHING_BROKEN = { read: null, sharedRead: null, write: null, sharedWrite: null, export: null };
   const PLATFORM = { sharedWrite: 'platform.label_other_case', export: 'platform.label_other_case' };
@@ -181,7 +190,7 @@ describe('S4-84 S4-85: read in case A, then act in case B', () => {
     expect(verdicts(readInA, 'case_a')).toEqual(NOTHING_BROKEN);
     expect(verdicts(EMPTY_LABEL, 'case_b')).toEqual(NOTHING_BROKEN);
     expect(verdicts(readInA, 'case_b')).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
-    expect(verdicts(join(readInB, readInA), 'case_b')).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
+    expect(verdicts(joinLabels(readInB, readInA), 'case_b')).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
   });
 
   test('a run without a case has none of its own', () => {
@@ -205,7 +214,7 @@ describe('S4-84 S4-85: read in case A, then act in case B', () => {
   test('a lane that refuses any case refuses the own one too', () => {
     const refused = { write: 'label.any_case', sharedWrite: 'label.any_case', export: 'label.any_case' };
     expect(verdicts(readInB, 'case_b', ['any_case'])).toEqual({ ...NOTHING_BROKEN, ...refused });
-    expect(verdicts(labelOf(null, [...CONFIDENTIALITY_FLAGS]), 'case_b', ['any_case'])).toEqual(NOTHING_BROKEN);
+    expect(verdicts(createLabel(null, [...CONFIDENTIALITY_FLAGS]), 'case_b', ['any_case'])).toEqual(NOTHING_BROKEN);
   });
 
   test('a lane that refuses only flags does not open what the platform forbids', () => {
@@ -216,15 +225,15 @@ describe('S4-84 S4-85: read in case A, then act in case B', () => {
     const others = CONFIDENTIALITY_FLAGS.filter((other) => other !== flag);
     const rule = `label.${flag}`;
     const refused = { write: rule, sharedWrite: rule, export: rule };
-    expect(verdicts(labelOf('case_b', [flag]), 'case_b', [flag])).toEqual({ ...NOTHING_BROKEN, ...refused });
-    expect(verdicts(labelOf('case_b', others), 'case_b', [flag])).toEqual(NOTHING_BROKEN);
-    expect(verdicts(labelOf('case_b', [flag]), 'case_b', others)).toEqual(NOTHING_BROKEN);
+    expect(verdicts(createLabel('case_b', [flag]), 'case_b', [flag])).toEqual({ ...NOTHING_BROKEN, ...refused });
+    expect(verdicts(createLabel('case_b', others), 'case_b', [flag])).toEqual(NOTHING_BROKEN);
+    expect(verdicts(createLabel('case_b', [flag]), 'case_b', others)).toEqual(NOTHING_BROKEN);
   });
 
   test('the first rule in the order of the lane is named', () => {
-    const all = join(readInA, labelOf(null, ['contains_pii']));
-    expect(brokenLabelRule(all, 'case_b', ['contains_pii', 'any_case'], WRITE)).toBe('label.contains_pii');
-    expect(brokenLabelRule(all, 'case_b', ['any_case', 'contains_pii'], WRITE)).toBe('label.any_case');
+    const all = joinLabels(readInA, createLabel(null, ['contains_pii']));
+    expect(findBrokenLabelRule(all, 'case_b', ['contains_pii', 'any_case'], WRITE)).toBe('label.contains_pii');
+    expect(findBrokenLabelRule(all, 'case_b', ['any_case', 'contains_pii'], WRITE)).toBe('label.any_case');
   });
 });
 
@@ -237,7 +246,9 @@ describe('over all labels, lanes and acts', () => {
     let [refused, turned] = [0, 0];
     fc.assert(
       fc.property(label, label, ownCase, refusals, act, (read, more, own, refuses, what) => {
-        const [before, after] = [read, join(read, more)].map((each) => brokenLabelRule(each, own, refuses, what));
+        const [before, after] = [read, joinLabels(read, more)].map((each) =>
+          findBrokenLabelRule(each, own, refuses, what),
+        );
         if (before === null) turned += after === null ? 0 : 1;
         else {
           refused += 1;
@@ -252,14 +263,14 @@ describe('over all labels, lanes and acts', () => {
   test('nor does a lane that refuses more, nor an act that does more', () => {
     fc.assert(
       fc.property(label, ownCase, refusals, refusals, act, act, (read, own, some, others, one, other) => {
-        if (brokenLabelRule(read, own, some, one) === null) return;
+        if (findBrokenLabelRule(read, own, some, one) === null) return;
         const both = {
           write: one.write || other.write,
           shared: one.shared || other.shared,
           outside: one.outside || other.outside,
         };
-        expect(brokenLabelRule(read, own, [...some, ...others], one)).not.toBeNull();
-        expect(brokenLabelRule(read, own, some, both)).not.toBeNull();
+        expect(findBrokenLabelRule(read, own, [...some, ...others], one)).not.toBeNull();
+        expect(findBrokenLabelRule(read, own, some, both)).not.toBeNull();
       }),
       { numRuns: 2_000 },
     );
@@ -270,7 +281,7 @@ describe('over all labels, lanes and acts', () => {
       fc.property(label, ownCase, refusals, act, (read, own, refuses, what) => {
         const other = read.many || read.cases.some((case_id) => case_id !== own);
         if (!other || !(what.outside || (what.write && what.shared))) return;
-        expect(brokenLabelRule(read, own, refuses, what)).not.toBeNull();
+        expect(findBrokenLabelRule(read, own, refuses, what)).not.toBeNull();
       }),
       { numRuns: 2_000 },
     );
@@ -279,7 +290,12 @@ describe('over all labels, lanes and acts', () => {
   test('every rule that is named is one that is told of, and each is named somewhere', () => {
     const named = new Set<string>();
     for (const refuses of [[], ...LABEL_REFUSALS.map((refusal) => [refusal])]) {
-      const broken = brokenLabelRule(join(MANY, labelOf(null, [...CONFIDENTIALITY_FLAGS])), 'case_1', refuses, EXPORT);
+      const broken = findBrokenLabelRule(
+        joinLabels(MANY, createLabel(null, [...CONFIDENTIALITY_FLAGS])),
+        'case_1',
+        refuses,
+        EXPORT,
+      );
       if (broken !== null) named.add(broken);
     }
     expect([...named].sort()).toEqual(RULE_IDS.filter((rule) => rule.includes('label')).sort());
@@ -288,8 +304,8 @@ describe('over all labels, lanes and acts', () => {
 
 test('the field of a lane', () => {
   expect(LABEL_REFUSALS).toEqual(['other_case', 'any_case', 'contains_pii', 'contains_phi', 'contains_privileged']);
-  expect([[], LABEL_REFUSALS, ['other_case']].every((value) => conforms(LabelRefusals, value))).toBe(true);
+  expect([[], LABEL_REFUSALS, ['other_case']].every((value) => isConforming(LabelRefusals, value))).toBe(true);
   expect(
-    [['own_case'], 'other_case', [null], [...LABEL_REFUSALS, 'any_case']].some((v) => conforms(LabelRefusals, v)),
+    [['own_case'], 'other_case', [null], [...LABEL_REFUSALS, 'any_case']].some((v) => isConforming(LabelRefusals, v)),
   ).toBe(false);
 });

@@ -7,12 +7,23 @@ import { machineDefinitions } from '../../machines/index.js';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import type { Json } from '../../src/contract/json.js';
-import { machinesFor } from '../../src/kernel/pinned.js';
-import { loadPolicy } from '../../src/policy/check-policy.js';
+import { machinesFor } from '../../src/kernel/pinned-policy.js';
+import { loadPolicy } from '../../src/policy/files/check-policy.js';
 import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import type { Policy } from '../../src/policy/policy.js';
-import { catalogueFrom, defineAction, defineTool, type Registered } from '../../src/runtime/effects/define.js';
-import { matrixActs, policyMatrix, wholeScope, type MatrixAct, type MatrixCell } from '../../src/step/policy-matrix.js';
+import {
+  catalogueFrom,
+  defineAction,
+  defineTool,
+  type RegistrationOptions,
+} from '../../src/runtime/effects/define-effects.js';
+import {
+  listMatrixActions,
+  buildPolicyMatrix,
+  fullScope,
+  type MatrixAction,
+  type MatrixCell,
+} from '../../src/step/policy-matrix.js';
 import { sized } from '../fixtures/campaign.js';
 import type { BenchOptions } from '../fixtures/bench.js';
 import { service, serviceEdit } from '../fixtures/service.js';
@@ -70,7 +81,7 @@ interface Pinned {
   readonly policy: Policy;
 }
 
-function pinned(edit: Edit, registered: Registered): Pinned {
+function pinned(edit: Edit, registered: RegistrationOptions): Pinned {
   const policies = policyArtifacts(edit);
   const [lanes, roles, actions] = policies.map(({ bytes }) => bytes);
   const policy = loadPolicy({ lanes: lanes!, roles: roles!, actions: actions! }, catalogueFrom(registered));
@@ -90,7 +101,7 @@ function opened({ policies, machines, policy }: Pinned): TreeDriver {
     correlation_id: 'cor_test',
     case_id: CASE,
     taxonomy_versions: null,
-    scope: { ...wholeScope(policy) },
+    scope: { ...fullScope(policy) },
     policies: { lanes: pin(0), roles: pin(1), actions: pin(2) },
     machines: artifactRef(machines),
   };
@@ -101,7 +112,7 @@ function opened({ policies, machines, policy }: Pinned): TreeDriver {
 type Decision = Pick<MatrixCell, 'decision' | 'rule_id'>;
 
 /** The kernel's own word: what the audit says of the run that was to carry the act. */
-function decidedByKernel(of: Pinned, role_id: string, lane_id: string, act: MatrixAct): Decision {
+function decidedByKernel(of: Pinned, role_id: string, lane_id: string, act: MatrixAction): Decision {
   const driver = opened(of);
   if (act.action === 'promotion' || act.action === 'export') {
     startRun(driver, act.action, act, { role_id, lane_id });
@@ -125,7 +136,7 @@ function decidedByKernel(of: Pinned, role_id: string, lane_id: string, act: Matr
 function startRun(
   driver: TreeDriver,
   run_kind: 'promotion' | 'export',
-  { args }: MatrixAct,
+  { args }: MatrixAction,
   place: { role_id: string; lane_id: string },
 ): void {
   const act = { action: run_kind === 'export' ? 'EXPORT_BUNDLE' : 'WRITE_RECORD', args };
@@ -163,9 +174,9 @@ function authzOf(driver: TreeDriver, run_id: string): Decision {
 }
 
 const made = service();
-const OF_SERVICE: Registered = { ...more, tools: [...made.tools, ...more.tools], targets: made.targets };
+const OF_SERVICE: RegistrationOptions = { ...more, tools: [...made.tools, ...more.tools], targets: made.targets };
 
-const POLICIES: readonly [string, Edit, Registered][] = [
+const POLICIES: readonly [string, Edit, RegistrationOptions][] = [
   ['the shipped policy', (_name, text) => text, {}],
   ['the shipped policy beside a service', (_name, text) => text, OF_SERVICE],
   ['a service with tools, tables and actions of its own', ofService, OF_SERVICE],
@@ -179,13 +190,13 @@ test.each(compared)(
   (_what, edit, registered) => {
     const of = pinned(edit, registered);
     const { policy } = of;
-    const acts = matrixActs(policy);
+    const acts = listMatrixActions(policy);
     const decided = [...policy.roles.keys()].flatMap((role_id) =>
       [...policy.lanes.keys()].flatMap((lane_id) =>
         acts.map((act) => ({ role_id, lane_id, act: act.name, ...decidedByKernel(of, role_id, lane_id, act) })),
       ),
     );
-    const matrix = policyMatrix(policy);
+    const matrix = buildPolicyMatrix(policy);
     expect(decided.length).toBe(policy.roles.size * policy.lanes.size * acts.length);
     expect(matrix).toEqual(decided);
     expect(matrix.some(({ decision, act }) => decision === 'allow' && act !== 'THINK')).toBe(true);
@@ -193,7 +204,7 @@ test.each(compared)(
 );
 
 test('the matrices that are compared reach each of these rules', () => {
-  const rules = new Set(policyMatrix(pinned(ofFirm, OF_SERVICE).policy).map(({ rule_id }) => rule_id));
+  const rules = new Set(buildPolicyMatrix(pinned(ofFirm, OF_SERVICE).policy).map(({ rule_id }) => rule_id));
   expect([...rules].toSorted()).toEqual(RULES);
 });
 

@@ -15,9 +15,9 @@ import {
   type OverlayMatcher,
   type OverlayRule as Rule,
   type OverlaySubject,
-} from '../../src/contract/overlay.js';
+} from '../../src/contract/policy/overlay.js';
 import { withoutLooks, type Person } from '../../src/contract/person.js';
-import { conforms } from '../../src/contract/validators.js';
+import { isConforming } from '../../src/contract/validators.js';
 import { personOf } from '../../src/identity/person.js';
 import { OVERLAY_UNUSABLE, overlayVerdict, withOverlay } from '../../src/policy/overlay.js';
 import { allow, deny, type Verdict } from '../../src/policy/verdict.js';
@@ -264,12 +264,12 @@ describe('the schemas', () => {
   test('rules that are drawn are rules, and so are their overlays and facts', () => {
     fc.assert(
       fc.property(rules, fc.integer({ min: 1, max: 999_999_999 }), (list, epoch) => {
-        for (const each of list) expect(conforms(OverlayRule, each)).toBe(true);
-        expect(conforms(Overlay, { epoch, issued_at_utc: '2026-01-01T00:00:00.000Z', rules: list })).toBe(true);
-        expect(conforms(OverlayFact, { epoch, rules: list })).toBe(true);
+        for (const each of list) expect(isConforming(OverlayRule, each)).toBe(true);
+        expect(isConforming(Overlay, { epoch, issued_at_utc: '2026-01-01T00:00:00.000Z', rules: list })).toBe(true);
+        expect(isConforming(OverlayFact, { epoch, rules: list })).toBe(true);
       }),
     );
-    for (const each of OVERLAY_PROBLEMS) expect(conforms(OverlayFact, { epoch: null, problem: each })).toBe(true);
+    for (const each of OVERLAY_PROBLEMS) expect(isConforming(OverlayFact, { epoch: null, problem: each })).toBe(true);
   });
 
   test.each<[string, object]>([
@@ -287,8 +287,8 @@ describe('the schemas', () => {
     ['an action in lower case', { ...right, action: 'write_file' }],
     ['a run id with an ordinal 0', { ...right, run_id: 'run_abcd.0' }],
   ])('a rule with %s is refused', (_what, wrong) => {
-    expect(conforms(OverlayRule, right)).toBe(true);
-    expect(conforms(OverlayRule, wrong)).toBe(false);
+    expect(isConforming(OverlayRule, right)).toBe(true);
+    expect(isConforming(OverlayRule, wrong)).toBe(false);
   });
 
   test('an overlay has limits', () => {
@@ -297,15 +297,15 @@ describe('the schemas', () => {
       issued_at_utc: '2026-01-01T00:00:00.000Z',
       rules: Array.from({ length: count }, (_, n) => ({ ...right, rule_id: `deny-${n + 1}` })),
     });
-    expect(conforms(Overlay, of(OVERLAY_RULES_MAX, 1))).toBe(true);
-    expect(conforms(Overlay, of(OVERLAY_RULES_MAX + 1, 1))).toBe(false);
-    for (const epoch of [0, -1, 1.5, 1e9]) expect(conforms(Overlay, of(1, epoch))).toBe(false);
-    expect(conforms(SignedOverlay, { overlay: of(1, 1), key_id: '0'.repeat(16), signature: 'AA==' })).toBe(false);
+    expect(isConforming(Overlay, of(OVERLAY_RULES_MAX, 1))).toBe(true);
+    expect(isConforming(Overlay, of(OVERLAY_RULES_MAX + 1, 1))).toBe(false);
+    for (const epoch of [0, -1, 1.5, 1e9]) expect(isConforming(Overlay, of(1, epoch))).toBe(false);
+    expect(isConforming(SignedOverlay, { overlay: of(1, 1), key_id: '0'.repeat(16), signature: 'AA==' })).toBe(false);
   });
 
   test('a fact with neither rules nor a problem is none', () => {
     for (const wrong of [{ epoch: 1 }, { epoch: null }, { epoch: null, rules: [] }, { epoch: 1, problem: 'invalid' }]) {
-      expect(conforms(OverlayFact, wrong)).toBe(false);
+      expect(isConforming(OverlayFact, wrong)).toBe(false);
     }
   });
 });

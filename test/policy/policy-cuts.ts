@@ -1,8 +1,8 @@
 // The shipped policy without one of its grants or limits.
 
 import { parseDocument } from 'yaml';
-import type { PolicyFile } from '../../src/contract/pins.js';
-import { checkPolicy } from '../../src/policy/check-policy.js';
+import type { PolicyFile } from '../../src/contract/policy/pins.js';
+import { checkPolicy } from '../../src/policy/files/check-policy.js';
 import { filesOf, lint, NAMES, shipped } from './edited-policy.js';
 
 /** Grants and limits whose loss allows nothing more, and why. */

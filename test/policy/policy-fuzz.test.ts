@@ -4,10 +4,10 @@
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { POLICY_FILES, type PolicyFile } from '../../src/contract/pins.js';
+import { POLICY_FILES, type PolicyFile } from '../../src/contract/policy/pins.js';
 import { PolicyError } from '../../src/errors.js';
-import { checkPolicy, findingLine, loadPolicy } from '../../src/policy/check-policy.js';
-import { readPolicyYaml, toYaml } from '../../src/policy/policy-yaml.js';
+import { checkPolicy, formatFinding, loadPolicy } from '../../src/policy/files/check-policy.js';
+import { readPolicyYaml, toYaml } from '../../src/policy/files/policy-yaml.js';
 import { sized } from '../fixtures/campaign.js';
 import { shippedBytes } from '../fixtures/shipped-policy.js';
 
@@ -26,7 +26,7 @@ function mustAnswer(bytes: Record<PolicyFile, Uint8Array>): void {
   expect(policy === null).toBe(findings.length > 0);
   for (const finding of findings) {
     expect(finding.line).toBeGreaterThanOrEqual(1);
-    expect(findingLine(finding)).toMatch(/^[ -~]*$/u);
+    expect(formatFinding(finding)).toMatch(/^[ -~]*$/u);
   }
   if (policy === null) expect(() => loadPolicy(bytes)).toThrow(PolicyError);
   expect(process.cpuUsage(start).user / 1_000).toBeLessThan(CPU_MS_MAX);

@@ -2,13 +2,13 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { artifactRef, type ArtifactRef } from '../../src/contract/artifact-ref.js';
-import type { RunContext } from '../../src/contract/run-context.js';
+import type { RunContext } from '../../src/contract/run/run-context.js';
 import type { PrivilegedRequest } from '../../src/policy/privileged-request.js';
 import {
   artifactFlags,
   isProhibition,
   PROHIBITION_NAMES,
-  violates,
+  isViolated,
   type Prohibition,
 } from '../../src/policy/prohibitions.js';
 import { EMPTY_LABEL } from '../../src/policy/labels.js';
@@ -38,66 +38,67 @@ const asking = (changed: Partial<PrivilegedRequest>, run_kind: RunContext['run_k
 const outside = (...artifact_flags: string[]) => asking({ destination: 'outside', artifact_flags }, 'export');
 const carrying = (...artifact_flags: string[]) => asking({ artifact_flags }, 'promotion');
 
-const TABLE: Readonly<Record<Prohibition, readonly (readonly [boolean, string, Parameters<typeof violates>[1]])[]>> = {
-  cross_case_lookup: [
-    [true, 'a target in another case', asking({ target_case_id: 'case_2' })],
-    [true, 'the same letters in other case', asking({ target_case_id: 'CASE_1' })],
-    [
-      true,
-      'a target in a case, from a run without one',
-      { ...asking({ target_case_id: 'case_1' }), run: { ...run, case_id: null } },
+const TABLE: Readonly<Record<Prohibition, readonly (readonly [boolean, string, Parameters<typeof isViolated>[1]])[]>> =
+  {
+    cross_case_lookup: [
+      [true, 'a target in another case', asking({ target_case_id: 'case_2' })],
+      [true, 'the same letters in other case', asking({ target_case_id: 'CASE_1' })],
+      [
+        true,
+        'a target in a case, from a run without one',
+        { ...asking({ target_case_id: 'case_1' }), run: { ...run, case_id: null } },
+      ],
+      [false, 'a target in the own case', asking({ target_case_id: 'case_1' })],
+      [false, 'a target in no case', asking({ target_case_id: null })],
     ],
-    [false, 'a target in the own case', asking({ target_case_id: 'case_1' })],
-    [false, 'a target in no case', asking({ target_case_id: null })],
-  ],
-  external_export: [
-    [true, 'a destination outside', asking({ destination: 'outside' })],
-    [true, 'a bundle outside, in an export run', outside('export_bundle')],
-    [false, 'a destination on the platform', asking({ destination: 'platform' })],
-  ],
-  shared_knowledge_write: [
-    [true, 'the shared plane', asking({ plane: 'shared' })],
-    [true, 'the shared plane, by an export run', asking({ plane: 'shared' }, 'export')],
-    [false, 'the shared plane, by a promotion run', asking({ plane: 'shared' }, 'promotion')],
-    [false, 'the plane of a case', asking({ plane: 'case' })],
-  ],
-  raw_case_text: [
-    ...['raw_case_text', 'raw_payload', 'result', 'file_content', 'response', 'transcript', 'embedded_text'].map(
-      (flag) => [true, flag, carrying('playbook', flag)] as const,
-    ),
-    [false, 'other kinds', carrying('playbook', 'policy', 'machines')],
-  ],
-  client_identity: [
-    ...['client_identity', 'contains_pii', 'contains_phi', 'embedded_text'].map(
-      (flag) => [true, flag, carrying('playbook', flag)] as const,
-    ),
-    [false, 'other markings', carrying('playbook', 'contains_privileged')],
-  ],
-  privileged_notes: [
-    ...['privileged_notes', 'interview_notes', 'contains_privileged', 'embedded_text'].map(
-      (flag) => [true, flag, carrying('playbook', flag)] as const,
-    ),
-    [false, 'other markings', carrying('playbook', 'contains_pii')],
-  ],
-  raw_external_destination: [
-    [true, 'something else than a bundle', outside('report')],
-    [true, 'nothing that is known', outside()],
-    [true, 'a bundle with a raw file beside it', outside('export_bundle', 'file_content')],
-    [true, 'a bundle with text in the record', outside('export_bundle', 'embedded_text')],
-    [false, 'a bundle', outside('export_bundle', 'contains_pii')],
-    [false, 'a raw file that stays', asking({ artifact_flags: ['file_content'] })],
-  ],
-  unaudited_delivery: [
-    [true, 'a delivery by another run than an export run', asking({ destination: 'outside' })],
-    [true, 'a delivery in a lane without audit', { ...outside('export_bundle'), lane: unaudited }],
-    [false, 'a delivery by an export run', outside('export_bundle')],
-    [false, 'what stays, in a lane without audit', { ...harmless, lane: unaudited }],
-  ],
-};
+    external_export: [
+      [true, 'a destination outside', asking({ destination: 'outside' })],
+      [true, 'a bundle outside, in an export run', outside('export_bundle')],
+      [false, 'a destination on the platform', asking({ destination: 'platform' })],
+    ],
+    shared_knowledge_write: [
+      [true, 'the shared plane', asking({ plane: 'shared' })],
+      [true, 'the shared plane, by an export run', asking({ plane: 'shared' }, 'export')],
+      [false, 'the shared plane, by a promotion run', asking({ plane: 'shared' }, 'promotion')],
+      [false, 'the plane of a case', asking({ plane: 'case' })],
+    ],
+    raw_case_text: [
+      ...['raw_case_text', 'raw_payload', 'result', 'file_content', 'response', 'transcript', 'embedded_text'].map(
+        (flag) => [true, flag, carrying('playbook', flag)] as const,
+      ),
+      [false, 'other kinds', carrying('playbook', 'policy', 'machines')],
+    ],
+    client_identity: [
+      ...['client_identity', 'contains_pii', 'contains_phi', 'embedded_text'].map(
+        (flag) => [true, flag, carrying('playbook', flag)] as const,
+      ),
+      [false, 'other markings', carrying('playbook', 'contains_privileged')],
+    ],
+    privileged_notes: [
+      ...['privileged_notes', 'interview_notes', 'contains_privileged', 'embedded_text'].map(
+        (flag) => [true, flag, carrying('playbook', flag)] as const,
+      ),
+      [false, 'other markings', carrying('playbook', 'contains_pii')],
+    ],
+    raw_external_destination: [
+      [true, 'something else than a bundle', outside('report')],
+      [true, 'nothing that is known', outside()],
+      [true, 'a bundle with a raw file beside it', outside('export_bundle', 'file_content')],
+      [true, 'a bundle with text in the record', outside('export_bundle', 'embedded_text')],
+      [false, 'a bundle', outside('export_bundle', 'contains_pii')],
+      [false, 'a raw file that stays', asking({ artifact_flags: ['file_content'] })],
+    ],
+    unaudited_delivery: [
+      [true, 'a delivery by another run than an export run', asking({ destination: 'outside' })],
+      [true, 'a delivery in a lane without audit', { ...outside('export_bundle'), lane: unaudited }],
+      [false, 'a delivery by an export run', outside('export_bundle')],
+      [false, 'what stays, in a lane without audit', { ...harmless, lane: unaudited }],
+    ],
+  };
 
 describe.each(PROHIBITION_NAMES)('S4-35 C56 %s', (name) => {
   test.each(TABLE[name])('violated = %s: %s', (expected, _what, facts) => {
-    expect(violates(name, facts)).toBe(expected);
+    expect(isViolated(name, facts)).toBe(expected);
   });
 });
 
@@ -141,7 +142,7 @@ describe('what an artifact is, as the prohibitions see it', () => {
   test('S4-62 every kind that holds what was said or written counts as raw text', () => {
     for (const kind of ['raw_payload', 'result', 'file_content', 'response'] as const) {
       const flags = artifactFlags([artifactRef({ kind, case_id: null, bytes: new Uint8Array() })]);
-      expect(violates('raw_case_text', asking({ artifact_flags: flags }, 'promotion'))).toBe(true);
+      expect(isViolated('raw_case_text', asking({ artifact_flags: flags }, 'promotion'))).toBe(true);
     }
   });
 });

@@ -7,7 +7,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
-import { manifestPolicySource, pinManifest } from '../../src/adapters/manifest-policy-source.js';
+import { manifestPolicySource, pinManifest } from '../../src/adapters/policy/manifest-policy-source.js';
 import { sha256 } from '../../src/contract/hash.js';
 import { ACTION_POLICIES, CONTRACT_DIR } from '../fixtures/shipped-policy.js';
 

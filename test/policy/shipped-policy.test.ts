@@ -1,9 +1,9 @@
 // The policy that is shipped, against the tables of the contract, written out by hand.
 
 import { describe, expect, test } from '@jest/globals';
-import { ACTION_NAMES, ACTIONS } from '../../src/contract/actions.js';
-import type { Lane } from '../../src/contract/lanes.js';
-import { checkPolicy } from '../../src/policy/check-policy.js';
+import { ACTION_NAMES, ACTIONS } from '../../src/contract/policy/actions.js';
+import type { Lane } from '../../src/contract/policy/lanes.js';
+import { checkPolicy } from '../../src/policy/files/check-policy.js';
 import { ACTION_POLICIES, shippedBytes, shippedPolicy } from '../fixtures/shipped-policy.js';
 
 const policy = shippedPolicy();

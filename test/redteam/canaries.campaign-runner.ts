@@ -1,8 +1,8 @@
 // Withheld content: `npm run redteam -- --only canaries`. Each round plants a home of its own, on either
 // interpreter, with or without lanes that let approved exports hold content, and asks its routes in another order.
 
-import { INTERPRETERS } from '../../src/kernel/interpreter.js';
-import { ROUTES } from '../../src/service/http/routes.js';
+import { INTERPRETERS } from '../../src/kernel/interpreter/interpreter.js';
+import { ROUTES } from '../../src/service/http/routes/routes.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { Random } from '../simulation/random.js';
 import type { RedteamCampaign } from './campaign-runner.js';

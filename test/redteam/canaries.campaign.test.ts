@@ -6,11 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { InspectionEvent } from 'xstate';
-import { CONTENT_READ } from '../../src/contract/run-state.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
-import type { Route } from '../../src/service/http/route.js';
-import { ROUTES } from '../../src/service/http/routes.js';
-import { homeSource } from '../../src/service/inspector/ledger-source.js';
+import { CONTENT_READ } from '../../src/contract/run/run-state.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
+import type { Route } from '../../src/service/http/routes/route.js';
+import { ROUTES } from '../../src/service/http/routes/routes.js';
+import { homeInspectorSource } from '../../src/service/inspector/ledger-view-source.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { turnpike as command } from '../cli/fake-io.js';
 import { HttpBench } from '../service/http/http-harness.js';
@@ -98,7 +98,7 @@ describe('its audiences are shown it, and the ledger says so', () => {
   test('a person who may approve a request reads it over HTTP and by command', async () => {
     const fresh = await plantedWorld();
     const { bench, asked } = fresh;
-    const inspector = homeSource(bench.turnpike.ledger, bench.turnpike.home);
+    const inspector = homeInspectorSource(bench.turnpike.ledger, bench.turnpike.home);
     const http = await HttpBench.on(bench, { inspector });
     const approver = http.token({ actor: 'berta', role: 'ATTORNEY_ADMIN', rights: ['approve'] });
     const kinds = new Set<string>();

@@ -3,7 +3,7 @@
 
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Command } from '../../src/cli/command.js';
+import type { CliCommand } from '../../src/cli/command.js';
 import { COMMANDS } from '../../src/cli/turnpike-command.js';
 import { turnpike } from '../cli/fake-io.js';
 import type { Output } from './canary-http.js';
@@ -101,7 +101,7 @@ const LINES: Readonly<Record<string, Lines | string>> = {
 export async function* commandOutputs(
   world: CanaryWorld,
   folder: string,
-  commands: readonly Pick<Command, 'name'>[] = COMMANDS,
+  commands: readonly Pick<CliCommand, 'name'>[] = COMMANDS,
 ): AsyncGenerator<Output> {
   const unlisted = commands.map(({ name }) => name).filter((name) => LINES[name] === undefined);
   if (unlisted.length > 0) throw new Error(`the walk has no lines for ${unlisted.join(', ')}: add them`);

@@ -4,10 +4,10 @@
 
 import { artifactRef } from '../../src/contract/artifact-ref.js';
 import { RIGHTS, type Right } from '../../src/contract/token.js';
-import { ROUTES } from '../../src/service/http/routes.js';
-import type { Route } from '../../src/service/http/route.js';
-import { homeSource } from '../../src/service/inspector/ledger-source.js';
-import type { InspectorSource } from '../../src/service/inspector/source.js';
+import { ROUTES } from '../../src/service/http/routes/routes.js';
+import type { Route } from '../../src/service/http/routes/route.js';
+import { homeInspectorSource } from '../../src/service/inspector/ledger-view-source.js';
+import type { InspectorSource } from '../../src/service/inspector/inspector-source.js';
 import { HttpBench } from '../service/http/http-harness.js';
 import { CASE, SPEC, type CanaryWorld } from './canary-world.js';
 
@@ -69,7 +69,7 @@ export interface Planted {
 export async function* httpOutputs(world: CanaryWorld, planted: Planted = {}): AsyncGenerator<Output> {
   const { turnpike } = world.bench;
   const { routes = ROUTES } = planted;
-  const own = homeSource(turnpike.ledger, turnpike.home);
+  const own = homeInspectorSource(turnpike.ledger, turnpike.home);
   const http = await HttpBench.on(world.bench, { inspector: planted.inspector?.(own) ?? own, log: world.log });
   try {
     const values = await valuesOf(world);
@@ -166,7 +166,7 @@ async function valuesOf({ bench, asked, sessions }: CanaryWorld): Promise<ValueT
     for (const one of await ledger.artifactsOf(entry))
       artifacts.push({ log_index, sha256: artifactRef(one).hash_sha256 });
   }
-  const source = homeSource(ledger, bench.turnpike.home);
+  const source = homeInspectorSource(ledger, bench.turnpike.home);
   for (const run_id of runs) charts.add((await source.course(run_id, 0))?.chart ?? '');
   await source.close();
   const steps = runs.flatMap((run_id) => [1, 2, 3, 4, 5, 6, 7, 8].map((step) => ({ run_id, step })));

@@ -3,11 +3,11 @@
 import { gzipSync } from 'node:zlib';
 import { artifactRef } from '../../src/contract/artifact-ref.js';
 import { writeEvidence } from '../../src/runtime/evidence/write-evidence.js';
-import { homePaths, openHome } from '../../src/runtime/home.js';
-import { readLedgerSigner } from '../../src/runtime/ledger-key.js';
-import type { Route } from '../../src/service/http/route.js';
-import { ROUTES } from '../../src/service/http/routes.js';
-import type { InspectorSource } from '../../src/service/inspector/source.js';
+import { homePaths, openHome } from '../../src/runtime/home/home.js';
+import { readLedgerSigner } from '../../src/runtime/home/ledger-key.js';
+import type { Route } from '../../src/service/http/routes/route.js';
+import { ROUTES } from '../../src/service/http/routes/routes.js';
+import type { InspectorSource } from '../../src/service/inspector/inspector-source.js';
 import { httpOutputs } from './canary-http.js';
 import { plantedWorld, type CanaryWorld } from './canary-world.js';
 import { kindsIn, walked } from './canary-walk.js';

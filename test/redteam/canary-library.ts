@@ -3,14 +3,14 @@
 
 import { inspect } from 'node:util';
 import type { InspectionEvent } from 'xstate';
-import { inspectionHub } from '../../src/adapters/inspection-hub.js';
-import { statelyObserver } from '../../src/adapters/stately-observer.js';
+import { inspectionHub } from '../../src/adapters/inspector/inspection-hub.js';
+import { statelyObserver } from '../../src/adapters/inspector/stately-observer.js';
 import { artifactRef } from '../../src/contract/artifact-ref.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
-import { watchLedger } from '../../src/runtime/watch-ledger.js';
-import { oneFileHtml } from '../../src/service/inspector/one-file.js';
-import { homeSource } from '../../src/service/inspector/ledger-source.js';
-import { offerOf } from '../../src/service/mcp/offer.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
+import { watchLedger } from '../../src/runtime/ledger/watch-ledger.js';
+import { renderOneFile } from '../../src/service/inspector/one-file.js';
+import { homeInspectorSource } from '../../src/service/inspector/ledger-view-source.js';
+import { createOffer } from '../../src/service/mcp/offer.js';
 import { clientOf, serviceOn } from '../service/mcp/mcp-harness.js';
 import type { Output } from './canary-http.js';
 import { CASE, type CanaryWorld } from './canary-world.js';
@@ -147,9 +147,12 @@ export async function* libraryOutputs(world: CanaryWorld): AsyncGenerator<Output
   const members = Object.getOwnPropertyNames(LedgerReader.prototype).filter((name) => name !== 'constructor');
   yield* outputsOf('LedgerReader', members, OF_READER, world);
   yield* outputsOf('Turnpike', Object.keys(world.bench.turnpike), OF_TURNPIKE, world);
-  const source = homeSource(world.bench.turnpike.ledger, world.bench.turnpike.home);
+  const source = homeInspectorSource(world.bench.turnpike.ledger, world.bench.turnpike.home);
   const template = '<html><script type="application/json" id="turnpike-data"></script></html>';
-  yield { name: 'one-file page of the home', bytes: await oneFileHtml(template, source, { maxBytes: 64 * 1_048_576 }) };
+  yield {
+    name: 'one-file page of the home',
+    bytes: await renderOneFile(template, source, { maxBytes: 64 * 1_048_576 }),
+  };
   await source.close();
   yield* inspectorOutputs(world);
   yield* mcpOutputs(world);
@@ -206,7 +209,7 @@ async function* mcpOutputs({ bench, asked, sessions }: CanaryWorld): AsyncGenera
   const client = await clientOf(service);
   const policy = await bench.turnpike.policy();
   const { tools } = await client.listTools();
-  const offered = offerOf(policy, 'CASE_WORK', true).tools.map(({ name }) => name);
+  const offered = createOffer(policy, 'CASE_WORK', true).tools.map(({ name }) => name);
   yield { name: 'MCP tools/list', bytes: JSON.stringify([tools, offered, client.getServerCapabilities()]) };
   for (const { name } of tools) {
     // Who may call the tools of sessions works through them, and is their agent.

@@ -2,11 +2,11 @@
 // not, so that it can be seen that content would be found.
 
 import Type from 'typebox';
-import { systemClock } from '../../src/adapters/system-clock.js';
-import type { SessionSpec } from '../../src/contract/session-spec.js';
+import { systemClock } from '../../src/adapters/system/system-clock.js';
+import type { SessionSpec } from '../../src/contract/session/session-spec.js';
 import type { Log } from '../../src/ports/log.js';
-import type { Inspector } from '../../src/kernel/inert-inspection.js';
-import { defineTarget, defineTool } from '../../src/runtime/effects/define.js';
+import type { Inspector } from '../../src/kernel/interpreter/inert-inspection.js';
+import { defineTarget, defineTool } from '../../src/runtime/effects/define-effects.js';
 import type { TurnpikeOptions } from '../../src/runtime/turnpike.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { serviceEdit } from '../fixtures/service.js';

@@ -7,9 +7,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, rmSync, statfsSync, writeFileSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { winstonLog } from '../../src/adapters/winston-log.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
 import { CodedError } from '../../src/errors.js';
-import type { AgentRun } from '../../src/runtime/agent-run.js';
+import type { AgentRun } from '../../src/runtime/agents/agent-run.js';
 import { openTurnpike, type Turnpike } from '../../src/runtime/turnpike.js';
 
 const KIB = 1_024;

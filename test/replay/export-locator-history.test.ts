@@ -4,10 +4,10 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import { openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
+import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
+import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../root.js';
 
@@ -31,7 +31,7 @@ test('S4-76 C85: it replays as it was recorded, and names the bundle by its loca
   const files = { file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') };
   const store = openSqliteStore({ ...files, readOnly: true });
   try {
-    const reader = new LedgerReader(store, headInMemory(await store.head()));
+    const reader = new LedgerReader(store, memoryHeadStore(await store.head()));
     expect(await reader.replay()).toMatchObject({ ok: true, difference: null });
     expect(await reader.verify()).toMatchObject({ ok: true });
     const found: string[] = [];

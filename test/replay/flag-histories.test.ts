@@ -5,11 +5,11 @@ import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import { openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
-import type { Entry } from '../../src/contract/entry.js';
+import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
+import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
+import type { Entry } from '../../src/contract/run/entry.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { ROOT } from '../root.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 
@@ -34,7 +34,7 @@ async function read<T>(work: (reader: LedgerReader) => Promise<T>): Promise<T> {
   }
   const store = openSqliteStore({ file, artifactsDir: join(folder, 'artifacts'), readOnly: true });
   try {
-    return await work(new LedgerReader(store, headInMemory(await store.head())));
+    return await work(new LedgerReader(store, memoryHeadStore(await store.head())));
   } finally {
     await store.close();
   }

@@ -2,15 +2,15 @@
 // out of the machines of today as they were recorded.
 
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { integrated } from '../../src/ledger/integrated.js';
+import { readIntegrated } from '../../src/ledger/integrated-log.js';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import { openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
+import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
+import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
 import { sha256 } from '../../src/contract/hash.js';
-import type { EntryPlace, StoredEntry } from '../../src/ports/ledger-store.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import type { EntryPlace, StoredEntry } from '../../src/ports/ledger/ledger-store.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { filesIn, textOf } from '../sources.js';
 import { ROOT } from '../root.js';
@@ -84,7 +84,7 @@ async function read<T>(
   const store = openSqliteStore({ ...unpacked(format), readOnly });
   try {
     if (!readOnly) await store.acquire();
-    return await work(new LedgerReader(store, headInMemory(await store.head())));
+    return await work(new LedgerReader(store, memoryHeadStore(await store.head())));
   } finally {
     await store.close();
   }
@@ -92,7 +92,7 @@ async function read<T>(
 
 test('U-06: there is one for each format of the ledger, small, and the bytes that it was made with', () => {
   expect(filesIn(FOLDER, /^format-\d+\.db\.gz$/)).toEqual(FORMATS.map((format) => `${FOLDER}/format-${format}.db.gz`));
-  const [, newest] = /FORMAT_VERSION = (\d+)/.exec(textOf('src/adapters/sqlite-schema.ts')) ?? [];
+  const [, newest] = /FORMAT_VERSION = (\d+)/.exec(textOf('src/adapters/sqlite/sqlite-schema.ts')) ?? [];
   expect(FORMATS.at(-1)).toBe(Number(newest));
   for (const format of FORMATS) {
     expect(statSync(packed(format)).size).toBeLessThan(BYTES_MAX);
@@ -131,7 +131,7 @@ describe.each(FORMATS)('the golden history of format %i', (format) => {
           yield n === at ? { ...entry, text: entry.text.replace('"outcome":"', '"outcome":"x') } : entry;
         await Promise.resolve();
       },
-      tree: (tree_id: string) => integrated(store.tree(tree_id)),
+      tree: (tree_id: string) => readIntegrated(store.tree(tree_id)),
       artifactsOf: (place: EntryPlace) => store.artifactsOf(place),
     });
     const told = entries.flatMap(({ text, type }, n) => (type !== 'input' && text.includes('"outcome":"') ? [n] : []));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Entry } from '../../src/contract/entry.js';
+import type { Entry } from '../../src/contract/run/entry.js';
 import { turnpikeMatchers, type TurnpikeMatchers } from '../../src/replay/index.js';
 import type { ReplayEntry, ReplaySource } from '../../src/replay/replay.js';
 import { Bench } from '../fixtures/bench.js';

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from '@jest/globals';
 import { gunzipSync } from 'node:zlib';
-import { createHome } from '../../src/runtime/home.js';
+import { createHome } from '../../src/runtime/home/home.js';
 import { diffDefinitions } from '../../src/replay/machines-diff.js';
 import type { JsonObject } from '../../src/contract/json.js';
 import { turnpike } from '../cli/fake-io.js';

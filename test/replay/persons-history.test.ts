@@ -5,11 +5,11 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { expect, test } from '@jest/globals';
-import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import { openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
-import type { Entry } from '../../src/contract/entry.js';
+import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
+import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
+import type { Entry } from '../../src/contract/run/entry.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../root.js';
 
@@ -35,7 +35,7 @@ async function entriesOf(name: keyof typeof NAMES): Promise<readonly Entry[]> {
     readOnly: true,
   });
   try {
-    const reader = new LedgerReader(store, headInMemory(await store.head()));
+    const reader = new LedgerReader(store, memoryHeadStore(await store.head()));
     expect(await reader.verify()).toMatchObject({ ok: true });
     expect(await reader.replay()).toMatchObject({ ok: true, difference: null });
     const entries: Entry[] = [];

@@ -1,17 +1,17 @@
 // Time travel: what stood where at any entry, held against what the entries themselves say, with a cache and without.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { integratedLog } from '../../src/ledger/integrated.js';
+import { integratedLog } from '../../src/ledger/integrated-log.js';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
-import { sqliteHistoryCache } from '../../src/adapters/sqlite-history-cache.js';
-import type { Entry } from '../../src/contract/entry.js';
-import type { HistoryCache } from '../../src/ports/history-cache.js';
+import { sqliteHistoryCache } from '../../src/adapters/sqlite/sqlite-history-cache.js';
+import type { Entry } from '../../src/contract/run/entry.js';
+import type { HistoryCache } from '../../src/ports/ledger/history-cache.js';
 import { stateAt, type HistorySource } from '../../src/replay/state-at.js';
-import type { LedgerState } from '../../src/replay/state.js';
-import { homePaths, openHome } from '../../src/runtime/home.js';
-import { RunRecords } from '../../src/run/record.js';
+import type { LedgerState } from '../../src/replay/ledger-state.js';
+import { homePaths, openHome } from '../../src/runtime/home/home.js';
+import { RunRecords } from '../../src/run/run-records.js';
 import { sized } from '../fixtures/campaign.js';
 import { Bench } from '../fixtures/bench.js';
 import { tempFolder } from '../fixtures/temp-folder.js';

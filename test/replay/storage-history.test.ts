@@ -4,11 +4,11 @@ import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import { openSqliteStore } from '../../src/adapters/sqlite-ledger-store.js';
-import type { Entry } from '../../src/contract/entry.js';
+import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
+import { openSqliteStore } from '../../src/adapters/sqlite/sqlite-ledger-store.js';
+import type { Entry } from '../../src/contract/run/entry.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { ROOT } from '../root.js';
 
@@ -34,7 +34,7 @@ async function read<T>(work: (reader: LedgerReader) => Promise<T>): Promise<T> {
     writeFileSync(join(folder, 'keys/cases', name), text, { mode: 0o600 });
   const store = openSqliteStore({ file, artifactsDir: join(folder, 'artifacts'), readOnly: true });
   try {
-    return await work(new LedgerReader(store, headInMemory(await store.head())));
+    return await work(new LedgerReader(store, memoryHeadStore(await store.head())));
   } finally {
     await store.close();
   }

@@ -14,12 +14,12 @@ import {
   BudgetLimits,
   Limits,
   type BudgetKind,
-} from '../../src/contract/budget.js';
-import { conforms } from '../../src/contract/validators.js';
+} from '../../src/contract/run/budget.js';
+import { isConforming } from '../../src/contract/validators.js';
 import { InvariantError } from '../../src/errors.js';
 import {
   amountsOf,
-  available,
+  availableLimits,
   charge,
   exhaustedKind,
   lackingKind,
@@ -57,20 +57,22 @@ describe('the schemas', () => {
     ['a kind that there is not', { money: 5 }, false],
     ['a list', [], false],
   ])('a policy file with %s', (_what, value, expected) => {
-    expect(conforms(BudgetLimits, value)).toBe(expected);
+    expect(isConforming(BudgetLimits, value)).toBe(expected);
   });
 
   test('limits and amounts have every kind, and only limits may be null', () => {
-    expect([all(0), all(AMOUNT_MAX)].map((value) => [conforms(Limits, value), conforms(Amounts, value)])).toEqual([
+    expect(
+      [all(0), all(AMOUNT_MAX)].map((value) => [isConforming(Limits, value), isConforming(Amounts, value)]),
+    ).toEqual([
       [true, true],
       [true, true],
     ]);
-    expect([conforms(Limits, all(null)), conforms(Amounts, all(null))]).toEqual([true, false]);
+    expect([isConforming(Limits, all(null)), isConforming(Amounts, all(null))]).toEqual([true, false]);
     for (const kind of BUDGET_KINDS) {
       const others = Object.fromEntries(Object.entries(all(1)).filter(([other]) => other !== kind));
-      expect([conforms(Limits, others), conforms(Amounts, others)]).toEqual([false, false]);
+      expect([isConforming(Limits, others), isConforming(Amounts, others)]).toEqual([false, false]);
     }
-    expect([conforms(Limits, { ...all(1), money: 1 }), conforms(Amounts, { ...all(1), money: 1 })]).toEqual([
+    expect([isConforming(Limits, { ...all(1), money: 1 }), isConforming(Amounts, { ...all(1), money: 1 })]).toEqual([
       false,
       false,
     ]);
@@ -98,14 +100,14 @@ describe('an account', () => {
     expect(JSON.stringify(opened)).toBe(
       `{"limit":{"steps":1,"tool_calls":2,"wall_ms":null,"bytes":4,"tokens":5},"spent":${nothing},"reserved":${nothing}}`,
     );
-    expect(conforms(Account, opened)).toBe(true);
+    expect(isConforming(Account, opened)).toBe(true);
   });
 
   test('spends all that is asked for, or nothing: the first kind that lacks is named', () => {
     const start = account({ tool_calls: 2, bytes: 10 });
     const after = granted(spend(start, amountsOf({ steps: 1, tool_calls: 2, bytes: 9 }))).account;
     expect(after.spent).toEqual(amountsOf({ steps: 1, tool_calls: 2, bytes: 9 }));
-    expect(available(after)).toEqual(limitsOf({ tool_calls: 0, bytes: 1 }));
+    expect(availableLimits(after)).toEqual(limitsOf({ tool_calls: 0, bytes: 1 }));
     expect(spend(after, amountsOf({ steps: 1, bytes: 1, tool_calls: 1 }))).toEqual({ exhausted: 'tool_calls' });
     expect(spend(after, amountsOf({ bytes: 2, tool_calls: 1 }))).toEqual({ exhausted: 'tool_calls' });
     expect(spend(after, amountsOf({ bytes: 2 }))).toEqual({ exhausted: 'bytes' });
@@ -123,7 +125,7 @@ describe('an account', () => {
   test('books what has happened past its limit; then nothing is left, and nothing less than nothing', () => {
     const over = charge(account({ bytes: 10 }), amountsOf({ bytes: 15, wall_ms: 3 }));
     expect(over.spent).toEqual(amountsOf({ bytes: 15, wall_ms: 3 }));
-    expect(available(over)).toEqual(limitsOf({ bytes: 0 }));
+    expect(availableLimits(over)).toEqual(limitsOf({ bytes: 0 }));
     expect(exhaustedKind(over)).toBe('bytes');
     expect(spend(over, amountsOf({ bytes: 1 }))).toEqual({ exhausted: 'bytes' });
     expect(granted(spend(over, amountsOf({ steps: 1 }))).account.spent.bytes).toBe(15);
@@ -142,7 +144,7 @@ describe('a child', () => {
   test('gets what it wants, its parent has that much less, and gets back what is left', () => {
     const { account: parent, grant } = granted(reserve(account({ steps: 10 }), limitsOf({ steps: 4 })));
     expect(grant).toEqual(limitsOf({ steps: 4 }));
-    expect([available(parent).steps, parent.reserved.steps]).toEqual([6, 4]);
+    expect([availableLimits(parent).steps, parent.reserved.steps]).toEqual([6, 4]);
     expect(spend(parent, amountsOf({ steps: 7 }))).toEqual({ exhausted: 'steps' });
     const child = granted(spend(openAccount(grant), amountsOf({ steps: 3, bytes: 8 }))).account;
     expect(settle(parent, grant, child.spent)).toEqual({
@@ -191,7 +193,7 @@ describe('a child', () => {
     const second = granted(reserve(first.account, limitsOf({ bytes: 6 })));
     const child = charge(openAccount(first.grant), amountsOf({ bytes: 9 }));
     const parent = settle(second.account, first.grant, child.spent);
-    expect([parent.spent.bytes, parent.reserved.bytes, available(parent).bytes]).toEqual([9, 6, 0]);
+    expect([parent.spent.bytes, parent.reserved.bytes, availableLimits(parent).bytes]).toEqual([9, 6, 0]);
     const sibling = granted(spend(openAccount(second.grant), amountsOf({ bytes: 6 }))).account;
     expect(settle(parent, second.grant, sibling.spent)).toMatchObject({ spent: { bytes: 15 }, reserved: { bytes: 0 } });
   });
@@ -222,7 +224,7 @@ describe('amounts', () => {
     expect(granted(spend(full, amountsOf({ bytes: 1 }))).account.spent.bytes).toBe(AMOUNT_MAX);
     expect(settle(full, UNLIMITED, amountsOf({ bytes: 2 })).spent.bytes).toBe(AMOUNT_MAX);
     const { account: holding } = granted(reserve(account({ bytes: AMOUNT_MAX }), limitsOf({ bytes: AMOUNT_MAX })));
-    expect(available(charge(holding, amountsOf({ bytes: AMOUNT_MAX }))).bytes).toBe(0);
+    expect(availableLimits(charge(holding, amountsOf({ bytes: AMOUNT_MAX }))).bytes).toBe(0);
   });
 
   test.each(NO_AMOUNTS)('%p is none, wherever it is given', (value) => {
@@ -328,7 +330,7 @@ function take(turn: Turn, run: Run): BudgetKind | undefined {
   const leftBefore = limitsOf(
     Object.fromEntries(BUDGET_KINDS.map((kind) => [kind, run.grant[kind] === null ? null : left(run, kind)])),
   );
-  expect(available(run.account)).toEqual(leftBefore);
+  expect(availableLimits(run.account)).toEqual(leftBefore);
   if (!('want' in turn)) return ask(run, turn.amounts);
   return open(run, turn.modest ? halfAtMost(turn.want, leftBefore) : turn.want, leftBefore);
 }
@@ -374,7 +376,7 @@ function broken(run: Run): readonly string[] {
     if (!holds) found.push(`${what}: ${JSON.stringify(own)}`);
   };
   must(JSON.stringify(own.limit) === JSON.stringify(grant), 'the limit is the grant');
-  must(conforms(Account, own), 'conforms');
+  must(isConforming(Account, own), 'conforms');
   for (const kind of BUDGET_KINDS) {
     const [asked, charged] = [total(known(run), 'asked', kind), total(known(run), 'charged', kind)];
     const [limit, held] = [grant[kind], heldBack(run, kind)];

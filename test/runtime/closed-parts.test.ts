@@ -1,13 +1,13 @@
 // A restart of the engine that ends after `close`: what was closed stays closed.
 
 import { describe, expect, test } from '@jest/globals';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { winstonLog } from '../../src/adapters/winston-log.js';
-import { BatchBuilder } from '../../src/engine/batch.js';
-import type { HistoryCache } from '../../src/ports/history-cache.js';
-import type { LedgerStore } from '../../src/ports/ledger-store.js';
-import { HistoryPoints } from '../../src/runtime/history-points.js';
-import { RunRecordWriter } from '../../src/runtime/run-records.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
+import { BatchBuilder } from '../../src/engine/tick/batch-builder.js';
+import type { HistoryCache } from '../../src/ports/ledger/history-cache.js';
+import type { LedgerStore } from '../../src/ports/ledger/ledger-store.js';
+import { ReplayPointRecorder } from '../../src/runtime/ledger/replay-point-recorder.js';
+import { RunRecordWriter } from '../../src/runtime/ledger/run-record-writer.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { TreeDriver } from '../fixtures/tree.js';
 
@@ -61,16 +61,16 @@ describe.each(ORDERS)('closed %s', (_what, order) => {
       point: () => Promise.resolve(((calls += 1), null)),
       save: () => Promise.resolve(((calls += 1), true)),
     } as Partial<HistoryCache> as HistoryCache;
-    const points = new HistoryPoints({ store, cache, log, defer, pointEntries: 1 });
+    const points = new ReplayPointRecorder({ store, cache, log, defer, pointEntries: 1 });
     await points.open(() => Promise.reject(new Error('no tree is needed')));
     await inOrder(points, order);
     const driver = new TreeDriver().ready();
     const batch = new BatchBuilder();
     const { tree_id, decisions } = driver;
     const none = { inputs: [], rest: null, snapshot: null, ended: false };
-    batch.join({ tree_id, decisions, ...none, opened: { case_id: null } });
+    batch.add({ tree_id, decisions, ...none, opened: { case_id: null } });
     const built = batch.build(await store.acquire());
-    points.committed(built, await store.commit(built), () => null);
+    points.onCommitted(built, await store.commit(built), () => null);
     await turns();
     expect(calls).toBe(0);
   });

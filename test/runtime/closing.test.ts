@@ -1,11 +1,11 @@
 import { afterEach, expect, test } from '@jest/globals';
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { MemoryState } from '../../src/adapters/memory-state.js';
-import type { EffectResult } from '../../src/contract/effect.js';
-import type { Sandbox } from '../../src/ports/executor.js';
-import { createHome, homePaths, isVacant } from '../../src/runtime/home.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import { MemoryState } from '../../src/adapters/memory/memory-state.js';
+import type { EffectResult } from '../../src/contract/run/effect.js';
+import type { Sandbox } from '../../src/ports/effects/sandbox.js';
+import { createHome, homePaths, isVacant } from '../../src/runtime/home/home.js';
 import { Bench } from '../fixtures/bench.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 import { proposal } from '../fixtures/tree.js';

@@ -4,9 +4,9 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
 import { LedgerError } from '../../src/errors.js';
-import type { EntryWithContent, LedgerStore, TreeEntry } from '../../src/ports/ledger-store.js';
+import type { EntryWithContent, LedgerStore, TreeEntry } from '../../src/ports/ledger/ledger-store.js';
 import { Bench } from '../fixtures/bench.js';
 import { FaultyStore } from '../fixtures/faulty-store.js';
 import { tempFolder } from '../fixtures/temp-folder.js';

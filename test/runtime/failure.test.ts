@@ -1,12 +1,12 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { MemoryState } from '../../src/adapters/memory-state.js';
-import { homePaths, openHead } from '../../src/runtime/home.js';
-import type { Sandbox } from '../../src/ports/executor.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import { MemoryState } from '../../src/adapters/memory/memory-state.js';
+import { homePaths, openHead } from '../../src/runtime/home/home.js';
+import type { Sandbox } from '../../src/ports/effects/sandbox.js';
 import { granted } from '../fixtures/granted.js';
-import { openSandbox } from '../../src/adapters/sandbox.js';
+import { openSandbox } from '../../src/adapters/sandbox/file-sandbox.js';
 import { Bench } from '../fixtures/bench.js';
 import { FaultyStore, type Breakage } from '../fixtures/faulty-store.js';
 import { tempFolder } from '../fixtures/temp-folder.js';

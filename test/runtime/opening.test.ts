@@ -3,10 +3,10 @@
 import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { winstonLog } from '../../src/adapters/winston-log.js';
-import type { LedgerStore } from '../../src/ports/ledger-store.js';
-import { keyFolder } from '../../src/runtime/home-paths.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
+import type { LedgerStore } from '../../src/ports/ledger/ledger-store.js';
+import { keyFolder } from '../../src/runtime/home/home-paths.js';
 import { openTurnpike, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
 import { tempFolder } from '../fixtures/temp-folder.js';
 

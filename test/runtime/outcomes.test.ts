@@ -3,15 +3,15 @@
 
 import { afterEach, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import { overlayFiles } from '../../src/adapters/overlay-file.js';
-import { writeOverlay } from '../../src/adapters/overlay-writer.js';
-import type { AuditEvent } from '../../src/contract/audit-event.js';
-import type { StepResponse } from '../../src/contract/response.js';
-import type { StepTrace } from '../../src/contract/step-trace.js';
-import { Failed } from '../../src/errors.js';
-import { defineTool } from '../../src/runtime/effects/define.js';
-import { lifecycleFaults } from '../../src/replay/lifecycle.js';
-import { homePaths } from '../../src/runtime/home.js';
+import { overlayFiles } from '../../src/adapters/policy/overlay-file.js';
+import { writeOverlay } from '../../src/adapters/policy/overlay-writer.js';
+import type { AuditEvent } from '../../src/contract/run/audit-event.js';
+import type { StepResponse } from '../../src/contract/run/response.js';
+import type { StepTrace } from '../../src/contract/run/step-trace.js';
+import { ActionFailedError } from '../../src/errors.js';
+import { defineTool } from '../../src/runtime/effects/define-effects.js';
+import { findLifecycleFaults } from '../../src/replay/lifecycle-faults.js';
+import { homePaths } from '../../src/runtime/home/home.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../fixtures/service.js';
 import { proposal } from '../fixtures/tree.js';
@@ -47,7 +47,7 @@ const halfway = defineTool({
   input: Type.Object({ amount: Type.Integer() }, closed),
   output: Type.Object({}, closed),
   run: () => {
-    throw new Failed('the second half failed', { partial: { first_half: 'done' } });
+    throw new ActionFailedError('the second half failed', { partial: { first_half: 'done' } });
   },
 });
 
@@ -261,5 +261,5 @@ test('S4-80: approvals, retries and settled outcomes keep to the lifecycle, as a
   await agent.submit(charge(7));
   await agent.end();
   await bench.turnpike.resolve({ run: `${agent.run_id}.1`, outcome: 'done', actor: 'anna', role: 'ATTORNEY_ADMIN' });
-  expect(lifecycleFaults(await bench.entries())).toEqual([]);
+  expect(findLifecycleFaults(await bench.entries())).toEqual([]);
 });

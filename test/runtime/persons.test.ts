@@ -2,11 +2,11 @@
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { join } from 'node:path';
-import { overlayFiles } from '../../src/adapters/overlay-file.js';
-import { writeOverlay } from '../../src/adapters/overlay-writer.js';
-import { TokenFile } from '../../src/adapters/token-book.js';
-import type { Entry } from '../../src/contract/entry.js';
-import { homePaths } from '../../src/runtime/home-paths.js';
+import { overlayFiles } from '../../src/adapters/policy/overlay-file.js';
+import { writeOverlay } from '../../src/adapters/policy/overlay-writer.js';
+import { TokenFile } from '../../src/adapters/keys/token-book.js';
+import type { Entry } from '../../src/contract/run/entry.js';
+import { homePaths } from '../../src/runtime/home/home-paths.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../fixtures/service.js';
 import { tempFolder } from '../fixtures/temp-folder.js';

@@ -1,7 +1,7 @@
 // What a policy can set, seen from outside: exposure, duplicate ids, denials, lanes without a write, missing pins.
 
 import { all } from '../fixtures/entries.js';
-import { homePaths, openHead, openHome } from '../../src/runtime/home.js';
+import { homePaths, openHead, openHome } from '../../src/runtime/home/home.js';
 import { expect, test } from '@jest/globals';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { proposal } from '../fixtures/tree.js';

@@ -5,18 +5,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import Database from 'better-sqlite3';
-import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { MemoryState } from '../../src/adapters/memory-state.js';
-import { openSandbox } from '../../src/adapters/sandbox.js';
-import { winstonLog } from '../../src/adapters/winston-log.js';
+import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import { MemoryState } from '../../src/adapters/memory/memory-state.js';
+import { openSandbox } from '../../src/adapters/sandbox/file-sandbox.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
 import { embeddedEngine } from '../../src/engine/embedded.js';
 import type { EngineFactory } from '../../src/engine/tree-engine.js';
 import { LedgerError } from '../../src/errors.js';
-import type { Sandbox } from '../../src/ports/executor.js';
-import type { HeadAnchor } from '../../src/ports/ledger-store.js';
+import type { Sandbox } from '../../src/ports/effects/sandbox.js';
+import type { ExternalHeadStore } from '../../src/ports/ledger/ledger-store.js';
 import { RESTART_MS, RESTART_MS_MAX } from '../../src/runtime/automatic-restarts.js';
-import { openTurnpikeOn, type Ground, type Turnpike } from '../../src/runtime/turnpike.js';
+import { openTurnpikeIn, type StorageEnvironment, type Turnpike } from '../../src/runtime/turnpike.js';
 import { Bench } from '../fixtures/bench.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 import { proposal } from '../fixtures/tree.js';
@@ -126,10 +126,10 @@ test('S4-08: runs that ended around a failure have their records after the resta
 
 test('D15: a head file that could not be written is written again after a restart', async () => {
   const state = new MemoryState();
-  const head = headInMemory(state.head);
+  const head = memoryHeadStore(state.head);
   let isBroken = false;
   let isOpen = true;
-  const anchor: HeadAnchor = {
+  const anchor: ExternalHeadStore = {
     ...head,
     write: async (to) => {
       isOpen &&= !isBroken;
@@ -238,14 +238,14 @@ test('an engine of the caller takes the place of the embedded one', async () => 
     made += 1;
     return embeddedEngine(parts);
   };
-  const turnpike = await on({ store: memoryStore({ state }), anchor: headInMemory(state.head), engine });
+  const turnpike = await on({ store: memoryStore({ state }), anchor: memoryHeadStore(state.head), engine });
   expect(await (await turnpike.startAgent()).submit(think())).toMatchObject({ outcome: 'SUCCESS' });
   expect(made).toBe(1);
   await turnpike.close();
 });
 
-const on = (ground: Omit<Ground, 'home'>): Promise<Turnpike> =>
-  openTurnpikeOn({ home: null, ...ground }, { store: ground.store, sandbox, log: winstonLog('silent') });
+const on = (ground: Omit<StorageEnvironment, 'home'>): Promise<Turnpike> =>
+  openTurnpikeIn({ home: null, ...ground }, { store: ground.store, sandbox, log: winstonLog('silent') });
 
 const bound = (value: unknown, to: object): unknown =>
   typeof value === 'function' ? (value as (...args: unknown[]) => unknown).bind(to) : value;

@@ -2,12 +2,12 @@
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import type { AuditEvent } from '../../src/contract/audit-event.js';
+import type { AuditEvent } from '../../src/contract/run/audit-event.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { sha256 } from '../../src/contract/hash.js';
-import type { StepTrace } from '../../src/contract/step-trace.js';
-import { Failed, NotExecuted } from '../../src/errors.js';
-import { codeOf, defineAction, defineTool } from '../../src/runtime/effects/define.js';
+import type { StepTrace } from '../../src/contract/run/step-trace.js';
+import { ActionFailedError, ActionNotExecutedError } from '../../src/errors.js';
+import { codeOf, defineAction, defineTool } from '../../src/runtime/effects/define-effects.js';
 import { Bench, type BenchOptions } from '../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../fixtures/service.js';
 import { proposal } from '../fixtures/tree.js';
@@ -175,7 +175,7 @@ describe('D8: a service that is careless', () => {
       (input) => {
         seen.push({ ...input });
         Object.assign(input, { amount: 9_999 });
-        if (seen.length === 1) throw new NotExecuted('not reachable');
+        if (seen.length === 1) throw new ActionNotExecutedError('not reachable');
         return {};
       },
       { idempotent: true },
@@ -217,7 +217,7 @@ describe('D8: a service that is careless', () => {
 
   test('leaves over what JSON cannot say: it has failed all the same', async () => {
     const tool = charging(() => {
-      throw new Failed('no', { partial: { amount: 1n } });
+      throw new ActionFailedError('no', { partial: { amount: 1n } });
     });
     const { turnpike } = await open(service(), { tools: [tool] });
     const agent = await turnpike.startAgent(CASE_AGENT);

@@ -10,15 +10,15 @@ import {
   type Server,
 } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { systemPace } from '../../src/adapters/pace.js';
-import { winstonLog } from '../../src/adapters/winston-log.js';
-import { defer } from '../../src/runtime/deferred.js';
-import { AdmissionController } from '../../src/service/admission/controller.js';
-import type { AdmissionOptions } from '../../src/service/admission/limits.js';
-import { Entrance, type Entered } from '../../src/service/entrance.js';
-import { entranceOf, handler, type Beside } from '../../src/service/http/handler.js';
-import { RouteIndex } from '../../src/service/http/route-index.js';
-import { Bytes } from '../../src/service/http/route.js';
+import { systemPace } from '../../src/adapters/system/system-pace.js';
+import { winstonLog } from '../../src/adapters/system/winston-log.js';
+import { createDeferred } from '../../src/runtime/deferred.js';
+import { AdmissionController } from '../../src/service/admission/admission-controller.js';
+import type { AdmissionOptions } from '../../src/service/admission/admission-limits.js';
+import { RequestAdmission, type AdmissionOutcome } from '../../src/service/request-admission.js';
+import { createRequestAdmission, createHandler, type MountedHandler } from '../../src/service/http/http-handler.js';
+import { RouteIndex } from '../../src/service/http/routes/route-index.js';
+import { BinaryBody } from '../../src/service/http/routes/route.js';
 import { ManualClock } from '../fixtures/manual-clock.js';
 
 const kindOf = () => ({ kind: 'step', bytesMax: 10 }) as const;
@@ -39,22 +39,25 @@ afterEach(async () => {
   await closed;
 });
 
-type Enter = (parts: { readonly admission: AdmissionController }) => Pick<Entrance, 'enter'>;
+type Enter = (parts: { readonly admission: AdmissionController }) => Pick<RequestAdmission, 'admit'>;
 
 /** A server whose requests are let in, and stay: what became of each, in their order. */
 function entering(
   limits: AdmissionOptions,
-  entrance: Enter = ({ admission }) => new Entrance({ door: open, admission, kindOf }),
+  entrance: Enter = ({ admission }) => new RequestAdmission({ guard: open, admission, kindOf }),
 ) {
   const clock = new ManualClock();
   const admission = new AdmissionController({ clock, pace: systemPace(), limits });
   const way = entrance({ admission });
-  const entered: (Entered | Promise<Entered>)[] = [];
+  const entered: (AdmissionOutcome | Promise<AdmissionOutcome>)[] = [];
   server.on('request', (request, response) => {
-    entered.push(way.enter(request, response));
+    entered.push(way.admit(request, response));
     server.emit('entered');
   });
-  const send = async (method: 'GET' | 'POST', headers: Record<string, string> = {}): Promise<Entered | 'waits'> => {
+  const send = async (
+    method: 'GET' | 'POST',
+    headers: Record<string, string> = {},
+  ): Promise<AdmissionOutcome | 'waits'> => {
     const { port } = server.address() as AddressInfo;
     const sent = clientRequest({ port, host: '127.0.0.1', method, headers, agent: false, path: '/x' });
     sent.on('error', () => undefined);
@@ -69,7 +72,7 @@ function entering(
   return { clock, admission, entered, send };
 }
 
-const works = (came: Entered | 'waits'): boolean => came !== null && came !== 'waits' && 'work' in came;
+const works = (came: AdmissionOutcome | 'waits'): boolean => came !== null && came !== 'waits' && 'work' in came;
 
 describe('the bytes of a body count', () => {
   test('by the length that the client says, and no further than is read', async () => {
@@ -86,19 +89,19 @@ describe('the bytes of a body count', () => {
   });
 
   test('of a route that takes a payload', async () => {
-    const routes = [{ method: 'POST', path: '/x', kind: 'step', body: Bytes, head: false }] as never;
+    const routes = [{ method: 'POST', path: '/x', kind: 'step', body: BinaryBody, head: false }] as never;
     const { send } = entering({ bodyBytesPerToken: 10, bodyBytes: 100 }, ({ admission }) =>
-      entranceOf({ door: open, admission, index: new RouteIndex(routes) }),
+      createRequestAdmission({ guard: open, admission, index: new RouteIndex(routes) }),
     );
     expect(works(await send('POST', { 'content-length': '8' }))).toBe(true);
     expect(await send('POST', { 'content-length': '8' })).toBe('waits');
   });
 
   test('of what is served beside the routes', async () => {
-    const other: Beside = { name: 'other', handle: () => Promise.resolve() };
+    const other: MountedHandler = { name: 'other', handle: () => Promise.resolve() };
     const { admission, send } = entering({ bodyBytesPerToken: 10, bodyBytes: 100 }, ({ admission: by }) => {
-      const beside = (path: string): Beside | null => (path === '/x' ? other : null);
-      return entranceOf({ door: open, admission: by, index: new RouteIndex([]), beside });
+      const beside = (path: string): MountedHandler | null => (path === '/x' ? other : null);
+      return createRequestAdmission({ guard: open, admission: by, index: new RouteIndex([]), findMounted: beside });
     });
     expect(works(await send('POST', { 'content-length': '8' }))).toBe(true);
     expect(await send('POST', { 'content-length': '8' })).toBe('waits');
@@ -115,13 +118,13 @@ describe('a client', () => {
 
   test('that has left before it is let in keeps no place', async () => {
     const { admission, entered, send } = entering({}, ({ admission: by }) => {
-      const way = new Entrance({ door: open, admission: by, kindOf });
-      const enter: Entrance['enter'] = async (request, response) => {
+      const way = new RequestAdmission({ guard: open, admission: by, kindOf });
+      const enter: RequestAdmission['admit'] = async (request, response) => {
         request.socket.destroy();
         await once(request.socket, 'close');
-        return way.enter(request, response);
+        return way.admit(request, response);
       };
-      return { enter };
+      return { admit: enter };
     });
     await send('GET');
     expect(await entered[0]).toHaveProperty('work');
@@ -144,22 +147,22 @@ describe('a client', () => {
   });
 
   test('that leaves keeps its place until what is served beside the routes has ended', async () => {
-    const release = defer<null>();
-    const begun = defer<null>();
+    const release = createDeferred<null>();
+    const begun = createDeferred<null>();
     const clock = new ManualClock();
     const admission = new AdmissionController({ clock, pace: systemPace(), limits: {} });
-    const other: Beside = {
+    const other: MountedHandler = {
       name: 'other',
       handle: async () => {
         begun.resolve(null);
         await release.promise;
       },
     };
-    const { handle } = handler({
-      ...{ door: open, page: new Map(), admission, routes: [], log: winstonLog('silent') },
-      ...{ metrics: { request: () => undefined }, plugin: () => () => Promise.resolve(), beside: () => other },
+    const { handle } = createHandler({
+      ...{ guard: open, page: new Map(), admission, routes: [], log: winstonLog('silent') },
+      ...{ metrics: { request: () => undefined }, plugin: () => () => Promise.resolve(), findMounted: () => other },
     });
-    const handled = defer<null>();
+    const handled = createDeferred<null>();
     server.on('request', (request, response) => {
       void handle(request, response).then(() => handled.resolve(null));
       response.on('close', () => server.emit('left'));
@@ -181,8 +184,8 @@ describe('a client', () => {
     const { clock, admission, entered, send } = entering(
       { kinds: { read: { running: 1, runningPerToken: 1, queueMs: 100 } }, costBurst: 10, costPerSecond: 1 },
       ({ admission: by }) =>
-        new Entrance({
-          door: ({ rawHeaders }) => {
+        new RequestAdmission({
+          guard: ({ rawHeaders }) => {
             const id = rawHeaders[rawHeaders.indexOf('x-token') + 1] ?? '';
             return { refusal: null, principal: { id } as never };
           },

@@ -1,10 +1,10 @@
 // The review of a phase: who makes it, what it reports, and that nobody changes what it found.
 
 import { describe, expect, test } from '@jest/globals';
-import type { GateEvidence } from '../../src/contract/session.js';
+import type { GateEvidence } from '../../src/contract/session/session.js';
 import { REVIEW_PHASE } from '../../src/session/checks.js';
 import { checksumParts } from '../../src/session/gate.js';
-import { evidenceChecksum, isIntact } from '../../src/session/proof.js';
+import { evidenceChecksum, isEvidenceIntact } from '../../src/session/step-proof.js';
 import { GATE, GATED, gatedBy, atGate, typeOf, codeOf, gateOf, judged } from '../fixtures/gated.js';
 import { make, phase, spec } from '../fixtures/spec.js';
 import { SESSION, SessionDriver, testSecrets } from '../fixtures/session.js';
@@ -195,7 +195,7 @@ describe('S3-31 S3-32: the checksum of evidence', () => {
   };
 
   test('is right for what it was made of', () => {
-    expect(isIntact(testSecrets, SESSION, evidence())).toBe(true);
+    expect(isEvidenceIntact(testSecrets, SESSION, evidence())).toBe(true);
     expect(evidence().checksum).toMatch(/^[0-9a-f]{64}$/);
   });
 
@@ -210,13 +210,13 @@ describe('S3-31 S3-32: the checksum of evidence', () => {
     ['a longer one', { checksum: `${evidence().checksum ?? ''}0` }],
     ['one in capitals', { checksum: evidence().checksum?.toUpperCase() ?? '' }],
   ])('is wrong with %s', (_what, over) => {
-    expect(isIntact(testSecrets, SESSION, evidence(over))).toBe(false);
+    expect(isEvidenceIntact(testSecrets, SESSION, evidence(over))).toBe(false);
   });
 
   test('is wrong for another session, and under another key', () => {
-    expect(isIntact(testSecrets, 'ses_other', evidence())).toBe(false);
-    const otherKey = { mac: () => Buffer.alloc(32) };
-    expect(isIntact(otherKey, SESSION, evidence())).toBe(false);
+    expect(isEvidenceIntact(testSecrets, 'ses_other', evidence())).toBe(false);
+    const otherKey = { computeMac: () => Buffer.alloc(32) };
+    expect(isEvidenceIntact(otherKey, SESSION, evidence())).toBe(false);
   });
 
   test('F8: is made of a list: what is moved from one part to the next is something else', () => {

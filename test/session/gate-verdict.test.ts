@@ -1,7 +1,7 @@
 // What a verdict means for the way on, how often a gate may fail, and who is told what.
 
 import { describe, expect, test } from '@jest/globals';
-import type { GatePolicy, GateVerdict } from '../../src/contract/session.js';
+import type { GatePolicy, GateVerdict } from '../../src/contract/session/session.js';
 import { GATE, atGate, typeOf, reasonOf, codeOf, gateOf, judged } from '../fixtures/gated.js';
 import { make, phase, spec } from '../fixtures/spec.js';
 import { RUNNER } from '../fixtures/session.js';

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from '@jest/globals';
 import { artifactRef } from '../../src/contract/artifact-ref.js';
-import type { CommandOf, SessionCommand, SessionCommandName } from '../../src/contract/session-command.js';
+import type { CommandOf, SessionCommand, SessionCommandName } from '../../src/contract/session/session-command.js';
 import {
   OVERRIDE_REASONS,
   PAUSE_REASONS,
@@ -11,12 +11,12 @@ import {
   type PauseReason,
   type SessionRole,
   type SessionStatus,
-} from '../../src/contract/session.js';
-import type { SessionAnswer } from '../../src/contract/session-answer.js';
-import { carryOut } from '../../src/session/commands.js';
-import { roleOf } from '../../src/session/lifecycle.js';
-import { MINUTE_MS, type SessionState } from '../../src/session/state.js';
-import type { CommandContext } from '../../src/session/turn.js';
+} from '../../src/contract/session/session.js';
+import type { SessionAnswer } from '../../src/contract/session/session-answer.js';
+import { applyCommand } from '../../src/session/apply-command.js';
+import { toSessionRole } from '../../src/session/lifecycle.js';
+import { MINUTE_MS, type SessionState } from '../../src/session/session-state.js';
+import type { CommandContext } from '../../src/session/turn-builder.js';
 import { make, phase, spec } from '../fixtures/spec.js';
 import { tableOf } from '../docs/tables.js';
 import {
@@ -70,7 +70,7 @@ const COMMANDS: { readonly [Name in SessionCommandName]: CommandOf<Name> } = {
 
 /** What the rules say to a command, without a tree that might have ended. */
 function told(d: SessionDriver, command: SessionCommand, role: SessionRole, over: Partial<CommandContext> = {}) {
-  return carryOut(d.session, command, {
+  return applyCommand(d.session, command, {
     time: '2026-01-01T00:01:00.000Z',
     input_id: 'in-x',
     actor: MAINTAINER.actor,
@@ -193,7 +193,7 @@ describe('who may resume what', () => {
   test.each(PAUSE_REASONS)('%s', (pause_reason) => {
     const at = (role: SessionRole): string => {
       const session = { ...paused.session, pause_reason };
-      const { state, answer } = carryOut(session, COMMANDS.resume, contextOf(paused, role));
+      const { state, answer } = applyCommand(session, COMMANDS.resume, contextOf(paused, role));
       return outcome(answer, state);
     };
     expect(at('maintainer')).toBe('-> running');
@@ -277,11 +277,11 @@ describe('S3-36 S3-39: every pause', () => {
 
 describe('a role', () => {
   test.each(SESSION_ROLES)('%s is itself', (role) => {
-    expect(roleOf(role)).toBe(role);
+    expect(toSessionRole(role)).toBe(role);
   });
 
   test.each(['', 'Maintainer', 'admin', ' maintainer', 'constructor', '__proto__'])('%j is an observer', (role) => {
-    expect(roleOf(role)).toBe('observer');
+    expect(toSessionRole(role)).toBe('observer');
   });
 });
 

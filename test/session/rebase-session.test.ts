@@ -2,8 +2,8 @@
 // had checked, and nothing is left in the way.
 
 import { describe, expect, test } from '@jest/globals';
-import type { SessionAnswer } from '../../src/contract/session-answer.js';
-import type { SessionSpec, SpecGate, SpecTask } from '../../src/contract/session-spec.js';
+import type { SessionAnswer } from '../../src/contract/session/session-answer.js';
+import type { SessionSpec, SpecGate, SpecTask } from '../../src/contract/session/session-spec.js';
 import { MAINTAINER, SessionDriver, type SessionOptions } from '../fixtures/session.js';
 import { make, phase, spec, verify } from '../fixtures/spec.js';
 

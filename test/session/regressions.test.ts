@@ -2,16 +2,16 @@
 // What each of them is about in full is tested beside the rule that it broke.
 
 import { expect, test } from '@jest/globals';
-import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import type { SealedEntry } from '../../src/contract/entry.js';
+import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import type { SealedEntry } from '../../src/contract/run/entry.js';
 import { Fold } from '../../src/kernel/fold.js';
-import { checkAnchor } from '../../src/ledger/check-anchor.js';
-import { EMPTY_HEAD, extend } from '../../src/ledger/merkle.js';
+import { checkExternalHead } from '../../src/ledger/verification/check-external-head.js';
+import { EMPTY_HEAD, extendHead } from '../../src/ledger/proof/merkle.js';
 import { auditGates } from '../../src/session/gate.js';
-import { nextStep } from '../../src/session/next-step.js';
-import { evidenceChecksum } from '../../src/session/proof.js';
-import { MINUTE_MS } from '../../src/session/state.js';
+import { findNextAction } from '../../src/session/next-action.js';
+import { evidenceChecksum } from '../../src/session/step-proof.js';
+import { MINUTE_MS } from '../../src/session/session-state.js';
 import { make, phase, spec, verify } from '../fixtures/spec.js';
 import { RUNNER, SESSION, SessionDriver, testSecrets, type SessionOptions } from '../fixtures/session.js';
 
@@ -200,7 +200,7 @@ test('F17: a ledger that has lost its end is noticed by the head that stands bes
   d.work();
   const entries = d.entries;
   const headOf = (some: readonly SealedEntry[]) =>
-    extend(
+    extendHead(
       EMPTY_HEAD,
       some.map(({ leaf_hash }) => leaf_hash),
     );
@@ -210,7 +210,7 @@ test('F17: a ledger that has lost its end is noticed by the head that stands bes
   const fold = new Fold(SESSION);
   for (const decision of d.decisions.slice(0, -1)) {
     for (const [i, { entry, text }] of decision.entries.entries()) {
-      expect(fold.take({ seq: entry.seq, text }, i === 0 ? decision.artifacts : [])).not.toHaveProperty('difference');
+      expect(fold.apply({ seq: entry.seq, text }, i === 0 ? decision.artifacts : [])).not.toHaveProperty('difference');
     }
   }
   expect(fold.finish()).toBeNull();
@@ -221,8 +221,8 @@ test('F17: a ledger that has lost its end is noticed by the head that stands bes
     epoch,
     trees: [{ tree_id: SESSION, from: 0, entries: cut, ...nothing, rest: null, snapshot: null }],
   });
-  await expect(checkAnchor(store, headInMemory(headOf(cut)))).resolves.toBeUndefined();
-  await expect(checkAnchor(store, headInMemory(whole))).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
+  await expect(checkExternalHead(store, memoryHeadStore(headOf(cut)))).resolves.toBeUndefined();
+  await expect(checkExternalHead(store, memoryHeadStore(whole))).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
 });
 
 test('F18: the gates are audited after a fresh pass too, before the next phase is begun, whatever it begins with', () => {
@@ -233,9 +233,13 @@ test('F18: the gates are audited after a fresh pass too, before the next phase i
   expect(auditGates(d.session, null)).toEqual([]);
   const tampered = { ...d.session, gates: { p1: { ...gates['p1']!, gate_attempt_id: null } } };
   const calm = { step_was_stale: false, step_was_active: true, heartbeat: 'alive' } as const;
-  expect(nextStep(tampered, calm)).toEqual({ kind: 'refuse', code: 'GATE_AUDIT_FAILURE', details: ['p1: tampered'] });
+  expect(findNextAction(tampered, calm)).toEqual({
+    kind: 'refuse',
+    code: 'GATE_AUDIT_FAILURE',
+    details: ['p1: tampered'],
+  });
   const finished = { ...tampered, tasks: { a: 'completed', v: 'completed' } } as const;
-  expect(nextStep(finished, calm)).toMatchObject({ kind: 'refuse', code: 'GATE_AUDIT_FAILURE' });
+  expect(findNextAction(finished, calm)).toMatchObject({ kind: 'refuse', code: 'GATE_AUDIT_FAILURE' });
 });
 
 test('F3 F4: a runner alone gets past every pause that nobody has to decide', () => {

@@ -2,11 +2,11 @@
 
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../src/contract/json.js';
-import type { SpecTask } from '../../src/contract/session-spec.js';
-import { REVIEWED_FILES_MAX, REVIEWED_WORDS_MAX, withFiles } from '../../src/session/review-order.js';
+import type { SpecTask } from '../../src/contract/session/session-spec.js';
+import { REVIEWED_FILES_MAX, REVIEWED_CHARS_MAX, mergeChangedFiles } from '../../src/session/review-order.js';
 import { SessionDriver } from '../fixtures/session.js';
 import { make, phase, spec, verify } from '../fixtures/spec.js';
-import type { SandboxFacts } from '../../src/contract/effect.js';
+import type { SandboxFacts } from '../../src/contract/run/effect.js';
 
 const GATE = { reviewer: 'callback' } as const;
 const NO_FILES: SandboxFacts = { paths: [], usage: { bytes: 0, files: 0 } };
@@ -56,7 +56,7 @@ describe('S3-29: a reviewer is told of each task', () => {
     const tasks = Array.from({ length: 6 }, (_, i) => make(`t${i}`, [], i === 4 ? {} : long));
     const told = asked(tasks)['tasks'] as JsonObject[];
     expect(told.map(({ instruction }) => instruction !== undefined)).toEqual([true, true, true, true, true, false]);
-    expect(JSON.stringify(told).length).toBeLessThan(REVIEWED_WORDS_MAX + 1_000);
+    expect(JSON.stringify(told).length).toBeLessThan(REVIEWED_CHARS_MAX + 1_000);
   });
 });
 
@@ -75,10 +75,10 @@ describe('S3-34: the files that a phase has changed', () => {
 
   test('are a thousand at most, each once', () => {
     const files = Array.from({ length: REVIEWED_FILES_MAX }, (_, i) => `/sandbox/${i}`);
-    const full = withFiles({ phase_id: 'p', files: ['/sandbox/7'] }, 'p', files);
+    const full = mergeChangedFiles({ phase_id: 'p', files: ['/sandbox/7'] }, 'p', files);
     expect(full.files).toHaveLength(REVIEWED_FILES_MAX);
-    expect(withFiles(full, 'p', ['/sandbox/more']).files).toEqual(full.files);
-    expect(withFiles(full, 'q', [])).toEqual({ phase_id: 'q', files: [] });
+    expect(mergeChangedFiles(full, 'p', ['/sandbox/more']).files).toEqual(full.files);
+    expect(mergeChangedFiles(full, 'q', [])).toEqual({ phase_id: 'q', files: [] });
   });
 });
 

@@ -4,9 +4,9 @@
 import { describe, expect, test } from '@jest/globals';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
-import type { SessionAnswer } from '../../src/contract/session-answer.js';
+import type { SessionAnswer } from '../../src/contract/session/session-answer.js';
 import { Fold } from '../../src/kernel/fold.js';
-import { TABLE_DRIVEN } from '../../src/kernel/interpreter.js';
+import { TABLE_DRIVEN } from '../../src/kernel/interpreter/interpreter.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import { sized } from '../fixtures/campaign.js';
@@ -125,7 +125,7 @@ describe('U-01 U-06: random sessions', () => {
         ];
         expect(ours.session).toEqual(theirs.session);
       }
-      expect(ours.ended).toBe(d.tree.ended);
+      expect(ours.hasEnded).toBe(d.tree.hasEnded);
     }
   }, 120_000);
 
@@ -135,7 +135,7 @@ describe('U-01 U-06: random sessions', () => {
       const fold = new Fold(d.tree_id);
       const replies = d.decisions.flatMap(({ entries, artifacts }) =>
         entries.flatMap(({ text, entry }, i) => {
-          const taken = fold.take({ seq: entry.seq, text }, i === 0 ? artifacts : []);
+          const taken = fold.apply({ seq: entry.seq, text }, i === 0 ? artifacts : []);
           if ('difference' in taken) throw new Error(`seed ${seed}: ${JSON.stringify(taken.difference)}`);
           return 'withheld' in taken ? [] : (taken.decision?.replies ?? []);
         }),
@@ -206,7 +206,7 @@ describe('a session that is opened', () => {
     expect(codeOf(d.rebase(TWO))).toBe('SESSION_UNRECOVERABLE');
     expect(ended(d)).toEqual([`${SESSION}.1`, `${SESSION}.2`, `${SESSION}.3`]);
     expect(d.end().success).toBe(true);
-    expect(d.tree.ended).toBe(true);
+    expect(d.tree.hasEnded).toBe(true);
   });
 
   test('takes nothing that is for a run: it is none', () => {
@@ -242,7 +242,7 @@ describe('a session that ends', () => {
     end(d);
     expect(d.session.status).toBe(status);
     expect(ended(d).slice(-2)).toEqual([`${SESSION}.1`, SESSION]);
-    expect(d.tree.ended).toBe(true);
+    expect(d.tree.hasEnded).toBe(true);
     expect(d.tree.ending).toEqual(
       status === 'ended' ? { state: 'cancelled', reason: 'ended' } : { state: 'completed', reason: 'completed' },
     );
@@ -258,11 +258,11 @@ describe('a session that ends', () => {
     const run_id = writing(d);
     d.end();
     expect(d.session.status).toBe('ended');
-    expect(d.tree.ended).toBe(false);
+    expect(d.tree.hasEnded).toBe(false);
     expect(codeOf(d.resume())).toBe('INVALID_STATE_TRANSITION');
     expect(d.next().data).toMatchObject({ status: 'ended', next_step: null, loop_signal: 'paused_needs_attention' });
     d.done(run_id, { bytes_written: 1 });
-    expect(d.tree.ended).toBe(true);
+    expect(d.tree.hasEnded).toBe(true);
     expect(ended(d).at(-1)).toBe(SESSION);
   });
 
@@ -270,17 +270,17 @@ describe('a session that ends', () => {
     const d = verifying();
     startCheck(d);
     d.end();
-    expect(d.tree.ended).toBe(false);
+    expect(d.tree.hasEnded).toBe(false);
     expect(codeOf(d.checked())).toBe('CHECK_FAILED');
     expect(d.session).toMatchObject({ status: 'ended', check: null });
-    expect(d.tree.ended).toBe(true);
+    expect(d.tree.hasEnded).toBe(true);
   });
 
   test('while it is paused, with its activation already gone, ends at once', () => {
     const d = begun();
     d.pause();
     d.end();
-    expect(d.tree.ended).toBe(true);
+    expect(d.tree.hasEnded).toBe(true);
   });
 });
 
@@ -292,7 +292,7 @@ describe('a pause', () => {
       [`${SESSION}.1.1`]: 'cancelled:paused:user',
       [`${SESSION}.1`]: 'completed:paused:user',
     });
-    expect(d.tree.ended).toBe(false);
+    expect(d.tree.hasEnded).toBe(false);
   });
 
   test('keeps the step that is outstanding: it is reported after it, with the proof that the agent has', () => {
@@ -371,12 +371,12 @@ describe('an activation that is cancelled from outside', () => {
     const d = begun();
     d.cancel(`${SESSION}.1`, 'operator');
     d.end();
-    expect(d.tree.ended).toBe(true);
+    expect(d.tree.hasEnded).toBe(true);
     const other = begun();
     other.cancel(`${SESSION}.1`, 'operator');
     other.resume();
     while (other.session.status === 'running') other.work();
-    expect(other.tree.ended).toBe(true);
+    expect(other.tree.hasEnded).toBe(true);
   });
 
   test('after it was closed says nothing more', () => {

@@ -26,5 +26,5 @@ test('S3-01 S3-03 S3-40: a spec is worked through, step by step, to complete_spe
   });
   // C66: nothing is to be reported of it.
   expect(answer.data?.next_step).not.toHaveProperty('issue');
-  expect(d.tree.ended).toBe(true);
+  expect(d.tree.hasEnded).toBe(true);
 });

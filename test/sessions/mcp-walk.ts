@@ -9,10 +9,10 @@ import { once } from 'node:events';
 import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Entry } from '../../src/contract/entry.js';
-import type { NextStep, SessionAnswer, SessionData } from '../../src/contract/session-answer.js';
-import { homePaths, openHome } from '../../src/runtime/home.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
+import type { Entry } from '../../src/contract/run/entry.js';
+import type { NextStep, SessionAnswer, SessionData } from '../../src/contract/session/session-answer.js';
+import { homePaths, openHome } from '../../src/runtime/home/home.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
 import { call, type Called } from '../service/mcp/mcp-harness.js';
 import { ROOT } from '../sources.js';
 

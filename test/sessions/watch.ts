@@ -2,13 +2,13 @@
 // most, and nobody is left without knowing what to do.
 
 import { canonicalJson } from '../../src/contract/canonical-json.js';
-import type { EntryBody } from '../../src/contract/entry.js';
-import type { SessionAnswer } from '../../src/contract/session-answer.js';
-import type { SpecTask } from '../../src/contract/session-spec.js';
+import type { EntryBody } from '../../src/contract/run/entry.js';
+import type { SessionAnswer } from '../../src/contract/session/session-answer.js';
+import type { SpecTask } from '../../src/contract/session/session-spec.js';
 import { isEntryBody } from '../../src/contract/validators.js';
 import { auditGates } from '../../src/session/gate.js';
-import { isMade } from '../../src/session/progress.js';
-import { activationId, CONSUMED_MAX, type SessionState } from '../../src/session/state.js';
+import { hasSettledTasks } from '../../src/session/progress.js';
+import { activationId, CONSUMED_MAX, type SessionState } from '../../src/session/session-state.js';
 import type { SessionDriver } from '../fixtures/session.js';
 
 export class SessionWatch {
@@ -106,7 +106,9 @@ function standing({ session: s, tree }: SessionDriver): string | null {
   if (consumed.length > CONSUMED_MAX) return 'too many proofs';
   if (new Set(consumed.map(({ proof_sha256 }) => proof_sha256)).size < consumed.length) return 'a proof is used twice';
   if (status !== 'completed') return null;
-  return auditGates(s, null).length > 0 || !s.spec.phases.every((one) => isMade(s, one)) ? 'completed too early' : null;
+  return auditGates(s, null).length > 0 || !s.spec.phases.every((one) => hasSettledTasks(s, one))
+    ? 'completed too early'
+    : null;
 }
 
 const ofActivation = (s: SessionState, run_id = ''): boolean => run_id.startsWith(`${activationId(s)}.`);

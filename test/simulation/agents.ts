@@ -1,7 +1,7 @@
 // Those who use the system: they start agents, propose well and badly, ask twice, ask for what is not there, and end
 // what they began, all by chance.
 
-import type { AgentOptions, AgentRun } from '../../src/runtime/agent-run.js';
+import type { AgentOptions, AgentRun } from '../../src/runtime/agents/agent-run.js';
 import { Calls, type Call } from './calls.js';
 import { payload, writing } from './payloads.js';
 import type { Process } from './process.js';

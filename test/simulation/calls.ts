@@ -1,8 +1,8 @@
 // What callers asked for and were told. Every call ends, and whatever it was told stood in the ledger at that moment.
 
 import { CodedError } from '../../src/errors.js';
-import { isTerminal } from '../../src/contract/run-state.js';
-import type { RunEnding } from '../../src/runtime/agent-run.js';
+import { isTerminal } from '../../src/contract/run/run-state.js';
+import type { RunEnding } from '../../src/runtime/agents/agent-run.js';
 import { count } from './faults.js';
 import type { Process } from './process.js';
 import type { World } from './world.js';

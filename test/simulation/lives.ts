@@ -1,8 +1,8 @@
 // The life of every run as its entries tell it, against the tables of S4 §3 and §6 written out here as literals.
 
-import type { AuditEvent } from '../../src/contract/audit-event.js';
-import type { RunCreated } from '../../src/contract/entry.js';
-import { isTerminal, RUN_STATES, type RunKind, type RunState } from '../../src/contract/run-state.js';
+import type { AuditEvent } from '../../src/contract/run/audit-event.js';
+import type { RunCreated } from '../../src/contract/run/entry.js';
+import { isTerminal, RUN_STATES, type RunKind, type RunState } from '../../src/contract/run/run-state.js';
 import type { History } from './history.js';
 
 const EDGES: Readonly<Record<RunState, readonly RunState[]>> = {

@@ -2,8 +2,8 @@
 // One line a seed; 1 with seed, step and invariant when something was violated, and how to see it again.
 
 import { parseArgs } from 'node:util';
-import { DEFAULT_INTERPRETER } from '../../src/kernel/default-interpreter.js';
-import { INTERPRETERS, type Interpreter } from '../../src/kernel/interpreter.js';
+import { DEFAULT_INTERPRETER } from '../../src/kernel/interpreter/default-interpreter.js';
+import { INTERPRETERS, type Interpreter } from '../../src/kernel/interpreter/interpreter.js';
 import { count } from './faults.js';
 import type { Yields } from './pace.js';
 import { besideBusyLoops, BUSY_LOOPS, simulatePaces, YIELDS } from './paces.js';

@@ -1,7 +1,7 @@
-import type { MemoryState } from '../../src/adapters/memory-state.js';
-import { NO_PREV, type Entry, type SealedEntry } from '../../src/contract/entry.js';
+import type { MemoryState } from '../../src/adapters/memory/memory-state.js';
+import { NO_PREV, type Entry, type SealedEntry } from '../../src/contract/run/entry.js';
 import { sealEntry } from '../../src/ledger/seal-entry.js';
-import type { Batch, TreeAppend } from '../../src/ports/ledger-store.js';
+import type { Batch, TreeAppend } from '../../src/ports/ledger/ledger-store.js';
 
 interface End {
   readonly seq: number;

@@ -1,6 +1,6 @@
 // The files of all cases, in memory: as much of a sandbox as the contract of the port speaks of.
 
-import type { Effect, EffectResult, PathFact } from '../../src/contract/effect.js';
+import type { Effect, EffectResult, PathFact } from '../../src/contract/run/effect.js';
 import type { ExecutionCause } from '../../src/contract/fault.js';
 import type { JsonObject } from '../../src/contract/json.js';
 import type { Random } from './random.js';

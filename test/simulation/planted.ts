@@ -1,11 +1,11 @@
 // Five bugs on purpose, each put on the ports and nowhere else: a simulation that does not find them finds nothing.
 
-import type { SandboxFacts } from '../../src/contract/effect.js';
-import type { Entry, SealedEntry } from '../../src/contract/entry.js';
+import type { SandboxFacts } from '../../src/contract/run/effect.js';
+import type { Entry, SealedEntry } from '../../src/contract/run/entry.js';
 import { UNPINNED } from '../../src/contract/shapes.js';
 import type { Clock } from '../../src/ports/clock.js';
-import type { Sandbox } from '../../src/ports/executor.js';
-import type { Batch, CommitResult, LedgerStore } from '../../src/ports/ledger-store.js';
+import type { Sandbox } from '../../src/ports/effects/sandbox.js';
+import type { Batch, CommitResult, LedgerStore } from '../../src/ports/ledger/ledger-store.js';
 import { ForwardingStore } from '../fixtures/forwarding-store.js';
 import { Mirror } from './mirror.js';
 import { Random } from './random.js';

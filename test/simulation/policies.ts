@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gitBlobId } from '../../src/adapters/manifest-policy-source.js';
+import { gitBlobId } from '../../src/adapters/policy/manifest-policy-source.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { POLICY_FILES, type Pin, type PinProblem, type PolicyFile } from '../../src/contract/pins.js';
+import { POLICY_FILES, type Pin, type PinProblem, type PolicyFile } from '../../src/contract/policy/pins.js';
 import { PolicyError } from '../../src/errors.js';
 import type { LoadedPolicyFile, PolicySource } from '../../src/ports/policy-source.js';
 import { shippedContract } from '../../src/runtime/shipped-contract.js';

@@ -1,9 +1,9 @@
 // The hands of one process over the files of the world. They obey, or they fail in every way in which hands can fail;
 // the model knows what they really did, which is what the ledger is held against.
 
-import type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts } from '../../src/contract/effect.js';
+import type { Effect, EffectResult, GatherRequest, PathFact, SandboxFacts } from '../../src/contract/run/effect.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../../src/contract/fault.js';
-import type { Sandbox } from '../../src/ports/executor.js';
+import type { Sandbox } from '../../src/ports/effects/sandbox.js';
 import type { Process } from './process.js';
 import type { World } from './world.js';
 

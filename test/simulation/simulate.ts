@@ -1,7 +1,7 @@
 // One seed: a world, its callers, and a number of steps, each of which is one action drawn by chance. After each step
 // the world stands still, and everything that has become durable is held against what must hold.
 
-import type { Interpreter } from '../../src/kernel/interpreter.js';
+import type { Interpreter } from '../../src/kernel/interpreter/interpreter.js';
 import { Agents } from './agents.js';
 import type { Violation } from './history.js';
 import type { Yields } from './pace.js';

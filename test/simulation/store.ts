@@ -1,11 +1,17 @@
 // The store and the anchor as one process sees them: real memory stores over a disk that survives every crash, with
 // faults at each call.
 
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import type { MemoryState } from '../../src/adapters/memory-state.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import type { MemoryState } from '../../src/adapters/memory/memory-state.js';
 import { LedgerError } from '../../src/errors.js';
-import type { Batch, CommitResult, HeadAnchor, LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
-import type { RecordBatch } from '../../src/ports/run-records.js';
+import type {
+  Batch,
+  CommitResult,
+  ExternalHeadStore,
+  LedgerStore,
+  LogHead,
+} from '../../src/ports/ledger/ledger-store.js';
+import type { RecordBatch } from '../../src/ports/ledger/run-records.js';
 import { never, type Process } from './process.js';
 import type { World } from './world.js';
 
@@ -142,7 +148,7 @@ async function takeOver(disk: MemoryState): Promise<void> {
 }
 
 /** The anchor: what it vouches for survives a crash, and what was held back in one does not. */
-export function simAnchor(world: World, process: Process): HeadAnchor {
+export function simAnchor(world: World, process: Process): ExternalHeadStore {
   const call = async (port: string, work: () => void): Promise<void> => {
     const fault = world.faults.draw(port, ANCHOR_ODDS);
     if (fault === 'crash before') world.crash(process, port);

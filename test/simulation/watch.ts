@@ -1,13 +1,13 @@
 // Everything that must hold, checked as the ledger grows: each entry is looked at once, when it is durable.
 
-import type { MemoryState } from '../../src/adapters/memory-state.js';
-import type { Effect, EffectResult } from '../../src/contract/effect.js';
-import { NO_PREV, type Entry, type RecordedInput, type ResultInput } from '../../src/contract/entry.js';
+import type { MemoryState } from '../../src/adapters/memory/memory-state.js';
+import type { Effect, EffectResult } from '../../src/contract/run/effect.js';
+import { NO_PREV, type Entry, type RecordedInput, type ResultInput } from '../../src/contract/run/entry.js';
 import { sha256 } from '../../src/contract/hash.js';
-import { isTerminal } from '../../src/contract/run-state.js';
+import { isTerminal } from '../../src/contract/run/run-state.js';
 import { Fold } from '../../src/kernel/fold.js';
-import { leafHash } from '../../src/ledger/merkle.js';
-import type { StoredEntry } from '../../src/ports/ledger-store.js';
+import { leafHash } from '../../src/ledger/proof/merkle.js';
+import type { StoredEntry } from '../../src/ports/ledger/ledger-store.js';
 import type { History } from './history.js';
 import { Lives } from './lives.js';
 import { isLocalRead } from './sandbox.js';
@@ -198,10 +198,10 @@ export class LedgerWatch {
       fold = new Fold(tree_id);
       for (let earlier = 0; earlier < seq; earlier += 1) {
         const known = disk.entryOf({ tree_id, seq: earlier });
-        if (known !== undefined) fold.take(known, disk.artifactsOf(known));
+        if (known !== undefined) fold.apply(known, disk.artifactsOf(known));
       }
     }
-    const taken = fold.take(stored, type === 'input' ? disk.artifactsOf(stored) : []);
+    const taken = fold.apply(stored, type === 'input' ? disk.artifactsOf(stored) : []);
     if ('difference' in taken) {
       const { rule, expected, found } = taken.difference;
       const invariant = rule === 'seen.differs' ? 'proposal.once' : 'fold.same';

@@ -1,21 +1,21 @@
 // The whole system in one process: a disk that survives crashes, a clock, files, policies, and the one Turnpike that
 // is open over them. All of it moves only when the simulation says so, and by chance of one seed.
 
-import { headInMemory } from '../../src/adapters/head-in-memory.js';
-import { memoryStore } from '../../src/adapters/memory-ledger-store.js';
-import { MemoryState } from '../../src/adapters/memory-state.js';
-import { passingKey } from '../../src/adapters/session-key.js';
+import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
+import { memoryStore } from '../../src/adapters/memory/memory-ledger-store.js';
+import { MemoryState } from '../../src/adapters/memory/memory-state.js';
+import { ephemeralKey } from '../../src/adapters/keys/session-key.js';
 import type { Recovery } from '../../src/engine/tree-engine.js';
 import { CodedError } from '../../src/errors.js';
-import { DEFAULT_INTERPRETER } from '../../src/kernel/default-interpreter.js';
-import type { Interpreter } from '../../src/kernel/interpreter.js';
-import { EMPTY_HEAD } from '../../src/ledger/merkle.js';
+import { DEFAULT_INTERPRETER } from '../../src/kernel/interpreter/default-interpreter.js';
+import type { Interpreter } from '../../src/kernel/interpreter/interpreter.js';
+import { EMPTY_HEAD } from '../../src/ledger/proof/merkle.js';
 import type { Clock } from '../../src/ports/clock.js';
-import type { Sandbox } from '../../src/ports/executor.js';
-import type { LedgerStore, LogHead } from '../../src/ports/ledger-store.js';
+import type { Sandbox } from '../../src/ports/effects/sandbox.js';
+import type { LedgerStore, LogHead } from '../../src/ports/ledger/ledger-store.js';
 import type { Log } from '../../src/ports/log.js';
-import { LedgerReader } from '../../src/runtime/ledger-reader.js';
-import { openTurnpikeOn, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
+import { LedgerReader } from '../../src/runtime/ledger/ledger-reader.js';
+import { openTurnpikeIn, type Turnpike, type TurnpikeOptions } from '../../src/runtime/turnpike.js';
 import { SimClock } from './clock.js';
 import { Faults } from './faults.js';
 import { History, type Invariant } from './history.js';
@@ -54,7 +54,7 @@ const LIVE_TREES = [1, 3, 8, 64, 1_024, 1_024] as const;
 const SNAPSHOT_ENTRIES = [1, 40, 2_048] as const;
 
 /** A key that no chance has drawn. */
-const SECRETS = passingKey(Buffer.alloc(32, 7));
+const SECRETS = ephemeralKey(Buffer.alloc(32, 7));
 /** As many turns as the real one takes, and no timer. */
 const keepAlive = async <T>(work: Promise<T>): Promise<T> => {
   const value = await work;
@@ -147,7 +147,7 @@ export class World {
       keepAlive,
       secrets: SECRETS,
     };
-    openTurnpikeOn(ground, this.#options(store, process)).then(
+    openTurnpikeIn(ground, this.#options(store, process)).then(
       (turnpike) => {
         this.#opened(process, turnpike);
       },
@@ -265,7 +265,7 @@ export class World {
   /** S4-86: an auditor with nothing but the disk. */
   async audit(): Promise<void> {
     const store = memoryStore({ state: this.seen });
-    const reader = new LedgerReader(store, headInMemory(this.seen.head), { pace: UNDIVIDED });
+    const reader = new LedgerReader(store, memoryHeadStore(this.seen.head), { pace: UNDIVIDED });
     const verdict = await reader.verify();
     if (!verdict.ok) this.history.report('ledger.verifies', JSON.stringify(verdict.problems[0]));
     if (this.plant?.folding === false) return;

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { scanJson } from '../../src/step/json-scanner.js';
 
 const exactly = (text: string) => scanJson(text, 8, 'exact');
-const refused = { ok: false, why: 'number_not_exact' };
+const refused = { ok: false, problem: 'number_not_exact' };
 
 describe('C89 numbers', () => {
   test.each(['9007199254740991', '-9007199254740991', '9007199254740992', '9007199254740994', '1e21', '1E+23', '-0'])(

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ACTIONS } from '../../src/contract/actions.js';
+import { ACTIONS } from '../../src/contract/policy/actions.js';
 import { InvariantError } from '../../src/errors.js';
 import { effectLimits, unprivilegedResult } from '../../src/step/execute.js';
 import { testPolicy } from '../fixtures/policy.js';

@@ -2,7 +2,7 @@
 // as a fact here; the executor's own tests put it on a disk.
 
 import { describe, expect, test } from '@jest/globals';
-import type { RefusedKind } from '../../src/contract/effect.js';
+import type { RefusedKind } from '../../src/contract/run/effect.js';
 import type { FaultCode } from '../../src/contract/fault.js';
 import type { Policy } from '../../src/policy/policy.js';
 import { testPolicy } from '../fixtures/policy.js';

@@ -5,7 +5,7 @@ import { sized } from '../fixtures/campaign.js';
 import { character } from '../fixtures/characters.js';
 
 const scan = (text: string) => scanJson(text, 32);
-const refusedAs = (why: JsonProblem) => ({ ok: false, why });
+const refusedAs = (why: JsonProblem) => ({ ok: false, problem: why });
 
 describe('what RFC 8259 allows and a proposal may not hold', () => {
   test.each<readonly [string, string, JsonProblem]>([
@@ -133,7 +133,7 @@ describe('against JSON.parse', () => {
         const text = whole.slice(0, at) + inserted + whole.slice(at + removed);
         const scanned = scan(text);
         if (scanned.ok) expect(scanned.value).toEqual(JSON.parse(text));
-        else if (!STRICTER.includes(scanned.why)) expect(() => JSON.parse(text) as unknown).toThrow(SyntaxError);
+        else if (!STRICTER.includes(scanned.problem)) expect(() => JSON.parse(text) as unknown).toThrow(SyntaxError);
       }),
       { numRuns: sized(800, 5_000) },
     );

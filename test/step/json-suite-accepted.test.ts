@@ -121,6 +121,6 @@ describe('a text that a strict parser must accept', () => {
     ['object_duplicated_key', '{"a":"b","a":"c"}'],
     ['object_duplicated_key_and_value', '{"a":"b","a":"b"}'],
   ])('S0-22 S1-01: y_%s is refused all the same, since readers disagree on which one counts', (_name, text) => {
-    expect(scanJson(text, 32)).toEqual({ ok: false, why: 'duplicate_key' });
+    expect(scanJson(text, 32)).toEqual({ ok: false, problem: 'duplicate_key' });
   });
 });

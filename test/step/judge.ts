@@ -1,20 +1,26 @@
 // One payload through the pure phases, in their order and without a machine: what the tests of the whole decision need.
 
-import type { PathFact, SandboxFacts } from '../../src/contract/effect.js';
-import type { SeenProposal } from '../../src/contract/entry.js';
-import { refuse, type Checked, type ExecutionCause, type Fault } from '../../src/contract/fault.js';
+import type { PathFact, SandboxFacts } from '../../src/contract/run/effect.js';
+import type { SeenProposal } from '../../src/contract/run/entry.js';
+import { rejectWith, type CheckedValue, type ExecutionCause, type Fault } from '../../src/contract/fault.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { JsonObject } from '../../src/contract/json.js';
-import type { Proposal } from '../../src/contract/proposal.js';
+import type { Proposal } from '../../src/contract/run/proposal.js';
 import type { Policy } from '../../src/policy/policy.js';
-import { authorizePaths } from '../../src/step/authorize.js';
+import { authorizePaths } from '../../src/step/authorize-paths.js';
 import { unprivilegedResult } from '../../src/step/execute.js';
 import { parse } from '../../src/step/parse.js';
 import { receive } from '../../src/step/receive.js';
 import { respond, responseParts } from '../../src/step/respond.js';
 import { validateAction } from '../../src/step/validate-action.js';
 import { validateArgs } from '../../src/step/validate-args.js';
-import { identify, NOBODY, validateSchema, validateUnused, type Identity } from '../../src/step/validate-schema.js';
+import {
+  identify,
+  UNKNOWN_IDENTITY,
+  validateSchema,
+  validateProposalId,
+  type Identity,
+} from '../../src/step/validate-schema.js';
 import { testPolicy } from '../fixtures/policy.js';
 
 export const ID = '550e8400-e29b-41d4-a716-446655440000';
@@ -57,10 +63,10 @@ export interface Judged {
 export function judge(payload: string | Uint8Array, world: World = {}): Judged {
   const policy = world.policy ?? testPolicy();
   const raw = typeof payload === 'string' ? bytesOf(payload) : payload;
-  let identity = NOBODY;
+  let identity = UNKNOWN_IDENTITY;
   const checked = decide(raw, policy, world, (who) => (identity = who));
   const allowed = checked.ok ? checked.value : null;
-  const executed = world.failure === undefined ? null : refuse('EXECUTION_ERROR', 'execute', world.failure);
+  const executed = world.failure === undefined ? null : rejectWith('EXECUTION_ERROR', 'execute', world.failure);
   const fault = !checked.ok ? checked.fault : executed !== null && !executed.ok ? executed.fault : null;
   const result = allowed?.result ?? world.result ?? {};
   const response = respond(responseParts({ identity, fault, result }), policy.exposure);
@@ -72,7 +78,7 @@ interface Allowed {
   readonly result: JsonObject | null;
 }
 
-function decide(raw: Uint8Array, policy: Policy, world: World, meet: (who: Identity) => void): Checked<Allowed> {
+function decide(raw: Uint8Array, policy: Policy, world: World, meet: (who: Identity) => void): CheckedValue<Allowed> {
   const text = receive(raw, policy);
   if (!text.ok) return text;
   const value = parse(text.value, policy);
@@ -80,11 +86,11 @@ function decide(raw: Uint8Array, policy: Policy, world: World, meet: (who: Ident
   meet(identify(value.value, policy));
   const valid = validateSchema(value.value);
   if (!valid.ok) return valid;
-  const unused = validateUnused(world.seen ?? null, sha256(raw), policy);
+  const unused = validateProposalId(world.seen ?? null, sha256(raw), policy);
   return unused.ok ? decideAction(valid.value, policy, world) : unused;
 }
 
-function decideAction(proposed: Proposal, policy: Policy, world: World): Checked<Allowed> {
+function decideAction(proposed: Proposal, policy: Policy, world: World): CheckedValue<Allowed> {
   const definition = validateAction(proposed.action, policy);
   if (!definition.ok) return definition;
   const args = validateArgs(definition.value, proposed.args, policy);

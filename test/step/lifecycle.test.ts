@@ -4,7 +4,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { FAULTS } from '../../src/contract/fault.js';
-import { PHASES } from '../../src/contract/phase.js';
+import { PHASES } from '../../src/contract/run/phase.js';
 import { testPolicy } from '../fixtures/policy.js';
 import { bytesOf, factsOf, fileFact, ID, judge, proposal, type Judged, type World } from './judge.js';
 

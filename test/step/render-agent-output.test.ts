@@ -8,15 +8,15 @@ import {
   type PolicyCause,
 } from '../../src/contract/fault.js';
 import type { JsonObject } from '../../src/contract/json.js';
-import type { DetailedResponse } from '../../src/contract/response.js';
+import type { DetailedResponse } from '../../src/contract/run/response.js';
 import { renderAgentOutput } from '../../src/step/render-agent-output.js';
 import { responseParts } from '../../src/step/respond.js';
-import { NOBODY } from '../../src/step/validate-schema.js';
+import { UNKNOWN_IDENTITY } from '../../src/step/validate-schema.js';
 
 const failed = (code: Fault['code'], cause: Fault['cause'] = null, action = 'READ_FILE'): DetailedResponse =>
-  responseParts({ identity: { ...NOBODY, action }, fault: { code, cause, rule_id: 'r' }, result: null });
+  responseParts({ identity: { ...UNKNOWN_IDENTITY, action }, fault: { code, cause, rule_id: 'r' }, result: null });
 const succeeded = (action: string, result: JsonObject): DetailedResponse =>
-  responseParts({ identity: { ...NOBODY, action }, fault: null, result });
+  responseParts({ identity: { ...UNKNOWN_IDENTITY, action }, fault: null, result });
 const say = (response: DetailedResponse) => renderAgentOutput(response).agent_output;
 
 const DENIED = 'The requested action is not allowed due to security restrictions.';

@@ -10,13 +10,13 @@ import {
   type FaultCode,
   type PolicyCause,
 } from '../../src/contract/fault.js';
-import { DecisionResponse, DetailedResponse, type Exposure } from '../../src/contract/response.js';
+import { DecisionResponse, DetailedResponse, type Exposure } from '../../src/contract/run/response.js';
 import { InvariantError } from '../../src/errors.js';
 import { respond, responseParts } from '../../src/step/respond.js';
-import { NOBODY, type Identity } from '../../src/step/validate-schema.js';
+import { UNKNOWN_IDENTITY, type Identity } from '../../src/step/validate-schema.js';
 import { ID } from './judge.js';
 
-const identity: Identity = { ...NOBODY, proposal_id: ID, action: 'READ_FILE', schema_version: '1.0.0' };
+const identity: Identity = { ...UNKNOWN_IDENTITY, proposal_id: ID, action: 'READ_FILE', schema_version: '1.0.0' };
 const fault = (code: FaultCode, cause: Fault['cause'] = null): Fault => ({ code, cause, rule_id: 'secret.rule' });
 
 const succeeded = responseParts({ identity, fault: null, result: { content: 'x' } });
@@ -69,7 +69,7 @@ describe('the five keys of a response', () => {
   });
 
   test('S0-70 S0-71: without an identity, id and action are null', () => {
-    expect(responseParts({ identity: NOBODY, fault: fault('INVALID_JSON'), result: null })).toMatchObject({
+    expect(responseParts({ identity: UNKNOWN_IDENTITY, fault: fault('INVALID_JSON'), result: null })).toMatchObject({
       proposal_id: null,
       action: null,
     });

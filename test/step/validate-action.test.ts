@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ACTIONS, RISK_CLASSES } from '../../src/contract/actions.js';
+import { ACTIONS, RISK_CLASSES } from '../../src/contract/policy/actions.js';
 import { FAULTS } from '../../src/contract/fault.js';
 import { validateAction } from '../../src/step/validate-action.js';
 import { testPolicy } from '../fixtures/policy.js';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import Type from 'typebox';
-import { ACTIONS, type ActionDefinition, type ActionName } from '../../src/contract/actions.js';
+import { ACTIONS, type ActionDefinition, type ActionName } from '../../src/contract/policy/actions.js';
 import { FAULTS } from '../../src/contract/fault.js';
 import type { JsonObject } from '../../src/contract/json.js';
 import { parse } from '../../src/step/parse.js';

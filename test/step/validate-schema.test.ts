@@ -1,10 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
-import type { SeenProposal } from '../../src/contract/entry.js';
+import type { SeenProposal } from '../../src/contract/run/entry.js';
 import { FAULTS } from '../../src/contract/fault.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { Json } from '../../src/contract/json.js';
 import { parse } from '../../src/step/parse.js';
-import { identify, NOBODY, proposalKey, validateSchema, validateUnused } from '../../src/step/validate-schema.js';
+import {
+  identify,
+  UNKNOWN_IDENTITY,
+  proposalKey,
+  validateSchema,
+  validateProposalId,
+} from '../../src/step/validate-schema.js';
 import { testPolicy } from '../fixtures/policy.js';
 import { bytesOf, ID, proposal } from './judge.js';
 
@@ -166,7 +172,7 @@ describe('who is answered and recorded', () => {
 
   test('S0-70: the id is echoed as it was received, also when everything else is wrong', () => {
     expect(identify(read(`{"id":"${ID.toUpperCase()}"}`), policy)).toEqual({
-      ...NOBODY,
+      ...UNKNOWN_IDENTITY,
       proposal_id: ID.toUpperCase(),
     });
   });
@@ -213,7 +219,7 @@ describe('who is answered and recorded', () => {
   });
 
   test.each(['null', '[]', '"x"', `["${ID}"]`])('%s is nobody', (text) => {
-    expect(identify(read(text), policy)).toEqual(NOBODY);
+    expect(identify(read(text), policy)).toEqual(UNKNOWN_IDENTITY);
   });
 });
 
@@ -232,24 +238,24 @@ describe('an id that was used before', () => {
   const DUPLICATE = refusedAs('DUPLICATE_PROPOSAL_ID');
 
   test('S0-33: a new id is no repetition, under either policy', () => {
-    expect(validateUnused(null, HASH, policy)).toEqual({ ok: true, value: { replay_of: null } });
-    expect(validateUnused(null, HASH, replaying)).toEqual({ ok: true, value: { replay_of: null } });
+    expect(validateProposalId(null, HASH, policy)).toEqual({ ok: true, value: { replay_of: null } });
+    expect(validateProposalId(null, HASH, replaying)).toEqual({ ok: true, value: { replay_of: null } });
   });
 
   test('S0-33: by default it is refused, even with the same bytes', () => {
-    expect(validateUnused(seen, HASH, policy)).toMatchObject(DUPLICATE);
+    expect(validateProposalId(seen, HASH, policy)).toMatchObject(DUPLICATE);
   });
 
   test('where policy replays, the same bytes get the recorded response of that step', () => {
-    expect(validateUnused(seen, HASH, replaying)).toEqual({ ok: true, value: { replay_of: 3 } });
+    expect(validateProposalId(seen, HASH, replaying)).toEqual({ ok: true, value: { replay_of: 3 } });
   });
 
   test('S0-33: where policy replays, other bytes are refused', () => {
-    expect(validateUnused(seen, sha256('other'), replaying)).toMatchObject(DUPLICATE);
+    expect(validateProposalId(seen, sha256('other'), replaying)).toMatchObject(DUPLICATE);
   });
 
   test('S0-33: where policy replays, a step that has no response yet is not repeated', () => {
-    expect(validateUnused({ ...seen, response: null }, HASH, replaying)).toMatchObject(DUPLICATE);
+    expect(validateProposalId({ ...seen, response: null }, HASH, replaying)).toMatchObject(DUPLICATE);
   });
 
   test('it is remembered in lower case, and only if the proposal was valid', () => {

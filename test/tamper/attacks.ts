@@ -3,8 +3,8 @@
 
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { isJsonObject, type JsonObject } from '../../src/contract/json.js';
-import type { ProblemKind } from '../../src/ledger/ledger-problem.js';
-import { leafHash } from '../../src/ledger/merkle.js';
+import type { ProblemKind } from '../../src/ledger/verification/ledger-problem.js';
+import { leafHash } from '../../src/ledger/proof/merkle.js';
 import type { Row } from './ledgers.js';
 
 /** What somebody is able to put right after an attack. */

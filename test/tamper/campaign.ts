@@ -6,8 +6,8 @@
 //   Whoever can write everything is found wherever an entry that the machines have said is concerned: at the entry or
 //   its neighbour. What he makes of inputs may be a history that the machines would have said; those are counted.
 
-import { leafHash } from '../../src/ledger/merkle.js';
-import type { LedgerProblem } from '../../src/ledger/ledger-problem.js';
+import { leafHash } from '../../src/ledger/proof/merkle.js';
+import type { LedgerProblem } from '../../src/ledger/verification/ledger-problem.js';
 import { Tally } from '../crash/tally.js';
 import { ATTACKERS, attacksOn, type Attack, type Attacker } from './attacks.js';
 import { headOf, problemsOf, randomLedger, rechained, type Ledger } from './ledgers.js';

@@ -2,12 +2,12 @@
 
 import type { Artifact } from '../../src/contract/artifact-ref.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
-import { NO_PREV } from '../../src/contract/entry.js';
+import { NO_PREV } from '../../src/contract/run/entry.js';
 import type { JsonObject } from '../../src/contract/json.js';
-import type { LedgerProblem } from '../../src/ledger/ledger-problem.js';
-import { EMPTY_HEAD, extend, leafHash } from '../../src/ledger/merkle.js';
-import { verifyLedger } from '../../src/ledger/verify.js';
-import type { EntryPlace, LogHead } from '../../src/ports/ledger-store.js';
+import type { LedgerProblem } from '../../src/ledger/verification/ledger-problem.js';
+import { EMPTY_HEAD, extendHead, leafHash } from '../../src/ledger/proof/merkle.js';
+import { verifyLedger } from '../../src/ledger/verification/verify-ledger.js';
+import type { EntryPlace, LogHead } from '../../src/ports/ledger/ledger-store.js';
 import { ReplayCheck } from '../../src/replay/check-replay.js';
 import { randomTree } from '../fixtures/random-tree.js';
 
@@ -43,7 +43,7 @@ export function randomLedger(seed: number, inputs = 1 + (seed % 4)): Ledger {
 }
 
 export const headOf = (rows: readonly Row[]): LogHead =>
-  extend(
+  extendHead(
     EMPTY_HEAD,
     rows.map(({ leaf_hash }) => leaf_hash),
   );
@@ -80,7 +80,7 @@ export async function problemsOf({ rows, head, anchor }: Ledger): Promise<readon
     artifactsOf: async ({ log_index }: EntryPlace) => stored[log_index ?? -1]?.artifacts ?? [],
     head: async () => head,
   };
-  const verdict = await verifyLedger({ ...store, anchor, replay: new ReplayCheck(store) });
+  const verdict = await verifyLedger({ ...store, externalHead: anchor, replay: new ReplayCheck(store) });
   return verdict.ok ? [] : verdict.problems;
 }
 /* eslint-enable @typescript-eslint/require-await */

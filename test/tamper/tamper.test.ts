@@ -2,7 +2,7 @@
 // does not find, and the kinds of what is done to one ledger by hand.
 
 import { describe, expect, test } from '@jest/globals';
-import type { ProblemKind } from '../../src/ledger/ledger-problem.js';
+import type { ProblemKind } from '../../src/ledger/verification/ledger-problem.js';
 import { ReplayCheck } from '../../src/replay/check-replay.js';
 import { sized } from '../fixtures/campaign.js';
 import { tamper } from './campaign.js';

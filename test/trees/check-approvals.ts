@@ -1,7 +1,7 @@
 // D7, read off the vote events: whatever a policy wants approved was approved, by so many people, for that request of
 // that run, in time, and not twice with one approval.
 
-import type { ApprovalRule } from '../../src/contract/approval.js';
+import type { ApprovalRule } from '../../src/contract/run/approval.js';
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import { sha256 } from '../../src/contract/hash.js';
 import {

@@ -2,8 +2,8 @@
 // that was refused, the bytes of a payload or a result, time that has passed); but no step passes AUTHORIZE, and no run
 // is created for it, unless there was one step, its runs, a millisecond, a byte and a token left when it began.
 
-import { BUDGET_KINDS, type BudgetKind, type Limits } from '../../src/contract/budget.js';
-import type { ProposalInput, StartAgentInput } from '../../src/contract/entry.js';
+import { BUDGET_KINDS, type BudgetKind, type Limits } from '../../src/contract/run/budget.js';
+import type { ProposalInput, StartAgentInput } from '../../src/contract/run/entry.js';
 import { behalfOf, verdictsOf, type Faults, type Life, type Story, type Told, type Traced } from './story.js';
 
 type Spent = Record<BudgetKind, number>;

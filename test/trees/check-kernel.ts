@@ -2,9 +2,9 @@
 // actors come to the same bytes (S2-06, D16, U-06).
 
 import { canonicalJson } from '../../src/contract/canonical-json.js';
-import type { OverlayFact } from '../../src/contract/overlay.js';
+import type { OverlayFact } from '../../src/contract/policy/overlay.js';
 import { Fold } from '../../src/kernel/fold.js';
-import type { Decision, TreeInput } from '../../src/kernel/input.js';
+import type { Decision, TreeInput } from '../../src/kernel/decision.js';
 import { restoreTree, Tree, type TreeSnapshot } from '../../src/kernel/tree.js';
 import { ROOT, type Played } from './play.js';
 import { isVote, type Faults } from './story.js';
@@ -17,7 +17,7 @@ export function fold({ decisions }: Played): Faults {
   const folded = new Fold(ROOT);
   for (const { entries, artifacts } of decisions) {
     for (const { entry, text } of entries) {
-      const taken = folded.take({ seq: entry.seq, text }, entry.type === 'input' ? artifacts : []);
+      const taken = folded.apply({ seq: entry.seq, text }, entry.type === 'input' ? artifacts : []);
       if ('difference' in taken) return [`fold: ${taken.difference.rule} at ${taken.difference.seq}`];
     }
   }

@@ -1,7 +1,7 @@
 // Information flow (S4-84, S4-85): what an agent has read is followed from result to result, and held against the label
 // that every mediated run says it had, and against what was allowed with it.
 
-import type { Label } from '../../src/contract/labels.js';
+import type { Label } from '../../src/contract/policy/labels.js';
 import { actOf, behalfOf, endOf, stateIn, verdictsOf, type Act, type Faults, type Life, type Story } from './story.js';
 
 interface Known {

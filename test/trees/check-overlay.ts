@@ -1,6 +1,6 @@
 // D1: nothing is allowed that the overlay denies with which it was asked for, and the decision names its epoch.
 
-import { OVERLAY_MATCHERS, type OverlayFact, type OverlaySubject } from '../../src/contract/overlay.js';
+import { OVERLAY_MATCHERS, type OverlayFact, type OverlaySubject } from '../../src/contract/policy/overlay.js';
 import {
   actOf,
   behalfOf,

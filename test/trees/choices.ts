@@ -1,11 +1,11 @@
 // What the numbers of a turn stand for. The first choice is the plainest one: that is where shrinking leads.
 
-import type { BudgetLimits } from '../../src/contract/budget.js';
-import type { EffectResult, PathFact } from '../../src/contract/effect.js';
-import type { StartAgentInput, StartRunInput, VoteInput } from '../../src/contract/entry.js';
+import type { BudgetLimits } from '../../src/contract/run/budget.js';
+import type { EffectResult, PathFact } from '../../src/contract/run/effect.js';
+import type { StartAgentInput, StartRunInput, VoteInput } from '../../src/contract/run/entry.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../../src/contract/fault.js';
 import type { JsonObject } from '../../src/contract/json.js';
-import type { OverlayFact, OverlayRule } from '../../src/contract/overlay.js';
+import type { OverlayFact, OverlayRule } from '../../src/contract/policy/overlay.js';
 import type { Turn } from './turns.js';
 
 const pick = <T>(values: readonly [T, ...T[]], n: number): T => values[n % values.length] ?? values[0];

@@ -1,8 +1,8 @@
 // Bugs on purpose, each a change of what a ledger tells, as a broken machine would have told it: at least one for every
 // rule. A check that does not find its own has not been checking.
 
-import type { AuditEvent } from '../../src/contract/audit-event.js';
-import type { Entry, RunCreated } from '../../src/contract/entry.js';
+import type { AuditEvent } from '../../src/contract/run/audit-event.js';
+import type { Entry, RunCreated } from '../../src/contract/run/entry.js';
 import type { Played } from './play.js';
 import type { CheckName } from './checks.js';
 import { isVote, stateIn, toldBy, type Told } from './story.js';

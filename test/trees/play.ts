@@ -3,13 +3,13 @@
 
 import type { Command } from '../../machines/emission.js';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
-import type { EffectResult, PathFact } from '../../src/contract/effect.js';
-import type { ProposalMark, RecordedInput, RunCreated, SeenProposal } from '../../src/contract/entry.js';
+import type { EffectResult, PathFact } from '../../src/contract/run/effect.js';
+import type { ProposalMark, RecordedInput, RunCreated, SeenProposal } from '../../src/contract/run/entry.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { JsonObject } from '../../src/contract/json.js';
-import type { OverlayFact } from '../../src/contract/overlay.js';
-import type { StepTrace } from '../../src/contract/step-trace.js';
-import type { Decision, TreeInput } from '../../src/kernel/input.js';
+import type { OverlayFact } from '../../src/contract/policy/overlay.js';
+import type { StepTrace } from '../../src/contract/run/step-trace.js';
+import type { Decision, TreeInput } from '../../src/kernel/decision.js';
 import { Tree } from '../../src/kernel/tree.js';
 import { pinned, type Pinned } from './policies.js';
 import { actFor, agentFor, budgetFor, causeFor, overlayFor, startFor, statusFor, voterFor } from './choices.js';
@@ -65,8 +65,8 @@ class Player implements Played {
     this.#open();
     // Concurrent children from the beginning: nothing happens to a tree without agents.
     this.#turn({ t: 'agent', role: 0, lane: this.plot.lane, remote: false, limit: 0 });
-    for (const turn of this.plot.turns) if (!this.tree.ended) this.#turn(turn);
-    for (let i = 0; this.plot.close && !this.tree.ended && i < CLOSING_TURNS_MAX; i += 1) this.#close();
+    for (const turn of this.plot.turns) if (!this.tree.hasEnded) this.#turn(turn);
+    for (let i = 0; this.plot.close && !this.tree.hasEnded && i < CLOSING_TURNS_MAX; i += 1) this.#close();
   }
 
   #close(): void {

@@ -1,13 +1,13 @@
 // A ledger as a naive reader takes it: entries in their order, and what was done and answered beside them. It asks no
 // machine and no policy function: what a run is, is what its entries say.
 
-import type { Command, Ending, Reply } from '../../machines/emission.js';
-import type { AuditEvent } from '../../src/contract/audit-event.js';
-import type { Entry, RecordedInput, RunCreated } from '../../src/contract/entry.js';
+import type { Command, RunTermination, Reply } from '../../machines/emission.js';
+import type { AuditEvent } from '../../src/contract/run/audit-event.js';
+import type { Entry, RecordedInput, RunCreated } from '../../src/contract/run/entry.js';
 import { sha256 } from '../../src/contract/hash.js';
 import type { JsonObject } from '../../src/contract/json.js';
-import type { RunState } from '../../src/contract/run-state.js';
-import type { StepTrace } from '../../src/contract/step-trace.js';
+import type { RunState } from '../../src/contract/run/run-state.js';
+import type { StepTrace } from '../../src/contract/run/step-trace.js';
 import type { Policy } from '../../src/policy/policy.js';
 import type { Played } from './play.js';
 
@@ -17,7 +17,7 @@ export interface Told {
   readonly entries: readonly Entry[];
   readonly commands: readonly Command[];
   readonly replies: readonly Reply[];
-  readonly ended: readonly Ending[];
+  readonly ended: readonly RunTermination[];
   readonly refused: boolean;
 }
 

@@ -1,13 +1,13 @@
-import { COMMON_OPTIONS, type Command, type Option } from '../command.js';
-import { table } from '../terminal.js';
+import { COMMON_OPTIONS, type CliCommand, type CommandOption } from '../command.js';
+import { table } from '../text/terminal.js';
 
 /** What there is at all. */
-export function overview(commands: readonly Command[]): string {
-  const rows = commands.map((command) => [`  ${usageOf(command)}`, command.summary]);
+export function overviewText(commands: readonly CliCommand[]): string {
+  const rows = commands.map((command) => [`  ${usageLine(command)}`, command.summary]);
   return [
     'turnpike: lets untrusted agents act through gates, and proves afterwards what they did.\n\n',
     'usage: turnpike <command> [options]\n\n',
-    aligned(rows),
+    alignRows(rows),
     '\noptions of every command:\n',
     optionLines(COMMON_OPTIONS),
     '\n`turnpike help <command>` says more. Exit codes: 0 done, 1 the check failed or the run did not complete,\n',
@@ -16,21 +16,21 @@ export function overview(commands: readonly Command[]): string {
 }
 
 /** One command in full. */
-export function helpOf(command: Command): string {
-  const own = command.options.length === 0 ? '' : `\noptions:\n${optionLines(command.options)}`;
+export function helpText(command: CliCommand): string {
+  const ownOptions = command.options.length === 0 ? '' : `\noptions:\n${optionLines(command.options)}`;
   const notes = command.notes === undefined ? '' : `\n${command.notes.join('\n')}\n`;
   return [
-    `usage: turnpike ${usageOf(command)} [options]\n\n${command.summary}.\n${notes}${own}`,
+    `usage: turnpike ${usageLine(command)} [options]\n\n${command.summary}.\n${notes}${ownOptions}`,
     `\noptions of every command:\n${optionLines(COMMON_OPTIONS)}`,
   ].join('');
 }
 
-const usageOf = ({ name, operands }: Command): string => `${name} ${operands.usage}`.trim();
+const usageLine = ({ name, operands }: CliCommand): string => `${name} ${operands.usage}`.trim();
 
-const optionLines = (options: readonly Option[]): string =>
-  aligned(options.map(({ name, value, help }) => [`  --${name}${value === undefined ? '' : ` ${value}`}`, help]));
+const optionLines = (options: readonly CommandOption[]): string =>
+  alignRows(options.map(({ name, value, help }) => [`  --${name}${value === undefined ? '' : ` ${value}`}`, help]));
 
-const aligned = (rows: readonly (readonly string[])[]): string =>
+const alignRows = (rows: readonly (readonly string[])[]): string =>
   table(
     rows.map((row) => row.map((text) => ({ text }))),
     (text) => text,

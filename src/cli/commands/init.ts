@@ -1,18 +1,18 @@
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../adapters/manifest-policy-source.js';
-import { createHome, isVacant } from '../../runtime/home.js';
+import { PIN_MANIFEST, pinManifest, type PinnableFile } from '../../adapters/policy/manifest-policy-source.js';
+import { createHome, isVacant } from '../../runtime/home/home.js';
 import { shippedContract } from '../../runtime/shipped-contract.js';
-import { readPrivateLine } from '../../adapters/key-file.js';
-import { drawLedgerKey } from '../../runtime/ledger-key.js';
-import { wrong } from '../arguments.js';
-import { NO_OPERANDS, type Args, type Command } from '../command.js';
-import { CONTRACT_DEFAULT, homeOf, shownPath } from '../folders.js';
-import { usage, type Io } from '../io.js';
-import { escaped, jsonLine } from '../terminal.js';
+import { readPrivateLine } from '../../adapters/keys/key-file.js';
+import { generateLedgerKey } from '../../runtime/home/ledger-key.js';
+import { commandUsageError } from '../arguments.js';
+import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../command.js';
+import { CONTRACT_DEFAULT, homeOf, displayPath } from '../options/folders.js';
+import { usageError, type Io } from '../io.js';
+import { escapeText, jsonLine } from '../text/terminal.js';
 
 /** `turnpike init`: a home, and a contract folder to edit. */
-export const init: Command = {
+export const init: CliCommand = {
   name: 'init',
   summary: 'Make a home, and a contract folder to edit',
   operands: NO_OPERANDS,
@@ -29,27 +29,27 @@ export const init: Command = {
     const contract = resolve(io.cwd, args.text('contract') ?? CONTRACT_DEFAULT);
     for (const folder of [home, contract]) {
       if (!isVacant(folder))
-        throw usage(`${folder} is not empty: nothing was made; name another folder, or use it as it is`);
+        throw usageError(`${folder} is not empty: nothing was made; name another folder, or use it as it is`);
     }
-    const key = ledgerKeyOf(args, io);
-    await makeContract(contract, () => createHome(home, key));
-    const shown = { home: shownPath(home, io), contract: shownPath(contract, io) };
-    await io.stdout.write(args.flag('json') ? jsonLine(shown) : escapedLines(welcome(shown.home, shown.contract)));
+    const key = readLedgerKey(args, io);
+    await createContract(contract, () => createHome(home, key));
+    const shown = { home: displayPath(home, io), contract: displayPath(contract, io) };
+    await io.stdout.write(args.flag('json') ? jsonLine(shown) : escapeLines(welcomeLines(shown.home, shown.contract)));
     return 0;
   },
 };
 
 /** @throws UsageError for a name and a key at once, and for what is no name */
-function ledgerKeyOf(args: Args, io: Io): string | undefined {
+function readLedgerKey(args: CommandArguments, io: Io): string | undefined {
   const [file, name] = [args.text('ledger-key'), args.text('ledger-name')];
-  if (file === undefined) return name === undefined ? undefined : drawLedgerKey(name);
-  if (name !== undefined) throw wrong(init, 'a key has its name in it: leave out --ledger-name');
+  if (file === undefined) return name === undefined ? undefined : generateLedgerKey(name);
+  if (name !== undefined) throw commandUsageError(init, 'a key has its name in it: leave out --ledger-name');
   const key = readPrivateLine(resolve(io.cwd, file));
-  if (key === null) throw usage(`there is no file ${file}`);
+  if (key === null) throw usageError(`there is no file ${file}`);
   return key;
 }
 
-const welcome = (home: string, contract: string): readonly string[] => {
+const welcomeLines = (home: string, contract: string): readonly string[] => {
   const where = `${home === '.turnpike' ? '' : ` --home ${home}`}${contract === 'contract' ? '' : ` --contract ${contract}`}`;
   return [
     `made the home      ${home}/`,
@@ -65,14 +65,14 @@ const welcome = (home: string, contract: string): readonly string[] => {
   ];
 };
 
-const escapedLines = (lines: readonly string[]): string => lines.map((line) => `${escaped(line)}\n`).join('');
+const escapeLines = (lines: readonly string[]): string => lines.map((line) => `${escapeText(line)}\n`).join('');
 
 /** Makes the contract folder, or nothing of it; `first` happens when it is complete but not yet in its place. */
-async function makeContract(contract: string, first: () => Promise<unknown>): Promise<void> {
+async function createContract(contract: string, first: () => Promise<unknown>): Promise<void> {
   const draft = `${contract}.new-${process.pid}`;
   try {
     await mkdir(join(draft, 'policy'), { recursive: true });
-    const files = await shippedFiles();
+    const files = await readShippedFiles();
     for (const { path, bytes } of files) await writeFile(join(draft, path), bytes);
     await writeFile(join(draft, PIN_MANIFEST), `${JSON.stringify(pinManifest(files), null, 2)}\n`);
     await mkdir(dirname(contract), { recursive: true });
@@ -84,7 +84,7 @@ async function makeContract(contract: string, first: () => Promise<unknown>): Pr
 }
 
 /** Copies have no history: each is pinned by the id of its bytes. */
-async function shippedFiles(): Promise<readonly PinnableFile[]> {
+async function readShippedFiles(): Promise<readonly PinnableFile[]> {
   const folder = join(shippedContract(), 'policy');
   const names = (await readdir(folder)).filter((name) => name.endsWith('.yaml')).sort();
   return Promise.all(

@@ -1,15 +1,15 @@
-import { packageVersion } from '../../service/package-version.js';
-import { NO_OPERANDS, type Command } from '../command.js';
-import { jsonLine } from '../terminal.js';
+import { readPackageVersion } from '../../service/package-version.js';
+import { NO_OPERANDS, type CliCommand } from '../command.js';
+import { jsonLine } from '../text/terminal.js';
 
 /** `turnpike version`: which version of the package this is, and on what it runs. */
-export const version: Command = {
+export const version: CliCommand = {
   name: 'version',
   summary: 'Print the version',
   operands: NO_OPERANDS,
   options: [],
   async run(args, io) {
-    const turnpike = packageVersion();
+    const turnpike = readPackageVersion();
     await io.stdout.write(args.flag('json') ? jsonLine({ turnpike, node: process.version }) : `turnpike ${turnpike}\n`);
     return 0;
   },

@@ -8,19 +8,19 @@ import type {
   RowPage,
   SessionView,
   StepStory,
-  Why,
-} from '../../contract/inspection.js';
+  DecisionExplanation,
+} from '../../contract/inspection/inspection.js';
 
 /**
  * `none`: it never came about. `closed` is a file: nothing will come. `other`: behind the same address there is another
  * ledger now.
  */
-export type Connection = 'connecting' | 'none' | 'live' | 'lost' | 'paused' | 'refused' | 'other' | 'closed';
+export type FeedConnection = 'connecting' | 'none' | 'live' | 'lost' | 'paused' | 'refused' | 'other' | 'closed';
 
-export interface Listener {
+export interface FeedListener {
   /** Pages come in order, one at a time: the next one waits for what this one returns. */
-  readonly page: (page: RowPage) => Promise<void>;
-  readonly connection: (state: Connection) => void;
+  readonly onPage: (page: RowPage) => Promise<void>;
+  readonly onConnection: (state: FeedConnection) => void;
   /** From which entry on. Asked before every try. */
   readonly from: () => number;
   /** Of which ledger alone. Looked at before every try; null takes any. */
@@ -36,10 +36,10 @@ export interface Feed {
   course(run_id: string, after: number): Promise<Course | null>;
   chart(hash: string): Promise<Chart | null>;
   step(run_id: string, step: number): Promise<StepStory | null>;
-  why(at: number): Promise<Why | null>;
+  why(at: number): Promise<DecisionExplanation | null>;
   session(session_id: string, at: number | null): Promise<SessionView | null>;
   /** Follows what is written from now on, until the signal ends it. */
-  follow(listener: Listener, until: AbortSignal): Promise<void>;
+  follow(listener: FeedListener, until: AbortSignal): Promise<void>;
 }
 
 /** What the service refused, in the words of its problem document. */
@@ -56,10 +56,10 @@ export class FeedError extends Error {
 }
 
 /** Why nobody is let in: no token came with the page, it is none that holds, or it has not the right. */
-export type Refusal = 'absent' | 'wrong' | 'right';
+export type AccessProblem = 'absent' | 'wrong' | 'right';
 
 /** What kind of refusal it is; null for anything else that went wrong: to ask again may help. */
-export function refusalOf(error: unknown): Refusal | null {
+export function toAccessProblem(error: unknown): AccessProblem | null {
   if (!(error instanceof FeedError)) return null;
   if (error.status === 401) return error.code === TOKEN_ABSENT ? 'absent' : 'wrong';
   return error.status === 403 ? 'right' : null;

@@ -1,7 +1,7 @@
 // The ledger of a service. Every request carries the token as a header: it is never part of an address.
 
-import type { LedgerInfo, RowPage } from '../../contract/inspection.js';
-import { FeedError, refusalOf, TOKEN_ABSENT, type Feed, type Listener } from './feed.js';
+import type { LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
+import { FeedError, toAccessProblem, TOKEN_ABSENT, type Feed, type FeedListener } from './feed.js';
 import { SseParser } from './sse.js';
 
 const RETRY_MS = 1_500;
@@ -10,154 +10,156 @@ const RETRY_MS_MAX = 15_000;
 export class HttpFeed implements Feed {
   readonly #base: string;
   readonly #token: string | null;
-  readonly #back: EventTarget;
-  #grows = true;
+  readonly #online: EventTarget;
+  #isLive = true;
 
-  /** @param back what says `online` when the network is there again */
-  constructor(base: string, token: string | null, back: EventTarget = new EventTarget()) {
+  /** @param online what says `online` when the network is there again */
+  constructor(base: string, token: string | null, online: EventTarget = new EventTarget()) {
     this.#base = base;
     this.#token = token;
-    this.#back = back;
+    this.#online = online;
   }
 
   async info(): Promise<LedgerInfo> {
     const info = await this.#json<LedgerInfo>('/inspector/ledger');
-    this.#grows = info.live;
+    this.#isLive = info.live;
     return info;
   }
   rows(from: number, to: number): Promise<RowPage> {
     return this.#json(`/inspector/rows?from=${from}&to=${to}`);
   }
   async entries(from: number, to: number): Promise<readonly string[]> {
-    const answer = await this.ask(`/inspector/entries?from=${from}&to=${to}`);
+    const answer = await this.request(`/inspector/entries?from=${from}&to=${to}`);
     const text = await answer.text();
     return text === '' ? [] : text.replace(/\n$/, '').split('\n');
   }
   event(at: number) {
-    return this.#maybe<Awaited<ReturnType<Feed['event']>>>(`/events/${at}`);
+    return this.#jsonOrNull<Awaited<ReturnType<Feed['event']>>>(`/events/${at}`);
   }
   async artifact(at: number, sha256: string): Promise<Uint8Array<ArrayBuffer> | null> {
     try {
-      const answer = await this.ask(`/events/${at}/artifacts/${sha256}`);
+      const answer = await this.request(`/events/${at}/artifacts/${sha256}`);
       return new Uint8Array(await answer.arrayBuffer());
     } catch (error) {
-      return absent(error);
+      return nullIfAbsent(error);
     }
   }
   course(run_id: string, after: number) {
-    return this.#maybe<Awaited<ReturnType<Feed['course']>>>(
+    return this.#jsonOrNull<Awaited<ReturnType<Feed['course']>>>(
       `/inspector/courses/${encodeURIComponent(run_id)}?after=${after}`,
     );
   }
   chart(hash: string) {
-    return this.#maybe<Awaited<ReturnType<Feed['chart']>>>(`/inspector/charts/${encodeURIComponent(hash)}`);
+    return this.#jsonOrNull<Awaited<ReturnType<Feed['chart']>>>(`/inspector/charts/${encodeURIComponent(hash)}`);
   }
   step(run_id: string, step: number) {
-    return this.#maybe<Awaited<ReturnType<Feed['step']>>>(`/inspector/steps/${encodeURIComponent(run_id)}/${step}`);
+    return this.#jsonOrNull<Awaited<ReturnType<Feed['step']>>>(
+      `/inspector/steps/${encodeURIComponent(run_id)}/${step}`,
+    );
   }
   why(at: number) {
-    return this.#maybe<Awaited<ReturnType<Feed['why']>>>(`/inspector/why/${at}`);
+    return this.#jsonOrNull<Awaited<ReturnType<Feed['why']>>>(`/inspector/why/${at}`);
   }
   session(session_id: string, at: number | null) {
     const moment = at === null ? '' : `?at=${at}`;
-    return this.#maybe<Awaited<ReturnType<Feed['session']>>>(
+    return this.#jsonOrNull<Awaited<ReturnType<Feed['session']>>>(
       `/inspector/sessions/${encodeURIComponent(session_id)}${moment}`,
     );
   }
 
   /** Any request below `/api/v1`. @throws FeedError for an answer that is none */
-  async ask(path: string, options: RequestInit = {}): Promise<Response> {
+  async request(path: string, options: RequestInit = {}): Promise<Response> {
     const headers = new Headers(options.headers);
     if (this.#token !== null) headers.set('Authorization', `Bearer ${this.#token}`);
     const answer = await fetch(`${this.#base}/api/v1${path}`, { ...options, headers, credentials: 'omit' });
-    if (!answer.ok) throw await problemOf(answer, this.#token !== null);
+    if (!answer.ok) throw await readProblem(answer, this.#token !== null);
     return answer;
   }
 
-  async follow(listener: Listener, until: AbortSignal): Promise<void> {
-    if (!this.#grows) {
-      listener.connection('closed');
+  async follow(listener: FeedListener, until: AbortSignal): Promise<void> {
+    if (!this.#isLive) {
+      listener.onConnection('closed');
       return;
     }
     const isOver = (): boolean => until.aborted;
     let wait = RETRY_MS;
-    listener.connection('connecting');
+    listener.onConnection('connecting');
     for (;;) {
-      const ended = await this.#try(listener, until);
+      const ended = await this.#streamOnce(listener, until);
       if (isOver()) return;
       if (ended === 'refused' || ended === 'other') {
-        listener.connection(ended);
+        listener.onConnection(ended);
         return;
       }
       wait = ended ?? Math.min(wait * 1.6, RETRY_MS_MAX);
-      listener.connection('lost');
-      await pause(wait, until, this.#back);
+      listener.onConnection('lost');
+      await pause(wait, until, this.#online);
       if (isOver()) return;
     }
   }
 
   /** @returns how long to wait where it was connected, null where it was not */
-  async #try(listener: Listener, until: AbortSignal): Promise<number | 'refused' | 'other' | null> {
+  async #streamOnce(listener: FeedListener, until: AbortSignal): Promise<number | 'refused' | 'other' | null> {
     const once = { connected: false };
-    const begun = (): void => {
+    const onBegin = (): void => {
       once.connected = true;
-      listener.connection('live');
+      listener.onConnection('live');
     };
     try {
       // Nothing is taken before it is known whose it is.
       if (await this.#isOther(listener)) return 'other';
-      return (await this.#stream(listener, until, begun)) ?? RETRY_MS;
+      return (await this.#stream(listener, until, onBegin)) ?? RETRY_MS;
     } catch (error) {
-      if (refusalOf(error) !== null) return 'refused';
+      if (toAccessProblem(error) !== null) return 'refused';
       return once.connected ? RETRY_MS : null;
     }
   }
 
   /** One connection, to its end. @returns how long the server asks to wait before the next */
-  async #stream(listener: Listener, until: AbortSignal, begun: () => void): Promise<number | null> {
+  async #stream(listener: FeedListener, until: AbortSignal, onBegin: () => void): Promise<number | null> {
     const last = listener.from() - 1;
     const headers: Record<string, string> = { Accept: 'text/event-stream' };
     if (last >= 0) headers['Last-Event-ID'] = String(last);
-    const answer = await this.ask('/stream?format=rows', { headers, signal: until });
+    const answer = await this.request('/stream?format=rows', { headers, signal: until });
     if (answer.body === null) return null;
-    begun();
+    onBegin();
     const parser = new SseParser();
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return parser.retry;
       for (const { event, data } of parser.push(value)) {
-        if (event === 'rows') await listener.page(JSON.parse(data) as RowPage);
+        if (event === 'rows') await listener.onPage(JSON.parse(data) as RowPage);
       }
     }
   }
 
   /** Also one that was put back to where it had been: what is shown of it since then is no more. */
-  async #isOther({ ledger, from }: Listener): Promise<boolean> {
+  async #isOther({ ledger, from }: FeedListener): Promise<boolean> {
     if (ledger === null) return false;
     const { ledger_id, size } = await this.info();
     return ledger_id !== ledger || size < from();
   }
 
   async #json<T>(path: string): Promise<T> {
-    return (await (await this.ask(path)).json()) as T;
+    return (await (await this.request(path)).json()) as T;
   }
-  async #maybe<T>(path: string): Promise<T | null> {
+  async #jsonOrNull<T>(path: string): Promise<T | null> {
     try {
       return await this.#json<T>(path);
     } catch (error) {
-      return absent(error);
+      return nullIfAbsent(error);
     }
   }
 }
 
 /** What there is not is null; anything else went wrong. */
-function absent(error: unknown): null {
+function nullIfAbsent(error: unknown): null {
   if (error instanceof FeedError && (error.status === 404 || error.status === 410)) return null;
   throw error;
 }
 
-async function problemOf(answer: Response, isKnown: boolean): Promise<FeedError> {
+async function readProblem(answer: Response, isKnown: boolean): Promise<FeedError> {
   try {
     const { code = '', detail, title } = (await answer.json()) as { code?: string; detail?: string; title?: string };
     const own = answer.status === 401 && !isKnown ? TOKEN_ABSENT : code;
@@ -168,7 +170,7 @@ async function problemOf(answer: Response, isKnown: boolean): Promise<FeedError>
 }
 
 /** Waits, but not longer than until the network says that it is back. */
-function pause(ms: number, until: AbortSignal, back: EventTarget): Promise<void> {
+function pause(ms: number, until: AbortSignal, online: EventTarget): Promise<void> {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     const go = (): void => {
@@ -176,6 +178,6 @@ function pause(ms: number, until: AbortSignal, back: EventTarget): Promise<void>
       resolve();
     };
     until.addEventListener('abort', go, { once: true });
-    back.addEventListener('online', go, { once: true });
+    online.addEventListener('online', go, { once: true });
   });
 }

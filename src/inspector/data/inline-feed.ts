@@ -9,10 +9,10 @@ import type {
   RowPage,
   SessionView,
   StepStory,
-  Why,
-} from '../../contract/inspection.js';
+  DecisionExplanation,
+} from '../../contract/inspection/inspection.js';
 import { fromBase64 } from '../worker/merkle.js';
-import type { Feed, Listener } from './feed.js';
+import type { Feed, FeedListener } from './feed.js';
 
 export type { InlineData };
 
@@ -37,8 +37,8 @@ export class InlineFeed implements Feed {
   }
   event(at: number): Promise<EventDetails | null> {
     const text = this.#data.entries[at - this.#data.info.begin];
-    const told = this.#data.events[at];
-    return Promise.resolve(text === undefined || told === undefined ? null : { log_index: at, text, ...told });
+    const details = this.#data.events[at];
+    return Promise.resolve(text === undefined || details === undefined ? null : { log_index: at, text, ...details });
   }
   artifact(_at: number, sha256: string): Promise<Uint8Array<ArrayBuffer> | null> {
     const text = this.#data.artifacts[sha256];
@@ -53,15 +53,15 @@ export class InlineFeed implements Feed {
   step(run_id: string, step: number): Promise<StepStory | null> {
     return Promise.resolve(this.#data.steps[`${run_id}/${step}`] ?? null);
   }
-  why(at: number): Promise<Why | null> {
+  why(at: number): Promise<DecisionExplanation | null> {
     return Promise.resolve(this.#data.whys[at] ?? null);
   }
   /** As it stood at the end, whatever is asked: it says of which entry it is. */
   session(session_id: string): Promise<SessionView | null> {
     return Promise.resolve(this.#data.sessions[session_id] ?? null);
   }
-  follow(listener: Listener): Promise<void> {
-    listener.connection('closed');
+  follow(listener: FeedListener): Promise<void> {
+    listener.onConnection('closed');
     return Promise.resolve();
   }
 }

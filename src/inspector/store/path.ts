@@ -1,8 +1,8 @@
 // The way through a machine up to a moment: where it stands, where it was, over which edges, and how often. A moment
 // later is a few moves more, and one before a few less: to go there is never to go the whole way again.
 
-import type { Chart, ChartEdge, ChartNode, Course, Move } from '../../contract/inspection.js';
-import { lowerBound } from './numbers.js';
+import type { Chart, ChartEdge, ChartNode, Course, Move } from '../../contract/inspection/inspection.js';
+import { lowerBound } from './rows/number-list.js';
 
 /** A moment: an entry, and how many moves after it have been made. */
 export interface Moment {
@@ -12,10 +12,11 @@ export interface Moment {
 export const ALL_MOVES = Number.MAX_SAFE_INTEGER;
 
 /** The moves of the run itself, or of one of its steps. */
-export const movesOf = (course: Course, step: number): readonly Move[] => course.moves.filter(([, of]) => of === step);
+export const movesOf = (course: Course, step: number): readonly Move[] =>
+  course.moves.filter(([, moveStep]) => moveStep === step);
 
 /** How many of a course's moves lie at or before a moment: of all, not only of one step. */
-export function movesUntil(moves: readonly Move[], { at, moves: after }: Moment): number {
+export function countMovesUntil(moves: readonly Move[], { at, moves: after }: Moment): number {
   const before = lowerBound(moves.length, (place) => (moves[place]?.[0] ?? 0) < at);
   const behind = lowerBound(moves.length, (place) => (moves[place]?.[0] ?? 0) <= at);
   return Math.min(behind, before + after);
@@ -60,92 +61,93 @@ export class ChartIndex {
   }
 }
 
-const EMPTY: ReadonlySet<string> = new Set();
+const NO_STATES: ReadonlySet<string> = new Set();
 
 export class Path {
   readonly index: ChartIndex;
   /** The course that it is a part of. */
-  readonly of: Course;
+  readonly course: Course;
   readonly moves: readonly Move[];
   /** The entry with which it begins: before that it stands nowhere. */
   born = 0;
-  #isBorn = true;
+  #hasBegun = true;
   /** How many moves have been made. */
-  made = 0;
+  movesMade = 0;
   readonly entered = new Map<string, number>();
   readonly taken = new Map<string, number>();
   /** Where the machine stood before each move, so that it can be taken back. */
   readonly #enteredBy: (readonly string[])[] = [];
   active: ReadonlySet<string>;
-  readonly #stood: ReadonlySet<string>[] = [];
+  readonly #activeBefore: ReadonlySet<string>[] = [];
 
   constructor(index: ChartIndex, course: Course, moves: readonly Move[]) {
     this.index = index;
-    this.of = course;
+    this.course = course;
     this.moves = moves;
-    this.active = EMPTY;
+    this.active = NO_STATES;
     this.#begin();
   }
 
   #begin(): void {
-    this.#isBorn = true;
+    this.#hasBegun = true;
     this.active = new Set(this.index.within(''));
     for (const state of this.active) this.entered.set(state, 1);
   }
 
   /** Goes to where `made` moves have been made. */
-  seek(made: number): this {
-    if (!this.#isBorn) this.#begin();
-    while (this.made < made && this.made < this.moves.length) this.#forward();
-    while (this.made > made && this.made > 0) this.#back();
+  seek(movesMade: number): this {
+    if (!this.#hasBegun) this.#begin();
+    while (this.movesMade < movesMade && this.movesMade < this.moves.length) this.#forward();
+    while (this.movesMade > movesMade && this.movesMade > 0) this.#back();
     return this;
   }
 
   seekTo(moment: Moment): this {
-    if (moment.at >= this.born) return this.seek(movesUntil(this.moves, moment));
+    if (moment.at >= this.born) return this.seek(countMovesUntil(this.moves, moment));
     this.seek(0);
-    this.#isBorn = false;
-    this.active = EMPTY;
+    this.#hasBegun = false;
+    this.active = NO_STATES;
     this.entered.clear();
     return this;
   }
 
   edgeOf(move: Move | undefined): string {
-    return move === undefined ? '' : (this.of.edges[move[2]] ?? '');
+    return move === undefined ? '' : (this.course.edges[move[2]] ?? '');
   }
   get last(): string {
-    return this.edgeOf(this.moves[this.made - 1]);
+    return this.edgeOf(this.moves[this.movesMade - 1]);
   }
 
   #forward(): void {
-    const move = this.moves[this.made];
+    const move = this.moves[this.movesMade];
     if (move === undefined) return;
     const edge = this.edgeOf(move);
     const target = this.index.edges.get(edge)?.target ?? null;
-    const now = target === null ? this.active : new Set(this.index.within(this.of.states[move[3]] ?? ''));
+    const now = target === null ? this.active : new Set(this.index.within(this.course.states[move[3]] ?? ''));
     const again = target !== null && this.active.has(target) && now.has(target) ? this.index.within(target) : [];
-    const fresh = [...now].filter(
-      (state) => !this.active.has(state) || (again.includes(state) && inside(state, target)),
+    const entering = [...now].filter(
+      (state) => !this.active.has(state) || (again.includes(state) && isInside(state, target)),
     );
-    for (const state of fresh) this.entered.set(state, (this.entered.get(state) ?? 0) + 1);
+    for (const state of entering) this.entered.set(state, (this.entered.get(state) ?? 0) + 1);
     this.taken.set(edge, (this.taken.get(edge) ?? 0) + 1);
-    this.#enteredBy.push(fresh);
-    this.#stood.push(this.active);
+    this.#enteredBy.push(entering);
+    this.#activeBefore.push(this.active);
     this.active = now;
-    this.made += 1;
+    this.movesMade += 1;
   }
 
   #back(): void {
-    this.made -= 1;
-    lessen(this.taken, this.edgeOf(this.moves[this.made]));
-    for (const state of this.#enteredBy.pop() ?? []) lessen(this.entered, state);
-    this.active = this.#stood.pop() ?? EMPTY;
+    this.movesMade -= 1;
+    decrement(this.taken, this.edgeOf(this.moves[this.movesMade]));
+    for (const state of this.#enteredBy.pop() ?? []) decrement(this.entered, state);
+    this.active = this.#activeBefore.pop() ?? NO_STATES;
   }
 }
 
-const inside = (state: string, of: string | null): boolean => state === of || state.startsWith(`${of ?? ''}.`);
+const isInside = (state: string, moveStep: string | null): boolean =>
+  state === moveStep || state.startsWith(`${moveStep ?? ''}.`);
 
-function lessen(counts: Map<string, number>, key: string): void {
+function decrement(counts: Map<string, number>, key: string): void {
   const count = (counts.get(key) ?? 0) - 1;
   if (count > 0) counts.set(key, count);
   else counts.delete(key);

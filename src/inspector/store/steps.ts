@@ -1,11 +1,11 @@
 // How a step stands at a moment: its nine phases, which of them refused, and its outcome.
 
-import type { Tone } from '../../contract/inspection.js';
-import { OUTCOMES, PHASES, type Outcome, type Phase } from '../../contract/phase.js';
+import type { Tone } from '../../contract/inspection/inspection.js';
+import { OUTCOMES, PHASES, type Outcome, type Phase } from '../../contract/run/phase.js';
 import type { Path } from './path.js';
-import { toneAt, type Hue } from './tones.js';
-import type { Rows } from './rows.js';
-import type { Run } from './runs.js';
+import { toneAt, type Hue } from './rows/worst-tones.js';
+import type { Rows } from './rows/rows.js';
+import type { Run } from './rows/runs.js';
 
 export type PhaseState = 'ahead' | 'active' | 'passed' | 'refused' | 'skipped';
 export interface PhaseMark {
@@ -17,8 +17,8 @@ export interface PhaseMark {
 const phaseOf = (state: string): Phase | null => PHASES.find((phase) => phase === state.split('.')[0]) ?? null;
 
 /** The phase in which the step was refused or went wrong, among the moves that have been made. */
-export function refusedIn(path: Path, outcome: Outcome | null): Phase | null {
-  for (let place = 0; place < path.made; place += 1) {
+export function findRefusedPhase(path: Path, outcome: Outcome | null): Phase | null {
+  for (let place = 0; place < path.movesMade; place += 1) {
     const edge = path.index.edges.get(path.edgeOf(path.moves[place]));
     if (edge?.target !== 'RECORD') continue;
     const phase = phaseOf(edge.source);
@@ -29,29 +29,29 @@ export function refusedIn(path: Path, outcome: Outcome | null): Phase | null {
 }
 
 /** The nine phases as they are with the moves of the path that have been made. */
-export function phasesOf(path: Path, outcome: Outcome | null, begun: boolean): readonly PhaseMark[] {
+export function listPhases(path: Path, outcome: Outcome | null, hasBegun: boolean): readonly PhaseMark[] {
   const entered = new Set([...path.entered.keys()].map(phaseOf));
   const now = new Set([...path.active].map(phaseOf));
-  const refused = refusedIn(path, outcome);
+  const refused = findRefusedPhase(path, outcome);
   const recorded = entered.has('RECORD');
-  return PHASES.map((phase) => ({ phase, state: begun ? stateOf(phase) : 'ahead' }));
+  return PHASES.map((phase) => ({ phase, state: hasBegun ? stateOf(phase) : 'ahead' }));
 
   function stateOf(phase: Phase): PhaseState {
     if (phase === refused) return 'refused';
-    if (now.has(phase) && !isOver(path)) return 'active';
+    if (now.has(phase) && !isInFinalState(path)) return 'active';
     if (entered.has(phase)) return 'passed';
     return recorded && phase !== 'RESPOND' ? 'skipped' : 'ahead';
   }
 }
 
 /** Whether it stands in a final state. */
-export const isOver = (path: Path): boolean =>
+export const isInFinalState = (path: Path): boolean =>
   [...path.active].some((state) => path.index.nodes.get(state)?.type === 'final');
 
 /** What its trace says that it came to; null while there is none at this moment. */
 export function outcomeOf(rows: Rows, run: Run, step: number, at: number): Outcome | null {
   const trace = run.traces.at(step - 1);
-  return trace < 0 || trace > at ? null : asOutcome(toneAt(rows.tone(trace)));
+  return trace < 0 || trace > at ? null : toOutcome(toneAt(rows.tone(trace)));
 }
 
 /** As before, whenever it was: which colour an edge had is known once it was taken. */
@@ -59,16 +59,16 @@ export function finalOutcome(rows: Rows, run: Run, step: number): Outcome | null
   return outcomeOf(rows, run, step, Number.MAX_SAFE_INTEGER);
 }
 
-const asOutcome = (tone: Tone): Outcome | null => OUTCOMES.find((outcome) => outcome === tone) ?? null;
+const toOutcome = (tone: Tone): Outcome | null => OUTCOMES.find((outcome) => outcome === tone) ?? null;
 
 /** Where nobody has recorded an outcome yet, the phase tells which one it will be. */
-export function guessed(phase: Phase): Outcome {
+export function guessOutcome(phase: Phase): Outcome {
   if (phase === 'EXECUTE') return 'EXECUTION_ERROR';
   return phase === 'AUTHORIZE' || phase === 'VALIDATE_ACTION' ? 'DENIED' : 'VALIDATION_ERROR';
 }
 
 /** From which of the moves on the colour is that of the refusal. */
-export function refusalAt(path: Path): number {
+export function findRefusalMove(path: Path): number {
   return path.moves.findIndex((move) => path.index.edges.get(path.edgeOf(move))?.target === 'RECORD');
 }
 

@@ -1,19 +1,19 @@
 // Everything that the page knows, and what is looked at. Views read signals; what changes them is a method here.
 
 import { batch, computed, signal } from '@preact/signals';
-import type { EventDetails, LedgerInfo, RowPage } from '../../contract/inspection.js';
-import { refusalOf, type Connection, type Feed, type Refusal } from '../data/feed.js';
-import { isOfRow } from '../data/held.js';
-import { backFill, loadNewest, takeLive } from '../data/load.js';
-import { FIRST_VIEW, type Tab, type View } from './address.js';
+import type { EventDetails, LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
+import { toAccessProblem, type FeedConnection, type Feed, type AccessProblem } from '../data/feed.js';
+import { isTextOfRow } from '../data/row-match.js';
+import { fetchEarlierRows, loadNewest, applyLivePage } from '../data/load-rows.js';
+import { FIRST_VIEW, type Tab, type PageView } from './address.js';
 import { Courses } from './courses.js';
-import { Lists, type Item } from './lists.js';
-import { lowerBound } from './numbers.js';
+import { Lists, type ListItem } from './item-lists.js';
+import { lowerBound } from './rows/number-list.js';
 import { ALL_MOVES, type Moment } from './path.js';
-import { ProofKeeper } from './proof-keeper.js';
-import { Rows } from './rows.js';
-import { kindOf, Runs, type Run } from './runs.js';
-import { heed } from './heed.js';
+import { ProofTracker } from './proof-tracker.js';
+import { Rows } from './rows/rows.js';
+import { kindOf, Runs, type Run } from './rows/runs.js';
+import { trackSignals } from './track-signals.js';
 
 /** Ten times a second is as often as what comes is drawn. */
 const DRAW_MS = 100;
@@ -24,42 +24,42 @@ const FILL_MS_MAX = 60_000;
 export class Store {
   readonly feed: Feed;
   readonly info = signal<LedgerInfo | null>(null);
-  readonly failed = signal<string | null>(null);
+  readonly failure = signal<string | null>(null);
   /** Why the service lets nobody in; null where that is not what failed. */
-  readonly refusal = signal<Refusal | null>(null);
-  readonly connection = signal<Connection>('connecting');
+  readonly refusal = signal<AccessProblem | null>(null);
+  readonly connection = signal<FeedConnection>('connecting');
   /** Goes up with every change of the rows. */
   readonly rev = signal(0);
-  readonly view = signal<View>(FIRST_VIEW);
+  readonly view = signal<PageView>(FIRST_VIEW);
   /** Whether the next run or step that is chosen is the one to compare with. */
-  readonly choosing = signal(false);
+  readonly isChoosingComparison = signal(false);
   rows = new Rows(0, 0);
   runs = new Runs(this.rows);
   readonly courses: Courses;
   readonly lists: Lists;
-  readonly proof: ProofKeeper;
-  #due: ReturnType<typeof setTimeout> | null = null;
+  readonly proof: ProofTracker;
+  #drawTimer: ReturnType<typeof setTimeout> | null = null;
   #following: AbortController | null = null;
-  #filling = false;
+  #isFilling = false;
   #fillWait = FILL_MS;
-  #fillDue: ReturnType<typeof setTimeout> | undefined;
+  #fillTimer: ReturnType<typeof setTimeout> | undefined;
 
   /** The moment that everything is shown as of. */
   readonly cursor = computed<Moment>(() => {
     const { at } = this.view.value;
-    heed(this.rev);
+    trackSignals(this.rev);
     return at ?? { at: this.rows.end - 1, moves: ALL_MOVES };
   });
   readonly isLive = computed(() => this.view.value.at === null);
   readonly run = computed<Run | null>(() => {
-    heed(this.rev);
+    trackSignals(this.rev);
     const { run } = this.view.value;
     return run === null ? null : this.runs.byId(run);
   });
   readonly tab = computed(() => this.view.value.tab);
   readonly step = computed(() => this.view.value.step);
 
-  constructor(feed: Feed, proof: ProofKeeper) {
+  constructor(feed: Feed, proof: ProofTracker) {
     this.feed = feed;
     this.proof = proof;
     this.courses = new Courses(this);
@@ -69,7 +69,7 @@ export class Store {
   /** Loads what there is and follows what comes. */
   async open(): Promise<void> {
     batch(() => {
-      this.failed.value = null;
+      this.failure.value = null;
       this.refusal.value = null;
       this.connection.value = 'connecting';
     });
@@ -80,19 +80,19 @@ export class Store {
       await loadNewest(this.feed, this.rows, info.size);
       batch(() => {
         this.info.value = info;
-        this.#drawn();
+        this.#draw();
         if (this.view.value.run === null) this.#chooseFirst();
       });
     } catch (error) {
       batch(() => {
-        this.refusal.value = refusalOf(error);
+        this.refusal.value = toAccessProblem(error);
         this.connection.value = this.refusal.value === null ? 'none' : 'refused';
-        this.failed.value = error instanceof Error ? error.message : String(error);
+        this.failure.value = error instanceof Error ? error.message : String(error);
       });
       return;
     }
     this.follow();
-    await this.#fill();
+    await this.#fetchEarlier();
   }
 
   /** Begins, or goes on, to follow the stream. Another ledger stays another one: there only the page anew goes on. */
@@ -101,25 +101,25 @@ export class Store {
     const until = new AbortController();
     this.#following = until;
     const page = async (came: RowPage): Promise<void> => {
-      await takeLive(this.feed, this.rows, came);
+      await applyLivePage(this.feed, this.rows, came);
       this.#drawSoon();
     };
-    const connection = (state: Connection): void => {
+    const connection = (state: FeedConnection): void => {
       this.connection.value = state;
       if (state !== 'live') return;
       // What could not be had while it was away.
-      this.#fillAgain();
-      this.proof.again();
+      this.#retryFill();
+      this.proof.retry();
     };
     const ledger = this.info.value?.ledger_id ?? null;
-    void this.feed.follow({ page, connection, from: () => this.rows.end, ledger }, until.signal);
+    void this.feed.follow({ onPage: page, onConnection: connection, from: () => this.rows.end, ledger }, until.signal);
   }
 
   /** An entry in full. @throws Error for another one than the list has: what is shown is what was proved */
   async event(at: number): Promise<EventDetails | null> {
     const [details, row] = [await this.feed.event(at), this.rows.row(at)];
     if (details === null || row === null || this.proof.phase.value === 'impossible') return details;
-    if (await isOfRow(details, { row, leaf: await this.proof.leafOf(at) })) return details;
+    if (await isTextOfRow(details, { row, leaf: await this.proof.leafOf(at) })) return details;
     throw new Error('the service gives another entry than the list has.');
   }
 
@@ -129,13 +129,13 @@ export class Store {
     if (this.connection.value === 'live') this.connection.value = 'paused';
   }
 
-  change(change: Partial<View>): void {
+  change(change: Partial<PageView>): void {
     this.view.value = { ...this.view.value, ...change };
   }
 
   /** A run of the tree, or what to compare with it while that is being chosen. */
   select(run: string): void {
-    if (this.choosing.value) {
+    if (this.isChoosingComparison.value) {
       this.compare(run, 0);
       return;
     }
@@ -150,7 +150,7 @@ export class Store {
 
   selectStep(step: number): void {
     const { run, tab } = this.view.value;
-    if (this.choosing.value && run !== null) {
+    if (this.isChoosingComparison.value && run !== null) {
       this.compare(run, step);
       return;
     }
@@ -158,7 +158,7 @@ export class Store {
   }
 
   compare(run: string, step: number): void {
-    this.choosing.value = false;
+    this.isChoosingComparison.value = false;
     const { run: own, step: ownStep, tab } = this.view.value;
     if (own === run && step === (tab === 'run' ? 0 : ownStep)) return;
     this.change({ cmp: { run, step }, tab: step > 0 ? 'step' : 'run' });
@@ -179,7 +179,7 @@ export class Store {
   }
 
   /** Goes to an item of the list, and to the step that it belongs to. */
-  lookAt({ at, nth, move, course, run, side }: Item): void {
+  showItem({ at, nth, move, course, run, side }: ListItem): void {
     const step = move < 0 ? this.rows.step(at) : (course?.moves[move]?.[1] ?? 0);
     const own = this.run.value;
     const change = { at: { at, moves: nth }, ...(step > 0 && run === own && side === null ? { step } : {}) };
@@ -237,18 +237,18 @@ export class Store {
   }
 
   /** What lies before; then the proof begins. */
-  async #fill(): Promise<void> {
-    this.#filling = true;
-    const rows = (from: number, to: number): Promise<RowPage> => this.#before(from, to);
-    await backFill({ rows }, this.rows, () => this.#filled()).catch(() => undefined);
-    this.#filling = false;
+  async #fetchEarlier(): Promise<void> {
+    this.#isFilling = true;
+    const rows = (from: number, to: number): Promise<RowPage> => this.#fetchRows(from, to);
+    await fetchEarlierRows({ rows }, this.rows, () => this.#onFilled()).catch(() => undefined);
+    this.#isFilling = false;
     if (this.#isWhole) {
       if (this.info.value !== null) this.proof.begin(this, this.info.value);
       return;
     }
     // What is missing is said where the list begins.
-    clearTimeout(this.#fillDue);
-    this.#fillDue = setTimeout(() => this.#fillAgain(), this.#fillWait);
+    clearTimeout(this.#fillTimer);
+    this.#fillTimer = setTimeout(() => this.#retryFill(), this.#fillWait);
     this.#fillWait = Math.min(2 * this.#fillWait, FILL_MS_MAX);
   }
 
@@ -256,18 +256,18 @@ export class Store {
     return this.rows.first <= this.rows.begin;
   }
 
-  #filled(): void {
+  #onFilled(): void {
     this.#fillWait = FILL_MS;
-    this.#drawn();
+    this.#draw();
   }
 
-  #fillAgain(): void {
+  #retryFill(): void {
     const { value } = this.connection;
-    if (!this.#filling && !this.#isWhole && value !== 'refused' && value !== 'other') void this.#fill();
+    if (!this.#isFilling && !this.#isWhole && value !== 'refused' && value !== 'other') void this.#fetchEarlier();
   }
 
   /** Behind an address that is not followed there may be another ledger by now. */
-  async #before(from: number, to: number): Promise<RowPage> {
+  async #fetchRows(from: number, to: number): Promise<RowPage> {
     const page = await this.feed.rows(from, to);
     if (this.connection.value === 'live') return page;
     const { ledger_id } = await this.feed.info();
@@ -278,16 +278,16 @@ export class Store {
   }
 
   #drawSoon(): void {
-    this.#due ??= setTimeout(() => {
-      this.#due = null;
-      this.#drawn();
+    this.#drawTimer ??= setTimeout(() => {
+      this.#drawTimer = null;
+      this.#draw();
     }, DRAW_MS);
   }
 
-  #drawn(): void {
+  #draw(): void {
     this.runs.update();
     this.rev.value += 1;
     if (this.view.value.run === null && this.info.value !== null) this.#chooseFirst();
-    this.proof.grown();
+    this.proof.onGrowth();
   }
 }

@@ -17,25 +17,25 @@ export const LINES_MAX = 400;
 const NAME_MAX = 100;
 
 /** @returns at most `most` lines, and how many were left out is not known: `cut` says only that some were */
-export function jsonLines(
+export function toJsonLines(
   value: unknown,
-  most = LINES_MAX,
-  deepest = DEPTH_MAX,
+  maxLines = LINES_MAX,
+  maxDepth = DEPTH_MAX,
 ): { readonly lines: readonly JsonLine[]; readonly cut: boolean } {
   const lines: JsonLine[] = [];
   let cut = false;
   const add = (line: JsonLine): void => {
-    if (lines.length < most) lines.push(line);
+    if (lines.length < maxLines) lines.push(line);
     else cut = true;
   };
   const visit = (name: string | null, item: unknown, depth: number, path: string): void => {
     if (cut) return;
     if (typeof item !== 'object' || item === null) {
-      add({ depth, name, path, ...scalar(item) });
+      add({ depth, name, path, ...scalarOf(item) });
       return;
     }
     const members = Array.isArray(item) ? item.map((one, at) => [String(at), one] as const) : Object.entries(item);
-    if (depth >= deepest || members.length === 0) {
+    if (depth >= maxDepth || members.length === 0) {
       const empty = Array.isArray(item) ? '[]' : '{}';
       add({ depth, name, path, value: members.length === 0 ? empty : '…', kind: 'word' });
       return;
@@ -58,13 +58,13 @@ const HASH = /^[0-9a-f]{64}$/;
 export const isQuoted = ({ path, value }: Pick<JsonLine, 'path' | 'value'>): boolean =>
   QUOTED.test(path) && !HASH.test(value ?? '');
 
-function scalar(item: unknown): Pick<JsonLine, 'value' | 'kind'> {
+function scalarOf(item: unknown): Pick<JsonLine, 'value' | 'kind'> {
   if (typeof item === 'string') return { value: item, kind: 'text' };
   if (typeof item === 'number') return { value: String(item), kind: 'number' };
   return { value: String(item), kind: 'word' };
 }
 
-export function asJson(text: string): { readonly value: unknown } | null {
+export function parseJson(text: string): { readonly value: unknown } | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? { value } : null;

@@ -2,26 +2,26 @@
 
 import { useEffect } from 'preact/hooks';
 import { Center } from './center.js';
-import { overlay, useStore } from './context.js';
-import { Details } from './details.js';
-import { EventList } from './event-list.js';
-import { KeysHelp } from './keys-help.js';
-import { onKey } from './keys.js';
-import { RunTree } from './run-tree.js';
-import { Scrubber } from './scrubber.js';
-import { HowToGetIn, REFUSED } from './refused.js';
+import { openPanel, useStore } from './common/context.js';
+import { EntryDetails } from './events/entry-details.js';
+import { EventList } from './events/event-list.js';
+import { KeysHelp } from './common/keys-help.js';
+import { handleKey } from './common/keys.js';
+import { RunTreePanel } from './run-tree.js';
+import { Scrubber } from './events/scrubber.js';
+import { AccessHelp, ACCESS_PROBLEM_TEXTS } from './access-problem.js';
 import { TopBar } from './top-bar.js';
-import { heed } from '../store/heed.js';
+import { trackSignals } from '../store/track-signals.js';
 
 export function App() {
   const store = useStore();
   useEffect(() => {
-    const listen = (event: KeyboardEvent): void => onKey(store, event);
+    const listen = (event: KeyboardEvent): void => handleKey(store, event);
     document.addEventListener('keydown', listen);
     return () => document.removeEventListener('keydown', listen);
   }, [store]);
   return (
-    <div class={store.isLive.value ? 'app' : 'app past'} data-drawer={overlay.value}>
+    <div class={store.isLive.value ? 'app' : 'app past'} data-drawer={openPanel.value}>
       <TopBar />
       <Banner />
       <Body />
@@ -32,17 +32,17 @@ export function App() {
 
 function Body() {
   const store = useStore();
-  if (store.failed.value !== null) return <Failed why={store.failed.value} />;
+  if (store.failure.value !== null) return <FailureNotice why={store.failure.value} />;
   if (store.info.value === null) return <main class="whole">Reading the ledger…</main>;
-  heed(store.rev);
-  if (store.runs.size === 0) return <Empty />;
+  trackSignals(store.rev);
+  if (store.runs.size === 0) return <EmptyNotice />;
   return (
     <>
-      <RunTree />
+      <RunTreePanel />
       <Center />
       <section class="side" aria-label="Events">
         <EventList />
-        <Details />
+        <EntryDetails />
       </section>
       <Scrubber />
     </>
@@ -65,20 +65,20 @@ function Banner() {
   return (
     <div class="banner" role="alert">
       <span>
-        The service does not take this page’s token any more: nothing that is new is shown. <HowToGetIn />
+        The service does not take this page’s token any more: nothing that is new is shown. <AccessHelp />
       </span>
     </div>
   );
 }
 
-function Failed({ why }: { readonly why: string }) {
+function FailureNotice({ why }: { readonly why: string }) {
   const store = useStore();
   const refusal = store.refusal.value;
   return (
     <main class="whole">
       <div role="alert">
-        <h2>{refusal === null ? 'The ledger could not be read' : REFUSED[refusal]}</h2>
-        <p>{refusal === null ? why : <HowToGetIn />}</p>
+        <h2>{refusal === null ? 'The ledger could not be read' : ACCESS_PROBLEM_TEXTS[refusal]}</h2>
+        <p>{refusal === null ? why : <AccessHelp />}</p>
       </div>
       <button type="button" onClick={() => void store.open()}>
         Try again
@@ -87,7 +87,7 @@ function Failed({ why }: { readonly why: string }) {
   );
 }
 
-function Empty() {
+function EmptyNotice() {
   return (
     <main class="whole">
       <h2>No run yet</h2>

@@ -2,27 +2,29 @@
 // and what is approved is exactly what stands here, by its digest.
 
 import { useEffect, useState } from 'preact/hooks';
-import { Icon, Logo } from './icons.js';
-import { JsonView } from './json-view.js';
-import { isoTime, Visible } from './text.js';
-import { HowToGetIn, REFUSED } from './refused.js';
-import { refusalOf, type Refusal } from '../data/feed.js';
-import type { Approvals, OpenApproval } from '../data/approvals.js';
+import { Icon, Logo } from './common/icons.js';
+import { JsonView } from './common/json-view.js';
+import { formatIsoTime, VisibleText } from './common/text.js';
+import { AccessHelp, ACCESS_PROBLEM_TEXTS } from './access-problem.js';
+import { toAccessProblem, type AccessProblem } from '../data/feed.js';
+import type { ApprovalsClient, ApprovalItem } from '../data/approvals-client.js';
 
-type Loaded =
-  { readonly open: readonly OpenApproval[] } | { readonly failed: string; readonly refusal: Refusal | null } | null;
+type LoadState =
+  | { readonly open: readonly ApprovalItem[] }
+  | { readonly failed: string; readonly refusal: AccessProblem | null }
+  | null;
 
-export function ApprovalsPage({ approvals }: { readonly approvals: Approvals }) {
-  const [loaded, setLoaded] = useState<Loaded>(null);
+export function ApprovalsPage({ approvals }: { readonly approvals: ApprovalsClient }) {
+  const [loaded, setLoaded] = useState<LoadState>(null);
   const load = (): void => {
-    approvals.open().then(
+    approvals.list().then(
       (open) => setLoaded({ open }),
-      (error: unknown) => setLoaded({ failed: wordsOf(error), refusal: refusalOf(error) }),
+      (error: unknown) => setLoaded({ failed: errorText(error), refusal: toAccessProblem(error) }),
     );
   };
   useEffect(() => {
     load();
-    return approvals.changes(load);
+    return approvals.onChange(load);
   }, []);
   return (
     <div class="approvals-page">
@@ -40,32 +42,37 @@ export function ApprovalsPage({ approvals }: { readonly approvals: Approvals }) 
           answer is a no.
         </p>
         {loaded === null && <p class="quiet">Reading what waits…</p>}
-        {loaded !== null && 'failed' in loaded && <Failed {...loaded} again={load} />}
+        {loaded !== null && 'failed' in loaded && <FailureNotice {...loaded} retry={load} />}
         {loaded !== null && 'open' in loaded && loaded.open.length === 0 && (
           <p class="empty">Nothing waits for approval.</p>
         )}
         {loaded !== null &&
           'open' in loaded &&
-          loaded.open.map((asked) => (
-            <Asked asked={asked} approvals={approvals} load={load} key={`${asked.run_id}/${asked.digest}`} />
+          loaded.open.map((approval) => (
+            <ApprovalCard
+              approval={approval}
+              approvals={approvals}
+              load={load}
+              key={`${approval.run_id}/${approval.digest}`}
+            />
           ))}
       </main>
     </div>
   );
 }
 
-interface FailedProps {
+interface FailureProps {
   readonly failed: string;
-  readonly refusal: Refusal | null;
-  readonly again: () => void;
+  readonly refusal: AccessProblem | null;
+  readonly retry: () => void;
 }
 
-function Failed({ failed, refusal, again }: FailedProps) {
+function FailureNotice({ failed, refusal, retry: again }: FailureProps) {
   return (
     <>
       <div role="alert">
-        <h2>{refusal === null ? 'What waits could not be read' : REFUSED[refusal]}</h2>
-        <p>{refusal === null ? failed : <HowToGetIn right="approve" />}</p>
+        <h2>{refusal === null ? 'What waits could not be read' : ACCESS_PROBLEM_TEXTS[refusal]}</h2>
+        <p>{refusal === null ? failed : <AccessHelp right="approve" />}</p>
       </div>
       <p>
         <button type="button" onClick={again}>
@@ -76,21 +83,21 @@ function Failed({ failed, refusal, again }: FailedProps) {
   );
 }
 
-const wordsOf = (error: unknown): string => {
-  if (refusalOf(error) === 'right') return 'this token has no right to approve.';
+const errorText = (error: unknown): string => {
+  if (toAccessProblem(error) === 'right') return 'this token has no right to approve.';
   return error instanceof Error ? error.message : String(error);
 };
 
-interface AskedProps {
-  readonly asked: OpenApproval;
-  readonly approvals: Approvals;
+interface ApprovalProps {
+  readonly approval: ApprovalItem;
+  readonly approvals: ApprovalsClient;
   readonly load: () => void;
 }
 
-function Asked({ asked, approvals, load }: AskedProps) {
-  const [seen, setSeen] = useState(false);
+function ApprovalCard({ approval, approvals, load }: ApprovalProps) {
+  const [isSeen, setSeen] = useState(false);
   const { name, run_id, case_id, requested_by, requested_at, expires_at, digest, votes, quorum, approver_roles } =
-    asked;
+    approval;
   return (
     <article aria-label={`${name} for ${run_id}`}>
       <h2>
@@ -102,7 +109,7 @@ function Asked({ asked, approvals, load }: AskedProps) {
       <dl class="facts wide">
         <dt>asked by</dt>
         <dd>
-          <Visible text={requested_by} />
+          <VisibleText text={requested_by} />
         </dd>
         <dt>run</dt>
         <dd>
@@ -111,9 +118,9 @@ function Asked({ asked, approvals, load }: AskedProps) {
         <dt>case</dt>
         <dd>{case_id ?? 'none'}</dd>
         <dt>asked at</dt>
-        <dd>{isoTime(Date.parse(requested_at))}</dd>
+        <dd>{formatIsoTime(Date.parse(requested_at))}</dd>
         <dt>expires</dt>
-        <dd>{isoTime(Date.parse(expires_at))}</dd>
+        <dd>{formatIsoTime(Date.parse(expires_at))}</dd>
         <dt>approvers</dt>
         <dd>{approver_roles.join(', ')}</dd>
         {votes.map(({ actor_id, role_id, at }) => (
@@ -131,13 +138,13 @@ function Asked({ asked, approvals, load }: AskedProps) {
       </dl>
       <div class="request">
         <h3>What is asked</h3>
-        {asked.request === null ? (
+        {approval.request === null ? (
           <p class="withheld">The ledger does not show it: withheld or erased.</p>
         ) : (
-          <JsonView value={asked.request} onWhole={() => setSeen(true)} />
+          <JsonView value={approval.request} onWhole={() => setSeen(true)} />
         )}
       </div>
-      <Answer asked={asked} approvals={approvals} load={load} seen={seen} />
+      <VoteForm approval={approval} approvals={approvals} load={load} seen={isSeen} />
     </article>
   );
 }
@@ -145,39 +152,39 @@ function Asked({ asked, approvals, load }: AskedProps) {
 const NOT_SEEN = 'Whoever answers must have seen all of it: open what is cut off above, and answer then.';
 const NOT_SHOWN = 'Nobody can answer here what is not shown here. Without an answer it is a no.';
 
-type Decision = 'approve' | 'reject';
+type VoteDecision = 'approve' | 'reject';
 
 /** Asked once more before it is sent: a vote cannot be taken back. */
-function Answer({ asked, approvals, load, seen }: AskedProps & { readonly seen: boolean }) {
-  const [decision, setDecision] = useState<Decision | null>(null);
-  const [said, setSaid] = useState<string | null>(null);
-  const send = (sent: Decision): void => {
+function VoteForm({ approval, approvals, load, seen: isSeen }: ApprovalProps & { readonly seen: boolean }) {
+  const [decision, setDecision] = useState<VoteDecision | null>(null);
+  const [outcomeText, setSaid] = useState<string | null>(null);
+  const send = (sent: VoteDecision): void => {
     setDecision(null);
-    approvals.vote(asked.run_id, asked.digest, sent).then(
+    approvals.vote(approval.run_id, approval.digest, sent).then(
       (votes) => {
         setSaid(votes.map(({ counted, rule_id }) => `${counted ? 'counted' : 'not counted'} (${rule_id})`).join(', '));
         load();
       },
-      (error: unknown) => setSaid(wordsOf(error)),
+      (error: unknown) => setSaid(errorText(error)),
     );
   };
   return (
     <footer>
-      {!seen && <p class="unseen">{asked.request === null ? NOT_SHOWN : NOT_SEEN}</p>}
+      {!isSeen && <p class="unseen">{approval.request === null ? NOT_SHOWN : NOT_SEEN}</p>}
       {decision === null ? (
         <>
-          <button type="button" class="yes" disabled={!seen} onClick={() => setDecision('approve')}>
+          <button type="button" class="yes" disabled={!isSeen} onClick={() => setDecision('approve')}>
             <Icon name="chain" /> Approve
           </button>
-          <button type="button" class="no" disabled={!seen} onClick={() => setDecision('reject')}>
+          <button type="button" class="no" disabled={!isSeen} onClick={() => setDecision('reject')}>
             <Icon name="close" /> Reject
           </button>
         </>
       ) : (
         <>
           <span class="strong">
-            {decision === 'approve' ? 'Approve' : 'Reject'} <code>{asked.digest.slice(0, 8)}</code>? It cannot be taken
-            back.
+            {decision === 'approve' ? 'Approve' : 'Reject'} <code>{approval.digest.slice(0, 8)}</code>? It cannot be
+            taken back.
           </span>
           <button type="button" class={decision === 'approve' ? 'yes' : 'no'} onClick={() => send(decision)}>
             {decision === 'approve' ? 'Yes, approve' : 'Yes, reject'}
@@ -187,7 +194,7 @@ function Answer({ asked, approvals, load, seen }: AskedProps & { readonly seen: 
           </button>
         </>
       )}
-      {said !== null && <span role="status">{said}</span>}
+      {outcomeText !== null && <span role="status">{outcomeText}</span>}
     </footer>
   );
 }

@@ -1,23 +1,23 @@
 // What is looked at: where it stands in its tree, its state, and one of several views of it.
 
 import type { ComponentChildren } from 'preact';
-import { useStore } from './context.js';
-import { ToneIcon } from './icons.js';
-import { Machine } from './machine.js';
+import { useStore } from './common/context.js';
+import { ToneIcon } from './common/icons.js';
+import { Machine } from './chart/machine.js';
 import { PhaseRail } from './phase-rail.js';
 import { SessionPanel } from './session.js';
 import { StepChips } from './step-chips.js';
-import { Story } from './story.js';
+import { StepStoryPanel } from './events/step-story.js';
 import { Waterfall } from './waterfall.js';
 import type { Tab } from '../store/address.js';
-import { bornAt, kindOf, shortId, stateOf, type Run } from '../store/runs.js';
-import { hueOf } from '../store/tones.js';
-import { lineage } from '../store/tree.js';
+import { firstEntryOf, kindOf, shortId, stateOf, type Run } from '../store/rows/runs.js';
+import { hueOf } from '../store/rows/worst-tones.js';
+import { ancestorsOf } from '../store/rows/run-tree-lines.js';
 
 export function Center() {
   const store = useStore();
   const run = store.run.value;
-  if (run === null) return <NoRun />;
+  if (run === null) return <NoRunNotice />;
   const tab = store.tab.value;
   return (
     <main class="center">
@@ -26,7 +26,7 @@ export function Center() {
       {(tab === 'step' || tab === 'story') && <PhaseRail run={run} />}
       <div class="panel" id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`}>
         {(tab === 'run' || tab === 'step') && <Machine run={run} />}
-        {tab === 'story' && <Story run={run} />}
+        {tab === 'story' && <StepStoryPanel run={run} />}
         {tab === 'time' && <Waterfall run={run} />}
         {tab === 'session' && <SessionPanel run={run} />}
       </div>
@@ -34,7 +34,7 @@ export function Center() {
   );
 }
 
-function NoRun() {
+function NoRunNotice() {
   const { run } = useStore().view.value;
   return (
     <main class="center">
@@ -45,7 +45,7 @@ function NoRun() {
 
 function Crumbs({ run }: { readonly run: Run }) {
   const store = useStore();
-  const ids = lineage(store.runs, run.id);
+  const ids = ancestorsOf(store.runs, run.id);
   const state = stateOf(run, store.cursor.value.at);
   return (
     <div class="crumbs">
@@ -69,8 +69,8 @@ function Crumbs({ run }: { readonly run: Run }) {
         })}
       </ol>
       <span class="grow" />
-      <About run={run} />
-      {bornAt(run) > store.cursor.value.at && <span class="pill h-idle">not created yet</span>}
+      <RunFacts run={run} />
+      {firstEntryOf(run) > store.cursor.value.at && <span class="pill h-idle">not created yet</span>}
       {state !== null && (
         <span class={`pill h-${hueOf(state)}`}>
           <ToneIcon tone={state} />
@@ -82,13 +82,13 @@ function Crumbs({ run }: { readonly run: Run }) {
 }
 
 /** As whom it acts, and where. */
-function About({ run }: { readonly run: Run }) {
-  const born = useStore().rows.born.get(run.key);
+function RunFacts({ run }: { readonly run: Run }) {
+  const born = useStore().rows.creations.get(run.key);
   if (born === undefined) return null;
-  const told = [born.role, born.lane, born.case].filter((one) => one !== null);
+  const facts = [born.role, born.lane, born.case].filter((one) => one !== null);
   return (
     <span class="about" title={`actor ${born.actor}, correlation ${born.correlation}`}>
-      {told.join(' · ')}
+      {facts.join(' · ')}
     </span>
   );
 }
@@ -98,14 +98,14 @@ function Tabs({ run }: { readonly run: Run }) {
   const kind = kindOf(store.rows, run);
   const agent = kind === 'agent';
   const step = agent ? store.stepShown() : 0;
-  const named = step > 0 ? ` · #${step}` : '';
+  const stepSuffix = step > 0 ? ` · #${step}` : '';
   const session = store.runs.get(run.tree);
   const inSession = session !== null && kindOf(store.rows, session) === 'session';
   return (
     <div class="tabs">
       <div role="tablist" aria-label="Views">
         <TabButton tab="run">{kind === 'session' ? 'Session machine' : 'Run machine'}</TabButton>
-        {agent && <TabButton tab="step">Step machine{named}</TabButton>}
+        {agent && <TabButton tab="step">Step machine{stepSuffix}</TabButton>}
         {agent && <TabButton tab="story">Agent’s view</TabButton>}
         <TabButton tab="time">Waterfall</TabButton>
         {inSession && <TabButton tab="session">Session</TabButton>}

@@ -1,10 +1,18 @@
 // The nine phases of a step at the cursor.
 
-import { useStore } from './context.js';
-import { Icon } from './icons.js';
-import { endOf } from '../store/marks.js';
-import type { Run } from '../store/runs.js';
-import { finalOutcome, guessed, OUTCOME_HUES, outcomeOf, phasesOf, refusedIn, type PhaseMark } from '../store/steps.js';
+import { useStore } from './common/context.js';
+import { Icon } from './common/icons.js';
+import { momentAfter } from '../store/run-marks.js';
+import type { Run } from '../store/rows/runs.js';
+import {
+  finalOutcome,
+  guessOutcome,
+  OUTCOME_HUES,
+  outcomeOf,
+  listPhases,
+  findRefusedPhase,
+  type PhaseMark,
+} from '../store/steps.js';
 
 export function PhaseRail({ run }: { readonly run: Run }) {
   const store = useStore();
@@ -13,17 +21,17 @@ export function PhaseRail({ run }: { readonly run: Run }) {
   const path = step === 0 ? null : store.courses.path(run, step);
   const begun = step > 0 && step <= store.stepAt(cursor.at);
   if (path === null) return <div class="rail" />;
-  path.seekTo(begun ? cursor : endOf(-1));
-  const said = outcomeOf(store.rows, run, step, cursor.at);
+  path.seekTo(begun ? cursor : momentAfter(-1));
+  const recordedOutcome = outcomeOf(store.rows, run, step, cursor.at);
   const final = finalOutcome(store.rows, run, step);
-  const refused = refusedIn(path, final);
-  const outcome = said ?? (refused === null ? null : (final ?? guessed(refused)));
+  const refused = findRefusedPhase(path, final);
+  const outcome = recordedOutcome ?? (refused === null ? null : (final ?? guessOutcome(refused)));
   const hue = outcome === null ? 'idle' : OUTCOME_HUES[outcome];
   return (
     <div class="rail">
       <ol aria-label="Phases">
-        {phasesOf(path, outcome, begun).map((mark) => (
-          <Phase mark={mark} hue={hue} key={mark.phase} />
+        {listPhases(path, outcome, begun).map((mark) => (
+          <PhaseItem mark={mark} hue={hue} key={mark.phase} />
         ))}
       </ol>
       <span class={`outcome h-${hue}`}>{outcome ?? (begun ? 'in progress' : 'not begun')}</span>
@@ -31,7 +39,7 @@ export function PhaseRail({ run }: { readonly run: Run }) {
   );
 }
 
-function Phase({ mark: { phase, state }, hue }: { readonly mark: PhaseMark; readonly hue: string }) {
+function PhaseItem({ mark: { phase, state }, hue }: { readonly mark: PhaseMark; readonly hue: string }) {
   return (
     <li class={`${state} ${state === 'refused' ? `h-${hue}` : ''}`} title={`${phase}: ${state}`}>
       <span class="bead">

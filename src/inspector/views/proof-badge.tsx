@@ -1,16 +1,16 @@
 // What of the ledger was recomputed in this browser, and what that does not show.
 
-import type { ProofState } from '../worker/check.js';
-import { overlay, toggle, useStore } from './context.js';
-import { Icon } from './icons.js';
-import { count, short } from './text.js';
-import { heed } from '../store/heed.js';
+import type { ProofState } from '../worker/ledger-proof.js';
+import { openPanel, togglePanel, useStore } from './common/context.js';
+import { Icon } from './common/icons.js';
+import { formatCount, shortenHash } from './common/text.js';
+import { trackSignals } from '../store/track-signals.js';
 
 export function ProofBadge() {
   const store = useStore();
   const { phase, state } = store.proof;
-  heed(store.rev);
-  const open = overlay.value === 'proof';
+  trackSignals(store.rev);
+  const open = openPanel.value === 'proof';
   const broken = state.value?.broken ?? null;
   return (
     <span class="proof">
@@ -22,18 +22,18 @@ export function ProofBadge() {
         onClick={() => {
           if (broken?.at !== null && broken !== null && !open)
             store.change({ at: { at: broken.at, moves: 0 }, own: false });
-          toggle('proof');
+          togglePanel('proof');
         }}
       >
         <Icon name={phase.value === 'broken' ? 'close' : phase.value === 'verified' ? 'chain' : 'shield'} />
-        <Words state={state.value} />
+        <BadgeText state={state.value} />
       </button>
-      {open && <PopOver />}
+      {open && <ProofPanel />}
     </span>
   );
 }
 
-function Words({ state }: { readonly state: ProofState | null }) {
+function BadgeText({ state }: { readonly state: ProofState | null }) {
   const store = useStore();
   const last = (state?.verified ?? 0) - 1;
   const fresh = store.rows.end - 1 - last;
@@ -44,12 +44,14 @@ function Words({ state }: { readonly state: ProofState | null }) {
       return (
         <span>
           <b>Chain verified</b> to #{last}
-          {fresh > 0 && ` · ${count(fresh)} new`}
+          {fresh > 0 && ` · ${formatCount(fresh)} new`}
         </span>
       );
     case 'verifying':
       return (
-        <span>{state === null ? 'Verifying' : `Verifying, ${count(state.verified)} of ${count(store.rows.end)}`}</span>
+        <span>
+          {state === null ? 'Verifying' : `Verifying, ${formatCount(state.verified)} of ${formatCount(store.rows.end)}`}
+        </span>
       );
     case 'impossible':
       return <span>Can’t verify here: needs https or loopback</span>;
@@ -58,35 +60,35 @@ function Words({ state }: { readonly state: ProofState | null }) {
     default:
       return (
         <span>
-          {store.failed.value === null && store.rows.end > store.rows.begin ? 'Not verified' : 'Nothing to verify'} yet
+          {store.failure.value === null && store.rows.end > store.rows.begin ? 'Not verified' : 'Nothing to verify'} yet
         </span>
       );
   }
 }
 
-function PopOver() {
+function ProofPanel() {
   const store = useStore();
   const state = store.proof.state.value;
   const { begin } = store.rows;
   return (
     <div class="popover" role="dialog" aria-label="What was verified">
       <h2>What this browser recomputed</h2>
-      {state?.broken != null && <p class="h-failed strong">{brokenWords(state)}</p>}
+      {state?.broken != null && <p class="h-failed strong">{brokenText(state)}</p>}
       {state?.root == null || state.verified <= begin ? (
         <p>Nothing{state?.broken == null && ' yet'}.</p>
       ) : (
         <>
           <ul class="checks">
             <li>
-              {count(state.verified - begin)} entries: the SHA-256 of each, the place that it names in its run tree, and
-              that the list shows what it says
+              {formatCount(state.verified - begin)} entries: the SHA-256 of each, the place that it names in its run
+              tree, and that the list shows what it says
             </li>
             <li>
-              the Merkle root (RFC 6962) of entries 0 to {state.verified - 1}: <code>{short(state.root)}…</code>
+              the Merkle root (RFC 6962) of entries 0 to {state.verified - 1}: <code>{shortenHash(state.root)}…</code>
             </li>
-            <li class={state.checkpoint?.fits === true ? '' : 'ahead'}>{checkpointWords(state)}</li>
+            <li class={state.checkpoint?.fits === true ? '' : 'ahead'}>{checkpointSummary(state)}</li>
           </ul>
-          <Root state={state} />
+          <RootHash state={state} />
         </>
       )}
       <h2>What that does not show</h2>
@@ -110,10 +112,10 @@ function brokenTitle(state: ProofState | null): string {
   return state?.root === null ? 'Chain broken at its beginning' : 'Checkpoint does not fit';
 }
 
-const brokenWords = ({ broken }: ProofState): string =>
+const brokenText = ({ broken }: ProofState): string =>
   broken?.at == null ? `${broken?.why ?? ''}.` : `Entry #${broken.at}: ${broken.why}. Nothing after it is verified.`;
 
-function checkpointWords({ checkpoint }: ProofState): string {
+function checkpointSummary({ checkpoint }: ProofState): string {
   if (checkpoint === null) return 'no signed checkpoint: nobody has vouched for this ledger';
   const signed = {
     right: 'its signature is right',
@@ -121,10 +123,10 @@ function checkpointWords({ checkpoint }: ProofState): string {
     unknown: 'this browser cannot check Ed25519 signatures',
   };
   const fits = checkpoint.fits ? 'the root fits' : 'its root is not reached yet';
-  return `the checkpoint of ${count(checkpoint.size)} entries by ${checkpoint.origin}: ${signed[checkpoint.signature]}, ${fits}`;
+  return `the checkpoint of ${formatCount(checkpoint.size)} entries by ${checkpoint.origin}: ${signed[checkpoint.signature]}, ${fits}`;
 }
 
-function Root({ state }: { readonly state: ProofState }) {
+function RootHash({ state }: { readonly state: ProofState }) {
   if (state.root === null) return null;
   return (
     <p class="hash">

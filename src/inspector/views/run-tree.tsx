@@ -1,40 +1,40 @@
 // The runs, newest root first; only those that there were at the cursor.
 
 import { useEffect, useMemo } from 'preact/hooks';
-import { opened, overlay, useStore } from './context.js';
-import { Icon, ToneIcon } from './icons.js';
-import { count, Visible } from './text.js';
-import { Virtual } from './virtual.js';
-import { kindOf, shortId, stateOf } from '../store/runs.js';
-import { lineage, treeLines, type TreeLine } from '../store/tree.js';
-import { heed } from '../store/heed.js';
+import { openedNodes, openPanel, useStore } from './common/context.js';
+import { Icon, ToneIcon } from './common/icons.js';
+import { formatCount, VisibleText } from './common/text.js';
+import { VirtualList } from './common/virtual-list.js';
+import { kindOf, shortId, stateOf } from '../store/rows/runs.js';
+import { ancestorsOf, treeLines, type TreeLine } from '../store/rows/run-tree-lines.js';
+import { trackSignals } from '../store/track-signals.js';
 
 const ROW = 28;
 
-export function RunTree() {
+export function RunTreePanel() {
   const store = useStore();
   const { at } = store.cursor.value;
   const selected = store.view.value.run;
-  heed(store.rev);
+  trackSignals(store.rev);
   useEffect(() => {
-    if (selected !== null) open(lineage(store.runs, selected).slice(0, -1), true);
+    if (selected !== null) setOpened(ancestorsOf(store.runs, selected).slice(0, -1), true);
   }, [selected, store]);
   const born = store.runs.countUntil(at);
-  const lines = useMemo(() => treeLines(store.runs, at, opened.value), [store.runs, born, opened.value]);
+  const lines = useMemo(() => treeLines(store.runs, at, openedNodes.value), [store.runs, born, openedNodes.value]);
   const place = lines.findIndex(({ run }) => run.id === selected);
   const loading = store.rows.first > store.rows.begin;
   return (
     <nav class="tree" aria-label="Runs">
       <h2>
-        Runs <small>{count(store.runs.size)}</small>
+        Runs <small>{formatCount(store.runs.size)}</small>
         {loading && <small class="loading">earlier events are being read…</small>}
-        {store.choosing.value && <small class="choosing">choose one to compare with</small>}
+        {store.isChoosingComparison.value && <small class="choosing">choose one to compare with</small>}
       </h2>
-      <Virtual
+      <VirtualList
         count={lines.length}
         row={ROW}
         place={place}
-        draw={(at) => <Line line={lines[at]} key={lines[at]?.run.id} />}
+        draw={(at) => <RunLine line={lines[at]} key={lines[at]?.run.id} />}
         attributes={{
           role: 'tree',
           'aria-label': 'Run tree',
@@ -46,22 +46,22 @@ export function RunTree() {
   );
 }
 
-function open(ids: readonly string[], is: boolean): void {
-  const next = new Set(opened.value);
+function setOpened(ids: readonly string[], is: boolean): void {
+  const next = new Set(openedNodes.value);
   for (const id of ids) {
     if (is) next.add(id);
     else next.delete(id);
   }
-  if (next.size !== opened.value.size) opened.value = next;
+  if (next.size !== openedNodes.value.size) openedNodes.value = next;
 }
 
-function Line({ line }: { readonly line: TreeLine | undefined }) {
+function RunLine({ line }: { readonly line: TreeLine | undefined }) {
   const store = useStore();
   if (line === undefined) return null;
   const { run, depth } = line;
   const selected = store.view.value.run === run.id;
   const state = stateOf(run, store.cursor.value.at);
-  const born = store.rows.born.get(run.key);
+  const born = store.rows.creations.get(run.key);
   const kind = kindOf(store.rows, run);
   const about = born?.request ?? born?.lane ?? born?.case ?? '';
   return (
@@ -76,14 +76,14 @@ function Line({ line }: { readonly line: TreeLine | undefined }) {
       title={run.id}
       onClick={() => {
         store.select(run.id);
-        overlay.value = 'none';
+        openPanel.value = 'none';
       }}
     >
       <span
         class={line.open ? 'turn open' : 'turn'}
         onClick={(event) => {
           event.stopPropagation();
-          open([run.id], !line.open);
+          setOpened([run.id], !line.open);
         }}
       >
         {line.hasChildren && <Icon name="on" />}
@@ -93,7 +93,7 @@ function Line({ line }: { readonly line: TreeLine | undefined }) {
       <b>{kind}</b>
       <code>{shortId(run.id)}</code>
       <span class="about">
-        <Visible text={about} />
+        <VisibleText text={about} />
       </span>
     </div>
   );
@@ -115,9 +115,9 @@ function onTreeKey(
   else if (event.key === 'End') to(lines.at(-1));
   else if (event.key === 'ArrowRight' && line?.hasChildren === true) {
     if (line.open) to(lines[place + 1]);
-    else open([line.run.id], true);
+    else setOpened([line.run.id], true);
   } else if (event.key === 'ArrowLeft' && line !== undefined) {
-    if (line.open) open([line.run.id], false);
+    if (line.open) setOpened([line.run.id], false);
     else to(lines.slice(0, place).findLast(({ depth }) => depth < line.depth));
   } else return;
   event.preventDefault();

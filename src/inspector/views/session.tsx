@@ -1,12 +1,12 @@
 // A session: its phases with their gates and tasks, and what it waits for.
 
 import { useRef } from 'preact/hooks';
-import type { Packet, SessionView } from '../../contract/inspection.js';
-import { useStore } from './context.js';
-import { PacketLine } from './packet.js';
-import { useAnswer } from './use-answer.js';
-import { count, Visible } from './text.js';
-import type { Run } from '../store/runs.js';
+import type { Packet, SessionView } from '../../contract/inspection/inspection.js';
+import { useStore } from './common/context.js';
+import { PacketLine } from './events/packet.js';
+import { useAnswer } from './common/use-answer.js';
+import { formatCount, VisibleText } from './common/text.js';
+import type { Run } from '../store/rows/runs.js';
 
 export function SessionPanel({ run }: { readonly run: Run }) {
   const store = useStore();
@@ -16,24 +16,24 @@ export function SessionPanel({ run }: { readonly run: Run }) {
   const at = live ? store.runs.lastOfTree(run.tree) : store.cursor.value.at;
   const answer = useAnswer(`session ${id} ${at}`, () => store.feed.session(id, live ? null : at), 150);
   // What is opened in it stays open while it is asked for again.
-  const shown = useRef<ShownProps | null>(null);
+  const shown = useRef<SessionBodyProps | null>(null);
   if (answer.is === 'here') {
     const { value } = answer;
     shown.current = value && { session: value, isAhead: !live && store.runs.isAhead(run.tree, value.at, at) };
   }
   if (answer.is === 'failed') return <div class="note">The session could not be read: {answer.why}</div>;
-  if (shown.current?.session.session_id === id) return <Shown {...shown.current} />;
+  if (shown.current?.session.session_id === id) return <SessionBody {...shown.current} />;
   if (answer.is === 'asking') return <div class="note">Reading the session…</div>;
   return <div class="note">There was no session {id} at this moment.</div>;
 }
 
-interface ShownProps {
+interface SessionBodyProps {
   readonly session: SessionView;
   /** Whether it stood so only later than at the moment that is looked at. */
   readonly isAhead: boolean;
 }
 
-function Shown({ session, isAhead }: ShownProps) {
+function SessionBody({ session, isAhead }: SessionBodyProps) {
   const { status, pause_reason, failure_reason, posture, activation, steps_issued, outstanding } = session;
   const why = pause_reason ?? failure_reason;
   return (
@@ -66,12 +66,13 @@ function Shown({ session, isAhead }: ShownProps) {
       </dl>
       {session.packets_before > 0 && (
         <p class="quiet">
-          {count(session.packets_before)} packets were handed out before those that stand here: go back to see them.
+          {formatCount(session.packets_before)} packets were handed out before those that stand here: go back to see
+          them.
         </p>
       )}
       <ol class="phases">
         {session.phases.map((phase) => (
-          <Phase phase={phase} session={session} key={phase.id} />
+          <SessionPhase phase={phase} session={session} key={phase.id} />
         ))}
       </ol>
     </div>
@@ -91,35 +92,35 @@ interface PhaseProps {
   readonly session: SessionView;
 }
 
-function Phase({ phase: { id, title, state, gate, tasks }, session }: PhaseProps) {
+function SessionPhase({ phase: { id, title, state, gate, tasks }, session }: PhaseProps) {
   const { session_id } = session;
-  const own = byTask(session.packets.filter(({ phase_id }) => phase_id === id));
+  const own = groupByTask(session.packets.filter(({ phase_id }) => phase_id === id));
   return (
     <li class={state}>
       <h3>
-        <code>{id}</code> <Title text={title} /> <small>{state}</small>
+        <code>{id}</code> <TitleText text={title} /> <small>{state}</small>
       </h3>
       <ul>
         {tasks.map((task) => (
           <li class={`task ${task.state}`} key={task.id}>
             <span class="state">{task.state}</span>
-            <code>{task.id}</code> <Title text={task.title} />
-            <Packets all={own.get(task.id)} session_id={session_id} />
+            <code>{task.id}</code> <TitleText text={task.title} />
+            <PacketList all={own.get(task.id)} session_id={session_id} />
           </li>
         ))}
       </ul>
       {gate !== null && (
         <p class={`gate ${gate.state}`}>
-          gate: <b>{gate.state}</b> <Visible text={gate.detail} />
+          gate: <b>{gate.state}</b> <VisibleText text={gate.detail} />
         </p>
       )}
-      <Packets all={own.get(null)} session_id={session_id} />
+      <PacketList all={own.get(null)} session_id={session_id} />
     </li>
   );
 }
 
 /** Null: those that are about the gate of the phase. */
-function byTask(packets: readonly Packet[]): ReadonlyMap<string | null, readonly Packet[]> {
+function groupByTask(packets: readonly Packet[]): ReadonlyMap<string | null, readonly Packet[]> {
   const found = new Map<string | null, Packet[]>();
   for (const packet of packets) {
     const known = found.get(packet.task_id);
@@ -129,11 +130,11 @@ function byTask(packets: readonly Packet[]): ReadonlyMap<string | null, readonly
   return found;
 }
 
-const Title = ({ text }: { readonly text: string }) =>
-  text === '' ? <small class="withheld">title withheld by lane policy</small> : <Visible text={text} />;
+const TitleText = ({ text }: { readonly text: string }) =>
+  text === '' ? <small class="withheld">title withheld by lane policy</small> : <VisibleText text={text} />;
 
 /** What the agent was handed, in the order in which it was. */
-function Packets({
+function PacketList({
   all = [],
   session_id,
 }: {

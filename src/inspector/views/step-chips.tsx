@@ -2,11 +2,11 @@
 
 import type { RefObject } from 'preact';
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { useStore } from './context.js';
-import { Icon, ToneIcon } from './icons.js';
+import { useStore } from './common/context.js';
+import { Icon, ToneIcon } from './common/icons.js';
 import { OUTCOME_HUES, outcomeOf } from '../store/steps.js';
-import type { Run } from '../store/runs.js';
-import { scrolledTo } from '../store/window.js';
+import type { Run } from '../store/rows/runs.js';
+import { scrollTopFor } from '../store/rows/row-window.js';
 
 const WIDE = 40;
 
@@ -17,9 +17,9 @@ export function StepChips({ run }: { readonly run: Run }) {
   const step = store.stepShown();
   const count = Math.max(store.stepAt(store.cursor.value.at), step);
   /** Where the keys stand; 0: at the step that is shown. */
-  const [stand, setStand] = useState(0);
-  useLayoutEffect(() => setStand(0), [step]);
-  const { left, scroll } = useScrolled(box, { at: stand > 0 ? stand : step, count, width });
+  const [focused, setFocused] = useState(0);
+  useLayoutEffect(() => setFocused(0), [step]);
+  const { left, scroll } = useScrolled(box, { at: focused > 0 ? focused : step, count, width });
   useLayoutEffect(() => {
     const { current } = box;
     if (current === null) return;
@@ -30,14 +30,14 @@ export function StepChips({ run }: { readonly run: Run }) {
   const from = Math.max(0, Math.floor(left / WIDE) - 2);
   const to = Math.min(count, Math.ceil((left + width) / WIDE) + 2);
   /** The chip that the tab key comes to, one of those that are drawn. */
-  const stop = Math.min(Math.max(stand > 0 ? stand : step, from + 1), to);
+  const stop = Math.min(Math.max(focused > 0 ? focused : step, from + 1), to);
   const focus = useFocus(box);
   const onKey = (event: KeyboardEvent): void => {
-    const next = standAfter(event.key, stop, count);
+    const next = focusAfter(event.key, stop, count);
     if (next === null) return;
     event.preventDefault();
     focus(next);
-    setStand(next);
+    setFocused(next);
     scroll(null);
   };
   return (
@@ -61,7 +61,7 @@ export function StepChips({ run }: { readonly run: Run }) {
   );
 }
 
-interface Row {
+interface ChipRow {
   /** The step that must be in sight: it is scrolled to when it changes. */
   readonly at: number;
   readonly count: number;
@@ -69,13 +69,13 @@ interface Row {
 }
 
 /** Where it will have been scrolled to, known before it is drawn: to ask the browser would make it lay out the page. */
-function useScrolled(box: RefObject<HTMLDivElement | null>, { at, count, width }: Row) {
+function useScrolled(box: RefObject<HTMLDivElement | null>, { at, count, width }: ChipRow) {
   const view = useRef({ of: '', left: 0, times: 0 });
   const [, drawAgain] = useState({});
   const of = `${at} ${width}`;
   if (of !== view.current.of && at > 0) {
     const { left: before, times } = view.current;
-    const left = Math.min(Math.max(0, count * WIDE - width), scrolledTo(at - 1, before, width, WIDE));
+    const left = Math.min(Math.max(0, count * WIDE - width), scrollTopFor(at - 1, before, width, WIDE));
     view.current = { of, left, times: left === before ? times : times + 1 };
   }
   const { left, times } = view.current;
@@ -104,7 +104,7 @@ function useFocus(box: RefObject<HTMLDivElement | null>): (step: number) => void
 }
 
 /** Where the keys come to; null for one that is none of these. */
-function standAfter(key: string, at: number, count: number): number | null {
+function focusAfter(key: string, at: number, count: number): number | null {
   const to: Readonly<Record<string, number>> = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 1, End: count };
   const next = to[key];
   return next === undefined || count === 0 ? null : Math.min(Math.max(next, 1), count);
@@ -142,7 +142,7 @@ function Chip({ run, step, isStop }: ChipProps) {
 }
 
 function CompareButton() {
-  const { choosing } = useStore();
+  const { isChoosingComparison: choosing } = useStore();
   return (
     <button
       type="button"

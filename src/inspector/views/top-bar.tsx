@@ -1,12 +1,12 @@
 // The name, whether anything still comes, what was proved, which policy is pinned, and how the page looks.
 
-import type { Connection } from '../data/feed.js';
-import { toggle, useStore } from './context.js';
-import { Icon, Logo } from './icons.js';
+import type { FeedConnection } from '../data/feed.js';
+import { togglePanel, useStore } from './common/context.js';
+import { Icon, Logo } from './common/icons.js';
 import { ProofBadge } from './proof-badge.js';
-import { short, Visible } from './text.js';
+import { shortenHash, VisibleText } from './common/text.js';
 
-const SAID: Readonly<Record<Connection, readonly [hue: string, words: string]>> = {
+const CONNECTION_TEXTS: Readonly<Record<FeedConnection, readonly [hue: string, words: string]>> = {
   connecting: ['invalid', 'Connecting'],
   none: ['failed', 'Not connected'],
   live: ['completed', 'Live'],
@@ -20,7 +20,7 @@ const SAID: Readonly<Record<Connection, readonly [hue: string, words: string]>> 
 export function TopBar() {
   return (
     <header class="top">
-      <button type="button" class="plain drawer-button" aria-label="Runs" onClick={() => toggle('tree')}>
+      <button type="button" class="plain drawer-button" aria-label="Runs" onClick={() => togglePanel('tree')}>
         <Icon name="tree" />
       </button>
       <Logo />
@@ -31,10 +31,10 @@ export function TopBar() {
       <Pins />
       <ApprovalsLink />
       <ThemeButton />
-      <button type="button" class="plain" aria-label="Keys" title="Keys (?)" onClick={() => toggle('keys')}>
+      <button type="button" class="plain" aria-label="Keys" title="Keys (?)" onClick={() => togglePanel('keys')}>
         <Icon name="keys" />
       </button>
-      <button type="button" class="plain drawer-button" aria-label="Events" onClick={() => toggle('events')}>
+      <button type="button" class="plain drawer-button" aria-label="Events" onClick={() => togglePanel('events')}>
         <Icon name="list" />
       </button>
     </header>
@@ -53,7 +53,7 @@ function ApprovalsLink() {
 
 function ConnectionState() {
   const store = useStore();
-  const [hue, words] = SAID[store.connection.value];
+  const [hue, words] = CONNECTION_TEXTS[store.connection.value];
   const past = !store.isLive.value && store.connection.value === 'live';
   return (
     <span class={`connection h-${hue}`} role="status">
@@ -67,12 +67,12 @@ function ConnectionState() {
 function Pins() {
   const store = useStore();
   const run = store.run.value;
-  const pins = run === null ? undefined : store.rows.born.get(run.key)?.pins;
+  const pins = run === null ? undefined : store.rows.creations.get(run.key)?.pins;
   const title = store.info.value?.title ?? '';
   return (
     <span class="pins">
       <span class="title" title={title}>
-        <Visible text={title} />
+        <VisibleText text={title} />
       </span>
       {pins !== undefined && (
         <>
@@ -87,11 +87,11 @@ function Pins() {
 
 const Pin = ({ name, of }: { readonly name: string; readonly of: string }) => (
   <span title={`${name} ${of}`}>
-    {name} <code>{short(of)}</code>
+    {name} <code>{shortenHash(of)}</code>
   </span>
 );
 
-const NEXT = { auto: 'light', light: 'dark', dark: 'auto' } as const;
+const NEXT_THEME = { auto: 'light', light: 'dark', dark: 'auto' } as const;
 
 export function ThemeButton() {
   const store = useStore();
@@ -102,7 +102,7 @@ export function ThemeButton() {
       class="plain"
       aria-label={`Theme: ${theme}`}
       title={`Theme: ${theme}`}
-      onClick={() => store.change({ theme: NEXT[theme] })}
+      onClick={() => store.change({ theme: NEXT_THEME[theme] })}
     >
       <Icon name={theme} />
     </button>

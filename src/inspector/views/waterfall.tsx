@@ -1,34 +1,34 @@
 // The runs of one tree in the time that they took, each below the one that started it.
 
-import { useStore } from './context.js';
-import { ToneIcon } from './icons.js';
-import { clock, duration } from './text.js';
-import { Virtual } from './virtual.js';
-import { spansOf, type Span } from '../store/spans.js';
-import { kindOf, shortId, stateOf, type Run } from '../store/runs.js';
-import { lineage } from '../store/tree.js';
-import { hueOf } from '../store/tones.js';
+import { useStore } from './common/context.js';
+import { ToneIcon } from './common/icons.js';
+import { formatClock, formatDuration } from './common/text.js';
+import { VirtualList } from './common/virtual-list.js';
+import { listSpans, type Span } from '../store/rows/spans.js';
+import { kindOf, shortId, stateOf, type Run } from '../store/rows/runs.js';
+import { ancestorsOf } from '../store/rows/run-tree-lines.js';
+import { hueOf } from '../store/rows/worst-tones.js';
 
 const ROW = 26;
 
 export function Waterfall({ run }: { readonly run: Run }) {
   const store = useStore();
   const { at } = store.cursor.value;
-  const root = store.runs.byId(lineage(store.runs, run.id)[0] ?? '') ?? run;
-  const spans = spansOf(store.rows, store.runs, root, at);
+  const root = store.runs.byId(ancestorsOf(store.runs, run.id)[0] ?? '') ?? run;
+  const spans = listSpans(store.rows, store.runs, root, at);
   const from = spans[0]?.from ?? 0;
   const to = Math.max(from + 1, ...spans.map((span) => span.to));
   return (
     <div class="waterfall">
       <header>
         <span class="name">{spans.length} runs</span>
-        <Scale from={from} to={to} />
+        <TimeScale from={from} to={to} />
       </header>
-      <Virtual
+      <VirtualList
         count={spans.length}
         row={ROW}
         place={spans.findIndex((span) => span.run === run)}
-        draw={(place) => <Line span={spans[place]} from={from} all={to - from} key={place} />}
+        draw={(place) => <SpanLine span={spans[place]} from={from} all={to - from} key={place} />}
         attributes={{ role: 'listbox', 'aria-label': 'Runs in wall time', 'aria-activedescendant': `span-${run.id}` }}
       />
     </div>
@@ -36,31 +36,39 @@ export function Waterfall({ run }: { readonly run: Run }) {
 }
 
 /** Round times, some five of them. */
-function Scale({ from, to }: { readonly from: number; readonly to: number }) {
+function TimeScale({ from, to }: { readonly from: number; readonly to: number }) {
   const all = to - from;
   const rough = all / 5;
   const power = 10 ** Math.floor(Math.log10(Math.max(1, rough)));
   const step = power * ([1, 2, 5, 10].find((times) => times * power >= rough) ?? 10);
   const marks = Array.from({ length: Math.floor(all / step) + 1 }, (_, at) => at * step);
   return (
-    <span class="scale" title={`from ${clock(from)}`}>
+    <span class="scale" title={`from ${formatClock(from)}`}>
       {marks.map((mark) => (
-        <i style={{ left: `${(mark / all) * 100}%` }}>{mark === 0 ? clock(from) : `+${duration(mark)}`}</i>
+        <i style={{ left: `${(mark / all) * 100}%` }}>{mark === 0 ? formatClock(from) : `+${formatDuration(mark)}`}</i>
       ))}
     </span>
   );
 }
 
-function Line({ span, from, all }: { readonly span: Span | undefined; readonly from: number; readonly all: number }) {
+function SpanLine({
+  span,
+  from,
+  all,
+}: {
+  readonly span: Span | undefined;
+  readonly from: number;
+  readonly all: number;
+}) {
   const store = useStore();
   if (span === undefined) return null;
   const { run, depth } = span;
   const state = stateOf(run, store.cursor.value.at);
   const kind = kindOf(store.rows, run);
-  const about = store.rows.born.get(run.key)?.request ?? '';
+  const about = store.rows.creations.get(run.key)?.request ?? '';
   const selected = store.view.value.run === run.id;
   const [left, width] = [((span.from - from) / all) * 100, ((span.to - span.from) / all) * 100];
-  const took = `${duration(span.to - span.from)}${span.ended ? '' : '…'}`;
+  const took = `${formatDuration(span.to - span.from)}${span.ended ? '' : '…'}`;
   return (
     <div
       id={`span-${run.id}`}

@@ -6,7 +6,7 @@ export type Hash = (bytes: Uint8Array<ArrayBuffer>) => Promise<Uint8Array>;
 const HASH_BYTES = 32;
 
 /** SHA-256 as the browser has it; it has it only on https, loopback and in files. */
-export const subtle: Hash = async (bytes) => new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
+export const browserSha256: Hash = async (bytes) => new Uint8Array(await crypto.subtle.digest('SHA-256', bytes));
 
 export function leafBytes(text: string): Uint8Array<ArrayBuffer> {
   const bytes = new TextEncoder().encode(`\0${text}`);
@@ -71,7 +71,7 @@ export class CompactRange {
 }
 
 /** The hashes of the entries that were proved, 32 bytes each, from the one where the log begins. */
-export class Leaves {
+export class LeafHashes {
   readonly #begin: number;
   #count = 0;
   #bytes = new Uint8Array(1_024 * HASH_BYTES);

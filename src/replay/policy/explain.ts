@@ -1,31 +1,31 @@
 // Why one decision of a ledger came out as it did, and what would have to be otherwise in the policy for it not to.
 // The changes are found by making them and deciding again.
 
-import { CHECK_TOOLS, EXPORT_TOOL } from '../../../machines/high-risk.js';
+import { CHECK_TOOLS, EXPORT_TOOL } from '../../../machines/high-risk-run.js';
 import type { Json, JsonObject } from '../../contract/json.js';
 import type { Policy } from '../../policy/policy.js';
-import { checksOf, type Check } from './checks.js';
-import { decideAgain } from './decide-again.js';
-import type { Act, Answer, RecordedDecision } from './decision.js';
-import { editsOf, type Concerned, type Edit } from './edits.js';
-import { dialsOf, limitEdits } from './limits.js';
+import { checksOf, type DecisionCheck } from './decision-checks.js';
+import { decideUnderPolicy } from './decide-under-policy.js';
+import type { MediatedAct, PolicyAnswer, RecordedDecision } from './recorded-decision.js';
+import { editsOf, type EditScope, type PolicyEdit } from './policy-edits.js';
+import { adjustableLimitsOf, limitEdits } from './limit-edits.js';
 
 /** A single change of the policy under which the decision comes out otherwise. */
-export interface Change {
+export interface PolicyChange {
   readonly text: string;
   /** What it would be; of what nobody has looked at, only that this check would be passed. */
-  readonly gives: Answer;
+  readonly gives: PolicyAnswer;
 }
 
 export interface Explanation {
   readonly decision: RecordedDecision;
-  readonly checks: readonly Check[];
+  readonly checks: readonly DecisionCheck[];
   /** The smallest first; none where no single change flips it. */
-  readonly changes: readonly Change[];
+  readonly changes: readonly PolicyChange[];
 }
 
 export function explain(decision: RecordedDecision): Explanation {
-  const search = changesOf(decision);
+  const search = searchChanges(decision);
   for (;;) {
     const { done, value } = search.next();
     if (done === true) return { decision, checks: checksOf(decision, decision.policy), changes: value };
@@ -33,11 +33,11 @@ export function explain(decision: RecordedDecision): Explanation {
 }
 
 /** The same, for whoever serves others meanwhile: `pause` is awaited between the policies that are tried. */
-export async function explainInTurns(
+export async function explainWithPauses(
   decision: RecordedDecision,
   pause: () => Promise<void> | undefined,
 ): Promise<Explanation> {
-  const search = changesOf(decision);
+  const search = searchChanges(decision);
   for (;;) {
     const { done, value } = search.next();
     if (done === true) return { decision, checks: checksOf(decision, decision.policy), changes: value };
@@ -46,57 +46,57 @@ export async function explainInTurns(
 }
 
 /** Comes back after each change that was tried. */
-function* changesOf(decision: RecordedDecision): Generator<undefined, readonly Change[]> {
+function* searchChanges(decision: RecordedDecision): Generator<undefined, readonly PolicyChange[]> {
   const { policy, said } = decision;
-  const answers = new Map<Policy, Answer>();
+  const answers = new Map<Policy, PolicyAnswer>();
   const flips = (edited: Policy): boolean => {
-    const answer = decideAgain(decision, edited);
+    const answer = decideUnderPolicy(decision, edited);
     answers.set(edited, answer);
     if ('undecidable' in answer) return said.decision === 'deny' && answer.undecidable === 'facts.not_gathered';
     return answer.decision !== said.decision;
   };
-  const edits: Edit[] = [];
-  for (const edit of editsOf(policy, concernedIn(decision))) {
+  const edits: PolicyEdit[] = [];
+  for (const edit of editsOf(policy, editScopeOf(decision))) {
     if (flips(edit.policy)) edits.push(edit);
     yield;
   }
-  for (const dial of dialsOf(policy)) {
-    edits.push(...limitEdits(dial, flips));
+  for (const limit of adjustableLimitsOf(policy)) {
+    edits.push(...limitEdits(limit, flips));
     yield;
   }
   const changes = edits.map(({ text, policy: edited }) => ({
     text,
-    gives: answers.get(edited) ?? decideAgain(decision, edited),
+    gives: answers.get(edited) ?? decideUnderPolicy(decision, edited),
   }));
   // What certainly flips it stands before what only leads on to the sandbox.
   return changes.toSorted((a, b) => Number('undecidable' in a.gives) - Number('undecidable' in b.gives));
 }
 
 /** Whom and what a decision is about, by name. */
-function concernedIn({ facts, role_id, lane_id, action, policy }: RecordedDecision): Concerned {
-  const nobody = { role_id, lane_ids: lane_id === null ? [] : [lane_id], action, tools: [], tables: [], endings: {} };
+function editScopeOf({ facts, role_id, lane_id, action, policy }: RecordedDecision): EditScope {
+  const base = { role_id, lane_ids: lane_id === null ? [] : [lane_id], action, tools: [], tables: [], endings: {} };
   switch (facts.kind) {
     case 'orchestrator':
     case 'agent':
     case 'ballot':
-      return nobody;
+      return base;
     case 'run':
-      return ofRun(nobody, facts.event.act.action, facts.event.act.args);
+      return editScopeOfRun(base, facts.event.act.action, facts.event.act.args);
     case 'approval':
-      return ofRun(nobody, facts.of.event.act.action, facts.of.event.act.args);
+      return editScopeOfRun(base, facts.of.event.act.action, facts.of.event.act.args);
     case 'retry':
-      return ofAct(nobody, facts.act, policy);
+      return editScopeOfAct(base, facts.act, policy);
     case 'step':
-      return facts.act === null ? nobody : ofAct(nobody, facts.act, policy);
+      return facts.act === null ? base : editScopeOfAct(base, facts.act, policy);
     case 'write': {
       const { of } = facts;
-      if (of.kind === 'run') return ofRun(nobody, of.event.act.action, of.event.act.args);
-      return of.act === null ? nobody : ofAct(nobody, of.act, policy);
+      if (of.kind === 'run') return editScopeOfRun(base, of.event.act.action, of.event.act.args);
+      return of.act === null ? base : editScopeOfAct(base, of.act, policy);
     }
   }
 }
 
-function ofAct(nobody: Concerned, { action, args, agent }: Act, policy: Policy): Concerned {
+function editScopeOfAct(base: EditScope, { action, args, agent }: MediatedAct, policy: Policy): EditScope {
   const definition = policy.catalogue.action(action);
   const tools = [definition?.tool ?? null, args['tool']].filter((name): name is string => typeof name === 'string');
   const tables = [definition?.write?.table, definition?.read, args['target']].filter(
@@ -105,13 +105,13 @@ function ofAct(nobody: Concerned, { action, args, agent }: Act, policy: Policy):
   const own = policy.actions.get(action)?.lane;
   const lane_ids = [own ?? agent.lane_id, agent.lane_id].filter((lane) => lane !== null);
   const endings = Object.fromEntries((definition?.paths ?? []).flatMap((name) => endingOf(name, args[name])));
-  return { ...nobody, action, lane_ids, tools: unique(tools), tables: unique(tables), endings };
+  return { ...base, action, lane_ids, tools: unique(tools), tables: unique(tables), endings };
 }
 
-function ofRun(nobody: Concerned, action: string, args: JsonObject): Concerned {
+function editScopeOfRun(base: EditScope, action: string, args: JsonObject): EditScope {
   const { target } = args;
-  const tools = nobody.action === 'export' ? [EXPORT_TOOL] : [CHECK_TOOLS[action]].filter((tool) => tool !== undefined);
-  return { ...nobody, tools, tables: typeof target === 'string' ? [target] : [] };
+  const tools = base.action === 'export' ? [EXPORT_TOOL] : [CHECK_TOOLS[action]].filter((tool) => tool !== undefined);
+  return { ...base, tools, tables: typeof target === 'string' ? [target] : [] };
 }
 
 function endingOf(name: string, path: Json | undefined): readonly (readonly [string, string])[] {

@@ -13,7 +13,7 @@ const RESPONSE_EIGHTHS = 3;
 const NOTE_BYTES = 64;
 
 /** The conversation after one more exchange. The oldest go first, except the very first one. */
-export function remember(
+export function appendExchange(
   earlier: readonly AgentExchange[],
   proposal: string | Uint8Array,
   response: string,
@@ -21,23 +21,23 @@ export function remember(
 ): readonly AgentExchange[] {
   const eighth = Math.floor(bytesMax / 8);
   const exchange: AgentExchange = {
-    proposal: shown(proposal, eighth * PROPOSAL_EIGHTHS),
-    response: shown(response, eighth * RESPONSE_EIGHTHS),
+    proposal: truncateText(proposal, eighth * PROPOSAL_EIGHTHS),
+    response: truncateText(response, eighth * RESPONSE_EIGHTHS),
     left_out: 0,
   };
-  const kept = [...earlier, exchange];
-  let size = kept.reduce((sum, each) => sum + bytesOf(each), 0);
+  const exchanges = [...earlier, exchange];
+  let size = exchanges.reduce((sum, each) => sum + bytesOf(each), 0);
   let left_out = 0;
-  while (size > bytesMax && kept.length > 2) {
-    for (const gone of kept.splice(1, 1)) {
-      size -= bytesOf(gone);
-      left_out += gone.left_out + 1;
+  while (size > bytesMax && exchanges.length > 2) {
+    for (const dropped of exchanges.splice(1, 1)) {
+      size -= bytesOf(dropped);
+      left_out += dropped.left_out + 1;
     }
   }
-  return left_out === 0 ? kept : kept.map((each, place) => (place === 1 ? after(each, left_out) : each));
+  return left_out === 0 ? exchanges : exchanges.map((each, index) => (index === 1 ? addLeftOut(each, left_out) : each));
 }
 
-const after = ({ proposal, response, left_out }: AgentExchange, more: number): AgentExchange => ({
+const addLeftOut = ({ proposal, response, left_out }: AgentExchange, more: number): AgentExchange => ({
   proposal,
   response,
   left_out: left_out + more,
@@ -47,19 +47,19 @@ const bytesOf = ({ proposal, response }: AgentExchange): number =>
   Buffer.byteLength(proposal) + Buffer.byteLength(response);
 
 /** The content as well-formed text of at most so many bytes. Of what is longer, the beginning and a note. */
-function shown(content: string | Uint8Array, bytesMax: number): string {
+function truncateText(content: string | Uint8Array, bytesMax: number): string {
   const whole = typeof content === 'string' ? Buffer.byteLength(content) : content.byteLength;
   // No character has more bytes than this leaves room for, and no more than this is ever looked at.
-  const begin =
+  const prefix =
     typeof content === 'string' ? content.slice(0, bytesMax + 1) : Buffer.from(content.subarray(0, bytesMax + 1));
   // Bytes that are no UTF-8, and surrogates without a partner, become U+FFFD.
-  const text = Buffer.from(begin.toString());
+  const text = Buffer.from(prefix.toString());
   if (whole <= bytesMax && text.byteLength <= bytesMax) return text.toString();
-  return `${beginning(text, bytesMax - NOTE_BYTES)}\n[cut here: this had ${whole} bytes]`;
+  return `${truncateUtf8(text, bytesMax - NOTE_BYTES)}\n[cut here: this had ${whole} bytes]`;
 }
 
 /** So many bytes of a text or less, and no half of a character. */
-function beginning(text: Buffer, bytesMax: number): string {
+function truncateUtf8(text: Buffer, bytesMax: number): string {
   let end = Math.min(bytesMax, text.byteLength);
   while (end > 0 && isContinuation(text[end])) end -= 1;
   return text.subarray(0, end).toString();

@@ -1,10 +1,10 @@
 // What an agent is told before anything else. Plain sentences: an agent that does not keep to them is answered, not
 // repaired, so the text has to say everything that the first phases refuse.
 
-import { findAction } from '../../contract/actions.js';
-import { REASONING_CHARS_MAX } from '../../contract/proposal.js';
+import { findAction } from '../../contract/policy/actions.js';
+import { REASONING_CHARS_MAX } from '../../contract/run/proposal.js';
 import type { AgentSchemas } from '../../ports/agent.js';
-import type { LoopLimits } from './next-turn.js';
+import type { LoopLimits } from './loop-limits.js';
 
 /** The same schemas and limits give the same text: whoever asks a model may have it cached. */
 export function instructionsFor({ actions, tools, targets }: AgentSchemas, limits: LoopLimits): string {
@@ -22,10 +22,10 @@ export function instructionsFor({ actions, tools, targets }: AgentSchemas, limit
     '  args            an object that conforms to the schema of the action; {} where it has none',
     '',
     'Actions:',
-    ...actions.map(({ action, summary, extensions }) => `  ${action}: ${summary}${endingsOf(extensions)}`),
-    ...(tools.length === 0 ? [] : ['', 'Tools for CALL_TOOL:', ...tools.map(named)]),
-    ...(targets.length === 0 ? [] : ['', 'Tables for WRITE_RECORD and READ_RECORDS:', ...targets.map(named)]),
-    ...(actions.some(isOnFiles)
+    ...actions.map(({ action, summary, extensions }) => `  ${action}: ${summary}${describeExtensions(extensions)}`),
+    ...(tools.length === 0 ? [] : ['', 'Tools for CALL_TOOL:', ...tools.map(toListItem)]),
+    ...(targets.length === 0 ? [] : ['', 'Tables for WRITE_RECORD and READ_RECORDS:', ...targets.map(toListItem)]),
+    ...(actions.some(hasPathArguments)
       ? ['', 'Paths begin with /sandbox/, which is your folder. You reach nothing else.']
       : []),
     '',
@@ -43,12 +43,13 @@ export function instructionsFor({ actions, tools, targets }: AgentSchemas, limit
   ].join('\n');
 }
 
-const isOnFiles = ({ action }: { readonly action: string }): boolean => (findAction(action)?.paths.length ?? 0) > 0;
+const hasPathArguments = ({ action }: { readonly action: string }): boolean =>
+  (findAction(action)?.paths.length ?? 0) > 0;
 
-const named = ({ name, summary }: { readonly name: string; readonly summary: string }): string =>
+const toListItem = ({ name, summary }: { readonly name: string; readonly summary: string }): string =>
   `  ${name}: ${summary}`;
 
-const endingsOf = (extensions: Readonly<Record<string, readonly string[]>> = {}): string =>
+const describeExtensions = (extensions: Readonly<Record<string, readonly string[]>> = {}): string =>
   Object.entries(extensions)
     .map(([argument, endings]) => ` Its ${argument} ends in ${endings.join(' or ')}.`)
     .join('');

@@ -1,26 +1,33 @@
 // The bounded loop: ask an agent, hand what it says to its run as it is, hand the response back. Nothing that the agent
 // says decides how the loop goes on; responses and limits do (`next-turn.ts`).
 
-import { nanoidIds } from '../../adapters/nanoid-ids.js';
-import { systemClock } from '../../adapters/system-clock.js';
+import { nanoidIds } from '../../adapters/system/nanoid-ids.js';
+import { systemClock } from '../../adapters/system/system-clock.js';
 import { sha256 } from '../../contract/hash.js';
-import type { StepResponse } from '../../contract/response.js';
+import type { StepResponse } from '../../contract/run/response.js';
 import { RunError, UsageError } from '../../errors.js';
 import type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn } from '../../ports/agent.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
-import type { AgentRun, RunEnding } from '../agent-run.js';
-import { defer } from '../deferred.js';
-import { PROMPT_BYTES_MAX } from '../notes.js';
-import { checkTokens } from '../open-request.js';
-import { payloadBytes } from '../payload-bytes.js';
-import { remember } from './conversation.js';
+import type { AgentRun, RunEnding } from '../agents/agent-run.js';
+import { createDeferred } from '../deferred.js';
+import { PROMPT_BYTES_MAX } from '../agents/notes.js';
+import { checkTokens } from '../agents/open-input.js';
+import { payloadBytes } from '../agents/payload-bytes.js';
+import { appendExchange } from './conversation.js';
 import { instructionsFor } from './instructions.js';
-import { counted, lastWordOf, nextTurn, NOTHING_COUNTED, type LimitReason, type LoopCounts } from './next-turn.js';
-import { settingsOf, type RunAgentOptions, type Settings } from './options.js';
-import { watchOver, type Watch } from './watch.js';
+import {
+  countResponse,
+  finalResponseOf,
+  decideNextTurn,
+  INITIAL_COUNTS,
+  type LimitReason,
+  type LoopCounts,
+} from './loop-limits.js';
+import { resolveLoopSettings, type RunAgentOptions, type LoopSettings } from './run-agent-options.js';
+import { watchRun, type RunWatch } from './run-watch.js';
 
-export type { RunAgentOptions } from './options.js';
+export type { RunAgentOptions } from './run-agent-options.js';
 
 /** Why a loop stopped. */
 export type StopReason =
@@ -55,72 +62,80 @@ export async function runAgent(
   options: RunAgentOptions & { readonly schemas: AgentSchemas },
 ): Promise<AgentLoopReport> {
   const { schemas, clock = systemClock(), ids = nanoidIds() } = options;
-  const settings = settingsOf(options);
-  const watch = watchOver(run, options.signal);
+  const settings = resolveLoopSettings(options);
+  const watch = watchRun(run, options.signal);
   try {
-    const { reason, answer, counts, error } = await turns({ agent, run, schemas, settings, watch, clock, ids });
-    return { reason, answer, counts, ending: await endingOf(run, reason, settings), error };
+    const { reason, answer, counts, error } = await runTurns({ agent, run, schemas, settings, watch, clock, ids });
+    return { reason, answer, counts, ending: await endRun(run, reason, settings), error };
   } finally {
     watch.close();
   }
 }
 
-interface Loop {
+interface LoopContext {
   readonly agent: Agent;
   readonly run: AgentRun;
   readonly schemas: AgentSchemas;
-  readonly settings: Settings;
-  readonly watch: Watch;
+  readonly settings: LoopSettings;
+  readonly watch: RunWatch;
   readonly clock: Clock;
   readonly ids: Ids;
 }
 
-type Stopped = Omit<AgentLoopReport, 'ending'>;
+type LoopStop = Omit<AgentLoopReport, 'ending'>;
 
-async function turns(loop: Loop): Promise<Stopped> {
+async function runTurns(loop: LoopContext): Promise<LoopStop> {
   const { schemas, settings, watch } = loop;
-  const told = { instructions: instructionsFor(schemas, settings), schemas, task: settings.task };
-  let counts = NOTHING_COUNTED;
+  const turnBase = { instructions: instructionsFor(schemas, settings), schemas, task: settings.task };
+  let counts = INITIAL_COUNTS;
   let conversation: readonly AgentExchange[] = [];
   let last_response: StepResponse | null = null;
   for (;;) {
-    const next = watch.stopped ?? nextTurn(counts, settings);
+    const next = watch.interruption ?? decideNextTurn(counts, settings);
     if (next !== 'ask') return { reason: next, answer: null, counts, error: null };
-    const asked = await ask(loop, { ...told, conversation, last_response, fresh_id: freshId(loop.ids) });
-    if ('reason' in asked) return { ...asked, answer: null, counts };
-    const prompt = counts.steps === 0 ? promptOf(told) : null;
-    const answered = await propose(loop, asked, prompt);
-    if ('reason' in answered) return { ...answered, answer: null, counts };
-    last_response = JSON.parse(answered.response) as StepResponse;
-    counts = counted(counts, last_response, asked.tokens);
-    const answer = lastWordOf(last_response);
+    const proposal = await requestProposal(loop, {
+      ...turnBase,
+      conversation,
+      last_response,
+      fresh_id: drawProposalId(loop.ids),
+    });
+    if ('reason' in proposal) return { ...proposal, answer: null, counts };
+    const prompt = counts.steps === 0 ? promptOf(turnBase) : null;
+    const outcome = await propose(loop, proposal, prompt);
+    if ('reason' in outcome) return { ...outcome, answer: null, counts };
+    last_response = JSON.parse(outcome.response) as StepResponse;
+    counts = countResponse(counts, last_response, proposal.tokens);
+    const answer = finalResponseOf(last_response);
     if (answer !== null) return { reason: 'finished', answer, counts, error: null };
-    conversation = remember(conversation, asked.raw, answered.response, settings.conversationBytes);
+    conversation = appendExchange(conversation, proposal.raw, outcome.response, settings.conversationBytes);
   }
 }
 
-type Interrupted = Pick<Stopped, 'reason' | 'error'>;
+type TurnInterruption = Pick<LoopStop, 'reason' | 'error'>;
 
 /** What the agent proposes, unless something else happens first. An agent that does not let go is left behind. */
-async function ask({ agent, settings, watch, clock }: Loop, turn: AgentTurn): Promise<AgentProposal | Interrupted> {
+async function requestProposal(
+  { agent, settings, watch, clock }: LoopContext,
+  turn: AgentTurn,
+): Promise<AgentProposal | TurnInterruption> {
   const controller = new AbortController();
-  const late = defer<'turn_timeout'>();
-  const off = clock.wake(clock.now() + settings.turnMs, () => late.resolve('turn_timeout'));
-  const asked = Promise.resolve()
+  const timeout = createDeferred<'turn_timeout'>();
+  const cancelTimer = clock.wake(clock.now() + settings.turnMs, () => timeout.resolve('turn_timeout'));
+  const proposal = Promise.resolve()
     .then(() => agent.propose(turn, controller.signal))
-    .then(checkedProposal)
-    .catch((error: unknown): Interrupted => ({ reason: 'agent_failed', error }));
+    .then(validateProposal)
+    .catch((error: unknown): TurnInterruption => ({ reason: 'agent_failed', error }));
   try {
-    const first = await watch.during(Promise.race([asked, late.promise]), ['run_ended', 'aborted']);
+    const first = await watch.raceWith(Promise.race([proposal, timeout.promise]), ['run_ended', 'aborted']);
     return typeof first === 'string' ? { reason: first, error: null } : first;
   } finally {
-    off();
+    cancelTimer();
     controller.abort();
   }
 }
 
 /** What agents hand over is judged by the pipeline; only what no payload can be is caught here. @throws UsageError */
-function checkedProposal({ raw, tokens }: AgentProposal): AgentProposal {
+function validateProposal({ raw, tokens }: AgentProposal): AgentProposal {
   // Agents without types hand over anything.
   if (typeof raw !== 'string' && !((raw as unknown) instanceof Uint8Array)) {
     throw new UsageError({ code: 'USAGE', message: 'an agent proposes text or bytes' });
@@ -138,15 +153,15 @@ function promptOf({ instructions, task }: Pick<AgentTurn, 'instructions' | 'task
 }
 
 async function propose(
-  { run, watch }: Loop,
+  { run, watch }: LoopContext,
   { raw, tokens }: AgentProposal,
   prompt: string | null,
-): Promise<{ readonly response: string } | Interrupted> {
+): Promise<{ readonly response: string } | TurnInterruption> {
   try {
     // The end of the run is not waited for here: a FINISH ends it, and its response must not get lost.
     const options = { ...(tokens === null ? {} : { tokens }), ...(prompt === null ? {} : { prompt }) };
-    const answered = run.respond(raw, options).then((response) => ({ response }));
-    const first = await watch.during(answered, ['aborted']);
+    const outcome = run.respond(raw, options).then((response) => ({ response }));
+    const first = await watch.raceWith(outcome, ['aborted']);
     return typeof first === 'string' ? { reason: first, error: null } : first;
   } catch (error) {
     if (error instanceof RunError && error.code === 'RUN_ENDED') return { reason: 'run_ended', error: null };
@@ -154,22 +169,22 @@ async function propose(
   }
 }
 
-async function endingOf(run: AgentRun, reason: StopReason, { whenStopped }: Settings): Promise<RunEnding | null> {
+async function endRun(run: AgentRun, reason: StopReason, { whenStopped }: LoopSettings): Promise<RunEnding | null> {
   if (reason === 'finished' || reason === 'run_ended') return run.finished;
   if (whenStopped === 'leave') return null;
   try {
     return await run.cancel(reason);
   } catch (error) {
     // It has ended by itself meanwhile.
-    if (error instanceof RunError && ENDED.includes(error.code)) return run.finished;
+    if (error instanceof RunError && ENDED_CODES.includes(error.code)) return run.finished;
     throw error;
   }
 }
 
-const ENDED: readonly RunError['code'][] = ['INVALID_STATE_TRANSITION', 'RUN_ENDED'];
+const ENDED_CODES: readonly RunError['code'][] = ['INVALID_STATE_TRANSITION', 'RUN_ENDED'];
 
 /** A UUID of version 8 (RFC 9562) made of a drawn id. */
-function freshId(ids: Ids): string {
+function drawProposalId(ids: Ids): string {
   const hex = sha256(ids.draw('inp_'));
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }

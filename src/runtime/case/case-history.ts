@@ -8,13 +8,13 @@
 //   C3. A promotion, and a decision about an export, do not pass over the log. They compare the end of each tree with
 //       what the engine or the run records know of it, so a tree that has lost its last entries is noticed.
 
-import { isOpening, type Entry, type EntryType } from '../../contract/entry.js';
+import { isOpeningInput, type Entry, type EntryType } from '../../contract/run/entry.js';
 import { LedgerError } from '../../errors.js';
-import { EMPTY_HEAD, extend, leafHash } from '../../ledger/merkle.js';
-import type { LedgerStore, LogHead, StoredEntry, TreeSummary } from '../../ports/ledger-store.js';
-import { entryOf, standsAt } from './envelope.js';
+import { EMPTY_HEAD, extendHead, leafHash } from '../../ledger/proof/merkle.js';
+import type { LedgerStore, LogHead, StoredEntry, TreeSummary } from '../../ports/ledger/ledger-store.js';
+import { parseCaseEntry, hasMatchingEnvelope } from './entry-envelope.js';
 import { mergeTrees } from './merge-trees.js';
-import { tamperedEntry, tamperedTree, type TreeCursor, type TreeTip } from './tree-cursor.js';
+import { tamperedEntryError, tamperedTreeError, type TreeCursor, type TreeTip } from './tree-cursor.js';
 
 /** Entries are yielded in groups of this size: a promise for each entry would need far more memory. */
 const ENTRIES_AT_ONCE = 64;
@@ -39,22 +39,22 @@ export interface LeafObserver {
 }
 
 /** What the engine knows of a tree; null for a tree that it does not know. */
-export type TreeKnowledge = (tree_id: string) => Promise<(TreeTip & { readonly ended: boolean }) | null>;
+export type TreeLookup = (tree_id: string) => Promise<(TreeTip & { readonly ended: boolean }) | null>;
 
 type Entries = AsyncGenerator<readonly CaseEntry[]>;
 
 export class CaseHistory {
   readonly slice: CaseSlice;
   readonly #store: LedgerStore;
-  readonly #known: TreeKnowledge | null;
+  readonly #lookUpTree: TreeLookup | null;
   readonly #tips = new Map<string, TreeTip>();
   #trees: Promise<readonly TreeSummary[]> | null = null;
 
-  /** @param known what the end of each tree is compared with (C3); null where `confirmed` comes (C2) */
-  constructor(store: LedgerStore, slice: CaseSlice, known: TreeKnowledge | null = null) {
+  /** @param lookUpTree what the end of each tree is compared with (C3); null where `confirmed` comes (C2) */
+  constructor(store: LedgerStore, slice: CaseSlice, lookUpTree: TreeLookup | null = null) {
     this.#store = store;
     this.slice = slice;
-    this.#known = known;
+    this.#lookUpTree = lookUpTree;
   }
 
   /**
@@ -64,8 +64,8 @@ export class CaseHistory {
    */
   async *entries(types: readonly EntryType[]): Entries {
     let [read, found]: [number, CaseEntry[]] = [0, []];
-    for await (const stored of this.#merged()) {
-      const entry = this.#entryIn(stored, types);
+    for await (const stored of this.#mergeTrees()) {
+      const entry = this.#selectEntry(stored, types);
       if (entry !== null) found.push(entry);
       if ((read += 1) % ENTRIES_AT_ONCE !== 0) continue;
       yield found;
@@ -78,101 +78,104 @@ export class CaseHistory {
    * The same. When it has yielded the last entry, the log has the root of the head, and no other entry of the case.
    * @throws LedgerError like `entries`
    */
-  async *confirmed(types: readonly EntryType[], observer: LeafObserver | null = null): Entries {
+  async *readConfirmed(types: readonly EntryType[], observer: LeafObserver | null = null): Entries {
     const { head } = this.slice;
     if (head.size === 0) return;
-    const own = this.#merged();
+    const caseEntries = this.#mergeTrees();
     const tree_ids = new Set((await this.#summaries()).map(({ tree_id }) => tree_id));
-    let [log, leaves, found]: [LogHead, string[], CaseEntry[]] = [await this.#begin(), [], []];
+    let [log, leaves, found]: [LogHead, string[], CaseEntry[]] = [await this.#archivedHead(), [], []];
     observer?.begin(log);
     try {
-      let next = await own.next();
+      let next = await caseEntries.next();
       for await (const stored of this.#store.log(log.size)) {
         const log_index = log.size + leaves.length;
         const leaf = leafHash(stored.text);
-        if (stored.log_index !== log_index || !standsAt(stored)) throw tamperedEntry(stored.log_index);
+        if (stored.log_index !== log_index || !hasMatchingEnvelope(stored)) throw tamperedEntryError(stored.log_index);
         leaves.push(leaf);
         const isOwn = next.done !== true && next.value.log_index === log_index;
         observer?.push(leaf, isOwn);
         if (next.done !== true && isOwn) {
-          if (next.value.leaf_hash !== leaf) throw tamperedEntry(log_index);
-          const entry = this.#entryIn(next.value, types);
+          if (next.value.leaf_hash !== leaf) throw tamperedEntryError(log_index);
+          const entry = this.#selectEntry(next.value, types);
           if (entry !== null) found.push(entry);
-          next = await own.next();
-        } else if (tree_ids.has(stored.tree_id) || this.#opens(stored)) throw tamperedEntry(log_index);
+          next = await caseEntries.next();
+        } else if (tree_ids.has(stored.tree_id) || this.#isCaseOpening(stored)) throw tamperedEntryError(log_index);
         const isLast = log_index + 1 === head.size;
         if (leaves.length < ENTRIES_AT_ONCE && !isLast) continue;
-        log = extend(log, leaves);
+        log = extendHead(log, leaves);
         yield found;
         [leaves, found] = [[], []];
         if (isLast) break;
       }
-      if (log.size !== head.size || log.root !== head.root || next.done !== true) throw tamperedEntry(head.size);
+      if (log.size !== head.size || log.root !== head.root || next.done !== true) throw tamperedEntryError(head.size);
     } finally {
-      await own.return(undefined);
+      await caseEntries.return(undefined);
     }
   }
 
-  async *#merged(): AsyncGenerator<StoredEntry> {
+  async *#mergeTrees(): AsyncGenerator<StoredEntry> {
     const { size } = this.slice.head;
     if (size === 0) return;
     const trees = await this.#summaries();
     const ended = (tree: TreeSummary, cursor: TreeCursor): Promise<void> => this.#compare(tree, cursor);
-    yield* mergeTrees(this.#store, trees, { size, ended });
+    yield* mergeTrees(this.#store, trees, { size, onTreeEnd: ended });
   }
 
   #summaries(): Promise<readonly TreeSummary[]> {
-    this.#trees ??= this.#list();
+    this.#trees ??= this.#listTrees();
     return this.#trees;
   }
 
-  async #list(): Promise<readonly TreeSummary[]> {
+  async #listTrees(): Promise<readonly TreeSummary[]> {
     const { case_id } = this.slice;
-    if (await this.#store.archives.hasCase(case_id)) throw archived(case_id);
+    if (await this.#store.archives.hasCase(case_id)) throw archivedCaseError(case_id);
     return this.#store.treesOf(case_id);
   }
 
-  async #begin(): Promise<LogHead> {
+  async #archivedHead(): Promise<LogHead> {
     return (await this.#store.archives.parts()).at(-1) ?? EMPTY_HEAD;
   }
 
-  #entryIn(stored: StoredEntry, types: readonly EntryType[]): CaseEntry | null {
+  #selectEntry(stored: StoredEntry, types: readonly EntryType[]): CaseEntry | null {
     const { seq, type, log_index } = stored;
-    if (seq === 0 && !this.#opens(stored)) throw tamperedEntry(log_index);
-    return types.some((wanted) => wanted === type) ? { log_index, entry: entryOf(stored), text: stored.text } : null;
+    if (seq === 0 && !this.#isCaseOpening(stored)) throw tamperedEntryError(log_index);
+    return types.some((wantedType) => wantedType === type)
+      ? { log_index, entry: parseCaseEntry(stored), text: stored.text }
+      : null;
   }
 
   /** Whether an entry opens a tree of the case. */
-  #opens(stored: StoredEntry): boolean {
+  #isCaseOpening(stored: StoredEntry): boolean {
     if (stored.seq !== 0) return false;
-    const { type, body } = entryOf(stored);
-    return type === 'input' && isOpening(body) && body.case_id === this.slice.case_id;
+    const { type, body } = parseCaseEntry(stored);
+    return type === 'input' && isOpeningInput(body) && body.case_id === this.slice.case_id;
   }
 
   /** C1, C3: whether the tree ends where it ended before, or where others know that it ends. */
   async #compare(tree: TreeSummary, cursor: TreeCursor): Promise<void> {
     const { tip } = cursor;
     const before = this.#tips.get(tree.tree_id);
-    if (before !== undefined && (before.seq !== tip.seq || before.prev !== tip.prev)) throw tamperedTree(tree.tree_id);
-    if (before === undefined && this.#known !== null) await this.#compareEnd(tree, cursor, this.#known);
+    if (before !== undefined && (before.seq !== tip.seq || before.prev !== tip.prev))
+      throw tamperedTreeError(tree.tree_id);
+    if (before === undefined && this.#lookUpTree !== null) await this.#compareEnd(tree, cursor, this.#lookUpTree);
     this.#tips.set(tree.tree_id, tip);
   }
 
-  async #compareEnd({ tree_id, ended }: TreeSummary, cursor: TreeCursor, known: TreeKnowledge): Promise<void> {
+  async #compareEnd({ tree_id, ended }: TreeSummary, cursor: TreeCursor, lookUpTree: TreeLookup): Promise<void> {
     const recorded = ended ? await this.#store.runRecords.recorded(tree_id) : null;
     if (recorded !== null) {
-      await cursor.reach(recorded);
+      await cursor.verifyUntil(recorded);
       return;
     }
-    const tree = await known(tree_id);
-    if (tree === null || (ended && !tree.ended)) throw tamperedTree(tree_id);
-    const { seq, prev } = await cursor.reach(tree.seq);
-    if (seq !== tree.seq || prev !== tree.prev) throw tamperedTree(tree_id);
+    const tree = await lookUpTree(tree_id);
+    if (tree === null || (ended && !tree.ended)) throw tamperedTreeError(tree_id);
+    const { seq, prev } = await cursor.verifyUntil(tree.seq);
+    if (seq !== tree.seq || prev !== tree.prev) throw tamperedTreeError(tree_id);
   }
 }
 
 /** The trees that are left do not show the whole case. */
-const archived = (case_id: string): LedgerError =>
+const archivedCaseError = (case_id: string): LedgerError =>
   new LedgerError({
     code: 'LEDGER_ARCHIVED',
     message: `run trees of case ${case_id} are in an archive: it can be neither exported nor promoted from`,

@@ -1,7 +1,7 @@
 // A streaming merge of several trees into the order of the log.
 
-import type { LedgerStore, StoredEntry, TreeSummary } from '../../ports/ledger-store.js';
-import { tamperedTree, TreeCursor } from './tree-cursor.js';
+import type { LedgerStore, StoredEntry, TreeSummary } from '../../ports/ledger/ledger-store.js';
+import { tamperedTreeError, TreeCursor } from './tree-cursor.js';
 
 /**
  * So many trees are read side by side, each with one page of the store. Of further ones, those whose next entry is
@@ -13,7 +13,7 @@ interface MergeOptions {
   /** The size of the log below which entries are given out. */
   readonly size: number;
   /** Called at the end of each tree, before the next entry is given out. It may throw. */
-  readonly ended: (tree: TreeSummary, cursor: TreeCursor) => Promise<void>;
+  readonly onTreeEnd: (tree: TreeSummary, cursor: TreeCursor) => Promise<void>;
 }
 
 /**
@@ -24,10 +24,10 @@ interface MergeOptions {
 export async function* mergeTrees(
   store: Pick<LedgerStore, 'tree'>,
   trees: readonly TreeSummary[],
-  { size, ended }: MergeOptions,
+  { size, onTreeEnd }: MergeOptions,
 ): AsyncGenerator<StoredEntry> {
   // A tree is opened when the log comes to its first entry.
-  const waiting = trees
+  const pending = trees
     .filter(isPlaced)
     .filter(({ log_index }) => log_index < size)
     .reverse();
@@ -35,21 +35,21 @@ export async function* mergeTrees(
   let nearest: ActiveTree | null = null;
   try {
     for (;;) {
-      for (let tree = waiting.at(-1); tree !== undefined && tree.log_index < active.next; tree = waiting.at(-1)) {
-        waiting.pop();
+      for (let tree = pending.at(-1); tree !== undefined && tree.log_index < active.next; tree = pending.at(-1)) {
+        pending.pop();
         const cursor = new TreeCursor(store, tree.tree_id, size);
         await cursor.begin();
-        if (cursor.next !== tree.log_index) throw tamperedTree(tree.tree_id);
+        if (cursor.next !== tree.log_index) throw tamperedTreeError(tree.tree_id);
         await active.insert({ tree, cursor });
       }
       nearest = active.pop();
       if (nearest === null) return;
       yield await nearest.cursor.take();
-      if (nearest.cursor.next === null) await ended(nearest.tree, nearest.cursor);
+      if (nearest.cursor.next === null) await onTreeEnd(nearest.tree, nearest.cursor);
       else await active.insert(nearest);
     }
   } finally {
-    await nearest?.cursor.park();
+    await nearest?.cursor.suspend();
     await active.park();
   }
 }
@@ -80,18 +80,18 @@ class ActiveTrees {
   }
 
   async insert(tree: ActiveTree): Promise<void> {
-    const place = this.#placeOf(tree.cursor.next ?? Infinity);
-    this.#sorted.splice(place, 0, tree);
-    const outside = this.#sorted.length - PAGES_MAX - 1;
-    if (outside >= 0) await this.#sorted[Math.min(place, outside)]?.cursor.park();
+    const index = this.#insertionIndex(tree.cursor.next ?? Infinity);
+    this.#sorted.splice(index, 0, tree);
+    const overflow = this.#sorted.length - PAGES_MAX - 1;
+    if (overflow >= 0) await this.#sorted[Math.min(index, overflow)]?.cursor.suspend();
   }
 
   async park(): Promise<void> {
-    for (const { cursor } of this.#sorted) await cursor.park();
+    for (const { cursor } of this.#sorted) await cursor.suspend();
   }
 
   /** Behind all trees whose next entry is further away. */
-  #placeOf(next: number): number {
+  #insertionIndex(next: number): number {
     let [low, high] = [0, this.#sorted.length];
     while (low < high) {
       const middle = (low + high) >>> 1;

@@ -2,10 +2,10 @@
 // and names the hash of the entry before it. The tree alone cannot show that its last entry is the last.
 
 import { quote } from '../../contract/canonical-json.js';
-import { NO_PREV } from '../../contract/entry.js';
+import { NO_PREV } from '../../contract/run/entry.js';
 import { LedgerError } from '../../errors.js';
-import { leafHash } from '../../ledger/merkle.js';
-import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger-store.js';
+import { leafHash } from '../../ledger/proof/merkle.js';
+import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger/ledger-store.js';
 
 /** How many entries a tree has, and the leaf hash of its last one. */
 export interface TreeTip {
@@ -51,10 +51,10 @@ export class TreeCursor {
 
   /** Gives the next entry out, and reads the one after it. @throws LedgerError LEDGER_TAMPERED, LEDGER_ARCHIVED */
   async take(): Promise<StoredEntry> {
-    const place = this.#next_index;
+    const expected_index = this.#next_index;
     if (this.#next === null) await this.#advance();
     const stored = this.#next;
-    if (stored === null || stored.log_index !== place) throw tamperedTree(this.tree_id);
+    if (stored === null || stored.log_index !== expected_index) throw tamperedTreeError(this.tree_id);
     this.#accept(stored);
     await this.#advance();
     return stored;
@@ -65,17 +65,17 @@ export class TreeCursor {
    * @returns the tip there, or further on where the tree had more below the size
    * @throws LedgerError LEDGER_TAMPERED where the tree is shorter
    */
-  async reach(seq: number): Promise<TreeTip> {
+  async verifyUntil(seq: number): Promise<TreeTip> {
     while (this.#tip.seq < seq) {
       const stored = await this.#read();
-      if (stored === null) throw tamperedTree(this.tree_id);
+      if (stored === null) throw tamperedTreeError(this.tree_id);
       this.#accept(stored);
     }
-    await this.park();
+    await this.suspend();
     return this.#tip;
   }
 
-  async park(): Promise<void> {
+  async suspend(): Promise<void> {
     const entries = this.#entries;
     [this.#entries, this.#next] = [null, null];
     await entries?.return?.();
@@ -88,7 +88,7 @@ export class TreeCursor {
       return;
     }
     this.#next_index = null;
-    await this.park();
+    await this.suspend();
   }
 
   /** The entry behind the tip, verified; null at the end of the tree. */
@@ -97,12 +97,13 @@ export class TreeCursor {
     const read = await this.#entries.next();
     if (read.done === true) return null;
     const { log_index } = read.value;
-    if (!this.#isNext(read.value)) throw log_index === null ? tamperedTree(this.tree_id) : tamperedEntry(log_index);
+    if (!this.#isNextEntry(read.value))
+      throw log_index === null ? tamperedTreeError(this.tree_id) : tamperedEntryError(log_index);
     return read.value;
   }
 
   /** Canonical JSON ends with the envelope: `body`, which holds foreign text, stands before it. */
-  #isNext({ tree_id, seq, type, text, leaf_hash, log_index }: TreeEntry): boolean {
+  #isNextEntry({ tree_id, seq, type, text, leaf_hash, log_index }: TreeEntry): boolean {
     const tip = this.#tip;
     const envelope = `,"prev":"${tip.prev}","seq":${tip.seq},"tree_id":${quote(this.tree_id)},"type":${quote(type)}}`;
     return (
@@ -123,13 +124,13 @@ export class TreeCursor {
 /** An entry that waits to be integrated is beyond every size of the log. */
 const isIntegrated = (entry: TreeEntry): entry is StoredEntry => entry.log_index !== null;
 
-export const tamperedEntry = (log_index: number): LedgerError =>
+export const tamperedEntryError = (log_index: number): LedgerError =>
   new LedgerError({
     code: 'LEDGER_TAMPERED',
     message: `entry ${log_index} of the ledger was changed: run \`turnpike ledger verify\``,
   });
 
-export const tamperedTree = (tree_id: string): LedgerError =>
+export const tamperedTreeError = (tree_id: string): LedgerError =>
   new LedgerError({
     code: 'LEDGER_TAMPERED',
     message: `entries of the tree ${tree_id} were changed or removed: run \`turnpike ledger verify\``,

@@ -3,13 +3,13 @@
 // have is kept beside the object, so nothing of it can be changed.
 
 import { InvariantError } from '../../errors.js';
-import type { EntryPlace } from '../../ports/ledger-store.js';
+import type { EntryPlace } from '../../ports/ledger/ledger-store.js';
 
-declare const made: unique symbol;
+declare const audienceBrand: unique symbol;
 
 /** Opaque: `ContentReader` asks `grantOf` what it may have. */
 export interface Audience {
-  readonly [made]: true;
+  readonly [audienceBrand]: true;
 }
 
 /** What an audience may have of content whose lane withholds it. All of them have the rest. */
@@ -21,27 +21,27 @@ export type ContentGrant =
   /** Everything of one case: an export run that its lanes permit, and that people have approved. */
   | { readonly kind: 'export'; readonly case_id: string };
 
-const grants = new WeakMap<Audience, ContentGrant>();
+const contentGrants = new WeakMap<Audience, ContentGrant>();
 
-function audience(grant: ContentGrant): Audience {
+function createAudience(grant: ContentGrant): Audience {
   const issued = Object.freeze({}) as Audience;
-  grants.set(issued, Object.freeze(grant));
+  contentGrants.set(issued, Object.freeze(grant));
   return issued;
 }
 
 /** Everyone. It needs no decision, so it is there for all code that shows anything. */
-export const OBSERVERS: Audience = audience({ kind: 'observers' });
+export const OBSERVERS: Audience = createAudience({ kind: 'observers' });
 
-/** For `src/runtime/asked-approvals.ts` alone, which decides who may vote on a request. */
+/** For `src/runtime/ledger/pending-approvals.ts` alone, which decides who may vote on a request. */
 export const approverAudience = ({ tree_id, seq }: EntryPlace, sha256: string): Audience =>
-  audience({ kind: 'approver', place: { tree_id, seq }, sha256 });
+  createAudience({ kind: 'approver', place: { tree_id, seq }, sha256 });
 
 /** For `src/runtime/effects/export-effects.ts` alone, after it has compared the lanes with what was approved. */
-export const exportAudience = (case_id: string): Audience => audience({ kind: 'export', case_id });
+export const exportAudience = (case_id: string): Audience => createAudience({ kind: 'export', case_id });
 
 /** @throws InvariantError for an object that none of the functions above has made */
-export function grantOf(asked: Audience): ContentGrant {
-  const grant = grants.get(asked);
+export function grantOf(candidate: Audience): ContentGrant {
+  const grant = contentGrants.get(candidate);
   if (grant === undefined) throw new InvariantError('content was requested for an audience that no decision has made');
   return grant;
 }

@@ -2,11 +2,11 @@
 // reads it here, for an audience. `test/content-access.test.ts` lists the code that may read the store itself, because
 // it decides, folds, verifies or erases, and gives nothing of it to anyone.
 
-import { systemPace } from '../../adapters/pace.js';
+import { systemPace } from '../../adapters/system/system-pace.js';
 import { artifactRef, isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
-import type { EntryPlace, LedgerStore, TreeEntry } from '../../ports/ledger-store.js';
+import type { EntryPlace, LedgerStore, TreeEntry } from '../../ports/ledger/ledger-store.js';
 import type { Pace } from '../../ports/pace.js';
-import { withheldAt, withoutContent } from '../evidence/lane-withholding.js';
+import { readWithholding, omitContent } from '../evidence/lane-withholding.js';
 import { grantOf, type Audience, type ContentGrant } from './audience.js';
 
 /** Milliseconds that the pass over a tree works before other work runs. */
@@ -25,14 +25,14 @@ export class ContentReader {
   /** @throws LedgerError LEDGER_ARCHIVED, LEDGER_TAMPERED; InvariantError for an audience that no decision has made */
   async read(place: EntryPlace, audience: Audience): Promise<readonly StoredArtifact[]> {
     const grant = grantOf(audience);
-    if (grant.kind === 'observers') return this.#shown(place);
+    if (grant.kind === 'observers') return this.#readVisible(place);
     const artifacts = await this.#source.artifactsOf(place);
-    return artifacts.map((artifact) => (holds(grant, place, artifact) ? artifact : withoutContent(artifact)));
+    return artifacts.map((artifact) => (isGranted(grant, place, artifact) ? artifact : omitContent(artifact)));
   }
 
-  async #shown(place: EntryPlace): Promise<readonly StoredArtifact[]> {
+  async #readVisible(place: EntryPlace): Promise<readonly StoredArtifact[]> {
     const entry = isEntry(place) ? place : await this.#entryAt(place);
-    return entry === null ? [] : withheldAt(this.#source, entry, this.#pace.begin(TURN_MS));
+    return entry === null ? [] : readWithholding(this.#source, entry, this.#pace.begin(TURN_MS));
   }
 
   async #entryAt({ tree_id, seq }: EntryPlace): Promise<TreeEntry | null> {
@@ -43,7 +43,11 @@ export class ContentReader {
 
 const isEntry = (place: EntryPlace): place is TreeEntry => 'text' in place && 'type' in place && 'log_index' in place;
 
-function holds(grant: Exclude<ContentGrant, { kind: 'observers' }>, at: EntryPlace, artifact: StoredArtifact): boolean {
+function isGranted(
+  grant: Exclude<ContentGrant, { kind: 'observers' }>,
+  at: EntryPlace,
+  artifact: StoredArtifact,
+): boolean {
   if (isWithheld(artifact)) return true;
   if (grant.kind === 'export') return artifact.case_id === grant.case_id;
   const { place, sha256 } = grant;

@@ -3,21 +3,21 @@
 
 import { sha256 } from '../../contract/hash.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
-import { hasWithholdingLane } from '../../policy/withheld-content.js';
+import { hasWithholdingLane } from '../../policy/content/withheld-content.js';
 import type { Log } from '../../ports/log.js';
-import { rootOf } from '../ledger-reader.js';
+import { rootRunIdOf } from '../ledger/ledger-reader.js';
 
 /** An error of ours: nothing in its message comes from a call. */
-export class OwnError extends Error {}
+export class PlatformError extends Error {}
 
 /** Logs what a call of a run threw. A tree that cannot be read counts as one that withholds. */
 export class CallLog {
   readonly #log: Log;
-  readonly #tree: TreeEngine['peek'];
+  readonly #peekTree: TreeEngine['peek'];
 
   constructor(log: Log, tree: TreeEngine['peek']) {
     this.#log = log;
-    this.#tree = tree;
+    this.#peekTree = tree;
   }
 
   info(message: string, run_id: string, error: unknown): void {
@@ -33,12 +33,12 @@ export class CallLog {
     message: string,
     { run_id, error }: { readonly run_id: string; readonly error: unknown },
   ): Promise<void> {
-    const shown = error instanceof OwnError || !(await this.#withholds(run_id));
-    this.#log[level](message, { run_id, error: shown ? error : hashOf(error) });
+    const isShown = error instanceof PlatformError || !(await this.#isWithholding(run_id));
+    this.#log[level](message, { run_id, error: isShown ? error : hashOf(error) });
   }
 
-  async #withholds(run_id: string): Promise<boolean> {
-    const tree = await this.#tree(rootOf(run_id)).catch(() => null);
+  async #isWithholding(run_id: string): Promise<boolean> {
+    const tree = await this.#peekTree(rootRunIdOf(run_id)).catch(() => null);
     return tree?.policy == null || hasWithholdingLane(tree.policy);
   }
 }

@@ -2,28 +2,33 @@
 
 import { dirname } from 'node:path';
 import Type from 'typebox';
-import type { Effect, EffectResult } from '../../contract/effect.js';
-import { ExportBundle } from '../../contract/export-bundle.js';
-import { Label } from '../../contract/labels.js';
+import type { Effect, EffectResult } from '../../contract/run/effect.js';
+import { ExportBundle } from '../../contract/evidence/export-bundle.js';
+import { Label } from '../../contract/policy/labels.js';
 import { closed, Identifier, OneOf, PolicyVersions, Timestamp } from '../../contract/shapes.js';
-import { conforms } from '../../contract/validators.js';
+import { isConforming } from '../../contract/validators.js';
 import { BagError, LedgerError, UsageError } from '../../errors.js';
-import { join, labelOf } from '../../policy/labels.js';
-import type { LedgerStore, LogHead } from '../../ports/ledger-store.js';
+import { joinLabels, createLabel } from '../../policy/labels.js';
+import type { LedgerStore, LogHead } from '../../ports/ledger/ledger-store.js';
 import type { Log } from '../../ports/log.js';
 import { CaseHistory } from '../case/case-history.js';
 import { exportAudience } from '../content/audience.js';
-import { withheldLanes } from '../evidence/withheld-lanes.js';
-import type { BagSigner } from '../export/bundle-payload.js';
-import { assembleBundle, settleBundle, type BundleRequest, type BundleSummary } from '../export/bundle.js';
-import { placeOf } from '../export/export-root.js';
-import { makeFolder } from '../home.js';
-import { labelOfCase } from '../high-risk/case-label.js';
-import { rootOf } from '../ledger-reader.js';
+import { findWithheldLanes } from '../evidence/withheld-lanes.js';
+import type { BagSigner } from '../export/bag-payload.js';
+import {
+  assembleExportBag,
+  settleExportBag,
+  type ExportBagRequest,
+  type ExportBagSummary,
+} from '../export/assemble-bag.js';
+import { resolveLocator } from '../export/export-root.js';
+import { makeFolder } from '../home/home.js';
+import { computeCaseLabel } from '../high-risk/case-label.js';
+import { rootRunIdOf } from '../ledger/ledger-reader.js';
 
 export const EXPORT_BUNDLE = 'EXPORT_BUNDLE';
 
-const BundleArgs = Type.Object(
+const ExportArgs = Type.Object(
   {
     bundle_id: Identifier,
     bundle_kind: ExportBundle.properties.bundle_kind,
@@ -66,23 +71,23 @@ export class ExportEffects {
     this.#parts = parts;
   }
 
-  async perform(effect: Effect): Promise<EffectResult> {
-    const asked = this.#requestOf(effect);
-    if (asked === null) return { status: 'failed', cause: 'INTERNAL' };
-    const { request, label, released } = asked;
+  async run(effect: Effect): Promise<EffectResult> {
+    const approved = this.#parseExport(effect);
+    if (approved === null) return { status: 'failed', cause: 'INTERNAL' };
+    const { request, label, released } = approved;
     const { store, log, head, signer } = this.#parts;
     try {
       // People may have taken days, and meanwhile runs of the case may have read what was not allowed to go out.
       const { case_id } = request;
       const history = new CaseHistory(store, { case_id, head: await head() });
-      const now = await labelOfCase(store, history);
-      if (join(label, now) !== label) return REFUSED;
+      const currentLabel = await computeCaseLabel(store, history);
+      if (joinLabels(label, currentLabel) !== label) return REFUSED;
       // The same holds for content that a lane withholds: it leaves only as it was approved.
-      const withheld = await withheldLanes(store, history);
+      const withheld = await findWithheldLanes(store, history);
       if ([...withheld].some(([lane, exports]) => !exports || !released.has(lane))) return REFUSED;
       if (request.locator !== null) makeFolder(dirname(request.destination));
       const source = { store, audience: exportAudience(case_id) };
-      return done(await assembleBundle(source, request, { history, signer: signer() }));
+      return doneResult(await assembleExportBag(source, request, { history, signer: signer() }));
     } catch (error) {
       // What cannot be assembled leaves nothing behind; anything else nobody can be sure of.
       log.error('a bundle could not be assembled', { run_id: effect.run_id, error });
@@ -93,20 +98,20 @@ export class ExportEffects {
 
   /** Is the bundle there, whole? */
   async settle(effect: Effect): Promise<EffectResult> {
-    const asked = this.#requestOf(effect);
-    if (asked === null) return { status: 'unknown' };
+    const approved = this.#parseExport(effect);
+    if (approved === null) return { status: 'unknown' };
     try {
-      const summary = await settleBundle(asked.request);
-      return summary === null ? { status: 'failed', cause: 'INTERRUPTED' } : done(summary);
+      const summary = await settleExportBag(approved.request);
+      return summary === null ? { status: 'failed', cause: 'INTERRUPTED' } : doneResult(summary);
     } catch (error) {
       this.#parts.log.error('whether a bundle was assembled is unknown', { run_id: effect.run_id, error });
       return { status: 'unknown' };
     }
   }
 
-  #requestOf(effect: Effect): Asked | null {
+  #parseExport(effect: Effect): ApprovedExport | null {
     try {
-      return requestOf(effect, this.#parts.root);
+      return parseExport(effect, this.#parts.root);
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
       this.#parts.log.error('a bundle has no place', { run_id: effect.run_id, error });
@@ -115,31 +120,31 @@ export class ExportEffects {
   }
 }
 
-const done = (summary: BundleSummary): EffectResult => ({ status: 'done', result: { ...summary } });
+const doneResult = (summary: ExportBagSummary): EffectResult => ({ status: 'done', result: { ...summary } });
 
 /** What was read since then, is not what was allowed to go out: it has to be asked for anew. */
 const REFUSED: EffectResult = { status: 'failed', cause: 'REFUSED' };
 
-interface Asked {
-  readonly request: BundleRequest;
+interface ApprovedExport {
+  readonly request: ExportBagRequest;
   /** The most that the bundle may come from; its own case always is in it. */
   readonly label: Label;
   /** The lanes whose withheld content the approved request releases; none without an approval. */
   readonly released: ReadonlySet<string>;
 }
 
-function requestOf({ args, case_id, run_id }: Effect, root: string | null): Asked | null {
-  if (case_id === null || !conforms(BundleArgs, args)) return null;
-  const named = args as unknown as Type.Static<typeof BundleArgs>;
-  const { approvals = [], label, withheld_lanes = [], locator, destination, ...asked } = named;
+function parseExport({ args, case_id, run_id }: Effect, root: string | null): ApprovedExport | null {
+  if (case_id === null || !isConforming(ExportArgs, args)) return null;
+  const named = args as unknown as Type.Static<typeof ExportArgs>;
+  const { approvals = [], label, withheld_lanes = [], locator, destination, ...approved } = named;
   if ((locator === undefined) === (destination === undefined)) return null;
-  const request: BundleRequest = {
-    ...asked,
-    destination: destination ?? placeOf(root, locator ?? ''),
+  const request: ExportBagRequest = {
+    ...approved,
+    destination: destination ?? resolveLocator(root, locator ?? ''),
     locator: locator ?? null,
     case_id,
     run_id,
-    root_run_id: rootOf(run_id),
+    root_run_id: rootRunIdOf(run_id),
     approvals: approvals.map(({ approved_by, role_id, approved_at_utc }) => ({
       approval_type: role_id === 'ATTORNEY_ADMIN' ? 'attorney_admin' : 'delegated_admin',
       approved_by,
@@ -148,5 +153,5 @@ function requestOf({ args, case_id, run_id }: Effect, root: string | null): Aske
     })),
   };
   const released = new Set(approvals.length === 0 ? [] : withheld_lanes);
-  return { request, label: join(label, labelOf(case_id, [])), released };
+  return { request, label: joinLabels(label, createLabel(case_id, [])), released };
 }

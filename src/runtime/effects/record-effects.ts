@@ -1,21 +1,21 @@
 // WRITE_RECORD and READ_RECORDS, performed where the target's records are kept.
 
-import type { TargetDefinition } from '../../contract/catalogue.js';
-import type { Effect, EffectResult } from '../../contract/effect.js';
+import type { TargetDefinition } from '../../contract/policy/catalogue.js';
+import type { Effect, EffectResult } from '../../contract/run/effect.js';
 import { isJsonObject, type Json } from '../../contract/json.js';
-import { RECORDS_PER_READ_DEFAULT, RECORDS_PER_READ_MAX } from '../../contract/record-actions.js';
+import { RECORDS_PER_READ_DEFAULT, RECORDS_PER_READ_MAX } from '../../contract/policy/record-actions.js';
 import { UsageError } from '../../errors.js';
-import type { OwnRecords, RecordDatabase, RecordRead, RecordWrite } from '../../ports/records.js';
-import type { Target } from './define.js';
+import type { LedgerRecords, RecordDatabase, RecordRead, RecordWrite } from '../../ports/effects/records.js';
+import type { Target } from './define-effects.js';
 
-type Answer = EffectResult | Promise<EffectResult>;
+type EffectReturn = EffectResult | Promise<EffectResult>;
 
 export class RecordEffects {
-  readonly #own: OwnRecords | null;
+  readonly #ledgerRecords: LedgerRecords | null;
   readonly #targets: ReadonlyMap<string, Target>;
 
-  constructor(own: OwnRecords | null, targets: readonly Target[]) {
-    this.#own = own;
+  constructor(own: LedgerRecords | null, targets: readonly Target[]) {
+    this.#ledgerRecords = own;
     this.#targets = new Map(targets.map((target) => [target.definition.name, target]));
   }
 
@@ -27,7 +27,7 @@ export class RecordEffects {
       if (database === null) own.push(definition);
       else byDatabase.set(database, [...(byDatabase.get(database) ?? []), definition]);
     }
-    if (own.length > 0) this.#ownRecords(own).open(own);
+    if (own.length > 0) this.#requireLedgerRecords(own).open(own);
     for (const [database, targets] of byDatabase) await database.open(targets);
   }
 
@@ -40,39 +40,39 @@ export class RecordEffects {
     return action === 'WRITE_RECORD' || action === 'READ_RECORDS';
   }
 
-  knows(effect: Effect): boolean {
-    return this.#targetOf(effect) !== null;
+  canRun(effect: Effect): boolean {
+    return this.#findTarget(effect) !== null;
   }
 
-  perform(effect: Effect, inCommit: boolean): Answer {
-    const target = this.#targetOf(effect);
+  run(effect: Effect, inCommit: boolean): EffectReturn {
+    const target = this.#findTarget(effect);
     // The tree may know the target as one of the ledger's own database, or of another, where it no longer is. A row of
     // the ledger's own that is not written in a commit would be committed with whatever comes next.
     if (target === null || inCommit !== (target.database === null)) return NO_TARGET;
-    const place = target.database ?? this.#own;
-    if (place === null) return NO_TARGET;
+    const records = target.database ?? this.#ledgerRecords;
+    if (records === null) return NO_TARGET;
     return effect.action === 'WRITE_RECORD'
-      ? place.write(writeOf(effect, target.definition))
-      : place.read(readOf(effect, target.definition));
+      ? records.write(writeOf(effect, target.definition))
+      : records.read(readOf(effect, target.definition));
   }
 
   /**
    * A row in the ledger's own database is there exactly when its outcome is, so only others have to be asked. Where the
    * target has moved since then, there is nobody to ask.
    */
-  settle(effect: Effect): Answer {
-    const target = this.#targetOf(effect);
+  settle(effect: Effect): EffectReturn {
+    const target = this.#findTarget(effect);
     if (target === null) return { status: 'unknown' };
-    if (effect.action !== 'WRITE_RECORD') return this.perform(effect, target.database === null);
+    if (effect.action !== 'WRITE_RECORD') return this.run(effect, target.database === null);
     return target.database?.settle(writeOf(effect, target.definition)) ?? { status: 'unknown' };
   }
 
-  #targetOf({ args: { target } }: Effect): Target | null {
+  #findTarget({ args: { target } }: Effect): Target | null {
     return typeof target === 'string' ? (this.#targets.get(target) ?? null) : null;
   }
 
-  #ownRecords([first]: readonly TargetDefinition[]): OwnRecords {
-    if (this.#own !== null) return this.#own;
+  #requireLedgerRecords([first]: readonly TargetDefinition[]): LedgerRecords {
+    if (this.#ledgerRecords !== null) return this.#ledgerRecords;
     const message = `${first?.name ?? ''}: this ledger has no tables of its own, give the target a database`;
     throw new UsageError({ code: 'USAGE', message });
   }
@@ -95,14 +95,14 @@ const writeOf = (effect: Effect, target: TargetDefinition): RecordWrite => ({
 });
 
 function readOf({ args, case_id }: Effect, target: TargetDefinition): RecordRead {
-  const asked = args['case_id'];
+  const requestedCase = args['case_id'];
   const limit = args['limit'];
   return {
     target,
     where: objectOf(args['where']),
     after: args['after'] === undefined ? null : objectOf(args['after']),
     limit: typeof limit === 'number' ? Math.min(limit, RECORDS_PER_READ_MAX) : RECORDS_PER_READ_DEFAULT,
-    case_id: caseOf(target, typeof asked === 'string' ? asked : case_id),
+    case_id: caseOf(target, typeof requestedCase === 'string' ? requestedCase : case_id),
   };
 }
 

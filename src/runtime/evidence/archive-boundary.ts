@@ -1,42 +1,42 @@
 // Where a log can be divided: between trees that have ended and all others. What is below the boundary is whole.
 
-import { isOpening, type Entry } from '../../contract/entry.js';
+import { isOpeningInput, type Entry } from '../../contract/run/entry.js';
 import { LedgerError } from '../../errors.js';
-import { EMPTY_HEAD, extend } from '../../ledger/merkle.js';
-import type { LedgerStore, LogHead, StoredEntry } from '../../ports/ledger-store.js';
-import { RunRecords } from '../../run/record.js';
-import { entryOf, tellsOfRuns } from '../stored-entry.js';
-import { UnknownOutcomes } from '../unknown-outcomes.js';
+import { EMPTY_HEAD, extendHead } from '../../ledger/proof/merkle.js';
+import type { LedgerStore, LogHead, StoredEntry } from '../../ports/ledger/ledger-store.js';
+import { RunRecords } from '../../run/run-records.js';
+import { parseStoredEntry, isRunEntry } from '../ledger/stored-entry.js';
+import { UnknownOutcomes } from '../ledger/unknown-outcomes.js';
 
 /** Leaves are hashed so many at a time. */
 const LEAVES_AT_ONCE = 1_024;
 
 /** A tree that keeps the boundary below it, and why. */
-export interface Holding {
+export interface BoundaryBlocker {
   readonly tree_id: string;
   /** The log index of its first entry. */
   readonly first: number;
   readonly why: 'lives' | 'goes on' | 'unrecorded' | 'unknown outcome';
 }
 
-export interface Boundary {
+export interface ArchiveBoundary {
   /** The log below it. */
   readonly head: LogHead;
   readonly trees: readonly { readonly tree_id: string; readonly entries: number }[];
   readonly cases: readonly string[];
   /** What keeps it from being where it was asked for; null where nothing does. */
-  readonly held: Holding | null;
+  readonly held: BoundaryBlocker | null;
 }
 
 /** Entries of one tree, from the first to the last one in the log. */
-interface Span {
+interface TreeSpan {
   readonly tree_id: string;
   readonly first: number;
   last: number;
   entries: number;
   case_id: string | null;
-  why: Holding['why'] | null;
-  doubtful: boolean;
+  why: BoundaryBlocker['why'] | null;
+  hasUnknownResult: boolean;
 }
 
 /**
@@ -44,63 +44,63 @@ interface Span {
  * recorded, with outcomes that are known. Reads the log twice. Memory grows with the number of trees.
  * @throws LedgerError LEDGER_TAMPERED where the log is not that of its head
  */
-export async function boundaryBelow(store: LedgerStore, limit: number): Promise<Boundary> {
+export async function findBoundary(store: LedgerStore, limit: number): Promise<ArchiveBoundary> {
   const begin: LogHead = (await store.archives.parts()).at(-1) ?? EMPTY_HEAD;
   const head = await store.head();
   const spans = await spansOf(store, begin.size);
-  await findHolders(store, spans);
-  const size = divided([...spans.values()], begin.size, head.size, limit);
+  await findBlockers(store, spans);
+  const size = findDivision([...spans.values()], begin.size, head.size, limit);
   const below = [...spans.values()].filter(({ first }) => first < size);
   return {
     head: await headAt(store, begin, head, size),
     trees: below.map(({ tree_id, entries }) => ({ tree_id, entries })),
     cases: [...new Set(below.flatMap(({ case_id }) => case_id ?? []))],
-    held: holderOf([...spans.values()], size, Math.min(limit, head.size)),
+    held: findBlocker([...spans.values()], size, Math.min(limit, head.size)),
   };
 }
 
-async function spansOf(store: LedgerStore, begin: number): Promise<Map<string, Span>> {
-  const spans = new Map<string, Span>();
+async function spansOf(store: LedgerStore, begin: number): Promise<Map<string, TreeSpan>> {
+  const spans = new Map<string, TreeSpan>();
   for await (const stored of store.log(begin)) {
     const { tree_id, log_index: first } = stored;
     const known = spans.get(tree_id);
-    const fresh = { tree_id, first, last: first, entries: 0, case_id: null, why: null, doubtful: false };
-    const span: Span = known ?? fresh;
+    const fresh = { tree_id, first, last: first, entries: 0, case_id: null, why: null, hasUnknownResult: false };
+    const span: TreeSpan = known ?? fresh;
     span.last = first;
     span.entries += 1;
     if (known === undefined) {
       span.case_id = caseOf(stored);
       spans.set(tree_id, span);
     }
-    if (stored.type === 'input' && stored.text.includes('"status":"unknown"')) span.doubtful = true;
+    if (stored.type === 'input' && stored.text.includes('"status":"unknown"')) span.hasUnknownResult = true;
   }
   return spans;
 }
 
 function caseOf(stored: StoredEntry): string | null {
-  const entry = entryOf(stored);
-  return entry.type === 'input' && isOpening(entry.body) ? entry.body.case_id : null;
+  const entry = parseStoredEntry(stored);
+  return entry.type === 'input' && isOpeningInput(entry.body) ? entry.body.case_id : null;
 }
 
 /** Notes on each tree what keeps it here, however long it has not been told of. */
-async function findHolders(store: LedgerStore, spans: ReadonlyMap<string, Span>): Promise<void> {
-  const note = (tree_id: string, why: Holding['why']): void => {
+async function findBlockers(store: LedgerStore, spans: ReadonlyMap<string, TreeSpan>): Promise<void> {
+  const note = (tree_id: string, why: BoundaryBlocker['why']): void => {
     const span = spans.get(tree_id);
     if (span !== undefined) span.why = why;
   };
   for (const span of spans.values())
-    if (span.doubtful && (await isDoubtful(store, span.tree_id))) span.why = 'unknown outcome';
+    if (span.hasUnknownResult && (await hasUnknownOutcome(store, span.tree_id))) span.why = 'unknown outcome';
   for await (const { tree_id } of store.runRecords.unrecorded()) note(tree_id, 'unrecorded');
   for await (const { tree_id, ended } of store.trees()) if (!ended) note(tree_id, 'lives');
 }
 
 /** Whether people have still to say what became of an act of this tree (D8): then it must be here to take that. */
-async function isDoubtful(store: LedgerStore, tree_id: string): Promise<boolean> {
+async function hasUnknownOutcome(store: LedgerStore, tree_id: string): Promise<boolean> {
   const records = new RunRecords();
   const unknown = new UnknownOutcomes();
   for await (const stored of store.tree(tree_id)) {
-    if (stored.type !== 'input' && !tellsOfRuns(stored)) continue;
-    const entry: Entry = entryOf(stored);
+    if (stored.type !== 'input' && !isRunEntry(stored)) continue;
+    const entry: Entry = parseStoredEntry(stored);
     unknown.fold(entry, (run_id) => records.get(run_id)?.status ?? null);
     records.fold(entry);
   }
@@ -108,7 +108,7 @@ async function isDoubtful(store: LedgerStore, tree_id: string): Promise<boolean>
 }
 
 /** Entry `size` is the first of its tree, unless it is the end: nothing else can be between trees. */
-function divided(spans: readonly Span[], begin: number, end: number, limit: number): number {
+function findDivision(spans: readonly TreeSpan[], begin: number, end: number, limit: number): number {
   let size = begin;
   let reach = begin;
   for (const span of spans) {
@@ -120,11 +120,13 @@ function divided(spans: readonly Span[], begin: number, end: number, limit: numb
 }
 
 /** The one that is named: a tree that lives, before one that merely goes on beyond what was asked for. */
-function holderOf(spans: readonly Span[], size: number, limit: number): Holding | null {
+function findBlocker(spans: readonly TreeSpan[], size: number, limit: number): BoundaryBlocker | null {
   if (size >= limit) return null;
-  const across = spans.filter(({ first, last, why }) => first < limit && (why !== null || last >= limit));
-  const holder = across.find(({ why }) => why !== null) ?? across[0];
-  return holder === undefined ? null : { tree_id: holder.tree_id, first: holder.first, why: holder.why ?? 'goes on' };
+  const crossing = spans.filter(({ first, last, why }) => first < limit && (why !== null || last >= limit));
+  const blocker = crossing.find(({ why }) => why !== null) ?? crossing[0];
+  return blocker === undefined
+    ? null
+    : { tree_id: blocker.tree_id, first: blocker.first, why: blocker.why ?? 'goes on' };
 }
 
 /** The head of the log at `size`; on the way to its end, what comes after must be the log of the store's head. */
@@ -132,16 +134,16 @@ async function headAt(store: LedgerStore, begin: LogHead, head: LogHead, size: n
   let reached = begin;
   let at = size === begin.size ? begin : null;
   let leaves: string[] = [];
-  const take = (): void => {
-    reached = extend(reached, leaves);
+  const extendReached = (): void => {
+    reached = extendHead(reached, leaves);
     leaves = [];
   };
   for await (const { leaf_hash } of store.log(begin.size)) {
     leaves.push(leaf_hash);
-    if (leaves.length === LEAVES_AT_ONCE || reached.size + leaves.length === size) take();
+    if (leaves.length === LEAVES_AT_ONCE || reached.size + leaves.length === size) extendReached();
     if (reached.size === size) at = reached;
   }
-  take();
+  extendReached();
   if (at !== null && reached.size === head.size && reached.root === head.root) return at;
   throw new LedgerError({
     code: 'LEDGER_TAMPERED',

@@ -1,20 +1,20 @@
 // A log and the archives of its beginning as one log again, for whoever verifies or proves across both. What is wrong
 // with the files as such is told here; what they hold, verification looks at as it does at all entries.
 
-import type { Finding } from '../../ledger/ledger-problem.js';
-import type { IntegratedLog } from '../../ledger/integrated.js';
-import { EMPTY_HEAD } from '../../ledger/merkle.js';
-import type { ArchivedPart } from '../../ports/archives.js';
-import type { LogHead } from '../../ports/ledger-store.js';
-import type { Evidence } from './open-evidence.js';
+import type { LedgerFinding } from '../../ledger/verification/ledger-problem.js';
+import type { IntegratedLog } from '../../ledger/integrated-log.js';
+import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
+import type { ArchivedPart } from '../../ports/ledger/archives.js';
+import type { LogHead } from '../../ports/ledger/ledger-store.js';
+import type { EvidenceBundle } from './open-evidence.js';
 
 /** An archive file that was opened, with the key of the ledger. */
-export interface OpenArchive {
+export interface OpenedArchive {
   /** As somebody typed it. */
   readonly name: string;
   /** Of the whole file. */
   readonly sha256: string;
-  readonly evidence: Evidence;
+  readonly evidence: EvidenceBundle;
 }
 
 export interface JoinedLog extends IntegratedLog {
@@ -23,17 +23,17 @@ export interface JoinedLog extends IntegratedLog {
 }
 
 /** The archives in the order of what they hold. */
-export const inOrder = (archives: readonly OpenArchive[]): readonly OpenArchive[] =>
-  [...archives].sort(({ evidence: one }, { evidence: other }) => one.begin.size - other.begin.size);
+export const sortArchives = (archives: readonly OpenedArchive[]): readonly OpenedArchive[] =>
+  [...archives].sort(({ evidence: left }, { evidence: right }) => left.begin.size - right.begin.size);
 
 /**
  * Holds archives, in their order, against one another and against what the store says is archived: each must go on from
  * the one before it, the last one must end where the store begins, and each must be the very file that was written.
  */
-export async function* chainFindings(
-  archives: readonly OpenArchive[],
+export async function* checkArchiveChain(
+  archives: readonly OpenedArchive[],
   parts: readonly ArchivedPart[],
-): AsyncIterable<Finding> {
+): AsyncIterable<LedgerFinding> {
   let end: LogHead | null = null;
   for (const { name, sha256, evidence } of archives) {
     const { begin } = evidence;
@@ -43,21 +43,21 @@ export async function* chainFindings(
       yield { rule: 'archive.differs', message: `${name} is not the file that the first ${head.size} entries went to` };
     }
     const before = end ?? headAt(begin.size, parts);
-    if (before.size !== begin.size) yield missing(before.size, begin.size);
+    if (before.size !== begin.size) yield missingFinding(before.size, begin.size);
     else if (before.root !== begin.root) {
       yield { rule: 'archive.differs', message: `${name} does not go on from what comes before entry ${begin.size}` };
     }
     end = head;
   }
   const last = parts.at(-1)?.size ?? 0;
-  if (end !== null && end.size !== last) yield missing(end.size, last);
+  if (end !== null && end.size !== last) yield missingFinding(end.size, last);
 }
 
 /** What comes before the first archive that is there: nothing, or the end of another one. */
 const headAt = (size: number, parts: readonly ArchivedPart[]): LogHead =>
   parts.find((part) => part.size === size) ?? EMPTY_HEAD;
 
-const missing = (from: number, to: number): Finding => ({
+const missingFinding = (from: number, to: number): LedgerFinding => ({
   rule: 'archive.missing',
   message:
     from < to
@@ -66,7 +66,7 @@ const missing = (from: number, to: number): Finding => ({
 });
 
 /** One log out of archives, whose chain has no findings, and what the store has left. */
-export function joinedLog(archives: readonly OpenArchive[], store: IntegratedLog, archived: LogHead): JoinedLog {
+export function joinLogs(archives: readonly OpenedArchive[], store: IntegratedLog, archived: LogHead): JoinedLog {
   const bundles = archives.map(({ evidence }) => evidence);
   const [first] = bundles;
   const begin = first?.begin ?? archived;
@@ -90,9 +90,9 @@ export function joinedLog(archives: readonly OpenArchive[], store: IntegratedLog
     artifactsOf: (place) => {
       const { tree_id, log_index = null } = place;
       // A tree is in one archive as a whole.
-      const holds = (bundle: Evidence, at: number) =>
+      const hasEntry = (bundle: EvidenceBundle, at: number) =>
         log_index === null ? bundle.hasTree(tree_id) : log_index < (ends[at] ?? 0);
-      return (bundles.find(holds) ?? store).artifactsOf(place);
+      return (bundles.find(hasEntry) ?? store).artifactsOf(place);
     },
   };
 }

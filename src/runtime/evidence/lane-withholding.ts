@@ -3,30 +3,36 @@
 // lane withholds.
 
 import { artifactRef, isWithheld, type Artifact, type StoredArtifact } from '../../contract/artifact-ref.js';
-import { isOpening, type Entry, type OpeningInput, type RecordedInput, type RunCreated } from '../../contract/entry.js';
+import {
+  isOpeningInput,
+  type Entry,
+  type OpeningInput,
+  type RecordedInput,
+  type RunCreated,
+} from '../../contract/run/entry.js';
 import { InvariantError, PolicyError } from '../../errors.js';
-import { policyOf } from '../../kernel/pinned.js';
-import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger-store.js';
+import { policyOf } from '../../kernel/pinned-policy.js';
+import type { LedgerStore, StoredEntry, TreeEntry } from '../../ports/ledger/ledger-store.js';
 import type { Pause } from '../../ports/pace.js';
-import { entryOf } from '../stored-entry.js';
+import { parseStoredEntry } from '../ledger/stored-entry.js';
 
 /** A ledger as a bundle holds it. Its contents are asked for entry by entry, each as it comes. */
-export function withheldByLanes(store: EvidenceSource): EvidenceSource {
+export function withholdByLanes(store: EvidenceSource): EvidenceSource {
   const lanes = new LaneWithholding();
-  let present: StoredEntry | null = null;
+  let current: StoredEntry | null = null;
   return {
     archives: store.archives,
     log: async function* (from) {
       for await (const stored of store.log(from)) {
-        present = stored;
+        current = stored;
         yield stored;
       }
     },
     artifactsOf: async (place) => {
       const artifacts = await store.artifactsOf(place);
-      if (present?.tree_id !== place.tree_id || present.seq !== place.seq)
+      if (current?.tree_id !== place.tree_id || current.seq !== place.seq)
         throw new InvariantError('contents are asked for as their entries come');
-      return lanes.take(entryOf(present), artifacts);
+      return lanes.process(parseStoredEntry(current), artifacts);
     },
   };
 }
@@ -36,7 +42,7 @@ export function withheldByLanes(store: EvidenceSource): EvidenceSource {
  * its tree before it are read again only where some lane withholds.
  * @param pause of the pass over those entries: a tree may have very many
  */
-export async function withheldAt(
+export async function readWithholding(
   source: Pick<LedgerStore, 'tree' | 'artifactsOf'>,
   at: TreeEntry,
   pause: Pause,
@@ -48,28 +54,28 @@ export async function withheldAt(
     if (stored.seq >= at.seq) break;
     const turn = pause();
     if (turn !== undefined) await turn;
-    if (stored.seq === 0) lanes.take(entryOf(stored), await source.artifactsOf(stored));
-    else if (stored.type === 'run_created') lanes.take(entryOf(stored), []);
-    if (!lanes.knows(at.tree_id)) return artifacts;
+    if (stored.seq === 0) lanes.process(parseStoredEntry(stored), await source.artifactsOf(stored));
+    else if (stored.type === 'run_created') lanes.process(parseStoredEntry(stored), []);
+    if (!lanes.hasTree(at.tree_id)) return artifacts;
   }
-  return lanes.take(entryOf(at), artifacts);
+  return lanes.process(parseStoredEntry(at), artifacts);
 }
 
 type EvidenceSource = Pick<LedgerStore, 'log' | 'artifactsOf' | 'archives'>;
 
 /** What the lanes that withhold a content say: which they are, and whether each of them lets an export hold it. */
-export interface LaneWord {
+export interface WithholdingRule {
   /** Empty where the pinned policy cannot be read: then no lane has a say. */
   readonly lanes: readonly string[];
   readonly exports: boolean;
 }
 
 /** The lanes of a policy that withhold content, each with whether exports may hold it. */
-type Withholding = ReadonlyMap<string, boolean>;
+type WithholdingLanes = ReadonlyMap<string, boolean>;
 
 /** A tree in which some lane withholds: which ones, null for all of them, and the lanes of its runs. */
 interface TreeLanes {
-  readonly withholding: Withholding | null;
+  readonly withholding: WithholdingLanes | null;
   /** Of a session: that of its agents, which is that of its spec and reports. */
   readonly session: string | null;
   readonly runs: Map<string, string | null>;
@@ -80,33 +86,33 @@ export class LaneWithholding {
   readonly #trees = new Map<string, TreeLanes>();
 
   /** Whether some lane of a tree withholds anything. */
-  knows(tree_id: string): boolean {
+  hasTree(tree_id: string): boolean {
     return this.#trees.has(tree_id);
   }
 
   /** Takes the entries of a log in their order. @returns what the bundle holds of the content that this one brought */
-  take({ type, tree_id, body }: Entry, artifacts: readonly StoredArtifact[]): readonly StoredArtifact[] {
-    if (type === 'run_created') this.create(tree_id, body);
+  process({ type, tree_id, body }: Entry, artifacts: readonly StoredArtifact[]): readonly StoredArtifact[] {
+    if (type === 'run_created') this.addRun(tree_id, body);
     if (type !== 'input') return artifacts;
-    if (isOpening(body)) this.open(tree_id, body, artifacts);
-    if (!this.knows(tree_id)) return artifacts;
+    if (isOpeningInput(body)) this.addOpening(tree_id, body, artifacts);
+    if (!this.hasTree(tree_id)) return artifacts;
     return artifacts.map((artifact) =>
-      this.wordOn(tree_id, body, artifact.kind) === null ? artifact : withoutContent(artifact),
+      this.ruleFor(tree_id, body, artifact.kind) === null ? artifact : omitContent(artifact),
     );
   }
 
   /** @param artifacts what the opening brought: the pinned policy */
-  open(tree_id: string, opening: OpeningInput, artifacts: readonly StoredArtifact[]): void {
+  addOpening(tree_id: string, opening: OpeningInput, artifacts: readonly StoredArtifact[]): void {
     const lanes = lanesOf(opening, artifacts);
     if (lanes.withholding?.size !== 0) this.#trees.set(tree_id, lanes);
   }
 
-  create(tree_id: string, { run_id, lane_id }: RunCreated): void {
+  addRun(tree_id: string, { run_id, lane_id }: RunCreated): void {
     this.#trees.get(tree_id)?.runs.set(run_id, lane_id);
   }
 
   /** @returns what the lanes say that withhold content of this kind which the input brought; null where none does */
-  wordOn(tree_id: string, input: RecordedInput, kind: string): LaneWord | null {
+  ruleFor(tree_id: string, input: RecordedInput, kind: string): WithholdingRule | null {
     const tree = this.#trees.get(tree_id);
     if (tree === undefined) return null;
     const { withholding } = tree;
@@ -122,10 +128,10 @@ export class LaneWithholding {
 function lanesOf(opening: OpeningInput, artifacts: readonly StoredArtifact[]): TreeLanes {
   const session = opening.kind === 'open_session' ? opening.agent.lane_id : null;
   const policies = artifacts.filter((artifact): artifact is Artifact => !isWithheld(artifact));
-  return { withholding: withholdingIn(policies), session, runs: new Map() };
+  return { withholding: withholdingLanesOf(policies), session, runs: new Map() };
 }
 
-function withholdingIn(policies: readonly Artifact[]): Withholding | null {
+function withholdingLanesOf(policies: readonly Artifact[]): WithholdingLanes | null {
   try {
     const lanes = [...policyOf(policies).lanes.values()];
     return new Map(
@@ -152,7 +158,7 @@ function lanesFor(input: RecordedInput, kind: string, { session, runs }: TreeLan
 }
 
 /** The hash of a case's content in its place; policies and machine definitions are what everything is checked by. */
-export function withoutContent(artifact: StoredArtifact): StoredArtifact {
+export function omitContent(artifact: StoredArtifact): StoredArtifact {
   const { kind, case_id } = artifact;
   if (case_id === null || isWithheld(artifact)) return artifact;
   const { hash_sha256: sha256, byte_size } = artifactRef(artifact);

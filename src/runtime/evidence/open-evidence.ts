@@ -18,21 +18,21 @@ import {
   SignedStatement,
   STATEMENT_BYTES_MAX,
   UNTRUSTED_LINE_BYTES_MAX,
-} from '../../contract/evidence.js';
-import { conforms } from '../../contract/validators.js';
+} from '../../contract/evidence/evidence.js';
+import { isConforming } from '../../contract/validators.js';
 import { LedgerError } from '../../errors.js';
-import { openCheckpoint, type Checkpoint } from '../../ledger/checkpoint.js';
-import { openStatement } from '../../ledger/dsse.js';
-import { EMPTY_HEAD, extend, isHead, leafHash, rootOf } from '../../ledger/merkle.js';
-import { noteVerifier, type NoteVerifier } from '../../ledger/signed-note.js';
-import type { LineFile, LinePlace } from '../../ports/line-file.js';
-import type { EntryPlace, LogHead, StoredEntry } from '../../ports/ledger-store.js';
-import { entryOf, tellsOfRuns } from '../stored-entry.js';
-import { WithheldLines } from './withheld-lines.js';
-import { Summary } from './write-evidence.js';
+import { openCheckpoint, type Checkpoint } from '../../ledger/proof/checkpoint.js';
+import { openStatement } from '../../ledger/proof/dsse.js';
+import { EMPTY_HEAD, extendHead, isHead, leafHash, rootOf } from '../../ledger/proof/merkle.js';
+import { noteVerifier, type NoteVerifier } from '../../ledger/proof/signed-note.js';
+import type { LineFile, LinePlace } from '../../ports/ledger/line-file.js';
+import type { EntryPlace, LogHead, StoredEntry } from '../../ports/ledger/ledger-store.js';
+import { parseStoredEntry, isRunEntry } from '../ledger/stored-entry.js';
+import { WithholdingCheck } from './withholding-check.js';
+import { EvidenceSummary } from './write-evidence.js';
 
 /** The ledger of a bundle. */
-export interface Evidence {
+export interface EvidenceBundle {
   readonly key: NoteVerifier;
   readonly checkpoint: Checkpoint;
   /** The signed note that it was read from. */
@@ -56,26 +56,28 @@ export interface Evidence {
  * @param trusted the key that must have signed; null takes the bundle's own, which proves only that it is of one piece
  * @throws LedgerError LEDGER_TAMPERED for what is no whole bundle of that key
  */
-export async function openEvidence(file: LineFile, trusted: NoteVerifier | null): Promise<Evidence> {
-  const { key, checkpoint, said, withholds } = await authenticate(file, trusted);
-  const read = await readThrough(file, { withholds, isTrusted: trusted !== null });
-  if (said !== canonicalJson(read.summary.statement(key.name, checkpoint.root, read.content_sha256))) {
-    throw broken('its statement is not about these lines');
+export async function openEvidence(file: LineFile, trusted: NoteVerifier | null): Promise<EvidenceBundle> {
+  const { key, checkpoint, statementText, hasWithheldContent } = await authenticate(file, trusted);
+  const read = await indexLines(file, { hasWithheldContent, isTrusted: trusted !== null });
+  if (statementText !== canonicalJson(read.summary.statement(key.name, checkpoint.root, read.content_sha256))) {
+    throw invalidBundleError('its statement is not about these lines');
   }
   const { places, trees, begin, head } = read;
   if (head.size !== checkpoint.size || head.root !== checkpoint.root) {
-    throw broken(`its entries end at ${head.size}, or are not those of its checkpoint, which is at ${checkpoint.size}`);
+    throw invalidBundleError(
+      `its entries end at ${head.size}, or are not those of its checkpoint, which is at ${checkpoint.size}`,
+    );
   }
   // Who reads an entry mostly wants its content next: the last line is kept.
-  let last: ReadLine | null = null;
-  const lineAt = async (log_index: number): Promise<ReadLine> => {
+  let last: EvidenceLine | null = null;
+  const lineAt = async (log_index: number): Promise<EvidenceLine> => {
     if (last?.entry.log_index === log_index) return last;
     const place = places[log_index - begin.size];
-    if (log_index < begin.size) throw archivedBefore(log_index, begin.size);
-    const line = entryIn(place === undefined ? Buffer.alloc(0) : await file.read(place), log_index);
-    return (last = { line, entry: storedEntry(line, log_index) });
+    if (log_index < begin.size) throw archivedEntryError(log_index, begin.size);
+    const line = parseEntry(place === undefined ? Buffer.alloc(0) : await file.read(place), log_index);
+    return (last = { line, entry: toStoredEntry(line, log_index) });
   };
-  const lineOf = async ({ tree_id, seq, log_index = null }: EntryPlace): Promise<ReadLine | null> => {
+  const lineOf = async ({ tree_id, seq, log_index = null }: EntryPlace): Promise<EvidenceLine | null> => {
     const named = log_index === null ? null : await lineAt(log_index);
     if (named?.entry.tree_id === tree_id && named.entry.seq === seq) return named;
     const own = trees.get(tree_id)?.[seq];
@@ -94,73 +96,73 @@ export async function openEvidence(file: LineFile, trusted: NoteVerifier | null)
     },
     hasTree: (tree_id) => trees.has(tree_id),
     trees: () => [...trees].map(([tree_id, [first = 0]]) => ({ tree_id, log_index: first })),
-    artifactsOf: async (place) => (await lineOf(place))?.line.artifacts.map(artifactIn) ?? [],
+    artifactsOf: async (place) => (await lineOf(place))?.line.artifacts.map(toArtifact) ?? [],
     head: () => Promise.resolve(head),
     size: () => Promise.resolve(checkpoint.size),
   };
 }
 
-interface Authenticated {
+interface AuthenticatedBundle {
   readonly key: NoteVerifier;
   readonly checkpoint: Checkpoint;
   /** The payload of the statement. */
-  readonly said: string;
+  readonly statementText: string;
   /** Whether any content is withheld, by the statement. */
-  readonly withholds: boolean;
+  readonly hasWithheldContent: boolean;
 }
 
 /** E1. @throws LedgerError LEDGER_TAMPERED; UsageError for lines that are too long */
-async function authenticate(file: LineFile, trusted: NoteVerifier | null): Promise<Authenticated> {
-  const ends = await file.ends({ firstMax: HEADER_BYTES_MAX, lastMax: STATEMENT_BYTES_MAX });
-  if (ends === null) throw broken('it is no evidence bundle');
-  const header = headerIn(ends.first);
+async function authenticate(file: LineFile, trusted: NoteVerifier | null): Promise<AuthenticatedBundle> {
+  const ends = await file.boundaryLines({ firstMax: HEADER_BYTES_MAX, lastMax: STATEMENT_BYTES_MAX });
+  if (ends === null) throw invalidBundleError('it is no evidence bundle');
+  const header = parseHeader(ends.first);
   const key = trusted ?? noteVerifier(header.key);
   const checkpoint = key === null ? null : openCheckpoint(Buffer.from(header.checkpoint), key);
-  if (key === null || checkpoint === null) throw broken('its checkpoint is not signed by this key');
-  const said = openStatement(statementIn(ends.last), key);
-  if (said === null) throw broken('its statement is not signed by this key');
-  const statement = jsonIn(Buffer.from(said));
-  if (!isStatement(statement)) throw broken('its statement is not one about a ledger');
+  if (key === null || checkpoint === null) throw invalidBundleError('its checkpoint is not signed by this key');
+  const statementText = openStatement(parseStatement(ends.last), key);
+  if (statementText === null) throw invalidBundleError('its statement is not signed by this key');
+  const statement = parseJson(Buffer.from(statementText));
+  if (!isStatement(statement)) throw invalidBundleError('its statement is not one about a ledger');
   const { subject, predicate } = statement;
   const { size } = beginOf(header);
   if (subject[0]?.digest.sha256 !== checkpoint.root || predicate.entries !== checkpoint.size - size) {
-    throw broken('its statement is about another checkpoint');
+    throw invalidBundleError('its statement is about another checkpoint');
   }
   if ((await file.sha256Before(ends.lastOffset)) !== predicate.content_sha256) {
-    throw broken('its statement is not about these lines');
+    throw invalidBundleError('its statement is not about these lines');
   }
-  return { key, checkpoint, said, withholds: predicate.withheld > 0 };
+  return { key, checkpoint, statementText, hasWithheldContent: predicate.withheld > 0 };
 }
 
-const isStatement = (value: unknown): value is EvidenceStatement => conforms(EvidenceStatement, value);
+const isStatement = (value: unknown): value is EvidenceStatement => isConforming(EvidenceStatement, value);
 
 /** A line, and the entry in it. */
-interface ReadLine {
+interface EvidenceLine {
   readonly line: EvidenceEntry;
   readonly entry: StoredEntry;
 }
 
-interface ReadThrough {
+interface EvidenceIndex {
   readonly header: EvidenceHeader;
   readonly places: readonly LinePlace[];
   /** The entries of each tree, by their places in the log. */
   readonly trees: ReadonlyMap<string, readonly number[]>;
   readonly begin: LogHead;
   readonly head: LogHead;
-  readonly summary: Summary;
+  readonly summary: EvidenceSummary;
   readonly content_sha256: string;
 }
 
-interface ReadOptions {
+interface IndexOptions {
   /** Where nothing is withheld, no reason for it is checked: the number of what is withheld is compared at the end. */
-  readonly withholds: boolean;
+  readonly hasWithheldContent: boolean;
   readonly isTrusted: boolean;
 }
 
-async function readThrough(file: LineFile, { withholds, isTrusted }: ReadOptions): Promise<ReadThrough> {
+async function indexLines(file: LineFile, { hasWithheldContent, isTrusted }: IndexOptions): Promise<EvidenceIndex> {
   const content = createHash('sha256');
-  const summary = new Summary();
-  const withheld = withholds ? new WithheldLines() : null;
+  const summary = new EvidenceSummary();
+  const withheld = hasWithheldContent ? new WithholdingCheck() : null;
   const places: LinePlace[] = [];
   const trees = new Map<string, number[]>();
   let header: EvidenceHeader | null = null;
@@ -172,33 +174,33 @@ async function readThrough(file: LineFile, { withholds, isTrusted }: ReadOptions
     if (last !== null) {
       content.update(last.bytes).update('\n');
       if (header === null) {
-        header = headerIn(last.bytes);
+        header = parseHeader(last.bytes);
         head = begin = beginOf(header);
       } else {
-        const line = entryIn(last.bytes, head.size);
-        const stored = storedEntry(line, head.size);
+        const line = parseEntry(last.bytes, head.size);
+        const stored = toStoredEntry(line, head.size);
         places.push(last.place);
         const own = trees.get(stored.tree_id) ?? [];
         if (own.push(stored.log_index) === 1) trees.set(stored.tree_id, own);
-        const artifacts = line.artifacts.map(artifactIn);
-        const isNeeded = tellsOfRuns(stored) || (withheld !== null && stored.type === 'input');
-        const entry = isNeeded ? entryOf(stored) : null;
+        const artifacts = line.artifacts.map(toArtifact);
+        const isNeeded = isRunEntry(stored) || (withheld !== null && stored.type === 'input');
+        const entry = isNeeded ? parseStoredEntry(stored) : null;
         const problem = withheld?.problemOf(entry, artifacts) ?? null;
-        if (problem !== null) throw broken(`entry ${head.size}: ${problem}`);
-        summary.take(tellsOfRuns(stored) ? entry : null, artifacts);
-        head = extend(head, [stored.leaf_hash]);
+        if (problem !== null) throw invalidBundleError(`entry ${head.size}: ${problem}`);
+        summary.add(isRunEntry(stored) ? entry : null, artifacts);
+        head = extendHead(head, [stored.leaf_hash]);
       }
     }
     last = next;
   }
-  if (header === null || last === null) throw broken('it is no evidence bundle');
+  if (header === null || last === null) throw invalidBundleError('it is no evidence bundle');
   return { header, places, trees, begin, head, summary, content_sha256: content.digest('hex') };
 }
 
-function headerIn(bytes: Uint8Array): EvidenceHeader {
-  const value = jsonIn(bytes);
-  if (conforms(EvidenceHeader, value)) return value as EvidenceHeader;
-  throw broken('it does not begin as one');
+function parseHeader(bytes: Uint8Array): EvidenceHeader {
+  const value = parseJson(bytes);
+  if (isConforming(EvidenceHeader, value)) return value as EvidenceHeader;
+  throw invalidBundleError('it does not begin as one');
 }
 
 /** Where the entries begin, as the header says; whether that is so, the root of the checkpoint tells. */
@@ -207,22 +209,22 @@ function beginOf({ from }: EvidenceHeader): LogHead {
   const { size, frontier } = from;
   const begin = { size, frontier, root: rootOf(frontier) };
   if (isHead(begin)) return begin;
-  throw broken('it does not say where it begins');
+  throw invalidBundleError('it does not say where it begins');
 }
 
-function entryIn(bytes: Uint8Array, log_index: number): EvidenceEntry {
-  const value = jsonIn(bytes);
-  if (conforms(EvidenceEntry, value)) return value as EvidenceEntry;
-  throw broken(`entry ${log_index} is none`);
+function parseEntry(bytes: Uint8Array, log_index: number): EvidenceEntry {
+  const value = parseJson(bytes);
+  if (isConforming(EvidenceEntry, value)) return value as EvidenceEntry;
+  throw invalidBundleError(`entry ${log_index} is none`);
 }
 
-function statementIn(bytes: Uint8Array): SignedStatement {
-  const value = jsonIn(bytes);
-  if (conforms(SignedStatement, value)) return value as SignedStatement;
-  throw broken('it does not end with a signed statement: the end may be missing');
+function parseStatement(bytes: Uint8Array): SignedStatement {
+  const value = parseJson(bytes);
+  if (isConforming(SignedStatement, value)) return value as SignedStatement;
+  throw invalidBundleError('it does not end with a signed statement: the end may be missing');
 }
 
-function jsonIn(bytes: Uint8Array): unknown {
+function parseJson(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(Buffer.from(bytes).toString('utf8'));
   } catch {
@@ -231,23 +233,23 @@ function jsonIn(bytes: Uint8Array): unknown {
 }
 
 /** The entry as a store would give it: all of it from its text. */
-function storedEntry({ entry: text }: EvidenceEntry, log_index: number): StoredEntry {
-  const value = jsonIn(Buffer.from(text));
+function toStoredEntry({ entry: text }: EvidenceEntry, log_index: number): StoredEntry {
+  const value = parseJson(Buffer.from(text));
   const { tree_id, seq, type } = (typeof value === 'object' && value !== null ? value : {}) as Partial<StoredEntry>;
   if (typeof tree_id !== 'string' || typeof seq !== 'number' || typeof type !== 'string') {
-    throw broken(`entry ${log_index} is none`);
+    throw invalidBundleError(`entry ${log_index} is none`);
   }
   return { log_index, tree_id, seq, type, text, leaf_hash: leafHash(text) };
 }
 
-const artifactIn = (line: EvidenceEntry['artifacts'][number]): StoredArtifact =>
+const toArtifact = (line: EvidenceEntry['artifacts'][number]): StoredArtifact =>
   'withheld' in line ? line : { kind: line.kind, case_id: line.case_id, bytes: Buffer.from(line.content, 'base64') };
 
-const archivedBefore = (log_index: number, begin: number): LedgerError =>
+const archivedEntryError = (log_index: number, begin: number): LedgerError =>
   new LedgerError({
     code: 'LEDGER_ARCHIVED',
     message: `entry ${log_index} is not in this bundle: it begins at ${begin}`,
   });
 
-const broken = (why: string): LedgerError =>
+const invalidBundleError = (why: string): LedgerError =>
   new LedgerError({ code: 'LEDGER_TAMPERED', message: `this is no whole evidence bundle of its ledger: ${why}` });

@@ -1,10 +1,10 @@
 // Which lanes withhold content of a case, over all of its trees: what an export of the case would hold (C84).
 
 import type { StoredArtifact } from '../../contract/artifact-ref.js';
-import { isOpening, type OpeningInput } from '../../contract/entry.js';
-import { POLICY_FILES } from '../../contract/pins.js';
+import { isOpeningInput, type OpeningInput } from '../../contract/run/entry.js';
+import { POLICY_FILES } from '../../contract/policy/pins.js';
 import { referencesOf } from '../../kernel/fold.js';
-import type { EntryPlace, LedgerStore } from '../../ports/ledger-store.js';
+import type { EntryPlace, LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { CaseEntry, CaseHistory } from '../case/case-history.js';
 import { LaneWithholding } from './lane-withholding.js';
 
@@ -15,7 +15,7 @@ export const UNREADABLE_POLICY = '(unreadable policy)';
  * @returns each lane that withholds content of the case, with whether it lets an approved export hold that content
  * @throws LedgerError LEDGER_ARCHIVED, LEDGER_TAMPERED
  */
-export async function withheldLanes(
+export async function findWithheldLanes(
   store: Pick<LedgerStore, 'artifactsOf'>,
   history: CaseHistory,
 ): Promise<ReadonlyMap<string, boolean>> {
@@ -23,19 +23,19 @@ export async function withheldLanes(
   const lanes = new LaneWithholding();
   const pinned = new PinnedPolicies(store);
   for await (const entries of history.entries(['input', 'run_created'])) {
-    for (const one of entries) {
-      const { entry } = one;
-      if (entry.type === 'run_created') lanes.create(entry.tree_id, entry.body);
+    for (const caseEntry of entries) {
+      const { entry } = caseEntry;
+      if (entry.type === 'run_created') lanes.addRun(entry.tree_id, entry.body);
       if (entry.type !== 'input') continue;
-      if (isOpening(entry.body)) lanes.open(entry.tree_id, entry.body, await pinned.of(entry.body, entry));
-      if (lanes.knows(entry.tree_id)) addLanes(found, lanes, one, history.slice.case_id);
+      if (isOpeningInput(entry.body)) lanes.addOpening(entry.tree_id, entry.body, await pinned.load(entry.body, entry));
+      if (lanes.hasTree(entry.tree_id)) addWithheldLanes(found, lanes, caseEntry, history.slice.case_id);
     }
   }
   return found;
 }
 
 /** One lane may withhold content in many trees: it lets exports hold it only where it does so in all of them. */
-function addLanes(
+function addWithheldLanes(
   found: Map<string, boolean>,
   withholding: LaneWithholding,
   { entry }: CaseEntry,
@@ -43,10 +43,10 @@ function addLanes(
 ): void {
   if (entry.type !== 'input') return;
   for (const ref of referencesOf(entry.body)) {
-    const word = ref.case_id === case_id ? withholding.wordOn(entry.tree_id, entry.body, ref.artifact_kind) : null;
-    if (word === null) continue;
-    const lanes = word.lanes.length === 0 ? [UNREADABLE_POLICY] : word.lanes;
-    for (const lane of lanes) found.set(lane, word.exports && found.get(lane) !== false);
+    const rule = ref.case_id === case_id ? withholding.ruleFor(entry.tree_id, entry.body, ref.artifact_kind) : null;
+    if (rule === null) continue;
+    const lanes = rule.lanes.length === 0 ? [UNREADABLE_POLICY] : rule.lanes;
+    for (const lane of lanes) found.set(lane, rule.exports && found.get(lane) !== false);
   }
 }
 
@@ -59,7 +59,7 @@ class PinnedPolicies {
     this.#store = store;
   }
 
-  async of({ policies, machines }: OpeningInput, place: EntryPlace): Promise<readonly StoredArtifact[]> {
+  async load({ policies, machines }: OpeningInput, place: EntryPlace): Promise<readonly StoredArtifact[]> {
     const hashes = POLICY_FILES.map((name) => policies[name].artifact.hash_sha256);
     const key = [...hashes, machines.hash_sha256].join(' ');
     const known = this.#known.get(key) ?? (await this.#store.artifactsOf(place));

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../contract/canonical-json.js';
-import type { Entry } from '../../contract/entry.js';
+import type { Entry } from '../../contract/run/entry.js';
 import {
   EVIDENCE_FORMAT,
   PREDICATE_TYPE,
@@ -9,18 +9,18 @@ import {
   type EvidenceEntry,
   type EvidenceHeader,
   type EvidenceStatement,
-} from '../../contract/evidence.js';
+} from '../../contract/evidence/evidence.js';
 import { sha256 } from '../../contract/hash.js';
 import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import { UsageError } from '../../errors.js';
-import { signStatement } from '../../ledger/dsse.js';
-import type { NoteSigner } from '../../ledger/signed-note.js';
-import type { AnchoredHead, LedgerStore } from '../../ports/ledger-store.js';
-import { RunRecords } from '../../run/record.js';
-import { entryOf, tellsOfRuns } from '../stored-entry.js';
+import { signStatement } from '../../ledger/proof/dsse.js';
+import type { NoteSigner } from '../../ledger/proof/signed-note.js';
+import type { ExternalHead, LedgerStore } from '../../ports/ledger/ledger-store.js';
+import { RunRecords } from '../../run/run-records.js';
+import { parseStoredEntry, isRunEntry } from '../ledger/stored-entry.js';
 
 /** What was written. */
-export interface WrittenEvidence {
+export interface EvidenceCounts {
   readonly entries: number;
   readonly artifacts: number;
   readonly runs: number;
@@ -32,33 +32,33 @@ export interface WrittenEvidence {
  */
 export async function writeEvidence(
   store: Pick<LedgerStore, 'log' | 'artifactsOf' | 'archives'>,
-  head: AnchoredHead & { readonly note: string },
+  head: ExternalHead & { readonly note: string },
   signer: NoteSigner,
   write: (line: string) => Promise<void>,
-): Promise<WrittenEvidence> {
+): Promise<EvidenceCounts> {
   const content = createHash('sha256');
-  const put = async (value: object): Promise<void> => {
+  const writeValue = async (value: object): Promise<void> => {
     const line = `${JSON.stringify(value)}\n`;
     content.update(line);
     await write(line);
   };
-  const summary = new Summary();
+  const summary = new EvidenceSummary();
   const from = (await store.archives.parts()).at(-1);
   const header: EvidenceHeader = { format: EVIDENCE_FORMAT, key: signer.vkey, checkpoint: head.note };
-  await put(from === undefined ? header : { ...header, from: { size: from.size, frontier: from.frontier } });
+  await writeValue(from === undefined ? header : { ...header, from: { size: from.size, frontier: from.frontier } });
   if (head.size > (from?.size ?? 0)) {
     for await (const stored of store.log(from?.size ?? 0)) {
       const artifacts = await store.artifactsOf(stored);
-      summary.take(tellsOfRuns(stored) ? entryOf(stored) : null, artifacts);
-      await put({ entry: stored.text, artifacts: artifacts.map(lineOf) } satisfies EvidenceEntry);
+      summary.add(isRunEntry(stored) ? parseStoredEntry(stored) : null, artifacts);
+      await writeValue({ entry: stored.text, artifacts: artifacts.map(lineOf) } satisfies EvidenceEntry);
       if (stored.log_index === head.size - 1) break;
     }
   }
   const statement = summary.statement(signer.name, head.root, content.digest('hex'));
   const last = `${JSON.stringify(signStatement(canonicalJson(statement), signer))}\n`;
-  if (last.length > STATEMENT_BYTES_MAX) throw tooManyRuns();
+  if (last.length > STATEMENT_BYTES_MAX) throw tooManyRunsError();
   await write(last);
-  return summary.written;
+  return summary.counts;
 }
 
 function lineOf(artifact: StoredArtifact): EvidenceEntry['artifacts'][number] {
@@ -67,7 +67,7 @@ function lineOf(artifact: StoredArtifact): EvidenceEntry['artifacts'][number] {
   return { kind, case_id, content: Buffer.from(bytes).toString('base64') };
 }
 
-const tooManyRuns = (): UsageError =>
+const tooManyRunsError = (): UsageError =>
   new UsageError({
     code: 'USAGE',
     message:
@@ -75,7 +75,7 @@ const tooManyRuns = (): UsageError =>
   });
 
 /** What the statement says of the lines before it: by whoever writes a bundle, and by whoever checks one. */
-export class Summary {
+export class EvidenceSummary {
   readonly #runs = new RunRecords();
   readonly #pinned = { policy: new Set<string>(), machines: new Set<string>() };
   #entries = 0;
@@ -83,7 +83,7 @@ export class Summary {
   #withheld = 0;
 
   /** @param entry null where it tells nothing of a run */
-  take(entry: Entry | null, artifacts: readonly StoredArtifact[]): void {
+  add(entry: Entry | null, artifacts: readonly StoredArtifact[]): void {
     this.#entries += 1;
     this.#artifacts += artifacts.length;
     if (entry !== null) this.#runs.fold(entry);
@@ -94,7 +94,7 @@ export class Summary {
     }
   }
 
-  get written(): WrittenEvidence {
+  get counts(): EvidenceCounts {
     return { entries: this.#entries, artifacts: this.#artifacts, runs: this.#runs.all().length };
   }
 

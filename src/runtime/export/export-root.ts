@@ -22,21 +22,21 @@ export const isLocator = (text: string): boolean =>
  * @throws UsageError for any other place
  */
 export function locatorOf(root: string | null, destination: string): string {
-  if (root === null) throw usage('there is no folder for exports: open the Turnpike with `exports`');
+  if (root === null) throw usageError('there is no folder for exports: open the Turnpike with `exports`');
   const path = isAbsolute(destination) ? resolve(destination) : resolve(root, destination);
   const locator = relative(resolve(root), path).split(sep).join('/');
   if (isLocator(locator)) return locator;
-  throw usage(
+  throw usageError(
     `${JSON.stringify(destination.slice(0, 200))} is not below the folder of exports, ${root}: name a path in it`,
   );
 }
 
 /** The path of a locator. @throws UsageError where there is no folder, or it is no locator */
-export function placeOf(root: string | null, locator: string): string {
+export function resolveLocator(root: string | null, locator: string): string {
   if (root !== null && isLocator(locator)) return join(resolve(root), locator);
-  throw usage(
+  throw usageError(
     'the bundle has no place below the folder of exports: open the Turnpike with the same `exports` as before',
   );
 }
 
-const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
+const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

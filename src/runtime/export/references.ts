@@ -1,5 +1,5 @@
 import type { ArtifactRef } from '../../contract/artifact-ref.js';
-import type { AuditEvent } from '../../contract/audit-event.js';
+import type { AuditEvent } from '../../contract/run/audit-event.js';
 
 /** Every reference that an audit event holds. */
 export const referencesOfEvent = ({

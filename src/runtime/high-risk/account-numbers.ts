@@ -6,11 +6,11 @@ const IBAN = /(?<![\p{L}\p{N}])[A-Z]{2}\s?\d{2}(?:[ -]?[A-Z0-9]){11,30}(?![\p{L}
 /** Digits in groups: a card, and perhaps other numbers before and behind it. */
 const GROUPS = /\d+(?:[ -]\d+)*/g;
 const CARD_DIGITS = { min: 13, max: 19 } as const;
-const NAMED =
+const NAMED_NUMBER =
   /\b(?:account|acct|a\/c|konto|kontonummer|compte|cuenta|routing|sort code|iban)\b[\s.:#\p{L}]{0,16}(?:\d[ -]?){5,}/iu;
 
 export const hasAccountNumber = (text: string): boolean =>
-  NAMED.test(text) ||
+  NAMED_NUMBER.test(text) ||
   (text.match(GROUPS) ?? []).some((groups) => holdsCard(groups.split(/[ -]/))) ||
   (text.match(IBAN) ?? []).some((found) =>
     prefixesOf(electronicFormatIBAN(found) ?? '').some((iban) => isValidIBAN(iban)),

@@ -1,10 +1,10 @@
 // Data that identifies a person because the case contains it (S4-73, C92): names, numbers, dates of birth, ids.
 // The candidate is taken apart once; then every text of the case is read once.
 
-import type { FindingKind } from '../../contract/content-checks.js';
+import type { FindingKind } from '../../contract/policy/content-checks.js';
 import { isJsonObject, type Json } from '../../contract/json.js';
-import { passagesOfAll, wordsIn, type Passages } from '../../policy/embedded-text.js';
-import { birthDatesIn, datesIn, withoutDates } from './dates.js';
+import { createJointPassageSearch, wordsIn, type PassageSearch } from '../../policy/content/passage-search.js';
+import { findBirthDates, findDates, stripDates } from './dates.js';
 
 /** Where the names of a case are recorded: tables with their columns, and what is no name of the case. */
 export interface NameSources {
@@ -55,8 +55,8 @@ export class CaseFacts {
   readonly #lines: readonly string[];
   readonly #numbers: ReadonlySet<string>;
   readonly #dates: ReadonlySet<string>;
-  readonly #pairs: Passages | null;
-  readonly #titled: Passages | null;
+  readonly #pairs: PassageSearch | null;
+  readonly #titled: PassageSearch | null;
   readonly #names: NameSources;
 
   constructor(texts: readonly string[], names: NameSources, ids: CaseIds) {
@@ -68,15 +68,15 @@ export class CaseFacts {
     this.#words = new Set(this.#lines.flatMap((line) => line.split(' ')));
     this.#capitalised = new Set(texts.flatMap((text) => (text.match(CAPITALISED) ?? []).flatMap(wordsIn)));
     this.#numbers = new Set(texts.flatMap(numbersIn));
-    this.#dates = new Set(texts.flatMap(datesIn).flatMap(({ names: dates }) => dates));
-    this.#pairs = searchOf(texts.flatMap(pairsIn).filter(isName), 2);
-    this.#titled = searchOf(
+    this.#dates = new Set(texts.flatMap(findDates).flatMap(({ names: dates }) => dates));
+    this.#pairs = createSearch(texts.flatMap(pairsIn).filter(isName), 2);
+    this.#titled = createSearch(
       texts.flatMap((text) => [...text.matchAll(TITLED)].map((match) => wordsIn(match[1] ?? ''))).filter(isName),
       1,
     );
     const lower = texts.map((text) => text.toLowerCase());
     const named = ids.filter((id) => id.length >= ID_CHARS_MIN).map((id) => id.toLowerCase());
-    if (lower.some((text) => named.some((id) => standsIn(id, text)))) this.#found.add('case_reference');
+    if (lower.some((text) => named.some((id) => isWordIn(id, text)))) this.#found.add('case_reference');
   }
 
   get found(): readonly FindingKind[] {
@@ -90,7 +90,7 @@ export class CaseFacts {
       if (numbersIn(text).some((number) => this.#numbers.has(number))) this.#found.add('document_number');
     }
     if (this.#dates.size > 0 && !this.#found.has('birth_date')) {
-      const shared = birthDatesIn(text).some(({ names }) => names.some((name) => this.#dates.has(name)));
+      const shared = findBirthDates(text).some(({ names }) => names.some((name) => this.#dates.has(name)));
       if (shared) this.#found.add('birth_date');
     }
   }
@@ -100,19 +100,21 @@ export class CaseFacts {
       this.#found.add('person_name');
       return;
     }
-    for (const name of recordedNames(text, this.#names.columns)) {
-      if (this.#says(name)) this.#found.add('person_name');
+    for (const name of namesInProposal(text, this.#names.columns)) {
+      if (this.#hasName(name)) this.#found.add('person_name');
     }
   }
 
   /** All words of the name near one another in any order, or one of them by itself where it is written as a name. */
-  #says(name: string): boolean {
+  #hasName(name: string): boolean {
     const words = wordsIn(name).filter((word) => word.length >= 2);
     if (words.length === 0 || words.length > NAME_WORDS_MAX) return false;
     const alone = words.filter((word) => word.length >= NAME_WORD_LETTERS_MIN && !INSTITUTIONS.has(word));
     if (alone.some((word) => this.#capitalised.has(word))) return true;
     return (
-      words.length > 1 && words.every((word) => this.#words.has(word)) && this.#lines.some((line) => near(line, words))
+      words.length > 1 &&
+      words.every((word) => this.#words.has(word)) &&
+      this.#lines.some((line) => hasWordsNear(line, words))
     );
   }
 }
@@ -120,7 +122,7 @@ export class CaseFacts {
 const ID_CHARS_MIN = 4;
 
 /** By itself, not as a part of another word. */
-function standsIn(id: string, text: string): boolean {
+function isWordIn(id: string, text: string): boolean {
   for (let at = text.indexOf(id); at >= 0; at = text.indexOf(id, at + 1)) {
     const around = `${text.slice(Math.max(0, at - 1), at)} ${text.slice(at + id.length, at + id.length + 1)}`;
     if (!/[\p{L}\p{N}]/u.test(around)) return true;
@@ -129,7 +131,7 @@ function standsIn(id: string, text: string): boolean {
 }
 
 /** Whether all the words stand within a few words of the line. */
-function near(line: string, words: readonly string[]): boolean {
+function hasWordsNear(line: string, words: readonly string[]): boolean {
   const all = line.trim().split(' ');
   const reach = words.length + 2;
   return all.some((word, at) => {
@@ -139,10 +141,10 @@ function near(line: string, words: readonly string[]): boolean {
   });
 }
 
-function searchOf(names: readonly (readonly string[])[], words: number): Passages | null {
+function createSearch(names: readonly (readonly string[])[], words: number): PassageSearch | null {
   const texts = names.filter((name) => name.length === words).map((name) => name.join(' '));
   if (texts.length === 0) return null;
-  return passagesOfAll([...new Set(texts)].map((text) => ({ text, words, least: words, letters: null })));
+  return createJointPassageSearch([...new Set(texts)].map((text) => ({ text, words, wordsMin: words, letters: null })));
 }
 
 /** Adjacent words of proper names, without what stands between them. What ends in a word of INSTITUTIONS is none. */
@@ -158,7 +160,7 @@ const pairsIn = (text: string): readonly (readonly string[])[] =>
 
 /** Numbers by their letters and digits alone; amounts and dates are none. */
 const numbersIn = (text: string): readonly string[] =>
-  (withoutDates(text).replace(MONEY, ' ').match(NUMBER) ?? [])
+  (stripDates(text).replace(MONEY, ' ').match(NUMBER) ?? [])
     .map((found) => found.replace(/[^\p{L}\p{N}]/gu, ''))
     .filter((found) => {
       const digits = found.replace(/\D/g, '').length;
@@ -166,7 +168,7 @@ const numbersIn = (text: string): readonly string[] =>
     });
 
 /** The names in a proposal that writes a record of one of these tables. */
-function recordedNames(text: string, columns: NameSources['columns']): readonly string[] {
+function namesInProposal(text: string, columns: NameSources['columns']): readonly string[] {
   if (columns.size === 0 || !text.includes('WRITE_RECORD')) return [];
   const args = argsOf(text);
   const target = args?.['target'];

@@ -1,21 +1,21 @@
 // What the runs of a case have read, all together (information flow): the label of whatever is made of the case.
 
-import { catalogueOf, registrationsIn, type Catalogue } from '../../contract/catalogue.js';
+import { createCatalogue, parseRegistrations, type Catalogue } from '../../contract/policy/catalogue.js';
 import { isWithheld, type ArtifactRef } from '../../contract/artifact-ref.js';
-import type { Entry, RunCreated } from '../../contract/entry.js';
+import type { Entry, RunCreated } from '../../contract/run/entry.js';
 import { sha256 } from '../../contract/hash.js';
 import { isJsonObject, type Json } from '../../contract/json.js';
-import type { Label } from '../../contract/labels.js';
+import type { Label } from '../../contract/policy/labels.js';
 import { LedgerError } from '../../errors.js';
-import { contextOf } from '../../kernel/open.js';
-import { notToBeHad } from '../../ledger/withheld.js';
-import { EMPTY_LABEL, join } from '../../policy/labels.js';
-import type { LedgerStore } from '../../ports/ledger-store.js';
-import { labelRead, privilegedRequest } from '../../step/privilege.js';
+import { contextOf } from '../../kernel/root-context.js';
+import { withheldContentError } from '../../ledger/require-content.js';
+import { EMPTY_LABEL, joinLabels } from '../../policy/labels.js';
+import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
+import { resultLabel, privilegedRequest } from '../../step/privileged-request.js';
 import type { CaseHistory } from '../case/case-history.js';
 
 /** The last act of an agent, with what had proposed it once it has succeeded: no run was born with what it read. */
-interface LastAct {
+interface LastAction {
   readonly created: RunCreated;
   proposal: ArtifactRef | null;
 }
@@ -26,39 +26,39 @@ interface LastAct {
  * @throws LedgerError LEDGER_ERASED where the content of a proposal was erased; LEDGER_TAMPERED where it, or what its
  * tree was pinned to, is not there
  */
-export async function labelOfCase(store: LedgerStore, history: CaseHistory): Promise<Label> {
+export async function computeCaseLabel(store: LedgerStore, history: CaseHistory): Promise<Label> {
   let label = EMPTY_LABEL;
-  const last = new Map<string, LastAct>();
+  const last = new Map<string, LastAction>();
   for await (const entries of history.entries(['run_created', 'audit_event'])) {
-    for (const { entry } of entries) label = join(label, bornWith(entry, last));
+    for (const { entry } of entries) label = joinLabels(label, labelAtCreation(entry, last));
   }
   const catalogues = new Map<string, Catalogue>();
   for (const { created, proposal } of last.values()) {
     if (proposal === null) continue;
     await refuseErased(store, history, proposal);
-    label = join(label, await readBy(store, created, proposal, catalogues));
+    label = joinLabels(label, await labelReadBy(store, created, proposal, catalogues));
   }
   return label;
 }
 
-function bornWith({ type, body }: Entry, last: Map<string, LastAct>): Label {
+function labelAtCreation({ type, body }: Entry, last: Map<string, LastAction>): Label {
   if (type === 'run_created') {
     if (body.label === null) return EMPTY_LABEL;
     last.set(agentOf(body.run_id), { created: body, proposal: null });
     return body.label;
   }
   if (type !== 'audit_event' || body.outcome !== 'success') return EMPTY_LABEL;
-  const act = READS.includes(body.action_type) ? last.get(agentOf(body.run_id)) : undefined;
-  if (act?.created.run_id === body.run_id) act.proposal = body.input_artifacts?.[0] ?? null;
+  const lastAction = READ_ACTIONS.includes(body.action_type) ? last.get(agentOf(body.run_id)) : undefined;
+  if (lastAction?.created.run_id === body.run_id) lastAction.proposal = body.input_artifacts?.[0] ?? null;
   return EMPTY_LABEL;
 }
 
-const READS: readonly string[] = ['tool_call', 'db_read'];
+const READ_ACTIONS: readonly string[] = ['tool_call', 'db_read'];
 
 /** D11: every run of an agent, a further attempt as well, has the agent's id and an ordinal. */
 const agentOf = (run_id: string): string => run_id.slice(0, run_id.lastIndexOf('.'));
 
-async function readBy(
+async function labelReadBy(
   store: LedgerStore,
   created: RunCreated,
   proposal: ArtifactRef,
@@ -69,9 +69,9 @@ async function readBy(
   catalogues.set(machines, catalogue);
   const { action, args } = await contentOf(store, proposal.case_id ?? null, proposal.hash_sha256);
   const definition = typeof action === 'string' ? catalogue.action(action) : undefined;
-  if (definition === undefined || !isJsonObject(args)) throw tampered(proposal.hash_sha256);
+  if (definition === undefined || !isJsonObject(args)) throw tamperedError(proposal.hash_sha256);
   const request = privilegedRequest(definition, args, contextOf(created), catalogue, EMPTY_LABEL);
-  return labelRead(definition, args, request, catalogue) ?? EMPTY_LABEL;
+  return resultLabel(definition, args, request, catalogue) ?? EMPTY_LABEL;
 }
 
 /** Of what a case has read before it was erased nobody can tell how confidential it was. */
@@ -83,17 +83,17 @@ async function refuseErased(
   if ((await store.artifact(case_id ?? null, hash_sha256)) !== null) return;
   for await (const entries of history.entries(['input'])) {
     for (const { entry } of entries) {
-      const brought = await store.artifactsOf(entry);
-      const erased = brought.filter(isWithheld).find(({ sha256: hash }) => hash === hash_sha256);
-      if (erased !== undefined) throw notToBeHad(erased);
+      const artifacts = await store.artifactsOf(entry);
+      const erased = artifacts.filter(isWithheld).find(({ sha256: hash }) => hash === hash_sha256);
+      if (erased !== undefined) throw withheldContentError(erased);
     }
   }
 }
 
 function pinnedCatalogue(definitions: Readonly<Record<string, Json>>): Catalogue {
-  const registrations = registrationsIn(definitions);
-  if (registrations === null) throw tampered('the pinned registrations');
-  return catalogueOf(registrations);
+  const registrations = parseRegistrations(definitions);
+  if (registrations === null) throw tamperedError('the pinned registrations');
+  return createCatalogue(registrations);
 }
 
 /** What the store gives is hashed: it is not trusted to have kept it. */
@@ -103,15 +103,15 @@ async function contentOf(
   hash: string,
 ): Promise<Readonly<Record<string, Json>>> {
   const bytes = await store.artifact(case_id, hash);
-  if (bytes === null || sha256(bytes) !== hash) throw tampered(hash);
+  if (bytes === null || sha256(bytes) !== hash) throw tamperedError(hash);
   try {
     const content: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));
     if (isJsonObject(content)) return content;
   } catch {
     // It was JSON when its step was decided.
   }
-  throw tampered(hash);
+  throw tamperedError(hash);
 }
 
-const tampered = (what: string): LedgerError =>
+const tamperedError = (what: string): LedgerError =>
   new LedgerError({ code: 'LEDGER_TAMPERED', message: `${what} is missing or was changed` });

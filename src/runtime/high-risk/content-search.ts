@@ -1,13 +1,23 @@
 // The search for what a promoted record carries over (S4-73, C92), as a pure object: the record is taken apart once,
 // then it reads the texts of the case. Where the texts come from is `carried-over.ts`.
 
-import { columnsOf, type Catalogue, type TargetDefinition } from '../../contract/catalogue.js';
-import { COUNTRIES, PASSAGE_WORDS, type ContentChecks, type FindingKind } from '../../contract/content-checks.js';
+import { columnsOf, type Catalogue, type TargetDefinition } from '../../contract/policy/catalogue.js';
+import {
+  COUNTRIES,
+  PASSAGE_WORDS,
+  type ContentChecks,
+  type FindingKind,
+} from '../../contract/policy/content-checks.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import { decodedReadings, readingsToSearch } from '../../policy/decoded-readings.js';
-import { passagesOfAll, stringsIn, type Candidate, type Passages } from '../../policy/embedded-text.js';
+import { decodeReadings, listSearchReadings } from '../../policy/content/decode-readings.js';
+import {
+  createJointPassageSearch,
+  stringsIn,
+  type PassageCandidate,
+  type PassageSearch,
+} from '../../policy/content/passage-search.js';
 import { CaseFacts, type CaseIds } from './case-facts.js';
-import { findingsIn } from './identifying-data.js';
+import { findIdentifyingData } from './identifying-data.js';
 
 /** A record with more text than this is not searched: it counts as embedded text. */
 export const RECORD_CHARS_MAX = 1_048_576;
@@ -17,12 +27,12 @@ const VALUE_WORDS_MIN = 5;
 /** ... or all that stands between two punctuation marks. */
 const CLAUSE_WORDS_MIN = 6;
 /** Of the whole record, its values joined: as long as a passage of one text that was cut into pieces has to be. */
-const JOINED = { words: 8, least: 3, letters: 64 } as const;
+const JOINED = { words: 8, wordsMin: 3, letters: 64 } as const;
 /** Of a value whose words are not divided. */
 const UNSPACED_LETTERS = 24;
 
 /** What is promoted, and how the lane wants it searched. */
-export interface CarriedOver {
+export interface PromotedRecord {
   readonly record: JsonObject;
   readonly target: TargetDefinition | undefined;
   readonly checks: ContentChecks;
@@ -31,27 +41,27 @@ export interface CarriedOver {
 }
 
 /** A text in pieces of the search, and the texts that are looked at for identifying data. */
-interface Parts {
-  readonly candidates: readonly Candidate[];
+interface SearchTexts {
+  readonly candidates: readonly PassageCandidate[];
   readonly texts: readonly string[];
 }
 
 /** The search for one record. */
 export class ContentSearch {
   readonly #own: readonly FindingKind[];
-  readonly #passages: Passages;
+  readonly #passages: PassageSearch;
   readonly #facts: CaseFacts;
 
-  private constructor({ candidates, texts }: Parts, { checks, catalogue, ids }: CarriedOver) {
-    this.#own = texts.flatMap((text) => findingsIn(text, checks.countries ?? COUNTRIES));
-    this.#passages = passagesOfAll(candidates);
+  private constructor({ candidates, texts }: SearchTexts, { checks, catalogue, ids }: PromotedRecord) {
+    this.#own = texts.flatMap((text) => findIdentifyingData(text, checks.countries ?? COUNTRIES));
+    this.#passages = createJointPassageSearch(candidates);
     const names = { columns: nameColumns(checks, catalogue), known: checks.known_names ?? [] };
     this.#facts = new CaseFacts(texts, names, ids);
   }
 
   /** @returns null for a record with more text than is searched */
-  static of(carried: CarriedOver): ContentSearch | null {
-    const parts = partsOf(carried);
+  static create(carried: PromotedRecord): ContentSearch | null {
+    const parts = splitRecord(carried);
     return parts === null ? null : new ContentSearch(parts, carried);
   }
 
@@ -72,31 +82,36 @@ export class ContentSearch {
 }
 
 /** @returns null for more text than is searched */
-function partsOf({ record, target, checks }: CarriedOver): Parts | null {
+function splitRecord({ record, target, checks }: PromotedRecord): SearchTexts | null {
   const strings = stringsIn(record);
   if (strings === null) return null;
   const joined = strings.join('\n');
   if (joined.length > RECORD_CHARS_MAX) return null;
   const words = checks.passage_words ?? PASSAGE_WORDS;
   const values = [...new Set(valuesOf(record, target))];
-  const candidates: Candidate[] = [{ text: joined, ...JOINED }];
+  const candidates: PassageCandidate[] = [{ text: joined, ...JOINED }];
   for (const value of values) {
-    for (const { text, unspaced } of readingsToSearch(value)) {
-      candidates.push({ text, words, least: VALUE_WORDS_MIN, letters: unspaced ? UNSPACED_LETTERS : JOINED.letters });
+    for (const { text, unspaced } of listSearchReadings(value)) {
+      candidates.push({
+        text,
+        words,
+        wordsMin: VALUE_WORDS_MIN,
+        letters: unspaced ? UNSPACED_LETTERS : JOINED.letters,
+      });
       if (!unspaced) candidates.push(...clausesOf(text, words));
     }
   }
-  return { candidates, texts: [...values, ...values.flatMap(decodedReadings)].map(withoutInvisible) };
+  return { candidates, texts: [...values, ...values.flatMap(decodeReadings)].map(stripInvisible) };
 }
 
-const withoutInvisible = (text: string): string => text.replace(/[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '');
+const stripInvisible = (text: string): string => text.replace(/[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '');
 
-const clausesOf = (text: string, words: number): readonly Candidate[] =>
+const clausesOf = (text: string, words: number): readonly PassageCandidate[] =>
   words <= CLAUSE_WORDS_MIN
     ? []
     : text
         .split(/[.,;:!?()[\]"“”\n\r]+/u)
-        .map((clause) => ({ text: clause, words, least: CLAUSE_WORDS_MIN, letters: null }));
+        .map((clause) => ({ text: clause, words, wordsMin: CLAUSE_WORDS_MIN, letters: null }));
 
 /** The free text of a record, value by value: not what the columns are called, nor what the schema lists. */
 function valuesOf(record: JsonObject, target: TargetDefinition | undefined): readonly string[] {
@@ -114,7 +129,7 @@ function textsIn(value: Json): readonly string[] {
   for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
     if (typeof next === 'string') found.push(next);
     else if (typeof next === 'number') found.push(String(next));
-    else if (Array.isArray(next)) for (const each of next as readonly Json[]) rest.push(each);
+    else if (Array.isArray(next)) for (const element of next as readonly Json[]) rest.push(element);
     else if (isJsonObject(next)) {
       for (const [name, member] of Object.entries(next)) {
         found.push(name);
@@ -130,7 +145,7 @@ const NAME_COLUMN = /name|alias|aka|client|person|party|contact|author|witness|s
 
 /** The tables of a case that hold names: what the lane says, else `entities` and what may identify a person. */
 function nameColumns({ names }: ContentChecks, { registrations }: Catalogue): ReadonlyMap<string, readonly string[]> {
-  const given = Object.entries(names ?? {});
+  const configured = Object.entries(names ?? {});
   const found = registrations.targets
     .filter(({ name, plane, confidentiality }) => {
       return plane === 'case' && (name === 'entities' || confidentiality.includes('contains_pii'));
@@ -138,16 +153,16 @@ function nameColumns({ names }: ContentChecks, { registrations }: Catalogue): Re
     .map(
       (target) => [target.name, Object.keys(columnsOf(target)).filter((column) => NAME_COLUMN.test(column))] as const,
     );
-  return new Map([...found, ...given]);
+  return new Map([...found, ...configured]);
 }
 
 /** Most content is JSON, where words stand between escapes: it is read as it stands, and without them. */
 function textsOf(bytes: Uint8Array): readonly string[] {
   const text = Buffer.from(bytes).toString('utf8');
-  return text.includes('\\') ? [text, unescaped(text)] : [text];
+  return text.includes('\\') ? [text, unescapeJson(text)] : [text];
 }
 
-const unescaped = (text: string): string =>
+const unescapeJson = (text: string): string =>
   text
     .replace(/\\u([0-9a-fA-F]{4})/gu, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
     .replace(/\\[ntrbf"\\/]/gu, ' ');

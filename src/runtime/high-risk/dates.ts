@@ -30,7 +30,7 @@ export interface FoundDate {
   readonly end: number;
 }
 
-export function datesIn(text: string): readonly FoundDate[] {
+export function findDates(text: string): readonly FoundDate[] {
   return FORMS.flatMap((form) =>
     [...text.matchAll(form)].map((match) => {
       const { y = '', m = '', d = '' } = match.groups ?? {};
@@ -50,14 +50,14 @@ export function datesIn(text: string): readonly FoundDate[] {
 const nameOf = (year: number, month: number, day: number): string | null =>
   month >= 1 && month <= 12 && day >= 1 && day <= 31 ? `${year}-${month}-${day}` : null;
 
-const BIRTH =
+const BIRTH_WORDS =
   /\b(?:born|birth(?:day|date)?|b(?:irth)?_?date|d\.?\s?o\.?\s?b\b|geb(?:oren)?\b|geburts\w*|née?\b|naissance|nacid[oa]|nacimiento)/iu;
 /** A word of birth stands so near to its date. */
 const NEAR_CHARS = 48;
 
 /** The dates that a word of birth stands near to. */
-export const birthDatesIn = (text: string): readonly FoundDate[] =>
-  datesIn(text).filter(({ at, end }) => BIRTH.test(text.slice(Math.max(0, at - NEAR_CHARS), end + NEAR_CHARS)));
+export const findBirthDates = (text: string): readonly FoundDate[] =>
+  findDates(text).filter(({ at, end }) => BIRTH_WORDS.test(text.slice(Math.max(0, at - NEAR_CHARS), end + NEAR_CHARS)));
 
 /** The text without its dates: their digits are no numbers of anything else. */
-export const withoutDates = (text: string): string => FORMS.reduce((rest, form) => rest.replace(form, ' '), text);
+export const stripDates = (text: string): string => FORMS.reduce((rest, form) => rest.replace(form, ' '), text);

@@ -3,31 +3,31 @@
 import { artifactRef, type Artifact, type ArtifactRef } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { JsonObject } from '../../contract/json.js';
-import { columnsOf, type Catalogue } from '../../contract/catalogue.js';
-import type { HighRiskKind, StartRunInput } from '../../contract/entry.js';
-import type { Lane } from '../../contract/lanes.js';
-import { satisfies } from '../../contract/registered-schema.js';
+import { columnsOf, type Catalogue } from '../../contract/policy/catalogue.js';
+import type { HighRiskKind, StartRunInput } from '../../contract/run/entry.js';
+import type { Lane } from '../../contract/policy/lanes.js';
+import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
 import { Identifier } from '../../contract/shapes.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError, UsageError } from '../../errors.js';
-import type { Ending } from '../../kernel/input.js';
-import { policyVersions } from '../../policy/pins.js';
-import { withheldFlags } from '../../policy/withheld-content.js';
+import type { RunTermination } from '../../kernel/decision.js';
+import { policyVersions } from '../../policy/files/pins.js';
+import { withheldFlags } from '../../policy/content/withheld-content.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
-import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { Pace } from '../../ports/pace.js';
-import type { RunEnding } from '../agent-run.js';
-import { defer, quietly, type Deferred } from '../deferred.js';
-import { withheldLanes } from '../evidence/withheld-lanes.js';
-import { rootOf } from '../ledger-reader.js';
+import type { RunEnding } from '../agents/agent-run.js';
+import { createDeferred, ignoreRejection, type Deferred } from '../deferred.js';
+import { findWithheldLanes } from '../evidence/withheld-lanes.js';
+import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import { CaseHistory } from '../case/case-history.js';
-import { actorOf, checked, comparedAs, openRequest } from '../open-request.js';
-import type { PinnedPolicy, PolicyShelf } from '../pinned-policy.js';
-import { resolveOutcome, roleOf, vote, type Answered } from './answers.js';
-import { findingsOf } from './carried-over.js';
+import { validateActor, validateField, asPerson, createOpenInput } from '../agents/open-input.js';
+import type { PinnedPolicy, PolicyCache } from '../policy-cache.js';
+import { resolveOutcome, validateRole, submitBallot, type AnswerEnvironment } from './ballots.js';
+import { findCarriedOver } from './find-carried-over.js';
 import { locatorOf } from '../export/export-root.js';
-import { labelOfCase } from './case-label.js';
+import { computeCaseLabel } from './case-label.js';
 import type {
   Ballot,
   BallotResult,
@@ -35,11 +35,11 @@ import type {
   HighRiskRun,
   PromoteOptions,
   Resolution,
-  Starter,
-} from './options.js';
+  RunStarter,
+} from './high-risk-options.js';
 
-interface Parts {
-  readonly shelf: PolicyShelf;
+interface HighRiskParts {
+  readonly policyCache: PolicyCache;
   readonly store: LedgerStore;
   readonly ids: Ids;
   readonly clock: Clock;
@@ -49,9 +49,9 @@ interface Parts {
   readonly exports: string | null;
 }
 
-interface Start {
+interface RunStart {
   readonly run_kind: HighRiskKind;
-  readonly act: { readonly action: string; readonly args: JsonObject };
+  readonly request: { readonly action: string; readonly args: JsonObject };
   readonly inputs: readonly ArtifactRef[];
   readonly facts: StartRunInput['facts'];
   readonly lane: string;
@@ -62,11 +62,11 @@ interface Start {
 const LANES = { promotion: 'PROMOTE_SHARED_KNOWLEDGE', export: 'EXPORT_CASE_DATA' } as const;
 
 export class HighRiskRuns {
-  readonly #parts: Parts;
+  readonly #parts: HighRiskParts;
   readonly #live = new Map<string, Deferred<RunEnding>>();
   #engine: TreeEngine | null = null;
 
-  constructor(parts: Parts) {
+  constructor(parts: HighRiskParts) {
     this.#parts = parts;
   }
 
@@ -75,38 +75,49 @@ export class HighRiskRuns {
   }
 
   async promote(options: PromoteOptions): Promise<HighRiskRun> {
-    const { catalogue, store, shelf } = this.#parts;
+    const { catalogue, store, policyCache } = this.#parts;
     const { target, mode = 'append', record, confidentiality = [] } = options;
     const definition = catalogue.target(target);
-    if (definition !== undefined && !satisfies(definition.record, record)) {
+    if (definition !== undefined && !isSchemaInstance(definition.record, record)) {
       const columns = Object.keys(columnsOf(definition)).join(', ');
-      throw usage(`record: it does not conform to ${target} (${columns})`);
+      throw usageError(`record: it does not conform to ${target} (${columns})`);
     }
-    const sources = await Promise.all((options.sources ?? []).map((hash) => this.#source(options.case, hash)));
+    const sources = await Promise.all((options.sources ?? []).map((hash) => this.#findSource(options.case, hash)));
     const history = await this.#historyOf(options.case);
     const lane = options.lane ?? LANES.promotion;
-    const checks = (await shelf.current()).policy.lanes.get(lane)?.content_checks ?? {};
+    const checks = (await policyCache.current()).policy.lanes.get(lane)?.content_checks ?? {};
     const ids = caseIds(options);
-    const found = await findingsOf(this.#parts, history, { record, target: definition, checks, catalogue, ids });
-    const flags = new Set(['sanitized_insight', ...confidentiality, ...(definition?.confidentiality ?? []), ...found]);
+    const findings = await findCarriedOver(this.#parts, history, {
+      record,
+      target: definition,
+      checks,
+      catalogue,
+      ids,
+    });
+    const flags = new Set([
+      'sanitized_insight',
+      ...confidentiality,
+      ...(definition?.confidentiality ?? []),
+      ...findings,
+    ]);
     return this.#start(options, {
       run_kind: 'promotion',
-      act: { action: 'WRITE_RECORD', args: { target, mode, record } },
+      request: { action: 'WRITE_RECORD', args: { target, mode, record } },
       inputs: sources,
-      facts: { artifact_flags: [...flags], label: await labelOfCase(store, history) },
+      facts: { artifact_flags: [...flags], label: await computeCaseLabel(store, history) },
       lane,
       scope: { ...options.scope, promotion_ticket_id: options.ticket },
     });
   }
 
   async export(options: ExportOptions): Promise<HighRiskRun> {
-    const { ids, clock, shelf, store } = this.#parts;
+    const { ids, clock, policyCache, store } = this.#parts;
     const { kind = 'internal_review', format = 'folder', reason } = options;
     const lane = options.lane ?? LANES.export;
-    const pinned = await shelf.current();
+    const pinned = await policyCache.current();
     const history = await this.#historyOf(options.case);
-    const label = await labelOfCase(store, history);
-    const withheld = withOwnLane(await withheldLanes(store, history), pinned.policy.lanes.get(lane));
+    const label = await computeCaseLabel(store, history);
+    const withheld = addOwnLane(await findWithheldLanes(store, history), pinned.policy.lanes.get(lane));
     const args: JsonObject = {
       bundle_id: ids.draw('bundle_'),
       bundle_kind: kind,
@@ -114,7 +125,7 @@ export class HighRiskRuns {
       created_at_utc: new Date(clock.now()).toISOString(),
       created_by: {
         actor_type: classOf(options.role, pinned),
-        actor_id: actorOf(options.actor),
+        actor_id: validateActor(options.actor),
         role_id: options.role,
         lane_id: lane,
       },
@@ -127,7 +138,7 @@ export class HighRiskRuns {
     };
     return this.#start(options, {
       run_kind: 'export',
-      act: { action: 'EXPORT_BUNDLE', args },
+      request: { action: 'EXPORT_BUNDLE', args },
       inputs: [],
       facts: { artifact_flags: ['export_bundle', ...withheldFlags(withheld)], label },
       lane,
@@ -136,27 +147,31 @@ export class HighRiskRuns {
   }
 
   vote(ballot: Ballot): Promise<readonly BallotResult[]> {
-    return vote(this.#answered, ballot);
+    return submitBallot(this.#answerEnvironment, ballot);
   }
 
   resolve(resolution: Resolution): Promise<void> {
-    return resolveOutcome(this.#answered, resolution);
+    return resolveOutcome(this.#answerEnvironment, resolution);
   }
 
   /** A promotion or export that has not ended, taken up again. */
   async find(run_id: string): Promise<HighRiskRun | null> {
-    const tree = await this.#running.peek(rootOf(run_id));
-    const run = tree?.awaiting.find((context) => context.run_id === run_id);
+    const tree = await this.#attachedEngine.peek(rootRunIdOf(run_id));
+    const run = tree?.pendingHighRiskRuns.find((context) => context.run_id === run_id);
     if (tree === null || run === undefined) return null;
-    return this.#hold(run_id, run.correlation_id, this.#live.get(run_id) ?? quietly(defer<RunEnding>()));
+    return this.#track(
+      run_id,
+      run.correlation_id,
+      this.#live.get(run_id) ?? ignoreRejection(createDeferred<RunEnding>()),
+    );
   }
 
-  ended({ run_id, state, reason }: Ending): void {
+  onRunEnded({ run_id, state, reason }: RunTermination): void {
     this.#live.get(run_id)?.resolve({ run_id, state, reason });
     this.#live.delete(run_id);
   }
 
-  failed(): void {
+  onEngineFailed(): void {
     // In the ledger it ends, or goes on, when that is opened again.
     for (const [run_id, finished] of this.#live) finished.resolve({ run_id, state: 'failed', reason: 'AUDIT_FAILURE' });
     this.#live.clear();
@@ -168,30 +183,30 @@ export class HighRiskRuns {
     this.#live.clear();
   }
 
-  get #answered(): Answered {
+  get #answerEnvironment(): AnswerEnvironment {
     const { store, ids } = this.#parts;
-    return { engine: this.#running, store, ids };
+    return { engine: this.#attachedEngine, store, ids };
   }
 
-  get #running(): TreeEngine {
+  get #attachedEngine(): TreeEngine {
     if (this.#engine === null) throw new InvariantError('the runs have no engine yet');
     return this.#engine;
   }
 
-  async #start(options: Starter, start: Start): Promise<HighRiskRun> {
-    const { shelf, ids } = this.#parts;
-    const pinned = await shelf.current();
+  async #start(options: RunStarter, start: RunStart): Promise<HighRiskRun> {
+    const { policyCache, ids } = this.#parts;
+    const pinned = await policyCache.current();
     const root = ids.draw('run_');
-    const { open, notes } = openRequest(root, { ...options, scope: start.scope }, pinned, ids);
+    const { open, notes } = createOpenInput(root, { ...options, scope: start.scope }, pinned, ids);
     const material: Artifact = {
       kind: 'request',
       case_id: open.case_id,
-      bytes: Buffer.from(canonicalJson(start.act)),
+      bytes: Buffer.from(canonicalJson(start.request)),
     };
     const run_id = `${root}.1`;
-    const finished = quietly(defer<RunEnding>());
+    const finished = ignoreRejection(createDeferred<RunEnding>());
     this.#live.set(run_id, finished);
-    const input = startInput(root, options, start, artifactRef(material), pinned);
+    const input = createStartInput(root, options, start, artifactRef(material), pinned);
     const opened = this.#submit(root, open, [...pinned.materials, ...notes]);
     const [first, second] = await Promise.allSettled([opened, this.#submit(root, input, [material])]);
     if (first.status === 'rejected' || second.status === 'rejected') {
@@ -201,19 +216,19 @@ export class HighRiskRuns {
     }
     const { refused } = second.value;
     // A tree that was denied itself has no run: its own end is the answer.
-    if (refused) await this.#endWith(root, run_id);
-    return this.#hold(run_id, open.correlation_id, finished);
+    if (refused) await this.#resolveWithRootEnding(root, run_id);
+    return this.#track(run_id, open.correlation_id, finished);
   }
 
-  async #endWith(root: string, run_id: string): Promise<void> {
-    const tree = await this.#running.peek(root);
-    if (tree?.ended === true) this.#live.get(run_id)?.resolve({ run_id: root, ...tree.ending });
+  async #resolveWithRootEnding(root: string, run_id: string): Promise<void> {
+    const tree = await this.#attachedEngine.peek(root);
+    if (tree?.hasEnded === true) this.#live.get(run_id)?.resolve({ run_id: root, ...tree.ending });
     this.#live.delete(run_id);
   }
 
-  async #hold(run_id: string, correlation_id: string, finished: Deferred<RunEnding>): Promise<HighRiskRun> {
-    const root_run_id = rootOf(run_id);
-    const tree = await this.#running.peek(root_run_id);
+  async #track(run_id: string, correlation_id: string, finished: Deferred<RunEnding>): Promise<HighRiskRun> {
+    const root_run_id = rootRunIdOf(run_id);
+    const tree = await this.#attachedEngine.peek(root_run_id);
     if (tree?.isLive(run_id) === true) this.#live.set(run_id, finished);
     const digest = tree?.approvals(run_id)?.entries[0]?.digest ?? null;
     return { run_id, root_run_id, correlation_id, digest, finished: finished.promise };
@@ -222,16 +237,17 @@ export class HighRiskRuns {
   /** The case as far as it is committed now. Its trees end where the engine says. */
   async #historyOf(case_id: string): Promise<CaseHistory> {
     const { store } = this.#parts;
-    const engine = this.#running;
+    const engine = this.#attachedEngine;
     return new CaseHistory(store, { case_id, head: await engine.head() }, async (tree_id) => {
       const tree = await engine.peek(tree_id);
-      return tree === null ? null : { ...tree.head, ended: tree.ended };
+      return tree === null ? null : { ...tree.head, ended: tree.hasEnded };
     });
   }
 
-  async #source(case_id: string, sha256: string): Promise<ArtifactRef> {
+  async #findSource(case_id: string, sha256: string): Promise<ArtifactRef> {
     const bytes = /^[0-9a-f]{64}$/.test(sha256) ? await this.#parts.store.artifact(case_id, sha256) : null;
-    if (bytes === null) throw usage(`sources: case ${case_id} has no artifact ${JSON.stringify(sha256.slice(0, 80))}`);
+    if (bytes === null)
+      throw usageError(`sources: case ${case_id} has no artifact ${JSON.stringify(sha256.slice(0, 80))}`);
     return {
       artifact_id: `sha256:${sha256}`,
       artifact_kind: 'source',
@@ -243,14 +259,14 @@ export class HighRiskRuns {
   }
 
   #submit(tree_id: string, input: NewInput, materials: readonly Artifact[]) {
-    return this.#running.submit(tree_id, { input, materials, external: false });
+    return this.#attachedEngine.submit(tree_id, { input, materials, external: false });
   }
 }
 
-function startInput(
+function createStartInput(
   root: string,
-  { actor, role }: Starter,
-  { run_kind, inputs, facts, lane }: Start,
+  { actor, role }: RunStarter,
+  { run_kind, inputs, facts, lane }: RunStart,
   request: ArtifactRef,
   pinned: PinnedPolicy,
 ): NewInput {
@@ -259,10 +275,10 @@ function startInput(
     run_id: root,
     input_id: `${root}/start_run`,
     run_kind,
-    actor: { actor_type: classOf(role, pinned), actor_id: actorOf(actor) },
-    person: comparedAs(actor),
-    role_id: roleOf(role),
-    lane_id: checked('lane', Identifier, lane),
+    actor: { actor_type: classOf(role, pinned), actor_id: validateActor(actor) },
+    person: asPerson(actor),
+    role_id: validateRole(role),
+    lane_id: validateField('lane', Identifier, lane),
     request,
     inputs: [...inputs],
     facts,
@@ -270,7 +286,7 @@ function startInput(
 }
 
 /** The request of an export is content of its case, too, in the lane of the export. */
-function withOwnLane(lanes: ReadonlyMap<string, boolean>, own: Lane | undefined): ReadonlyMap<string, boolean> {
+function addOwnLane(lanes: ReadonlyMap<string, boolean>, own: Lane | undefined): ReadonlyMap<string, boolean> {
   if (own?.withholds_content !== true) return lanes;
   const exports = own.exports_content === true && lanes.get(own.lane_id) !== false;
   return new Map([...lanes, [own.lane_id, exports]]);
@@ -286,4 +302,4 @@ const classOf = (role: string, { policy }: PinnedPolicy): ActorType => policy.ro
 
 type ActorType = StartRunInput['actor']['actor_type'];
 
-const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
+const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

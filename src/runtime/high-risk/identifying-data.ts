@@ -3,9 +3,9 @@
 // Not found: addresses of streets, names (`case-facts.ts` finds those that stand in the case), numbers without a check
 // digit, a known form or a word that says what they are, and dates of birth that no word of birth stands near to.
 
-import type { FindingKind } from '../../contract/content-checks.js';
+import type { FindingKind } from '../../contract/policy/content-checks.js';
 import { hasAccountNumber } from './account-numbers.js';
-import { birthDatesIn, withoutDates } from './dates.js';
+import { findBirthDates, stripDates } from './dates.js';
 import { hasPhoneNumber } from './phone-numbers.js';
 
 const EMAIL = /[^\s@<>"(),;:]{1,64}@[^\s@<>"(),;:]{1,190}\.\p{L}{2,}/u;
@@ -29,11 +29,11 @@ const PRIVILEGE_MARKS =
   /privileged\s*(?:and|&|\/)\s*confidential|attorney[\s–-]+client\s+(?:privileged|communication)|attorney\s+work\s+product|(?:prepared\s+)?in\s+anticipation\s+of\s+litigation/iu;
 
 /** What the text says of a person by itself. */
-export function findingsIn(text: string, countries: readonly string[]): readonly FindingKind[] {
+export function findIdentifyingData(text: string, countries: readonly string[]): readonly FindingKind[] {
   const found: FindingKind[] = [];
-  if (birthDatesIn(text).length > 0) found.push('birth_date');
+  if (findBirthDates(text).length > 0) found.push('birth_date');
   if (EMAIL.test(text) || EMAIL_SPELT.test(text)) found.push('email');
-  const rest = withoutDates(text);
+  const rest = stripDates(text);
   if (hasPhoneNumber(rest, countries)) found.push('phone');
   if (hasAccountNumber(rest)) found.push('account_number');
   if (DOCUMENT_FORMS.some((form) => form.test(rest)) || DOCUMENT_NAMED.test(rest)) found.push('document_number');

@@ -1,25 +1,25 @@
 // Sessions as everyone may see them: folded from what is committed, whoever has the home. Of a spec that a lane
 // withholds there are hashes.
 
-import { LiveTrees } from '../../engine/live-trees.js';
-import { SNAPSHOT_ENTRIES } from '../../engine/snapshots.js';
-import type { LedgerStore } from '../../ports/ledger-store.js';
-import type { SessionState } from '../../session/state.js';
+import { LiveTrees } from '../../engine/trees/live-trees.js';
+import { SNAPSHOT_ENTRIES } from '../../engine/trees/snapshots.js';
+import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
+import type { SessionState } from '../../session/session-state.js';
 import { ContentReader } from '../content/content-reader.js';
-import { shownSession } from '../content/shown-session.js';
-import { rootOf } from '../ledger-reader.js';
+import { redactSession } from '../content/redact-session.js';
+import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import { SESSION_PREFIX } from './session-reader.js';
 
 /** @returns null where this ledger has no such session @throws LedgerError LEDGER_TAMPERED when it does not fold */
-export async function committedSession(store: LedgerStore, session_id: string): Promise<SessionState | null> {
-  if (!session_id.startsWith(SESSION_PREFIX) || rootOf(session_id) !== session_id) return null;
+export async function loadCommittedSession(store: LedgerStore, session_id: string): Promise<SessionState | null> {
+  if (!session_id.startsWith(SESSION_PREFIX) || rootRunIdOf(session_id) !== session_id) return null;
   const tree = await new LiveTrees(store, 1, SNAPSHOT_ENTRIES).get(session_id);
   const session = tree?.session ?? null;
-  return session === null ? null : shownSession(session, new ContentReader(store));
+  return session === null ? null : redactSession(session, new ContentReader(store));
 }
 
 /** In the order in which they were started; `active`: only those that are neither completed nor ended. */
-export async function* committedSessions(
+export async function* listCommittedSessions(
   store: LedgerStore,
   { active }: { readonly active: boolean },
 ): AsyncIterable<SessionState> {
@@ -28,9 +28,9 @@ export async function* committedSessions(
     if (tree_id.startsWith(SESSION_PREFIX) && !(active && ended)) found.push(tree_id);
   }
   for (const session_id of found) {
-    const session = await committedSession(store, session_id);
-    if (session !== null && !(active && isOver(session))) yield session;
+    const session = await loadCommittedSession(store, session_id);
+    if (session !== null && !(active && isClosed(session))) yield session;
   }
 }
 
-const isOver = ({ status }: SessionState): boolean => status === 'completed' || status === 'ended';
+const isClosed = ({ status }: SessionState): boolean => status === 'completed' || status === 'ended';

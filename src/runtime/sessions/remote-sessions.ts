@@ -2,23 +2,28 @@
 
 import { resolve } from 'node:path';
 import type { Static, TSchema } from 'typebox';
-import { AnsweredList, AnsweredSession, AnsweredTask } from './answer-shape.js';
-import type { SessionQuestion } from './session-question.js';
+import { SessionListResult, SessionAnswerResult, TaskDetailsResult } from './answer-schemas.js';
+import type { SessionRequest } from './session-request.js';
 import type { SessionCaller, Sessions } from './sessions.js';
 
 /** Puts a question to the other process. @returns an answer of this shape */
-export type AskThere = <T extends TSchema>(question: SessionQuestion, shape: T) => Promise<Static<T>>;
+export type SessionRequestSender = <T extends TSchema>(sessionRequest: SessionRequest, schema: T) => Promise<Static<T>>;
 
-export function remoteSessions(ask: AskThere): Sessions {
-  const session = async (question: SessionQuestion) =>
-    (await ask('by' in question ? { ...question, by: named(question.by) } : question, AnsweredSession)).answer;
+export function remoteSessions(send: SessionRequestSender): Sessions {
+  const session = async (sessionRequest: SessionRequest) =>
+    (
+      await send(
+        'by' in sessionRequest ? { ...sessionRequest, by: toCaller(sessionRequest.by) } : sessionRequest,
+        SessionAnswerResult,
+      )
+    ).answer;
   return {
     start: ({ by, scope, limits, ...options }) =>
       session({
         method: 'start',
         request: {
           ...options,
-          spec: absolute(options.spec),
+          spec: resolveSpec(options.spec),
           ...(scope === undefined ? {} : { scope: { ...scope } }),
           ...(limits === undefined ? {} : { limits: { ...limits } }),
         },
@@ -33,22 +38,22 @@ export function remoteSessions(ask: AskThere): Sessions {
     resume: (session_id, request, by) => session({ method: 'resume', session_id, request, by }),
     end: (session_id, request, by) => session({ method: 'end', session_id, request, by }),
     rebase: (session_id, request, by) =>
-      session({ method: 'rebase', session_id, request: { ...request, spec: absolute(request.spec) }, by }),
+      session({ method: 'rebase', session_id, request: { ...request, spec: resolveSpec(request.spec) }, by }),
     waive: (session_id, request, by) => session({ method: 'waive', session_id, request, by }),
     status: (session_id) => session({ method: 'status', session_id }),
     prepare: async (session_id, task_id) => {
-      const about = task_id === undefined ? {} : { task_id };
-      return (await ask({ method: 'prepare', session_id, ...about }, AnsweredTask)).answer;
+      const taskFilter = task_id === undefined ? {} : { task_id };
+      return (await send({ method: 'prepare', session_id, ...taskFilter }, TaskDetailsResult)).answer;
     },
     list: async (spec_id) => {
-      const of = spec_id === undefined ? {} : { spec_id };
-      return (await ask({ method: 'list', ...of }, AnsweredList)).answer;
+      const specFilter = spec_id === undefined ? {} : { spec_id };
+      return (await send({ method: 'list', ...specFilter }, SessionListResult)).answer;
     },
   };
 }
 
 /** Whatever else the caller's object holds stays here. */
-const named = ({ actor, role }: SessionCaller): SessionCaller => ({ actor, role });
+const toCaller = ({ actor, role }: SessionCaller): SessionCaller => ({ actor, role });
 
 /** A path as seen from here. */
-const absolute = <T>(spec: string | T): string | T => (typeof spec === 'string' ? resolve(spec) : spec);
+const resolveSpec = <T>(spec: string | T): string | T => (typeof spec === 'string' ? resolve(spec) : spec);

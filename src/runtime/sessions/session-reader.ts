@@ -2,23 +2,23 @@
 
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import type { Clock } from '../../ports/clock.js';
-import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { Pace, ReadControl } from '../../ports/pace.js';
-import { effectiveStatus } from '../../session/limits.js';
+import { effectiveStatus } from '../../session/agent-activity.js';
 import { findTask } from '../../session/progress.js';
-import type { SessionState } from '../../session/state.js';
-import { rootOf } from '../ledger-reader.js';
+import type { SessionState } from '../../session/session-state.js';
+import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import type { SessionSummary, TaskDetails } from './sessions.js';
 
 /** What the ids of sessions, and so of their trees, begin with. */
 export const SESSION_PREFIX = 'ses_';
 
-export interface SessionOnLedger {
+export interface LedgerSession {
   readonly session: SessionState;
   readonly case_id: string | null;
 }
 
-interface Parts {
+interface SessionReaderParts {
   readonly store: LedgerStore;
   readonly clock: Clock;
   readonly pace: Pace;
@@ -28,31 +28,31 @@ interface Parts {
 const TURN_MS = 5;
 
 export class SessionReader {
-  readonly #parts: Parts;
+  readonly #parts: SessionReaderParts;
   readonly #engine: () => TreeEngine;
   /** Passes without a control run one after another: together they would divide no work. */
   #listing: Promise<unknown> = Promise.resolve();
 
-  constructor(parts: Parts, engine: () => TreeEngine) {
+  constructor(parts: SessionReaderParts, engine: () => TreeEngine) {
     this.#parts = parts;
     this.#engine = engine;
   }
 
-  async find(session_id: string): Promise<SessionOnLedger | null> {
-    if (!session_id.startsWith(SESSION_PREFIX) || rootOf(session_id) !== session_id) return null;
+  async find(session_id: string): Promise<LedgerSession | null> {
+    if (!session_id.startsWith(SESSION_PREFIX) || rootRunIdOf(session_id) !== session_id) return null;
     const tree = await this.#engine().peek(session_id);
     const session = tree?.session ?? null;
     return tree === null || session === null ? null : { session, case_id: tree.case_id };
   }
 
   /** The session of a spec that is neither completed nor ended. */
-  async activeOf(spec_id: string): Promise<SessionState | null> {
+  async findActive(spec_id: string): Promise<SessionState | null> {
     const pause = this.#parts.pace.begin(TURN_MS);
     for await (const { tree_id, ended } of this.#parts.store.trees()) {
       await pause();
       if (ended || !tree_id.startsWith(SESSION_PREFIX)) continue;
       const session = (await this.find(tree_id))?.session;
-      if (session?.spec.id === spec_id && !OVER.has(session.status)) return session;
+      if (session?.spec.id === spec_id && !CLOSED_STATUSES.has(session.status)) return session;
     }
     return null;
   }
@@ -78,15 +78,15 @@ export class SessionReader {
       await pause();
       const session = (await this.find(tree_id))?.session;
       if (session === undefined || (spec_id !== undefined && session.spec.id !== spec_id)) continue;
-      summaries.push(summaryOf(session, now));
+      summaries.push(toSummary(session, now));
     }
     return summaries.sort((a, b) => (a.created_at_utc < b.created_at_utc ? 1 : -1));
   }
 }
 
-const OVER: ReadonlySet<string> = new Set(['completed', 'ended']);
+const CLOSED_STATUSES: ReadonlySet<string> = new Set(['completed', 'ended']);
 
-const summaryOf = (session: SessionState, now: string): SessionSummary => ({
+const toSummary = (session: SessionState, now: string): SessionSummary => ({
   session_id: session.session_id,
   spec_id: session.spec.id,
   status: session.status,
@@ -95,18 +95,18 @@ const summaryOf = (session: SessionState, now: string): SessionSummary => ({
 });
 
 /** What a task says, or that of the outstanding step; null where there is no such task. */
-export function taskDetails(session: SessionState, task_id?: string): TaskDetails | null {
+export function findTaskDetails(session: SessionState, task_id?: string): TaskDetails | null {
   const found = findTask(session, task_id ?? session.outstanding?.step.task_id ?? '');
   if (found === null) return null;
   const { phase, task } = found;
-  const made = task.type === 'verify' ? null : task;
+  const implementTask = task.type === 'verify' ? null : task;
   return {
     task_id: task.id,
     phase_id: phase.id,
     title: task.title,
     instruction: task.instruction ?? task.title,
-    acceptance: made?.acceptance ?? [],
-    files: made?.files ?? [],
+    acceptance: implementTask?.acceptance ?? [],
+    files: implementTask?.files ?? [],
     depends_on: task.depends_on ?? [],
     status: session.tasks[task.id] ?? 'pending',
   };

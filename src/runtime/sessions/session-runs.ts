@@ -3,28 +3,34 @@
 
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
-import type { SessionAnswer, SessionErrorCode } from '../../contract/session-answer.js';
-import type { SessionCommand } from '../../contract/session-command.js';
-import type { SessionSpec } from '../../contract/session-spec.js';
+import type { SessionAnswer, SessionErrorCode } from '../../contract/session/session-answer.js';
+import type { SessionCommand } from '../../contract/session/session-command.js';
+import type { SessionSpec } from '../../contract/session/session-spec.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError } from '../../errors.js';
-import type { Reply } from '../../kernel/input.js';
-import { answerOf, refusalOf, refusalWithout } from '../../session/answer.js';
-import { roleOf } from '../../session/lifecycle.js';
-import { stepProof } from '../../session/proof.js';
-import type { SessionState } from '../../session/state.js';
+import type { Reply } from '../../kernel/decision.js';
+import { sessionAnswer, rejectionAnswer, rejectionWithoutSession } from '../../session/session-answer.js';
+import { toSessionRole } from '../../session/lifecycle.js';
+import { stepProof } from '../../session/step-proof.js';
+import type { SessionState } from '../../session/session-state.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
-import type { LedgerStore } from '../../ports/ledger-store.js';
+import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { Pace } from '../../ports/pace.js';
 import type { Secrets } from '../../ports/secrets.js';
-import { defer, type Deferred } from '../deferred.js';
-import type { Note } from '../notes.js';
-import type { PolicyShelf } from '../pinned-policy.js';
-import { SESSION_PREFIX, SessionReader, taskDetails, type SessionOnLedger } from './session-reader.js';
-import { answerOver } from './answer-over.js';
-import { detailNote, FORCE_REPLACED, isRecordable, ownDetail, percent } from './command-checks.js';
-import { receiveReport, speaker, startRequest } from './requests.js';
+import { createDeferred, type Deferred } from '../deferred.js';
+import type { Note } from '../agents/notes.js';
+import type { PolicyCache } from '../policy-cache.js';
+import { SESSION_PREFIX, SessionReader, findTaskDetails, type LedgerSession } from './session-reader.js';
+import { answerClosedSession } from './answer-closed-session.js';
+import {
+  createDetailNote,
+  FORCE_REPLACED,
+  isRecordable,
+  platformDetail,
+  validatePercentage,
+} from './validate-command.js';
+import { receiveReport, toRecordedCaller, createStartSessionInput } from './session-inputs.js';
 import type {
   NextRequest,
   OverrideRequest,
@@ -33,12 +39,12 @@ import type {
   StartSessionOptions,
   TaskDetails,
 } from './sessions.js';
-import { withRecordedIds } from './recorded-ids.js';
-import type { SpecSource } from './spec-source.js';
+import { hashForeignIds } from './hash-foreign-ids.js';
+import type { SpecSource } from './spec/spec-source.js';
 
-interface Parts {
+interface SessionRunsParts {
   readonly store: LedgerStore;
-  readonly shelf: PolicyShelf;
+  readonly policyCache: PolicyCache;
   readonly ids: Ids;
   readonly clock: Clock;
   readonly pace: Pace;
@@ -46,19 +52,22 @@ interface Parts {
   readonly specs: SpecSource;
 }
 
-type Commanded = Pick<SessionState, 'session_id'> & { readonly command: SessionCommand; readonly by: SessionCaller };
+type CommandRequest = Pick<SessionState, 'session_id'> & {
+  readonly command: SessionCommand;
+  readonly by: SessionCaller;
+};
 
 export class SessionRuns implements Sessions {
-  readonly #parts: Parts;
+  readonly #parts: SessionRunsParts;
   readonly #reader: SessionReader;
-  readonly #waiting = new Map<string, Deferred<string>>();
+  readonly #pending = new Map<string, Deferred<string>>();
   #engine: TreeEngine | null = null;
   /** Starts go one after another: of two for one spec, one wins. */
   #starting: Promise<unknown> = Promise.resolve();
 
-  constructor(parts: Parts) {
+  constructor(parts: SessionRunsParts) {
     this.#parts = parts;
-    this.#reader = new SessionReader(parts, () => this.#running);
+    this.#reader = new SessionReader(parts, () => this.#attachedEngine);
   }
 
   attach(engine: TreeEngine): void {
@@ -73,14 +82,14 @@ export class SessionRuns implements Sessions {
 
   async next(session_id: string, request: NextRequest, by: SessionCaller): Promise<SessionAnswer> {
     const { last_step_result, heartbeat = false, context_usage_pct } = request;
-    const state = await this.#state(session_id);
-    if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
+    const state = await this.#find(session_id);
+    if (state === null) return rejectionWithoutSession('NO_ACTIVE_SESSION');
     const { case_id } = state;
     const given = last_step_result !== undefined && last_step_result !== null;
     const report = given ? receiveReport(last_step_result, case_id) : null;
-    const pct = percent(context_usage_pct);
+    const pct = validatePercentage(context_usage_pct);
     if ((given && report === null) || pct === undefined) {
-      return refusalOf(state.session, 'VALIDATION_ERROR', [
+      return rejectionAnswer(state.session, 'VALIDATION_ERROR', [
         pct === undefined ? 'context_usage_pct' : 'last_step_result',
       ]);
     }
@@ -90,7 +99,7 @@ export class SessionRuns implements Sessions {
       proof_sha256: report?.proof_sha256 ?? null,
       heartbeat,
       context_usage_pct: pct,
-      spec: this.#parts.specs.fact(state.session.spec_file),
+      spec: this.#parts.specs.readFact(state.session.spec_file),
     };
     return this.#command({ session_id, command, by }, report === null ? [] : [report.artifact]);
   }
@@ -104,10 +113,10 @@ export class SessionRuns implements Sessions {
     request: { readonly context_usage_pct?: number; readonly estimated_tokens_used?: number },
     by: SessionCaller,
   ): Promise<SessionAnswer> {
-    const context_usage_pct = percent(request.context_usage_pct);
+    const context_usage_pct = validatePercentage(request.context_usage_pct);
     const { estimated_tokens_used: tokens = null } = request;
     if (context_usage_pct === undefined || (tokens !== null && (!Number.isSafeInteger(tokens) || tokens < 0))) {
-      return this.#refuse(session_id, 'VALIDATION_ERROR', ['context_usage_pct or estimated_tokens_used']);
+      return this.#reject(session_id, 'VALIDATION_ERROR', ['context_usage_pct or estimated_tokens_used']);
     }
     const command: SessionCommand = { name: 'heartbeat', context_usage_pct, estimated_tokens_used: tokens };
     return this.#command({ session_id, command, by });
@@ -126,7 +135,7 @@ export class SessionRuns implements Sessions {
   }
 
   async pause(session_id: string, { reason }: { readonly reason?: string }, by: SessionCaller): Promise<SessionAnswer> {
-    return this.#commandWith(session_id, reason, by, (note) => ({ name: 'pause', reason: null, ...note }));
+    return this.#commandWithNote(session_id, reason, by, (note) => ({ name: 'pause', reason: null, ...note }));
   }
 
   async resume(
@@ -134,17 +143,17 @@ export class SessionRuns implements Sessions {
     request: Parameters<Sessions['resume']>[1],
     by: SessionCaller,
   ): Promise<SessionAnswer> {
-    const state = await this.#state(session_id);
-    if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
+    const state = await this.#find(session_id);
+    if (state === null) return rejectionWithoutSession('NO_ACTIVE_SESSION');
     const { force = false, acknowledge = null } = request;
-    const spec = this.#parts.specs.fact(state.session.spec_file);
+    const spec = this.#parts.specs.readFact(state.session.spec_file);
     return this.#command({ session_id, command: { name: 'resume', force, acknowledge, spec }, by });
   }
 
   end(session_id: string, request: OverrideRequest, by: SessionCaller): Promise<SessionAnswer> {
     const { reason_code, reason_detail } = request;
-    const own = ownDetail(reason_detail);
-    return this.#commandWith(session_id, own === null ? reason_detail : null, by, (note) => {
+    const own = platformDetail(reason_detail);
+    return this.#commandWithNote(session_id, own === null ? reason_detail : null, by, (note) => {
       return { name: 'end', reason_code, reason_detail: own, ...note };
     });
   }
@@ -154,9 +163,9 @@ export class SessionRuns implements Sessions {
     { spec: given, force = false }: { readonly spec: string | SessionSpec; readonly force?: boolean },
     by: SessionCaller,
   ): Promise<SessionAnswer> {
-    const state = await this.#state(session_id);
-    if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
-    const { policy } = await this.#parts.shelf.current();
+    const state = await this.#find(session_id);
+    if (state === null) return rejectionWithoutSession('NO_ACTIVE_SESSION');
+    const { policy } = await this.#parts.policyCache.current();
     const { spec, file: spec_file } = this.#parts.specs.load(given, new Set(policy.lanes.keys()));
     const bytes = Buffer.from(canonicalJson(spec));
     const artifact: Artifact = { kind: 'session_spec', case_id: state.case_id, bytes };
@@ -170,104 +179,109 @@ export class SessionRuns implements Sessions {
     by: SessionCaller,
   ): Promise<SessionAnswer> {
     const { phase_id, reason_code, reason_detail } = request;
-    return this.#commandWith(session_id, reason_detail, by, (note) => {
+    return this.#commandWithNote(session_id, reason_detail, by, (note) => {
       return { name: 'waive', phase_id, reason_code, reason_detail: null, ...note };
     });
   }
 
   async status(session_id: string): Promise<SessionAnswer> {
-    const state = await this.#state(session_id);
-    return state === null ? refusalWithout('NO_ACTIVE_SESSION') : answerOf(state.session);
+    const state = await this.#find(session_id);
+    return state === null ? rejectionWithoutSession('NO_ACTIVE_SESSION') : sessionAnswer(state.session);
   }
 
   async prepare(session_id: string, task_id?: string): Promise<TaskDetails | null> {
-    const state = await this.#state(session_id);
-    return state === null ? null : taskDetails(state.session, task_id);
+    const state = await this.#find(session_id);
+    return state === null ? null : findTaskDetails(state.session, task_id);
   }
 
   readonly list: Sessions['list'] = (spec_id, control) => this.#reader.list(spec_id, control);
 
   reply(_tree_id: string, { input_id, response }: Reply): void {
-    this.#waiting.get(input_id)?.resolve(response);
-    this.#waiting.delete(input_id);
+    this.#pending.get(input_id)?.resolve(response);
+    this.#pending.delete(input_id);
   }
 
-  failed(error: unknown): void {
-    for (const waiting of this.#waiting.values()) waiting.reject(error);
-    this.#waiting.clear();
+  rejectPending(error: unknown): void {
+    for (const pending of this.#pending.values()) pending.reject(error);
+    this.#pending.clear();
   }
 
   close(): void {
-    this.failed(new RunError({ code: 'CLOSED', message: 'this process has let go of the session' }));
+    this.rejectPending(new RunError({ code: 'CLOSED', message: 'this process has let go of the session' }));
   }
 
-  get #running(): TreeEngine {
+  get #attachedEngine(): TreeEngine {
     if (this.#engine === null) throw new InvariantError('the sessions have no engine yet');
     return this.#engine;
   }
 
   async #start(options: StartSessionOptions): Promise<SessionAnswer> {
-    const { shelf, ids, specs } = this.#parts;
-    if (roleOf(options.by.role) === 'observer') return refusalWithout('AUTHORIZATION', ['start']);
-    const pinned = await shelf.current();
+    const { policyCache, ids, specs } = this.#parts;
+    if (toSessionRole(options.by.role) === 'observer') return rejectionWithoutSession('AUTHORIZATION', ['start']);
+    const pinned = await policyCache.current();
     const material = specs.load(options.spec, new Set(pinned.policy.lanes.keys()));
-    const there = await this.#reader.activeOf(material.spec.id);
-    if (there !== null) {
+    const active = await this.#reader.findActive(material.spec.id);
+    if (active !== null) {
       const { idempotencyKey, force = false, by } = options;
-      if (idempotencyKey !== undefined && there.idempotency_key === idempotencyKey) return answerOf(there);
-      if (!force) return refusalOf(there, 'SPEC_SESSION_EXISTS', [there.session_id, there.status]);
-      const over = { reason_code: 'operator_override', reason_detail: FORCE_REPLACED } as const;
-      const ended = await this.end(there.session_id, over, by);
+      if (idempotencyKey !== undefined && active.idempotency_key === idempotencyKey) return sessionAnswer(active);
+      if (!force) return rejectionAnswer(active, 'SPEC_SESSION_EXISTS', [active.session_id, active.status]);
+      const overrideRequest = { reason_code: 'operator_override', reason_detail: FORCE_REPLACED } as const;
+      const ended = await this.end(active.session_id, overrideRequest, by);
       if (!ended.success) return ended;
     }
     const session_id = ids.draw(SESSION_PREFIX);
-    const { input, materials } = startRequest(session_id, options, material, pinned, ids);
+    const { input, materials } = createStartSessionInput(session_id, options, material, pinned, ids);
     return this.#submit(session_id, input.input_id, () =>
-      this.#running.submit(session_id, { input, materials, external: false }),
+      this.#attachedEngine.submit(session_id, { input, materials, external: false }),
     );
   }
 
-  #state(session_id: string): Promise<SessionOnLedger | null> {
+  #find(session_id: string): Promise<LedgerSession | null> {
     return this.#reader.find(session_id);
   }
 
-  async #refuse(session_id: string, code: SessionErrorCode, details: readonly string[]): Promise<SessionAnswer> {
-    const state = await this.#state(session_id);
-    return state === null ? refusalWithout('NO_ACTIVE_SESSION') : refusalOf(state.session, code, details);
+  async #reject(session_id: string, code: SessionErrorCode, details: readonly string[]): Promise<SessionAnswer> {
+    const state = await this.#find(session_id);
+    return state === null
+      ? rejectionWithoutSession('NO_ACTIVE_SESSION')
+      : rejectionAnswer(state.session, code, details);
   }
 
   /** A command beside which a person may say something in words: that is an artifact of the case (C90). */
-  async #commandWith(
+  async #commandWithNote(
     session_id: string,
     text: string | null | undefined,
     by: SessionCaller,
-    commandOf: (note: Note['refers']) => SessionCommand,
+    commandOf: (note: Note['references']) => SessionCommand,
   ): Promise<SessionAnswer> {
-    const state = await this.#state(session_id);
-    if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
-    const note = detailNote(text, state.case_id);
-    const command = commandOf(note?.refers ?? {});
-    if (note === null) return refusalOf(state.session, 'VALIDATION_ERROR', [command.name]);
+    const state = await this.#find(session_id);
+    if (state === null) return rejectionWithoutSession('NO_ACTIVE_SESSION');
+    const note = createDetailNote(text, state.case_id);
+    const command = commandOf(note?.references ?? {});
+    if (note === null) return rejectionAnswer(state.session, 'VALIDATION_ERROR', [command.name]);
     return this.#command({ session_id, command, by }, note.materials);
   }
 
-  async #command(asked: Commanded, materials: readonly Artifact[] = []): Promise<SessionAnswer> {
-    const { session_id, command: given, by } = asked;
-    const state = await this.#state(session_id);
-    if (state === null) return refusalWithout('NO_ACTIVE_SESSION');
+  async #command(commandRequest: CommandRequest, materials: readonly Artifact[] = []): Promise<SessionAnswer> {
+    const { session_id, command: given, by } = commandRequest;
+    const state = await this.#find(session_id);
+    if (state === null) return rejectionWithoutSession('NO_ACTIVE_SESSION');
     // What the ledger could not hold is no command: an id with a space in it, a text that is no Unicode or too long.
-    if (!isRecordable(given)) return refusalOf(state.session, 'VALIDATION_ERROR', [given.name]);
-    const command = withRecordedIds(given, state.session);
+    if (!isRecordable(given)) return rejectionAnswer(state.session, 'VALIDATION_ERROR', [given.name]);
+    const command = hashForeignIds(given, state.session);
     const input_id = this.#parts.ids.draw('inp_');
-    const said = speaker(by);
+    const caller = toRecordedCaller(by);
     // What is over takes no input: it can still say what it is, and what it last answered.
     if (state.session.status === 'completed' || state.session.status === 'ended') {
       const time = new Date(this.#parts.clock.now()).toISOString();
-      return this.#proven(session_id, answerOver(state.session, command, { ...said, time, input_id }, materials));
+      return this.#addStepProof(
+        session_id,
+        answerClosedSession(state.session, command, { ...caller, time, input_id }, materials),
+      );
     }
-    const input = { kind: 'session', run_id: session_id, input_id, by: said, command } as const;
+    const input = { kind: 'session', run_id: session_id, input_id, by: caller, command } as const;
     return this.#submit(session_id, input_id, () =>
-      this.#running.submit(session_id, { input, materials, external: false }),
+      this.#attachedEngine.submit(session_id, { input, materials, external: false }),
     );
   }
 
@@ -276,20 +290,20 @@ export class SessionRuns implements Sessions {
     input_id: string,
     submit: () => Promise<{ readonly refused: boolean }>,
   ): Promise<SessionAnswer> {
-    const waiting = defer<string>();
-    waiting.promise.catch(() => undefined);
-    this.#waiting.set(input_id, waiting);
+    const pending = createDeferred<string>();
+    pending.promise.catch(() => undefined);
+    this.#pending.set(input_id, pending);
     try {
       const { refused } = await submit();
-      if (refused) return await this.#refuse(session_id, 'INVALID_STATE_TRANSITION', []);
-      return this.#proven(session_id, JSON.parse(await waiting.promise) as SessionAnswer);
+      if (refused) return await this.#reject(session_id, 'INVALID_STATE_TRANSITION', []);
+      return this.#addStepProof(session_id, JSON.parse(await pending.promise) as SessionAnswer);
     } finally {
-      this.#waiting.delete(input_id);
+      this.#pending.delete(input_id);
     }
   }
 
   /** The proof goes out with the answer, and is written down nowhere. */
-  #proven(session_id: string, answer: SessionAnswer): SessionAnswer {
+  #addStepProof(session_id: string, answer: SessionAnswer): SessionAnswer {
     const step = answer.data?.next_step;
     if (answer.data == null || step?.issue === undefined) return answer;
     const { issue, ...rest } = step;

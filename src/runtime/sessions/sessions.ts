@@ -1,9 +1,9 @@
 // Sessions as their callers hold them: the MCP server, the command and embedding services all speak through this.
 
-import type { Exposure } from '../../contract/response.js';
-import type { GatePolicy, OverrideReason, Posture, SessionLimits } from '../../contract/session.js';
-import type { SessionAnswer, SessionData } from '../../contract/session-answer.js';
-import type { SessionSpec } from '../../contract/session-spec.js';
+import type { Exposure } from '../../contract/run/response.js';
+import type { GatePolicy, OverrideReason, Posture, SessionLimits } from '../../contract/session/session.js';
+import type { SessionAnswer, SessionData } from '../../contract/session/session-answer.js';
+import type { SessionSpec } from '../../contract/session/session-spec.js';
 import type { ReadControl } from '../../ports/pace.js';
 
 /** Who speaks. An unknown role is an observer. */

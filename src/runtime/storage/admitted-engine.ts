@@ -1,5 +1,5 @@
-import type { Committed, NewInput, Submission, TreeEngine } from '../../engine/tree-engine.js';
-import type { Holders } from './storage-book.js';
+import type { SubmissionResult, NewInput, Submission, TreeEngine } from '../../engine/tree-engine.js';
+import type { StorageAccountIds } from './storage-accounts.js';
 import type { StorageGuard } from './storage-guard.js';
 
 /**
@@ -7,41 +7,47 @@ import type { StorageGuard } from './storage-guard.js';
  * first. What ends runs, what people answer, and what the engine itself has to record always enters.
  */
 export const admittedEngine = (engine: TreeEngine, guard: StorageGuard): TreeEngine => ({
-  submit: (tree_id, submission) => submit(engine, guard, { tree_id, submission }),
+  submit: (tree_id, submission) => submitAdmitted(engine, guard, { tree_id, submission }),
   peek: (tree_id) => engine.peek(tree_id),
-  look: (tree_id, work) => engine.look(tree_id, work),
-  recall: (tree_id, run_id, seq) => engine.recall(tree_id, run_id, seq),
+  inspect: (tree_id, work) => engine.inspect(tree_id, work),
+  findStep: (tree_id, run_id, seq) => engine.findStep(tree_id, run_id, seq),
   erase: (case_id, by, forget) => engine.erase(case_id, by, forget),
   head: () => engine.head(),
-  get failed() {
-    return engine.failed;
+  get hasFailed() {
+    return engine.hasFailed;
   },
   start: () => engine.start(),
   stop: () => engine.stop(),
   restart: () => engine.restart(),
 });
 
-interface Submitted {
+interface TreeSubmission {
   readonly tree_id: string;
   readonly submission: Submission;
 }
 
-function submit(engine: TreeEngine, guard: StorageGuard, { tree_id, submission }: Submitted): Promise<Committed> {
+function submitAdmitted(
+  engine: TreeEngine,
+  guard: StorageGuard,
+  { tree_id, submission }: TreeSubmission,
+): Promise<SubmissionResult> {
   const { input, materials } = submission;
-  const work = (): Promise<Committed> => engine.submit(tree_id, submission);
+  const work = (): Promise<SubmissionResult> => engine.submit(tree_id, submission);
   switch (input.kind) {
     case 'open':
     case 'open_session':
-      return guard.starting(holdersOf(null, input), work);
+      return guard.admitStart(accountIdsOf(null, input), work);
     case 'proposal':
     case 'session':
     case 'start_run':
-      return guard.recording(holdersOf(tree_id, input), bytesOf(materials), work);
+      return guard.admitContent(accountIdsOf(tree_id, input), bytesOf(materials), work);
     case 'start_agent':
       // Its own entries are reserved with those of the tree that is opened for it.
-      return materials.length === 0 ? work() : guard.recording(holdersOf(tree_id, input), bytesOf(materials), work);
+      return materials.length === 0
+        ? work()
+        : guard.admitContent(accountIdsOf(tree_id, input), bytesOf(materials), work);
     case 'access':
-      return guard.recording({ tree_id: null, case_id: null, actor_id: input.actor.actor_id }, 0, work);
+      return guard.admitContent({ tree_id: null, case_id: null, actor_id: input.actor.actor_id }, 0, work);
     default:
       return work();
   }
@@ -51,9 +57,9 @@ const bytesOf = (materials: Submission['materials']): number =>
   materials.reduce((sum, { bytes }) => sum + bytes.byteLength, 0);
 
 /** Whom content counts for, as far as its input says. The book knows the rest of trees that this process has opened. */
-function holdersOf(tree_id: string | null, input: NewInput): Holders {
-  const named = 'case_id' in input ? input.case_id : 'payload' in input ? (input.payload.case_id ?? null) : null;
+function accountIdsOf(tree_id: string | null, input: NewInput): StorageAccountIds {
+  const namedCase = 'case_id' in input ? input.case_id : 'payload' in input ? (input.payload.case_id ?? null) : null;
   const actor_id =
     'actor' in input ? input.actor.actor_id : input.kind === 'open_session' ? input.agent.actor.actor_id : '';
-  return { tree_id, case_id: named, actor_id };
+  return { tree_id, case_id: namedCase, actor_id };
 }

@@ -8,10 +8,10 @@
 import { RunError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
 import type { DiskSpace } from '../../ports/disk-space.js';
-import type { Batch } from '../../ports/ledger-store.js';
+import type { Batch } from '../../ports/ledger/ledger-store.js';
 import type { Log } from '../../ports/log.js';
-import { recordedBytes, StorageBook, type Holders, type HolderKind } from './storage-book.js';
-import { checkedStorage, marksOf, type StorageOptions } from './storage-options.js';
+import { recordedBytes, StorageAccounts, type StorageAccountIds, type StorageAccountKind } from './storage-accounts.js';
+import { validateStorageOptions, waterMarksOf, type StorageOptions } from './storage-options.js';
 
 /** Content up to this size is still recorded below the low-water mark. */
 export const SMALL_CONTENT_BYTES = 16_384;
@@ -33,21 +33,21 @@ interface GuardParts {
 /** Admits work by the space that there is, and follows the commits. */
 export class StorageGuard {
   readonly #parts: GuardParts;
-  readonly #book: StorageBook;
+  readonly #accounts: StorageAccounts;
   #isReserved = false;
 
   constructor(parts: GuardParts) {
-    this.#parts = { ...parts, options: checkedStorage(parts.options) };
-    this.#book = new StorageBook(parts.options);
+    this.#parts = { ...parts, options: validateStorageOptions(parts.options) };
+    this.#accounts = new StorageAccounts(parts.options);
   }
 
   /** Makes the reserve, as far as there is room. */
   open(): void {
-    this.#admitted();
+    this.#ensureReserve();
   }
 
   /** Makes the reserve before `work`: at an opening and at each restart. */
-  before(work: () => Promise<void>): () => Promise<void> {
+  withReserve(work: () => Promise<void>): () => Promise<void> {
     return () => {
       this.open();
       return work();
@@ -58,15 +58,16 @@ export class StorageGuard {
    * Starts a run tree, or a session.
    * @throws RunError STORAGE_LOW, STORAGE_BUDGET, and then nothing was begun
    */
-  starting<T>(holders: Omit<Holders, 'tree_id'>, work: () => Promise<T>): Promise<T> {
-    if (!this.#admitted()) return Promise.reject(low());
-    return this.#during({ ...holders, tree_id: null }, START_BYTES, work);
+  admitStart<T>(ids: Omit<StorageAccountIds, 'tree_id'>, work: () => Promise<T>): Promise<T> {
+    if (!this.#ensureReserve()) return Promise.reject(storageLowError());
+    return this.#reserveDuring({ ...ids, tree_id: null }, START_BYTES, work);
   }
 
   /** Takes content of `bytes` for a run. @throws RunError STORAGE_LOW, STORAGE_BUDGET, and then there is no step */
-  recording<T>(holders: Holders, bytes: number, work: () => Promise<T>): Promise<T> {
-    if (!this.#admitted() && (bytes > SMALL_CONTENT_BYTES || !this.#isReserved)) return Promise.reject(low());
-    return this.#during(holders, bytes + STEP_BYTES, work);
+  admitContent<T>(ids: StorageAccountIds, bytes: number, work: () => Promise<T>): Promise<T> {
+    if (!this.#ensureReserve() && (bytes > SMALL_CONTENT_BYTES || !this.#isReserved))
+      return Promise.reject(storageLowError());
+    return this.#reserveDuring(ids, bytes + STEP_BYTES, work);
   }
 
   /** Makes room for a commit. */
@@ -78,61 +79,62 @@ export class StorageGuard {
     if (now !== null && now.free < bytes * PAGES_FACTOR) this.#release(space);
   }
 
-  committed(batch: Batch): void {
-    this.#book.committed(batch);
+  onCommitted(batch: Batch): void {
+    this.#accounts.committed(batch);
   }
 
   /** Gives the reserve back where the disk is low: an opening, or a restart after a failure, needs the room. */
-  makeRoom(): void {
+  releaseReserveIfLow(): void {
     const { space, options } = this.#parts;
     const now = space?.measure() ?? null;
-    if (space !== null && now !== null && now.free < marksOf(options, now).low) {
+    if (space !== null && now !== null && now.free < waterMarksOf(options, now).low) {
       this.#release(space);
     }
   }
 
-  async #during<T>(holders: Holders, bytes: number, work: () => Promise<T>): Promise<T> {
+  async #reserveDuring<T>(ids: StorageAccountIds, bytes: number, work: () => Promise<T>): Promise<T> {
     // An actor that has used up an hour records nothing that would end it.
-    this.#book.turnHour(new Date(this.#parts.clock.now()).toISOString());
-    const grant = this.#book.admit(holders, bytes);
-    if (typeof grant === 'string') throw exhausted(grant);
+    this.#accounts.turnHour(new Date(this.#parts.clock.now()).toISOString());
+    const reservation = this.#accounts.admit(ids, bytes);
+    if (typeof reservation === 'string') throw budgetExhaustedError(reservation);
     try {
       return await work();
     } finally {
-      this.#book.settle(grant);
+      this.#accounts.settle(reservation);
     }
   }
 
   /** Whether there is more free space than the low-water mark. Makes the reserve again where there is room for it. */
-  #admitted(): boolean {
+  #ensureReserve(): boolean {
     const { space, options } = this.#parts;
     const now = space?.measure() ?? null;
     if (space === null || now === null) return true;
-    const { low: mark, reserved } = marksOf(options, now);
-    if (!this.#isReserved && now.free + space.held() >= mark + reserved) this.#isReserved = space.reserve(reserved);
+    const { low: mark, reserved } = waterMarksOf(options, now);
+    if (!this.#isReserved && now.free + space.reservedBytes() >= mark + reserved)
+      this.#isReserved = space.reserve(reserved);
     return this.#isReserved && now.free >= mark;
   }
 
   #release(space: DiskSpace): void {
-    const wasHeld = space.held() > 0;
+    const wasReserved = space.reservedBytes() > 0;
     this.#isReserved = false;
-    if (!wasHeld) return;
+    if (!wasReserved) return;
     space.release();
     this.#parts.log.error('the disk of the ledger is full: what is in flight is recorded from the reserve', {});
   }
 }
 
-const low = (): RunError =>
+const storageLowError = (): RunError =>
   new RunError({
     code: 'STORAGE_LOW',
     message: 'the disk of the ledger is almost full: free space, or enlarge it; runs can still be ended',
   });
 
-const WHOSE: Readonly<Record<HolderKind, string>> = {
+const BUDGET_ADVICE: Readonly<Record<StorageAccountKind, string>> = {
   run: 'this run tree: end it and start another (`storage.runBytes`)',
   case: 'this case: archive or erase, and open the home again (`storage.caseBytes`)',
   actor: 'this actor: wait for the next hour (`storage.actorBytes`)',
 };
 
-const exhausted = (kind: HolderKind): RunError =>
-  new RunError({ code: 'STORAGE_BUDGET', message: `there is no storage budget left for ${WHOSE[kind]}` });
+const budgetExhaustedError = (kind: StorageAccountKind): RunError =>
+  new RunError({ code: 'STORAGE_BUDGET', message: `there is no storage budget left for ${BUDGET_ADVICE[kind]}` });

@@ -23,14 +23,14 @@ const MIB = 2 ** 20;
 
 /** What the budgets are where the options do not say. */
 export const STORAGE_DEFAULTS = { runBytes: GIB, caseBytes: 16 * GIB, actorBytes: 8 * GIB } as const;
-const FREE = { share: 0.05, bytesMax: 256 * MIB } as const;
-const RESERVED = { share: 0.01, bytesMax: 4 * MIB } as const;
+const FREE_SPACE = { share: 0.05, bytesMax: 256 * MIB } as const;
+const RESERVED_SPACE = { share: 0.01, bytesMax: 4 * MIB } as const;
 
-const NAMES = ['runBytes', 'caseBytes', 'actorBytes', 'freeBytesMin', 'reservedBytes'] as const;
+const OPTION_NAMES = ['runBytes', 'caseBytes', 'actorBytes', 'freeBytesMin', 'reservedBytes'] as const;
 
 /** @throws UsageError for what is no number of bytes */
-export function checkedStorage(options: StorageOptions): StorageOptions {
-  for (const name of NAMES) {
+export function validateStorageOptions(options: StorageOptions): StorageOptions {
+  for (const name of OPTION_NAMES) {
     const value = options[name];
     if (value === undefined || (Number.isSafeInteger(value) && value >= 1)) continue;
     throw new UsageError({ code: 'USAGE', message: `storage.${name}: a whole number of bytes, 1 or more` });
@@ -39,7 +39,7 @@ export function checkedStorage(options: StorageOptions): StorageOptions {
 }
 
 /** The low-water mark and the reserve of a file system. */
-export const marksOf = ({ freeBytesMin, reservedBytes }: StorageOptions, { total }: FreeSpace) => ({
-  low: freeBytesMin ?? Math.min(FREE.bytesMax, Math.floor(total * FREE.share)),
-  reserved: reservedBytes ?? Math.min(RESERVED.bytesMax, Math.floor(total * RESERVED.share)),
+export const waterMarksOf = ({ freeBytesMin, reservedBytes }: StorageOptions, { total }: FreeSpace) => ({
+  low: freeBytesMin ?? Math.min(FREE_SPACE.bytesMax, Math.floor(total * FREE_SPACE.share)),
+  reserved: reservedBytes ?? Math.min(RESERVED_SPACE.bytesMax, Math.floor(total * RESERVED_SPACE.share)),
 });

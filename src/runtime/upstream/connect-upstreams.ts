@@ -1,16 +1,16 @@
 // All upstream servers of a deployment: what they list, what of it is pinned, and the tools that come of it.
 
-import { inQuotes, printable } from '../../contract/finding-text.js';
+import { quoteForMessage, toPrintable } from '../../contract/finding-text.js';
 import type { JsonObject } from '../../contract/json.js';
-import type { UpstreamPins, UpstreamsConfig, UpstreamServer as Configured } from '../../contract/upstreams.js';
+import type { UpstreamPins, UpstreamsConfig, UpstreamServer as Configured } from '../../contract/policy/upstreams.js';
 import { UsageError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Log } from '../../ports/log.js';
-import type { ConnectUpstream } from '../../ports/upstream.js';
-import type { Tool } from '../effects/define.js';
-import type { Listing } from './definitions.js';
+import type { UpstreamConnector } from '../../ports/effects/upstream.js';
+import type { Tool } from '../effects/define-effects.js';
+import type { ToolListing } from './tool-definitions.js';
 import { configProblem } from './upstream-files.js';
-import { UpstreamServer } from './upstream-server.js';
+import { UpstreamServerClient } from './upstream-server-client.js';
 import { nameOf, upstreamTool } from './upstream-tool.js';
 
 export interface UpstreamDeps {
@@ -19,7 +19,7 @@ export interface UpstreamDeps {
   /** The contract folder: from there, relative folders of servers are meant. */
   readonly folder: string;
   /** Default: the MCP client of this package. */
-  readonly connect?: ConnectUpstream;
+  readonly connect?: UpstreamConnector;
   /** Gives everything up: what is connected is closed. */
   readonly signal?: AbortSignal;
 }
@@ -51,12 +51,12 @@ export interface SurveyedTool {
   readonly tool: Tool;
 }
 
-export interface Survey {
+export interface UpstreamSurvey {
   /** In the order of the configuration, and there of names. */
   readonly tools: readonly SurveyedTool[];
   readonly problems: readonly UpstreamProblem[];
   /** The servers that were reached. */
-  readonly reached: readonly string[];
+  readonly reachedServers: readonly string[];
   close(): Promise<void>;
 }
 
@@ -91,87 +91,92 @@ export async function surveyUpstreams(
   config: UpstreamsConfig,
   pins: UpstreamPins,
   deps: UpstreamDeps,
-): Promise<Survey> {
+): Promise<UpstreamSurvey> {
   const problem = configProblem(config);
   if (problem !== null)
     throw new UsageError({ code: 'USAGE', message: `the configuration of upstream servers: ${problem}` });
   // Loaded where it is used: most Turnpikes have no upstream servers.
-  const connect = deps.connect ?? (await import('../../adapters/mcp-client.js')).connectMcp;
+  const connect = deps.connect ?? (await import('../../adapters/mcp/mcp-client.js')).connectMcp;
   const pairs = config.servers.map(
-    (configured) => [configured, new UpstreamServer(configured, { ...deps, connect })] as const,
+    (configured) => [configured, new UpstreamServerClient(configured, { ...deps, connect })] as const,
   );
   const close = async (): Promise<void> => {
     await Promise.all(pairs.map(([, server]) => server.close()));
   };
   deps.signal?.addEventListener('abort', () => void close(), { once: true });
-  const found = await Promise.all(pairs.map(([configured, server]) => surveyed(configured, server, pins)));
+  const found = await Promise.all(pairs.map(([configured, server]) => surveyServer(configured, server, pins)));
   return {
     tools: found.flatMap(({ tools }) => tools),
     problems: found.flatMap(({ problems }) => problems),
-    reached: found.flatMap(({ server, reached }) => (reached ? [server] : [])),
+    reachedServers: found.flatMap(({ server, isReached }) => (isReached ? [server] : [])),
     close,
   };
 }
 
-interface Found {
+interface ServerSurvey {
   readonly server: string;
-  readonly reached: boolean;
+  readonly isReached: boolean;
   readonly tools: readonly SurveyedTool[];
   readonly problems: readonly UpstreamProblem[];
 }
 
-async function surveyed(configured: Configured, server: UpstreamServer, { pins }: UpstreamPins): Promise<Found> {
+async function surveyServer(
+  configured: Configured,
+  server: UpstreamServerClient,
+  { pins }: UpstreamPins,
+): Promise<ServerSurvey> {
   const { name } = configured;
-  let listing: Listing;
+  let listing: ToolListing;
   try {
     listing = await server.list();
   } catch (error) {
     // What it has started is not left behind.
     await server.close();
-    const message = printable(`${name} cannot be used: ${(error as Error).message}`);
+    const message = toPrintable(`${name} cannot be used: ${(error as Error).message}`);
     const problems = [{ server: name, tool: null, problem: 'unreachable' as const, message }];
-    return { server: name, reached: false, tools: [], problems };
+    return { server: name, isReached: false, tools: [], problems };
   }
-  const { tools, problems } = judged(configured, server, listing, pins);
-  return { server: name, reached: true, tools, problems: [...unusableIn(listing, name), ...problems] };
+  const { tools, problems } = classifyTools(configured, server, listing, pins);
+  return { server: name, isReached: true, tools, problems: [...unusableProblems(listing, name), ...problems] };
 }
 
-const unusableIn = ({ unusable }: Listing, server: string): readonly UpstreamProblem[] =>
+const unusableProblems = ({ unusable }: ToolListing, server: string): readonly UpstreamProblem[] =>
   unusable.map(({ tool, why }) => {
-    const called = tool === null ? `a tool of ${server}` : inQuotes(`${server}.${tool}`);
-    return { server, tool: null, problem: 'unusable', message: `${called} cannot be had: ${why}` };
+    const label = tool === null ? `a tool of ${server}` : quoteForMessage(`${server}.${tool}`);
+    return { server, tool: null, problem: 'unusable', message: `${label} cannot be had: ${why}` };
   });
 
 /** What becomes of each definition, and what is pinned and not there. */
-function judged(
+function classifyTools(
   configured: Configured,
-  server: UpstreamServer,
-  { definitions }: Listing,
+  server: UpstreamServerClient,
+  { definitions }: ToolListing,
   pins: UpstreamPins['pins'],
-): Pick<Found, 'tools' | 'problems'> {
+): Pick<ServerSurvey, 'tools' | 'problems'> {
   const tools: SurveyedTool[] = [];
   const problems: UpstreamProblem[] = [];
-  const tell = (tool: string, problem: UpstreamProblem['problem'], message: string): void =>
+  const addProblem = (tool: string, problem: UpstreamProblem['problem'], message: string): void =>
     void problems.push({ server: server.name, tool, problem, message });
   const names = definitions.map(({ tool }) => nameOf(configured, tool));
   for (const definition of definitions.toSorted((a, b) => (a.tool < b.tool ? -1 : 1))) {
     const name = nameOf(configured, definition.tool);
     const tool = upstreamTool(configured, definition, server);
-    const twice = names.filter((other) => other === name).length > 1;
-    if ('problem' in tool || twice) {
+    const isDuplicate = names.filter((other) => other === name).length > 1;
+    if ('problem' in tool || isDuplicate) {
       const why = 'problem' in tool ? tool.problem : 'two tools have that name';
-      tell(name, 'unusable', `${inQuotes(name)} cannot be had: ${why}`);
+      addProblem(name, 'unusable', `${quoteForMessage(name)} cannot be had: ${why}`);
       continue;
     }
     const { sha256, document } = definition;
     const state = stateOf(pins, name, sha256);
-    if (state === 'new') tell(name, 'not_pinned', `${name} is not pinned`);
-    if (state === 'changed') tell(name, 'changed', `${name} has changed since it was pinned`);
+    if (state === 'new') addProblem(name, 'not_pinned', `${name} is not pinned`);
+    if (state === 'changed') addProblem(name, 'changed', `${name} has changed since it was pinned`);
     tools.push({ server: server.name, name, state, sha256, document, tool });
   }
   for (const name of Object.keys(pins)) {
-    const own = name.startsWith(`${server.name}.`);
-    if (own && !names.includes(name)) tell(name, 'missing', `${name} is pinned, and ${server.name} lists it no more`);
+    const isOwnTool = name.startsWith(`${server.name}.`);
+    if (isOwnTool && !names.includes(name))
+      addProblem(name, 'missing', `${name} is pinned, and ${server.name} lists it no more`);
   }
   return { tools, problems };
 }

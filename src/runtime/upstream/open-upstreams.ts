@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
-import { systemClock } from '../../adapters/system-clock.js';
-import { winstonLog } from '../../adapters/winston-log.js';
-import { UPSTREAMS_FILE } from '../../contract/upstreams.js';
+import { systemClock } from '../../adapters/system/system-clock.js';
+import { winstonLog } from '../../adapters/system/winston-log.js';
+import { UPSTREAMS_FILE } from '../../contract/policy/upstreams.js';
 import { UsageError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Log } from '../../ports/log.js';
@@ -27,10 +27,10 @@ export async function openUpstreams(options: UpstreamOptions): Promise<Upstreams
   const { upstreams = false, contract, clock = systemClock(), log = winstonLog('warn') } = options;
   if (upstreams === false) return NO_UPSTREAMS;
   const folder = upstreams === true ? contract : upstreams;
-  if (folder === undefined) throw usage('`upstreams: true` needs `contract`: the folder in which they are listed');
+  if (folder === undefined) throw usageError('`upstreams: true` needs `contract`: the folder in which they are listed');
   const files = readUpstreams(resolve(folder));
-  if (files === null) throw usage(`${folder} has no ${UPSTREAMS_FILE}`);
+  if (files === null) throw usageError(`${folder} has no ${UPSTREAMS_FILE}`);
   return connectUpstreams(files.config, files.pins, { clock, log, folder: resolve(folder) });
 }
 
-const usage = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
+const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

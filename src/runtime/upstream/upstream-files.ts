@@ -4,22 +4,22 @@
 import { isUtf8 } from 'node:buffer';
 import { join } from 'node:path';
 import type { Static, TSchema } from 'typebox';
-import { readSmallFile, replaceFile } from '../../adapters/small-file.js';
-import { isInstance, mistakesIn } from '../../contract/schema-mistakes.js';
+import { readSmallFile, replaceFile } from '../../adapters/files/small-file.js';
+import { isInstance, findSchemaMistakes } from '../../contract/schema-mistakes.js';
 import {
   NO_PINS,
   UPSTREAM_PINS_FILE,
   UPSTREAMS_FILE,
   UpstreamPins,
   UpstreamsConfig,
-} from '../../contract/upstreams.js';
+} from '../../contract/policy/upstreams.js';
 import { PolicyError } from '../../errors.js';
 import { isLookAlike } from '../../identity/person.js';
 import { scanJson } from '../../step/json-scanner.js';
 
 const FILE_BYTES_MAX = 1_048_576;
 const FILE_DEPTH_MAX = 8;
-const MISTAKES_TOLD = 3;
+const MISTAKES_SHOWN = 3;
 
 export interface UpstreamFiles {
   readonly config: UpstreamsConfig;
@@ -32,9 +32,9 @@ export interface UpstreamFiles {
  * @throws PolicyError POLICY_UNREADABLE, POLICY_INVALID
  */
 export function readUpstreams(contract: string): UpstreamFiles | null {
-  const config = fileOf(join(contract, UPSTREAMS_FILE), UpstreamsConfig);
+  const config = readJsonFile(join(contract, UPSTREAMS_FILE), UpstreamsConfig);
   if (config === null) return null;
-  return { config, pins: fileOf(join(contract, UPSTREAM_PINS_FILE), UpstreamPins) ?? NO_PINS };
+  return { config, pins: readJsonFile(join(contract, UPSTREAM_PINS_FILE), UpstreamPins) ?? NO_PINS };
 }
 
 /** Puts these pins in the place of those that are there. @returns the path of the file */
@@ -48,24 +48,24 @@ export function writePins(contract: string, pins: UpstreamPins['pins']): string 
 /** What is wrong with a configuration beyond its shape, or null: each server has a name that looks like no other. */
 export function configProblem({ servers }: UpstreamsConfig): string | null {
   const names = servers.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) return `it names the server ${twice} twice`;
+  const duplicate = names.find((name, index) => names.indexOf(name) !== index);
+  if (duplicate !== undefined) return `it names the server ${duplicate} twice`;
   for (const [index, name] of names.entries()) {
-    const alike = names.slice(0, index).find((other) => isLookAlike(other, name));
-    if (alike !== undefined) return `the servers ${alike} and ${name} look alike: give one of them another name`;
+    const similar = names.slice(0, index).find((other) => isLookAlike(other, name));
+    if (similar !== undefined) return `the servers ${similar} and ${name} look alike: give one of them another name`;
   }
   return null;
 }
 
-function fileOf<T extends TSchema>(path: string, schema: T): Static<T> | null {
+function readJsonFile<T extends TSchema>(path: string, schema: T): Static<T> | null {
   const bytes = readSmallFile(path, { bytesMax: FILE_BYTES_MAX });
   if (bytes === null) return null;
   const invalid = (why: string) => new PolicyError({ code: 'POLICY_INVALID', message: `${path}: ${why}` });
   if (!isUtf8(bytes)) throw invalid('it is not UTF-8');
   const scanned = scanJson(Buffer.from(bytes).toString('utf8'), FILE_DEPTH_MAX);
-  if (!scanned.ok) throw invalid(`it is no JSON that can be taken (${scanned.why.replaceAll('_', ' ')})`);
+  if (!scanned.ok) throw invalid(`it is no JSON that can be taken (${scanned.problem.replaceAll('_', ' ')})`);
   const { value } = scanned;
   if (isInstance(schema, value)) return value;
-  const mistakes = mistakesIn(schema, value).slice(0, MISTAKES_TOLD);
+  const mistakes = findSchemaMistakes(schema, value).slice(0, MISTAKES_SHOWN);
   throw invalid(mistakes.map(({ message }) => message).join('; '));
 }

@@ -1,21 +1,40 @@
 // `turnpike/http`: the HTTP service, as the command `turnpike serve` serves it.
 
 export {
-  joinedBooks,
+  joinTokenBooks,
   mintToken,
-  singleToken,
+  singleTokenBook,
   tokenBook,
   TokenFile,
-  type Minted,
+  type MintedToken,
   type TokenGrant,
-} from '../../adapters/token-book.js';
+} from '../../adapters/keys/token-book.js';
 export type { Right, TokenRecord } from '../../contract/token.js';
 export type { Principal, TokenBook } from '../../ports/token-book.js';
-export { DEFAULT_LIMITS, type AdmissionLimits, type AdmissionOptions, type KindLimits } from '../admission/limits.js';
-export type { InspectorSource } from '../inspector/source.js';
-export type { HttpServer } from './listen.js';
-export { pageFiles } from './page.js';
-export { serveSource, type SourceServing } from './serve-source.js';
-export { serveTurnpike, type Serving } from './serve.js';
-export type { Access, AccessAudit } from './service.js';
+export {
+  DEFAULT_LIMITS,
+  type AdmissionLimits,
+  type AdmissionOptions,
+  type KindLimits,
+} from '../admission/admission-limits.js';
+export type { InspectorSource } from '../inspector/inspector-source.js';
+export type { HttpServer } from './http-server.js';
+export { pageFiles } from './static-page.js';
+export { serveSource, type ServeSourceOptions } from './serve-source.js';
+export { serveTurnpike, type ServeOptions } from './serve.js';
+export type { Access, AccessAudit } from './http-service.js';
 export { turnpikeHttp, type TurnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';
+
+// Names of before, for one minor version. CHANGELOG.md lists them.
+export {
+  /** @deprecated Use `joinTokenBooks`. */
+  joinTokenBooks as joinedBooks,
+  /** @deprecated Use `singleTokenBook`. */
+  singleTokenBook as singleToken,
+} from '../../adapters/keys/token-book.js';
+/** @deprecated Use `MintedToken`. */
+export type { MintedToken as Minted } from '../../adapters/keys/token-book.js';
+/** @deprecated Use `ServeSourceOptions`. */
+export type { ServeSourceOptions as SourceServing } from './serve-source.js';
+/** @deprecated Use `ServeOptions`. */
+export type { ServeOptions as Serving } from './serve.js';

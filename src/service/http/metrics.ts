@@ -1,7 +1,7 @@
 // What is counted, as Prometheus reads it. A registry of its own: whoever embeds this has one, too.
 
 import { Counter, Gauge, Registry } from 'prom-client';
-import type { AdmissionCounts } from '../admission/request.js';
+import type { AdmissionCounts } from '../admission/scheduled-request.js';
 
 const OUTCOME = /"(?:outcome|decision)":"([A-Z_]{1,32})"/;
 
@@ -16,7 +16,7 @@ export class Metrics {
   readonly #requests: Counter;
   readonly #steps: Counter;
 
-  constructor(now: MetricSources) {
+  constructor(sources: MetricSources) {
     const registers = [this.#registry];
     this.#requests = new Counter({
       name: 'turnpike_http_requests_total',
@@ -30,13 +30,13 @@ export class Metrics {
       labelNames: ['outcome'],
       registers,
     });
-    admissionMetrics(now.admission, registers);
+    admissionMetrics(sources.admission, registers);
     new Gauge({
       name: 'turnpike_stream_clients',
       help: 'Who listens to the ledger now',
       registers,
       collect() {
-        this.set(now.streams());
+        this.set(sources.streams());
       },
     });
     new Gauge({
@@ -44,7 +44,7 @@ export class Metrics {
       help: 'Entries of the ledger',
       registers,
       async collect() {
-        this.set(await now.size());
+        this.set(await sources.size());
       },
     });
   }

@@ -1,28 +1,28 @@
 // The inspector over a ledger to which nobody writes here: an exported bundle, looked at on this machine.
 
-import { drawToken } from '../../adapters/access-token.js';
+import { drawToken } from '../../adapters/keys/access-token.js';
 import type { PageFile } from '../../adapters/page-folder.js';
-import { systemClock } from '../../adapters/system-clock.js';
-import { singleToken } from '../../adapters/token-book.js';
-import { winstonLog } from '../../adapters/winston-log.js';
+import { systemClock } from '../../adapters/system/system-clock.js';
+import { singleTokenBook } from '../../adapters/keys/token-book.js';
+import { winstonLog } from '../../adapters/system/winston-log.js';
 import type { Log } from '../../ports/log.js';
-import { systemPace } from '../../adapters/pace.js';
-import { AdmissionController } from '../admission/controller.js';
-import { frontDoor, loopbackNames } from '../front-door.js';
-import type { InspectorSource } from '../inspector/source.js';
-import { httpPlugin } from './app.js';
-import { handler } from './handler.js';
-import { LEDGER_ROUTES } from './ledger-routes.js';
-import { listenFor, type HttpServer } from './listen.js';
+import { systemPace } from '../../adapters/system/system-pace.js';
+import { AdmissionController } from '../admission/admission-controller.js';
+import { createRequestGuard, loopbackNames } from '../request-guard.js';
+import type { InspectorSource } from '../inspector/inspector-source.js';
+import { httpPlugin } from './http-plugin.js';
+import { createHandler } from './http-handler.js';
+import { LEDGER_ROUTES } from './routes/ledger-routes.js';
+import { startHttpServer, type HttpServer } from './http-server.js';
 import { Metrics } from './metrics.js';
-import { isOpenOf } from './page.js';
-import type { AccessAudit, LookingService } from './service.js';
-import { Streams } from './stream.js';
+import { createOpenCheck } from './static-page.js';
+import type { AccessAudit, InspectionService } from './http-service.js';
+import { EventStreams } from './event-streams.js';
 
 const CLOSE_MS = 1_000;
 const READER = { actor: 'reader', role: 'reader' } as const;
 
-export interface SourceServing {
+export interface ServeSourceOptions {
   readonly source: InspectorSource;
   readonly page: ReadonlyMap<string, PageFile>;
   /** 0: any that is free. */
@@ -37,31 +37,31 @@ export interface SourceServing {
 }
 
 /** Serves a ledger on loopback, to whoever has the token. Nothing can be done to it. @throws UsageError */
-export async function serveSource(serving: SourceServing): Promise<HttpServer & { readonly token: string }> {
-  const { source, page, port, token = drawToken(), reader = READER, log = winstonLog('warn') } = serving;
+export async function serveSource(options: ServeSourceOptions): Promise<HttpServer & { readonly token: string }> {
+  const { source, page, port, token = drawToken(), reader = READER, log = winstonLog('warn') } = options;
   const clock = systemClock();
-  const tokens = singleToken(token, { ...reader, rights: ['observe'] }, clock);
+  const tokens = singleTokenBook(token, { ...reader, rights: ['observe'] }, clock);
   const size = (): Promise<number> => source.size();
-  const streams = new Streams({ size, tokens, clock, log });
+  const streams = new EventStreams({ size, tokens, clock, log });
   const admission = new AdmissionController({ clock, pace: systemPace() });
   const metrics = new Metrics({ size, streams: () => streams.count, admission: () => admission.counts });
-  const service: LookingService = {
+  const service: InspectionService = {
     inspector: source,
-    audit: serving.audit ?? (() => Promise.resolve()),
+    audit: options.audit ?? (() => Promise.resolve()),
     metrics,
     streams,
     log,
   };
-  const server = await listenFor({ host: '127.0.0.1', port, closeMs: CLOSE_MS, log }, (bound) => {
-    const door = frontDoor({ ...loopbackNames(bound), tokens, isOpen: isOpenOf(page) });
-    const own = handler({
-      door,
+  const server = await startHttpServer({ host: '127.0.0.1', port, closeMs: CLOSE_MS, log }, (bound) => {
+    const door = createRequestGuard({ ...loopbackNames(bound), tokens, isOpen: createOpenCheck(page) });
+    const own = createHandler({
+      guard: door,
       page,
       admission,
       routes: LEDGER_ROUTES,
       metrics,
       log,
-      plugin: (enter) => httpPlugin({ service, routes: LEDGER_ROUTES, enter }),
+      plugin: (enter) => httpPlugin({ service, routes: LEDGER_ROUTES, admit: enter }),
     });
     return { ...own, endStreams: () => streams.close() };
   });

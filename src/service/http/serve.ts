@@ -1,16 +1,16 @@
 // The HTTP service on a port of its own.
 
-import { winstonLog } from '../../adapters/winston-log.js';
+import { winstonLog } from '../../adapters/system/winston-log.js';
 import { UsageError } from '../../errors.js';
-import { loopbackNames } from '../front-door.js';
-import { named } from '../mcp/serve-http.js';
-import { listenFor, type HttpServer } from './listen.js';
+import { loopbackNames } from '../request-guard.js';
+import { hostForUrl } from '../mcp/serve-http.js';
+import { startHttpServer, type HttpServer } from './http-server.js';
 import { turnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';
 
 /** How long steps that are under way may take when the server closes. */
 const CLOSE_MS = 10_000;
 
-export interface Serving extends Omit<TurnpikeHttpOptions, 'hosts'> {
+export interface ServeOptions extends Omit<TurnpikeHttpOptions, 'hosts'> {
   readonly host: string;
   /** 0: any that is free. */
   readonly port: number;
@@ -24,7 +24,7 @@ const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/;
 export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
 
 /** @throws UsageError where the address cannot be listened on, or may not be */
-export async function serveTurnpike({ host, port, storedTokens, ...options }: Serving): Promise<HttpServer> {
+export async function serveTurnpike({ host, port, storedTokens, ...options }: ServeOptions): Promise<HttpServer> {
   if (!isLoopback(host) && !storedTokens) {
     throw new UsageError({
       code: 'USAGE',
@@ -32,12 +32,12 @@ export async function serveTurnpike({ host, port, storedTokens, ...options }: Se
     });
   }
   const { log = winstonLog('warn') } = options;
-  return listenFor({ host, port, closeMs: CLOSE_MS, log }, (bound) => {
+  return startHttpServer({ host, port, closeMs: CLOSE_MS, log }, (bound) => {
     const names = loopbackNames(bound);
     const { handler, ...http } = turnpikeHttp({
       ...options,
       log,
-      hosts: [...names.hosts, `${named(host)}:${bound}`, ...(options.hosts ?? [])],
+      hosts: [...names.hosts, `${hostForUrl(host)}:${bound}`, ...(options.hosts ?? [])],
       origins: [...names.origins, ...(options.origins ?? [])],
     });
     return { ...http, handle: handler };

@@ -3,36 +3,36 @@
 import type { FastifyPluginAsync } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { PageFile } from '../../adapters/page-folder.js';
-import { systemClock } from '../../adapters/system-clock.js';
-import { winstonLog } from '../../adapters/winston-log.js';
-import { SESSION_ROLES } from '../../contract/session.js';
+import { systemClock } from '../../adapters/system/system-clock.js';
+import { winstonLog } from '../../adapters/system/winston-log.js';
+import { SESSION_ROLES } from '../../contract/session/session.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Log } from '../../ports/log.js';
 import type { Principal, TokenBook } from '../../ports/token-book.js';
-import { DEFAULTS } from '../../runtime/open-request.js';
+import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
 import type { Turnpike } from '../../runtime/turnpike.js';
-import { AdmissionController } from '../admission/controller.js';
-import type { AdmissionOptions } from '../admission/limits.js';
-import { forWhat, frontDoor } from '../front-door.js';
-import { homeSource } from '../inspector/ledger-source.js';
-import type { InspectorSource } from '../inspector/source.js';
-import { deskOf, mcpService, type SessionOptions } from '../mcp/options.js';
-import type { AgentIdentity } from '../mcp/run-door.js';
+import { AdmissionController } from '../admission/admission-controller.js';
+import type { AdmissionOptions } from '../admission/admission-limits.js';
+import { checkMethod, createRequestGuard } from '../request-guard.js';
+import { homeInspectorSource } from '../inspector/ledger-view-source.js';
+import type { InspectorSource } from '../inspector/inspector-source.js';
+import { createSessionTools, mcpService, type SessionOptions } from '../mcp/mcp-options.js';
+import type { AgentIdentity } from '../mcp/run-gateway.js';
 import { MCP_PATH, McpEndpoint } from '../mcp/serve-http.js';
-import type { McpService } from '../mcp/service.js';
-import { packageVersion } from '../package-version.js';
-import { refusal } from '../problems.js';
-import { httpPlugin, type Enter } from './app.js';
-import { handler, matchedEntrance, type Beside, type BesideOf } from './handler.js';
-import { ledgerAudit } from './ledger-audit.js';
-import { KeyedSteps } from './keyed-steps.js';
+import type { McpService } from '../mcp/mcp-service.js';
+import { readPackageVersion } from '../package-version.js';
+import { createRefusal } from '../problems.js';
+import { httpPlugin, type AdmitRequest } from './http-plugin.js';
+import { createHandler, matchedEntrance, type MountedHandler, type FindMountedHandler } from './http-handler.js';
+import { ledgerAudit } from './routes/ledger-audit.js';
+import { KeyedSteps } from './routes/keyed-steps.js';
 import { Metrics } from './metrics.js';
-import { isOpenOf } from './page.js';
-import { ROUTES } from './routes.js';
-import { RunAccess } from './run-access.js';
-import type { AccessAudit, HttpService } from './service.js';
-import { sessionCaller } from './session-routes.js';
-import { Streams } from './stream.js';
+import { createOpenCheck } from './static-page.js';
+import { ROUTES } from './routes/routes.js';
+import { RunAccess } from './routes/run-access.js';
+import type { AccessAudit, HttpService } from './http-service.js';
+import { toSessionCaller } from './routes/session-routes.js';
+import { EventStreams } from './event-streams.js';
 
 export interface TurnpikeHttpOptions {
   readonly turnpike: Turnpike;
@@ -71,24 +71,25 @@ export interface TurnpikeHttp {
 }
 
 export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
-  const admission = admissionOf(options);
-  const service = serviceOf(options, admission);
+  const admission = createAdmission(options);
+  const service = createService(options, admission);
   const { page = NO_PAGE } = options;
   const { hosts, origins = [], tokens } = options;
-  const door = frontDoor({ hosts, origins, tokens, isOpen: isOpenOf(page) });
-  const agents = new McpDoor(options, service, new McpEndpoint(admission.limits));
-  const plugin = (enter: Enter): FastifyPluginAsync => httpPlugin({ service, routes: ROUTES, enter });
-  const toAgents: Beside['handle'] = (request, response, principal) => agents.handle(request, response, principal);
-  const beside: BesideOf = (path) => (path === MCP_PATH ? { name: 'mcp', handle: toAgents } : null);
+  const guard = createRequestGuard({ hosts, origins, tokens, isOpen: createOpenCheck(page) });
+  const mcpHandler = new McpHandler(options, service, new McpEndpoint(admission.limits));
+  const plugin = (admit: AdmitRequest): FastifyPluginAsync => httpPlugin({ service, routes: ROUTES, admit });
+  const serveMcp: MountedHandler['handle'] = (request, response, principal) =>
+    mcpHandler.handle(request, response, principal);
+  const findMounted: FindMountedHandler = (path) => (path === MCP_PATH ? { name: 'mcp', handle: serveMcp } : null);
   const { metrics, log } = service;
-  const own = handler({ door, page, admission, routes: ROUTES, metrics, log, plugin, beside });
+  const own = createHandler({ guard, page, admission, routes: ROUTES, metrics, log, plugin, findMounted });
   return {
-    plugin: plugin(matchedEntrance({ door, admission })),
+    plugin: plugin(matchedEntrance({ guard, admission })),
     handler: own.handle,
     endStreams: () => service.streams.close(),
     async close() {
       service.streams.close();
-      await agents.close();
+      await mcpHandler.close();
       await own.close();
       if (options.inspector === undefined) await service.inspector?.close();
     },
@@ -98,36 +99,39 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
 const NO_PAGE: ReadonlyMap<string, PageFile> = new Map();
 
 /** One for all that is served: HTTP and MCP take from the same shares. */
-function admissionOf({ turnpike, admission, clock = systemClock() }: TurnpikeHttpOptions): AdmissionController {
+function createAdmission({ turnpike, admission, clock = systemClock() }: TurnpikeHttpOptions): AdmissionController {
   const { pace } = turnpike.ledger;
   return new AdmissionController({ clock, pace, ...(admission === undefined ? {} : { limits: admission }) });
 }
 
-function serviceOf({ turnpike, tokens, ...options }: TurnpikeHttpOptions, admission: AdmissionController): HttpService {
+function createService(
+  { turnpike, tokens, ...options }: TurnpikeHttpOptions,
+  admission: AdmissionController,
+): HttpService {
   const { agent = {}, sessions = {}, clock = systemClock(), log = winstonLog('warn') } = options;
-  const own = (): InspectorSource => homeSource(turnpike.ledger, turnpike.home ?? turnpike.keys);
+  const own = (): InspectorSource => homeInspectorSource(turnpike.ledger, turnpike.home ?? turnpike.keys);
   const inspector = options.inspector === undefined ? own() : options.inspector;
   const size = (): Promise<number> => turnpike.ledger.size();
-  const streams = new Streams({ size, tokens, clock, log });
+  const streams = new EventStreams({ size, tokens, clock, log });
   return {
     turnpike,
     tokens,
     inspector,
     audit: options.audit ?? ledgerAudit(turnpike, inspector),
     agent,
-    desk: (principal) =>
+    sessionTools: (principal) =>
       sessions === null
         ? null
         : {
-            ...deskOf(turnpike.sessions, sessions, sessionAgentOf(principal, agent)),
-            caller: sessionCaller(principal),
+            ...createSessionTools(turnpike.sessions, sessions, sessionAgentOf(principal, agent)),
+            caller: toSessionCaller(principal),
           },
     exports: options.exports ?? turnpike.exports ?? 'exports',
     access: new RunAccess(turnpike.remoteAgents),
-    keyed: new KeyedSteps(turnpike.ledger),
+    keyedSteps: new KeyedSteps(turnpike.ledger),
     metrics: new Metrics({ size, streams: () => streams.count, admission: () => admission.counts }),
     streams,
-    version: packageVersion(),
+    version: readPackageVersion(),
     clock,
     log,
   };
@@ -144,11 +148,11 @@ const identityOf = ({ actor, role, case: bound }: Principal, agent: AgentIdentit
 function sessionAgentOf(principal: Principal, agent: AgentIdentity): AgentIdentity {
   const identity = identityOf(principal, agent);
   if (!SESSION_ROLES.some((role) => role === principal.role)) return identity;
-  return { ...identity, role: agent.role ?? DEFAULTS.role };
+  return { ...identity, role: agent.role ?? AGENT_DEFAULTS.role };
 }
 
 /** MCP behind the same door: what an agent is there, its token says. */
-class McpDoor {
+class McpHandler {
   readonly #options: TurnpikeHttpOptions;
   readonly #http: HttpService;
   readonly #endpoint: McpEndpoint;
@@ -162,10 +166,10 @@ class McpDoor {
   }
 
   handle(request: IncomingMessage, response: ServerResponse, principal: Principal | null): Promise<void> {
-    const why = forWhat(request, { [MCP_PATH]: ['POST', 'DELETE'] });
-    const may = principal?.rights.has('act') === true;
-    const who = why ?? (may ? this.#serviceOf(principal) : refusal('RIGHT_MISSING'));
-    return this.#endpoint.handle(request, response, who);
+    const refused = checkMethod(request, { [MCP_PATH]: ['POST', 'DELETE'] });
+    const canAct = principal?.rights.has('act') === true;
+    const serviceOrRefusal = refused ?? (canAct ? this.#serviceOf(principal) : createRefusal('RIGHT_MISSING'));
+    return this.#endpoint.handle(request, response, serviceOrRefusal);
   }
 
   close(): Promise<void> {
@@ -177,14 +181,14 @@ class McpDoor {
     if (known !== undefined) return known;
     const { turnpike, agent = {}, sessions = {} } = this.#options;
     const { log } = this.#http;
-    const maySpeak = principal.rights.has('sessions') && sessions !== null;
-    const { role } = sessionCaller(principal);
-    const speaking = SESSION_ROLES.find((one) => one === role) ?? 'autonomy_runner';
+    const canUseSessions = principal.rights.has('sessions') && sessions !== null;
+    const { role } = toSessionCaller(principal);
+    const sessionRole = SESSION_ROLES.find((candidate) => candidate === role) ?? 'autonomy_runner';
     const service = mcpService({
       turnpike,
       policy: () => turnpike.policy(),
       agent: identityOf(principal, agent),
-      sessions: maySpeak ? { ...sessions, role: speaking } : null,
+      sessions: canUseSessions ? { ...sessions, role: sessionRole } : null,
       log,
     });
     this.#services.set(principal.id, service);

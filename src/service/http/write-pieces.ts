@@ -10,7 +10,7 @@ export interface PieceWriter {
   off(event: 'drain' | 'close', listener: () => void): unknown;
 }
 
-export interface Draining {
+export interface DrainLimits {
   readonly clock: Pick<Clock, 'now' | 'wake'>;
   /** Milliseconds that a client may leave a piece unread. */
   readonly drainMs: number;
@@ -26,12 +26,12 @@ export interface Draining {
 export async function writePieces(
   out: PieceWriter,
   pieces: AsyncIterable<string | Uint8Array>,
-  draining: Draining,
+  limits: DrainLimits,
 ): Promise<void> {
   try {
     for await (const piece of pieces) {
-      if (out.destroyed || draining.signal.aborted) return;
-      if (!out.write(piece) && !(await drained(out, draining))) return;
+      if (out.destroyed || limits.signal.aborted) return;
+      if (!out.write(piece) && !(await waitForDrain(out, limits))) return;
     }
     out.end();
   } catch (error) {
@@ -41,18 +41,18 @@ export async function writePieces(
 }
 
 /** @returns whether the client takes more */
-function drained(out: PieceWriter, { clock, drainMs, signal }: Draining): Promise<boolean> {
+function waitForDrain(out: PieceWriter, { clock, drainMs, signal }: DrainLimits): Promise<boolean> {
   return new Promise((resolve) => {
-    const done = (takesMore: boolean): void => {
-      callOff();
+    const done = (canTakeMore: boolean): void => {
+      cancelTimeout();
       out.off('drain', onDrain);
       out.off('close', onClose);
       signal.removeEventListener('abort', onClose);
-      resolve(takesMore);
+      resolve(canTakeMore);
     };
     const onDrain = (): void => done(true);
     const onClose = (): void => done(false);
-    const callOff = clock.wake(clock.now() + drainMs, () => {
+    const cancelTimeout = clock.wake(clock.now() + drainMs, () => {
       out.destroy();
       done(false);
     });

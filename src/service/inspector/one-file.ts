@@ -2,43 +2,44 @@
 // for one. What does not fit is left out, content first, and the page says that it is not here.
 
 import { LedgerError, UsageError } from '../../errors.js';
-import type { ArtifactInfo, InlineData } from '../../contract/inspection.js';
-import { ROWS_MAX, type InspectorSource } from './source.js';
+import type { ArtifactInfo, InlineData } from '../../contract/inspection/inspection.js';
+import { ROWS_MAX, type InspectorSource } from './inspector-source.js';
 
 export interface OneFileLimits {
   /** Of the whole file. */
   readonly maxBytes: number;
 }
 
-const PLACE = '<script type="application/json" id="turnpike-data"></script>';
+const DATA_ELEMENT = '<script type="application/json" id="turnpike-data"></script>';
 
 /**
  * @param template the built `one-file.html`
  * @throws UsageError where even the entries are more than may be written
  */
-export async function oneFileHtml(
+export async function renderOneFile(
   template: string,
   source: InspectorSource,
   { maxBytes }: OneFileLimits,
 ): Promise<string> {
-  const [before, after, ...more] = template.split(PLACE);
-  if (before === undefined || after === undefined || more.length > 0) throw notATemplate();
-  const room = new Room(maxBytes - Buffer.byteLength(template));
-  const data = await ledgerOf(source, room);
-  await addCourses(source, data, room);
-  for (const tree_id of treesOf(data)) await unlessGone(addWhys(source, data, room, tree_id));
-  await addEvents(source, data, room);
-  return `${before}${PLACE.replace('></', `>${jsonForHtml(data)}</`)}${after}`;
+  const [before, after, ...more] = template.split(DATA_ELEMENT);
+  if (before === undefined || after === undefined || more.length > 0) throw invalidTemplateError();
+  const budget = new SizeBudget(maxBytes - Buffer.byteLength(template));
+  const data = await collectLedger(source, budget);
+  await addCourses(source, data, budget);
+  for (const tree_id of treeIdsOf(data)) await nullIfGone(addExplanations(source, data, budget, tree_id));
+  await addEvents(source, data, budget);
+  return `${before}${DATA_ELEMENT.replace('></', `>${toHtmlSafeJson(data)}</`)}${after}`;
 }
 
-const notATemplate = (): UsageError => new UsageError({ code: 'USAGE', message: 'This is not the template of a page' });
+const invalidTemplateError = (): UsageError =>
+  new UsageError({ code: 'USAGE', message: 'This is not the template of a page' });
 
 /** JSON in which nothing can end the element that it stands in. */
-export const jsonForHtml = (value: unknown): string =>
+export const toHtmlSafeJson = (value: unknown): string =>
   JSON.stringify(value).replace(/[<\u2028\u2029]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 /** How much may still be written. */
-class Room {
+class SizeBudget {
   #left: number;
 
   constructor(bytes: number) {
@@ -46,16 +47,16 @@ class Room {
   }
 
   /** Whether this still fits; then it is counted. */
-  takes(value: unknown): boolean {
+  reserve(value: unknown): boolean {
     // Escaping makes three or six bytes of some: what is asked for is what it takes at most, and not what it takes.
-    const bytes = Buffer.byteLength(jsonForHtml(value)) + 80;
+    const bytes = Buffer.byteLength(toHtmlSafeJson(value)) + 80;
     if (bytes > this.#left) return false;
     this.#left -= bytes;
     return true;
   }
 }
 
-async function ledgerOf(source: InspectorSource, room: Room): Promise<InlineData> {
+async function collectLedger(source: InspectorSource, budget: SizeBudget): Promise<InlineData> {
   const info = { ...(await source.info()), live: false, approvals: false };
   const data: InlineData = {
     info,
@@ -81,7 +82,7 @@ async function ledgerOf(source: InspectorSource, room: Room): Promise<InlineData
     for (const text of texts) data.entries.push(text);
     from += texts.length;
   }
-  if (!room.takes(data)) {
+  if (!budget.reserve(data)) {
     throw new UsageError({
       code: 'USAGE',
       message: 'The entries alone are more than one file may have: export a case',
@@ -91,46 +92,51 @@ async function ledgerOf(source: InspectorSource, room: Room): Promise<InlineData
 }
 
 /** Of every run its way, its steps, and the charts of its machines. */
-async function addCourses(source: InspectorSource, data: InlineData, room: Room): Promise<void> {
-  for (const run_id of runsOf(data)) {
+async function addCourses(source: InspectorSource, data: InlineData, budget: SizeBudget): Promise<void> {
+  for (const run_id of runIdsOf(data)) {
     const course = await source.course(run_id, 0);
-    if (course !== null && room.takes(course)) data.courses[run_id] = course;
+    if (course !== null && budget.reserve(course)) data.courses[run_id] = course;
     for (const hash of [course?.chart, course?.step_chart]) {
       if (hash == null || Object.hasOwn(data.charts, hash)) continue;
       const chart = await source.chart(hash);
-      if (chart !== null && room.takes(chart)) data.charts[hash] = chart;
+      if (chart !== null && budget.reserve(chart)) data.charts[hash] = chart;
     }
     for (let step = 1; step <= (course?.steps.length ?? 0); step += 1) {
-      const story = await unlessGone(source.step(run_id, step));
-      if (story !== null && room.takes(story)) data.steps[`${run_id}/${step}`] = story;
+      const story = await nullIfGone(source.step(run_id, step));
+      if (story !== null && budget.reserve(story)) data.steps[`${run_id}/${step}`] = story;
     }
     const isSession = run_id.startsWith('ses_') && !run_id.includes('.');
-    const session = isSession ? await unlessGone(source.session(run_id, null)) : null;
-    if (session !== null && room.takes(session)) data.sessions[run_id] = session;
+    const session = isSession ? await nullIfGone(source.session(run_id, null)) : null;
+    if (session !== null && budget.reserve(session)) data.sessions[run_id] = session;
   }
 }
 
 /** What was erased, or kept out by its lane, is a gap in the file, and the page says that it is not here. */
-async function unlessGone<T>(asked: Promise<T>): Promise<T | null> {
+async function nullIfGone<T>(reading: Promise<T>): Promise<T | null> {
   try {
-    return await asked;
+    return await reading;
   } catch (error) {
     // The entries are there all the same, and whoever opens the file proves them.
-    if (error instanceof LedgerError && GONE.has(error.code)) return null;
+    if (error instanceof LedgerError && GONE_CODES.has(error.code)) return null;
     throw error;
   }
 }
-const GONE: ReadonlySet<string> = new Set(['LEDGER_ERASED', 'LEDGER_ARCHIVED', 'LEDGER_TAMPERED']);
+const GONE_CODES: ReadonlySet<string> = new Set(['LEDGER_ERASED', 'LEDGER_ARCHIVED', 'LEDGER_TAMPERED']);
 
-async function addWhys(source: InspectorSource, data: InlineData, room: Room, tree_id: string): Promise<void> {
-  for await (const why of source.whys(tree_id)) if (room.takes(why)) data.whys[why.log_index] = why;
+async function addExplanations(
+  source: InspectorSource,
+  data: InlineData,
+  budget: SizeBudget,
+  tree_id: string,
+): Promise<void> {
+  for await (const why of source.whys(tree_id)) if (budget.reserve(why)) data.whys[why.log_index] = why;
 }
 
-function treesOf({ pages }: InlineData): ReadonlySet<string> {
+function treeIdsOf({ pages }: InlineData): ReadonlySet<string> {
   return new Set(pages.flatMap(({ texts, rows }) => rows.map(([, tree]) => texts[tree] ?? '')));
 }
 
-function runsOf({ pages }: InlineData): ReadonlySet<string> {
+function runIdsOf({ pages }: InlineData): ReadonlySet<string> {
   const ids = pages.flatMap(({ texts, rows }) =>
     rows.flatMap(([, tree, run]) => [texts[tree] ?? '', texts[run] ?? '']),
   );
@@ -138,27 +144,27 @@ function runsOf({ pages }: InlineData): ReadonlySet<string> {
 }
 
 /** The content that entries brought, as long as there is room. */
-async function addEvents(source: InspectorSource, data: InlineData, room: Room): Promise<void> {
+async function addEvents(source: InspectorSource, data: InlineData, budget: SizeBudget): Promise<void> {
   const { begin } = data.info;
   for (const at of data.entries.keys()) {
     const event = await source.event(begin + at);
     if (event === null) continue;
     const { leaf_hash, artifacts, log_index } = event;
-    if (!room.takes({ leaf_hash, artifacts })) return;
+    if (!budget.reserve({ leaf_hash, artifacts })) return;
     data.events[log_index] = { leaf_hash, artifacts };
-    for (const artifact of artifacts) await addArtifact(source, data, room, { ...artifact, log_index });
+    for (const artifact of artifacts) await addArtifact(source, data, budget, { ...artifact, log_index });
   }
 }
 
 async function addArtifact(
   source: InspectorSource,
   data: InlineData,
-  room: Room,
+  budget: SizeBudget,
   { log_index, sha256, withheld }: ArtifactInfo & { readonly log_index: number },
 ): Promise<void> {
   if (withheld !== null || Object.hasOwn(data.artifacts, sha256)) return;
-  const bytes = await unlessGone(source.artifact(log_index, sha256));
+  const bytes = await nullIfGone(source.artifact(log_index, sha256));
   if (bytes === null) return;
   const text = Buffer.from(bytes).toString('base64');
-  if (room.takes(text)) data.artifacts[sha256] = text;
+  if (budget.reserve(text)) data.artifacts[sha256] = text;
 }

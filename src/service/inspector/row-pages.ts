@@ -1,28 +1,28 @@
-import { packRows, RowPacker, rowOf } from '../../contract/event-row.js';
-import type { RowPage } from '../../contract/inspection.js';
+import { packRows, RowPacker, toEventRow } from '../../contract/inspection/event-row.js';
+import type { RowPage } from '../../contract/inspection/inspection.js';
 import type { ReadControl } from '../../ports/pace.js';
-import type { LookedAt } from './looked-at.js';
-import { ROWS_MAX } from './source.js';
+import type { LedgerView } from './ledger-view.js';
+import { ROWS_MAX } from './inspector-source.js';
 
 /** Rows of remembered pages together. */
-const ROWS_KEPT = 200_000;
+const ROWS_CACHED_MAX = 200_000;
 
 /** Pages of rows. One that was made is the same for everybody, for ever: entries do not change. */
 export class RowPages {
-  readonly #looked: LookedAt;
+  readonly #ledger: LedgerView;
   readonly #pause: () => Promise<void> | undefined;
   readonly #pages = new Map<string, Promise<RowPage>>();
   readonly #lengths = new Map<string, number>();
-  #kept = 0;
+  #cachedRows = 0;
 
-  constructor(looked: LookedAt, pause: () => Promise<void> | undefined) {
-    this.#looked = looked;
+  constructor(ledger: LedgerView, pause: () => Promise<void> | undefined) {
+    this.#ledger = ledger;
     this.#pause = pause;
   }
 
   /** @throws LedgerError LEDGER_ARCHIVED */
   async page(from: number, to: number, control?: ReadControl): Promise<RowPage> {
-    const end = Math.min(to, from + ROWS_MAX, await this.#looked.size());
+    const end = Math.min(to, from + ROWS_MAX, await this.#ledger.size());
     if (end <= from) return packRows([]);
     const key = `${from}-${end}`;
     for (let known = this.#pages.get(key); known !== undefined; known = this.#pages.get(key)) {
@@ -35,7 +35,7 @@ export class RowPages {
         if (this.#pages.get(key) === known) this.#forget(key);
       }
     }
-    const page = this.#made(from, end, control);
+    const page = this.#createPage(from, end, control);
     this.#remember(key, page, end - from);
     page.catch(() => {
       if (this.#pages.get(key) === page) this.#forget(key);
@@ -43,13 +43,13 @@ export class RowPages {
     return page;
   }
 
-  async #made(from: number, end: number, control?: ReadControl): Promise<RowPage> {
+  async #createPage(from: number, end: number, control?: ReadControl): Promise<RowPage> {
     const packer = new RowPacker();
     const pause = control?.pause ?? this.#pause;
     const options = control === undefined ? {} : { signal: control.signal };
-    for await (const { text, log_index, leaf_hash } of this.#looked.log(from, options)) {
+    for await (const { text, log_index, leaf_hash } of this.#ledger.log(from, options)) {
       if (log_index >= end) break;
-      packer.add(rowOf(text, log_index, leaf_hash));
+      packer.add(toEventRow(text, log_index, leaf_hash));
       await pause();
     }
     return packer.page();
@@ -58,15 +58,15 @@ export class RowPages {
   #remember(key: string, page: Promise<RowPage>, length: number): void {
     this.#pages.set(key, page);
     this.#lengths.set(key, length);
-    this.#kept += length;
+    this.#cachedRows += length;
     for (const oldest of this.#pages.keys()) {
-      if (this.#kept <= ROWS_KEPT || oldest === key) return;
+      if (this.#cachedRows <= ROWS_CACHED_MAX || oldest === key) return;
       this.#forget(oldest);
     }
   }
 
   #forget(key: string): void {
-    this.#kept -= this.#lengths.get(key) ?? 0;
+    this.#cachedRows -= this.#lengths.get(key) ?? 0;
     this.#lengths.delete(key);
     this.#pages.delete(key);
   }

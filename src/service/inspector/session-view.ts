@@ -1,18 +1,18 @@
-import type { Packet, SessionView } from '../../contract/inspection.js';
-import type { SpecPhase } from '../../contract/session-spec.js';
-import { activePhase, gateOf, isFinished, taskStatus } from '../../session/progress.js';
-import type { SessionState } from '../../session/state.js';
+import type { Packet, SessionView } from '../../contract/inspection/inspection.js';
+import type { SpecPhase } from '../../contract/session/session-spec.js';
+import { activePhase, gateOf, isPhaseFinished, taskStatus } from '../../session/progress.js';
+import type { SessionState } from '../../session/session-state.js';
 
 /** What of a session is told besides its state. */
-export interface SessionTold {
+export interface SessionViewExtras {
   readonly packets: readonly Packet[];
   readonly packets_before: number;
   /** Whether the words of the spec may be shown. */
-  readonly titled: boolean;
+  readonly isTitled: boolean;
 }
 
 /** A session as it is drawn. No proof is in it, and nothing that an agent wrote. */
-export function sessionView(state: SessionState, at: number, told: SessionTold): SessionView {
+export function createSessionView(state: SessionState, at: number, extras: SessionViewExtras): SessionView {
   const { outstanding, settings } = state;
   const active = activePhase(state);
   return {
@@ -30,24 +30,25 @@ export function sessionView(state: SessionState, at: number, told: SessionTold):
         : { step_id: outstanding.step.step_id, type: outstanding.type, task_id: outstanding.step.task_id },
     phases: state.spec.phases.map((phase) => ({
       id: phase.id,
-      title: told.titled ? phase.title : '',
-      state: phase === active ? 'current' : isFinished(state, phase) ? 'done' : 'open',
-      gate: gateIn(state, phase),
+      title: extras.isTitled ? phase.title : '',
+      state: phase === active ? 'current' : isPhaseFinished(state, phase) ? 'done' : 'open',
+      gate: gateViewOf(state, phase),
       tasks: phase.tasks.map(({ id, title }) => ({
         id,
-        title: told.titled ? title : '',
+        title: extras.isTitled ? title : '',
         state: taskStatus(state, id),
       })),
     })),
-    packets: told.packets,
-    packets_before: told.packets_before,
+    packets: extras.packets,
+    packets_before: extras.packets_before,
   };
 }
 
-function gateIn(state: SessionState, phase: SpecPhase): SessionView['phases'][number]['gate'] {
+function gateViewOf(state: SessionState, phase: SpecPhase): SessionView['phases'][number]['gate'] {
   if (phase.gate === undefined) return null;
   const { status, verdict, waiver } = gateOf(state, phase);
-  const asked = state.ack?.phase_id === phase.id ? 'a person has to acknowledge it' : '';
-  const said = waiver === null ? (verdict === null ? '' : `verdict ${verdict}`) : `waived: ${waiver.reason_code}`;
-  return { state: status, detail: asked === '' ? said : asked };
+  const pendingText = state.ack?.phase_id === phase.id ? 'a person has to acknowledge it' : '';
+  const decidedText =
+    waiver === null ? (verdict === null ? '' : `verdict ${verdict}`) : `waived: ${waiver.reason_code}`;
+  return { state: status, detail: pendingText === '' ? decidedText : pendingText };
 }

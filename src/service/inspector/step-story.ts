@@ -1,19 +1,19 @@
 // One step of an agent run, beside what was recorded of it.
 
-import type { AuditEvent } from '../../contract/audit-event.js';
-import type { RunCreated } from '../../contract/entry.js';
-import type { StepStory } from '../../contract/inspection.js';
-import type { StepTrace } from '../../contract/step-trace.js';
+import type { AuditEvent } from '../../contract/run/audit-event.js';
+import type { RunCreated } from '../../contract/run/entry.js';
+import type { StepStory } from '../../contract/inspection/inspection.js';
+import type { StepTrace } from '../../contract/run/step-trace.js';
 import { LedgerError, PolicyError } from '../../errors.js';
-import { recalledStep } from '../../engine/recall-step.js';
-import { policyOf } from '../../kernel/pinned.js';
-import { needed } from '../../ledger/withheld.js';
-import type { EntryPlace, StoredEntry } from '../../ports/ledger-store.js';
-import { rootOf } from '../../runtime/ledger-reader.js';
-import type { LookedAt } from './looked-at.js';
+import { loadCompletedStep } from '../../engine/trees/completed-step.js';
+import { policyOf } from '../../kernel/pinned-policy.js';
+import { requireContent } from '../../ledger/require-content.js';
+import type { EntryPlace, StoredEntry } from '../../ports/ledger/ledger-store.js';
+import { rootRunIdOf } from '../../runtime/ledger/ledger-reader.js';
+import type { LedgerView } from './ledger-view.js';
 
 /** Where the entries of a step stand. */
-interface Found {
+interface StepEntries {
   readonly proposal: StoredEntry;
   readonly trace: { readonly log_index: number; readonly body: StepTrace } | null;
   /** Decisions on runs of this agent since the proposal, by run. */
@@ -22,37 +22,42 @@ interface Found {
 }
 
 export interface StoryOptions {
-  readonly looked: LookedAt;
+  readonly ledger: LedgerView;
   readonly pause: () => Promise<void> | undefined;
   /** Where the run was created and the step begins, as its course says; null where that is not known. */
   readonly places: { readonly created: number; readonly proposal: number } | null;
 }
 
 /** @returns null for a step that there is not */
-export async function stepStory(run_id: string, step: number, options: StoryOptions): Promise<StepStory | null> {
-  const found = await find(run_id, step, options);
+export async function readStepStory(run_id: string, step: number, options: StoryOptions): Promise<StepStory | null> {
+  const found = await findStepEntries(run_id, step, options);
   if (found === null) return null;
   const { proposal, trace, decisions } = found;
-  const acted = trace?.body.mediated_run_id ?? null;
+  const mediatedRunId = trace?.body.mediated_run_id ?? null;
   const decision = trace === null ? ([...decisions.values()].at(-1) ?? null) : null;
   return {
     run_id,
     step,
     proposal: proposal.log_index,
     trace: trace?.log_index ?? null,
-    response: trace === null ? null : await responseOf(run_id, found, options.looked),
-    decision: trace === null ? decision : acted === null ? trace.log_index : (decisions.get(acted) ?? null),
+    response: trace === null ? null : await rebuildStepResponse(run_id, found, options.ledger),
+    decision:
+      trace === null ? decision : mediatedRunId === null ? trace.log_index : (decisions.get(mediatedRunId) ?? null),
   };
 }
 
 /** Of a tree that cannot be folded the entries are read from the first: they tell as much. */
-async function find(run_id: string, step: number, { looked, pause, places }: StoryOptions): Promise<Found | null> {
-  const created = places === null ? null : await entryAt(looked, places.created);
-  const from = places === null ? null : await entryAt(looked, places.proposal);
+async function findStepEntries(
+  run_id: string,
+  step: number,
+  { ledger, pause, places }: StoryOptions,
+): Promise<StepEntries | null> {
+  const created = places === null ? null : await entryAt(ledger, places.created);
+  const from = places === null ? null : await entryAt(ledger, places.proposal);
   let exposure = created === null ? null : (bodyOf(created) as RunCreated).exposure;
   let proposal = from;
   const decisions = new Map<string, number>();
-  for await (const entry of looked.tree(rootOf(run_id), from?.seq ?? 0)) {
+  for await (const entry of ledger.tree(rootRunIdOf(run_id), from?.seq ?? 0)) {
     await pause();
     if (!entry.text.includes(run_id)) continue;
     if (entry.type === 'run_created') {
@@ -82,30 +87,34 @@ function isProposalOf(entry: StoredEntry, run_id: string): boolean {
   return body.kind === 'proposal' && body.run_id === run_id;
 }
 
-export async function entryAt(looked: Pick<LookedAt, 'log'>, log_index: number): Promise<StoredEntry | null> {
-  for await (const entry of looked.log(log_index)) return entry.log_index === log_index ? entry : null;
+export async function entryAt(ledger: Pick<LedgerView, 'log'>, log_index: number): Promise<StoredEntry | null> {
+  for await (const entry of ledger.log(log_index)) return entry.log_index === log_index ? entry : null;
   return null;
 }
 
 /** The response as it was given, made again of what may be shown; null where that does not suffice. */
-async function responseOf(run_id: string, { proposal, exposure }: Found, looked: LookedAt): Promise<string | null> {
+async function rebuildStepResponse(
+  run_id: string,
+  { proposal, exposure }: StepEntries,
+  ledger: LedgerView,
+): Promise<string | null> {
   if (exposure === null) return null;
-  const shown = {
-    tree: (tree_id: string, seq?: number) => looked.tree(tree_id, seq),
+  const content = {
+    tree: (tree_id: string, seq?: number) => ledger.tree(tree_id, seq),
     artifactsOf: async ({ tree_id, seq }: EntryPlace) => {
-      for await (const entry of looked.tree(tree_id, seq)) return looked.shownOf(entry);
+      for await (const entry of ledger.tree(tree_id, seq)) return ledger.shownOf(entry);
       return [];
     },
   };
   const { tree_id, seq } = proposal;
   try {
-    for await (const opening of looked.tree(tree_id)) {
-      const policy = policyOf(needed(await looked.artifactsOf(opening)));
-      return (await recalledStep({ tree_id, run_id, seq, policy, exposure }, shown))?.response ?? null;
+    for await (const opening of ledger.tree(tree_id)) {
+      const policy = policyOf(requireContent(await ledger.artifactsOf(opening)));
+      return (await loadCompletedStep({ tree_id, run_id, seq, policy, exposure }, content))?.response ?? null;
     }
   } catch (error) {
-    const gone = error instanceof LedgerError && error.code === 'LEDGER_ERASED';
-    if (!gone && !(error instanceof PolicyError)) throw error;
+    const isErased = error instanceof LedgerError && error.code === 'LEDGER_ERASED';
+    if (!isErased && !(error instanceof PolicyError)) throw error;
   }
   return null;
 }

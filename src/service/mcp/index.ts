@@ -1,8 +1,16 @@
 // `turnpike/mcp`: an MCP server for agents, as the command `turnpike mcp` serves it.
 
-export { mcpService, type McpOptions, type OfferOptions, type SessionOptions } from './options.js';
-export type { AgentIdentity } from './run-door.js';
-export { serveHttp, type HttpServing, type McpHttpServer } from './serve-http.js';
-export { serveStdio, type StdioServing } from './serve-stdio.js';
-export type { McpService } from './service.js';
-export type { Leaving } from './stdio.js';
+export { mcpService, type McpOptions, type OfferOptions, type SessionOptions } from './mcp-options.js';
+export type { AgentIdentity } from './run-gateway.js';
+export { serveHttp, type ServeMcpHttpOptions, type McpHttpServer } from './serve-http.js';
+export { serveStdio, type ServeStdioOptions } from './serve-stdio.js';
+export type { McpService } from './mcp-service.js';
+export type { StdioEnding } from './line-transport.js';
+
+// Names of before, for one minor version. CHANGELOG.md lists them.
+/** @deprecated Use `ServeMcpHttpOptions`. */
+export type { ServeMcpHttpOptions as HttpServing } from './serve-http.js';
+/** @deprecated Use `ServeStdioOptions`. */
+export type { ServeStdioOptions as StdioServing } from './serve-stdio.js';
+/** @deprecated Use `StdioEnding`. */
+export type { StdioEnding as Leaving } from './line-transport.js';

@@ -1,12 +1,12 @@
 // MCP sessions over HTTP, by whose they are. One token cannot close the session of another by opening more.
 
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
-import { drawToken } from '../../adapters/access-token.js';
-import type { AdmissionLimits } from '../admission/limits.js';
+import { drawToken } from '../../adapters/keys/access-token.js';
+import type { AdmissionLimits } from '../admission/admission-limits.js';
 import { sdkServer } from './sdk-server.js';
-import { connect, type McpService } from './service.js';
+import { createConnection, type McpService } from './mcp-service.js';
 
-export type SessionLimits = Pick<AdmissionLimits, 'mcpSessions' | 'mcpSessionsPerToken'>;
+export type McpSessionLimits = Pick<AdmissionLimits, 'mcpSessions' | 'mcpSessionsPerToken'>;
 
 export interface McpSession {
   readonly id: string;
@@ -19,13 +19,13 @@ export interface McpSession {
 }
 
 export class McpSessions {
-  readonly #limits: SessionLimits;
+  readonly #limits: McpSessionLimits;
   /** The one that was used last comes last. */
   readonly #sessions = new Map<string, McpSession>();
   /** One opening after the other: each sees the sessions of those before it. */
   #opening: Promise<unknown> = Promise.resolve();
 
-  constructor(limits: SessionLimits) {
+  constructor(limits: McpSessionLimits) {
     this.#limits = limits;
   }
 
@@ -45,9 +45,9 @@ export class McpSessions {
   }
 
   async #open(service: McpService): Promise<McpSession | 'full'> {
-    if (!(await this.#makeRoom(service))) return 'full';
+    if (!(await this.#evictIdle(service))) return 'full';
     const id = drawToken();
-    const connection = connect(service, id);
+    const connection = createConnection(service, id);
     const server = sdkServer(connection, service.version, service.log);
     const transport = new StreamableHTTPServerTransport({
       sessionIdGenerator: () => id,
@@ -66,7 +66,7 @@ export class McpSessions {
   }
 
   /** A token that has its limit gives up one of its own; else a token that has more sessions than this one does. */
-  async #makeRoom(service: McpService): Promise<boolean> {
+  async #evictIdle(service: McpService): Promise<boolean> {
     const { mcpSessions, mcpSessionsPerToken } = this.#limits;
     const counts = new Map<McpService, number>();
     for (const { service: owner } of this.#sessions.values()) counts.set(owner, (counts.get(owner) ?? 0) + 1);

@@ -2,12 +2,12 @@
 // each registered tool that their lane lists, and those of sessions. What is offered decides nothing: a run is judged
 // by the policy that it has pinned.
 
-import type { ActionDefinition } from '../../contract/actions.js';
-import type { ToolDefinition } from '../../contract/catalogue.js';
+import type { ActionDefinition } from '../../contract/policy/actions.js';
+import type { ToolDefinition } from '../../contract/policy/catalogue.js';
 import type { Policy } from '../../policy/policy.js';
 import {
-  jsonSchema,
-  OfRun,
+  toToolSchema,
+  RunArgument,
   ProposeArguments,
   Reasoning,
   ReviewArguments,
@@ -16,8 +16,8 @@ import {
   TaskArguments,
   TaskOutput,
   VerificationArguments,
-  type JsonSchema,
-} from './schemas.js';
+  type ToolSchema,
+} from './tool-schemas.js';
 import Type from 'typebox';
 
 /** A tool as `tools/list` shows it. */
@@ -25,8 +25,8 @@ export interface OfferedTool {
   readonly name: string;
   readonly title: string;
   readonly description: string;
-  readonly inputSchema: JsonSchema;
-  readonly outputSchema: JsonSchema;
+  readonly inputSchema: ToolSchema;
+  readonly outputSchema: ToolSchema;
   /** Hints, for clients that ask their users before a call. */
   readonly annotations: {
     readonly readOnlyHint: boolean;
@@ -37,10 +37,10 @@ export interface OfferedTool {
 }
 
 /** What a call of a tool means. */
-export type Meaning = Proposing | { readonly kind: 'task' | 'review' | 'verification' };
+export type ToolMeaning = ProposalMeaning | { readonly kind: 'task' | 'review' | 'verification' };
 
 /** A call that is a proposal: a raw one, or one of an action. */
-export type Proposing = { readonly kind: 'propose' } | ActionMeaning;
+export type ProposalMeaning = { readonly kind: 'propose' } | ActionMeaning;
 
 export interface ActionMeaning {
   readonly kind: 'action';
@@ -48,30 +48,35 @@ export interface ActionMeaning {
   /** Of a registered tool: its arguments are the input of CALL_TOOL. */
   readonly tool: string | null;
   /** Which arguments are not the action's own. */
-  readonly ours: readonly string[];
+  readonly addedArguments: readonly string[];
 }
 
 export interface Offer {
   readonly tools: readonly OfferedTool[];
   /** By own names only, so that `constructor` is none. */
-  meaning(name: string): Meaning | undefined;
+  meaning(name: string): ToolMeaning | undefined;
 }
 
 /** What MCP takes as the name of a tool. */
 const TOOL_NAME = /^[A-Za-z0-9_.-]{1,128}$/;
 const CALL_TOOL = 'CALL_TOOL';
 
-type Offered = readonly [OfferedTool, Meaning];
+type OfferEntry = readonly [OfferedTool, ToolMeaning];
 
 /**
  * The offer of a policy to agents of one lane. In a fixed order: our own tools, actions as the policy lists them,
  * registered tools by name. Of two with one name the first is offered; the other is reached through `propose`.
  */
-export function offerOf(policy: Policy, lane: string, sessions: boolean): Offer {
-  const offered = new Map<string, Offered>();
-  for (const one of [[PROPOSE], sessions ? SESSION_TOOLS : [], actionsOf(policy), toolsOf(policy, lane)].flat()) {
-    const [{ name }] = one;
-    if (TOOL_NAME.test(name) && !offered.has(name)) offered.set(name, one);
+export function createOffer(policy: Policy, lane: string, sessions: boolean): Offer {
+  const offered = new Map<string, OfferEntry>();
+  for (const entry of [
+    [PROPOSE],
+    sessions ? SESSION_TOOLS : [],
+    actionEntries(policy),
+    toolEntries(policy, lane),
+  ].flat()) {
+    const [{ name }] = entry;
+    if (TOOL_NAME.test(name) && !offered.has(name)) offered.set(name, entry);
   }
   return {
     tools: [...offered.values()].map(([tool]) => tool),
@@ -79,12 +84,12 @@ export function offerOf(policy: Policy, lane: string, sessions: boolean): Offer 
   };
 }
 
-function actionsOf({ actions, catalogue }: Policy): readonly Offered[] {
+function actionEntries({ actions, catalogue }: Policy): readonly OfferEntry[] {
   return [...actions.keys()].flatMap((name) => {
     const definition = catalogue.action(name);
     if (definition === undefined) return [];
     return [
-      proposing(
+      proposalEntry(
         name.toLowerCase(),
         definition.summary,
         definition.args,
@@ -96,7 +101,7 @@ function actionsOf({ actions, catalogue }: Policy): readonly Offered[] {
 }
 
 /** The tools that CALL_TOOL can reach from this lane, as tools of their own. */
-function toolsOf({ actions, lanes, catalogue }: Policy, lane: string): readonly Offered[] {
+function toolEntries({ actions, lanes, catalogue }: Policy, lane: string): readonly OfferEntry[] {
   const rule = actions.get(CALL_TOOL);
   const listed = lanes.get(rule?.lane ?? lane)?.allowed_actions.tools ?? [];
   if (rule === undefined) return [];
@@ -104,32 +109,32 @@ function toolsOf({ actions, lanes, catalogue }: Policy, lane: string): readonly 
     const definition = catalogue.tool(name);
     if (definition === undefined) return [];
     const { summary, input } = definition;
-    return [proposing(name, summary, input, { action: CALL_TOOL, tool: name }, toolHints(definition))];
+    return [proposalEntry(name, summary, input, { action: CALL_TOOL, tool: name }, toolHints(definition))];
   });
 }
 
 /** A tool whose call becomes one proposal. An argument of its own is never taken for one of ours. */
-function proposing(
+function proposalEntry(
   name: string,
   summary: string,
   args: object,
-  of: { readonly action: string; readonly tool: string | null },
+  subject: { readonly action: string; readonly tool: string | null },
   annotations: OfferedTool['annotations'],
-): Offered {
+): OfferEntry {
   const { properties = {} } = args as { readonly properties?: Readonly<Record<string, unknown>> };
-  const extra = Object.entries({ reasoning: Reasoning, run_id: OfRun }).filter(
+  const extra = Object.entries({ reasoning: Reasoning, run_id: RunArgument }).filter(
     ([key]) => !Object.hasOwn(properties, key),
   );
-  const inputSchema = jsonSchema(args, { properties: { ...properties, ...Object.fromEntries(extra) } });
+  const inputSchema = toToolSchema(args, { properties: { ...properties, ...Object.fromEntries(extra) } });
   const tool = {
     name,
-    title: of.tool ?? of.action,
+    title: subject.tool ?? subject.action,
     description: `${summary} One call is one proposal: it is checked, recorded, and done only if policy allows it.`,
     inputSchema,
     outputSchema: RESPONSE,
     annotations,
   };
-  return [tool, { kind: 'action', ...of, ours: extra.map(([key]) => key) }];
+  return [tool, { kind: 'action', ...subject, addedArguments: extra.map(([key]) => key) }];
 }
 
 /** FINISH changes no file and no record, and yet it is no look at something: it ends the run. */
@@ -147,21 +152,21 @@ const toolHints = ({ idempotent, outside }: ToolDefinition): OfferedTool['annota
   openWorldHint: outside,
 });
 
-const RESPONSE = jsonSchema(Type.Object({}), StepAnswer);
+const RESPONSE = toToolSchema(Type.Object({}), StepAnswer);
 
-const PROPOSE: Offered = [
+const PROPOSE: OfferEntry = [
   {
     name: 'propose',
     title: 'Propose',
     description: 'Propose one action as raw JSON text. It goes through all checks, and has exactly one response.',
-    inputSchema: jsonSchema(ProposeArguments),
+    inputSchema: toToolSchema(ProposeArguments),
     outputSchema: RESPONSE,
     annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
   },
   { kind: 'propose' },
 ];
 
-const SESSION_TOOLS: readonly Offered[] = [
+const SESSION_TOOLS: readonly OfferEntry[] = [
   [
     {
       name: 'task',
@@ -169,8 +174,8 @@ const SESSION_TOOLS: readonly Offered[] = [
       description:
         'Work through a spec step by step. start gives a session and its first next_step; do what its instruction says, ' +
         'then report it with next and the whole last_step_result, step_proof unchanged. replay gives the last answer again.',
-      inputSchema: jsonSchema(TaskArguments),
-      outputSchema: jsonSchema(TaskOutput),
+      inputSchema: toToolSchema(TaskArguments),
+      outputSchema: toToolSchema(TaskOutput),
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
     },
     { kind: 'task' },
@@ -180,8 +185,8 @@ const SESSION_TOOLS: readonly Offered[] = [
       name: 'review',
       title: 'Review',
       description: 'Have the outstanding gate of a phase reviewed. Gives the gate_attempt_id that its report needs.',
-      inputSchema: jsonSchema(ReviewArguments),
-      outputSchema: jsonSchema(SessionOutput),
+      inputSchema: toToolSchema(ReviewArguments),
+      outputSchema: toToolSchema(SessionOutput),
       annotations: { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false },
     },
     { kind: 'review' },
@@ -191,8 +196,8 @@ const SESSION_TOOLS: readonly Offered[] = [
       name: 'verification',
       title: 'Verification',
       description: 'Run the command of the outstanding verification. Gives the receipt that its report needs.',
-      inputSchema: jsonSchema(VerificationArguments),
-      outputSchema: jsonSchema(SessionOutput),
+      inputSchema: toToolSchema(VerificationArguments),
+      outputSchema: toToolSchema(SessionOutput),
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: false, openWorldHint: true },
     },
     { kind: 'verification' },

@@ -10,9 +10,9 @@ import {
   type Tool,
 } from '@modelcontextprotocol/sdk/types.js';
 import type { JsonObject } from '../../contract/json.js';
-import { IDEMPOTENCY_KEY } from '../../adapters/mcp-client.js';
+import { IDEMPOTENCY_KEY } from '../../adapters/mcp/mcp-client.js';
 import type { Log } from '../../ports/log.js';
-import type { Connection } from './connection.js';
+import type { AgentConnection } from './agent-connection.js';
 
 export type SdkServer = McpServer;
 
@@ -22,7 +22,7 @@ const INSTRUCTIONS =
   'A refusal is an answer, with a code and a message; the same proposal again will not be allowed either. ' +
   'Use the tool of an action, or `propose` with a raw proposal. To work through a spec, begin with `task`.';
 
-export function sdkServer(connection: Connection, version: string, log: Log): SdkServer {
+export function sdkServer(connection: AgentConnection, version: string, log: Log): SdkServer {
   const mcp = new McpServer({ name: 'turnpike', version }, { instructions: INSTRUCTIONS });
   // The server below it: tools that are registered above have schemas of zod, and answers that are thrown.
   const { server } = mcp;
@@ -30,7 +30,7 @@ export function sdkServer(connection: Connection, version: string, log: Log): Sd
   server.setRequestHandler(ListToolsRequestSchema, async ({ params }) => {
     // All of them are on the one page, so there is no cursor that we could have given.
     if (params?.cursor !== undefined) throw new McpError(ErrorCode.InvalidParams, 'Unknown cursor');
-    return { tools: (await offered(connection, log)) as Tool[] };
+    return { tools: (await listOfferedTools(connection, log)) as Tool[] };
   });
   server.setRequestHandler(CallToolRequestSchema, async ({ params }, { requestId }) => {
     const key = params._meta?.[IDEMPOTENCY_KEY] ?? null;
@@ -48,7 +48,7 @@ export function sdkServer(connection: Connection, version: string, log: Log): Sd
 const isKey = (key: unknown): key is string =>
   typeof key === 'string' && key.length >= 1 && key.length <= KEY_CHARS_MAX && key.isWellFormed();
 
-async function offered(connection: Connection, log: Log): ReturnType<Connection['tools']> {
+async function listOfferedTools(connection: AgentConnection, log: Log): ReturnType<AgentConnection['tools']> {
   try {
     return await connection.tools();
   } catch (error) {

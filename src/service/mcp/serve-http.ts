@@ -4,28 +4,35 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { isInitializeRequest } from '@modelcontextprotocol/sdk/types.js';
-import { listenHttp } from '../../adapters/http-listener.js';
+import { listenHttp } from '../../adapters/network/http-listener.js';
 import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
-import { systemPace } from '../../adapters/pace.js';
-import { singleToken } from '../../adapters/token-book.js';
-import { systemClock } from '../../adapters/system-clock.js';
-import { DEFAULTS } from '../../runtime/open-request.js';
-import { AdmissionController } from '../admission/controller.js';
-import { limitsOf, type AdmissionOptions } from '../admission/limits.js';
-import { Entrance } from '../entrance.js';
-import { bodyOf, forWhat, frontDoor, inWhichForm, loopbackNames, type FrontDoor } from '../front-door.js';
-import { refusal, type Refusal } from '../problems.js';
+import { systemPace } from '../../adapters/system/system-pace.js';
+import { singleTokenBook } from '../../adapters/keys/token-book.js';
+import { systemClock } from '../../adapters/system/system-clock.js';
+import { AGENT_DEFAULTS } from '../../runtime/agents/open-input.js';
+import { AdmissionController } from '../admission/admission-controller.js';
+import { resolveAdmissionLimits, type AdmissionOptions } from '../admission/admission-limits.js';
+import { RequestAdmission } from '../request-admission.js';
+import {
+  readBody,
+  checkMethod,
+  createRequestGuard,
+  checkContentType,
+  loopbackNames,
+  type RequestGuard,
+} from '../request-guard.js';
+import { createRefusal, type Refusal } from '../problems.js';
 import { sendRefusal } from '../send-refusal.js';
-import { errorAnswer, INVALID_REQUEST, MESSAGE_BYTES_MAX, readMessage } from './messages.js';
-import { McpSessions, type SessionLimits } from './mcp-sessions.js';
-import type { McpService } from './service.js';
+import { errorResponse, INVALID_REQUEST, MESSAGE_BYTES_MAX, readMessage } from './read-message.js';
+import { McpSessions, type McpSessionLimits } from './mcp-sessions.js';
+import type { McpService } from './mcp-service.js';
 
 export const MCP_PATH = '/mcp';
 const SERVER_ERROR = -32_000;
 const SESSION_UNKNOWN = -32_001;
 const CLOSE_MS = 10_000;
 
-export interface HttpServing {
+export interface ServeMcpHttpOptions {
   readonly host: string;
   /** 0: any that is free. */
   readonly port: number;
@@ -47,21 +54,21 @@ export interface McpHttpServer {
 }
 
 /** @throws UsageError where the address cannot be listened on */
-export const serveHttp = (service: McpService, serving: HttpServing): Promise<McpHttpServer> =>
-  serveBehind((port) => frontDoor(rulesOf(service, serving, port)), service, serving);
+export const serveHttp = (service: McpService, serveOptions: ServeMcpHttpOptions): Promise<McpHttpServer> =>
+  serveGuarded((port) => createRequestGuard(rulesOf(service, serveOptions, port)), service, serveOptions);
 
 /** Whoever has the one token is the agent of the service. */
 function rulesOf(
   { identity }: McpService,
-  { host, token, hosts = [], origins = [] }: HttpServing,
+  { host, token, hosts = [], origins = [] }: ServeMcpHttpOptions,
   port: number,
-): Parameters<typeof frontDoor>[0] {
+): Parameters<typeof createRequestGuard>[0] {
   const names = loopbackNames(port);
-  const { actor, role } = { ...DEFAULTS, ...identity };
+  const { actor, role } = { ...AGENT_DEFAULTS, ...identity };
   return {
-    hosts: [...names.hosts, `${named(host)}:${port}`, ...hosts],
+    hosts: [...names.hosts, `${hostForUrl(host)}:${port}`, ...hosts],
     origins: [...names.origins, ...origins],
-    tokens: singleToken(token, { actor, role, rights: ['act'] }, systemClock()),
+    tokens: singleTokenBook(token, { actor, role, rights: ['act'] }, systemClock()),
   };
 }
 
@@ -69,22 +76,22 @@ function rulesOf(
 const PATHS = { [MCP_PATH]: ['POST', 'DELETE'] };
 
 /** As it stands in an address. */
-export const named = (host: string): string => (host.includes(':') ? `[${host}]` : host);
+export const hostForUrl = (host: string): string => (host.includes(':') ? `[${host}]` : host);
 
 /** The same behind any door: a test shows what the door is for by leaving it open. */
-export async function serveBehind(
-  doorAt: (port: number) => FrontDoor,
+export async function serveGuarded(
+  guardAt: (port: number) => RequestGuard,
   service: McpService,
-  { host, port, sessionsMax, admission: options }: HttpServing,
+  { host, port, sessionsMax, admission: options }: ServeMcpHttpOptions,
 ): Promise<McpHttpServer> {
   const admission = new AdmissionController({ clock: systemClock(), pace: systemPace(), limits: options ?? {} });
   // There is one token, so its sessions are all of them.
-  const { mcpSessions: most } = admission.limits;
-  const mcpSessions = sessionsMax ?? most;
+  const { mcpSessions: sessionsDefault } = admission.limits;
+  const mcpSessions = sessionsMax ?? sessionsDefault;
   const endpoint = new McpEndpoint({ mcpSessions, mcpSessionsPerToken: mcpSessions });
-  let door: FrontDoor = () => ({ refusal: refusal('CLOSED') });
-  const entrance = new Entrance({
-    door: (head) => door(head),
+  let guard: RequestGuard = () => ({ refusal: createRefusal('CLOSED') });
+  const requestAdmission = new RequestAdmission({
+    guard: (head) => guard(head),
     admission,
     kindOf: () => ({ kind: 'step', bytesMax: MESSAGE_BYTES_MAX }),
   });
@@ -92,16 +99,16 @@ export async function serveBehind(
     host,
     port,
     handle: async (request, response) => {
-      const entered = await entrance.enter(request, response);
-      if (entered === null) return;
-      const who = 'reason' in entered ? entered : (forWhat(request, PATHS) ?? service);
-      await endpoint.handle(request, response, who);
+      const outcome = await requestAdmission.admit(request, response);
+      if (outcome === null) return;
+      const serviceOrRefusal = 'reason' in outcome ? outcome : (checkMethod(request, PATHS) ?? service);
+      await endpoint.handle(request, response, serviceOrRefusal);
     },
-    failed: (error) => service.log.error('a request over HTTP failed', { error }),
+    onError: (error) => service.log.error('a request over HTTP failed', { error }),
   });
-  door = doorAt(listener.port);
+  guard = guardAt(listener.port);
   return {
-    url: `http://${named(host)}:${listener.port}${MCP_PATH}`,
+    url: `http://${hostForUrl(host)}:${listener.port}${MCP_PATH}`,
     close: async () => {
       await listener.close(CLOSE_MS);
       await endpoint.close();
@@ -113,7 +120,7 @@ export async function serveBehind(
 const LIMITS_REACHED: readonly string[] = ['TOO_MANY_REQUESTS', 'TOO_MANY_FAILURES', 'OVERLOADED'];
 
 /** An answer that is not the SDK's. */
-interface Reply {
+interface HttpReply {
   readonly status: number;
   readonly text: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -123,19 +130,26 @@ interface Reply {
 export class McpEndpoint {
   readonly #sessions: McpSessions;
 
-  constructor(limits: SessionLimits = limitsOf()) {
+  constructor(limits: McpSessionLimits = resolveAdmissionLimits()) {
     this.#sessions = new McpSessions(limits);
   }
 
-  /** @param who what the service is for whoever asks, or why there is none */
-  async handle(request: IncomingMessage, response: ServerResponse, who: McpService | Refusal): Promise<void> {
+  /** @param serviceOrRefusal what the service is for whoever asks, or why there is none */
+  async handle(
+    request: IncomingMessage,
+    response: ServerResponse,
+    serviceOrRefusal: McpService | Refusal,
+  ): Promise<void> {
     response.setHeader('Cache-Control', 'no-store');
     response.setHeader('X-Content-Type-Options', 'nosniff');
-    if ('reason' in who && LIMITS_REACHED.includes(who.code)) {
-      sendRefusal(response, who);
+    if ('reason' in serviceOrRefusal && LIMITS_REACHED.includes(serviceOrRefusal.code)) {
+      sendRefusal(response, serviceOrRefusal);
       return;
     }
-    const reply = 'reason' in who ? refused(who) : await replyTo(request, response, who, this.#sessions);
+    const reply =
+      'reason' in serviceOrRefusal
+        ? refusalReply(serviceOrRefusal)
+        : await replyTo(request, response, serviceOrRefusal, this.#sessions);
     if (reply === null) return;
     const form = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(reply.text) };
     response.writeHead(reply.status, { ...form, ...reply.headers });
@@ -153,9 +167,9 @@ async function replyTo(
   response: ServerResponse,
   service: McpService,
   sessions: McpSessions,
-): Promise<Reply | null> {
-  const strange = request.method === 'POST' ? inWhichForm(request.headers) : null;
-  if (strange !== null) return refused(strange);
+): Promise<HttpReply | null> {
+  const contentRefusal = request.method === 'POST' ? checkContentType(request.headers) : null;
+  if (contentRefusal !== null) return refusalReply(contentRefusal);
   const id = request.headers['mcp-session-id'];
   const known = typeof id === 'string' ? sessions.get(id, service) : undefined;
   if (id !== undefined && known === undefined) return reply(404, SESSION_UNKNOWN, 'Session not found');
@@ -164,18 +178,18 @@ async function replyTo(
     await known.transport.handleRequest(request, response);
     return null;
   }
-  const body = await bodyOf(request, MESSAGE_BYTES_MAX);
-  if ('status' in body) return refused(body);
+  const body = await readBody(request, MESSAGE_BYTES_MAX);
+  if ('status' in body) return refusalReply(body);
   const read = readMessage(body);
   if (!read.ok) return { status: 400, text: read.answer };
   // As over stdio: a list of them would have one stream for all of its answers, and multiplies what one body asks for.
   if (!isJsonObject(read.message)) return reply(400, INVALID_REQUEST, 'Invalid request: one message at a time');
   const session = known ?? (isInitializeRequest(read.message) ? await sessions.open(service) : null);
   if (session === null) return reply(400, SERVER_ERROR, 'Mcp-Session-Id is needed');
-  if (session === 'full') return refused(refusal('TOO_MANY_REQUESTS', { 'Retry-After': '1' }));
+  if (session === 'full') return refusalReply(createRefusal('TOO_MANY_REQUESTS', { 'Retry-After': '1' }));
   session.pending += 1;
   response.once('close', () => (session.pending -= 1));
-  endForsaken(session.transport, read.message);
+  closeAbandonedStream(session.transport, read.message);
   await session.transport.handleRequest(request, response, read.message);
   return null;
 }
@@ -184,16 +198,19 @@ async function replyTo(
  * The SDK would keep a stream open for ever, with a comment every few seconds, when its request is cancelled, or comes
  * again while it waits: its answer then goes to the later one. So many of them, and nobody could connect any more.
  */
-function endForsaken(transport: StreamableHTTPServerTransport, { method, id, params }: JsonObject): void {
+function closeAbandonedStream(transport: StreamableHTTPServerTransport, { method, id, params }: JsonObject): void {
   const cancelled = method === 'notifications/cancelled' && isJsonObject(params) ? params['requestId'] : undefined;
-  const forsaken: Json | undefined = cancelled ?? (typeof method === 'string' ? id : undefined);
-  if (typeof forsaken === 'string' || typeof forsaken === 'number') transport.closeSSEStream(forsaken);
+  const abandoned: Json | undefined = cancelled ?? (typeof method === 'string' ? id : undefined);
+  if (typeof abandoned === 'string' || typeof abandoned === 'number') transport.closeSSEStream(abandoned);
 }
 
-const reply = (status: number, code: number, message: string): Reply => ({ status, text: errorAnswer(code, message) });
+const reply = (status: number, code: number, message: string): HttpReply => ({
+  status,
+  text: errorResponse(code, message),
+});
 
 /** Whoever is refused may still be sending: the connection is not used again. */
-const refused = ({ status, reason, headers }: Refusal): Reply => ({
+const refusalReply = ({ status, reason, headers }: Refusal): HttpReply => ({
   ...reply(status, SERVER_ERROR, reason),
   headers: { ...headers, Connection: 'close' },
 });

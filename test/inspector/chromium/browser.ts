@@ -6,7 +6,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
-import { pageFolder, type PageFile } from '../../../src/adapters/page-folder.js';
+import { readPageFolder, type PageFile } from '../../../src/adapters/page-folder.js';
 import { oneAtATime } from '../../fixtures/one-at-a-time.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 import { ROOT } from '../../sources.js';
@@ -36,7 +36,7 @@ mkdirSync(SCREENSHOTS, { recursive: true });
 
 /** The files of the page as it is built now, from sources that may be newer than the package. */
 export function presentPage(): Promise<ReadonlyMap<string, PageFile>> {
-  return built().then(pageFolder);
+  return built().then(readPageFolder);
 }
 export const presentTemplate = async (): Promise<string> => readFileSync(join(await built(), 'one-file.html'), 'utf8');
 

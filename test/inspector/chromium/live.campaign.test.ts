@@ -2,7 +2,7 @@
 // and comes back, what people can answer, and what text of an agent cannot do to it.
 
 import { afterEach, expect, test } from '@jest/globals';
-import { PHASES } from '../../../src/contract/phase.js';
+import { PHASES } from '../../../src/contract/run/phase.js';
 import { DESK, inChromium, Tab, withBrowser } from './browser.js';
 import { proposal, Stage, type Staging } from './stage.js';
 

@@ -6,14 +6,14 @@ import type Database from 'better-sqlite3';
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { winstonLog } from '../../../src/adapters/winston-log.js';
-import { homePaths, openHome } from '../../../src/runtime/home.js';
-import { LedgerReader } from '../../../src/runtime/ledger-reader.js';
+import { winstonLog } from '../../../src/adapters/system/winston-log.js';
+import { homePaths, openHome } from '../../../src/runtime/home/home.js';
+import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import { serveSource } from '../../../src/service/http/serve-source.js';
-import { bundleSource, homeSource } from '../../../src/service/inspector/ledger-source.js';
-import { oneFileHtml } from '../../../src/service/inspector/one-file.js';
-import type { InspectorSource } from '../../../src/service/inspector/source.js';
-import { dropGuards, withDatabase } from '../../adapters/sqlite-harness.js';
+import { bundleInspectorSource, homeInspectorSource } from '../../../src/service/inspector/ledger-view-source.js';
+import { renderOneFile } from '../../../src/service/inspector/one-file.js';
+import type { InspectorSource } from '../../../src/service/inspector/inspector-source.js';
+import { dropGuards, withDatabase } from '../../adapters/sqlite/sqlite-harness.js';
 import { turnpike } from '../../cli/fake-io.js';
 import { inChromium, presentPage, presentTemplate, Tab, withBrowser, type Opening } from './browser.js';
 import { Stage } from './stage.js';
@@ -64,7 +64,7 @@ inChromium('the page on a ledger at rest', () => {
       changeEntry(db, entry, change);
     });
     const { store, anchor } = openHome(paths, { readOnly: true });
-    return homeSource(new LedgerReader(store, anchor), paths, false);
+    return homeInspectorSource(new LedgerReader(store, anchor), paths, false);
   }
 
   test(
@@ -93,7 +93,7 @@ inChromium('the page on a ledger at rest', () => {
   test(
     'an exported bundle is looked at without the home, read-only, and proved up to its checkpoint',
     async () => {
-      await looked(await bundleSource(bundle, null), `run=${mixture}&step=16&tab=step`, async (tab) => {
+      await looked(await bundleInspectorSource(bundle, null), `run=${mixture}&step=16&tab=step`, async (tab) => {
         await tab.see('.connection', 'File, read-only');
         await tab.see('.badge', 'Chain verified');
         await tab.see('.chart [data-state="EXECUTE"]');
@@ -109,9 +109,9 @@ inChromium('the page on a ledger at rest', () => {
   test(
     'the page with a bundle inside opens from the disk with no service, and shows and proves the same',
     async () => {
-      const source = await bundleSource(bundle, null);
+      const source = await bundleInspectorSource(bundle, null);
       const html = join(stage.folder, 'page.html');
-      writeFileSync(html, await oneFileHtml(await presentTemplate(), source, { maxBytes: FILE_BYTES_MAX }));
+      writeFileSync(html, await renderOneFile(await presentTemplate(), source, { maxBytes: FILE_BYTES_MAX }));
       await source.close();
       const tab = await Tab.open(`${pathToFileURL(html).href}#run=${mixture}&step=16&tab=step`, { scheme: 'dark' });
       await tab.see('.connection', 'File, read-only');

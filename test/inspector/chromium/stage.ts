@@ -3,18 +3,18 @@
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import Type from 'typebox';
-import { manifestPolicySource } from '../../../src/adapters/manifest-policy-source.js';
-import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
-import { systemClock } from '../../../src/adapters/system-clock.js';
-import { mintToken, tokenBook, type TokenGrant } from '../../../src/adapters/token-book.js';
-import { winstonLog } from '../../../src/adapters/winston-log.js';
+import { manifestPolicySource } from '../../../src/adapters/policy/manifest-policy-source.js';
+import { nanoidIds } from '../../../src/adapters/system/nanoid-ids.js';
+import { systemClock } from '../../../src/adapters/system/system-clock.js';
+import { mintToken, tokenBook, type TokenGrant } from '../../../src/adapters/keys/token-book.js';
+import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import { fillDemo } from '../../../src/cli/demo.js';
 import type { TokenRecord } from '../../../src/contract/token.js';
-import type { AgentRun } from '../../../src/runtime/agent-run.js';
-import { defer } from '../../../src/runtime/deferred.js';
-import { defineTool } from '../../../src/runtime/effects/define.js';
+import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
+import { createDeferred } from '../../../src/runtime/deferred.js';
+import { defineTool } from '../../../src/runtime/effects/define-effects.js';
 import { openTurnpike, type Turnpike } from '../../../src/runtime/turnpike.js';
-import type { HttpServer } from '../../../src/service/http/listen.js';
+import type { HttpServer } from '../../../src/service/http/http-server.js';
 import { serveTurnpike } from '../../../src/service/http/serve.js';
 import { writeContract } from '../../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit, slowTool } from '../../fixtures/service.js';
@@ -48,8 +48,8 @@ export class Stage {
   readonly turnpike: Turnpike;
   server: HttpServer;
   /** The slow tool: that it was called, and when it may answer. */
-  readonly entered = defer<null>();
-  readonly release = defer<null>();
+  readonly entered = createDeferred<null>();
+  readonly release = createDeferred<null>();
   #records: readonly TokenRecord[] = [];
 
   private constructor(folder: string, turnpike: Turnpike) {
@@ -62,7 +62,7 @@ export class Stage {
     const folder = tempFolder('stage');
     writeContract(join(folder, 'contract'), { edit: approved ? edit : exportsApproved });
     const { tools, targets } = service();
-    const [entered, release] = [defer<null>(), defer<null>()];
+    const [entered, release] = [createDeferred<null>(), createDeferred<null>()];
     const turnpike = await openTurnpike({
       home: join(folder, 'home'),
       policies: manifestPolicySource(join(folder, 'contract')),

@@ -6,13 +6,13 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { manifestPolicySource, pinManifest } from '../../../src/adapters/manifest-policy-source.js';
-import { winstonLog } from '../../../src/adapters/winston-log.js';
-import { noteKey, noteSigner, type NoteSigner } from '../../../src/ledger/signed-note.js';
-import { createHome, homePaths, openHome } from '../../../src/runtime/home.js';
-import { withheldByLanes } from '../../../src/runtime/evidence/lane-withholding.js';
+import { manifestPolicySource, pinManifest } from '../../../src/adapters/policy/manifest-policy-source.js';
+import { winstonLog } from '../../../src/adapters/system/winston-log.js';
+import { notePrivateKey, noteSigner, type NoteSigner } from '../../../src/ledger/proof/signed-note.js';
+import { createHome, homePaths, openHome } from '../../../src/runtime/home/home.js';
+import { withholdByLanes } from '../../../src/runtime/evidence/lane-withholding.js';
 import { writeEvidence } from '../../../src/runtime/evidence/write-evidence.js';
-import { signedHead } from '../../../src/runtime/ledger-proofs.js';
+import { requireSignedHead } from '../../../src/runtime/ledger/ledger-proofs.js';
 import { openTurnpike, type Turnpike } from '../../../src/runtime/turnpike.js';
 import type { Files } from './independent-bag.js';
 
@@ -28,7 +28,7 @@ export interface Material {
 }
 
 const NAME = 'turnpike/redteam';
-const keyText = (seed: number): string => noteKey(NAME, Buffer.alloc(32, seed)) ?? '';
+const keyText = (seed: number): string => notePrivateKey(NAME, Buffer.alloc(32, seed)) ?? '';
 const signerOf = (seed: number): NoteSigner => {
   const signer = noteSigner(keyText(seed));
   if (signer === null) throw new Error('no key');
@@ -118,8 +118,8 @@ async function exported(turnpike: Turnpike, format: 'folder' | 'zip'): Promise<v
 async function bundleOf(home: string, signer: NoteSigner): Promise<string> {
   const { store, anchor } = openHome(homePaths(home), { readOnly: true });
   const lines: string[] = [];
-  const head = signedHead(await anchor.read());
-  await writeEvidence(withheldByLanes(store), head, signer, (line) => Promise.resolve(void lines.push(line)));
+  const head = requireSignedHead(await anchor.read());
+  await writeEvidence(withholdByLanes(store), head, signer, (line) => Promise.resolve(void lines.push(line)));
   await store.close();
   return lines.join('');
 }

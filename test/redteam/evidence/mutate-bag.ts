@@ -1,14 +1,14 @@
 // Mutations of bags that know what is in them. Each is left as it is, made a good bag again, or signed again as well.
 
 import { createHash } from 'node:crypto';
-import type { BagEntry, BagProof } from '../../../src/contract/bag-proof.js';
+import type { BagEntry, BagProof } from '../../../src/contract/evidence/bag-proof.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
-import type { ExportBundle } from '../../../src/contract/export-bundle.js';
+import type { ExportBundle } from '../../../src/contract/evidence/export-bundle.js';
 import { sha256 } from '../../../src/contract/hash.js';
-import { checkpointText } from '../../../src/ledger/checkpoint.js';
-import { leafHash } from '../../../src/ledger/merkle.js';
-import { signNote, type NoteSigner } from '../../../src/ledger/signed-note.js';
-import { SubsetRoot } from '../../../src/ledger/subset-proof.js';
+import { checkpointText } from '../../../src/ledger/proof/checkpoint.js';
+import { leafHash } from '../../../src/ledger/proof/merkle.js';
+import { signNote, type NoteSigner } from '../../../src/ledger/proof/signed-note.js';
+import { SubsetRoot } from '../../../src/ledger/proof/subset-proof.js';
 import type { Draw } from './draw.js';
 import type { Files } from './independent-bag.js';
 

@@ -1,9 +1,9 @@
 // Verifies one file in a process of its own, and says what it took: node one.js KIND PATH VKEY
 
 import { readFileSync } from 'node:fs';
-import { openBagFolder } from '../../../src/adapters/bag-folder.js';
-import { openLineFile } from '../../../src/adapters/line-file.js';
-import { noteVerifier } from '../../../src/ledger/signed-note.js';
+import { openBagFolder } from '../../../src/adapters/bag/bag-folder.js';
+import { openLineFile } from '../../../src/adapters/files/line-file.js';
+import { noteVerifier } from '../../../src/ledger/proof/signed-note.js';
 import { REAL, refusedOr } from './verifiers.js';
 
 /** The most memory that this process had, in KiB: what the kernel says of its parent does not count. */

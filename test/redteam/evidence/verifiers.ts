@@ -1,16 +1,16 @@
 // What is attacked: the verification of bundles, bags and archives. And the same with one check off, which the campaign
 // must find.
 
-import type { NoteVerifier } from '../../../src/ledger/signed-note.js';
+import type { NoteVerifier } from '../../../src/ledger/proof/signed-note.js';
 import { CodedError, LedgerError } from '../../../src/errors.js';
-import type { LedgerRule } from '../../../src/ledger/ledger-problem.js';
-import { openBagZip } from '../../../src/adapters/bag-zip.js';
+import type { LedgerRule } from '../../../src/ledger/verification/ledger-problem.js';
+import { openBagZip } from '../../../src/adapters/bag/bag-zip.js';
 import type { BagTree } from '../../../src/ports/bag-tree.js';
 import { openEvidence } from '../../../src/runtime/evidence/open-evidence.js';
 import { verifyEvidence } from '../../../src/runtime/evidence/verify-evidence.js';
-import type { BundleReport } from '../../../src/runtime/export/bundle-report.js';
-import { verifyBundle } from '../../../src/runtime/export/verify-bundle.js';
-import type { LineFile } from '../../../src/ports/line-file.js';
+import type { ExportBagReport } from '../../../src/runtime/export/verify/bag-report.js';
+import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
+import type { LineFile } from '../../../src/ports/ledger/line-file.js';
 import { byDirectory, type Files } from './independent-bag.js';
 
 export type BundleVerdict = 'verified' | 'by_hash_alone' | 'refused';
@@ -24,14 +24,14 @@ export interface Verifier {
   zip(path: string, bytes: Buffer): Promise<BagTree>;
 }
 
-const verdictOf = ({ valid, authentication }: BundleReport): BagVerdict =>
+const verdictOf = ({ valid, authentication }: ExportBagReport): BagVerdict =>
   !valid ? 'refused' : authentication?.verdict === 'authenticated' ? 'authenticated' : 'valid';
 
 /** The verifier as it is. */
 export const REAL: Verifier = {
   name: 'as it is',
   bundle: async (file, key) => (await verifyEvidence(await openEvidence(file, key))).verdict,
-  bag: async (tree, key) => verdictOf(await verifyBundle(tree, key)),
+  bag: async (tree, key) => verdictOf(await verifyExportBag(tree, key)),
   zip: (path) => openBagZip(path),
 };
 
@@ -40,7 +40,7 @@ const bagRuleOff = (...rules: readonly string[]): Verifier => ({
   ...REAL,
   name: `without ${rules.join(', ')}`,
   bag: async (tree, key) => {
-    const report = await verifyBundle(tree, key);
+    const report = await verifyExportBag(tree, key);
     const others = report.findings.filter(({ severity, rule_id }) => severity === 'error' && !rules.includes(rule_id));
     if (others.length > 0 || report.authentication?.verdict === undefined) return 'refused';
     if (report.valid) return verdictOf(report);
@@ -88,7 +88,7 @@ export const PLANTED: readonly Verifier[] = [
     ...REAL,
     name: 'believes the key in the file',
     bundle: async (file) => (await verifyEvidence(await openEvidence(file, null))).verdict,
-    bag: async (tree) => ((await verifyBundle(tree, null)).valid ? 'authenticated' : 'refused'),
+    bag: async (tree) => ((await verifyExportBag(tree, null)).valid ? 'authenticated' : 'refused'),
   },
   {
     ...REAL,

@@ -1,10 +1,16 @@
 // The campaign against identities: whether one person can be two, by any spelling of a name that a reader, or C87,
 // takes for the same.
 
-import type { ApprovalBallot } from '../../../src/contract/approval.js';
-import type { OverlayFact } from '../../../src/contract/overlay.js';
-import { likeness } from '../../../src/contract/person.js';
-import { emptyBook, requestApproval, standing, vote, type ApprovalPolicy } from '../../../src/policy/approval.js';
+import type { ApprovalBallot } from '../../../src/contract/run/approval.js';
+import type { OverlayFact } from '../../../src/contract/policy/overlay.js';
+import { compareNames } from '../../../src/contract/person.js';
+import {
+  emptyBook,
+  requestApproval,
+  approvalStatus,
+  countBallot,
+  type ApprovalPolicy,
+} from '../../../src/policy/approval/approval.js';
 import { overlayVerdict } from '../../../src/policy/overlay.js';
 import { Random } from '../../simulation/random.js';
 import type { RedteamResult } from '../campaign-runner.js';
@@ -64,7 +70,7 @@ function wrongs({ known, text }: Spelling, subject: Subject): readonly string[] 
   const isRefused = one === null || other === null;
   const found: string[] = [];
   if (!isRefused) {
-    if (likeness(one, other) === 'other' || likeness(other, one) === 'other') found.push('is another person');
+    if (compareNames(one, other) === 'other' || compareNames(other, one) === 'other') found.push('is another person');
     for (const [first, second] of [[known, text] as const, [text, known] as const]) {
       if (!isSuspended(subject, first, second)) found.push('has a say while suspended');
       if (voted(subject, REQUESTER, [first, second]) === 'granted') found.push('is a quorum of two');
@@ -123,9 +129,9 @@ function voted({ person, byPerson }: Subject, by: string, names: readonly string
     const actor = { actor_type: 'human' as const, actor_id: name };
     const approver = { actor, role_id: 'PARTNER', ...(of === null ? {} : { person: of }) };
     const ballot: ApprovalBallot = { digests: [DIGEST], decision: 'approve', approver, at: AT, for_run: 'run_x.1' };
-    book = vote(book, ballot, policy).book;
+    book = countBallot(book, ballot, policy).book;
   }
-  return standing(book, DIGEST, AT, RULE);
+  return approvalStatus(book, DIGEST, AT, RULE);
 }
 
 /** With every character that is not ASCII as an escape: what looks alike can be told apart. */

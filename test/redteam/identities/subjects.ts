@@ -2,9 +2,9 @@
 // the campaign must find.
 
 import { join } from 'node:path';
-import { mintToken, TokenFile } from '../../../src/adapters/token-book.js';
+import { mintToken, TokenFile } from '../../../src/adapters/keys/token-book.js';
 import type { Person } from '../../../src/contract/person.js';
-import { likeness } from '../../../src/contract/person.js';
+import { compareNames } from '../../../src/contract/person.js';
 import { CodedError } from '../../../src/errors.js';
 import { personOf } from '../../../src/identity/person.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
@@ -58,7 +58,7 @@ export const REAL: Subject = {
 /** A subject that compares persons of its own. */
 function comparing(name: string, person: Subject['person']): Subject {
   const mints = (actor: string): boolean =>
-    KNOWN_NAMES.every((other) => other === actor || likeness(person(other), person(actor)) === 'other');
+    KNOWN_NAMES.every((other) => other === actor || compareNames(person(other), person(actor)) === 'other');
   return { name, person, byPerson: true, suspends: (compared) => compared, mints };
 }
 

@@ -1,9 +1,9 @@
 // The campaign against the linter: of every careless policy that is drawn, the caution that must be there is there; a
 // policy without carelessness has none. A linter with any rule switched off fails.
 
-import { LINT_RULES, type Caution } from '../../../src/policy/caution.js';
-import { checkPolicy } from '../../../src/policy/check-policy.js';
-import { CARELESS } from '../../policy/careless.js';
+import { LINT_RULES, type LintMessage } from '../../../src/policy/lint/lint-rules.js';
+import { checkPolicy } from '../../../src/policy/files/check-policy.js';
+import { CARELESS } from '../../policy/lint/careless-policies.js';
 import { filesOf } from '../../policy/edited-policy.js';
 import { allCuts, isSilent } from '../../policy/policy-cuts.js';
 import { Random } from '../../simulation/random.js';
@@ -18,7 +18,7 @@ export interface LinterCampaign {
 }
 
 interface Linted extends DrawnPolicy {
-  readonly cautions: readonly Caution[];
+  readonly cautions: readonly LintMessage[];
 }
 
 const FAILURES_SHOWN = 50;
@@ -65,9 +65,9 @@ function missing({ texts, expected, cautions }: Linted, { change }: Linter): rea
     );
 }
 
-const lineOf = ({ file, line, severity, rule }: Caution): string => `${severity} ${rule} at ${file}:${line}`;
+const lineOf = ({ file, line, severity, rule }: LintMessage): string => `${severity} ${rule} at ${file}:${line}`;
 
-const isThat = (caution: Caution, { rule, file, line, severity }: Expected): boolean =>
+const isThat = (caution: LintMessage, { rule, file, line, severity }: Expected): boolean =>
   caution.rule === rule &&
   caution.file === `${file}.yaml` &&
   caution.line === line &&

@@ -1,9 +1,9 @@
 // Careless policies, drawn: one to three forms of carelessness of the corpus, in a policy whose lanes and roles have
 // other names and another order, with comments between its lines.
 
-import type { PolicyFile } from '../../../src/contract/pins.js';
-import type { LintRule, Severity } from '../../../src/policy/caution.js';
-import { CARELESS, type Careless } from '../../policy/careless.js';
+import type { PolicyFile } from '../../../src/contract/policy/pins.js';
+import type { LintRule, LintSeverity } from '../../../src/policy/lint/lint-rules.js';
+import { CARELESS, type Careless } from '../../policy/lint/careless-policies.js';
 import { edited, lineOf, NAMES, shipped, type Texts } from '../../policy/edited-policy.js';
 import type { Random } from '../../simulation/random.js';
 
@@ -12,7 +12,7 @@ export interface Expected {
   readonly rule: LintRule;
   readonly file: PolicyFile;
   readonly line: number;
-  readonly severity: Severity;
+  readonly severity: LintSeverity;
 }
 
 export interface DrawnPolicy {

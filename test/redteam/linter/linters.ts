@@ -1,19 +1,19 @@
 // What is attacked: the linter of policies. And linters with a fault, which the campaign must find.
 
-import { LINT_RULE_IDS, type Caution } from '../../../src/policy/caution.js';
+import { LINT_RULE_IDS, type LintMessage } from '../../../src/policy/lint/lint-rules.js';
 import { lint, type Texts } from '../../policy/edited-policy.js';
 
 export interface Linter {
   readonly name: string;
   /** What it makes of the cautions of the real one. */
-  readonly change: (cautions: readonly Caution[], texts: Texts) => readonly Caution[];
+  readonly change: (cautions: readonly LintMessage[], texts: Texts) => readonly LintMessage[];
 }
 
 export const REAL: Linter = { name: 'as it is', change: (cautions) => cautions };
 
-export const cautionsOf = (texts: Texts): readonly Caution[] => lint(texts);
+export const cautionsOf = (texts: Texts): readonly LintMessage[] => lint(texts);
 
-const ALARM: Caution = {
+const ALARM: LintMessage = {
   file: 'lanes.yaml',
   line: 1,
   rule: 'lane.audit_not_required',
@@ -26,7 +26,7 @@ const ALARM: Caution = {
 export const PLANTED: readonly Linter[] = [
   ...LINT_RULE_IDS.map((off) => ({
     name: `without ${off}`,
-    change: (cautions: readonly Caution[]) => cautions.filter(({ rule }) => rule !== off),
+    change: (cautions: readonly LintMessage[]) => cautions.filter(({ rule }) => rule !== off),
   })),
   { name: 'the first caution alone', change: (cautions) => cautions.slice(0, 1) },
   { name: 'the line after', change: (cautions) => cautions.map((one) => ({ ...one, line: one.line + 1 })) },

@@ -5,13 +5,13 @@ import { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { randomUUID } from 'node:crypto';
 import { limitHeapGrowth } from '../../../src/adapters/heap-growth.js';
-import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
-import { systemClock } from '../../../src/adapters/system-clock.js';
-import { mintToken, tokenBook, type TokenGrant } from '../../../src/adapters/token-book.js';
-import { winstonLog } from '../../../src/adapters/winston-log.js';
+import { nanoidIds } from '../../../src/adapters/system/nanoid-ids.js';
+import { systemClock } from '../../../src/adapters/system/system-clock.js';
+import { mintToken, tokenBook, type TokenGrant } from '../../../src/adapters/keys/token-book.js';
+import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import type { TokenRecord } from '../../../src/contract/token.js';
 import { openTurnpike, type Turnpike } from '../../../src/runtime/turnpike.js';
-import type { AdmissionOptions } from '../../../src/service/admission/limits.js';
+import type { AdmissionOptions } from '../../../src/service/admission/admission-limits.js';
 import { serveTurnpike } from '../../../src/service/http/serve.js';
 import { argument, type Fault, type Served, type ServerOptions } from './protocol.js';
 

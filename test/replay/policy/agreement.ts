@@ -3,12 +3,12 @@
 // where they part, the decision at which they part is. Under A itself nothing flips, ever.
 
 import { artifactRef } from '../../../src/contract/artifact-ref.js';
-import type { Entry, OpenInput, RecordedInput } from '../../../src/contract/entry.js';
-import type { Decision, TreeInput } from '../../../src/kernel/input.js';
+import type { Entry, OpenInput, RecordedInput } from '../../../src/contract/run/entry.js';
+import type { Decision, TreeInput } from '../../../src/kernel/decision.js';
 import { Tree } from '../../../src/kernel/tree.js';
-import { decideAgain } from '../../../src/replay/policy/decide-again.js';
-import { DecisionFold } from '../../../src/replay/policy/collect.js';
-import type { RecordedDecision, Said } from '../../../src/replay/policy/decision.js';
+import { decideUnderPolicy } from '../../../src/replay/policy/decide-under-policy.js';
+import { DecisionFold } from '../../../src/replay/policy/decision-fold.js';
+import type { RecordedDecision, RecordedVerdict } from '../../../src/replay/policy/recorded-decision.js';
 import { play, ROOT, type Played } from '../../trees/play.js';
 import type { Pinned } from '../../trees/policies.js';
 import type { Plot } from '../../trees/turns.js';
@@ -57,7 +57,7 @@ export function compare(plot: Plot, a: Pinned, b: Pinned, tally: Tally): void {
   const decided = decisionsOf(played);
   for (const decision of decided.flat()) {
     tally.same += 1;
-    const again = decideAgain(decision, decision.policy);
+    const again = decideUnderPolicy(decision, decision.policy);
     if (shown(again) !== shown(decision.said))
       tally.faults.push(`under its own policy: ${nameOf(decision)}: ${shown(decision.said)} is now ${shown(again)}`);
   }
@@ -97,9 +97,9 @@ function live({ inputs, decisions }: Played, decided: readonly RecordedDecision[
     if (!parted) continue;
     if (theirs.commands.some(({ kind }) => kind === 'gather') && theirs.entries.length === alike) {
       const [first] = decided[i] ?? [];
-      if (first?.facts.kind === 'step' && !('undecidable' in decideAgain(first, b.policy)))
+      if (first?.facts.kind === 'step' && !('undecidable' in decideUnderPolicy(first, b.policy)))
         tally.faults.push(
-          `${nameOf(first)}: simulated ${shown(decideAgain(first, b.policy))}, live it would look first`,
+          `${nameOf(first)}: simulated ${shown(decideUnderPolicy(first, b.policy))}, live it would look first`,
         );
     }
     return;
@@ -121,8 +121,8 @@ function commonLength({ entries: one }: Decision, { entries: other }: Decision):
   return k;
 }
 
-function agrees(decision: RecordedDecision, said: Said, b: Pinned, tally: Tally): boolean {
-  const answer = decideAgain(decision, b.policy);
+function agrees(decision: RecordedDecision, said: RecordedVerdict, b: Pinned, tally: Tally): boolean {
+  const answer = decideUnderPolicy(decision, b.policy);
   if ('undecidable' in answer) {
     tally.undecidable += 1;
     return true;
@@ -170,7 +170,7 @@ function stepOf(entry: Entry): readonly unknown[] {
 
 interface LiveVerdict {
   readonly subject: string;
-  readonly said: Said;
+  readonly said: RecordedVerdict;
   /** Of a mediated run: what its agent had read. */
   readonly label: string | null;
 }
@@ -241,7 +241,7 @@ function subjectOf({ facts, run_id }: RecordedDecision): string {
   return runAt(run_id);
 }
 
-const shown = (answer: Said | { readonly undecidable: string }): string =>
+const shown = (answer: RecordedVerdict | { readonly undecidable: string }): string =>
   'undecidable' in answer ? `undecidable ${answer.undecidable}` : `${answer.decision} ${answer.rule_id ?? '-'}`;
 
 const nameOf = ({ seq, run_id, action, facts }: RecordedDecision): string =>

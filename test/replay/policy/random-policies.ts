@@ -1,9 +1,9 @@
 // Policies by chance: a policy of the random trees with some of its words changed, each valid as `policy check` has it.
 
 import { parse } from 'yaml';
-import type { ActionsPolicy } from '../../../src/contract/actions-policy.js';
-import type { LanesPolicy } from '../../../src/contract/lanes.js';
-import type { RolesPolicy } from '../../../src/contract/roles.js';
+import type { ActionsPolicy } from '../../../src/contract/policy/actions-policy.js';
+import type { LanesPolicy } from '../../../src/contract/policy/lanes.js';
+import type { RolesPolicy } from '../../../src/contract/policy/roles.js';
 import { PolicyError } from '../../../src/errors.js';
 import { PROHIBITION_NAMES } from '../../../src/policy/prohibitions.js';
 import { below, pick, seeded } from '../../crash/seeded.js';

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { AgentExchange } from '../../../src/ports/agent.js';
-import { CONVERSATION_BYTES_MIN, remember } from '../../../src/runtime/agent-loop/conversation.js';
+import { CONVERSATION_BYTES_MIN, appendExchange } from '../../../src/runtime/agent-loop/conversation.js';
 import { character } from '../../fixtures/characters.js';
 
 const bytesOf = (conversation: readonly AgentExchange[]): number =>
@@ -12,7 +12,7 @@ const bytesOf = (conversation: readonly AgentExchange[]): number =>
 
 function rememberAll(said: readonly (readonly [string | Uint8Array, string])[], bytesMax: number) {
   let conversation: readonly AgentExchange[] = [];
-  for (const [proposal, response] of said) conversation = remember(conversation, proposal, response, bytesMax);
+  for (const [proposal, response] of said) conversation = appendExchange(conversation, proposal, response, bytesMax);
   return conversation;
 }
 
@@ -44,7 +44,7 @@ test.each([
   ['bytes that are no UTF-8', new Uint8Array(5_000).fill(0xff), '\ufffd'.repeat(149), 5_000],
   ['bytes that are longer as text', new Uint8Array(400).fill(0xff), '\ufffd'.repeat(149), 400],
 ] as const)('%s is cut, and says so', (_what, proposal, begins, bytes) => {
-  const shown = remember([], proposal, '{}', CONVERSATION_BYTES_MIN);
+  const shown = appendExchange([], proposal, '{}', CONVERSATION_BYTES_MIN);
   expect(shown[0]?.proposal).toBe(`${begins}\n[cut here: this had ${bytes} bytes]`);
 });
 

@@ -1,11 +1,11 @@
 // The entries of a case, read from its trees: their order, what is verified of them, and what they cost.
 
 import { describe, expect, test } from '@jest/globals';
-import { memoryStore } from '../../../src/adapters/memory-ledger-store.js';
-import { integrated } from '../../../src/ledger/integrated.js';
-import type { LedgerStore, StoredEntry, TreeEntry } from '../../../src/ports/ledger-store.js';
-import { leafHash } from '../../../src/ledger/merkle.js';
-import { CaseHistory, type TreeKnowledge } from '../../../src/runtime/case/case-history.js';
+import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
+import { readIntegrated } from '../../../src/ledger/integrated-log.js';
+import type { LedgerStore, StoredEntry, TreeEntry } from '../../../src/ports/ledger/ledger-store.js';
+import { leafHash } from '../../../src/ledger/proof/merkle.js';
+import { CaseHistory, type TreeLookup } from '../../../src/runtime/case/case-history.js';
 import { all, happened, opening, scribeOf, treeId, type Draft } from '../../fixtures/entries.js';
 import { CASE, OTHER, payload, readStep, result, treeOf } from '../export/material.js';
 
@@ -45,7 +45,7 @@ const readThrough = (
 
 const ALL = ['input', 'run_created', 'audit_event', 'step_trace', 'session_event'] as const;
 
-async function placesIn(store: LedgerStore, known: TreeKnowledge | null = null): Promise<readonly number[]> {
+async function placesIn(store: LedgerStore, known: TreeLookup | null = null): Promise<readonly number[]> {
   const history = new CaseHistory(store, { case_id: CASE, head: await store.head() }, known);
   const batches = await all(history.entries(ALL));
   return batches.flat().map(({ log_index }) => log_index);
@@ -111,7 +111,7 @@ describe('S4-86: an entry of the case is refused', () => {
     const store = await ledgerOf(treeOf(treeId(1)));
     const changed = readThrough(store, async function* (_id, entries) {
       // The birth of the orchestrator run.
-      for await (const entry of integrated(entries)) yield* entry.seq === 1 ? change(entry) : [entry];
+      for await (const entry of readIntegrated(entries)) yield* entry.seq === 1 ? change(entry) : [entry];
     });
     await expect(placesIn(changed)).rejects.toEqual(TAMPERED);
   });

@@ -3,9 +3,9 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { createSqliteStore } from '../../../src/adapters/sqlite-ledger-store.js';
-import type { StoredEntry, TreeEntry } from '../../../src/ports/ledger-store.js';
-import type { AgentRun } from '../../../src/runtime/agent-run.js';
+import { createSqliteStore } from '../../../src/adapters/sqlite/sqlite-ledger-store.js';
+import type { StoredEntry, TreeEntry } from '../../../src/ports/ledger/ledger-store.js';
+import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { FaultyStore } from '../../fixtures/faulty-store.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';

@@ -3,19 +3,19 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { openLineFile } from '../../../src/adapters/line-file.js';
-import type { ExportBundle } from '../../../src/contract/export-bundle.js';
-import type { RunRecord } from '../../../src/contract/run-record.js';
+import { openLineFile } from '../../../src/adapters/files/line-file.js';
+import type { ExportBundle } from '../../../src/contract/evidence/export-bundle.js';
+import type { RunRecord } from '../../../src/contract/run/run-record.js';
 import { sha256 } from '../../../src/contract/hash.js';
-import type { SessionAnswer } from '../../../src/contract/session-answer.js';
-import type { SessionSpec } from '../../../src/contract/session-spec.js';
-import { noteVerifier } from '../../../src/ledger/signed-note.js';
+import type { SessionAnswer } from '../../../src/contract/session/session-answer.js';
+import type { SessionSpec } from '../../../src/contract/session/session-spec.js';
+import { noteVerifier } from '../../../src/ledger/proof/signed-note.js';
 import { openEvidence } from '../../../src/runtime/evidence/open-evidence.js';
 import { verifyEvidence } from '../../../src/runtime/evidence/verify-evidence.js';
 import { writeEvidence } from '../../../src/runtime/evidence/write-evidence.js';
-import { homePaths, openHome } from '../../../src/runtime/home.js';
-import { readLedgerSigner } from '../../../src/runtime/ledger-key.js';
-import { signedHead } from '../../../src/runtime/ledger-proofs.js';
+import { homePaths, openHome } from '../../../src/runtime/home/home.js';
+import { readLedgerSigner } from '../../../src/runtime/home/ledger-key.js';
+import { requireSignedHead } from '../../../src/runtime/ledger/ledger-proofs.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
 import { proposal } from '../../fixtures/tree.js';
@@ -98,7 +98,7 @@ async function evidenceVerdict() {
   const { store, anchor } = openHome(home, { readOnly: true });
   const lines: string[] = [];
   try {
-    const head = signedHead(await anchor.read());
+    const head = requireSignedHead(await anchor.read());
     const signer = readLedgerSigner(home.ledgerKey);
     if (signer === null) throw new Error('the home has no key');
     await writeEvidence(store, head, signer, (line) => Promise.resolve(void lines.push(line)));

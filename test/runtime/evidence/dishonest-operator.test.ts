@@ -4,17 +4,17 @@ import { beforeAll, describe, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
 import type { ArtifactRef } from '../../../src/contract/artifact-ref.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
-import type { Entry } from '../../../src/contract/entry.js';
-import { signCheckpoint } from '../../../src/ledger/checkpoint.js';
-import { EMPTY_HEAD, extend, leafHash } from '../../../src/ledger/merkle.js';
-import type { NoteSigner } from '../../../src/ledger/signed-note.js';
-import { homePaths, openHome } from '../../../src/runtime/home.js';
-import { withheldByLanes } from '../../../src/runtime/evidence/lane-withholding.js';
+import type { Entry } from '../../../src/contract/run/entry.js';
+import { signCheckpoint } from '../../../src/ledger/proof/checkpoint.js';
+import { EMPTY_HEAD, extendHead, leafHash } from '../../../src/ledger/proof/merkle.js';
+import type { NoteSigner } from '../../../src/ledger/proof/signed-note.js';
+import { homePaths, openHome } from '../../../src/runtime/home/home.js';
+import { withholdByLanes } from '../../../src/runtime/evidence/lane-withholding.js';
 import { openEvidence } from '../../../src/runtime/evidence/open-evidence.js';
 import { verifyEvidence } from '../../../src/runtime/evidence/verify-evidence.js';
 import { writeEvidence } from '../../../src/runtime/evidence/write-evidence.js';
-import { readLedgerSigner } from '../../../src/runtime/ledger-key.js';
-import { signedHead } from '../../../src/runtime/ledger-proofs.js';
+import { readLedgerSigner } from '../../../src/runtime/home/ledger-key.js';
+import { requireSignedHead } from '../../../src/runtime/ledger/ledger-proofs.js';
 import { replay } from '../../../src/replay/replay.js';
 import { Bench } from '../../fixtures/bench.js';
 import {
@@ -48,8 +48,8 @@ async function ledgerOf(withholds: boolean): Promise<Line[]> {
   signer = readLedgerSigner(paths.ledgerKey)!;
   const { store, anchor } = openHome(paths, { readOnly: true });
   const lines: string[] = [];
-  const head = signedHead(await anchor.read());
-  await writeEvidence(withheldByLanes(store), head, signer, (line) => Promise.resolve(void lines.push(line)));
+  const head = requireSignedHead(await anchor.read());
+  await writeEvidence(withholdByLanes(store), head, signer, (line) => Promise.resolve(void lines.push(line)));
   await store.close();
   await bench.check();
   rmSync(bench.folder, { recursive: true, force: true });
@@ -202,7 +202,7 @@ describe('a replay', () => {
 
 describe('a bundle whose parts were signed, and not together', () => {
   const headOf = (lines: readonly Line[]) =>
-    extend(
+    extendHead(
       EMPTY_HEAD,
       lines.map(({ entry }) => leafHash(entry)),
     );

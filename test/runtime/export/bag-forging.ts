@@ -1,30 +1,31 @@
 // What the tests of bags with a proof share: the parts of a bag, changed, and the bag signed again.
 
-import { openBagFolder } from '../../../src/adapters/bag-folder.js';
-import type { BagProof } from '../../../src/contract/bag-proof.js';
+import { openBagFolder } from '../../../src/adapters/bag/bag-folder.js';
+import type { BagProof } from '../../../src/contract/evidence/bag-proof.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
-import type { ExportBundle } from '../../../src/contract/export-bundle.js';
+import type { ExportBundle } from '../../../src/contract/evidence/export-bundle.js';
 import { sha256 } from '../../../src/contract/hash.js';
-import { checkpointText } from '../../../src/ledger/checkpoint.js';
-import { noteKey, noteSigner, signNote, type NoteSigner } from '../../../src/ledger/signed-note.js';
-import { manifestHash } from '../../../src/runtime/export/bundle-manifest.js';
-import type { BundleReport } from '../../../src/runtime/export/bundle-report.js';
-import { verifyBundle } from '../../../src/runtime/export/verify-bundle.js';
+import { checkpointText } from '../../../src/ledger/proof/checkpoint.js';
+import { notePrivateKey, noteSigner, signNote, type NoteSigner } from '../../../src/ledger/proof/signed-note.js';
+import { manifestHash } from '../../../src/runtime/export/bag-manifest.js';
+import type { ExportBagReport } from '../../../src/runtime/export/verify/bag-report.js';
+import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
 import { lay, sealed, type Files } from './material.js';
 
-export const signerOf = (name: string, seed: number): NoteSigner => noteSigner(noteKey(name, Buffer.alloc(32, seed))!)!;
+export const signerOf = (name: string, seed: number): NoteSigner =>
+  noteSigner(notePrivateKey(name, Buffer.alloc(32, seed))!)!;
 export const signer = signerOf('turnpike/of-the-tests', 1);
 export const stranger = signerOf('turnpike/of-the-tests', 2);
 
 /** Verifies a bag as a folder of its own, with the key of the ledger where no other is named. */
 export function verifierIn(at: (name: string) => string) {
   let drawn = 0;
-  return async (files: Files, key: NoteSigner | null = signer): Promise<BundleReport> => {
+  return async (files: Files, key: NoteSigner | null = signer): Promise<ExportBagReport> => {
     const folder = at(`bag-${(drawn += 1)}`);
     lay(folder, files);
     const tree = openBagFolder(folder);
     try {
-      return await verifyBundle(tree, key);
+      return await verifyExportBag(tree, key);
     } finally {
       await tree.close();
     }

@@ -2,17 +2,17 @@
 // that the platform writes.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { openBagFolder } from '../../../src/adapters/bag-folder.js';
+import { openBagFolder } from '../../../src/adapters/bag/bag-folder.js';
 import { artifactRef } from '../../../src/contract/artifact-ref.js';
-import type { BagEntry, BagProof } from '../../../src/contract/bag-proof.js';
+import type { BagEntry, BagProof } from '../../../src/contract/evidence/bag-proof.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
-import { NO_PREV, type Entry, type StartRunInput } from '../../../src/contract/entry.js';
-import type { ExportBundle } from '../../../src/contract/export-bundle.js';
-import { checkpointText } from '../../../src/ledger/checkpoint.js';
-import { EMPTY_HEAD, extend } from '../../../src/ledger/merkle.js';
+import { NO_PREV, type Entry, type StartRunInput } from '../../../src/contract/run/entry.js';
+import type { ExportBundle } from '../../../src/contract/evidence/export-bundle.js';
+import { checkpointText } from '../../../src/ledger/proof/checkpoint.js';
+import { EMPTY_HEAD, extendHead } from '../../../src/ledger/proof/merkle.js';
 import { sealEntry } from '../../../src/ledger/seal-entry.js';
-import type { BundleReport, LogLimits } from '../../../src/runtime/export/bundle-report.js';
-import { verifyBundle } from '../../../src/runtime/export/verify-bundle.js';
+import type { ExportBagReport, LogLimits } from '../../../src/runtime/export/verify/bag-report.js';
+import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
 import { json, linesIn, linesOf, signedAgain, signer, verifierIn, withJson } from './bag-forging.js';
 import {
   askedForExport,
@@ -52,7 +52,7 @@ function loggedAgain(files: Files, log: readonly Entry[]): Files {
     last.set(entry.tree_id, placed.leaf_hash);
     return placed;
   });
-  const { size, root } = extend(
+  const { size, root } = extendHead(
     EMPTY_HEAD,
     sealedEntries.map(({ leaf_hash }) => leaf_hash),
   );
@@ -152,10 +152,10 @@ test.each([
 });
 
 describe('of the log of a bag', () => {
-  async function limited(limits: Partial<LogLimits>, key: typeof signer | null): Promise<BundleReport> {
+  async function limited(limits: Partial<LogLimits>, key: typeof signer | null): Promise<ExportBagReport> {
     const tree = openBagFolder(at('good'));
     try {
-      return await verifyBundle(tree, key, limits);
+      return await verifyExportBag(tree, key, limits);
     } finally {
       await tree.close();
     }

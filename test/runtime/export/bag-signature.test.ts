@@ -1,17 +1,17 @@
 // What the signature of a bag covers, and the form of what it covers: faults that leave all else of the bag good.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { CHECKPOINT_CHARACTERS_MAX, type BagEntry, type BagProof } from '../../../src/contract/bag-proof.js';
+import { CHECKPOINT_CHARACTERS_MAX, type BagEntry, type BagProof } from '../../../src/contract/evidence/bag-proof.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
-import type { ExportBundle } from '../../../src/contract/export-bundle.js';
+import type { ExportBundle } from '../../../src/contract/evidence/export-bundle.js';
 import { sha256 } from '../../../src/contract/hash.js';
 import { BagError } from '../../../src/errors.js';
-import { EMPTY_HEAD } from '../../../src/ledger/merkle.js';
+import { EMPTY_HEAD } from '../../../src/ledger/proof/merkle.js';
 import type { BagTree } from '../../../src/ports/bag-tree.js';
-import type { CaseEntries } from '../../../src/runtime/export/bundle-contents.js';
-import { BUNDLE_LIMITS } from '../../../src/runtime/export/bundle-limits.js';
-import { logFiles } from '../../../src/runtime/export/bundle-log.js';
-import { verifyBundle } from '../../../src/runtime/export/verify-bundle.js';
+import type { CaseEntries } from '../../../src/runtime/export/bag-contents.js';
+import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-limits.js';
+import { bagLogFiles } from '../../../src/runtime/export/bag-log-files.js';
+import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
 import { json, linesIn, linesOf, signedAgain, signer, stranger, verifierIn, withJson } from './bag-forging.js';
 import {
   askedForExport,
@@ -76,7 +76,7 @@ test('a proof whose first bytes hold no checkpoint is not read further', async (
     },
     close: () => Promise.resolve(),
   };
-  expect(await verifyBundle(tree, signer)).toMatchObject({
+  expect(await verifyExportBag(tree, signer)).toMatchObject({
     valid: false,
     findings: [{ rule_id: 'bundle.proof_unsigned' }],
   });
@@ -98,15 +98,15 @@ test.each<readonly [string, string | BagError]>([
     close: () => Promise.resolve(),
   };
   const findings = [{ rule_id: 'bundle.proof_unsigned' }];
-  expect(await verifyBundle(tree, signer)).toMatchObject({ valid: false, findings });
+  expect(await verifyExportBag(tree, signer)).toMatchObject({ valid: false, findings });
 });
 
 test('a bag is not written with a proof that is larger than what is read of one', async () => {
   const [hash, bytes] = ['f'.repeat(64), Buffer.byteLength(`,"${'f'.repeat(64)}"`)];
-  const proof = Array.from({ length: Math.ceil(BUNDLE_LIMITS.proof_bytes_max / bytes) }, () => hash);
+  const proof = Array.from({ length: Math.ceil(EXPORT_BAG_LIMITS.proof_bytes_max / bytes) }, () => hash);
   const none: CaseEntries = { slice: { case_id: 'case-0001', head: EMPTY_HEAD }, async *entries() {} };
   const contents = { history: none, proof, artifacts: [], files: [], runs: new Map(), audit_event_ids: [] };
-  const [entries, written] = logFiles(contents, json<ExportBundle>(good, MANIFEST), signer);
+  const [entries, written] = bagLogFiles(contents, json<ExportBundle>(good, MANIFEST), signer);
   for await (const piece of entries!.content) expect(piece).toBeUndefined();
   const writing = async (): Promise<void> => {
     for await (const piece of written!.content) expect(piece).toBeUndefined();

@@ -1,15 +1,15 @@
 // What the tests of verification change in a bundle: one thing each; manifests and digests are made to fit again.
 
 import { expect } from '@jest/globals';
-import type { AuditEvent } from '../../../src/contract/audit-event.js';
+import type { AuditEvent } from '../../../src/contract/run/audit-event.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
-import type { ExportBundle } from '../../../src/contract/export-bundle.js';
+import type { ExportBundle } from '../../../src/contract/evidence/export-bundle.js';
 import { sha256 } from '../../../src/contract/hash.js';
-import type { RunRecord } from '../../../src/contract/run-record.js';
+import type { RunRecord } from '../../../src/contract/run/run-record.js';
 import type { BagTree } from '../../../src/ports/bag-tree.js';
-import type { BundleRule } from '../../../src/runtime/export/bundle-finding.js';
-import type { BundleReport } from '../../../src/runtime/export/bundle-report.js';
-import { verifyBundle } from '../../../src/runtime/export/verify-bundle.js';
+import type { ExportBagRule } from '../../../src/runtime/export/verify/bag-findings.js';
+import type { ExportBagReport } from '../../../src/runtime/export/verify/bag-report.js';
+import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
 import { assembleBundle, filesOf, ledgerOf, payload, requestFor, result, type Files } from './material.js';
 
 export const MANIFEST = 'data/manifest.json';
@@ -38,8 +38,8 @@ export const inMemory = (files: Files): BagTree => ({
   },
   close: () => Promise.resolve(),
 });
-export const check = (files: Files): Promise<BundleReport> => verifyBundle(inMemory(files));
-export const rules = (report: BundleReport): readonly string[] =>
+export const check = (files: Files): Promise<ExportBagReport> => verifyExportBag(inMemory(files));
+export const rules = (report: ExportBagReport): readonly string[] =>
   [...new Set(report.findings.map(({ rule_id }) => rule_id))].sort();
 
 type Manifest = { -readonly [K in keyof ExportBundle]: ExportBundle[K] };
@@ -127,4 +127,4 @@ export async function goodBundle(folder: string): Promise<Files> {
 }
 
 /** What is changed, and all rules that it breaks; the bag itself is good again. */
-export type BundleCase = readonly [title: string, change: Change, broken: readonly BundleRule[]];
+export type BundleCase = readonly [title: string, change: Change, broken: readonly ExportBagRule[]];

@@ -2,10 +2,10 @@
 // request, and no vote.
 
 import { describe, expect, test } from '@jest/globals';
-import { BundleFindings } from '../../../src/runtime/export/bundle-finding.js';
-import { BUNDLE_LIMITS } from '../../../src/runtime/export/bundle-limits.js';
-import type { BagUnderCheck } from '../../../src/runtime/export/bundle-report.js';
-import { checkRequest } from '../../../src/runtime/export/check-request.js';
+import { ExportBagFindings } from '../../../src/runtime/export/verify/bag-findings.js';
+import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-limits.js';
+import type { BagUnderCheck } from '../../../src/runtime/export/verify/bag-report.js';
+import { checkRequest } from '../../../src/runtime/export/verify/check-request.js';
 import { EXPORT_APPROVED, RequestLog, RUN, VOTER, VOTED } from './request-log.js';
 
 describe('S4-77: the request of an export run', () => {
@@ -78,8 +78,8 @@ test('a request that is larger than what is parsed is refused before it is read'
   log.start('export');
   log.created('export');
   const path = `data/artifacts/${log.inputs.startOf(RUN)!.request.hash_sha256}`;
-  const record = { path, bytes: BUNDLE_LIMITS.manifest_bytes_max + 1, expected: { sha256: 'f'.repeat(64) } };
-  const findings = new BundleFindings(10);
+  const record = { path, bytes: EXPORT_BAG_LIMITS.manifest_bytes_max + 1, expected: { sha256: 'f'.repeat(64) } };
+  const findings = new ExportBagFindings(10);
   const tree = {
     read(): never {
       throw new Error('it was read');

@@ -1,8 +1,8 @@
 // What can be wrong with the events of a bundle.
 
-import type { AuditEvent } from '../../../src/contract/audit-event.js';
+import type { AuditEvent } from '../../../src/contract/run/audit-event.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
-import { BUNDLE_LIMITS } from '../../../src/runtime/export/bundle-limits.js';
+import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-limits.js';
 import { RUNS, AUDIT, manifest, lines, event, text, all, swapped, notLast, type BundleCase } from './bundle-changes.js';
 import { TREE, SECOND } from './material.js';
 
@@ -109,12 +109,12 @@ export const EVENT_CASES: readonly BundleCase[] = [
   ['an event is deep', lines(AUDIT, (l) => l.with(0, '['.repeat(10_000))), ['bundle.json_malformed']],
   [
     'an event has too many values',
-    lines(AUDIT, (l) => l.with(0, `[${'[],'.repeat(BUNDLE_LIMITS.line_groups_max)}0]`)),
+    lines(AUDIT, (l) => l.with(0, `[${'[],'.repeat(EXPORT_BAG_LIMITS.line_groups_max)}0]`)),
     ['bundle.limit'],
   ],
   [
     'an event is huge',
-    lines(AUDIT, (l) => l.with(0, ' '.repeat(BUNDLE_LIMITS.line_characters_max + 1))),
+    lines(AUDIT, (l) => l.with(0, ' '.repeat(EXPORT_BAG_LIMITS.line_characters_max + 1))),
     ['bundle.events_differ', 'bundle.limit'],
   ],
   ['an event has white space', lines(AUDIT, (l) => l.with(0, `${l[0]!} `)), ['bundle.json_not_canonical']],

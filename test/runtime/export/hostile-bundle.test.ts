@@ -1,12 +1,12 @@
 // Bundles that are made to do harm: that change while they are read, grow without an end, or are damaged at random.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { AuditEvent } from '../../../src/contract/audit-event.js';
+import type { AuditEvent } from '../../../src/contract/run/audit-event.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
 import { BagError } from '../../../src/errors.js';
-import { BundleFindings } from '../../../src/runtime/export/bundle-finding.js';
-import { BUNDLE_LIMITS } from '../../../src/runtime/export/bundle-limits.js';
-import { verifyBundle } from '../../../src/runtime/export/verify-bundle.js';
+import { ExportBagFindings } from '../../../src/runtime/export/verify/bag-findings.js';
+import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-limits.js';
+import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
 import { sized } from '../../fixtures/campaign.js';
 import {
   all,
@@ -42,7 +42,7 @@ describe('hostile bundles', () => {
           ? inMemory({ [name]: Buffer.from(good[name]!.toString().replace('v1', 'v2')) }).read(name)
           : files.read(name);
       };
-      const report = await verifyBundle({ ...files, read });
+      const report = await verifyExportBag({ ...files, read });
       expect(rules(report)).toContain('bundle.file_changed');
       expect(report.valid).toBe(false);
     }
@@ -55,7 +55,7 @@ describe('hostile bundles', () => {
       if (path === AUDIT && (reads += 1) > 1) throw new BagError({ code: 'BAG_HOSTILE', message: 'gone' });
       yield* files.read(path);
     };
-    expect(rules(await verifyBundle({ ...files, read: failing }))).toEqual([
+    expect(rules(await verifyExportBag({ ...files, read: failing }))).toEqual([
       'bundle.events_differ',
       'bundle.file_changed',
     ]);
@@ -65,13 +65,13 @@ describe('hostile bundles', () => {
       for (reads += path === RUNS ? 1 : 0; path === RUNS && reads > 1;)
         yield await Promise.resolve(Buffer.alloc(1_000, 32));
     };
-    expect(rules(await verifyBundle({ ...files, read: endless }))).toContain('bundle.file_changed');
+    expect(rules(await verifyExportBag({ ...files, read: endless }))).toContain('bundle.file_changed');
   });
 
   test('findings are bounded, and their messages, too', async () => {
     const many = Object.fromEntries(Array.from({ length: 1_500 }, (_, i) => [`data/more/${i}`, Buffer.from('')]));
     const report = await check(sealed({ ...good, ...many }));
-    expect(report.findings.length).toBe(BUNDLE_LIMITS.findings_max);
+    expect(report.findings.length).toBe(EXPORT_BAG_LIMITS.findings_max);
     expect(report.findings_dropped).toBe(500);
     expect(report.valid).toBe(false);
     const long = await check(
@@ -86,7 +86,7 @@ describe('hostile bundles', () => {
   });
 
   test('an error that is not kept as a finding is counted as an error', () => {
-    const findings = new BundleFindings(1);
+    const findings = new ExportBagFindings(1);
     findings.add('bundle.reference_absent', null, 'a warning');
     findings.add('bundle.status', null, 'an error');
     expect([findings.errors, findings.dropped, findings.list().length]).toEqual([1, 1, 1]);

@@ -1,6 +1,6 @@
 // What can be wrong with the manifest of a bundle and with bag-info.txt.
 
-import { BUNDLE_LIMITS } from '../../../src/runtime/export/bundle-limits.js';
+import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-limits.js';
 import { MANIFEST, without, manifest, info, bytes, text, notLast, type BundleCase } from './bundle-changes.js';
 import { TREE, SECOND } from './material.js';
 
@@ -23,22 +23,27 @@ export const MANIFEST_CASES: readonly BundleCase[] = [
   ['the manifest has white space', text(MANIFEST, (t) => ` ${t}`), ['bundle.json_not_canonical']],
   [
     'the manifest has too many values',
-    bytes(MANIFEST, `[${'{},'.repeat(BUNDLE_LIMITS.manifest_groups_max)}{}]`),
+    bytes(MANIFEST, `[${'{},'.repeat(EXPORT_BAG_LIMITS.manifest_groups_max)}{}]`),
     ['bundle.limit'],
   ],
   [
     'the manifest has too many numbers',
-    bytes(MANIFEST, `[${'0,'.repeat(BUNDLE_LIMITS.manifest_commas_max + 1)}0]`),
+    bytes(MANIFEST, `[${'0,'.repeat(EXPORT_BAG_LIMITS.manifest_commas_max + 1)}0]`),
     ['bundle.limit'],
   ],
   [
     'it names more runs than can be held',
     manifest(({ audit }) => {
-      for (let n = 0; n < BUNDLE_LIMITS.runs_max; n += 1) audit!.run_ids.push(`run_${n.toString(36).padStart(7, '0')}`);
+      for (let n = 0; n < EXPORT_BAG_LIMITS.runs_max; n += 1)
+        audit!.run_ids.push(`run_${n.toString(36).padStart(7, '0')}`);
     }),
     ['bundle.limit'],
   ],
-  ['the manifest is huge', bytes(MANIFEST, Buffer.alloc(BUNDLE_LIMITS.manifest_bytes_max + 1, 32)), ['bundle.limit']],
+  [
+    'the manifest is huge',
+    bytes(MANIFEST, Buffer.alloc(EXPORT_BAG_LIMITS.manifest_bytes_max + 1, 32)),
+    ['bundle.limit'],
+  ],
   [
     'a reason is changed, and the hash is not',
     text(MANIFEST, (t) => t.replace('asked for by', 'taken against')),

@@ -3,23 +3,23 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { openBagFolder } from '../../../src/adapters/bag-folder.js';
-import { openBagZip } from '../../../src/adapters/bag-zip.js';
-import { memoryStore } from '../../../src/adapters/memory-ledger-store.js';
+import { openBagFolder } from '../../../src/adapters/bag/bag-folder.js';
+import { openBagZip } from '../../../src/adapters/bag/bag-zip.js';
+import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
 import { artifactRef, type Artifact } from '../../../src/contract/artifact-ref.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
-import type { AuditEvent } from '../../../src/contract/audit-event.js';
-import type { Entry, RunCreated } from '../../../src/contract/entry.js';
+import type { AuditEvent } from '../../../src/contract/run/audit-event.js';
+import type { Entry, RunCreated } from '../../../src/contract/run/entry.js';
 import { sha256 } from '../../../src/contract/hash.js';
-import type { LedgerStore } from '../../../src/ports/ledger-store.js';
+import type { LedgerStore } from '../../../src/ports/ledger/ledger-store.js';
 import { exportAudience } from '../../../src/runtime/content/audience.js';
 import {
-  assembleBundle as assemble,
-  type BundleRequest,
-  type BundleSummary,
-} from '../../../src/runtime/export/bundle.js';
-import type { BundleReport } from '../../../src/runtime/export/bundle-report.js';
-import { verifyBundle } from '../../../src/runtime/export/verify-bundle.js';
+  assembleExportBag as assemble,
+  type ExportBagRequest,
+  type ExportBagSummary,
+} from '../../../src/runtime/export/assemble-bag.js';
+import type { ExportBagReport } from '../../../src/runtime/export/verify/bag-report.js';
+import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
 import { answered, content, opening, scribeOf, TIME, treeId, type Draft } from '../../fixtures/entries.js';
 import { tempFolder } from '../../fixtures/temp-folder.js';
 
@@ -226,7 +226,7 @@ export function place(): { readonly at: (name: string) => string; readonly remov
   return { at: (name) => join(root, name), remove: () => rmSync(root, { recursive: true, force: true }) };
 }
 
-export const requestFor = (destination: string, over: Partial<BundleRequest> = {}): BundleRequest => ({
+export const requestFor = (destination: string, over: Partial<ExportBagRequest> = {}): ExportBagRequest => ({
   bundle_id: 'bundle_0001',
   bundle_kind: 'discovery_production',
   export_reason: 'asked for by the\ncourt',
@@ -245,20 +245,20 @@ export const requestFor = (destination: string, over: Partial<BundleRequest> = {
 /** As an export run does it that was approved. */
 export const assembleBundle = (
   store: LedgerStore,
-  request: BundleRequest,
+  request: ExportBagRequest,
   how?: Parameters<typeof assemble>[2],
-): Promise<BundleSummary> => assemble({ store, audience: exportAudience(request.case_id) }, request, how);
+): Promise<ExportBagSummary> => assemble({ store, audience: exportAudience(request.case_id) }, request, how);
 
-export async function verified(path: string): Promise<BundleReport> {
+export async function verified(path: string): Promise<ExportBagReport> {
   const tree = path.endsWith('.zip') ? await openBagZip(path) : openBagFolder(path);
   try {
-    return await verifyBundle(tree);
+    return await verifyExportBag(tree);
   } finally {
     await tree.close();
   }
 }
 
-export const rulesOf = ({ findings }: BundleReport): readonly string[] =>
+export const rulesOf = ({ findings }: ExportBagReport): readonly string[] =>
   [...new Set(findings.map(({ rule_id }) => rule_id))].sort();
 
 /** Those that only a bag with a proof can break: bag-proof.test.ts breaks each. */

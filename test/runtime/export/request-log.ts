@@ -1,9 +1,9 @@
 // The entries by which an export is asked for and approved, one at a time.
 
-import type { AuditEvent } from '../../../src/contract/audit-event.js';
+import type { AuditEvent } from '../../../src/contract/run/audit-event.js';
 import { artifactRef } from '../../../src/contract/artifact-ref.js';
-import type { Entry, StartRunInput, VoteInput } from '../../../src/contract/entry.js';
-import { RequestInputs } from '../../../src/runtime/export/check-request.js';
+import type { Entry, StartRunInput, VoteInput } from '../../../src/contract/run/entry.js';
+import { RequestInputs } from '../../../src/runtime/export/verify/check-request.js';
 import { content, created, treeId } from '../../fixtures/entries.js';
 
 export const RUN = treeId(1);
@@ -60,6 +60,6 @@ export class RequestLog {
   }
 
   #take(type: Entry['type'], body: Entry['body']): void {
-    this.inputs.take({ type, tree_id: RUN, seq: (this.#seq += 1), prev: '0'.repeat(64), body } as Entry);
+    this.inputs.add({ type, tree_id: RUN, seq: (this.#seq += 1), prev: '0'.repeat(64), body } as Entry);
   }
 }

@@ -3,13 +3,13 @@
 
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { runInNewContext } from 'node:vm';
-import { catalogueOf, NOTHING_REGISTERED } from '../../../src/contract/catalogue.js';
-import type { ContentChecks } from '../../../src/contract/content-checks.js';
-import type { PromoteOptions } from '../../../src/runtime/high-risk/options.js';
-import { systemPace } from '../../../src/adapters/pace.js';
+import { createCatalogue, NO_REGISTRATIONS } from '../../../src/contract/policy/catalogue.js';
+import type { ContentChecks } from '../../../src/contract/policy/content-checks.js';
+import type { PromoteOptions } from '../../../src/runtime/high-risk/high-risk-options.js';
+import { systemPace } from '../../../src/adapters/system/system-pace.js';
 import { CaseHistory } from '../../../src/runtime/case/case-history.js';
-import { findingsOf } from '../../../src/runtime/high-risk/carried-over.js';
-import { homePaths, openHome } from '../../../src/runtime/home.js';
+import { findCarriedOver } from '../../../src/runtime/high-risk/find-carried-over.js';
+import { homePaths, openHome } from '../../../src/runtime/home/home.js';
 import { ContentSearch, RECORD_CHARS_MAX } from '../../../src/runtime/high-risk/content-search.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { CASE_ID, caseTexts, CLIENTS, LABELLED, STATEMENTS } from '../../fixtures/promoted-texts.js';
@@ -17,13 +17,13 @@ import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
 import { proposal } from '../../fixtures/tree.js';
 
 const { targets } = service();
-const catalogue = catalogueOf({ ...NOTHING_REGISTERED, targets: targets.map(({ definition }) => definition) });
+const catalogue = createCatalogue({ ...NO_REGISTRATIONS, targets: targets.map(({ definition }) => definition) });
 const TEXTS = caseTexts().map((text) => Buffer.from(text));
 
 /** What is found in a record with this text, in a case with these texts. */
 function found(text: string, checks: ContentChecks = {}, texts: readonly Uint8Array[] = TEXTS): readonly string[] {
   const target = catalogue.target('shared_playbooks');
-  const search = ContentSearch.of({ record: { id: 'p-1', text }, target, checks, catalogue, ids: [CASE_ID] });
+  const search = ContentSearch.create({ record: { id: 'p-1', text }, target, checks, catalogue, ids: [CASE_ID] });
   if (search === null) return ['passage'];
   const embedded = texts.map((bytes) => search.read(bytes)).includes(true);
   return embedded ? ['passage', ...search.findings] : search.findings;
@@ -259,7 +259,7 @@ describe('S4-73: a promotion is denied for what was found, and its input records
     const history = new CaseHistory(store, { case_id: 'case-local', head: await store.head() });
     const record = { id: 'p-1', text: 'Ask for the lease first.' };
     const carried = { record, target: undefined, checks: {}, catalogue, ids: [] };
-    expect(await findingsOf({ store, pace: systemPace() }, history, carried)).toEqual(['embedded_text']);
+    expect(await findCarriedOver({ store, pace: systemPace() }, history, carried)).toEqual(['embedded_text']);
     await store.close();
   });
 
@@ -270,8 +270,10 @@ describe('S4-73: a promotion is denied for what was found, and its input records
     const history = new CaseHistory(store, { case_id: 'case-local', head: await store.head() });
     const record = { id: 'p-1', text: 'Ask for the lease first.' };
     const carried = { record, target: undefined, checks: {}, catalogue, ids: [] };
-    expect(await findingsOf({ store, pace: systemPace() }, history, carried)).toEqual([]);
-    expect(await findingsOf({ store, pace: systemPace(), bytesMax: 100 }, history, carried)).toEqual(['embedded_text']);
+    expect(await findCarriedOver({ store, pace: systemPace() }, history, carried)).toEqual([]);
+    expect(await findCarriedOver({ store, pace: systemPace(), bytesMax: 100 }, history, carried)).toEqual([
+      'embedded_text',
+    ]);
     await store.close();
   });
 });

@@ -2,15 +2,19 @@
 // much is free.
 
 import { describe, expect, test } from '@jest/globals';
-import { winstonLog } from '../../../src/adapters/winston-log.js';
+import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import type { DiskSpace } from '../../../src/ports/disk-space.js';
-import type { TreeAppend } from '../../../src/ports/ledger-store.js';
-import { recordedBytes, StorageBook, type Holders } from '../../../src/runtime/storage/storage-book.js';
+import type { TreeAppend } from '../../../src/ports/ledger/ledger-store.js';
+import {
+  recordedBytes,
+  StorageAccounts,
+  type StorageAccountIds,
+} from '../../../src/runtime/storage/storage-accounts.js';
 import { StorageGuard } from '../../../src/runtime/storage/storage-guard.js';
 import type { StorageOptions } from '../../../src/runtime/storage/storage-options.js';
 
 const MIB = 2 ** 20;
-const ME: Holders = { tree_id: 'run_a', case_id: 'case-a', actor_id: 'anna' };
+const ME: StorageAccountIds = { tree_id: 'run_a', case_id: 'case-a', actor_id: 'anna' };
 
 /** `free` is without what is reserved. */
 class Disk implements DiskSpace {
@@ -23,7 +27,7 @@ class Disk implements DiskSpace {
   }
 
   measure = () => ({ free: this.free, total: this.total });
-  held = (): number => this.reserved;
+  reservedBytes = (): number => this.reserved;
 
   reserve(bytes: number): boolean {
     if (this.free + this.reserved < bytes) return false;
@@ -80,14 +84,14 @@ describe('the free space of the disk', () => {
     const disk = new Disk(50 * MIB);
     const guard = guardOf(disk);
     expect(disk.reserved).toBe(MIB);
-    expect(await codeOf(guard.starting(ME, nothing))).toBe('taken');
-    expect(await codeOf(guard.recording(ME, MIB, nothing))).toBe('taken');
+    expect(await codeOf(guard.admitStart(ME, nothing))).toBe('taken');
+    expect(await codeOf(guard.admitContent(ME, MIB, nothing))).toBe('taken');
     disk.free = 5 * MIB - 1;
-    expect(await codeOf(guard.starting(ME, nothing))).toBe('STORAGE_LOW');
-    expect(await codeOf(guard.recording(ME, 16_385, nothing))).toBe('STORAGE_LOW');
-    expect(await codeOf(guard.recording(ME, 16_384, nothing))).toBe('taken');
+    expect(await codeOf(guard.admitStart(ME, nothing))).toBe('STORAGE_LOW');
+    expect(await codeOf(guard.admitContent(ME, 16_385, nothing))).toBe('STORAGE_LOW');
+    expect(await codeOf(guard.admitContent(ME, 16_384, nothing))).toBe('taken');
     disk.free = 5 * MIB;
-    expect(await codeOf(guard.starting(ME, nothing))).toBe('taken');
+    expect(await codeOf(guard.admitStart(ME, nothing))).toBe('taken');
   });
 
   test('a commit that has no room gets the reserve; then nothing is taken until there is room for both again', async () => {
@@ -98,11 +102,11 @@ describe('the free space of the disk', () => {
     expect(disk.reserved).toBe(MIB);
     guard.prepare({ epoch: 1, trees: [appendOf(100_000)] });
     expect([disk.reserved, disk.free]).toEqual([0, 1.25 * MIB]);
-    expect(await codeOf(guard.recording(ME, 1, nothing))).toBe('STORAGE_LOW');
+    expect(await codeOf(guard.admitContent(ME, 1, nothing))).toBe('STORAGE_LOW');
     disk.free = 6 * MIB - 1;
-    expect(await codeOf(guard.recording(ME, 1, nothing))).toBe('STORAGE_LOW');
+    expect(await codeOf(guard.admitContent(ME, 1, nothing))).toBe('STORAGE_LOW');
     disk.free = 6 * MIB;
-    expect(await codeOf(guard.recording(ME, 1, nothing))).toBe('taken');
+    expect(await codeOf(guard.admitContent(ME, 1, nothing))).toBe('taken');
     expect(disk.reserved).toBe(MIB);
   });
 
@@ -113,24 +117,29 @@ describe('the free space of the disk', () => {
     expect([disk.reserved, disk.free]).toEqual([MIB, 5 * MIB]);
     disk.free = MIB;
     const guard = new StorageGuard({ options: {}, space: disk, clock, log: winstonLog('silent') });
-    guard.makeRoom();
-    guard.makeRoom();
+    guard.releaseReserveIfLow();
+    guard.releaseReserveIfLow();
     expect([disk.reserved, disk.free]).toEqual([0, 2 * MIB]);
   });
 
   test('where it is not known, or cannot be measured, budgets alone decide', async () => {
-    const unknown: DiskSpace = { measure: () => null, held: () => 0, reserve: () => false, release: () => undefined };
+    const unknown: DiskSpace = {
+      measure: () => null,
+      reservedBytes: () => 0,
+      reserve: () => false,
+      release: () => undefined,
+    };
     for (const space of [null, unknown]) {
       const guard = guardOf(space);
       guard.prepare({ epoch: 1, trees: [] });
-      guard.makeRoom();
-      expect(await codeOf(guard.starting(ME, nothing))).toBe('taken');
+      guard.releaseReserveIfLow();
+      expect(await codeOf(guard.admitStart(ME, nothing))).toBe('taken');
     }
   });
 
   test('marks are options, and checked', async () => {
     const disk = new Disk(50 * MIB);
-    expect(await codeOf(guardOf(disk, { freeBytesMin: 50 * MIB, reservedBytes: 7 }).starting(ME, nothing))).toBe(
+    expect(await codeOf(guardOf(disk, { freeBytesMin: 50 * MIB, reservedBytes: 7 }).admitStart(ME, nothing))).toBe(
       'STORAGE_LOW',
     );
     for (const runBytes of [0, -1, 1.5, Number.NaN]) {
@@ -146,23 +155,23 @@ describe('storage budgets', () => {
     const guard = guardOf(null, { [name]: 10 * 100_000 });
     let go: () => void = () => undefined;
     const gate = new Promise<void>((resolve) => (go = resolve));
-    const codes = Array.from({ length: CALLERS }, () => codeOf(guard.recording(ME, 100_000 - 24_576, () => gate)));
+    const codes = Array.from({ length: CALLERS }, () => codeOf(guard.admitContent(ME, 100_000 - 24_576, () => gate)));
     go();
     const taken = (await Promise.all(codes)).filter((code) => code === 'taken');
     expect(taken).toHaveLength(10);
     // What came to nothing is there again.
-    expect(await codeOf(guard.recording(ME, 1, nothing))).toBe('taken');
+    expect(await codeOf(guard.admitContent(ME, 1, nothing))).toBe('taken');
   });
 
   test('are charged with what is recorded; those of others go on', async () => {
     const guard = guardOf(null, { caseBytes: 200_000 });
-    guard.committed({ epoch: 1, trees: [appendOf(130_000, undefined, { opened: { case_id: 'case-a' } })] });
-    expect(await codeOf(guard.recording(ME, 1, nothing))).toBe('STORAGE_BUDGET');
-    expect(await codeOf(guard.recording({ ...ME, tree_id: 'run_b', case_id: 'case-b' }, 1, nothing))).toBe('taken');
+    guard.onCommitted({ epoch: 1, trees: [appendOf(130_000, undefined, { opened: { case_id: 'case-a' } })] });
+    expect(await codeOf(guard.admitContent(ME, 1, nothing))).toBe('STORAGE_BUDGET');
+    expect(await codeOf(guard.admitContent({ ...ME, tree_id: 'run_b', case_id: 'case-b' }, 1, nothing))).toBe('taken');
   });
 
   test('of a run tree end with it; of an actor, with the hour', () => {
-    const book = new StorageBook({ runBytes: 1_000, actorBytes: 10_000 });
+    const book = new StorageAccounts({ runBytes: 1_000, actorBytes: 10_000 });
     const created = {
       type: 'run_created',
       body: { case_id: 'case-a', actor: { actor_type: 'agent', actor_id: 'anna' } },
@@ -178,18 +187,18 @@ describe('storage budgets', () => {
     expect(book.admit({ ...other, actor_id: 'berta' }, 9_000)).toBe('run');
     const berta = book.admit({ ...other, actor_id: 'berta' }, 900);
     book.committed({ epoch: 1, trees: [appendOf(0, '2026-01-01T11:00:00.000Z', { tree_id: 'run_c' })] });
-    expect(book.admit(other, 1)).toHaveProperty('held');
+    expect(book.admit(other, 1)).toHaveProperty('accounts');
     if (typeof berta !== 'string') book.settle(berta);
-    expect(book.admit({ ...other, actor_id: 'berta' }, 999)).toHaveProperty('held');
+    expect(book.admit({ ...other, actor_id: 'berta' }, 999)).toHaveProperty('accounts');
   });
 
   test('of an actor begin again with the hour, also where nothing was recorded since', async () => {
     let now = Date.parse('2026-01-01T10:30:00.000Z');
     const guard = guardOf(null, { actorBytes: 100_000 }, { now: () => now });
-    guard.committed({ epoch: 1, trees: [startedBy('anna', appendOf(100_000, '2026-01-01T10:30:00.000Z'))] });
-    expect(await codeOf(guard.starting(ME, nothing))).toBe('STORAGE_BUDGET');
+    guard.onCommitted({ epoch: 1, trees: [startedBy('anna', appendOf(100_000, '2026-01-01T10:30:00.000Z'))] });
+    expect(await codeOf(guard.admitStart(ME, nothing))).toBe('STORAGE_BUDGET');
     now = Date.parse('2026-01-01T11:00:00.000Z');
-    expect(await codeOf(guard.starting(ME, nothing))).toBe('taken');
+    expect(await codeOf(guard.admitStart(ME, nothing))).toBe('taken');
   });
 
   test.each(['access', 'vote', 'resolve'])(
@@ -204,19 +213,19 @@ describe('storage budgets', () => {
       ];
       const answered = { ...appendOf(4_000), entries } as unknown as TreeAppend;
       for (const known of [true, false]) {
-        const book = new StorageBook({ runBytes: 10_000, caseBytes: 10_000, actorBytes: 10_000 });
+        const book = new StorageAccounts({ runBytes: 10_000, caseBytes: 10_000, actorBytes: 10_000 });
         if (known) book.committed({ epoch: 1, trees: [startedBy('anna', appendOf(0))] });
         book.committed({ epoch: 1, trees: [answered] });
         expect(book.admit({ tree_id: null, case_id: null, actor_id: 'berta' }, 1)).toBe('actor');
         // The tree is not taken for the reader's either.
         book.committed({ epoch: 1, trees: [startedBy('anna', appendOf(1_000))] });
-        expect(book.admit(ME, 5_000)).toHaveProperty('held');
+        expect(book.admit(ME, 5_000)).toHaveProperty('accounts');
       }
     },
   );
 
   test('of a session count for its agent from its first entry on', () => {
-    const book = new StorageBook({ actorBytes: 1_000 });
+    const book = new StorageAccounts({ actorBytes: 1_000 });
     const body = { kind: 'open_session', time: '', agent: { actor: { actor_type: 'agent', actor_id: 'anna' } } };
     const entries = [{ text: '', entry: { type: 'input', body } }];
     book.committed({ epoch: 1, trees: [{ ...appendOf(1_000), entries } as unknown as TreeAppend] });

@@ -4,7 +4,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { StepTrace } from '../../../src/contract/step-trace.js';
+import type { StepTrace } from '../../../src/contract/run/step-trace.js';
 import { Bench } from '../../fixtures/bench.js';
 import { startHttpUpstream } from '../../fixtures/http-upstream.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';

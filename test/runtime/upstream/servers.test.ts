@@ -4,11 +4,11 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { connectMcp } from '../../../src/adapters/mcp-client.js';
-import { NO_PINS } from '../../../src/contract/upstreams.js';
+import { connectMcp } from '../../../src/adapters/mcp/mcp-client.js';
+import { NO_PINS } from '../../../src/contract/policy/upstreams.js';
 import { connectUpstreams } from '../../../src/runtime/upstream/connect-upstreams.js';
 import { openUpstreams } from '../../../src/runtime/upstream/open-upstreams.js';
-import { UpstreamServer } from '../../../src/runtime/upstream/upstream-server.js';
+import { UpstreamServerClient } from '../../../src/runtime/upstream/upstream-server-client.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { CASE_AGENT } from '../../fixtures/service.js';
 import { proposal } from '../../fixtures/tree.js';
@@ -281,7 +281,7 @@ describe('a definition that changes between two calls, within ten seconds and wi
 
   test('calls that come together share one list', async () => {
     const configured: Server = ground.spy({ tools: [tool('say')] });
-    const server = new UpstreamServer(configured, { ...ground.deps(), connect: connectMcp });
+    const server = new UpstreamServerClient(configured, { ...ground.deps(), connect: connectMcp });
     const [definition] = (await server.list()).definitions;
     const asked = { tool: 'say', input: {}, idempotency_key: 'k', idempotent: false, prepare_ms: 10_000 };
     const pinned = { ...asked, sha256: definition?.sha256 ?? '' };
@@ -329,7 +329,7 @@ describe('the servers that a Turnpike is opened with', () => {
 
 test('of one server, 64 calls may be under way', async () => {
   const configured: Server = ground.spy({ tools: [tool('say')], results: { say: { hangs: true } } });
-  const server = new UpstreamServer(configured, { ...ground.deps(), connect: connectMcp });
+  const server = new UpstreamServerClient(configured, { ...ground.deps(), connect: connectMcp });
   const [definition] = (await server.list()).definitions;
   const aborts = Array.from({ length: 64 }, () => new AbortController());
   const call = { tool: 'say', input: {}, idempotency_key: 'k', idempotent: true };

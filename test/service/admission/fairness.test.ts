@@ -1,18 +1,22 @@
 // What makes the schedule fair: what is charged, who comes first, and what is remembered of whom.
 
 import { describe, expect, test } from '@jest/globals';
-import { BulkLane } from '../../../src/service/admission/bulk-lane.js';
-import { CostBucket } from '../../../src/service/admission/cost.js';
-import { AuthenticationFailures } from '../../../src/service/admission/failures.js';
-import { limitsOf, type AdmissionOptions, type WorkKind } from '../../../src/service/admission/limits.js';
-import type { ScheduledRequest } from '../../../src/service/admission/request.js';
-import { AdmissionSchedule } from '../../../src/service/admission/schedule.js';
-import { TokenShares } from '../../../src/service/admission/shares.js';
+import { BulkTimeShare } from '../../../src/service/admission/bulk-time-share.js';
+import { CostBucket } from '../../../src/service/admission/cost-bucket.js';
+import { AuthenticationFailures } from '../../../src/service/admission/authentication-failures.js';
+import {
+  resolveAdmissionLimits,
+  type AdmissionOptions,
+  type WorkKind,
+} from '../../../src/service/admission/admission-limits.js';
+import type { ScheduledRequest } from '../../../src/service/admission/scheduled-request.js';
+import { AdmissionSchedule } from '../../../src/service/admission/admission-schedule.js';
+import { TokenShares } from '../../../src/service/admission/token-shares.js';
 
 const ONE_READ = { read: { running: 1, runningPerToken: 1, queueMs: 1_000, cost: 1 } } as const;
 
 function scheduled(options: AdmissionOptions = {}) {
-  const schedule = new AdmissionSchedule(limitsOf(options));
+  const schedule = new AdmissionSchedule(resolveAdmissionLimits(options));
   /** Each request has a connection of its own. */
   const enter = (token: string, kind: WorkKind, now = 0): ScheduledRequest =>
     schedule.enter({ token, connection: {}, kind, bytes: 0 }, now);
@@ -104,7 +108,7 @@ describe('A5: beside a modest token', () => {
   });
 
   test('work is contended while another token’s step runs, and for some milliseconds after its end', () => {
-    const lane = new BulkLane(LANE);
+    const lane = new BulkTimeShare(LANE);
     lane.begin('two');
     lane.begin('two');
     lane.end('two', 10);
@@ -116,7 +120,7 @@ describe('A5: beside a modest token', () => {
   });
 
   test('a token’s own steps do not hide that another one has worked', () => {
-    const lane = new BulkLane(LANE);
+    const lane = new BulkTimeShare(LANE);
     for (const [token, at] of [['two', 10] as const, ['one', 12] as const]) {
       lane.begin(token);
       lane.end(token, at);
@@ -125,7 +129,7 @@ describe('A5: beside a modest token', () => {
   });
 
   test('bulk work that did nothing for long has saved up no more than a slice', () => {
-    const lane = new BulkLane(LANE);
+    const lane = new BulkTimeShare(LANE);
     lane.begin('two');
     expect(lane.isOpen('one', 3_600_000)).toBe(true);
     lane.spend('one', { cost: 3, now: 3_600_000 });
@@ -135,12 +139,12 @@ describe('A5: beside a modest token', () => {
 
 describe('what is remembered', () => {
   test('of tokens without a request only so many; one with a request is never forgotten', () => {
-    const shares = new TokenShares(limitsOf());
-    const [busy, idle] = [shares.of('busy', 0), shares.of('idle', 0)];
+    const shares = new TokenShares(resolveAdmissionLimits());
+    const [busy, idle] = [shares.get('busy', 0), shares.get('idle', 0)];
     busy.outstanding.read = 1;
-    for (let n = 0; n < 5_000; n += 1) shares.of(`token-${n}`, 0);
-    expect(shares.of('busy', 0)).toBe(busy);
-    expect(shares.of('idle', 0)).not.toBe(idle);
+    for (let n = 0; n < 5_000; n += 1) shares.get(`token-${n}`, 0);
+    expect(shares.get('busy', 0)).toBe(busy);
+    expect(shares.get('idle', 0)).not.toBe(idle);
   });
 
   test('of addresses those that failed last, whenever they failed first', () => {

@@ -3,18 +3,18 @@
 import { describe, expect, test } from '@jest/globals';
 import {
   DEFAULT_LIMITS,
-  limitsOf,
+  resolveAdmissionLimits,
   WORK_KINDS,
   type AdmissionOptions,
   type WorkKind,
-} from '../../../src/service/admission/limits.js';
-import type { ScheduledRequest } from '../../../src/service/admission/request.js';
-import { AdmissionSchedule } from '../../../src/service/admission/schedule.js';
+} from '../../../src/service/admission/admission-limits.js';
+import type { ScheduledRequest } from '../../../src/service/admission/scheduled-request.js';
+import { AdmissionSchedule } from '../../../src/service/admission/admission-schedule.js';
 
 const KINDS = { read: { running: 1, runningPerToken: 1, queueMs: 1_000, cost: 1 } } as const;
 
 function scheduled(options: AdmissionOptions) {
-  const schedule = new AdmissionSchedule(limitsOf({ kinds: KINDS, ...options }));
+  const schedule = new AdmissionSchedule(resolveAdmissionLimits({ kinds: KINDS, ...options }));
   /** Each request has a connection of its own. */
   const enter = (token: string, now = 0, kind: WorkKind = 'read'): ScheduledRequest =>
     schedule.enter({ token, connection: {}, kind, bytes: 0 }, now);
@@ -56,7 +56,7 @@ describe('A3: what waits is bounded', () => {
 });
 
 test.each(WORK_KINDS)('an operator sets limits of %s one by one, and keeps the other defaults', (kind) => {
-  const { kinds, ...rest } = limitsOf({ kinds: { [kind]: { queueMs: 7 } }, queued: 9 });
+  const { kinds, ...rest } = resolveAdmissionLimits({ kinds: { [kind]: { queueMs: 7 } }, queued: 9 });
   const { kinds: defaults, ...others } = DEFAULT_LIMITS;
   expect(kinds).toEqual({ ...defaults, [kind]: { ...defaults[kind], queueMs: 7 } });
   expect(rest).toEqual({ ...others, queued: 9 });

@@ -5,10 +5,10 @@ import { createServer } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { once } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
-import { singleToken } from '../../../src/adapters/token-book.js';
-import { winstonLog } from '../../../src/adapters/winston-log.js';
-import { defer } from '../../../src/runtime/deferred.js';
-import type { InspectorSource } from '../../../src/service/inspector/source.js';
+import { singleTokenBook } from '../../../src/adapters/keys/token-book.js';
+import { winstonLog } from '../../../src/adapters/system/winston-log.js';
+import { createDeferred } from '../../../src/runtime/deferred.js';
+import type { InspectorSource } from '../../../src/service/inspector/inspector-source.js';
 import { ledgerSource } from '../../fixtures/ledger-source.js';
 import { turnpikeHttp } from '../../../src/service/http/turnpike-http.js';
 import { Bench } from '../../fixtures/bench.js';
@@ -40,7 +40,7 @@ async function over(text: string, port = http.server.port): Promise<string> {
 /** An inspector whose rows come when the test says so, and how many of them are being read. */
 async function held() {
   const bench = await Bench.open();
-  const release = defer<null>();
+  const release = createDeferred<null>();
   const reading = { now: 0, most: 0, begun: 0, aborted: 0 };
   const source: InspectorSource = {
     ...ledgerSource(bench.turnpike.ledger),
@@ -77,7 +77,7 @@ test('requests that are pipelined all get their answers, and few of them are und
 test('in a server of another kind a connection has eight requests without an answer: one more is refused', async () => {
   const { reading, release, source: inspector } = await held();
   const token = 'a-token-of-the-test';
-  const tokens = singleToken(token, { actor: 'anna', role: 'SANDBOX_AGENT', rights: ['observe'] });
+  const tokens = singleTokenBook(token, { actor: 'anna', role: 'SANDBOX_AGENT', rights: ['observe'] });
   const hosts = [`127.0.0.1:${http.server.port}`];
   const own = turnpikeHttp({ turnpike: http.bench.turnpike, tokens, inspector, hosts, log: winstonLog('silent') });
   const server = createServer((request, response) => void own.handler(request, response)).listen(0, '127.0.0.1');

@@ -3,11 +3,11 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
 import { sha256 } from '../../../src/contract/hash.js';
-import { CONTENT_READ } from '../../../src/contract/run-state.js';
-import { Approvals } from '../../../src/inspector/data/approvals.js';
+import { CONTENT_READ } from '../../../src/contract/run/run-state.js';
+import { ApprovalsClient } from '../../../src/inspector/data/approvals-client.js';
 import { HttpFeed } from '../../../src/inspector/data/http-feed.js';
-import type { Access } from '../../../src/service/http/service.js';
-import { homeSource } from '../../../src/service/inspector/ledger-source.js';
+import type { Access } from '../../../src/service/http/http-service.js';
+import { homeInspectorSource } from '../../../src/service/inspector/ledger-view-source.js';
 import { Bench } from '../../fixtures/bench.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
@@ -96,14 +96,14 @@ describe('what waits for approval', () => {
   test('the page reads what is asked once, however often it looks what waits, and forgets what waits no longer', async () => {
     const run_id = await asked();
     const voter = http.token({ ...ANNA, rights: ['approve', 'observe'] });
-    const page = new Approvals(new HttpFeed(http.server.url, voter));
+    const page = new ApprovalsClient(new HttpFeed(http.server.url, voter));
     const request = { action: 'CALL_TOOL', args: { tool: 'billing.charge', input: { amount: 5 } } };
-    for (let look = 0; look < 3; look += 1) expect(await page.open()).toMatchObject([{ run_id, request }]);
+    for (let look = 0; look < 3; look += 1) expect(await page.list()).toMatchObject([{ run_id, request }]);
     const counted = 'route="/api/v1/approvals/:run_id/:digest",method="GET",status="200"} 1\n';
     expect(await (await http.ask('/metrics', voter)).text()).toContain(counted);
-    const [{ digest } = { digest: '' }] = await page.open();
+    const [{ digest } = { digest: '' }] = await page.list();
     expect(await page.vote(run_id, digest, 'approve')).toMatchObject([{ counted: true }]);
-    expect(await page.open()).toEqual([]);
+    expect(await page.list()).toEqual([]);
   });
 
   test('what cannot be told of is not shown', async () => {
@@ -141,7 +141,7 @@ describe('artifacts', () => {
         edit: (name, text) =>
           name === 'lanes' && withholds ? text.replace(lane, `${lane}    withholds_content: true\n`) : text,
       });
-      http = await HttpBench.on(bench, { inspector: homeSource(bench.turnpike.ledger, bench.turnpike.home) });
+      http = await HttpBench.on(bench, { inspector: homeInspectorSource(bench.turnpike.ledger, bench.turnpike.home) });
       const agent = await bench.turnpike.startAgent();
       const payload = proposal('WRITE_FILE', { path: '/sandbox/a.md', content: MARK });
       await agent.submit(payload);
@@ -165,7 +165,7 @@ describe('a step', () => {
       edit: (name, text) =>
         name === 'actions' ? text.replace('duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay') : text,
     });
-    http = await HttpBench.on(bench, { inspector: homeSource(bench.turnpike.ledger, bench.turnpike.home) });
+    http = await HttpBench.on(bench, { inspector: homeInspectorSource(bench.turnpike.ledger, bench.turnpike.home) });
     const agent = await bench.turnpike.startAgent();
     const write = proposal('WRITE_FILE', { path: '/sandbox/a.md', content: MARK });
     const read = proposal('READ_FILE', { path: '/sandbox/a.md' });
@@ -189,7 +189,7 @@ describe('a step', () => {
 
   test('of what a lane keeps back nothing is shown, and nothing told', async () => {
     const bench = await Bench.open({ edit: withholding });
-    http = await HttpBench.on(bench, { inspector: homeSource(bench.turnpike.ledger, bench.turnpike.home) });
+    http = await HttpBench.on(bench, { inspector: homeInspectorSource(bench.turnpike.ledger, bench.turnpike.home) });
     const agent = await bench.turnpike.startAgent();
     await agent.submit(proposal('WRITE_FILE', { path: '/sandbox/a.md', content: MARK }));
     const answer = await http.ask(`/inspector/steps/${agent.run_id}/1`, http.token({ ...ANNA, rights: ['observe'] }));
@@ -204,7 +204,7 @@ const withholding = (name: string, text: string): string =>
 describe('a session', () => {
   test('what a lane keeps back of its spec is shown to nobody who only looks, and so told of to nobody', async () => {
     const bench = await Bench.open({ edit: withholding });
-    http = await HttpBench.on(bench, { inspector: homeSource(bench.turnpike.ledger, bench.turnpike.home) });
+    http = await HttpBench.on(bench, { inspector: homeInspectorSource(bench.turnpike.ledger, bench.turnpike.home) });
     const by = { actor: 'anna', role: 'maintainer' };
     const { data } = await bench.turnpike.sessions.start({ spec: SPEC, case: 'case-1', by });
     const id = data?.session_id ?? '';
@@ -268,7 +268,7 @@ describe('a session', () => {
   const OBSERVER = { ...ANNA, rights: ['observe'] } as const;
   async function opened(audit?: (access: Access) => Promise<void>): Promise<HttpBench['bench']> {
     const bench = await Bench.open();
-    const inspector = homeSource(bench.turnpike.ledger, bench.turnpike.home);
+    const inspector = homeInspectorSource(bench.turnpike.ledger, bench.turnpike.home);
     http = await HttpBench.on(bench, { inspector, ...(audit === undefined ? {} : { audit }) });
     return bench;
   }

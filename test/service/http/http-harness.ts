@@ -1,12 +1,12 @@
 // The HTTP service on a whole Turnpike and a real socket.
 
-import { mintToken, tokenBook, type TokenGrant } from '../../../src/adapters/token-book.js';
-import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
-import { systemClock } from '../../../src/adapters/system-clock.js';
-import { winstonLog } from '../../../src/adapters/winston-log.js';
+import { mintToken, tokenBook, type TokenGrant } from '../../../src/adapters/keys/token-book.js';
+import { nanoidIds } from '../../../src/adapters/system/nanoid-ids.js';
+import { systemClock } from '../../../src/adapters/system/system-clock.js';
+import { winstonLog } from '../../../src/adapters/system/winston-log.js';
 import type { TokenRecord } from '../../../src/contract/token.js';
-import type { HttpServer } from '../../../src/service/http/listen.js';
-import { serveTurnpike, type Serving } from '../../../src/service/http/serve.js';
+import type { HttpServer } from '../../../src/service/http/http-server.js';
+import { serveTurnpike, type ServeOptions } from '../../../src/service/http/serve.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { ledgerSource } from '../../fixtures/ledger-source.js';
 
@@ -21,12 +21,12 @@ export class HttpBench {
     this.#records = records;
   }
 
-  static async open(options: BenchOptions = {}, serving: Partial<Serving> = {}): Promise<HttpBench> {
+  static async open(options: BenchOptions = {}, serving: Partial<ServeOptions> = {}): Promise<HttpBench> {
     return HttpBench.on(await Bench.open(options), serving);
   }
 
   /** On a home that is open already, and is closed with the service. */
-  static on(bench: Bench, serving: Partial<Serving> = {}): Promise<HttpBench> {
+  static on(bench: Bench, serving: Partial<ServeOptions> = {}): Promise<HttpBench> {
     return HttpBench.#served(bench, { list: [] }, serving);
   }
 
@@ -41,7 +41,7 @@ export class HttpBench {
   static async #served(
     bench: Bench,
     records: { list: TokenRecord[] },
-    serving: Partial<Serving> = {},
+    serving: Partial<ServeOptions> = {},
   ): Promise<HttpBench> {
     const server = await serveTurnpike({
       turnpike: bench.turnpike,

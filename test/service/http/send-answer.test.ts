@@ -4,10 +4,10 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import fastify, { type FastifyInstance } from 'fastify';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { systemPace } from '../../../src/adapters/pace.js';
-import { AdmissionController, type AdmittedWork } from '../../../src/service/admission/controller.js';
-import type { Answer } from '../../../src/service/http/route.js';
-import { sendAnswer } from '../../../src/service/http/send-answer.js';
+import { systemPace } from '../../../src/adapters/system/system-pace.js';
+import { AdmissionController, type AdmittedWork } from '../../../src/service/admission/admission-controller.js';
+import type { RouteResponse } from '../../../src/service/http/routes/route.js';
+import { sendResponse } from '../../../src/service/http/send-response.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 
 let app: FastifyInstance;
@@ -22,13 +22,16 @@ afterEach(() => app.close());
 const admit = (token: string) => controller.admit({ token, connection: {}, kind: 'read', bytes: 0 });
 
 /** A server with this one answer. */
-async function serving(answer: Answer, packs = false): Promise<{ readonly port: number; readonly work: AdmittedWork }> {
-  const decided = admit('one').decided;
+async function serving(
+  answer: RouteResponse,
+  packs = false,
+): Promise<{ readonly port: number; readonly work: AdmittedWork }> {
+  const decided = admit('one').currentDecision;
   if (decided === null || 'refused' in decided) throw new Error('it was not admitted');
   const { work } = decided;
   app.get('/', async (request, reply) => {
     request.raw.socket.once('close', () => work.abort());
-    await sendAnswer(reply, answer, { packs, work });
+    await sendResponse(reply, answer, { packs, work });
     return reply;
   });
   const url = await app.listen({ port: 0, host: '127.0.0.1' });
@@ -39,7 +42,7 @@ async function* pieces(count: number): AsyncGenerator<string> {
   for (let n = 0; n < count; n += 1) yield await Promise.resolve('x'.repeat(60_000));
 }
 
-test.each<readonly [string, () => Answer, boolean]>([
+test.each<readonly [string, () => RouteResponse, boolean]>([
   ['one value', () => ({ json: { text: 'x'.repeat(3_600_000) } }), false],
   ['one value, packed', () => ({ json: { text: 'x'.repeat(3_600_000) } }), true],
   ['pieces', () => ({ chunks: pieces(60), type: 'text/plain' }), false],
@@ -48,15 +51,15 @@ test.each<readonly [string, () => Answer, boolean]>([
   const text = await (await fetch(`http://127.0.0.1:${port}/`)).text();
   expect(text.length).toBeGreaterThanOrEqual(3_600_000);
   work.end();
-  expect(admit('one').decided).toBeNull();
-  expect(admit('two').decided).toHaveProperty('work');
+  expect(admit('one').currentDecision).toBeNull();
+  expect(admit('two').currentDecision).toHaveProperty('work');
 });
 
 test('a small answer is not: making it was', async () => {
   const { port, work } = await serving({ json: { text: 'x'.repeat(50_000) } });
   await (await fetch(`http://127.0.0.1:${port}/`)).text();
   work.end();
-  expect(admit('one').decided).toHaveProperty('work');
+  expect(admit('one').currentDecision).toHaveProperty('work');
 });
 
 test('what makes the pieces is ended when its client leaves in the middle', async () => {
@@ -91,6 +94,6 @@ test('A4: a stream is charged to its token, piece by piece, and ends with its cl
     },
   });
   await (await fetch(`http://127.0.0.1:${port}/`)).text();
-  expect(admit('one').decided).toBeNull();
-  expect(admit('two').decided).toHaveProperty('work');
+  expect(admit('one').currentDecision).toBeNull();
+  expect(admit('two').currentDecision).toHaveProperty('work');
 });

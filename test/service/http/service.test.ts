@@ -6,13 +6,13 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { nanoidIds } from '../../../src/adapters/nanoid-ids.js';
-import { shippedCharts } from '../../../src/adapters/shipped-charts.js';
-import { systemClock } from '../../../src/adapters/system-clock.js';
-import { mintToken, singleToken, TokenFile, tokenBook } from '../../../src/adapters/token-book.js';
+import { nanoidIds } from '../../../src/adapters/system/nanoid-ids.js';
+import { readShippedCharts } from '../../../src/adapters/shipped-charts.js';
+import { systemClock } from '../../../src/adapters/system/system-clock.js';
+import { mintToken, singleTokenBook, TokenFile, tokenBook } from '../../../src/adapters/keys/token-book.js';
 import { UsageError } from '../../../src/errors.js';
-import { defer } from '../../../src/runtime/deferred.js';
-import { homeSource } from '../../../src/service/inspector/ledger-source.js';
+import { createDeferred } from '../../../src/runtime/deferred.js';
+import { homeInspectorSource } from '../../../src/service/inspector/ledger-view-source.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { CASE_AGENT, service, serviceEdit, slowTool } from '../../fixtures/service.js';
 import { traces } from '../mcp/mcp-harness.js';
@@ -176,9 +176,9 @@ describe('runs', () => {
 
   test('a chart that is known is not sent again, and of one that there is not nothing is known by anybody', async () => {
     const { ledger, home } = http.bench.turnpike;
-    const served = await HttpBench.on(http.bench, { inspector: homeSource(ledger, home) });
+    const served = await HttpBench.on(http.bench, { inspector: homeInspectorSource(ledger, home) });
     const token = served.token({ rights: ['observe'] });
-    const [hash] = [...shippedCharts().keys()];
+    const [hash] = [...readShippedCharts().keys()];
     const ask = (of: string, known: string): Promise<Response> =>
       served.ask(`/inspector/charts/${of}`, token, { headers: { 'if-none-match': known } });
     const etag = (await ask(hash!, '"x"')).headers.get('etag')!;
@@ -279,8 +279,8 @@ test('MCP and HTTP have one door: a token is the same agent over both, and one w
 });
 
 test('closing finishes the step that is under way, ends streams, and takes nothing new', async () => {
-  const entered = defer<null>();
-  const release = defer<null>();
+  const entered = createDeferred<null>();
+  const release = createDeferred<null>();
   const slow = await HttpBench.open({ edit: serviceEdit, tools: [slowTool(entered, release)] });
   const token = slow.token({ role: CASE_AGENT.role, rights: ['act', 'observe'] });
   const run = await slow.start(token, { lane: CASE_AGENT.lane });
@@ -431,6 +431,6 @@ test('a record of a token that says more than one for a case may have says it fo
   const { token, record } = mintToken({ ...grant, rights: ['act'] }, systemClock(), nanoidIds());
   const book = tokenBook(() => [{ ...record, rights: ['act', 'observe', 'sessions'] }], systemClock());
   expect(book.find(token)?.rights).toEqual(new Set(['act']));
-  const single = singleToken('secret', { ...grant, rights: ['govern', 'observe'] }, systemClock());
+  const single = singleTokenBook('secret', { ...grant, rights: ['govern', 'observe'] }, systemClock());
   expect(single.find('secret')?.rights).toEqual(new Set(['govern']));
 });

@@ -2,7 +2,7 @@
 
 import { afterEach, expect, test } from '@jest/globals';
 import { connect } from 'node:net';
-import { defer } from '../../../src/runtime/deferred.js';
+import { createDeferred } from '../../../src/runtime/deferred.js';
 import { sha256 } from '../../../src/contract/hash.js';
 import { CASE_AGENT, service, serviceEdit, slowTool } from '../../fixtures/service.js';
 import { HttpBench, proposal } from './http-harness.js';
@@ -23,7 +23,7 @@ function listen(port: number, request: string) {
 }
 
 test('S2-21: no byte of a response leaves before its step is recorded, and it leaves as one body of known length', async () => {
-  const [entered, release] = [defer<null>(), defer<null>()];
+  const [entered, release] = [createDeferred<null>(), createDeferred<null>()];
   const { targets } = service();
   http = await HttpBench.open({ edit: serviceEdit, tools: [slowTool(entered, release)], targets });
   const token = http.token({ role: CASE_AGENT.role });

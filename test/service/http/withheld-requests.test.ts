@@ -1,9 +1,9 @@
 // What a lane withholds of a request that waits for approval: over HTTP it is shown to approvers alone.
 
 import { afterEach, expect, test } from '@jest/globals';
-import { CONTENT_READ } from '../../../src/contract/run-state.js';
+import { CONTENT_READ } from '../../../src/contract/run/run-state.js';
 import type { Right } from '../../../src/contract/token.js';
-import { Approvals } from '../../../src/inspector/data/approvals.js';
+import { ApprovalsClient } from '../../../src/inspector/data/approvals-client.js';
 import { HttpFeed } from '../../../src/inspector/data/http-feed.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
@@ -56,8 +56,8 @@ test.each<[string, readonly Right[], string, string]>([
   });
   expect(await (await http.ask('/approvals', token)).text()).toContain('"args_sha256":null');
   expect(await readers()).toEqual([]);
-  const page = new Approvals(new HttpFeed(http.server.url, token));
-  expect(await page.open()).toMatchObject([{ run_id, request: null }]);
+  const page = new ApprovalsClient(new HttpFeed(http.server.url, token));
+  expect(await page.list()).toMatchObject([{ run_id, request: null }]);
 });
 
 test('S4-62: a person who may approve it gets the request, and the ledger says so', async () => {
@@ -66,6 +66,6 @@ test('S4-62: a person who may approve it gets the request, and the ledger says s
   const request = { action: 'CALL_TOOL', args: { tool: 'billing.charge', input: { amount: AMOUNT } } };
   expect(await (await http.ask(`/approvals/${run_id}/${digest}`, token)).json()).toEqual(request);
   expect(await readers()).toEqual(['berta']);
-  const page = new Approvals(new HttpFeed(http.server.url, token));
-  expect(await page.open()).toMatchObject([{ run_id, request }]);
+  const page = new ApprovalsClient(new HttpFeed(http.server.url, token));
+  expect(await page.list()).toMatchObject([{ run_id, request }]);
 });

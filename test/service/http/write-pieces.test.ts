@@ -2,7 +2,7 @@
 
 import { expect, test } from '@jest/globals';
 import { EventEmitter } from 'node:events';
-import { jsonPieces } from '../../../src/service/http/json-pieces.js';
+import { streamJson } from '../../../src/service/http/routes/stream-json.js';
 import { writePieces, type PieceWriter } from '../../../src/service/http/write-pieces.js';
 import { ManualClock } from '../../fixtures/manual-clock.js';
 
@@ -113,7 +113,7 @@ test('a list in pieces is the JSON that it would be in one', async () => {
       return { next: null };
     })();
     const pieces: string[] = [];
-    for await (const piece of jsonPieces({ before, name: 'list', items: made })) pieces.push(piece);
+    for await (const piece of streamJson({ before, name: 'list', items: made })) pieces.push(piece);
     expect(pieces.join('')).toBe(JSON.stringify({ ...before, list: items, next: null }));
     if (items.length > 1_000) expect(pieces.length).toBeGreaterThan(3);
   }

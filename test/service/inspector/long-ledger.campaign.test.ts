@@ -1,26 +1,26 @@
 // What a ledger that is longer than one answer gives, and that nobody else has to wait for it.
 
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { homeLooked, type LookedAt } from '../../../src/service/inspector/looked-at.js';
-import { homeSource } from '../../../src/service/inspector/ledger-source.js';
-import { ENTRY_BYTES_MAX, type InspectorSource } from '../../../src/service/inspector/source.js';
-import { whyAt } from '../../../src/service/inspector/why.js';
-import { decisionsAt } from '../../../src/replay/policy/decisions-at.js';
+import { createHomeView, type LedgerView } from '../../../src/service/inspector/ledger-view.js';
+import { homeInspectorSource } from '../../../src/service/inspector/ledger-view-source.js';
+import { ENTRY_BYTES_MAX, type InspectorSource } from '../../../src/service/inspector/inspector-source.js';
+import { explainDecisionAt } from '../../../src/service/inspector/explain-decision.js';
+import { readDecisionsAt } from '../../../src/replay/policy/entry-decisions.js';
 import { explain } from '../../../src/replay/policy/explain.js';
 import { Bench } from '../../fixtures/bench.js';
 import { proposal } from '../../fixtures/tree.js';
 
 let bench: Bench;
 let source: InspectorSource;
-let looked: LookedAt;
+let looked: LedgerView;
 let denied = -1;
 const texts: string[] = [];
 
 beforeAll(async () => {
   bench = await Bench.open();
   const { ledger } = bench.turnpike;
-  looked = homeLooked(ledger, null, true);
-  source = homeSource(ledger, null);
+  looked = createHomeView(ledger, null, true);
+  source = homeInspectorSource(ledger, null);
   for (let bytes = 0; bytes < 1.2 * ENTRY_BYTES_MAX;) {
     const agent = await bench.turnpike.startAgent();
     for (let step = 0; step < 40; step += 1)
@@ -58,10 +58,10 @@ test('why a decision came out so is looked for policy by policy, with turns for 
   let turns = 0;
   const pause = (): undefined => void (turns += 1);
   const { tree_id } = JSON.parse(texts[denied] ?? '{}') as { tree_id: string };
-  const { decisions } = await decisionsAt(looked, tree_id, ({ log_index }) => log_index === denied, pause);
+  const { decisions } = await readDecisionsAt(looked, tree_id, ({ log_index }) => log_index === denied, pause);
   const folding = turns;
   turns = 0;
-  const why = await whyAt(looked, denied, pause);
+  const why = await explainDecisionAt(looked, denied, pause);
   expect(turns - folding).toBeGreaterThan(20);
   const { changes } = explain(decisions[0] ?? (undefined as never));
   expect(why?.changes.map(({ text }) => text)).toEqual(changes.map(({ text }) => text));

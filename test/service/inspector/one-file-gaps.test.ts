@@ -4,8 +4,8 @@ import { afterEach, expect, test } from '@jest/globals';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { InlineFeed, type InlineData } from '../../../src/inspector/data/inline-feed.js';
-import { bundleSource } from '../../../src/service/inspector/ledger-source.js';
-import { oneFileHtml } from '../../../src/service/inspector/one-file.js';
+import { bundleInspectorSource } from '../../../src/service/inspector/ledger-view-source.js';
+import { renderOneFile } from '../../../src/service/inspector/one-file.js';
 import { turnpike as command } from '../../cli/fake-io.js';
 import { Bench } from '../../fixtures/bench.js';
 import { proposal } from '../../fixtures/tree.js';
@@ -29,9 +29,9 @@ async function written(): Promise<InlineData> {
   await bench.turnpike.close();
   const bundle = join(bench.folder, 'bundle.jsonl');
   expect(await command(bench.folder, ['ledger', 'export', bundle, '--home', bench.home])).toMatchObject({ code: 0 });
-  const source = await bundleSource(bundle, null);
+  const source = await bundleInspectorSource(bundle, null);
   try {
-    const html = await oneFileHtml(TEMPLATE, source, { maxBytes: 1e7 });
+    const html = await renderOneFile(TEMPLATE, source, { maxBytes: 1e7 });
     const data = JSON.parse(html.slice(html.indexOf('>') + 1, html.lastIndexOf('<'))) as InlineData;
     expect(data.entries).toHaveLength(size);
     return data;

@@ -3,10 +3,10 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { drawToken } from '../../../src/adapters/access-token.js';
+import { drawToken } from '../../../src/adapters/keys/access-token.js';
 import { UsageError } from '../../../src/errors.js';
 import { serveHttp, type McpHttpServer } from '../../../src/service/mcp/serve-http.js';
-import { defer } from '../../../src/runtime/deferred.js';
+import { createDeferred } from '../../../src/runtime/deferred.js';
 import { Bench } from '../../fixtures/bench.js';
 import { CASE_AGENT, serviceEdit, slowTool } from '../../fixtures/service.js';
 import { call, serviceOn, traces } from './mcp-harness.js';
@@ -162,8 +162,8 @@ describe('sessions', () => {
 });
 
 test('closing waits for the answers that are under way, and takes nothing new', async () => {
-  const entered = defer<null>();
-  const release = defer<null>();
+  const entered = createDeferred<null>();
+  const release = createDeferred<null>();
   const slow = slowTool(entered, release);
   const other = await Bench.open({ edit: serviceEdit, tools: [slow] });
   const service = serviceOn(other, { agent: CASE_AGENT, tools: [slow] });

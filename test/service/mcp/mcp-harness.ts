@@ -3,13 +3,13 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { InMemoryTransport } from '@modelcontextprotocol/sdk/inMemory.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
-import { manifestPolicySource } from '../../../src/adapters/manifest-policy-source.js';
-import { IDEMPOTENCY_KEY } from '../../../src/adapters/mcp-client.js';
-import { winstonLog } from '../../../src/adapters/winston-log.js';
-import type { StepTrace } from '../../../src/contract/step-trace.js';
-import { mcpService, type McpOptions } from '../../../src/service/mcp/options.js';
+import { manifestPolicySource } from '../../../src/adapters/policy/manifest-policy-source.js';
+import { IDEMPOTENCY_KEY } from '../../../src/adapters/mcp/mcp-client.js';
+import { winstonLog } from '../../../src/adapters/system/winston-log.js';
+import type { StepTrace } from '../../../src/contract/run/step-trace.js';
+import { mcpService, type McpOptions } from '../../../src/service/mcp/mcp-options.js';
 import { sdkServer } from '../../../src/service/mcp/sdk-server.js';
-import { connect, type McpService } from '../../../src/service/mcp/service.js';
+import { createConnection, type McpService } from '../../../src/service/mcp/mcp-service.js';
 import type { Bench } from '../../fixtures/bench.js';
 
 export const silent = winstonLog('silent');
@@ -23,7 +23,7 @@ let connections = 0;
 /** A client on a connection of its own, with nothing between them. */
 export async function clientOf(service: McpService, id = `connection-${(connections += 1)}`): Promise<Client> {
   const [here, there] = InMemoryTransport.createLinkedPair();
-  await sdkServer(connect(service, id), service.version, service.log).connect(there);
+  await sdkServer(createConnection(service, id), service.version, service.log).connect(there);
   const client = new Client({ name: 'test', version: '1' });
   await client.connect(here);
   return client;

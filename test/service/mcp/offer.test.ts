@@ -6,7 +6,7 @@ import type { JsonSchemaType } from '@modelcontextprotocol/sdk/validation/types.
 import type { Tool } from '@modelcontextprotocol/sdk/types.js';
 import Type from 'typebox';
 import { Compile } from 'typebox/compile';
-import { defineAction, defineTool } from '../../../src/runtime/effects/define.js';
+import { defineAction, defineTool } from '../../../src/runtime/effects/define-effects.js';
 import { Bench } from '../../fixtures/bench.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';
 import { call, clientOf, serviceOn } from './mcp-harness.js';

@@ -4,9 +4,9 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { MESSAGE_BYTES_MAX } from '../../../src/service/mcp/messages.js';
+import { MESSAGE_BYTES_MAX } from '../../../src/service/mcp/read-message.js';
 import { serveStdio } from '../../../src/service/mcp/serve-stdio.js';
-import type { Leaving } from '../../../src/service/mcp/stdio.js';
+import type { StdioEnding } from '../../../src/service/mcp/line-transport.js';
 import { Bench } from '../../fixtures/bench.js';
 import { serviceOn, traces } from './mcp-harness.js';
 
@@ -55,7 +55,7 @@ const calling = (id: unknown, name: string, args: object = {}): object =>
   request(id, 'tools/call', { name, arguments: args });
 
 /** Greets, says all the rest at once, and closes the end. @returns what was answered, and how it was left */
-async function said(...messages: (object | string | Uint8Array)[]): Promise<{ answers: Answer[]; left: Leaving }> {
+async function said(...messages: (object | string | Uint8Array)[]): Promise<{ answers: Answer[]; left: StdioEnding }> {
   const server = served();
   server.input.write(line(greeting));
   await server.until(1);

@@ -2,8 +2,8 @@
 // connections by requests that nobody waits for.
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { drawToken } from '../../../src/adapters/access-token.js';
-import { defer, type Deferred } from '../../../src/runtime/deferred.js';
+import { drawToken } from '../../../src/adapters/keys/access-token.js';
+import { createDeferred, type Deferred } from '../../../src/runtime/deferred.js';
 import { serveHttp, type McpHttpServer } from '../../../src/service/mcp/serve-http.js';
 import { Bench } from '../../fixtures/bench.js';
 import { CASE_AGENT, serviceEdit, slowTool } from '../../fixtures/service.js';
@@ -16,7 +16,7 @@ let entered: Deferred<null>;
 let release: Deferred<null>;
 
 beforeEach(async () => {
-  [entered, release] = [defer<null>(), defer<null>()];
+  [entered, release] = [createDeferred<null>(), createDeferred<null>()];
   const slow = slowTool(entered, release);
   bench = await Bench.open({ edit: serviceEdit, tools: [slow] });
   const service = serviceOn(bench, { agent: CASE_AGENT, tools: [slow] });

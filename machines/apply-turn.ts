@@ -1,0 +1,129 @@
+// What a turn of a session comes to: what is said of it, and what its orchestrator runs are asked to do.
+
+import type { ArtifactRef } from '../src/contract/artifact-ref.js';
+import { canonicalJson } from '../src/contract/canonical-json.js';
+import type { OverlayFact } from '../src/contract/policy/overlay.js';
+import { activationContext, type RunContext } from '../src/contract/run/run-context.js';
+import { EMPTY_LABEL } from '../src/policy/labels.js';
+import { authorizeOrchestrator } from '../src/policy/authorize-run.js';
+import { denyActivation } from '../src/session/resume.js';
+import type { SessionState } from '../src/session/session-state.js';
+import type { CommandContext, RunOrder, Turn } from '../src/session/turn-builder.js';
+import { packetRef, specRef, withRefs } from './run-artifacts.js';
+import type { Emission } from './emission.js';
+import type { OrchestratorEvent, OrchestratorInput } from './orchestrator.js';
+
+/** What the platform does of its own accord, it says as itself. */
+export const PLATFORM = { actor: { actor_type: 'system', actor_id: 'turnpike' }, role: 'maintainer' } as const;
+/** In which role and lane it makes verifications and reviews. */
+const CHECK_RUN_IDENTITY = { role_id: 'SESSION_RUNNER', lane_id: 'SESSION_CHECKS' } as const;
+
+/** The part of XState's `enqueue` that a session needs. */
+export interface SessionEnqueuer {
+  emit(emission: Emission): void;
+  assign(update: { readonly session: SessionState; readonly live: readonly string[] }): void;
+  spawnChild(src: 'orchestrator', options: { readonly id: string; readonly input: OrchestratorInput }): void;
+  sendTo(id: string, event: OrchestratorEvent): void;
+}
+
+/** For whom a turn is taken. */
+export interface TurnOrigin {
+  /** The command that gets the answer; null where nobody asked. */
+  readonly input_id: string | null;
+  readonly time: string;
+  readonly overlay: OverlayFact | null;
+  readonly requester: Pick<CommandContext, 'actor' | 'role'>;
+}
+
+interface TurnMemory {
+  readonly base: RunContext;
+  readonly inputs?: readonly ArtifactRef[];
+  readonly session: SessionState;
+  readonly live: readonly string[];
+}
+
+export function applyTurn(
+  enqueuer: SessionEnqueuer,
+  { base, live, inputs = [] }: TurnMemory,
+  requestedTurn: Turn,
+  origin: TurnOrigin,
+): void {
+  const opening = requestedTurn.orders.find((order) => order.kind === 'open_activation');
+  const run = opening === undefined ? null : activationContext(base, opening.run_id);
+  const verdict = run === null ? null : authorizeOrchestrator(run);
+  const turn = verdict?.decision === 'deny' ? denyTurn(requestedTurn, origin, verdict.rule_id) : requestedTurn;
+  enqueuer.assign({ session: turn.state, live: run === null ? live : [...live, run.run_id] });
+  // First of all: in the first macrostep of a machine, XState starts what is spawned before it emits anything.
+  const isRecorded = inputs.length > 0;
+  const activationInputs = isRecorded && run !== null ? withRefs(inputs, [specRef(turn.state.spec, base.case_id)]) : [];
+  if (run !== null)
+    enqueuer.spawnChild('orchestrator', { id: run.run_id, input: { run, held: true, inputs: activationInputs } });
+  for (const body of turn.events) enqueuer.emit({ type: 'session_event', body });
+  if (run !== null && verdict !== null) {
+    enqueuer.sendTo(run.run_id, { type: 'AUTHORIZE', verdict, overlay: null, digest: null });
+  }
+  const given = (): readonly ArtifactRef[] => (isRecorded ? packetRefs(turn.state, base) : []);
+  for (const order of turn.orders) sendOrder(enqueuer, order, turn.state, { ...origin, given });
+  if (origin.input_id === null || turn.answer === null) return;
+  const response = canonicalJson(turn.answer);
+  enqueuer.emit({ type: 'reply', reply: { run_id: turn.state.session_id, input_id: origin.input_id, response } });
+}
+
+const denyTurn = (turn: Turn, { requester }: TurnOrigin, rule_id: string): Turn => {
+  const failed = denyActivation(turn, requester, rule_id);
+  return { ...failed, events: [...turn.events, ...failed.events] };
+};
+
+/** An occasion, and what an agent that is started then is given. */
+type OrderOrigin = TurnOrigin & { readonly given: () => readonly ArtifactRef[] };
+
+const packetRefs = ({ outstanding, spec }: SessionState, { case_id }: RunContext): readonly ArtifactRef[] =>
+  outstanding === null ? [] : [packetRef(outstanding.step, spec, case_id)];
+
+function sendOrder(
+  enqueuer: SessionEnqueuer,
+  order: RunOrder,
+  { agent }: SessionState,
+  { overlay, time, given }: OrderOrigin,
+): void {
+  switch (order.kind) {
+    case 'open_activation':
+      return;
+    case 'start_agent':
+      enqueuer.sendTo(order.activation, {
+        type: 'START_AGENT',
+        actor: agent.actor,
+        person: agent.person,
+        role_id: agent.role_id,
+        lane_id: order.lane_id,
+        exposure: agent.exposure,
+        link: 'remote',
+        // How long it may be silent is the session's to judge.
+        idle_ms: null,
+        budget: null,
+        given: given(),
+        overlay,
+        time,
+      });
+      return;
+    case 'end_agent':
+      enqueuer.sendTo(order.activation, { type: 'END_CHILD', run_id: order.run_id });
+      return;
+    case 'start_check':
+      enqueuer.sendTo(order.activation, {
+        type: 'START_RUN',
+        run_kind: 'tool_gateway',
+        actor: PLATFORM.actor,
+        ...CHECK_RUN_IDENTITY,
+        act: order.act,
+        request: null,
+        inputs: [],
+        facts: { artifact_flags: [], label: EMPTY_LABEL },
+        overlay,
+        time,
+      });
+      return;
+    case 'close_activation':
+      enqueuer.sendTo(order.activation, { type: 'CLOSE', reason: order.reason });
+  }
+}

@@ -1,0 +1,209 @@
+// What a mediated run is asked to do, and what it says of it: its birth, its command, and the events that tell of the
+// act itself.
+
+import type { ApprovalBallot, ApprovalBook, ApprovalRule } from '../src/contract/run/approval.js';
+import type { ArtifactRef } from '../src/contract/artifact-ref.js';
+import type { ActionType, AuditTarget } from '../src/contract/run/audit-event.js';
+import type { Effect } from '../src/contract/run/effect.js';
+import type { RunCreated } from '../src/contract/run/entry.js';
+import { EXECUTION_CAUSES, type ExecutionCause } from '../src/contract/fault.js';
+import type { OverlayFact } from '../src/contract/policy/overlay.js';
+import { childRunId, type RunContext } from '../src/contract/run/run-context.js';
+import type { RunKind } from '../src/contract/run/run-state.js';
+import type { PrivilegedRequest } from '../src/policy/authorize-run.js';
+import { authorizeWithOverlay } from '../src/policy/authorize-with-overlay.js';
+import type { Policy } from '../src/policy/policy.js';
+import type { Verdict } from '../src/policy/verdict.js';
+import { actionEvent, runCreatedDraft, type RunEnd } from '../src/run/audit-events.js';
+import type { Emission } from './emission.js';
+import { failureEnd, type MediatedOutcome, type RunMemory } from './run.js';
+
+/** What the run is for. The same request goes from a tool_gateway run to its db_write child. */
+export interface MediatedRequest {
+  readonly privileged: PrivilegedRequest;
+  /** SHA-256 of the canonical request (S4-60). */
+  readonly hash: string;
+  readonly effect: Omit<Effect, 'run_id' | 'idempotency_key'>;
+  /** The key of the first attempt, where this is another one; null for a first one, whose key is its own run id. */
+  readonly idempotency_key: string | null;
+  readonly in_commit: boolean;
+  /** Done twice with one key it is done once: what is unknown of it may be tried again. */
+  readonly idempotent: boolean;
+  readonly inputs: readonly ArtifactRef[];
+  /** What a successful write leaves behind, where that is known beforehand. */
+  readonly written: ArtifactRef | null;
+  readonly retry: RunCreated['retry'];
+  /** The emergency overlay under which it was allowed; a child is judged by it too. */
+  readonly overlay: OverlayFact | null;
+}
+
+/** What people must have said before the run may enter `running`, and what they have said (D7). */
+export interface RequiredApproval {
+  readonly digest: string;
+  readonly rule: ApprovalRule;
+  readonly book: ApprovalBook;
+}
+
+/** People's answer to what a run has asked them. */
+export interface VoteEvent {
+  readonly type: 'VOTE';
+  readonly ballot: ApprovalBallot;
+  readonly overlay: OverlayFact | null;
+}
+
+export interface MediatedMemory extends RunMemory {
+  readonly request: MediatedRequest;
+  readonly done: MediatedOutcome;
+  readonly approval: RequiredApproval | null;
+  /** The verdict on a run that has waited for its approval. */
+  readonly verdict: Verdict | null;
+}
+
+/** May the run do what it was asked for? */
+export const authorizeRequest = (run: RunContext, request: MediatedRequest, policy: Policy): Verdict =>
+  authorizeWithOverlay(
+    run,
+    { action: request.effect.action, privileged: request.privileged, overlay: request.overlay },
+    policy,
+  );
+
+/** The part of a privileged act that its db_write run does. */
+export const toPrivilegedWrite = (privileged: PrivilegedRequest, run_kind: RunKind): PrivilegedRequest => ({
+  tool: null,
+  write: privileged.write,
+  read: null,
+  target_case_id: privileged.target_case_id,
+  destination: privileged.destination,
+  plane: privileged.plane,
+  artifact_flags: privileged.artifact_flags,
+  unregistered: privileged.unregistered,
+  promotes: run_kind === 'promotion',
+  label: privileged.label,
+});
+
+/** The same request, as the db_write run is asked for it: the write alone. */
+export const toWriteRequest = (request: MediatedRequest, run_kind: RunKind): MediatedRequest => ({
+  privileged: toPrivilegedWrite(request.privileged, run_kind),
+  hash: request.hash,
+  effect: request.effect,
+  // The effect has one key in all attempts: that of the write which the first attempt has delegated.
+  idempotency_key: request.idempotency_key === null ? null : childRunId(request.idempotency_key, 1),
+  in_commit: request.in_commit,
+  idempotent: request.idempotent,
+  inputs: request.inputs,
+  written: request.written,
+  retry: null,
+  overlay: request.overlay,
+});
+
+/** What the run acts on, for the audit: the tool of a gateway, the table of a write. */
+export function auditTargetOf({ request, run }: Pick<MediatedMemory, 'request' | 'run'>): AuditTarget {
+  const { tool, write, read } = request.privileged;
+  if (run.run_kind === 'export') return { target_type: 'export_bundle', name: 'export_bundle' };
+  if (tool !== null) return { target_type: 'tool', name: tool, operation: request.effect.action };
+  if (write !== null) return { target_type: 'table', name: write.table, operation: write.mode };
+  return read === null
+    ? { target_type: 'system', name: request.effect.action }
+    : { target_type: 'table', name: read, operation: 'read' };
+}
+
+export const createdEmission = (context: MediatedMemory): Emission => ({
+  type: 'run_created',
+  body: runCreatedDraft(context.run, {
+    request: { name: auditTargetOf(context).name, hash_sha256: context.request.hash },
+    label: context.request.privileged.label,
+    retry: context.request.retry,
+  }),
+});
+
+/** The effect, to be performed; an export says besides that it has been authorised (S4-79). */
+export function effectEmissions(context: MediatedMemory): readonly Emission[] {
+  const { run, request } = context;
+  const effect: Effect = {
+    action: request.effect.action,
+    args: request.effect.args,
+    case_id: request.effect.case_id,
+    run_id: run.run_id,
+    idempotency_key: request.idempotency_key ?? run.run_id,
+    request_hash: request.effect.request_hash,
+    before: request.effect.before,
+    partial_outputs: request.effect.partial_outputs,
+    limits: request.effect.limits,
+  };
+  const command: Emission = {
+    type: 'command',
+    command: { kind: 'perform', run_id: run.run_id, effect, in_commit: request.in_commit },
+  };
+  return run.run_kind === 'export' ? [exportEmission(context, 'authorize'), command] : [command];
+}
+
+export const executionFailureEnd = (cause: ExecutionCause, idempotent: boolean): RunEnd =>
+  failureEnd(
+    cause,
+    EXECUTION_CAUSES[cause].message,
+    EXECUTION_CAUSES[cause].retryable || (isUnknown(cause) && idempotent),
+  );
+
+const isUnknown = (cause: ExecutionCause): boolean => cause === 'OUTCOME_UNKNOWN';
+
+/** The event that tells of the act itself (S4-47 to S4-50, C58). */
+const ACTION_TYPE_BY_RUN_KIND = {
+  tool_gateway: 'tool_call',
+  db_write: 'db_write',
+  db_read: 'db_read',
+  promotion: 'promotion',
+  export: 'export',
+} as const satisfies Partial<Record<RunKind, ActionType>>;
+type MediatedRunKind = keyof typeof ACTION_TYPE_BY_RUN_KIND;
+
+/** What was done, or what was not; an export tells of its assembly and of its end (S4-79, C57). */
+export const outcomeEmissions = (context: MediatedMemory): readonly Emission[] =>
+  context.run.run_kind === 'export'
+    ? [exportEmission(context, 'assemble'), exportEmission(context, 'finalize')]
+    : [actionEmission(context, auditTargetOf(context))];
+
+/** Before its act an export has no result, and its first event tells of none. */
+function exportEmission(context: MediatedMemory, operation: 'authorize' | 'assemble' | 'finalize'): Emission {
+  const target = { ...auditTargetOf(context), operation };
+  return actionEmission(operation === 'authorize' ? { ...context, end: null } : context, target);
+}
+
+function actionEmission({ run, request, done }: MediatedMemory, target: AuditTarget): Emission {
+  return {
+    type: 'audit_event',
+    body: actionEvent(run, {
+      type: ACTION_TYPE_BY_RUN_KIND[run.run_kind as MediatedRunKind],
+      target,
+      request_hash: request.hash,
+      inputs: request.inputs,
+      response: done.result_ref,
+      // What failed has no result; a reference without one is what it had made until then.
+      output:
+        done.result === null
+          ? done.result_ref
+          : (exportBundleRef({ run, request, done }) ?? request.written ?? done.result_ref),
+      end: done.cause === null ? null : executionFailureEnd(done.cause, request.idempotent),
+      critical: done.cause === 'SANDBOX_CHANGED' || done.cause === 'OUTCOME_UNKNOWN',
+    }),
+  };
+}
+
+/**
+ * S4-76: what an export has made, as a reference. Its hash is what the executor answered; its place is the locator that
+ * the request has (flag 5), else what the executor answered, too.
+ */
+function exportBundleRef({ run, request, done: { result } }: Pick<MediatedMemory, 'run' | 'request' | 'done'>) {
+  if (run.run_kind !== 'export' || result === null) return null;
+  const { bundle_id, package_hash_sha256, package_locator } = result;
+  if (typeof bundle_id !== 'string' || typeof package_hash_sha256 !== 'string') return null;
+  if (typeof package_locator !== 'string') return null;
+  const { locator } = request.effect.args;
+  return {
+    artifact_id: bundle_id,
+    artifact_kind: 'export_bundle',
+    hash_sha256: package_hash_sha256,
+    storage_locator: typeof locator === 'string' ? locator : package_locator,
+    ...(run.case_id === null ? {} : { scope: 'case' as const, case_id: run.case_id }),
+    lineage: { run_id: run.run_id, transformation: 'export' },
+  } satisfies ArtifactRef;
+}

@@ -1,0 +1,111 @@
+// What belongs to one command and goes with it: a folder for nobody else with an empty home, an empty temporary folder,
+// and a named pipe. The pipe is one for both streams, so that what is written to them stays in order, and a real one,
+// so that a script can open /dev/stderr: what Node calls a pipe is a socket.
+
+import { execFile } from 'node:child_process';
+import { closeSync, constants, openSync } from 'node:fs';
+import { chmod, lstat, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Log } from '../../ports/log.js';
+import { errorCode } from '../system/error-code.js';
+
+const PREFIX = 'turnpike-command-';
+const MAKE_MS_MAX = 10_000;
+const PRIVATE = 0o700;
+
+export interface CommandScratch {
+  readonly home: string;
+  readonly temp: string;
+  /** Opens all three, or none; whoever asks has to close them. */
+  open(): ScratchStreams;
+  /** @throws when something cannot be removed */
+  remove(): Promise<void>;
+}
+
+/** Descriptors. */
+export interface ScratchStreams {
+  readonly input: number;
+  /** The command's end of the pipe. */
+  readonly write: number;
+  /** Ours. Reading from it does not wait. */
+  readonly read: number;
+}
+
+/** Makes one below `parent`. @throws an error with the code that the system gave it */
+export async function makeScratch(parent: string, path: string, input: Uint8Array | null): Promise<CommandScratch> {
+  const base = await mkdtemp(join(parent, PREFIX));
+  const at = (name: string) => join(base, name);
+  try {
+    for (const name of ['home', 'temp']) await mkdir(at(name), { mode: PRIVATE });
+    if (input !== null) await writeFile(at('input'), input, { mode: 0o600 });
+    await makePipe(at('output'), path);
+  } catch (error) {
+    await rm(base, { recursive: true, force: true });
+    throw error;
+  }
+  return {
+    home: at('home'),
+    temp: at('temp'),
+    open: () => {
+      const opened: number[] = [];
+      const open = (path: string, flags: number): number => {
+        const fd = openSync(path, flags);
+        opened.push(fd);
+        return fd;
+      };
+      try {
+        return {
+          input: open(input === null ? '/dev/null' : at('input'), constants.O_RDONLY),
+          read: open(at('output'), constants.O_RDONLY | constants.O_NONBLOCK),
+          // With O_NONBLOCK, the command would lose what it prints while the pipe is full. It has a reader by now.
+          write: open(at('output'), constants.O_WRONLY),
+        };
+      } catch (error) {
+        for (const fd of opened) closeSync(fd);
+        throw error;
+      }
+    },
+    remove: () => removeTree(base),
+  };
+}
+
+/**
+ * Makes `parent`, or removes from it what commands have left there whose process was killed. Only for whoever alone
+ * makes such folders there.
+ */
+export async function clearScratch(parent: string, log: Log): Promise<void> {
+  await mkdir(parent, { recursive: true, mode: PRIVATE });
+  for (const name of await readdir(parent)) {
+    if (!name.startsWith(PREFIX)) continue;
+    await removeTree(join(parent, name)).catch((error: unknown) =>
+      log.warn('the folder of a former command is left over', { name, error }),
+    );
+  }
+}
+
+/** Node cannot make one itself. */
+const makePipe = (file: string, path: string): Promise<void> =>
+  new Promise((settle, fail) => {
+    execFile('mkfifo', ['-m', '600', file], { env: { PATH: path }, timeout: MAKE_MS_MAX }, (cause) => {
+      if (cause === null) settle();
+      else fail(Object.assign(new Error('mkfifo made no pipe', { cause }), { code: 'EIO' }));
+    });
+  });
+
+/** Also where a command has closed folders to their owner, as package caches do. No link is followed. */
+async function removeTree(path: string): Promise<void> {
+  const options = { recursive: true, force: true, maxRetries: 2 } as const;
+  try {
+    await rm(path, options);
+  } catch (error) {
+    if (!['EACCES', 'EPERM', 'ENOTEMPTY'].includes(errorCode(error))) throw error;
+    await openTree(path);
+    await rm(path, options);
+  }
+}
+
+async function openTree(path: string): Promise<void> {
+  if (!(await lstat(path)).isDirectory()) return;
+  await chmod(path, PRIVATE);
+  for (const name of await readdir(path)) await openTree(join(path, name));
+}

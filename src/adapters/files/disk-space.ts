@@ -1,0 +1,84 @@
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  writeSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import type { DiskSpace, FreeSpace } from '../../ports/disk-space.js';
+
+const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } = constants;
+const CHUNK_BYTES = 262_144;
+/** Free space from which on a measurement is used again, and for how many milliseconds. */
+const MUCH_BYTES = 4_294_967_296;
+const MEASURED_MS = 50;
+/** What lies at this path is not waited for, and no link is followed. */
+const APPENDING = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK;
+
+/** The file system of `file`, which is written to take space and removed to give it back. Its content says nothing. */
+export const diskSpace = (file: string): DiskSpace => ({
+  measure: measuring(dirname(file)),
+  reservedBytes: () => statSync(file, { throwIfNoEntry: false })?.size ?? 0,
+  reserve: (bytes) => reserveFile(file, bytes),
+  release: () => {
+    rmSync(file, { force: true });
+  },
+});
+
+/** Of a file system with much room a measurement holds for a while: none fills so fast. */
+function measuring(folder: string): () => FreeSpace | null {
+  let last: { readonly space: FreeSpace; readonly at: number } | null = null;
+  return () => {
+    const now = performance.now();
+    if (last !== null && now - last.at < MEASURED_MS) return last.space;
+    const space = measureFreeSpace(folder);
+    last = space !== null && space.free >= MUCH_BYTES ? { space, at: now } : null;
+    return space;
+  };
+}
+
+function measureFreeSpace(folder: string): FreeSpace | null {
+  try {
+    const { bavail, blocks, bsize } = statfsSync(folder);
+    return { free: bavail * bsize, total: blocks * bsize };
+  } catch {
+    return null;
+  }
+}
+
+function reserveFile(file: string, bytes: number): boolean {
+  let descriptor: number | null = null;
+  try {
+    descriptor = openSync(file, APPENDING, 0o600);
+    const stat = fstatSync(descriptor);
+    if (!stat.isFile()) throw new Error(`${file} is no regular file`);
+    const { size } = stat;
+    if (size > bytes) ftruncateSync(descriptor, bytes);
+    for (let at = size; at < bytes; at += CHUNK_BYTES)
+      writeSync(descriptor, incompressibleBytes(at, Math.min(CHUNK_BYTES, bytes - at)));
+    return true;
+  } catch {
+    rmSync(file, { force: true });
+    return false;
+  } finally {
+    if (descriptor !== null) closeSync(descriptor);
+  }
+}
+
+/** Bytes that a file system which compresses or deduplicates cannot make small: zeros would reserve nothing there. */
+function incompressibleBytes(seed: number, bytes: number): Buffer {
+  const words = new Int32Array(Math.ceil(bytes / 4));
+  let state = (seed ^ 0x9e3779b9) | 1;
+  for (let place = 0; place < words.length; place += 1) {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state ^= state << 5;
+    words[place] = state;
+  }
+  return Buffer.from(words.buffer, 0, bytes);
+}

@@ -1,0 +1,101 @@
+// Files of a few kilobytes on which much depends: read without being led elsewhere, and replaced as a whole.
+
+import { randomBytes } from 'node:crypto';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
+import { PolicyError } from '../../errors.js';
+import { errorCode } from '../system/error-code.js';
+import { NotAFile, openRegularSync } from './open-file.js';
+
+export interface SmallFileLimits {
+  readonly bytesMax: number;
+  /** Permission bits that the file must not have, e.g. 0o077. Default: none. */
+  readonly forbiddenMode?: number;
+}
+
+/**
+ * The bytes of a regular file, or null where there is none.
+ * @throws PolicyError POLICY_UNREADABLE for anything else there (a symlink, a FIFO, a folder), for a file that is
+ * larger, that grows meanwhile, or that others may touch
+ */
+export function readSmallFile(path: string, { bytesMax, forbiddenMode = 0 }: SmallFileLimits): Uint8Array | null {
+  let descriptor: number;
+  try {
+    descriptor = openRegularSync(path, { flags: constants.O_NOFOLLOW });
+  } catch (cause) {
+    if (errorCode(cause) === 'ENOENT') return null;
+    if (cause instanceof NotAFile) throw unreadableError(path, 'is not a file', cause);
+    throw unreadableError(path, errorCode(cause) === 'ELOOP' ? 'is a symbolic link' : 'cannot be read', cause);
+  }
+  try {
+    const { size, mode } = readStats(descriptor);
+    if (size > bytesMax) throw unreadableError(path, `is larger than ${bytesMax} bytes`);
+    if ((mode & forbiddenMode) !== 0)
+      throw unreadableError(
+        path,
+        `can be touched by others: take away the permissions ${(mode & forbiddenMode).toString(8)}`,
+      );
+    return readAll(path, descriptor, size);
+  } catch (cause) {
+    throw cause instanceof PolicyError ? cause : unreadableError(path, 'cannot be read', cause);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function readStats(descriptor: number): { size: number; mode: number } {
+  const stat = fstatSync(descriptor);
+  return { size: stat.size, mode: stat.mode & 0o777 };
+}
+
+function readAll(path: string, descriptor: number, size: number): Uint8Array {
+  const bytes = new Uint8Array(size + 1);
+  let length = 0;
+  for (;;) {
+    const read = readSync(descriptor, bytes, length, bytes.length - length, null);
+    length += read;
+    if (length > size) throw unreadableError(path, 'grows while it is read');
+    if (read === 0) return bytes.subarray(0, length);
+  }
+}
+
+/** Puts `text` in the place of a file, durable and in one step: whoever reads sees the former text or all of this. */
+export function replaceFile(path: string, text: string, mode: number): void {
+  const draft = `${path}.new-${randomBytes(6).toString('hex')}`;
+  try {
+    const descriptor = openSync(draft, 'wx', mode);
+    try {
+      writeFileSync(descriptor, text);
+      fsyncSync(descriptor);
+    } finally {
+      closeSync(descriptor);
+    }
+    renameSync(draft, path);
+  } catch (cause) {
+    rmSync(draft, { force: true });
+    throw cause;
+  }
+  syncFolder(dirname(path));
+}
+
+function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+const unreadableError = (path: string, why: string, cause?: unknown): PolicyError =>
+  new PolicyError({ code: 'POLICY_UNREADABLE', message: `${path} ${why}`, cause });

@@ -1,0 +1,176 @@
+// XState 5 actors as the inspectors of XState 4 know them: an observer for `createActor(machine, { inspect })`, and
+// what it saw as messages of @xstate/inspect 0.8. It changes nothing, keeps no history, and tells neither what machines
+// remember nor what events carry, unless it is told what of that may be seen.
+
+import type { InspectionEvent } from 'xstate';
+
+/** What a viewer is sent; the members that are JSON are texts, as the protocol has it. */
+export type InspectionMessage =
+  | {
+      readonly type: 'service.register';
+      readonly sessionId: string;
+      readonly id: string;
+      readonly parent?: string;
+      readonly machine: string;
+      readonly state: string;
+    }
+  | { readonly type: 'service.event'; readonly sessionId: string; readonly event: string }
+  | { readonly type: 'service.state'; readonly sessionId: string; readonly state: string }
+  | { readonly type: 'service.stop'; readonly sessionId: string };
+
+export interface InspectionHubOptions {
+  /** What of a context may be seen. Default: nothing of it. */
+  readonly context?: (context: unknown) => object;
+  /** What of an event may be seen, beside its type. Default: nothing of it. */
+  readonly event?: (event: { readonly type: string }) => object;
+}
+
+/** Actors that are known at the same time; of one more, the oldest is told to have stopped. */
+const ACTORS_MAX = 1_024;
+/** A message that would be longer is sent without what the options let through. */
+const MESSAGE_CHARS_MAX = 65_536;
+
+export interface InspectionHub {
+  /** For `createActor(machine, { inspect })`. */
+  readonly inspect: (event: InspectionEvent) => void;
+  /** Tells of all actors that live, and then of what happens. @returns a function that ends it */
+  listen(listener: (message: InspectionMessage) => void): () => void;
+}
+
+type RegisterMessage = Extract<InspectionMessage, { type: 'service.register' }>;
+
+/** What is read of an actor: XState's types leave out what only actors of machines have. */
+interface InspectedActor {
+  readonly sessionId: string;
+  readonly id: string;
+  readonly logic?: { readonly definition?: unknown };
+  readonly _parent?: { readonly sessionId: string };
+}
+
+/** What is read of a machine's snapshot. */
+interface ActorSnapshot {
+  readonly status: string;
+  readonly value?: unknown;
+  readonly context?: unknown;
+  readonly tags?: Iterable<string>;
+}
+
+export function inspectionHub(options: InspectionHubOptions = {}): InspectionHub {
+  const texts = messageTextsOf(options);
+  const actors = new Map<string, RegisterMessage>();
+  /** Seen to begin, and not to stand anywhere yet. */
+  const starting = new Map<string, Omit<RegisterMessage, 'state'>>();
+  const listeners = new Set<(message: InspectionMessage) => void>();
+  const publish = (message: InspectionMessage): void => {
+    for (const listener of listeners) listener(message);
+  };
+  const stop = (sessionId: string): void => {
+    starting.delete(sessionId);
+    if (actors.delete(sessionId)) publish({ type: 'service.stop', sessionId });
+  };
+  const recordState = (sessionId: string, snapshot: ActorSnapshot, event: { readonly type: string }): void => {
+    const state = texts.state(sessionId, snapshot, event);
+    const registration = starting.get(sessionId);
+    const known = actors.get(sessionId);
+    if (registration !== undefined) {
+      starting.delete(sessionId);
+      for (const oldest of actors.size >= ACTORS_MAX ? actors.keys() : []) {
+        stop(oldest);
+        break;
+      }
+      const register = { ...registration, state };
+      actors.set(sessionId, register);
+      publish(register);
+    } else if (known !== undefined) {
+      actors.set(sessionId, { ...known, state });
+      publish({ type: 'service.state', sessionId, state });
+    }
+    if (snapshot.status !== 'active') stop(sessionId);
+  };
+  return {
+    inspect(event) {
+      const actor = event.actorRef as unknown as InspectedActor;
+      if (event.type === '@xstate.actor') {
+        const registration = registrationOf(actor);
+        // What is no machine has no chart.
+        if (registration !== null) starting.set(actor.sessionId, registration);
+      } else if (event.type === '@xstate.event' && actors.has(actor.sessionId)) {
+        publish({ type: 'service.event', sessionId: actor.sessionId, event: texts.event(event.event) });
+      } else if (event.type === '@xstate.snapshot') {
+        recordState(actor.sessionId, event.snapshot, event.event);
+      }
+    },
+    listen(listener) {
+      for (const register of actors.values()) listener(register);
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+  };
+}
+
+interface MessageTexts {
+  event(event: { readonly type: string }): string;
+  state(sessionId: string, snapshot: ActorSnapshot, event: { readonly type: string }): string;
+}
+
+/** Events and states as XState 4 writes them, with what the options let through of them. */
+function messageTextsOf({ context = () => ({}), event: shownEvent = () => ({}) }: InspectionHubOptions): MessageTexts {
+  const scxml = (type: string, data: object): object => ({
+    name: type,
+    data: { ...data, type },
+    $$type: 'scxml',
+    type: 'external',
+  });
+  return {
+    event: (event) => encodeBounded(scxml(event.type, shownEvent(event)), () => scxml(event.type, {})),
+    state(sessionId, snapshot, event) {
+      const full = stateOf(sessionId, snapshot, context(snapshot.context), scxml(event.type, shownEvent(event)));
+      return encodeBounded(full, () => stateOf(sessionId, snapshot, {}, scxml(event.type, {})));
+    },
+  };
+}
+
+function registrationOf({ sessionId, id, logic, _parent }: InspectedActor): Omit<RegisterMessage, 'state'> | null {
+  if (typeof logic?.definition !== 'object' || logic.definition === null) return null;
+  const parentMember = _parent === undefined ? {} : { parent: _parent.sessionId };
+  return { type: 'service.register', sessionId, id, ...parentMember, machine: definitionText(logic.definition) };
+}
+
+/** Without the initial context, which may hold anything; functions by their names. */
+function definitionText(definition: object): string {
+  const plain = (key: string, value: unknown): unknown => {
+    if (key === 'context') return undefined;
+    return typeof value === 'function' ? value.name || 'inline' : value;
+  };
+  const { id, key } = definition as { readonly id?: string; readonly key?: string };
+  return JSON.stringify({ ...definition, key: key ?? id }, plain);
+}
+
+/** A snapshot as XState 4 would have a state. */
+const stateOf = (sessionId: string, snapshot: ActorSnapshot, context: object, _event: object): object => ({
+  value: snapshot.value ?? {},
+  context,
+  _event,
+  _sessionid: sessionId,
+  event: { type: (_event as { readonly name: string }).name },
+  actions: [],
+  activities: {},
+  meta: {},
+  events: [],
+  configuration: [],
+  transitions: [],
+  children: {},
+  done: snapshot.status === 'done',
+  tags: [...(snapshot.tags ?? [])],
+  changed: true,
+});
+
+/** What options let through may be anything: too much of it, or nothing that JSON has. */
+function encodeBounded(value: object, without: () => object): string {
+  try {
+    const text = JSON.stringify(value);
+    return text.length <= MESSAGE_CHARS_MAX ? text : JSON.stringify(without());
+  } catch {
+    return JSON.stringify(without());
+  }
+}

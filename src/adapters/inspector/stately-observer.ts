@@ -1,0 +1,67 @@
+// The adapter to @statelyai/inspect: an observer for `createActor` that hands on to an inspector that somebody has made
+// with that package (an optional peer dependency; nothing of it is loaded here). What it is handed is a stand-in for
+// each actor. The package would else send whole contexts and events, the initial context inside a definition even
+// where it was told to sanitize, and the snapshot of a later moment.
+
+import type { InspectionEvent } from 'xstate';
+import type { InspectionHubOptions } from './inspection-hub.js';
+
+/** What is asked of an inspector of @statelyai/inspect 0.7. */
+export interface StatelyInspector {
+  readonly inspect: { readonly next?: (event: InspectionEvent) => void };
+}
+
+/** What is read of an actor. */
+interface StatelyActor {
+  readonly sessionId: string;
+  readonly id: string;
+  readonly logic?: { readonly config?: unknown };
+  readonly _parent?: { readonly sessionId: string };
+  getSnapshot(): unknown;
+}
+
+/** For `createActor(machine, { inspect })`. Contexts and events are told as the options say; by default not at all. */
+export function statelyObserver(
+  inspector: StatelyInspector,
+  { context = () => ({}), event: shownEvent = () => ({}) }: InspectionHubOptions = {},
+): (event: InspectionEvent) => void {
+  const eventOf = (event: { readonly type: string }): object => ({ ...shownEvent(event), type: event.type });
+  const snapshotOf = (snapshot: unknown): object => {
+    const { status, value, context: memory } = (snapshot ?? {}) as Readonly<Record<string, unknown>>;
+    return { status, value, context: context(memory) };
+  };
+  return (event) => {
+    if (event.type !== '@xstate.actor' && event.type !== '@xstate.event' && event.type !== '@xstate.snapshot') return;
+    const actorRef = actorProxyOf(event.actorRef as unknown as StatelyActor, snapshotOf);
+    const sanitized = {
+      type: event.type,
+      rootId: event.rootId,
+      actorRef,
+      ...('event' in event ? { event: eventOf(event.event) } : {}),
+      ...('snapshot' in event ? { snapshot: snapshotOf(event.snapshot) } : {}),
+      ...('sourceRef' in event ? { sourceRef: idOf(event.sourceRef) } : {}),
+    };
+    inspector.inspect.next?.(sanitized as unknown as InspectionEvent);
+  };
+}
+
+const idOf = (actor: Pick<StatelyActor, 'sessionId'> | undefined): object | undefined =>
+  actor === undefined ? undefined : { sessionId: actor.sessionId };
+
+/** The actor as it is now. */
+function actorProxyOf(actor: StatelyActor, snapshotOf: (snapshot: unknown) => object): object {
+  const snapshot = snapshotOf(actor.getSnapshot());
+  const parent = idOf(actor._parent);
+  return {
+    sessionId: actor.sessionId,
+    id: actor.id,
+    ...(parent === undefined ? {} : { _parent: parent }),
+    ...(actor.logic?.config === undefined ? {} : { logic: { config: withoutContext(actor.logic.config) } }),
+    getSnapshot: () => snapshot,
+  };
+}
+
+const withoutContext = (config: unknown): object => {
+  const { context, ...rest } = config as Readonly<Record<string, unknown>>;
+  return context === undefined ? rest : { ...rest, context: {} };
+};

@@ -1,0 +1,43 @@
+// The key that step proofs and gate checksums are made with: 32 random bytes in a file that is the owner's alone.
+// Whoever loses it loses the proofs that are outstanding, and nothing else: they are given anew.
+
+import { createHmac, randomBytes } from 'node:crypto';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { PolicyError } from '../../errors.js';
+import type { Secrets } from '../../ports/secrets.js';
+import { readSmallFile, replaceFile } from '../files/small-file.js';
+
+const KEY_BYTES = 32;
+
+/**
+ * The secrets of a home; the key is made when it is first needed. Not for two processes at a time.
+ * @throws PolicyError, when it is first used, for a key that is damaged or that others may read
+ */
+export function sessionKey(path: string): Secrets {
+  let key: Uint8Array | null = null;
+  return secretsOf(() => (key ??= readKey(path) ?? createKey(path)));
+}
+
+/** Secrets of this process, for a ledger that is no home: what they prove ends with it. */
+export const ephemeralKey = (key: Uint8Array = randomBytes(KEY_BYTES)): Secrets => secretsOf(() => key);
+
+const secretsOf = (key: () => Uint8Array): Secrets => ({
+  computeMac: (purpose, parts) =>
+    createHmac('sha256', key())
+      .update(canonicalJson([purpose, ...parts]))
+      .digest(),
+});
+
+function readKey(path: string): Uint8Array | null {
+  const text = readSmallFile(path, { bytesMax: 2 * KEY_BYTES + 1, forbiddenMode: 0o077 });
+  if (text === null) return null;
+  const hex = Buffer.from(text).toString('latin1').trim();
+  if (/^[0-9a-f]{64}$/.test(hex)) return Buffer.from(hex, 'hex');
+  throw new PolicyError({ code: 'POLICY_INVALID', message: `${path} is no key: 64 hexadecimal digits are wanted` });
+}
+
+function createKey(path: string): Uint8Array {
+  const key = randomBytes(KEY_BYTES);
+  replaceFile(path, `${key.toString('hex')}\n`, 0o600);
+  return key;
+}

@@ -1,0 +1,235 @@
+// Tokens as they are looked up and kept.
+
+import { hash, timingSafeEqual } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { TOKENS_MAX, TokenList, type Right, type TokenRecord } from '../../contract/token.js';
+import { isConforming } from '../../contract/validators.js';
+import { UsageError } from '../../errors.js';
+import { isLookAlike, NAME_PROBLEMS, nameProblem } from '../../identity/person.js';
+import type { Clock } from '../../ports/clock.js';
+import type { Ids } from '../../ports/ids.js';
+import type { Principal, TokenBook } from '../../ports/token-book.js';
+import { drawToken } from './access-token.js';
+import { errorCode } from '../system/error-code.js';
+import { nanoidIds } from '../system/nanoid-ids.js';
+import { readSmallFile, replaceFile } from '../files/small-file.js';
+import { withFileLock } from '../sqlite/writer-lock.js';
+import { systemClock } from '../system/system-clock.js';
+
+const BYTES_MAX = 1_048_576;
+const MODE = 0o600;
+const FORBIDDEN = 0o077;
+const DAY_MS = 86_400_000;
+
+const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
+
+/** What somebody is given a token for. */
+export interface TokenGrant {
+  readonly actor: string;
+  readonly role: string;
+  readonly rights: readonly Right[];
+  readonly case?: string;
+  /** Default: it holds until it is revoked. */
+  readonly days?: number;
+}
+
+/** A new token, which is nowhere else, and what is kept of it. */
+export interface MintedToken {
+  readonly token: string;
+  readonly record: TokenRecord;
+}
+
+/** Rights that show, or reach, what belongs to other cases as well. */
+const CROSS_CASE_RIGHTS: ReadonlySet<Right> = new Set(['observe', 'sessions']);
+
+/** A new token, which nobody has kept: a book over its record opens to it. @throws UsageError */
+export function mintToken(
+  { actor, role, rights, case: case_id, days }: TokenGrant,
+  clock: Clock = systemClock(),
+  ids: Ids = nanoidIds(),
+): MintedToken {
+  if (case_id !== undefined && rights.some((right) => CROSS_CASE_RIGHTS.has(right))) {
+    throw usageError('a token for one case can neither observe nor speak to sessions: those are not kept to a case');
+  }
+  const problem = nameProblem(actor);
+  if (problem !== null) throw usageError(`the name of the actor ${NAME_PROBLEMS[problem]}`);
+  const token = drawToken();
+  const now = clock.now();
+  const record = {
+    id: ids.draw('tok_'),
+    sha256: hash('sha256', token),
+    actor,
+    role,
+    case: case_id ?? null,
+    rights: [...new Set(rights)],
+    created_at: new Date(now).toISOString(),
+    expires_at: days === undefined ? null : new Date(now + days * DAY_MS).toISOString(),
+  };
+  if (isConforming(TokenList, { version: 1, tokens: [record] })) return { token, record };
+  throw usageError('a token needs an actor, a role and rights as the contract has them');
+}
+
+/** A book over whatever list there is at the time. */
+export function tokenBook(records: () => readonly TokenRecord[], clock: Clock = systemClock()): TokenBook {
+  const known = new Map<TokenRecord, { readonly digest: Buffer; readonly principal: Principal }>();
+  let list: readonly TokenRecord[] = [];
+  const current = () => {
+    const now = records();
+    if (now !== list) {
+      list = now;
+      known.clear();
+      for (const record of now) {
+        known.set(record, { digest: Buffer.from(record.sha256, 'hex'), principal: principalOf(record) });
+      }
+    }
+    return known;
+  };
+  const isUnexpired = ({ expires_at }: TokenRecord): boolean =>
+    expires_at === null || Date.parse(expires_at) > clock.now();
+  return {
+    find(token) {
+      const given = hash('sha256', token, 'buffer');
+      let found: Principal | null = null;
+      // All of them are looked at, whichever it is.
+      for (const [record, { digest, principal }] of current()) {
+        if (timingSafeEqual(given, digest) && isUnexpired(record)) found = principal;
+      }
+      return found;
+    },
+    holds: (id) => [...current().keys()].some((record) => record.id === id && isUnexpired(record)),
+  };
+}
+
+/** Whoever wrote a record may have had no rule for it: one for a case never shows, or reaches, what is of others. */
+const principalOf = ({ id, actor, role, case: case_id, rights }: TokenRecord): Principal => ({
+  id,
+  actor,
+  role,
+  case: case_id,
+  rights: new Set(rights.filter((right) => case_id === null || !CROSS_CASE_RIGHTS.has(right))),
+});
+
+/** A book with one token in it, which somebody else has drawn. */
+export function singleTokenBook(
+  token: string,
+  grant: Omit<TokenGrant, 'days'>,
+  clock: Clock = systemClock(),
+): TokenBook {
+  const { actor, role, rights, case: case_id = null } = grant;
+  const created_at = new Date(clock.now()).toISOString();
+  const sha256 = hash('sha256', token);
+  const records = [
+    { id: 'tok_single', sha256, actor, role, case: case_id, rights: [...rights], created_at, expires_at: null },
+  ];
+  return tokenBook(() => records, clock);
+}
+
+/** The first book that knows a token speaks for it. */
+export const joinTokenBooks = (...books: readonly TokenBook[]): TokenBook => ({
+  find: (token) => books.map((book) => book.find(token)).find((principal) => principal !== null) ?? null,
+  holds: (id) => books.some((book) => book.holds(id)),
+});
+
+/** The tokens of a home, in a file for nobody but the owner. Another process may change it at any time. */
+export class TokenFile implements TokenBook {
+  readonly #path: string;
+  readonly #clock: Clock;
+  readonly #book: TokenBook;
+  #stamp = '';
+  #records: readonly TokenRecord[] = [];
+
+  constructor(path: string, clock: Clock = systemClock()) {
+    this.#path = path;
+    this.#clock = clock;
+    this.#book = tokenBook(() => this.#current(), clock);
+  }
+
+  find(token: string): Principal | null {
+    return this.#book.find(token);
+  }
+
+  holds(id: string): boolean {
+    return this.#book.holds(id);
+  }
+
+  /** @throws PolicyError for a file that others may touch, or that is none; UsageError for one that holds no tokens */
+  list(): readonly TokenRecord[] {
+    const bytes = readSmallFile(this.#path, { bytesMax: BYTES_MAX, forbiddenMode: FORBIDDEN });
+    if (bytes === null) return [];
+    const value = parseJson(bytes);
+    if (!isConforming(TokenList, value)) {
+      throw new UsageError({
+        code: 'USAGE',
+        message: `${this.#path} is no list of tokens: restore it or take it away`,
+      });
+    }
+    return (value as TokenList).tokens;
+  }
+
+  /** Makes a token; those that are out of time go. @throws like `list` */
+  mint(grant: TokenGrant, ids: Ids = nanoidIds()): MintedToken {
+    const minted = mintToken(grant, this.#clock, ids);
+    const now = this.#clock.now();
+    withFileLock(this.#path, () => {
+      const remaining = this.list().filter(({ expires_at }) => expires_at === null || Date.parse(expires_at) > now);
+      const known = remaining.find((record) => isLookAlike(record.actor, grant.actor));
+      if (known !== undefined) {
+        throw usageError(
+          `the actor cannot be told from ${JSON.stringify(known.actor)} of ${known.id}: ` +
+            'write the name of that person as it is written there, or give another person another name',
+        );
+      }
+      if (remaining.length >= TOKENS_MAX) {
+        throw usageError(`there are ${TOKENS_MAX} tokens already: revoke some first`);
+      }
+      this.#write([...remaining, minted.record]);
+    });
+    return minted;
+  }
+
+  /** @returns whether there was such a token */
+  revoke(id: string): boolean {
+    return withFileLock(this.#path, () => {
+      const tokens = this.list();
+      const remaining = tokens.filter((record) => record.id !== id);
+      if (remaining.length === tokens.length) return false;
+      this.#write(remaining);
+      return true;
+    });
+  }
+
+  #write(tokens: readonly TokenRecord[]): void {
+    replaceFile(this.#path, `${JSON.stringify({ version: 1, tokens }, null, 2)}\n`, MODE);
+  }
+
+  /** What the file holds now. One that cannot be trusted opens nothing. */
+  #current(): readonly TokenRecord[] {
+    const stamp = stampOf(this.#path);
+    if (stamp === this.#stamp) return this.#records;
+    this.#stamp = stamp;
+    try {
+      this.#records = this.list();
+    } catch {
+      this.#records = [];
+    }
+    return this.#records;
+  }
+}
+
+/** Changes whenever the file does: it is replaced as a whole. */
+function stampOf(path: string): string {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return `${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+  } catch (error) {
+    return errorCode(error);
+  }
+}
+
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(bytes).toString('utf8'));
+  } catch {
+    return null;
+  }
+}

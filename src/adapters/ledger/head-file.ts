@@ -1,0 +1,250 @@
+// The head file (D15): two slots that are written in turn.
+//
+//   H1. A slot says its own hash, so it is whole or it does not count; then the other one, the head before it, does.
+//       Where heads are signed, a slot holds the signed checkpoint, and one that is whole but not signed by this
+//       ledger's key was written by somebody else: the file is not believed.
+//   H2. The slots lie in two blocks of the disk, so that one torn write cannot damage both.
+//   H3. The head never goes back. Of writes that wait for the disk only the newest is made; all resolve with it.
+//   H4. After a failed write nothing is written before `reopen`: the content of the disk is unknown. The next write
+//       goes to the slot that failed, so that the last head that is surely on the disk stays there until then.
+//   H5. Heads that come close upon each other wait a moment for the newest: their flushes would compete with those of
+//       the commits that they follow. So the file is behind the ledger by `PAUSE_MS` and one write at most.
+
+import { close, fdatasync, open, write } from 'node:fs';
+import { open as openHandle, rename } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { promisify } from 'node:util';
+import { sha256 } from '../../contract/hash.js';
+import { LedgerError } from '../../errors.js';
+import type { ExternalHead, ExternalHeadStore, HeadSeal, LogHead } from '../../ports/ledger/ledger-store.js';
+import { errorCode } from '../system/error-code.js';
+import { readRegular } from '../files/open-file.js';
+
+const SLOT_BYTES = 1_024;
+/** A block of any disk. */
+const SLOT_DISTANCE = 4_096;
+/** Of the file: two slots, and nothing behind the second one. */
+const HEAD_BYTES_MAX = 65_536;
+/** From the beginning of a write to that of the next. */
+const PAUSE_MS = 5;
+const PLAIN = /^(turnpike-head 1 (0|[1-9]\d{0,15}) ([0-9a-f]{64})) ([0-9a-f]{64})\n/;
+const SEALED = /^turnpike-head 2 ([1-9]\d{0,3}) ([0-9a-f]{64})\n/;
+
+type Head = Pick<LogHead, 'size' | 'root'>;
+type Slot = 0 | 1;
+
+/** A head file whose heads can be signed from some moment on. */
+export interface HeadFile extends ExternalHeadStore {
+  /** From now on heads are written with this seal; those that are there already may be without. */
+  sealWith(seal: HeadSeal): void;
+}
+
+/** The head file at `path`; where there is none, the first write makes it. With a seal, all heads must have it. */
+export const headFile = (path: string, seal: HeadSeal | null = null): HeadFile => new SlottedHeadFile(path, seal);
+
+// Plain descriptors for what is kept open: a file handle costs more, and must not be left to the garbage collector.
+const openFile = promisify(open);
+const writeAt = promisify(write);
+const flush = promisify(fdatasync);
+const closeFile = promisify(close);
+
+class SlottedHeadFile implements HeadFile {
+  readonly #path: string;
+  #seal: HeadSeal | null;
+  #isPlainAccepted: boolean;
+  /** The newest head that somebody asked to write. */
+  #newest: Head | null = null;
+  /** The file, and the slot whose head counts. Null until the first write. */
+  #file: { readonly descriptor: number; readonly slot: Slot } | null = null;
+  /** The write that has not begun: it will take what is newest then. */
+  #queued: Promise<void> | null = null;
+  #last: Promise<void> = Promise.resolve();
+  #failure: unknown = null;
+  /** When the last write began, by the process's own clock. */
+  #writeStartedAt = -Infinity;
+  #closing = false;
+  #endPause = (): void => undefined;
+
+  constructor(path: string, seal: HeadSeal | null) {
+    this.#path = path;
+    this.#seal = seal;
+    this.#isPlainAccepted = seal === null;
+  }
+
+  sealWith(seal: HeadSeal): void {
+    this.#seal = seal;
+    this.#isPlainAccepted = true;
+  }
+
+  readonly opens = (note: string): ExternalHead | null => this.#seal?.open(note) ?? null;
+
+  async read(): Promise<ExternalHead | null> {
+    return (await this.#read())?.head ?? null;
+  }
+
+  /** @throws LedgerError LEDGER_BELOW_HEAD if there is a later head already, or another one of this size */
+  async write(head: Head): Promise<void> {
+    if (this.#newest !== null && !canFollow(head, this.#newest)) throw belowHeadError(head, this.#newest);
+    this.#newest = head;
+    if (this.#queued === null) {
+      this.#queued = this.#last.then(() => this.#pause()).then(() => this.#writeNewest(this.#newest ?? head));
+      this.#last = this.#queued.catch(() => undefined);
+    }
+    await this.#queued;
+  }
+
+  async reopen(): Promise<void> {
+    await this.#last;
+    const file = this.#file;
+    try {
+      // Its descriptor may tell of no failure any more, and of none to come.
+      if (file !== null) await closeFile(file.descriptor).catch(() => undefined);
+      this.#file = file === null ? null : { ...file, descriptor: await openFile(this.#path, 'r+') };
+      this.#failure = null;
+    } catch (cause) {
+      this.#file = null;
+      this.#failure = cause;
+      throw unwritableError(this.#path, cause);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closing = true;
+    this.#endPause();
+    await this.#last;
+    const file = this.#file;
+    this.#file = null;
+    if (file !== null) await closeFile(file.descriptor);
+  }
+
+  #pause(): Promise<void> {
+    const rest = this.#writeStartedAt + PAUSE_MS - performance.now();
+    if (rest <= 0 || this.#closing) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, rest);
+      this.#endPause = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  async #writeNewest(head: Head): Promise<void> {
+    this.#queued = null;
+    this.#writeStartedAt = performance.now();
+    if (this.#failure !== null) throw unwritableError(this.#path, this.#failure);
+    try {
+      const { descriptor, slot } = (this.#file ??= await this.#open(head));
+      const free = slot === 0 ? 1 : 0;
+      const { bytesWritten } = await writeAt(descriptor, slotOf(head, this.#seal), 0, SLOT_BYTES, free * SLOT_DISTANCE);
+      if (bytesWritten !== SLOT_BYTES) throw new Error(`only ${bytesWritten} bytes were written`);
+      await flush(descriptor);
+      this.#file = { descriptor, slot: free };
+    } catch (cause) {
+      if (cause instanceof LedgerError) throw cause;
+      this.#failure = cause;
+      throw unwritableError(this.#path, cause);
+    }
+  }
+
+  /** Opens the file for heads from `head` on; one that is not there is made with it. */
+  async #open(head: Head): Promise<{ readonly descriptor: number; readonly slot: Slot }> {
+    const found = await this.#read();
+    if (found === null) await createFile(this.#path, slotOf(head, this.#seal));
+    else if (!canFollow(head, found.head)) {
+      if (this.#newest === head) this.#newest = found.head;
+      throw belowHeadError(head, found.head);
+    }
+    return { descriptor: await openFile(this.#path, 'r+'), slot: found?.slot ?? 0 };
+  }
+
+  #read(): Promise<FoundSlot | null> {
+    return readFileHead(this.#path, (slot) => headOf(slot, this.#seal, this.#isPlainAccepted));
+  }
+}
+
+interface FoundSlot {
+  readonly head: ExternalHead;
+  readonly slot: Slot;
+}
+
+/** Under another name first, so that a file that is there is never empty. */
+async function createFile(path: string, slot: Buffer): Promise<void> {
+  const draft = `${path}.new`;
+  const file = await openHandle(draft, 'w', 0o600);
+  try {
+    await file.write(slot);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(draft, path);
+  const directory = await openHandle(dirname(path), 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+async function readFileHead(path: string, headIn: (slot: Buffer) => SlotHead): Promise<FoundSlot | null> {
+  let bytes: Buffer;
+  try {
+    bytes = await readRegular(path, HEAD_BYTES_MAX);
+  } catch (cause) {
+    if (errorCode(cause) === 'ENOENT') return null;
+    throw new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the head file ${path} cannot be read`, cause });
+  }
+  const first = headIn(bytes.subarray(0, SLOT_BYTES));
+  const second = headIn(bytes.subarray(SLOT_DISTANCE, SLOT_DISTANCE + SLOT_BYTES));
+  if (first === 'foreign' || second === 'foreign') {
+    const message = `the head file ${path} holds a head that this ledger's key has not signed: restore it from a backup`;
+    throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+  }
+  if (second !== null && (first === null || second.size > first.size)) return { head: second, slot: 1 };
+  if (first !== null) return { head: first, slot: 0 };
+  const message = `the head file ${path} is damaged: restore it from a backup, with the ledger of that time`;
+  throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+}
+
+function slotOf(head: Head, seal: HeadSeal | null): Buffer {
+  const slot = Buffer.alloc(SLOT_BYTES);
+  if (seal === null) {
+    const statement = `turnpike-head 1 ${head.size} ${head.root}`;
+    slot.write(`${statement} ${sha256(statement)}\n`);
+    return slot;
+  }
+  const note = Buffer.from(seal.seal(head));
+  const prefix = Buffer.from(`turnpike-head 2 ${note.length} ${sha256(note)}\n`);
+  if (prefix.length + note.length > SLOT_BYTES) throw new RangeError('a signed head that no slot can hold');
+  note.copy(slot, prefix.copy(slot));
+  return slot;
+}
+
+/** What a slot holds: nothing that is whole, or a head that was not written by whoever may. */
+type SlotHead = ExternalHead | 'foreign' | null;
+
+function headOf(slot: Buffer, seal: HeadSeal | null, isPlainAccepted: boolean): SlotHead {
+  const text = slot.toString('latin1');
+  const [prefix = '', length, noteHash] = SEALED.exec(text) ?? [];
+  if (length !== undefined) {
+    const note = slot.subarray(prefix.length, prefix.length + Number(length));
+    if (sha256(note) !== noteHash) return null;
+    return seal?.open(note.toString('utf8')) ?? 'foreign';
+  }
+  const [, statement = '', size, root = '', hash] = PLAIN.exec(text) ?? [];
+  if (hash !== sha256(statement)) return null;
+  return isPlainAccepted ? { size: Number(size), root } : 'foreign';
+}
+
+const canFollow = (head: Head, former: Head): boolean =>
+  head.size > former.size || (head.size === former.size && head.root === former.root);
+
+const belowHeadError = ({ size }: Head, former: Head): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_BELOW_HEAD',
+    message: `a head of ${size} entries cannot follow another one of ${former.size}`,
+  });
+
+const unwritableError = (path: string, cause: unknown): LedgerError =>
+  new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the head file ${path} could not be written`, cause });

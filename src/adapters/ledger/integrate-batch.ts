@@ -1,0 +1,21 @@
+import { extendHead } from '../../ledger/proof/merkle.js';
+import type { Batch, LogHead } from '../../ports/ledger/ledger-store.js';
+
+/** A batch with its place in the log. */
+export interface IntegratedBatch {
+  /** The log's head after it. */
+  readonly head: LogHead;
+  /** Log index of the first entry of each append. */
+  readonly first_log_indexes: readonly number[];
+}
+
+/** Gives the appends of a batch the next places in the log, in their order, where commits integrate. */
+export function integrateBatch(head: LogHead, { trees }: Batch): IntegratedBatch {
+  const first_log_indexes: number[] = [];
+  const leaf_hashes: string[] = [];
+  for (const { entries } of trees) {
+    first_log_indexes.push(head.size + leaf_hashes.length);
+    for (const { leaf_hash } of entries) leaf_hashes.push(leaf_hash);
+  }
+  return { head: extendHead(head, leaf_hashes), first_log_indexes };
+}

@@ -1,0 +1,204 @@
+// MCP's Streamable HTTP, as a client speaks it: each message is a POST of its own, and what comes back in its answer,
+// as one JSON text or as events, are messages. No stream is held open for what a server may want to say unasked.
+
+import { ActionNotExecutedError } from '../../errors.js';
+import { errorCode } from '../system/error-code.js';
+import { LineBuffer } from './line-buffer.js';
+
+const SESSION_ID = /^[\x21-\x7e]{1,256}$/;
+const CLOSE_TIMEOUT_MS = 1_000;
+/** Of a stream of events, comments and all: its lines, and its length in messages of the largest kind. */
+const STREAM_LINES_MAX = 100_000;
+const STREAM_MESSAGES_MAX = 2;
+
+/** What fetch says when no byte of a request has left, or nobody was there to take it. */
+const UNDELIVERED = [
+  'ECONNREFUSED',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'UND_ERR_CONNECT_TIMEOUT',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'CERT_HAS_EXPIRED',
+];
+
+/**
+ * Statuses by which a server says that it has not begun: others may come from whoever stands in between, too late. Of
+ * the redirects, those that lead to the same question; the others may lead to its answer.
+ */
+const REDIRECTS = [307, 308];
+const REFUSALS = [400, 401, 403, 404, 405, 406, 413, 415, 429];
+const TOO_MANY = 429;
+
+export interface HttpOptions {
+  readonly url: URL;
+  readonly token: string | null;
+  readonly messageBytesMax: number;
+}
+
+/** The address of a server. @throws Error where a token or a case's text would travel in the clear, or in the URL */
+export function parseServerUrl(text: string): URL {
+  if (!URL.canParse(text)) throw new Error('its url is none');
+  const url = new URL(text);
+  const local = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/u.test(url.hostname);
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && local)) {
+    throw new Error('its url must begin with https, unless it is on this machine');
+  }
+  if (url.username !== '' || url.password !== '') throw new Error('its url must not hold a password');
+  return url;
+}
+
+/** The token that a variable of the environment holds. @throws Error that names the variable, never the token */
+export function readToken(name: string | undefined): string | null {
+  if (name === undefined) return null;
+  const token = process.env[name];
+  if (token === undefined) throw new Error(`the environment variable ${name} is not set`);
+  if (!/^[\x21-\x7e]{1,8192}$/u.test(token)) throw new Error(`the environment variable ${name} holds no token`);
+  return token;
+}
+
+export class HttpMessages {
+  readonly #options: HttpOptions;
+  readonly #onMessage: (text: string) => void;
+  readonly #inFlight = new Set<AbortController>();
+  #closed = false;
+  #session: string | null = null;
+  #protocol: string | null = null;
+  #lost = false;
+
+  constructor(options: HttpOptions, onMessage: (text: string) => void) {
+    this.#options = options;
+    this.#onMessage = onMessage;
+  }
+
+  /** Whether the server still knows of us. */
+  get isOpen(): boolean {
+    return !this.#lost && !this.#closed;
+  }
+
+  /** What has been agreed on; every later request says so. */
+  setProtocol(protocol: string): void {
+    this.#protocol = protocol;
+  }
+
+  /**
+   * Posts a message, and resolves when all that was answered has been taken. Over a connection of its own: one that was
+   * kept may be closed by the server just when a request goes into it, and then nobody knows.
+   * @throws NotExecuted when it was not delivered, or the server refused it as it was; else anything
+   */
+  async post(text: string, signal: AbortSignal): Promise<void> {
+    // Not AbortSignal.any: in Node 20, a signal that lives on remembers everything that was ever made of it.
+    const until = new AbortController();
+    const stop = (): void => until.abort();
+    this.#inFlight.add(until);
+    signal.addEventListener('abort', stop, { once: true });
+    try {
+      signal.throwIfAborted();
+      await this.#exchange(text, until.signal);
+    } finally {
+      signal.removeEventListener('abort', stop);
+      this.#inFlight.delete(until);
+    }
+  }
+
+  async #exchange(text: string, signal: AbortSignal): Promise<void> {
+    const headers = { ...this.#headers(), 'content-type': 'application/json' };
+    const accept = 'application/json, text/event-stream';
+    const init = { method: 'POST', headers: { ...headers, accept }, body: text, signal } as const;
+    const response = await fetch(this.#options.url, { ...init, redirect: 'manual' }).catch((error: unknown) => {
+      if (UNDELIVERED.includes(errorCode((error as Error).cause)))
+        throw new ActionNotExecutedError('the server is not there');
+      throw new Error('the server did not answer');
+    });
+    try {
+      await this.#handleResponse(response);
+    } finally {
+      if (response.body?.locked === false) await response.body.cancel().catch(() => undefined);
+    }
+  }
+
+  /** Takes leave, if the server remembers us; what is under way is broken off. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const exchange of this.#inFlight) exchange.abort();
+    if (this.#session === null || this.#lost) return;
+    const signal = AbortSignal.timeout(CLOSE_TIMEOUT_MS);
+    const init = { method: 'DELETE', headers: this.#headers(), redirect: 'manual', signal } as const;
+    await fetch(this.#options.url, init).then(
+      (response) => response.body?.cancel(),
+      () => undefined,
+    );
+  }
+
+  async #handleResponse(response: Response): Promise<void> {
+    const { status, headers } = response;
+    if (status >= 300) {
+      // A session that the server has forgotten: it wants to be greeted again.
+      if (status === 404) this.#lost = true;
+      const message = `the server answered with the status ${status}`;
+      if (REDIRECTS.includes(status) || REFUSALS.includes(status)) {
+        throw new ActionNotExecutedError(message, { retryable: status === 404 || status === TOO_MANY });
+      }
+      throw new Error(message);
+    }
+    const session = headers.get('mcp-session-id');
+    if (this.#session === null && session !== null && SESSION_ID.test(session)) this.#session = session;
+    if (response.body === null || status === 202) return;
+    const type = (headers.get('content-type') ?? '').split(';', 1).join('').trim().toLowerCase();
+    if (type === 'application/json') await this.#readText(response.body);
+    else if (type === 'text/event-stream') await this.#readEvents(response.body);
+  }
+
+  async #readText(body: ReadableStream<Uint8Array>): Promise<void> {
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    for await (const piece of body) {
+      length += piece.length;
+      if (length > this.#options.messageBytesMax) throw new Error('the answer is too large');
+      pieces.push(piece);
+    }
+    this.#onMessage(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(pieces)));
+  }
+
+  /** Server-sent events: of each, the lines of its data are one message. Ids and retries are for others. */
+  async #readEvents(body: ReadableStream<Uint8Array>): Promise<void> {
+    const lines = new LineBuffer(this.#options.messageBytesMax);
+    let data: string[] = [];
+    let length = 0;
+    const remaining = { bytes: STREAM_MESSAGES_MAX * this.#options.messageBytesMax, lines: STREAM_LINES_MAX };
+    const line = (text: string): void => {
+      if (text === '') {
+        if (data.length > 0) this.#onMessage(data.join('\n'));
+        data = [];
+        length = 0;
+      } else if (text.startsWith('data:')) {
+        length += text.length;
+        if (length > this.#options.messageBytesMax) throw new Error('the answer is too large');
+        data.push(text.slice(text.startsWith('data: ') ? 6 : 5));
+      }
+    };
+    for await (const piece of body) {
+      remaining.bytes -= piece.length;
+      for (const text of lines.push(piece)) {
+        remaining.lines -= 1;
+        if (remaining.bytes < 0 || remaining.lines < 0) throw new Error('the answer is too large');
+        line(text.replace(/\r$/u, ''));
+      }
+    }
+  }
+
+  #headers(): Record<string, string> {
+    const { token } = this.#options;
+    return {
+      connection: 'close',
+      ...(token === null ? {} : { authorization: `Bearer ${token}` }),
+      ...(this.#session === null ? {} : { 'mcp-session-id': this.#session }),
+      ...(this.#protocol === null ? {} : { 'mcp-protocol-version': this.#protocol }),
+    };
+  }
+}

@@ -1,0 +1,32 @@
+import type { ExternalHead, ExternalHeadStore, HeadSeal, LogHead } from '../../ports/ledger/ledger-store.js';
+import type { HeadFile } from '../ledger/head-file.js';
+
+/** A head that lives as long as the process: for stores that have no folder beside them. */
+export function memoryHeadStore(head: Pick<LogHead, 'size' | 'root'>): ExternalHeadStore {
+  let latest: Pick<LogHead, 'size' | 'root'> = { size: head.size, root: head.root };
+  return {
+    read: () => Promise.resolve(latest),
+    write: ({ size, root }) => {
+      latest = { size, root };
+      return Promise.resolve();
+    },
+    reopen: () => Promise.resolve(),
+    close: () => Promise.resolve(),
+  };
+}
+
+/** The same, signed when it is read. */
+export function signedMemoryHeadStore(head: Pick<LogHead, 'size' | 'root'>, first: HeadSeal | null): HeadFile {
+  const plain = memoryHeadStore(head);
+  let seal = first;
+  const read = async (): Promise<ExternalHead | null> => {
+    const latest = await plain.read();
+    return latest === null || seal === null ? latest : { ...latest, note: seal.seal(latest) };
+  };
+  return {
+    ...plain,
+    read,
+    opens: (note) => seal?.open(note) ?? null,
+    sealWith: (next) => void (seal = next),
+  };
+}

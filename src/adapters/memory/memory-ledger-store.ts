@@ -1,0 +1,200 @@
+// A ledger that is gone with the process: for tests, and for services that keep none. It keeps the contract of the port
+// except durability, so it refuses what the other stores refuse.
+
+import type { StoredArtifact } from '../../contract/artifact-ref.js';
+import type {
+  Batch,
+  CommitResult,
+  CursorOptions,
+  EntryPlace,
+  EntryWithContent,
+  ErasureResult,
+  Erasure,
+  Integration,
+  LedgerStore,
+  LogHead,
+  MarkKey,
+  MarkOf,
+  OpenTree,
+  PendingAppend,
+  SnapshotCache,
+  StoredEntry,
+  TreeEntry,
+  TreeCursorOptions,
+  TreeSummary,
+} from '../../ports/ledger/ledger-store.js';
+import type { ArchiveTable } from '../../ports/ledger/archives.js';
+import type { RunRecordTable } from '../../ports/ledger/run-records.js';
+import { checkBatch } from '../ledger/check-batch.js';
+import { memoryArchiveTable } from './memory-archives.js';
+import { memoryNotWriterError, memoryWriterReplacedError, memoryUnavailableError } from './memory-keys.js';
+import { MemoryState } from './memory-state.js';
+
+/** A store in memory: on a state of its own, or on one that it shares. */
+export const memoryStore = ({ state = new MemoryState() }: { readonly state?: MemoryState } = {}): LedgerStore =>
+  new MemoryLedgerStore(state);
+
+class MemoryLedgerStore implements LedgerStore {
+  readonly #state: MemoryState;
+  #acquired = false;
+  #failed = false;
+  /** It has to be acquired again. */
+  #reopened = false;
+  #closed = false;
+
+  constructor(state: MemoryState) {
+    this.#state = state;
+  }
+
+  readonly records = null;
+  readonly snapshots: SnapshotCache = {
+    load: (tree_id) => this.#withState((state) => state.snapshots.get(tree_id) ?? null),
+  };
+  readonly runRecords: RunRecordTable = {
+    unrecorded: () => this.#list((state) => state.runRecords.unrecorded()),
+    save: (batch) =>
+      this.#withState((state) => {
+        if (!this.#acquired) throw memoryNotWriterError();
+        if (this.#failed) throw memoryUnavailableError('the ledger could not be written before: open it anew');
+        state.runRecords.save(batch);
+        return true;
+      }),
+    trees: () => this.#list((state) => state.runRecords.trees()),
+    recorded: (tree_id) => this.#withState((state) => state.runRecords.recorded(tree_id)),
+    load: (tree_id, run_id) => this.#withState((state) => state.runRecords.load(tree_id, run_id)),
+    count: (tree_id) => this.#withState((state) => state.runRecords.count(tree_id)),
+  };
+
+  readonly archives: ArchiveTable = memoryArchiveTable((ask) =>
+    this.#withState((state) => ask(state.archives, (removal) => (this.#acquired ? state.remove(removal) : null))),
+  );
+
+  acquire(): Promise<number> {
+    return this.#withState((state) => {
+      if (this.#failed) throw memoryUnavailableError('the ledger could not be written before: open it anew');
+      const epoch = state.lock(this);
+      this.#acquired = true;
+      this.#reopened = false;
+      return epoch;
+    });
+  }
+
+  reopen(): Promise<void> {
+    return this.#withState(() => {
+      if (!this.#acquired) throw memoryNotWriterError();
+      this.#failed = false;
+      this.#reopened = true;
+    });
+  }
+
+  commit(batch: Batch): Promise<CommitResult> {
+    return this.#withState((state) => {
+      checkBatch(batch);
+      const result = this.#write(() => (this.#acquired && !this.#reopened ? state.commit(batch) : null));
+      if (result !== null) return result;
+      throw memoryWriterReplacedError(`epoch ${batch.epoch} is over, or a tree has other entries`);
+    });
+  }
+
+  head(): Promise<LogHead> {
+    return this.#withState((state) => state.head);
+  }
+
+  tree(tree_id: string, fromSeq = 0, options: CursorOptions = {}): AsyncIterable<TreeEntry> {
+    return this.#each(fromSeq, (state, seq) => state.entryOf({ tree_id, seq }), options);
+  }
+
+  async *histories(places: readonly EntryPlace[]): AsyncGenerator<EntryWithContent> {
+    for (const { tree_id, seq: fromSeq } of places) {
+      yield* this.#each(fromSeq, (state, seq) => state.entryWithContent({ tree_id, seq }));
+    }
+  }
+
+  log(fromIndex?: number, options: CursorOptions = {}): AsyncIterable<StoredEntry> {
+    return this.#each(fromIndex ?? this.#state.archives.size, (state, log_index) => state.entry(log_index), options);
+  }
+
+  pending(limit: number): Promise<readonly PendingAppend[]> {
+    return this.#withState((state) => state.pending(limit));
+  }
+
+  integrate(integration: Integration): Promise<boolean> {
+    return this.#withState((state) => {
+      if (!this.#acquired) throw memoryNotWriterError();
+      return state.integrate(integration);
+    });
+  }
+
+  async *trees({ from = 0, signal }: TreeCursorOptions = {}): AsyncGenerator<TreeSummary> {
+    for await (const tree of this.#list((state) => state.trees())) {
+      signal?.throwIfAborted();
+      if ((tree.log_index ?? from) >= from) yield tree;
+    }
+  }
+
+  treesOf(case_id: string): Promise<readonly TreeSummary[]> {
+    return this.#withState((state) => state.treesOf(case_id));
+  }
+
+  openTrees(): AsyncIterable<OpenTree> {
+    return this.#list((state) => state.openTrees());
+  }
+
+  artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]> {
+    return this.#withState((state) => state.artifactsOf(place));
+  }
+
+  artifact(case_id: string | null, hash: string): Promise<Uint8Array | null> {
+    return this.#withState((state) => state.artifact(case_id, hash));
+  }
+
+  erase(erasure: Erasure): Promise<ErasureResult> {
+    return this.#withState((state) => {
+      if (!this.#acquired) throw memoryNotWriterError();
+      return state.erase(erasure);
+    });
+  }
+
+  marks<Key extends MarkKey>(keys: readonly Key[]): Promise<readonly (MarkOf<Key> | null)[]> {
+    return this.#withState((state) => keys.map((key) => state.mark(key) as MarkOf<Key> | null));
+  }
+
+  close(): Promise<void> {
+    this.#closed = true;
+    this.#state.unlock(this);
+    return Promise.resolve();
+  }
+
+  /** After an error nothing is written any more: the ledger must be opened anew. */
+  #write<T>(work: () => T): T {
+    if (this.#failed) throw memoryUnavailableError('the ledger could not be written before: open it anew');
+    this.#failed = true;
+    const written = work();
+    this.#failed = false;
+    return written;
+  }
+
+  #withState<T>(work: (state: MemoryState) => T): Promise<T> {
+    return new Promise((resolve) => {
+      if (this.#closed) throw memoryUnavailableError('the ledger was closed');
+      resolve(work(this.#state));
+    });
+  }
+
+  async *#list<Item>(list: (state: MemoryState) => Iterable<Item>): AsyncGenerator<Item> {
+    yield* await this.#withState((state) => [...list(state)]);
+  }
+
+  async *#each<Item>(
+    from: number,
+    entryAt: (state: MemoryState, place: number) => Item | undefined,
+    { signal }: CursorOptions = {},
+  ): AsyncGenerator<Item> {
+    for (let place = from; ; place += 1) {
+      signal?.throwIfAborted();
+      const entry = await this.#withState((state) => entryAt(state, place));
+      if (entry === undefined) return;
+      yield entry;
+    }
+  }
+}

@@ -1,0 +1,254 @@
+// What a ledger in memory holds, and what of it may change.
+
+import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
+import { sha256 } from '../../contract/hash.js';
+import { InvariantError, LedgerError } from '../../errors.js';
+import type {
+  Batch,
+  CommitResult,
+  EntryPlace,
+  EntryWithContent,
+  ErasureResult,
+  Erasure,
+  Integration,
+  LogHead,
+  MarkKey,
+  OpenTree,
+  PendingAppend,
+  ProposalMark,
+  InputMark,
+  StoredEntry,
+  StoredSnapshot,
+  TreeAppend,
+  TreeEntry,
+  TreeSummary,
+} from '../../ports/ledger/ledger-store.js';
+import type { ArchiveRemoval } from '../../ports/ledger/archives.js';
+import { checkProposalId } from '../ledger/check-batch.js';
+import { integrateBatch } from '../ledger/integrate-batch.js';
+import { MemoryArchives } from './memory-archives.js';
+import { MemoryPendingAppends } from './memory-pending-appends.js';
+import { copyBytes, hasRepeated, scopedKey, memoryUnavailableError } from './memory-keys.js';
+import { MemoryRunRecords } from './memory-run-records.js';
+import { MemoryTree } from './memory-tree.js';
+
+export interface MemoryStateOptions {
+  /** False: entries get their places in the log by `integrate`, as in a store that is shared. @default true */
+  readonly integrates?: boolean;
+}
+
+/** What stores in memory hold. Two stores on one state are two processes on one ledger. */
+export class MemoryState {
+  readonly #log = new Map<number, StoredEntry>();
+  readonly #trees = new Map<string, MemoryTree>();
+  readonly #contents = new Map<string, Uint8Array>();
+  readonly #proposals = new Map<string, ProposalMark>();
+  readonly #inputs = new Map<string, InputMark>();
+  readonly #pending: MemoryPendingAppends | null;
+  readonly snapshots = new Map<string, StoredSnapshot>();
+  readonly runRecords = new MemoryRunRecords();
+  readonly archives = new MemoryArchives();
+  #head: LogHead = { size: 0, root: sha256(''), frontier: [] };
+  #epoch = 0;
+  #writer: object | null = null;
+  #broken = false;
+
+  constructor({ integrates: shouldIntegrate = true }: MemoryStateOptions = {}) {
+    this.#pending = shouldIntegrate ? null : new MemoryPendingAppends();
+  }
+
+  get head(): LogHead {
+    return this.#head;
+  }
+
+  /** From now on nothing can be written, as on a disk that has failed, or it can again. */
+  breakCommits(broken: boolean): void {
+    this.#broken = broken;
+  }
+
+  /** Frees the writer's lock behind the writer's back, as when its process seems to be dead. */
+  loseLock(): void {
+    this.#writer = null;
+  }
+
+  lock(writer: object): number {
+    if (this.#writer !== null && this.#writer !== writer) {
+      throw new LedgerError({ code: 'LEDGER_LOCKED', message: 'another store writes to this ledger: close it first' });
+    }
+    this.#writer = writer;
+    this.#epoch += 1;
+    return this.#epoch;
+  }
+
+  unlock(writer: object): void {
+    if (this.#writer === writer) this.#writer = null;
+  }
+
+  /** @returns null, with nothing written, if the epoch is over or a tree has other entries than the batch says */
+  commit(batch: Batch): CommitResult | null {
+    const { epoch, trees } = batch;
+    if (epoch !== this.#epoch) return null;
+    if (this.#broken) throw memoryUnavailableError('the ledger could not be written: nothing of this was acknowledged');
+    for (const { tree_id } of trees) this.archives.refuseTree(tree_id);
+    if (trees.length > 0 && trees.every((append) => this.#trees.get(append.tree_id)?.has(append) === true)) {
+      return this.#resultOf(batch);
+    }
+    if (!trees.every(({ tree_id, from }) => from === (this.#trees.get(tree_id)?.entries.length ?? 0))) return null;
+    this.#refuseMarks(batch);
+    for (const append of trees) this.#add(append);
+    if (this.#pending === null) this.#integrateCommitted(batch);
+    else this.#pending.add(batch);
+    return this.#resultOf(batch);
+  }
+
+  pending(limit: number): readonly PendingAppend[] {
+    return this.#pending?.first(limit) ?? [];
+  }
+
+  /** @returns false, with nothing written, if the log has another size */
+  integrate({ from, appends, head }: Integration): boolean {
+    if (this.#broken) throw memoryUnavailableError('the ledger could not be written: nothing of this was acknowledged');
+    if (from !== this.#head.size) return false;
+    if (this.#pending === null) throw new InvariantError('nothing is pending: this store integrates in its commits');
+    this.#pending.check({ from, appends, head });
+    let log_index = from;
+    for (const { tree_id, seq, leaf_hashes } of appends) {
+      this.#place({ tree_id, seq }, leaf_hashes.length, log_index);
+      log_index += leaf_hashes.length;
+    }
+    this.#pending.remove(appends);
+    this.#head = { ...head, frontier: [...head.frontier] };
+    return true;
+  }
+
+  /** @returns null, with nothing removed, if the epoch is over; else the next one */
+  remove(removal: ArchiveRemoval): number | null {
+    if (removal.epoch !== this.#epoch) return null;
+    this.archives.remove(removal, { log: this.#log, trees: this.#trees, contents: this.#contents });
+    for (const { tree_id } of removal.trees) this.snapshots.delete(tree_id);
+    return (this.#epoch += 1);
+  }
+
+  entry(log_index: number): StoredEntry | undefined {
+    this.archives.refuseEntry(log_index);
+    return this.#log.get(log_index);
+  }
+
+  entryOf({ tree_id, seq }: EntryPlace): TreeEntry | undefined {
+    this.archives.refuseTree(tree_id);
+    return this.#trees.get(tree_id)?.entries[seq];
+  }
+
+  entryWithContent(place: EntryPlace): EntryWithContent | undefined {
+    const entry = this.entryOf(place);
+    return entry === undefined ? undefined : { entry, artifacts: this.artifactsOf(place) };
+  }
+
+  /** In the order of their first entries; those that wait to be integrated come last. */
+  trees(): readonly TreeSummary[] {
+    const trees = [...this.#trees.values()].map((tree) => tree.summary());
+    return trees.sort((one, other) => (one.log_index ?? Infinity) - (other.log_index ?? Infinity) || 0);
+  }
+
+  treesOf(case_id: string): readonly TreeSummary[] {
+    return this.trees().filter(({ tree_id }) => this.#trees.get(tree_id)?.case_id === case_id);
+  }
+
+  openTrees(): readonly OpenTree[] {
+    return [...this.#trees.values()]
+      .filter(({ ended }) => !ended)
+      .map(({ tree_id, recovery: rest }) => ({ tree_id, ...rest }));
+  }
+
+  artifactsOf({ tree_id, seq }: EntryPlace): readonly StoredArtifact[] {
+    this.archives.refuseTree(tree_id);
+    return (this.#trees.get(tree_id)?.attachedArtifacts.get(seq) ?? []).map((artifact) =>
+      isWithheld(artifact) ? artifact : { ...artifact, bytes: copyBytes(artifact.bytes) },
+    );
+  }
+
+  erase({ case_id, tree_ids }: Erasure): ErasureResult {
+    const erased = { contents: 0, bytes: 0 };
+    for (const { attachedArtifacts } of this.#trees.values()) {
+      for (const [seq, artifacts] of attachedArtifacts) {
+        const remaining = artifacts.map((artifact): StoredArtifact => {
+          if (isWithheld(artifact) || artifact.case_id !== case_id) return artifact;
+          const { kind, bytes } = artifact;
+          const hash = sha256(bytes);
+          if (this.#contents.delete(scopedKey(case_id, hash))) {
+            erased.contents += 1;
+            erased.bytes += bytes.byteLength;
+          }
+          return { kind, case_id, withheld: 'erased', sha256: hash, byte_size: bytes.byteLength };
+        });
+        attachedArtifacts.set(seq, remaining);
+      }
+    }
+    for (const tree_id of tree_ids) this.snapshots.delete(tree_id);
+    return erased;
+  }
+
+  artifact(case_id: string | null, hash: string): Uint8Array | null {
+    const bytes = this.#contents.get(scopedKey(case_id, hash));
+    if (bytes === undefined) this.archives.refuseContent(case_id, hash);
+    return bytes === undefined ? null : copyBytes(bytes);
+  }
+
+  mark(key: MarkKey): ProposalMark | InputMark | null {
+    if ('input_id' in key) return this.#inputs.get(scopedKey(key.tree_id, key.input_id)) ?? null;
+    checkProposalId(key.proposal_id);
+    return this.#proposals.get(scopedKey(key.root_run_id, key.proposal_id)) ?? null;
+  }
+
+  #refuseMarks({ trees }: Batch): void {
+    const proposalKeys = trees.flatMap(({ proposals }) =>
+      proposals.map(({ root_run_id, proposal_id }) => scopedKey(root_run_id, proposal_id)),
+    );
+    const inputKeys = trees.flatMap(({ inputs }) =>
+      inputs.map(({ tree_id, input_id }) => scopedKey(tree_id, input_id)),
+    );
+    if (hasRepeated(proposalKeys, this.#proposals) || hasRepeated(inputKeys, this.#inputs)) {
+      throw memoryUnavailableError('a proposal or an input is marked already: a mark never changes');
+    }
+  }
+
+  #add(append: TreeAppend): void {
+    const { tree_id, artifacts, proposals, inputs, snapshot } = append;
+    const tree = this.#trees.get(tree_id) ?? new MemoryTree(tree_id);
+    this.#trees.set(tree_id, tree);
+    if (append.ended && !tree.ended) this.runRecords.addEndedTree(tree_id);
+    tree.append(append);
+    if (snapshot !== null) this.snapshots.set(tree_id, snapshot);
+    for (const { artifact, sha256: hash } of artifacts) {
+      this.#contents.set(scopedKey(artifact.case_id, hash), copyBytes(artifact.bytes));
+    }
+    for (const mark of proposals) this.#proposals.set(scopedKey(mark.root_run_id, mark.proposal_id), { ...mark });
+    for (const mark of inputs) this.#inputs.set(scopedKey(mark.tree_id, mark.input_id), { ...mark });
+  }
+
+  #integrateCommitted(batch: Batch): void {
+    const { head, first_log_indexes } = integrateBatch(this.#head, batch);
+    batch.trees.forEach(({ tree_id, from, entries }, at) => {
+      this.#place({ tree_id, seq: from }, entries.length, first_log_indexes[at] ?? 0);
+    });
+    this.#head = head;
+  }
+
+  /** Gives entries of a tree, from this place on, their places in the log. */
+  #place({ tree_id, seq }: EntryPlace, count: number, log_index: number): void {
+    const placed = this.#trees.get(tree_id)?.place(seq, count, log_index) ?? [];
+    for (const entry of placed) this.#log.set(entry.log_index, entry);
+  }
+
+  #resultOf({ trees }: Batch): CommitResult {
+    const firsts: number[] = [];
+    for (const { tree_id, from, entries } of trees) {
+      const tree = this.#trees.get(tree_id);
+      const first = tree?.entries[from]?.log_index ?? null;
+      const last = tree?.entries[from + entries.length - 1]?.log_index ?? null;
+      if (first === null || last === null) return { head: null, first_log_indexes: null };
+      firsts.push(first);
+    }
+    return { head: this.#head, first_log_indexes: firsts };
+  }
+}

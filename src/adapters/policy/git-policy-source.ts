@@ -1,0 +1,130 @@
+// Pins from a Git working tree (C45): the version of a policy file is the last commit that changed it, and the bytes
+// that were loaded must be that commit's.
+//
+// The repository is not trusted. Whoever can write its .git/config must not get a program run by whoever merely reads
+// a policy. So git is asked by plumbing commands only (they start no pager, no signature check, no diff driver), and
+// with settings that leave it nothing to start: no file system monitor, no hooks, and no transport, by which it would
+// fetch an object that is missing. Nothing but the pins depends on the answers, and a pin that is not sure denies.
+
+import { execFile } from 'node:child_process';
+import { join, resolve } from 'node:path';
+import { sha256 } from '../../contract/hash.js';
+import type { Pin, PinProblem, PolicyFile } from '../../contract/policy/pins.js';
+import type { LoadedPolicyFile, PolicySource } from '../../ports/policy-source.js';
+import { readRegular } from '../files/open-file.js';
+import { POLICY_BYTES_MAX, policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
+
+const GIT_MS_MAX = 10_000;
+/** Of the list of commits at which a shallow clone ends. */
+const SHALLOW_BYTES_MAX = 16_777_216;
+
+/**
+ * Policies of the contract folder `dir` (`<dir>/policy/*.yaml`), pinned by the Git repository that `dir` lies in.
+ * Problems: `never_committed`, `dirty`, and `no_source` where there is no repository, no git, or a history that was
+ * cut off (a shallow clone) before the commit in question could be found.
+ * @throws UsageError for a file name in the options that is not one
+ */
+export function gitPolicySource(dir: string, options: PolicySourceOptions = {}): PolicySource {
+  const root = resolve(dir);
+  const paths = policyPaths(options);
+  return {
+    async load() {
+      const shallowCommits = await readShallowCommits(root);
+      const load = async (name: PolicyFile): Promise<LoadedPolicyFile> => {
+        const bytes = await readPolicyFile(root, paths[name]);
+        const pin =
+          shallowCommits === null
+            ? { problem: 'no_source' as const }
+            : await pinOf(root, paths[name], bytes, shallowCommits);
+        return { name, path: join(root, paths[name]), bytes, pin };
+      };
+      const [lanes, roles, actions] = await Promise.all([load('lanes'), load('roles'), load('actions')]);
+      return { lanes, roles, actions };
+    },
+  };
+}
+
+type PinResult = Pin | { readonly problem: PinProblem };
+
+async function pinOf(
+  root: string,
+  path: string,
+  bytes: Uint8Array,
+  shallowCommits: ReadonlySet<string>,
+): Promise<PinResult> {
+  const found = await runGit(root, ['rev-list', '--max-count=1', 'HEAD', '--', path]);
+  if (found.status === 'not_run') return { problem: 'no_source' };
+  const commit = found.stdout.toString('latin1').trim();
+  // Also when HEAD names no commit yet.
+  if (found.status === 'refused' || commit === '') return { problem: 'never_committed' };
+  // Where history is cut off, the first commit that is left looks as if it had changed every file.
+  if (shallowCommits.has(commit)) return { problem: 'no_source' };
+  const blob = await runGit(root, ['cat-file', 'blob', `${commit}:./${path}`]);
+  if (blob.status === 'not_run') return { problem: 'no_source' };
+  if (blob.status === 'refused' || !blob.stdout.equals(bytes)) return { problem: 'dirty' };
+  return { git_sha: commit, sha256: sha256(bytes), source: 'git' };
+}
+
+/** The commits at which a shallow clone ends; null where there is no working tree, or it cannot be asked. */
+async function readShallowCommits(root: string): Promise<ReadonlySet<string> | null> {
+  const answer = await runGit(root, [
+    'rev-parse',
+    '--is-inside-work-tree',
+    '--is-shallow-repository',
+    '--path-format=absolute',
+    '--git-path',
+    'shallow',
+  ]);
+  const [inside, shallow, ...file] = answer.stdout.toString().split('\n');
+  if (answer.status !== 'done' || inside !== 'true') return null;
+  if (shallow !== 'true') return new Set();
+  return readRegular(file.join('\n').trim(), SHALLOW_BYTES_MAX).then(
+    (bytes) => new Set(bytes.toString('latin1').split('\n')),
+    () => null,
+  );
+}
+
+interface GitAnswer {
+  /** `refused`: git ran and said no. `not_run`: there is no git, it took too long, or it said too much. */
+  readonly status: 'done' | 'refused' | 'not_run';
+  readonly stdout: Buffer;
+}
+
+const SETTINGS = [
+  'core.fsmonitor=false',
+  'core.hooksPath=/dev/null',
+  // Somebody else may own the repository (a container's volume). Its owner can run nothing here, see above.
+  'safe.directory=*',
+  'safe.bareRepository=explicit',
+];
+
+function runGit(root: string, args: readonly string[]): Promise<GitAnswer> {
+  const options = {
+    encoding: 'buffer',
+    timeout: GIT_MS_MAX,
+    killSignal: 'SIGKILL',
+    maxBuffer: POLICY_BYTES_MAX + 1,
+    env: {
+      PATH: process.env['PATH'],
+      LC_ALL: 'C',
+      GIT_CONFIG_NOSYSTEM: '1',
+      GIT_CONFIG_GLOBAL: '/dev/null',
+      GIT_TERMINAL_PROMPT: '0',
+      GIT_OPTIONAL_LOCKS: '0',
+      GIT_NO_REPLACE_OBJECTS: '1',
+      GIT_GRAFT_FILE: '/dev/null',
+      GIT_NO_LAZY_FETCH: '1',
+      // The same for versions of git that do not know the line above: no protocol is allowed.
+      GIT_ALLOW_PROTOCOL: 'none',
+    },
+  } as const;
+  const settings = SETTINGS.flatMap((setting) => ['-c', setting]);
+  // The folder is given by -C: as the working directory of the process it could bring its own `git` along.
+  const complete = ['-C', root, '--no-pager', '--literal-pathspecs', ...settings, ...args];
+  return new Promise((settle) => {
+    execFile('git', complete, options, (error, stdout) => {
+      const status = error === null ? 'done' : typeof error.code === 'number' ? 'refused' : 'not_run';
+      settle({ status, stdout });
+    });
+  });
+}

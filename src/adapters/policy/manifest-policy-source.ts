@@ -1,0 +1,108 @@
+// Pins for deployments without Git (C45, D19): a manifest beside the policy folder says which version each file is,
+// and by its SHA-256 that it still is that one.
+
+import { createHash } from 'node:crypto';
+import { join, resolve } from 'node:path';
+import { Check } from 'typebox/value';
+import { sha256 } from '../../contract/hash.js';
+import {
+  PinManifest,
+  type AcceptedCaution,
+  type Pin,
+  type PinProblem,
+  type PolicyFile,
+} from '../../contract/policy/pins.js';
+import { PolicyError } from '../../errors.js';
+import type { LoadedPolicyFile, PolicySource } from '../../ports/policy-source.js';
+import { policyPaths, readPolicyFile, type PolicySourceOptions } from './policy-files.js';
+
+/** The manifest's name in the contract folder. */
+export const PIN_MANIFEST = 'pins.json';
+
+/**
+ * Policies of the contract folder `dir`, pinned by `<dir>/pins.json`. Problems: `stale` where the bytes are not those
+ * that were pinned, `not_in_manifest` where the manifest does not name the file.
+ * `load` also throws PolicyError POLICY_INVALID for a manifest that is none, or that names a file twice.
+ * @throws UsageError for a file name in the options that is not one
+ */
+export function manifestPolicySource(dir: string, options: PolicySourceOptions = {}): PolicySource {
+  const root = resolve(dir);
+  const paths = policyPaths(options);
+  return {
+    async load() {
+      const pinned = indexByPath(
+        root,
+        parseManifest(join(root, PIN_MANIFEST), await readPolicyFile(root, PIN_MANIFEST)),
+      );
+      const load = async (name: PolicyFile): Promise<LoadedPolicyFile> => {
+        const bytes = await readPolicyFile(root, paths[name]);
+        return { name, path: join(root, paths[name]), bytes, pin: pinOf(pinned.get(paths[name]), bytes) };
+      };
+      const [lanes, roles, actions] = await Promise.all([load('lanes'), load('roles'), load('actions')]);
+      return { lanes, roles, actions };
+    },
+  };
+}
+
+/** A policy file that shall be pinned; `path` starts at the contract folder and has forward slashes. */
+export interface PinnableFile {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+  readonly pin: Pin | { readonly problem: PinProblem };
+}
+
+/** The manifest for these files: the last commit of a file that is clean in Git, else the id of its bytes as a blob. */
+export const pinManifest = (
+  files: readonly PinnableFile[],
+  accepted: readonly AcceptedCaution[] = [],
+): PinManifest => ({
+  version: 'v1',
+  files: files.map(({ path, bytes, pin }) => ({
+    path,
+    git_sha: 'problem' in pin ? gitBlobId(bytes) : pin.git_sha,
+    sha256: sha256(bytes),
+  })),
+  ...(accepted.length === 0 ? {} : { accepted: [...accepted] }),
+});
+
+/** What the manifest of `dir` says was accepted: nothing where there is none, or none that can be used. */
+export async function readAcceptedCautions(dir: string): Promise<readonly AcceptedCaution[]> {
+  try {
+    return parseManifest(join(dir, PIN_MANIFEST), await readPolicyFile(dir, PIN_MANIFEST)).accepted ?? [];
+  } catch (error) {
+    if (error instanceof PolicyError) return [];
+    throw error;
+  }
+}
+
+/** The id that Git (with SHA-1, its default) gives to these bytes. */
+export const gitBlobId = (bytes: Uint8Array): string =>
+  createHash('sha1').update(`blob ${bytes.byteLength}\0`).update(bytes).digest('hex');
+
+type PinnedFile = PinManifest['files'][number];
+
+const invalidManifestError = (path: string, why: string, cause?: unknown): PolicyError =>
+  new PolicyError({ code: 'POLICY_INVALID', message: `${path} ${why}`, cause });
+
+function parseManifest(path: string, bytes: Uint8Array): PinManifest {
+  let value: unknown;
+  try {
+    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch (cause) {
+    throw invalidManifestError(path, 'is not JSON', cause);
+  }
+  if (Check(PinManifest, value)) return value;
+  throw invalidManifestError(path, 'is not a pin manifest; write a new one with `turnpike policy pin`');
+}
+
+function indexByPath(root: string, manifest: PinManifest): ReadonlyMap<string, PinnedFile> {
+  const files = new Map(manifest.files.map((file) => [file.path, file]));
+  if (files.size !== manifest.files.length) throw invalidManifestError(join(root, PIN_MANIFEST), 'names a file twice');
+  return files;
+}
+
+function pinOf(pinned: PinnedFile | undefined, bytes: Uint8Array): Pin | { readonly problem: PinProblem } {
+  if (pinned === undefined) return { problem: 'not_in_manifest' };
+  if (pinned.sha256 !== sha256(bytes)) return { problem: 'stale' };
+  return { git_sha: pinned.git_sha, sha256: pinned.sha256, source: 'manifest' };
+}

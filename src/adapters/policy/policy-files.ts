@@ -1,0 +1,42 @@
+import { join } from 'node:path';
+import type { PolicyFile } from '../../contract/policy/pins.js';
+import { PolicyError, UsageError } from '../../errors.js';
+import { NotAFile, openRegular } from '../files/open-file.js';
+
+/** Largest policy file, in bytes. The policy loader has the same limit; here it keeps the rest from being read. */
+export const POLICY_BYTES_MAX = 1_048_576;
+
+export interface PolicySourceOptions {
+  /** The file in the policy folder that holds the actions policy; default `actions.yaml` (D20). */
+  readonly actions?: string;
+}
+
+/** Where in a contract folder each policy file lies, as a path with forward slashes. @throws UsageError */
+export function policyPaths({ actions = 'actions.yaml' }: PolicySourceOptions): Readonly<Record<PolicyFile, string>> {
+  if (!/^[A-Za-z0-9][A-Za-z0-9_.-]*$/u.test(actions)) {
+    const message = `the actions policy must be a file name in the policy folder, not ${JSON.stringify(actions)}`;
+    throw new UsageError({ code: 'USAGE', message });
+  }
+  return { lanes: 'policy/lanes.yaml', roles: 'policy/roles.yaml', actions: `policy/${actions}` };
+}
+
+/** The bytes of a file below `dir`. @throws PolicyError POLICY_UNREADABLE; nothing but regular files is read */
+export async function readPolicyFile(dir: string, path: string): Promise<Uint8Array> {
+  const full = join(dir, path);
+  try {
+    const handle = await openRegular(full);
+    try {
+      const stat = await handle.stat();
+      if (stat.size > POLICY_BYTES_MAX) throw unreadableError(full, `is larger than ${POLICY_BYTES_MAX} bytes`);
+      return await handle.readFile();
+    } finally {
+      await handle.close();
+    }
+  } catch (cause) {
+    if (cause instanceof NotAFile) throw unreadableError(full, 'is not a file', cause);
+    throw cause instanceof PolicyError ? cause : unreadableError(full, 'cannot be read', cause);
+  }
+}
+
+const unreadableError = (path: string, why: string, cause?: unknown): PolicyError =>
+  new PolicyError({ code: 'POLICY_UNREADABLE', message: `${path} ${why}`, cause });

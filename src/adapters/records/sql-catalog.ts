@@ -1,0 +1,131 @@
+// What a database says of a table that is there: its columns, and which of them are unique.
+
+import type { CompiledQuery } from 'kysely';
+import { builderFor, kysely, type SqlResult, type SqlDialect, type SqlSteps } from './sql-kysely.js';
+import type { ColumnKind } from './sql-table.js';
+
+/** A table as it was found. */
+export interface FoundTable {
+  /** Which kinds of values each column holds without changing them, by its name. */
+  readonly columns: ReadonlyMap<string, ColumnTraits>;
+  /** Columns of which no two rows have the same values. */
+  readonly unique: readonly (readonly string[])[];
+}
+
+export interface ColumnTraits {
+  /** As the database calls it. */
+  readonly type: string;
+  readonly kinds: readonly ColumnKind[];
+  /** Two values are the same only if they are the same text. */
+  readonly exact: boolean;
+}
+
+/** Looks a table up. Null where nothing has its name; a view has no unique columns. */
+export function* lookUpTable(dialect: SqlDialect, name: string): SqlSteps<FoundTable | null> {
+  const queries = dialect === 'sqlite' ? sqliteQueries(name) : postgresQueries(name);
+  const existing: SqlResult = yield queries.exists;
+  if (existing.rows.length === 0) return null;
+  const columns: SqlResult = yield queries.columns;
+  const unique: SqlResult = yield queries.unique;
+  const key: SqlResult = yield queries.key;
+  return {
+    columns: new Map(columns.rows.map((row) => [toLowerCase(row['name']), traitsOf(dialect, row)])),
+    unique: [...groupColumns(unique.rows).values(), key.rows.map(({ name }) => toLowerCase(name))].filter(
+      ({ length }) => length > 0,
+    ),
+  };
+}
+
+interface CatalogQueries {
+  readonly exists: CompiledQuery;
+  readonly columns: CompiledQuery;
+  readonly unique: CompiledQuery;
+  /** The primary key, where that has no index of its own. */
+  readonly key: CompiledQuery;
+}
+
+function sqliteQueries(name: string): CatalogQueries {
+  const { sql } = kysely();
+  const to = builderFor('sqlite');
+  return {
+    exists:
+      sql`select 1 as there from pragma_table_list where schema = 'main' and name = ${name} collate nocase`.compile(to),
+    columns: sql`select name, type from pragma_table_xinfo(${name})`.compile(to),
+    unique: sql`select l.name as "index", x.name as name from pragma_index_list(${name}) as l
+      join pragma_index_xinfo(l.name) as x where l."unique" = 1 and l.partial = 0 and x.key = 1`.compile(to),
+    key: sql`select name from pragma_table_xinfo(${name}) where pk > 0`.compile(to),
+  };
+}
+
+function postgresQueries(name: string): CatalogQueries {
+  const { sql } = kysely();
+  const to = builderFor('postgres');
+  // As text of a statement would say it; the name has been checked to be plain.
+  const table = sql`to_regclass(${name
+    .split('.')
+    .map((part) => `"${part}"`)
+    .join('.')})`;
+  return {
+    exists: sql`select 1 as there where ${table} is not null`.compile(to),
+    columns: sql`select a.attname as name, a.attgenerated <> '' as generated, c.collisdeterministic as exact,
+        case when t.typtype = 'e' then 'enum' when t.typnamespace = 'pg_catalog'::regnamespace then t.typname
+          else 'another' end as type
+      from pg_catalog.pg_attribute a join pg_catalog.pg_type t on t.oid = a.atttypid
+        left join pg_catalog.pg_collation c on c.oid = a.attcollation
+      where a.attrelid = ${table} and a.attnum > 0 and not a.attisdropped`.compile(to),
+    unique: sql`select i.indexrelid::text as "index", a.attname as name
+      from pg_catalog.pg_index i cross join lateral unnest(i.indkey::int2[]) with ordinality as k (attnum, place)
+        left join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
+      where i.indrelid = ${table} and i.indisunique and i.indisvalid and i.indimmediate and i.indpred is null
+        and k.place <= i.indnkeyatts`.compile(to),
+    key: sql`select null as name where false`.compile(to),
+  };
+}
+
+/** The columns of each index. One over an expression has a part without a name, and counts for nothing. */
+function groupColumns(rows: SqlResult['rows']): ReadonlyMap<unknown, readonly string[]> {
+  const found = new Map<unknown, string[]>();
+  for (const { index, name } of rows) {
+    const names = found.get(index) ?? [];
+    names.push(toLowerCase(name));
+    found.set(index, names);
+  }
+  for (const [index, names] of found) if (names.includes('')) found.delete(index);
+  return found;
+}
+
+/** SQLite takes a name in any case. The names that are looked for are lower-case. */
+const toLowerCase = (name: unknown): string => (typeof name === 'string' ? name.toLowerCase() : '');
+
+const POSTGRES_KINDS: Readonly<Record<string, readonly ColumnKind[]>> = {
+  text: ['string', 'json'],
+  varchar: ['string'],
+  uuid: ['string'],
+  date: ['string'],
+  enum: ['string'],
+  int2: ['integer', 'number'],
+  int4: ['integer', 'number'],
+  int8: ['integer', 'number'],
+  float8: ['number'],
+  numeric: ['integer', 'number'],
+  bool: ['boolean'],
+  json: ['json'],
+  jsonb: ['json'],
+};
+
+function traitsOf(dialect: SqlDialect, { type, exact, generated }: SqlResult['rows'][number]): ColumnTraits {
+  const name = typeof type === 'string' ? type : '';
+  if (dialect === 'sqlite') return { type: name, kinds: affinityOf(name), exact: true };
+  const kinds = generated === 't' ? [] : Object.hasOwn(POSTGRES_KINDS, name) ? POSTGRES_KINDS[name] : [];
+  // What has no collation (a uuid) is compared by its value.
+  return { type: name, kinds: kinds ?? [], exact: exact !== 'f' };
+}
+
+/** By the rules of SQLite for the names of types, in their order: what a column does not turn into something else. */
+function affinityOf(type: string): readonly ColumnKind[] {
+  if (/int/i.test(type)) return ['integer', 'boolean', 'number'];
+  if (/char|clob|text/i.test(type)) return ['string', 'json'];
+  if (type === '' || /blob/i.test(type)) return ['string', 'integer', 'number', 'boolean', 'json'];
+  if (/real|floa|doub/i.test(type)) return ['number'];
+  return ['integer', 'number', 'boolean'];
+}

@@ -1,0 +1,132 @@
+// Records in the ledger's own database. Their rows wait in the transaction that the next commit of the ledger ends, so
+// that a row is there exactly where the ledger says so. No target can name a table of the ledger: all of theirs begin
+// with `records_`.
+
+import type { CompiledQuery } from 'kysely';
+import type { TargetDefinition } from '../../contract/policy/catalogue.js';
+import type { EffectResult } from '../../contract/run/effect.js';
+import { LedgerError } from '../../errors.js';
+import type { LedgerRecords, RecordRead, RecordWrite } from '../../ports/effects/records.js';
+import { runSteps, type SqlResult } from './sql-kysely.js';
+import { putRecord, readRecords, WRITTEN_RESULT, type RecordStorage } from './sql-records.js';
+import { doneRecordResult, failedRecordResult, recordFailureOf, isRowError, readFailureOf } from './sql-errors.js';
+import { createSqliteExecutor } from './sqlite-executor.js';
+import { SqlStatements } from './sql-statements.js';
+import { tablesOf } from './sql-table.js';
+import { missingTables } from './sql-tables.js';
+import type { SqliteConnection } from '../sqlite/sqlite-database.js';
+
+/** What records need of the ledger's writer. */
+export interface RecordTransaction {
+  /** Whether a write failed, so that nothing will be committed any more. */
+  isBroken(): boolean;
+  /**
+   * Does something in a transaction of its own.
+   * @throws LedgerError LEDGER_UNAVAILABLE @throws InvariantError while rows wait
+   */
+  runAlone(work: () => void): void;
+  /** Whether the transaction that the next commit ends has begun. */
+  isBegun(): boolean;
+  /** Begins the transaction that the next commit ends. @returns false where it had begun before */
+  begin(): boolean;
+  /** Takes that transaction back. */
+  rollBack(): void;
+  /** Takes it back, and lets nothing be committed any more. */
+  fail(cause: unknown): void;
+}
+
+interface PreparedRecords extends RecordStorage {
+  readonly db: SqliteConnection;
+  readonly execute: (query: CompiledQuery) => SqlResult;
+}
+
+/** The records of a ledger that is open for writing. */
+export class SqliteLedgerRecords implements LedgerRecords {
+  readonly #connection: () => SqliteConnection;
+  readonly #transaction: () => RecordTransaction | null;
+  #prepared: PreparedRecords | null = null;
+
+  /**
+   * @param connection gives the one that is open now
+   * @param transaction gives that of the writer, or null while the store is not that
+   */
+  constructor(connection: () => SqliteConnection, transaction: () => RecordTransaction | null) {
+    this.#connection = connection;
+    this.#transaction = transaction;
+  }
+
+  open(targets: readonly TargetDefinition[]): void {
+    const tables = tablesOf(targets, 'own');
+    if (tables.length === 0) return;
+    const { statements, execute } = this.#prepare();
+    const transaction = this.#writerTransaction();
+    // Looked at first, in no transaction: what is wrong with a target must not end the writer.
+    const missing = runSteps(missingTables(statements, tables), execute);
+    if (missing.length === 0) return;
+    transaction.runAlone(() => {
+      for (const table of missing) execute(statements.createTable(table));
+    });
+  }
+
+  write(write: RecordWrite): EffectResult {
+    const transaction = this.#writerTransaction();
+    if (transaction.isBroken()) return failedRecordResult('IO_ERROR', 'a write of the ledger failed before');
+    const { execute, ...place } = this.#prepare();
+    let isFirst = false;
+    try {
+      isFirst = transaction.begin();
+      this.#connection().exec('SAVEPOINT record');
+      runSteps(putRecord(place, write), execute);
+      this.#connection().exec('RELEASE record');
+      return doneRecordResult(WRITTEN_RESULT);
+    } catch (error) {
+      // Nothing waits yet: then nothing is begun either.
+      if (isFirst && isRowError(error)) transaction.rollBack();
+      else this.#rollBackRow(transaction, error);
+      return recordFailureOf(error);
+    }
+  }
+
+  read(read: RecordRead): EffectResult {
+    const { execute, ...place } = this.#prepare();
+    try {
+      return runSteps(readRecords(place, read), execute);
+    } catch (error) {
+      return readFailureOf(error);
+    }
+  }
+
+  get dirty(): boolean {
+    return this.#transaction()?.isBegun() === true;
+  }
+
+  abandon(): void {
+    this.#transaction()?.rollBack();
+  }
+
+  /** A row that was refused is taken back alone. After anything else nobody knows what the transaction holds. */
+  #rollBackRow(transaction: RecordTransaction, error: unknown): void {
+    try {
+      if (!isRowError(error)) throw error;
+      // Fails where SQLite has taken the whole transaction back by itself, with the rows of others.
+      this.#connection().exec('ROLLBACK TO record');
+      this.#connection().exec('RELEASE record');
+    } catch (cause) {
+      transaction.fail(cause);
+    }
+  }
+
+  #writerTransaction(): RecordTransaction {
+    const transaction = this.#transaction();
+    if (transaction !== null) return transaction;
+    throw new LedgerError({ code: 'LEDGER_CONFLICT', message: 'this store is not the writer: acquire it first' });
+  }
+
+  #prepare(): PreparedRecords {
+    const db = this.#connection();
+    if (this.#prepared?.db !== db) {
+      this.#prepared = { db, place: 'own', statements: new SqlStatements('sqlite'), execute: createSqliteExecutor(db) };
+    }
+    return this.#prepared;
+  }
+}

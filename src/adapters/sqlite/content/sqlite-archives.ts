@@ -1,0 +1,90 @@
+// What a ledger remembers of the entries that were moved to archive files, as readers see it. A reader may look while
+// the writer archives: so it is asked after something was not found, and what it says then is true.
+
+import type { ArchivedPart } from '../../../ports/ledger/archives.js';
+import { archivedContentError, archivedEntryError, archivedTreeError } from '../../ledger/archived-errors.js';
+import type { SqliteConnection, SqliteStatement } from '../sqlite-database.js';
+
+const HASH_CHARS = 64;
+
+interface ArchiveStatements {
+  readonly size: SqliteStatement;
+  readonly parts: SqliteStatement;
+  readonly tree: SqliteStatement;
+  readonly treeCount: SqliteStatement;
+  readonly hasCase: SqliteStatement;
+}
+
+/** Hashes that are stored one after the other, in hex. */
+export const hashesIn = (hex: string): readonly string[] =>
+  Array.from({ length: hex.length / HASH_CHARS }, (_, i) => hex.slice(i * HASH_CHARS, (i + 1) * HASH_CHARS));
+
+export class SqliteArchives {
+  readonly #db: SqliteConnection;
+  readonly #isThere: SqliteStatement;
+  #statements: ArchiveStatements | null = null;
+
+  constructor(db: SqliteConnection) {
+    this.#db = db;
+    this.#isThere = db.prepare(`SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'archives'`);
+  }
+
+  /** The log index of the first entry that is not archived. */
+  size(): number {
+    return Number(this.#prepared()?.size.get() ?? 0);
+  }
+
+  parts(): readonly ArchivedPart[] {
+    const rows = (this.#prepared()?.parts.all() ?? []) as (Omit<ArchivedPart, 'frontier'> & {
+      readonly frontier: string;
+    })[];
+    return rows.map((row) => ({ ...row, frontier: hashesIn(row.frontier) }));
+  }
+
+  tree(tree_id: string): number | null {
+    return (this.#prepared()?.tree.get(tree_id) as number | undefined) ?? null;
+  }
+
+  treeCount(): number {
+    return Number(this.#prepared()?.treeCount.get() ?? 0);
+  }
+
+  hasCase(case_id: string): boolean {
+    return this.#prepared()?.hasCase.get(case_id) !== undefined;
+  }
+
+  /** @throws LedgerError LEDGER_ARCHIVED for an entry of the log that is archived */
+  refuseEntry(log_index: number): void {
+    const size = this.size();
+    // Below 0 there is nothing, archived or not: whoever asks has it from a table that was changed.
+    if (log_index >= 0 && log_index < size) throw archivedEntryError(log_index, size);
+  }
+
+  /** @throws LedgerError LEDGER_ARCHIVED for a tree that is archived */
+  refuseTree(tree_id: string): void {
+    if (this.tree(tree_id) !== null) throw archivedTreeError(tree_id);
+  }
+
+  /** Of content that was not found. @throws LedgerError LEDGER_ARCHIVED where it may be archived */
+  refuseContent(case_id: string | null, sha256: string): void {
+    if (case_id === null ? this.size() > 0 : this.hasCase(case_id)) throw archivedContentError(sha256);
+  }
+
+  /** @returns null where the tables are not there yet */
+  #prepared(): ArchiveStatements | null {
+    if (this.#statements === null && this.#isThere.get() !== undefined)
+      this.#statements = prepareArchiveStatements(this.#db);
+    return this.#statements;
+  }
+}
+
+const prepareArchiveStatements = (db: SqliteConnection): ArchiveStatements => ({
+  size: db.prepare('SELECT max(size) FROM archives').pluck(),
+  parts: db.prepare(
+    `SELECT size, lower(hex(root)) AS root, lower(hex(frontier)) AS frontier, lower(hex(sha256)) AS sha256, note
+     FROM archives ORDER BY size`,
+  ),
+  tree: db.prepare('SELECT entries FROM archived_trees WHERE tree_id = ?').pluck(),
+  treeCount: db.prepare('SELECT count(*) FROM archived_trees').pluck(),
+  hasCase: db.prepare('SELECT 1 FROM archived_cases WHERE case_id = ?').pluck(),
+});

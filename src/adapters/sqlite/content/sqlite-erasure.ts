@@ -1,0 +1,81 @@
+import { LedgerError } from '../../../errors.js';
+import type { ErasureResult, Erasure } from '../../../ports/ledger/ledger-store.js';
+import { removePlainFiles, sealArtifactFile } from './sqlite-artifact-files.js';
+import type { SqliteArtifacts } from './sqlite-artifacts.js';
+import { withoutTriggers, type SqliteConnection } from '../sqlite-database.js';
+
+interface ErasureParts {
+  readonly db: SqliteConnection;
+  readonly artifacts: SqliteArtifacts;
+}
+
+/**
+ * Destroys the key of a case. Before that nothing is lost, and whatever else the ledger has of its content in the clear
+ * is taken away, or encrypted with that key: so whoever is killed, or fails, has erased it or not, and the same erasure
+ * can be asked for again.
+ * @param inTransaction does the work in a transaction of its own; false, with nothing done, where that cannot be now
+ */
+export function eraseCaseContent(
+  parts: ErasureParts,
+  erasure: Erasure,
+  inTransaction: (work: () => void) => boolean,
+): ErasureResult {
+  const { db, artifacts } = parts;
+  const { case_id, tree_ids } = erasure;
+  const erased = countContents(parts, case_id);
+  let removeFiles = (): void => undefined;
+  const isDone = inTransaction(() => {
+    removeFiles = sealPlain(parts, case_id);
+    const forget = db.prepare('DELETE FROM snapshots WHERE tree_id = ?');
+    for (const tree_id of tree_ids) forget.run(tree_id);
+  });
+  if (!isDone) throw eraseLaterError('rows of records wait');
+  removeFiles();
+  // What was deleted, or in the clear, stands in the log of the database still.
+  const [log] = db.pragma('wal_checkpoint(TRUNCATE)') as { readonly busy: number }[];
+  if (log?.busy !== 0) throw eraseLaterError('somebody reads the ledger for long');
+  artifacts.destroyKey(erasure, erased);
+  return erased;
+}
+
+/** Which contents of a case are there still, that an erasure would take away. */
+function countContents({ db, artifacts }: ErasureParts, case_id: string): ErasureResult {
+  const sql = `SELECT count(*) AS contents, ifnull(sum(byte_size), 0) AS bytes FROM artifacts
+    WHERE case_id = ? AND (sealed = 0 OR sealed > ?)`;
+  return db.prepare(sql).get(case_id, artifacts.keys.lastErased(case_id)) as ErasureResult;
+}
+
+interface PlainRow {
+  readonly artifact_no: number;
+  /** Lower-case hex. */
+  readonly sha256: string;
+  readonly bytes: Uint8Array | null;
+}
+
+/**
+ * Contents that were written before there were keys of cases are encrypted with that of their case, within the
+ * transaction that is open, and their files are taken away when it was committed. So nothing is lost yet, and to
+ * destroy the key is to destroy them too.
+ * @returns what takes the files away
+ */
+function sealPlain({ db, artifacts: { directory, keys } }: ErasureParts, case_id: string): () => void {
+  const plain = db
+    .prepare(`SELECT artifact_no, lower(hex(sha256)) AS sha256, bytes FROM artifacts WHERE case_id = ? AND sealed = 0`)
+    .all(case_id) as PlainRow[];
+  if (plain.length > 0) {
+    const { no, cipher } = keys.currentKey(case_id);
+    // The only rows that ever change, and only here.
+    withoutTriggers(db, ['artifacts_update'], () => {
+      const update = db.prepare('UPDATE artifacts SET bytes = ?, sealed = ? WHERE artifact_no = ?');
+      for (const { artifact_no, sha256, bytes } of plain) {
+        const seal = (content: Uint8Array): Uint8Array => cipher.seal(content, Buffer.from(sha256, 'hex'));
+        if (bytes === null) sealArtifactFile({ directory, case_id, sha256, sealed: no }, seal);
+        update.run(bytes === null ? null : seal(bytes), no, artifact_no);
+      }
+    });
+  }
+  return () => removePlainFiles(directory, case_id);
+}
+
+const eraseLaterError = (why: string): LedgerError =>
+  new LedgerError({ code: 'LEDGER_UNAVAILABLE', message: `the case cannot be erased now, because ${why}: ask again` });

@@ -1,0 +1,51 @@
+import type { CaseKeys } from '../keys/case-keys.js';
+import { SqliteArchives } from './content/sqlite-archives.js';
+import { SqliteArtifacts } from './content/sqlite-artifacts.js';
+import { asLedgerError, openDatabase, type SqliteConnection } from './sqlite-database.js';
+import { SqliteMarkNumbers } from './sqlite-mark-numbers.js';
+import { SqliteReader } from './sqlite-reader.js';
+import { SqliteRunRecords } from './sqlite-run-records.js';
+import { SqliteTail } from './sqlite-tail.js';
+import { SqliteTrees } from './sqlite-trees.js';
+
+/** A connection to a ledger, and what works on it. */
+export interface SqliteComponents {
+  readonly db: SqliteConnection;
+  readonly artifacts: SqliteArtifacts;
+  readonly tail: SqliteTail;
+  readonly markNumbers: SqliteMarkNumbers;
+  readonly archives: SqliteArchives;
+  readonly reader: SqliteReader;
+  readonly runRecords: SqliteRunRecords;
+  readonly trees: SqliteTrees;
+}
+
+/** Where the contents lie that are not in the database, and what opens them. */
+export interface ContentStorage {
+  readonly directory: string;
+  readonly keys: CaseKeys;
+}
+
+/** @throws LedgerError like `openDatabase` */
+export function openComponents(file: string, { directory, keys }: ContentStorage, readOnly: boolean): SqliteComponents {
+  const db = openDatabase(file, readOnly);
+  try {
+    const tail = new SqliteTail(db);
+    const markNumbers = new SqliteMarkNumbers(db, tail);
+    const archives = new SqliteArchives(db);
+    const reader = new SqliteReader(db, tail, markNumbers, archives);
+    return {
+      db,
+      artifacts: new SqliteArtifacts(db, directory, keys),
+      tail,
+      markNumbers,
+      archives,
+      reader,
+      runRecords: new SqliteRunRecords(db),
+      trees: new SqliteTrees(db, reader),
+    };
+  } catch (error) {
+    db.close();
+    throw asLedgerError(error, `the ledger ${file} cannot be read`);
+  }
+}

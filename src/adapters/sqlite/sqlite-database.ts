@@ -1,0 +1,232 @@
+// Opening and making ledger files. Creating and opening are two things, so that a wrong path never becomes a new, empty
+// ledger, and nothing is written to a file before it has been seen to be ours.
+
+import { closeSync, existsSync, fsyncSync, linkSync, openSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import Database from 'better-sqlite3';
+import { LedgerError } from '../../errors.js';
+import { errorCode } from '../system/error-code.js';
+import { NotAFile, refuseSpecialFile } from '../files/open-file.js';
+import { OWN_PREFIX } from '../records/sql-table.js';
+import { APPLICATION_ID, FORMAT_OLDEST, FORMAT_VERSION, PAGE_BYTES, schemaSteps } from './sqlite-schema.js';
+
+/** How long a statement waits for another process: only a program that is not ours can make it wait. */
+const BUSY_MS = 2_000;
+/** 8 MB between two checkpoints. */
+const WAL_PAGES = 1_000;
+/** What a WAL that had to grow, because somebody read for long, is cut back to. */
+const WAL_BYTES_KEPT = 64 * 1_024 * 1_024;
+
+/** The shared memory of the log begins with 32 KiB. */
+const PROBE_BYTES = 128 * 1_024;
+
+/** SQLITE_ERROR too: our statements never change, so what is wrong with one is a table that is not ours any more. */
+const TAMPERED = /^SQLITE_(?:CORRUPT|NOTADB|ERROR)/;
+
+/** A connection to a ledger file. */
+export type SqliteConnection = Database.Database;
+/** A prepared statement of a connection. */
+export type SqliteStatement = Database.Statement;
+
+/**
+ * Opens a ledger file that is there.
+ * @throws LedgerError LEDGER_UNAVAILABLE if there is none, or another version wrote it
+ * @throws LedgerError LEDGER_TAMPERED if it is something else, or its guards are not those that it was made with
+ */
+export function openDatabase(file: string, readOnly: boolean): SqliteConnection {
+  if (!existsSync(file))
+    throw ledgerUnavailableError(`there is no ledger at ${file}: name the right path, or make it first`);
+  // As a reader first: what is not ours is not touched, not even to clean up after its last writer.
+  const reader = connect(file, true, (db) => checkIdentity(db, file));
+  if (readOnly) return reader;
+  reader.close();
+  return connect(file, false, (db) => checkSchema(db, file));
+}
+
+function connect(file: string, readonly: boolean, check: (db: SqliteConnection) => void): SqliteConnection {
+  let db: SqliteConnection | null = null;
+  try {
+    refuseSpecialFile(file);
+    db = new Database(file, { readonly, fileMustExist: true, timeout: BUSY_MS });
+    configure(db, readonly);
+    check(db);
+    return db;
+  } catch (cause) {
+    db?.close();
+    throw asLedgerError(cause, `the ledger ${file} cannot be opened: verify it, or restore it from a backup`);
+  }
+}
+
+/**
+ * Makes an empty ledger file, all of it or nothing.
+ * @throws LedgerError LEDGER_UNAVAILABLE if it cannot, or if something is there already
+ */
+export function createDatabase(file: string): void {
+  const draft = `${file}.new-${process.pid}`;
+  try {
+    rmSync(draft, { force: true });
+    // Made here with its mode: SQLite gives the files that it puts beside it the same.
+    closeSync(openSync(draft, 'wx', 0o600));
+    const db = new Database(draft);
+    try {
+      db.pragma(`page_size = ${PAGE_BYTES}`);
+      db.pragma('synchronous = FULL');
+      db.exec(`BEGIN; ${schemaSteps(0, FORMAT_VERSION)} COMMIT;`);
+      db.pragma('journal_mode = WAL');
+    } finally {
+      db.close();
+    }
+    // A link and not a rename: it fails where a file is.
+    linkSync(draft, file);
+    syncDirectory(dirname(file));
+  } catch (cause) {
+    const advice = errorCode(cause) === 'EEXIST' ? 'open the one that is there' : 'its folder must be there and ours';
+    throw ledgerUnavailableError(`the ledger ${file} cannot be made: ${advice}`, cause);
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/**
+ * Finds out whether the disk takes what an opening writes: the shared memory of the log, and the beginning of the log.
+ * @throws LedgerError LEDGER_UNAVAILABLE where it does not; nothing of the ledger was touched
+ */
+export function checkWritable(file: string): void {
+  const probe = `${file}.probe`;
+  try {
+    writeFileSync(probe, Buffer.alloc(PROBE_BYTES, 1), { mode: 0o600, flush: true });
+  } catch (cause) {
+    throw ledgerUnavailableError(`the disk of the ledger ${file} takes no data: see how full it is`, cause);
+  } finally {
+    removeProbe(probe);
+  }
+}
+
+function removeProbe(probe: string): void {
+  try {
+    rmSync(probe, { force: true });
+  } catch {
+    // An existing file is no probe of ours, and was reported.
+  }
+}
+
+/**
+ * Moves the log into the database and flushes that, so that nothing is left of a flush that has failed.
+ * @throws LedgerError LEDGER_UNAVAILABLE where it cannot, or while a reader keeps a transaction open
+ */
+export function truncateWal(db: SqliteConnection): void {
+  let busy: unknown;
+  try {
+    [{ busy }] = db.pragma('wal_checkpoint(TRUNCATE)') as [{ readonly busy: number }];
+  } catch (cause) {
+    throw asLedgerError(cause, 'the log of the ledger could not be moved into its database');
+  }
+  if (busy !== 0)
+    throw ledgerUnavailableError(
+      'the WAL of the ledger cannot be truncated while a reader holds a transaction: close the reader, and try again',
+    );
+}
+
+/** Makes the names in a directory durable. */
+export function syncDirectory(path: string): void {
+  const directory = openSync(path, 'r');
+  try {
+    fsyncSync(directory);
+  } finally {
+    closeSync(directory);
+  }
+}
+
+const ledgerUnavailableError = (message: string, cause?: unknown): LedgerError =>
+  new LedgerError({ code: 'LEDGER_UNAVAILABLE', message, cause });
+
+function checkIdentity(db: SqliteConnection, file: string): void {
+  if (db.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
+    const message = `${file} is not a Turnpike ledger: point to the right file, or restore this one from a backup`;
+    throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+  }
+  const version = formatOf(db);
+  if (version >= FORMAT_OLDEST && version <= FORMAT_VERSION) return;
+  const other = version > FORMAT_VERSION ? 'a newer' : 'an older';
+  throw ledgerUnavailableError(
+    `${file} has format ${version}, this version of Turnpike knows ${FORMAT_VERSION}: open it with ${other} one, ` +
+      'or start a new home',
+  );
+}
+
+function configure(db: SqliteConnection, readOnly: boolean): void {
+  // better-sqlite3 has SQLITE_DBCONFIG_DEFENSIVE on already.
+  db.pragma('trusted_schema = OFF');
+  if (readOnly) {
+    db.pragma('query_only = ON');
+    return;
+  }
+  if (db.pragma('journal_mode = WAL', { simple: true }) !== 'wal') {
+    throw ledgerUnavailableError('the file system of the ledger has no shared memory: keep it on a local disk');
+  }
+  // After journal_mode: better-sqlite3 is built with NORMAL as the default of WAL, which loses commits on power loss.
+  db.pragma('synchronous = FULL');
+  db.pragma('fullfsync = ON');
+  db.pragma(`wal_autocheckpoint = ${WAL_PAGES}`);
+  db.pragma(`journal_size_limit = ${WAL_BYTES_KEPT}`);
+  db.pragma('recursive_triggers = ON');
+  // What is deleted is gone: snapshots of trees whose case was erased.
+  db.pragma('secure_delete = ON');
+  db.pragma('temp_store = MEMORY');
+}
+
+const formatOf = (db: SqliteConnection): number => Number(db.pragma('user_version', { simple: true }));
+
+/**
+ * Brings the tables up to date, within the transaction that is open. Nothing that is there changes.
+ * @returns the format before
+ */
+export function upgradeSchema(db: SqliteConnection): number {
+  const format = formatOf(db);
+  db.exec(schemaSteps(format, FORMAT_VERSION));
+  return format;
+}
+
+function checkSchema(db: SqliteConnection, file: string): void {
+  // Of one moment: a writer may be bringing an older ledger up to date.
+  const found = db.transaction(() => ({ format: formatOf(db), schema: schemaOf(db) }))();
+  const model = new Database(':memory:');
+  try {
+    model.exec(schemaSteps(0, found.format));
+    if (found.schema === schemaOf(model)) return;
+  } finally {
+    model.close();
+  }
+  const message = `the tables or triggers of ${file} were changed: open it read-only and verify it`;
+  throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+}
+
+/** All but the tables of records, which are made as targets ask for them. They may have no triggers or views either. */
+const schemaOf = (db: SqliteConnection): string =>
+  JSON.stringify(
+    db
+      .prepare(
+        `SELECT type, name, sql FROM sqlite_schema
+         WHERE name NOT LIKE 'sqlite_%' AND NOT (type = 'table' AND name GLOB '${OWN_PREFIX}*') ORDER BY name`,
+      )
+      .all(),
+  );
+
+/** An error of SQLite as one of ours; ours stay as they are, and so does what is neither. */
+export function asLedgerError(cause: unknown, message: string): unknown {
+  const code = errorCode(cause);
+  if (!code.startsWith('SQLITE_') && !(cause instanceof NotAFile)) return cause;
+  return new LedgerError({ code: TAMPERED.test(code) ? 'LEDGER_TAMPERED' : 'LEDGER_UNAVAILABLE', message, cause });
+}
+
+/**
+ * Does what triggers refuse, within the transaction that is open. They come back as they were made: an opening compares
+ * their text.
+ */
+export function withoutTriggers(db: SqliteConnection, triggers: readonly string[], work: () => void): void {
+  const text = db.prepare("SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?").pluck();
+  const guards = triggers.map((name) => text.get(name) as string);
+  for (const name of triggers) db.exec(`DROP TRIGGER ${name}`);
+  work();
+  for (const guard of guards) db.exec(guard);
+}

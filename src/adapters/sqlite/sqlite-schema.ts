@@ -1,0 +1,239 @@
+// The tables of a ledger file, and what guards them.
+//
+// What was committed lies in three tables that only grow: blocks, artifacts and marks. Their keys are numbers that go
+// up, so that a commit writes at their ends and nowhere else: it costs the same however long the ledger is and however
+// many trees take turns. Triggers refuse everything but the next row, also to other programs that open the file.
+// `INSERT OR REPLACE` deletes without firing a DELETE trigger unless the connection has recursive_triggers on, so the
+// INSERT triggers refuse what is there already. Triggers guard against mistakes; only a head that is kept elsewhere
+// guards against intent (D15).
+//
+// The tables with other keys (`*_index`) say again what the first three say, and follow them: `meta` tells how far.
+// What is behind that is found by looking through it (sqlite-tail.ts). `run_records` says again what the entries of
+// ended trees say of their runs, and `recorded_trees` of which trees; both follow in the background.
+//
+// `trees` has one row for each tree, by its first entry: the case that it was opened for, whether it has ended, and
+// what a start has to know of one that has not. So neither needs a look at every tree.
+//
+// Rows leave only when the beginning of the log is in an archive file (sqlite-archiving.ts): `archives` says from where
+// on the blocks go, `archived_trees` and `archived_cases` of what nothing but that can be said any more.
+
+/** "TPLG": says in the file's header whose file it is. */
+export const APPLICATION_ID = 0x54504c47;
+/** Of the tables. A file with a higher one was written by a newer version of this library. */
+export const FORMAT_VERSION = 5;
+/** The oldest one that can still be opened. Whoever becomes the writer of it brings it up to date. */
+export const FORMAT_OLDEST = 2;
+/** Measured against 4 and 16 KB: a single caller's commit rewrites the last page of every table. */
+export const PAGE_BYTES = 8_192;
+
+/** The log index that follows the last block. */
+const SIZE = `ifnull((SELECT log_index + length(leaf_hashes) / 32 FROM blocks ORDER BY log_index DESC LIMIT 1), 0)`;
+
+/** How much of the log is archived. */
+const ARCHIVED_SIZE = '(SELECT ifnull(max(size), 0) FROM archives)';
+/** The number of the next artifact: of what was archived none is given again. */
+export const NEXT_ARTIFACT = `max((SELECT ifnull(max(artifact_no) + 1, 0) FROM artifacts),
+  (SELECT ifnull(max(next_artifact), 0) FROM archives))`;
+
+const TABLES = `
+CREATE TABLE meta (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  epoch INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  root BLOB NOT NULL CHECK (length(root) = 32),
+  frontier BLOB NOT NULL CHECK (length(frontier) % 32 = 0),
+  blocks_indexed INTEGER NOT NULL,
+  marks_indexed INTEGER NOT NULL,
+  artifacts_indexed INTEGER NOT NULL
+) STRICT;
+CREATE TABLE blocks (
+  log_index INTEGER PRIMARY KEY,
+  tree_id TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  artifacts TEXT,
+  types TEXT NOT NULL,
+  leaf_hashes BLOB NOT NULL CHECK (length(leaf_hashes) > 0 AND length(leaf_hashes) % 32 = 0),
+  texts TEXT NOT NULL
+) STRICT;
+CREATE INDEX first_blocks ON blocks (log_index, tree_id) WHERE seq = 0;
+CREATE TABLE artifacts (
+  artifact_no INTEGER PRIMARY KEY,
+  case_id TEXT,
+  sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
+  kind TEXT NOT NULL,
+  byte_size INTEGER NOT NULL,
+  bytes BLOB
+) STRICT;
+CREATE TABLE marks (mark_no INTEGER PRIMARY KEY, marks TEXT NOT NULL) STRICT;
+CREATE TABLE tree_index (
+  tree_id TEXT NOT NULL,
+  seq INTEGER NOT NULL,
+  log_index INTEGER NOT NULL,
+  PRIMARY KEY (tree_id, seq)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE mark_index (
+  scope TEXT NOT NULL,
+  name TEXT NOT NULL,
+  mark_no INTEGER NOT NULL,
+  PRIMARY KEY (scope, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE artifact_index (
+  sha256 BLOB NOT NULL,
+  artifact_no INTEGER NOT NULL,
+  PRIMARY KEY (sha256, artifact_no)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE snapshots (
+  tree_id TEXT PRIMARY KEY,
+  seq INTEGER NOT NULL,
+  sha256 TEXT NOT NULL,
+  text TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO meta VALUES (1, 0, 0, x'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855', x'', 0, 0, 0);
+`;
+
+const createTrigger = (table: string, event: string, condition: string, message: string): string =>
+  `CREATE TRIGGER ${table}_${event.toLowerCase()} BEFORE ${event} ON ${table} ${condition}
+BEGIN SELECT RAISE(ABORT, '${table}: ${message}'); END;\n`;
+
+const IN_ORDER = 'rows are appended in order, without a gap, and never replaced';
+
+/** What may not be inserted: into tables that only grow, what is not next; into an index, what contradicts it. */
+const WRONG_ROWS: Readonly<Record<string, string>> = {
+  blocks: `NEW.log_index <> ${SIZE}`,
+  artifacts: 'NEW.artifact_no <> ifnull((SELECT max(artifact_no) + 1 FROM artifacts), 0)',
+  marks: 'NEW.mark_no <> ifnull((SELECT max(mark_no) + 1 FROM marks), 0)',
+  tree_index: `NEW.log_index <> (SELECT log_index FROM tree_index WHERE tree_id = NEW.tree_id AND seq = NEW.seq)`,
+  mark_index: `NEW.mark_no <> (SELECT mark_no FROM mark_index WHERE scope = NEW.scope AND name = NEW.name)`,
+};
+
+const GUARDS = [
+  ...Object.entries(WRONG_ROWS).map(([table, wrong]) => createTrigger(table, 'INSERT', `WHEN ${wrong}`, IN_ORDER)),
+  ...[...Object.keys(WRONG_ROWS), 'artifact_index'].flatMap((table) => [
+    createTrigger(table, 'UPDATE', '', 'a row never changes'),
+    createTrigger(table, 'DELETE', '', 'a row is never removed'),
+  ]),
+  createTrigger('meta', 'INSERT', 'WHEN EXISTS (SELECT 1 FROM meta)', 'there is one row'),
+  createTrigger(
+    'meta',
+    'UPDATE',
+    `WHEN NEW.size < OLD.size OR NEW.epoch < OLD.epoch OR NEW.blocks_indexed < OLD.blocks_indexed
+  OR NEW.marks_indexed < OLD.marks_indexed OR NEW.artifacts_indexed < OLD.artifacts_indexed`,
+    'its numbers never go back',
+  ),
+  createTrigger('meta', 'DELETE', '', 'a row is never removed'),
+].join('');
+
+/** Run records are for good as soon as their tree is recorded; until then, what was begun may be done again. */
+const whenRecorded = (row: 'NEW' | 'OLD'): string =>
+  `WHEN EXISTS (SELECT 1 FROM recorded_trees WHERE tree_id = ${row}.tree_id)`;
+
+const RECORDED = 'the records of a tree never change';
+
+const FORMAT_2 = `${TABLES}${GUARDS}
+PRAGMA application_id = ${APPLICATION_ID};
+PRAGMA user_version = 2;
+`;
+
+const FORMAT_3 = `
+CREATE TABLE run_records (
+  tree_id TEXT NOT NULL,
+  run_id TEXT NOT NULL,
+  record TEXT NOT NULL,
+  PRIMARY KEY (tree_id, run_id)
+) STRICT;
+CREATE TABLE recorded_trees (
+  tree_id TEXT PRIMARY KEY,
+  mark_no INTEGER NOT NULL,
+  seq INTEGER NOT NULL
+) STRICT;
+${[
+  createTrigger('run_records', 'INSERT', whenRecorded('NEW'), RECORDED),
+  createTrigger('run_records', 'UPDATE', whenRecorded('OLD'), RECORDED),
+  createTrigger('run_records', 'DELETE', whenRecorded('OLD'), RECORDED),
+  createTrigger('recorded_trees', 'INSERT', whenRecorded('NEW'), RECORDED),
+  createTrigger('recorded_trees', 'UPDATE', '', RECORDED),
+  createTrigger('recorded_trees', 'DELETE', '', RECORDED),
+].join('')}PRAGMA user_version = 3;
+`;
+
+const DONE = 'what is archived stays archived';
+
+/** What was moved to archive files: after that, numbers go on from what they were. */
+const ARCHIVES = `
+CREATE TABLE archives (
+  size INTEGER PRIMARY KEY,
+  root BLOB NOT NULL CHECK (length(root) = 32),
+  frontier BLOB NOT NULL CHECK (length(frontier) % 32 = 0),
+  sha256 BLOB NOT NULL CHECK (length(sha256) = 32),
+  note TEXT,
+  next_artifact INTEGER NOT NULL
+) STRICT;
+CREATE TABLE archived_trees (tree_id TEXT PRIMARY KEY, entries INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE archived_cases (case_id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+DROP TRIGGER blocks_insert;
+DROP TRIGGER artifacts_insert;
+${[
+  createTrigger('blocks', 'INSERT', `WHEN NEW.log_index <> max(${SIZE}, ${ARCHIVED_SIZE})`, IN_ORDER),
+  createTrigger('artifacts', 'INSERT', `WHEN NEW.artifact_no <> ${NEXT_ARTIFACT}`, IN_ORDER),
+  createTrigger(
+    'archives',
+    'INSERT',
+    `WHEN NEW.size <= ${ARCHIVED_SIZE} OR NEW.size > (SELECT size FROM meta)
+  OR EXISTS (SELECT 1 FROM blocks WHERE log_index < NEW.size)`,
+    'only what is removed is archived',
+  ),
+  ...[
+    ['archived_trees', 'tree_id'],
+    ['archived_cases', 'case_id'],
+  ].map(([table = '', key = '']) =>
+    createTrigger(table, 'INSERT', `WHEN EXISTS (SELECT 1 FROM ${table} WHERE ${key} = NEW.${key})`, DONE),
+  ),
+  ...['archives', 'archived_trees', 'archived_cases'].flatMap((table) => [
+    createTrigger(table, 'UPDATE', '', DONE),
+    createTrigger(table, 'DELETE', '', DONE),
+  ]),
+].join('')}`;
+
+/** Contents of cases are encrypted: `sealed` is the number of their key among those of the case, 0 for none. */
+const FORMAT_4 = `${ARCHIVES}ALTER TABLE artifacts ADD COLUMN sealed INTEGER NOT NULL DEFAULT 0;
+PRAGMA user_version = 4;
+`;
+
+/** Of an older home it is filled when the tables are brought up to date (sqlite-trees.ts). */
+const FORMAT_5 = `
+CREATE TABLE trees (
+  log_index INTEGER PRIMARY KEY,
+  tree_id TEXT NOT NULL,
+  case_id TEXT,
+  ended INTEGER NOT NULL CHECK (ended IN (0, 1)),
+  unfinished INTEGER NOT NULL CHECK (unfinished IN (0, 1)),
+  wake_at TEXT
+) STRICT;
+CREATE INDEX open_trees ON trees (log_index) WHERE ended = 0;
+CREATE INDEX trees_of_cases ON trees (case_id, log_index) WHERE case_id IS NOT NULL;
+${[
+  createTrigger('trees', 'INSERT', 'WHEN NEW.log_index <= (SELECT max(log_index) FROM trees)', IN_ORDER),
+  createTrigger(
+    'trees',
+    'UPDATE',
+    `WHEN OLD.ended = 1 OR NEW.log_index <> OLD.log_index OR NEW.tree_id <> OLD.tree_id
+  OR NEW.case_id IS NOT OLD.case_id`,
+    'a tree keeps its place and its case, and what has ended stays so',
+  ),
+  createTrigger('trees', 'DELETE', '', 'a row is never removed'),
+].join('')}PRAGMA user_version = 5;
+`;
+
+/** What makes each format out of the one before it; the first one, out of an empty database. */
+const STEPS: readonly (readonly [version: number, sql: string])[] = [
+  [FORMAT_OLDEST, FORMAT_2],
+  [3, FORMAT_3],
+  [4, FORMAT_4],
+  [FORMAT_VERSION, FORMAT_5],
+];
+
+/** What makes a ledger of format `to` out of one of format `from`; of an empty database where that is 0. */
+export const schemaSteps = (from: number, to: number): string =>
+  STEPS.filter(([version]) => version > from && version <= to)
+    .map(([, sql]) => sql)
+    .join('');

@@ -1,0 +1,166 @@
+// What is committed and not in an index yet, found without one: the end of the ledger, held in memory. A writer adds
+// what it commits; whoever else reads looks through what came since the last time. So a commit writes to no index, and
+// the tables that are indexes follow in large, ordered steps (sqlite-catch-up.ts).
+
+import { LedgerError } from '../../errors.js';
+import type { SqliteConnection, SqliteStatement } from './sqlite-database.js';
+import { keysOf, readMarks, type MarkIndexKey } from './sqlite-marks.js';
+
+/** Where a block stands. */
+export interface BlockPlace {
+  readonly log_index: number;
+  readonly seq: number;
+}
+
+/** How far something goes: below it are the blocks, and the rows of marks. */
+export interface IndexPosition {
+  readonly log_index: number;
+  readonly mark_no: number;
+}
+
+/** A stretch of the ledger. Blocks by tree, in order; numbers of rows of marks by scope and name. */
+export class TailStretch {
+  readonly blocks = new Map<string, BlockPlace[]>();
+  readonly marks = new Map<string, Map<string, number>>();
+  /** How many of both. */
+  size = 0;
+
+  addBlock(tree_id: string, place: BlockPlace): void {
+    const known = this.blocks.get(tree_id);
+    if (known === undefined) this.blocks.set(tree_id, [place]);
+    else known.push(place);
+    this.size += 1;
+  }
+
+  addMark({ scope, name }: MarkIndexKey, mark_no: number): void {
+    const known = this.marks.get(scope);
+    const names = known ?? new Map<string, number>();
+    if (known === undefined) this.marks.set(scope, names);
+    names.set(name, mark_no);
+    this.size += 1;
+  }
+}
+
+/** Everything from `start` on. */
+export class SqliteTail {
+  readonly #dataVersion: SqliteStatement;
+  readonly #indexed: SqliteStatement;
+  readonly #blocks: SqliteStatement;
+  readonly #marks: SqliteStatement;
+  /** Changes when another connection has written. */
+  #seenVersion: unknown = null;
+  #start: IndexPosition = { log_index: 0, mark_no: 0 };
+  #end: IndexPosition = this.#start;
+  /** What is on its way into the index; `fresh` comes after it. */
+  #frozen: TailStretch | null = null;
+  #fresh = new TailStretch();
+  #version = 0;
+
+  constructor(db: SqliteConnection) {
+    this.#dataVersion = db.prepare('PRAGMA data_version').pluck();
+    this.#indexed = db.prepare('SELECT blocks_indexed AS log_index, marks_indexed AS mark_no FROM meta');
+    this.#blocks = db.prepare('SELECT log_index, seq, tree_id FROM blocks WHERE log_index >= ? ORDER BY log_index');
+    this.#marks = db.prepare('SELECT mark_no, marks FROM marks WHERE mark_no >= ? ORDER BY mark_no');
+  }
+
+  /** Below this everything is in the indexes; there may be more in them, which counts for nothing. */
+  get start(): IndexPosition {
+    return this.#start;
+  }
+
+  /** The number that the next row of marks has. */
+  get nextMark(): number {
+    return this.#end.mark_no;
+  }
+
+  get fresh(): TailStretch {
+    return this.#fresh;
+  }
+
+  /** Goes up whenever anything but `addMark` may have changed which marks there are. */
+  get version(): number {
+    return this.#version;
+  }
+
+  /** Takes up what others have written. @throws LedgerError LEDGER_TAMPERED */
+  refresh(): void {
+    const version = this.#dataVersion.get();
+    if (version === this.#seenVersion) return;
+    this.#version += 1;
+    // First of all, so that the indexes have at least what is below it when they are asked.
+    const indexed = this.#indexed.get() as IndexPosition | undefined;
+    if (indexed === undefined)
+      throw new LedgerError({ code: 'LEDGER_TAMPERED', message: 'the ledger has lost its head' });
+    if (indexed.log_index !== this.#start.log_index || indexed.mark_no !== this.#start.mark_no) this.#restart(indexed);
+    let { log_index, mark_no } = this.#end;
+    for (const row of this.#blocks.iterate(log_index) as Iterable<BlockPlace & { readonly tree_id: string }>) {
+      this.#fresh.addBlock(row.tree_id, { log_index: row.log_index, seq: row.seq });
+      log_index = row.log_index + 1;
+    }
+    for (const row of this.#marks.iterate(mark_no) as Iterable<{ readonly mark_no: number; readonly marks: string }>) {
+      for (const key of keysOf(readMarks(row.mark_no, row.marks))) this.#fresh.addMark(key, row.mark_no);
+      mark_no = row.mark_no + 1;
+    }
+    this.#end = { log_index, mark_no };
+    this.#seenVersion = version;
+  }
+
+  /** What is here may not be what is in the file: the next `refresh` looks through all of it. */
+  forget(): void {
+    this.#restart(this.#start);
+    this.#seenVersion = null;
+  }
+
+  #restart(start: IndexPosition): void {
+    this.#version += 1;
+    this.#start = start;
+    this.#end = start;
+    this.#frozen = null;
+    this.#fresh = new TailStretch();
+  }
+
+  addBlock(tree_id: string, place: BlockPlace): void {
+    this.#fresh.addBlock(tree_id, place);
+  }
+
+  /** @param key of a name that keeps nothing else in memory: see `copyOf` */
+  addMark(key: MarkIndexKey, mark_no: number): void {
+    this.#fresh.addMark(key, mark_no);
+  }
+
+  /** Says that what was added goes to here. */
+  advanceTo(end: IndexPosition): void {
+    this.#end = end;
+  }
+
+  /** Closes what is fresh, to be brought into the indexes. @returns it, and where it ends */
+  freeze(): { readonly stretch: TailStretch; readonly end: IndexPosition } {
+    this.#frozen = this.#fresh;
+    this.#fresh = new TailStretch();
+    return { stretch: this.#frozen, end: this.#end };
+  }
+
+  /** Says that the indexes have what was frozen. */
+  drop(end: IndexPosition): void {
+    this.#frozen = null;
+    this.#start = end;
+  }
+
+  /** The blocks of a tree from `start` on, in order. */
+  blocks(tree_id: string): readonly BlockPlace[] {
+    const frozen = this.#frozen?.blocks.get(tree_id);
+    const fresh = this.#fresh.blocks.get(tree_id) ?? [];
+    return frozen === undefined ? fresh : [...frozen, ...fresh];
+  }
+
+  /** @returns the number of the row that has it, or undefined */
+  mark({ scope, name }: MarkIndexKey): number | undefined {
+    return this.#fresh.marks.get(scope)?.get(name) ?? this.#frozen?.marks.get(scope)?.get(name);
+  }
+
+  /** All marks of a scope from `start` on. */
+  *marksOf(scope: string): Generator<readonly [name: string, mark_no: number], void> {
+    yield* this.#frozen?.marks.get(scope) ?? [];
+    yield* this.#fresh.marks.get(scope) ?? [];
+  }
+}

@@ -1,0 +1,94 @@
+// The closed registry of what can be wrong in a bag. docs/errors.md is this table in prose; a test holds the two
+// together.
+
+/** An error makes the bag invalid; a warning does not. */
+export type BagSeverity = 'error' | 'warning';
+
+export const BAG_RULES = {
+  'tree.refused': 'error',
+  'tree.unreadable': 'error',
+  'tree.name_unfit': 'error',
+  'tree.limit': 'error',
+  'declaration.missing': 'error',
+  'declaration.malformed': 'error',
+  'declaration.version_unknown': 'error',
+  'declaration.encoding_unknown': 'error',
+  'declaration.loose_whitespace': 'warning',
+  'text.encoding': 'error',
+  'text.byte_order_mark': 'warning',
+  'manifest.missing': 'error',
+  'manifest.algorithm_unknown': 'error',
+  'manifest.algorithm_weak': 'warning',
+  'manifest.line_malformed': 'error',
+  'manifest.line_blank': 'warning',
+  'manifest.path_unfit': 'error',
+  'manifest.path_misplaced': 'error',
+  'manifest.path_relative': 'warning',
+  'manifest.path_asterisk': 'warning',
+  'manifest.path_percent': 'warning',
+  'manifest.path_twin': 'warning',
+  'manifest.repeated': 'error',
+  'manifest.repeated_before_1_0': 'warning',
+  'manifest.contradictory': 'error',
+  'payload.directory_missing': 'error',
+  'payload.file_missing': 'error',
+  'payload.file_not_fetched': 'error',
+  'payload.file_unlisted': 'error',
+  'payload.digest_mismatch': 'error',
+  'tag.file_missing': 'error',
+  'tag.file_unlisted': 'warning',
+  'tag.digest_mismatch': 'error',
+  'tag.manifest_missing': 'warning',
+  'tag.manifest_unlisted': 'error',
+  'fetch.line_malformed': 'error',
+  'fetch.path_unfit': 'error',
+  'fetch.path_unlisted': 'error',
+  'info.line_malformed': 'error',
+  'info.oxum_malformed': 'error',
+  'info.oxum_mismatch': 'error',
+  'info.oxum_repeated': 'warning',
+  'path.twin': 'warning',
+  'path.not_portable': 'warning',
+  'path.system_file': 'warning',
+} as const satisfies Record<string, BagSeverity>;
+export type BagRule = keyof typeof BAG_RULES;
+
+/** `path`, and what of `message` comes from the bag, are attacker-controlled: escape them where they are shown. */
+export interface BagFinding {
+  readonly severity: BagSeverity;
+  readonly rule_id: BagRule;
+  readonly path: string | null;
+  readonly message: string;
+}
+
+/** Collects findings, as many as are of use; counts the rest. */
+export class BagFindings {
+  readonly #max: number;
+  readonly #findings = new Map<string, BagFinding>();
+  #errors = 0;
+  #dropped = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  /** The same rule broken by the same path counts once, however many manifests say so. */
+  add(rule_id: BagRule, path: string | null, message: string): void {
+    const severity = BAG_RULES[rule_id];
+    const key = `${rule_id}\0${path ?? ''}`;
+    if (this.#findings.has(key)) return;
+    if (severity === 'error') this.#errors += 1;
+    if (this.#findings.size >= this.#max) this.#dropped += 1;
+    else this.#findings.set(key, { severity, rule_id, path, message });
+  }
+
+  get errors(): number {
+    return this.#errors;
+  }
+  get dropped(): number {
+    return this.#dropped;
+  }
+  list(): readonly BagFinding[] {
+    return [...this.#findings.values()];
+  }
+}

@@ -1,0 +1,98 @@
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { createArchiveDraft } from '../../../adapters/ledger/archive-file.js';
+import { scheduleNextTurn } from '../../../adapters/system/system-pace.js';
+import { systemClock } from '../../../adapters/system/system-clock.js';
+import { archiveLedger, checkArchivable, type ArchiveResult } from '../../../runtime/evidence/archive-ledger.js';
+import type { BoundaryBlocker } from '../../../runtime/evidence/archive-boundary.js';
+import { openHome } from '../../../runtime/home/home.js';
+import { readLedgerSigner } from '../../../runtime/home/ledger-key.js';
+import { RunRecordWriter } from '../../../runtime/ledger/run-record-writer.js';
+import { quoteArgument, commandUsageError } from '../../arguments.js';
+import type { CommandArguments, CliCommand } from '../../command.js';
+import { exitOneIfTampered } from '../../exit-code.js';
+import { homeOf } from '../../options/folders.js';
+import { usageError, type Io } from '../../io.js';
+import { countText, escapeText, jsonLine } from '../../text/terminal.js';
+
+/** `turnpike ledger archive`: the beginning of a ledger, moved to a file that proves what it was. */
+export const ledgerArchive: CliCommand = {
+  name: 'ledger archive',
+  summary: 'Move the beginning of the ledger to a file, signed; what is left goes on from it',
+  operands: { usage: 'FILE', min: 1, max: 1 },
+  options: [{ name: 'before', value: 'SIZE', help: 'archive no more than so many entries (default: all signed ones)' }],
+  notes: [
+    'Archived are whole run trees that have ended: the first one that lives keeps everything after it. FILE is checked',
+    'by `ledger verify FILE --key KEY` alone, and with the ledger by `ledger verify --archive FILE`. Keep it: of what is in',
+    'it the ledger keeps ids and run records. A case with archived trees can be neither exported nor promoted from.',
+    'No other process may have the home.',
+  ],
+  async run(args, io) {
+    const path = resolve(io.cwd, args.operands[0] ?? '');
+    const before = parseBefore(args);
+    return exitOneIfTampered(io, async () => {
+      const ledger = homeOf(args, io).ledger;
+      const bytes_before = fileSizeOf(ledger);
+      const archived = await archive(path, before, args, io);
+      const sizes = { bytes_before, bytes_after: fileSizeOf(ledger) };
+      await io.stdout.write(args.flag('json') ? jsonLine({ ...archived, ...sizes }) : textOf(archived, path, sizes));
+      return 0;
+    });
+  },
+};
+
+async function archive(path: string, before: number | null, args: CommandArguments, io: Io): Promise<ArchiveResult> {
+  const home = homeOf(args, io);
+  const { store, anchor, signHeads } = openHome(home, { readOnly: false });
+  try {
+    const epoch = await store.acquire();
+    await checkArchivable({ store, anchor });
+    await signHeads?.();
+    const signer = readLedgerSigner(home.ledgerKey);
+    if (signer === null) throw usageError('this home has no key that could sign: open it once for writing');
+    await new RunRecordWriter({ store, clock: systemClock(), log: io.log, defer: scheduleNextTurn }).finish();
+    return await archiveLedger({ store, epoch, anchor, signer }, before, () => createArchiveDraft(path));
+  } finally {
+    await anchor.close();
+    await store.close();
+  }
+}
+
+function parseBefore(args: CommandArguments): number | null {
+  const text = args.text('before');
+  if (text === undefined) return null;
+  if (!/^(?:0|[1-9]\d{0,14})$/u.test(text))
+    throw commandUsageError(ledgerArchive, `--before: ${quoteArgument(text)} is no number of entries`);
+  return Number(text);
+}
+
+/** Nothing where there is no file: then there is no home, and that is said. */
+const fileSizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+
+function textOf(
+  { from, to, trees, sha256, held, tidied }: ArchiveResult,
+  path: string,
+  { bytes_before, bytes_after }: { readonly bytes_before: number; readonly bytes_after: number },
+): string {
+  const lines =
+    sha256 === null
+      ? ['nothing to archive']
+      : [
+          `archived entries ${from} to ${to - 1}, ${countText(trees, 'run tree')}, in ${path}`,
+          `sha256 ${sha256}`,
+          `the ledger has ${bytes_after} bytes now, and had ${bytes_before}`,
+        ];
+  if (held !== null) lines.push(blockerLine(held));
+  if (!tidied) lines.push('room in the ledger could not be given back now: the next archiving tries again');
+  return lines.map((line) => `${escapeText(line)}\n`).join('');
+}
+
+const BLOCKER_TEXTS: Readonly<Record<BoundaryBlocker['why'], string>> = {
+  lives: 'has not ended',
+  'goes on': 'goes on after that',
+  unrecorded: 'has no run records yet',
+  'unknown outcome': 'has an unknown outcome that is not settled (`turnpike runs resolve`)',
+};
+
+const blockerLine = ({ tree_id, first, why }: BoundaryBlocker): string =>
+  `held back by ${tree_id}, which begins at entry ${first} and ${BLOCKER_TEXTS[why]}`;

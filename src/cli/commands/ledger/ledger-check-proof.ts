@@ -1,0 +1,40 @@
+import { resolve } from 'node:path';
+import { readSmallFile } from '../../../adapters/files/small-file.js';
+import { verifyProofFile, PROOF_BYTES_MAX, type ProofVerdict } from '../../../ledger/proof/proof-file.js';
+import { commandUsageError } from '../../arguments.js';
+import type { CliCommand } from '../../command.js';
+import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
+import { usageError } from '../../io.js';
+import { escapeText, jsonLine } from '../../text/terminal.js';
+
+/** `turnpike ledger check-proof`: needs no home and no ledger. */
+export const ledgerCheckProof: CliCommand = {
+  name: 'ledger check-proof',
+  summary: 'Check a proof with the public key of its ledger, and nothing else at hand',
+  operands: { usage: 'FILE', min: 1, max: 1 },
+  options: [KEY_OPTION],
+  notes: [
+    'FILE is what `ledger prove` wrote. The entry that it proves is printed; of two checkpoints, how far they reach.',
+    'Exits 1 when it proves nothing. Get the key from whom you trust, not from whoever gave you the proof.',
+  ],
+  async run(args, io) {
+    const file = resolve(io.cwd, args.operands[0] ?? '');
+    const bytes = readSmallFile(file, { bytesMax: PROOF_BYTES_MAX });
+    if (bytes === null) throw usageError(`there is no file ${file}`);
+    const key = readTrustedKey(args, io);
+    if (key === null) throw commandUsageError(ledgerCheckProof, '--key says by whose key it shall be signed');
+    const verdict = verifyProofFile(bytes, key);
+    await io.stdout.write(args.flag('json') ? jsonLine(verdict) : `${textOf(verdict)}\n`);
+    return verdict.ok ? 0 : 1;
+  },
+};
+
+function textOf(verdict: ProofVerdict): string {
+  if (!verdict.ok) return `not proved: ${verdict.why}`;
+  const { origin, size, root } = verdict.at;
+  if (verdict.kind === 'entry') {
+    return `${escapeText(verdict.text)}\nproved: this is entry ${verdict.index} of ${size} in the log ${escapeText(origin)}, root ${root}`;
+  }
+  const { from } = verdict;
+  return `proved: the log ${escapeText(origin)} of ${size} entries, root ${root}, goes on from its ${from.size}, root ${from.root}`;
+}

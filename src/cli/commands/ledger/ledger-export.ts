@@ -1,0 +1,76 @@
+import { createWriteStream } from 'node:fs';
+import { resolve } from 'node:path';
+import { finished } from 'node:stream/promises';
+import { once } from 'node:events';
+import { withholdByLanes } from '../../../runtime/evidence/lane-withholding.js';
+import { writeEvidence } from '../../../runtime/evidence/write-evidence.js';
+import { readLedgerSigner } from '../../../runtime/home/ledger-key.js';
+import { requireSignedHead } from '../../../runtime/ledger/ledger-proofs.js';
+import type { CliCommand, ExitCode } from '../../command.js';
+import { exitOneIfTampered } from '../../exit-code.js';
+import { homeOf, withLedger, type OpenLedger } from '../../options/folders.js';
+import { usageError } from '../../io.js';
+import { countText, jsonLine } from '../../text/terminal.js';
+
+/** `turnpike ledger export`: everything by which a stranger can check the ledger, in one file. */
+export const ledgerExport: CliCommand = {
+  name: 'ledger export',
+  summary: 'Write the ledger, its content, policies, machines, checkpoint and key into one file that can be checked',
+  operands: { usage: 'FILE', min: 1, max: 1 },
+  options: [{ name: 'entries', help: 'only the entries, one a line, as they are: nothing is signed' }],
+  notes: [
+    'FILE is checked by `ledger verify FILE --key KEY` and `replay FILE` with nothing else at hand. It reaches as far as',
+    'the last checkpoint, from the first entry that is not archived, and holds everything that agents and tools have said',
+    'and written, but hashes alone of what was erased, and of what happened in lanes that withhold it (withholds_content):',
+    'keep it like the ledger.',
+  ],
+  async run(args, io) {
+    const path = resolve(io.cwd, args.operands[0] ?? '');
+    const signer = readLedgerSigner(homeOf(args, io).ledgerKey);
+    return exitOneIfTampered(io, () =>
+      withLedger<ExitCode>(args, io, async (ledger) => {
+        const write = async (writeLine: (line: string) => Promise<void>) => {
+          if (args.flag('entries')) return writeEntries(ledger, writeLine);
+          if (signer === null) throw usageError('this home has no key that could sign: open it once for writing');
+          return writeEvidence(
+            withholdByLanes(ledger.store),
+            requireSignedHead(await ledger.anchor.read()),
+            signer,
+            writeLine,
+          );
+        };
+        const written = await writeNewFile(path, write);
+        const { entries, artifacts } = written;
+        const message = `wrote ${entries} entries and ${countText(artifacts, 'artifact')} to ${path}\n`;
+        await io.stdout.write(args.flag('json') ? jsonLine(written) : message);
+        return 0;
+      }),
+    );
+  },
+};
+
+async function writeEntries({ store }: OpenLedger, writeLine: (line: string) => Promise<void>) {
+  let entries = 0;
+  for await (const { text } of store.log()) {
+    await writeLine(`${text}\n`);
+    entries += 1;
+  }
+  return { entries, artifacts: 0, runs: 0 };
+}
+
+/** For its owner alone, and only where nothing is yet. */
+async function writeNewFile<T>(
+  path: string,
+  work: (writeLine: (line: string) => Promise<void>) => Promise<T>,
+): Promise<T> {
+  const file = createWriteStream(path, { flags: 'wx', mode: 0o600, flush: true });
+  await once(file, 'open').catch((error: unknown) => {
+    throw usageError(`${path} cannot be written: ${(error as NodeJS.ErrnoException).code ?? 'error'}`);
+  });
+  const done = await work(async (line) => {
+    if (!file.write(line)) await once(file, 'drain');
+  });
+  file.end();
+  await finished(file);
+  return done;
+}

@@ -1,0 +1,94 @@
+import { writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { readSmallFile } from '../../../adapters/files/small-file.js';
+import { openCheckpoint } from '../../../ledger/proof/checkpoint.js';
+import { LedgerError } from '../../../errors.js';
+import { integratedLog } from '../../../ledger/integrated-log.js';
+import { EMPTY_HEAD } from '../../../ledger/proof/merkle.js';
+import { NOTE_BYTES_MAX } from '../../../ledger/proof/signed-note.js';
+import {
+  checkArchiveChain,
+  sortArchives,
+  joinLogs,
+  type JoinedLog,
+  type OpenedArchive,
+} from '../../../runtime/evidence/joined-log.js';
+import { readLedgerVerifier } from '../../../runtime/home/ledger-key.js';
+import { proveEntry, proveConsistency } from '../../../runtime/ledger/ledger-proofs.js';
+import { ARCHIVE_OPTION, withOpenArchives } from '../../options/archives.js';
+import { quoteArgument, commandUsageError } from '../../arguments.js';
+import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { homeOf, withLedger, type OpenLedger } from '../../options/folders.js';
+import { exitOneIfTampered } from '../../exit-code.js';
+import { usageError, type Io } from '../../io.js';
+
+/** `turnpike ledger prove`: a file that convinces whoever has the public key. */
+export const ledgerProve: CliCommand = {
+  name: 'ledger prove',
+  summary: 'Write a proof that an entry is in the ledger, or that the ledger goes on from a checkpoint',
+  operands: { usage: '[SEQ]', min: 0, max: 1 },
+  options: [
+    { name: 'from', value: 'FILE', help: 'prove that the ledger goes on from the signed checkpoint in FILE' },
+    ARCHIVE_OPTION,
+    { name: 'out', value: 'FILE', help: 'write the proof to FILE instead of standard output' },
+  ],
+  notes: [
+    'SEQ is the place of an entry in the log, from 0, as `ledger verify` names it. The proof holds the entry, so whoever',
+    'gets it reads it. It is checked by `ledger check-proof` with the public key (keys/ledger.vkey) and nothing else.',
+  ],
+  async run(args, io) {
+    const [seq] = args.operands;
+    const from = args.text('from');
+    if ((seq === undefined) === (from === undefined)) throw commandUsageError(ledgerProve, 'name either SEQ or --from');
+    return exitOneIfTampered(io, () =>
+      withLedger<ExitCode>(args, io, async (ledger) => {
+        const proof = await withOpenArchives(args, io, async (archives) => {
+          const log = await joinWholeLog(ledger, archives);
+          return seq === undefined
+            ? proveFromCheckpoint(ledger, log, from ?? '', args, io)
+            : proveEntryAt(ledger, log, seq);
+        });
+        const out = args.text('out');
+        if (out === undefined) await io.stdout.write(proof);
+        else await writeFile(resolve(io.cwd, out), proof);
+        return 0;
+      }),
+    );
+  },
+};
+
+/** The log with the archives of it that were named. @throws LedgerError LEDGER_TAMPERED for what are none */
+async function joinWholeLog({ store }: OpenLedger, archives: readonly OpenedArchive[]): Promise<JoinedLog> {
+  const parts = await store.archives.parts();
+  const chain = sortArchives(archives);
+  for await (const { message } of checkArchiveChain(chain, parts)) {
+    throw new LedgerError({ code: 'LEDGER_TAMPERED', message });
+  }
+  return joinLogs(chain, integratedLog(store), parts.at(-1) ?? EMPTY_HEAD);
+}
+
+async function proveEntryAt({ anchor }: OpenLedger, log: JoinedLog, seq: string): Promise<string> {
+  if (!/^(?:0|[1-9]\d{0,14})$/.test(seq))
+    throw commandUsageError(ledgerProve, `${quoteArgument(seq)} is no place in the log`);
+  return proveEntry(log, await anchor.read(), Number(seq));
+}
+
+async function proveFromCheckpoint(
+  { anchor }: OpenLedger,
+  log: JoinedLog,
+  file: string,
+  args: CommandArguments,
+  io: Io,
+): Promise<string> {
+  const path = resolve(io.cwd, file);
+  const note = readSmallFile(path, { bytesMax: NOTE_BYTES_MAX });
+  if (note === null) throw usageError(`there is no file ${path}`);
+  const key = readLedgerVerifier(homeOf(args, io).ledgerKey);
+  const older = key === null ? null : openCheckpoint(note, key);
+  if (older === null)
+    throw commandUsageError(
+      ledgerProve,
+      `${quoteArgument(file)} is no checkpoint that the key of this ledger has signed`,
+    );
+  return proveConsistency(log, await anchor.read(), { ...older, note: Buffer.from(note).toString('utf8') });
+}

@@ -1,0 +1,99 @@
+import type { LedgerProblem } from '../../../ledger/verification/ledger-problem.js';
+import type { LedgerVerdict, UncheckedContent, WithheldSummary } from '../../../ledger/verification/ledger-verdict.js';
+import { verifyEvidence } from '../../../runtime/evidence/verify-evidence.js';
+import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { ARCHIVE_OPTION, withOpenArchives } from '../../options/archives.js';
+import { commandUsageError } from '../../arguments.js';
+import { KEY_OPTION, withEvidenceBundle } from '../../options/evidence-file.js';
+import { exitOneIfTampered } from '../../exit-code.js';
+import { withLedger } from '../../options/folders.js';
+import type { Io } from '../../io.js';
+import { countText, escapeText, jsonLine } from '../../text/terminal.js';
+
+/** `turnpike ledger verify`: is the ledger what was once written? */
+export const ledgerVerify: CliCommand = {
+  name: 'ledger verify',
+  summary: 'Check that the ledger is what was written, and complete; name every entry that is not',
+  operands: { usage: '[FILE]', min: 0, max: 1 },
+  options: [{ name: 'no-replay', help: 'do not ask the machines: faster, and finds less' }, KEY_OPTION, ARCHIVE_OPTION],
+  notes: [
+    'Needs no lock, changes nothing, and reads the whole ledger. Each line: the entry, the rule, and what was done to it:',
+    'altered, missing, duplicated, reordered, inserted, cut, or incomplete where something should have been written.',
+    'With FILE, what `ledger export` or `ledger archive` wrote is checked, and no home is needed. With --archive, the ledger',
+    'from the first entry in the archives on, as one log; without it, what is archived is not looked at. Exits 1 when',
+    'something is wrong, and 4 when nothing is wrong but content was erased or withheld: then what could not be checked',
+    'is listed, and decisions that depend on it could not be repeated.',
+  ],
+  async run(args, io) {
+    const [file] = args.operands;
+    const how = { replay: !args.flag('no-replay') };
+    if (file !== undefined && args.list('archive').length > 0)
+      throw commandUsageError(ledgerVerify, '--archive goes with a home');
+    // Too damaged to be read is a finding here, as it is a breakdown everywhere else.
+    return exitOneIfTampered(io, () =>
+      file === undefined
+        ? withLedger<ExitCode>(args, io, async ({ reader, anchor }) => {
+            // Beside a ledger that was ever opened there is a head file: without it, nothing vouches for its end.
+            const headMissing = (await anchor.read()) === null;
+            return withOpenArchives(args, io, async (archives) =>
+              printVerdict(await reader.verify({ ...how, archives }), headMissing, args, io),
+            );
+          })
+        : withEvidenceBundle<ExitCode>(file, args, io, async (bundle) =>
+            printVerdict(await verifyEvidence(bundle, how), false, args, io),
+          ),
+    );
+  },
+};
+
+async function printVerdict(
+  verdict: LedgerVerdict,
+  headMissing: boolean,
+  args: CommandArguments,
+  { stdout }: Io,
+): Promise<ExitCode> {
+  const code = headMissing ? 1 : EXIT_CODES[verdict.verdict];
+  if (args.flag('json')) {
+    await stdout.write(jsonLine(headMissing ? { ...verdict, ok: false, head_file: 'missing' } : verdict));
+    return code;
+  }
+  for (const problem of verdict.ok ? [] : verdict.problems) await stdout.write(`${escapeText(lineOf(problem))}\n`);
+  if (headMissing) await stdout.write('the ledger: the head file is missing: restore the home from a backup\n');
+  if (verdict.verdict !== 'refused' && !headMissing) {
+    const { entries, trees, root, archived } = verdict;
+    const headline = verdict.ok ? 'ok' : 'by hash alone';
+    await stdout.write(`${headline}: ${entries} entries of ${countText(trees, 'run tree')}, root ${root}\n`);
+    if (!verdict.ok) await printWithheld(verdict.withheld, stdout);
+    if (archived !== undefined) await stdout.write(`${archivedNotice(archived)}\n`);
+  }
+  return code;
+}
+
+const EXIT_CODES: Readonly<Record<LedgerVerdict['verdict'], ExitCode>> = { verified: 0, refused: 1, by_hash_alone: 4 };
+
+/** What could not be checked, counted and listed. */
+export async function printWithheld(
+  { contents, trees, not_checked }: WithheldSummary,
+  stdout: Pick<Io['stdout'], 'write'>,
+): Promise<void> {
+  await stdout.write(
+    `not checked: ${countText(contents, 'content')}, erased or withheld; ` +
+      `the machines were asked about ${countText(trees, 'run tree')} only up to there\n`,
+  );
+  for (const content of not_checked) await stdout.write(`${escapeText(uncheckedLine(content))}\n`);
+  const more = contents - not_checked.length;
+  if (more > 0) await stdout.write(`and ${countText(more, 'more content')}\n`);
+}
+
+const uncheckedLine = ({ log_index, tree_id, seq, kind, withheld, sha256 }: UncheckedContent): string =>
+  `not checked: entry ${log_index} (${tree_id} seq ${seq}): ${kind} ${sha256}: ` +
+  (withheld === 'erased' ? 'erased' : 'its lane withholds it');
+
+/** Of the entries before those that were looked at. */
+export const archivedNotice = (archived: number): string =>
+  `note: entries 0 to ${archived - 1} are archived, and were not looked at`;
+
+function lineOf({ log_index, tree_id, seq, rule, kind, message }: LedgerProblem): string {
+  const place = tree_id === null ? '' : ` (${tree_id}${seq === null ? '' : ` seq ${seq}`})`;
+  return `${log_index === null ? 'the ledger' : `entry ${log_index}`}${place}: ${rule}: ${kind}: ${message}`;
+}

@@ -1,0 +1,146 @@
+import { RunError } from '../../../errors.js';
+import type { LedgerStore } from '../../../ports/ledger/ledger-store.js';
+import {
+  replay as replayLedger,
+  type UnrecomputedTree,
+  type ReplayReport,
+  type ReplayVerdict,
+} from '../../../replay/replay.js';
+import { stateAt } from '../../../replay/state-at.js';
+import { commandUsageError } from '../../arguments.js';
+import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { isFileName, KEY_OPTION, withEvidenceBundle } from '../../options/evidence-file.js';
+import { withLedger } from '../../options/folders.js';
+import type { Io } from '../../io.js';
+import { archivedNotice } from './ledger-verify.js';
+import { stateText } from '../../text/state-text.js';
+import { countText, escapeText, jsonLine } from '../../text/terminal.js';
+
+/** How much of an entry is shown around the first character in which it differs. */
+const SHOWN_CHARS = 320;
+const BEFORE_CHARS = 120;
+
+const EXIT_CODES: Readonly<Record<ReplayVerdict, ExitCode>> = { replayed: 0, differs: 1, by_hash_alone: 4, nothing: 4 };
+
+/** `turnpike replay`: would the machines have written this ledger? */
+export const replayCommand: CliCommand = {
+  name: 'replay',
+  summary: 'Fold the ledger through the machines; print what was checked, or the first difference',
+  operands: { usage: '[RUN_ID|FILE]', min: 0, max: 1 },
+  options: [
+    { name: 'until', value: 'SEQ', help: 'fold up to this entry only; show every run and session as it stood then' },
+    { name: 'all', help: 'with --until: show the runs that had ended too' },
+    KEY_OPTION,
+  ],
+  notes: [
+    'Needs nothing but the ledger and its artifacts. With RUN_ID, the run tree that the run belongs to. With FILE, the',
+    'ledger in what `ledger export` wrote.',
+    'Exits 1 at a difference, and 4 where nothing differs and not all could be folded: content was erased or withheld, or',
+    'there was nothing to fold. SEQ is an index of the log, as `ledger verify` names entries; with RUN_ID, a seq of its',
+    'tree. The entries that one input caused were written together: SEQ among them is taken as their last. `last` is the',
+    'ledger as it stands; asked ahead of time, it spares later questions the fold of an older ledger.',
+  ],
+  async run(args, io) {
+    const [operand] = args.operands;
+    const run_id = operand === undefined || isFileName(operand) ? undefined : operand;
+    const until = args.text('until');
+    if (until !== undefined) return showState(until, operand, args, io);
+    if (args.flag('all')) throw commandUsageError(replayCommand, '--all goes with --until');
+    // How many entries come before those that are replayed.
+    let before = 0;
+    const report =
+      operand === undefined || run_id !== undefined
+        ? await withLedger(args, io, async ({ reader, store }) => {
+            if (run_id === undefined) before = (await store.archives.parts()).at(-1)?.size ?? 0;
+            return reader.replay(run_id);
+          })
+        : await withEvidenceBundle(operand, args, io, (bundle) => {
+            before = bundle.begin.size;
+            return replayLedger(bundle);
+          });
+    if (run_id !== undefined && report.trees === 0) {
+      throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });
+    }
+    const note = before > 0 ? `${archivedNotice(before)}\n` : '';
+    await io.stdout.write(args.flag('json') ? jsonLine(report) : `${textOf(report)}${note}`);
+    return EXIT_CODES[report.verdict];
+  },
+};
+
+async function showState(text: string, operand: string | undefined, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const isLast = text === 'last';
+  if (!isLast && !/^(?:0|[1-9]\d{0,14})$/u.test(text))
+    throw commandUsageError(replayCommand, '--until takes the number of an entry, from 0 on, or `last`');
+  const file = operand !== undefined && isFileName(operand) ? operand : null;
+  if (isLast && file === null && operand !== undefined)
+    throw commandUsageError(replayCommand, '--until last goes without RUN_ID');
+  const untilIn = async (log: Pick<LedgerStore, 'head'>): Promise<number> =>
+    isLast ? Math.max(0, (await log.head()).size - 1) : Number(text);
+  // A bundle has nothing beside it that is remembered: it is folded from its first entry.
+  const state =
+    file === null
+      ? await withLedger(args, io, async ({ store, reader }) => {
+          const until = await untilIn(store);
+          return reader.stateAt(operand === undefined ? { until } : { until, run_id: operand });
+        })
+      : await withEvidenceBundle(file, args, io, async (bundle) =>
+          stateAt(bundle, null, { until: await untilIn(bundle) }),
+        );
+  await io.stdout.write(args.flag('json') ? jsonLine(state) : stateText(state, args.flag('all')));
+  return 0;
+}
+
+const HEADLINES: Readonly<Record<Exclude<ReplayVerdict, 'differs'>, (counts: string) => string>> = {
+  replayed: (counts) => `ok: ${counts}: every state, verdict and response came out as recorded`,
+  by_hash_alone: (counts) => `by hash alone: ${counts}: what could be folded came out as recorded; not folded:`,
+  nothing: () => 'nothing was replayed: there is no input to fold',
+};
+
+function textOf(report: ReplayReport): string {
+  const { trees, entries, inputs, steps, responses, difference } = report;
+  const counts = [
+    countText(trees, 'run tree'),
+    `${entries} entries`,
+    countText(inputs, 'input'),
+    countText(steps, 'step'),
+    countText(responses, 'response'),
+  ].join(', ');
+  if (difference === null && report.verdict !== 'differs') {
+    const others = report.other_machines;
+    const note =
+      others === 0 ? '' : `note: ${countText(others, 'run tree')} recorded by another version of the machines\n`;
+    const lost = (report.not_recomputed ?? []).map(lineOf);
+    return `${HEADLINES[report.verdict](counts)}\n${note}${lost.join('')}`;
+  }
+  if (difference === null) return '';
+  const { tree_id, seq, rule, log_index, expected, found } = difference;
+  if (rule === 'log.cut') return `the log ends at ${found}, and its heads say ${expected}: ${rule}\n`;
+  const place = log_index === null ? `after the last entry` : `entry ${log_index}`;
+  const from = firstDifference(expected ?? '', found ?? '');
+  return [
+    `${place} (${tree_id} seq ${seq}): ${rule}`,
+    `  expected: ${excerpt(expected, from)}`,
+    `  found:    ${excerpt(found, from)}`,
+    `before it: ${counts}, all as recorded`,
+  ]
+    .map((line) => `${escapeText(line)}\n`)
+    .join('');
+}
+
+const lineOf = ({ tree_id, seq, log_index, entries, case_id, withheld }: UnrecomputedTree): string =>
+  `not recomputed: ${entries === 1 ? '1 entry' : `${entries} entries`} of ${tree_id} from entry ${log_index} (seq ${seq}) on: ` +
+  (withheld === 'erased' ? `its content was erased with case ${case_id ?? ''}\n` : 'a lane withholds its content\n');
+
+function firstDifference(one: string, other: string): number {
+  let at = 0;
+  while (at < one.length && one[at] === other[at]) at += 1;
+  return at;
+}
+
+/** Both texts from the same place on, so that they can be compared by eye. */
+function excerpt(text: string | null, difference: number): string {
+  if (text === null) return 'nothing';
+  const from = text.length <= SHOWN_CHARS ? 0 : Math.max(0, difference - BEFORE_CHARS);
+  const shown = text.slice(from, from + SHOWN_CHARS);
+  return `${from > 0 ? '…' : ''}${shown}${from + SHOWN_CHARS < text.length ? '…' : ''}`;
+}

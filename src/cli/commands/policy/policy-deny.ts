@@ -1,0 +1,183 @@
+import { overlayFiles, type OverlayFiles } from '../../../adapters/policy/overlay-file.js';
+import { readOverlay, writeOverlay } from '../../../adapters/policy/overlay-writer.js';
+import { systemClock } from '../../../adapters/system/system-clock.js';
+import { findAction } from '../../../contract/policy/actions.js';
+import {
+  OVERLAY_MATCHERS,
+  OVERLAY_RULES_MAX,
+  OverlayRule,
+  type OverlayMatcher,
+  type OverlayRule as Rule,
+} from '../../../contract/policy/overlay.js';
+import { isConforming } from '../../../contract/validators.js';
+import { NAME_PROBLEMS, personOf } from '../../../identity/person.js';
+import { isVacant } from '../../../runtime/home/home.js';
+import { quoteArgument, commandUsageError } from '../../arguments.js';
+import {
+  NO_OPERANDS,
+  type CommandArguments,
+  type CliCommand,
+  type ExitCode,
+  type CommandOption,
+} from '../../command.js';
+import { homeOf } from '../../options/folders.js';
+import { usageError, type Io } from '../../io.js';
+import { countText, escapeText, jsonLine, createPainter, table } from '../../text/terminal.js';
+
+const MATCHER_OPTIONS = {
+  role_id: { name: 'role', value: 'R', help: 'deny what this role does' },
+  lane_id: { name: 'lane', value: 'L', help: 'deny what is done in this lane' },
+  action: { name: 'action', value: 'A', help: 'deny this action' },
+  tool: { name: 'tool', value: 'T', help: 'deny calls of this tool' },
+  table: { name: 'table', value: 'T', help: 'deny writes to, and reads of, this table' },
+  case_id: { name: 'case', value: 'C', help: 'deny what is done in this case' },
+  run_id: { name: 'run', value: 'RUN', help: 'deny what this run, and every run below it, does' },
+  actor_id: { name: 'actor', value: 'A', help: 'deny what this actor does, however the name is written' },
+} as const satisfies Record<OverlayMatcher, CommandOption>;
+
+/** `turnpike policy deny`: the emergency overlay, which runs obey at once (D1). */
+export const policyDeny: CliCommand = {
+  name: 'policy deny',
+  summary: 'Deny something at once, also to runs that are under way; or show or lift such rules',
+  operands: NO_OPERANDS,
+  // Each may be given once. They are lists so that a second one is seen, and not silently taken for the first.
+  options: [
+    ...OVERLAY_MATCHERS.map((matcher): CommandOption => ({ ...MATCHER_OPTIONS[matcher], multiple: true })),
+    { name: 'reason', value: 'TEXT', help: 'why, in one line of up to 200 characters; needed for a new rule' },
+    { name: 'list', help: 'show the rules in force' },
+    { name: 'lift', value: 'RULE_ID', help: 'take a rule away' },
+    { name: 'repair', help: 'go on where the overlay or its key is lost or damaged' },
+  ],
+  notes: [
+    'A rule denies what matches all that is named; it can never allow anything. The rules are signed with a key of the',
+    'home, which is made on first use, and have an epoch that every decision records. A process that runs sees them at',
+    'its next step, and the policies that its trees have pinned stay what they are. Needs no lock.',
+    'While the overlay is missing, damaged or older than one that was seen, everything is denied. --repair then makes a',
+    'valid one, with or without a new rule; rules that cannot be trusted any more are gone.',
+  ],
+  async run(args, io) {
+    const { home, overlay, keys } = homeOf(args, io);
+    if (isVacant(home)) throw usageError(`${home} is no home: make one with \`turnpike init\``);
+    const files = overlayFiles(overlay, keys);
+    const matchers = parseMatchers(args);
+    const reason = args.text('reason');
+    const lift = args.text('lift');
+    const adds = reason !== undefined || Object.keys(matchers).length > 0;
+    const wants = [args.flag('list'), lift !== undefined, adds].filter(Boolean).length;
+    if (wants > 1) throw commandUsageError(policyDeny, '--list, --lift and a new rule are three different things');
+    if (args.flag('list') && args.flag('repair')) throw commandUsageError(policyDeny, '--list repairs nothing');
+    if (args.flag('list')) return listRules(files, args, io);
+    if (lift !== undefined) return liftRule(files, lift, args, io);
+    if (adds) return addRule(files, createRule(matchers, reason), args, io);
+    if (args.flag('repair')) return repairOverlay(files, args, io);
+    throw commandUsageError(policyDeny, 'what shall be denied? name a role, a lane, an action, ...');
+  },
+};
+
+type Matchers = Partial<Record<OverlayMatcher, string>>;
+
+function parseMatchers(args: CommandArguments): Matchers {
+  const matchers: Matchers = {};
+  for (const matcher of OVERLAY_MATCHERS) {
+    const { name } = MATCHER_OPTIONS[matcher];
+    const [value, more] = args.list(name);
+    if (more !== undefined) throw commandUsageError(policyDeny, `a rule has one --${name}: make a rule for each`);
+    if (value === undefined) continue;
+    if (!isConforming(OverlayRule.properties[matcher], value) || !value.isWellFormed()) {
+      throw commandUsageError(policyDeny, `--${name} cannot be ${quoteArgument(value)}`);
+    }
+    const person = matcher === 'actor_id' ? personOf(value) : null;
+    if (typeof person === 'string') throw commandUsageError(policyDeny, `--${name}: the name ${NAME_PROBLEMS[person]}`);
+    matchers[matcher] = value;
+  }
+  return matchers;
+}
+
+function createRule(matchers: Matchers, reason: string | undefined): Omit<Rule, 'rule_id'> {
+  if (Object.keys(matchers).length === 0) {
+    throw commandUsageError(policyDeny, 'what shall be denied? name a role, a lane, an action, ...');
+  }
+  if (reason === undefined) throw commandUsageError(policyDeny, 'why? say it with --reason');
+  if (!isConforming(OverlayRule.properties.reason, reason) || !reason.isWellFormed()) {
+    throw commandUsageError(policyDeny, '--reason takes one line of up to 200 characters');
+  }
+  return { ...matchers, reason };
+}
+
+async function addRule(
+  files: OverlayFiles,
+  rule: Omit<Rule, 'rule_id'>,
+  args: CommandArguments,
+  io: Io,
+): Promise<ExitCode> {
+  if (rule.action !== undefined && findAction(rule.action) === undefined) {
+    await io.stderr.writeLine(`${rule.action} is none of the built-in actions: see \`turnpike actions\``);
+  }
+  const { epoch } = await publishOverlay(files, args, (former, next) => {
+    if (former.length < OVERLAY_RULES_MAX) return [...former, { ...rule, rule_id: ruleIdOf(next) }];
+    throw usageError(`the overlay has ${OVERLAY_RULES_MAX} rules, and cannot have more: lift one first`);
+  });
+  const message = { rule_id: ruleIdOf(epoch), epoch };
+  await printResult(io, args, message, `${message.rule_id} denies from now on, by epoch ${epoch} of the overlay`);
+  return 0;
+}
+
+async function liftRule(files: OverlayFiles, lifted: string, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const { epoch } = await publishOverlay(files, args, (former) => {
+    const rules = former.filter(({ rule_id }) => rule_id !== lifted);
+    if (rules.length < former.length) return rules;
+    throw usageError(`the overlay has no rule ${quoteArgument(lifted)}: see \`turnpike policy deny --list\``);
+  });
+  await printResult(io, args, { lifted, epoch }, `${lifted} is lifted, by epoch ${epoch} of the overlay`);
+  return 0;
+}
+
+async function repairOverlay(files: OverlayFiles, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const { epoch, rules } = await publishOverlay(files, args, (former) => former);
+  const text = `the overlay is valid, with epoch ${epoch} and ${countText(rules.length, 'rule')}`;
+  await printResult(io, args, { epoch, rules }, text);
+  return 0;
+}
+
+async function listRules(files: OverlayFiles, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const overlay = readOverlay(files);
+  if (args.flag('json')) {
+    await io.stdout.write(jsonLine(overlay ?? { epoch: 0, rules: [] }));
+    return 0;
+  }
+  if (overlay === null) {
+    await io.stderr.writeLine('there is no overlay: it denies nothing');
+    return 0;
+  }
+  const { epoch, issued_at_utc, rules } = overlay;
+  const rows = rules.map((rule) => [
+    { text: rule.rule_id, colour: 'red' as const },
+    { text: escapeText(matchersText(rule)) },
+    { text: escapeText(rule.reason), colour: 'dim' as const },
+  ]);
+  await io.stdout.write(`epoch ${epoch} of ${issued_at_utc}: ${countText(rules.length, 'rule')}\n`);
+  if (rows.length > 0) await io.stdout.write(table(rows, createPainter(io.colours)));
+  return 0;
+}
+
+/** As it would be typed. */
+const matchersText = (rule: Rule): string =>
+  OVERLAY_MATCHERS.flatMap((matcher) => {
+    const value = rule[matcher];
+    return value === undefined ? [] : [`--${MATCHER_OPTIONS[matcher].name} ${value}`];
+  }).join(' ');
+
+type Rules = Parameters<typeof writeOverlay>[1]['rules'];
+
+const publishOverlay = (files: OverlayFiles, args: CommandArguments, rules: Rules): ReturnType<typeof writeOverlay> =>
+  writeOverlay(files, {
+    issued_at_utc: new Date(systemClock().now()).toISOString(),
+    repair: args.flag('repair'),
+    rules,
+  });
+
+/** Epochs never come twice, so no two rules ever have one id. */
+const ruleIdOf = (epoch: number): string => `deny-${epoch}`;
+
+const printResult = (io: Io, args: CommandArguments, value: object, text: string): Promise<void> =>
+  io.stdout.write(args.flag('json') ? jsonLine(value) : `${escapeText(text)}\n`);

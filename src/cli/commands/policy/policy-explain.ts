@@ -1,0 +1,103 @@
+import { RunError } from '../../../errors.js';
+import { readDecisionsAt } from '../../../replay/policy/entry-decisions.js';
+import { UNDECIDABLE, type PolicyAnswer, type RecordedDecision } from '../../../replay/policy/recorded-decision.js';
+import { explain, type Explanation } from '../../../replay/policy/explain.js';
+import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
+import { commandUsageError } from '../../arguments.js';
+import type { CliCommand } from '../../command.js';
+import { withLedger } from '../../options/folders.js';
+import { escapeText, jsonLine, createPainter, type Paint } from '../../text/terminal.js';
+
+const CHANGES_SHOWN = 8;
+
+/** `turnpike policy explain`: why was this decided so, and what would have to be otherwise? */
+export const policyExplain: CliCommand = {
+  name: 'policy explain',
+  summary: 'Explain one recorded decision: its checks in order, and the smallest change that would flip it',
+  operands: { usage: 'SEQ', min: 1, max: 1 },
+  options: [],
+  notes: [
+    'SEQ is the index of an entry as `ledger verify` and `policy simulate` print it, or RUN_TREE:SEQ. Of an entry that',
+    'records no decision, those are explained that came of the same input. The changes are single changes of the policy',
+    'that the run tree has pinned; each was made, and the decision taken again. Needs no lock.',
+  ],
+  async run(args, io) {
+    const [text = ''] = args.operands;
+    const place = /^(?:([^:]+):)?(\d{1,15})$/u.exec(text);
+    if (place === null) throw commandUsageError(policyExplain, 'SEQ is a number, or RUN_TREE:NUMBER');
+    const decisions = await withLedger(args, io, ({ reader }) => findDecisions(reader, place[1], Number(place[2])));
+    const explained = decisions.map(explain);
+    const paint = createPainter(io.colours);
+    for (const [i, each] of explained.entries()) {
+      const own = args.flag('json') ? jsonLine(toPlainExplanation(each)) : textOf(each, paint);
+      await io.stdout.write(i === 0 || args.flag('json') ? own : `\n${own}`);
+    }
+    return 0;
+  },
+};
+
+/** @throws RunError RUN_UNKNOWN where there is no such entry, or none that records a decision */
+async function findDecisions(
+  reader: LedgerReader,
+  tree: string | undefined,
+  number: number,
+): Promise<readonly RecordedDecision[]> {
+  const tree_id = tree ?? (await findTreeAt(reader, number));
+  const isMatch = ({ seq, log_index }: { seq: number; log_index: number }): boolean =>
+    (tree === undefined ? log_index : seq) === number;
+  const { found, decisions } = await readDecisionsAt(reader.folded, tree_id ?? '', isMatch);
+  if (!found) throw new RunError({ code: 'RUN_UNKNOWN', message: 'this ledger has no such entry' });
+  if (decisions.length > 0) return decisions;
+  throw new RunError({
+    code: 'RUN_UNKNOWN',
+    message: 'nothing was decided in the course of the input of this entry',
+  });
+}
+
+async function findTreeAt(reader: LedgerReader, log_index: number): Promise<string | null> {
+  for await (const entry of reader.log(log_index)) return entry.log_index === log_index ? entry.tree_id : null;
+  return null;
+}
+
+/** For machines: without the policy and the facts, which hold whole payloads. */
+const toPlainExplanation = ({ decision, checks, changes }: Explanation) => {
+  const { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said } = decision;
+  return { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said, checks, changes };
+};
+
+const MARKS = { passed: ['✓', 'green'], decided: ['✗', 'red'], 'not reached': ['·', 'dim'] } as const;
+
+function textOf({ decision, checks, changes }: Explanation, paint: Paint): string {
+  const { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said } = decision;
+  const rule = said.rule_id === null ? '' : ` by ${escapeText(said.rule_id)}`;
+  const lines = [
+    `entry ${log_index} (${escapeText(tree_id)} seq ${seq}): ${paint(said.decision, said.decision === 'allow' ? 'green' : 'yellow')}${rule}`,
+    `  ${escapeText(actor_id)} as ${escapeText(role_id)}${lane_id === null ? '' : ` in lane ${escapeText(lane_id)}`}: ${escapeText(action)} (run ${escapeText(run_id)})`,
+    ...checks.map(({ name, verdict, rule_id }) => {
+      const [mark, colour] = MARKS[verdict];
+      return `  ${paint(mark, colour)} ${name}${rule_id === null ? '' : `: ${escapeText(rule_id)}`}${verdict === 'not reached' ? ' (not reached)' : ''}`;
+    }),
+    ...changeLines(changes),
+  ];
+  return lines.map((line) => `${line}\n`).join('');
+}
+
+function changeLines(changes: Explanation['changes']): readonly string[] {
+  const [smallest, ...others] = changes;
+  if (smallest === undefined) return ['no single change of the policy would flip it'];
+  const shown = others.slice(0, CHANGES_SHOWN);
+  const more = others.length - shown.length;
+  return [
+    `smallest change that would flip it: ${lineOf(smallest)}`,
+    ...(shown.length === 0 ? [] : ['or one of these:']),
+    ...shown.map((change) => `  ${lineOf(change)}`),
+    ...(more > 0 ? [`  and ${more} more: --json shows all`] : []),
+  ];
+}
+
+const lineOf = ({ text, gives }: Explanation['changes'][number]): string => `${escapeText(text)} ${givesText(gives)}`;
+
+const givesText = (gives: PolicyAnswer): string =>
+  'undecidable' in gives
+    ? `(then open: ${UNDECIDABLE[gives.undecidable]})`
+    : `(${gives.decision}${gives.rule_id === null ? '' : `: ${escapeText(gives.rule_id)}`})`;

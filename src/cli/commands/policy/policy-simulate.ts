@@ -1,0 +1,163 @@
+import type { Catalogue } from '../../../contract/policy/catalogue.js';
+import { RunError } from '../../../errors.js';
+import { checkPolicy, type PolicyCheck } from '../../../policy/files/check-policy.js';
+import type { Policy } from '../../../policy/policy.js';
+import { UNDECIDABLE, type RecordedVerdict } from '../../../replay/policy/recorded-decision.js';
+import {
+  FindingGroups,
+  FLIP_KINDS,
+  simulate,
+  type SimulationFinding,
+  type FindingGroup,
+  type FlipKind,
+  type Simulation,
+} from '../../../replay/policy/simulate.js';
+import { rootRunIdOf } from '../../../runtime/ledger/ledger-reader.js';
+import { commandUsageError } from '../../arguments.js';
+import type { CommandArguments, CliCommand } from '../../command.js';
+import {
+  findContractFolder,
+  loadContract,
+  displayPath,
+  requireValidPolicy,
+  withLedger,
+  type LoadedPolicy,
+} from '../../options/folders.js';
+import {
+  countText,
+  escapeText,
+  jsonLine,
+  createPainter,
+  table,
+  type TextCell,
+  type Paint,
+} from '../../text/terminal.js';
+
+const PLACES_SHOWN = 4;
+const COLOURS = { 'new-allow': 'red', 'new-deny': 'yellow', 'other-rule': 'cyan', undecidable: 'magenta' } as const;
+
+/** `turnpike policy simulate`: what would have been decided under another policy? */
+export const policySimulate: CliCommand = {
+  name: 'policy simulate',
+  summary: 'Take every recorded decision again under a policy; show which come out otherwise',
+  operands: { usage: '[RUN_ID]', min: 0, max: 1 },
+  options: [
+    {
+      name: 'fail-on',
+      value: 'KINDS',
+      help: 'exit 1 at such a flip: new-allow, new-deny, other-rule (by comma), or any',
+    },
+  ],
+  notes: [
+    'The policy is that of --contract; pins are not asked for. With RUN_ID, of the run tree that the run belongs to. Each',
+    'decision is taken by itself, with the facts that were recorded: what an earlier flip would have changed is not guessed.',
+    'What the ledger does not tell is `undecidable`. Needs no lock. With --json: one line for each finding, then the counts.',
+  ],
+  async run(args, io) {
+    const kinds = parseFlipKinds(args);
+    const contract = findContractFolder(args, io);
+    const policies = new PolicyByCatalogue(await loadContract(contract, io));
+    const groups = new FindingGroups(PLACES_SHOWN);
+    const findings: SimulationFinding[] = [];
+    const json = args.flag('json');
+    const [run_id] = args.operands;
+    const tree_id = run_id === undefined ? undefined : rootRunIdOf(run_id);
+    const summary = await withLedger(args, io, ({ reader }) =>
+      simulate(
+        reader.folded,
+        policies.resolve,
+        (found) => (json ? void findings.push(found) : groups.add(found)),
+        tree_id,
+      ),
+    );
+    if (run_id !== undefined && summary.trees === 0)
+      throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });
+    if (summary.decisions > 0 && summary.undecidable['policy.invalid'] === summary.decisions) policies.throwIfInvalid();
+    if (json) for (const finding of findings) await io.stdout.write(jsonLine(finding));
+    await io.stdout.write(
+      json
+        ? jsonLine(summary)
+        : textOf(summary, groups.list, displayPath(contract.path, io), createPainter(io.colours)),
+    );
+    return kinds.some((kind) => summary.flips[kind] > 0) ? 1 : 0;
+  },
+};
+
+/** @throws UsageError for what is no kind of flip */
+function parseFlipKinds(args: CommandArguments): readonly FlipKind[] {
+  const text = args.text('fail-on');
+  if (text === undefined) return [];
+  return text.split(',').flatMap((word) => {
+    if (word === 'any') return FLIP_KINDS;
+    const kind = FLIP_KINDS.find((known) => known === word);
+    if (kind === undefined) throw commandUsageError(policySimulate, `--fail-on takes ${FLIP_KINDS.join(', ')} or any`);
+    return [kind];
+  });
+}
+
+/** One policy over what each run tree has registered. */
+class PolicyByCatalogue {
+  readonly #files: LoadedPolicy['files'];
+  readonly #checks = new Map<Catalogue, PolicyCheck>();
+  readonly #default: PolicyCheck;
+
+  constructor({ files, check }: LoadedPolicy) {
+    this.#files = files;
+    this.#default = check;
+  }
+
+  readonly resolve = (catalogue: Catalogue): Policy | null => {
+    const check = this.#checks.get(catalogue) ?? checkPolicy(this.#files, catalogue);
+    this.#checks.set(catalogue, check);
+    return check.policy;
+  };
+
+  /** @throws PolicyError POLICY_INVALID with what is wrong with it */
+  throwIfInvalid(): void {
+    const checks = [...this.#checks.values(), this.#default];
+    requireValidPolicy(checks.find(({ policy }) => policy === null) ?? this.#default);
+  }
+}
+
+function textOf(summary: Simulation, groups: readonly FindingGroup[], where: string, paint: Paint): string {
+  const { decisions, same, trees, flips } = summary;
+  const undecidable = Object.values(summary.undecidable).reduce((sum, count) => sum + count, 0);
+  const counts = [
+    `${same} the same`,
+    countText(flips['new-allow'], 'new allow'),
+    `${flips['new-deny']} new ${flips['new-deny'] === 1 ? 'denial' : 'denials'}`,
+    `${flips['other-rule']} by another rule`,
+    `${undecidable} undecidable`,
+  ].join(', ');
+  const head = `${countText(decisions, 'decision')} of ${countText(trees, 'run tree')} under ${escapeText(where)}: ${counts}\n`;
+  const note =
+    summary.not_recomputed === 0
+      ? ''
+      : `note: ${countText(summary.not_recomputed, 'run tree')} only in part: content that decisions rest on is not to be had\n`;
+  const list = groups.length === 0 ? '' : `${table([TITLES, ...groups.map(rowOf)], paint)}\n`;
+  return `${list}${head}${note}`;
+}
+
+const TITLES: readonly TextCell[] = ['', '', 'role', 'lane', 'action', 'was', 'would be', 'entries'].map((text) => ({
+  text,
+  colour: 'bold' as const,
+}));
+
+function rowOf({ kind, count, role_id, lane_id, action, was, now, undecidable, first }: FindingGroup): TextCell[] {
+  const places = first.map(({ log_index }) => String(log_index)).join(', ');
+  const more = count > first.length ? `, and ${count - first.length} more` : '';
+  const would = now === null ? (undecidable === null ? '' : `? ${UNDECIDABLE[undecidable]}`) : verdictText(now);
+  return [
+    { text: kind, colour: COLOURS[kind] },
+    { text: String(count) },
+    { text: escapeText(role_id) },
+    { text: escapeText(lane_id ?? '-') },
+    { text: escapeText(action) },
+    { text: escapeText(verdictText(was)) },
+    { text: escapeText(would) },
+    { text: places + more },
+  ];
+}
+
+const verdictText = ({ decision, rule_id }: RecordedVerdict): string =>
+  rule_id === null ? decision : `${decision} (${rule_id})`;

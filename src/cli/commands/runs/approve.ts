@@ -1,0 +1,111 @@
+import { BALLOT_DIGESTS_MAX } from '../../../contract/run/approval.js';
+import { APPROVAL_RULES } from '../../../policy/approval/approval.js';
+import type { Ballot, BallotResult, HighRiskRun } from '../../../runtime/high-risk/high-risk-options.js';
+import type { Turnpike } from '../../../runtime/turnpike.js';
+import { quoteArgument, commandUsageError } from '../../arguments.js';
+import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { withHomeAccess, type HomeAccess } from '../../home-access.js';
+import { usageError, type Io } from '../../io.js';
+import { waitForEnd, parsePerson, PERSON_OPTIONS } from '../../options/person-options.js';
+import { escapeText, jsonLine, createPainter, table } from '../../text/terminal.js';
+
+const WAIT_SECONDS_DEFAULT = 60;
+const WAIT_SECONDS_MAX = 86_400;
+
+/** `turnpike approve`: somebody's yes or no to exact requests of one run (D7). */
+export const approve: CliCommand = {
+  name: 'approve',
+  summary: 'Approve, or reject, what a run asks for',
+  operands: { usage: 'RUN_ID DIGEST...', min: 2, max: 1 + BALLOT_DIGESTS_MAX },
+  options: [
+    { name: 'reject', help: 'say no: that decides the request' },
+    ...PERSON_OPTIONS,
+    {
+      name: 'wait',
+      value: 'SECONDS',
+      help: `wait so long for what this sets going (default ${WAIT_SECONDS_DEFAULT})`,
+    },
+  ],
+  notes: [
+    '`turnpike approvals` shows what there is, each request with its digest. Each vote is told with the rule by which it',
+    'counts or not; the exit code is 1 when none counts. What an approval sets going is waited for where no other process',
+    'has the home. A promotion is approved while the service runs that has registered its table: nobody else could',
+    'carry it out, and the approval would be used up.',
+  ],
+  async run(args, io) {
+    const ballot = parseBallot(args);
+    const seconds = parseWaitSeconds(args);
+    return withHomeAccess(args, io, async (home) => {
+      const startedRun = home.localTurnpike === null ? null : await findLocalRun(home.localTurnpike, ballot);
+      return vote(home, ballot, { startedRun, seconds, json: args.flag('json') }, io);
+    });
+  },
+};
+
+interface VoteOptions {
+  /** The run that this process would set going. */
+  readonly startedRun: HighRiskRun | null;
+  readonly seconds: number;
+  readonly json: boolean;
+}
+
+async function vote(
+  home: HomeAccess,
+  ballot: Ballot,
+  { startedRun, seconds, json }: VoteOptions,
+  io: Io,
+): Promise<ExitCode> {
+  const results = await home.approve(ballot);
+  await printVotes(results, json, io);
+  if (!results.some(({ counted }) => counted)) return 1;
+  if (startedRun === null || !results.some(({ rule_id }) => DECIDING_RULES.includes(rule_id))) return 0;
+  const ending = await waitForEnd(startedRun.finished, seconds, io);
+  if (ending === null) {
+    await io.stderr.writeLine(
+      `${startedRun.run_id} has not ended yet: the next opening of the home finds out what became of it`,
+    );
+  } else if (json) {
+    await io.stdout.write(jsonLine({ run: ending }));
+  } else {
+    await io.stdout.write(`${escapeText(`${ending.run_id} ${ending.state} (${ending.reason})`)}\n`);
+  }
+  return 0;
+}
+
+/** Rules of a vote after which the run does not wait any more. */
+const DECIDING_RULES: readonly string[] = ['approval.granted', 'approval.rejected'];
+
+async function printVotes(results: readonly BallotResult[], json: boolean, io: Io): Promise<void> {
+  if (json) {
+    for (const result of results) await io.stdout.write(jsonLine(result));
+    return;
+  }
+  const rows = results.map(({ digest, counted, rule_id }) => [
+    { text: escapeText(digest) },
+    { text: escapeText(rule_id), colour: counted ? ('green' as const) : ('yellow' as const) },
+    { text: Object.hasOwn(APPROVAL_RULES, rule_id) ? APPROVAL_RULES[rule_id as keyof typeof APPROVAL_RULES] : '' },
+  ]);
+  await io.stdout.write(table(rows, createPainter(io.colours)));
+}
+
+/** @throws UsageError for the approval of a promotion, which needs what only its service has */
+async function findLocalRun(here: Turnpike, { run, decision }: Ballot): Promise<HighRiskRun | null> {
+  const startedRun = await here.highRiskRun(run);
+  if (startedRun === null || decision === 'reject') return startedRun;
+  if ((await here.ledger.run(run))?.run_kind !== 'promotion') return startedRun;
+  throw usageError(`${run} is a promotion: approve it while the service runs that has registered its table`);
+}
+
+function parseBallot(args: CommandArguments): Ballot {
+  const [run = '', ...digests] = args.operands;
+  for (const digest of digests) {
+    if (!/^[0-9a-f]{64}$/u.test(digest)) throw commandUsageError(approve, `${quoteArgument(digest)} is no digest`);
+  }
+  return { run, digests, decision: args.flag('reject') ? 'reject' : 'approve', ...parsePerson(approve, args) };
+}
+
+function parseWaitSeconds(args: CommandArguments): number {
+  const text = args.text('wait') ?? String(WAIT_SECONDS_DEFAULT);
+  if (/^\d{1,5}$/u.test(text) && Number(text) <= WAIT_SECONDS_MAX) return Number(text);
+  throw commandUsageError(approve, `--wait takes seconds, up to ${WAIT_SECONDS_MAX}`);
+}

@@ -1,0 +1,74 @@
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { openBagFolder } from '../../../adapters/bag/bag-folder.js';
+import { openBagZip } from '../../../adapters/bag/bag-zip.js';
+import type { BagTree } from '../../../ports/bag-tree.js';
+import type { ExportBagFinding } from '../../../runtime/export/verify/bag-findings.js';
+import type { ExportBagFacts, ExportBagReport } from '../../../runtime/export/verify/bag-report.js';
+import { verifyExportBag } from '../../../runtime/export/verify/verify-bag.js';
+import type { CliCommand, ExitCode } from '../../command.js';
+import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
+import type { Io } from '../../io.js';
+import { countText, escapeText, jsonLine } from '../../text/terminal.js';
+
+/** `turnpike export verify`: is a bag complete, and every file in it what its manifests say? */
+export const exportVerify: CliCommand = {
+  name: 'export verify',
+  summary: 'Check that a bag is complete (BagIt 1.0), and that a bundle of Turnpike is what it says of itself',
+  operands: { usage: 'BAG', min: 1, max: 1 },
+  options: [KEY_OPTION],
+  notes: [
+    'BAG is a folder or a .zip. Needs no home and no ledger, fetches and changes nothing. Of a bundle that `export`',
+    'made, also manifest, contents, runs and events are compared with one another, and with the log in it. With --key, the',
+    'key must have signed that log. Any other bag is checked as a bag. Exits 1 when something is wrong with it (warnings',
+    'alone do not count), and 4 when nothing is wrong and no named key vouches for the bundle.',
+  ],
+  async run(args, io) {
+    const [name = ''] = args.operands;
+    const key = readTrustedKey(args, io);
+    const tree = await openBagTree(resolve(io.cwd, name));
+    try {
+      const report = await verifyExportBag(tree, key);
+      if (args.flag('json')) await io.stdout.write(jsonLine(report));
+      else await printReport(report, io);
+      return exitCodeOf(report, key !== null);
+    } finally {
+      await tree.close();
+    }
+  },
+};
+
+/** A bag that is no bundle can have no signature: with a key, the caller requires one. */
+function exitCodeOf({ valid, authentication }: ExportBagReport, hasKey: boolean): ExitCode {
+  if (!valid) return 1;
+  if (authentication === null) return hasKey ? 4 : 0;
+  return authentication.verdict === 'authenticated' ? 0 : 4;
+}
+
+async function printReport(report: ExportBagReport, { stdout }: Io): Promise<void> {
+  for (const finding of report.findings) await stdout.write(`${escapeText(lineOf(finding))}\n`);
+  if (report.findings_dropped > 0) await stdout.write(`and ${countText(report.findings_dropped, 'more finding')}\n`);
+  const { payload, version, algorithms, bundle, authentication } = report;
+  if (bundle !== null) await stdout.write(`${escapeText(bundleLine(bundle))}\n`);
+  if (bundle !== null || authentication !== null)
+    await stdout.write(`${escapeText(authenticationLine(authentication))}\n`);
+  const what = `${countText(payload.files, 'file')}, ${countText(payload.bytes, 'byte')}`;
+  const how = `BagIt ${version ?? '?'}, ${algorithms.join(', ')}`;
+  await stdout.write(escapeText(`${report.valid ? 'ok' : 'not valid'}: ${what}, ${how}`) + '\n');
+}
+
+const authenticationLine = (authentication: ExportBagReport['authentication']): string =>
+  authentication?.verdict === 'authenticated'
+    ? `authenticated: ${authentication.key ?? ''} has signed that all of it is in its log`
+    : `unauthenticated: ${authentication?.why ?? 'it is no bundle'}`;
+
+const bundleLine = ({ bundle_id, artifacts, audit_events, runs }: ExportBagFacts): string =>
+  `bundle ${bundle_id}: ${countText(artifacts, 'artifact')}, ${countText(audit_events, 'audit event')}, ` +
+  countText(runs, 'run');
+
+/** What is there and is no folder is taken for an archive, which says itself whether it is one. */
+const openBagTree = async (path: string): Promise<BagTree> =>
+  statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? openBagFolder(path) : openBagZip(path);
+
+const lineOf = ({ severity, rule_id, path, message }: ExportBagFinding): string =>
+  `${severity}: ${path === null ? '' : `${path}: `}${rule_id}: ${message}`;

@@ -1,0 +1,60 @@
+import { resolve } from 'node:path';
+import type { ExportOptions } from '../../../runtime/high-risk/high-risk-options.js';
+import { quoteArgument, commandUsageError } from '../../arguments.js';
+import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../command.js';
+import { homeOf } from '../../options/folders.js';
+import { withHomeAccess } from '../../home-access.js';
+import { requireOption, reportHighRiskRun, parseStarter, STARTER_OPTIONS } from '../../options/person-options.js';
+
+const KINDS: readonly NonNullable<ExportOptions['kind']>[] = [
+  'internal_review',
+  'discovery_production',
+  'attorney_client_delivery',
+  'court_filing_support',
+  'expert_review',
+  'backup_archive',
+  'other',
+];
+
+/** `turnpike export`: everything that the ledger holds of a case, as a BagIt bag (S4 §10.2). */
+export const exportCase: CliCommand = {
+  name: 'export',
+  summary: 'Hand out what the ledger holds of a case, as a bag (BagIt 1.0)',
+  operands: NO_OPERANDS,
+  options: [
+    ...STARTER_OPTIONS,
+    { name: 'reason', value: 'TEXT', help: 'why, for the audit and the bag; up to 400 characters' },
+    {
+      name: 'to',
+      value: 'PATH',
+      help: 'where the bag shall be, below `exports` of the home: nothing may be there yet',
+    },
+    { name: 'zip', help: 'a .zip file instead of a folder' },
+    { name: 'kind', value: 'KIND', help: `what it is for: ${KINDS[0] ?? ''} (the default), or another one` },
+  ],
+  notes: [
+    `KIND is one of ${KINDS.slice(0, 4).join(', ')},`,
+    `${KINDS.slice(4).join(', ')}. The ledger names the bag by its path below \`exports\`,`,
+    'which may be a link to another folder. `turnpike export verify` checks the bag. The exit code is 0 when the bag',
+    'is there, or waits for approval; else 1.',
+  ],
+  async run(args, io) {
+    const options = {
+      ...parseStarter(exportCase, args),
+      reason: requireOption(exportCase, args, 'reason'),
+      // Absolute: the process that has the home may stand elsewhere.
+      destination: resolve(homeOf(args, io).state, 'exports', requireOption(exportCase, args, 'to')),
+      format: args.flag('zip') ? ('zip' as const) : ('folder' as const),
+      kind: parseExportKind(args),
+    };
+    return withHomeAccess(args, io, async (home) => reportHighRiskRun(await home.export(options), args, io));
+  },
+};
+
+function parseExportKind(args: CommandArguments): NonNullable<ExportOptions['kind']> {
+  const text = args.text('kind') ?? 'internal_review';
+  const kind = KINDS.find((name) => name === text);
+  if (kind === undefined)
+    throw commandUsageError(exportCase, `--kind takes ${KINDS.join(', ')}, not ${quoteArgument(text)}`);
+  return kind;
+}

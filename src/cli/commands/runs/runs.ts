@@ -1,0 +1,90 @@
+import type { AuditEvent } from '../../../contract/run/audit-event.js';
+import type { StepTrace } from '../../../contract/run/step-trace.js';
+import { RunError } from '../../../errors.js';
+import { rootRunIdOf, type LedgerReader, type RunTree } from '../../../runtime/ledger/ledger-reader.js';
+import { commandUsageError } from '../../arguments.js';
+import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { withLedger } from '../../options/folders.js';
+import type { Io } from '../../io.js';
+import { CHILDREN_SHOWN, runText, treeText, type RunDetails } from '../../text/run-text.js';
+import { jsonLine, createPainter } from '../../text/terminal.js';
+
+const LIMIT_DEFAULT = 20;
+
+/** `turnpike runs`: what became of agents and of what they proposed. */
+export const runs: CliCommand = {
+  name: 'runs',
+  summary: 'Show the run trees, or one run record with its events',
+  operands: { usage: '[RUN_ID]', min: 0, max: 1 },
+  options: [
+    { name: 'limit', value: 'N', help: `show the last N run trees (default ${LIMIT_DEFAULT})` },
+    { name: 'all', help: `show all children of a run, not only the first ${CHILDREN_SHOWN}` },
+  ],
+  notes: [
+    'The newest tree comes last. Needs no lock. With --json: one run record a line, or one object for RUN_ID. A run of',
+    'which nobody knows whether its act has happened is marked as such, until `turnpike runs resolve` settles it; its',
+    'record then has `unknown_outcome`, with how it was settled.',
+  ],
+  async run(args, io) {
+    const limit = args.text('limit') ?? String(LIMIT_DEFAULT);
+    if (!/^[1-9]\d{0,8}$/u.test(limit)) throw commandUsageError(runs, '--limit takes a number from 1 on');
+    const [run_id] = args.operands;
+    return withLedger(args, io, ({ reader }) =>
+      run_id === undefined ? listTrees(reader, Number(limit), args, io) : showRun(reader, run_id, args, io),
+    );
+  },
+};
+
+async function listTrees(reader: LedgerReader, limit: number, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const paint = createPainter(io.colours);
+  let empty = true;
+  for await (const tree of reader.trees(limit)) {
+    if (args.flag('json')) {
+      for (const record of tree.runs) {
+        await io.stdout.write(jsonLine({ ...record, ...unknownOutcomeOf(tree, record.run_id) }));
+      }
+    } else {
+      const text = treeText(tree, paint, args.flag('all') ? Infinity : CHILDREN_SHOWN);
+      await io.stdout.write(empty ? text : `\n${text}`);
+    }
+    empty = false;
+  }
+  if (empty) await io.stderr.writeLine('no runs yet: `turnpike run proposals.jsonl` makes one');
+  return 0;
+}
+
+/** D8: for machines, beside the record of a run whose outcome was unknown. */
+function unknownOutcomeOf({ unknown }: RunTree, run_id: string) {
+  const settled = unknown.get(run_id);
+  return settled === undefined ? {} : { unknown_outcome: { settled } };
+}
+
+async function showRun(reader: LedgerReader, run_id: string, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const details = await readDetails(reader, run_id);
+  if (details === null) throw new RunError({ code: 'RUN_UNKNOWN', message: `this ledger has no run ${run_id}` });
+  if (args.flag('json')) {
+    const { settlement, ...recordedDetails } = details;
+    await io.stdout.write(
+      jsonLine({
+        ...recordedDetails,
+        ...(settlement === undefined ? {} : { unknown_outcome: { settled: settlement } }),
+      }),
+    );
+  } else {
+    await io.stdout.write(runText(details, createPainter(io.colours)));
+  }
+  return 0;
+}
+
+async function readDetails(reader: LedgerReader, run_id: string): Promise<RunDetails | null> {
+  const tree = await reader.treeOf(run_id);
+  const record = tree?.runs.find((run) => run.run_id === run_id);
+  if (tree === null || record === undefined) return null;
+  const events: AuditEvent[] = [];
+  const steps: StepTrace[] = [];
+  for await (const entry of reader.entries(rootRunIdOf(run_id))) {
+    if (entry.type === 'audit_event' && entry.body.run_id === run_id) events.push(entry.body);
+    if (entry.type === 'step_trace' && entry.body.run_id === run_id) steps.push(entry.body);
+  }
+  return { record, events, steps, settlement: tree.unknown.get(run_id) };
+}

@@ -1,0 +1,124 @@
+import { writeFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { readBuiltPage, readBuiltTemplate, type PageFile } from '../../../adapters/page-folder.js';
+import { errorCode } from '../../../adapters/system/error-code.js';
+import { AGENT_DEFAULTS } from '../../../runtime/agents/open-input.js';
+import type { Turnpike } from '../../../runtime/turnpike.js';
+import type { AccessAudit } from '../../../service/http/http-service.js';
+import type { InspectorSource } from '../../../service/inspector/inspector-source.js';
+import { parsePort, commandUsageError } from '../../arguments.js';
+import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
+import { withHomeAccess } from '../../home-access.js';
+import { usageError, type Io } from '../../io.js';
+
+const PORT_DEFAULT = '7392';
+/** Of one HTML file. A browser has to parse it at once. */
+const HTML_MIB_DEFAULT = '64';
+
+/** `turnpike inspect`: the inspector on a bundle, or on a home that nobody else has. */
+export const inspectCommand: CliCommand = {
+  name: 'inspect',
+  summary: 'Look at a ledger in the inspector page: an exported bundle, or a home',
+  operands: { usage: '[FILE]', min: 0, max: 1 },
+  options: [
+    { name: 'port', value: 'PORT', help: `the port on 127.0.0.1 (default ${PORT_DEFAULT}; 0: any that is free)` },
+    { name: 'html', value: 'OUT', help: 'write the page with the bundle inside as one HTML file, and serve nothing' },
+    {
+      name: 'html-mib',
+      value: 'N',
+      help: `how large that may be (default ${HTML_MIB_DEFAULT}): content that does not fit is left out`,
+    },
+    { name: 'actor', value: 'NAME', help: 'of a home: who looks, as its ledger tells when content is shown' },
+    { name: 'role', value: 'ID', help: 'of a home: in which role' },
+    KEY_OPTION,
+  ],
+  notes: [
+    'FILE is what `ledger export` wrote: nothing else is needed, and nothing is changed. Without --key the key in it is',
+    'believed. Without FILE the home is looked at, and cannot be used by others meanwhile: where one is served already,',
+    'open the page of `turnpike serve`. Nothing can be done to a run from here.',
+  ],
+  async run(args, io) {
+    const [file] = args.operands;
+    if (file !== undefined) return inspectBundle(resolve(io.cwd, file), args, io);
+    if (args.text('html') !== undefined)
+      throw commandUsageError(inspectCommand, '--html goes with a FILE: write one with `ledger export`');
+    return withHomeAccess(args, io, ({ localTurnpike: here }) => inspectHome(here, args, io), { localOnly: true });
+  },
+};
+
+async function inspectBundle(file: string, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const { bundleInspectorSource: bundleSource } = await import('../../../service/inspector/ledger-view-source.js');
+  const key = readTrustedKey(args, io);
+  const source = await bundleSource(file, key);
+  try {
+    if (key === null)
+      await io.stderr.writeLine('checked by the key in the bundle: compare it with one that came another way (--key)');
+    const out = args.text('html');
+    if (out === undefined) await serveInspector(source, undefined, args, io);
+    else await writeHtml(resolve(io.cwd, out), source, args, io);
+  } finally {
+    await source.close();
+  }
+  return 0;
+}
+
+async function inspectHome(turnpike: Turnpike | null, args: CommandArguments, io: Io): Promise<ExitCode> {
+  if (turnpike === null) return 0;
+  const { homeInspectorSource: homeSource } = await import('../../../service/inspector/ledger-view-source.js');
+  const { ledgerAudit } = await import('../../../service/http/routes/ledger-audit.js');
+  const source = homeSource(turnpike.ledger, turnpike.home ?? turnpike.keys, false);
+  try {
+    await serveInspector(source, ledgerAudit(turnpike, source), args, io);
+  } finally {
+    await source.close();
+  }
+  return 0;
+}
+
+async function serveInspector(
+  source: InspectorSource,
+  audit: AccessAudit | undefined,
+  args: CommandArguments,
+  io: Io,
+): Promise<void> {
+  const { serveSource } = await import('../../../service/http/index.js');
+  const reader = { actor: args.text('actor') ?? AGENT_DEFAULTS.actor, role: args.text('role') ?? AGENT_DEFAULTS.role };
+  const options = {
+    source,
+    page: readPage(),
+    port: parsePort(inspectCommand, args, 'port', PORT_DEFAULT),
+    reader,
+    log: io.log,
+  };
+  const server = await serveSource(audit === undefined ? options : { ...options, audit });
+  try {
+    await io.stderr.writeLine(`${server.url}/#token=${server.token}`);
+    const stop = io.stop();
+    if (!stop.aborted) await new Promise((end) => stop.addEventListener('abort', end, { once: true }));
+  } finally {
+    await server.close();
+  }
+}
+
+async function writeHtml(out: string, source: InspectorSource, args: CommandArguments, io: Io): Promise<void> {
+  const { renderOneFile: oneFileHtml } = await import('../../../service/inspector/one-file.js');
+  const template = readBuiltTemplate();
+  if (template === null) throw pageNotBuiltError();
+  const mib = Number(args.text('html-mib') ?? HTML_MIB_DEFAULT);
+  if (!Number.isInteger(mib) || mib < 1 || mib > 1_024)
+    throw commandUsageError(inspectCommand, '--html-mib takes a number up to 1024');
+  const html = await oneFileHtml(template, source, { maxBytes: mib * 1_048_576 });
+  await writeFile(out, html, { flag: 'wx' }).catch((error: unknown) => {
+    throw usageError(`${out} cannot be written: ${errorCode(error)}`);
+  });
+  await io.stderr.writeLine(`${out}: ${await source.size()} entries, ${Buffer.byteLength(html)} bytes`);
+}
+
+function readPage(): ReadonlyMap<string, PageFile> {
+  const built = readBuiltPage();
+  if (built === null) throw pageNotBuiltError();
+  return built;
+}
+
+const pageNotBuiltError = (): Error => usageError('the page is not built: run `npm run build`');

@@ -1,0 +1,136 @@
+import { resolve } from 'node:path';
+import { drawToken, storeToken } from '../../../adapters/keys/access-token.js';
+import { POSTURES, SESSION_ROLES } from '../../../contract/session/session.js';
+import type { McpService, SessionOptions } from '../../../service/mcp/index.js';
+import { AGENT_OPTIONS, parseAgentOptions } from '../../agent-command.js';
+import { quoteArgument, commandUsageError } from '../../arguments.js';
+import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
+import { findContractFolder, homeOf } from '../../options/folders.js';
+import { withHomeAccess, type HomeAccess } from '../../home-access.js';
+import type { Io } from '../../io.js';
+
+const ADDRESS_DEFAULT = '127.0.0.1:7390';
+
+/** `turnpike mcp`: agents propose, and work through specs, over the Model Context Protocol. */
+export const mcp: CliCommand = {
+  name: 'mcp',
+  summary: 'Serve agents over MCP: one on stdin and stdout, or many over HTTP',
+  operands: { usage: '[HOST:PORT]', min: 0, max: 1 },
+  options: [
+    ...AGENT_OPTIONS,
+    { name: 'http', help: `serve over HTTP at HOST:PORT (default ${ADDRESS_DEFAULT}) instead of stdin and stdout` },
+    { name: 'remote', help: 'let HOST be one that other machines reach; put TLS in front of it' },
+    { name: 'allow-host', value: 'HOST', multiple: true, help: 'a further Host header to serve; may be repeated' },
+    { name: 'allow-origin', value: 'URL', multiple: true, help: 'the origin of a page that may ask; may be repeated' },
+    { name: 'specs', value: 'DIR', help: 'the specs that agents may work through, by their ids' },
+    { name: 'inline-specs', help: 'agents may bring specs of their own: what those tell to run is run' },
+    { name: 'session-role', value: 'ROLE', help: `as whom agents speak to sessions (default ${SESSION_ROLES[0]})` },
+    { name: 'posture', value: 'HOW', help: `of sessions that agents start: ${POSTURES.join(', ')}` },
+  ],
+  notes: [
+    'On stdin and stdout the run of the agent ends with the input. When this process is killed, the run lives on, and the',
+    'next `turnpike mcp` of the same agent goes on with it. Over HTTP, every request needs the bearer token that is drawn',
+    'at the start and kept in the file mcp-token of the home.',
+  ],
+  async run(args, io) {
+    const address = args.flag('http') ? parseAddress(args) : null;
+    if (address === null && args.operands.length > 0) throw commandUsageError(mcp, 'HOST:PORT needs --http');
+    const agent = parseAgentOptions(mcp, args);
+    const sessions = parseSessionOptions(args, io);
+    const serve = async (home: HomeAccess): Promise<ExitCode> => {
+      // Loaded now, since no other command needs it.
+      const { mcpService } = await import('../../../service/mcp/index.js');
+      const { localTurnpike: here } = home;
+      const policy = here === null ? { contract: findContractFolder(args, io).path } : { policy: () => here.policy() };
+      const service = mcpService({ turnpike: home, ...policy, agent, log: io.log, sessions });
+      return address === null
+        ? serveOverStdio(service, home, args, io)
+        : serveOverHttp(service, home, address, args, io);
+    };
+    return withHomeAccess(args, io, serve, { upstreams: true });
+  },
+};
+
+async function serveOverStdio(
+  service: McpService,
+  home: HomeAccess,
+  args: CommandArguments,
+  io: Io,
+): Promise<ExitCode> {
+  const { serveStdio } = await import('../../../service/mcp/index.js');
+  if (io.stdinIsTTY) await io.stderr.writeLine('an MCP client is expected on stdin and stdout');
+  const ending = await serveStdio(service, {
+    input: io.stdin as AsyncIterable<Uint8Array>,
+    write: (text) => io.stdout.write(text),
+    stop: io.stop(),
+    note: home.localTurnpike === null ? null : homeOf(args, io).mcpRun,
+  });
+  return ending === 'too_large' ? 1 : 0;
+}
+
+async function serveOverHttp(
+  service: McpService,
+  home: HomeAccess,
+  address: Address,
+  args: CommandArguments,
+  io: Io,
+): Promise<ExitCode> {
+  const { serveHttp } = await import('../../../service/mcp/index.js');
+  const token = drawToken();
+  const [hosts, origins] = [args.list('allow-host'), args.list('allow-origin')];
+  const server = await serveHttp(service, { ...address, token, hosts, origins });
+  // Whoever holds the home has the file; another server of the same home says its token once.
+  const path = homeOf(args, io).mcpToken;
+  let forget = (): void => undefined;
+  try {
+    if (home.localTurnpike !== null) forget = storeToken(path, token);
+    await io.stderr.writeLine(
+      `${server.url}\n${home.localTurnpike === null ? `bearer token ${token}` : `bearer token in ${path}`}`,
+    );
+    const stop = io.stop();
+    if (!stop.aborted) await new Promise((resolve) => stop.addEventListener('abort', resolve, { once: true }));
+  } finally {
+    await server.close();
+    forget();
+  }
+  return 0;
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/;
+
+/** @throws UsageError for what is no address, and for one that others reach unless that was said */
+function parseAddress(args: CommandArguments): Address {
+  const [text = ADDRESS_DEFAULT] = args.operands;
+  const [, bracketed, plain, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  if (host === undefined || port > 65_535) throw commandUsageError(mcp, `${quoteArgument(text)} is no HOST:PORT`);
+  if (LOOPBACK.test(host) || args.flag('remote')) return { host, port };
+  throw commandUsageError(mcp, `${quoteArgument(host)} is reached by other machines: say --remote if they shall`);
+}
+
+function parseSessionOptions(args: CommandArguments, io: Io): SessionOptions {
+  const role = parseChoice(args, 'session-role', SESSION_ROLES);
+  const posture = parseChoice(args, 'posture', POSTURES);
+  const specs = args.text('specs');
+  return {
+    inlineSpecs: args.flag('inline-specs'),
+    ...(role === undefined ? {} : { role }),
+    ...(specs === undefined ? {} : { specs: resolve(io.cwd, specs) }),
+    ...(posture === undefined ? {} : { settings: { posture } }),
+  };
+}
+
+function parseChoice<T extends string>(args: CommandArguments, name: string, known: readonly T[]): T | undefined {
+  const value = args.text(name);
+  const found = known.find((one) => one === value);
+  if (value !== undefined && found === undefined) {
+    throw commandUsageError(mcp, `--${name} takes ${known.join(', ')}, not ${quoteArgument(value)}`);
+  }
+  return found;
+}

@@ -1,0 +1,116 @@
+import { nanoidIds } from '../../../adapters/system/nanoid-ids.js';
+import { systemClock } from '../../../adapters/system/system-clock.js';
+import { TokenFile } from '../../../adapters/keys/token-book.js';
+import { RIGHTS, type Right, type TokenRecord } from '../../../contract/token.js';
+import { isVacant, makeFolder } from '../../../runtime/home/home.js';
+import { quoteArgument, commandUsageError } from '../../arguments.js';
+import { NO_OPERANDS, type CommandArguments, type CliCommand } from '../../command.js';
+import { homeOf } from '../../options/folders.js';
+import { usageError, type Io } from '../../io.js';
+import { parsePerson, PERSON_OPTIONS } from '../../options/person-options.js';
+import { escapeText, jsonLine, createPainter, table } from '../../text/terminal.js';
+
+const DAYS_MAX = 3_650;
+
+/** `turnpike token`: a secret by which somebody is known over HTTP. */
+export const token: CliCommand = {
+  name: 'token',
+  summary: 'Make a bearer token for the HTTP service: it is shown once',
+  operands: NO_OPERANDS,
+  options: [
+    ...PERSON_OPTIONS,
+    { name: 'right', value: 'RIGHT', multiple: true, help: `one of ${RIGHTS.join(', ')}; may be repeated` },
+    { name: 'case', value: 'ID', help: 'the one case in which it may act (default: any)' },
+    { name: 'expires', value: 'DAYS', help: 'how long it holds (default: until it is revoked)' },
+  ],
+  notes: [
+    'observe: look at everything. act: start agent runs as this actor and role, and propose in them; without observe it',
+    'sees its own runs alone. sessions: work through specs. approve: see and answer what waits for people. govern: start',
+    'promotions and exports, cancel runs, settle outcomes. What is kept of a token is its SHA-256. A service that runs',
+    'takes it at once.',
+  ],
+  async run(args, io) {
+    const tokens = openTokenFile(args, io);
+    const days = parseDays(args);
+    const case_id = args.text('case');
+    const grant = {
+      ...parsePerson(token, args),
+      rights: parseRights(args),
+      ...(case_id === undefined ? {} : { case: case_id }),
+      ...(days === undefined ? {} : { days }),
+    };
+    const minted = tokens.mint(grant, nanoidIds());
+    if (args.flag('json')) await io.stdout.write(jsonLine({ token: minted.token, ...toShownRecord(minted.record) }));
+    else await io.stdout.write(`${minted.token}\n`);
+    await io.stderr.writeLine(`${minted.record.id}: it is not shown again; \`turnpike token revoke\` takes it back`);
+    return 0;
+  },
+};
+
+/** `turnpike token list`: who has one, and what for. */
+export const tokenList: CliCommand = {
+  name: 'token list',
+  summary: 'Show which tokens there are, and for whom',
+  operands: NO_OPERANDS,
+  options: [],
+  async run(args, io) {
+    const records = openTokenFile(args, io).list();
+    if (args.flag('json')) {
+      for (const record of records) await io.stdout.write(jsonLine(toShownRecord(record)));
+      return 0;
+    }
+    if (records.length === 0)
+      await io.stderr.writeLine('no tokens yet: `turnpike token --actor NAME --role ROLE` makes one');
+    const rows = records.map(({ id, actor, role, case: case_id, rights, expires_at }) => [
+      { text: id },
+      { text: escapeText(`${actor} as ${role}${case_id === null ? '' : ` in ${case_id}`}`) },
+      { text: rights.join(' ') },
+      { text: expires_at === null ? 'until it is revoked' : `until ${expires_at}` },
+    ]);
+    if (rows.length > 0) await io.stdout.write(table(rows, createPainter(io.colours)));
+    return 0;
+  },
+};
+
+/** `turnpike token revoke`: from now on it opens nothing. */
+export const tokenRevoke: CliCommand = {
+  name: 'token revoke',
+  summary: 'Take a token back: a service that runs refuses it from now on',
+  operands: { usage: 'ID', min: 1, max: 1 },
+  options: [],
+  async run(args, io) {
+    const [id = ''] = args.operands;
+    if (!openTokenFile(args, io).revoke(id))
+      throw usageError(`${quoteArgument(id)} is no token: \`turnpike token list\` shows them`);
+    await io.stderr.writeLine(`${id} is revoked`);
+    return 0;
+  },
+};
+
+function openTokenFile(args: CommandArguments, io: Io): TokenFile {
+  const paths = homeOf(args, io);
+  if (isVacant(paths.home)) throw usageError(`${paths.home} is no home: make one with \`turnpike init\``);
+  makeFolder(paths.keys);
+  return new TokenFile(paths.tokens, systemClock());
+}
+
+const toShownRecord = (record: TokenRecord): object =>
+  Object.fromEntries(Object.entries(record).filter(([name]) => name !== 'sha256'));
+
+function parseRights(args: CommandArguments): readonly Right[] {
+  const given = args.list('right');
+  if (given.length === 0) throw commandUsageError(token, '--right is missing');
+  return given.map((text) => {
+    const right = RIGHTS.find((name) => name === text);
+    if (right === undefined)
+      throw commandUsageError(token, `--right takes ${RIGHTS.join(', ')}, not ${quoteArgument(text)}`);
+    return right;
+  });
+}
+
+function parseDays(args: CommandArguments): number | undefined {
+  const text = args.text('expires');
+  if (text === undefined) return undefined;
+  if (/^[1-9]\d{0,3}$/u.test(text) && Number(text) <= DAYS_MAX) return Number(text);
+  throw commandUsageError(token, `--expires takes days, up to ${DAYS_MAX}`);
+}

@@ -1,0 +1,53 @@
+import { isVerifyTask, SPEC_BYTES_MAX, type SessionSpec } from '../../../contract/session/session-spec.js';
+import { readSpec, type SpecFileFinding } from '../../../runtime/sessions/spec/read-spec.js';
+import { structureHash } from '../../../session/spec/spec-structure.js';
+import type { CliCommand } from '../../command.js';
+import {
+  findContractFolder,
+  loadContract,
+  REGISTRATIONS_OPTION,
+  readRegistrations,
+  requireValidPolicy,
+} from '../../options/folders.js';
+import { readBeginning } from '../../payloads.js';
+import { countText, escapeText, jsonLine } from '../../text/terminal.js';
+
+/** `turnpike session check`: can a session work through this spec to its end, and if not, why? */
+export const sessionCheck: CliCommand = {
+  name: 'session check',
+  summary: 'Lint a spec: each finding with file, line and rule',
+  operands: { usage: 'SPEC', min: 1, max: 1 },
+  options: [REGISTRATIONS_OPTION],
+  notes: [
+    'SPEC is YAML, or JSON where it begins with {; - is stdin. Lanes are those of the contract. Needs no home and changes',
+    'nothing. Exits 1 when something is wrong with the spec; warnings alone do not count.',
+  ],
+  async run(args, io) {
+    const [name = ''] = args.operands;
+    const registrations = await readRegistrations(args, io);
+    const { lanes } = requireValidPolicy(
+      (await loadContract(findContractFolder(args, io), io, { registrations })).check,
+    );
+    const { findings, spec } = readSpec(await readBeginning(name, SPEC_BYTES_MAX + 1, io), new Set(lanes.keys()));
+    const file = name === '-' ? 'stdin' : name;
+    const json = args.flag('json');
+    for (const finding of findings) {
+      await io.stdout.write(json ? jsonLine({ file, ...finding }) : `${escapeText(lineOf(file, finding))}\n`);
+    }
+    if (spec !== null && !json) await io.stdout.write(`${summaryText(spec)}\n`);
+    return spec === null ? 1 : 0;
+  },
+};
+
+const lineOf = (file: string, { line, severity, rule, message }: SpecFileFinding): string =>
+  `${file}:${line} ${severity === 'warning' ? 'warning: ' : ''}${rule}: ${message}`;
+
+/** Ids of a spec that is right hold nothing that a terminal would obey. */
+function summaryText(spec: SessionSpec): string {
+  const tasks = spec.phases.flatMap((phase) => phase.tasks);
+  const verifications = tasks.filter(isVerifyTask).length;
+  const gates = spec.phases.filter(({ gate }) => gate !== undefined).length;
+  const phases = countText(spec.phases.length, 'phase');
+  const kinds = `${tasks.length - verifications} to implement, ${verifications} to verify`;
+  return `ok: ${spec.id} has ${phases}, ${countText(tasks.length, 'task')} (${kinds}) and ${countText(gates, 'gate')}\nstructure ${structureHash(spec)}`;
+}

@@ -1,0 +1,17 @@
+import type { CliCommand } from '../../command.js';
+import { runSessionCommand, OVERRIDE_OPTIONS, parseOverride, callerOptions } from '../../session-command.js';
+
+/** `turnpike session end`: for good. */
+export const sessionEnd: CliCommand = {
+  name: 'session end',
+  summary: 'End a session for good, whatever is left of its spec',
+  operands: { usage: '[SESSION]', min: 0, max: 1 },
+  options: [...OVERRIDE_OPTIONS, ...callerOptions('maintainer')],
+  async run(args, io) {
+    const override = parseOverride(sessionEnd, args);
+    return runSessionCommand(
+      { command: sessionEnd, defaultRole: 'maintainer', args, io },
+      (sessions, { session_id }, caller) => sessions.end(session_id, override, caller),
+    );
+  },
+};

@@ -1,0 +1,26 @@
+import type { CliCommand } from '../../command.js';
+import { runSessionCommand, parseNumber, callerOptions } from '../../session-command.js';
+
+/** `turnpike session heartbeat`: the agent is alive, though its step takes long. */
+export const sessionHeartbeat: CliCommand = {
+  name: 'session heartbeat',
+  summary: 'Say that the agent of a session is alive',
+  operands: { usage: '[SESSION]', min: 0, max: 1 },
+  options: [
+    { name: 'context', value: 'PCT', help: 'how full its context is, in per cent' },
+    { name: 'tokens', value: 'N', help: 'how many tokens it has used, for the audit' },
+    ...callerOptions('autonomy_runner'),
+  ],
+  async run(args, io) {
+    const context_usage_pct = parseNumber(sessionHeartbeat, args, 'context', 100);
+    const tokens = parseNumber(sessionHeartbeat, args, 'tokens', Number.MAX_SAFE_INTEGER);
+    const request = {
+      ...(context_usage_pct === undefined ? {} : { context_usage_pct }),
+      ...(tokens === undefined ? {} : { estimated_tokens_used: Math.floor(tokens) }),
+    };
+    return runSessionCommand(
+      { command: sessionHeartbeat, defaultRole: 'autonomy_runner', args, io },
+      (sessions, { session_id }, caller) => sessions.heartbeat(session_id, request, caller),
+    );
+  },
+};

@@ -1,0 +1,15 @@
+import type { CliCommand } from '../../command.js';
+import { runSessionCommand, callerOptions } from '../../session-command.js';
+
+/** `turnpike session replay`: the outstanding step with its proof, for an agent that has lost it. */
+export const sessionReplay: CliCommand = {
+  name: 'session replay',
+  summary: 'Tell the outstanding step of a session once more, with its proof',
+  operands: { usage: '[SESSION]', min: 0, max: 1 },
+  options: callerOptions('autonomy_runner'),
+  run: (args, io) =>
+    runSessionCommand(
+      { command: sessionReplay, defaultRole: 'autonomy_runner', args, io },
+      (sessions, { session_id }, caller) => sessions.replay(session_id, caller),
+    ),
+};

@@ -1,0 +1,22 @@
+import type { CliCommand } from '../../command.js';
+import { runSessionCommand, NO_STEP, callerOptions } from '../../session-command.js';
+
+/** `turnpike session review`: the outstanding gate is reviewed, as its phase wants it (S3-29). */
+export const sessionReview: CliCommand = {
+  name: 'session review',
+  summary: 'Have the outstanding gate reviewed, and tell its gate_attempt_id',
+  operands: { usage: '[SESSION]', min: 0, max: 1 },
+  options: callerOptions('autonomy_runner'),
+  notes: [
+    'The gate_attempt_id (with --json: data.review.gate_attempt_id) goes into the report of the gate; whether the gate',
+    'has passed, the session decides by its gate policy.',
+  ],
+  run: (args, io) =>
+    runSessionCommand(
+      { command: sessionReview, defaultRole: 'autonomy_runner', args, io },
+      (sessions, { session_id, state }, caller) => {
+        const { step_id = NO_STEP, phase_id = null } = state?.outstanding?.step ?? {};
+        return sessions.review(session_id, { step_id, phase_id: phase_id ?? NO_STEP }, caller);
+      },
+    ),
+};

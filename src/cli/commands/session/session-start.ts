@@ -1,0 +1,132 @@
+import { resolve } from 'node:path';
+import { GATE_POLICIES, POSTURES, SESSION_LIMITS, type SessionLimits } from '../../../contract/session/session.js';
+import { EXPOSURES } from '../../../contract/run/response.js';
+import type { StartSessionOptions } from '../../../runtime/sessions/sessions.js';
+import { parseScope } from '../../agent-command.js';
+import { quoteArgument, commandUsageError } from '../../arguments.js';
+import type { CommandArguments, CliCommand, CommandOption } from '../../command.js';
+import { withHomeAccess } from '../../home-access.js';
+import { readSpecFromStdin } from '../../options/session-input.js';
+import { parseCaller, callerOptions } from '../../session-command.js';
+import { printAnswer } from '../../text/session-text.js';
+
+type SwitchKey =
+  'enforceGates' | 'allowGateWaiver' | 'allowSkipped' | 'stopOnPhaseCompletion' | 'autoRetryFidelityGate';
+
+/** What the posture sets, and what may be set otherwise. */
+const SWITCHES: readonly { readonly name: string; readonly key: SwitchKey; readonly help: string }[] = [
+  { name: 'stop-on-phase', key: 'stopOnPhaseCompletion', help: 'pause after each phase' },
+  { name: 'enforce-gates', key: 'enforceGates', help: 'hold the next phase, and the end, until gates are satisfied' },
+  { name: 'waivers', key: 'allowGateWaiver', help: 'a maintainer may waive gates' },
+  { name: 'skips', key: 'allowSkipped', help: 'a phase with skipped tasks may pass its gate' },
+  {
+    name: 'retry-gates',
+    key: 'autoRetryFidelityGate',
+    help: 'a gate that failed is reviewed again after its findings',
+  },
+];
+
+const OPTIONS: readonly CommandOption[] = [
+  { name: 'case', value: 'ID', help: 'the case whose sandbox is worked on (default case-local)' },
+  { name: 'agent', value: 'NAME', help: 'who the agent is, for the audit (default agent)' },
+  { name: 'agent-role', value: 'ID', help: 'the role of its runs (default SANDBOX_AGENT)' },
+  { name: 'lane', value: 'ID', help: 'their lane, where a task names none (default SANDBOX_FILES)' },
+  { name: 'scope', value: 'K=V', multiple: true, help: 'a scope field that a lane requires; may be repeated' },
+  { name: 'exposure', value: 'HOW', help: `${EXPOSURES.join(' or ')}: show less in responses than the policy would` },
+  { name: 'correlation', value: 'ID', help: 'the id that joins all runs of the session (default: a new one)' },
+  { name: 'posture', value: 'HOW', help: `${POSTURES.join(', ')} (default supervised)` },
+  { name: 'gate-policy', value: 'HOW', help: `${GATE_POLICIES.join(', ')} (default: the posture's)` },
+  { name: 'limit', value: 'NAME=N', multiple: true, help: 'a limit of the session; may be repeated' },
+  ...SWITCHES.flatMap(({ name, help }) => [
+    { name, help },
+    { name: `no-${name}`, help: 'the contrary' },
+  ]),
+  { name: 'idempotency-key', value: 'KEY', help: 'the same key and spec give the session that is there already' },
+  { name: 'force', help: 'end a session that the spec has already' },
+];
+
+/** `turnpike session start`: a session that works through a spec (S3). */
+export const sessionStart: CliCommand = {
+  name: 'session start',
+  summary: 'Start a session that works through a spec, one step at a time',
+  operands: { usage: 'SPEC', min: 1, max: 1 },
+  options: [...OPTIONS, ...callerOptions('maintainer')],
+  notes: [
+    'SPEC is YAML, or JSON where it begins with {; - is stdin. Of a file it is looked at each step whether it has',
+    'changed. A spec has one session at a time. `turnpike session next` tells the first step. The limits are',
+    ...wrapWords(Object.keys(SESSION_LIMITS)),
+  ],
+  async run(args, io) {
+    const caller = parseCaller(sessionStart, args, 'maintainer');
+    const options = parseStartOptions(args);
+    const [name = ''] = args.operands;
+    const spec = name === '-' ? await readSpecFromStdin(io) : resolve(io.cwd, name);
+    return withHomeAccess(args, io, async (home) =>
+      printAnswer(await home.sessions.start({ ...options, spec, by: caller }), args, io),
+    );
+  },
+};
+
+function parseStartOptions(args: CommandArguments): Omit<StartSessionOptions, 'spec' | 'by'> {
+  const scope = parseScope(sessionStart, args.list('scope'));
+  const limits = parseLimits(args.list('limit'));
+  const named = (key: keyof StartSessionOptions, name: string) => {
+    const value = args.text(name);
+    return value === undefined ? {} : { [key]: value };
+  };
+  const chosen = <const T extends string>(key: string, name: string, known: readonly T[]) => {
+    const value = args.text(name);
+    const found = known.find((one) => one === value);
+    if (value === undefined) return {};
+    if (found !== undefined) return { [key]: found };
+    throw commandUsageError(sessionStart, `--${name} takes ${known.join(', ')}, not ${quoteArgument(value)}`);
+  };
+  return {
+    ...named('case', 'case'),
+    ...named('actor', 'agent'),
+    ...named('agentRole', 'agent-role'),
+    ...named('lane', 'lane'),
+    ...named('correlation', 'correlation'),
+    ...named('idempotencyKey', 'idempotency-key'),
+    ...chosen('exposure', 'exposure', EXPOSURES),
+    ...chosen('posture', 'posture', POSTURES),
+    ...chosen('gatePolicy', 'gate-policy', GATE_POLICIES),
+    ...(scope === null ? {} : { scope }),
+    ...(limits === null ? {} : { limits }),
+    ...parseSwitches(args),
+    ...(args.flag('force') ? { force: true } : {}),
+  };
+}
+
+function parseSwitches(args: CommandArguments): Partial<Record<SwitchKey, boolean>> {
+  const set = SWITCHES.flatMap(({ name, key }) => {
+    const [on, off] = [args.flag(name), args.flag(`no-${name}`)];
+    if (on && off) throw commandUsageError(sessionStart, `--${name} and --no-${name} contradict each other`);
+    return on || off ? [[key, on] as const] : [];
+  });
+  return Object.fromEntries(set);
+}
+
+/** Limits as they are typed: `name=number`. Their ranges are the session's to judge. */
+function parseLimits(pairs: readonly string[]): Partial<SessionLimits> | null {
+  const limits = new Map<string, number>();
+  for (const pair of pairs) {
+    const [, name = '', digits = ''] = /^(\w{1,80})=(\d{1,9})$/u.exec(pair) ?? [];
+    if (!Object.hasOwn(SESSION_LIMITS, name))
+      throw commandUsageError(sessionStart, `--limit takes NAME=N, not ${quoteArgument(pair)}`);
+    if (limits.has(name)) throw commandUsageError(sessionStart, `--limit gives ${quoteArgument(name)} twice`);
+    limits.set(name, Number(digits));
+  }
+  return limits.size === 0 ? null : Object.fromEntries(limits);
+}
+
+/** Words, so many on a line as fit. */
+function wrapWords(words: readonly string[]): readonly string[] {
+  const lines: string[] = [];
+  for (const word of words) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + word.length > 115) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}

@@ -1,0 +1,26 @@
+import type { CliCommand } from '../../command.js';
+import {
+  runSessionCommand,
+  parseId,
+  splitOperands,
+  OVERRIDE_OPTIONS,
+  parseOverride,
+  callerOptions,
+} from '../../session-command.js';
+
+/** `turnpike session waive`: a gate that counts as satisfied though nothing has passed it. */
+export const sessionWaive: CliCommand = {
+  name: 'session waive',
+  summary: 'Waive the gate of a phase',
+  operands: { usage: '[SESSION] PHASE', min: 1, max: 2 },
+  options: [...OVERRIDE_OPTIONS, ...callerOptions('maintainer')],
+  notes: ['Only where the session was started so that gates may be waived; the waiver stands in the ledger for good.'],
+  async run(args, io) {
+    const phase_id = parseId(sessionWaive, 'phase', splitOperands(sessionWaive, args).rest[0] ?? '');
+    const override = parseOverride(sessionWaive, args);
+    return runSessionCommand(
+      { command: sessionWaive, defaultRole: 'maintainer', args, io },
+      (sessions, { session_id }, caller) => sessions.waive(session_id, { ...override, phase_id }, caller),
+    );
+  },
+};

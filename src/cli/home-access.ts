@@ -1,0 +1,175 @@
+// A home as a command acts on it: in this process where it gets the writer lock, else through the process that has it
+// (D13). Nothing that a command does knows which of the two it is.
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { UPSTREAMS_FILE } from '../contract/policy/upstreams.js';
+import { LedgerError } from '../errors.js';
+import type { AgentRun } from '../runtime/agents/agent-run.js';
+import { connectControl } from '../runtime/control/control-client.js';
+import type { ControlAgentOptions } from '../runtime/control/control-protocol.js';
+import { isVacant, type HomePaths } from '../runtime/home/home.js';
+import { contractFolder } from '../runtime/shipped-contract.js';
+import { openTurnpike, type Turnpike } from '../runtime/turnpike.js';
+import type { CommandArguments } from './command.js';
+import { findContractFolder, homeOf, type ContractFolder } from './options/folders.js';
+import { usageError, type Io } from './io.js';
+import { countText } from './text/terminal.js';
+
+/** How often, and how long apart, a home is tried whose holder cannot be reached: it may be starting, or ending. */
+const CONNECT_TRIES = 50;
+const RETRY_MS = 100;
+
+/** What can be done to a home, here or there. */
+export interface HomeAccess extends Pick<
+  Turnpike,
+  'promote' | 'export' | 'approve' | 'readRequest' | 'resolve' | 'erase' | 'sessions' | 'remoteAgents'
+> {
+  /** Starts an agent run, attached to this command. */
+  startAgent(options: ControlAgentOptions): Promise<AgentRun>;
+  /** Null where another process has the home: what has been set going there, goes on there. */
+  readonly localTurnpike: Turnpike | null;
+  /** Lets go of the home; agent runs of this command that have not ended are interrupted. */
+  close(): Promise<void>;
+}
+
+interface HomeLocation {
+  readonly home: HomePaths;
+  readonly contract: ContractFolder;
+  readonly upstreams: boolean;
+}
+
+export interface HomeAccessOptions {
+  /** Connect the upstream servers of the contract folder, for agents that may call their tools. Default false. */
+  readonly upstreams?: boolean;
+  /** Only in this process: what is served from here cannot go through another one. Default false. */
+  readonly localOnly?: boolean;
+}
+
+/** Holds the home that the arguments name, for as long as `work` takes. @throws like `holdHome` */
+export async function withHomeAccess<T>(
+  args: CommandArguments,
+  io: Io,
+  work: (home: HomeAccess) => Promise<T>,
+  holding: HomeAccessOptions = {},
+): Promise<T> {
+  const home = await openHomeAccess(args, io, holding);
+  try {
+    return await work(home);
+  } finally {
+    await home.close();
+  }
+}
+
+/**
+ * Takes hold of the home that the arguments name.
+ * @throws UsageError where there is none; LedgerError LEDGER_LOCKED when the process that has it cannot be reached
+ */
+export async function openHomeAccess(
+  args: CommandArguments,
+  io: Io,
+  { upstreams = false, localOnly = false }: HomeAccessOptions = {},
+): Promise<HomeAccess> {
+  const location = { home: homeOf(args, io), contract: findContractFolder(args, io), upstreams };
+  const { home } = location.home;
+  if (isVacant(home)) throw usageError(`${home} is no home: make one with \`turnpike init\``);
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await openLocally(location, io);
+    } catch (error) {
+      if (!isLocked(error)) throw error;
+      if (localOnly) throw homeInUseError(home, error);
+      const access = await connectToOwner(location);
+      if (access !== null) return access;
+      if (tries === CONNECT_TRIES) throw error;
+    }
+    await delay(RETRY_MS);
+  }
+}
+
+async function openLocally({ home, contract, upstreams }: HomeLocation, io: Io): Promise<HomeAccess> {
+  const hasUpstreams = upstreams && existsSync(join(contract.path, UPSTREAMS_FILE));
+  const turnpike = await openTurnpike({
+    home: home.home,
+    contract: contract.path,
+    upstreams: hasUpstreams,
+    log: io.log,
+  });
+  const { trees, interrupted, settled } = turnpike.recovery;
+  // Sessions, and what waits for people, live from one process to the next: they were not left.
+  if (interrupted + settled > 0) {
+    const recovered = `${countText(interrupted, 'agent run')} interrupted, ${countText(settled, 'action')} settled`;
+    await io.stderr.writeLine(
+      `recovered ${countText(trees, 'run tree')} that an earlier process left unfinished: ${recovered}`,
+    );
+  }
+  return {
+    localTurnpike: turnpike,
+    startAgent: (options) => turnpike.startAgent(options),
+    promote: (options) => turnpike.promote(options),
+    export: (options) => turnpike.export(options),
+    approve: (ballot) => turnpike.approve(ballot),
+    readRequest: (reading) => turnpike.readRequest(reading),
+    resolve: (resolution) => turnpike.resolve(resolution),
+    erase: (erasure) => turnpike.erase(erasure),
+    sessions: turnpike.sessions,
+    remoteAgents: turnpike.remoteAgents,
+    close: async () => {
+      await waitForOtherCommands(turnpike, io);
+      await turnpike.close();
+    },
+  };
+}
+
+/**
+ * @returns null when nobody is there who takes on work: the holder has no socket yet, or no more. What is asked of one
+ * who is there is asked once, since a second time might do it twice
+ */
+async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAccess | null> {
+  const client = await connectControl(home.control);
+  if (client === null) return null;
+  const ready = await client.isReady().catch(async (error: unknown) => {
+    await client.close();
+    throw error;
+  });
+  if (!ready) {
+    await client.close();
+    return null;
+  }
+  const chosen = contract.isChosen ? contractFolder(contract.path) : null;
+  return {
+    localTurnpike: null,
+    startAgent: (options) => client.startAgent(options, chosen),
+    promote: (options) => client.promote(options, chosen),
+    export: (options) => client.export(options, chosen),
+    approve: (ballot) => client.approve(ballot),
+    readRequest: (reading) => client.readRequest(reading),
+    resolve: (resolution) => client.resolve(resolution),
+    erase: (erasure) => client.erase(erasure),
+    sessions: client.sessions(chosen),
+    remoteAgents: client.remoteAgents(chosen),
+    close: () => client.close(),
+  };
+}
+
+/** Other commands may be at work through this process. To end now would interrupt their runs, so it waits for them. */
+async function waitForOtherCommands({ control }: Turnpike, io: Io): Promise<void> {
+  const stop = io.stop();
+  if (control === null || stop.aborted) return;
+  if (control.connections > 0)
+    await io.stderr.writeLine(
+      `waiting for ${countText(control.connections, 'other command')} at work through this one`,
+    );
+  const stopped = new Promise<void>((resolve) => stop.addEventListener('abort', () => resolve(), { once: true }));
+  await Promise.race([control.retire(), stopped]);
+}
+
+const homeInUseError = (home: string, cause: unknown): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_LOCKED',
+    message: `another process has ${home}, and what is served must be served by it: stop that one first`,
+    cause,
+  });
+
+const isLocked = (error: unknown): boolean => error instanceof LedgerError && error.code === 'LEDGER_LOCKED';

@@ -1,0 +1,51 @@
+// Archive files that are looked at together with a home.
+
+import { resolve } from 'node:path';
+import { hashFile } from '../../adapters/ledger/archive-file.js';
+import { openLineFile } from '../../adapters/files/line-file.js';
+import { LedgerError } from '../../errors.js';
+import type { LineFile } from '../../ports/ledger/line-file.js';
+import type { OpenedArchive } from '../../runtime/evidence/joined-log.js';
+import { openEvidence } from '../../runtime/evidence/open-evidence.js';
+import { readLedgerVerifier } from '../../runtime/home/ledger-key.js';
+import type { CommandArguments, CommandOption } from '../command.js';
+import { homeOf } from './folders.js';
+import { usageError, type Io } from '../io.js';
+
+export const ARCHIVE_OPTION: CommandOption = {
+  name: 'archive',
+  value: 'FILE',
+  multiple: true,
+  help: 'what `ledger archive` wrote: look into it too; may be given more than once',
+};
+
+/**
+ * Opens the archives that the arguments name, by the key of the home, for `work`.
+ * @throws LedgerError LEDGER_TAMPERED for what is no whole archive of that key; UsageError
+ */
+export async function withOpenArchives<T>(
+  args: CommandArguments,
+  io: Io,
+  work: (archives: readonly OpenedArchive[]) => Promise<T>,
+): Promise<T> {
+  const names = args.list(ARCHIVE_OPTION.name);
+  const key = names.length === 0 ? null : readLedgerVerifier(homeOf(args, io).ledgerKey);
+  if (names.length > 0 && key === null) throw usageError('this home has no key: nothing of it can be archived');
+  const files: LineFile[] = [];
+  const archives: OpenedArchive[] = [];
+  try {
+    for (const name of names) {
+      const path = resolve(io.cwd, name);
+      const file = await openLineFile(path);
+      files.push(file);
+      const evidence = await openEvidence(file, key).catch((error: unknown) => {
+        if (!(error instanceof LedgerError)) throw error;
+        throw new LedgerError({ code: error.code, message: `${name}: ${error.message}`, cause: error });
+      });
+      archives.push({ name, sha256: await hashFile(path), evidence });
+    }
+    return await work(archives);
+  } finally {
+    for (const file of files) await file.close();
+  }
+}

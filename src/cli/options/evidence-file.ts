@@ -1,0 +1,57 @@
+// A bundle that is looked at instead of a home.
+
+import { resolve } from 'node:path';
+import { openLineFile } from '../../adapters/files/line-file.js';
+import { readSmallFile } from '../../adapters/files/small-file.js';
+import { noteVerifier, type NoteVerifier } from '../../ledger/proof/signed-note.js';
+import { openEvidence, type EvidenceBundle } from '../../runtime/evidence/open-evidence.js';
+import { quoteArgument } from '../arguments.js';
+import type { CommandArguments, CommandOption } from '../command.js';
+import { usageError, type Io } from '../io.js';
+
+const KEY_BYTES_MAX = 1_024;
+
+export const KEY_OPTION: CommandOption = {
+  name: 'key',
+  value: 'KEY',
+  help: 'the public key (name+hash+base64) that must have signed, or a file that holds it',
+};
+
+/** The key of `--key`, or null where none was named. @throws UsageError for what is none */
+export function readTrustedKey(args: CommandArguments, io: Io): NoteVerifier | null {
+  const text = args.text('key');
+  if (text === undefined) return null;
+  const inFile = text.includes('+') ? null : readSmallFile(resolve(io.cwd, text), { bytesMax: KEY_BYTES_MAX });
+  const key = noteVerifier(inFile === null ? text : Buffer.from(inFile).toString('utf8').trim());
+  if (key !== null) return key;
+  throw usageError(`--key: ${quoteArgument(text)} is no public key of a ledger, and no file that holds one`);
+}
+
+/**
+ * Opens the bundle in a file, for `work`. Where nobody named a key, its own is believed, and that is said.
+ * @throws LedgerError LEDGER_TAMPERED for what is no whole bundle; UsageError
+ */
+export async function withEvidenceBundle<T>(
+  name: string,
+  args: CommandArguments,
+  io: Io,
+  work: (bundle: EvidenceBundle) => Promise<T>,
+) {
+  const trusted = readTrustedKey(args, io);
+  const file = await openLineFile(resolve(io.cwd, name));
+  try {
+    const bundle = await openEvidence(file, trusted);
+    if (trusted === null) {
+      const key = `${bundle.key.name}+${bundle.key.key_hash}`;
+      await io.stderr.writeLine(
+        `checked by the key in the bundle, ${key}: compare it with one that came another way (--key)`,
+      );
+    }
+    return await work(bundle);
+  } finally {
+    await file.close();
+  }
+}
+
+/** Whether an operand of a command that takes a run or a file is a file. */
+export const isFileName = (operand: string): boolean => !/^(?:run|ses)_[\w.]+$/.test(operand);

@@ -1,0 +1,129 @@
+// Which home, and which contract, a command works on.
+
+import { existsSync } from 'node:fs';
+import { relative, resolve } from 'node:path';
+import { gitPolicySource } from '../../adapters/policy/git-policy-source.js';
+import { policySource } from '../../adapters/policy/policy-source.js';
+import { sqliteHistoryCache } from '../../adapters/sqlite/sqlite-history-cache.js';
+import {
+  createCatalogue,
+  NO_REGISTRATIONS,
+  findRegistrationProblem,
+  Registrations,
+} from '../../contract/policy/catalogue.js';
+import type { PolicyFile } from '../../contract/policy/pins.js';
+import { isConforming } from '../../contract/validators.js';
+import { PolicyError } from '../../errors.js';
+import type { LintMessage } from '../../policy/lint/lint-rules.js';
+import { checkPolicy, formatFinding, type PolicyCheck } from '../../policy/files/check-policy.js';
+import { lintPolicy } from '../../policy/lint/lint-policy.js';
+import type { LoadedPolicyFile } from '../../ports/policy-source.js';
+import { homePaths, openHome, type HomePaths, type HomeStores } from '../../runtime/home/home.js';
+import { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
+import { shippedContract } from '../../runtime/shipped-contract.js';
+import type { CommandArguments, CommandOption } from '../command.js';
+import { usageError, type Io } from '../io.js';
+import { readJsonFile } from './json-argument.js';
+import { countText } from '../text/terminal.js';
+
+export const HOME_DEFAULT = '.turnpike';
+export const CONTRACT_DEFAULT = 'contract';
+
+/** The home that the arguments name, whether it is there or not. */
+export const homeOf = (args: CommandArguments, io: Io): HomePaths =>
+  homePaths(resolve(io.cwd, args.text('home') ?? HOME_DEFAULT));
+
+/** A contract folder, and whether somebody chose it: by the option, or by having it here. */
+export interface ContractFolder {
+  readonly path: string;
+  readonly isChosen: boolean;
+}
+
+export function findContractFolder(args: CommandArguments, io: Io): ContractFolder {
+  const option = args.text('contract');
+  if (option !== undefined) return { path: resolve(io.cwd, option), isChosen: true };
+  const here = resolve(io.cwd, CONTRACT_DEFAULT);
+  return existsSync(here) ? { path: here, isChosen: true } : { path: shippedContract(), isChosen: false };
+}
+
+/** A ledger as somebody sees it who does not write. */
+export interface OpenLedger extends HomeStores {
+  readonly reader: LedgerReader;
+}
+
+/** Opens the ledger of a home for reading, whoever writes to it, and closes it after `work`. */
+export async function withLedger<T>(
+  args: CommandArguments,
+  io: Io,
+  work: (ledger: OpenLedger) => Promise<T>,
+): Promise<T> {
+  const home = homeOf(args, io);
+  const { store, anchor } = openHome(home, { readOnly: true });
+  const history = sqliteHistoryCache(home.history);
+  try {
+    return await work({ store, anchor, reader: new LedgerReader(store, anchor, { history }) });
+  } finally {
+    await history.close();
+    await store.close();
+  }
+}
+
+interface LoadOptions {
+  readonly pins?: 'any' | 'git';
+  readonly registrations?: Registrations;
+  /** The file of actions. Default: `actions.yaml`. */
+  readonly actions?: string;
+}
+
+export interface LoadedPolicy {
+  readonly files: Readonly<Record<PolicyFile, LoadedPolicyFile>>;
+  readonly check: PolicyCheck;
+  /** What the linter says to a policy without findings. */
+  readonly cautions: readonly LintMessage[];
+}
+
+/** What a service adds to the built-in actions, where a policy is looked at that lists it. */
+export const REGISTRATIONS_OPTION: CommandOption = {
+  name: 'registrations',
+  value: 'FILE',
+  help: 'JSON of what the service registers: {"actions": [], "tools": [], "targets": []}',
+};
+
+/** @throws UsageError for what no service could register */
+export async function readRegistrations(args: CommandArguments, io: Io): Promise<Registrations> {
+  const file = args.text('registrations');
+  if (file === undefined) return NO_REGISTRATIONS;
+  const found = await readJsonFile(file, '--registrations', io);
+  if (!isConforming(Registrations, found)) throw usageError('--registrations: the file does not hold registrations');
+  const registrations = found as unknown as Registrations;
+  const problem = findRegistrationProblem(registrations);
+  if (problem !== null) throw usageError(`--registrations: ${problem}`);
+  return registrations;
+}
+
+/** The policy of a contract folder with everything that is wrong with it; files are named as seen from here. */
+export async function loadContract(
+  { path }: ContractFolder,
+  io: Io,
+  { pins = 'any', registrations = NO_REGISTRATIONS, actions }: LoadOptions = {},
+): Promise<LoadedPolicy> {
+  const chosen = actions === undefined ? {} : { actions };
+  const files = await (pins === 'git' ? gitPolicySource(path, chosen) : policySource(path, chosen)).load();
+  const named = (name: PolicyFile) => ({ path: displayPath(files[name].path, io), bytes: files[name].bytes });
+  const check = { lanes: named('lanes'), roles: named('roles'), actions: named('actions') };
+  const catalogue = createCatalogue(registrations);
+  return { files, check: checkPolicy(check, catalogue), cautions: lintPolicy(check, catalogue) };
+}
+
+/** A path as one types it here, if that is shorter. */
+export function displayPath(path: string, io: Io): string {
+  const from = relative(io.cwd, path);
+  return from === '' || from.startsWith('..') ? path : from;
+}
+
+/** The policy of a check. @throws PolicyError POLICY_INVALID with its first findings */
+export function requireValidPolicy({ policy, findings }: PolicyCheck): NonNullable<PolicyCheck['policy']> {
+  if (policy !== null) return policy;
+  const message = `the policy has ${countText(findings.length, 'finding')}:\n${findings.slice(0, 5).map(formatFinding).join('\n')}`;
+  throw new PolicyError({ code: 'POLICY_INVALID', message });
+}

@@ -1,0 +1,23 @@
+// JSON that somebody hands over, on the command line or in a file: read as strictly as a proposal.
+
+import { isUtf8 } from 'node:buffer';
+import type { Json } from '../../contract/json.js';
+import { scanJson } from '../../step/json-scanner.js';
+import { usageError, type Io } from '../io.js';
+import { filePayloads } from '../payloads.js';
+
+const DEPTH_MAX = 32;
+
+/** @param label how an error calls the text @throws UsageError for what is not JSON, or says something twice */
+export function parseJsonArgument(text: string, label: string): Json {
+  const scanned = scanJson(text, DEPTH_MAX, 'exact');
+  if (scanned.ok) return scanned.value;
+  throw usageError(`${label} is no JSON that can be taken (${scanned.problem.replaceAll('_', ' ')})`);
+}
+
+/** The JSON in a file (`-`: stdin). @throws UsageError when it cannot be read, or is none */
+export async function readJsonFile(name: string, label: string, io: Io): Promise<Json> {
+  const bytes = await (await filePayloads([name], io)).next();
+  if (bytes === null || !isUtf8(bytes)) throw usageError(`${label} is not UTF-8`);
+  return parseJsonArgument(Buffer.from(bytes).toString('utf8'), label);
+}

@@ -1,0 +1,90 @@
+// What commands have in common by which people start promotions and exports, answer to them, and settle outcomes.
+
+import { once } from 'node:events';
+import type { RunStarter, HighRiskRun } from '../../runtime/high-risk/high-risk-options.js';
+import { parseScope } from '../agent-command.js';
+import { commandUsageError } from '../arguments.js';
+import type { CommandArguments, CliCommand, ExitCode, CommandOption } from '../command.js';
+import type { Io } from '../io.js';
+import { escapeText, jsonLine } from '../text/terminal.js';
+
+/** Who says it. */
+export const PERSON_OPTIONS: readonly CommandOption[] = [
+  { name: 'actor', value: 'NAME', help: 'who you are, for the audit; 3 to 120 characters' },
+  { name: 'role', value: 'ID', help: 'the role in which you do it' },
+];
+
+/** Who starts a promotion or an export, and in which case and lane. */
+export const STARTER_OPTIONS: readonly CommandOption[] = [
+  { name: 'case', value: 'ID', help: 'the case' },
+  ...PERSON_OPTIONS,
+  { name: 'lane', value: 'ID', help: 'the lane, where it is not the one that the shipped policy has for this' },
+  {
+    name: 'scope',
+    value: 'K=V',
+    multiple: true,
+    help: 'a further scope field that the lane requires; may be repeated',
+  },
+  { name: 'correlation', value: 'ID', help: 'the id that joins this run to others (default: a new one)' },
+];
+
+/** The value of an option that must be there. @throws UsageError */
+export function requireOption(command: CliCommand, args: CommandArguments, name: string): string {
+  const value = args.text(name);
+  if (value === undefined) throw commandUsageError(command, `--${name} is missing`);
+  return value;
+}
+
+export const parsePerson = (command: CliCommand, args: CommandArguments): Pick<RunStarter, 'actor' | 'role'> => ({
+  actor: requireOption(command, args, 'actor'),
+  role: requireOption(command, args, 'role'),
+});
+
+export function parseStarter(command: CliCommand, args: CommandArguments): RunStarter {
+  const [lane, correlation] = [args.text('lane'), args.text('correlation')];
+  const scope = parseScope(command, args.list('scope'));
+  return {
+    case: requireOption(command, args, 'case'),
+    ...parsePerson(command, args),
+    ...(lane === undefined ? {} : { lane }),
+    ...(correlation === undefined ? {} : { correlation }),
+    ...(scope === null ? {} : { scope }),
+  };
+}
+
+/** Tells what became of a run that has been started: its end, or that it waits for people. 0 unless it ended badly. */
+export async function reportHighRiskRun(run: HighRiskRun, args: CommandArguments, io: Io): Promise<ExitCode> {
+  const { run_id, digest } = run;
+  const json = args.flag('json');
+  if (!json) await io.stdout.write(`${escapeText(run_id)}\n`);
+  if (digest !== null) {
+    if (json) await io.stdout.write(jsonLine({ run_id, state: 'created', digest }));
+    else await io.stdout.write(waitingText(run_id, digest));
+    return 0;
+  }
+  const ending = await run.finished;
+  const { state, reason } = ending;
+  if (json) await io.stdout.write(jsonLine(ending));
+  else await io.stdout.write(`${state}${reason === state ? '' : ` (${escapeText(reason)})`}\n`);
+  return state === 'completed' ? 0 : reason === 'AUDIT_FAILURE' ? 3 : 1;
+}
+
+const waitingText = (run_id: string, digest: string): string =>
+  [
+    `waits for approval of ${digest}`,
+    '`turnpike approvals` shows what exactly is asked; whoever may approve it says',
+    `  turnpike approve ${run_id} ${digest} --actor NAME --role ROLE`,
+    '',
+  ].join('\n');
+
+/** Waits for the end of a run, for so many seconds, and no longer than the command is not stopped. */
+export async function waitForEnd<T>(finished: Promise<T>, seconds: number, io: Io): Promise<T | null> {
+  const over = new AbortController();
+  const stop = AbortSignal.any([io.stop(), over.signal]);
+  const timer = setTimeout(() => over.abort(), seconds * 1_000);
+  try {
+    return await Promise.race([finished, stop.aborted ? null : once(stop, 'abort').then(() => null)]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

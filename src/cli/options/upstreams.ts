@@ -1,0 +1,51 @@
+// The upstream servers of a contract folder, as the commands look at them: connected, read, and let go of.
+
+import { join } from 'node:path';
+import { systemClock } from '../../adapters/system/system-clock.js';
+import { UPSTREAMS_FILE, type UpstreamPins } from '../../contract/policy/upstreams.js';
+import {
+  surveyUpstreams,
+  type UpstreamSurvey,
+  type UpstreamProblem,
+} from '../../runtime/upstream/connect-upstreams.js';
+import { readUpstreams } from '../../runtime/upstream/upstream-files.js';
+import type { CommandArguments } from '../command.js';
+import { findContractFolder, displayPath } from './folders.js';
+import { usageError, type Io } from '../io.js';
+import { escapeText } from '../text/terminal.js';
+
+export interface UpstreamState {
+  /** The contract folder. */
+  readonly contract: string;
+  readonly pins: UpstreamPins['pins'];
+  readonly survey: UpstreamSurvey;
+}
+
+/**
+ * Connects to all servers, and ends what was started after `work`, also when the command is asked to stop.
+ * @throws UsageError where no servers are configured; PolicyError for files that cannot be used
+ */
+export async function withUpstreams<T>(
+  args: CommandArguments,
+  io: Io,
+  work: (found: UpstreamState) => Promise<T>,
+): Promise<T> {
+  const { path, isChosen: chosen } = findContractFolder(args, io);
+  if (!chosen) throw usageError('which contract? say --contract DIR, or make ./contract by `turnpike init`');
+  const files = readUpstreams(path);
+  const file = join(path, UPSTREAMS_FILE);
+  if (files === null) throw usageError(`${displayPath(file, io)} is missing: it says which servers there are`);
+  const { config, pins } = files;
+  const signal = io.stop();
+  const survey = await surveyUpstreams(config, pins, { clock: systemClock(), log: io.log, folder: path, signal });
+  try {
+    return await work({ contract: path, pins: pins.pins, survey });
+  } finally {
+    await survey.close();
+  }
+}
+
+/** Problems on stderr: they are beside what was asked for. */
+export async function printProblems(problems: readonly UpstreamProblem[], io: Io): Promise<void> {
+  for (const { message } of problems) await io.stderr.writeLine(escapeText(message));
+}

@@ -1,0 +1,208 @@
+// What the commands of sessions have in common: who speaks, and to which session.
+
+import { OVERRIDE_REASONS, SESSION_ROLES, type OverrideReason, type SessionRole } from '../contract/session/session.js';
+import type { SessionAnswer } from '../contract/session/session-answer.js';
+import { SpecId } from '../contract/session/session-spec.js';
+import { isConforming } from '../contract/validators.js';
+import { effectiveStatus } from '../session/agent-activity.js';
+import { rejectionWithoutSession } from '../session/session-answer.js';
+import type { SessionState } from '../session/session-state.js';
+import { systemClock } from '../adapters/system/system-clock.js';
+import { ContentReader } from '../runtime/content/content-reader.js';
+import { redactAnswer } from '../runtime/content/redact-session.js';
+import { loadCommittedSession, listCommittedSessions } from '../runtime/sessions/committed-sessions.js';
+import type { OverrideRequest, SessionCaller, Sessions, SessionSummary } from '../runtime/sessions/sessions.js';
+import { quoteArgument, commandUsageError } from './arguments.js';
+import type { CommandArguments, CliCommand, ExitCode, CommandOption } from './command.js';
+import { withLedger } from './options/folders.js';
+import { withHomeAccess, type HomeAccess } from './home-access.js';
+import type { Io } from './io.js';
+import { requireOption } from './options/person-options.js';
+import { sessionRows, printAnswer } from './text/session-text.js';
+import { countText, createPainter, table } from './text/terminal.js';
+
+/** Loop commands are an agent's, all others a person's, unless `--role` says otherwise. */
+type CommandRole = Exclude<SessionRole, 'observer'>;
+
+const ACTORS: Readonly<Record<SessionRole, string>> = {
+  autonomy_runner: 'agent',
+  maintainer: 'operator',
+  observer: 'observer',
+};
+
+export const callerOptions = (defaultRole: CommandRole): readonly CommandOption[] => [
+  {
+    name: 'actor',
+    value: 'NAME',
+    help: `who you are, for the audit; 3 to 120 characters (default ${ACTORS[defaultRole]})`,
+  },
+  {
+    name: 'role',
+    value: 'ROLE',
+    help: `the role in which you do it: ${SESSION_ROLES.join(', ')} (default ${defaultRole})`,
+  },
+];
+
+/** Why somebody overrides what the rules would give. */
+export const OVERRIDE_OPTIONS: readonly CommandOption[] = [
+  { name: 'reason', value: 'CODE', help: OVERRIDE_REASONS.join(', ') },
+  { name: 'detail', value: 'TEXT', help: 'more about it, for the audit; up to 400 characters' },
+];
+
+/** @throws UsageError for a role that there is not */
+export function parseCaller(command: CliCommand, args: CommandArguments, defaultRole: CommandRole): SessionCaller {
+  const text = args.text('role') ?? defaultRole;
+  const role = SESSION_ROLES.find((known) => known === text);
+  if (role === undefined)
+    throw commandUsageError(command, `--role takes ${SESSION_ROLES.join(', ')}, not ${quoteArgument(text)}`);
+  return { actor: args.text('actor') ?? ACTORS[role], role };
+}
+
+export function parseOverride(command: CliCommand, args: CommandArguments): OverrideRequest {
+  const text = requireOption(command, args, 'reason');
+  const reason_code: OverrideReason | undefined = OVERRIDE_REASONS.find((known) => known === text);
+  if (reason_code === undefined) {
+    throw commandUsageError(command, `--reason takes ${OVERRIDE_REASONS.join(', ')}, not ${quoteArgument(text)}`);
+  }
+  const detail = parseNote(command, args, 'detail');
+  return { reason_code, ...(detail === undefined ? {} : { reason_detail: detail }) };
+}
+
+const NOTE_CHARS_MAX = 400;
+
+/** @throws UsageError for a text that the ledger does not take */
+export function parseNote(command: CliCommand, args: CommandArguments, name: string): string | undefined {
+  const text = args.text(name);
+  if (text === undefined || (text.length <= NOTE_CHARS_MAX && text.isWellFormed())) return text;
+  throw commandUsageError(command, `--${name} takes up to ${NOTE_CHARS_MAX} characters`);
+}
+
+/** A number that an option gives. @throws UsageError for another one */
+export function parseNumber(
+  command: CliCommand,
+  args: CommandArguments,
+  name: string,
+  max: number,
+): number | undefined {
+  const text = args.text(name);
+  if (text === undefined) return undefined;
+  if (/^\d{1,15}(?:\.\d{1,6})?$/u.test(text) && Number(text) <= max) return Number(text);
+  throw commandUsageError(command, `--${name} takes a number up to ${max}, not ${quoteArgument(text)}`);
+}
+
+/** What is asked for where nothing is outstanding: the session says so itself. */
+export const NO_STEP = 'none';
+
+const ID = /^[\w.-]{1,160}$/u;
+
+/** The id of a phase, task, step or gate attempt. @throws UsageError for what can be none */
+export function parseId(command: CliCommand, what: 'phase' | 'task' | 'step' | 'gate attempt', text: string): string {
+  const ofSpec = what === 'phase' || what === 'task';
+  if (ofSpec ? isConforming(SpecId, text) : ID.test(text)) return text;
+  throw commandUsageError(command, `${quoteArgument(text)} is no ${what}`);
+}
+
+/** The session that comes first among the operands, where it is there, and the operands behind it. */
+export function splitOperands(command: CliCommand, { operands }: CommandArguments) {
+  const [first = ''] = operands;
+  if (operands.length < command.operands.max) return { session: undefined, rest: operands };
+  if (!/^ses_[A-Za-z0-9]{1,100}$/u.test(first))
+    throw commandUsageError(command, `${quoteArgument(first)} is no session`);
+  return { session: first, rest: operands.slice(1) };
+}
+
+/** What a question is about: one session, and its state as a reader sees it. Null where the ledger has none such. */
+export interface SessionTarget {
+  readonly session_id: string;
+  readonly state: SessionState | null;
+}
+
+/** One command about one session. */
+export interface SessionCommandCall {
+  readonly command: CliCommand;
+  readonly defaultRole: CommandRole;
+  readonly args: CommandArguments;
+  readonly io: Io;
+}
+
+type SessionOperation = (sessions: Sessions, target: SessionTarget, caller: SessionCaller) => Promise<SessionAnswer>;
+
+/** Asks the session that is meant, and tells its answer. 0 where it has done what was asked, 1 where it refused. */
+export async function runSessionCommand(
+  { command, defaultRole, args, io }: SessionCommandCall,
+  operation: SessionOperation,
+): Promise<ExitCode> {
+  const caller = parseCaller(command, args, defaultRole);
+  const { session } = splitOperands(command, args);
+  return withSession(session, args, io, (target) =>
+    withHomeAccess(args, io, async (home) => {
+      const answer = await releaseOnStop(home, io, operation(home.sessions, target, caller));
+      return printAnswer(defaultRole === 'autonomy_runner' ? answer : await redactFor(answer, args, io), args, io);
+    }),
+  );
+}
+
+/** Loop commands are answered to the agent of the session; others to a person, who gets what everyone may have. */
+const redactFor = (answer: SessionAnswer, args: CommandArguments, io: Io): Promise<SessionAnswer> =>
+  withLedger(args, io, ({ store }) => redactAnswer(answer, new ContentReader(store)));
+
+/**
+ * A check may take an hour. Where the command is told to stop, it lets go of the home: what runs is killed, and what it
+ * came to is recorded as unknown. By itself, a signal would leave a program without a wall running.
+ */
+async function releaseOnStop<T>(home: HomeAccess, io: Io, target: Promise<T>): Promise<T> {
+  const stop = io.stop();
+  const closing: Promise<void>[] = [];
+  const closeHome = (): void => void closing.push(home.close());
+  if (stop.aborted) closeHome();
+  else stop.addEventListener('abort', closeHome, { once: true });
+  try {
+    return await target;
+  } finally {
+    stop.removeEventListener('abort', closeHome);
+    await Promise.all(closing);
+  }
+}
+
+/** Finds the session that is meant: the one that is named, or the only one that is active. 2 where it is not clear. */
+export async function withSession(
+  sessionName: string | undefined,
+  args: CommandArguments,
+  io: Io,
+  work: (target: SessionTarget) => Promise<ExitCode>,
+): Promise<ExitCode> {
+  if (sessionName !== undefined) {
+    return work({
+      session_id: sessionName,
+      state: await withLedger(args, io, ({ store }) => loadCommittedSession(store, sessionName)),
+    });
+  }
+  const active = await listSessions({ active: true }, args, io);
+  const [state, other] = active;
+  if (state === undefined)
+    return printAnswer(rejectionWithoutSession('NO_ACTIVE_SESSION', ['none is active']), args, io);
+  if (other === undefined) return work({ session_id: state.session_id, state });
+  await io.stderr.writeLine(`AMBIGUOUS_ACTIVE_SESSION: ${countText(active.length, 'session')} are active: name one`);
+  await io.stderr.write(table(sessionRows(active.map(toSessionSummary)), createPainter(false)));
+  return 2;
+}
+
+/** As a reader sees them, in the order in which they were started. */
+export const listSessions = (
+  which: { readonly active: boolean },
+  args: CommandArguments,
+  io: Io,
+): Promise<readonly SessionState[]> =>
+  withLedger(args, io, async ({ store }) => {
+    const found: SessionState[] = [];
+    for await (const state of listCommittedSessions(store, which)) found.push(state);
+    return found;
+  });
+
+/** A session in one line, as it is now. */
+export function toSessionSummary(state: SessionState): SessionSummary {
+  const { session_id, spec, status, created_at } = state;
+  const now = new Date(systemClock().now()).toISOString();
+  const effective_status = effectiveStatus(state, now);
+  return { session_id, spec_id: spec.id, status, effective_status, created_at_utc: created_at };
+}

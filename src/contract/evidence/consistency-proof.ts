@@ -1,0 +1,19 @@
+import Type, { type Static } from 'typebox';
+import { closed, Sha256 } from '../shapes.js';
+
+/** No tree of 2^53 leaves has a longer proof. */
+export const PROOF_HASHES_MAX = 64;
+const NOTE_CHARS_MAX = 4_096;
+
+/** That a log goes on from where another checkpoint of it stood. */
+export const ConsistencyProof = Type.Object(
+  {
+    format: Type.Literal('turnpike/consistency-proof@v1'),
+    /** The two signed checkpoints. */
+    older: Type.String({ maxLength: NOTE_CHARS_MAX }),
+    newer: Type.String({ maxLength: NOTE_CHARS_MAX }),
+    proof: Type.Array(Sha256, { maxItems: PROOF_HASHES_MAX }),
+  },
+  closed,
+);
+export type ConsistencyProof = Static<typeof ConsistencyProof>;

@@ -1,0 +1,198 @@
+// An entry in one line, and many lines in one page, for a list that is scrolled. Service and page make the same rows of
+// the same texts: so here is no schema, and nothing that a browser has not. What somebody has tampered with must be
+// listed too: no text makes it throw.
+
+import type { Entry, RunCreated } from '../run/entry.js';
+import type { RunCreationFacts, EventRow, RowPage, RowTuple, Tone } from './inspection.js';
+import { RUN_STATES, stateAfterEvent, type RunState } from '../run/run-state.js';
+
+/** The row of an entry, out of its canonical text. A text that is no entry has a row that says so. */
+export function toEventRow(text: string, log_index: number, leaf_hash: string): EventRow {
+  const entry = parseEntry(text);
+  const content = entry === null ? UNREADABLE_ROW : describeEntry(entry);
+  // Member by member: a hundred thousand of them are made while somebody waits.
+  return {
+    log_index,
+    seq: entry?.seq ?? 0,
+    run_id: content.run_id,
+    tree_id: entry?.tree_id ?? '',
+    type: entry?.type ?? 'input',
+    label: content.label,
+    tone: content.tone,
+    time: content.time,
+    step: content.step,
+    hash: leaf_hash.slice(0, HASH_DIGITS),
+    state: content.state,
+    creation: content.creation,
+  };
+}
+const HASH_DIGITS = 8;
+
+type RowContent = Pick<EventRow, 'run_id' | 'label' | 'tone' | 'time' | 'step' | 'state' | 'creation'>;
+
+const rowContent = (
+  run_id: string,
+  label: string,
+  tone: Tone,
+  time: string,
+  step = 0,
+  state: RunState | null = null,
+  creation: RunCreationFacts | null = null,
+): RowContent => ({ run_id, label, tone, time: Date.parse(time), step, state, creation });
+
+const UNREADABLE_ROW = rowContent('', 'unreadable', 'plain', '1970-01-01T00:00:00.000Z');
+
+function parseEntry(text: string): Entry | null {
+  try {
+    const entry = JSON.parse(text) as Partial<Entry> | null;
+    const isValid =
+      typeof entry?.body === 'object' &&
+      typeof entry.seq === 'number' &&
+      typeof entry.tree_id === 'string' &&
+      TYPES.includes(entry.type as Entry['type']);
+    return isValid ? (entry as Entry) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** What a text has that was tampered with, nobody knows: members may be missing, or of another kind. */
+function describeEntry(entry: Entry): RowContent {
+  try {
+    const content = ROW_CONTENTS[entry.type](entry as never);
+    const isValid =
+      typeof content.run_id === 'string' && typeof content.label === 'string' && Number.isSafeInteger(content.time);
+    return isValid && typeof content.step === 'number' ? content : UNREADABLE_ROW;
+  } catch {
+    return UNREADABLE_ROW;
+  }
+}
+
+type EntryOf<T extends Entry['type']> = Extract<Entry, { readonly type: T }>;
+
+const ROW_CONTENTS: { readonly [T in Entry['type']]: (entry: EntryOf<T>) => RowContent } = {
+  input: ({ body }) => rowContent(body.run_id, inputLabel(body), 'plain', body.time),
+  run_created: ({ body }) =>
+    rowContent(body.run_id, 'created', 'created', body.created_at_utc, 0, 'created', creationFactsOf(body)),
+  audit_event: ({ body }) => {
+    const newState = stateAfterEvent(body);
+    const state = newState !== null && RUN_STATES.includes(newState) ? newState : null;
+    return rowContent(body.run_id, auditLabel(body, state), auditTone(body, state), body.timestamp_utc, 0, state);
+  },
+  step_trace: ({ body }) => rowContent(body.run_id, body.outcome, body.outcome, body.completed_at, body.step_index),
+  session_event: ({ body, tree_id }) =>
+    rowContent(body.run_id ?? tree_id, body.event, SESSION_TONES[body.event] ?? 'plain', body.timestamp_utc),
+};
+const TYPES = Object.keys(ROW_CONTENTS) as readonly Entry['type'][];
+
+/** The kind of an input, with the one word that says which of its kind it is. */
+function inputLabel(body: EntryOf<'input'>['body']): string {
+  switch (body.kind) {
+    case 'result':
+      return `result ${body.status}`;
+    case 'session':
+      return `session ${body.command.name}`;
+    case 'start_run':
+      return `start_run ${body.run_kind}`;
+    case 'vote':
+      return `vote ${body.decision}`;
+    case 'resolve':
+      return `resolve ${body.outcome}`;
+    default:
+      return body.kind;
+  }
+}
+
+function auditLabel(
+  { action_type, outcome, outcome_reason = '' }: EntryOf<'audit_event'>['body'],
+  state: RunState | null,
+): string {
+  if (action_type === 'authz_decision') return outcome === 'allow' ? 'authz allow' : 'authz deny';
+  if (action_type !== 'system') return `${action_type} ${outcome}`;
+  // Why a run was cancelled, its caller has said: only what has the form of our own words is a label.
+  return CODE.test(outcome_reason) ? outcome_reason : (state ?? outcome);
+}
+
+function auditTone({ action_type, outcome }: EntryOf<'audit_event'>['body'], state: RunState | null): Tone {
+  if (action_type === 'authz_decision') return outcome === 'allow' ? 'allow' : 'deny';
+  return state ?? (outcome === 'failure' || outcome === 'deny' ? 'failed' : 'plain');
+}
+const CODE = /^[\w.:-]{1,80}$/;
+
+const SESSION_TONES: Readonly<Record<string, Tone | undefined>> = {
+  step_refused: 'deny',
+  gate_passed: 'completed',
+  gate_failed: 'failed',
+  check_failed: 'failed',
+  fail: 'failed',
+  end: 'cancelled',
+  spec_complete: 'completed',
+};
+
+const creationFactsOf = (run: RunCreated): RunCreationFacts => ({
+  kind: run.run_kind,
+  parent: run.parent_run_id,
+  lane: run.lane_id,
+  role: run.role_id,
+  actor: run.actor.actor_id,
+  case: run.case_id,
+  correlation: run.correlation_id,
+  link: run.link,
+  pins: {
+    contract: run.contract_version,
+    lanes: run.policy_versions.lanes,
+    roles: run.policy_versions.roles,
+  },
+  request: run.request?.name ?? null,
+  retry_of: run.retry?.of ?? null,
+});
+
+/** Rows that follow each other without a gap, as one page that is made row by row. */
+export class RowPacker {
+  readonly #places = new Map<string, number>();
+  readonly #rows: RowTuple[] = [];
+  #from = 0;
+  #time_base = 0;
+
+  add(row: EventRow): void {
+    if (this.#rows.length === 0) [this.#from, this.#time_base] = [row.log_index, row.time];
+    const [tree, run, type] = [this.#place(row.tree_id), this.#place(row.run_id), this.#place(row.type)];
+    const texts = [tree, run, type, this.#place(row.label), this.#place(row.tone)] as const;
+    const state = row.state === null ? -1 : this.#place(row.state);
+    const tuple = [row.seq, ...texts, row.time - this.#time_base, row.step, row.hash, state] as const;
+    this.#rows.push(row.creation === null ? tuple : [...tuple, row.creation]);
+  }
+
+  page(): RowPage {
+    return { from: this.#from, texts: [...this.#places.keys()], time_base: this.#time_base, rows: this.#rows };
+  }
+
+  #place(text: string): number {
+    const known = this.#places.get(text) ?? this.#places.size;
+    if (known === this.#places.size) this.#places.set(text, known);
+    return known;
+  }
+}
+
+export function packRows(rows: readonly EventRow[]): RowPage {
+  const packer = new RowPacker();
+  for (const row of rows) packer.add(row);
+  return packer.page();
+}
+
+/** The rows of a page. */
+export const unpackRows = ({ from, texts, time_base, rows }: RowPage): EventRow[] =>
+  rows.map(([seq, tree, run, type, label, tone, time, step, hash, state, creation], i) => ({
+    log_index: from + i,
+    seq,
+    run_id: texts[run] ?? '',
+    tree_id: texts[tree] ?? '',
+    type: texts[type] as EventRow['type'],
+    label: texts[label] ?? '',
+    tone: texts[tone] as Tone,
+    time: time_base + time,
+    step,
+    hash,
+    state: state < 0 ? null : (texts[state] as RunState),
+    creation: creation ?? null,
+  }));

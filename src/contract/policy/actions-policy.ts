@@ -1,0 +1,81 @@
+import Type, { type Static } from 'typebox';
+import { ApprovalRule } from '../run/approval.js';
+import { BudgetLimits } from '../run/budget.js';
+import { policyHeader } from './policy-header.js';
+import { EXPOSURES } from '../run/response.js';
+import { closed, Identifier, OneOf } from '../shapes.js';
+
+const Extension = Type.String({ pattern: '^\\.[A-Za-z0-9]{1,16}$' });
+const Limit = (maximum: number) => Type.Integer({ minimum: 1, maximum });
+
+/** What an agent may propose at all, within which limits, and how much of the outcome it is shown. */
+export const ActionsPolicy = Type.Object(
+  {
+    ...policyHeader,
+    actions: Type.Array(
+      Type.Object(
+        {
+          action: Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }),
+          /** Per path argument, the endings that are allowed; an argument that is not named is not restricted. */
+          extensions: Type.Optional(
+            Type.Record(
+              Type.String({ pattern: '^[a-z_]{1,40}$' }),
+              Type.Array(Extension, { minItems: 1, maxItems: 64 }),
+            ),
+          ),
+          /** D12: the lane in which the mediated run of this action works, where that is not the agent's own. */
+          lane: Type.Optional(Identifier),
+        },
+        closed,
+      ),
+      { minItems: 1, maxItems: 256 },
+    ),
+    limits: Type.Object(
+      {
+        payload_bytes_max: Limit(16_777_216),
+        payload_depth_max: Limit(64),
+        path_bytes_max: Limit(1_024),
+        content_bytes_max: Limit(16_777_216),
+        read_bytes_max: Limit(16_777_216),
+        list_entries_max: Limit(100_000),
+        steps_per_run_max: Limit(10_000_000),
+        denials_per_run_max: Limit(1_000_000),
+        /** C81: default 100, or `denials_per_run_max` where that is more. */
+        invalid_per_run_max: Type.Optional(Limit(1_000_000)),
+      },
+      closed,
+    ),
+    sandbox: Type.Object(
+      { bytes_max: Limit(1e12), files_max: Limit(10_000_000), depth_max: Limit(64), portable_names: Type.Boolean() },
+      closed,
+    ),
+    response: Type.Object({ exposure: OneOf(EXPOSURES) }, closed),
+    /** What one run tree may use up; a caller may ask for less. */
+    budgets: Type.Optional(BudgetLimits),
+    /** What needs people's approval, and whose (D7). */
+    approvals: Type.Optional(Type.Array(ApprovalRule, { maxItems: 64 })),
+    /** How often an idempotent action that failed is tried again, and after how long; doubled every time (C54). */
+    retries: Type.Optional(
+      Type.Object(
+        {
+          max: Type.Integer({ minimum: 0, maximum: 10 }),
+          backoff_ms: Type.Integer({ minimum: 0, maximum: 86_400_000 }),
+        },
+        closed,
+      ),
+    ),
+    knobs: Type.Object(
+      {
+        duplicate_proposal_ids: OneOf(['reject', 'replay']),
+        dotdot: OneOf(['reject', 'defer']),
+        extensions_stage: OneOf(['authorize', 'validate']),
+        on_child_failure: OneOf(['fail', 'continue']),
+        /** When the ledger's head is signed: absent means after every batch. */
+        checkpoints: Type.Optional(OneOf(['batch', 'tree_end'])),
+      },
+      closed,
+    ),
+  },
+  closed,
+);
+export type ActionsPolicy = Static<typeof ActionsPolicy>;

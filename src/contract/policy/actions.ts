@@ -1,0 +1,174 @@
+// The eight actions of the step contract. An action that is not in the catalogue does not exist; one that no policy
+// lists is denied. Limits that a policy may set (content bytes, extensions) are not here but in the actions policy.
+
+import Type, { type TObject } from 'typebox';
+import type { WriteMode } from './lanes.js';
+import { closed } from '../shapes.js';
+
+/** S1-19: what an action can do to the world. `none` never leaves the pipeline. */
+export const RISK_CLASSES = ['none', 'read', 'write', 'destructive'] as const;
+export type RiskClass = (typeof RISK_CLASSES)[number];
+
+/** Length of a path in UTF-8 bytes is capped by the step; this keeps the schema itself bounded. */
+export const PATH_BYTES_MAX = 1_024;
+export const SEGMENT_BYTES_MAX = 255;
+
+const Path = Type.String({
+  pattern: '^/sandbox/',
+  maxLength: PATH_BYTES_MAX,
+  description:
+    "Absolute path below /sandbox/, Unicode NFC, no backslash or control character, no empty, '.' or '..' segment. " +
+    "A segment has at most 255 bytes and does not begin with '.turnpike-'. " +
+    'Only LIST_FILES and CREATE_DIRECTORY take a slash at the end.',
+});
+
+export interface ActionDefinition {
+  readonly name: string;
+  readonly summary: string;
+  readonly risk: RiskClass;
+  readonly args: TObject;
+  /** Which arguments are sandbox paths, in the order in which they are checked. */
+  readonly paths: readonly string[];
+  /** C27: may a path other than the root end with a slash? */
+  readonly trailingSlash: boolean;
+  /** The kind of the mediated run that the action needs, or null for an action that needs none. */
+  readonly run_kind: MediatedKind | null;
+  /** The tool that a lane must list for it, where it is always the same one. */
+  readonly tool: string | null;
+  /** What the lane must let it write, where that is always the same; of a tool_gateway run, its db_write child. */
+  readonly write: { readonly table: string; readonly mode: WriteMode } | null;
+  /** The table that the lane must let it read, where it is always the same one. */
+  readonly read: string | null;
+  /** Done twice with one idempotency key, it is done once: it may be tried again when it has failed (C54). */
+  readonly idempotent: boolean;
+  /** What it is given leaves the platform. */
+  readonly outside: boolean;
+}
+
+/** The kinds of runs by which an agent's actions are mediated. */
+export type MediatedKind = 'tool_gateway' | 'db_write' | 'db_read';
+
+const SANDBOX_FILES = { table: 'sandbox_files', mode: 'upsert' } as const;
+
+const path = Type.Object({ path: Path }, closed);
+
+export const ACTIONS = {
+  THINK: {
+    name: 'THINK',
+    summary: 'Note a thought. Nothing happens.',
+    risk: 'none',
+    args: Type.Object({}, closed),
+    paths: [],
+    trailingSlash: false,
+    run_kind: null,
+    tool: null,
+    write: null,
+    read: null,
+    idempotent: true,
+    outside: false,
+  },
+  FINISH: {
+    name: 'FINISH',
+    summary: 'End the run with a last word to the user.',
+    risk: 'none',
+    args: Type.Object({ response: Type.String() }, closed),
+    paths: [],
+    trailingSlash: false,
+    run_kind: null,
+    tool: null,
+    write: null,
+    read: null,
+    idempotent: true,
+    outside: false,
+  },
+  READ_FILE: {
+    name: 'READ_FILE',
+    summary: 'Read a UTF-8 text file.',
+    risk: 'read',
+    args: path,
+    paths: ['path'],
+    trailingSlash: false,
+    run_kind: 'tool_gateway',
+    tool: 'sandbox.read_file',
+    write: null,
+    read: null,
+    idempotent: true,
+    outside: false,
+  },
+  LIST_FILES: {
+    name: 'LIST_FILES',
+    summary: 'List a directory.',
+    risk: 'read',
+    args: path,
+    paths: ['path'],
+    trailingSlash: true,
+    run_kind: 'tool_gateway',
+    tool: 'sandbox.list_files',
+    write: null,
+    read: null,
+    idempotent: true,
+    outside: false,
+  },
+  WRITE_FILE: {
+    name: 'WRITE_FILE',
+    summary: 'Create a text file, or replace all of it. Its directory must exist.',
+    risk: 'write',
+    args: Type.Object({ path: Path, content: Type.String({ minLength: 1 }) }, closed),
+    paths: ['path'],
+    trailingSlash: false,
+    run_kind: 'tool_gateway',
+    tool: 'sandbox.write_file',
+    write: SANDBOX_FILES,
+    read: null,
+    idempotent: true,
+    outside: false,
+  },
+  CREATE_DIRECTORY: {
+    name: 'CREATE_DIRECTORY',
+    summary: 'Create one directory. Its parent must exist.',
+    risk: 'write',
+    args: path,
+    paths: ['path'],
+    trailingSlash: true,
+    run_kind: 'tool_gateway',
+    tool: 'sandbox.create_directory',
+    write: SANDBOX_FILES,
+    read: null,
+    idempotent: false,
+    outside: false,
+  },
+  DELETE_FILE: {
+    name: 'DELETE_FILE',
+    summary: 'Delete one file.',
+    risk: 'destructive',
+    args: path,
+    paths: ['path'],
+    trailingSlash: false,
+    run_kind: 'tool_gateway',
+    tool: 'sandbox.delete_file',
+    write: SANDBOX_FILES,
+    read: null,
+    idempotent: false,
+    outside: false,
+  },
+  RENAME_FILE: {
+    name: 'RENAME_FILE',
+    summary: 'Rename or move one file. The destination must not exist.',
+    risk: 'destructive',
+    args: Type.Object({ source: Path, destination: Path }, closed),
+    paths: ['source', 'destination'],
+    trailingSlash: false,
+    run_kind: 'tool_gateway',
+    tool: 'sandbox.rename_file',
+    write: SANDBOX_FILES,
+    read: null,
+    idempotent: false,
+    outside: false,
+  },
+} as const satisfies Record<string, ActionDefinition>;
+export type ActionName = keyof typeof ACTIONS;
+export const ACTION_NAMES = Object.keys(ACTIONS) as readonly ActionName[];
+
+/** The definition of one of these eight; own keys only, so `constructor` is not one. */
+export const findAction = (name: string): ActionDefinition | undefined =>
+  Object.hasOwn(ACTIONS, name) ? ACTIONS[name as ActionName] : undefined;

@@ -1,0 +1,43 @@
+import Type, { type Static } from 'typebox';
+import { closed, GitSha, OneOf, Sha256 } from '../shapes.js';
+
+export const POLICY_FILES = ['lanes', 'roles', 'actions'] as const;
+export type PolicyFile = (typeof POLICY_FILES)[number];
+
+/** Which version of one policy file was loaded, and how that is known (C45). */
+export const Pin = Type.Object({ git_sha: GitSha, sha256: Sha256, source: OneOf(['git', 'manifest']) }, closed);
+export type Pin = Static<typeof Pin>;
+
+/** Why a file has no pin. A run under such a policy is denied in `created` (C44, S4-29). */
+export const PIN_PROBLEMS = ['never_committed', 'dirty', 'stale', 'not_in_manifest', 'no_source'] as const;
+export type PinProblem = (typeof PIN_PROBLEMS)[number];
+
+/** An error of the linter that an operator has accepted, for these bytes of the file alone. */
+export const AcceptedCaution = Type.Object(
+  {
+    rule: Type.String({ minLength: 1, maxLength: 80 }),
+    path: Type.String({ maxLength: 400 }),
+    sha256: Sha256,
+    reason: Type.String({ minLength: 1, maxLength: 400 }),
+    /**
+     * What was found. An error of one file may come from another: without this, an edit of the roles would be accepted
+     * with an error of the lanes that it has nothing to do with. Absent: all that the rule finds in the file.
+     */
+    message: Type.Optional(Type.String({ maxLength: 2_000 })),
+  },
+  closed,
+);
+export type AcceptedCaution = Static<typeof AcceptedCaution>;
+
+/** The file beside the policies that pins them where there is no Git (`turnpike policy pin`). */
+export const PinManifest = Type.Object(
+  {
+    version: Type.Literal('v1'),
+    files: Type.Array(Type.Object({ path: Type.String({ maxLength: 400 }), git_sha: GitSha, sha256: Sha256 }, closed), {
+      maxItems: 64,
+    }),
+    accepted: Type.Optional(Type.Array(AcceptedCaution, { maxItems: 1_024 })),
+  },
+  closed,
+);
+export type PinManifest = Static<typeof PinManifest>;

@@ -1,0 +1,21 @@
+import Type, { type Static } from 'typebox';
+import { policyHeader } from './policy-header.js';
+import { closed, Identifier, OneOf } from '../shapes.js';
+
+/** Who may act, and in which lanes. The lane must name the role as well (C55). */
+export const Role = Type.Object(
+  {
+    role_id: Identifier,
+    description: Type.String({ minLength: 1, maxLength: 400 }),
+    class: OneOf(['system', 'agent', 'human']),
+    privileges: Type.Object({ lanes: Type.Array(Identifier, { maxItems: 256 }) }, closed),
+  },
+  closed,
+);
+export type Role = Static<typeof Role>;
+
+export const RolesPolicy = Type.Object(
+  { ...policyHeader, roles: Type.Array(Role, { minItems: 1, maxItems: 256 }) },
+  closed,
+);
+export type RolesPolicy = Static<typeof RolesPolicy>;

@@ -1,0 +1,144 @@
+// The ledger's vocabulary. An entry is canonical JSON of {body, prev, seq, tree_id, type}; the body is nested, so
+// that nothing in it can pass for an envelope field.
+
+import Type, { type Static } from 'typebox';
+import { AuditEvent } from './audit-event.js';
+import { Limits } from './budget.js';
+import { Label } from '../policy/labels.js';
+import { EXPOSURES } from './response.js';
+import { RUN_KINDS } from './run-state.js';
+import {
+  Actor,
+  CaseId,
+  closed,
+  Identifier,
+  Nullable,
+  OneOf,
+  PolicyVersions,
+  RunId,
+  Sha256,
+  TaxonomyVersions,
+  Timestamp,
+} from '../shapes.js';
+import { SessionEvent } from '../session/session-event.js';
+import { StepTrace } from './step-trace.js';
+import { AGENT_LINKS, RecordedInput } from './input.js';
+
+export {
+  AccessInput,
+  AGENT_LINKS,
+  CancelInput,
+  EndInput,
+  FactsInput,
+  HIGH_RISK_KINDS,
+  INPUT_ID_CHARS_MAX,
+  INPUT_SCHEMAS,
+  InterruptInput,
+  OpenInput,
+  OpenSessionInput,
+  ProposalInput,
+  RecordedInput,
+  ResolveInput,
+  ResultInput,
+  SeenProposal,
+  SessionInput,
+  StartAgentInput,
+  StartRunInput,
+  VoteInput,
+  WakeInput,
+  type AgentLink,
+  type HighRiskKind,
+  type InputKind,
+} from './input.js';
+export { isOpeningInput, type OpeningInput } from './opening-input.js';
+
+/** The birth of a run: its context. Everything later in its life is an audit event. */
+export const RunCreated = Type.Object(
+  {
+    run_id: RunId,
+    run_kind: OneOf(RUN_KINDS),
+    root_run_id: RunId,
+    parent_run_id: Nullable(RunId),
+    correlation_id: Identifier,
+    contract_version: Type.Literal('v1'),
+    policy_versions: PolicyVersions,
+    taxonomy_versions: Nullable(TaxonomyVersions),
+    case_id: Nullable(CaseId),
+    actor: Actor,
+    role_id: Identifier,
+    lane_id: Nullable(Identifier),
+    scope: Type.Record(Type.String({ maxLength: 120 }), Type.String({ maxLength: 400 })),
+    created_at_utc: Timestamp,
+    /** What this run was asked to do: the tool or table, and the hash of the canonical request (S4-60). */
+    request: Nullable(Type.Object({ name: Type.String({ maxLength: 200 }), hash_sha256: Sha256 }, closed)),
+    /** Of agent runs only. */
+    exposure: Nullable(OneOf(EXPOSURES)),
+    link: Nullable(OneOf(AGENT_LINKS)),
+    /** What an agent run may use up; null for other runs. */
+    budget: Nullable(Limits),
+    /** Of mediated runs: everything that their agent had read when they were created. */
+    label: Nullable(Label),
+    /** S4-66 to S4-69: of which run this is another attempt; null for a first one. */
+    retry: Nullable(
+      Type.Object(
+        {
+          count: Type.Integer({ minimum: 1 }),
+          reason: Type.String({ maxLength: 80 }),
+          /** The attempt before it; `parent_run_id` is the first one. */
+          of: RunId,
+          /** The run on whose behalf it acts, which has started the first attempt as well. */
+          logical_parent_run_id: RunId,
+        },
+        closed,
+      ),
+    ),
+  },
+  closed,
+);
+export type RunCreated = Static<typeof RunCreated>;
+
+export const ENTRY_BODIES = {
+  input: RecordedInput,
+  run_created: RunCreated,
+  audit_event: AuditEvent,
+  step_trace: StepTrace,
+  session_event: SessionEvent,
+} as const;
+export type EntryType = keyof typeof ENTRY_BODIES;
+export const ENTRY_TYPES = Object.keys(ENTRY_BODIES) as readonly EntryType[];
+export type EntryBody<T extends EntryType> = Static<(typeof ENTRY_BODIES)[T]>;
+
+/** The `prev` of a tree's first entry. */
+export const NO_PREV = '0'.repeat(64);
+
+export type Entry = {
+  readonly [T in EntryType]: {
+    readonly type: T;
+    readonly tree_id: string;
+    /** From 0 in every tree, without a gap. */
+    readonly seq: number;
+    /** Leaf hash of the tree's previous entry. */
+    readonly prev: string;
+    readonly body: EntryBody<T>;
+  };
+}[EntryType];
+
+/** An entry with the exact text that is stored and hashed. */
+export interface SealedEntry {
+  readonly entry: Entry;
+  /** Canonical JSON of `entry`. */
+  readonly text: string;
+  /** RFC 6962 leaf hash: SHA-256(0x00 || text). */
+  readonly leaf_hash: string;
+}
+
+/** An accepted proposal id; unique per root run (C19). `proposal_id` is lower case. */
+export interface ProposalMark {
+  readonly root_run_id: string;
+  readonly proposal_id: string;
+  readonly run_id: string;
+  readonly step_index: number;
+  readonly payload_sha256: string;
+  /** Where the proposal's input stands in its tree: its trace is a few entries further on. */
+  readonly seq: number;
+}

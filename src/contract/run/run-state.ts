@@ -1,0 +1,43 @@
+/** The states of a run, as the lifecycle contract (S4 §3) names them. */
+export const RUN_STATES = ['created', 'running', 'completed', 'failed', 'denied', 'cancelled'] as const;
+export type RunState = (typeof RUN_STATES)[number];
+
+/** The four states that a run never leaves (S4-23, S4-24). */
+export const TERMINAL_STATES = ['completed', 'failed', 'denied', 'cancelled'] as const satisfies readonly RunState[];
+export type TerminalState = (typeof TERMINAL_STATES)[number];
+
+export const isTerminal = (state: RunState): state is TerminalState =>
+  (TERMINAL_STATES as readonly RunState[]).includes(state);
+
+/** Into which state an audit event brings its run; null for one that does not move it (C47, C48). */
+export function stateAfterEvent(event: {
+  readonly action_type: string;
+  readonly outcome_reason?: string;
+}): RunState | null {
+  const { action_type, outcome_reason = '' } = event;
+  if (action_type !== 'system' || isStatePreserving(outcome_reason)) return null;
+  return outcome_reason.split(':', 1)[0] as RunState;
+}
+
+/** What a run is for (S4 §2). */
+export const RUN_KINDS = [
+  'orchestrator',
+  'agent',
+  'tool_gateway',
+  'db_write',
+  'db_read',
+  'promotion',
+  'export',
+] as const;
+export type RunKind = (typeof RUN_KINDS)[number];
+
+/** `outcome_reason` of what is said about a run and moves none: it may come after the run's end. */
+export const TRANSITION_REFUSED = 'INVALID_STATE_TRANSITION';
+export const OUTCOME_RESOLVED = 'OUTCOME_RESOLVED:';
+export const CONTENT_READ = 'CONTENT_READ';
+
+/** Whether a system event with this reason leaves its run in the state that it has. */
+export const isStatePreserving = (outcome_reason = ''): boolean =>
+  outcome_reason === TRANSITION_REFUSED ||
+  outcome_reason === CONTENT_READ ||
+  outcome_reason.startsWith(OUTCOME_RESOLVED);

@@ -1,0 +1,46 @@
+import Type, { type Static } from 'typebox';
+import { ArtifactRef } from '../artifact-ref.js';
+import { FAULT_CODES } from '../fault.js';
+import { DECISIONS, OUTCOMES, PHASES } from './phase.js';
+import { closed, Nullable, OneOf, RunId, Sha256, Timestamp } from '../shapes.js';
+
+const Digest = Type.Object({ sha256: Sha256, bytes: Type.Integer({ minimum: 0 }) }, closed);
+
+/** C37: paths as they are, content and response as hash and length, and of unknown arguments only the names. */
+export const ArgsSummary = Type.Union([
+  Type.Record(Type.String(), Type.Union([Type.String(), Digest])),
+  Type.Object({ keys: Type.Array(Type.String()) }, closed),
+]);
+export type ArgsSummary = Static<typeof ArgsSummary>;
+
+/** What RECORD writes for every step, whatever became of it (S0-56 to S0-66). Missing things are null, not absent. */
+export const StepTrace = Type.Object(
+  {
+    run_id: RunId,
+    step_index: Type.Integer({ minimum: 1 }),
+    proposal_id: Nullable(Type.String()),
+    schema_version: Nullable(Type.String()),
+    action: Nullable(Type.String()),
+    args_summary: Nullable(ArgsSummary),
+    outcome: OneOf(OUTCOMES),
+    decision: OneOf(DECISIONS),
+    error_code: Nullable(OneOf(FAULT_CODES)),
+    cause: Nullable(Type.String()),
+    rule_id: Nullable(Type.String()),
+    phase_failed_at: Nullable(OneOf(PHASES)),
+    received_at: Timestamp,
+    completed_at: Timestamp,
+    /** Kept for the audit and never read by a decision (S0-66, S0-67): the text itself stands in the raw payload. */
+    reasoning: Nullable(Type.Object({ sha256: Sha256, chars: Type.Integer({ minimum: 0 }) }, closed)),
+    payload: ArtifactRef,
+    result: Nullable(ArtifactRef),
+    mediated_run_id: Nullable(RunId),
+    response_sha256: Sha256,
+    /** C19: the step whose recorded response was given again, without executing anything. */
+    replay_of: Nullable(Type.Integer({ minimum: 1 })),
+  },
+  closed,
+);
+export type StepTrace = Static<typeof StepTrace>;
+/** A trace as the step says it: `completed_at` is the kernel's to fill in. */
+export type StepTraceDraft = { -readonly [K in keyof StepTrace]: StepTrace[K] };

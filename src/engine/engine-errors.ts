@@ -1,0 +1,28 @@
+// Why an engine does not take an input.
+
+import { LedgerError, RunError } from '../errors.js';
+
+export const queueFullError = (waiting: number): RunError =>
+  new RunError({ code: 'AGENT_BUSY', message: `${waiting} inputs already wait` });
+
+export const closedError = (): RunError => new RunError({ code: 'CLOSED', message: 'the engine was closed' });
+
+export const unknownTreeError = (tree_id: string): RunError =>
+  new RunError({ code: 'RUN_UNKNOWN', message: `there is no run tree ${tree_id}` });
+
+export const caseInUseError = (case_id: string, tree_id: string): RunError =>
+  new RunError({ code: 'CASE_IN_USE', message: `run tree ${tree_id} of case ${case_id} has not ended: end it first` });
+
+export const ledgerUnavailableError = (cause: unknown): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_UNAVAILABLE',
+    message: 'the ledger could not be written; nothing more is done until it is opened again',
+    cause,
+  });
+
+export const effectsInFlightError = (cause: unknown): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_UNAVAILABLE',
+    message: 'effects of before the failure are still under way: restart again when they have ended',
+    cause,
+  });

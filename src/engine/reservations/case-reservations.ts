@@ -1,0 +1,143 @@
+// What the sandbox of a case will hold more of once the changes that were decided are made. Several trees work in one
+// case, and a change is made after the commit of its decision: so what the sandbox holds now is not what a quota may be
+// compared with. A decision gets this beside the usage, as a recorded fact of its input (C82).
+//
+//   Q1. Usage and reservations together are never less than what the sandbox holds after any of the changes.
+//   Q2. A change is reserved when it is decided, and released when it is made, or when its step has ended.
+//   Q3. Changes at one path are made in the order of their decisions (`Hands`). An earlier one may take away what a
+//       later one was to replace: so the later one counts whole.
+
+import { findAction } from '../../contract/policy/actions.js';
+import type { Effect, GatherRequest, PathFact, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
+
+/** A change of a sandbox that is decided and not made yet. */
+export type SandboxChange = Pick<Effect, 'action' | 'args' | 'before' | 'case_id' | 'idempotency_key'>;
+
+/** One change, as it counts. */
+interface Reservation {
+  readonly paths: readonly string[];
+  readonly amount: SandboxAmount;
+}
+
+interface CaseBook {
+  readonly changes: Map<string, Reservation>;
+  /** How many changes there are at each path. */
+  readonly paths: Map<string, number>;
+  bytes: number;
+  files: number;
+}
+
+/** The reservations of all cases. No clock, no I/O: the engine calls it in the order of its decisions. */
+export class CaseReservations {
+  readonly #cases = new Map<string, CaseBook>();
+  /** The case of each reservation, by its key. */
+  readonly #keys = new Map<string, string>();
+  /** The keys of each tree: a key is the id of a mediated run. */
+  readonly #trees = new Map<string, Set<string>>();
+
+  get size(): number {
+    return this.#keys.size;
+  }
+
+  /**
+   * Reserves what a change may add. The same change again is no other one.
+   * @returns whether it was reserved now
+   */
+  reserve(change: SandboxChange): boolean {
+    const { case_id, idempotency_key } = change;
+    const paths = changedPaths(change);
+    if (case_id === null || paths.length === 0 || this.#keys.has(idempotency_key)) return false;
+    const book = this.#cases.get(case_id) ?? { changes: new Map(), paths: new Map(), bytes: 0, files: 0 };
+    const isLater = paths.some((path) => book.paths.has(path));
+    const reservation = { paths, amount: amountOf(change, isLater) };
+    this.#cases.set(case_id, book);
+    this.#keys.set(idempotency_key, case_id);
+    const keys = this.#trees.get(treeOf(idempotency_key)) ?? new Set();
+    this.#trees.set(treeOf(idempotency_key), keys.add(idempotency_key));
+    book.changes.set(idempotency_key, reservation);
+    addToBook(book, reservation, 1);
+    return true;
+  }
+
+  /** The change is made, or never will be. */
+  release(idempotency_key: string): void {
+    const case_id = this.#keys.get(idempotency_key);
+    const book = case_id === undefined ? undefined : this.#cases.get(case_id);
+    const reservation = book?.changes.get(idempotency_key);
+    if (case_id === undefined || book === undefined || reservation === undefined) return;
+    this.#keys.delete(idempotency_key);
+    this.#removeKey(idempotency_key);
+    book.changes.delete(idempotency_key);
+    addToBook(book, reservation, -1);
+    if (book.changes.size === 0) this.#cases.delete(case_id);
+  }
+
+  /** Releases what the mediated runs of this agent run have reserved: its step has ended. */
+  releaseStep(agent_run_id: string): void {
+    const prefix = `${agent_run_id}.`;
+    for (const key of [...(this.#trees.get(treeOf(agent_run_id)) ?? [])]) if (key.startsWith(prefix)) this.release(key);
+  }
+
+  /**
+   * What a decision has to count beside the usage. Where another change touches a path that is asked about, what
+   * stands there now counts too: it may be gone, or elsewhere, when this change is made.
+   */
+  computeReserved({ case_id, paths }: GatherRequest, facts: SandboxFacts): SandboxAmount {
+    const book = this.#cases.get(case_id);
+    if (book === undefined) return NO_AMOUNT;
+    let { bytes, files } = book;
+    for (const [index, path] of paths.entries()) {
+      if (!book.paths.has(withoutTrailingSlash(path))) continue;
+      bytes += bytesAt(facts.paths[index]);
+      files += isThere(facts.paths[index]) ? 1 : 0;
+    }
+    return { bytes, files };
+  }
+
+  clear(): void {
+    this.#cases.clear();
+    this.#keys.clear();
+    this.#trees.clear();
+  }
+
+  #removeKey(key: string): void {
+    const keys = this.#trees.get(treeOf(key));
+    keys?.delete(key);
+    if (keys?.size === 0) this.#trees.delete(treeOf(key));
+  }
+}
+
+const treeOf = (run_id: string): string => run_id.split('.', 1)[0] ?? run_id;
+
+const NO_AMOUNT: SandboxAmount = { bytes: 0, files: 0 };
+
+/** The paths that an action changes in a sandbox; none where it changes no sandbox. */
+export function changedPaths({ action, args }: Pick<SandboxChange, 'action' | 'args'>): readonly string[] {
+  const definition = findAction(action);
+  return definition?.write == null ? [] : definition.paths.map((name) => withoutTrailingSlash(args[name]));
+}
+
+/** @param isLater whether a change at one of its paths was decided before it */
+function amountOf({ action, args, before: [fact] }: SandboxChange, isLater: boolean): SandboxAmount {
+  if (findAction(action)?.risk !== 'write') return NO_AMOUNT;
+  const { content } = args;
+  const bytes = typeof content === 'string' ? Buffer.byteLength(content) : 0;
+  return isLater ? { bytes, files: 1 } : { bytes: Math.max(0, bytes - bytesAt(fact)), files: isThere(fact) ? 0 : 1 };
+}
+
+function addToBook(book: CaseBook, { paths, amount }: Reservation, sign: 1 | -1): void {
+  book.bytes += sign * amount.bytes;
+  book.files += sign * amount.files;
+  for (const path of paths) {
+    const changes = (book.paths.get(path) ?? 0) + sign;
+    if (changes === 0) book.paths.delete(path);
+    else book.paths.set(path, changes);
+  }
+}
+
+/** A directory is the same one with a slash at its end. */
+const withoutTrailingSlash = (path: unknown): string => (typeof path === 'string' ? path.replace(/\/$/, '') : '');
+
+const bytesAt = (fact: PathFact | undefined): number => (fact?.status === 'file' ? fact.bytes : 0);
+
+const isThere = (fact: PathFact | undefined): boolean => fact?.status === 'file' || fact?.status === 'directory';

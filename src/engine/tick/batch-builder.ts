@@ -1,0 +1,132 @@
+import type { ProposalMark, SealedEntry } from '../../contract/run/entry.js';
+import { InvariantError } from '../../errors.js';
+import { referencesOf } from '../../kernel/fold.js';
+import type { Decision } from '../../kernel/decision.js';
+import type {
+  Batch,
+  AttachedArtifact,
+  InputMark,
+  StoredSnapshot,
+  TreeAppend,
+  TreeRecoveryHint,
+} from '../../ports/ledger/ledger-store.js';
+
+/** What one input of a tree adds to a batch. */
+export interface BatchContribution {
+  readonly tree_id: string;
+  readonly decisions: readonly Decision[];
+  readonly inputs: readonly InputMark[];
+  /** Of the input that opens the tree. */
+  readonly opened: TreeAppend['opened'];
+  readonly ended: boolean;
+  /** What a start has to know of the tree from now on; null: as before. */
+  readonly rest: TreeRecoveryHint | null;
+  /** Where the tree stood before the first input of the batch; null where none is due. */
+  readonly snapshot: StoredSnapshot | null;
+}
+
+/** Gathers the decisions of one tick into one transaction: an append for each tree. */
+export class BatchBuilder {
+  readonly #trees = new Map<string, TreeDraft>();
+  readonly #proposals = new Map<string, ProposalMark>();
+
+  get isEmpty(): boolean {
+    return this.#trees.size === 0;
+  }
+
+  /** Takes in all of it, or, @throws InvariantError for an input whose content it does not refer to, nothing. */
+  add(contribution: BatchContribution): void {
+    const { tree_id, decisions } = contribution;
+    const hashedArtifacts = decisions.map(hashArtifacts);
+    const known = this.#trees.get(tree_id);
+    const tree = known ?? new TreeDraft(tree_id);
+    if (known === undefined) this.#trees.set(tree_id, tree);
+    tree.add(contribution, hashedArtifacts);
+    for (const { marks } of decisions) {
+      for (const mark of marks) this.#proposals.set(keyOf(mark.root_run_id, mark.proposal_id), mark);
+    }
+  }
+
+  /** What this batch itself has accepted: the store does not know it yet. */
+  findProposal(root_run_id: string, proposal_id: string): ProposalMark | null {
+    return this.#proposals.get(keyOf(root_run_id, proposal_id)) ?? null;
+  }
+
+  /** Whether a tree has a part in it. */
+  has(tree_id: string): boolean {
+    return this.#trees.has(tree_id);
+  }
+
+  findInput(tree_id: string, input_id: string): InputMark | null {
+    return this.#trees.get(tree_id)?.inputs.find((mark) => mark.input_id === input_id) ?? null;
+  }
+
+  build(epoch: number): Batch {
+    return { epoch, trees: [...this.#trees.values()].map((tree) => tree.toAppend()) };
+  }
+}
+
+/** What one tree gets in a batch. */
+class TreeDraft {
+  readonly #tree_id: string;
+  readonly #entries: SealedEntry[] = [];
+  readonly #artifacts: AttachedArtifact[] = [];
+  readonly #proposals = new Map<string, ProposalMark>();
+  readonly inputs: InputMark[] = [];
+  #opened: TreeAppend['opened'] = null;
+  #ended = false;
+  #recovery: TreeRecoveryHint | null = null;
+  #snapshot: StoredSnapshot | null = null;
+
+  constructor(tree_id: string) {
+    this.#tree_id = tree_id;
+  }
+
+  add(
+    { decisions, inputs, opened, ended, rest: recovery, snapshot }: BatchContribution,
+    hashedArtifacts: readonly (readonly HashedArtifact[])[],
+  ): void {
+    for (const [index, decision] of decisions.entries()) {
+      for (const { artifact, sha256 } of hashedArtifacts[index] ?? []) {
+        this.#artifacts.push({ entry: this.#entries.length, artifact, sha256 });
+      }
+      for (const entry of decision.entries) this.#entries.push(entry);
+      for (const mark of decision.marks) this.#proposals.set(keyOf(mark.root_run_id, mark.proposal_id), mark);
+    }
+    this.inputs.push(...inputs);
+    this.#opened ??= opened;
+    this.#ended ||= ended;
+    this.#recovery = recovery ?? this.#recovery;
+    this.#snapshot ??= snapshot;
+  }
+
+  toAppend(): TreeAppend {
+    return {
+      tree_id: this.#tree_id,
+      from: this.#entries[0]?.entry.seq ?? 0,
+      entries: this.#entries,
+      artifacts: this.#artifacts,
+      proposals: [...this.#proposals.values()],
+      inputs: this.inputs,
+      opened: this.#opened,
+      ended: this.#ended,
+      rest: this.#recovery,
+      snapshot: this.#snapshot,
+    };
+  }
+}
+
+type HashedArtifact = Omit<AttachedArtifact, 'entry'>;
+
+/** The hashes are known: the input, which is the first entry, refers to its content in this order. */
+function hashArtifacts({ artifacts, entries: [input] }: Decision): readonly HashedArtifact[] {
+  if (artifacts.length === 0) return [];
+  const references = input?.entry.type === 'input' ? referencesOf(input.entry.body) : [];
+  return artifacts.map((artifact, index) => {
+    const reference = references[index];
+    if (reference === undefined) throw new InvariantError('an input brings content that it does not refer to');
+    return { artifact, sha256: reference.hash_sha256 };
+  });
+}
+
+const keyOf = (root_run_id: string, proposal_id: string): string => `${root_run_id} ${proposal_id}`;

@@ -1,0 +1,32 @@
+import { LedgerError } from '../../errors.js';
+import type { CommitMeter } from '../tree-engine.js';
+import type { Batch, CommitResult, LedgerStore } from '../../ports/ledger/ledger-store.js';
+
+/** How often one batch is sent at most. */
+export const SENDS_MAX = 5;
+
+/** Whether a store could not tell if it has written. */
+export const isOutcomeUnknown = (error: unknown): boolean =>
+  error instanceof LedgerError && error.code === 'LEDGER_COMMIT_UNKNOWN';
+
+/**
+ * Commits a batch. Where the store cannot tell whether it did, the same batch is sent again: a decision is never made
+ * twice, and the store answers a batch that it has already.
+ * @throws LedgerError as `commit` does; LEDGER_COMMIT_UNKNOWN after the last send
+ */
+export async function commitBatch(
+  store: Pick<LedgerStore, 'commit'>,
+  batch: Batch,
+  meter?: CommitMeter,
+): Promise<CommitResult> {
+  meter?.prepare(batch);
+  for (let sends = 1; ; sends += 1) {
+    try {
+      const result = await store.commit(batch);
+      meter?.onCommitted(batch);
+      return result;
+    } catch (error) {
+      if (sends === SENDS_MAX || !isOutcomeUnknown(error)) throw error;
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
+import { sha256 } from '../../contract/hash.js';
+import type { OverlayFact } from '../../contract/policy/overlay.js';
+import type { ProposalInput, ProposalMark, SeenProposal } from '../../contract/run/entry.js';
+import { prefixMember } from '../../contract/run/payload-prefix.js';
+import type { TreeInput } from '../../kernel/decision.js';
+import { storedPrefix } from '../../kernel/payload-limit.js';
+import type { Tree } from '../../kernel/tree.js';
+import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
+import type { Secrets } from '../../ports/secrets.js';
+import type { BatchBuilder } from './batch-builder.js';
+import type { FoundProposal } from './mark-lookup.js';
+import { findCompletedStep } from '../trees/completed-step.js';
+import { withTimestamp } from './submissions.js';
+import type { Submission } from '../tree-engine.js';
+
+interface IncompleteInput {
+  readonly tree: Tree;
+  readonly submission: Submission;
+  readonly time: string;
+  readonly overlay: OverlayFact | null;
+  readonly batch: BatchBuilder;
+  /** Finds out what the store remembers of a proposal. */
+  readonly lookUpMark: () => Promise<FoundProposal | null>;
+  readonly store: LedgerStore;
+  readonly secrets: Secrets;
+}
+
+/**
+ * Puts the time to an input, to a proposal what the store remembers of its id (C19), and to a command of a session what
+ * only the keys of this home can say (D10).
+ */
+export async function completeInput(incomplete: IncompleteInput): Promise<TreeInput> {
+  const { tree, submission, time, overlay, secrets } = incomplete;
+  const { input, materials, checked = false } = submission;
+  if (input.kind === 'session') {
+    const vouch = tree.vouch(input.command.name, secrets);
+    return { recorded: { ...input, time, overlay, vouch }, materials, checked };
+  }
+  if (input.kind !== 'proposal') return withTimestamp(submission, time, overlay);
+  const seen = await lookUpProposal(incomplete, input.run_id);
+  const prefix = storedPrefix(materials[0], tree.policy);
+  const recorded: ProposalInput = {
+    kind: 'proposal',
+    run_id: input.run_id,
+    input_id: input.input_id,
+    payload: input.payload,
+    ...prefixMember(prefix),
+    time,
+    seen: seen?.seen ?? null,
+    tokens: input.tokens,
+    overlay,
+    ...(input.prompt === undefined ? {} : { prompt: input.prompt }),
+  };
+  const completeMaterials = prefix === null ? materials : [prefix, ...materials.slice(1)];
+  return { recorded, materials: seen?.response ? [...completeMaterials, seen.response] : completeMaterials, checked };
+}
+
+interface EarlierProposal {
+  readonly seen: SeenProposal;
+  readonly response: Artifact | null;
+}
+
+async function lookUpProposal(
+  { tree, submission, batch, lookUpMark, store }: IncompleteInput,
+  run_id: string,
+): Promise<EarlierProposal | null> {
+  const { policy } = tree;
+  const run = tree.run(run_id)?.context;
+  const [payload] = submission.materials;
+  if (policy === null || run === undefined || payload === undefined) return null;
+  const found = await lookUpMark();
+  if (found === null) return null;
+  const mark = batch.findProposal(found.key.root_run_id, found.key.proposal_id) ?? found.mark;
+  if (mark === null) return null;
+  const isReplay =
+    policy.knobs.duplicate_proposal_ids === 'replay' &&
+    mark.run_id === run_id &&
+    mark.payload_sha256 === sha256(payload.bytes);
+  const step = isReplay ? await findCompletedStep(tree, run_id, mark.seq, store) : null;
+  if (step === null) return { seen: toSeenProposal(mark), response: null };
+  const response: Artifact = { kind: 'response', case_id: run.case_id, bytes: Buffer.from(step.response) };
+  const { outcome, error_code } = step.trace;
+  return { seen: { ...toSeenProposal(mark), outcome, error_code, response: artifactRef(response) }, response };
+}
+
+const toSeenProposal = ({ step_index, run_id, payload_sha256 }: ProposalMark): SeenProposal => ({
+  step_index,
+  run_id,
+  payload_sha256,
+  outcome: null,
+  error_code: null,
+  response: null,
+});

@@ -1,0 +1,107 @@
+import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
+import type { Effect, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
+import type { OverlayFact } from '../../contract/policy/overlay.js';
+import type { FactsInput, ResultInput } from '../../contract/run/entry.js';
+import { InvariantError } from '../../errors.js';
+import type { Command, TreeInput } from '../../kernel/decision.js';
+import type { EffectOutcome } from '../effect-runner.js';
+import type { Submission } from '../tree-engine.js';
+
+/** A submission that lacks nothing but the time; proposals need more (`completeInput`). */
+export function withTimestamp(
+  { input, materials, checked = false }: Submission,
+  time: string,
+  overlay: OverlayFact | null,
+): TreeInput {
+  switch (input.kind) {
+    case 'proposal':
+    case 'session':
+      throw new InvariantError(`a ${input.kind} has more to it than its time`);
+    case 'facts':
+      return { recorded: factsInput(input, time), materials, checked };
+    case 'result':
+      return { recorded: resultInput(input, time), materials, checked };
+    case 'start_agent':
+    case 'start_run':
+    case 'vote':
+    case 'wake':
+      return { recorded: { ...input, time, overlay }, materials, checked };
+    default:
+      return { recorded: { ...input, time }, materials, checked };
+  }
+}
+
+// Written out, because every read has them: what is spread gets a hidden class of its own.
+
+const factsInput = ({ run_id, input_id, facts, reserved }: UntimedInput<FactsInput>, time: string): FactsInput =>
+  reserved === undefined
+    ? { kind: 'facts', run_id, input_id, facts, time }
+    : { kind: 'facts', run_id, input_id, facts, reserved, time };
+
+const resultInput = (input: UntimedInput<ResultInput>, time: string): ResultInput => ({
+  kind: 'result',
+  run_id: input.run_id,
+  input_id: input.input_id,
+  status: input.status,
+  cause: input.cause,
+  result: input.result,
+  settled: input.settled,
+  time,
+});
+
+type UntimedInput<Input> = Omit<Input, 'time'>;
+
+/** What a timer of a run says when it fires. */
+export const wakeSubmission = (run_id: string, at: string): Submission => ({
+  input: { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` },
+  materials: [],
+  external: false,
+});
+
+/** The answer to a gather command. */
+export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, facts: SandboxFacts): Submission => ({
+  input: { kind: 'facts', run_id: command.run_id, input_id: `${command.run_id}/facts`, facts },
+  materials: [],
+  external: false,
+  checked: true,
+});
+
+/** The same facts, with what decisions of before may still add to the usage. */
+export function withReserved(submission: Submission, reserved: SandboxAmount): Submission {
+  const { input } = submission;
+  if (input.kind !== 'facts' || (reserved.bytes === 0 && reserved.files === 0)) return submission;
+  return { ...submission, input: { ...input, reserved } };
+}
+
+/** The answer to a perform command: the result itself becomes an artifact, the input refers to it. */
+export function resultSubmission(effect: Effect, outcome: EffectOutcome, settled: boolean): Submission {
+  const { run_id } = effect;
+  const json = resultJson(outcome, effect);
+  const artifact = json === null ? null : resultArtifact(effect, json);
+  return {
+    input: {
+      kind: 'result',
+      run_id,
+      input_id: `${run_id}/result`,
+      status: outcome.status,
+      cause: outcome.status === 'failed' ? outcome.cause : null,
+      result: artifact === null ? null : artifactRef(artifact),
+      settled,
+    },
+    materials: artifact === null ? [] : [artifact],
+    external: false,
+    checked: true,
+  };
+}
+
+/** S4-65: what a failure has left over is brought into the ledger only where the lane permits it. */
+function resultJson(outcome: EffectOutcome, { partial_outputs }: Effect): string | null {
+  if (outcome.status === 'done') return outcome.json;
+  return outcome.status === 'failed' && partial_outputs ? outcome.partial : null;
+}
+
+const resultArtifact = ({ case_id }: Effect, json: string): Artifact => ({
+  kind: 'result',
+  case_id,
+  bytes: Buffer.from(json),
+});

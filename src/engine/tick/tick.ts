@@ -1,0 +1,234 @@
+// One tick: the inputs that share a transaction, from the first look at each to the batch that they make.
+//
+//   T1. Inputs of different trees go side by side: all decide, then the world answers all, then all decide again. What
+//       decides and what looks at files push each other out of the processor's caches, so they take few turns.
+//   T2. The inputs of one tree go one after another: the next one begins when the one before it is done.
+//   T3. An input on which its tree breaks leaves nothing in the batch, and the tree is dropped (E4). What came after it
+//       for the same tree waits for the next tick.
+//   T4. A tree that breaks when records were written in this transaction takes all of it along: nobody can tell which
+//       of them were its own. The engine ends then (E2).
+
+import { isOpeningInput } from '../../contract/run/entry.js';
+import type { OverlayFact } from '../../contract/policy/overlay.js';
+import { InvariantError } from '../../errors.js';
+import type { Command, Decision, RunTermination, Reply, Timer, TreeInput } from '../../kernel/decision.js';
+import type { Tree } from '../../kernel/tree.js';
+import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
+import type { Secrets } from '../../ports/secrets.js';
+import { BatchBuilder } from './batch-builder.js';
+import { completeInput } from './complete-input.js';
+import type { EffectRunner } from '../effect-runner.js';
+import type { LiveTrees } from '../trees/live-trees.js';
+import { MarkLookup } from './mark-lookup.js';
+import type { QuotaReservations } from '../reservations/quota-reservations.js';
+import { unknownTreeError } from '../engine-errors.js';
+import { factsSubmission, resultSubmission, withTimestamp } from './submissions.js';
+import type { InputOutcome, QueuedInput } from './input-outcome.js';
+import { toRecordedOverlay } from './recorded-overlay.js';
+import type { Submission } from '../tree-engine.js';
+
+export interface TickOptions {
+  readonly store: LedgerStore;
+  readonly trees: LiveTrees;
+  readonly effectRunner: EffectRunner;
+  readonly reservations: QuotaReservations;
+  readonly secrets: Secrets;
+  /** The time that an input gets. */
+  readonly time: () => string;
+  /** The emergency overlay as it is now (D1). */
+  readonly overlay: () => OverlayFact | null;
+  readonly listener: CommitListener;
+}
+
+/** Whom to tell what, once it is durable. */
+export interface CommitListener {
+  onReply(tree_id: string, reply: Reply): void;
+  onEnded(tree_id: string, ending: RunTermination): void;
+  onTimers(tree_id: string, timers: readonly Timer[]): void;
+}
+
+/** An input that is being decided, and what its tree still asks of the world. */
+interface InputTurn {
+  readonly item: QueuedInput;
+  readonly tree: Tree;
+  readonly outcome: InputOutcome;
+  pendingCommands: readonly Command[];
+  answers: readonly Submission[];
+}
+
+export class Tick {
+  readonly batch = new BatchBuilder();
+  readonly outcomes: InputOutcome[] = [];
+  /** For the next tick. */
+  readonly postponed: QueuedInput[] = [];
+  readonly #options: TickOptions;
+  readonly #marks: MarkLookup;
+  readonly #broken = new Set<string>();
+  /** Trees that this tick opens. */
+  readonly #opened = new Set<string>();
+  #overlay: { readonly fact: OverlayFact | null } | null = null;
+  #turns = new Map<string, InputTurn>();
+
+  constructor(options: TickOptions) {
+    this.#options = options;
+    options.reservations.startTick();
+    this.#marks = new MarkLookup(options.store, options.trees);
+  }
+
+  async process(items: readonly QueuedInput[]): Promise<void> {
+    await this.#marks.lookUpAll(items);
+    for (const item of items) {
+      if (this.#turns.has(item.tree_id)) this.#finish();
+      if (this.#broken.has(item.tree_id)) this.postponed.push(item);
+      else await this.#decideInput(item).catch((error: unknown) => this.#rejectBroken(item, error));
+    }
+    this.#finish();
+  }
+
+  async #decideInput(item: QueuedInput): Promise<void> {
+    const { tree_id, submission } = item;
+    const { input, external } = submission;
+    const { store, trees, time, secrets, reservations } = this.#options;
+    const outcome = emptyOutcome(tree_id);
+    const mark = this.#marks.findInput(item) ?? (external ? this.batch.findInput(tree_id, input.input_id) : null);
+    if (mark !== null) {
+      outcome.afterCommit.push(() => item.resolve({ refused: false, repeat_of: mark.seq }));
+      this.outcomes.push(outcome);
+      return;
+    }
+    const tree = trees.getLoaded(tree_id) ?? (await this.#treeFor(tree_id, submission));
+    const at = tree.head.seq;
+    // Nothing of the tree is in this batch yet: where it stands is committed.
+    if (!this.batch.has(tree_id)) outcome.snapshot = trees.dueSnapshot(tree);
+    const complete = await completeInput({
+      tree,
+      submission: reservations.addReserved(tree, submission),
+      time: time(),
+      overlay: this.#currentOverlay(),
+      batch: this.batch,
+      lookUpMark: () => this.#marks.findProposal(tree, item, this.#opened.has(tree_id)),
+      store,
+      secrets,
+    });
+    const decision = tree.decide(complete);
+    // An input that was refused may come again when its time has come.
+    if (external && !decision.refused) outcome.inputs.push({ tree_id, input_id: input.input_id, seq: at });
+    if (at === 0) outcome.opened = { case_id: caseOf(complete) };
+    const turn: InputTurn = { item, tree, outcome, pendingCommands: [], answers: [] };
+    this.#turns.set(tree_id, turn);
+    this.#applyDecision(turn, decision);
+    outcome.afterCommit.push(() => item.resolve({ refused: decision.refused, repeat_of: null }));
+  }
+
+  /** One look for all inputs of the tick. */
+  #currentOverlay(): OverlayFact | null {
+    this.#overlay ??= { fact: toRecordedOverlay(this.#options.overlay()) };
+    return this.#overlay.fact;
+  }
+
+  async #treeFor(tree_id: string, { input }: Submission): Promise<Tree> {
+    const { trees } = this.#options;
+    const tree = await trees.get(tree_id);
+    if (tree !== null) return tree;
+    if (!isOpeningInput(input)) throw unknownTreeError(tree_id);
+    this.#opened.add(tree_id);
+    return trees.open(tree_id);
+  }
+
+  /** Brings all turns to their end, and what they came to into the batch, in their order. */
+  #finish(): void {
+    const turns = this.#turns;
+    this.#turns = new Map();
+    let active = [...turns.values()].filter(({ pendingCommands }) => pendingCommands.length > 0);
+    while (active.length > 0) {
+      active = active.filter((turn) => this.#runGuarded(turn, () => this.#runCommands(turn)));
+      active = active.filter((turn) => this.#runGuarded(turn, () => this.#decideAnswers(turn)));
+      active = active.filter(({ pendingCommands }) => pendingCommands.length > 0);
+    }
+    for (const turn of turns.values()) {
+      if (this.#broken.has(turn.item.tree_id)) continue;
+      const addToBatch = (): void => {
+        turn.outcome.rest = this.#options.trees.nextRecoveryHint(turn.tree, turn.outcome.decisions);
+        this.batch.add(turn.outcome);
+        this.#options.reservations.join(turn.item.tree_id);
+      };
+      if (this.#runGuarded(turn, addToBatch)) this.outcomes.push(turn.outcome);
+    }
+  }
+
+  #runCommands(turn: InputTurn): void {
+    turn.answers = turn.pendingCommands.map((command) => this.#runCommand(command));
+    turn.pendingCommands = [];
+  }
+
+  #decideAnswers(turn: InputTurn): void {
+    const { tree, answers } = turn;
+    const { reservations, time } = this.#options;
+    // Only now: what other trees of this tick have decided counts.
+    for (const answer of answers) {
+      this.#applyDecision(turn, tree.decide(withTimestamp(reservations.addReserved(tree, answer), time(), null)));
+    }
+  }
+
+  /** Takes up what a decision says: local reads are for this tick; everything else is done after its commit. */
+  #applyDecision(turn: InputTurn, decision: Decision): void {
+    const { listener } = this.#options;
+    const { tree, outcome } = turn;
+    const { tree_id } = tree;
+    outcome.decisions.push(decision);
+    this.#options.reservations.applyDecision(tree_id, decision);
+    for (const reply of decision.replies) outcome.afterCommit.push(() => listener.onReply(tree_id, reply));
+    for (const ending of decision.ended) outcome.afterCommit.push(() => listener.onEnded(tree_id, ending));
+    if (decision.timers.length > 0) outcome.afterCommit.push(() => listener.onTimers(tree_id, decision.timers));
+    const ends = decision.ended.some(({ run_id }) => run_id === tree_id);
+    outcome.ended ||= ends;
+    outcome.checkpoint ||= ends || tree.policy?.knobs.checkpoints !== 'tree_end';
+    for (const command of decision.commands) {
+      if (command.kind === 'gather' || command.in_commit) turn.pendingCommands = [...turn.pendingCommands, command];
+      else outcome.issued.push({ tree_id, command });
+    }
+  }
+
+  #runCommand(command: Command): Submission {
+    const { effectRunner } = this.#options;
+    if (command.kind === 'gather') return factsSubmission(command, effectRunner.gather(command.request));
+    const result = effectRunner.run(command.effect, true);
+    if (result instanceof Promise) throw new InvariantError('a local read must answer at once');
+    return resultSubmission(command.effect, result, false);
+  }
+
+  #runGuarded({ item }: InputTurn, work: () => void): boolean {
+    try {
+      work();
+      return true;
+    } catch (error) {
+      this.#rejectBroken(item, error);
+      return false;
+    }
+  }
+
+  #rejectBroken(item: QueuedInput, error: unknown): void {
+    if (this.#options.store.records?.dirty === true) throw error;
+    this.#turns.delete(item.tree_id);
+    this.#broken.add(item.tree_id);
+    this.#options.trees.drop(item.tree_id);
+    this.#options.reservations.undo(item.tree_id);
+    item.reject(error);
+  }
+}
+
+const emptyOutcome = (tree_id: string): InputOutcome => ({
+  tree_id,
+  decisions: [],
+  inputs: [],
+  opened: null,
+  ended: false,
+  rest: null,
+  snapshot: null,
+  issued: [],
+  checkpoint: false,
+  afterCommit: [],
+});
+
+/** The case that a tree is opened for. */
+const caseOf = ({ recorded }: TreeInput): string | null => ('case_id' in recorded ? recorded.case_id : null);

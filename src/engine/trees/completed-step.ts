@@ -1,0 +1,77 @@
+import type { StepTrace } from '../../contract/run/step-trace.js';
+import { rebuildResponse, type RecordedStep } from '../../kernel/rebuild-response.js';
+import type { Tree } from '../../kernel/tree.js';
+import { requireContent } from '../../ledger/require-content.js';
+import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
+
+/** Where a proposal stands, and what its step is judged by. */
+export interface ProposedStep extends Pick<RecordedStep, 'policy' | 'exposure'> {
+  readonly tree_id: string;
+  readonly run_id: string;
+  readonly seq: number;
+}
+
+export interface CompletedStep {
+  readonly trace: StepTrace;
+  /** The response as it was given, byte for byte. */
+  readonly response: string;
+}
+
+/**
+ * The recorded step of the proposal that stands at `seq` of the tree.
+ * @returns null while the step is under way, or when no step came of that input
+ */
+export async function findCompletedStep(
+  tree: Tree,
+  run_id: string,
+  seq: number,
+  store: StepSource,
+): Promise<CompletedStep | null> {
+  const { policy, tree_id } = tree;
+  const exposure = tree.run(run_id)?.exposure ?? null;
+  if (policy === null || exposure === null) return null;
+  return loadCompletedStep({ tree_id, run_id, seq, policy, exposure }, store);
+}
+
+type StepSource = Pick<LedgerStore, 'tree' | 'artifactsOf'>;
+
+/** The same, for whoever has no tree in memory. @throws LedgerError LEDGER_ERASED where its content is not to be had */
+export async function loadCompletedStep(
+  { tree_id, run_id, seq, policy, exposure }: ProposedStep,
+  store: StepSource,
+): Promise<CompletedStep | null> {
+  let payload: Uint8Array | null = null;
+  let repeated: Uint8Array | null = null;
+  let result: Uint8Array | null = null;
+  for await (const stored of store.tree(tree_id, seq)) {
+    if (stored.seq === seq) {
+      const artifacts = requireContent(await store.artifactsOf(stored));
+      payload = artifacts[0]?.bytes ?? null;
+      // Behind the payload a proposal may bring a prompt as well.
+      repeated = artifacts.find(({ kind }) => kind === 'response')?.bytes ?? null;
+    } else if (stored.type === 'input' && isResultOfRun(stored.text, run_id)) {
+      result = requireContent(await store.artifactsOf(stored))[0]?.bytes ?? null;
+    }
+    const trace = stored.type === 'step_trace' ? traceOf(stored.text, run_id) : null;
+    if (trace === null || payload === null) continue;
+    // An id that was used for another payload was refused, whatever its first step said.
+    if (repeated !== null && trace.replay_of !== null)
+      return { trace, response: Buffer.from(repeated).toString('utf8') };
+    const step = { trace, payload, result: trace.result === null ? null : result, exposure, policy };
+    return { trace, response: rebuildResponse(step) };
+  }
+  return null;
+}
+
+// The tree has been folded before: these texts are what the machines said.
+
+/** Whether this input is the result of one of the run's own mediated runs; others may work in the same tree. */
+function isResultOfRun(text: string, run_id: string): boolean {
+  const { body } = JSON.parse(text) as { readonly body: { readonly kind: string; readonly run_id: string } };
+  return body.kind === 'result' && body.run_id.startsWith(`${run_id}.`);
+}
+
+function traceOf(text: string, run_id: string): StepTrace | null {
+  const { body } = JSON.parse(text) as { readonly body: StepTrace };
+  return body.run_id === run_id ? body : null;
+}

@@ -1,0 +1,115 @@
+// Folds stored trees into memory: each from its snapshot, where it has one that fits, else from its first entry.
+
+import { LedgerError } from '../../errors.js';
+import { Fold, type Difference } from '../../kernel/fold.js';
+import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
+import type { Tree } from '../../kernel/tree.js';
+import { requireContent } from '../../ledger/require-content.js';
+import type { EntryWithContent, LedgerStore, StoredSnapshot, TreeEntry } from '../../ports/ledger/ledger-store.js';
+import { restoreFromSnapshot } from './snapshots.js';
+
+export interface FoldedTree {
+  readonly tree: Tree;
+  /** Where its fold began; null for its first entry. */
+  readonly snapshot: StoredSnapshot | null;
+}
+
+/**
+ * @returns null when the ledger has no such tree
+ * @throws LedgerError LEDGER_TAMPERED when it does not fold, LEDGER_ERASED, LEDGER_ARCHIVED
+ */
+export async function foldTree(
+  store: LedgerStore,
+  tree_id: string,
+  interpretation?: Interpretation,
+): Promise<FoldedTree | null> {
+  const started = await startFold(store, tree_id, interpretation);
+  try {
+    for await (const storedEntry of store.histories([started.position])) applyEntry(started.fold, storedEntry);
+    return finishFold(started);
+  } catch (error) {
+    started.fold.tree.stop();
+    throw error;
+  }
+}
+
+/**
+ * Folds several trees with few queries. A tree that does not fold is left out, and so may others be: `foldTree` says
+ * why, of each by itself.
+ */
+export async function foldTrees(
+  store: LedgerStore,
+  tree_ids: readonly string[],
+  interpretation?: Interpretation,
+): Promise<readonly FoldedTree[]> {
+  const started = new Map<string, StartedFold>();
+  for (const tree_id of tree_ids) started.set(tree_id, await startFold(store, tree_id, interpretation));
+  const folded: FoldedTree[] = [];
+  const abandon = (fold: StartedFold): void => {
+    started.delete(fold.position.tree_id);
+    fold.fold.tree.stop();
+  };
+  /** Trees come one after another: when the next one begins, this one is whole. */
+  const end = (fold: StartedFold): void => {
+    const tree = attempt(() => finishFold(fold));
+    if (tree === null) abandon(fold);
+    else {
+      started.delete(fold.position.tree_id);
+      folded.push(tree);
+    }
+  };
+  let current: StartedFold | undefined;
+  try {
+    for await (const storedEntry of store.histories([...started.values()].map(({ position: place }) => place))) {
+      const next = started.get(storedEntry.entry.tree_id);
+      if (current !== undefined && current !== next && started.has(current.position.tree_id)) end(current);
+      current = next;
+      if (next !== undefined && attempt(() => (applyEntry(next.fold, storedEntry), true)) === null) abandon(next);
+    }
+    if (current !== undefined && started.has(current.position.tree_id)) end(current);
+  } catch {
+    // Whatever it is: each tree that is left is folded by itself when it is used, and meets it there.
+  }
+  for (const left of started.values()) left.fold.tree.stop();
+  return folded;
+}
+
+interface StartedFold {
+  readonly fold: Fold;
+  readonly snapshot: StoredSnapshot | null;
+  readonly position: { readonly tree_id: string; readonly seq: number };
+}
+
+async function startFold(store: LedgerStore, tree_id: string, interpretation?: Interpretation): Promise<StartedFold> {
+  const restored = await restoreFromSnapshot(store, tree_id, interpretation);
+  const fold = new Fold(restored?.tree ?? tree_id, interpretation);
+  return { fold, snapshot: restored?.snapshot ?? null, position: { tree_id, seq: fold.tree.head.seq } };
+}
+
+function applyEntry(fold: Fold, { entry, artifacts }: EntryWithContent): void {
+  const result = fold.apply(entry, entry.type === 'input' ? requireContent(artifacts) : []);
+  if ('difference' in result) throw tamperedError(entry, result.difference);
+}
+
+/** @returns null for a tree without entries */
+function finishFold({ fold, snapshot }: StartedFold): FoldedTree | null {
+  const rest = fold.finish();
+  if (rest !== null) throw tamperedError(null, rest);
+  return fold.tree.head.seq === 0 ? null : { tree: fold.tree, snapshot };
+}
+
+function attempt<T>(work: () => T): T | null {
+  try {
+    return work();
+  } catch {
+    return null;
+  }
+}
+
+const tamperedError = (stored: TreeEntry | null, { tree_id, seq, rule }: Difference): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message:
+      `tree ${tree_id} does not fold at entry ${seq} (${rule}` +
+      `${stored === null ? '' : `, log index ${stored.log_index ?? 'none'}`}); run \`turnpike replay ${tree_id}\` for the difference`,
+  });

@@ -1,0 +1,150 @@
+import type { Decision, Timer } from '../../kernel/decision.js';
+import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
+import { Tree } from '../../kernel/tree.js';
+import type { LedgerStore, StoredSnapshot, TreeRecoveryHint } from '../../ports/ledger/ledger-store.js';
+import type { Log } from '../../ports/log.js';
+import { isUnfoldable } from '../failures.js';
+import { foldTree, foldTrees, type FoldedTree } from './fold-trees.js';
+import { nextSnapshotSeq, snapshotOf } from './snapshots.js';
+import type { LoadedTimers } from '../timers.js';
+import { nextRecoveryHint, NEW_TREE_RECOVERY_HINT, type KnownRecoveryHint } from './recovery-hint.js';
+
+export const LIVE_TREES_MAX = 1_024;
+
+export interface LiveTreesOptions {
+  /** Called with a tree before it is evicted. */
+  readonly onEvict?: ((tree: Tree) => void) | undefined;
+  readonly interpretation?: Interpretation | undefined;
+}
+
+/**
+ * The trees that are alive in memory. Whatever is not here is folded again from the ledger, which gives the same, so
+ * that putting a tree out costs time and nothing else.
+ */
+export class LiveTrees {
+  readonly #store: LedgerStore;
+  readonly #max: number;
+  readonly #snapshotEntries: number;
+  readonly #options: LiveTreesOptions;
+  /** In order of use, the longest unused first. */
+  readonly #trees = new Map<string, Tree>();
+  /** At which seq the next snapshot of a tree is due, where it has one already. */
+  readonly #due = new Map<string, number>();
+  readonly #recoveryHints = new Map<string, KnownRecoveryHint>();
+
+  constructor(store: LedgerStore, max: number, snapshotEntries: number, options: LiveTreesOptions = {}) {
+    this.#options = options;
+    this.#store = store;
+    this.#max = max;
+    this.#snapshotEntries = snapshotEntries;
+  }
+
+  get size(): number {
+    return this.#trees.size;
+  }
+
+  /** The tree, if it is in memory, for somebody who does not use it. */
+  readonly peek = (tree_id: string): Tree | null => this.#trees.get(tree_id) ?? null;
+
+  /** The tree, if it is in memory. */
+  getLoaded(tree_id: string): Tree | null {
+    const tree = this.#trees.get(tree_id) ?? null;
+    if (tree !== null) this.setMostRecent(tree);
+    return tree;
+  }
+
+  /** @returns null when the ledger has no such tree @throws LedgerError LEDGER_TAMPERED when it does not fold */
+  async get(tree_id: string): Promise<Tree | null> {
+    const loaded = this.getLoaded(tree_id);
+    if (loaded !== null) return loaded;
+    const folded = await foldTree(this.#store, tree_id, this.#options.interpretation);
+    return folded === null ? null : this.#addFolded(folded);
+  }
+
+  /**
+   * Folds the trees that are not in memory, with few queries. A tree that does not fold stays missing; `get` then
+   * throws the reason.
+   */
+  async load(tree_ids: readonly string[]): Promise<void> {
+    const missing = tree_ids.filter((tree_id) => !this.#trees.has(tree_id));
+    for (const folded of await foldTrees(this.#store, missing, this.#options.interpretation)) this.#addFolded(folded);
+  }
+
+  /** The timers of these trees, as `TimerActions.load` gives them. */
+  async timersOf(tree_ids: readonly string[], log: Log): Promise<LoadedTimers> {
+    const timers = new Map<string, readonly Timer[] | null>();
+    await this.load(tree_ids);
+    for (const tree_id of tree_ids) {
+      try {
+        timers.set(tree_id, (await this.get(tree_id))?.timers ?? []);
+      } catch (error) {
+        log.error('the timers of a run tree cannot be read', { tree_id, error });
+        if (!isUnfoldable(error)) timers.set(tree_id, null);
+      }
+    }
+    return timers;
+  }
+
+  /** A new tree, in memory from now on. */
+  open(tree_id: string): Tree {
+    const tree = new Tree(tree_id, this.#options.interpretation);
+    this.#recoveryHints.set(tree_id, NEW_TREE_RECOVERY_HINT);
+    this.setMostRecent(tree);
+    return tree;
+  }
+
+  setMostRecent(tree: Tree): void {
+    this.#trees.delete(tree.tree_id);
+    this.#trees.set(tree.tree_id, tree);
+  }
+
+  /** What is in memory may not be what is in the ledger: forget it. */
+  drop(tree_id: string): void {
+    this.#trees.get(tree_id)?.stop();
+    this.#trees.delete(tree_id);
+    this.#due.delete(tree_id);
+    this.#recoveryHints.delete(tree_id);
+  }
+
+  /** The same for all: none of them may be what is in the ledger. */
+  clear(): void {
+    this.stop();
+    for (const known of [this.#trees, this.#due, this.#recoveryHints]) known.clear();
+  }
+
+  /** Stops the actors of all trees, which can still be read. */
+  stop(): void {
+    for (const tree of this.#trees.values()) tree.stop();
+  }
+
+  /** A snapshot of a tree that has grown long since its last one, to be committed with its next entries; else null. */
+  dueSnapshot(tree: Tree): StoredSnapshot | null {
+    if (tree.head.seq < (this.#due.get(tree.tree_id) ?? this.#snapshotEntries)) return null;
+    const snapshot = snapshotOf(tree);
+    this.#due.set(tree.tree_id, nextSnapshotSeq(snapshot, this.#snapshotEntries));
+    return snapshot;
+  }
+
+  /** What an append with these decisions has to say of what a start must know of the tree; null: as before. */
+  nextRecoveryHint(tree: Tree, decisions: readonly Decision[]): TreeRecoveryHint | null {
+    const { rest: recovery, known } = nextRecoveryHint(tree, this.#recoveryHints.get(tree.tree_id) ?? null, decisions);
+    this.#recoveryHints.set(tree.tree_id, known);
+    return recovery;
+  }
+
+  /** Puts out the longest unused above the limit. Call it only between commits. */
+  evict(isBusy: (tree: Tree) => boolean): void {
+    for (const tree of this.#trees.values()) {
+      if (this.#trees.size <= this.#max) return;
+      if (isBusy(tree)) continue;
+      this.#options.onEvict?.(tree);
+      this.drop(tree.tree_id);
+    }
+  }
+
+  #addFolded({ tree, snapshot }: FoldedTree): Tree {
+    if (snapshot !== null) this.#due.set(tree.tree_id, nextSnapshotSeq(snapshot, this.#snapshotEntries));
+    this.setMostRecent(tree);
+    return tree;
+  }
+}

@@ -1,0 +1,61 @@
+// Kernel snapshots (D16): where a long tree stood, so that taking it up again need not begin at its first entry. They
+// are a cache: one that is missing, damaged or of another history costs time and nothing else.
+
+import { sha256 } from '../../contract/hash.js';
+import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
+import { restoreTree, type Tree, type TreeSnapshot } from '../../kernel/tree.js';
+import { requireContent } from '../../ledger/require-content.js';
+import type { LedgerStore, StoredSnapshot, TreeEntry } from '../../ports/ledger/ledger-store.js';
+
+/** So many entries of a tree lie between two snapshots at least: two dozen reads, which fold in some milliseconds. */
+export const SNAPSHOT_ENTRIES = 192;
+/** And at most, however large a snapshot is. */
+const SNAPSHOT_ENTRIES_MAX = 2_048;
+/** A larger snapshot costs more to write: for so many characters of it, one entry more lies before the next. */
+const CHARS_PER_ENTRY = 1_024;
+
+export function snapshotOf(tree: Tree): StoredSnapshot {
+  const text = JSON.stringify(tree.snapshot());
+  return { tree_id: tree.tree_id, seq: tree.head.seq, text, sha256: sha256(text) };
+}
+
+/** At which seq of the tree the snapshot after this one is due. */
+export function nextSnapshotSeq({ seq, text }: Pick<StoredSnapshot, 'seq' | 'text'>, entries: number): number {
+  const distance = Math.max(entries, Math.min(Math.floor(text.length / CHARS_PER_ENTRY), SNAPSHOT_ENTRIES_MAX));
+  return seq + distance;
+}
+
+/** A tree as its snapshot has it, and the snapshot. */
+export interface RestoredTree {
+  readonly tree: Tree;
+  readonly snapshot: StoredSnapshot;
+}
+
+/** The tree as its snapshot has it, or null where there is none that belongs to the recorded tree. */
+export async function restoreFromSnapshot(
+  store: LedgerStore,
+  tree_id: string,
+  interpretation?: Interpretation,
+): Promise<RestoredTree | null> {
+  try {
+    const stored = await store.snapshots.load(tree_id);
+    if (stored === null || sha256(stored.text) !== stored.sha256) return null;
+    const snapshot = JSON.parse(stored.text) as TreeSnapshot;
+    const last = await readEntryAt(store, tree_id, stored.seq - 1);
+    const first = await readEntryAt(store, tree_id, 0);
+    const isMatching = snapshot.tree_id === tree_id && snapshot.seq === stored.seq && snapshot.prev === last?.leaf_hash;
+    if (!isMatching || first === null) return null;
+    return {
+      tree: restoreTree(snapshot, requireContent(await store.artifactsOf(first)), interpretation),
+      snapshot: stored,
+    };
+  } catch {
+    // Whatever is wrong with it: the entries say it all.
+    return null;
+  }
+}
+
+async function readEntryAt(store: LedgerStore, tree_id: string, seq: number): Promise<TreeEntry | null> {
+  for await (const entry of store.tree(tree_id, seq)) return entry;
+  return null;
+}

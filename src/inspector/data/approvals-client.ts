@@ -1,0 +1,127 @@
+// What waits for people, as the service tells it, and their votes.
+
+import { unpackRows } from '../../contract/inspection/event-row.js';
+import type { EventRow } from '../../contract/inspection/inspection.js';
+import { FeedError } from './feed.js';
+import type { HttpFeed } from './http-feed.js';
+
+/** What comes together is asked for once, and not more often than somebody reads. */
+const COALESCE_MS = 300;
+const CHANGE_INTERVAL_MS = 5_000;
+/** Where the ledger may not be followed: so often it is asked what waits. */
+const POLL_MS = 15_000;
+
+export interface ApprovalItem {
+  readonly run_id: string;
+  readonly case_id: string | null;
+  readonly digest: string;
+  readonly name: string;
+  readonly request: { readonly action: string; readonly args: unknown } | null;
+  readonly requested_by: string;
+  readonly requested_at: string;
+  readonly expires_at: string;
+  readonly votes: readonly { readonly actor_id: string; readonly role_id: string; readonly at: string }[];
+  readonly quorum: number;
+  readonly approver_roles: readonly string[];
+}
+
+export interface CountedVote {
+  readonly digest: string;
+  readonly counted: boolean;
+  readonly rule_id: string;
+}
+
+/** As it is listed: what is asked, by its hash alone. */
+type ListedApproval = Omit<ApprovalItem, 'request'> & { readonly args_sha256: string | null };
+
+export class ApprovalsClient {
+  readonly #feed: HttpFeed;
+  /** What was read already: the ledger says who was shown a request, and the list is asked for again and again. */
+  #read = new Map<string, ApprovalItem['request']>();
+
+  constructor(feed: HttpFeed) {
+    this.#feed = feed;
+  }
+
+  async list(): Promise<readonly ApprovalItem[]> {
+    const answer = await this.#feed.request('/approvals');
+    const { approvals } = (await answer.json()) as { approvals: readonly ListedApproval[] };
+    const open = await Promise.all(approvals.map(async (one) => ({ ...one, request: await this.#requestOf(one) })));
+    this.#read = new Map(open.map((one) => [keyOf(one), one.request]));
+    return open;
+  }
+
+  async #requestOf(listed: ListedApproval): Promise<ApprovalItem['request']> {
+    if (listed.args_sha256 === null) return null;
+    const known = this.#read.get(keyOf(listed));
+    if (known !== undefined && known !== null) return known;
+    try {
+      const answer = await this.#feed.request(`/approvals/${encodeURIComponent(listed.run_id)}/${listed.digest}`);
+      return (await answer.json()) as ApprovalItem['request'];
+    } catch (error) {
+      // It was answered, or its time was over, since it was listed.
+      if (error instanceof FeedError && error.status === 404) return null;
+      throw error;
+    }
+  }
+
+  /** Tells whenever something may have changed of what waits, until it is called off. */
+  onChange(notify: () => void): () => void {
+    const until = new AbortController();
+    const { soon: schedule, off: cancel } = throttle(notify);
+    let timer: ReturnType<typeof setInterval> | undefined;
+    void this.#feed.follow(
+      {
+        onPage: (page) => {
+          if (unpackRows(page).some(canChangeApprovals)) schedule();
+          return Promise.resolve();
+        },
+        onConnection: (state) => {
+          // Whatever was missed until now, or while it was lost.
+          if (state === 'live') schedule();
+          // Who may approve may not always look.
+          if (state === 'refused' && !until.signal.aborted) timer ??= setInterval(notify, POLL_MS);
+        },
+        // What waits is asked for as a whole, whichever ledger it is of: nothing is told of what was before.
+        from: () => 0,
+        ledger: null,
+      },
+      until.signal,
+    );
+    return () => {
+      until.abort();
+      cancel();
+      clearInterval(timer);
+    };
+  }
+
+  async vote(run_id: string, digest: string, decision: 'approve' | 'reject'): Promise<readonly CountedVote[]> {
+    const body = JSON.stringify({ run_id, digests: [digest], decision });
+    const headers = { 'Content-Type': 'application/json' };
+    const answer = await this.#feed.request('/approvals', { method: 'POST', headers, body });
+    return ((await answer.json()) as { votes: readonly CountedVote[] }).votes;
+  }
+}
+
+/** Whether an entry may change what waits: something was refused, answered, woken by its time, or is over. */
+const canChangeApprovals = ({ label, state }: EventRow): boolean =>
+  /^(?:vote|authz deny|wake|cancel|end)|approval/.test(label) || (state !== null && state !== 'running');
+
+/** Tells what comes together at once, and what comes soon after it a while later. */
+function throttle(notify: () => void): { readonly soon: () => void; readonly off: () => void } {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isPending = false;
+  const isRested = (): void => {
+    timer = undefined;
+    if (isPending) schedule();
+  };
+  const schedule = (): void => {
+    isPending = timer !== undefined;
+    timer ??= setTimeout(() => {
+      timer = setTimeout(isRested, CHANGE_INTERVAL_MS);
+      notify();
+    }, COALESCE_MS);
+  };
+  return { soon: schedule, off: () => clearTimeout(timer) };
+}
+const keyOf = ({ run_id, digest }: Pick<ApprovalItem, 'run_id' | 'digest'>): string => `${run_id}/${digest}`;

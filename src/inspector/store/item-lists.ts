@@ -1,0 +1,188 @@
+// What the list of events shows: the whole log or one run with its moves, all of it or what passes the filter, or two
+// runs or steps side by side. Each is made when something that it is made of changes, and else only looked at by place.
+
+import { computed, type ReadonlySignal } from '@preact/signals';
+import type { Course } from '../../contract/inspection/inspection.js';
+import { alignSequences, type AlignedPair } from './align-sequences.js';
+import { FilteredRows, isFiltering, createRowTest, type Filter } from './rows/filtered-rows.js';
+import { RunMarks, type RunMark } from './run-marks.js';
+import { lowerBound, NumberList } from './rows/number-list.js';
+import { movesOf, type Moment } from './path.js';
+import type { PageView } from './address.js';
+import type { Courses } from './courses.js';
+import type { Rows } from './rows/rows.js';
+import type { Run, Runs } from './rows/runs.js';
+import { trackSignals } from './track-signals.js';
+
+export interface ListItem extends RunMark {
+  /** Whose it is; of a list that compares, also of which side. */
+  readonly run: Run | null;
+  readonly course: Course | null;
+  readonly side: 'a' | 'b' | 'both' | null;
+}
+
+/** What is needed of the store. */
+export interface ListSource {
+  readonly rev: ReadonlySignal<number>;
+  readonly view: ReadonlySignal<PageView>;
+  readonly rows: Rows;
+  readonly runs: Runs;
+  readonly courses: Courses;
+}
+
+export interface ItemList {
+  readonly length: number;
+  readonly get: (place: number) => ListItem | null;
+  /** The last item at or before a moment, or -1. */
+  readonly placeOf: (moment: Moment) => number;
+}
+
+const NO_COURSE: readonly never[] = [];
+
+export class Lists {
+  readonly #store: ListSource;
+  #filtered: FilteredRows | null = null;
+  #marks: { readonly of: string; readonly marks: RunMarks } | null = null;
+  readonly list;
+
+  constructor(store: ListSource) {
+    this.#store = store;
+    this.list = computed<ItemList>(() => this.#createList());
+  }
+
+  #createList(): ItemList {
+    const { run: id, own, filter: words, problems, cmp, step, tab } = this.#store.view.value;
+    trackSignals(this.#store.rev);
+    const filter = { words, problems };
+    const run = id === null ? null : this.#store.runs.byId(id);
+    if (cmp !== null && run !== null) return this.#listComparison(run, tab === 'run' ? 0 : step, cmp);
+    return own && run !== null ? this.#listRun(run, filter) : this.#listLedger(filter);
+  }
+
+  #listLedger(filter: Filter): ItemList {
+    const { rows } = this.#store;
+    const item = (at: number): ListItem => ({
+      at,
+      nth: 0,
+      move: -1,
+      run: this.#store.runs.get(rows.run(at)),
+      course: null,
+      side: null,
+    });
+    if (!isFiltering(filter)) {
+      return {
+        length: rows.end - rows.first,
+        get: (place) => (rows.has(rows.first + place) && place >= 0 ? item(rows.first + place) : null),
+        placeOf: ({ at }) => Math.min(rows.end - 1, at) - rows.first,
+      };
+    }
+    if (this.#filtered?.isFor(rows, filter) !== true) this.#filtered = new FilteredRows(rows, filter);
+    const { places } = this.#filtered.update();
+    return {
+      length: places.length,
+      get: (place) => (place >= 0 && place < places.length ? item(places.at(place)) : null),
+      placeOf: ({ at }) => places.countBelow(at + 1) - 1,
+    };
+  }
+
+  #listRun(run: Run, filter: Filter): ItemList {
+    const course = this.#store.courses.course(run);
+    const marks = this.#marksOf(run, course);
+    const item = (mark: RunMark | null): ListItem | null =>
+      mark === null ? null : { ...mark, run, course, side: null };
+    if (!isFiltering(filter)) {
+      return {
+        length: marks.length,
+        get: (place) => item(marks.get(place)),
+        placeOf: (moment) => marks.placeOf(moment),
+      };
+    }
+    const test = createRowTest(this.#store.rows, filter);
+    const words = filter.words.toLowerCase().split(/\s+/).filter(Boolean);
+    const filtered: RunMark[] = [];
+    for (let place = 0; place < marks.length; place += 1) {
+      const mark = marks.get(place);
+      if (mark === null) continue;
+      const isPassing =
+        mark.move < 0
+          ? test(mark.at)
+          : !filter.problems && words.every((word) => moveText(course, mark.move).includes(word));
+      if (isPassing) filtered.push(mark);
+    }
+    return {
+      length: filtered.length,
+      get: (place) => item(filtered[place] ?? null),
+      placeOf: (moment) => lowerBound(filtered.length, (place) => isUntil(filtered[place], moment)) - 1,
+    };
+  }
+
+  #marksOf(run: Run, course: Course | null): RunMarks {
+    const of = `${run.id}/${run.rows.length}/${run.rows.at(0)}/${course?.moves.length ?? 0}/${course?.through ?? 0}`;
+    if (this.#marks?.of !== of) this.#marks = { of, marks: new RunMarks(run.rows, course?.moves ?? NO_COURSE) };
+    return this.#marks.marks;
+  }
+
+  #listComparison(run: Run, step: number, cmp: { readonly run: string; readonly step: number }): ItemList {
+    const other = this.#store.runs.byId(cmp.run);
+    const [a, b] = [this.#sideItemsOf(run, step), this.#sideItemsOf(other, cmp.step)];
+    const rows = alignSequences(
+      a.map(({ text }) => text),
+      b.map(({ text }) => text),
+    );
+    const items = rows.map((aligned) => toSideItem(aligned, a, b));
+    const own = items.filter(({ side }) => side !== 'b');
+    return {
+      length: items.length,
+      get: (place) => items[place] ?? null,
+      placeOf: (moment) => {
+        const last = own[lowerBound(own.length, (place) => isUntil(own[place], moment)) - 1];
+        return last === undefined ? -1 : items.indexOf(last);
+      },
+    };
+  }
+
+  /** What is compared: of a step its moves and its trace, of a run its moves and all its entries. */
+  #sideItemsOf(run: Run | null, step: number): readonly SideItem[] {
+    const course = this.#store.courses.course(run);
+    if (run === null) return [];
+    const { rows } = this.#store;
+    const trace = step > 0 ? run.traces.at(step - 1) : -1;
+    const entries = new NumberList();
+    if (step === 0) for (let place = 0; place < run.rows.length; place += 1) entries.push(run.rows.at(place));
+    else for (const at of [course?.steps[step - 1] ?? -1, trace]) if (at >= 0) entries.push(at);
+    const own = course === null ? [] : movesOf(course, step);
+    const marks = new RunMarks(entries, own);
+    const places = course === null ? [] : course.moves.flatMap((move, place) => (move[1] === step ? [place] : []));
+    return Array.from({ length: marks.length }, (_, place) => {
+      const mark = marks.get(place) ?? { at: 0, nth: 0, move: -1 };
+      const move = mark.move < 0 ? -1 : (places[mark.move] ?? -1);
+      const text = move < 0 ? rows.labels.at(rows.label(mark.at)) : moveText(course, move);
+      return { at: mark.at, nth: mark.nth, move, run, course, text };
+    });
+  }
+}
+
+interface SideItem extends RunMark {
+  readonly run: Run;
+  readonly course: Course | null;
+  readonly text: string;
+}
+
+function toSideItem({ a, b }: AlignedPair, ours: readonly SideItem[], theirs: readonly SideItem[]): ListItem {
+  const item = (a === null ? null : ours[a]) ?? (b === null ? null : theirs[b]);
+  const side = a === null ? 'b' : b === null ? 'a' : 'both';
+  return {
+    at: item?.at ?? 0,
+    nth: item?.nth ?? 0,
+    move: item?.move ?? -1,
+    run: item?.run ?? null,
+    course: item?.course ?? null,
+    side,
+  };
+}
+
+const moveText = (course: Course | null, place: number): string =>
+  (course?.edges[course.moves[place]?.[2] ?? -1] ?? '').toLowerCase();
+
+const isUntil = (mark: RunMark | undefined, { at, moves }: Moment): boolean =>
+  mark !== undefined && (mark.at < at || (mark.at === at && mark.nth <= moves));

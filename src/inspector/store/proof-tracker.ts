@@ -1,0 +1,168 @@
+// The proof as the page shows it: how far it has come, and whether it can be had at all. Who does the work, a worker or
+// the page itself in small parts, is of no concern here.
+
+import { signal, type ReadonlySignal } from '@preact/signals';
+import type { LedgerInfo, RowPage } from '../../contract/inspection/inspection.js';
+import { toAccessProblem } from '../data/feed.js';
+import type { ProofState } from '../worker/ledger-proof.js';
+import type { Rows } from './rows/rows.js';
+
+/** Somebody who proves: told what was shown and how far the log goes, and tells back how far it has come. */
+export interface Prover {
+  readonly begin: (info: LedgerInfo) => void;
+  /** Rows as they are shown, each once and in order. */
+  readonly addRows: (page: RowPage) => void;
+  readonly onGrowth: (info: Pick<LedgerInfo, 'size' | 'checkpoint' | 'key'>) => void;
+  /** The leaf hash of an entry that was proved; null of any other. */
+  readonly leafOf: (at: number) => Promise<string | null>;
+}
+
+export type ProofPhase = 'idle' | 'verifying' | 'verified' | 'broken' | 'impossible' | 'failed';
+
+export interface ProofSource {
+  readonly rows: Rows;
+  readonly info: ReadonlySignal<LedgerInfo | null>;
+  readonly feed: { readonly info: () => Promise<LedgerInfo> };
+}
+
+const SHOWN_ROWS = 5_000;
+/** While nothing more is signed, to ask more often finds nothing new. */
+const CHECKPOINT_MS = 5_000;
+/** So long after it failed it is tried again, twice as long after each failure more; and not for ever. */
+const RETRY_MS = 1_000;
+const RETRY_MS_MAX = 60_000;
+const TRIES_MAX = 12;
+
+export class ProofTracker {
+  readonly phase = signal<ProofPhase>('idle');
+  readonly state = signal<ProofState | null>(null);
+  readonly #prover: Prover | null;
+  #source: ProofSource | null = null;
+  #shown = 0;
+  #sentThrough = 0;
+  #isFetching = false;
+  #ledger = '';
+  #begin = 0;
+  #tries = 0;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  /** @param prover null where this browser cannot hash: neither https nor loopback */
+  constructor(prover: ((onState: (state: ProofState | null) => void) => Prover) | null) {
+    this.#prover = prover === null ? null : prover((state) => this.#onState(state));
+    if (prover === null) this.phase.value = 'impossible';
+  }
+
+  begin(source: ProofSource, info: LedgerInfo): void {
+    if (this.#prover === null) return;
+    this.#source = source;
+    this.#ledger = info.ledger_id;
+    this.#begin = info.begin;
+    this.#shown = source.rows.first;
+    this.phase.value = 'verifying';
+    this.#prover.begin(info);
+    this.#sendRows(info);
+  }
+
+  /** The leaf hash of an entry that was proved; null of any other. */
+  async leafOf(at: number): Promise<string | null> {
+    return (await this.#prover?.leafOf(at)) ?? null;
+  }
+
+  /** More rows have come. */
+  onGrowth(): void {
+    if (this.#source === null || this.#isFetching || this.#prover === null || this.phase.value === 'broken') return;
+    const { rows } = this.#source;
+    if (hasUnreadEntries(rows, this.#sentThrough)) void this.#continue();
+  }
+
+  /** Whoever gives the entries is there again: where it failed, it is tried once more, as if it had not been yet. */
+  retry(): void {
+    this.#tries = 0;
+    if (this.phase.value === 'failed') this.#schedule(0);
+  }
+
+  #schedule(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#continue(), ms);
+  }
+
+  async #continue(): Promise<void> {
+    this.#isFetching = true;
+    try {
+      const info = await this.#source?.feed.info();
+      // Another ledger behind the same address is told of by the connection, and proves nothing of this one.
+      if (info?.ledger_id === this.#ledger) this.#sendRows(info);
+    } catch (error) {
+      // The connection says that it is lost; what is there stays as it was proved.
+      if (this.phase.value === 'failed' && toAccessProblem(error) === null) this.#onFailure();
+    }
+    setTimeout(() => {
+      this.#isFetching = false;
+      this.onGrowth();
+    }, CHECKPOINT_MS);
+  }
+
+  #sendRows(info: LedgerInfo): void {
+    const { rows } = this.#source ?? {};
+    if (rows === undefined || this.#prover === null) return;
+    for (; this.#shown < rows.end; this.#shown += SHOWN_ROWS) {
+      const to = Math.min(rows.end, this.#shown + SHOWN_ROWS);
+      this.#prover.addRows(pageOf(rows, this.#shown, to));
+      if (to === rows.end) {
+        this.#shown = to;
+        break;
+      }
+    }
+    this.#sentThrough = rows.end;
+    this.#prover.onGrowth({ size: rows.end, checkpoint: info.checkpoint, key: info.key });
+  }
+
+  /** On a quiet ledger nothing else would ever try it again. */
+  #onFailure(): void {
+    this.phase.value = 'failed';
+    this.#tries += 1;
+    if (this.#tries <= TRIES_MAX) this.#schedule(Math.min(RETRY_MS * 2 ** (this.#tries - 1), RETRY_MS_MAX));
+  }
+
+  #onState(state: ProofState | null): void {
+    if (state === null) {
+      this.#onFailure();
+      return;
+    }
+    this.#tries = 0;
+    this.state.value = state;
+    if (state.broken !== null) this.phase.value = 'broken';
+    else if (state.verified < this.#sentThrough) this.phase.value = 'verifying';
+    // Of nothing there is a root as well, which says nothing.
+    else this.phase.value = state.verified > this.#begin ? 'verified' : 'idle';
+  }
+}
+
+/** To read entries is recorded as well: to prove those records at once would go on for ever. */
+function hasUnreadEntries(rows: Rows, from: number): boolean {
+  for (let at = from; at < rows.end; at += 1) if (rows.labels.at(rows.label(at)) !== ACCESS_LABEL) return true;
+  return false;
+}
+const ACCESS_LABEL = 'access';
+
+/** Rows as the list has them, in the form in which they travel. */
+export function pageOf(rows: Rows, from: number, to: number): RowPage {
+  const texts: string[] = [];
+  const places = new Map<string, number>();
+  const place = (text: string): number => {
+    const known = places.get(text);
+    if (known !== undefined) return known;
+    places.set(text, texts.length);
+    return texts.push(text) - 1;
+  };
+  const tuples: RowPage['rows'][number][] = [];
+  for (let at = from; at < to; at += 1) {
+    const row = rows.row(at);
+    if (row === null) continue;
+    const ids = [place(row.tree_id), place(row.run_id), place(row.type), place(row.label), place(row.tone)] as const;
+    const state = row.state === null ? -1 : place(row.state);
+    const tuple = [row.seq, ...ids, row.time, row.step, row.hash, state] as const;
+    tuples.push(row.creation === null ? tuple : [...tuple, row.creation]);
+  }
+  return { from, texts, time_base: 0, rows: tuples };
+}

@@ -1,0 +1,163 @@
+// Which runs there are, and of each its rows, its states and how its steps came out: kept as the rows come in, so that
+// nothing has to be searched when the cursor moves.
+
+import type { RunKind } from '../../../contract/run/run-state.js';
+import { NumberList } from './number-list.js';
+import { sessionStateOf, displayStateAt, type Rows, type DisplayState } from './rows.js';
+
+/** A run, or a session: which is no run, and has a tree of its own. */
+export interface Run {
+  /** The number of its id. */
+  readonly key: number;
+  readonly id: string;
+  readonly tree: number;
+  readonly rows: NumberList;
+  /** Entries after which it is in another state, and the state. */
+  readonly changed: NumberList;
+  readonly states: NumberList;
+  /** By step, from 1: the entry of its trace, or -1. */
+  readonly traces: NumberList;
+  readonly children: number[];
+}
+
+export class Runs {
+  readonly #rows: Rows;
+  readonly #runs = new Map<number, Run>();
+  #from = -1;
+  #to = -1;
+  /** Newest first is how they are shown; here the oldest is first. */
+  readonly roots: number[] = [];
+  /** The last row of each tree. */
+  readonly #creations = new NumberList();
+  readonly #last = new Map<number, number>();
+
+  constructor(rows: Rows) {
+    this.#rows = rows;
+  }
+
+  /** Takes in what has come to the rows. What came before the first one means that all of it is gone through again. */
+  update(): void {
+    const { first, end } = this.#rows;
+    if (this.#from !== first) {
+      this.#runs.clear();
+      this.roots.length = 0;
+      this.#creations.clear();
+      this.#to = first;
+    }
+    for (let at = this.#to; at < end; at += 1) this.#add(at);
+    this.#from = first;
+    this.#to = end;
+  }
+
+  get size(): number {
+    return this.#runs.size;
+  }
+  get(key: number): Run | null {
+    return this.#runs.get(key) ?? null;
+  }
+  byId(id: string): Run | null {
+    return this.get(this.#rows.ids.find(id));
+  }
+
+  /** The id of the run that it is below of. */
+  parentOf(run: Run): string | null {
+    const parent = this.#parentOf(run.id, run.key, run.tree);
+    return parent === null || !this.#runs.has(parent) ? null : this.#rows.ids.at(parent);
+  }
+
+  /** How many there were when an entry had been written. */
+  countUntil(at: number): number {
+    return this.#creations.countBelow(at + 1);
+  }
+
+  lastOfTree(tree: number): number {
+    return this.#last.get(tree) ?? -1;
+  }
+
+  /** Whether what is told of a tree as of one entry tells more than there was at another. */
+  isAhead(tree: number, told: number, at: number): boolean {
+    return told > at && this.lastOfTree(tree) > at;
+  }
+
+  #add(at: number): void {
+    const rows = this.#rows;
+    const run = this.#runOf(rows.run(at), rows.tree(at));
+    this.#last.set(rows.tree(at), at);
+    if (run.rows.length === 0) this.#creations.push(at);
+    run.rows.push(at);
+    if (rows.types.at(rows.type(at)) === 'session_event') this.#addSessionRow(at);
+    const state = rows.state(at);
+    if (state >= 0) {
+      run.changed.push(at);
+      run.states.push(state);
+    }
+    const step = rows.step(at);
+    if (step > 0) {
+      while (run.traces.length < step - 1) run.traces.push(-1);
+      if (run.traces.length < step) run.traces.push(at);
+    }
+  }
+
+  /** An event of a session may be told of a run that it is about: its state it changes all the same. */
+  #addSessionRow(at: number): void {
+    const state = sessionStateOf(this.#rows.labels.at(this.#rows.label(at)));
+    if (state < 0) return;
+    const tree = this.#rows.tree(at);
+    const session = this.#runOf(tree, tree);
+    session.changed.push(at);
+    session.states.push(state);
+  }
+
+  #runOf(key: number, tree: number): Run {
+    const known = this.#runs.get(key);
+    if (known !== undefined) return known;
+    const id = this.#rows.ids.at(key);
+    const run: Run = {
+      key,
+      id,
+      tree,
+      rows: new NumberList(),
+      changed: new NumberList(),
+      states: new NumberList(),
+      traces: new NumberList(),
+      children: [],
+    };
+    this.#runs.set(key, run);
+    const parent = this.#parentOf(id, key, tree);
+    if (parent === null) this.roots.push(key);
+    else this.#runOf(parent, tree).children.push(key);
+    return run;
+  }
+
+  /** As it was born; else by its id, which is its parent's with an ordinal. */
+  #parentOf(id: string, key: number, tree: number): number | null {
+    const parentName = this.#rows.creations.get(key)?.parent ?? parentId(id);
+    if (parentName !== null) return this.#rows.ids.add(parentName);
+    return key === tree ? null : tree;
+  }
+}
+
+const parentId = (id: string): string | null => {
+  const dot = id.lastIndexOf('.');
+  return dot < 0 ? null : id.slice(0, dot);
+};
+
+/** The state after the entry `at`; null before it was created. */
+export function stateOf(run: Run, at: number): DisplayState | null {
+  const place = run.changed.countBelow(at + 1);
+  return place === 0 ? null : displayStateAt(run.states.at(place - 1));
+}
+
+/** When it was first heard of. */
+export const firstEntryOf = (run: Run): number => run.rows.at(0);
+
+export const kindOf = (rows: Rows, run: Run): RunKind | 'session' =>
+  rows.creations.get(run.key)?.kind ?? (run.id.startsWith('ses_') ? 'session' : 'orchestrator');
+
+/** The last part of an id, short enough for a line. */
+export function shortId(id: string): string {
+  const dot = id.indexOf('.');
+  const root = dot < 0 ? id : id.slice(0, dot);
+  const rest = dot < 0 ? '' : id.slice(dot);
+  return rest === '' ? root.replace(/^(?:run|ses)_/, '').slice(0, 8) : rest;
+}

@@ -1,0 +1,105 @@
+// What happened to one run, in order: its entries, and between them the moves of its machines.
+
+import type { Course, Move } from '../../contract/inspection/inspection.js';
+import { lowerBound, type NumberList } from './rows/number-list.js';
+import { ALL_MOVES, type Moment } from './path.js';
+
+/** An entry, and 0; or an entry and which of the moves after it, from 1. */
+export interface RunMark {
+  readonly at: number;
+  readonly nth: number;
+  /** The place of the move in the course, or -1. */
+  readonly move: number;
+}
+
+/** A list of marks that is made once and then only looked at by place. */
+export class RunMarks {
+  readonly #at: Int32Array;
+  readonly #move: Int32Array;
+  readonly #moves: readonly Move[];
+  readonly length: number;
+
+  constructor(entries: NumberList, moves: readonly Move[]) {
+    this.length = entries.length + moves.length;
+    this.#at = new Int32Array(this.length);
+    this.#move = new Int32Array(this.length);
+    this.#moves = moves;
+    let [entry, move] = [0, 0];
+    for (let place = 0; place < this.length; place += 1) {
+      const next = moves[move];
+      if (entry < entries.length && (next === undefined || entries.at(entry) <= next[0])) {
+        this.#at[place] = entries.at(entry++);
+        this.#move[place] = -1;
+      } else {
+        this.#at[place] = next?.[0] ?? 0;
+        this.#move[place] = move++;
+      }
+    }
+  }
+
+  get(place: number): RunMark | null {
+    const at = this.#at[place];
+    const move = this.#move[place];
+    if (at === undefined || move === undefined) return null;
+    return { at, nth: move < 0 ? 0 : nthOf(this.#moves, move), move };
+  }
+
+  /** The last mark at or before a moment, or -1. */
+  placeOf(moment: Moment): number {
+    return lowerBound(this.length, (place) => this.#isUntil(place, moment)) - 1;
+  }
+
+  #isUntil(place: number, { at, moves }: Moment): boolean {
+    const mark = this.get(place);
+    return mark !== null && (mark.at < at || (mark.at === at && mark.nth <= moves));
+  }
+}
+
+/** Which of the moves after its entry a move is, from 1. */
+export function nthOf(moves: readonly Move[], place: number): number {
+  const at = moves[place]?.[0] ?? 0;
+  return place - lowerBound(moves.length, (other) => (moves[other]?.[0] ?? 0) < at) + 1;
+}
+
+export const momentOfMark = ({ at, nth }: RunMark): Moment => ({ at, moves: nth });
+export const momentAfter = (at: number): Moment => ({ at, moves: ALL_MOVES });
+
+/** A course with what has come since: `more` begins where it ended, and names edges and states by places of its own. */
+export function appendCourse(course: Course | null, more: Course): Course {
+  if (course === null || more.moves.length === 0) {
+    return course === null
+      ? more
+      : {
+          ...more,
+          moves: course.moves,
+          edges: course.edges,
+          states: course.states,
+          steps: concatOrSame(course.steps, more.steps),
+        };
+  }
+  const edges = mergeTexts(course.edges, more.edges);
+  const states = mergeTexts(course.states, more.states);
+  const previous = course.moves.filter(([at]) => at < course.through);
+  const fresh = more.moves.filter(([at]) => at >= course.through);
+  const shiftedMoves = fresh.map(([at, step, edge, to]): Move => [
+    at,
+    step,
+    edges.place(more.edges[edge]),
+    states.place(more.states[to]),
+  ]);
+  return {
+    ...more,
+    edges: edges.texts,
+    states: states.texts,
+    moves: [...previous, ...shiftedMoves],
+    steps: concatOrSame(course.steps, more.steps),
+  };
+}
+
+const concatOrSame = <T>(a: readonly T[], b: readonly T[]): readonly T[] => (b.length >= a.length ? b : a);
+
+function mergeTexts(previous: readonly string[], more: readonly string[]) {
+  const texts = [...new Set([...previous, ...more])];
+  const places = new Map(texts.map((text, place) => [text, place]));
+  return { texts, place: (text = ''): number => places.get(text) ?? 0 };
+}

@@ -1,0 +1,23 @@
+// What is said to whoever is not let in, and what he can do about it.
+
+import type { AccessProblem } from '../data/feed.js';
+
+export const ACCESS_PROBLEM_TEXTS: Readonly<Record<AccessProblem, string>> = {
+  absent: 'The service asks for a token, and this page was opened without one',
+  wrong: 'The service refused this page’s token: it is wrong, has expired, or was revoked',
+  right: 'The service refused this page’s token: it has no right to this',
+};
+
+export function AccessHelp({ right = 'observe' }: { readonly right?: string }) {
+  return (
+    <>
+      Open the address that <code>turnpike serve</code> printed when it was started. Or make a token with{' '}
+      <code>turnpike token --actor NAME --role ROLE --right {right}</code>, and open{' '}
+      <code>
+        {location.origin}
+        {location.pathname}#token=TOKEN
+      </code>
+      .
+    </>
+  );
+}

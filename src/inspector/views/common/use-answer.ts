@@ -1,0 +1,38 @@
+// An answer of the service, asked for when what it is asked about stands still.
+
+import { useEffect, useState } from 'preact/hooks';
+
+export type AnswerState<T> =
+  | { readonly is: 'asking' }
+  | { readonly is: 'here'; readonly value: T | null }
+  | { readonly is: 'failed'; readonly why: string };
+
+const ASKING = { is: 'asking' } as const;
+/** Who runs through the events asks nothing about those that he passes. */
+const REST_MS = 120;
+
+/** @param key what it is about; null asks nothing */
+export function useAnswer<T>(key: string | null, read: () => Promise<T | null>, delayMs = REST_MS): AnswerState<T> {
+  const [answer, setAnswer] = useState<{ readonly key: string | null; readonly answer: AnswerState<T> }>({
+    key: null,
+    answer: ASKING,
+  });
+  useEffect(() => {
+    if (key === null) return;
+    let isCurrent = true;
+    const update = (newAnswer: AnswerState<T>): void => {
+      if (isCurrent) setAnswer({ key, answer: newAnswer });
+    };
+    const timer = setTimeout(() => {
+      read().then(
+        (value) => update({ is: 'here', value }),
+        (error: unknown) => update({ is: 'failed', why: error instanceof Error ? error.message : String(error) }),
+      );
+    }, delayMs);
+    return () => {
+      isCurrent = false;
+      clearTimeout(timer);
+    };
+  }, [key]);
+  return answer.key === key ? answer.answer : ASKING;
+}

@@ -1,0 +1,165 @@
+// The entry that the cursor stands on: what it says, what was proved of it, what it brought, and why it was decided so.
+
+import type { EventDetails } from '../../../contract/inspection/inspection.js';
+import { useStore } from '../common/context.js';
+import { ArtifactContent } from './artifact-content.js';
+import { JsonView } from '../common/json-view.js';
+import { formatIsoTime, shortenHash, VisibleText } from '../common/text.js';
+import { useAnswer } from '../common/use-answer.js';
+import { UntakenTransitions } from './untaken-transitions.js';
+import { ExplanationView } from './explanation.js';
+import { ALL_MOVES } from '../../store/path.js';
+import { hueOf, toneAt } from '../../store/rows/worst-tones.js';
+import type { ListItem } from '../../store/item-lists.js';
+
+export function EntryDetails() {
+  const store = useStore();
+  const list = store.lists.list.value;
+  const cursor = store.cursor.value;
+  const place = list.placeOf(cursor);
+  const item = list.get(place);
+  const isExact = item !== null && (cursor.moves === ALL_MOVES || (item.at === cursor.at && item.nth === cursor.moves));
+  const exact = isExact ? item : null;
+  const at = exact?.at ?? cursor.at;
+  const details = useAnswer(store.rows.has(at) ? String(at) : null, () => store.event(at));
+  if (!store.rows.has(at)) return <div class="details" />;
+  return (
+    <section class="details" aria-label="Event details" tabIndex={0}>
+      <EntryHead at={at} item={exact} />
+      {exact !== null && exact.move >= 0 && exact.run !== null && exact.side === null && (
+        <UntakenTransitions run={exact.run} step={exact.course?.moves[exact.move]?.[1] ?? 0} />
+      )}
+      {details.is === 'failed' && <p class="note">This entry could not be read: {details.why}</p>}
+      {details.is === 'here' &&
+        (details.value === null ? (
+          <p class="note">This entry is not here.</p>
+        ) : (
+          <EntryContents details={details.value} at={at} />
+        ))}
+    </section>
+  );
+}
+
+function EntryHead({ at, item }: { readonly at: number; readonly item: ListItem | null }) {
+  const store = useStore();
+  const { rows } = store;
+  const tone = toneAt(rows.tone(at));
+  const step = rows.step(at);
+  const edge =
+    item === null || item.move < 0 ? null : (item.course?.edges[item.course.moves[item.move]?.[2] ?? -1] ?? null);
+  const to =
+    item === null || item.move < 0 ? null : (item.course?.states[item.course.moves[item.move]?.[3] ?? -1] ?? null);
+  const run = rows.ids.at(rows.run(at));
+  return (
+    <>
+      <header>
+        <h2>
+          {edge === null ? (
+            step > 0 ? (
+              `step #${step}`
+            ) : (
+              <VisibleText text={rows.labels.at(rows.label(at))} />
+            )
+          ) : (
+            moveLabel(edge, to)
+          )}
+        </h2>
+        {edge === null && tone !== 'plain' && <span class={`pill h-${hueOf(tone)}`}>{tone}</span>}
+        <span class="grow" />
+        <small>{edge === null ? `#${at}` : `after #${at}`}</small>
+      </header>
+      <dl class="facts">
+        {edge !== null && (
+          <>
+            <dt>edge</dt>
+            <dd>{edge}</dd>
+            <dt>rests in</dt>
+            <dd>{to}</dd>
+          </>
+        )}
+        <dt>type</dt>
+        <dd>{rows.types.at(rows.type(at))}</dd>
+        <dt>at</dt>
+        <dd>{formatIsoTime(rows.time(at))}</dd>
+        <dt>run</dt>
+        <dd>
+          <button type="button" class="link" onClick={() => store.select(run)}>
+            {run}
+          </button>
+          {step > 0 && ` step ${step}`}
+        </dd>
+        <dt>ledger</dt>
+        <dd>
+          <EntryProofState at={at} />
+        </dd>
+      </dl>
+    </>
+  );
+}
+
+/** The event that it took; where it waited for none, where it led. */
+function moveLabel(edge: string, to: string | null): string {
+  const event = edge.split('|')[1] ?? '';
+  return event === '' || event === 'always' ? `to ${to ?? ''}` : event;
+}
+
+function EntryProofState({ at }: { readonly at: number }) {
+  const store = useStore();
+  const state = store.proof.state.value;
+  const hash = store.rows.row(at)?.hash ?? '';
+  const broken = state?.broken?.at ?? null;
+  if (broken !== null && at >= broken) {
+    const why = at === broken ? (state?.broken?.why ?? '') : `not verified: the chain is broken at #${broken}`;
+    return (
+      <span>
+        <b class="h-failed strong">✕ {why}</b> {hash}
+      </span>
+    );
+  }
+  if (state !== null && state.broken !== null && state.root === null) {
+    return (
+      <span>
+        <b class="h-failed strong">✕ cannot be verified</b> {hash}
+      </span>
+    );
+  }
+  const verified = state !== null && at < state.verified;
+  return (
+    <span>
+      {verified ? <b class="h-completed strong">✓ verified</b> : 'not verified yet'} {hash}
+    </span>
+  );
+}
+
+function EntryContents({ details, at }: { readonly details: EventDetails; readonly at: number }) {
+  const store = useStore();
+  const label = store.rows.labels.at(store.rows.label(at));
+  const decision = label.startsWith('authz');
+  const body = bodyOf(details.text);
+  return (
+    <>
+      {decision && <ExplanationView at={at} />}
+      {details.artifacts.length > 0 && (
+        <div class="artifacts">
+          {details.artifacts.map((artifact) => (
+            <ArtifactContent at={at} entry={details.text} artifact={artifact} key={artifact.sha256} />
+          ))}
+        </div>
+      )}
+      <div class="entry">
+        <h3>
+          Entry <code title={details.leaf_hash}>{shortenHash(details.leaf_hash)}</code>
+        </h3>
+        {body === null ? <VisibleText text={details.text} /> : <JsonView value={body} trusted />}
+      </div>
+    </>
+  );
+}
+
+function bodyOf(text: string): unknown {
+  try {
+    return (JSON.parse(text) as { body?: unknown }).body ?? null;
+  } catch {
+    return null;
+  }
+}

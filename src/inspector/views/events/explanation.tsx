@@ -1,0 +1,45 @@
+// Why a decision came out as it did: its checks in order, the rule that decided, and what would have to change.
+
+import { useStore } from '../common/context.js';
+import { useAnswer } from '../common/use-answer.js';
+import { VisibleText } from '../common/text.js';
+
+export function ExplanationView({ at }: { readonly at: number }) {
+  const store = useStore();
+  const answer = useAnswer(`why ${at}`, () => store.feed.why(at));
+  if (answer.is === 'asking') return <div class="why quiet">asking why…</div>;
+  if (answer.is === 'failed') return <div class="why">Why could not be told: {answer.why}</div>;
+  if (answer.value === null) return <div class="why quiet">Why is not known: its policy is not here.</div>;
+  const { decision, rule_id, checks, changes } = answer.value;
+  const hue = decision === 'allow' ? 'completed' : 'denied';
+  return (
+    <div class="why">
+      <h3>
+        Why <span class={`pill h-${hue}`}>{decision}</span> by <code>{rule_id}</code>
+      </h3>
+      <ol>
+        {checks.map(({ check, passed, detail }) => (
+          <li class={passed === false ? 'h-denied' : passed === true ? 'h-completed' : 'skipped'}>
+            <i>{passed === false ? '✕' : passed === true ? '✓' : '·'}</i>
+            <b>{check}</b>
+            <span>
+              <VisibleText text={detail} />
+            </span>
+          </li>
+        ))}
+      </ol>
+      {changes.length > 0 && (
+        <>
+          <h4>What would flip it</h4>
+          <ul>
+            {changes.map(({ text, gives }) => (
+              <li>
+                <VisibleText text={text} /> <small>gives {gives}</small>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </div>
+  );
+}

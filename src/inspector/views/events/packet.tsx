@@ -1,0 +1,171 @@
+// A step as the agent was handed it: what the ledger says of it, and, when somebody asks for them, its words, which are
+// made again of their materials and held against the hash of the packet.
+
+import { useState } from 'preact/hooks';
+import type { Packet, PacketMaterial } from '../../../contract/inspection/inspection.js';
+import type { NextStep } from '../../../contract/session/step-packet.js';
+import { isReadingAllowed, useStore } from '../common/context.js';
+import { READING_NOTICE, showContent, WithheldNotice } from './artifact-content.js';
+import { shortenHash, UntrustedText, VisibleText } from '../common/text.js';
+import { useAnswer } from '../common/use-answer.js';
+import { hasContentHash } from '../../data/row-match.js';
+import { rebuildPacket } from '../../data/rebuild-packet.js';
+import type { Store } from '../../store/store.js';
+import { hex, browserSha256 } from '../../worker/merkle.js';
+
+interface PacketProps {
+  readonly packet: Packet;
+  readonly session_id: string;
+}
+
+export function PacketLine({ packet, session_id }: PacketProps) {
+  const [open, setOpen] = useState(false);
+  const { step_id, type, issue, log_index, sha256 } = packet;
+  return (
+    <li class="packet">
+      <button type="button" class="plain" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <span class={open ? 'turn open' : 'turn'}>▸</span> packet <code>{shortenHash(sha256)}</code> <span>{type}</span>
+        <small>
+          {step_id.slice(step_id.lastIndexOf('-') + 1)}
+          {issue > 1 && `, issue ${issue}`}, #{log_index}
+        </small>
+      </button>
+      {open && <PacketDetails packet={packet} session_id={session_id} />}
+    </li>
+  );
+}
+
+function PacketDetails({ packet, session_id }: PacketProps) {
+  const store = useStore();
+  const { step_id, log_index, run_id, lane_id, issue, proof_sha256, sha256, materials } = packet;
+  return (
+    <div class="packet-body">
+      <dl class="facts wide">
+        <dt>step</dt>
+        <dd>
+          <code>{step_id}</code>
+          {issue > 1 && ` issue ${issue}`}
+        </dd>
+        <dt>handed out</dt>
+        <dd>
+          <button type="button" class="link" onClick={() => store.goTo({ at: log_index, moves: 0 })}>
+            with #{log_index}
+          </button>
+        </dd>
+        <dt>agent run</dt>
+        <dd>
+          <button type="button" class="link" onClick={() => store.select(run_id)}>
+            {run_id}
+          </button>
+          {` in ${lane_id}`}
+        </dd>
+        <dt>step proof</dt>
+        <dd>
+          SHA-256 <code>{proof_sha256}</code> <small>the proof itself is written nowhere</small>
+        </dd>
+        <dt>packet</dt>
+        <dd>
+          SHA-256 <code>{sha256}</code>
+        </dd>
+        <dt>made of</dt>
+        <dd>
+          {materials.map((material) => (
+            <MaterialSource material={material} key={material.sha256} />
+          ))}
+        </dd>
+      </dl>
+      <PacketText packet={packet} session_id={session_id} />
+    </div>
+  );
+}
+
+function MaterialSource({ material: { kind, log_index, sha256 } }: { readonly material: PacketMaterial }) {
+  const store = useStore();
+  return (
+    <div>
+      {kind === 'session_spec' ? 'the spec' : 'the review'} <code title={sha256}>{shortenHash(sha256)}</code> of{' '}
+      <button
+        type="button"
+        class="link"
+        onClick={() => store.change({ at: { at: log_index, moves: 0 }, own: false })}
+      >{`#${log_index}`}</button>
+    </div>
+  );
+}
+
+function PacketText({ packet, session_id }: PacketProps) {
+  const store = useStore();
+  const [isRequested, setAsked] = useState(false);
+  const isGone = packet.materials.find(({ withheld }) => withheld !== null);
+  if (isGone?.withheld != null) return <WithheldNotice why={isGone.withheld} sha256={isGone.sha256} />;
+  if (isRequested || (isReadingAllowed.value && !store.isRecording))
+    return <RebuiltPacketView packet={packet} session_id={session_id} />;
+  return (
+    <p>
+      <button type="button" onClick={() => showContent(store, setAsked)}>
+        Show what it says
+      </button>{' '}
+      {store.info.value?.live === true && <small>{READING_NOTICE}</small>}
+    </p>
+  );
+}
+
+function RebuiltPacketView({ packet, session_id }: PacketProps) {
+  const store = useStore();
+  const canHash = store.proof.phase.value !== 'impossible';
+  const answer = useAnswer(
+    `packet ${packet.log_index}`,
+    () =>
+      rebuildPacket(session_id, packet, (material) => readMaterial(store, material), canHash ? browserSha256 : null),
+    0,
+  );
+  if (answer.is === 'asking') return <p class="quiet">reading…</p>;
+  if (answer.is === 'failed') return <p class="h-failed">It could not be read: {answer.why}</p>;
+  if (answer.value === null) return <p class="quiet">What it was made of is not here.</p>;
+  const { step, exact } = answer.value;
+  return (
+    <>
+      {exact === true && <p class="h-completed strong">✓ made again here of what the entries name: it has its hash</p>}
+      {exact === false && (
+        <p class="h-failed strong">✕ made again here, it has another hash: this is NOT what the agent was handed</p>
+      )}
+      {exact === null && <p class="quiet">not hashed: needs https or loopback</p>}
+      <StepText step={step} />
+    </>
+  );
+}
+
+/** @throws Error for bytes that are not what the entry names */
+async function readMaterial(store: Store, { log_index, sha256 }: PacketMaterial) {
+  const bytes = await store.feed.artifact(log_index, sha256);
+  if (bytes === null || store.proof.phase.value === 'impossible') return bytes;
+  const entry = await store.event(log_index);
+  if (entry !== null && hasContentHash(entry.text, sha256) && hex(await browserSha256(bytes)) === sha256) return bytes;
+  throw new Error(`these bytes are not what entry #${log_index} names.`);
+}
+
+function StepText({ step }: { readonly step: NextStep }) {
+  return (
+    <>
+      {step.task_title !== null && (
+        <p>
+          <UntrustedText text={step.task_title} whose="spec" />
+        </p>
+      )}
+      <UntrustedText text={step.instruction} whose="spec" block />
+      {step.findings.map(({ severity, message, file, line }) => (
+        <p>
+          <b>{severity}</b> {file !== undefined && <UntrustedText text={`${file}:${line ?? ''}`} whose="reviewer" />}{' '}
+          <UntrustedText text={message} whose="reviewer" />
+        </p>
+      ))}
+      <ul class="tools">
+        {step.instructions.map(({ tool, action, description }) => (
+          <li>
+            <code>{tool}</code> {action}: <VisibleText text={description} />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

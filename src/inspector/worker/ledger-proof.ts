@@ -1,0 +1,156 @@
+// The proof itself: every entry that is read is hashed, put into the tree, held against the row that was shown for it
+// and against the entry before it in its run tree; and the root against the signed checkpoint. It stops at the first
+// entry that is not what it must be, and names it.
+
+import { toEventRow } from '../../contract/inspection/event-row.js';
+import type { EventRow, LedgerInfo } from '../../contract/inspection/inspection.js';
+import { CompactRange, hex, leafBytes, LeafHashes, browserSha256, type Hash } from './merkle.js';
+import { parseCheckpoint, verifySignature, type NoteCheckpoint, type SignatureState } from './checkpoint-note.js';
+
+/** What the first entry of a run tree names. */
+const NO_PREV = '0'.repeat(64);
+
+export interface ProofBreak {
+  /** The entry, or null where it is the checkpoint that does not fit. */
+  readonly at: number | null;
+  readonly why: string;
+}
+
+/** How far it has come, and what it found. */
+export interface ProofState {
+  readonly verified: number;
+  readonly root: string | null;
+  readonly checkpoint: (NoteCheckpoint & { readonly signature: SignatureState; readonly fits: boolean }) | null;
+  readonly broken: ProofBreak | null;
+}
+
+/** What the list shows of an entry: the row that the service gave for it. */
+export type RowLookup = (at: number) => EventRow | null;
+
+export class LedgerProof {
+  readonly #hash: Hash;
+  readonly #range: CompactRange;
+  readonly #leaves: LeafHashes;
+  readonly #begin: number;
+  /** Of each run tree the hash of its last entry and its seq. */
+  readonly #last = new Map<string, { readonly hash: string; readonly seq: number }>();
+  #checkpoint: NoteCheckpoint | null = null;
+  #signature: SignatureState = 'unknown';
+  #fits = false;
+  broken: ProofBreak | null = null;
+
+  constructor(info: Pick<LedgerInfo, 'begin' | 'frontier'>, hash: Hash = browserSha256) {
+    this.#hash = hash;
+    this.#begin = info.begin;
+    this.#range = new CompactRange(hash, info.begin, info.frontier);
+    this.#leaves = new LeafHashes(info.begin);
+  }
+
+  /** The next entry that it wants. */
+  get next(): number {
+    return this.#range.size;
+  }
+
+  /** The leaf hash of an entry that was proved; null of any other. */
+  leafOf(at: number): string | null {
+    return this.#leaves.at(at);
+  }
+
+  /** A checkpoint that lies at what was already read cannot be held against it any more, unless it is exactly there. */
+  async checkpoint(note: string | null, key: string | null): Promise<void> {
+    const read = note === null ? null : parseCheckpoint(note);
+    if (note === null || key === null) return;
+    if (read === null) {
+      this.broken ??= { at: null, why: 'The checkpoint is not a checkpoint' };
+      return;
+    }
+    if (read.size < this.next || (read.size === this.#checkpoint?.size && read.root === this.#checkpoint.root)) return;
+    this.#checkpoint = read;
+    this.#fits = false;
+    this.#signature = await verifySignature(note, key, this.#hash);
+    if (this.#signature === 'wrong') this.broken ??= { at: null, why: 'The signature of the checkpoint is wrong' };
+    if (read.size === this.next) await this.#checkCheckpoint();
+  }
+
+  /** Takes the entries that come next. */
+  async take(texts: readonly string[], rowAt: RowLookup): Promise<void> {
+    const stop = this.#checkpoint?.size ?? 0;
+    const cut = stop > this.next && stop < this.next + texts.length ? stop - this.next : texts.length;
+    await this.#takePart(texts.slice(0, cut), rowAt);
+    if (cut < texts.length && this.broken === null) await this.#takePart(texts.slice(cut), rowAt);
+  }
+
+  async #takePart(texts: readonly string[], rowAt: RowLookup): Promise<void> {
+    const from = this.next;
+    const leaves = await Promise.all(texts.map((text) => this.#hash(leafBytes(text))));
+    for (const [place, text] of texts.entries()) {
+      const why = this.#findMismatch(text, from + place, hex(leaves[place] ?? new Uint8Array(0)), rowAt);
+      if (why === null) continue;
+      await this.#append(leaves.slice(0, place));
+      this.broken ??= { at: from + place, why };
+      return;
+    }
+    await this.#append(leaves);
+    if (this.next === this.#checkpoint?.size) await this.#checkCheckpoint();
+  }
+
+  async #append(leaves: readonly Uint8Array[]): Promise<void> {
+    await this.#range.append(leaves);
+    this.#leaves.push(leaves);
+  }
+
+  async #checkCheckpoint(): Promise<void> {
+    const root = await this.#range.root();
+    this.#fits = root === this.#checkpoint?.root;
+    if (this.#fits) return;
+    this.broken ??= { at: null, why: `The root of the first ${this.next} entries is not the one that was signed` };
+  }
+
+  #findMismatch(text: string, at: number, hash: string, rowAt: RowLookup): string | null {
+    const computed = toEventRow(text, at, hash);
+    const row = rowAt(at);
+    if (row !== null && row.hash !== computed.hash) return 'Its hash is not the one that the list was given';
+    if (row !== null && !isSameRow(row, computed)) return 'The list was given a row that says something else';
+    return this.#checkChain(text, hash);
+  }
+
+  /** Whether it names the entry before it in its own run tree. */
+  #checkChain(text: string, hash: string): string | null {
+    const entry = envelopeOf(text);
+    if (entry === null) return 'It is not an entry';
+    const before = this.#last.get(entry.tree_id);
+    this.#last.set(entry.tree_id, { hash, seq: entry.seq });
+    // Of what begins before this log does, the entry before is not here.
+    if (before === undefined) {
+      if (entry.seq === 0) return entry.prev === NO_PREV ? null : 'It begins a run tree, and names an entry before it';
+      return this.#begin > 0 ? null : 'Its run tree has no beginning';
+    }
+    if (entry.seq !== before.seq + 1)
+      return `In its run tree it comes after entry ${before.seq}, and says ${entry.seq}`;
+    return entry.prev === before.hash ? null : 'It names another entry as the one before it';
+  }
+
+  async state(): Promise<ProofState> {
+    const checkpoint =
+      this.#checkpoint === null ? null : { ...this.#checkpoint, signature: this.#signature, fits: this.#fits };
+    return { verified: this.next, root: await this.#range.root(), checkpoint, broken: this.broken };
+  }
+}
+
+function envelopeOf(text: string) {
+  try {
+    const entry = JSON.parse(text) as Record<'tree_id' | 'prev' | 'seq', unknown> | null;
+    if (typeof entry?.tree_id !== 'string' || typeof entry.prev !== 'string' || typeof entry.seq !== 'number')
+      return null;
+    return { tree_id: entry.tree_id, prev: entry.prev, seq: entry.seq };
+  } catch {
+    return null;
+  }
+}
+
+const COMPARED_MEMBERS = ['seq', 'run_id', 'tree_id', 'type', 'label', 'tone', 'time', 'step', 'state'] as const;
+
+/** Whether two rows say the same, their hashes left aside. */
+export const isSameRow = (a: EventRow, b: EventRow): boolean =>
+  COMPARED_MEMBERS.every((member) => a[member] === b[member]) &&
+  JSON.stringify(a.creation) === JSON.stringify(b.creation);

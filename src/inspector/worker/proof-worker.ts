@@ -1,0 +1,21 @@
+// The worker that proves the ledger while the page is looked at. What it is sent is one of four messages.
+
+import { HttpFeed } from '../data/http-feed.js';
+import { PartProver } from './part-prover.js';
+import type { ProofMessage, ProofRequest } from './worker-prover.js';
+
+const post = (message: ProofMessage): void => self.postMessage(message);
+
+let prover: PartProver | null = null;
+
+self.addEventListener('message', ({ data }: MessageEvent<ProofRequest>) => {
+  if ('begin' in data) {
+    const feed = new HttpFeed(data.base, data.token);
+    prover = new PartProver((from, to) => feed.entries(from, to), post);
+    prover.begin(data.begin);
+  } else if ('shown' in data) prover?.addRows(data.shown);
+  else if ('grown' in data) prover?.onGrowth(data.grown);
+  else void leafOf(data.leafOf).then((leaf) => post({ leaf, id: data.id }));
+});
+
+const leafOf = async (at: number): Promise<string | null> => (await prover?.leafOf(at)) ?? null;

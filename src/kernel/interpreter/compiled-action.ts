@@ -1,0 +1,140 @@
+// What a state or an edge does, out of XState's own action objects: they say their kind by `type`, and hold the
+// functions that the machine gave them.
+
+import type { AnyStateMachine } from 'xstate';
+import type { Emission } from '../../../machines/emission.js';
+import { InvariantError } from '../../errors.js';
+
+/** Anything that an actor is sent. */
+export interface ActorEvent {
+  readonly type: string;
+}
+/** What an actor remembers: plain JSON. */
+export type ActorMemory = Record<string, unknown>;
+
+/** What an action works on: the actor that does it. Everything but the memory takes effect after the macrostep. */
+export interface ActionContext {
+  readonly memory: ActorMemory;
+  assign(update: ActorMemory): void;
+  emit(emission: Emission): void;
+  /** To a child by its id; null is the parent. */
+  send(to: string | null, event: ActorEvent): void;
+  spawn(src: string, id: string, input: unknown): void;
+  stop(id: string): void;
+}
+export type CompiledAction = (actor: ActionContext, event: ActorEvent) => void;
+
+/** The name by which XState knows the parent of an actor. */
+const PARENT = '#_parent';
+
+type ValueOrResolver<T> =
+  T | ((args: { readonly context: ActorMemory; readonly event: ActorEvent }, params: unknown) => T);
+
+/** The members that the kinds of actions have, each its own. */
+interface BuiltInAction {
+  readonly type: string;
+  readonly assignment: ValueOrResolver<ActorMemory>;
+  readonly event: ValueOrResolver<never>;
+  readonly to: ValueOrResolver<string>;
+  readonly actorRef: ValueOrResolver<string>;
+  readonly delay?: unknown;
+  readonly collect: (args: object, params: unknown) => void;
+}
+
+/** @throws InvariantError for an action of another kind */
+export function compileAction(machine: AnyStateMachine, action: unknown): CompiledAction {
+  const named = typeof action === 'string' ? { type: action } : (action as { type: string; params?: unknown });
+  const known = machine.implementations.actions as Record<string, BuiltInAction | undefined>;
+  const builtIn = known[named.type];
+  const params = 'params' in named ? named.params : undefined;
+  if (typeof action === 'function' || builtIn === undefined || typeof params === 'function')
+    throwUnsupportedAction(machine, named.type);
+  return compileBuiltIn(machine, named.type, builtIn, params);
+}
+
+function compileBuiltIn(
+  machine: AnyStateMachine,
+  name: string,
+  builtIn: BuiltInAction,
+  params: unknown,
+): CompiledAction {
+  switch (builtIn.type) {
+    case 'xstate.assign':
+      return compileAssignment(builtIn.assignment, params);
+    case 'xstate.emit':
+      return (actor, event) => actor.emit(resolveValue(builtIn.event, actor, event, params));
+    case 'xstate.sendTo':
+      if (builtIn.delay !== undefined) throwUnsupportedAction(machine, name);
+      return (actor, event) => {
+        const to = resolveValue(builtIn.to, actor, event, params);
+        actor.send(to === PARENT ? null : to, resolveValue(builtIn.event, actor, event, params));
+      };
+    case 'xstate.stopChild':
+      return (actor, event) => actor.stop(resolveValue(builtIn.actorRef, actor, event, params));
+    case 'xstate.enqueueActions':
+      return (actor, event) => {
+        const queue = new ActionQueue();
+        builtIn.collect({ context: actor.memory, event, enqueue: queue }, params);
+        for (const action of queue.actions) action(actor, event);
+      };
+    default:
+      return throwUnsupportedAction(machine, name);
+  }
+}
+
+/** Both forms of `assign`: a function of the whole, or values and functions by member; all see the memory as it was. */
+function compileAssignment(update: ValueOrResolver<ActorMemory>, params: unknown): CompiledAction {
+  if (typeof update === 'function')
+    return (actor, event) => actor.assign(update({ context: actor.memory, event }, params));
+  const members = Object.entries(update as Record<string, ValueOrResolver<unknown>>);
+  return (actor, event) => {
+    const values: ActorMemory = {};
+    for (const [name, value] of members) values[name] = resolveValue(value, actor, event, params);
+    actor.assign(values);
+  };
+}
+
+const resolveValue = <T>(
+  value: ValueOrResolver<T>,
+  { memory }: ActionContext,
+  event: ActorEvent,
+  params: unknown,
+): T =>
+  typeof value === 'function'
+    ? (value as (args: object, params: unknown) => T)({ context: memory, event }, params)
+    : value;
+
+/** What `enqueueActions` hands to a machine. The actions are done in their order, when all of them are named. */
+class ActionQueue {
+  readonly actions: CompiledAction[] = [];
+
+  assign(update: ValueOrResolver<ActorMemory>): void {
+    this.actions.push(compileAssignment(update, undefined));
+  }
+
+  emit(emission: ValueOrResolver<Emission>): void {
+    this.actions.push((actor, event) => actor.emit(resolveValue(emission, actor, event, undefined)));
+  }
+
+  sendTo(to: string, sentEvent: ValueOrResolver<ActorEvent>): void {
+    this.actions.push((actor, event) => actor.send(to, resolveValue(sentEvent, actor, event, undefined)));
+  }
+
+  spawnChild(src: string, { id, input }: { readonly id: string; readonly input?: ValueOrResolver<unknown> }): void {
+    this.actions.push((actor, event) => actor.spawn(src, id, resolveValue(input, actor, event, undefined)));
+  }
+
+  stopChild(id: string): void {
+    this.actions.push((actor) => actor.stop(id));
+  }
+}
+
+function throwUnsupportedAction(machine: AnyStateMachine, name: string): never {
+  throw new InvariantError(`action ${name} of ${machine.id} is of a kind that no chart has`);
+}
+
+/** What an actor still has to do outside its memory when a macrostep is over. */
+export type DeferredAction<Actor> =
+  | { readonly kind: 'say'; readonly emission: Emission }
+  | { readonly kind: 'send'; readonly actor: Actor; readonly event: ActorEvent }
+  | { readonly kind: 'start' | 'stop'; readonly actor: Actor };

@@ -1,0 +1,179 @@
+// From the closed vocabulary of inputs to the events of the machines. Nothing else ever sends an event from outside.
+
+import { FREE_TEXT, SHARED_QUOTA } from '../../machines/flags.js';
+import type { AgentEvent, ProposeEvent } from '../../machines/agent.js';
+import type { StartRunEvent } from '../../machines/high-risk-run.js';
+import type { MediatedEvent, ResultEvent } from '../../machines/mediated.js';
+import type { OrchestratorEvent } from '../../machines/orchestrator.js';
+import type { CommandEvent } from '../../machines/session.js';
+import type { StepEvent } from '../../machines/step.js';
+import type { ApprovalBallot } from '../contract/run/approval.js';
+import type { SandboxFacts } from '../contract/run/effect.js';
+import type {
+  FactsInput,
+  ProposalInput,
+  ResultInput,
+  SessionInput,
+  StartRunInput,
+  VoteInput,
+} from '../contract/run/entry.js';
+import type { Artifact } from '../contract/artifact-ref.js';
+import { toCancelReason } from '../contract/free-text.js';
+import { isJsonObject, type JsonObject } from '../contract/json.js';
+import { SessionSpec } from '../contract/session/session-spec.js';
+import { isConforming } from '../contract/validators.js';
+import { InvariantError } from '../errors.js';
+import type { Policy } from '../policy/policy.js';
+import type { StepWork } from '../session/turn-builder.js';
+import type { TreeInput } from './decision.js';
+import { canHavePrefix } from './payload-limit.js';
+
+/** The event that an input becomes. `open` has none: it starts the tree. */
+export function toMachineEvent(
+  { recorded, materials }: TreeInput,
+  policy: Policy | null,
+): AgentEvent | OrchestratorEvent | StepEvent | MediatedEvent {
+  switch (recorded.kind) {
+    case 'open':
+      throw new InvariantError('`open` starts a tree and is no event');
+    case 'start_agent':
+      return { ...recorded, type: 'START_AGENT' };
+    case 'proposal':
+      return proposeEvent(recorded, materials, policy);
+    case 'facts':
+      return { type: 'FACTS', facts: factsWithReservations(recorded, policy) };
+    case 'result':
+      return resultEvent(recorded, materials);
+    case 'end':
+      return { type: 'END' };
+    case 'cancel':
+      return { type: 'CANCEL', reason: reasonOf(recorded.reason, policy) };
+    case 'interrupt':
+      return { type: 'INTERRUPT' };
+    case 'wake':
+      return { type: 'WAKE', time: recorded.time, overlay: recorded.overlay };
+    case 'start_run':
+      return startRunEvent(recorded, materials);
+    case 'vote':
+      return { type: 'VOTE', ballot: ballotOf(recorded), overlay: recorded.overlay };
+    case 'open_session':
+    case 'session':
+      throw new InvariantError('a session is spoken to with more than its input');
+    case 'resolve':
+    case 'access':
+      throw new InvariantError(`\`${recorded.kind}\` speaks of a run, moves none, and is no event`);
+  }
+}
+
+function proposeEvent(recorded: ProposalInput, materials: readonly Artifact[], policy: Policy | null): ProposeEvent {
+  const [payload] = materials;
+  if (payload === undefined) throw new InvariantError('a proposal must bring its payload');
+  if (recorded.prefix !== undefined && !canHavePrefix(recorded, policy))
+    throw new InvariantError('a payload within the limit must be brought whole');
+  const { input_id, time, seen, prompt = null } = recorded;
+  // Behind the payload and, where there is one, the prompt.
+  const response = materials[prompt === null ? 1 : 2];
+  return {
+    type: 'PROPOSE',
+    input_id,
+    time,
+    payload: recorded.payload,
+    raw: recorded.prefix === undefined ? payload.bytes : null,
+    seen,
+    recorded_response: response === undefined ? null : decoder.decode(response.bytes),
+    tokens: recorded.tokens,
+    prompt,
+    overlay: recorded.overlay,
+  };
+}
+
+/** C90: the reason of a cancel is a code. */
+const reasonOf = (reason: string, policy: Policy | null): string =>
+  policy?.flags.has(FREE_TEXT) === true ? toCancelReason(reason) : reason;
+
+/** C82: a quota counts what is reserved as if it were there already. */
+function factsWithReservations({ facts, reserved }: FactsInput, policy: Policy | null): SandboxFacts {
+  if (reserved === undefined) return facts;
+  if (policy?.flags.has(SHARED_QUOTA) !== true) throw new InvariantError('facts of a tree that knows no reservations');
+  const { paths, usage } = facts;
+  if (usage === null) return facts;
+  return { paths, usage: { bytes: usage.bytes + reserved.bytes, files: usage.files + reserved.files } };
+}
+
+function resultEvent(recorded: ResultInput, [material]: readonly Artifact[]): ResultEvent {
+  const { status, cause, time } = recorded;
+  if (material === undefined) {
+    if (status === 'done') throw new InvariantError('a result that is done must bring its content');
+    return { type: 'RESULT', status, cause, result: null, result_ref: null, time };
+  }
+  // Our own text, hashed in the ledger: not an agent's.
+  const result: unknown = JSON.parse(decoder.decode(material.bytes));
+  if (!isJsonObject(result)) throw new InvariantError('a result must be a JSON object');
+  if (status !== 'done') return { type: 'RESULT', status, cause, result: null, result_ref: recorded.result, time };
+  return { type: 'RESULT', status, cause, result, result_ref: recorded.result, time };
+}
+
+function startRunEvent(recorded: StartRunInput, [material]: readonly Artifact[]): StartRunEvent {
+  const { run_kind, actor, person, role_id, lane_id, request, inputs, facts, overlay, time } = recorded;
+  const parsed: unknown = material === undefined ? null : JSON.parse(decoder.decode(material.bytes));
+  const { action, args } = isJsonObject(parsed) ? parsed : {};
+  if (typeof action !== 'string' || !isJsonObject(args)) throw new InvariantError('a run is started without a request');
+  return {
+    type: 'START_RUN',
+    run_kind,
+    actor,
+    person,
+    role_id,
+    lane_id,
+    act: { action, args },
+    request,
+    inputs,
+    facts,
+    overlay,
+    time,
+  };
+}
+
+/** Behind lanes, roles, actions and machines, `open_session` brings its spec. */
+export const SPEC_MATERIAL_INDEX = 4;
+
+/** @throws InvariantError for an artifact that is no spec: whoever made the input had to check it */
+export function parseSpecArtifact(artifact: Artifact | undefined): SessionSpec {
+  const value: unknown = artifact === undefined ? null : JSON.parse(decoder.decode(artifact.bytes));
+  if (isConforming(SessionSpec, value)) return value as SessionSpec;
+  throw new InvariantError('a session without a spec');
+}
+
+/** A command to a session, with what its rules must know of the world. */
+export function commandEvent(
+  { command, time, input_id, by, vouch, overlay }: SessionInput,
+  [material]: readonly Artifact[],
+  work: StepWork,
+): CommandEvent {
+  const report = command.name === 'next' && command.report !== null ? parseReportArtifact(material) : null;
+  const new_spec = command.name === 'rebase' ? parseSpecArtifact(material) : null;
+  const { actor, role } = by;
+  return {
+    type: 'COMMAND',
+    command,
+    context: { time, input_id, actor, role, vouch, report, new_spec, work },
+    overlay,
+  };
+}
+
+function parseReportArtifact(material: Artifact | undefined): JsonObject {
+  const value: unknown = material === undefined ? null : JSON.parse(decoder.decode(material.bytes));
+  if (!isJsonObject(value)) throw new InvariantError('a report must be a JSON object');
+  return value;
+}
+
+/** The time is that of the record, whatever its sender says. */
+const ballotOf = ({ digests, decision, approver, run_id, time }: VoteInput): ApprovalBallot => ({
+  digests,
+  decision,
+  approver,
+  at: time,
+  for_run: run_id,
+});
+
+const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });

@@ -1,0 +1,89 @@
+// What a tree is judged by, made from the bytes that it pinned. Parsing a policy and building the machines over it
+// costs more than a step, so both are remembered by content: the same bytes give the same policy, always.
+
+import { EXACT_NUMBERS, FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../machines/flags.js';
+import { createMachines, type Machines } from '../../machines/index.js';
+import type { Artifact } from '../contract/artifact-ref.js';
+import { createCatalogue, NO_REGISTRATIONS, parseRegistrations, type Catalogue } from '../contract/policy/catalogue.js';
+import { sha256 } from '../contract/hash.js';
+import { isJsonObject } from '../contract/json.js';
+import { InvariantError, PolicyError } from '../errors.js';
+import { loadPolicy } from '../policy/files/check-policy.js';
+import type { Policy } from '../policy/policy.js';
+import { scanJson } from '../step/json-scanner.js';
+
+/** Policies in use at the same time are few: the current one, and those of older trees. */
+const POLICIES_MAX = 64;
+const DEFINITIONS_DEPTH_MAX = 64;
+
+const policies = new Map<string, Policy>();
+const machines = new WeakMap<Policy, Machines>();
+
+/**
+ * The policy in the artifacts of an `open`, over the actions that the fourth of them registers.
+ * @throws PolicyError POLICY_INVALID
+ */
+export function policyOf([lanes, roles, actions, definitions]: readonly Artifact[]): Policy {
+  if (lanes === undefined || roles === undefined || actions === undefined) {
+    throw new InvariantError('`open` must bring the lanes, roles and actions policies');
+  }
+  const key = `${hashOf(lanes)} ${hashOf(roles)} ${hashOf(actions)} ${definitions ? hashOf(definitions) : ''}`;
+  const known = policies.get(key);
+  if (known !== undefined) return known;
+  const files = { lanes: lanes.bytes, roles: roles.bytes, actions: actions.bytes };
+  const pinned = definitions === undefined ? null : parseDefinitions(definitions);
+  const catalogue = readCatalogue(pinned);
+  const flags = readFlags(pinned);
+  const policy = { ...loadPolicy(files, catalogue, flags.has(EXACT_NUMBERS) ? 'plain' : 'any'), flags };
+  if (policies.size >= POLICIES_MAX) policies.clear();
+  policies.set(key, policy);
+  return policy;
+}
+
+/** New trees share the artifacts of one loaded policy, and hashing the definitions costs more than opening a tree. */
+const hashes = new WeakMap<Artifact, string>();
+
+function hashOf(artifact: Artifact): string {
+  const known = hashes.get(artifact) ?? sha256(artifact.bytes);
+  hashes.set(artifact, known);
+  return known;
+}
+
+/** @returns undefined for a text that is no JSON */
+function parseDefinitions({ bytes }: Artifact): unknown {
+  const scanned = scanJson(Buffer.from(bytes).toString('utf8'), DEFINITIONS_DEPTH_MAX);
+  return scanned.ok ? scanned.value : undefined;
+}
+
+/** @throws PolicyError POLICY_INVALID for a text that registers what cannot be registered */
+function readCatalogue(definitions: unknown): Catalogue {
+  if (definitions === null) return createCatalogue(NO_REGISTRATIONS);
+  const registrations = definitions === undefined ? null : parseRegistrations(definitions);
+  if (registrations !== null) return createCatalogue(registrations);
+  throw invalidPolicy('the definitions that the tree pinned register no actions');
+}
+
+/**
+ * The behaviour flags that a tree was opened with. One that was opened by a version without flags has none.
+ * @throws PolicyError POLICY_INVALID for a flag of a later version: nobody here knows what it changes
+ */
+function readFlags(definitions: unknown): Flags {
+  const found: unknown = isJsonObject(definitions) ? definitions['flags'] : undefined;
+  if (found === undefined) return NO_FLAGS;
+  const known = flagsOf(FLAGS);
+  const unknown: readonly unknown[] = Array.isArray(found)
+    ? found.filter((flag) => !known.has(flag as number))
+    : [found];
+  if (unknown.length === 0) return new Set(found as number[]);
+  const shown = JSON.stringify(unknown).slice(0, SHOWN_CHARS);
+  throw invalidPolicy(`the tree was opened with behaviour flags that this version does not know: ${shown}`);
+}
+const SHOWN_CHARS = 80;
+
+const invalidPolicy = (message: string): PolicyError => new PolicyError({ code: 'POLICY_INVALID', message });
+
+export function machinesFor(policy: Policy): Machines {
+  const known = machines.get(policy) ?? createMachines(policy);
+  machines.set(policy, known);
+  return known;
+}

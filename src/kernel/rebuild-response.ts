@@ -1,0 +1,58 @@
+import { messageOf, type ExecutionCause, type PolicyCause } from '../contract/fault.js';
+import { HASHED_PREFIX } from '../contract/free-text.js';
+import { sha256 } from '../contract/hash.js';
+import type { JsonObject } from '../contract/json.js';
+import type { Exposure } from '../contract/run/response.js';
+import type { StepTrace } from '../contract/run/step-trace.js';
+import { LedgerError } from '../errors.js';
+import type { Policy } from '../policy/policy.js';
+import { runCheckPhase, CHECK_PHASES, newStepDraft, type StepDraft } from '../step/step-draft.js';
+import { resultWithoutEffect } from '../step/concluded-step.js';
+import { respond } from '../step/respond.js';
+
+export interface RecordedStep {
+  readonly trace: StepTrace;
+  /** The content of `trace.payload`, and of `trace.result` where there is one. */
+  readonly payload: Uint8Array;
+  readonly result: Uint8Array | null;
+  readonly exposure: Exposure;
+  readonly policy: Policy;
+}
+
+/**
+ * The response that a recorded step gave, byte for byte (D6): made again from its trace and artifacts.
+ * @throws LedgerError LEDGER_TAMPERED when they do not give the response whose hash the trace holds
+ */
+export function rebuildResponse(step: RecordedStep): string {
+  const { trace, exposure } = step;
+  const { proposal_id, outcome, error_code } = trace;
+  const action = responseAction(step);
+  const cause = trace.cause as PolicyCause | ExecutionCause | null;
+  const error = error_code === null ? null : { error_code, message: messageOf({ code: error_code, cause }) };
+  const response = respond({ proposal_id, action, outcome, result: responseResult(step), error }, exposure);
+  if (sha256(response) !== trace.response_sha256) {
+    throw new LedgerError({
+      code: 'LEDGER_TAMPERED',
+      message: `the response of step ${trace.step_index} of ${trace.run_id} cannot be made again from its artifacts`,
+    });
+  }
+  return response;
+}
+
+/** A trace names an action that the platform does not know by its hash: the response has the name from the payload. */
+function responseAction({ trace: { action, payload: ref }, payload, policy }: RecordedStep): string | null {
+  if (action?.startsWith(HASHED_PREFIX) !== true) return action;
+  let draft: StepDraft = newStepDraft(payload, ref.hash_sha256, null);
+  for (const phase of ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA'] as const) {
+    if (draft.fault === null) draft = { ...draft, ...runCheckPhase(phase, draft, policy) };
+  }
+  return draft.identity.action;
+}
+
+function responseResult({ trace, payload, result, policy }: RecordedStep): JsonObject | null {
+  if (trace.outcome !== 'SUCCESS') return null;
+  if (result !== null) return JSON.parse(Buffer.from(result).toString('utf8')) as JsonObject;
+  let draft: StepDraft = newStepDraft(payload, trace.payload.hash_sha256, null);
+  for (const phase of CHECK_PHASES) draft = { ...draft, ...runCheckPhase(phase, draft, policy) };
+  return resultWithoutEffect(draft);
+}

@@ -1,0 +1,23 @@
+import type { CursorOptions, LedgerStore, StoredEntry, TreeEntry } from '../ports/ledger/ledger-store.js';
+
+/** A ledger as its log has it: of each tree the entries that are integrated. */
+export interface IntegratedLog extends Pick<LedgerStore, 'log' | 'artifactsOf'> {
+  tree(tree_id: string, fromSeq?: number, options?: CursorOptions): AsyncIterable<StoredEntry>;
+}
+
+/** Entries of a tree in their order, up to the first that waits to be integrated. */
+export async function* readIntegrated(entries: AsyncIterable<TreeEntry>): AsyncGenerator<StoredEntry> {
+  for await (const entry of entries) {
+    if (!isIntegrated(entry)) return;
+    yield entry;
+  }
+}
+
+/** The part of a ledger that its log covers. */
+export const integratedLog = (store: Pick<LedgerStore, 'log' | 'tree' | 'artifactsOf'>): IntegratedLog => ({
+  log: (fromIndex, options) => store.log(fromIndex, options),
+  tree: (tree_id, fromSeq, options) => readIntegrated(store.tree(tree_id, fromSeq, options)),
+  artifactsOf: (place) => store.artifactsOf(place),
+});
+
+const isIntegrated = (entry: TreeEntry): entry is StoredEntry => entry.log_index !== null;

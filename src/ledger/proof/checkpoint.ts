@@ -1,0 +1,45 @@
+// Checkpoints (C2SP tlog-checkpoint): how far a log has come, as three lines of text that are signed as a note.
+
+import type { LogHead } from '../../ports/ledger/ledger-store.js';
+import { openNote, signNote, type NoteSigner, type NoteVerifier } from './signed-note.js';
+
+/** Which log, how many entries, and the root of its tree. */
+export interface Checkpoint extends Pick<LogHead, 'size' | 'root'> {
+  /** The name of the log, which is that of its key. */
+  readonly origin: string;
+}
+
+const HASH_BYTES = 32;
+const SIZE = /^(?:0|[1-9]\d{0,15})$/;
+
+/** The text that is signed. */
+export const checkpointText = ({ origin, size, root }: Checkpoint): string =>
+  `${origin}\n${size}\n${Buffer.from(root, 'hex').toString('base64')}\n`;
+
+/**
+ * Reads the text of a checkpoint; lines behind the third are extensions, and are not looked at.
+ * @param hashBytes how long a root is; null takes any
+ * @returns null for what is none
+ */
+export function readCheckpoint(text: string, hashBytes: number | null = HASH_BYTES): Checkpoint | null {
+  const [origin = '', size = '', root = '', ...rest] = text.split('\n');
+  const bytes = Buffer.from(root, 'base64');
+  // Every line ends with a newline, the third one too.
+  if (rest.length === 0 || origin === '' || !SIZE.test(size) || !Number.isSafeInteger(Number(size))) return null;
+  if (root === '' || bytes.toString('base64') !== root || bytes.length !== (hashBytes ?? bytes.length)) return null;
+  return { origin, size: Number(size), root: bytes.toString('hex') };
+}
+
+/** The signed note of a head, in the name of the signer. */
+export const signCheckpoint = ({ size, root }: Pick<LogHead, 'size' | 'root'>, signer: NoteSigner): string =>
+  signNote(checkpointText({ origin: signer.name, size, root }), signer);
+
+/**
+ * What a signed checkpoint says, where `verifier` has signed it and it is of the log of that name.
+ * @returns null for any other bytes: nothing of them may be believed
+ */
+export function openCheckpoint(note: Uint8Array, verifier: NoteVerifier): Checkpoint | null {
+  const opened = openNote(note, [verifier]);
+  const read = opened === null ? null : readCheckpoint(opened.text);
+  return read?.origin === verifier.name ? read : null;
+}

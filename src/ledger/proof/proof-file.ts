@@ -1,0 +1,110 @@
+// Proofs as files that a stranger checks with a public key and nothing else. That an entry is in the log is written as
+// a C2SP tlog-proof, with the entry itself as its extra data; that the log goes on from an earlier checkpoint, as JSON.
+
+import { isUtf8 } from 'node:buffer';
+import { ConsistencyProof, PROOF_HASHES_MAX } from '../../contract/evidence/consistency-proof.js';
+import { isConforming } from '../../contract/validators.js';
+import { openCheckpoint, type Checkpoint } from './checkpoint.js';
+import { leafHash } from './merkle.js';
+import { verifyConsistency, verifyInclusion } from './merkle-proof.js';
+import type { NoteVerifier } from './signed-note.js';
+
+/** Of a proof file: an entry has a few kilobytes, or a little more. */
+export const PROOF_BYTES_MAX = 8 * 1024 * 1024;
+const TLOG_PROOF = 'c2sp.org/tlog-proof@v1';
+const INDEX = /^(?:0|[1-9]\d{0,15})$/;
+const HASH_BYTES = 32;
+
+/** An entry, its place in the log, and the way from it to the root that a signed checkpoint vouches for. */
+export interface EntryProof {
+  /** The entry as canonical JSON. */
+  readonly text: string;
+  readonly index: number;
+  readonly proof: readonly string[];
+  readonly note: string;
+}
+
+export type ProofVerdict =
+  | {
+      readonly ok: true;
+      readonly kind: 'entry';
+      readonly index: number;
+      readonly text: string;
+      readonly at: Checkpoint;
+    }
+  | { readonly ok: true; readonly kind: 'consistency'; readonly from: Checkpoint; readonly at: Checkpoint }
+  | { readonly ok: false; readonly why: string };
+
+export function entryProofFile({ text, index, proof, note }: EntryProof): string {
+  const hashes = proof.map((hash) => Buffer.from(hash, 'hex').toString('base64'));
+  const extra = `extra ${Buffer.from(text).toString('base64')}`;
+  return `${[TLOG_PROOF, extra, `index ${index}`, ...hashes].join('\n')}\n\n${note}`;
+}
+
+export const consistencyProofFile = (proof: Omit<ConsistencyProof, 'format'>): string =>
+  `${JSON.stringify({ format: 'turnpike/consistency-proof@v1', ...proof }, null, 2)}\n`;
+
+/**
+ * Decides whether a file proves what it says of the log whose key is given. Nothing in the file is believed.
+ * @returns what is proved, or what keeps it from being
+ */
+export function verifyProofFile(file: Uint8Array, verifier: NoteVerifier): ProofVerdict {
+  if (file.length > PROOF_BYTES_MAX || !isUtf8(file)) return invalidVerdict('this is no proof file');
+  const text = Buffer.from(file).toString('utf8');
+  if (text.startsWith(`${TLOG_PROOF}\n`)) return verifyEntryProof(readEntryProof(text), verifier);
+  const consistency = readConsistencyProof(text);
+  return consistency === null ? invalidVerdict('this is no proof file') : verifyConsistencyProof(consistency, verifier);
+}
+
+function verifyEntryProof(entryProof: EntryProof | null, verifier: NoteVerifier): ProofVerdict {
+  if (entryProof === null) return invalidVerdict('the proof of an entry is damaged');
+  const at = openCheckpoint(Buffer.from(entryProof.note), verifier);
+  if (at === null) return invalidVerdict('its checkpoint is not signed by this key');
+  const { text, index, proof } = entryProof;
+  if (!verifyInclusion({ index, size: at.size, leaf_hash: leafHash(text), root: at.root, proof })) {
+    return invalidVerdict(`its entry is not entry ${index} of the log that its checkpoint vouches for`);
+  }
+  return { ok: true, kind: 'entry', index, text, at };
+}
+
+function verifyConsistencyProof({ older, newer, proof }: ConsistencyProof, verifier: NoteVerifier): ProofVerdict {
+  const from = openCheckpoint(Buffer.from(older), verifier);
+  const at = openCheckpoint(Buffer.from(newer), verifier);
+  if (from === null || at === null) return invalidVerdict('one of its checkpoints is not signed by this key');
+  if (!verifyConsistency({ older: from, newer: at, proof })) {
+    return invalidVerdict(`the log of ${at.size} entries does not go on from the one of ${from.size}`);
+  }
+  return { ok: true, kind: 'consistency', from, at };
+}
+
+function readEntryProof(file: string): EntryProof | null {
+  const [, head = '', note = ''] = /^([^]*?)\n\n([^]*)$/.exec(file) ?? [];
+  const [, extra = '', index = '', ...hashes] = head.split('\n');
+  const text = extra.startsWith('extra ') ? decodeBase64(extra.slice('extra '.length)) : null;
+  const at = index.startsWith('index ') ? index.slice('index '.length) : '';
+  const proof = hashes.map(decodeBase64);
+  if (text === null || !isUtf8(text) || !INDEX.test(at) || hashes.length > PROOF_HASHES_MAX) return null;
+  if (proof.some((hash) => hash?.length !== HASH_BYTES)) return null;
+  return {
+    text: text.toString('utf8'),
+    index: Number(at),
+    proof: proof.map((hash) => hash?.toString('hex') ?? ''),
+    note,
+  };
+}
+
+function readConsistencyProof(text: string): ConsistencyProof | null {
+  try {
+    const value = JSON.parse(text) as unknown;
+    return isConforming(ConsistencyProof, value) ? (value as ConsistencyProof) : null;
+  } catch {
+    return null;
+  }
+}
+
+function decodeBase64(text: string): Buffer | null {
+  const bytes = Buffer.from(text, 'base64');
+  return text !== '' && bytes.toString('base64') === text ? bytes : null;
+}
+
+const invalidVerdict = (why: string): ProofVerdict => ({ ok: false, why });

@@ -1,0 +1,93 @@
+// What can be known of a stored entry from itself alone: text, envelope, columns, hash and body.
+
+import Type, { type Static } from 'typebox';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { ENTRY_TYPES } from '../../contract/run/entry.js';
+import { isJsonObject } from '../../contract/json.js';
+import { closed, OneOf, Sha256 } from '../../contract/shapes.js';
+import { isConforming, isEntryBody } from '../../contract/validators.js';
+import { InvariantError } from '../../errors.js';
+import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
+import type { LedgerFinding } from './ledger-problem.js';
+import { leafHash } from '../proof/merkle.js';
+
+const Envelope = Type.Object(
+  {
+    body: Type.Object({}),
+    prev: Sha256,
+    seq: Type.Integer({ minimum: 0 }),
+    tree_id: Type.String({ minLength: 1, maxLength: 120 }),
+    type: OneOf(ENTRY_TYPES),
+  },
+  closed,
+);
+type Envelope = Static<typeof Envelope>;
+
+const isEnvelope = (value: unknown): value is Envelope => isConforming(Envelope, value);
+
+/** A stored entry as its text has it, and what is wrong with it. */
+export interface CheckedEntry {
+  /** Null where the text is no entry at all: then it was not looked into, and may be of any depth. */
+  readonly envelope: Envelope | null;
+  /** The leaf hash of the text, whatever the store says. */
+  readonly leaf_hash: string;
+  readonly findings: readonly LedgerFinding[];
+}
+
+/** Checks one stored entry on its own; its neighbours and its content are other checks. */
+export function checkEntry(stored: StoredEntry): CheckedEntry {
+  const leaf_hash = leafHash(stored.text);
+  const findings: LedgerFinding[] = [];
+  if (leaf_hash !== stored.leaf_hash) {
+    findings.push({ rule: 'entry.leaf_hash', message: `the text hashes to ${leaf_hash}, not to what is stored` });
+  }
+  const envelope = readEnvelope(stored.text, findings);
+  if (envelope !== null) findings.push(...checkColumns(envelope, stored), ...checkBody(envelope));
+  return { envelope, leaf_hash, findings };
+}
+
+/** The text is attacker-controlled here: whoever can open the database can have written it. */
+function readEnvelope(text: string, findings: LedgerFinding[]): Envelope | null {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    findings.push({ rule: 'text.not_json', message: 'the text is not JSON' });
+    return null;
+  }
+  if (!isCanonical(value, text)) {
+    findings.push({ rule: 'text.not_canonical', message: 'the text is not the canonical JSON of what it says' });
+    return null;
+  }
+  if (isEnvelope(value)) return value;
+  findings.push({ rule: 'entry.envelope', message: 'the text is not body, prev, seq, tree_id and type of an entry' });
+  return null;
+}
+
+function isCanonical(value: unknown, text: string): boolean {
+  try {
+    return canonicalJson(value) === text;
+  } catch (error) {
+    if (error instanceof InvariantError) return false;
+    throw error;
+  }
+}
+
+function* checkColumns(envelope: Envelope, stored: StoredEntry): Iterable<LedgerFinding> {
+  for (const column of ['tree_id', 'seq', 'type'] as const) {
+    if (envelope[column] === stored[column]) continue;
+    const [column_says, text_says] = [stored[column], envelope[column]].map((value) => JSON.stringify(value));
+    yield { rule: 'entry.columns', message: `its ${column} is stored as ${column_says}, its text says ${text_says}` };
+  }
+}
+
+function* checkBody({ body, type, tree_id, seq }: Envelope): Iterable<LedgerFinding> {
+  if (!isEntryBody(type, body)) yield { rule: 'entry.body', message: `the body is not one of type ${type}` };
+  if (type !== 'audit_event' || !isJsonObject(body)) return;
+  if (body['event_id'] !== `${tree_id}:${seq}` || body['sequence'] !== seq) {
+    yield {
+      rule: 'event.place',
+      message: `an audit event here must have event_id ${tree_id}:${seq} and sequence ${seq}`,
+    };
+  }
+}

@@ -1,0 +1,84 @@
+// The store remembers proposal ids, and input ids that callers chose, in marks beside the log. A mark that is lost
+// would have a request taken twice, so the log says which there must be.
+
+import { isJsonObject, type JsonObject } from '../../contract/json.js';
+import type { InputKey, LedgerStore, ProposalKey, StoredEntry } from '../../ports/ledger/ledger-store.js';
+import type { CheckedEntry } from './check-entry.js';
+import type { LedgerFinding } from './ledger-problem.js';
+
+export type MarkSource = Pick<LedgerStore, 'marks'>;
+
+interface PendingProposal {
+  readonly seq: number;
+  readonly input_id: string;
+}
+
+/** The phases that remember nothing of a proposal that they refuse (C19). */
+const PHASES_WITHOUT_MARK: readonly unknown[] = ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA'];
+
+/** Takes the entries of a log in their order. Memory grows with the number of steps that are under way. */
+export class MarkCheck {
+  readonly #source: MarkSource;
+  /** The proposal of each agent run that has no trace yet. */
+  readonly #pendingProposals = new Map<string, PendingProposal>();
+
+  constructor(source: MarkSource) {
+    this.#source = source;
+  }
+
+  /** What is wrong with the marks of a step, told at its trace. @throws LedgerError */
+  async take({ tree_id, seq }: StoredEntry, { envelope, findings }: CheckedEntry): Promise<readonly LedgerFinding[]> {
+    const body = envelope?.body;
+    // Another check has already reported an invalid entry.
+    if (findings.length > 0 || !isJsonObject(body)) return [];
+    const { kind, run_id, input_id } = body;
+    if (typeof run_id !== 'string') return [];
+    if (envelope?.type === 'input' && kind === 'proposal' && typeof input_id === 'string') {
+      this.#pendingProposals.set(run_id, { seq, input_id });
+    }
+    const pending = envelope?.type === 'step_trace' ? this.#pendingProposals.get(run_id) : undefined;
+    if (pending === undefined) return [];
+    this.#pendingProposals.delete(run_id);
+    return this.#checkMarks(tree_id, run_id, pending, body);
+  }
+
+  async #checkMarks(
+    tree_id: string,
+    run_id: string,
+    pending: PendingProposal,
+    trace: JsonObject,
+  ): Promise<readonly LedgerFinding[]> {
+    const { seq } = pending;
+    const keys = [inputKey(tree_id, run_id, pending), proposalKey(run_id, trace)];
+    const marks = await this.#source.marks(keys.filter((key) => key !== null));
+    const [input, proposal] = keys.map((key) =>
+      key === null ? undefined : marks[key === keys[0] ? 0 : marks.length - 1],
+    );
+    const findings: LedgerFinding[] = [];
+    if (input !== undefined && input?.seq !== seq) {
+      findings.push({
+        rule: 'mark.input',
+        message: `the input id of seq ${seq} is not remembered: it could be taken again`,
+      });
+    }
+    const isKnown = proposal != null && 'run_id' in proposal && proposal.run_id === run_id && proposal.seq === seq;
+    if (proposal !== undefined && !isKnown) {
+      findings.push({
+        rule: 'mark.proposal',
+        message: `the proposal id of seq ${seq} is not remembered: it could come again`,
+      });
+    }
+    return findings;
+  }
+}
+
+/** Ids that the engine derives begin with the run's own, and need no mark. */
+const inputKey = (tree_id: string, run_id: string, { input_id }: PendingProposal): InputKey | null =>
+  input_id.startsWith(`${run_id}/`) ? null : { tree_id, input_id };
+
+function proposalKey(run_id: string, { proposal_id, replay_of, phase_failed_at }: JsonObject): ProposalKey | null {
+  if (typeof proposal_id !== 'string' || replay_of !== null || PHASES_WITHOUT_MARK.includes(phase_failed_at))
+    return null;
+  const root_run_id = run_id.slice(0, Math.max(run_id.lastIndexOf('.'), 0));
+  return { root_run_id, proposal_id: proposal_id.toLowerCase() };
+}

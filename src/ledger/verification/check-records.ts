@@ -1,0 +1,164 @@
+// The records of runs whose tree has ended are written down beside the log (S4-08, S4-43). They are derived: what they
+// say must be what the entries say, at the entry where their tree had come to.
+
+import { canonicalJson } from '../../contract/canonical-json.js';
+import type { Entry } from '../../contract/run/entry.js';
+import { RunRecord } from '../../contract/run/run-record.js';
+import { isTerminal } from '../../contract/run/run-state.js';
+import { isConforming } from '../../contract/validators.js';
+import { LedgerError } from '../../errors.js';
+import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
+import type { RunRecordTable } from '../../ports/ledger/run-records.js';
+import type { CheckedEntry } from './check-entry.js';
+import type { LedgerFinding } from './ledger-problem.js';
+
+/** So many records of one tree are named at most. */
+const FINDINGS_MAX = 100;
+
+/** Makes the records of one tree out of its entries, in their order. */
+export interface RecordFold {
+  fold(entry: Entry): void;
+  get(run_id: string): RunRecord | null;
+  all(): readonly RunRecord[];
+  resume(record: RunRecord): void;
+  release(run_id: string): void;
+}
+
+/** What was written, and what makes it anew. */
+export interface RecordSource {
+  readonly table: Pick<RunRecordTable, 'trees' | 'load' | 'count'>;
+  readonly newFold: () => RecordFold;
+  /** Whether the entries of a tree are elsewhere: of its records nothing can be said then, but where they turn up. */
+  readonly isArchived?: (tree_id: string) => Promise<boolean>;
+}
+
+/** A recorded tree that is being read. */
+interface OpenTreeRecords {
+  /** Without those that have ended and are written just so. */
+  readonly records: RecordFold;
+  /** How many were created. */
+  runs: number;
+}
+
+/** Takes the entries of a log in their order. Memory grows with the number of trees, and with the runs that live. */
+export class RecordCheck {
+  readonly #source: RecordSource;
+  /** The recorded trees that have not been read to the end: how many entries their records are of. */
+  readonly #recorded = new Map<string, number>();
+  readonly #openTrees = new Map<string, OpenTreeRecords>();
+  readonly #archived = new Set<string>();
+
+  constructor(source: RecordSource) {
+    this.#source = source;
+  }
+
+  /** Takes up what is recorded by now: a log that is read from now on has all of those entries. @throws LedgerError */
+  begin(): Promise<readonly LedgerFinding[]> {
+    return this.#catchUnreadable(async () => {
+      for await (const { tree_id, seq } of this.#source.table.trees()) {
+        if (seq > 0) this.#recorded.set(tree_id, seq);
+        if ((await this.#source.isArchived?.(tree_id)) === true) this.#archived.add(tree_id);
+      }
+      return [];
+    });
+  }
+
+  /** What is wrong with the records of a tree, told at the last entry that they are of. @throws LedgerError */
+  async take(stored: StoredEntry, checked: CheckedEntry): Promise<readonly LedgerFinding[]> {
+    const end = this.#recorded.get(stored.tree_id);
+    return end === undefined ? [] : this.#catchUnreadable(() => this.#take(stored, checked, end));
+  }
+
+  async #take(
+    { tree_id, seq }: StoredEntry,
+    { envelope, findings }: CheckedEntry,
+    end: number,
+  ): Promise<readonly LedgerFinding[]> {
+    if (envelope === null || findings.length > 0) {
+      // What is wrong with the entry itself is told already, and its records cannot be made again.
+      this.#forget(tree_id);
+      return [];
+    }
+    const open = this.#openTrees.get(tree_id) ?? { records: this.#source.newFold(), runs: 0 };
+    this.#openTrees.set(tree_id, open);
+    await this.#fold(open, envelope as Entry);
+    if (seq + 1 < end) return [];
+    this.#forget(tree_id);
+    return this.#compareRecords(tree_id, open);
+  }
+
+  /** What is recorded of trees that the log has not, or not so much of. */
+  *finish(): Iterable<LedgerFinding & { readonly tree_id: string }> {
+    for (const [tree_id, seq] of this.#recorded) {
+      if (this.#archived.has(tree_id)) continue;
+      const message = `there are records of the first ${seq} entries of ${tree_id}, which the log has not`;
+      yield { tree_id, rule: 'record.differs', message };
+    }
+  }
+
+  /** Records that cannot be read are told once, and then no more is asked of them: the log can still be verified. */
+  async #catchUnreadable(work: () => Promise<readonly LedgerFinding[]>): Promise<readonly LedgerFinding[]> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof LedgerError) || error.code !== 'LEDGER_TAMPERED') throw error;
+      this.#recorded.clear();
+      this.#openTrees.clear();
+      return [{ rule: 'record.differs', message: `the run records cannot be read: ${error.message}` }];
+    }
+  }
+
+  #forget(tree_id: string): void {
+    this.#recorded.delete(tree_id);
+    this.#openTrees.delete(tree_id);
+  }
+
+  async #fold(open: OpenTreeRecords, entry: Entry): Promise<void> {
+    if (entry.type !== 'run_created' && entry.type !== 'audit_event') return;
+    const { records } = open;
+    const { run_id } = entry.body;
+    if (entry.type === 'run_created') open.runs += 1;
+    else if (records.get(run_id) === null) await this.#resume(records, entry.tree_id, run_id);
+    records.fold(entry);
+    const record = records.get(run_id);
+    if (record === null || !isTerminal(record.status)) return;
+    if (!isWritten(record, await this.#source.table.load(entry.tree_id, run_id))) return;
+    records.release(run_id);
+  }
+
+  /** A run that is not held is written as it was when it was let go of; or it is none of this tree. */
+  async #resume(records: RecordFold, tree_id: string, run_id: string): Promise<void> {
+    const record = parseStoredRecord(await this.#source.table.load(tree_id, run_id));
+    if (record !== null) records.resume(record);
+  }
+
+  async #compareRecords(tree_id: string, { records, runs }: OpenTreeRecords): Promise<readonly LedgerFinding[]> {
+    const { table } = this.#source;
+    const findings: LedgerFinding[] = [];
+    for (const record of records.all()) {
+      if (findings.length === FINDINGS_MAX) break;
+      if (isWritten(record, await table.load(tree_id, record.run_id))) continue;
+      const message = `the record of ${record.run_id} is missing, or not what its entries say`;
+      findings.push({ rule: 'record.differs', message });
+    }
+    const written = await table.count(tree_id);
+    if (findings.length === 0 && written !== runs) {
+      const message = `${written} records of ${tree_id} are written, of ${runs} runs`;
+      findings.push({ rule: 'record.differs', message });
+    }
+    return findings;
+  }
+}
+
+const isWritten = (record: RunRecord, text: string | null): boolean =>
+  isConforming(RunRecord, record) && canonicalJson(record) === text;
+
+/** What was written of a run, parsed; null for what is no record: then only the entries can tell. */
+export function parseStoredRecord(text: string | null): RunRecord | null {
+  try {
+    const record: unknown = JSON.parse(text ?? 'null');
+    return isConforming(RunRecord, record) ? (record as RunRecord) : null;
+  } catch {
+    return null;
+  }
+}

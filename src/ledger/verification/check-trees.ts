@@ -1,0 +1,103 @@
+// The store lists its trees, with the case of each and whether it has ended, beside the log. Recovery, erasure and
+// decisions about a case use that list, so it is verified against the log.
+
+import { isOpeningInput, type Entry } from '../../contract/run/entry.js';
+import { isTerminal, stateAfterEvent } from '../../contract/run/run-state.js';
+import type { LedgerStore, StoredEntry, TreeSummary } from '../../ports/ledger/ledger-store.js';
+import type { CheckedEntry } from './check-entry.js';
+import type { LedgerFinding } from './ledger-problem.js';
+
+export interface TreeListSource {
+  readonly listed: Pick<LedgerStore, 'trees' | 'treesOf'>;
+  /** Whether the entries of a tree are archived: it is not listed then. */
+  readonly isArchived: (tree_id: string) => Promise<boolean>;
+}
+
+/** A tree as the log has it. */
+interface LoggedTree {
+  readonly case_id: string | null;
+  readonly log_index: number;
+  /** Null where its entries do not say it: the tree of a session. */
+  ended: boolean | null;
+}
+
+export interface TreeFinding extends LedgerFinding {
+  readonly tree_id: string;
+}
+
+/** Takes the entries of a log in their order. Memory grows with the number of trees. */
+export class TreeCheck {
+  readonly #source: TreeListSource;
+  readonly #trees = new Map<string, LoggedTree>();
+  /** Trees that were listed as ended before the log was read. */
+  readonly #ended = new Set<string>();
+
+  constructor(source: TreeListSource) {
+    this.#source = source;
+  }
+
+  /** Reads which trees have ended by now: a log that is read from now on says so. @throws LedgerError */
+  async begin(): Promise<void> {
+    for await (const { tree_id, ended } of this.#source.listed.trees()) if (ended) this.#ended.add(tree_id);
+  }
+
+  take({ tree_id, seq, log_index }: StoredEntry, { envelope, findings }: CheckedEntry): void {
+    // Another check has already reported an invalid entry.
+    if (findings.length > 0 || envelope === null) return;
+    const { type, body } = envelope as Entry;
+    if (seq === 0 && type === 'input' && isOpeningInput(body)) {
+      this.#trees.set(tree_id, { case_id: body.case_id, log_index, ended: body.kind === 'open' ? false : null });
+    }
+    if (type !== 'audit_event' || body.run_id !== tree_id) return;
+    const tree = this.#trees.get(tree_id);
+    const state = stateAfterEvent(body);
+    if (tree?.ended === false && state !== null && isTerminal(state)) tree.ended = true;
+  }
+
+  /** The differences between the list and the log, which was read between two sizes. @throws LedgerError */
+  async *finish(from: number, size: number): AsyncGenerator<TreeFinding> {
+    const listed = new Map<string, TreeSummary>();
+    for await (const tree of this.#source.listed.trees()) {
+      const { tree_id, log_index } = tree;
+      listed.set(tree_id, tree);
+      const isRead = log_index === null || log_index < from || log_index >= size || this.#trees.has(tree_id);
+      if (!isRead) yield createTreeFinding(tree_id, `it does not begin at ${log_index}`);
+    }
+    for (const [tree_id, tree] of this.#trees) {
+      const summary = listed.get(tree_id);
+      if (summary === undefined) {
+        if (!(await this.#source.isArchived(tree_id))) yield createTreeFinding(tree_id, 'it is not listed');
+      } else if (summary.log_index !== tree.log_index)
+        yield createTreeFinding(tree_id, `it begins at ${tree.log_index}`);
+      else if (tree.ended === true && !summary.ended) yield createTreeFinding(tree_id, 'it has ended');
+      else if (tree.ended === false && this.#ended.has(tree_id)) yield createTreeFinding(tree_id, 'it has not ended');
+    }
+    yield* this.#checkCases();
+  }
+
+  async *#checkCases(): AsyncGenerator<TreeFinding> {
+    const cases = new Map<string, Set<string>>();
+    for (const [tree_id, { case_id }] of this.#trees) {
+      if (case_id === null) continue;
+      cases.set(case_id, (cases.get(case_id) ?? new Set()).add(tree_id));
+    }
+    for (const [case_id, tree_ids] of cases) {
+      const listed = await this.#source.listed.treesOf(case_id);
+      for (const { tree_id } of listed) {
+        // One that is not in the log yet was opened meanwhile.
+        const read = this.#trees.get(tree_id);
+        if (read !== undefined && !tree_ids.delete(tree_id))
+          yield createTreeFinding(tree_id, `it is not of case ${case_id}`);
+      }
+      for (const tree_id of tree_ids) {
+        if (!(await this.#source.isArchived(tree_id))) yield createTreeFinding(tree_id, `it is of case ${case_id}`);
+      }
+    }
+  }
+}
+
+const createTreeFinding = (tree_id: string, difference: string): TreeFinding => ({
+  tree_id,
+  rule: 'tree.listed',
+  message: `the store's list of trees does not match the log for ${tree_id}: ${difference}`,
+});

@@ -1,0 +1,183 @@
+// One run as its entries tell it, held against the lifecycle of the contract (S4 §3) and the events that every run must
+// have (S4 §6). No machine is asked: this is a second opinion, written from the contract alone.
+
+import type { ActionType, AuditEvent } from '../../contract/run/audit-event.js';
+import type { RunCreated } from '../../contract/run/entry.js';
+import {
+  isTerminal,
+  isStatePreserving,
+  RUN_STATES,
+  type RunKind,
+  type RunState,
+} from '../../contract/run/run-state.js';
+import type { LedgerFinding, LedgerRule } from './ledger-problem.js';
+
+/** S4 §3, as a literal. */
+const EDGES: Readonly<Record<RunState, readonly RunState[]>> = {
+  created: ['running', 'denied', 'cancelled'],
+  running: ['completed', 'failed', 'denied', 'cancelled'],
+  completed: [],
+  failed: [],
+  denied: [],
+  cancelled: [],
+};
+
+/** The event of a run's act (S4-47 to S4-50, S4-79). */
+const ACTS: Partial<Record<RunKind, ActionType>> = {
+  tool_gateway: 'tool_call',
+  db_write: 'db_write',
+  db_read: 'db_read',
+  promotion: 'promotion',
+  export: 'export',
+};
+const EXPORT_EVENTS = 'authorize,assemble,finalize';
+
+/** What is said about a run and neither judges nor moves it: refusals, outcomes found out later, readers. */
+export const isRemark = ({ action_type, outcome_reason }: AuditEvent): boolean =>
+  action_type === 'system' && isStatePreserving(outcome_reason);
+
+/** People's answers are decisions about a request, and none about the run's own life. */
+export const isVote = ({ action_type, target }: AuditEvent): boolean =>
+  action_type === 'authz_decision' && target?.target_type === 'system' && target.name === 'approval';
+
+/** The state that a system event leads to; null where it names none. */
+const stateOf = (reason: string): RunState | null =>
+  RUN_STATES.find((state) => reason === state || reason.startsWith(`${state}:`)) ?? null;
+
+/** What was proposed and has no trace yet. */
+export interface UntracedProposal {
+  readonly payload: string;
+  readonly time: string;
+}
+
+export class RunLifecycle {
+  readonly run_id: string;
+  readonly kind: RunKind;
+  /** On whose behalf it acts: its parent, of a retry that of the first attempt. */
+  readonly logicalParent: string | null;
+  /** What its children and events have from it (S4-54 to S4-57, S4-82). */
+  readonly pins: string;
+  readonly #context: string;
+  readonly #actor: string;
+  state: RunState = 'created';
+  /** Null before anybody has decided; people may be asked first, and then it is decided again (D7). */
+  verdict: 'waits' | 'allow' | 'deny' | null = null;
+  /** Children that have not ended. */
+  liveChildren = 0;
+  untraced: UntracedProposal | null = null;
+  steps = 0;
+  readonly #acts: string[] = [];
+
+  constructor(run: RunCreated) {
+    this.run_id = run.run_id;
+    this.kind = run.run_kind;
+    this.logicalParent = run.retry?.logical_parent_run_id ?? run.parent_run_id;
+    this.pins = JSON.stringify([run.contract_version, run.policy_versions, run.correlation_id, run.root_run_id]);
+    this.#context = contextOf(run);
+    this.#actor = JSON.stringify([run.actor, run.role_id]);
+  }
+
+  get isOver(): boolean {
+    return isTerminal(this.state);
+  }
+
+  /** Takes an event of the run. @returns what is wrong with it there */
+  *take(event: AuditEvent): Iterable<LedgerFinding> {
+    if (contextOf(event) !== this.#context) yield finding('run.context', `${event.event_id} has not what its run has`);
+    if (isRemark(event)) return;
+    if (this.isOver) {
+      yield finding('run.over', `${this.run_id} is ${this.state}, and still has an event of ${event.action_type}`);
+      return;
+    }
+    if (isVote(event)) return;
+    if (JSON.stringify([event.actor, event.role_id]) !== this.#actor) {
+      yield finding('run.context', `${event.event_id} is of another actor than its run`);
+    }
+    if (event.action_type === 'authz_decision') yield* this.#checkDecision(event);
+    else if (event.action_type === 'system') yield* this.#checkTransition(event);
+    else yield* this.#checkAct(event);
+  }
+
+  *#checkDecision({ authz, outcome }: AuditEvent): Iterable<LedgerFinding> {
+    if (this.verdict === 'allow' || this.verdict === 'deny' || this.state !== 'created') {
+      yield finding('run.judged_again', `${this.run_id} was decided about before`);
+    }
+    if (authz?.decision !== outcome)
+      yield finding('run.context', `the decision about ${this.run_id} is told otherwise`);
+    if (outcome !== 'allow') this.verdict = 'deny';
+    else if (authz?.rule_id !== 'approval.required') this.verdict = 'allow';
+    else if (this.verdict === null) this.verdict = 'waits';
+    else yield finding('run.judged_again', `${this.run_id} waits for approval again`);
+  }
+
+  *#checkTransition({ event_id, outcome, outcome_reason = '', error }: AuditEvent): Iterable<LedgerFinding> {
+    const next = stateOf(outcome_reason);
+    const from = this.state;
+    if (next === null) {
+      yield finding('run.context', `${event_id} leads to no state`);
+      return;
+    }
+    this.state = next;
+    if (from === 'created' && (next === 'completed' || next === 'failed')) {
+      yield finding('run.unstarted', `${this.run_id} is ${next} and was never running`);
+    } else if (!EDGES[from].includes(next)) {
+      yield finding('run.over', `${this.run_id} went from ${from} to ${next}`);
+    }
+    yield* this.#checkGrounds(from, next);
+    if (!this.isOver) return;
+    if ((error !== undefined) !== (next === 'failed')) {
+      yield finding('end.error', `${this.run_id} is ${next} with ${error === undefined ? 'no' : 'an'} error`);
+    }
+    if (outcome !== (next === 'completed' ? 'success' : next === 'denied' ? 'deny' : 'failure')) {
+      yield finding('run.context', `${this.run_id} is ${next}, and told as ${outcome}`);
+    }
+    yield* this.#checkActsAtEnd(from, next);
+    if (this.liveChildren > 0) {
+      yield finding('run.outlives', `${this.run_id} has ended, and ${this.liveChildren} of its children have not`);
+    }
+  }
+
+  /** S4-44, S4-81: what was decided before the run moved. */
+  *#checkGrounds(from: RunState, next: RunState): Iterable<LedgerFinding> {
+    if (from !== 'created') return;
+    if (this.verdict === null && next !== 'cancelled') {
+      yield finding('run.unjudged', `${this.run_id} is ${next}, and nobody has decided about it`);
+    } else if (next === 'running' && this.verdict !== 'allow') {
+      yield finding('run.unallowed', `${this.run_id} runs, and nobody has allowed it`);
+    } else if (next === 'denied' && this.verdict !== 'deny') {
+      yield finding('run.undenied', `${this.run_id} was denied, and nobody has said so`);
+    }
+  }
+
+  *#checkAct({ action_type, event_id, target }: AuditEvent): Iterable<LedgerFinding> {
+    if (this.state !== 'running' || this.verdict !== 'allow') {
+      yield finding('act.unallowed', `${event_id}: ${this.run_id} is ${this.state} and tells of ${action_type}`);
+    }
+    if (action_type !== ACTS[this.kind]) yield finding('act.extra', `${this.run_id} tells of ${action_type}`);
+    else if (this.#acts.push(target?.operation ?? '') > (this.kind === 'export' ? 3 : 1)) {
+      yield finding('act.extra', `${this.run_id} tells of its act more than once`);
+    }
+  }
+
+  *#checkActsAtEnd(from: RunState, next: RunState): Iterable<LedgerFinding> {
+    const act = ACTS[this.kind];
+    if (act === undefined || from !== 'running') return;
+    if (this.kind === 'export' ? this.#acts.join() === EXPORT_EVENTS : this.#acts.length > 0) return;
+    if (next !== 'denied') yield finding('act.missing', `${this.run_id} is ${next} without its ${act} event`);
+  }
+}
+
+/** What an event has of its run: its birth says null where the event says nothing. */
+const contextOf = (source: RunCreated | AuditEvent): string =>
+  JSON.stringify([
+    source.contract_version,
+    source.policy_versions,
+    source.correlation_id,
+    source.root_run_id,
+    source.parent_run_id ?? null,
+    source.case_id ?? null,
+    source.lane_id ?? null,
+    source.taxonomy_versions ?? null,
+  ]);
+
+export const finding = (rule: LedgerRule, message: string): LedgerFinding => ({ rule, message });

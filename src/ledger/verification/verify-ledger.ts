@@ -1,0 +1,283 @@
+// Verification trusts nothing that a store says: it reads the whole log once, computes everything again from texts and
+// contents, and compares. What it finds it names by entry, and it goes on after a finding, up to a limit.
+
+import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
+import type { Entry } from '../../contract/run/entry.js';
+import { LedgerError } from '../../errors.js';
+import type { ArchivedPart } from '../../ports/ledger/archives.js';
+import type { LedgerStore, LogHead, StoredEntry } from '../../ports/ledger/ledger-store.js';
+import { checkEntryArtifacts } from './check-entry-artifacts.js';
+import { checkArchivedParts, type NoteOpener } from './check-archives.js';
+import { checkEntry, type CheckedEntry } from './check-entry.js';
+import { MarkCheck, type MarkSource } from './check-marks.js';
+import { OrderCheck } from './check-order.js';
+import { RecordCheck, type RecordSource } from './check-records.js';
+import { TreeCheck, type TreeListSource } from './check-trees.js';
+import { RunCheck } from './check-runs.js';
+import {
+  problemOf,
+  WHOLE_LOG,
+  type LedgerFinding,
+  type LedgerProblem,
+  type ProblemPlace,
+  type PlacedFinding,
+} from './ledger-problem.js';
+import { appendLeaf, EMPTY_HEAD, findFirstDifference, rootOf } from '../proof/merkle.js';
+import { refusedVerdict, type LedgerVerdict, type VerifiedEntries, type WithheldSummary } from './ledger-verdict.js';
+import { WithheldContents } from './withheld-contents.js';
+
+export const PROBLEMS_MAX = 100;
+
+/** A ledger as verification reads it, and the head that was kept outside of it (null where there is none). */
+export interface LedgerSource extends Pick<LedgerStore, 'log' | 'artifactsOf' | 'head'> {
+  /** What is remembered beside the log; where there is nobody to ask, marks are not looked at. */
+  readonly marks?: MarkSource;
+  /** The list of trees beside the log; where there is none to ask, it is not looked at. */
+  readonly trees?: TreeListSource;
+  /** The run records that are written beside the log; where there are none to ask, they are not looked at. */
+  readonly records?: RecordSource;
+  /** Folds the trees through the machines; where nobody does, only what entries say themselves is looked at. */
+  readonly replay?: TreeReplay;
+  readonly externalHead: Pick<LogHead, 'size' | 'root'> | null;
+  /** Where the log begins; where it is absent, with its first entry. */
+  readonly begin?: LogHead;
+  /** What is archived of the log, whether `log` has it or not, and what opens the notes about it. */
+  readonly archives?: { readonly parts: readonly ArchivedPart[]; readonly opens: NoteOpener };
+}
+
+/** What the machines would have written, held against what there is. Takes the entries of a log in their order. */
+export interface TreeReplay {
+  /**
+   * @param whole false for an entry with which, or before which, something is wrong in its tree already: then nothing
+   * more is said of this tree than what is under way
+   */
+  take(stored: StoredEntry, artifacts: readonly StoredArtifact[], whole: boolean): Promise<readonly PlacedFinding[]>;
+  finish(): Iterable<PlacedFinding>;
+  /** Trees that could be folded only so far: content that they need is not to be had. */
+  readonly not_recomputed: number;
+}
+
+export interface VerifyOptions {
+  readonly problems_max?: number;
+  /** Whether runs must have all that S4 §6 wants; false for entries that are no runs'. */
+  readonly complete?: boolean;
+}
+
+/**
+ * Reads the whole ledger and decides whether it is what was once committed (S4-86, D15), and whether all that must be
+ * there by S4 §6 is there.
+ *
+ * An entry is checked against its own text and hash, the entry before it in its tree, the schema of its body and the
+ * content that it brought; an input must have brought all content that it refers to, and a step has the marks by which
+ * its ids are remembered. Runs are checked for what their entries must have, and the machines say every tree again. Run
+ * records that are written are what the entries say. The log is checked against the store's head and the anchor.
+ * Entries that are committed meanwhile do no harm. Memory grows with the number of trees, and the runs that live.
+ *
+ * @returns the problems in order of the log, at most `problems_max`: then the rest was not read
+ * @throws LedgerError LEDGER_UNAVAILABLE if it could not be read, which says nothing about what it holds
+ */
+export async function verifyLedger(
+  source: LedgerSource,
+  { problems_max = PROBLEMS_MAX, complete = true }: VerifyOptions = {},
+): Promise<LedgerVerdict> {
+  const found: PlacedFinding[] = [];
+  const report = (findings: Iterable<PlacedFinding>): void => {
+    for (const finding of findings) found.push(finding);
+  };
+  const checks = new LedgerChecks(source, complete);
+  const { begin = EMPTY_HEAD, archives = { parts: [], opens: null } } = source;
+  let log: ComputedLog = begin;
+  const checkHeadsAt = (head: LogHead) =>
+    placeFindings(WHOLE_LOG, [...checkHeads(log, head, source.externalHead), ...checkParts(log, archives.parts)]);
+  try {
+    // Read before the log, so that what is committed meanwhile comes after it.
+    const head = await source.head();
+    report(placeFindings(WHOLE_LOG, await checks.begin()));
+    report(placeFindings(WHOLE_LOG, checkArchivedParts(archives.parts, archives.opens)));
+    report(checkHeadsAt(head));
+    for await (const stored of source.log(begin.size)) {
+      const checked = checkEntry(stored);
+      report(await checks.take(stored, checked));
+      log = { size: log.size + 1, frontier: appendLeaf(log.frontier, log.size, checked.leaf_hash) };
+      report(checkHeadsAt(head));
+      if (found.length >= problems_max) break;
+    }
+    if (found.length < problems_max) {
+      report(await checkEnd(log, head, source));
+      report(checks.finish());
+      report(await checks.checkListedTrees(begin.size, log.size));
+    }
+  } catch (error) {
+    const place = { ...WHOLE_LOG, log_index: checks.next };
+    report(placeFindings(place, [{ rule: 'log.unreadable', message: tamperingMessage(error) }]));
+    report(checks.finish());
+  }
+  if (found.length > 0) return refusedVerdict(sortProblems(found).slice(0, problems_max));
+  const verified: VerifiedEntries = {
+    entries: log.size - begin.size,
+    trees: checks.trees,
+    root: rootOf(log.frontier),
+    ...(begin.size > 0 ? { archived: begin.size } : {}),
+  };
+  const { withheld } = checks;
+  return withheld === null
+    ? { ok: true, verdict: 'verified', ...verified }
+    : { ok: false, verdict: 'by_hash_alone', ...verified, withheld, problems: [] };
+}
+
+/** What is told of the log as a whole comes last. */
+const sortProblems = (found: readonly PlacedFinding[]): readonly LedgerProblem[] =>
+  found.map(problemOf).sort((one, other) => (one.log_index ?? Infinity) - (other.log_index ?? Infinity) || 0);
+
+/** Everything that looks at one entry after the other. */
+class LedgerChecks {
+  readonly #source: LedgerSource;
+  readonly #order: OrderCheck;
+  readonly #runs: RunCheck | null;
+  readonly #marks: MarkCheck | null;
+  readonly #records: RecordCheck | null;
+  readonly #trees: TreeCheck | null;
+  /** Trees in which an entry is not what was written: what follows from it is not told as well. */
+  readonly #broken = new Set<string>();
+  readonly #withheld = new WithheldContents();
+
+  constructor(source: LedgerSource, complete: boolean) {
+    this.#source = source;
+    this.#order = new OrderCheck(source.begin?.size);
+    this.#runs = complete ? new RunCheck() : null;
+    this.#marks = source.marks === undefined ? null : new MarkCheck(source.marks);
+    this.#records = source.records === undefined ? null : new RecordCheck(source.records);
+    this.#trees = source.trees === undefined ? null : new TreeCheck(source.trees);
+  }
+
+  get trees(): number {
+    return this.#order.trees;
+  }
+
+  get next(): number {
+    return this.#order.next;
+  }
+
+  get withheld(): WithheldSummary | null {
+    return this.#withheld.report(this.#source.replay?.not_recomputed ?? 0);
+  }
+
+  async begin(): Promise<readonly LedgerFinding[]> {
+    await this.#trees?.begin();
+    return (await this.#records?.begin()) ?? [];
+  }
+
+  async take(stored: StoredEntry, checked: CheckedEntry): Promise<readonly PlacedFinding[]> {
+    const { log_index, tree_id, seq } = stored;
+    const place = { log_index, tree_id, seq };
+    const { artifacts, findings } = await this.#checkContent(stored, checked);
+    const found: PlacedFinding[] = [
+      ...this.#order.take(stored, checked),
+      ...placeFindings(place, [...checked.findings, ...findings]),
+    ];
+    if (found.some(({ place: { tree_id: of } }) => of !== null)) {
+      this.#broken.add(tree_id);
+      if (checked.envelope !== null) this.#broken.add(checked.envelope.tree_id);
+    }
+    this.#trees?.take(stored, checked);
+    const whole = !this.#broken.has(tree_id);
+    if (whole) found.push(...(this.#runs?.take(checked.envelope as Entry, log_index) ?? []));
+    found.push(...((await this.#source.replay?.take(stored, artifacts, whole)) ?? []));
+    found.push(...placeFindings(place, (await this.#marks?.take(stored, checked)) ?? []));
+    found.push(...placeFindings(place, (await this.#records?.take(stored, checked)) ?? []));
+    return found;
+  }
+
+  *finish(): Iterable<PlacedFinding> {
+    yield* this.#runs?.finish((tree_id) => !this.#broken.has(tree_id)) ?? [];
+    yield* this.#source.replay?.finish() ?? [];
+    for (const { tree_id, ...finding } of this.#records?.finish() ?? []) {
+      yield { place: { ...WHOLE_LOG, tree_id }, finding };
+    }
+  }
+
+  /** What the list of trees says otherwise than the log, which was read between two sizes. */
+  async checkListedTrees(from: number, size: number): Promise<readonly PlacedFinding[]> {
+    const found: PlacedFinding[] = [];
+    if (this.#trees === null) return found;
+    for await (const { tree_id, ...finding } of this.#trees.finish(from, size)) {
+      if (!this.#broken.has(tree_id)) found.push({ place: { ...WHOLE_LOG, tree_id }, finding });
+    }
+    return found;
+  }
+
+  async #checkContent(stored: StoredEntry, { envelope }: CheckedEntry) {
+    if (envelope === null) return { artifacts: [], findings: [] };
+    try {
+      const artifacts: readonly StoredArtifact[] = await this.#source.artifactsOf(stored);
+      const system = artifacts.filter(isWithheld).flatMap((artifact) => this.#withheld.add(stored, artifact));
+      return { artifacts, findings: [...system, ...checkEntryArtifacts(envelope.type, envelope.body, artifacts)] };
+    } catch (error) {
+      const finding: LedgerFinding = { rule: 'artifact.unreadable', message: tamperingMessage(error) };
+      return { artifacts: [], findings: [finding] };
+    }
+  }
+}
+
+/** The log as far as it was read, computed from the texts. */
+type ComputedLog = Pick<LogHead, 'size' | 'frontier'>;
+
+function* placeFindings(place: ProblemPlace, findings: Iterable<LedgerFinding>): Iterable<PlacedFinding> {
+  for (const finding of findings) yield { place, finding };
+}
+
+/** Compares the log with those of the two heads that speak of just this size. */
+function* checkHeads(
+  { size, frontier }: ComputedLog,
+  head: LogHead,
+  externalHead: LedgerSource['externalHead'],
+): Iterable<LedgerFinding> {
+  if (size !== head.size && size !== externalHead?.size) return;
+  const root = rootOf(frontier);
+  if (size === head.size && (root !== head.root || frontier.join() !== head.frontier.join())) {
+    const range = findFirstDifference(frontier, head);
+    const where = range === null ? '' : `: the first entry that is not as it was is one of ${range.join(' to ')}`;
+    const message = `at size ${size} the log has root ${root}, not what the stored head says${where}`;
+    yield { rule: 'head.stored', message };
+  }
+  if (size === externalHead?.size && root !== externalHead.root) {
+    const message = `at size ${size} the log has root ${root}, but its anchor vouches for ${externalHead.root}`;
+    yield { rule: 'head.differs', message };
+  }
+}
+
+/** Compares it with what the store says was archived at just this size. */
+function* checkParts({ size, frontier }: ComputedLog, parts: readonly ArchivedPart[]): Iterable<LedgerFinding> {
+  for (const part of parts) {
+    if (part.size !== size || part.root === rootOf(frontier)) continue;
+    yield { rule: 'archive.differs', message: `at size ${size} the log has another root than what was archived` };
+  }
+}
+
+async function checkEnd(log: ComputedLog, head: LogHead, source: LedgerSource): Promise<readonly PlacedFinding[]> {
+  const found: PlacedFinding[] = [];
+  const { externalHead, begin = EMPTY_HEAD } = source;
+  if (externalHead !== null && externalHead.size < begin.size) {
+    const message = `the anchor vouches for ${externalHead.size} entries, and more than those were archived before`;
+    found.push({ place: WHOLE_LOG, finding: { rule: 'head.below', message } });
+  }
+  if (externalHead !== null && log.size < externalHead.size) {
+    const message = `the log ends at size ${log.size}, but its anchor vouches for ${externalHead.size}`;
+    found.push({ place: { ...WHOLE_LOG, log_index: log.size }, finding: { rule: 'head.below', message } });
+  }
+  // A longer log is right if it was committed while it was read: then the head has come along.
+  const latest = log.size > head.size ? await source.head() : head;
+  if (log.size !== head.size) found.push(...placeFindings(WHOLE_LOG, checkHeads(log, latest, null)));
+  if (log.size > latest.size || log.size < head.size) {
+    const message = `the log has ${log.size} entries, its head says ${latest.size}`;
+    const kind = log.size < head.size ? 'cut' : 'inserted';
+    found.push({ place: WHOLE_LOG, finding: { rule: 'head.stored', message, kind } });
+  }
+  return found;
+}
+
+/** @throws the error itself if it does not say that the store holds something else than what was written */
+function tamperingMessage(error: unknown): string {
+  if (error instanceof LedgerError && error.code === 'LEDGER_TAMPERED') return error.message;
+  throw error;
+}

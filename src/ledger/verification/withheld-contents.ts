@@ -1,0 +1,27 @@
+import { canBeWithheld, type WithheldArtifact } from '../../contract/artifact-ref.js';
+import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
+import type { LedgerFinding } from './ledger-problem.js';
+import { UNCHECKED_LISTED_MAX, type UncheckedContent, type WithheldSummary } from './ledger-verdict.js';
+
+/** The contents that verification could not check, counted and, up to a limit, listed. */
+export class WithheldContents {
+  readonly #listed: UncheckedContent[] = [];
+  #contents = 0;
+
+  /** @returns a finding where content is missing that nothing may withhold */
+  add({ log_index, tree_id, seq }: StoredEntry, artifact: WithheldArtifact): readonly LedgerFinding[] {
+    const { kind, case_id, withheld, sha256 } = artifact;
+    this.#contents += 1;
+    if (this.#listed.length < UNCHECKED_LISTED_MAX) {
+      this.#listed.push({ log_index, tree_id, seq, kind, case_id, withheld, sha256 });
+    }
+    if (canBeWithheld(artifact)) return [];
+    const message = `the content ${sha256} (${kind}) is missing, and nothing may withhold it: restore it from a backup`;
+    return [{ rule: 'artifact.system_withheld', message }];
+  }
+
+  /** @param trees how many trees could be folded only in part @returns null where nothing was noted */
+  report(trees: number): WithheldSummary | null {
+    return this.#contents === 0 ? null : { contents: this.#contents, trees, not_checked: this.#listed };
+  }
+}

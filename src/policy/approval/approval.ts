@@ -1,0 +1,297 @@
+// D7: an approval belongs to one exact request of one run. It is given by people, it runs out, and it is used once.
+// Pure: times are those that were recorded, and no answer is a denial.
+
+import {
+  APPROVALS_MAX,
+  type ApprovalBallot,
+  type ApprovalBook,
+  type ApprovalEntry,
+  type ApprovalRule,
+  type ApprovalVote,
+} from '../../contract/run/approval.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { sha256 } from '../../contract/hash.js';
+import type { JsonObject } from '../../contract/json.js';
+import type { Role } from '../../contract/policy/roles.js';
+import type { Person } from '../../contract/person.js';
+import { InvariantError } from '../../errors.js';
+import type { ApprovalRuleId } from './approval-rules.js';
+import { countVoters, checkAgainstEarlierVotes, checkAgainstRequester, withoutLooksOf } from './voter-identity.js';
+
+export { APPROVAL_RULE_IDS, APPROVAL_RULES, type ApprovalRuleId } from './approval-rules.js';
+
+/** What exactly is to be done, and by which run: what the people who approve it have seen. */
+export interface ApprovalRequest {
+  /** `promotion`, `export`, or the action's name. */
+  readonly action: string;
+  readonly args: JsonObject;
+  readonly case_id: string | null;
+  /** The run that asks. */
+  readonly run_id: string;
+}
+
+/**
+ * The SHA-256 of the request's canonical text: another amount, case or run is another digest.
+ * @returns 64 lower-case hex digits
+ * @throws InvariantError for arguments that JSON cannot say; those of a parsed proposal always can be
+ */
+export const approvalDigest = ({ action, args, case_id, run_id }: ApprovalRequest): string =>
+  sha256(canonicalJson({ action, args, case_id, run_id }));
+
+/** A request, with its time and its requester. */
+export interface NewApprovalRequest {
+  readonly digest: string;
+  readonly name: string;
+  readonly requested_by: string;
+  /** Under behaviour flag 6. */
+  readonly requester?: Person | undefined;
+  readonly at: string;
+}
+
+/** The book of a run that has asked for nothing yet. */
+export const emptyBook = (run_id: string): ApprovalBook => ({ run_id, entries: [] });
+
+/** The rule under which something must be approved; undefined where it needs nobody's approval. */
+export const approvalRuleFor = (rules: readonly ApprovalRule[], name: string): ApprovalRule | undefined =>
+  rules.find((rule) => rule.for === name);
+
+/**
+ * Asks for an approval. Asking again changes nothing, so that nobody can keep a request open by repeating it; only
+ * one that has expired is asked anew, without the votes it had. What was rejected or used stays so for the whole run.
+ *
+ * A full book takes no new request unless an old one has expired: if the oldest fell out instead, an agent could wash
+ * out what people are looking at, and ask again for what they have rejected. The request is then `missing`: denied.
+ * @throws InvariantError for a rule of another subject, or a time that is none
+ */
+export function requestApproval(book: ApprovalBook, request: NewApprovalRequest, rule: ApprovalRule): ApprovalBook {
+  const { digest, name, requested_by, requester, at } = request;
+  if (rule.for !== name) throw new InvariantError(`the approval of ${name} is asked for under the rule of ${rule.for}`);
+  const known = findEntry(book, digest);
+  if (known !== undefined && !hasExpired(known, at)) return book;
+  const entry: ApprovalEntry = {
+    digest,
+    name,
+    requested_by,
+    ...(requester === undefined ? {} : { requester }),
+    requested_at: at,
+    votes: [],
+    state: 'open',
+    approved_at: null,
+    expires_at: addMinutes(at, rule.expires_minutes),
+  };
+  const others = book.entries.filter((other) => other !== known);
+  const remaining = others.length < APPROVALS_MAX ? others : withoutOldestExpired(others, at);
+  return remaining.length < APPROVALS_MAX ? { run_id: book.run_id, entries: [...remaining, entry] } : book;
+}
+
+/** What became of a ballot for one digest. `rule_id` goes to the audit. */
+export interface ApprovalVerdict {
+  readonly digest: string;
+  /** Whether the ballot has changed the book. */
+  readonly counted: boolean;
+  readonly rule_id: ApprovalRuleId;
+}
+
+/** What ballots are judged by: the pinned policy, and the overlay. */
+export interface ApprovalPolicy {
+  readonly approvals: readonly ApprovalRule[];
+  readonly roles: ReadonlyMap<string, Role>;
+  /** Who has no say now (D1). What they have voted before does not count either. */
+  readonly isSuspended?: SuspensionCheck | null;
+  /** Behaviour flag 6: people are compared by canonical id and skeletons. */
+  readonly byPerson?: boolean;
+  /** Behaviour flag 13: and by what their names look like in either case. */
+  readonly byLooks?: boolean;
+}
+
+export type SuspensionCheck = (
+  voter: Pick<ApprovalVote, 'actor_id' | 'role_id'> & { readonly person?: Person | undefined },
+) => boolean;
+
+/**
+ * Counts a ballot. Its digests are judged one by one, and one that is refused does not spoil the others. Whoever may
+ * approve may also reject, until the approval has been used: also what they or others have approved before.
+ * @returns the book, and a verdict for each digest in the ballot's order
+ * @throws InvariantError for a time that is none
+ */
+export function countBallot(
+  book: ApprovalBook,
+  given: ApprovalBallot,
+  policy: ApprovalPolicy,
+): { readonly book: ApprovalBook; readonly verdicts: readonly ApprovalVerdict[] } {
+  const ballot = policy.byLooks === true ? given : withoutLooksOf(given);
+  const approverProblem = checkApprover(book, ballot, policy);
+  const verdicts: ApprovalVerdict[] = [];
+  let currentBook = book;
+  for (const digest of ballot.digests) {
+    const known = findEntry(currentBook, digest);
+    const rule = known && approvalRuleFor(policy.approvals, known.name);
+    const entry =
+      known && rule && policy.isSuspended ? reopenIfQuorumLost(withoutVotes(known, policy.isSuspended), rule) : known;
+    const ballotProblem = approverProblem ?? checkBallot(entry, ballot, { rule, byPerson: policy.byPerson === true });
+    if (ballotProblem !== null || entry === undefined || rule === undefined) {
+      verdicts.push({ digest, counted: false, rule_id: ballotProblem ?? 'approval.unknown_digest' });
+      continue;
+    }
+    const next = ballot.decision === 'reject' ? rejectEntry(entry) : approveEntry(entry, ballot, rule);
+    currentBook = replaceEntry(currentBook, next);
+    verdicts.push({ digest, counted: true, rule_id: COUNTED_RULES[next.state] });
+  }
+  return { book: currentBook, verdicts };
+}
+
+/** A request as it counts while these have no say (D1). What was used up, or rejected, stays as it is. */
+export const withoutVotes = (entry: ApprovalEntry, isSuspended: SuspensionCheck): ApprovalEntry =>
+  (entry.state === 'open' || entry.state === 'approved') && entry.votes.some(isSuspended)
+    ? updateEntry(entry, { votes: entry.votes.filter((voter) => !isSuspended(voter)) })
+    : entry;
+
+/** A request that has lost its quorum waits for votes again. */
+const reopenIfQuorumLost = (entry: ApprovalEntry, rule: ApprovalRule): ApprovalEntry =>
+  entry.state === 'approved' && !hasQuorum(entry, rule)
+    ? updateEntry(entry, { state: 'open', approved_at: null })
+    : entry;
+
+/** What is true of a request at one moment. Only `granted` lets anything happen. */
+export type ApprovalStatus = 'granted' | 'missing' | 'open' | 'rejected' | 'expired' | 'consumed';
+
+/** The rule id with which the audit tells each standing; for `missing` and `open` after the request was made. */
+export const APPROVAL_STATUS_RULES = {
+  granted: 'approval.granted',
+  missing: 'approval.not_requested',
+  open: 'approval.required',
+  rejected: 'approval.rejected',
+  expired: 'approval.expired',
+  consumed: 'approval.consumed',
+} as const satisfies Record<ApprovalStatus, ApprovalRuleId>;
+
+/**
+ * Looks at a request again, at the moment at which it would be executed. The votes are counted once more; an approval
+ * that no longer has its quorum is `open`, and denied.
+ * @param book as it counts at that moment (`withoutVotes`)
+ */
+export function approvalStatus(book: ApprovalBook, digest: string, now: string, rule: ApprovalRule): ApprovalStatus {
+  const entry = findEntry(book, digest);
+  if (entry === undefined) return 'missing';
+  if (entry.state === 'rejected' || entry.state === 'consumed') return entry.state;
+  if (hasExpired(entry, now)) return 'expired';
+  return entry.state === 'approved' && hasQuorum(entry, rule) ? 'granted' : 'open';
+}
+
+/**
+ * Uses an approval up. To be called in the fold of the entry that commits the execution intent, and nowhere else.
+ * @throws InvariantError unless the standing is `granted`
+ */
+export function consume(book: ApprovalBook, digest: string, at: string, rule: ApprovalRule): ApprovalBook {
+  const entry = findEntry(book, digest);
+  const found = approvalStatus(book, digest, at, rule);
+  if (entry === undefined || found !== 'granted') throw new InvariantError(`an approval was used that is ${found}`);
+  return replaceEntry(book, updateEntry(entry, { state: 'consumed' }));
+}
+
+const COUNTED_RULES = {
+  open: 'approval.accepted',
+  approved: 'approval.granted',
+  rejected: 'approval.rejected',
+  consumed: 'approval.consumed',
+} as const satisfies Record<ApprovalEntry['state'], ApprovalRuleId>;
+
+/** What is wrong with whoever sent the ballot, whatever it says: they do not learn which digests there are. */
+function checkApprover(book: ApprovalBook, ballot: ApprovalBallot, policy: ApprovalPolicy): ApprovalRuleId | null {
+  const { actor, role_id } = ballot.approver;
+  const role = policy.roles.get(role_id);
+  if (actor.actor_type === 'agent' || role?.class === 'agent') return 'approval.by_agent';
+  if (role === undefined) return 'approval.role_unknown';
+  if (actor.actor_type !== 'human' || role.class !== 'human') return 'approval.not_a_person';
+  return ballot.for_run === book.run_id ? null : 'approval.other_run';
+}
+
+function checkBallot(
+  entry: ApprovalEntry | undefined,
+  { approver, decision, at }: ApprovalBallot,
+  { rule, byPerson }: { readonly rule: ApprovalRule | undefined; readonly byPerson: boolean },
+): ApprovalRuleId | null {
+  const { role_id } = approver;
+  if (entry === undefined) return 'approval.unknown_digest';
+  if (rule?.approver_roles.includes(role_id) !== true) return 'approval.role_not_allowed';
+  const requesterProblem = checkAgainstRequester(entry, approver, byPerson);
+  if (requesterProblem !== null) return requesterProblem;
+  if (entry.state === 'consumed') return 'approval.consumed';
+  if (entry.state === 'rejected') return 'approval.already_decided';
+  if (hasExpired(entry, at)) return 'approval.expired';
+  if (decision === 'reject') return null;
+  if (entry.state === 'approved') return 'approval.already_decided';
+  return checkAgainstEarlierVotes(entry, approver, byPerson);
+}
+
+const rejectEntry = (entry: ApprovalEntry): ApprovalEntry =>
+  updateEntry(entry, { state: 'rejected', approved_at: null });
+
+/** The stricter of two readings: time runs from the first vote, not from the one that completes the quorum. */
+function approveEntry(entry: ApprovalEntry, { approver, at }: ApprovalBallot, rule: ApprovalRule): ApprovalEntry {
+  const end = addMinutes(at, rule.expires_minutes);
+  const voted = updateEntry(entry, {
+    votes: [...entry.votes, voteOf(approver, at)],
+    expires_at: entry.votes.length > 0 && isBefore(entry.expires_at, end) ? entry.expires_at : end,
+  });
+  return hasQuorum(voted, rule) ? updateEntry(voted, { state: 'approved', approved_at: at }) : voted;
+}
+
+/** Counted from the votes themselves, so that a vote which should not be there does not help. */
+function hasQuorum(entry: ApprovalEntry, rule: ApprovalRule): boolean {
+  const counting = entry.votes.filter(({ role_id }) => rule.approver_roles.includes(role_id));
+  return rule.for === entry.name && countVoters(entry, counting) >= rule.quorum;
+}
+
+const voteOf = ({ actor, role_id, person }: ApprovalBallot['approver'], at: string): ApprovalVote => ({
+  actor_id: actor.actor_id,
+  role_id,
+  at,
+  ...(person === undefined ? {} : { person }),
+});
+
+/** Only what is still undecided or unused can run out of time. A time that is none is too late. */
+const hasExpired = ({ state, expires_at }: ApprovalEntry, now: string): boolean =>
+  (state === 'open' || state === 'approved') && !isBefore(now, expires_at);
+
+const isBefore = (a: string, b: string): boolean => Date.parse(a) < Date.parse(b);
+
+/** The last moment that a timestamp of the contract can name. */
+const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** Arithmetic on recorded times, not a reading of a clock. */
+function addMinutes(at: string, minutes: number): string {
+  const end = Math.min(Date.parse(at) + minutes * 60_000, LATEST);
+  if (Number.isNaN(end)) throw new InvariantError('the time of a request or a vote is no time');
+  return new Date(end).toISOString();
+}
+
+const findEntry = (book: ApprovalBook, digest: string): ApprovalEntry | undefined =>
+  book.entries.find((entry) => entry.digest === digest);
+
+const replaceEntry = ({ run_id, entries }: ApprovalBook, next: ApprovalEntry): ApprovalBook => ({
+  run_id,
+  entries: entries.map((entry) => (entry.digest === next.digest ? next : entry)),
+});
+
+/** Forgetting an expired request changes nothing: it is denied, and may be asked anew, either way. */
+function withoutOldestExpired(entries: readonly ApprovalEntry[], now: string): ApprovalEntry[] {
+  const oldest = entries.findIndex((entry) => hasExpired(entry, now));
+  return entries.filter((_, index) => index !== oldest);
+}
+
+/** Written out, so that all entries have one hidden class (decision 0009). */
+const updateEntry = (
+  entry: ApprovalEntry,
+  { votes, state, approved_at, expires_at }: Partial<ApprovalEntry>,
+): ApprovalEntry => ({
+  digest: entry.digest,
+  name: entry.name,
+  requested_by: entry.requested_by,
+  ...(entry.requester === undefined ? {} : { requester: entry.requester }),
+  requested_at: entry.requested_at,
+  votes: votes ?? entry.votes,
+  state: state ?? entry.state,
+  approved_at: approved_at === undefined ? entry.approved_at : approved_at,
+  expires_at: expires_at ?? entry.expires_at,
+});

@@ -1,0 +1,141 @@
+// From the bytes of the three policy files to a policy that can be decided by, or to everything that is wrong with
+// them. The same function stands behind `turnpike policy check`, the opening of a tree and a replay.
+
+import type { Static, TSchema } from 'typebox';
+import { ActionsPolicy } from '../../contract/policy/actions-policy.js';
+import { createCatalogue, NO_REGISTRATIONS, type Catalogue } from '../../contract/policy/catalogue.js';
+import { LanesPolicy } from '../../contract/policy/lanes.js';
+import type { PolicyFile } from '../../contract/policy/pins.js';
+import { RolesPolicy } from '../../contract/policy/roles.js';
+import { isInstance, findSchemaMistakes, type SchemaMistake } from '../../contract/schema-mistakes.js';
+import { PolicyError } from '../../errors.js';
+import type { PolicyFinding, FindingRule } from './policy-finding.js';
+import { findInconsistencies, type PolicyParts } from './policy-consistency.js';
+import { readPolicyYaml, type PolicyDocument, type YamlNumbers } from './policy-yaml.js';
+import type { Policy } from '../policy.js';
+
+/** Findings told at once; a file that has more is broken as a whole. */
+const FINDINGS_MAX = 200;
+const FINDINGS_IN_MESSAGE_MAX = 5;
+
+/** A policy file as bytes, under the name by which findings shall call it. */
+export interface NamedPolicyFile {
+  readonly path: string;
+  readonly bytes: Uint8Array;
+}
+
+/** `policy` is there exactly when there is no finding. */
+export interface PolicyCheck {
+  readonly findings: readonly PolicyFinding[];
+  readonly policy: Policy | null;
+}
+
+/**
+ * Reads, checks and indexes a policy. Takes any bytes: whatever is wrong with them is a finding.
+ * What files say of one another is looked at when each of them is right in itself. `catalogue` is what the embedding
+ * service has; without one, only the built-in actions exist.
+ */
+export function checkPolicy(
+  files: Readonly<Record<PolicyFile, NamedPolicyFile>>,
+  catalogue: Catalogue = BUILT_IN,
+  numbers: YamlNumbers = 'plain',
+): PolicyCheck {
+  const lanes = readFile(files.lanes, LanesPolicy, numbers);
+  const roles = readFile(files.roles, RolesPolicy, numbers);
+  const actions = readFile(files.actions, ActionsPolicy, numbers);
+  const ownFindings = [...lanes.findings, ...roles.findings, ...actions.findings];
+  if (lanes.value === null || roles.value === null || actions.value === null) {
+    return { findings: ownFindings.slice(0, FINDINGS_MAX), policy: null };
+  }
+  const parts = { lanes: lanes.value, roles: roles.value, actions: actions.value };
+  const documents = { lanes: lanes.document, roles: roles.document, actions: actions.document };
+  const findings = findInconsistencies(parts, catalogue).map(({ name, pointer, rule, message }) => ({
+    file: files[name].path,
+    line: documents[name].lineOf(pointer),
+    rule,
+    message,
+  }));
+  return {
+    findings: findings.slice(0, FINDINGS_MAX),
+    policy: findings.length === 0 ? indexPolicy(parts, catalogue) : null,
+  };
+}
+
+/**
+ * The policy that these bytes are, for whoever can do nothing with findings: the kernel and the replay.
+ * @param numbers `any` for a tree without behaviour flag 8
+ * @throws PolicyError POLICY_INVALID with the first findings in its message
+ */
+export function loadPolicy(
+  bytes: Readonly<Record<PolicyFile, Uint8Array>>,
+  catalogue: Catalogue = BUILT_IN,
+  numbers: YamlNumbers = 'plain',
+): Policy {
+  const named = (name: PolicyFile): NamedPolicyFile => ({ path: `${name}.yaml`, bytes: bytes[name] });
+  const files = { lanes: named('lanes'), roles: named('roles'), actions: named('actions') };
+  const { findings, policy } = checkPolicy(files, catalogue, numbers);
+  if (policy !== null) return policy;
+  const shown = findings.slice(0, FINDINGS_IN_MESSAGE_MAX).map(formatFinding);
+  const more = findings.length - shown.length;
+  const message = `the policy is invalid: ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+  throw new PolicyError({ code: 'POLICY_INVALID', message });
+}
+
+/** A finding as one line for people, in the form that editors and CI systems make links of. */
+export const formatFinding = ({ file, line, rule, message }: PolicyFinding): string =>
+  `${file}:${line} ${rule}: ${message}`;
+
+type FileReadResult<T> =
+  | { readonly value: T; readonly document: PolicyDocument; readonly findings: readonly [] }
+  | { readonly value: null; readonly findings: readonly PolicyFinding[] };
+
+function readFile<const T extends TSchema>(
+  { path, bytes }: NamedPolicyFile,
+  schema: T,
+  numbers: YamlNumbers,
+): FileReadResult<Static<T>> {
+  const { document, problems } = readPolicyYaml(bytes, numbers);
+  if (document === null) return { value: null, findings: problems.map((problem) => ({ file: path, ...problem })) };
+  const { data, lineOf } = document;
+  if (isInstance(schema, data)) return { value: data, document, findings: [] };
+  const mistakes = new Map(
+    findSchemaMistakes(schema, data)
+      .map(toVersionMistake)
+      .map((mistake) => [mistake.message, mistake]),
+  );
+  const findings = [...mistakes.values()].map(({ pointer, ...mistake }) => ({
+    file: path,
+    line: lineOf(pointer),
+    ...mistake,
+  }));
+  return { value: null, findings };
+}
+
+const VERSIONS: readonly string[] = ['/version', '/contract_version'];
+
+type PolicyMistake = Omit<SchemaMistake, 'rule'> & { readonly rule: FindingRule };
+
+const toVersionMistake = (mistake: SchemaMistake): PolicyMistake =>
+  VERSIONS.includes(mistake.pointer)
+    ? { pointer: mistake.pointer, rule: 'version.mismatch', message: `${mistake.pointer.slice(1)} must be v1` }
+    : mistake;
+
+const BUILT_IN = createCatalogue(NO_REGISTRATIONS);
+
+/** Files have none: whoever opens or folds a tree knows them. */
+const NO_BEHAVIOR_FLAGS: Policy['flags'] = new Set();
+
+const indexPolicy = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogue): Policy => ({
+  lanes: new Map(lanes.lanes.map((lane) => [lane.lane_id, lane])),
+  roles: new Map(roles.roles.map((role) => [role.role_id, role])),
+  actions: new Map(actions.actions.map((action) => [action.action, action])),
+  limits: actions.limits,
+  sandbox: actions.sandbox,
+  exposure: actions.response.exposure,
+  budgets: actions.budgets ?? {},
+  approvals: actions.approvals ?? [],
+  retries: actions.retries ?? { max: 0, backoff_ms: 0 },
+  knobs: actions.knobs,
+  catalogue,
+  flags: NO_BEHAVIOR_FLAGS,
+});

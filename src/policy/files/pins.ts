@@ -1,0 +1,22 @@
+import type { Pin, PinProblem, PolicyFile } from '../../contract/policy/pins.js';
+import { UNPINNED, type PolicyVersions } from '../../contract/shapes.js';
+
+/**
+ * The versions that a run carries. A file whose version is not known is UNPINNED in records that must say something
+ * (C44), and no run is allowed with it (S4-29).
+ */
+export function policyVersions(
+  pins: Readonly<Record<PolicyFile, Pin | { readonly problem: PinProblem }>>,
+  machines_sha256: string,
+): PolicyVersions {
+  const version = (name: PolicyFile): string => {
+    const pin = pins[name];
+    return 'problem' in pin ? UNPINNED : pin.git_sha;
+  };
+  return {
+    lanes: version('lanes'),
+    roles: version('roles'),
+    actions: version('actions'),
+    machines: machines_sha256,
+  };
+}

@@ -1,0 +1,36 @@
+import { SCHEMA_RULES } from '../../contract/schema-mistakes.js';
+import { YAML_RULES } from './strict-yaml.js';
+
+/** Files that are right in shape, but contradict themselves or one another (C55). */
+export const CONSISTENCY_RULES = [
+  'lane.duplicate_id',
+  'lane.unknown_role',
+  'role.duplicate_id',
+  'role.unknown_lane',
+  'pair.one_sided',
+  'prohibition.unknown',
+  'lane.exports_content',
+  'action.duplicate',
+  'action.unknown',
+  'action.unknown_lane',
+  'extensions.unknown_argument',
+  'approval.unknown_subject',
+  'approval.unknown_role',
+  'approval.duplicate',
+  'limits.content_exceeds_payload',
+  'limits.path_exceeds_payload',
+] as const;
+
+/** Every rule that a policy can break, in the order in which they are looked at. */
+export const FINDING_RULES = [...YAML_RULES, 'version.mismatch', ...SCHEMA_RULES, ...CONSISTENCY_RULES] as const;
+export type FindingRule = (typeof FINDING_RULES)[number];
+
+/** One mistake in a policy file. The message is one line of printable ASCII, whatever the file holds. */
+export interface PolicyFinding {
+  /** As the caller named it. */
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  readonly rule: FindingRule;
+  readonly message: string;
+}

@@ -1,0 +1,76 @@
+// Unknown names. A tool or table that is listed and not registered is never allowed; a name that is nearly a registered
+// one is a typing mistake.
+
+import { quoteForMessage } from '../../contract/finding-text.js';
+import { ACTIONS } from '../../contract/policy/actions.js';
+import type { Catalogue } from '../../contract/policy/catalogue.js';
+import type { LintFinding } from './lint-rules.js';
+import type { PolicyParts } from '../files/policy-consistency.js';
+
+/** Tools of the platform, and those of the contract's own lanes, which services register. */
+const TOOLS: readonly string[] = [
+  ...Object.values(ACTIONS).flatMap(({ tool }) => tool ?? []),
+  ...['session.verify', 'session.review'],
+  ...['export_bundle.create', 'export_bundle.validate', 'export_bundle.signoff', 'export_bundle.download'],
+  ...['dictation.start', 'dictation.stop', 'transcription.run', 'transcription.status', 'interview.prompt.next'],
+];
+const TABLES: readonly string[] = [
+  ...['sandbox_files', 'export_bundles', 'audit_ledger', 'transcripts', 'interview_notes', 'entities'],
+  ...['facts', 'evidence_map', 'coa_map', 'shared_playbooks', 'shared_heuristics'],
+];
+const EDITS_MAX = 2;
+
+export function* lintNames({ lanes: { lanes } }: PolicyParts, catalogue: Catalogue): Generator<LintFinding> {
+  const { tools: registered, targets } = catalogue.registrations;
+  const tools = [
+    ...TOOLS,
+    ...registered.map(({ name }) => name),
+    ...catalogue.actions.flatMap(({ tool }) => tool ?? []),
+  ];
+  const tables = [...TABLES, ...targets.map(({ name }) => name)];
+  for (const [index, { lane_id, allowed_actions }] of lanes.entries()) {
+    const lane = `lane ${quoteForMessage(lane_id)}`;
+    const at = (list: string, entry: number) =>
+      ({ name: 'lanes', pointer: `/lanes/${index}/allowed_actions/${list}/${entry}` }) as const;
+    for (const [entry, tool] of (allowed_actions.tools ?? []).entries()) {
+      if (tools.includes(tool)) continue;
+      const near = tools.find((name) => isNear(name, tool));
+      const message = `${lane} lists the tool ${quoteForMessage(tool)}, which is not registered`;
+      yield near === undefined
+        ? { ...at('tools', entry), rule: 'tool.unknown', severity: 'warning', message }
+        : {
+            ...at('tools', entry),
+            rule: 'tool.misspelt',
+            severity: 'error',
+            message: `${message}; there is ${quoteForMessage(near)}`,
+          };
+    }
+    const { writes = [], reads = [] } = allowed_actions;
+    const named = [
+      ...writes.map(({ table }, entry) => ({ table, where: at('writes', entry) })),
+      ...reads.map((table, entry) => ({ table, where: at('reads', entry) })),
+    ];
+    for (const { table, where } of named) {
+      const near = tables.includes(table) ? undefined : tables.find((name) => isNear(name, table));
+      if (near === undefined) continue;
+      const message = `${lane} lists the table ${quoteForMessage(table)}, which is not registered; there is ${quoteForMessage(near)}`;
+      yield { ...where, rule: 'table.misspelt', severity: 'error', message };
+    }
+  }
+}
+
+/** Whether two edits at most (a character more, less or another) make one name of the other. */
+export function isNear(a: string, b: string): boolean {
+  if (Math.abs(a.length - b.length) > EDITS_MAX) return false;
+  let above = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (const [row, character] of Array.from(a).entries()) {
+    const line = [row + 1];
+    for (let column = 1; column <= b.length; column += 1) {
+      const same = character === b[column - 1] ? 0 : 1;
+      const [up = 0, left = 0, before = 0] = [above[column], line[column - 1], above[column - 1]];
+      line.push(Math.min(up + 1, left + 1, before + same));
+    }
+    above = line;
+  }
+  return (above.at(-1) ?? EDITS_MAX + 1) <= EDITS_MAX;
+}

@@ -1,0 +1,51 @@
+// Looks for carelessness in a policy that can be loaded. `checkPolicy` looks for contradictions, and comes first. The
+// linter decides nothing: a running tree, a recovery and a replay load what was pinned, careless or not.
+
+import { createCatalogue, NO_REGISTRATIONS, type Catalogue } from '../../contract/policy/catalogue.js';
+import type { ActionsPolicy } from '../../contract/policy/actions-policy.js';
+import type { LanesPolicy } from '../../contract/policy/lanes.js';
+import type { PolicyFile } from '../../contract/policy/pins.js';
+import type { RolesPolicy } from '../../contract/policy/roles.js';
+import { LINT_RULES, type LintFinding, type LintMessage } from './lint-rules.js';
+import { checkPolicy, type NamedPolicyFile } from '../files/check-policy.js';
+import { lintActions } from './lint-actions.js';
+import { lintLanes } from './lint-lanes.js';
+import { lintNames } from './lint-names.js';
+import { lintRoles } from './lint-roles.js';
+import type { PolicyParts } from '../files/policy-consistency.js';
+import { readPolicyYaml } from '../files/policy-yaml.js';
+
+/** One part of the linter: finds every careless place of its kinds. */
+type Linter = (parts: PolicyParts, catalogue: Catalogue) => Iterable<LintFinding>;
+const LINTERS: readonly Linter[] = [lintLanes, lintRoles, lintActions, lintNames];
+
+/**
+ * Everything careless in a policy, in the order of files and lines.
+ * @returns nothing for a policy that `checkPolicy` has findings for: those come first
+ */
+export function lintPolicy(
+  files: Readonly<Record<PolicyFile, NamedPolicyFile>>,
+  catalogue: Catalogue = createCatalogue(NO_REGISTRATIONS),
+): readonly LintMessage[] {
+  if (checkPolicy(files, catalogue).policy === null) return [];
+  const documents = {
+    lanes: readPolicyYaml(files.lanes.bytes).document,
+    roles: readPolicyYaml(files.roles.bytes).document,
+    actions: readPolicyYaml(files.actions.bytes).document,
+  };
+  const parts = {
+    lanes: documents.lanes?.data as unknown as LanesPolicy,
+    roles: documents.roles?.data as unknown as RolesPolicy,
+    actions: documents.actions?.data as unknown as ActionsPolicy,
+  };
+  const messages = LINTERS.flatMap((linter) => [...linter(parts, catalogue)]).map((finding) => ({
+    file: files[finding.name].path,
+    line: documents[finding.name]?.lineOf(finding.pointer) ?? 1,
+    rule: finding.rule,
+    severity: finding.severity,
+    message: finding.message,
+    remedy: LINT_RULES[finding.rule],
+  }));
+  const order = Object.values(files).map(({ path }) => path);
+  return messages.sort((a, b) => order.indexOf(a.file) - order.indexOf(b.file) || a.line - b.line);
+}

@@ -1,0 +1,67 @@
+// What a careless policy allows. It can be loaded, and a tree that has pinned it is judged by it for ever: so nothing
+// here decides about a run. `turnpike policy check` shows it, and `turnpike policy pin` refuses errors.
+
+import type { PolicyFile } from '../../contract/policy/pins.js';
+
+/** Every rule, with what to do about it. */
+export const LINT_RULES = {
+  'export.no_approval': 'add `{ for: export, approver_roles: [...], quorum: 1, expires_minutes: ... }` to approvals',
+  'export.by_agent': 'let roles of class human start exports, and take the lane from the role in both files',
+  'export.prohibition_missing': 'add the prohibition to scope.prohibits of the lane',
+  'promotion.no_approval':
+    'add `{ for: promotion, approver_roles: [...], quorum: 1, expires_minutes: ... }` to approvals',
+  'promotion.by_agent': 'let a role of class human or system start promotions, and take the lane from the role',
+  'promotion.prohibition_missing': 'add the prohibition to scope.prohibits of the lane',
+  'lane.prohibition_missing': 'add the prohibition to scope.prohibits of the lane',
+  'lane.audit_not_required': 'set audit.required to true',
+  'lane.scope_missing': 'add the field to scope.requires of the lane',
+  'lane.cross_case_reads': 'take cross_case_reads out, or keep its reads in a lane without writes and tools',
+  'lane.embedded_text': 'take allow_embedded_text out: records hold references',
+  'lane.drops_case': 'take inherits_case_id out: the lane requires a case',
+  'lane.partial_outputs': 'take partial_outputs out, or let nothing rely on the tables of the lane',
+  'lane.session_checks': 'let roles of class system alone verify and review, in a lane of their own',
+  'role.agent_as_human': 'set class to agent: people approve, and agents act',
+  'role.agent_as_system': 'set class to agent: a system role is for the platform itself',
+  'role.acts_and_approves': 'let the approvers have a role that no agent run is started with',
+  'action.path_unrestricted': 'list the endings that are allowed under extensions, for each path argument',
+  'action.runs': 'take the endings out of extensions: what agents write must not be what programs run',
+  'action.privileged_lane': 'take `lane` out, or name a lane without exports, promotions and session checks',
+  'approval.unlisted_action': 'list the action under actions, or take the approval out',
+  'approval.long_lived': 'let approvals expire within 30 days (43200 minutes)',
+  'budget.no_tool_calls': 'limit tool_calls under budgets: CALL_TOOL is listed',
+  'limits.denials': 'let an agent run end after at most 1000 denials',
+  'checkpoints.late': 'set knobs.checkpoints to batch: the head is signed after every batch',
+  'tool.misspelt': 'write the name of the tool that there is',
+  'tool.unknown': 'register the tool, or take it out',
+  'table.misspelt': 'write the name of the table that there is',
+} as const satisfies Record<string, string>;
+export type LintRule = keyof typeof LINT_RULES;
+export const LINT_RULE_IDS = Object.keys(LINT_RULES) as readonly LintRule[];
+
+/** An error must be mended or accepted before a policy is pinned; a warning is for people to look at. */
+export type LintSeverity = 'error' | 'warning';
+
+/** A careless place: the file, and a JSON pointer into it. */
+export interface LintFinding {
+  readonly name: PolicyFile;
+  readonly pointer: string;
+  readonly rule: LintRule;
+  readonly severity: LintSeverity;
+  readonly message: string;
+}
+
+/** The same with its line, for people. */
+export interface LintMessage {
+  readonly file: string;
+  /** From 1. */
+  readonly line: number;
+  readonly rule: LintRule;
+  readonly severity: LintSeverity;
+  readonly message: string;
+  /** What to do. */
+  readonly remedy: string;
+}
+
+/** A caution as one line, in the form that editors and CI systems make links of. */
+export const formatLintMessage = ({ file, line, rule, severity, message, remedy }: LintMessage): string =>
+  `${file}:${line} ${severity === 'warning' ? 'warning: ' : ''}${rule}: ${message}; ${remedy}`;

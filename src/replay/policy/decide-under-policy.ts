@@ -1,0 +1,255 @@
+// A recorded decision taken again under any policy, by the same functions as the machines use. What the decision went
+// by is as recorded; what is a policy's word (limits, lanes, grants of a budget, whether a lane has a case) is not.
+
+import { applyBallot, approvalPolicyFor } from '../../../machines/approval-ballot.js';
+import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
+import { toPrivilegedWrite } from '../../../machines/mediated-memory.js';
+import { newChildContext } from '../../../machines/orchestrator.js';
+import { findExhaustedBudget } from '../../../machines/step-attempts.js';
+import { newStepMemory, type StepMemory } from '../../../machines/step-memory.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import type { GatherRequest } from '../../contract/run/effect.js';
+import { stepDecisionOf } from '../../contract/run/phase.js';
+import { retryContext, childContext, type RunContext } from '../../contract/run/run-context.js';
+import { approvalRuleFor, countBallot } from '../../policy/approval/approval.js';
+import { authorizeWithOverlay, authorizeAgentWithOverlay } from '../../policy/authorize-with-overlay.js';
+import { authorizeOrchestrator, type PrivilegedRequest } from '../../policy/authorize-run.js';
+import type { Policy } from '../../policy/policy.js';
+import type { Verdict } from '../../policy/verdict.js';
+import {
+  authorizeWithFacts,
+  requireGatherRequest,
+  authorizeLane,
+  type Authorization,
+} from '../../step/authorization.js';
+import { runCheckPhase, CHECK_PHASES } from '../../step/step-draft.js';
+import { mediatedContext } from '../../step/mediated-request.js';
+import { privilegedRequest } from '../../step/privileged-request.js';
+import { InvariantError } from '../../errors.js';
+import { accountUnder, agentContextUnder, exhaustedBudgetUnder } from './agent-under-policy.js';
+import type {
+  MediatedAct,
+  PolicyAnswer,
+  ApprovalFacts,
+  BallotFacts,
+  RecordedDecision,
+  RetryFacts,
+  RecordedVerdict,
+  StartedRun,
+  StepFacts,
+  WriteFacts,
+} from './recorded-decision.js';
+
+/** Another policy, with the behaviour flags of the tree that it is asked about: flags belong to the machines. */
+function withFlags(policy: Policy, flags: Policy['flags']): Policy {
+  const known = policiesWithFlags.get(policy);
+  if (known?.flags === flags) return known;
+  const made = { ...policy, flags };
+  policiesWithFlags.set(policy, made);
+  return made;
+}
+const policiesWithFlags = new WeakMap<Policy, Policy>();
+
+/** What `policy` says to it. @returns the verdict, or why the ledger does not tell */
+export function decideUnderPolicy({ facts, policy: recorded }: RecordedDecision, other: Policy): PolicyAnswer {
+  const policy = withFlags(other, recorded.flags);
+  switch (facts.kind) {
+    case 'orchestrator':
+      return toVerdict(authorizeOrchestrator(facts.run));
+    case 'agent': {
+      const exhausted = exhaustedBudgetUnder(facts, policy);
+      if (exhausted !== null) return { decision: 'deny', rule_id: `budget.${exhausted}` };
+      return toVerdict(authorizeAgentWithOverlay(agentContextUnder(facts, policy), facts.event.overlay, policy));
+    }
+    case 'step':
+      return decideStepUnder(facts, recorded, policy);
+    case 'retry':
+      return toVerdict(decideRetryUnder(facts, policy));
+    case 'write':
+      return toVerdict(decideWriteUnder(facts, policy));
+    case 'run':
+      return decideRunUnder(facts, policy);
+    case 'approval':
+      return decideApprovalUnder(facts, recorded, policy);
+    case 'ballot':
+      return decideBallotUnder(facts, recorded, policy);
+  }
+}
+
+const toVerdict = ({ decision, rule_id }: RecordedVerdict): RecordedVerdict => ({ decision, rule_id });
+const denyVerdict = (rule_id: string): RecordedVerdict => ({ decision: 'deny', rule_id });
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+function decideStepUnder(recorded: StepFacts, recordedPolicy: Policy, policy: Policy): PolicyAnswer {
+  const { start, input } = recorded;
+  if (input.raw === null && policy.limits.payload_bytes_max >= (input.payload.byte_size ?? 0)) return NOT_RECORDED;
+  const step: Mutable<StepMemory> = newStepMemory(input);
+  step.agent = agentContextUnder(start, policy);
+  // What was a valid proposal then is one under the same limits: only whether its action is listed is asked anew.
+  const known = recorded.act !== null && hasSameInputRules(recordedPolicy, policy);
+  if (known) {
+    step.action = recorded.act.action;
+    step.args = recorded.act.args;
+  }
+  for (const phase of known ? LISTING_PHASES : CHECK_PHASES) {
+    Object.assign(step, runCheckPhase(phase, step, policy));
+    if (step.fault !== null) return denyUnlessUnknown(step.fault.rule_id, recordedPolicy);
+    if (step.replay_of !== null) return repeatedVerdict(input.seen?.outcome ?? 'SUCCESS');
+  }
+  step.approvals = recorded.approvals;
+  const privileged = policy.catalogue.action(step.action ?? '')?.run_kind !== null;
+  const exhausted = findExhaustedBudget(accountUnder(start, input.account.spent, policy), privileged ? 1 : 0);
+  const lane = authorizeLane(step, policy, exhausted);
+  if (lane.verdict !== null) return verdictUnlessAnswered(step, lane, recordedPolicy, policy);
+  if (!privileged) return { decision: 'allow', rule_id: null };
+  if (recorded.ending) return denyVerdict('lifecycle.run_ending');
+  const { facts, gathered } = recorded;
+  const hasSameFacts =
+    facts !== null && gathered !== null && isSameGatherRequest(gathered, requireGatherRequest(step, policy));
+  return hasSameFacts
+    ? verdictUnlessAnswered(step, authorizeWithFacts(step, facts, policy), recordedPolicy, policy)
+    : { undecidable: 'facts.not_gathered' };
+}
+
+/** C80: another limit would take a payload of which only a prefix was recorded. */
+const NOT_RECORDED: PolicyAnswer = { undecidable: 'payload.not_recorded' };
+
+const LISTING_PHASES = ['VALIDATE_ACTION'] as const;
+const alikePolicies = new WeakMap<Policy, WeakMap<Policy, boolean>>();
+
+/** Whether both policies take the same payloads for the same proposals, but for the actions that they list. */
+function hasSameInputRules(one: Policy, other: Policy): boolean {
+  let known = alikePolicies.get(one);
+  if (known === undefined) alikePolicies.set(one, (known = new WeakMap()));
+  const found =
+    known.get(other) ??
+    (one.catalogue === other.catalogue &&
+      other.knobs.extensions_stage === 'authorize' &&
+      canonicalJson({ limits: one.limits, knobs: one.knobs }) ===
+        canonicalJson({ limits: other.limits, knobs: other.knobs }));
+  known.set(other, found);
+  return found;
+}
+
+/** A response is looked up where policy wants it given again, and only there. */
+const denyUnlessUnknown = (rule_id: string, recordedPolicy: Policy): PolicyAnswer =>
+  rule_id === 'proposal.response_not_at_hand' && recordedPolicy.knobs.duplicate_proposal_ids === 'reject'
+    ? { undecidable: 'response.not_at_hand' }
+    : denyVerdict(rule_id);
+
+const repeatedVerdict = (outcome: Parameters<typeof stepDecisionOf>[0]): RecordedVerdict => ({
+  decision: stepDecisionOf(outcome) === 'ALLOW' ? 'allow' : 'deny',
+  rule_id: null,
+});
+
+const isSameGatherRequest = (one: GatherRequest, other: GatherRequest): boolean =>
+  one.case_id === other.case_id &&
+  one.portable_names === other.portable_names &&
+  (one.usage || !other.usage) &&
+  one.paths.length === other.paths.length &&
+  one.paths.every((path, i) => path === other.paths[i]);
+
+/** A book was written under the rules of its time: where somebody has answered, it tells only of those. */
+function verdictUnlessAnswered(
+  step: StepMemory,
+  { verdict, digest }: Authorization,
+  recordedPolicy: Policy,
+  policy: Policy,
+): PolicyAnswer {
+  if (verdict === null) throw new InvariantError('a step was decided without a verdict');
+  const entry = digest === null ? undefined : step.approvals.entries.find((known) => known.digest === digest);
+  if (entry !== undefined && !hasSameApprovalRule(entry.name, recordedPolicy, policy))
+    return { undecidable: 'approval.other_rule' };
+  return toVerdict(verdict);
+}
+
+const hasSameApprovalRule = (name: string, recordedPolicy: Policy, policy: Policy): boolean =>
+  recordedPolicy === policy || ruleText(name, recordedPolicy) === ruleText(name, policy);
+const ruleText = (name: string, { approvals }: Policy): string =>
+  canonicalJson(approvalRuleFor(approvals, name) ?? null);
+
+/** The first attempt's run, in the lane that the action has under this policy. */
+const runOf = ({ start, action, run_id }: MediatedAct, policy: Policy): RunContext =>
+  mediatedContext({ agent: agentContextUnder(start, policy), action, mediated_run_id: run_id }, policy);
+
+function requestOf({ action, args, label }: MediatedAct, run: RunContext, { catalogue }: Policy): PrivilegedRequest {
+  const definition = catalogue.action(action);
+  if (definition === undefined) throw new InvariantError(`a run was mediated for ${action}, which does not exist`);
+  return privilegedRequest(definition, args, run, catalogue, label);
+}
+
+function decideRetryUnder({ act, run_id, overlay }: RetryFacts, policy: Policy): Verdict {
+  const run = retryContext(runOf(act, policy), run_id);
+  return authorizeWithOverlay(run, { action: act.action, privileged: requestOf(act, run, policy), overlay }, policy);
+}
+
+function decideWriteUnder({ of, run_id, parent_run_id, overlay }: WriteFacts, policy: Policy): Verdict {
+  const { run, privileged, action } = resolveDelegation(of, parent_run_id, policy);
+  const child = childContext(run, run_id, 'db_write');
+  return authorizeWithOverlay(
+    child,
+    { action, privileged: toPrivilegedWrite(privileged, run.run_kind), overlay },
+    policy,
+  );
+}
+
+function resolveDelegation(of: WriteFacts['of'], run_id: string, policy: Policy) {
+  if (of.kind === 'run') {
+    const { run, request } = prepareHighRiskRun(startedRunContext(of, policy), of.event, policy).input;
+    return { run, privileged: request.privileged, action: of.event.act.action };
+  }
+  const { act } = of;
+  if (act === null) throw new InvariantError('a step without a run has delegated a write');
+  const first = runOf(act, policy);
+  const run = of.kind === 'step' ? first : retryContext(first, run_id);
+  return { run, privileged: requestOf(act, run, policy), action: act.action };
+}
+
+const startedRunContext = ({ from, event }: StartedRun, policy: Policy): RunContext =>
+  newChildContext(from, event, event.run_kind, policy);
+
+function decideRunUnder(started: StartedRun, policy: Policy): PolicyAnswer {
+  const { input, verdict } = prepareHighRiskRun(startedRunContext(started, policy), started.event, policy);
+  return input.approval === null ? toVerdict(verdict) : denyVerdict('approval.required');
+}
+
+/** Without a rule of its own, the policy would not have let anybody wait: it says what it says without people. */
+function decideApprovalUnder(
+  { of, approval, event }: ApprovalFacts,
+  recordedPolicy: Policy,
+  policy: Policy,
+): PolicyAnswer {
+  const { run_kind } = of.event;
+  const overlay = event === null ? of.event.overlay : event.overlay;
+  const run = startedRunContext(of, policy);
+  const { input, verdict } = prepareHighRiskRun(run, { ...of.event, overlay }, policy);
+  if (approvalRuleFor(policy.approvals, run_kind) === undefined) return toVerdict(verdict);
+  if (!hasSameApprovalRule(run_kind, recordedPolicy, policy)) return { undecidable: 'approval.other_rule' };
+  if (event === null) return denyVerdict('approval.expired');
+  const memory = { run, request: input.request, approval, verdict: null, end: null, done: NO_RESULT };
+  const { update } = applyBallot(memory, event, policy);
+  return update.verdict == null ? denyVerdict('approval.required') : toVerdict(update.verdict);
+}
+
+const NO_RESULT = { result: null, result_ref: null, cause: null, denied_by: null, at: null };
+
+function decideBallotUnder({ book, event, nth }: BallotFacts, recordedPolicy: Policy, policy: Policy): PolicyAnswer {
+  const { ballot, overlay } = event;
+  const answered = countBallot(book, ballot, approvalPolicyFor(policy, ballot, overlay)).verdicts[nth];
+  if (answered === undefined) throw new InvariantError('a ballot has fewer answers than digests');
+  const { digest, counted, rule_id } = answered;
+  const entry = book.entries.find((known) => known.digest === digest);
+  const alike =
+    entry === undefined || hasSameApprovalRule(entry.name, recordedPolicy, policy) || VOTER_RULES.has(rule_id);
+  if (!alike) return { undecidable: 'approval.other_rule' };
+  return { decision: counted && rule_id !== 'approval.rejected' ? 'allow' : 'deny', rule_id };
+}
+
+/** Rules that look at the voter alone. */
+const VOTER_RULES: ReadonlySet<string> = new Set([
+  'approval.by_agent',
+  'approval.role_unknown',
+  'approval.not_a_person',
+  'approval.other_run',
+]);

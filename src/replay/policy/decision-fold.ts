@@ -1,0 +1,174 @@
+// The decisions of a recorded tree, as its entries come: an entry that records one is handed out with what it was
+// decided by. The tree is folded as it was recorded, whatever another policy would have said to an earlier decision.
+
+import { checkAvailable, type Artifact } from '../../contract/artifact-ref.js';
+import type { AuditEvent } from '../../contract/run/audit-event.js';
+import type { Entry } from '../../contract/run/entry.js';
+import type { StepTrace } from '../../contract/run/step-trace.js';
+import { InvariantError, LedgerError } from '../../errors.js';
+import { Fold } from '../../kernel/fold.js';
+import type { Decision } from '../../kernel/decision.js';
+import { withheldContentError } from '../../ledger/require-content.js';
+import { Tree } from '../../kernel/tree.js';
+import type { ReplayEntry, ReplaySource } from '../replay.js';
+import type { DecisionFacts, RecordedDecision, RecordedVerdict } from './recorded-decision.js';
+import { DecisionNotes } from './decision-notes.js';
+
+type PlacedDecision = Omit<RecordedDecision, 'log_index'>;
+
+/** One tree, given its entries in their order. */
+export class DecisionFold {
+  readonly #tree: Tree;
+  readonly #fold: Fold;
+  readonly #notes = new DecisionNotes();
+  readonly #decisions = new Map<number, PlacedDecision>();
+
+  constructor(tree_id: string) {
+    this.#tree = new Tree(tree_id, { interpreter: 'table-driven', observer: this.#notes });
+    this.#fold = new Fold(this.#tree);
+  }
+
+  /**
+   * The tree's next entry, with the content that it brought.
+   * @returns the decision that it records, or null
+   * @throws LedgerError LEDGER_TAMPERED for an entry that the machines would not have written
+   */
+  take(entry: ReplayEntry, artifacts: readonly Artifact[]): RecordedDecision | null {
+    const outcome = this.#fold.apply(entry, artifacts);
+    if ('difference' in outcome) throw departedError(entry, outcome.difference.rule);
+    if ('withheld' in outcome) throw withheldContentError(outcome.withheld);
+    if (outcome.decision !== null) this.#collect(outcome.decision);
+    const placed = this.#decisions.get(entry.seq);
+    if (placed === undefined) return null;
+    this.#decisions.delete(entry.seq);
+    return { ...placed, log_index: entry.log_index };
+  }
+
+  #collect({ entries, commands, ended }: Decision): void {
+    for (const command of commands)
+      if (command.kind === 'gather') this.#notes.recordGather(command.run_id, command.request);
+    let ballots = 0;
+    for (const { entry } of entries) {
+      if (entry.type === 'step_trace') this.#placeStep(entry);
+      if (entry.type !== 'audit_event' || entry.body.action_type !== 'authz_decision') continue;
+      if (isBallot(entry.body)) this.#placeBallot(entry, (ballots += 1) - 1);
+      else this.#placeDecision(entry);
+    }
+    this.#notes.forget(ended.map(({ run_id }) => run_id));
+  }
+
+  #placeStep({ body, seq }: Extract<Entry, { type: 'step_trace' }>): void {
+    if (body.mediated_run_id !== null) return;
+    const facts = this.#notes.takeStep(body.run_id);
+    if (facts === undefined) return;
+    const { actor, role_id, lane_id } = facts.input.agent;
+    const identity = { run_id: body.run_id, actor_id: actor.actor_id, role_id, lane_id };
+    this.#place({ seq, ...identity, action: body.action ?? 'a proposal', said: traceVerdictOf(body) }, facts);
+  }
+
+  #placeDecision({ body, seq }: Extract<Entry, { type: 'audit_event' }>): void {
+    const { run_id } = body;
+    const facts = this.#notes.takeFacts(run_id) ?? this.#rootFacts(run_id);
+    if (facts !== null)
+      this.#place({ seq, ...identityIn(body), action: actionOf(facts), said: verdictIn(body) }, facts);
+  }
+
+  #placeBallot({ body, seq }: Extract<Entry, { type: 'audit_event' }>, nth: number): void {
+    const facts = this.#notes.ballotOf(body.run_id, nth);
+    if (facts !== undefined) this.#place({ seq, ...identityIn(body), action: 'vote', said: verdictIn(body) }, facts);
+  }
+
+  /** The tree's own root run, which no machine has spawned. */
+  #rootFacts(run_id: string): DecisionFacts | null {
+    const run = run_id === this.#tree.tree_id ? this.#tree.run(run_id) : null;
+    return run === null ? null : { kind: 'orchestrator', run: run.context };
+  }
+
+  #place(partial: Omit<PlacedDecision, 'tree_id' | 'facts' | 'policy'>, facts: DecisionFacts): void {
+    const { policy, tree_id } = this.#tree;
+    if (policy === null) throw new InvariantError('a decision in a tree that is not open');
+    this.#decisions.set(partial.seq, { tree_id, ...partial, facts, policy });
+  }
+}
+
+/** What was read so far. */
+export interface ReadCount {
+  trees: number;
+  entries: number;
+  /** Trees whose later decisions were not read: content that they rest on is not to be had. */
+  not_recomputed: number;
+}
+
+/** Every decision of a ledger, or of one tree of it, in its order. Memory: the trees that have not ended. */
+export async function* decisionsIn(
+  source: ReplaySource,
+  tree_id: string | undefined,
+  count: ReadCount,
+): AsyncGenerator<RecordedDecision> {
+  const folds = new Map<string, DecisionFold | null>();
+  for await (const entry of tree_id === undefined ? source.log() : source.tree(tree_id)) {
+    let fold = folds.get(entry.tree_id);
+    if (fold === undefined) {
+      fold = new DecisionFold(entry.tree_id);
+      folds.set(entry.tree_id, fold);
+      count.trees += 1;
+    }
+    count.entries += 1;
+    if (fold === null) continue;
+    const artifacts = checkAvailable(entry.type === 'input' ? await source.artifactsOf(entry) : []);
+    if ('withheld' in artifacts) {
+      folds.set(entry.tree_id, null);
+      count.not_recomputed += 1;
+      continue;
+    }
+    const decision = fold.take(entry, artifacts);
+    if (decision !== null) yield decision;
+  }
+}
+
+const departedError = ({ log_index, tree_id, seq }: ReplayEntry, rule: string): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message: `entry ${log_index} (${tree_id} seq ${seq}) is not what the machines wrote (${rule}): run \`turnpike replay\``,
+  });
+
+const isBallot = ({ target }: AuditEvent): boolean => target?.target_type === 'system' && target.name === 'approval';
+
+const identityIn = ({ run_id, actor, role_id, lane_id }: AuditEvent) => ({
+  run_id,
+  actor_id: actor.actor_id,
+  role_id: role_id ?? '',
+  lane_id: lane_id ?? null,
+});
+
+/** A run that must wait for people is not allowed yet, though policy has nothing else against it. */
+const verdictIn = ({ authz, target }: AuditEvent): RecordedVerdict => {
+  const { decision, rule_id } = authz ?? { decision: 'deny' as const, rule_id: null };
+  const waits = rule_id === 'approval.required' && target?.name !== 'approval';
+  return { decision: waits ? 'deny' : decision, rule_id };
+};
+
+const traceVerdictOf = ({ decision, rule_id }: StepTrace): RecordedVerdict => ({
+  decision: decision === 'ALLOW' ? 'allow' : 'deny',
+  rule_id,
+});
+
+function actionOf(facts: DecisionFacts): string {
+  switch (facts.kind) {
+    case 'orchestrator':
+      return 'start a run tree';
+    case 'agent':
+      return 'start an agent';
+    case 'run':
+      return facts.event.run_kind === 'tool_gateway' ? facts.event.act.action : facts.event.run_kind;
+    case 'step':
+      return facts.act?.action ?? 'a proposal';
+    case 'retry':
+      return facts.act.action;
+    case 'write':
+    case 'approval':
+      return actionOf(facts.of);
+    case 'ballot':
+      return 'vote';
+  }
+}

@@ -1,0 +1,157 @@
+// What the decisions of a tree are taken by, noted just before they are taken, while the tree is folded as it was
+// recorded. Nothing here moves the machines.
+
+import type { AgentMemory } from '../../../machines/agent-memory.js';
+import type { MediatedInput } from '../../../machines/mediated.js';
+import type { MediatedMemory, VoteEvent } from '../../../machines/mediated-memory.js';
+import type { OrchestratorMemory, StartAgentEvent } from '../../../machines/orchestrator.js';
+import type { StartRunEvent } from '../../../machines/high-risk-run.js';
+import { newStepMemory, type StepInput, type StepMemory } from '../../../machines/step-memory.js';
+import type { StepEvent } from '../../../machines/step.js';
+import type { GatherRequest } from '../../contract/run/effect.js';
+import type { OverlayFact } from '../../contract/policy/overlay.js';
+import { childRunId, type RunContext } from '../../contract/run/run-context.js';
+import type { ObservedActor, TransitionObserver } from '../../kernel/interpreter/actors.js';
+import type {
+  MediatedAct,
+  AgentStart,
+  ApprovalFacts,
+  BallotFacts,
+  DecisionFacts,
+  StepFacts,
+} from './recorded-decision.js';
+
+/** A step that has no verdict yet. */
+export interface OpenStep {
+  readonly input: StepInput;
+  gathered: GatherRequest | null;
+}
+
+/** What one tree's decisions are taken by, until they are written down. */
+export class DecisionNotes implements TransitionObserver {
+  readonly #starts = new Map<string, AgentStart>();
+  readonly #steps = new Map<string, OpenStep>();
+  readonly #runs = new Map<string, DecisionFacts>();
+  readonly #answers = new Map<string, ApprovalFacts>();
+  readonly #ballots = new Map<string, Omit<BallotFacts, 'kind' | 'nth'>>();
+
+  onEvent({ machine, memory, event }: ObservedActor): void {
+    if (event.type !== 'VOTE' && event.type !== 'WAKE') return;
+    const vote = event.type === 'VOTE' ? (event as VoteEvent) : null;
+    if (machine === 'agent' && vote !== null) {
+      const { run, approvals } = memory as unknown as AgentMemory;
+      this.#ballots.set(run.run_id, { book: approvals, event: vote });
+    }
+    if (machine !== 'mediated') return;
+    const { run, approval } = memory as unknown as MediatedMemory;
+    const of = this.#runs.get(run.run_id);
+    if (approval === null || of?.kind !== 'run') return;
+    this.#answers.set(run.run_id, { kind: 'approval', of, approval, event: vote });
+    if (vote !== null) this.#ballots.set(run.run_id, { book: approval.book, event: vote });
+  }
+
+  onSpawn(
+    parent: ObservedActor,
+    { src, id, input }: { readonly src: string; readonly id: string; readonly input: unknown },
+  ) {
+    if (parent.machine === 'session') this.#runs.set(id, { kind: 'orchestrator', run: (input as StartedInput).run });
+    else if (parent.machine === 'orchestrator') this.#noteStarted(parent, src, id);
+    else if (parent.machine === 'agent') {
+      const step = input as StepInput;
+      this.#steps.set(step.agent.run_id, { input: step, gathered: null });
+    } else if (parent.machine === 'step') this.#noteAct(parent, id, (input as MediatedInput).request.overlay);
+    else this.#noteWrite(parent.memory as unknown as MediatedMemory, id);
+  }
+
+  /** What a run is judged by, or an answer that it has waited for. */
+  takeFacts(run_id: string): DecisionFacts | undefined {
+    const answer = this.#answers.get(run_id);
+    this.#answers.delete(run_id);
+    return answer ?? this.#runs.get(run_id);
+  }
+
+  ballotOf(run_id: string, nth: number): BallotFacts | undefined {
+    const ballot = this.#ballots.get(run_id);
+    return ballot === undefined ? undefined : { kind: 'ballot', ...ballot, nth };
+  }
+
+  /** The step of this agent run, which ends without a mediated run. */
+  takeStep(run_id: string): StepFacts | undefined {
+    const [openStep, start] = [this.#steps.get(run_id), this.#starts.get(run_id)];
+    this.#steps.delete(run_id);
+    if (openStep === undefined || start === undefined) return undefined;
+    const { approvals } = newStepMemory(openStep.input);
+    return { kind: 'step', ...openStep, start, approvals, facts: null, ending: false, act: null };
+  }
+
+  recordGather(run_id: string, gathered: GatherRequest): void {
+    const openStep = this.#steps.get(run_id);
+    if (openStep !== undefined) openStep.gathered = gathered;
+  }
+
+  forget(run_ids: readonly string[]): void {
+    for (const run_id of run_ids) {
+      this.#runs.delete(run_id);
+      this.#answers.delete(run_id);
+      this.#ballots.delete(run_id);
+      this.#starts.delete(run_id);
+      this.#steps.delete(run_id);
+    }
+  }
+
+  #noteStarted({ memory, event }: ObservedActor, src: string, id: string): void {
+    const { run, children, account, live } = memory as unknown as OrchestratorMemory;
+    if (src !== 'agent') {
+      this.#runs.set(id, { kind: 'run', from: { run, children }, event: event as StartRunEvent });
+      return;
+    }
+    const { actor, person, role_id, lane_id, budget, overlay } = event as StartAgentEvent;
+    const siblings = live.flatMap(({ run_id, grant }) => (grant === null ? [] : (this.#starts.get(run_id) ?? [])));
+    const startEvent = { actor, person, role_id, lane_id, budget, overlay };
+    const start: AgentStart = {
+      kind: 'agent',
+      parent: run,
+      children,
+      event: startEvent,
+      spent: account.spent,
+      siblings,
+    };
+    this.#starts.set(id, start);
+    this.#runs.set(id, start);
+  }
+
+  /** A mediated run of a step: its verdict, or the verdict on another attempt. */
+  #noteAct({ memory, event }: ObservedActor, id: string, overlay: OverlayFact | null): void {
+    const step = memory as unknown as StepMemory;
+    const { agent, approvals, attempts } = step;
+    const [openStep, start] = [this.#steps.get(agent.run_id), this.#starts.get(agent.run_id)];
+    if (openStep === undefined || start === undefined) return;
+    const act = actOf(step, start);
+    if (attempts > 0) {
+      this.#runs.set(id, { kind: 'retry', act, run_id: id, overlay });
+      return;
+    }
+    const { type } = event as StepEvent | { readonly type: 'other' };
+    const facts = type === 'FACTS' ? (event as Extract<StepEvent, { readonly type: 'FACTS' }>).facts : null;
+    this.#runs.set(id, { kind: 'step', ...openStep, start, approvals, facts, ending: type === 'CANCEL', act });
+  }
+
+  #noteWrite({ run, request }: MediatedMemory, run_id: string): void {
+    const of = this.#runs.get(run.run_id);
+    if (of?.kind !== 'step' && of?.kind !== 'retry' && of?.kind !== 'run') return;
+    this.#runs.set(run_id, { kind: 'write', of, run_id, parent_run_id: run.run_id, overlay: request.overlay });
+  }
+}
+
+interface StartedInput {
+  readonly run: RunContext;
+}
+
+const actOf = ({ agent, action, args, label, mediated_runs }: StepMemory, start: AgentStart): MediatedAct => ({
+  start,
+  agent,
+  action: action ?? '',
+  args: args ?? {},
+  label,
+  run_id: childRunId(agent.run_id, mediated_runs + 1),
+});

@@ -1,0 +1,252 @@
+// The audit events of a run's life (S4 §6), as pure functions of its context. The kernel adds id, time and sequence.
+
+import {
+  OUTCOME_REASON_CHARS_MAX,
+  type ActionType,
+  type AuditEvent,
+  type AuditOutcome,
+  type AuditTarget,
+} from '../contract/run/audit-event.js';
+import type { ArtifactRef } from '../contract/artifact-ref.js';
+import type { AccessInput, ResolveInput, RunCreated, VoteInput } from '../contract/run/entry.js';
+import type { OverlayFact } from '../contract/policy/overlay.js';
+import type { RunContext } from '../contract/run/run-context.js';
+import type { PolicyVersions } from '../contract/shapes.js';
+import { CONTENT_READ, TRANSITION_REFUSED, OUTCOME_RESOLVED, type TerminalState } from '../contract/run/run-state.js';
+
+/**
+ * An event as a machine says it: every member is there, `undefined` where the event has none of it. Place and time are
+ * the kernel's to fill in. One shape for all events, because most of a step is events being made and written.
+ */
+export type AuditDraft = { -readonly [K in keyof Required<AuditEvent>]: AuditEvent[K] | UndefinedIfOptional<K> };
+type UndefinedIfOptional<K extends keyof AuditEvent> = undefined extends AuditEvent[K] ? undefined : never;
+
+/** The birth of a run as its machine says it: `created_at_utc` is the kernel's to fill in. */
+export type RunCreatedDraft = { -readonly [K in keyof RunCreated]: RunCreated[K] };
+
+/** How a run ended. `error` exactly when it failed (S4-64). */
+export interface RunEnd {
+  readonly reason: string;
+  readonly error: { readonly error_code: string; readonly message: string; readonly retryable: boolean } | null;
+}
+
+/** The birth of a run. */
+export const runCreatedDraft = (
+  run: RunContext,
+  more: Pick<RunCreated, 'request'> & Partial<Pick<RunCreated, 'exposure' | 'link' | 'budget' | 'label' | 'retry'>>,
+): RunCreatedDraft => ({
+  run_id: run.run_id,
+  run_kind: run.run_kind,
+  root_run_id: run.root_run_id,
+  parent_run_id: run.parent_run_id,
+  correlation_id: run.correlation_id,
+  contract_version: run.contract_version,
+  policy_versions: run.policy_versions,
+  taxonomy_versions: run.taxonomy_versions,
+  case_id: run.case_id,
+  actor: run.actor,
+  role_id: run.role_id,
+  lane_id: run.lane_id,
+  scope: run.scope,
+  created_at_utc: '',
+  request: more.request,
+  exposure: more.exposure ?? null,
+  link: more.link ?? null,
+  budget: more.budget ?? null,
+  label: more.label ?? null,
+  retry: more.retry ?? null,
+});
+
+/** What a decision was taken about, and under which overlay, beside the run's own pins. */
+export interface DecisionSubject {
+  readonly target: AuditTarget | null;
+  /** Null where there is no overlay. */
+  readonly overlay: OverlayFact | null;
+  /** Of a request that needs people's approval: what exactly they approve (D7). */
+  readonly digest: string | null;
+}
+export const NO_DECISION_SUBJECT: DecisionSubject = { target: null, overlay: null, digest: null };
+
+/** The decision that a run starts with (S4-44), and the rule that made it. */
+export function authzEvent(
+  run: RunContext,
+  verdict: { readonly decision: 'allow' | 'deny'; readonly rule_id: string },
+  { target, overlay, digest }: DecisionSubject,
+): AuditDraft {
+  const event = newEvent(run, 'authz_decision', verdict.decision);
+  event.request_hash_sha256 = digest ?? undefined;
+  event.severity = verdict.decision === 'allow' ? 'info' : 'warn';
+  event.target = target ?? undefined;
+  event.authz = {
+    decision: verdict.decision,
+    rule_id: verdict.rule_id,
+    policy_ref:
+      overlay === null ? policyRef(run.policy_versions) : `${policyRef(run.policy_versions)} ${epochOf(overlay)}`,
+  };
+  return event;
+}
+
+/** The run has entered `running` (S4-45), with what it was started with (S4-59). */
+export function runningEvent(run: RunContext, inputs: readonly ArtifactRef[] = []): AuditDraft {
+  const event = newEvent(run, 'system', 'success');
+  event.outcome_reason = 'running';
+  event.input_artifacts = nonEmpty(inputs);
+  return event;
+}
+
+/** The run has entered a terminal state (S4-46; outcomes by C48). */
+export function endEvent(
+  run: RunContext,
+  state: TerminalState,
+  end: RunEnd,
+  { inputs, outputs }: RunArtifacts = NO_ARTIFACTS,
+): AuditDraft {
+  const event = newEvent(run, 'system', state === 'completed' ? 'success' : state === 'denied' ? 'deny' : 'failure');
+  event.outcome_reason = truncateReason(end.reason === state ? state : `${state}:${end.reason}`);
+  event.severity = state === 'completed' ? 'info' : state === 'failed' ? 'error' : 'warn';
+  event.error = end.error ?? undefined;
+  event.input_artifacts = nonEmpty(inputs);
+  event.output_artifacts = nonEmpty(outputs);
+  return event;
+}
+
+/** What a run was given after its start, and what it has produced. */
+interface RunArtifacts {
+  readonly inputs: readonly ArtifactRef[];
+  readonly outputs: readonly ArtifactRef[];
+}
+const NO_ARTIFACTS: RunArtifacts = { inputs: [], outputs: [] };
+const nonEmpty = (refs: readonly ArtifactRef[]): ArtifactRef[] | undefined =>
+  refs.length === 0 ? undefined : [...refs];
+
+/** A privileged action was performed, or failed (S4-40 to S4-42, S4-47, S4-48). */
+export function actionEvent(
+  run: RunContext,
+  action: {
+    readonly type: Extract<ActionType, 'tool_call' | 'db_write' | 'db_read' | 'promotion' | 'export'>;
+    readonly target: AuditTarget;
+    readonly request_hash: string;
+    readonly inputs: readonly ArtifactRef[];
+    /** What the executor answered, and what is there now that was not before. */
+    readonly response: ArtifactRef | null;
+    readonly output: ArtifactRef | null;
+    readonly end: RunEnd | null;
+    readonly critical: boolean;
+  },
+): AuditDraft {
+  const { end } = action;
+  const event = newEvent(run, action.type, end === null ? 'success' : 'failure');
+  event.severity = action.critical ? 'critical' : end === null ? 'info' : 'error';
+  event.target = action.target;
+  event.request_hash_sha256 = action.request_hash;
+  event.input_artifacts = [...action.inputs];
+  event.response_hash_sha256 = action.response?.hash_sha256;
+  event.output_artifacts = action.output === null ? undefined : [action.output];
+  if (end?.error) {
+    event.outcome_reason = truncateReason(end.reason);
+    event.error = end.error;
+  }
+  return event;
+}
+
+/** Something asked a run for a transition that the lifecycle does not have; the run has not moved (C50). */
+export function illegalTransitionEvent(run: RunContext, addressed_run_id: string, input_kind: string): AuditDraft {
+  const event = newEvent(run, 'system', 'failure');
+  event.outcome_reason = TRANSITION_REFUSED;
+  event.severity = 'warn';
+  event.target = { target_type: 'system', name: addressed_run_id, operation: input_kind };
+  event.error = {
+    error_code: 'INVALID_STATE_TRANSITION',
+    message: 'The run is not in a state in which this is possible; nothing was changed.',
+    retryable: false,
+  };
+  return event;
+}
+
+/** The fields that every event of a run has (S4-51 to S4-53, S4-82). */
+const newEvent = (run: RunContext, action_type: ActionType, outcome: AuditOutcome): AuditDraft => ({
+  event_id: '',
+  timestamp_utc: '',
+  sequence: 0,
+  action_type,
+  outcome,
+  outcome_reason: undefined,
+  severity: undefined,
+  actor: run.actor,
+  contract_version: run.contract_version,
+  policy_versions: run.policy_versions,
+  taxonomy_versions: run.taxonomy_versions ?? undefined,
+  run_id: run.run_id,
+  root_run_id: run.root_run_id,
+  parent_run_id: run.parent_run_id ?? undefined,
+  correlation_id: run.correlation_id,
+  case_id: run.case_id ?? undefined,
+  lane_id: run.lane_id ?? undefined,
+  role_id: run.role_id,
+  target: undefined,
+  input_artifacts: undefined,
+  output_artifacts: undefined,
+  request_hash_sha256: undefined,
+  response_hash_sha256: undefined,
+  authz: undefined,
+  error: undefined,
+  notes: undefined,
+});
+
+const policyRefs = new WeakMap<PolicyVersions, string>();
+
+/** What a decision was judged by. The versions are one object in all runs of a tree. */
+function policyRef(versions: PolicyVersions): string {
+  const known = policyRefs.get(versions);
+  if (known !== undefined) return known;
+  const ref = `lanes@${versions.lanes} roles@${versions.roles} actions@${versions.actions}`;
+  policyRefs.set(versions, ref);
+  return ref;
+}
+
+const epochOf = (overlay: OverlayFact): string => `overlay@${overlay.epoch ?? overlay.problem}`;
+
+/** Somebody has answered to a request for approval (D7): one event for each digest. */
+export function voteEvent(
+  run: RunContext,
+  { approver }: Pick<VoteInput, 'approver'>,
+  { digest, counted, rule_id }: { readonly digest: string; readonly counted: boolean; readonly rule_id: string },
+  overlay: OverlayFact | null,
+): AuditDraft {
+  const verdict = { decision: counted && rule_id !== 'approval.rejected' ? 'allow' : 'deny', rule_id } as const;
+  const target = { target_type: 'system', name: 'approval' } as const;
+  const event = authzEvent(run, verdict, { target, overlay, digest });
+  event.actor = approver.actor;
+  event.role_id = approver.role_id;
+  return event;
+}
+
+/** D8: what became of an action whose outcome was unknown. The run's own state does not move. */
+export function resolvedEvent(run: RunContext, resolved: ResolveInput): AuditDraft {
+  const { outcome, actor, role_id, note, note_ref } = resolved;
+  const event = newEvent(run, 'system', 'success');
+  event.outcome_reason = `${OUTCOME_RESOLVED}${outcome}`;
+  event.actor = actor;
+  event.role_id = role_id;
+  event.notes = note === '' ? undefined : note;
+  event.input_artifacts = note_ref === undefined ? undefined : [note_ref];
+  return event;
+}
+
+/** Somebody was given content that the tree holds (reads are audited as acts are). */
+export function accessEvent(run: RunContext, access: AccessInput): AuditDraft {
+  const { actor, role_id, entry, artifact_kind, hash_sha256 } = access;
+  const event = newEvent(run, 'system', 'success');
+  event.outcome_reason = CONTENT_READ;
+  event.actor = actor;
+  event.role_id = role_id;
+  event.target = {
+    target_type: 'artifact',
+    name: artifact_kind,
+    operation: `read entry ${entry}`,
+    artifact_ref: { artifact_id: `sha256:${hash_sha256}`, artifact_kind, hash_sha256 },
+  };
+  return event;
+}
+
+const truncateReason = (text: string): string => text.slice(0, OUTCOME_REASON_CHARS_MAX);

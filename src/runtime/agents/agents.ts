@@ -1,0 +1,326 @@
+// Agent runs as their callers hold them: who waits for which response, and who waits for which end.
+
+import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
+import type { StepResponse } from '../../contract/run/response.js';
+import type { SubmissionResult, EngineListener, NewInput, TreeEngine } from '../../engine/tree-engine.js';
+import { InvariantError, LedgerError, RunError } from '../../errors.js';
+import type { KnownRun, Tree } from '../../kernel/tree.js';
+import type { Policy } from '../../policy/policy.js';
+import type { Ids } from '../../ports/ids.js';
+import type { KeepAlive } from '../../ports/keep-alive.js';
+import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
+import type { Log } from '../../ports/log.js';
+import { auditFailureResponse } from '../../step/concluded-step.js';
+import type { RunTermination, Reply } from '../../../machines/emission.js';
+import { AgentQueue } from './agent-queue.js';
+import type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
+import { createDeferred, ignoreRejection, type Deferred } from '../deferred.js';
+import { rootRunIdOf } from '../ledger/ledger-reader.js';
+import {
+  createProposalPrompt,
+  createCancelInput,
+  createStartPrompts,
+  inputKeysOf,
+  toRecordedInputId,
+} from './notes.js';
+import { createStartAgentInput, checkInputId, checkTokens, createOpenInput } from './open-input.js';
+import { payloadBytes } from './payload-bytes.js';
+import type { PolicyCache } from '../policy-cache.js';
+import { runClosedError, runEndedError, runNotCancellableError, unknownRunError } from './run-errors.js';
+
+/** Agent runs that one process holds at the same time. */
+const LIVE_AGENTS_MAX = 65_536;
+
+interface LiveAgent {
+  readonly run: KnownRun;
+  readonly policy: Policy;
+  readonly queue: AgentQueue;
+  readonly finished: Deferred<RunEnding>;
+  readonly replies: Map<string, Deferred<string>>;
+  proposals: number;
+}
+
+interface AgentsOptions {
+  readonly policyCache: PolicyCache;
+  readonly store: LedgerStore;
+  readonly ids: Ids;
+  readonly log: Log;
+  readonly keepAlive: KeepAlive;
+}
+
+export class Agents implements Omit<EngineListener, 'onRestarted'> {
+  readonly #options: AgentsOptions;
+  readonly #live = new Map<string, LiveAgent>();
+  /** Runs that may end before anybody holds them: an agent that is denied at once. */
+  readonly #starting = new Map<string, Deferred<RunEnding>>();
+  #engine: TreeEngine | null = null;
+
+  constructor(options: AgentsOptions) {
+    this.#options = options;
+  }
+
+  attach(engine: TreeEngine): void {
+    this.#engine = engine;
+  }
+
+  async start(options: AgentOptions): Promise<AgentRun> {
+    if (this.#live.size >= LIVE_AGENTS_MAX) {
+      throw new RunError({ code: 'AGENT_BUSY', message: `${LIVE_AGENTS_MAX} agent runs are live: end some first` });
+    }
+    const pinned = await this.#options.policyCache.current();
+    const root = this.#options.ids.draw('run_');
+    const { open, notes } = createOpenInput(root, options, pinned, this.#options.ids);
+    const { refers, prompts } = createStartPrompts(options.prompts ?? [], open.case_id);
+    const agent = { ...createStartAgentInput(root, options, pinned.policy), ...refers };
+    const run_id = `${root}.1`;
+    const finished = ignoreRejection(createDeferred<RunEnding>());
+    this.#starting.set(run_id, finished);
+    try {
+      // Both in one tick, so that they share a transaction.
+      const opened = this.#submit(root, open, [...pinned.materials, ...notes]);
+      const started = await this.#awaitStart(root, opened, this.#submit(root, agent, prompts));
+      if (started.refused) return await this.#createDeniedRun(root, open.correlation_id);
+      const tree = await this.#attachedEngine.peek(root).catch((error: unknown) => this.#abandon(root, error));
+      return this.#track(tree, run_id, finished);
+    } finally {
+      this.#starting.delete(run_id);
+    }
+  }
+
+  /** A root without an agent would run for ever: if the agent cannot be started, the root is cancelled. */
+  async #awaitStart(
+    root: string,
+    opened: Promise<SubmissionResult>,
+    started: Promise<SubmissionResult>,
+  ): Promise<SubmissionResult> {
+    const [first, second] = await Promise.allSettled([opened, started]);
+    if (first.status === 'fulfilled' && second.status === 'fulfilled') return second.value;
+    const reason: unknown = first.status === 'rejected' ? first.reason : (second as PromiseRejectedResult).reason;
+    if (first.status === 'fulfilled') return this.#abandon(root, reason);
+    throw reason;
+  }
+
+  async #abandon(root: string, why: unknown): Promise<never> {
+    const input = { kind: 'cancel', run_id: root, input_id: `${root}/abandoned`, reason: 'abandoned' } as const;
+    await this.#submit(root, input, []).catch(() => undefined);
+    throw why;
+  }
+
+  async respond(run_id: string, raw: string | Uint8Array, options: SubmitOptions = {}): Promise<string> {
+    const agent = await this.find(run_id);
+    if (agent !== null) return agent.respond(raw, options);
+    if ((await this.findAny(run_id)) === null) throw unknownRunError(run_id);
+    return this.#recallOrReject(rootRunIdOf(run_id), run_id, options.inputId);
+  }
+
+  async submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse> {
+    return JSON.parse(await this.respond(run_id, raw, options)) as StepResponse;
+  }
+
+  /** A live agent run, taken up again from the ledger if this process has not held it before. */
+  async find(run_id: string): Promise<AgentRun | null> {
+    const live = this.#live.get(run_id);
+    if (live !== undefined) return this.#createHandle(live);
+    const tree = await this.#attachedEngine.peek(rootRunIdOf(run_id));
+    if (tree?.isLive(run_id) !== true || tree.run(run_id)?.context.run_kind !== 'agent') return null;
+    return this.#track(tree, run_id, ignoreRejection(createDeferred<RunEnding>()));
+  }
+
+  /** The agent run of this id, ended or not. */
+  async findAny(run_id: string): Promise<KnownRun | null> {
+    const run = (await this.#attachedEngine.peek(rootRunIdOf(run_id)))?.run(run_id) ?? null;
+    return run?.context.run_kind === 'agent' ? run : null;
+  }
+
+  async close(): Promise<void> {
+    const attached = [...this.#live.values()].filter(({ run }) => run.link === 'attached');
+    await Promise.allSettled(attached.map((live) => this.#interrupt(live)));
+    for (const { finished } of this.#live.values()) finished.reject(runClosedError());
+  }
+
+  /** Rejects calls that still have no response: the engine has stopped, and the next opening settles their effects. */
+  release(): void {
+    for (const { replies } of this.#live.values()) for (const reply of replies.values()) reply.reject(runClosedError());
+  }
+
+  onReply(_tree_id: string, { run_id, input_id, response }: Reply): void {
+    const replies = this.#live.get(run_id)?.replies;
+    replies?.get(input_id)?.resolve(response);
+    replies?.delete(input_id);
+  }
+
+  onEnded(_tree_id: string, ending: RunTermination): void {
+    const { run_id } = ending;
+    const finished = this.#live.get(run_id)?.finished ?? this.#starting.get(run_id);
+    finished?.resolve({ run_id, state: ending.state, reason: ending.reason });
+    for (const reply of this.#live.get(run_id)?.replies.values() ?? []) reply.reject(runEndedError(run_id));
+    this.#live.delete(run_id);
+  }
+
+  onFailed(error: unknown): void {
+    this.#options.log.error('the ledger cannot be written; everything stops', { error });
+    for (const live of this.#live.values()) {
+      for (const reply of live.replies.values()) reply.reject(error);
+      // D2: in the ledger the run ends as failed when it is opened again; here it has ended now.
+      const { run_id } = live.run.context;
+      live.finished.resolve({ run_id, state: 'failed', reason: 'AUDIT_FAILURE' });
+    }
+    this.#live.clear();
+  }
+
+  get #attachedEngine(): TreeEngine {
+    if (this.#engine === null) throw new InvariantError('the agents have no engine yet');
+    return this.#engine;
+  }
+
+  #submit(
+    tree_id: string,
+    input: NewInput,
+    materials: readonly Artifact[],
+    external = false,
+  ): Promise<SubmissionResult> {
+    // Of a proposal every part is made here, or was checked when it came in.
+    return this.#attachedEngine.submit(tree_id, { input, materials, external, checked: input.kind === 'proposal' });
+  }
+
+  #track(tree: Tree | null, run_id: string, finished: Deferred<RunEnding>): AgentRun {
+    const run = tree?.run(run_id);
+    if (tree?.policy == null || run == null) throw new InvariantError(`agent run ${run_id} was not created`);
+    // Input ids of this holder go on behind whatever the tree holds already.
+    const proposals = tree.head.seq;
+    const known = this.#live.get(run_id);
+    const live = known ?? {
+      run,
+      policy: tree.policy,
+      queue: new AgentQueue(),
+      finished,
+      replies: new Map(),
+      proposals,
+    };
+    if (tree.isLive(run_id)) this.#live.set(run_id, live);
+    return this.#createHandle(live);
+  }
+
+  /** The orchestrator itself was denied, so there is no agent run: its end is what the caller gets. */
+  async #createDeniedRun(root: string, correlation_id: string): Promise<AgentRun> {
+    const tree = await this.#attachedEngine.peek(root);
+    if (tree?.hasEnded !== true) throw new InvariantError(`run tree ${root} refused its agent but has not ended`);
+    const ending: RunEnding = { run_id: root, ...tree.ending };
+    const refuse = (): Promise<never> => Promise.reject(runEndedError(root));
+    const finished = Promise.resolve(ending);
+    return {
+      run_id: root,
+      root_run_id: root,
+      correlation_id,
+      submit: refuse,
+      respond: refuse,
+      end: () => finished,
+      cancel: refuse,
+      interrupt: () => finished,
+      finished,
+    };
+  }
+
+  #createHandle(live: LiveAgent): AgentRun {
+    const { run_id, root_run_id, correlation_id } = live.run.context;
+    const respond = async (raw: string | Uint8Array, options: SubmitOptions = {}): Promise<string> => {
+      // Copied now: what the caller does to its buffer while it waits is its own affair.
+      const bytes = payloadBytes(raw);
+      return live.queue.enqueue(() => this.#propose(live, bytes, options));
+    };
+    return {
+      run_id,
+      root_run_id,
+      correlation_id,
+      respond,
+      submit: async (raw, options) => JSON.parse(await respond(raw, options)) as StepResponse,
+      end: () => live.queue.enqueue(() => this.#finishWith(live, { kind: 'end', run_id, input_id: `${run_id}/end` })),
+      cancel: (reason) => this.#cancel(live, reason),
+      interrupt: () => this.#interrupt(live),
+      finished: live.finished.promise,
+    };
+  }
+
+  async #propose(live: LiveAgent, bytes: Uint8Array, { inputId, tokens, prompt }: SubmitOptions): Promise<string> {
+    const { run_id, case_id } = live.run.context;
+    const tree_id = rootRunIdOf(run_id);
+    const exposure = live.run.exposure ?? 'decision';
+    checkInputId(run_id, inputId);
+    checkTokens(tokens);
+    // The client resumes a run by its id after a restart.
+    if (this.#live.get(run_id) !== live) return this.#recallOrReject(tree_id, run_id, inputId);
+    live.proposals += 1;
+    const input_id = toRecordedInputId(inputId, live.policy) ?? `${run_id}/p${live.proposals}`;
+    const promptNote = createProposalPrompt(prompt, case_id);
+    const content: Artifact = { kind: 'raw_payload', case_id, bytes };
+    const payload = artifactRef(content);
+    const reply = createDeferred<string>();
+    live.replies.set(input_id, reply);
+    reply.promise.catch(() => undefined);
+    try {
+      const input: NewInput = {
+        kind: 'proposal',
+        run_id,
+        input_id,
+        payload,
+        tokens: tokens ?? null,
+        ...promptNote.refers,
+      };
+      const materials = [content, ...promptNote.materials];
+      const { refused, repeat_of } = await this.#submit(tree_id, input, materials, inputId !== undefined);
+      if (repeat_of !== null) return await this.#recall(tree_id, run_id, repeat_of);
+      if (refused) throw runEndedError(run_id);
+      return await this.#options.keepAlive(reply.promise);
+    } catch (error) {
+      // D2: a step that could not be recorded still has its one response. Every other error travels on.
+      if (!(error instanceof LedgerError) || !this.#attachedEngine.hasFailed) throw error;
+      return auditFailureResponse(bytes, live.policy, exposure);
+    } finally {
+      live.replies.delete(input_id);
+    }
+  }
+
+  /** A request that is sent again still gets its recorded response when the run has ended meanwhile. */
+  async #recallOrReject(tree_id: string, run_id: string, inputId: string | undefined): Promise<string> {
+    const marks = await this.#options.store.marks(inputKeysOf(tree_id, inputId));
+    const mark = marks.find((found) => found !== null);
+    if (mark == null) throw runEndedError(run_id);
+    return this.#recall(tree_id, run_id, mark.seq);
+  }
+
+  async #recall(tree_id: string, run_id: string, seq: number): Promise<string> {
+    const step = await this.#attachedEngine.findStep(tree_id, run_id, seq);
+    if (step === null) throw runEndedError(run_id);
+    return step.response;
+  }
+
+  async #finishWith(live: LiveAgent, input: NewInput): Promise<RunEnding> {
+    const { run_id } = live.run.context;
+    if (this.#live.get(run_id) === live) await this.#submit(rootRunIdOf(run_id), input, []);
+    return live.finished.promise;
+  }
+
+  async #cancel(live: LiveAgent, reason: string): Promise<RunEnding> {
+    const { run_id, root_run_id } = live.run.context;
+    // After a restart the run may go on, and only a new handle cancels it. An ended run records the refused cancel.
+    const isStale = this.#live.get(run_id) !== live;
+    if (isStale && (await this.#attachedEngine.peek(root_run_id))?.isLive(run_id) === true) throw runEndedError(run_id);
+    const { input, materials } = createCancelInput(
+      live.run.context,
+      await this.#attachedEngine.peek(rootRunIdOf(run_id)),
+      reason,
+    );
+    const { refused } = await this.#submit(rootRunIdOf(run_id), input, materials);
+    // Refused because it is being cancelled already: then this is what the caller wants, too.
+    if (refused && !this.#live.has(run_id)) {
+      throw runNotCancellableError(root_run_id);
+    }
+    return live.finished.promise;
+  }
+
+  #interrupt(live: LiveAgent): Promise<RunEnding> {
+    const { run_id } = live.run.context;
+    if (this.#live.get(run_id) !== live) return Promise.reject(runEndedError(run_id));
+    return this.#finishWith(live, { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` });
+  }
+}

@@ -1,0 +1,161 @@
+import type { TSchema } from 'typebox';
+import type { Artifact } from '../../contract/artifact-ref.js';
+import { BUDGET_KINDS, BudgetLimits } from '../../contract/run/budget.js';
+import { PolicyName } from '../../contract/policy/policy-header.js';
+import { CaseId, Identifier, TaxonomyVersions } from '../../contract/shapes.js';
+import { AGENT_LINKS, INPUT_ID_CHARS_MAX } from '../../contract/run/entry.js';
+import { isIdentifier } from '../../contract/free-text.js';
+import { EXPOSURES, type Exposure } from '../../contract/run/response.js';
+import type { Person } from '../../contract/person.js';
+import { isConforming } from '../../contract/validators.js';
+import type { NewInput } from '../../engine/tree-engine.js';
+import { UsageError } from '../../errors.js';
+import { NAME_PROBLEMS, personOf } from '../../identity/person.js';
+import type { Policy } from '../../policy/policy.js';
+import type { Ids } from '../../ports/ids.js';
+import type { AgentOptions } from './agent-run.js';
+import { createScopeNotes } from './notes.js';
+import type { PinnedPolicy } from '../policy-cache.js';
+
+/** What the shipped policy has for work on files in a sandbox. */
+export const AGENT_DEFAULTS = {
+  lane: 'SANDBOX_FILES',
+  role: 'SANDBOX_AGENT',
+  actor: 'agent',
+  case: 'case-local',
+} as const;
+const IDLE_MS_DEFAULT = 900_000;
+/** A hundred days. */
+const IDLE_MS_MAX = 8_640_000_000;
+const SCOPE_FIELDS_MAX = 32;
+
+export type InputOf<Kind extends NewInput['kind']> = Extract<NewInput, { kind: Kind }>;
+
+/** The first input of a tree, and the artifacts that it brings behind its policies and machines. */
+export interface TreeOpening {
+  readonly open: InputOf<'open'> & { readonly case_id: string };
+  readonly notes: readonly Artifact[];
+}
+
+/** The first input of a new run tree. @throws UsageError for options that the contract cannot hold */
+export function createOpenInput(root: string, options: AgentOptions, pinned: PinnedPolicy, ids: Ids): TreeOpening {
+  const case_id = validateField('case', CaseId, options.case ?? AGENT_DEFAULTS.case);
+  const { materials, ...scope } = createScopeNotes(validateScope(options.scope ?? {}), case_id);
+  const open = {
+    kind: 'open' as const,
+    run_id: root,
+    input_id: `${root}/open`,
+    correlation_id: validateField('correlation', Identifier, options.correlation ?? ids.draw('cor_')),
+    case_id,
+    taxonomy_versions: options.taxonomy === undefined ? null : validateTaxonomy(options.taxonomy),
+    ...scope,
+    policies: pinned.pins,
+    machines: pinned.machines,
+  };
+  return { open, notes: materials };
+}
+
+export function createStartAgentInput(root: string, options: AgentOptions, policy: Policy): InputOf<'start_agent'> {
+  const link = requireOneOf('link', AGENT_LINKS, options.link ?? 'attached');
+  return {
+    kind: 'start_agent',
+    run_id: root,
+    input_id: `${root}/start_agent`,
+    actor: { actor_type: 'agent', actor_id: validateActor(options.actor ?? AGENT_DEFAULTS.actor) },
+    person: asPerson(options.actor ?? AGENT_DEFAULTS.actor),
+    role_id: validateField('role', Identifier, options.role ?? AGENT_DEFAULTS.role),
+    lane_id: validateField('lane', Identifier, options.lane ?? AGENT_DEFAULTS.lane),
+    exposure: narrowExposure(policy.exposure, requireOneOf('exposure', EXPOSURES, options.exposure ?? policy.exposure)),
+    link,
+    idle_ms: link === 'remote' ? validateIdle(options.idleMs ?? IDLE_MS_DEFAULT) : null,
+    budget: options.budget === undefined ? null : validateBudget(options.budget),
+  };
+}
+
+/**
+ * The id that a caller gives to its request.
+ * @throws UsageError for one that the ledger cannot hold, or that is the engine's own
+ */
+export function checkInputId(run_id: string, inputId: string | undefined): void {
+  if (inputId === undefined) return;
+  const { length } = inputId;
+  if (length >= 1 && length <= INPUT_ID_CHARS_MAX && inputId.isWellFormed() && !inputId.startsWith(`${run_id}/`))
+    return;
+  throw new UsageError({
+    code: 'USAGE',
+    message: `inputId: 1 to ${INPUT_ID_CHARS_MAX} characters, not beginning with the run's own id and /`,
+  });
+}
+
+/** @throws UsageError for what is no number of tokens */
+export function checkTokens(tokens: number | undefined): void {
+  if (tokens === undefined || (Number.isSafeInteger(tokens) && tokens >= 0)) return;
+  throw new UsageError({ code: 'USAGE', message: 'tokens: a whole number, 0 or more' });
+}
+
+function validateBudget(budget: BudgetLimits): BudgetLimits {
+  if (isConforming(BudgetLimits, budget)) return { ...budget };
+  throw new UsageError({ code: 'USAGE', message: `budget: whole numbers of ${BUDGET_KINDS.join(', ')}` });
+}
+
+/** D6: the policy is the ceiling; a caller may only show less. */
+export const narrowExposure = (ceiling: Exposure, requested: Exposure): Exposure =>
+  ceiling === 'decision' ? 'decision' : requested;
+
+/** Callers without types pass anything. */
+function requireOneOf<T extends string>(name: string, known: readonly T[], value: T): T {
+  if (known.includes(value)) return value;
+  throw new UsageError({ code: 'USAGE', message: `${name}: ${known.join(' or ')}` });
+}
+
+function validateTaxonomy(taxonomy: TaxonomyVersions): TaxonomyVersions {
+  const versions = Object.values(taxonomy) as readonly unknown[];
+  if (isConforming(TaxonomyVersions, taxonomy) && versions.every((version) => isIdentifier(version as string))) {
+    return { ...taxonomy };
+  }
+  throw new UsageError({
+    code: 'USAGE',
+    message: 'taxonomy: `coa`, `tags` and `entities`, each an identifier of 120 characters at most',
+  });
+}
+
+function validateScope(scope: Readonly<Record<string, string>>): Record<string, string> {
+  const entries = Object.entries(scope);
+  const isValid = entries.every(
+    ([key, value]) => isConforming(PolicyName, key) && value.length <= 400 && value.isWellFormed(),
+  );
+  if (entries.length > SCOPE_FIELDS_MAX || !isValid) {
+    throw new UsageError({
+      code: 'USAGE',
+      message: `scope: at most ${SCOPE_FIELDS_MAX} fields, names as lanes have them, values of 400 characters`,
+    });
+  }
+  return Object.fromEntries(entries);
+}
+
+function validateIdle(idle_ms: number): number {
+  if (Number.isInteger(idle_ms) && idle_ms >= 1 && idle_ms <= IDLE_MS_MAX) return idle_ms;
+  throw new UsageError({ code: 'USAGE', message: `idleMs: a whole number of milliseconds, at most ${IDLE_MS_MAX}` });
+}
+
+export function validateActor(actor: string): string {
+  if (actor.length < 3 || actor.length > 120 || !actor.isWellFormed()) {
+    throw new UsageError({ code: 'USAGE', message: 'actor: 3 to 120 characters' });
+  }
+  return actor;
+}
+
+/** C87: whom an actor is compared as. @throws UsageError for a name that cannot be compared */
+export function asPerson(actor: string): Person {
+  const person = personOf(actor);
+  if (typeof person !== 'string') return person;
+  throw new UsageError({ code: 'USAGE', message: `actor: the name ${NAME_PROBLEMS[person]}` });
+}
+
+export function validateField(name: string, schema: TSchema & { readonly pattern?: string }, value: string): string {
+  if (isConforming(schema, value)) return value;
+  throw new UsageError({
+    code: 'USAGE',
+    message: `${name}: ${JSON.stringify(value.slice(0, 80))} is not an id (${schema.pattern ?? ''})`,
+  });
+}

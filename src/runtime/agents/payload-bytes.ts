@@ -1,0 +1,27 @@
+import { UsageError } from '../../errors.js';
+
+/** The largest payload that is taken in at all. Policy decides far below this; a payload it refuses is kept whole. */
+export const PAYLOAD_BYTES_CEILING = 33_554_432;
+
+/**
+ * The bytes of a raw payload, as they are to be preserved (S0-17). A string with a lone surrogate has no UTF-8 form:
+ * its surrogates are kept as three bytes each, so that RECEIVE sees, and refuses, just what was sent.
+ * @throws UsageError for more than 32 MiB
+ */
+export function payloadBytes(raw: string | Uint8Array): Uint8Array {
+  const bytes =
+    typeof raw !== 'string' ? Uint8Array.from(raw) : raw.isWellFormed() ? Buffer.from(raw) : encodeWtf8(raw);
+  if (bytes.byteLength > PAYLOAD_BYTES_CEILING) {
+    throw new UsageError({ code: 'USAGE', message: `a payload has at most ${PAYLOAD_BYTES_CEILING} bytes` });
+  }
+  return bytes;
+}
+
+function encodeWtf8(text: string): Uint8Array {
+  const parts = Array.from(text, (char) => {
+    if (char.isWellFormed()) return Buffer.from(char);
+    const unit = char.charCodeAt(0);
+    return Buffer.from([0xe0 | (unit >> 12), 0x80 | ((unit >> 6) & 0x3f), 0x80 | (unit & 0x3f)]);
+  });
+  return Buffer.concat(parts);
+}

@@ -1,0 +1,14 @@
+// Why a call of an agent run is refused.
+
+import { RunError } from '../../errors.js';
+
+export const runClosedError = (): RunError =>
+  new RunError({ code: 'CLOSED', message: 'this process has let go of the run' });
+export const unknownRunError = (run_id: string): RunError =>
+  new RunError({ code: 'RUN_UNKNOWN', message: `there is no agent run ${run_id} in this ledger` });
+export const runEndedError = (run_id: string): RunError =>
+  new RunError({ code: 'RUN_ENDED', message: `run ${run_id} is not running: start a new one` });
+
+/** Of a run that has ended: nothing is left to cancel. */
+export const runNotCancellableError = (run_id: string): RunError =>
+  new RunError({ code: 'INVALID_STATE_TRANSITION', message: `run ${run_id} has ended and cannot be cancelled` });

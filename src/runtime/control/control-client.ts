@@ -1,0 +1,288 @@
+import type { Static, TSchema } from 'typebox';
+import { connectTo, type SocketConnection } from '../../adapters/network/unix-socket.js';
+import type { StepResponse } from '../../contract/run/response.js';
+import { InvariantError, LedgerError, RunError } from '../../errors.js';
+import type { AgentRun, RunEnding, SubmitOptions } from '../agents/agent-run.js';
+import type { ApprovedRequest } from '../ledger/pending-approvals.js';
+import { splitLines } from './split-lines.js';
+import type { ReadRequestOptions } from '../content/read-content.js';
+import {
+  RESPONSE_BYTES_MAX,
+  ControlResponse,
+  EraseResult,
+  EndingResult,
+  FindRemoteResult,
+  StartHighRiskResult,
+  asInstance,
+  EmptyResult,
+  parseMessage,
+  ReadRequestResult,
+  RespondResult,
+  StartAgentResult,
+  SubmitRemoteResult,
+  VoteResult,
+  type ControlAgentOptions,
+  type ControlRequest,
+} from './control-protocol.js';
+import { fromWireError } from './control-errors.js';
+import type { EraseOptions, ErasureReport } from '../ledger/erase-case.js';
+import { createDeferred, ignoreRejection, type Deferred } from '../deferred.js';
+import type {
+  Ballot,
+  BallotResult,
+  ExportOptions,
+  HighRiskRun,
+  PromoteOptions,
+  Resolution,
+} from '../high-risk/high-risk-options.js';
+import { payloadBytes } from '../agents/payload-bytes.js';
+import type { RemoteAgents } from '../agents/remote-agents.js';
+import { remoteSessions } from '../sessions/remote-sessions.js';
+import type { Sessions } from '../sessions/sessions.js';
+
+/** So that the other side, which hangs up on who is silent, knows that this process is alive. */
+const PING_MS = 30_000;
+/** How long a process that should answer at once may take. */
+const RESPONSE_TIMEOUT_MS = 60_000;
+
+type RequestBody = ControlRequest extends infer Request
+  ? Request extends unknown
+    ? Omit<Request, 'id'>
+    : never
+  : never;
+
+/** The process that holds the writer lock of a home, as another one reaches it. */
+export class ControlClient {
+  readonly #connection: SocketConnection;
+  readonly #pending = new Map<number, Deferred<unknown>>();
+  readonly #ping: NodeJS.Timeout;
+  #lastId = 0;
+  #isClosed = false;
+
+  constructor(connection: SocketConnection) {
+    this.#connection = connection;
+    this.#ping = setInterval(
+      () => void this.#requestWithTimeout({ op: 'ping' }, EmptyResult).catch(() => undefined),
+      PING_MS,
+    );
+    this.#ping.unref();
+    void this.#listen();
+  }
+
+  /** Whether the other process takes on work. One that is about to end, or has ended, does not. */
+  async isReady(): Promise<boolean> {
+    try {
+      await this.#requestWithTimeout({ op: 'ping' }, EmptyResult);
+      return true;
+    } catch (error) {
+      if (error instanceof RunError && error.code === 'CLOSED') return false;
+      throw error;
+    }
+  }
+
+  /**
+   * Starts an agent run in the other process. It is attached to this connection.
+   * @param contract the contract folder that must be in use there, or null
+   * @throws what `startAgent` throws; RunError CLOSED when the other process is gone
+   */
+  async startAgent(options: ControlAgentOptions, contract: string | null): Promise<AgentRun> {
+    const { ending, ...ids } = await this.#requestWithTimeout(
+      { op: 'start_agent', contract, options },
+      StartAgentResult,
+    );
+    return this.#createHandle(ids, ending);
+  }
+
+  /** The remote agent runs of the home. `contract` as above. */
+  remoteAgents(contract: string | null): RemoteAgents {
+    return {
+      start: async ({ scope, ...options }) => {
+        const request = {
+          ...options,
+          ...(scope === undefined ? {} : { scope: { ...scope } }),
+          link: 'remote' as const,
+        };
+        const { run_id, ending } = await this.#requestWithTimeout(
+          { op: 'start_agent', contract, options: request },
+          StartAgentResult,
+        );
+        return { run_id, ending };
+      },
+      find: async (run_id) => (await this.#request({ op: 'find_remote', run_id }, FindRemoteResult)).found,
+      submit: async (run_id, raw, options) => {
+        const request = { op: 'submit_remote', run_id, ...encodeProposal(raw, options) } as const;
+        return JSON.parse((await this.#request(request, SubmitRemoteResult)).response) as StepResponse;
+      },
+      end: async (run_id) => {
+        await this.#request({ op: 'end_remote', run_id }, EmptyResult);
+      },
+    };
+  }
+
+  /** Starts a promotion in the other process, where it goes on when this connection closes. `contract` as above. */
+  promote({ sources, confidentiality, ...options }: PromoteOptions, contract: string | null): Promise<HighRiskRun> {
+    const lists = {
+      ...(sources === undefined ? {} : { sources: [...sources] }),
+      ...(confidentiality === undefined ? {} : { confidentiality: [...confidentiality] }),
+    };
+    return this.#startHighRisk({ op: 'promote', contract, options: { ...options, ...lists } });
+  }
+
+  /** The same for an export. The destination must be an absolute path. */
+  export(options: ExportOptions, contract: string | null): Promise<HighRiskRun> {
+    return this.#startHighRisk({ op: 'export', contract, options });
+  }
+
+  /** Hands in somebody's answer. What it sets going, goes on in the other process. @throws what `approve` throws */
+  async approve(ballot: Ballot): Promise<readonly BallotResult[]> {
+    const { results } = await this.#request(
+      { op: 'vote', ballot: { ...ballot, digests: [...ballot.digests] } },
+      VoteResult,
+    );
+    return results;
+  }
+
+  /** @throws what `resolve` throws */
+  async resolve(resolution: Resolution): Promise<void> {
+    await this.#request({ op: 'resolve', resolution }, EmptyResult);
+  }
+
+  /** @throws what `readRequest` throws */
+  async readRequest(reading: ReadRequestOptions): Promise<ApprovedRequest | null> {
+    return (await this.#request({ op: 'read_request', reading }, ReadRequestResult)).request;
+  }
+
+  /** @throws what `erase` throws */
+  erase(erasure: EraseOptions): Promise<ErasureReport> {
+    return this.#request({ op: 'erase', erasure }, EraseResult);
+  }
+
+  /** The sessions of the home. A spec is judged by the contract that is in use there: `contract` as above. */
+  sessions(contract: string | null): Sessions {
+    return remoteSessions((question, schema) => {
+      const needsContract = question.method === 'start' || question.method === 'rebase';
+      return this.#request({ op: 'session', contract: needsContract ? contract : null, question }, schema);
+    });
+  }
+
+  /** Hangs up: agent runs of this connection that have not ended are interrupted. */
+  async close(): Promise<void> {
+    await this.#connection.end();
+  }
+
+  /** Not at once: what a promotion or export would carry over is looked through before. */
+  async #startHighRisk(request: Extract<RequestBody, { op: 'promote' | 'export' }>): Promise<HighRiskRun> {
+    const { ending, ...ids } = await this.#request(request, StartHighRiskResult);
+    return { ...ids, finished: this.#trackEnding(ids.run_id, ending).promise };
+  }
+
+  #createHandle(ids: Pick<AgentRun, 'run_id' | 'root_run_id' | 'correlation_id'>, ended: RunEnding | null): AgentRun {
+    const { run_id } = ids;
+    const finished = this.#trackEnding(run_id, ended);
+    const ending = (request: RequestBody) => this.#request(request, EndingResult);
+    const respond = async (raw: string | Uint8Array, options?: SubmitOptions): Promise<string> => {
+      const responded = await this.#request({ op: 'respond', run_id, ...encodeProposal(raw, options) }, RespondResult);
+      // Before the response is there: its caller may ask at once whether there is to be another proposal.
+      if (responded.ending !== null) finished.resolve(responded.ending);
+      return responded.response;
+    };
+    return {
+      ...ids,
+      respond,
+      submit: async (raw, options) => JSON.parse(await respond(raw, options)) as StepResponse,
+      end: () => ending({ op: 'end', run_id }),
+      cancel: (reason) => ending({ op: 'cancel', run_id, reason }),
+      interrupt: () => ending({ op: 'interrupt', run_id }),
+      finished: finished.promise,
+    };
+  }
+
+  /** The end of a run: known already, or asked for. */
+  #trackEnding(run_id: string, ended: RunEnding | null): Deferred<RunEnding> {
+    const finished = ignoreRejection(createDeferred<RunEnding>());
+    if (ended === null) this.#awaitEnding(run_id, finished);
+    else finished.resolve(ended);
+    return finished;
+  }
+
+  #awaitEnding(run_id: string, finished: Deferred<RunEnding>): void {
+    this.#request({ op: 'finished', run_id }, EndingResult).then(
+      (ending) => finished.resolve(ending),
+      (error: unknown) => finished.reject(error),
+    );
+  }
+
+  /** Asks what needs no work there, so that no answer means that nobody is at home. */
+  async #requestWithTimeout<T extends TSchema>(request: RequestBody, schema: T): Promise<Static<T>> {
+    const timer = setTimeout(() => this.#connection.destroy(), RESPONSE_TIMEOUT_MS);
+    try {
+      return await this.#request(request, schema);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #request<T extends TSchema>(request: RequestBody, schema: T): Promise<Static<T>> {
+    if (this.#isClosed) throw closedError();
+    const id = (this.#lastId += 1);
+    const response = createDeferred<unknown>();
+    this.#pending.set(id, response);
+    // A failure to send is seen as the end of the connection, which settles the answer.
+    this.#connection.send(`${JSON.stringify({ id, ...request })}\n`).catch(() => undefined);
+    const result = asInstance(schema, await response.promise);
+    if (result === null) throw new InvariantError('the process that has this home gave an answer of another shape');
+    return result;
+  }
+
+  async #listen(): Promise<void> {
+    let why: unknown = null;
+    try {
+      for await (const line of splitLines(this.#connection.chunks, RESPONSE_BYTES_MAX)) this.#receive(line);
+    } catch (error) {
+      why = error;
+    }
+    this.#isClosed = true;
+    clearInterval(this.#ping);
+    for (const response of this.#pending.values()) response.reject(why ?? closedError());
+    this.#pending.clear();
+    this.#connection.destroy();
+  }
+
+  #receive(line: Uint8Array): void {
+    const response = parseMessage(ControlResponse, line);
+    if (response === null) throw new InvariantError('the process that has this home said something that is no answer');
+    if (!response.ok && response.id === null) throw fromWireError(response.error);
+    const request = this.#pending.get(response.id ?? 0);
+    this.#pending.delete(response.id ?? 0);
+    if (response.ok) request?.resolve(response.result);
+    else request?.reject(fromWireError(response.error));
+  }
+}
+
+function encodeProposal(raw: string | Uint8Array, { inputId }: SubmitOptions = {}) {
+  const payload = Buffer.from(payloadBytes(raw)).toString('base64');
+  return { payload, ...(inputId === undefined ? {} : { input_id: inputId }) };
+}
+
+/**
+ * Connects to the process that serves the control socket at `path`. @returns null where nobody does
+ * @throws LedgerError LEDGER_LOCKED when it cannot be reached, e.g. because it belongs to somebody else
+ */
+export async function connectControl(path: string): Promise<ControlClient | null> {
+  try {
+    const connection = await connectTo(path);
+    return connection === null ? null : new ControlClient(connection);
+  } catch (cause) {
+    throw new LedgerError({
+      code: 'LEDGER_LOCKED',
+      message: `another process has this home, and its control socket ${path} cannot be reached`,
+      cause,
+    });
+  }
+}
+
+const closedError = (): RunError =>
+  new RunError({
+    code: 'CLOSED',
+    message: 'the process that has this home has ended; runs through it end as INTERRUPTED when it is opened again',
+  });

@@ -1,0 +1,61 @@
+// Errors as they travel over the control socket: by their code and message, and as what they were when they arrive.
+
+import Type, { type Static } from 'typebox';
+import { closed } from '../../contract/shapes.js';
+import {
+  CodedError,
+  InvariantError,
+  LedgerError,
+  PolicyError,
+  RunError,
+  SandboxError,
+  UsageError,
+} from '../../errors.js';
+
+export const WireError = Type.Object({ code: Type.String({ maxLength: 80 }), message: Type.String() }, closed);
+export type WireError = Static<typeof WireError>;
+
+/** An error as it travels. What is no error of ours stays where it happened, in the log of that process. */
+export function toWireError(error: unknown): WireError {
+  const code = error instanceof CodedError ? String(error.code) : '';
+  return error instanceof Error && ERROR_FACTORIES.has(code)
+    ? { code, message: error.message }
+    : { code: 'INVARIANT', message: 'the process that has this home failed to answer: see its log' };
+}
+
+/** The error that travelled, of the class that it had. */
+export const fromWireError = ({ code, message }: WireError): CodedError =>
+  ERROR_FACTORIES.get(code)?.(message) ?? new InvariantError(message);
+
+type ErrorFactory = (message: string) => CodedError;
+
+const errorFactories = <Code extends string>(
+  Class: new (options: { readonly code: Code; readonly message: string }) => CodedError<Code>,
+  codes: readonly Code[],
+): readonly (readonly [string, ErrorFactory])[] =>
+  codes.map((code) => [code, (message) => new Class({ code, message })]);
+
+const ERROR_FACTORIES: ReadonlyMap<string, ErrorFactory> = new Map([
+  ...errorFactories(LedgerError, [
+    'LEDGER_UNAVAILABLE',
+    'LEDGER_CONFLICT',
+    'LEDGER_COMMIT_UNKNOWN',
+    'LEDGER_TAMPERED',
+    'LEDGER_BELOW_HEAD',
+    'LEDGER_LOCKED',
+    'LEDGER_ARCHIVED',
+    'LEDGER_ERASED',
+  ]),
+  ...errorFactories(PolicyError, ['POLICY_UNREADABLE', 'POLICY_INVALID']),
+  ...errorFactories(RunError, [
+    'RUN_ENDED',
+    'RUN_UNKNOWN',
+    'AGENT_BUSY',
+    'INVALID_STATE_TRANSITION',
+    'CASE_IN_USE',
+    'CLOSED',
+  ]),
+  ...errorFactories(RunError, ['STORAGE_LOW', 'STORAGE_BUDGET']),
+  ...errorFactories(UsageError, ['USAGE']),
+  ...errorFactories(SandboxError, ['UNSUPPORTED_PLATFORM', 'SANDBOX_UNUSABLE']),
+]);

@@ -1,0 +1,144 @@
+// A call of the service's code: bounded in time, its answer bounded in size and held against its schema, and whatever
+// it throws turned into what is known of the outcome.
+
+import type { EffectResult } from '../../contract/run/effect.js';
+import type { JsonObject } from '../../contract/json.js';
+import { isJsonObject } from '../../contract/json.js';
+import { ActionFailedError, ActionNotExecutedError } from '../../errors.js';
+import type { Clock } from '../../ports/clock.js';
+import { scanJson } from '../../step/json-scanner.js';
+import { PlatformError, type CallLog } from './call-log.js';
+import type { EffectContext, ReconcileOutcome } from './define-effects.js';
+
+const RESULT_DEPTH_MAX = 64;
+
+export interface Bounds {
+  readonly timeout_ms: number;
+  readonly result_bytes_max: number;
+  /** Does the answer conform? */
+  readonly isConforming: (answer: JsonObject) => boolean;
+  /** Whether calling it changes anything outside. Of what changes nothing, no outcome is ever unknown. */
+  readonly hasSideEffects: boolean;
+}
+
+type EffectCall = (context: EffectContext) => unknown;
+
+export class BoundedCalls {
+  readonly #inFlight = new Set<AbortController>();
+  readonly #clock: Clock;
+  readonly #log: Pick<CallLog, 'info' | 'error'>;
+
+  constructor(clock: Clock, log: Pick<CallLog, 'info' | 'error'>) {
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** @returns `unknown` for anything but an answer as it should be, or a `NotExecuted` */
+  async run(call: EffectCall, context: Omit<EffectContext, 'signal'>, bounds: Bounds): Promise<EffectResult> {
+    try {
+      const answer = await this.#callWithTimeout(call, context, bounds.timeout_ms);
+      const result = toBoundedJson(answer, bounds.result_bytes_max);
+      if (result !== null && bounds.isConforming(result)) return { status: 'done', result };
+      return this.#lostResult(context, bounds, new PlatformError(INVALID_ANSWER));
+    } catch (error) {
+      if (error instanceof ActionFailedError) return this.#failedResult(context, bounds, error);
+      if (!(error instanceof ActionNotExecutedError)) return this.#lostResult(context, bounds, error);
+      this.#log.info('an action was not executed', context.run_id, error);
+      return { status: 'failed', cause: error.retryable ? 'NOT_EXECUTED' : 'REFUSED' };
+    }
+  }
+
+  /** Asks the service what became of an act. Anything but a clear answer is `unknown`. */
+  async reconcile(call: EffectCall, context: Omit<EffectContext, 'signal'>, bounds: Bounds): Promise<EffectResult> {
+    try {
+      const outcome = (await this.#callWithTimeout(call, context, bounds.timeout_ms)) as ReconcileOutcome;
+      if (outcome === 'not_executed') return { status: 'failed', cause: 'INTERRUPTED' };
+      const done = isJsonObject(outcome) ? toBoundedJson(outcome['done'], bounds.result_bytes_max) : null;
+      if (done !== null && bounds.isConforming(done)) return { status: 'done', result: done };
+    } catch (error) {
+      this.#log.error('an action could not be reconciled', context.run_id, error);
+    }
+    return { status: 'unknown' };
+  }
+
+  /** It has ended, and not well: what it had made until then is bounded like an answer. */
+  #failedResult(
+    { run_id }: Pick<EffectContext, 'run_id'>,
+    { result_bytes_max }: Bounds,
+    error: ActionFailedError,
+  ): EffectResult {
+    this.#log.info('an action of the service ended without success', run_id, error);
+    const cause = error.retryable ? 'FAILED_FOR_NOW' : 'FAILED';
+    const partial = toBoundedJson(error.partial, result_bytes_max);
+    return partial === null ? { status: 'failed', cause } : { status: 'failed', cause, partial };
+  }
+
+  #lostResult(
+    { run_id }: Pick<EffectContext, 'run_id'>,
+    { hasSideEffects: changes }: Bounds,
+    error: unknown,
+  ): EffectResult {
+    this.#log.error('an action of the service failed', run_id, error);
+    if (changes) return { status: 'unknown' };
+    return { status: 'failed', cause: error instanceof CallTimeoutError ? 'TIMEOUT' : 'IO_ERROR' };
+  }
+
+  /** The process is about to end: what is still under way is told so, and its answer counts for nothing. */
+  abort(): void {
+    for (const call of this.#inFlight) call.abort(new CallTimeoutError());
+  }
+
+  async #callWithTimeout(
+    call: EffectCall,
+    context: Omit<EffectContext, 'signal'>,
+    timeout_ms: number,
+  ): Promise<unknown> {
+    const controller = new AbortController();
+    this.#inFlight.add(controller);
+    let cancelTimer = (): void => undefined;
+    const timeout = new Promise<never>((_resolve, reject) => {
+      cancelTimer = this.#clock.wake(this.#clock.now() + timeout_ms, () => {
+        const timeoutError = new CallTimeoutError();
+        reject(timeoutError);
+        controller.abort(timeoutError);
+      });
+    });
+    try {
+      return await Promise.race([
+        Promise.resolve().then(() => call({ ...context, signal: controller.signal })),
+        timeout,
+      ]);
+    } finally {
+      cancelTimer();
+      this.#inFlight.delete(controller);
+    }
+  }
+}
+
+const INVALID_ANSWER = 'the answer is no object that conforms to its schema, or it is too large';
+
+/** Within this file: the time of a call is over. */
+class CallTimeoutError extends PlatformError {
+  constructor() {
+    super('the time of the call is over');
+  }
+}
+
+/** The answer as our own parser reads its text: no prototypes, no getters, nothing that can still change. */
+function toBoundedJson(answer: unknown, bytes_max: number): JsonObject | null {
+  if (typeof answer !== 'object' || answer === null) return null;
+  const text = textOf(answer);
+  if (text === null || Buffer.byteLength(text) > bytes_max) return null;
+  const scanned = scanJson(text, RESULT_DEPTH_MAX);
+  return scanned.ok && isJsonObject(scanned.value) ? scanned.value : null;
+}
+
+/** Null for what JSON cannot say: a circle, a bigint, a `toJSON` that throws. */
+function textOf(answer: object): string | null {
+  try {
+    const text: unknown = JSON.stringify(answer);
+    return typeof text === 'string' ? text : null;
+  } catch {
+    return null;
+  }
+}

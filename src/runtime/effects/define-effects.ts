@@ -1,0 +1,229 @@
+// What an embedding service registers: its own actions, tools for CALL_TOOL, and tables for WRITE_RECORD and
+// READ_RECORDS. A definition that has been made cannot be called: its code is reached through the gateway alone.
+
+import type { TObject, Static } from 'typebox';
+import type { RiskClass } from '../../contract/policy/actions.js';
+import {
+  createCatalogue,
+  findRegistrationProblem,
+  Registrations,
+  type Catalogue,
+  type RegisteredAction,
+  type TargetDefinition,
+  type ToolDefinition,
+} from '../../contract/policy/catalogue.js';
+import type { ConfidentialityFlag } from '../../contract/policy/labels.js';
+import type { JsonObject } from '../../contract/json.js';
+import type { WriteMode } from '../../contract/policy/lanes.js';
+import { isConforming } from '../../contract/validators.js';
+import { InvariantError, UsageError } from '../../errors.js';
+import type { RecordDatabase } from '../../ports/effects/records.js';
+import { EXPORT_BUNDLE } from './export-effects.js';
+
+const TIMEOUT_MS_DEFAULT = 30_000;
+const RESULT_BYTES_DEFAULT = 1_048_576;
+
+/** What code of the service is told beside its input. */
+export interface EffectContext {
+  /** The mediated run that carries the allow. */
+  readonly run_id: string;
+  readonly case_id: string | null;
+  /** The same act has the same key in every attempt: hand it on to whatever can make use of it. */
+  readonly idempotency_key: string;
+  /** Aborted when the time is over or the process ends. What is done after that may count as unknown. */
+  readonly signal: AbortSignal;
+}
+
+/** What became of an act whose answer was lost. */
+export type ReconcileOutcome = { readonly done: JsonObject } | 'not_executed' | 'unknown';
+
+type EffectCallback<In> = (input: In, context: EffectContext) => JsonObject | Promise<JsonObject>;
+type ReconcileCallback<In> = (input: In, context: EffectContext) => ReconcileOutcome | Promise<ReconcileOutcome>;
+
+interface CommonOptions {
+  readonly summary?: string;
+  /** Done twice with one idempotency key, it is done once. Default false. */
+  readonly idempotent?: boolean;
+  /** Milliseconds. Default 30 s. */
+  readonly timeout?: number;
+  /** Of the answer as JSON. Default 1 MiB. */
+  readonly resultBytesMax?: number;
+  /** Whether what it is given leaves the platform: mail, another firm's service. Default false. */
+  readonly outside?: boolean;
+  /** What its answers may hold (information flow). */
+  readonly confidentiality?: readonly ConfidentialityFlag[];
+}
+
+export interface ToolOptions<In extends TObject, Out extends TObject> extends CommonOptions {
+  /** As lanes list it under `tools`. */
+  readonly name: string;
+  readonly input: In;
+  readonly output: Out;
+  /**
+   * Throws `NotExecuted` when it certainly did nothing; anything else that it throws, and a timeout, leave the outcome
+   * unknown, since it may have happened. What it is given is its own: nobody sees what it changes there.
+   */
+  readonly run: (input: Static<In>, context: EffectContext) => Static<Out> | Promise<Static<Out>>;
+  /**
+   * Finds out afterwards what became of a call whose answer was lost (D8). Of a call that ran out of time and has not
+   * ended, `not_executed` is not believed: it may still happen.
+   */
+  readonly reconcile?: (input: Static<In>, context: EffectContext) => ReconcileOutcome | Promise<ReconcileOutcome>;
+}
+
+export interface ActionOptions<Args extends TObject> extends CommonOptions {
+  /** In capitals: what an agent proposes, and what the actions policy lists. */
+  readonly name: string;
+  readonly risk: Exclude<RiskClass, 'none'>;
+  readonly args: Args;
+  /** What the lane must allow: a tool (the run is a tool_gateway), a table to write (db_write) or to read (db_read). */
+  readonly needs: RegisteredAction['needs'];
+  readonly run: (args: Static<Args>, context: EffectContext) => JsonObject | Promise<JsonObject>;
+  readonly reconcile?: (args: Static<Args>, context: EffectContext) => ReconcileOutcome | Promise<ReconcileOutcome>;
+}
+
+export interface TargetOptions {
+  readonly name: string;
+  readonly summary?: string;
+  /** A closed object; its properties are the columns. */
+  readonly record: TObject;
+  readonly key: readonly string[];
+  readonly modes?: readonly WriteMode[];
+  readonly plane?: 'case' | 'shared';
+  /** Default: the ledger's own database, in one transaction with the audit. */
+  readonly database?: RecordDatabase;
+  readonly confidentiality?: readonly ConfidentialityFlag[];
+}
+
+/** Opaque: made by `defineTool`, handed to `openTurnpike`. */
+export class Tool {
+  readonly definition: ToolDefinition;
+  constructor(definition: ToolDefinition) {
+    this.definition = definition;
+  }
+}
+/** Opaque: made by `defineAction`. */
+export class Action {
+  readonly definition: RegisteredAction;
+  constructor(definition: RegisteredAction) {
+    this.definition = definition;
+  }
+}
+/** Opaque: made by `defineTarget`. */
+export class Target {
+  readonly definition: TargetDefinition;
+  readonly database: RecordDatabase | null;
+  constructor(definition: TargetDefinition, database: RecordDatabase | null) {
+    this.definition = definition;
+    this.database = database;
+  }
+}
+
+/** The code behind a definition. */
+export interface EffectCode {
+  readonly run: EffectCallback<JsonObject>;
+  readonly reconcile: ReconcileCallback<JsonObject> | null;
+}
+
+/** No member of a definition, so that nobody who holds one can call it. */
+const effectCodes = new WeakMap<Tool | Action, EffectCode>();
+
+/** For the gateway, which asks for the capability first. */
+export function codeOf(definition: Tool | Action): EffectCode {
+  const found = effectCodes.get(definition);
+  if (found === undefined) throw new InvariantError('a definition that was not made by defineTool or defineAction');
+  return found;
+}
+
+export function defineTool<In extends TObject, Out extends TObject>(options: ToolOptions<In, Out>): Tool {
+  const { name, input, output, run, reconcile } = options;
+  const tool = new Tool(
+    deepFreeze({ name, input: toPlainSchema(input), output: toPlainSchema(output), ...commonOf(name, options) }),
+  );
+  effectCodes.set(tool, {
+    run: run as unknown as EffectCallback<JsonObject>,
+    reconcile: (reconcile as unknown as ReconcileCallback<JsonObject> | undefined) ?? null,
+  });
+  return tool;
+}
+
+export function defineAction<Args extends TObject>(options: ActionOptions<Args>): Action {
+  const { name, risk, args, needs, run, reconcile } = options;
+  const action = new Action(deepFreeze({ name, risk, args: toPlainSchema(args), needs, ...commonOf(name, options) }));
+  effectCodes.set(action, {
+    run: run as unknown as EffectCallback<JsonObject>,
+    reconcile: (reconcile as unknown as ReconcileCallback<JsonObject> | undefined) ?? null,
+  });
+  return action;
+}
+
+export function defineTarget(options: TargetOptions): Target {
+  const { name, summary = name, record, key, modes = ['append'], plane = 'case', database = null } = options;
+  const definition: TargetDefinition = {
+    name,
+    summary,
+    record: toPlainSchema(record),
+    key: [...key],
+    modes: [...modes],
+    plane,
+    place: database === null ? 'ledger' : 'elsewhere',
+    confidentiality: [...(options.confidentiality ?? [])],
+  };
+  return new Target(deepFreeze(definition), database);
+}
+
+export interface RegistrationOptions {
+  readonly actions?: readonly Action[];
+  readonly tools?: readonly Tool[];
+  readonly targets?: readonly Target[];
+}
+
+/** What a service has registered, as the catalogue of its trees. @throws UsageError for what cannot be registered */
+export function catalogueFrom({ actions = [], tools = [], targets = [] }: RegistrationOptions): Catalogue {
+  const registrations: Registrations = {
+    actions: sortByName(actions.map(({ definition }) => definition)),
+    tools: sortByName(tools.map(({ definition }) => definition)),
+    targets: sortByName(targets.map(({ definition }) => definition)),
+  };
+  const problem = isConforming(Registrations, registrations)
+    ? (findRegistrationProblem(registrations) ?? actionProblem(registrations))
+    : 'a name, a limit or a list in it is not as the documentation of defineAction, defineTool or defineTarget says';
+  if (problem === null) return createCatalogue(registrations);
+  throw new UsageError({ code: 'USAGE', message: `this cannot be registered: ${problem}` });
+}
+
+/** What an action must not stand for: the export of a case, which is a run of its own, and a promotion (S4-85). */
+function actionProblem({ actions, targets }: Registrations): string | null {
+  const shared = targets.filter(({ plane }) => plane === 'shared').map(({ name }) => name);
+  for (const { name, needs } of actions) {
+    if (name === EXPORT_BUNDLE) return `${name} is a name of the platform's own`;
+    if ('write' in needs && shared.includes(needs.write.table)) {
+      return `${name} writes ${needs.write.table}, which is shared knowledge: only promotions do`;
+    }
+  }
+  return null;
+}
+
+const commonOf = (name: string, options: CommonOptions) => ({
+  summary: options.summary ?? name,
+  idempotent: options.idempotent ?? false,
+  timeout_ms: options.timeout ?? TIMEOUT_MS_DEFAULT,
+  result_bytes_max: options.resultBytesMax ?? RESULT_BYTES_DEFAULT,
+  outside: options.outside ?? false,
+  confidentiality: [...(options.confidentiality ?? [])],
+});
+
+/** The schema as the plain data that a ledger holds. */
+const toPlainSchema = (schema: TObject): Record<string, unknown> =>
+  JSON.parse(JSON.stringify(schema)) as Record<string, unknown>;
+
+/** All the way down: whoever holds a definition cannot change what answers are held against. */
+function deepFreeze<T>(definition: T): T {
+  if (typeof definition !== 'object' || definition === null) return definition;
+  for (const member of Object.values(definition)) deepFreeze(member);
+  return Object.freeze(definition);
+}
+
+/** The same registrations in another order are the same text, and the same pin. */
+const sortByName = <T extends { readonly name: string }>(items: readonly T[]): T[] =>
+  [...items].sort((a, b) => (a.name < b.name ? -1 : 1));

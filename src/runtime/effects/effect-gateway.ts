@@ -1,0 +1,171 @@
+// The one place from which anything is done: every effect of a tree comes through here, each to the executor of its
+// action, and only with the capability of its allowed, running mediated run.
+//
+//   sandbox actions            the sandbox, synchronously
+//   CALL_TOOL                  a registered tool
+//   WRITE_RECORD READ_RECORDS  a registered target: the ledger's own database, or another one
+//   EXPORT_BUNDLE              the assembly of a bundle, for export runs
+//   RUN_VERIFICATION REVIEW_PHASE  what the platform itself does for a session
+//   anything else              a registered action
+
+import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../contract/run/effect.js';
+import { ACTION_NAMES } from '../../contract/policy/actions.js';
+import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
+import type { Effects } from '../../engine/tree-engine.js';
+import { requireCapability } from '../../ports/effects/capability.js';
+import type { Sandbox } from '../../ports/effects/sandbox.js';
+import { isJsonObject, type JsonObject } from '../../contract/json.js';
+import { BoundedCalls, type Bounds } from './bounded-calls.js';
+import { codeOf, type Action, type RegistrationOptions, type Tool } from './define-effects.js';
+import { EXPORT_BUNDLE, type ExportEffects } from './export-effects.js';
+import { RecordEffects } from './record-effects.js';
+import type { CheckEffects } from '../sessions/checks/check-effects.js';
+
+type EffectReturn = EffectResult | Promise<EffectResult>;
+
+/** Code of the service, and what it is called with. */
+interface Callee {
+  readonly definition: Tool | Action;
+  /** What the tree itself remembers: code of the service gets a copy, since it may change what it is given. */
+  readonly input: JsonObject;
+  readonly bounds: Bounds;
+  readonly idempotent: boolean;
+}
+
+interface GatewayParts {
+  readonly sandbox: Sandbox;
+  readonly calls: BoundedCalls;
+  readonly records: RecordEffects;
+  readonly exports: ExportEffects;
+  readonly checks: CheckEffects;
+  readonly registrations: RegistrationOptions;
+}
+
+export class EffectGateway implements Effects {
+  readonly #sandbox: Sandbox;
+  readonly #calls: BoundedCalls;
+  readonly #records: RecordEffects;
+  readonly #exports: ExportEffects;
+  readonly #checks: CheckEffects;
+  readonly #actions: ReadonlyMap<string, Action>;
+  readonly #tools: ReadonlyMap<string, Tool>;
+
+  constructor({ sandbox, calls, records, exports, checks, registrations: { actions = [], tools = [] } }: GatewayParts) {
+    this.#sandbox = sandbox;
+    this.#calls = calls;
+    this.#records = records;
+    this.#exports = exports;
+    this.#checks = checks;
+    this.#actions = new Map(actions.map((action) => [action.definition.name, action]));
+    this.#tools = new Map(tools.map((tool) => [tool.definition.name, tool]));
+  }
+
+  gather(request: GatherRequest): SandboxFacts {
+    return this.#sandbox.gather(request);
+  }
+
+  run(effect: Effect, inCommit: boolean): EffectReturn {
+    requireCapability(effect);
+    if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.perform(effect);
+    if (this.#records.has(effect)) return this.#records.run(effect, inCommit);
+    if (effect.action === EXPORT_BUNDLE) return this.#exports.run(effect);
+    if (this.#checks.has(effect)) return this.#runCheck(effect);
+    const callee = this.#findCallee(effect);
+    return callee === null ? NOT_REGISTERED : this.#runCallee(callee, effect);
+  }
+
+  /** Whether this service has what the effect is for: another one may have opened the tree. */
+  canRun(effect: Effect): boolean {
+    if (SANDBOX_ACTIONS.has(effect.action) || effect.action === EXPORT_BUNDLE || this.#checks.has(effect)) return true;
+    return this.#records.has(effect) ? this.#records.canRun(effect) : this.#findCallee(effect) !== null;
+  }
+
+  /** After a crash: an effect that may be repeated is, by its key; of others it is asked what became of them (D8). */
+  settle(effect: Effect): EffectReturn {
+    requireCapability(effect);
+    if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.settle(effect);
+    if (this.#records.has(effect)) return this.#records.settle(effect);
+    if (effect.action === EXPORT_BUNDLE) return this.#exports.settle(effect);
+    if (this.#checks.has(effect)) return this.#checks.settle(effect);
+    const callee = this.#findCallee(effect);
+    if (callee === null) return { status: 'unknown' };
+    return callee.idempotent || !callee.bounds.hasSideEffects
+      ? this.#runCallee(callee, effect)
+      : this.#reconcile(callee, effect, { status: 'unknown' });
+  }
+
+  /**
+   * A command has no quota of its own: it may have changed anything in the sandbox of its case. So that is counted
+   * again, before an agent is allowed anything by the old account; what it comes to is recorded with the result.
+   */
+  async #runCheck(effect: Effect): Promise<EffectResult> {
+    const answer = await this.#checks.run(effect);
+    const { case_id } = effect;
+    if (case_id === null) return answer;
+    this.#sandbox.forget?.(case_id);
+    if (answer.status !== 'done') return answer;
+    const { usage } = this.#sandbox.gather({ case_id, paths: [], usage: true, portable_names: false });
+    return { ...answer, result: { ...answer.result, sandbox_usage: usage === null ? null : { ...usage } } };
+  }
+
+  /**
+   * What cannot be told from the answer may be told by the service, while it is still at hand. Of a call that is still
+   * under way it can only tell what has happened already: what has not happened yet still may.
+   */
+  async #runCallee(callee: Callee, effect: Effect): Promise<EffectResult> {
+    const { run } = codeOf(callee.definition);
+    const call = { ended: false };
+    const result = await this.#calls.run(
+      async (context) => {
+        try {
+          return await run(structuredClone(callee.input), context);
+        } finally {
+          call.ended = true;
+        }
+      },
+      contextOf(effect),
+      callee.bounds,
+    );
+    if (result.status !== 'unknown') return result;
+    const { ended } = call;
+    const reconciled = await this.#reconcile(callee, effect, result);
+    return ended || reconciled.status === 'done' ? reconciled : result;
+  }
+
+  async #reconcile(callee: Callee, effect: Effect, fallback: EffectResult): Promise<EffectResult> {
+    const { reconcile } = codeOf(callee.definition);
+    if (reconcile === null) return fallback;
+    const callback: Parameters<BoundedCalls['reconcile']>[0] = (context) =>
+      reconcile(structuredClone(callee.input), context);
+    return this.#calls.reconcile(callback, contextOf(effect), callee.bounds);
+  }
+
+  #findCallee({ action, args }: Effect): Callee | null {
+    if (action === 'CALL_TOOL') {
+      const { tool: name, input } = args;
+      const tool = typeof name === 'string' ? this.#tools.get(name) : undefined;
+      if (tool === undefined || !isJsonObject(input)) return null;
+      const { output, timeout_ms, result_bytes_max, idempotent } = tool.definition;
+      const conforms = (answer: JsonObject): boolean => isSchemaInstance(output, answer);
+      return {
+        definition: tool,
+        input,
+        idempotent,
+        bounds: { timeout_ms, result_bytes_max, isConforming: conforms, hasSideEffects: true },
+      };
+    }
+    const definition = this.#actions.get(action);
+    if (definition === undefined) return null;
+    const { timeout_ms, result_bytes_max, idempotent, risk, needs } = definition.definition;
+    const changes = risk !== 'read' || 'write' in needs;
+    const bounds = { timeout_ms, result_bytes_max, isConforming: isJsonObject, hasSideEffects: changes };
+    return { definition, input: args, idempotent, bounds };
+  }
+}
+
+const SANDBOX_ACTIONS: ReadonlySet<string> = new Set(ACTION_NAMES);
+
+/** The tree was opened by a service that had it: this one has not, so nothing was done. */
+const NOT_REGISTERED: EffectResult = { status: 'failed', cause: 'NOT_EXECUTED' };
+
+const contextOf = ({ run_id, case_id, idempotency_key }: Effect) => ({ run_id, case_id, idempotency_key });

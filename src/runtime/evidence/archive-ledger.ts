@@ -1,0 +1,125 @@
+// Moves the beginning of a ledger to an archive file (decision 0021). Nothing leaves the ledger before the file is
+// durable, was read again, and holds all that leaves.
+
+import type { LedgerVerdict } from '../../ledger/verification/ledger-verdict.js';
+import { LedgerError, UsageError } from '../../errors.js';
+import { checkExternalHead } from '../../ledger/verification/check-external-head.js';
+import { signArchiveNote, checkArchives } from '../../ledger/verification/check-archives.js';
+import { signCheckpoint } from '../../ledger/proof/checkpoint.js';
+import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
+import type { NoteSigner } from '../../ledger/proof/signed-note.js';
+import type { ArchiveDraft } from '../../ports/ledger/archive-file.js';
+import type { ExternalHeadStore, LedgerStore, LogHead } from '../../ports/ledger/ledger-store.js';
+import { findBoundary, type ArchiveBoundary, type BoundaryBlocker } from './archive-boundary.js';
+import { openEvidence } from './open-evidence.js';
+import { verifyEvidence } from './verify-evidence.js';
+import { writeEvidence } from './write-evidence.js';
+
+/** A ledger whose writer's lock is taken, and which nobody else uses. */
+export interface LockedLedger {
+  readonly store: LedgerStore;
+  readonly epoch: number;
+  readonly anchor: ExternalHeadStore;
+  readonly signer: NoteSigner;
+}
+
+export interface ArchiveResult {
+  /** The entries that were archived: from the first to the one before the last number. None where the two are one. */
+  readonly from: number;
+  readonly to: number;
+  readonly trees: number;
+  /** Of the file; null where none was written. */
+  readonly sha256: string | null;
+  /** What keeps the boundary below what was asked for. */
+  readonly held: BoundaryBlocker | null;
+  /** Whether the room that was in use before was given back: what is archived is, in either case. */
+  readonly tidied: boolean;
+}
+
+/** @throws LedgerError where the ledger is not what it was: then nothing of it may be moved */
+export async function checkArchivable({ store, anchor }: Pick<LockedLedger, 'store' | 'anchor'>): Promise<void> {
+  await checkArchives(store, anchor);
+  await checkExternalHead(store, anchor);
+}
+
+/**
+ * Archives as much as can be up to `before`, of what the last checkpoint vouches for. Run records must have been
+ * written: a tree without them stays.
+ * @throws LedgerError, UsageError; then nothing has left the ledger
+ */
+export async function archiveLedger(
+  ledger: LockedLedger,
+  before: number | null,
+  draft: () => Promise<ArchiveDraft>,
+): Promise<ArchiveResult> {
+  const { store, anchor } = ledger;
+  const signedSize = (await anchor.read())?.size ?? 0;
+  if (before !== null && before > signedSize) {
+    throw usageError(`the last checkpoint vouches for ${signedSize} entries: more than those cannot be archived`);
+  }
+  const from = (await store.archives.parts()).at(-1)?.size ?? 0;
+  if (before !== null && before < from) throw usageError(`the first ${from} entries are archived already`);
+  const boundary = await findBoundary(store, before ?? signedSize);
+  const { head, trees, held } = boundary;
+  if (head.size === from) {
+    return { from, to: from, trees: 0, sha256: null, held, tidied: await reclaimSpace(store) };
+  }
+  const file = await draft();
+  try {
+    const sha256 = await writeArchive(ledger, boundary, file);
+    await finishArchive(ledger, boundary, file, sha256);
+    return { from, to: head.size, trees: trees.length, sha256, held, tidied: await reclaimSpace(store) };
+  } finally {
+    await file.close();
+  }
+}
+
+/** Writes the file, and reads it again. @returns its hash */
+async function writeArchive(
+  { store, signer }: LockedLedger,
+  { head }: ArchiveBoundary,
+  file: ArchiveDraft,
+): Promise<string> {
+  const note = signCheckpoint(head, signer);
+  await writeEvidence(store, { ...head, note }, signer, (line) => file.write(line));
+  const { file: lines, sha256 } = await file.read();
+  const evidence = await openEvidence(lines, signer);
+  const found = await evidence.head();
+  const begin: LogHead | undefined = (await store.archives.parts()).at(-1);
+  const isSameLedger =
+    found.size === head.size && found.root === head.root && evidence.begin.root === (begin ?? EMPTY_HEAD).root;
+  const verdict = await verifyEvidence(evidence, { replay: false });
+  // What was erased stays erased in the archive: it is as whole as the ledger was.
+  if (isSameLedger && verdict.verdict !== 'refused') return sha256;
+  throw new LedgerError({ code: 'LEDGER_TAMPERED', message: `nothing was archived: ${describeProblem(verdict)}` });
+}
+
+function describeProblem(verdict: LedgerVerdict): string {
+  const [first] = verdict.verdict === 'refused' ? verdict.problems : [];
+  const what = first === undefined ? '' : ` (entry ${first.log_index ?? '?'}: ${first.message})`;
+  return `what was read is not what the ledger was${what}; run \`turnpike ledger verify\``;
+}
+
+/** From here on the entries are in the file: it gets its name, and then they leave the ledger. */
+async function finishArchive(
+  { store, epoch, anchor, signer }: LockedLedger,
+  { head, trees, cases }: ArchiveBoundary,
+  file: ArchiveDraft,
+  sha256: string,
+): Promise<void> {
+  // Twice, so that neither slot of the head file is of a time before: its entries will not be there to compare.
+  const latest = await store.head();
+  await anchor.write(latest);
+  await anchor.write(latest);
+  await file.publish();
+  const part = { ...head, sha256, note: signArchiveNote(head, sha256, signer) };
+  await store.archives.remove({ epoch, part, trees, cases });
+}
+
+const reclaimSpace = (store: LedgerStore): Promise<boolean> =>
+  store.archives.tidy().then(
+    () => true,
+    () => false,
+  );
+
+const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

@@ -1,0 +1,168 @@
+// What an export run performs: the bundle of one case, as a bag. Authorisation, approvals and audit are the run's.
+
+import { basename } from 'node:path';
+import { createBagFolder, releaseBagFolder } from '../../adapters/bag/bag-folder-sink.js';
+import { openBagFolder } from '../../adapters/bag/bag-folder.js';
+import { createBagZip } from '../../adapters/bag/bag-zip-sink.js';
+import { hashBagZip, openBagZip } from '../../adapters/bag/bag-zip.js';
+import { writeBag } from '../../bagit/write-bag.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import type { ExportBundle } from '../../contract/evidence/export-bundle.js';
+import { BagError, UsageError } from '../../errors.js';
+import type { BagSink, BagTree } from '../../ports/bag-tree.js';
+import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
+import { CaseHistory } from '../case/case-history.js';
+import type { Audience } from '../content/audience.js';
+import { ContentReader } from '../content/content-reader.js';
+import { collectContents } from './bag-contents.js';
+import { baggingDate, bagInfo, createManifest } from './bag-manifest.js';
+import { createPayload, type BagSigner } from './bag-payload.js';
+import { createManifestHead, type ExportBagRequest } from './bag-request.js';
+import { inspectExportBag } from './verify/verify-bag.js';
+
+export type { ExportBagRequest } from './bag-request.js';
+
+/** A bundle that is complete and durable. Plain JSON. */
+export interface ExportBagSummary {
+  readonly bundle_id: string;
+  /** The locator of the request, else its destination. */
+  readonly package_locator: string;
+  /** Of the canonical JSON of the manifest without its member `integrity`. */
+  readonly manifest_hash_sha256: string;
+  /** Of the .zip file; of a folder it is that of its tag manifest. */
+  readonly package_hash_sha256: string;
+  readonly tag_manifest_sha256: string;
+  /** Files below `artifacts/`. */
+  readonly artifacts: number;
+  readonly audit_events: number;
+  readonly runs: number;
+  /** Of the payload. */
+  readonly bytes: number;
+}
+
+/** The ledger, and the audience that the export run was decided for: the bundle holds what that may have. */
+export interface ExportBagSource {
+  readonly store: LedgerStore;
+  readonly audience: Audience;
+}
+
+/**
+ * Writes everything that the ledger holds of a case as a bag (S4-76, S4-77, RFC 8493), and nothing of any other. The
+ * same ledger and request make the same bytes. Memory grows with the number of runs, events and artifacts, by their
+ * names. The log is read once, the trees of the case three times.
+ *
+ * @param inputs `history`: the case as it was read before; to the present end of the ledger where it is left out.
+ * `signer`: signs that what the bag holds is in the log; without it, the bag proves nothing of that
+ * @returns what was written; after an error nothing of it is left
+ * @throws UsageError for a request that no manifest can hold, a run that is not in the ledger, a case without content
+ * @throws LedgerError LEDGER_TAMPERED where the ledger or a content is not what it was, LEDGER_UNAVAILABLE
+ * @throws BagError BAG_EXISTS, BAG_UNWRITABLE
+ */
+export async function assembleExportBag(
+  { store, audience }: ExportBagSource,
+  request: ExportBagRequest,
+  inputs: { readonly history?: CaseHistory; readonly signer?: BagSigner } = {},
+): Promise<ExportBagSummary> {
+  const head = createManifestHead(request);
+  const { case_id } = request;
+  const { signer = null, history = new CaseHistory(store, { case_id, head: await store.head() }) } = inputs;
+  const contents = await collectContents(history, signer !== null);
+  const manifest = createManifest(head, contents);
+  if (!contents.runs.has(request.run_id)) {
+    const message = `${request.run_id} is no run of case ${request.case_id}: nothing is exported without one`;
+    throw new UsageError({ code: 'USAGE', message });
+  }
+  const content = new ContentReader(store);
+  const options = { bagging_date: baggingDate(head), info: bagInfo(manifest, request, contents) };
+  const files = createPayload({ content, audience }, { contents, manifest, signer });
+  const written = await writeBag(await createSink(request), files, options);
+  return summaryOf(request, manifest, {
+    tag_manifest_sha256: written.tag_manifest_sha256,
+    artifacts: contents.files.filter(({ path }) => path.startsWith('artifacts/')).length,
+    bytes: written.payload.bytes,
+  });
+}
+
+/**
+ * Finds out, after a crash, whether the bundle was completed.
+ * @returns its summary; null where certainly nothing of this request stands at the destination. A name that was claimed
+ * and not filled is free again; what was written until then lies beside it as `.bag-partial-*`
+ * @throws UsageError for a request that no manifest can hold
+ * @throws BagError BAG_UNREADABLE where the disk does not tell
+ */
+export async function settleExportBag(request: ExportBagRequest): Promise<ExportBagSummary | null> {
+  const head = createManifestHead(request);
+  const tree = await openTree(request);
+  const found = tree === null ? null : await inspectTree(tree);
+  if (found?.manifest !== undefined && found.manifest !== null && found.report.valid) {
+    const { payload, tag_manifest_sha256, bundle } = found.report;
+    if (headText(found.manifest) === canonicalJson(head) && tag_manifest_sha256 !== null && bundle !== null) {
+      const { artifacts } = bundle;
+      return summaryOf(request, found.manifest, { tag_manifest_sha256, artifacts, bytes: payload.bytes });
+    }
+  }
+  if (request.format === 'folder') await releaseBagFolder(request.destination);
+  return null;
+}
+
+/** What of a manifest its request decides. */
+const headText = (manifest: ExportBundle): string =>
+  canonicalJson({ ...manifest, contents: undefined, audit: undefined, integrity: undefined });
+
+type WrittenCounts = Pick<ExportBagSummary, 'tag_manifest_sha256' | 'artifacts' | 'bytes'>;
+
+async function summaryOf(
+  request: ExportBagRequest,
+  manifest: ExportBundle,
+  written: WrittenCounts,
+): Promise<ExportBagSummary> {
+  const { destination, format, locator } = request;
+  return {
+    bundle_id: manifest.bundle_id,
+    package_locator: locator ?? destination,
+    manifest_hash_sha256: manifest.integrity?.manifest_hash_sha256 ?? '',
+    package_hash_sha256: format === 'zip' ? await hashBagZip(destination) : written.tag_manifest_sha256,
+    tag_manifest_sha256: written.tag_manifest_sha256,
+    artifacts: written.artifacts,
+    audit_events: manifest.audit?.audit_event_ids.length ?? 0,
+    runs: manifest.audit?.run_ids.length ?? 0,
+    bytes: written.bytes,
+  };
+}
+
+/** The directory in the archive is named after the bundle, so that its bytes do not depend on where it lies. */
+const createSink = async ({ format, destination, bundle_id }: ExportBagRequest): Promise<BagSink> =>
+  format === 'folder'
+    ? createBagFolder(destination)
+    : createBagZip(destination, basename(bundle_id.replaceAll(/[^A-Za-z0-9_.-]/g, '_')));
+
+/** Null where nothing is, or nothing of the kind. @throws BagError where that cannot be told */
+async function openTree({ format, destination }: ExportBagRequest): Promise<BagTree | null> {
+  try {
+    return format === 'folder' ? openBagFolder(destination) : await openBagZip(destination);
+  } catch (error) {
+    if (error instanceof BagError && !isSystemFailure(error)) return null;
+    throw error;
+  }
+}
+
+async function inspectTree(tree: BagTree): Promise<Awaited<ReturnType<typeof inspectExportBag>> | null> {
+  try {
+    const found = await inspectExportBag(tree);
+    if (!found.report.findings.some(({ rule_id }) => rule_id === 'tree.unreadable')) return found;
+    throw new BagError({ code: 'BAG_UNREADABLE', message: 'the bundle cannot be read to its end: look at the disk' });
+  } catch (error) {
+    if (error instanceof BagError && error.code === 'BAG_HOSTILE' && !isSystemFailure(error)) return null;
+    throw error;
+  } finally {
+    await tree.close();
+  }
+}
+
+/** Did the operating system fail, or is just nothing there, or something else? */
+const isSystemFailure = ({ cause }: BagError): boolean =>
+  typeof cause === 'object' &&
+  cause !== null &&
+  'errno' in cause &&
+  'code' in cause &&
+  !['ENOENT', 'ENOTDIR'].includes(String(cause.code));

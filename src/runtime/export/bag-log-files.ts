@@ -1,0 +1,70 @@
+// The log of a bag: every entry of the case's trees, and the proof that they are in the log of the ledger. The proof is
+// signed together with the manifest, so no entry can be left out and nothing exchanged without the key.
+
+import { createHash } from 'node:crypto';
+import type { PayloadFile } from '../../bagit/write-bag.js';
+import { BAG_PROOF_FORMAT, type BagDigest, type BagEntry, type BagProof } from '../../contract/evidence/bag-proof.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { ENTRY_TYPES } from '../../contract/run/entry.js';
+import type { ExportBundle } from '../../contract/evidence/export-bundle.js';
+import { sha256 } from '../../contract/hash.js';
+import { BagError, InvariantError } from '../../errors.js';
+import { checkpointText } from '../../ledger/proof/checkpoint.js';
+import { signNote, type NoteSigner } from '../../ledger/proof/signed-note.js';
+import type { ExportBagContents } from './bag-contents.js';
+import { encodeLines, LOG, PROOF } from './bag-file-names.js';
+import { EXPORT_BAG_LIMITS } from './bag-limits.js';
+
+/** The two files, in the order in which they must be written: the second names the hash of the first. */
+export function bagLogFiles(
+  contents: ExportBagContents,
+  manifest: ExportBundle,
+  signer: NoteSigner,
+): readonly PayloadFile[] {
+  const hash = createHash('sha256');
+  let entries_sha256: string | null = null;
+  const entries = async function* (): AsyncGenerator<Uint8Array> {
+    for await (const piece of encodeLines(entryLines(contents))) {
+      hash.update(piece);
+      yield piece;
+    }
+    entries_sha256 = hash.digest('hex');
+  };
+  // eslint-disable-next-line @typescript-eslint/require-await -- what a sink takes comes asynchronously
+  const proof = async function* (): AsyncGenerator<Uint8Array> {
+    if (entries_sha256 === null) throw new InvariantError('the proof of a bag is written behind its entries');
+    const manifest_hash_sha256 = manifest.integrity?.manifest_hash_sha256 ?? '';
+    yield Buffer.from(proofText(contents, { entries_sha256, manifest_hash_sha256 }, signer));
+  };
+  return [
+    { path: LOG, content: entries() },
+    { path: PROOF, content: proof() },
+  ];
+}
+
+/** The line of the checkpoint that names the bag. */
+export const digestLine = (digest: BagDigest): string => `bag sha256:${sha256(canonicalJson(digest))}`;
+
+function proofText({ history, proof }: ExportBagContents, digest: BagDigest, signer: NoteSigner): string {
+  const { size, root } = history.slice.head;
+  const text = `${checkpointText({ origin: signer.name, size, root })}${digestLine(digest)}\n`;
+  const content: BagProof = {
+    format: BAG_PROOF_FORMAT,
+    key: signer.vkey,
+    checkpoint: signNote(text, signer),
+    hashes: [...(proof ?? [])],
+  };
+  const written = canonicalJson(content);
+  if (written.length <= EXPORT_BAG_LIMITS.proof_bytes_max) return written;
+  throw new BagError({ code: 'BAG_UNWRITABLE', message: 'the proof of the case is larger than a bag holds' });
+}
+
+async function* entryLines({ history }: ExportBagContents): AsyncGenerator<readonly string[]> {
+  for await (const entries of history.entries(ENTRY_TYPES)) {
+    yield entries.map(({ text, log_index }) => {
+      const line = canonicalJson({ entry: text, index: log_index } satisfies BagEntry);
+      if (line.length <= EXPORT_BAG_LIMITS.line_characters_max) return line;
+      throw new BagError({ code: 'BAG_UNWRITABLE', message: `entry ${log_index} does not fit into a bag` });
+    });
+  }
+}

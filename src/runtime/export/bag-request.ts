@@ -1,0 +1,79 @@
+// What an export run asks for, and what of it stands in the manifest.
+
+import { isAbsolute } from 'node:path';
+import Type, { type Static } from 'typebox';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { ExportBundle } from '../../contract/evidence/export-bundle.js';
+import { CaseId, closed, Identifier, RunId, type PolicyVersions } from '../../contract/shapes.js';
+import { isConforming } from '../../contract/validators.js';
+import { InvariantError, UsageError } from '../../errors.js';
+
+/** One bundle of one case, made by one export run. */
+export interface ExportBagRequest {
+  /** 8 to 120 characters of an identifier. */
+  readonly bundle_id: string;
+  readonly bundle_kind: ExportBundle['bundle_kind'];
+  readonly export_reason: string;
+  readonly case_id: string;
+  /** The export run, which must be in the ledger already, and the root of its tree. */
+  readonly run_id: string;
+  readonly root_run_id: string;
+  readonly created_at_utc: string;
+  readonly created_by: ExportBundle['created_by'];
+  readonly policy_versions: PolicyVersions;
+  readonly approvals: NonNullable<ExportBundle['approvals']>;
+  readonly format: 'folder' | 'zip';
+  /** An absolute path at which nothing is yet. */
+  readonly destination: string;
+  /** How the ledger names it, below the folder of exports. Absent or null: by `destination`. */
+  readonly locator?: string | null;
+}
+
+/** A manifest without what is only known when the ledger has been read. */
+export const ManifestHead = Type.Omit(ExportBundle, ['contents', 'audit', 'integrity']);
+export type ManifestHead = Static<typeof ManifestHead>;
+
+const RequestIds = Type.Object(
+  {
+    bundle_id: Type.Intersect([Identifier, Type.String({ minLength: 8 })]),
+    case_id: CaseId,
+    run_id: RunId,
+    root_run_id: RunId,
+  },
+  closed,
+);
+
+/** @throws UsageError for a request that no manifest could hold */
+export function createManifestHead(request: ExportBagRequest): ManifestHead {
+  const { bundle_id, case_id, run_id, root_run_id, destination } = request;
+  const head: ManifestHead = {
+    bundle_id,
+    bundle_kind: request.bundle_kind,
+    contract_version: 'v1',
+    policy_versions: request.policy_versions,
+    status: 'completed',
+    created_at_utc: request.created_at_utc,
+    created_by: request.created_by,
+    case_id,
+    export_reason: request.export_reason,
+    approvals: request.approvals,
+  };
+  const isValid =
+    isConforming(ManifestHead, head) && isConforming(RequestIds, { bundle_id, case_id, run_id, root_run_id });
+  if (!isValid || !isWellFormedHead(head) || !isAbsolute(destination) || !isFormat(request.format)) {
+    throw new UsageError({ code: 'USAGE', message: `this is no request for a bundle: ${JSON.stringify(bundle_id)}` });
+  }
+  return head;
+}
+
+/** A lone surrogate is nothing that a manifest could say. */
+function isWellFormedHead(head: ManifestHead): boolean {
+  try {
+    return canonicalJson(head) !== '';
+  } catch (error) {
+    if (error instanceof InvariantError) return false;
+    throw error;
+  }
+}
+
+const isFormat = (format: string): boolean => format === 'folder' || format === 'zip';

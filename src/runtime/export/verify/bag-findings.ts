@@ -1,0 +1,78 @@
+// The closed registry of what can be wrong in a bundle that is a good bag.
+
+import type { BagFinding, BagRule, BagSeverity } from '../../../bagit/bag-finding.js';
+
+export const EXPORT_BAG_RULES = {
+  'bundle.limit': 'error',
+  'bundle.info_differs': 'error',
+  'bundle.file_missing': 'error',
+  'bundle.file_unexpected': 'error',
+  'bundle.file_changed': 'error',
+  'bundle.json_malformed': 'error',
+  'bundle.json_not_canonical': 'error',
+  'bundle.schema': 'error',
+  'bundle.status': 'error',
+  'bundle.manifest_hash': 'error',
+  'bundle.other_case': 'error',
+  'bundle.artifact_missing': 'error',
+  'bundle.artifact_unlisted': 'error',
+  'bundle.artifact_differs': 'error',
+  'bundle.artifact_order': 'error',
+  'bundle.policy_differs': 'error',
+  'bundle.policy_missing': 'error',
+  'bundle.run_repeated': 'error',
+  'bundle.runs_differ': 'error',
+  'bundle.run_missing': 'error',
+  'bundle.run_differs': 'error',
+  'bundle.event_repeated': 'error',
+  'bundle.events_differ': 'error',
+  'bundle.event_run_unknown': 'error',
+  'bundle.event_place': 'error',
+  'bundle.event_differs': 'error',
+  'bundle.proof_malformed': 'error',
+  'bundle.proof_unsigned': 'error',
+  'bundle.proof_differs': 'error',
+  'bundle.entry_malformed': 'error',
+  'bundle.entry_place': 'error',
+  'bundle.not_logged': 'error',
+  'bundle.request_differs': 'error',
+  'bundle.reference_absent': 'warning',
+} as const satisfies Record<string, BagSeverity>;
+export type ExportBagRule = keyof typeof EXPORT_BAG_RULES;
+
+/** `path`, and what of `message` comes from the bundle, are attacker-controlled: escape them where they are shown. */
+export type ExportBagFinding = Omit<BagFinding, 'rule_id'> & { readonly rule_id: BagRule | ExportBagRule };
+
+const QUOTED_CHARACTERS_MAX = 160;
+
+/** Collects findings, as many as are of use; counts the rest. */
+export class ExportBagFindings {
+  readonly #max: number;
+  readonly #findings: ExportBagFinding[] = [];
+  #errors = 0;
+  #dropped = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  add(rule_id: ExportBagRule, path: string | null, message: string): void {
+    const severity = EXPORT_BAG_RULES[rule_id];
+    if (severity === 'error') this.#errors += 1;
+    if (this.#findings.length >= this.#max) this.#dropped += 1;
+    else this.#findings.push({ severity, rule_id, path, message });
+  }
+
+  get errors(): number {
+    return this.#errors;
+  }
+  get dropped(): number {
+    return this.#dropped;
+  }
+  list(): readonly ExportBagFinding[] {
+    return [...this.#findings];
+  }
+}
+
+/** Something from a bundle, as part of a message. */
+export const quoteExcerpt = (text: string): string => JSON.stringify(text.slice(0, QUOTED_CHARACTERS_MAX));

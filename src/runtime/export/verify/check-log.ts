@@ -1,0 +1,195 @@
+// Is what a bag holds in the log of a ledger? The entries of the bag come to the root of a signed checkpoint; runs,
+// events and lists are made again from them, by the functions that wrote them, and must be the ones in the bag.
+
+import { createHash } from 'node:crypto';
+import { infoValuesOf } from '../../../bagit/bag-info.js';
+import { BagProof } from '../../../contract/evidence/bag-proof.js';
+import { BagError, LedgerError } from '../../../errors.js';
+import { openCheckpoint, type Checkpoint } from '../../../ledger/proof/checkpoint.js';
+import { noteVerifier, type NoteVerifier } from '../../../ledger/proof/signed-note.js';
+import { SubsetRoot } from '../../../ledger/proof/subset-proof.js';
+import { caseEntriesOfBag, readBagLog, LOG_PATH } from './read-bag-log.js';
+import { ContentCollector, type ExportBagContents } from '../bag-contents.js';
+import { AUDIT, encodeLines, RUNS } from '../bag-file-names.js';
+import { EXPORT_BAG_LIMITS } from '../bag-limits.js';
+import { quoteExcerpt, type ExportBagFindings } from './bag-findings.js';
+import { digestLine } from '../bag-log-files.js';
+import { eventLines, recordLines } from '../bag-payload.js';
+import {
+  isCanonical,
+  isTextProblem,
+  MANIFEST_BOUNDS,
+  parseText,
+  readBagText,
+  type ExportBagReading,
+} from './read-bag-text.js';
+import { PROOF_PATH, type BagAuthentication, type BagUnderCheck } from './bag-report.js';
+import { checkRequest, RequestInputs } from './check-request.js';
+
+const PINNED = /^data\/(?:machines|policies)\//;
+
+/** Whether a bag has a log and a proof; if it has one of them, it must have both. */
+export const hasLog = ({ files }: ExportBagReading): boolean => files.has(PROOF_PATH) || files.has(LOG_PATH);
+
+/**
+ * Checks the log of a bag and, with it, everything in the bag that was made from it.
+ * @returns who has signed it: whether the bag is what its log says, only the findings tell
+ */
+export async function checkLog(bag: BagUnderCheck): Promise<BagAuthentication> {
+  const { reading, key } = bag;
+  if (!hasLog(reading))
+    return unauthenticatedBag(null, 'it has no proof: an older version made it, or a ledger without a key');
+  const read = await readProof(reading);
+  const signed = read === null ? null : openSignedCheckpoint(read, bag);
+  if (read === null || signed === null) return unauthenticatedBag(null, 'its proof is not signed by the key');
+  await checkSignedContents(bag, read, signed.checkpoint);
+  const name = `${signed.verifier.name}+${signed.verifier.key_hash}`;
+  if (key === null)
+    return unauthenticatedBag(name, 'no key was named: compare the key in it with one that came another way');
+  return { verdict: 'authenticated', key: name, why: null };
+}
+
+async function checkSignedContents(bag: BagUnderCheck, proof: BagProof, at: Checkpoint): Promise<void> {
+  try {
+    const contents = await proveContents(bag, proof, at);
+    if (contents !== null) await compareContents(bag, contents);
+  } catch (error) {
+    // What no bag would have been written of.
+    if (!(error instanceof BagError || error instanceof LedgerError)) throw error;
+    bag.reading.findings.add('bundle.not_logged', LOG_PATH, error.message);
+  }
+}
+
+const unauthenticatedBag = (key: string | null, why: string): BagAuthentication => ({
+  verdict: 'unauthenticated',
+  key,
+  why,
+});
+
+async function readProof(reading: ExportBagReading): Promise<BagProof | null> {
+  const text = await readBagText(reading, PROOF_PATH, EXPORT_BAG_LIMITS.proof_bytes_max);
+  const proof = text === null ? null : parseText(BagProof, text, MANIFEST_BOUNDS);
+  if (proof === null || text === null) return null;
+  if (!isTextProblem(proof) && isCanonical(text, proof)) return proof;
+  reading.findings.add('bundle.proof_malformed', PROOF_PATH, 'it is no proof in canonical JSON');
+  return null;
+}
+
+interface SignedCheckpoint {
+  readonly verifier: NoteVerifier;
+  readonly checkpoint: Checkpoint;
+}
+
+/** The checkpoint, where the key has signed it for this very bag. */
+function openSignedCheckpoint({ key, checkpoint: note }: BagProof, bag: BagUnderCheck): SignedCheckpoint | null {
+  const { reading, manifest } = bag;
+  const verifier = bag.key ?? noteVerifier(key);
+  const checkpoint = verifier === null ? null : openCheckpoint(Buffer.from(note), verifier);
+  const refuse = (message: string): null => {
+    reading.findings.add('bundle.proof_unsigned', PROOF_PATH, message);
+    return null;
+  };
+  if (verifier === null || checkpoint === null) return refuse('its checkpoint is not signed by this key');
+  if (verifier.vkey !== key) return refuse('the key in it is not the key that has signed');
+  const entries_sha256 = reading.files.get(LOG_PATH)?.actual?.sha256 ?? '';
+  const manifest_hash_sha256 = manifest.integrity?.manifest_hash_sha256 ?? '';
+  const line = note.split('\n')[3];
+  if (line !== digestLine({ entries_sha256, manifest_hash_sha256 })) return refuse('it was signed for another bag');
+  const { size, root } = checkpoint;
+  const infoValues = [infoValuesOf(bag.info, 'Turnpike-Ledger-Size'), infoValuesOf(bag.info, 'Turnpike-Ledger-Root')];
+  if (infoValues.join() === `${size},${root}`) return { verifier, checkpoint };
+  reading.findings.add('bundle.info_differs', 'bag-info.txt', 'it names another ledger than the checkpoint');
+  return null;
+}
+
+/** What the entries say that the bag holds; null, with a finding, where they are not in the log of the checkpoint. */
+async function proveContents(bag: BagUnderCheck, proof: BagProof, at: Checkpoint): Promise<ExportBagContents | null> {
+  const { reading, manifest } = bag;
+  const { findings } = reading;
+  const known = findings.errors;
+  const root = new SubsetRoot(at.size, proof.hashes);
+  const collector = new ContentCollector(manifest.case_id ?? '');
+  const requests = new RequestInputs();
+  const { entries_max, untrusted_entries_max } = bag.limits;
+  const entriesMax = bag.key === null ? untrusted_entries_max : entries_max;
+  let read = 0;
+  for await (const entries of readBagLog(reading)) {
+    read += entries.length;
+    if (read > entriesMax) {
+      const hint = bag.key === null ? ': name the key that must have signed (--key)' : '';
+      findings.add('bundle.limit', LOG_PATH, `more than ${entriesMax} entries${hint}`);
+      return null;
+    }
+    for (const { entry, log_index, leaf_hash } of entries) {
+      if (!root.take(log_index, leaf_hash)) break;
+      collector.add({ entry, log_index });
+      requests.add(entry);
+    }
+  }
+  if (findings.errors > known) return null;
+  if (root.root() !== at.root) {
+    const message = `its hashes and the entries do not come to the root of the checkpoint at ${at.size}`;
+    findings.add('bundle.proof_differs', PROOF_PATH, message);
+    return null;
+  }
+  await checkRequest(bag, requests);
+  const head = { size: at.size, root: at.root, frontier: [] };
+  return collector.contents(caseEntriesOfBag(reading, { case_id: manifest.case_id ?? '', head }), proof.hashes);
+}
+
+/**
+ * Holds runs, events and lists of the bag against what its entries say. The manifest names the runs and events of the
+ * two files, each in its place, and each file below `data/artifacts/`: that was checked before.
+ */
+async function compareContents({ reading, manifest }: BagUnderCheck, contents: ExportBagContents): Promise<void> {
+  const { files, findings } = reading;
+  const addDifference = (path: string, what: string): void => {
+    findings.add('bundle.not_logged', path, `${what} not what the entries of the log say`);
+  };
+  for (const [name, lines] of [
+    [AUDIT, eventLines],
+    [RUNS, recordLines],
+  ] as const) {
+    const path = `data/${name}`;
+    const hash = createHash('sha256');
+    for await (const piece of encodeLines(lines(contents))) hash.update(piece);
+    if (files.get(path)?.actual?.sha256 !== hash.digest('hex')) addDifference(path, 'it is');
+  }
+  compareArtifacts(manifest.contents.artifacts, contents.artifacts, addDifference);
+  compareFiles(files, contents.files, findings);
+}
+
+type Artifacts = ExportBagContents['artifacts'];
+
+const keyOf = ({ hash_sha256, artifact_kind, byte_size }: Artifacts[number]): string =>
+  [hash_sha256, artifact_kind, byte_size].join(' ');
+
+/** A bag lists each artifact that its entries name, and no other. */
+function compareArtifacts(
+  listed: Artifacts,
+  logged: Artifacts,
+  addDifference: (path: string, what: string) => void,
+): void {
+  const [inManifest, inLog] = [new Set(listed.map(keyOf)), new Set(logged.map(keyOf))];
+  for (const ref of listed) {
+    if (!inLog.has(keyOf(ref))) addDifference('data/manifest.json', `the artifact ${quoteExcerpt(ref.hash_sha256)} is`);
+  }
+  const missing = logged.find((ref) => !inManifest.has(keyOf(ref)));
+  if (missing !== undefined) addDifference('data/manifest.json', `without the artifact ${missing.hash_sha256} it is`);
+}
+
+/** A bag holds every policy and every machine definition that its trees have pinned, and no other. */
+function compareFiles(
+  files: ExportBagReading['files'],
+  logged: ExportBagContents['files'],
+  findings: ExportBagFindings,
+): void {
+  const paths = new Set(logged.map(({ path }) => `data/${path}`).filter((path) => PINNED.test(path)));
+  for (const path of files.keys()) {
+    if (!PINNED.test(path) || paths.has(path)) continue;
+    findings.add('bundle.not_logged', path, 'it is not what the entries of the log say');
+  }
+  for (const path of paths) {
+    if (!files.has(path)) findings.add('bundle.policy_missing', path, 'the entries of the log name it');
+  }
+}

@@ -1,0 +1,141 @@
+// Is a bundle what it says of itself? It is a bag first, and may be anybody's: no ledger is at hand, nothing is
+// believed, and what is kept in memory is bounded. With the key of a ledger, it must also be what that ledger says.
+
+import { infoValuesOf } from '../../../bagit/bag-info.js';
+import { inspectBag, type BagReport } from '../../../bagit/verify-bag.js';
+import { ExportBundle } from '../../../contract/evidence/export-bundle.js';
+import type { NoteVerifier } from '../../../ledger/proof/signed-note.js';
+import type { BagTree } from '../../../ports/bag-tree.js';
+import { ExportBagFindings, quoteExcerpt } from './bag-findings.js';
+import { EXPORT_BAG_LIMITS } from '../bag-limits.js';
+import {
+  EXPORT_BAG_LABEL,
+  canonicalHash,
+  manifestHash,
+  hasTooManyRuns,
+  RUN_LABEL,
+  findWrongLabels,
+} from '../bag-manifest.js';
+import { MANIFEST } from '../bag-file-names.js';
+import { isTextProblem, MANIFEST_BOUNDS, parseText, readBagText, type ExportBagReading } from './read-bag-text.js';
+import { checkArtifacts, listContents } from './check-contents.js';
+import type { BagAuthentication, ExportBagFacts, ExportBagReport, LogLimits } from './bag-report.js';
+import { checkLog, hasLog } from './check-log.js';
+import { checkRecords } from './check-records.js';
+import { checkBagSignature } from './check-bag-signature.js';
+
+const MANIFEST_PATH = `data/${MANIFEST}`;
+const INFO_PATH = 'bag-info.txt';
+
+/** The same, and the manifest as it stands in the bundle. */
+interface ExportBagInspection {
+  readonly report: ExportBagReport;
+  readonly manifest: ExportBundle | null;
+}
+
+/**
+ * Checks a bag (RFC 8493) and, where bag-info.txt says that it is a bundle of Turnpike, that it is one: its manifest,
+ * its contents, its runs and events, and each against the others (S4-76, S4-77). Whether the export was allowed and
+ * audited as it must be, the events tell; they are not judged here.
+ * @param key the key that must have signed the bundle; it is checked before anything else is read. Null where the
+ * caller
+ * has none: then the bundle is compared with itself, and is unauthenticated
+ * @throws BagError BAG_UNREADABLE or BAG_HOSTILE when the tree cannot even be listed
+ */
+export const verifyExportBag = async (
+  tree: BagTree,
+  key: NoteVerifier | null = null,
+  limits: Partial<LogLimits> = {},
+): Promise<ExportBagReport> => (await inspectExportBag(tree, key, limits)).report;
+
+/** @throws BagError like `verifyBundle` */
+export async function inspectExportBag(
+  tree: BagTree,
+  key: NoteVerifier | null = null,
+  limits: Partial<LogLimits> = {},
+): Promise<ExportBagInspection> {
+  const refused = key === null ? null : await checkBagSignature(tree, key);
+  if (refused !== null) return { report: refused, manifest: null };
+  const { report, files } = await inspectBag(tree);
+  if (infoValuesOf(report.info, EXPORT_BAG_LABEL).length === 0) {
+    return { report: { ...report, bundle: null, authentication: null }, manifest: null };
+  }
+  const findings = new ExportBagFindings(EXPORT_BAG_LIMITS.findings_max);
+  const reading: ExportBagReading = { tree, files, findings };
+  const contents = listContents(files, findings);
+  const manifest = await readManifest(reading);
+  let authentication: BagAuthentication = { verdict: 'unauthenticated', key: null, why: 'it has no manifest' };
+  if (manifest !== null) {
+    checkInfo(report, manifest, reading);
+    checkArtifacts(manifest, contents, findings);
+    await checkRecords({ reading, manifest, contents });
+    const bag = { reading, manifest, info: report.info, key, limits: { ...EXPORT_BAG_LIMITS, ...limits } };
+    authentication = await checkLog(bag);
+  }
+  const valid = report.valid && findings.errors === 0;
+  return {
+    report: {
+      ...report,
+      valid,
+      findings: [...report.findings, ...findings.list()],
+      findings_dropped: report.findings_dropped + findings.dropped,
+      bundle: manifest === null ? null : factsOf(manifest, contents.artifacts.size),
+      authentication: valid ? authentication : { ...authentication, ...NOT_VALID },
+    },
+    manifest,
+  };
+}
+
+const NOT_VALID = { verdict: 'unauthenticated', why: 'it is not valid' } as const;
+
+async function readManifest(reading: ExportBagReading): Promise<ExportBundle | null> {
+  const { findings } = reading;
+  const text = await readBagText(reading, MANIFEST_PATH);
+  if (text === null) return null;
+  const manifest = parseText(ExportBundle, text, MANIFEST_BOUNDS);
+  if (isTextProblem(manifest)) {
+    findings.add(manifest[0], MANIFEST_PATH, manifest[1]);
+    return null;
+  }
+  if (hasTooManyRuns(manifest)) {
+    findings.add('bundle.limit', MANIFEST_PATH, `it names more than ${EXPORT_BAG_LIMITS.runs_max} runs`);
+    return null;
+  }
+  if (canonicalHash(manifest) !== reading.files.get(MANIFEST_PATH)?.actual?.sha256) {
+    findings.add('bundle.json_not_canonical', MANIFEST_PATH, 'it is not canonical JSON');
+  }
+  const { case_id, audit, integrity, status } = manifest;
+  if (case_id === undefined || audit === undefined || integrity === undefined) {
+    findings.add('bundle.schema', MANIFEST_PATH, 'a bundle has case_id, audit and integrity');
+  }
+  if (status !== 'completed') findings.add('bundle.status', MANIFEST_PATH, `its status is ${status}`);
+  if (integrity !== undefined && integrity.manifest_hash_sha256 !== manifestHash(manifest)) {
+    findings.add('bundle.manifest_hash', MANIFEST_PATH, 'it does not have the hash that it says');
+  }
+  if (new Set(audit?.audit_event_ids).size !== (audit?.audit_event_ids.length ?? 0)) {
+    findings.add('bundle.event_repeated', MANIFEST_PATH, 'it names an event twice');
+  }
+  return manifest;
+}
+
+function checkInfo({ info }: BagReport, manifest: ExportBundle, reading: ExportBagReading): void {
+  const { findings } = reading;
+  for (const label of findWrongLabels(info, manifest, hasLog(reading) ? '2' : '1')) {
+    findings.add('bundle.info_differs', INFO_PATH, `${label} is not there once, with what manifest.json says`);
+  }
+  const [run_id = '', ...more] = infoValuesOf(info, RUN_LABEL);
+  if (more.length > 0 || manifest.audit?.run_ids.includes(run_id) !== true) {
+    findings.add('bundle.run_missing', INFO_PATH, `the export run ${quoteExcerpt(run_id)} is not in the bundle`);
+  }
+}
+
+const factsOf = (manifest: ExportBundle, artifacts: number): ExportBagFacts => ({
+  bundle_id: manifest.bundle_id,
+  bundle_kind: manifest.bundle_kind,
+  case_id: manifest.case_id ?? null,
+  created_at_utc: manifest.created_at_utc,
+  manifest_hash_sha256: manifest.integrity?.manifest_hash_sha256 ?? null,
+  artifacts,
+  audit_events: manifest.audit?.audit_event_ids.length ?? 0,
+  runs: manifest.audit?.run_ids.length ?? 0,
+});

@@ -1,0 +1,132 @@
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { headFile, type HeadFile } from '../../adapters/ledger/head-file.js';
+import { createSqliteStore, openSqliteStore } from '../../adapters/sqlite/sqlite-ledger-store.js';
+import { UsageError } from '../../errors.js';
+import {
+  generateLedgerKey,
+  draftLedgerKey,
+  installLedgerKey,
+  readDraftedSigner,
+  readLedgerSigner,
+  readLedgerVerifier,
+  refuseLostKey,
+  createHeadSeal,
+  createErasureSeal,
+} from './ledger-key.js';
+import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
+import type { ErasureSeal, ExternalHeadStore, HeadSeal, LedgerStore } from '../../ports/ledger/ledger-store.js';
+import { homePaths, type HomePaths, type KeyFolder, type LedgerFiles, type LocalState } from './home-paths.js';
+
+export { homePaths, type HomePaths, type KeyFolder, type LocalState } from './home-paths.js';
+
+export interface HomeStores {
+  readonly store: LedgerStore;
+  readonly anchor: ExternalHeadStore;
+  /** Of a home whose heads are not signed yet: from the next one on they are. Its ledger must have been checked. */
+  readonly signHeads?: () => Promise<void>;
+}
+
+/**
+ * Whether nothing is there yet: a home is made only in a folder that is missing, or empty but for what a making that
+ * was cut short has left.
+ */
+export const isVacant = (home: string): boolean =>
+  !existsSync(home) || readdirSync(home).every((name) => isLeftOver(join(home, name), name));
+
+const isLeftOver = (path: string, name: string): boolean =>
+  name === 'keys'
+    ? readdirSync(path).every((key) => /^ledger\.v?key(?:\.new-[0-9a-f]+)?$/.test(key))
+    : name === 'artifacts' || name === 'sandbox'
+      ? readdirSync(path).length === 0
+      : /^ledger\.db\.new-\d+(?:-journal|-wal|-shm)?$/.test(name);
+
+/** A folder for nobody but the owner, if there is none yet. */
+export const makeFolder = (folder: string): void => void mkdirSync(folder, { recursive: true, mode: 0o700 });
+
+/**
+ * Makes a home with an empty ledger, whose checkpoints are signed with `ledgerKey`, with one that lies there already,
+ * or with one that is drawn. @throws UsageError when something else is there already
+ */
+export async function createHome(home: string, ledgerKey?: string): Promise<HomePaths> {
+  if (!isVacant(home)) {
+    throw new UsageError({
+      code: 'USAGE',
+      message: `${home} is not empty: name a new folder, or open the home as it is`,
+    });
+  }
+  const paths = homePaths(home);
+  for (const folder of [paths.home, paths.artifacts, paths.sandbox, paths.keys]) makeFolder(folder);
+  const signer =
+    (ledgerKey === undefined ? readLedgerSigner(paths.ledgerKey) : null) ??
+    installLedgerKey(paths.ledgerKey, ledgerKey ?? generateLedgerKey());
+  const store = createSqliteStore(sqliteFiles(paths));
+  await store.close();
+  const head = headFile(paths.head, createHeadSeal(signer));
+  await head.write({ size: EMPTY_HEAD.size, root: EMPTY_HEAD.root });
+  await head.close();
+  return paths;
+}
+
+/** Opens the stores of a home that exists. A reader may look while another process writes. */
+export function openHome(paths: HomePaths, { readOnly }: { readonly readOnly: boolean }): HomeStores {
+  if (!existsSync(paths.ledger) && !existsSync(paths.head)) {
+    throw new UsageError({ code: 'USAGE', message: `${paths.home} is no home: make one with \`turnpike init\`` });
+  }
+  const erasureSeal = erasureSealOf(paths, { readOnly });
+  const store = openSqliteStore({ ...sqliteFiles(paths), readOnly, erasureSeal });
+  const { anchor, signed } = openHead(paths, { readOnly });
+  return readOnly || signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(paths, store, anchor) };
+}
+
+const sqliteFiles = ({ ledger, artifacts, caseKeys }: LedgerFiles & KeyFolder) => ({
+  file: ledger,
+  artifactsDir: artifacts,
+  caseKeysDir: caseKeys,
+});
+
+/** Signs and verifies erasures with the ledger key, which is read whenever it is needed; null while there is none. */
+export const erasureSealOf =
+  ({ ledgerKey }: Pick<KeyFolder, 'ledgerKey'>, { readOnly }: { readonly readOnly: boolean }) =>
+  (): ErasureSeal | null =>
+    createErasureSeal(readOnly ? readLedgerVerifier(ledgerKey) : readLedgerSigner(ledgerKey));
+
+/** The key counts when the first head that it has signed is durable: what is cut short before can be done again. */
+export async function signHeads(
+  { ledgerKey }: Pick<KeyFolder, 'ledgerKey'>,
+  store: LedgerStore,
+  anchor: HeadFile,
+): Promise<void> {
+  const { signer, settle } = draftLedgerKey(ledgerKey);
+  anchor.sealWith(createHeadSeal(signer));
+  const head = await store.head();
+  // Twice, so that neither slot of the file holds one without a signature.
+  await anchor.write(head);
+  await anchor.write(head);
+  settle();
+}
+
+/** The head file, as a writer or a reader may trust it. `signed` says that all its heads must be. */
+export const openHead = (
+  { head, ...keys }: Pick<LocalState, 'head'> & Pick<KeyFolder, 'ledgerKey'>,
+  { readOnly }: { readonly readOnly: boolean },
+): SignableHead => openSignable((seal) => headFile(head, seal), keys, { readOnly });
+
+export interface SignableHead {
+  readonly anchor: HeadFile;
+  readonly signed: boolean;
+}
+
+/** Opens a head with the ledger key. With a key that is only a draft, heads may still be unsigned. */
+export function openSignable(
+  open: (seal: HeadSeal | null) => HeadFile,
+  { ledgerKey }: Pick<KeyFolder, 'ledgerKey'>,
+  { readOnly }: { readonly readOnly: boolean },
+): SignableHead {
+  const key = readOnly ? readLedgerVerifier(ledgerKey) : readLedgerSigner(ledgerKey);
+  const anchor = open(key === null ? null : createHeadSeal(key));
+  const drafted = key === null ? readDraftedSigner(ledgerKey) : null;
+  if (key === null && drafted === null) refuseLostKey(ledgerKey);
+  if (drafted !== null) anchor.sealWith(createHeadSeal(drafted));
+  return { anchor, signed: key !== null };
+}

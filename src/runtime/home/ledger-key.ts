@@ -1,0 +1,136 @@
+// The key that signs the checkpoints of a home's ledger, and what everybody may have of it: the name of the log with
+// the key that verifies (a vkey of C2SP). The name is drawn with the key, so no two logs have the same one.
+
+import {
+  drawSeed,
+  hasFile,
+  readPrivateLine,
+  readPublicLine,
+  renameIntoPlace,
+  writePrivateLine,
+  writePublicLine,
+} from '../../adapters/keys/key-file.js';
+import { PolicyError, UsageError } from '../../errors.js';
+import { openCheckpoint, signCheckpoint } from '../../ledger/proof/checkpoint.js';
+import { KEY_BYTES } from '../../ledger/proof/ed25519.js';
+import {
+  notePrivateKey,
+  noteSigner,
+  noteVerifier,
+  openNote,
+  signNote,
+  type NoteSigner,
+  type NoteVerifier,
+} from '../../ledger/proof/signed-note.js';
+import type { ErasureSeal, HeadSeal } from '../../ports/ledger/ledger-store.js';
+
+/** Of a log that nobody has named. */
+const NAME_BYTES = 9;
+
+export interface LedgerKeyPaths {
+  /** `PRIVATE+KEY+name+hash+base64`, mode 0600. */
+  readonly privateKey: string;
+  /** `name+hash+base64`: for whoever shall verify. */
+  readonly publicKey: string;
+}
+
+/** A new private key of a log. @throws UsageError for a name that no signer can have */
+export function generateLedgerKey(name: string | null = null): string {
+  const origin = name ?? `turnpike/${Buffer.from(drawSeed(NAME_BYTES)).toString('base64url')}`;
+  const key = origin.length <= NAME_CHARS_MAX ? notePrivateKey(origin, drawSeed(KEY_BYTES)) : null;
+  if (key !== null) return key;
+  throw new UsageError({
+    code: 'USAGE',
+    message: `the name of a log has 1 to ${NAME_CHARS_MAX} characters, without spaces and plus signs`,
+  });
+}
+
+/** So that a signed checkpoint fits into a slot of the head file. */
+const NAME_CHARS_MAX = 100;
+
+/** Puts a private key of a log into its place, with its public half. @throws UsageError for what is none */
+export function installLedgerKey(paths: LedgerKeyPaths, skey: string): NoteSigner {
+  const signer = parseSigner(skey);
+  writePublicLine(paths.publicKey, signer.vkey);
+  writePrivateLine(paths.privateKey, skey);
+  return signer;
+}
+
+function parseSigner(skey: string): NoteSigner {
+  const signer = noteSigner(skey);
+  if (signer !== null && signer.name.length <= NAME_CHARS_MAX) return signer;
+  throw new UsageError({ code: 'USAGE', message: 'this is no private key of a log (PRIVATE+KEY+name+hash+key)' });
+}
+
+/** The signer of a home, or null where its heads are not signed. @throws PolicyError for a damaged key */
+export function readLedgerSigner(paths: LedgerKeyPaths): NoteSigner | null {
+  const skey = readPrivateLine(paths.privateKey);
+  if (skey === null) return null;
+  const signer = noteSigner(skey);
+  if (signer === null) throw damagedKeyError(paths.privateKey);
+  return signer;
+}
+
+/** Whoever only reads needs the public half. @returns null where heads are not signed @throws PolicyError */
+export function readLedgerVerifier(paths: LedgerKeyPaths): NoteVerifier | null {
+  const vkey = readPublicLine(paths.publicKey);
+  if (vkey === null) return hasFile(paths.privateKey) ? readLedgerSigner(paths) : null;
+  const verifier = noteVerifier(vkey);
+  if (verifier === null) throw damagedKeyError(paths.publicKey);
+  return verifier;
+}
+
+/** @throws PolicyError where the public half is there alone: then heads were signed once, and must be still */
+export function refuseLostKey(paths: LedgerKeyPaths): void {
+  if (readPublicLine(paths.publicKey) === null) return;
+  const message = `${paths.privateKey} is missing: restore it from a backup`;
+  throw new PolicyError({ code: 'POLICY_UNREADABLE', message });
+}
+
+/** A key under a name that does not count yet: until the first signed head is durable, heads may be without. */
+export function readDraftedSigner(paths: LedgerKeyPaths): NoteSigner | null {
+  return hasFile(paths.privateKey) ? null : readLedgerSigner({ ...paths, privateKey: draftOf(paths) });
+}
+
+/** The same, made where there is none. `settle` lets it count. */
+export function draftLedgerKey(paths: LedgerKeyPaths): { readonly signer: NoteSigner; readonly settle: () => void } {
+  const drafted = readDraftedSigner(paths);
+  const skey = drafted === null ? generateLedgerKey() : null;
+  if (skey !== null) writePrivateLine(draftOf(paths), skey);
+  const signer = drafted ?? parseSigner(skey ?? '');
+  return {
+    signer,
+    settle: () => {
+      writePublicLine(paths.publicKey, signer.vkey);
+      renameIntoPlace(draftOf(paths), paths.privateKey);
+    },
+  };
+}
+
+const draftOf = ({ privateKey }: LedgerKeyPaths): string => `${privateKey}.new`;
+
+/** Heads as signed checkpoints; whoever has no private key can only read them. */
+export const createHeadSeal = (key: NoteVerifier | NoteSigner): HeadSeal => ({
+  seal: (head) => signCheckpoint(head, requireSigner(key)),
+  open: (note) => {
+    const checkpoint = openCheckpoint(Buffer.from(note), key);
+    return checkpoint === null ? null : { size: checkpoint.size, root: checkpoint.root, note };
+  },
+});
+
+/** Erasures as signed notes; null where there is no key yet. */
+export const createErasureSeal = (key: NoteVerifier | NoteSigner | null): ErasureSeal | null =>
+  key === null
+    ? null
+    : {
+        seal: (statement) => signNote(statement, requireSigner(key)),
+        open: (note) => openNote(Buffer.from(note), [key])?.text ?? null,
+      };
+
+function requireSigner(key: NoteVerifier | NoteSigner): NoteSigner {
+  if ('sign' in key) return key;
+  throw new PolicyError({ code: 'POLICY_UNREADABLE', message: 'whoever only reads a ledger signs nothing' });
+}
+
+const damagedKeyError = (path: string): PolicyError =>
+  new PolicyError({ code: 'POLICY_INVALID', message: `${path} is no key of a log: restore it from a backup` });

@@ -1,0 +1,71 @@
+// The parts of a Turnpike over a ledger store of the caller: the key folder and the local state are optional and
+// independent.
+
+import { existsSync, realpathSync } from 'node:fs';
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { headFile, type HeadFile } from '../../adapters/ledger/head-file.js';
+import { memoryHeadStore, signedMemoryHeadStore } from '../../adapters/memory/memory-head-store.js';
+import { lockFolder } from '../../adapters/sqlite/writer-lock.js';
+import { UsageError } from '../../errors.js';
+import type { ExternalHeadStore, HeadSeal, LedgerStore } from '../../ports/ledger/ledger-store.js';
+import { keyFolder, localState, type KeyFolder, type LocalState } from './home-paths.js';
+import { erasureSealOf, makeFolder, openSignable, signHeads, type HomeStores } from './home.js';
+import type { StorageEnvironment, TurnpikeOptions } from '../turnpike-options.js';
+
+type StoreFolders = Pick<TurnpikeOptions, 'keys' | 'state' | 'sandbox'>;
+
+/**
+ * Opens the key folder and the local state that belong to `store`; both folders are made where they are missing.
+ * The caller closes `store` where this fails.
+ * @throws LedgerError LEDGER_LOCKED while another process uses the local state; UsageError for a part that lies in
+ * the sandbox; PolicyError for a key that is damaged or lost
+ */
+export async function openStorageEnvironment(store: LedgerStore, options: StoreFolders): Promise<StorageEnvironment> {
+  const keys = options.keys === undefined ? null : keyFolder(resolve(options.keys));
+  const state = options.state === undefined ? null : localState(resolve(options.state));
+  const folders = [keys?.keys, state?.state].filter((folder) => folder !== undefined);
+  for (const folder of folders) refuseInSandbox(folder, options.sandbox);
+  folders.forEach(makeFolder);
+  const lock = state === null ? null : lockFolder(state.state);
+  try {
+    if (keys !== null) store.sealErasures?.(erasureSealOf(keys, { readOnly: false }));
+    const stores = await openStores(store, keys, state);
+    return { home: null, keys, state, ...stores, acceptMissingHead: true, release: () => lock?.release() };
+  } catch (error) {
+    lock?.release();
+    throw error;
+  }
+}
+
+/** The head is the file of the local state, else it is kept in memory; with the key folder it is signed. */
+async function openStores(store: LedgerStore, keys: KeyFolder | null, state: LocalState | null): Promise<HomeStores> {
+  const head = await store.head();
+  if (keys === null)
+    return { store, anchor: state === null ? memoryHeadStore(head) : unsignedAnchor(headFile(state.head)) };
+  const open = (seal: HeadSeal | null): HeadFile =>
+    state === null ? signedMemoryHeadStore(head, seal) : headFile(state.head, seal);
+  const { anchor, signed } = openSignable(open, keys, { readOnly: false });
+  return signed ? { store, anchor } : { store, anchor, signHeads: () => signHeads(keys, store, anchor) };
+}
+
+/** Without a key no note can be verified, so none is asked for: a ledger may have archives from when it had one. */
+const unsignedAnchor = (anchor: HeadFile): ExternalHeadStore => ({
+  read: () => anchor.read(),
+  write: (head) => anchor.write(head),
+  reopen: () => anchor.reopen(),
+  close: () => anchor.close(),
+});
+
+/** An agent of a case with the name of such a folder could change its files. Neither folder need exist yet. */
+function refuseInSandbox(folder: string, sandbox: TurnpikeOptions['sandbox']): void {
+  if (typeof sandbox !== 'string') return;
+  const path = relative(realPathOf(resolve(sandbox)), realPathOf(folder));
+  if (path.split(sep)[0] === '..' || isAbsolute(path)) return;
+  throw new UsageError({ code: 'USAGE', message: `${folder} lies in the sandbox ${sandbox}: name a folder elsewhere` });
+}
+
+/** The path without symbolic links, as far as it exists. */
+function realPathOf(path: string): string {
+  const parent = dirname(path);
+  return existsSync(path) || parent === path ? realpathSync(path) : join(realPathOf(parent), basename(path));
+}

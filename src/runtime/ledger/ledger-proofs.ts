@@ -1,0 +1,96 @@
+// Proofs about a ledger, made from what its store holds. The store is not believed: what it gives must come to the root
+// that the signed checkpoint says, or there is no proof.
+
+import { LedgerError, UsageError } from '../../errors.js';
+import type { Checkpoint } from '../../ledger/proof/checkpoint.js';
+import { leafHash } from '../../ledger/proof/merkle.js';
+import {
+  consistencyRanges,
+  verifyConsistency,
+  inclusionRanges,
+  verifyInclusion,
+  rangeHashes,
+  type LeafRange,
+} from '../../ledger/proof/merkle-proof.js';
+import { consistencyProofFile, entryProofFile } from '../../ledger/proof/proof-file.js';
+import type { ExternalHead } from '../../ports/ledger/ledger-store.js';
+import type { JoinedLog } from '../evidence/joined-log.js';
+
+type ProofLog = Pick<JoinedLog, 'begin' | 'log'>;
+type SignedHead = ExternalHead & { readonly note: string };
+
+/** The head with its signed note. @throws UsageError where nobody has signed one */
+export function requireSignedHead(head: ExternalHead | null): SignedHead {
+  if (head?.note !== undefined) return { ...head, note: head.note };
+  throw new UsageError({ code: 'USAGE', message: 'the heads of this ledger are not signed: open it once for writing' });
+}
+
+/** The file that proves that an entry of the log is what it is. @throws UsageError for one above the checkpoint */
+export async function proveEntry(log: ProofLog, head: ExternalHead | null, index: number): Promise<string> {
+  const signed = requireSignedHead(head);
+  const { size, root, note } = signed;
+  if (index >= size) {
+    const message = `the last checkpoint vouches for ${size} entries, numbered from 0: there is no entry ${index} below it`;
+    throw new UsageError({ code: 'USAGE', message });
+  }
+  refuseArchived(log, index, `entry ${index}`);
+  const text = await readEntryText(log, index);
+  const proof = await proveRanges(log, signed, inclusionRanges(index, size));
+  if (!verifyInclusion({ index, size, root, leaf_hash: leafHash(text), proof })) throw mismatchError();
+  return entryProofFile({ text, index, proof, note });
+}
+
+/** The file that proves that the ledger goes on from an earlier checkpoint. @throws LedgerError where it does not */
+export async function proveConsistency(
+  log: ProofLog,
+  head: ExternalHead | null,
+  older: Checkpoint & { readonly note: string },
+): Promise<string> {
+  const newer = requireSignedHead(head);
+  if (older.size > newer.size) throw mismatchError();
+  refuseArchived(log, older.size, `the checkpoint at size ${older.size}`);
+  const proof = await proveRanges(log, newer, consistencyRanges(older.size, newer.size));
+  if (!verifyConsistency({ older, newer, proof })) throw mismatchError();
+  return consistencyProofFile({ older: older.note, newer: newer.note, proof: [...proof] });
+}
+
+/**
+ * The hashes of these ranges, of the log that the head vouches for: also where the proof needs few of them, or none.
+ * @throws LedgerError for any other log
+ */
+async function proveRanges(
+  log: ProofLog,
+  { size, root }: ExternalHead,
+  ranges: readonly LeafRange[],
+): Promise<readonly string[]> {
+  const hashes = await rangeHashes([...ranges, { start: 0, end: size }], readLeaves(log, size), log.begin);
+  if (hashes.at(-1) !== root) throw mismatchError();
+  return hashes.slice(0, -1);
+}
+
+async function* readLeaves({ log, begin }: ProofLog, size: number): AsyncIterable<string> {
+  let count = begin.size;
+  for await (const { leaf_hash } of log(begin.size)) {
+    yield leaf_hash;
+    count += 1;
+  }
+  if (count < size) throw mismatchError();
+}
+
+/** What comes before the log is known as a whole, and nothing of what is in it. */
+function refuseArchived({ begin }: ProofLog, size: number, what: string): void {
+  if (size >= begin.size) return;
+  const message = `${what} lies in an archive, which ends at ${begin.size}: name the archives with --archive`;
+  throw new LedgerError({ code: 'LEDGER_ARCHIVED', message });
+}
+
+async function readEntryText(log: ProofLog, index: number): Promise<string> {
+  for await (const { log_index, text } of log.log(index)) if (log_index === index) return text;
+  throw mismatchError();
+}
+
+const mismatchError = (): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message: 'the ledger is not the one that the checkpoint vouches for: run `turnpike ledger verify`',
+  });

@@ -1,0 +1,275 @@
+import { systemPace } from '../../adapters/system/system-pace.js';
+import type { StoredArtifact } from '../../contract/artifact-ref.js';
+import type { Entry } from '../../contract/run/entry.js';
+import type { RunRecord } from '../../contract/run/run-record.js';
+import { LedgerError } from '../../errors.js';
+import type { HistoryCache } from '../../ports/ledger/history-cache.js';
+import type {
+  ExternalHead,
+  CursorOptions,
+  EntryPlace,
+  ExternalHeadStore,
+  LedgerStore,
+  LogHead,
+  StoredEntry,
+  TreeSummary,
+} from '../../ports/ledger/ledger-store.js';
+import type { Pace, ReadControl } from '../../ports/pace.js';
+import { parseStoredRecord } from '../../ledger/verification/check-records.js';
+import { problemOf, WHOLE_LOG, type LedgerProblem } from '../../ledger/verification/ledger-problem.js';
+import { integratedLog, type IntegratedLog } from '../../ledger/integrated-log.js';
+import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
+import { refusedVerdict, type LedgerVerdict } from '../../ledger/verification/ledger-verdict.js';
+import { verifyLedger } from '../../ledger/verification/verify-ledger.js';
+import { ReplayCheck } from '../../replay/check-replay.js';
+import { replay, type ReplayReport } from '../../replay/replay.js';
+import { stateAt } from '../../replay/state-at.js';
+import type { LedgerState } from '../../replay/ledger-state.js';
+import { RunRecords } from '../../run/run-records.js';
+import { PendingApprovals, type Approver, type SourcedApproval, type PendingApproval } from './pending-approvals.js';
+import { OBSERVERS } from '../content/audience.js';
+import { ContentReader } from '../content/content-reader.js';
+import { checkArchiveChain, sortArchives, joinLogs, type OpenedArchive } from '../evidence/joined-log.js';
+import { RunTreeFold, RUNS_CACHED_MAX, type RunTree } from './run-tree.js';
+import { parseStoredEntry, isRunEntry } from './stored-entry.js';
+import { TreeFolds } from './tree-folds.js';
+
+export type { RunTree } from './run-tree.js';
+export type { Approver, SourcedApproval, PendingApproval } from './pending-approvals.js';
+export type { Settlement } from './unknown-outcomes.js';
+
+export interface ReaderOptions {
+  /** What `stateAt` has folded once it need not fold again. */
+  readonly history?: HistoryCache | null;
+  /** How long work on the ledger is divided. Default: by the machine's clock. */
+  readonly pace?: Pace;
+}
+
+/** A ledger with all its content. */
+export interface FoldSource extends IntegratedLog, Pick<LedgerStore, 'archives' | 'trees' | 'head'> {}
+
+/** Everything that can be learnt from a ledger without writing to it. Needs no lock. */
+export class LedgerReader {
+  readonly #store: LedgerStore;
+  readonly #log: IntegratedLog;
+  readonly #anchor: ExternalHeadStore;
+  readonly #history: HistoryCache | null;
+  readonly #trees: TreeFolds<RunTree>;
+  readonly #approvals: PendingApprovals;
+  readonly #content: ContentReader;
+  /** For long reads. */
+  readonly pace: Pace;
+
+  constructor(store: LedgerStore, anchor: ExternalHeadStore, { history, pace = systemPace() }: ReaderOptions = {}) {
+    this.#store = store;
+    this.#log = integratedLog(store);
+    this.#anchor = anchor;
+    this.#history = history ?? null;
+    this.pace = pace;
+    this.#trees = new TreeFolds({ store, pace }, (tree_id) => new RunTreeFold(tree_id), RUNS_CACHED_MAX);
+    this.#approvals = new PendingApprovals({ store, pace });
+    this.#content = new ContentReader(store, pace);
+  }
+
+  /** The run trees in the order in which they were opened; of more than `last` of them, only the last. */
+  async *trees(last = Infinity): AsyncIterable<RunTree> {
+    const latestTrees: string[] = [];
+    for await (const { tree_id } of this.#store.trees()) {
+      if (last === Infinity) yield await this.#trees.get(tree_id);
+      else if (latestTrees.push(tree_id) > last) latestTrees.shift();
+    }
+    for (const tree_id of latestTrees) yield await this.#trees.get(tree_id);
+  }
+
+  /** The run trees that were opened behind entry `log_index` of the log, in order, each with its own first entry. */
+  async *treesAfter(log_index: number, control?: ReadControl): AsyncIterable<RunTree & { readonly log_index: number }> {
+    const options = control === undefined ? {} : { signal: control.signal };
+    for await (const { tree_id, log_index: firstIndex } of this.#store.trees({ from: log_index + 1, ...options })) {
+      if (firstIndex !== null) yield { ...(await this.#trees.get(tree_id, control)), log_index: firstIndex };
+    }
+  }
+
+  /** How many entries there are. */
+  async size(): Promise<number> {
+    return (await this.#store.head()).size;
+  }
+
+  /** The SHA-256 of what was committed to a tree under an id that its caller chose, or null. */
+  async inputContent(tree_id: string, input_id: string): Promise<string | null> {
+    const [mark] = await this.#store.marks([{ tree_id, input_id }]);
+    if (mark == null) return null;
+    for await (const stored of this.#store.tree(tree_id, mark.seq)) {
+      const { type, body } = parseStoredEntry(stored);
+      return type === 'input' && body.kind === 'proposal' ? body.payload.hash_sha256 : null;
+    }
+    return null;
+  }
+
+  /** The tree that a run belongs to, or null. */
+  async treeOf(run_id: string, control?: ReadControl): Promise<RunTree | null> {
+    const tree = await this.#trees.get(rootRunIdOf(run_id), control);
+    return tree.runs.some((run) => run.run_id === run_id) ? tree : null;
+  }
+
+  /** A run's record: the one that was written when its tree ended, with what came after it; else folded. */
+  async run(run_id: string, control?: ReadControl): Promise<RunRecord | null> {
+    const storedRecord = await this.#loadRecord(run_id).catch(nullIfTampered);
+    if (storedRecord !== null) return storedRecord;
+    return (await this.treeOf(run_id, control))?.runs.find((run) => run.run_id === run_id) ?? null;
+  }
+
+  /**
+   * Every request that waits for people's approval and has not expired by `now`, with what exactly is asked (D7). Of
+   * one that a lane withholds there is a hash. For `by` the caller makes only hashes of it, or records the reading.
+   */
+  approvals(now: string, by: Approver | null = null, control?: ReadControl): AsyncIterable<PendingApproval> {
+    return this.#approvals.list(now, by, control);
+  }
+
+  /** One of them, and the entry that brought what is asked; null where it waits no longer. `by` as above. */
+  approval(
+    { run_id, digest }: Pick<PendingApproval, 'run_id' | 'digest'>,
+    now: string,
+    by: Approver | null = null,
+  ): Promise<SourcedApproval | null> {
+    return this.#approvals.find({ tree_id: rootRunIdOf(run_id), run_id, digest }, now, by);
+  }
+
+  /** A tree's entries, in order; of one run only where `run_id` is not the root. */
+  async *entries(tree_id: string): AsyncIterable<Entry> {
+    for await (const stored of this.#store.tree(tree_id)) yield parseStoredEntry(stored);
+  }
+
+  log(from_index?: number, options?: CursorOptions): AsyncIterable<StoredEntry> {
+    return this.#store.log(from_index, options);
+  }
+
+  /** A tree's entries that are integrated into the log. */
+  tree(tree_id: string, fromSeq?: number, options?: CursorOptions): AsyncIterable<StoredEntry> {
+    return this.#log.tree(tree_id, fromSeq, options);
+  }
+
+  head(): Promise<LogHead> {
+    return this.#store.head();
+  }
+
+  /** Where the log begins: with its first entry, or behind what was archived. */
+  async begin(): Promise<LogHead> {
+    return (await this.#store.archives.parts()).at(-1) ?? EMPTY_HEAD;
+  }
+
+  /** The head that was written down last, signed where heads are. @throws LedgerError LEDGER_TAMPERED */
+  anchored(): Promise<ExternalHead | null> {
+    return this.#anchor.read();
+  }
+
+  /** Every tree that is not archived, by its first entry. */
+  summaries(): AsyncIterable<TreeSummary> {
+    return this.#store.trees();
+  }
+
+  /** The first entry of every tree, in the order of the log. */
+  async *openings(): AsyncIterable<string> {
+    for await (const { tree_id } of this.#store.trees()) {
+      for await (const { text } of this.#store.tree(tree_id)) {
+        yield text;
+        break;
+      }
+    }
+  }
+
+  /** A policy or a machine definition, which belong to no case: null where the ledger has none of this hash. */
+  systemArtifact(sha256: string): Promise<Uint8Array | null> {
+    return this.#store.artifact(null, sha256);
+  }
+
+  /** What an entry brought, as everyone may have it: of content that a lane withholds, the hash (decision 0035). */
+  artifactsOf(firstIndex: EntryPlace): Promise<readonly StoredArtifact[]> {
+    return this.#content.read(firstIndex, OBSERVERS);
+  }
+
+  /**
+   * The same log with all content, for code that folds it and gives on what comes out, never what it read.
+   * `test/content-access.test.ts` lists that code.
+   */
+  get folded(): FoldSource {
+    const { archives } = this.#store;
+    return { ...this.#log, archives, trees: () => this.#store.trees(), head: () => this.#store.head() };
+  }
+
+  /**
+   * Holds every entry, artifact, head and written record against one another, and what must be there by S4 §6 against
+   * what is; see `ledger verify`. Without `replay` the machines are not asked, which is faster.
+   */
+  async verify({
+    replay: shouldReplay = true,
+    archives = [],
+  }: {
+    readonly replay?: boolean;
+    /** Of this ledger, opened: then what is in them is looked at too. */
+    readonly archives?: readonly OpenedArchive[];
+  } = {}): Promise<LedgerVerdict> {
+    const store = this.#store;
+    const parts = await store.archives.parts();
+    const chain = sortArchives(archives);
+    const chainProblems: LedgerProblem[] = [];
+    for await (const finding of checkArchiveChain(chain, parts))
+      chainProblems.push(problemOf({ place: WHOLE_LOG, finding }));
+    if (chainProblems.length > 0) return refusedVerdict(chainProblems);
+    const source = joinLogs(chain, this.#log, parts.at(-1) ?? EMPTY_HEAD);
+    return verifyLedger({
+      ...source,
+      head: () => store.head(),
+      externalHead: await this.#anchor.read(),
+      marks: store,
+      trees: { listed: store, isArchived: async (id) => (await store.archives.tree(id)) !== null },
+      records: {
+        table: store.runRecords,
+        newFold: () => new RunRecords(),
+        ...(source.begin.size > 0 ? { isArchived: async (id) => (await store.archives.tree(id)) !== null } : {}),
+      },
+      archives: { parts, opens: this.#anchor.opens ?? null },
+      ...(shouldReplay ? { replay: new ReplayCheck(source) } : {}),
+    });
+  }
+
+  /** Folds the ledger, or one run tree, through the machines. The whole ledger must be as long as its heads say. */
+  replay(run_id?: string): Promise<ReplayReport> {
+    if (run_id !== undefined) return replay(this.#log, rootRunIdOf(run_id));
+    const size = async (): Promise<number> =>
+      Math.max((await this.#store.head()).size, (await this.#anchor.read())?.size ?? 0);
+    return replay({ ...this.#log, size });
+  }
+
+  /** Every run and session as it stood at an entry of the log; with `run_id`, of its tree at an entry of that. */
+  stateAt({ until, run_id }: { readonly until: number; readonly run_id?: string }): Promise<LedgerState> {
+    const tree = run_id === undefined ? {} : { tree_id: rootRunIdOf(run_id) };
+    return stateAt({ ...this.#log, archives: this.#store.archives }, this.#history, { until, ...tree });
+  }
+
+  /** @returns null where there is none, or what was written is no record */
+  async #loadRecord(run_id: string): Promise<RunRecord | null> {
+    const { runRecords } = this.#store;
+    const tree_id = rootRunIdOf(run_id);
+    const seq = (await runRecords.recorded(tree_id)) ?? 0;
+    const record = seq === 0 ? null : parseStoredRecord(await runRecords.load(tree_id, run_id));
+    if (record === null) return null;
+    const entries = await this.#store.archives.tree(tree_id);
+    // Where more was told of the tree than was recorded, only the archive has it.
+    if (entries === seq) return record;
+    const records = new RunRecords();
+    records.resume(record);
+    for await (const stored of this.#store.tree(tree_id, seq))
+      if (isRunEntry(stored)) records.fold(parseStoredEntry(stored));
+    return records.get(run_id);
+  }
+}
+
+/** What is wrong with written records keeps nobody from folding the entries. */
+function nullIfTampered(error: unknown): null {
+  if (error instanceof LedgerError && error.code === 'LEDGER_TAMPERED') return null;
+  throw error;
+}
+
+/** D11: what stands before the first dot is the root. */
+export const rootRunIdOf = (run_id: string): string => run_id.split('.', 1)[0] ?? run_id;

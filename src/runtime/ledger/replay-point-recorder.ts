@@ -1,0 +1,295 @@
+// Remembers points of the past while the ledger grows (decision 0019), so that the first question about it is answered
+// as fast as later ones.
+//
+//   P1. Nothing is folded for it: where trees stand is asked of those that the engine has in memory, at the moment of
+//       the commit that is due. Only a tree that is not there any more is taken up again, one at a time.
+//   P2. Of a tree a snapshot is made when it has grown by some entries, not at each point: a reader folds those itself.
+//       So a point costs a bounded number of them, however many trees live.
+//   P3. A commit waits for no disk here: what is to be remembered is written after its turn, without a flush. Nothing
+//       that goes wrong here concerns the ledger; it costs the next question some time.
+//   P4. Points go on from the last one that fits the ledger, whoever has made it. What lies between, after a crash or
+//       of an earlier process, is read again, when it is as much as lies between two points; where it is very much,
+//       a reader must have made the points first.
+//   P5. Where commits do not integrate their entries into the log, no point is made here: trees in memory are ahead of
+//       the log then. A reader makes them.
+
+import type { Entry } from '../../contract/run/entry.js';
+import type { CommitObserver } from '../../engine/tree-engine.js';
+import { LedgerError } from '../../errors.js';
+import type { Tree } from '../../kernel/tree.js';
+import type { HistoryCache, ReplayPoint, HistorySnapshot } from '../../ports/ledger/history-cache.js';
+import type { Batch, CommitResult, LedgerStore } from '../../ports/ledger/ledger-store.js';
+import type { Log } from '../../ports/log.js';
+import { NOTHING_ARCHIVED, ReplayPointBuilder } from '../../replay/replay-point-builder.js';
+import { readArchivedPrefix, findNewestPoint, POINT_ENTRIES } from '../../replay/state-at.js';
+import { logAppendsOf, type LogAppends } from './log-appends.js';
+import { parseStoredEntry } from './stored-entry.js';
+
+/** What a tree has grown by when a snapshot of it is made. */
+const SNAPSHOT_GROWTH_ENTRIES = 64;
+/** What is read again at most, which takes a second. */
+const REREAD_ENTRIES_MAX = 65_536;
+/** At closing there is a point where so much has come since the last. */
+const CLOSE_ENTRIES = 1_024;
+
+export interface ReplayPointRecorderOptions {
+  readonly store: Pick<LedgerStore, 'log' | 'head' | 'archives'>;
+  readonly cache: HistoryCache;
+  readonly log: Log;
+  /** Runs a task after the present turn. */
+  readonly defer: (task: () => void) => void;
+  readonly pointEntries?: number;
+}
+
+type TreesInMemory = (tree_id: string) => Tree | null;
+/** Shows a tree, taken up again where it is not in memory, while nothing is decided. */
+type TreeAccess = <T>(tree_id: string, work: (tree: Tree | null) => T) => Promise<T>;
+
+export class ReplayPointRecorder implements CommitObserver {
+  readonly #options: ReplayPointRecorderOptions;
+  readonly #interval: number;
+  #accessTree: TreeAccess | null = null;
+  #trees: TreesInMemory = () => null;
+  #state: 'new' | 'waiting' | 'reading' | 'following' | 'stopped' = 'new';
+  #isClosed = false;
+  #begin = NOTHING_ARCHIVED;
+  #book = new ReplayPointBuilder();
+  /** The size of the last point; while waiting, of the ledger when there is to be one. */
+  #point = 0;
+  #due = 0;
+  /** What was committed while it read. */
+  #queued: LogAppends[] = [];
+  /** Trees that were not placed since they changed. */
+  readonly #changed = new Set<string>();
+  /** How long trees were at their last snapshots. */
+  readonly #snapshotSizes = new Map<string, number>();
+  #snapshots: HistorySnapshot[] = [];
+  #work: Promise<void> = Promise.resolve();
+  #isFetching = false;
+
+  constructor(options: ReplayPointRecorderOptions) {
+    this.#options = options;
+    this.#interval = options.pointEntries ?? POINT_ENTRIES;
+  }
+
+  /** Begins. The store must be the writer's, and at rest. */
+  async open(accessTree: TreeAccess): Promise<void> {
+    this.#accessTree = accessTree;
+    const { store, cache } = this.#options;
+    const { size } = await store.head();
+    this.#begin = await readArchivedPrefix(store);
+    this.#book = new ReplayPointBuilder(this.#begin);
+    // Where there is not as much as that, nobody needs to look.
+    const point = size < this.#interval ? null : await cache.point(size);
+    this.#due = (point?.size ?? this.#begin.size) + this.#interval;
+    this.#state = size === 0 ? 'following' : 'waiting';
+    if (size >= this.#due) this.#startReading(size);
+  }
+
+  onCommitted(batch: Batch, result: CommitResult, trees: TreesInMemory): void {
+    this.#trees = trees;
+    this.#catchErrors(() => {
+      const appends = logAppendsOf(batch, result);
+      if (appends !== null) this.#follow(appends);
+      else if (this.#state !== 'stopped') this.#pauseUntil(Infinity, null);
+    });
+  }
+
+  onEvict(tree: Tree): void {
+    if (this.#state !== 'following' || !this.#changed.has(tree.tree_id)) return;
+    this.#catchErrors(() => {
+      this.#place(tree);
+    });
+  }
+
+  #catchErrors(work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#pauseUntil(this.#book.size, error);
+    }
+  }
+
+  #follow(appends: LogAppends): void {
+    if (this.#state === 'reading') this.#queued.push(appends);
+    if (this.#state === 'waiting' && appends.size >= this.#due) this.#startReading(appends.size);
+    if (this.#state !== 'following') return;
+    this.#addAppends(appends);
+    if (this.#book.size - this.#point >= this.#interval) this.#recordPoint();
+  }
+
+  /** What it has noted may hold content that is to be gone: it goes on from what is remembered, and read, then. */
+  async forget(): Promise<void> {
+    this.#pauseUntil(this.#book.size, null);
+    await this.#work;
+  }
+
+  /** Ends it at once: what is in memory may be ahead of the ledger. */
+  stop(): void {
+    this.#state = 'stopped';
+    this.#queued = [];
+  }
+
+  /** Resumes after `stop` from the last point, when work in flight has ended. Does nothing after `close`. */
+  restart(): void {
+    if (this.#state !== 'stopped') return;
+    this.#work = this.#work.then(() => {
+      if (this.#isClosed || this.#state !== 'stopped') return;
+      this.#state = 'waiting';
+      this.#reset();
+      this.#due = this.#point + this.#interval;
+    });
+  }
+
+  /** Puts down a last point, if that is worth it. Nothing may be committed any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#state === 'following' && this.#book.size - this.#point >= Math.min(CLOSE_ENTRIES, this.#interval)) {
+      // Nothing is fetched any more: a point that needs that is not made.
+      this.#isFetching = true;
+      this.#catchErrors(() => {
+        this.#recordPoint();
+      });
+    }
+    this.stop();
+    await this.#work;
+  }
+
+  /** From the last point up to here; what is committed meanwhile comes behind it. */
+  #startReading(size: number): void {
+    this.#state = 'reading';
+    this.#work = this.#readUpTo(size).catch((error: unknown) => {
+      this.#pauseUntil(size, error);
+    });
+  }
+
+  async #readUpTo(size: number): Promise<void> {
+    const { store, cache } = this.#options;
+    const point = await findNewestPoint(store, cache, size, this.#begin.size);
+    this.#point = point?.size ?? this.#begin.size;
+    if (size - this.#point > REREAD_ENTRIES_MAX) {
+      this.#pauseUntil(size, null);
+      return;
+    }
+    this.#reset();
+    if (point !== null) this.#book.resumeFrom(point);
+    for await (const stored of store.log(this.#point)) {
+      if (this.#state !== 'reading' || stored.log_index >= size) break;
+      this.#addEntry(parseStoredEntry(stored), stored.log_index);
+      this.#book.advanceTo(stored.log_index + 1, stored.leaf_hash);
+    }
+    if (this.#state !== 'reading') return;
+    for (const appends of this.#queued.splice(0)) this.#addAppends(appends);
+    this.#state = 'following';
+  }
+
+  /** Until there is as much again. */
+  #pauseUntil(size: number, error: unknown): void {
+    if (this.#state === 'stopped') return;
+    this.#state = 'waiting';
+    this.#due = size + this.#interval;
+    this.#reset();
+    if (error === null) return;
+    this.#options.log.warn('points of the past could not be remembered now; a reader can make them', { error });
+  }
+
+  #reset(): void {
+    this.#book = new ReplayPointBuilder(this.#begin);
+    this.#changed.clear();
+    this.#snapshotSizes.clear();
+    this.#snapshots = [];
+    this.#queued = this.#state === 'reading' ? this.#queued : [];
+  }
+
+  #addAppends({ size, placed }: LogAppends): void {
+    let leaf_hash = '';
+    for (const { first, entries } of placed) {
+      for (const [place, { entry }] of entries.entries()) this.#addEntry(entry, first + place);
+      leaf_hash = entries.at(-1)?.leaf_hash ?? leaf_hash;
+    }
+    this.#book.advanceTo(size, leaf_hash);
+  }
+
+  #addEntry(entry: Entry, log_index: number): void {
+    this.#book.recordEntry(entry, log_index);
+    this.#changed.add(entry.tree_id);
+  }
+
+  /** A point, where every tree that lives can say where it stands; else they are fetched, for the next commit. */
+  #recordPoint(): void {
+    const missing: string[] = [];
+    for (const tree_id of this.#changed) {
+      const tree = this.#book.tree(tree_id) === null ? null : this.#trees(tree_id);
+      if (tree !== null) this.#place(tree);
+      else if (this.#book.tree(tree_id) === null) this.#drop(tree_id);
+      else missing.push(tree_id);
+    }
+    if (missing.length > 0) this.#fetch(missing);
+    else this.#save();
+  }
+
+  #place(tree: Tree): void {
+    const { tree_id } = tree;
+    this.#book.placeTree(tree);
+    this.#changed.delete(tree_id);
+    if (this.#book.tree(tree_id) === null) this.#drop(tree_id);
+    else if (tree.head.seq - (this.#snapshotSizes.get(tree_id) ?? 0) >= SNAPSHOT_GROWTH_ENTRIES) {
+      const snapshot = this.#book.createSnapshot(tree);
+      if (snapshot !== null) this.#snapshots.push(snapshot);
+      this.#snapshotSizes.set(tree_id, tree.head.seq);
+    }
+  }
+
+  #drop(tree_id: string): void {
+    this.#changed.delete(tree_id);
+    this.#snapshotSizes.delete(tree_id);
+  }
+
+  #fetch(missing: readonly string[]): void {
+    const accessTree = this.#accessTree;
+    if (this.#isFetching || accessTree === null) return;
+    this.#isFetching = true;
+    this.#work = (async () => {
+      for (const tree_id of missing) {
+        await accessTree(tree_id, (tree) => {
+          if (tree !== null && this.#state === 'following') this.#place(tree);
+        }).catch((error: unknown) => {
+          this.#loseTree(tree_id, error);
+        });
+      }
+    })()
+      .catch((error: unknown) => {
+        this.#pauseUntil(this.#book.size, error);
+      })
+      .finally(() => {
+        this.#isFetching = false;
+      });
+  }
+
+  /** Of a tree whose content was erased entries alone tell from now on, as they do to readers. */
+  #loseTree(tree_id: string, error: unknown): void {
+    if (!(error instanceof LedgerError) || error.code !== 'LEDGER_ERASED') throw error;
+    if (this.#state !== 'following') return;
+    this.#book.markUnfoldable(tree_id);
+    this.#drop(tree_id);
+  }
+
+  #save(): void {
+    const point = this.#book.createPoint();
+    const snapshots = this.#snapshots.splice(0);
+    const after = this.#point === this.#begin.size ? 0 : this.#point;
+    this.#point = point.size;
+    this.#work = this.#work
+      .then(() => this.#writePoint(point, snapshots, after))
+      .catch((error: unknown) => {
+        this.#pauseUntil(point.size, error);
+      });
+  }
+
+  async #writePoint(point: ReplayPoint, snapshots: readonly HistorySnapshot[], after: number): Promise<void> {
+    if (this.#state === 'following') await new Promise<void>((done) => this.#options.defer(done));
+    const isStored = await this.#options.cache.save(point, snapshots, after);
+    // Somebody has made it forget the points before, or is writing: it goes on from what there is then.
+    if (!isStored) this.#pauseUntil(point.size, null);
+  }
+}

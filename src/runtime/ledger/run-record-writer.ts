@@ -1,0 +1,249 @@
+// Writes the records of runs whose tree has ended (S4-08, S4-43), as derived data beside the ledger.
+//
+//   R1. Nothing waits for it but `close`, and that not for long. It begins a while after a tree has ended, and pauses
+//       after some entries, many times as long as it took to read them: so it has a small part of the time, less where
+//       others keep the process busy, and falls behind where very many trees end.
+//   R2. Which trees are to be recorded is asked of the store and never remembered. So what a crash left unwritten, and
+//       what a home has from before there were such records, is found like everything else.
+//   R3. A tree is read once. Of its records only some are held: those of ended runs are written on the way, and taken
+//       up again where an entry tells more of such a run.
+//   R4. What fails here is logged, and tried again with the next tree that ends or the next opening. A tree that cannot
+//       be folded is set aside, so that it does not keep others waiting.
+
+import { canonicalJson } from '../../contract/canonical-json.js';
+import type { Entry } from '../../contract/run/entry.js';
+import { RunRecord } from '../../contract/run/run-record.js';
+import { isTerminal } from '../../contract/run/run-state.js';
+import { isConforming } from '../../contract/validators.js';
+import { waitAtMost } from '../../engine/timers.js';
+import { InvariantError, LedgerError } from '../../errors.js';
+import type { Clock } from '../../ports/clock.js';
+import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
+import type { Log } from '../../ports/log.js';
+import type { EndedTree, RecordBatch, WrittenRecord } from '../../ports/ledger/run-records.js';
+import { RunRecords } from '../../run/run-records.js';
+import { parseStoredEntry, isRunEntry } from './stored-entry.js';
+
+/** Between the end of a tree and its records, and between two stretches of work at least. */
+export const PAUSE_MS = 100;
+/** Between two stretches, as a multiple of what the one before took; a second is the most of that. */
+const PAUSE_FACTOR = 30;
+export const PAUSE_MS_MAX = 1_000;
+/** Entries that are read between two pauses, which takes some 3 ms: those of a few dozen small trees. */
+export const ENTRIES_PER_STRETCH = 256;
+/** Entries that are read before others have their turn, whatever the store does. */
+const ENTRIES_PER_TURN = 128;
+/** How long `close` waits. */
+export const CLOSE_MS = 1_000;
+/** Rows that are written together. */
+const ROWS_PER_SAVE = 64;
+/** Records of a tree that are held at once, beside those of live runs. */
+export const RECORDS_IN_MEMORY_MAX = 256;
+/** A transaction that keeps records from being written ends with the tick that has it open. */
+const SAVE_TRIES = 100;
+
+interface RunRecordWriterOptions {
+  readonly store: LedgerStore;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Runs a task after the present turn. */
+  readonly defer: (task: () => void) => void;
+}
+
+/** What waits to be written together. */
+interface PendingRecords extends RecordBatch {
+  records: WrittenRecord[];
+  readonly trees: RecordBatch['trees'][number][];
+}
+
+export class RunRecordWriter {
+  readonly #options: RunRecordWriterOptions;
+  #state: 'new' | 'open' | 'closing' | 'stopped' = 'new';
+  /** From the beginning of `close` on: a restart of the engine may end after that. */
+  #isClosed = false;
+  #work: Promise<void> = Promise.resolve();
+  /** One look for what is to be recorded comes after the present one; it finds all that more of them would. */
+  #isNextDue = false;
+  /** Calls off the beginning that is due. */
+  #cancelStart: (() => void) | null = null;
+  /** Ends the pause that it is in. */
+  #resume: (() => void) | null = null;
+  #entriesRead = 0;
+  /** When the present stretch began. */
+  #stretchStart = 0;
+
+  constructor(options: RunRecordWriterOptions) {
+    this.#options = options;
+  }
+
+  /** Begins, with what earlier processes left. The store must be the writer's. */
+  open(): void {
+    if (this.#state !== 'new') return;
+    this.#state = 'open';
+    this.#schedule();
+  }
+
+  /** Says that a tree has ended, and that this is committed. */
+  onTreeEnded(): void {
+    if (this.#state !== 'open' || this.#cancelStart !== null) return;
+    this.#cancelStart = this.#wake(PAUSE_MS, () => {
+      this.#cancelStart = null;
+      this.#schedule();
+    });
+  }
+
+  /** Ends it at once: nothing can be written any more. What is under way finds out at its next step. */
+  stop(): void {
+    this.#enterState('stopped');
+  }
+
+  /** Resumes after `stop` with the trees that are not recorded yet. Does nothing after `close`. */
+  restart(): void {
+    if (this.#isClosed || this.#state !== 'stopped') return;
+    this.#state = 'open';
+    this.#schedule();
+  }
+
+  /** Writes what is left, for a while and without a pause; the next opening writes the rest. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#state !== 'open') return;
+    this.#enterState('closing');
+    this.#schedule();
+    await waitAtMost(this.#options.clock, CLOSE_MS, this.#work);
+    this.stop();
+  }
+
+  /** Writes all that is left, for as long as that takes. */
+  async finish(): Promise<void> {
+    this.#enterState('closing');
+    this.#schedule();
+    await this.#work;
+    this.stop();
+  }
+
+  #enterState(state: 'closing' | 'stopped'): void {
+    this.#state = state;
+    this.#cancelStart?.();
+    this.#cancelStart = null;
+    this.#resume?.();
+  }
+
+  #schedule(): void {
+    if (this.#isNextDue) return;
+    this.#isNextDue = true;
+    this.#work = this.#work
+      .then(() => this.#recordAll())
+      .catch((error: unknown) => {
+        if (this.#isStopped) return;
+        this.#options.log.warn('run records could not be written now; they can be derived at any time', { error });
+      });
+  }
+
+  async #recordAll(): Promise<void> {
+    this.#isNextDue = false;
+    const pending: PendingRecords = { records: [], trees: [] };
+    this.#stretchStart = this.#options.clock.now();
+    for await (const tree of this.#options.store.runRecords.unrecorded()) {
+      await this.#recordTree(tree, pending);
+      if (this.#isStopped) return;
+      if (pending.records.length + pending.trees.length >= ROWS_PER_SAVE) await this.#save(pending);
+    }
+    await this.#save(pending);
+  }
+
+  get #isStopped(): boolean {
+    return this.#state === 'stopped';
+  }
+
+  async #recordTree({ tree_id, place }: EndedTree, pending: PendingRecords): Promise<void> {
+    try {
+      const seq = await this.#fold(tree_id, pending);
+      if (seq !== null) pending.trees.push({ tree_id, place, seq });
+    } catch (error) {
+      if (error instanceof LedgerError && error.code !== 'LEDGER_TAMPERED') throw error;
+      this.#options.log.error('the records of a run tree cannot be derived', { tree_id, error });
+      pending.records = pending.records.filter((record) => record.tree_id !== tree_id);
+      pending.trees.push({ tree_id, place, seq: 0 });
+    }
+  }
+
+  /** @returns how many entries the tree has, or null if this was stopped */
+  async #fold(tree_id: string, pending: PendingRecords): Promise<number | null> {
+    const records = new RunRecords();
+    let seq = 0;
+    let records_max = RECORDS_IN_MEMORY_MAX;
+    for await (const stored of this.#options.store.tree(tree_id)) {
+      if (this.#isStopped) return null;
+      seq += 1;
+      await this.#pace();
+      if (!isRunEntry(stored)) continue;
+      const entry = parseStoredEntry(stored);
+      // Where nothing was let go of, whatever is not here is nowhere.
+      if (records_max > RECORDS_IN_MEMORY_MAX) await this.#reloadRecord(records, entry);
+      records.fold(entry);
+      if (records.size < records_max) continue;
+      await this.#flushEnded(records, tree_id);
+      records_max = records.size + RECORDS_IN_MEMORY_MAX;
+    }
+    const running = records.all().find(({ status }) => !isTerminal(status));
+    if (running !== undefined) throw new InvariantError(`${running.run_id} has not ended, and its tree has`);
+    pending.records.push(...records.all().map((record) => toWrittenRecord(tree_id, record)));
+    return seq;
+  }
+
+  async #reloadRecord(records: RunRecords, entry: Entry): Promise<void> {
+    if (entry.type !== 'audit_event' || records.get(entry.body.run_id) !== null) return;
+    const text = await this.#options.store.runRecords.load(entry.tree_id, entry.body.run_id);
+    if (text !== null) records.resume(JSON.parse(text) as RunRecord);
+  }
+
+  async #flushEnded(records: RunRecords, tree_id: string): Promise<void> {
+    const ended = records.all().filter(({ status }) => isTerminal(status));
+    await this.#save({ records: ended.map((record) => toWrittenRecord(tree_id, record)), trees: [] });
+    for (const { run_id } of ended) records.release(run_id);
+  }
+
+  /** Empties what it has written. @throws LedgerError */
+  async #save({ records, trees }: PendingRecords): Promise<void> {
+    if (records.length + trees.length === 0) return;
+    const batch = { records: records.splice(0), trees: trees.splice(0) };
+    for (let tries = 1; !(await this.#options.store.runRecords.save(batch)); tries += 1) {
+      if (tries === SAVE_TRIES) throw new InvariantError('a transaction of the ledger does not end');
+      await this.#yieldTurn();
+    }
+  }
+
+  /** Lets others have their turn after some entries, and a while after some more. */
+  async #pace(): Promise<void> {
+    this.#entriesRead += 1;
+    if (this.#entriesRead % ENTRIES_PER_TURN === 0) await this.#yieldTurn();
+    if (this.#entriesRead % ENTRIES_PER_STRETCH !== 0 || this.#state !== 'open') return;
+    const { clock } = this.#options;
+    const pause_ms = Math.min(PAUSE_FACTOR * (clock.now() - this.#stretchStart), PAUSE_MS_MAX);
+    await new Promise<void>((resume) => {
+      const cancelTimer = this.#wake(Math.max(pause_ms, PAUSE_MS), resume);
+      this.#resume = () => {
+        cancelTimer();
+        resume();
+      };
+    });
+    this.#resume = null;
+    this.#stretchStart = clock.now();
+  }
+
+  #wake(ms: number, callback: () => void): () => void {
+    const { clock } = this.#options;
+    return clock.wake(clock.now() + ms, callback);
+  }
+
+  #yieldTurn(): Promise<void> {
+    return new Promise((resolve) => this.#options.defer(resolve));
+  }
+}
+
+/** @throws InvariantError for a record that does not conform: entries that were tampered with can make one */
+function toWrittenRecord(tree_id: string, record: RunRecord): WrittenRecord {
+  if (!isConforming(RunRecord, record)) throw new InvariantError(`the record of ${record.run_id} is none`);
+  return { tree_id, run_id: record.run_id, text: canonicalJson(record) };
+}

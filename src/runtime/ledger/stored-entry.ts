@@ -1,0 +1,30 @@
+import type { Entry } from '../../contract/run/entry.js';
+import { isEntryBody } from '../../contract/validators.js';
+import { LedgerError } from '../../errors.js';
+import type { TreeEntry } from '../../ports/ledger/ledger-store.js';
+
+/**
+ * A stored entry, parsed. What is an entry is shown as it stands; whether it is genuine is what `verify` and `replay`
+ * are for.
+ * @throws LedgerError LEDGER_TAMPERED for what is none
+ */
+export function parseStoredEntry(stored: TreeEntry): Entry {
+  const { text, type } = stored;
+  try {
+    const entry = JSON.parse(text) as Entry;
+    if (entry.type === type && isEntryBody(entry.type, entry.body)) return entry;
+  } catch (cause) {
+    throw invalidEntryError(stored, cause);
+  }
+  throw invalidEntryError(stored);
+}
+
+/** Whether an entry can change the record of a run. */
+export const isRunEntry = ({ type }: TreeEntry): boolean => type === 'run_created' || type === 'audit_event';
+
+const invalidEntryError = ({ log_index, tree_id, seq }: TreeEntry, cause?: unknown): LedgerError =>
+  new LedgerError({
+    code: 'LEDGER_TAMPERED',
+    message: `${log_index === null ? `seq ${seq} of ${tree_id}` : `entry ${log_index} of the ledger`} is no entry: run \`turnpike ledger verify\``,
+    cause,
+  });

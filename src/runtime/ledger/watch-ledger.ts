@@ -1,0 +1,169 @@
+// A ledger as XState's inspectors see actors: its trees are folded again through XState itself, and followed while they
+// go on. What XState tells of that, an observer of the caller's is told. The ledger's own trees are not touched.
+
+import { systemPace } from '../../adapters/system/system-pace.js';
+import { systemClock } from '../../adapters/system/system-clock.js';
+import { checkAvailable } from '../../contract/artifact-ref.js';
+import { Fold } from '../../kernel/fold.js';
+import type { InspectionListener, Interpretation } from '../../kernel/interpreter/interpreter.js';
+import { restoreTree, Tree, type TreeSnapshot } from '../../kernel/tree.js';
+import type { Clock } from '../../ports/clock.js';
+import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
+import type { Pace, Pause } from '../../ports/pace.js';
+import type { LedgerReader } from './ledger-reader.js';
+
+const POLL_MS = 100;
+/** Trees that are followed at the same time; of one more, the one that was silent longest is let go of. */
+const TREES_MAX = 64;
+/** Trees that were let go of, and what is remembered of all of them together. */
+const EVICTED_TREES_MAX = 8_192;
+const EVICTED_CHARS_MAX = 32 * 1_048_576;
+/** How long it works before others have a turn. */
+const TURN_MS = 3;
+
+export interface WatchOptions {
+  /** Trees are shown that have an entry from here on, each from its beginning. Default: from now. */
+  readonly from?: number;
+  readonly clock?: Clock;
+  /** How long work is divided. Default: by the machine's clock. */
+  readonly pace?: Pace;
+  /** Told once when the ledger cannot be read any more: nothing is followed after that. */
+  readonly failed?: (error: unknown) => void;
+}
+
+export type WatchedLedger = Pick<LedgerReader, 'size' | 'log' | 'tree' | 'folded'>;
+
+export interface LedgerWatch {
+  /** When all that was there when it was asked has been told. */
+  caughtUp(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Follows a ledger until it is closed. What cannot be folded, because its content is gone, is left out. */
+export function watchLedger(
+  ledger: WatchedLedger,
+  observe: InspectionListener,
+  { from, clock = systemClock(), pace = systemPace(), failed: onFailure = () => undefined }: WatchOptions = {},
+): LedgerWatch {
+  const follower = new LedgerFollower(ledger, observe, pace.begin(TURN_MS));
+  let closed = false;
+  let cancelTimer: () => void = () => undefined;
+  let turn: Promise<void> = Promise.resolve();
+  const poll = (): Promise<void> => {
+    turn = turn.then(() => (closed ? undefined : follower.poll(() => closed)));
+    return turn;
+  };
+  const scheduleNext = (): void => {
+    cancelTimer = clock.wake(clock.now() + POLL_MS, () => void poll().then(scheduleNext, stop));
+  };
+  const stop = (error: unknown): void => {
+    closed = true;
+    onFailure(error);
+  };
+  turn = Promise.resolve(from ?? ledger.size()).then((size) => void (follower.next = size));
+  turn.then(scheduleNext, stop);
+  return {
+    caughtUp: poll,
+    close: async () => {
+      closed = true;
+      cancelTimer();
+      await turn.catch(() => undefined);
+    },
+  };
+}
+
+class LedgerFollower {
+  readonly #ledger: WatchedLedger;
+  readonly #interpretation: Interpretation;
+  /** The tree that was heard of last comes last. Null: it cannot be folded any further. */
+  readonly #folds = new Map<string, Fold | null>();
+  readonly #evicted = new EvictedTrees();
+  readonly #pause: Pause;
+  next = 0;
+
+  constructor(ledger: WatchedLedger, observe: InspectionListener, pause: Pause) {
+    this.#ledger = ledger;
+    this.#interpretation = { interpreter: 'xstate', inspect: observe };
+    this.#pause = pause;
+  }
+
+  async poll(isClosed: () => boolean): Promise<void> {
+    const size = await this.#ledger.size();
+    if (this.next >= size) return;
+    for await (const stored of this.#ledger.log(this.next)) {
+      if (isClosed() || stored.log_index >= size) return;
+      await this.#follow(stored);
+      this.next = stored.log_index + 1;
+      await this.#pause();
+    }
+  }
+
+  async #follow(stored: StoredEntry): Promise<void> {
+    const { tree_id } = stored;
+    const known = this.#folds.get(tree_id);
+    const fold = known === undefined ? await this.#startFold(stored) : known;
+    this.#folds.delete(tree_id);
+    this.#folds.set(tree_id, fold === null ? null : await this.#applyEntry(fold, stored));
+    for (const [oldest, evictedFold] of this.#folds.size > TREES_MAX ? this.#folds : []) {
+      this.#folds.delete(oldest);
+      this.#evicted.store(oldest, evictedFold);
+      break;
+    }
+  }
+
+  /** A tree that is not followed at the moment, as it stands before this entry: from where it was left, or anew. */
+  async #startFold({ tree_id, seq }: StoredEntry): Promise<Fold | null> {
+    let fold = await this.#resumeFold(tree_id);
+    if (seq === 0 || fold === null) return fold;
+    for await (const stored of this.#ledger.tree(tree_id, fold.tree.head.seq)) {
+      if (stored.seq >= seq || fold === null) break;
+      fold = await this.#applyEntry(fold, stored);
+      await this.#pause();
+    }
+    return fold;
+  }
+
+  async #resumeFold(tree_id: string): Promise<Fold | null> {
+    const evicted = this.#evicted.remove(tree_id);
+    if (evicted === undefined) return new Fold(new Tree(tree_id, this.#interpretation));
+    if (evicted === null) return null;
+    for await (const first of this.#ledger.tree(tree_id)) {
+      const opening = checkAvailable(await this.#ledger.folded.artifactsOf(first));
+      // Its case was erased meanwhile.
+      return 'withheld' in opening ? null : new Fold(restoreTree(evicted, opening, this.#interpretation));
+    }
+    return null;
+  }
+
+  async #applyEntry(fold: Fold, stored: StoredEntry): Promise<Fold | null> {
+    const artifacts = stored.type === 'input' ? await this.#ledger.folded.artifactsOf(stored) : [];
+    return 'decision' in fold.apply(stored, artifacts) ? fold : null;
+  }
+}
+
+/** Where trees stood when they were let go of, as text, which is small: what is forgotten of it is folded anew. */
+class EvictedTrees {
+  readonly #texts = new Map<string, string | null>();
+  #chars = 0;
+
+  /** @param fold null for a tree that cannot be folded any further */
+  store(tree_id: string, fold: Fold | null): void {
+    // In the middle of what an input caused there is no standing still.
+    if (fold !== null && (!fold.isComplete || fold.tree.policy === null)) return;
+    const text = fold === null ? null : JSON.stringify(fold.tree.snapshot());
+    this.#texts.set(tree_id, text);
+    this.#chars += text?.length ?? 0;
+    for (const oldest of this.#texts.keys()) {
+      if (this.#texts.size <= EVICTED_TREES_MAX && this.#chars <= EVICTED_CHARS_MAX) return;
+      this.remove(oldest);
+    }
+  }
+
+  /** @returns undefined where nothing is known of it */
+  remove(tree_id: string): TreeSnapshot | null | undefined {
+    const text = this.#texts.get(tree_id);
+    this.#texts.delete(tree_id);
+    this.#chars -= text?.length ?? 0;
+    return text === undefined || text === null ? text : (JSON.parse(text) as TreeSnapshot);
+  }
+}

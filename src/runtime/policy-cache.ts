@@ -1,0 +1,82 @@
+import { artifactRef, type Artifact, type ArtifactRef } from '../contract/artifact-ref.js';
+import type { Catalogue } from '../contract/policy/catalogue.js';
+import type { OpenInput } from '../contract/run/entry.js';
+import { POLICY_FILES, type PolicyFile } from '../contract/policy/pins.js';
+import { PolicyError } from '../errors.js';
+import { FLAGS, flagsOf } from '../../machines/flags.js';
+import { machineDefinitions } from '../../machines/index.js';
+import { machinesFor } from '../kernel/pinned-policy.js';
+import { checkPolicy, formatFinding } from '../policy/files/check-policy.js';
+import type { Policy } from '../policy/policy.js';
+import type { Clock } from '../ports/clock.js';
+import type { LoadedPolicyFile, PolicySource } from '../ports/policy-source.js';
+
+/** How long a loaded policy serves new trees: reading it asks Git several times. Running trees never change theirs. */
+const CACHE_MS = 1_000;
+const FINDINGS_SHOWN = 5;
+
+/** A policy as a new tree takes it up. */
+export interface PinnedPolicy {
+  readonly policy: Policy;
+  readonly pins: OpenInput['policies'];
+  readonly machines: ArtifactRef;
+  /** Lanes, roles, actions, machines: what an `open` brings. */
+  readonly materials: readonly Artifact[];
+}
+
+/** Loads, checks and pins the policy for new trees. */
+export class PolicyCache {
+  readonly #source: PolicySource;
+  readonly #clock: Clock;
+  readonly #catalogue: Catalogue;
+  #loaded: { readonly at: number; readonly pinned: Promise<PinnedPolicy> } | null = null;
+
+  constructor(source: PolicySource, clock: Clock, catalogue: Catalogue) {
+    this.#source = source;
+    this.#clock = clock;
+    this.#catalogue = catalogue;
+  }
+
+  /** @throws PolicyError POLICY_UNREADABLE or POLICY_INVALID; a missing pin is no error, it denies the run (C44) */
+  async current(): Promise<PinnedPolicy> {
+    const at = this.#clock.now();
+    const cached = this.#loaded;
+    if (cached !== null && at - cached.at < CACHE_MS) return cached.pinned;
+    // Agents that start at the same time share one load; one that failed serves nobody after them.
+    const loaded = { at, pinned: this.#source.load().then((files) => pinPolicy(files, this.#catalogue)) };
+    this.#loaded = loaded;
+    loaded.pinned.catch(() => {
+      if (this.#loaded === loaded) this.#loaded = null;
+    });
+    return loaded.pinned;
+  }
+}
+
+function pinPolicy(files: Readonly<Record<PolicyFile, LoadedPolicyFile>>, catalogue: Catalogue): PinnedPolicy {
+  const { findings, policy: checked } = checkPolicy(files, catalogue);
+  if (checked === null) {
+    const shown = findings.slice(0, FINDINGS_SHOWN).map(formatFinding).join('\n');
+    throw new PolicyError({
+      code: 'POLICY_INVALID',
+      message: `the policy has ${findings.length} finding(s); run \`turnpike policy check\`:\n${shown}`,
+    });
+  }
+  const policy = { ...checked, flags: flagsOf(FLAGS) };
+  const [lanes, roles, actions] = POLICY_FILES.map((name) => asArtifact('policy', files[name].bytes));
+  const machines = asArtifact(
+    'machines',
+    Buffer.from(machineDefinitions(machinesFor(policy), catalogue, policy.flags)),
+  );
+  const pinOf = (name: PolicyFile) => ({
+    ...files[name].pin,
+    artifact: artifactRef(asArtifact('policy', files[name].bytes)),
+  });
+  return {
+    policy,
+    pins: { lanes: pinOf('lanes'), roles: pinOf('roles'), actions: pinOf('actions') },
+    machines: artifactRef(machines),
+    materials: [lanes, roles, actions, machines].filter((artifact) => artifact !== undefined),
+  };
+}
+
+const asArtifact = (kind: 'policy' | 'machines', bytes: Uint8Array): Artifact => ({ kind, case_id: null, bytes });

@@ -1,0 +1,156 @@
+// What callers say, made into inputs: agents' words are held to their form before anything is recorded.
+
+import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { sha256 } from '../../contract/hash.js';
+import { isJsonObject, type JsonObject } from '../../contract/json.js';
+import { EXPOSURES } from '../../contract/run/response.js';
+import {
+  GATE_POLICIES,
+  POSTURE_SETTINGS,
+  POSTURES,
+  SESSION_LIMITS,
+  SessionSettings,
+} from '../../contract/session/session.js';
+import type { SessionSpec } from '../../contract/session/session-spec.js';
+import { Identifier } from '../../contract/shapes.js';
+import { isConforming } from '../../contract/validators.js';
+import { UsageError } from '../../errors.js';
+import { toSessionRole } from '../../session/lifecycle.js';
+import type { Ids } from '../../ports/ids.js';
+import {
+  validateActor,
+  validateField,
+  asPerson,
+  AGENT_DEFAULTS,
+  narrowExposure,
+  createOpenInput,
+  type InputOf,
+} from '../agents/open-input.js';
+import type { PinnedPolicy } from '../policy-cache.js';
+import type { SessionCaller, StartSessionOptions } from './sessions.js';
+
+const REPORT_BYTES_MAX = 131_072;
+const REPORT_DEPTH_MAX = 8;
+const PROOF_CHARS_MAX = 400;
+
+/** A report as it may be recorded: what it proves is kept as a hash (D10). */
+export interface ReceivedReport {
+  readonly artifact: Artifact;
+  readonly proof_sha256: string | null;
+}
+
+/** Null for what is no report at all: no JSON object, too large, too deep. */
+export function receiveReport(value: unknown, case_id: string | null): ReceivedReport | null {
+  if (!isJsonObject(value) || !isShallow(value, REPORT_DEPTH_MAX)) return null;
+  const { step_proof, ...rest } = value;
+  const bytes = bytesOf(rest);
+  if (bytes === null || bytes.byteLength > REPORT_BYTES_MAX) return null;
+  const proof = typeof step_proof === 'string' && step_proof.length <= PROOF_CHARS_MAX ? step_proof : null;
+  return {
+    artifact: { kind: 'session_report', case_id, bytes },
+    proof_sha256: proof === null || proof === '' ? null : sha256(proof),
+  };
+}
+
+/** Members that are null are as if they were not there. */
+function bytesOf(report: JsonObject): Uint8Array | null {
+  try {
+    const members = Object.entries(report).filter(([, member]) => member !== null);
+    return Buffer.from(canonicalJson(Object.fromEntries(members)));
+  } catch {
+    return null;
+  }
+}
+
+/** Whether it nests no deeper than this. However wide it is: no call has its members as arguments. */
+function isShallow(value: unknown, max: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return max > 0 && Object.values(value).every((member) => isShallow(member, max - 1));
+}
+
+/** Who speaks, as the ledger has it. @throws UsageError for a name that no actor can have */
+export function toRecordedCaller({ actor, role }: SessionCaller) {
+  const known = toSessionRole(role);
+  return {
+    actor: { actor_type: known === 'autonomy_runner' ? 'agent' : 'human', actor_id: validateActor(actor) },
+    role: known,
+  } as const;
+}
+
+export interface SpecMaterial {
+  readonly spec: SessionSpec;
+  readonly file: string | null;
+}
+
+/** The first input of a session's tree. @throws UsageError for options that the contract cannot hold */
+export function createStartSessionInput(
+  session_id: string,
+  options: StartSessionOptions,
+  { spec, file }: SpecMaterial,
+  pinned: PinnedPolicy,
+  ids: Ids,
+): { readonly input: InputOf<'open_session'>; readonly materials: readonly Artifact[] } {
+  const { open, notes } = createOpenInput(session_id, options, pinned, ids);
+  const artifact: Artifact = { kind: 'session_spec', case_id: open.case_id, bytes: Buffer.from(canonicalJson(spec)) };
+  const { exposure: ceiling } = pinned.policy;
+  const exposure = options.exposure ?? ceiling;
+  if (!EXPOSURES.includes(exposure)) throw usageError(`exposure: ${EXPOSURES.join(' or ')}`);
+  const input: InputOf<'open_session'> = {
+    ...open,
+    kind: 'open_session',
+    spec: artifactRef(artifact),
+    spec_file: file,
+    idempotency_key: validateIdempotencyKey(options.idempotencyKey),
+    settings: resolveSessionSettings(options),
+    agent: {
+      actor: { actor_type: 'agent', actor_id: validateActor(options.actor ?? AGENT_DEFAULTS.actor) },
+      person: asPerson(options.actor ?? AGENT_DEFAULTS.actor),
+      role_id: validateField('agentRole', Identifier, options.agentRole ?? AGENT_DEFAULTS.role),
+      lane_id: validateField('lane', Identifier, options.lane ?? AGENT_DEFAULTS.lane),
+      exposure: narrowExposure(ceiling, exposure),
+    },
+    by: toRecordedCaller(options.by),
+  };
+  return { input, materials: [...pinned.materials, artifact, ...notes] };
+}
+
+const IDEMPOTENCY_KEY_PATTERN = /^[A-Za-z0-9_-]{1,128}$/;
+
+function validateIdempotencyKey(key: string | undefined): string | null {
+  if (key === undefined) return null;
+  if (IDEMPOTENCY_KEY_PATTERN.test(key)) return key;
+  throw usageError('idempotencyKey: up to 128 of A-Z, a-z, 0-9, _ and -');
+}
+
+/** The posture's settings, and what the caller sets beside them. @throws UsageError for what a posture forbids */
+export function resolveSessionSettings(options: StartSessionOptions): SessionSettings {
+  const posture = options.posture ?? 'supervised';
+  if (!POSTURES.includes(posture)) throw usageError(`posture: ${POSTURES.join(', ')}`);
+  const base = POSTURE_SETTINGS[posture];
+  const gate_policy = options.gatePolicy ?? base.gate_policy;
+  if (!GATE_POLICIES.includes(gate_policy)) throw usageError(`gatePolicy: ${GATE_POLICIES.join(', ')}`);
+  const settings: SessionSettings = {
+    posture,
+    gate_policy,
+    enforce_gates: options.enforceGates ?? base.enforce_gates,
+    allow_gate_waiver: options.allowGateWaiver ?? base.allow_gate_waiver,
+    allow_skipped: options.allowSkipped ?? base.allow_skipped,
+    stop_on_phase_completion: options.stopOnPhaseCompletion ?? base.stop_on_phase_completion,
+    auto_retry_fidelity_gate: options.autoRetryFidelityGate ?? base.auto_retry_fidelity_gate,
+    limits: { ...SESSION_LIMITS, ...base.limits, ...options.limits },
+  };
+  if (!isConforming(SessionSettings, settings))
+    throw usageError('limits: whole numbers within the ranges of the documentation');
+  const { heartbeat_grace_minutes, heartbeat_stale_minutes } = settings.limits;
+  if (heartbeat_grace_minutes >= heartbeat_stale_minutes) {
+    throw usageError('limits: heartbeat_grace_minutes is less than heartbeat_stale_minutes');
+  }
+  const isLoosened = gate_policy !== 'strict' || !settings.enforce_gates || settings.allow_gate_waiver;
+  if (posture === 'unattended' && isLoosened) {
+    throw usageError('posture unattended: gates are strict and enforced, and nobody waives them');
+  }
+  return settings;
+}
+
+const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

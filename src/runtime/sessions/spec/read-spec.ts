@@ -1,0 +1,41 @@
+// A spec as bytes, read and judged: what `turnpike session check`, the start of a session and a rebase begin with.
+
+import type { SessionSpec } from '../../../contract/session/session-spec.js';
+import { checkSpec } from '../../../session/spec/check-spec.js';
+import type { SpecSeverity, SpecRule } from '../../../session/spec/spec-finding.js';
+import { parseSpec, type SpecParseRule } from './parse-spec.js';
+
+/** Something wrong with the file of a spec. The message is one line of printable ASCII, whatever the file holds. */
+export interface SpecFileFinding {
+  /** From 1. */
+  readonly line: number;
+  readonly severity: SpecSeverity;
+  readonly rule: SpecRule | SpecParseRule;
+  /** JSON pointer of where it is; empty for the whole spec, or where it could not be read. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** `spec` is there exactly when no finding is an error. */
+export interface SpecFileCheck {
+  /** Errors first, then by line. */
+  readonly findings: readonly SpecFileFinding[];
+  readonly spec: SessionSpec | null;
+}
+
+/**
+ * Takes any bytes: whatever is wrong with them is a finding.
+ * @param lanes those of the contract; null where they are judged elsewhere
+ */
+export function readSpec(bytes: Uint8Array, lanes: ReadonlySet<string> | null): SpecFileCheck {
+  const reading = parseSpec(bytes);
+  if (reading.value === null) {
+    return { findings: reading.problems.map((problem) => ({ ...problem, severity: 'error', path: '' })), spec: null };
+  }
+  const { findings, spec } = checkSpec(reading.value, lanes);
+  const lines = findings.length === 0 ? [] : reading.linesOf(findings.map(({ path }) => path));
+  const located = findings.map((finding, index) => ({ line: lines[index] ?? 1, ...finding }));
+  return { findings: located.toSorted((a, b) => rankOf(a) - rankOf(b) || a.line - b.line), spec };
+}
+
+const rankOf = ({ severity }: SpecFileFinding): number => (severity === 'error' ? 0 : 1);

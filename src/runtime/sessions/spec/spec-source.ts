@@ -1,0 +1,71 @@
+// Where specs come from: a document that a caller hands over, or a file that is looked at again at every step.
+
+import type { SpecFact } from '../../../contract/session/session-command.js';
+import type { SessionSpec } from '../../../contract/session/session-spec.js';
+import { UsageError } from '../../../errors.js';
+import type { SpecFiles } from '../../../ports/spec-files.js';
+import { structureHash } from '../../../session/spec/spec-structure.js';
+import { readSpec, type SpecFileCheck } from './read-spec.js';
+import type { SpecMaterial } from '../session-inputs.js';
+
+const FINDINGS_SHOWN = 5;
+
+export class SpecSource {
+  readonly #files: SpecFiles;
+  /** What a file held when it last looked as it does now: most steps change no spec. */
+  readonly #known = new Map<string, { readonly stamp: string; readonly fact: SpecFact }>();
+
+  constructor(files: SpecFiles) {
+    this.#files = files;
+  }
+
+  /** @throws UsageError for what is no spec, with what is wrong with it */
+  load(given: string | SessionSpec, lanes: ReadonlySet<string>): SpecMaterial {
+    const file = typeof given === 'string' ? this.#files.resolve(given) : null;
+    // A document is read like a file: what its caller holds may have getters, and may change.
+    const bytes = file === null ? bytesOf(given) : this.#files.read(file);
+    const check = readSpec(bytes, lanes);
+    if (check.spec === null) throw invalidSpecError(check);
+    return { spec: check.spec, file };
+  }
+
+  /** What the file is like now; null for a spec that has none. */
+  readFact(file: string | null): SpecFact | null {
+    if (file === null) return null;
+    const stamp = this.#files.stamp(file);
+    if (stamp === null) return { problem: 'not_found' };
+    const known = this.#known.get(file);
+    if (known?.stamp === stamp) return known.fact;
+    const fact = this.#parseFact(file);
+    this.#known.set(file, { stamp, fact });
+    return fact;
+  }
+
+  #parseFact(file: string): SpecFact {
+    try {
+      const { spec } = readSpec(this.#files.read(file), null);
+      return spec === null ? { problem: 'unreadable' } : { structure_hash: structureHash(spec) };
+    } catch {
+      return { problem: 'unreadable' };
+    }
+  }
+}
+
+/** @throws UsageError for what JSON cannot say: a circle, a function, a nesting without end */
+function bytesOf(given: unknown): Uint8Array {
+  let text: unknown;
+  try {
+    text = JSON.stringify(given);
+  } catch (cause) {
+    throw new UsageError({ code: 'USAGE', message: 'the spec is no JSON', cause });
+  }
+  if (typeof text !== 'string') throw new UsageError({ code: 'USAGE', message: 'the spec is no JSON' });
+  return Buffer.from(text);
+}
+
+function invalidSpecError({ findings }: SpecFileCheck): UsageError {
+  const shown = findings.slice(0, FINDINGS_SHOWN).map(({ line, path, rule, message }) => {
+    return `line ${line}${path === '' ? '' : ` ${path}`}: ${message} (${rule})`;
+  });
+  return new UsageError({ code: 'USAGE', message: ['the spec cannot be worked through:', ...shown].join('\n') });
+}

@@ -1,0 +1,154 @@
+// What a tool of an upstream server has answered, as the contract holds it: the kinds of content that are known, member
+// by member, within the size that is allowed. What is not an answer at all is thrown: then nobody can tell what
+// happened.
+
+import { isJsonObject, type Json, type JsonObject } from '../../contract/json.js';
+import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
+import { ActionFailedError } from '../../errors.js';
+import { encodeOutput, type ConvertedSchema } from './convert-schema.js';
+import { isConformingValue } from './bounded-conformance.js';
+import type { WalkedSchema } from './weaken-schema.js';
+
+const CONTENT_MAX = 1_000;
+/** Of an answer, for what is no content. */
+const FRAME_BYTES = 256;
+
+const text = { type: 'string' };
+const block = (kind: string, members: WalkedSchema, required: readonly string[]): WalkedSchema => ({
+  type: 'object',
+  properties: { type: { const: kind }, ...members },
+  required: ['type', ...required],
+  additionalProperties: false,
+});
+const resource = (required: string): WalkedSchema => ({
+  type: 'object',
+  properties: { uri: text, mimeType: text, [required]: text },
+  required: ['uri', required],
+  additionalProperties: false,
+});
+
+/** The kinds of content that MCP has, without their annotations. */
+const BLOCKS: Readonly<Record<string, WalkedSchema>> = {
+  text: block('text', { text }, ['text']),
+  image: block('image', { data: text, mimeType: text }, ['data', 'mimeType']),
+  audio: block('audio', { data: text, mimeType: text }, ['data', 'mimeType']),
+  resource_link: block('resource_link', { uri: text, name: text, mimeType: text }, ['uri']),
+  resource: block('resource', { resource: { anyOf: [resource('text'), resource('blob')] } }, ['resource']),
+};
+
+export interface ToolResultShape {
+  /** The server's own schema of the structured part, weakened; null where it has none. */
+  readonly walked: WalkedSchema | null;
+  /** How that part is held. */
+  readonly structured: ConvertedSchema;
+  readonly bytesMax: number;
+}
+
+/** How the answer of a tool is registered. */
+export const toolResultSchema = ({ structured }: Pick<ToolResultShape, 'structured'>): WalkedSchema => ({
+  type: 'object',
+  properties: {
+    content: { type: 'array', maxItems: CONTENT_MAX, items: { anyOf: Object.values(BLOCKS) } },
+    structured: structured.schema,
+    complete: { type: 'boolean', description: 'False where something was left out: too large, or of an unknown kind.' },
+  },
+  required: ['content', 'complete'],
+  additionalProperties: false,
+});
+
+/**
+ * The answer to a call.
+ * @throws Failed when the tool says that it went wrong; anything else for what is no answer
+ */
+export function toToolResult(result: JsonObject, shape: ToolResultShape): JsonObject {
+  const { content = [], structuredContent, isError = false } = result;
+  if (!Array.isArray(content) || typeof isError !== 'boolean') throw new Error('the answer has not the form of one');
+  const failed = isError;
+  const isStructuredRequired = shape.walked !== null && !failed;
+  if (
+    isStructuredRequired &&
+    (structuredContent === undefined || !isConformingValue(shape.walked, structuredContent))
+  ) {
+    throw new Error("the answer does not conform to the tool's own schema");
+  }
+  const budget = { bytes: shape.bytesMax - FRAME_BYTES, complete: true };
+  const structured = failed || structuredContent === undefined ? {} : takeStructured(budget, structuredContent, shape);
+  const blocks = takeContent(budget, content as readonly Json[]);
+  const answer = { content: blocks, ...structured, complete: budget.complete };
+  if (failed) throw new ActionFailedError('the tool has ended with an error of its own', { partial: answer });
+  return answer;
+}
+
+/** What may still be taken, and whether all has been. */
+interface ResultBudget {
+  bytes: number;
+  complete: boolean;
+}
+
+function takeStructured(
+  budget: ResultBudget,
+  value: Json,
+  { structured }: ToolResultShape,
+): { readonly structured?: Json } {
+  const encoded = encodeOutput(structured.encoding, value);
+  return reserveBytes(budget, encoded) ? { structured: encoded } : {};
+}
+
+function takeContent(budget: ResultBudget, content: readonly Json[]): readonly JsonObject[] {
+  if (content.length > CONTENT_MAX) budget.complete = false;
+  return content.slice(0, CONTENT_MAX).flatMap((one) => {
+    const known = parseBlock(one);
+    const fitting = known === null || hasRoomFor(budget, known) ? known : truncateText(budget, known);
+    if (fitting === null) budget.complete = false;
+    return fitting !== null && reserveBytes(budget, fitting) ? [fitting] : [];
+  });
+}
+
+/** The members of a block that are known; null for a kind that is not. @throws for a block that contradicts its kind */
+function parseBlock(value: Json): JsonObject | null {
+  const kind = isJsonObject(value) ? value['type'] : undefined;
+  if (!isJsonObject(value) || typeof kind !== 'string')
+    throw new Error('the answer holds something that is no content');
+  const schema = Object.hasOwn(BLOCKS, kind) ? BLOCKS[kind] : undefined;
+  if (schema === undefined) return null;
+  const known = pickMembers(Object.keys(schema['properties'] as object), value);
+  const inner = known['resource'];
+  const payloadKey = isJsonObject(inner) && typeof inner['text'] === 'string' ? 'text' : 'blob';
+  const whole = isJsonObject(inner)
+    ? { ...known, resource: pickMembers(['uri', 'mimeType', payloadKey], inner) }
+    : known;
+  if (!isSchemaInstance(schema, whole)) throw new Error(`the answer holds ${kind} that is none`);
+  return whole;
+}
+
+const pickMembers = (names: readonly string[], { ...members }: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(members).filter(([name]) => names.includes(name)));
+
+/** As much of the beginning of a text as there is room for. */
+function truncateText(budget: ResultBudget, value: JsonObject): JsonObject | null {
+  const { text: whole } = value;
+  if (typeof whole !== 'string') return null;
+  // Half a surrogate pair would be no text.
+  const shorter = (chars: number) => ({ ...value, text: whole.slice(0, chars).replace(/[\ud800-\udbff]$/u, '') });
+  let fitting = 0;
+  for (let tooMany = Math.min(whole.length, budget.bytes) + 1; tooMany - fitting > 1;) {
+    const chars = Math.floor((fitting + tooMany) / 2);
+    if (hasRoomFor(budget, shorter(chars))) fitting = chars;
+    else tooMany = chars;
+  }
+  budget.complete = false;
+  return fitting === 0 ? null : shorter(fitting);
+}
+
+const sizeOf = (value: Json): number => Buffer.byteLength(JSON.stringify(value)) + 1;
+const hasRoomFor = (budget: ResultBudget, value: Json): boolean => sizeOf(value) <= budget.bytes;
+
+function reserveBytes(budget: ResultBudget, value: Json): boolean {
+  const bytes = sizeOf(value);
+  if (bytes > budget.bytes) {
+    budget.complete = false;
+    return false;
+  }
+  budget.bytes -= bytes;
+  return true;
+}

@@ -1,0 +1,46 @@
+// Failed authentications, by the address that they come from. An address over its limit is refused in fewer words, and
+// a valid token is still let in: an attacker must not lock out the clients behind the same address.
+
+import { CostBucket } from './cost-bucket.js';
+import type { AdmissionLimits } from './admission-limits.js';
+
+/** Addresses that are remembered; the one that failed longest ago is forgotten first. */
+const ADDRESSES_MAX = 4_096;
+
+export class AuthenticationFailures {
+  readonly #limits: Pick<AdmissionLimits, 'failures' | 'failuresPerSecond'>;
+  readonly #addresses = new Map<string, CostBucket>();
+
+  constructor(limits: Pick<AdmissionLimits, 'failures' | 'failuresPerSecond'>) {
+    this.#limits = limits;
+  }
+
+  /** Records a failure. @returns milliseconds to wait where the address had its limit before; else 0 */
+  record(address: string, now: number): number {
+    const { failures, failuresPerSecond } = this.#limits;
+    const source = sourceOf(address);
+    const bucket = this.#addresses.get(source) ?? new CostBucket(failuresPerSecond, failures, now);
+    this.#addresses.delete(source);
+    this.#addresses.set(source, bucket);
+    for (const oldest of this.#addresses.keys()) {
+      if (this.#addresses.size <= ADDRESSES_MAX) break;
+      this.#addresses.delete(oldest);
+    }
+    const wait = bucket.waitFor(1, now);
+    if (wait === 0) bucket.spend(1, now);
+    return wait;
+  }
+}
+
+/** What one client owns: an IPv4 address, or the 64-bit network of an IPv6 address. */
+function sourceOf(address: string): string {
+  const mapped = /^::ffff:(\d{1,3}(?:\.\d{1,3}){3})$/i.exec(address)?.[1];
+  if (mapped !== undefined || !address.includes(':')) return mapped ?? address;
+  const [head = '', tail = ''] = address.split('::', 2);
+  const left = head === '' ? [] : head.split(':');
+  const right = tail === '' ? [] : tail.split(':');
+  const zeros = address.includes('::')
+    ? Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => '0')
+    : [];
+  return `${[...left, ...zeros, ...right].slice(0, 4).join(':')}::/64`;
+}

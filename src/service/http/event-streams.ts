@@ -1,0 +1,205 @@
+// The ledger as a stream of server-sent events, for whoever listens.
+//
+// Invariants:
+//   E1. An event has the id of the last entry in it, and entries come in their order without a gap: whoever names the
+//       last id that he has seen goes on with the next entry, on whatever connection.
+//   E2. The ledger is asked ten times a second, and only while somebody listens.
+//   E3. Of what a client has not taken, at most one message waits; whoever does not take it in time is hung up on.
+//   E4. A stream ends with its token, and when the server closes.
+
+import { LedgerError } from '../../errors.js';
+import type { Clock } from '../../ports/clock.js';
+import type { ReadControl } from '../../ports/pace.js';
+import type { Log } from '../../ports/log.js';
+import type { TokenBook } from '../../ports/token-book.js';
+
+const POLL_MS = 100;
+const COMMENT_MS = 15_000;
+/** How long a client may leave a message untaken. */
+const DRAIN_TIMEOUT_MS = 10_000;
+export const CLIENTS_MAX = 64;
+/** Of one token: it leaves room for others. */
+export const CLIENTS_PER_TOKEN = 8;
+
+/** The response as a stream writes to it. */
+export interface StreamOutput {
+  /** Whether the client has left already: nothing tells of that a second time. */
+  readonly destroyed: boolean;
+  writeHead(status: number, headers: Readonly<Record<string, string>>): unknown;
+  write(text: string): boolean;
+  on(event: 'drain' | 'close', listener: () => void): unknown;
+  end(): unknown;
+  destroy(): unknown;
+}
+
+/** Entries as the events of one format. */
+export interface StreamFormat {
+  /** The event for entries `from` on, below `to`, and the first entry that is not in it. */
+  next(from: number, to: number, control?: ReadControl): Promise<{ readonly text: string; readonly through: number }>;
+}
+
+interface EventStreamsOptions {
+  readonly size: () => Promise<number>;
+  readonly tokens: Pick<TokenBook, 'holds'>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+interface StreamClient {
+  readonly out: StreamOutput;
+  readonly token: string;
+  readonly format: StreamFormat;
+  readonly control: ReadControl | undefined;
+  /** The next entry that it gets. */
+  from: number;
+  busy: boolean;
+  open: boolean;
+  quietSince: number;
+  /** Ends the wait for a client that has not taken what it was sent. */
+  onDrained: () => void;
+}
+
+/** A stream that begins: from which entry, for which token, and how its reads are divided. */
+export type StreamStart = Pick<StreamClient, 'from' | 'token' | 'format'> & { readonly control?: ReadControl };
+
+export class EventStreams {
+  readonly #options: EventStreamsOptions;
+  readonly #clients = new Set<StreamClient>();
+  #cancelWake: (() => void) | null = null;
+  #closed = false;
+
+  constructor(options: EventStreamsOptions) {
+    this.#options = options;
+  }
+
+  get count(): number {
+    return this.#clients.size;
+  }
+
+  /** Whether there is no place for one more of this token. */
+  isFull(token: string): boolean {
+    if (this.#closed || this.#clients.size >= CLIENTS_MAX) return true;
+    return [...this.#clients].filter((client) => client.token === token).length >= CLIENTS_PER_TOKEN;
+  }
+
+  /** Streams entries `from` on until the client leaves, or has to. */
+  add(out: StreamOutput, { from, token, format, control }: StreamStart): void {
+    if (out.destroyed) return;
+    const client: StreamClient = {
+      out,
+      token,
+      format,
+      control,
+      from,
+      busy: false,
+      open: true,
+      quietSince: this.#options.clock.now(),
+      onDrained: () => undefined,
+    };
+    out.on('drain', () => client.onDrained());
+    out.on('close', () => {
+      client.open = false;
+      this.#clients.delete(client);
+      client.onDrained();
+    });
+    out.writeHead(200, {
+      'Content-Type': 'text/event-stream',
+      'Cache-Control': 'no-store',
+      'X-Content-Type-Options': 'nosniff',
+      'X-Accel-Buffering': 'no',
+    });
+    // Headers go out with the first bytes only.
+    out.write('retry: 1500\n\n');
+    if (this.isFull(token)) {
+      this.#end(client);
+      return;
+    }
+    this.#clients.add(client);
+    this.#wake(0);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#cancelWake?.();
+    this.#cancelWake = null;
+    for (const client of this.#clients) this.#end(client);
+  }
+
+  #end(client: StreamClient): void {
+    client.open = false;
+    this.#clients.delete(client);
+    client.out.end();
+  }
+
+  #wake(ms: number): void {
+    if (this.#cancelWake !== null && ms > 0) return;
+    this.#cancelWake?.();
+    const { clock } = this.#options;
+    this.#cancelWake = clock.wake(clock.now() + ms, () => void this.#poll());
+  }
+
+  async #poll(): Promise<void> {
+    this.#cancelWake = null;
+    try {
+      const size = await this.#options.size();
+      for (const client of this.#clients) this.#serve(client, size);
+    } catch (error) {
+      this.#options.log.error('the ledger could not be asked for a stream', { error });
+      for (const client of this.#clients) this.#end(client);
+    }
+    if (this.#clients.size > 0 && !this.#closed) this.#wake(POLL_MS);
+  }
+
+  #serve(client: StreamClient, size: number): void {
+    const { clock, tokens } = this.#options;
+    if (!tokens.holds(client.token)) {
+      this.#end(client);
+      return;
+    }
+    if (client.busy) return;
+    if (client.from < size) {
+      client.busy = true;
+      void this.#pump(client, size);
+    } else if (clock.now() - client.quietSince >= COMMENT_MS) {
+      client.busy = true;
+      void this.#write(client, ':\n\n').finally(() => (client.busy = false));
+    }
+  }
+
+  async #pump(client: StreamClient, size: number): Promise<void> {
+    try {
+      while (client.open && client.from < size) {
+        const { text, through } = await client.format.next(client.from, size, client.control);
+        // The client may have left, or been ended, while the ledger was read.
+        if (!this.#clients.has(client)) return;
+        client.from = through;
+        await this.#write(client, text);
+      }
+    } catch (error) {
+      const isCancelled = client.control?.signal.aborted === true;
+      if (!isCancelled && !(error instanceof LedgerError)) this.#options.log.error('a stream broke off', { error });
+      this.#end(client);
+    } finally {
+      client.busy = false;
+    }
+  }
+
+  /** Resolves when the client may have more. */
+  async #write(client: StreamClient, text: string): Promise<void> {
+    const { out } = client;
+    const { clock } = this.#options;
+    client.quietSince = clock.now();
+    if (!client.open || out.write(text)) return;
+    await new Promise<void>((resolve) => {
+      const off = clock.wake(clock.now() + DRAIN_TIMEOUT_MS, () => {
+        out.destroy();
+        resolve();
+      });
+      client.onDrained = () => {
+        off();
+        resolve();
+      };
+    });
+    client.onDrained = () => undefined;
+  }
+}

@@ -1,0 +1,170 @@
+// A plain handler around the routes: the front door first, for everything; then the page, what else there may be, and
+// the routes.
+
+import type { FastifyPluginAsync } from 'fastify';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Log } from '../../ports/log.js';
+import type { Principal } from '../../ports/token-book.js';
+import type { AdmissionController } from '../admission/admission-controller.js';
+import { RequestAdmission, type AdmissionOutcome, type RequestAdmissionOptions } from '../request-admission.js';
+import { pathOf, type RequestGuard } from '../request-guard.js';
+import { MESSAGE_BYTES_MAX } from '../mcp/read-message.js';
+import { createRefusal, type Refusal } from '../problems.js';
+import { sendRefusal } from '../send-refusal.js';
+import { BODY_BYTES_MAX, createFastify, STEP_BYTES_MAX, type AdmitRequest, type EnteredRoute } from './http-plugin.js';
+import type { Metrics } from './metrics.js';
+import { PAGE_METHODS, sendPage, createServedPage, type Page } from './static-page.js';
+import { RequestSlot } from './request-slot.js';
+import { RouteIndex } from './routes/route-index.js';
+import { BinaryBody, methodsOf } from './routes/route.js';
+
+export interface HandlerOptions {
+  readonly guard: RequestGuard;
+  /** Files that are open to all, by their paths. */
+  readonly page: Page;
+  readonly admission: AdmissionController;
+  /** Those of the plugin: what is none of them does not come to it. */
+  readonly routes: readonly EnteredRoute[];
+  readonly metrics: Pick<Metrics, 'request'>;
+  readonly log: Pick<Log, 'error'>;
+  /** Lets every request in by `enter`. */
+  readonly plugin: (enter: AdmitRequest) => FastifyPluginAsync;
+  /** What is served beside the routes. */
+  readonly findMounted?: FindMountedHandler;
+}
+
+export interface MountedHandler {
+  /** As which it is counted. */
+  readonly name: string;
+  /** @param principal who has come in; null where it is open to all */
+  handle(request: IncomingMessage, response: ServerResponse, principal: Principal | null): Promise<void>;
+}
+/** Null for what is not served. */
+export type FindMountedHandler = (path: string) => MountedHandler | null;
+
+export interface Handler {
+  /** Never throws. */
+  readonly handle: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
+  close(): Promise<void>;
+}
+
+export function createHandler({ guard, page, admission, metrics, plugin, ...rest }: HandlerOptions): Handler {
+  const { routes, log, findMounted = () => null } = rest;
+  const index = new RouteIndex(routes);
+  const unescapedGuard: RequestGuard = (head) => guardUnescaped(guard, head);
+  const requestAdmission = createRequestAdmission({ guard: unescapedGuard, admission, index, findMounted });
+  const files = createServedPage(page);
+  const outcomes = new RequestSlot<AdmissionOutcome>();
+  const fastify = createFastify();
+  const ready = fastify.register(plugin((request) => outcomes.get(request) ?? null)).ready();
+  const serve = async (
+    request: IncomingMessage,
+    response: ServerResponse,
+    outcome: AdmissionOutcome,
+  ): Promise<void> => {
+    // Its client has left.
+    if (outcome === null) return;
+    const { method = '', url = '' } = request;
+    const path = pathOf(url);
+    const mounted = findMounted(path);
+    const unserved =
+      mounted === null ? checkServedMethod(method, page.has(path) ? PAGE_METHODS : index.methods(path)) : null;
+    const refused = 'reason' in outcome ? outcome : unserved;
+    if (refused !== null || 'reason' in outcome) {
+      sendRefusal(response, refused ?? createRefusal('NOT_FOUND'));
+      metrics.request(mounted?.name ?? (page.has(path) ? 'page' : 'none'), method, response.statusCode);
+      return;
+    }
+    const file = files.get(path);
+    if (file !== undefined) {
+      sendPage(request, response, file);
+      // All of it is handed over, and clients without a token share few places: one that does not read keeps none.
+      outcome.work.detach();
+      metrics.request('page', method, response.statusCode);
+    } else if (mounted !== null) {
+      response.once('close', () => metrics.request(mounted.name, method, response.statusCode));
+      outcome.work.hold();
+      await mounted.handle(request, response, outcome.principal).finally(() => outcome.work.end());
+    } else {
+      outcomes.set(request, outcome);
+      await ready;
+      fastify.routing(request, response);
+    }
+  };
+  return {
+    async handle(request, response) {
+      try {
+        const outcome = requestAdmission.admit(request, response);
+        await serve(request, response, outcome instanceof Promise ? await outcome : outcome);
+      } catch (error) {
+        // A client that leaves in the middle of its body is no failure of the service.
+        if (!request.socket.destroyed) log.error('a request over HTTP failed', { error });
+        response.destroy();
+      }
+    },
+    close: async () => {
+      await fastify.close();
+    },
+  };
+}
+
+/** The way in to these routes, and to what is served beside them. */
+export function createRequestAdmission({
+  guard,
+  admission,
+  index,
+  findMounted = () => null,
+}: Pick<HandlerOptions, 'guard' | 'admission' | 'findMounted'> & {
+  readonly index: RouteIndex<EnteredRoute>;
+}): RequestAdmission {
+  return new RequestAdmission({
+    guard,
+    admission,
+    kindOf: ({ method = '', url = '' }) => {
+      const path = pathOf(url);
+      const route = index.find(path).find((candidate) => methodsOf(candidate).includes(method));
+      if (route !== undefined || findMounted(path) === null) return demandOf(route);
+      return { kind: 'step', bytesMax: MESSAGE_BYTES_MAX };
+    },
+  });
+}
+
+/**
+ * The way in for requests that a server of others has matched with their routes. The path alone does not tell which
+ * route that is: the server may have prefixes, and rules of its own for escapes, cases and slashes.
+ */
+export function matchedEntrance({ guard, admission }: Pick<HandlerOptions, 'guard' | 'admission'>): AdmitRequest {
+  const matched = new RequestSlot<EnteredRoute>();
+  const requestAdmission = new RequestAdmission({
+    guard,
+    admission,
+    kindOf: (request) => demandOf(matched.get(request)),
+  });
+  return (request, response, route) => {
+    if (route !== undefined) matched.set(request, route);
+    return requestAdmission.admit(request, response);
+  };
+}
+
+/** What a request of a route may cost. The rest is refused, or a file of the page: it costs next to nothing. */
+function demandOf(route: EnteredRoute | undefined): ReturnType<RequestAdmissionOptions['kindOf']> {
+  if (route === undefined) return { kind: 'live', bytesMax: 0 };
+  const bytesMax = route.body === null ? 0 : route.body === BinaryBody ? STEP_BYTES_MAX : BODY_BYTES_MAX;
+  return { kind: route.kind, bytesMax };
+}
+
+/** Of a method that it does not know, the framework has ideas of its own. */
+function checkServedMethod(method: string, methods: readonly string[]): Refusal | null {
+  if (methods.includes(method)) return null;
+  return methods.length === 0
+    ? createRefusal('NOT_FOUND')
+    : createRefusal('METHOD_NOT_SERVED', { Allow: methods.join(', ') });
+}
+
+/** Escapes lead nowhere: no id, and no file of the page, has a character that would need one. */
+function guardUnescaped(guard: RequestGuard, head: Parameters<RequestGuard>[0]): ReturnType<RequestGuard> {
+  const admission = guard(head);
+  if (admission.refusal !== null) return admission;
+  const url = head.url ?? '';
+  return url.startsWith('/') && !pathOf(url).includes('%') ? admission : { refusal: createRefusal('NOT_FOUND') };
+}

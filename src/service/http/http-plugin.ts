@@ -1,0 +1,238 @@
+// The routes as Fastify serves them. What comes in has been through the front door; here it is matched with its route,
+// its right is asked for, its body is read and held against the schemas, and what it comes to goes out.
+
+import Fastify, {
+  type FastifyInstance,
+  type FastifyPluginAsync,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { JsonObject } from '../../contract/json.js';
+import { isConforming } from '../../contract/validators.js';
+import { isJsonObject } from '../../contract/json.js';
+import type { Principal } from '../../ports/token-book.js';
+import type { AdmittedWork } from '../admission/admission-controller.js';
+import type { AdmissionOutcome } from '../request-admission.js';
+import { checkContentType, pathOf } from '../request-guard.js';
+import { readMessage } from '../mcp/read-message.js';
+import { problemText, PROBLEM_TYPE, createRefusal, type Refusal } from '../problems.js';
+import { toRefusal } from './refusal-error.js';
+import { RequestSlot } from './request-slot.js';
+import { RouteIndex } from './routes/route-index.js';
+import { BinaryBody, methodsOf, parseValues, type RouteRequest, type Route } from './routes/route.js';
+import { COMMON_HEADERS, sendResponse } from './send-response.js';
+import { hasOneOf, type InspectionService } from './http-service.js';
+
+/** Of a body that is no proposal. */
+export const BODY_BYTES_MAX = 262_144;
+/** Of a proposal. Policy decides below this, and a payload that it refuses is a step like any other. */
+export const STEP_BYTES_MAX = 4_194_304;
+const PARAM_CHARS_MAX = 256;
+const PREFIX = '/api/v1';
+
+export interface HttpApp<S extends Pick<InspectionService, 'metrics' | 'log'>> {
+  readonly service: S;
+  readonly routes: readonly Route<S>[];
+  /** Lets a request in. Called before anything else is done with it. */
+  readonly admit: AdmitRequest;
+}
+
+/** What of a route decides how a request comes in. */
+export type EnteredRoute = Pick<Route, 'method' | 'path' | 'head' | 'kind' | 'body'>;
+
+/** @param route that the request was matched with; undefined where it is for none */
+export type AdmitRequest = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  route: EnteredRoute | undefined,
+) => AdmissionOutcome | Promise<AdmissionOutcome>;
+
+/** A request that came in with a token. */
+interface AdmittedRequest {
+  readonly principal: Principal;
+  readonly work: AdmittedWork;
+}
+
+/** An instance of our own, for requests that somebody else receives. */
+export function createFastify(): FastifyInstance {
+  const fastify = Fastify({
+    logger: false,
+    exposeHeadRoutes: false,
+    bodyLimit: BODY_BYTES_MAX,
+    requestIdHeader: false,
+    routerOptions: { maxParamLength: PARAM_CHARS_MAX },
+    // What no route can be looked for: the framework would tell the address back.
+    frameworkErrors: (_error, _request, reply) => sendRefusedReply(reply, createRefusal('NOT_FOUND')),
+  });
+  // What is none of our routes is refused before a byte of its body is read, and in no words but ours.
+  fastify.removeAllContentTypeParsers();
+  fastify.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) sendRefusedReply(reply, createRefusal('NOT_FOUND'));
+    else done();
+  });
+  fastify.setErrorHandler((_error, _request, reply) => sendRefusedReply(reply, createRefusal('NOT_FOUND')));
+  fastify.setNotFoundHandler((_request, reply) => sendRefusedReply(reply, createRefusal('NOT_FOUND')));
+  return fastify;
+}
+
+/** Everything as one plugin, in a scope of its own: what it decides about bodies and errors is for its routes alone. */
+export const httpPlugin =
+  <S extends Pick<InspectionService, 'metrics' | 'log'>>(app: HttpApp<S>): FastifyPluginAsync =>
+  // eslint-disable-next-line @typescript-eslint/require-await
+  async (fastify) => {
+    const { service, routes, admit } = app;
+    const entries = new RequestSlot<AdmittedRequest>();
+    fastify.removeAllContentTypeParsers();
+    fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
+    fastify.addHook('onRequest', (request, reply, done) => {
+      const decide = (outcome: AdmissionOutcome): void => {
+        // Its client has left: nothing is answered.
+        if (outcome === null) return void reply.hijack();
+        if ('reason' in outcome) {
+          sendRefusedReply(reply, outcome);
+          return;
+        }
+        const { principal, work } = outcome;
+        if (principal !== null) entries.set(request.raw, { principal, work });
+        done();
+      };
+      const { route } = request.routeOptions.config as { readonly route?: Route<S> };
+      const outcome = admit(request.raw, reply.raw, route);
+      if (outcome instanceof Promise) void outcome.then(decide, done);
+      else decide(outcome);
+    });
+    fastify.addHook('onResponse', (request, reply, done) => {
+      service.metrics.request(request.routeOptions.url ?? 'none', request.method, reply.statusCode);
+      done();
+    });
+    fastify.setErrorHandler((error, _request, reply) => sendRefusedReply(reply, logAndRefuse(error, service)));
+    // What else is below our addresses is ours to refuse, and nothing beside them: that is for the server we are in.
+    const notServedHandler = createNotServedHandler(routes);
+    fastify.all(`${PREFIX}/*`, { onRequest: notServedHandler, handler: notServedHandler });
+    for (const route of routes) {
+      fastify.route({
+        method: [...methodsOf(route)],
+        // Whoever asks for a stream without its body would wait for ever, and readings would be told of for nothing.
+        exposeHeadRoute: false,
+        url: route.path.replace(/\{(\w+)\}/g, ':$1'),
+        config: { route },
+        bodyLimit: route.body === BinaryBody ? STEP_BYTES_MAX : BODY_BYTES_MAX,
+        onRequest: (request, reply, done) => {
+          const refused = checkAccess(route, request, entries.get(request.raw)?.principal);
+          if (refused === null) done();
+          else sendRefusedReply(reply, refused);
+        },
+        handler: async (request, reply) => {
+          const entry = entries.get(request.raw);
+          const routeRequest = parseRequest(route, request, entry);
+          if (entry === undefined || 'reason' in routeRequest)
+            sendRefusedReply(reply, 'reason' in routeRequest ? routeRequest : ROUTE_NOT_FOUND);
+          else await runRoute(reply, { request: routeRequest, work: entry.work, route, service });
+          return reply;
+        },
+      });
+    }
+  };
+
+interface RouteCall<S> {
+  readonly request: AnyRouteRequest;
+  readonly work: AdmittedWork;
+  readonly route: Route<S>;
+  readonly service: S;
+}
+
+/** Runs the handler of the route. The place is freed when the work ends, not when its client disconnects. */
+async function runRoute<S extends Pick<InspectionService, 'log'>>(
+  reply: FastifyReply,
+  { request: routeRequest, work, route, service }: RouteCall<S>,
+): Promise<void> {
+  work.hold();
+  try {
+    await sendResponse(reply, await route.handle(routeRequest, service), { packs: route.packs, work });
+  } catch (error) {
+    const hasBegun = reply.sent;
+    if (!work.isAborted && !hasBegun) throw error;
+    if (!work.isAborted) service.log.error('an answer over HTTP broke off', { error });
+    if (!hasBegun) void reply.hijack();
+  } finally {
+    work.end();
+  }
+}
+
+const ROUTE_NOT_FOUND = createRefusal('NOT_FOUND');
+
+const createNotServedHandler = (routes: readonly Pick<Route, 'path' | 'method' | 'head'>[]) => {
+  const index = new RouteIndex(routes);
+  return ({ raw }: FastifyRequest, reply: FastifyReply): void => {
+    const methods = index.methods(pathOf(raw.url ?? ''));
+    // A route that did not take what is its own has a parameter that cannot be one.
+    const isNowhere = methods.length === 0 || methods.some((method) => method === raw.method);
+    sendRefusedReply(
+      reply,
+      isNowhere ? createRefusal('NOT_FOUND') : createRefusal('METHOD_NOT_SERVED', { Allow: methods.join(', ') }),
+    );
+  };
+};
+
+/** What keeps a request from its route before a byte of its body is read. */
+function checkAccess(
+  route: Pick<Route, 'rights' | 'body' | 'headers'>,
+  request: FastifyRequest,
+  principal: Principal | undefined,
+): Refusal | null {
+  if (principal === undefined) return createRefusal('UNAUTHENTICATED');
+  if (!hasOneOf(principal, route.rights)) return createRefusal('RIGHT_MISSING');
+  const key = route.body === null ? undefined : request.headers['idempotency-key'];
+  // Whoever sends one relies on it, and would be deceived.
+  if (key !== undefined && !route.headers.includes('idempotency-key')) return createRefusal('IDEMPOTENCY_NOT_KEPT');
+  if (route.body !== null) return checkContentType(request.headers, route.body === BinaryBody);
+  const { 'content-length': length = '0', 'transfer-encoding': chunks } = request.headers;
+  // Nobody would read it, and it could go on for as long as a request may.
+  return length === '0' && chunks === undefined ? null : createRefusal('BODY_TOO_LARGE');
+}
+
+type AnyRouteRequest = RouteRequest<unknown, unknown, unknown>;
+
+function parseRequest(
+  route: Pick<Route, 'params' | 'query' | 'body'>,
+  request: FastifyRequest,
+  entry: AdmittedRequest | undefined,
+): AnyRouteRequest | Refusal {
+  const params = parseValues(route.params, request.params as JsonObject);
+  // What cannot be an id is the id of nothing.
+  if (entry === undefined || params === null) return createRefusal('NOT_FOUND');
+  const { principal, work: control } = entry;
+  const query = parseValues(route.query, request.query as JsonObject);
+  if (query === null) return createRefusal('INVALID_REQUEST');
+  const { headers } = request;
+  const bytes = request.body instanceof Uint8Array ? request.body : new Uint8Array(0);
+  if (route.body === null || route.body === BinaryBody)
+    return { principal, params, query, body: bytes, headers, control } as AnyRouteRequest;
+  const read = readMessage(bytes);
+  if (!read.ok) return createRefusal('INVALID_JSON');
+  const { message: body } = read;
+  if (!isJsonObject(body) || !isConforming(route.body, body)) return createRefusal('INVALID_REQUEST');
+  return { principal, params, query, body, headers, control } as AnyRouteRequest;
+}
+
+/** Whoever is refused before his body was read may still be sending it: the connection is not used again. */
+function sendRefusedReply(reply: FastifyReply, refused: Refusal): void {
+  const { body, headers } = reply.request;
+  const { 'content-length': length = '0', 'transfer-encoding': chunks } = headers;
+  const unread = body === undefined && (length !== '0' || chunks !== undefined);
+  void reply
+    .code(refused.status)
+    .headers({ ...COMMON_HEADERS, ...refused.headers, ...(unread ? { Connection: 'close' } : {}) })
+    .type(PROBLEM_TYPE)
+    .send(problemText(refused));
+}
+
+function logAndRefuse(error: unknown, { log }: Pick<InspectionService, 'log'>): Refusal {
+  const { code } = error as { readonly code?: unknown };
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return createRefusal('BODY_TOO_LARGE');
+  if (typeof code === 'string' && code.startsWith('FST_ERR_CTP_')) return createRefusal('INVALID_REQUEST');
+  const { refusal: refused, unforeseen } = toRefusal(error);
+  if (unforeseen) log.error('a request over HTTP failed', { error });
+  return refused;
+}

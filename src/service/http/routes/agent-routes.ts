@@ -1,0 +1,101 @@
+// Agents: their runs are remote, begun and reached by whoever has a token for them.
+
+import Type, { type Static } from 'typebox';
+import { BudgetLimits } from '../../../contract/run/budget.js';
+import { StepResponse } from '../../../contract/run/response.js';
+import { CaseId, closed, Identifier, Nullable, RunId, TaxonomyVersions } from '../../../contract/shapes.js';
+import type { Principal } from '../../../ports/token-book.js';
+import type { AgentIdentity } from '../../mcp/run-gateway.js';
+import { RefusalError } from '../refusal-error.js';
+import { BinaryBody, route, type Route } from './route.js';
+import { checkIfMatch } from './run-routes.js';
+import type { HttpService } from '../http-service.js';
+import { Ending, ExposureShape, jsonResponse, RunParams, Scope } from './shapes.js';
+
+const StartAgentBody = Type.Object(
+  {
+    lane: Type.Optional(Identifier),
+    case: Type.Optional(CaseId),
+    scope: Type.Optional(Scope),
+    correlation: Type.Optional(Identifier),
+    taxonomy: Type.Optional(TaxonomyVersions),
+    exposure: Type.Optional(ExposureShape),
+    idle_ms: Type.Optional(Type.Integer({ minimum: 1, maximum: 8_640_000_000 })),
+    budget: Type.Optional(BudgetLimits),
+  },
+  closed,
+);
+type StartAgentBody = Static<typeof StartAgentBody>;
+const StartedAgent = Type.Object({ run_id: RunId, ending: Nullable(Ending) }, closed);
+const IDEMPOTENCY_KEY_PATTERN = /^[\x21-\x7e]{1,255}$/;
+
+export const AGENT_ROUTES: readonly Route[] = [
+  route({
+    method: 'POST',
+    path: '/api/v1/agents',
+    summary: 'Start an agent run as the actor and role of the token',
+    rights: ['act'],
+    body: StartAgentBody,
+    responses: { 201: jsonResponse('The run. One that policy denies has ended already.', StartedAgent) },
+    async handle({ principal, body }, service) {
+      const { run_id, ending } = await service.turnpike.remoteAgents.start(identityOf(principal, body, service));
+      const ended = ending === null ? null : { state: ending.state, reason: ending.reason };
+      return { status: 201, json: { run_id, ending: ended }, headers: { Location: `/api/v1/runs/${run_id}` } };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/v1/agents/{run_id}/steps',
+    summary: 'Propose: one raw payload, byte for byte, which has exactly one response',
+    rights: ['act'],
+    params: RunParams,
+    body: BinaryBody,
+    headers: ['idempotency-key'],
+    responses: { 200: jsonResponse('The response of the step, whatever it says.', StepResponse) },
+    async handle({ principal, params: { run_id }, body, headers }, service) {
+      const { turnpike, keyedSteps: keyed, metrics, access } = service;
+      if (!(await access.isOwn(principal, run_id))) throw new RefusalError('RUN_UNKNOWN');
+      const key = headers['idempotency-key'];
+      if (key !== undefined && !IDEMPOTENCY_KEY_PATTERN.test(key)) throw new RefusalError('INVALID_REQUEST');
+      const response =
+        key === undefined
+          ? await turnpike.respond(run_id, body)
+          : await keyed.submit({ run_id, key, principal, body }, (inputId) =>
+              turnpike.respond(run_id, body, { inputId }),
+            );
+      metrics.step(response);
+      return { bytes: response, type: 'application/json' };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/api/v1/agents/{run_id}/end',
+    summary: 'There are no more proposals: the run is completed, unless it has ended before',
+    rights: ['act'],
+    params: RunParams,
+    headers: ['if-match'],
+    responses: { 200: jsonResponse('How the run has ended.', Ending) },
+    async handle({ principal, params: { run_id }, headers }, { turnpike, access }) {
+      if (!(await access.isOwn(principal, run_id))) throw new RefusalError('RUN_UNKNOWN');
+      await checkIfMatch(run_id, headers['if-match'], turnpike);
+      await turnpike.remoteAgents.end(run_id);
+      return { json: (await turnpike.remoteAgents.find(run_id))?.ended ?? null };
+    },
+  }),
+];
+
+/** Who it is, is the token's to say; in which case, too, where that is for one. */
+function identityOf(principal: Principal, body: StartAgentBody, { agent }: HttpService): AgentIdentity {
+  const { idle_ms, case: requestedCase, ...agentOptions } = body;
+  const { actor, role, case: bound } = principal;
+  if (bound !== null && requestedCase !== undefined && requestedCase !== bound) throw new RefusalError('RIGHT_MISSING');
+  const case_id = bound ?? requestedCase;
+  return {
+    ...agent,
+    ...agentOptions,
+    ...(case_id === undefined ? {} : { case: case_id }),
+    ...(idle_ms === undefined ? {} : { idleMs: idle_ms }),
+    actor,
+    role,
+  };
+}

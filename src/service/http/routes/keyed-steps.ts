@@ -1,0 +1,48 @@
+// Proposals with an idempotency key. The ledger knows every one of them for good: the same key of the same principal in
+// the same run is the same input, and gets the response that is recorded. What is remembered here is only what has not
+// come that far yet.
+
+import { canonicalJson } from '../../../contract/canonical-json.js';
+import { sha256 } from '../../../contract/hash.js';
+import type { Principal } from '../../../ports/token-book.js';
+import type { LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
+import { rootRunIdOf } from '../../../runtime/ledger/ledger-reader.js';
+import { RefusalError } from '../refusal-error.js';
+
+interface StepInFlight {
+  readonly content: string;
+  count: number;
+}
+
+export class KeyedSteps {
+  readonly #ledger: Pick<LedgerReader, 'inputContent'>;
+  readonly #inFlight = new Map<string, StepInFlight>();
+
+  constructor(ledger: Pick<LedgerReader, 'inputContent'>) {
+    this.#ledger = ledger;
+  }
+
+  /** Takes a step under its key. @throws Refused IDEMPOTENCY_CONFLICT where the key was used for another body */
+  async submit(
+    step: { readonly run_id: string; readonly key: string; readonly principal: Principal; readonly body: Uint8Array },
+    respond: (inputId: string) => Promise<string>,
+  ): Promise<string> {
+    const { run_id, key, principal, body } = step;
+    const inputId = `http:${sha256(canonicalJson([principal.actor, principal.role, run_id, key]))}`;
+    const content = sha256(body);
+    const earlier = this.#inFlight.get(inputId);
+    if (earlier !== undefined && earlier.content !== content) throw new RefusalError('IDEMPOTENCY_CONFLICT');
+    const current = earlier ?? { content, count: 0 };
+    current.count += 1;
+    // Before anything is waited for, so that no other body with this key gets past.
+    this.#inFlight.set(inputId, current);
+    try {
+      const recorded = await this.#ledger.inputContent(rootRunIdOf(run_id), inputId);
+      if (recorded !== null && recorded !== content) throw new RefusalError('IDEMPOTENCY_CONFLICT');
+      return await respond(inputId);
+    } finally {
+      current.count -= 1;
+      if (current.count === 0) this.#inFlight.delete(inputId);
+    }
+  }
+}

@@ -1,0 +1,12 @@
+import { AGENT_ROUTES } from './agent-routes.js';
+import { LEDGER_ROUTES } from './ledger-routes.js';
+import { PEOPLE_ROUTES } from './people-routes.js';
+import type { Route } from './route.js';
+import { RUN_ROUTES } from './run-routes.js';
+import { SESSION_ROUTES } from './session-routes.js';
+import { systemRoutes } from './system-routes.js';
+
+const WORK_ROUTES = [...AGENT_ROUTES, ...RUN_ROUTES, ...LEDGER_ROUTES, ...PEOPLE_ROUTES, ...SESSION_ROUTES];
+
+/** Everything that can be asked over HTTP, but for MCP and the page. */
+export const ROUTES: readonly Route[] = [...WORK_ROUTES, ...systemRoutes(WORK_ROUTES)];

@@ -1,0 +1,64 @@
+// Which content of the ledger stands in what a route shows: each of it is a reading.
+
+import type { RecordedInput } from '../../../contract/run/entry.js';
+import type { StepStory } from '../../../contract/inspection/inspection.js';
+import type { StepTrace } from '../../../contract/run/step-trace.js';
+import { artifactRef, isWithheld } from '../../../contract/artifact-ref.js';
+import type { StoredEntry } from '../../../ports/ledger/ledger-store.js';
+import { rootRunIdOf, type LedgerReader } from '../../../runtime/ledger/ledger-reader.js';
+
+export type ContentLedger = Pick<LedgerReader, 'tree' | 'log' | 'artifactsOf'>;
+
+/** Content, and an entry that brought it. */
+export interface ContentPlace {
+  readonly log_index: number;
+  readonly sha256: string;
+}
+
+/** Of a response: the payload that it answers, and what its act gave, or the response that it gives again. */
+export async function listStepContents(story: StepStory, ledger: ContentLedger): Promise<readonly ContentPlace[]> {
+  const { run_id, proposal, response } = story;
+  if (response === null) return [];
+  const proposalEntry = await entryAt(proposal, ledger);
+  if (proposalEntry === null) return [];
+  const attached = (await ledger.artifactsOf(proposalEntry)).map((artifact) => artifactRef(artifact).hash_sha256);
+  const [payload, repeated] = attached.map((sha256) => ({ log_index: proposal, sha256 }));
+  let result: number | null = null;
+  for await (const { log_index, type, text } of ledger.tree(rootRunIdOf(run_id), proposalEntry.seq)) {
+    if (type === 'input' && isResultOf(text, run_id)) result = log_index;
+    if (log_index !== story.trace) continue;
+    const trace = bodyOf(text) as StepTrace;
+    const replayed = trace.replay_of === null ? undefined : repeated;
+    const resultContent =
+      trace.result === null || result === null || !hasResult(response)
+        ? undefined
+        : { log_index: result, sha256: trace.result.hash_sha256 };
+    return [payload, replayed ?? resultContent].filter((content) => content !== undefined);
+  }
+  return payload === undefined ? [] : [payload];
+}
+
+/** Whether a lane keeps back from readers what this entry brought. */
+export async function isWithheldByLane({ log_index, sha256 }: ContentPlace, ledger: ContentLedger): Promise<boolean> {
+  for await (const entry of ledger.log(log_index)) {
+    const artifacts = await ledger.artifactsOf(entry);
+    return artifacts.some((artifact) => isWithheld(artifact) && artifactRef(artifact).hash_sha256 === sha256);
+  }
+  return false;
+}
+
+async function entryAt(log_index: number, ledger: ContentLedger): Promise<StoredEntry | null> {
+  for await (const entry of ledger.log(log_index)) return entry;
+  return null;
+}
+
+/** What an agent is told of its act is a result, or a code: under a terse exposure, not even that. */
+const hasResult = (response: string): boolean =>
+  ((JSON.parse(response) as { readonly result?: unknown }).result ?? null) !== null;
+
+function isResultOf(text: string, run_id: string): boolean {
+  const { kind, run_id: resultRunId } = bodyOf(text) as RecordedInput;
+  return kind === 'result' && resultRunId.startsWith(`${run_id}.`);
+}
+
+const bodyOf = (text: string): unknown => (JSON.parse(text) as { readonly body: unknown }).body;

@@ -1,0 +1,90 @@
+// The service itself: what is in force, whether it works, what it has done, and what there is to ask.
+
+import Type from 'typebox';
+import { ActionsPolicy } from '../../../contract/policy/actions-policy.js';
+import { ApprovalRule } from '../../../contract/run/approval.js';
+import { Lane } from '../../../contract/policy/lanes.js';
+import { Role } from '../../../contract/policy/roles.js';
+import { closed, PolicyVersions } from '../../../contract/shapes.js';
+import { openApiDocument } from './openapi-document.js';
+import { RefusalError } from '../refusal-error.js';
+import { route, type Route } from './route.js';
+import { jsonResponse, openObject, textResponse } from './shapes.js';
+
+const PolicyShape = openObject({
+  versions: PolicyVersions,
+  lanes: Type.Array(Lane),
+  roles: Type.Array(Role),
+  actions: ActionsPolicy.properties.actions,
+  limits: ActionsPolicy.properties.limits,
+  approvals: Type.Array(ApprovalRule),
+  exposure: Type.String(),
+});
+const HealthShape = Type.Object(
+  {
+    status: Type.Literal('ok'),
+    version: Type.String(),
+    ledger_entries: Type.Integer({ minimum: 0 }),
+    components: Type.Integer({ minimum: 1 }),
+  },
+  closed,
+);
+
+/** @param table every other route: the document tells of them, and of these */
+export function systemRoutes(table: readonly Route[]): readonly Route[] {
+  const routes: Route[] = [
+    route({
+      method: 'GET',
+      path: '/api/v1/health',
+      head: true,
+      kind: 'live',
+      summary: 'Whether the ledger can be read and written, and anything is registered',
+      rights: [],
+      responses: { 200: jsonResponse('It works; else 503.', HealthShape) },
+      async handle(_request, { turnpike, version, log }) {
+        try {
+          const [ledger_entries, policy] = await Promise.all([turnpike.ledger.size(), turnpike.policy()]);
+          const components = policy.actions.size;
+          if (turnpike.failed) log.error('the ledger cannot be written');
+          else if (components > 0) return { json: { status: 'ok', version, ledger_entries, components } };
+          else log.error('no action is registered');
+        } catch (error) {
+          log.error('the service is not healthy', { error });
+        }
+        throw new RefusalError('UNHEALTHY');
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/v1/metrics',
+      kind: 'live',
+      summary: 'What is counted, as Prometheus reads it',
+      rights: ['observe'],
+      responses: { 200: textResponse('Text of Prometheus.', 'text/plain') },
+      handle: async (_request, { metrics }) => ({ bytes: await metrics.text(), type: metrics.type }),
+    }),
+    route({
+      method: 'GET',
+      path: '/api/v1/policy',
+      summary: 'What new runs are judged by, and which versions of it',
+      rights: ['observe', 'govern'],
+      responses: { 200: jsonResponse('The policy in force.', PolicyShape) },
+      async handle(_request, { turnpike }) {
+        const [policy, versions] = await Promise.all([turnpike.policy(), turnpike.policyVersions()]);
+        const { lanes, roles, actions, limits, approvals, exposure } = policy;
+        const lists = { lanes: [...lanes.values()], roles: [...roles.values()], actions: [...actions.values()] };
+        return { json: { versions, ...lists, limits, approvals, exposure } };
+      },
+    }),
+    route({
+      method: 'GET',
+      path: '/api/v1/openapi.json',
+      packs: true,
+      summary: 'This document',
+      rights: [],
+      responses: { 200: jsonResponse('OpenAPI 3.1.', Type.Object({}, { additionalProperties: true })) },
+      handle: (_request, { version }) => ({ json: openApiDocument([...table, ...routes], version) }),
+    }),
+  ];
+  return routes;
+}

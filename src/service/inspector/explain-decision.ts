@@ -1,0 +1,63 @@
+import type { DecisionExplanation, ExplainedCheck } from '../../contract/inspection/inspection.js';
+import { UNDECIDABLE, type PolicyAnswer, type RecordedDecision } from '../../replay/policy/recorded-decision.js';
+import { decisionsIn } from '../../replay/policy/decision-fold.js';
+import { readDecisionsAt } from '../../replay/policy/entry-decisions.js';
+import { explainWithPauses } from '../../replay/policy/explain.js';
+import type { LedgerView } from './ledger-view.js';
+import { entryAt } from './step-story.js';
+
+const CHECK_RESULTS = { passed: true, decided: false, 'not reached': null } as const;
+
+/**
+ * Why the decision of an entry came out as it did: that which it records, or the first that came of the same input.
+ * @returns null where there is none @throws LedgerError LEDGER_ERASED where content is needed that is not to be had
+ */
+export async function explainDecisionAt(
+  ledger: LedgerView,
+  log_index: number,
+  pause: () => Promise<void> | undefined,
+): Promise<DecisionExplanation | null> {
+  const entry = await entryAt(ledger, log_index);
+  if (entry === null) return null;
+  const { decisions } = await readDecisionsAt(ledger, entry.tree_id, (place) => place.log_index === log_index, pause);
+  const [decision] = decisions;
+  if (decision === undefined) return null;
+  return toExplanation(decision, pause);
+}
+
+/**
+ * Why each decision of a tree came out as it did, as far as the content is to be had that it rests on. The tree is
+ * folded once, whereas each question for one of them folds it again.
+ * @throws LedgerError LEDGER_TAMPERED where the machines would have written something else
+ */
+export async function* explainTreeDecisions(
+  ledger: LedgerView,
+  tree_id: string,
+  pause: () => Promise<void> | undefined,
+): AsyncIterable<DecisionExplanation> {
+  const count = { trees: 0, entries: 0, not_recomputed: 0 };
+  for await (const decision of decisionsIn(ledger, tree_id, count)) yield await toExplanation(decision, pause);
+}
+
+async function toExplanation(
+  decision: RecordedDecision,
+  pause: () => Promise<void> | undefined,
+): Promise<DecisionExplanation> {
+  const { checks, changes } = await explainWithPauses(decision, pause);
+  return {
+    log_index: decision.log_index,
+    decision: decision.said.decision,
+    rule_id: decision.said.rule_id ?? '',
+    checks: checks.map(({ name, verdict, rule_id }): ExplainedCheck => ({
+      check: name,
+      passed: CHECK_RESULTS[verdict],
+      detail: rule_id ?? '',
+    })),
+    changes: changes.map(({ text, gives }) => ({ text, gives: answerText(gives) })),
+  };
+}
+
+function answerText(gives: PolicyAnswer): string {
+  if ('undecidable' in gives) return `open: ${UNDECIDABLE[gives.undecidable]}`;
+  return gives.rule_id === null ? gives.decision : `${gives.decision}: ${gives.rule_id}`;
+}

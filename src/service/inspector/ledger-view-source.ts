@@ -1,0 +1,139 @@
+// What the inspector's routes are answered with, of whatever ledger is looked at. Long work gives others their turns.
+
+import { artifactRef, isWithheld } from '../../contract/artifact-ref.js';
+import type {
+  Chart,
+  Course,
+  EventDetails,
+  LedgerInfo,
+  RowPage,
+  SessionView,
+  StepStory,
+  DecisionExplanation,
+} from '../../contract/inspection/inspection.js';
+import type { NoteVerifier } from '../../ledger/proof/signed-note.js';
+import type { Pause, ReadControl } from '../../ports/pace.js';
+import { CourseCache } from '../../replay/course-cache.js';
+import { rootRunIdOf, type LedgerReader } from '../../runtime/ledger/ledger-reader.js';
+import { ChartCache } from './chart-cache.js';
+import { toArtifactInfo, openBundleView, createHomeView, type LedgerPlace, type LedgerView } from './ledger-view.js';
+import { PastSessions } from './past-sessions.js';
+import { RowPages } from './row-pages.js';
+import { ENTRY_BYTES_MAX, type EntryReading, type InspectorSource } from './inspector-source.js';
+import { entryAt, readStepStory } from './step-story.js';
+import { explainDecisionAt, explainTreeDecisions } from './explain-decision.js';
+
+/** How long it works before others have a turn. */
+const SLICE_MS = 3;
+
+/**
+ * The ledger of a Turnpike that is open: `homeSource(turnpike.ledger, turnpike.home ?? turnpike.keys)`.
+ * @param approvals whether whoever serves it takes answers to what waits for people
+ */
+export const homeInspectorSource = (
+  ledger: LedgerReader,
+  place: LedgerPlace | null,
+  approvals = true,
+): InspectorSource => new LedgerViewSource(createHomeView(ledger, place, approvals));
+
+/**
+ * A bundle in a file.
+ * @param key that must have signed it; null takes the bundle's own, which proves only that it is of one piece
+ * @throws LedgerError LEDGER_TAMPERED for what is no whole bundle; UsageError where there is no such file
+ */
+export const bundleInspectorSource = async (file: string, key: NoteVerifier | null): Promise<InspectorSource> =>
+  new LedgerViewSource(await openBundleView(file, key));
+
+class LedgerViewSource implements InspectorSource {
+  readonly #ledger: LedgerView;
+  readonly #pause: Pause;
+  readonly #rows: RowPages;
+  readonly #charts: ChartCache;
+  readonly #courses: CourseCache;
+  readonly #sessions: PastSessions;
+
+  constructor(view: LedgerView) {
+    this.#ledger = view;
+    this.#pause = view.pace.begin(SLICE_MS);
+    this.#rows = new RowPages(view, this.#pause);
+    this.#charts = new ChartCache(view, this.#pause);
+    this.#courses = new CourseCache({ source: view, size: () => view.size(), pause: this.#pause });
+    this.#sessions = new PastSessions(view, this.#courses, this.#pause);
+  }
+
+  info(): Promise<LedgerInfo> {
+    return this.#ledger.info();
+  }
+
+  size(): Promise<number> {
+    return this.#ledger.size();
+  }
+
+  rows(from: number, to: number, control?: ReadControl): Promise<RowPage> {
+    return this.#rows.page(from, to, control);
+  }
+
+  async entries(from: number, to: number, reading: EntryReading = {}): Promise<readonly string[]> {
+    const { signal, pause = this.#pause, bytesMax = ENTRY_BYTES_MAX } = reading;
+    const texts: string[] = [];
+    let bytes = 0;
+    if (to <= from) return texts;
+    for await (const { text, log_index } of this.#ledger.log(from, signal === undefined ? {} : { signal })) {
+      bytes += Buffer.byteLength(text) + 1;
+      if (log_index >= to || (texts.length > 0 && bytes > bytesMax)) break;
+      texts.push(text);
+      await pause();
+    }
+    return texts;
+  }
+
+  async event(log_index: number): Promise<EventDetails | null> {
+    const entry = await entryAt(this.#ledger, log_index);
+    if (entry === null) return null;
+    const { text, leaf_hash } = entry;
+    return { log_index, text, leaf_hash, artifacts: (await this.#ledger.shownOf(entry)).map(toArtifactInfo) };
+  }
+
+  async artifact(log_index: number, sha256: string): Promise<Uint8Array | null> {
+    const entry = await entryAt(this.#ledger, log_index);
+    const artifacts = entry === null ? [] : await this.#ledger.shownOf(entry);
+    const found = artifacts.find((artifact) => artifactRef(artifact).hash_sha256 === sha256);
+    return found === undefined || isWithheld(found) ? null : found.bytes;
+  }
+
+  async course(run_id: string, after: number, control?: ReadControl): Promise<Course | null> {
+    const point = await this.#courses.refresh(rootRunIdOf(run_id), control);
+    return point?.tree.course(run_id, after, point.through) ?? null;
+  }
+
+  chart(hash: string): Promise<Chart | null> {
+    return this.#charts.chart(hash);
+  }
+
+  async step(run_id: string, step: number, control?: ReadControl): Promise<StepStory | null> {
+    const point = await this.#courses.refresh(rootRunIdOf(run_id), control);
+    const created = point?.tree.createdAt(run_id) ?? null;
+    if (point === null || created === null) return null;
+    const proposal = point.tree.stepAt(run_id, step);
+    if (proposal === null && point.tree.cut === null) return null;
+    const places = proposal === null ? null : { created, proposal };
+    return readStepStory(run_id, step, { ledger: this.#ledger, pause: control?.pause ?? this.#pause, places });
+  }
+
+  why(log_index: number, control?: ReadControl): Promise<DecisionExplanation | null> {
+    return explainDecisionAt(this.#ledger, log_index, control?.pause ?? this.#pause);
+  }
+
+  whys(tree_id: string): AsyncIterable<DecisionExplanation> {
+    return explainTreeDecisions(this.#ledger, tree_id, this.#pause);
+  }
+
+  session(session_id: string, at: number | null, control?: ReadControl): Promise<SessionView | null> {
+    return this.#sessions.view(session_id, at, control);
+  }
+
+  async close(): Promise<void> {
+    await this.#charts.close();
+    await this.#ledger.close();
+  }
+}

@@ -1,0 +1,139 @@
+// What an inspector looks at: the ledger of a home, or of a bundle. Everything that is told of either is made of this.
+
+import { basename } from 'node:path';
+import { openLineFile } from '../../adapters/files/line-file.js';
+import { systemPace } from '../../adapters/system/system-pace.js';
+import { artifactRef, isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
+import { sha256 } from '../../contract/hash.js';
+import type { ArtifactInfo, LedgerInfo } from '../../contract/inspection/inspection.js';
+import { LedgerError } from '../../errors.js';
+import type { NoteVerifier } from '../../ledger/proof/signed-note.js';
+import type { CursorOptions, EntryPlace, LogHead, StoredEntry, TreeSummary } from '../../ports/ledger/ledger-store.js';
+import type { Pace } from '../../ports/pace.js';
+import { openEvidence } from '../../runtime/evidence/open-evidence.js';
+import { OBSERVERS } from '../../runtime/content/audience.js';
+import { ContentReader } from '../../runtime/content/content-reader.js';
+import type { HomePaths, KeyFolder } from '../../runtime/home/home-paths.js';
+import { readLedgerVerifier } from '../../runtime/home/ledger-key.js';
+import type { LedgerReader } from '../../runtime/ledger/ledger-reader.js';
+
+export interface LedgerView {
+  log(from?: number, options?: CursorOptions): AsyncIterable<StoredEntry>;
+  tree(tree_id: string, fromSeq?: number): AsyncIterable<StoredEntry>;
+  /** All that is there, for folding. */
+  artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]>;
+  /** What may be shown of it. */
+  shownOf(entry: StoredEntry): Promise<readonly StoredArtifact[]>;
+  /** In the order of their first entries. */
+  trees(): AsyncIterable<{ readonly tree_id: string; readonly log_index: number }>;
+  size(): Promise<number>;
+  info(): Promise<LedgerInfo>;
+  /** How long work on it is divided. */
+  readonly pace: Pace;
+  close(): Promise<void>;
+}
+
+/** The key that verifies a ledger, and the home that it is in, where it is in one. */
+export type LedgerPlace = Pick<KeyFolder, 'ledgerKey'> & Partial<Pick<HomePaths, 'home'>>;
+
+/** The ledger of a home, or of a store without one. It is the caller's to close. */
+export function createHomeView(ledger: LedgerReader, place: LedgerPlace | null, approvals: boolean): LedgerView {
+  const verifier = place === null ? null : readLedgerVerifier(place.ledgerKey);
+  const key = verifier?.vkey ?? null;
+  const title = place?.home === undefined ? (verifier?.name ?? 'in memory') : basename(place.home);
+  return {
+    pace: ledger.pace,
+    log: (from, options) => ledger.log(from, options),
+    tree: (tree_id, fromSeq) => ledger.tree(tree_id, fromSeq),
+    artifactsOf: (place) => ledger.folded.artifactsOf(place),
+    shownOf: (entry) => ledger.artifactsOf(entry),
+    trees: () => listIntegratedTrees(ledger.summaries()),
+    size: async () => (await ledger.head()).size,
+    info: async () => {
+      const begin = await ledger.begin();
+      const { size } = await ledger.head();
+      const checkpoint = await readSignedNote(ledger);
+      return createLedgerInfo({ key, checkpoint, begin, size, live: true, approvals, title }, ledger.log(begin.size));
+    },
+    close: () => Promise.resolve(),
+  };
+}
+
+/** A head file that cannot be believed vouches for nothing; what is wrong with it, `ledger verify` tells. */
+async function readSignedNote(ledger: LedgerReader): Promise<string | null> {
+  try {
+    return (await ledger.anchored())?.note ?? null;
+  } catch (error) {
+    if (error instanceof LedgerError && error.code === 'LEDGER_TAMPERED') return null;
+    throw error;
+  }
+}
+
+/**
+ * The ledger of a bundle in a file.
+ * @param trusted the key that must have signed; null takes the bundle's own, which proves only that it is of one piece
+ * @throws LedgerError LEDGER_TAMPERED for what is no whole bundle; UsageError where there is no such file
+ */
+export async function openBundleView(path: string, trusted: NoteVerifier | null): Promise<LedgerView> {
+  const file = await openLineFile(path);
+  try {
+    const bundle = await openEvidence(file, trusted);
+    const { begin, note: checkpoint, key } = bundle;
+    const { size } = await bundle.head();
+    const title = basename(path);
+    const content = new ContentReader(bundle);
+    return {
+      pace: systemPace(),
+      log: (from) => bundle.log(from),
+      tree: (tree_id, fromSeq) => bundle.tree(tree_id, fromSeq),
+      artifactsOf: (place) => bundle.artifactsOf(place),
+      // An archive file is of this form as well, and holds all content.
+      shownOf: (entry) => content.read(entry, OBSERVERS),
+      // eslint-disable-next-line @typescript-eslint/require-await
+      trees: async function* () {
+        yield* bundle.trees();
+      },
+      size: () => Promise.resolve(size),
+      info: () =>
+        createLedgerInfo(
+          { key: key.vkey, checkpoint, begin, size, live: false, approvals: false, title },
+          bundle.log(begin.size),
+        ),
+      close: () => file.close(),
+    };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** Without those that are not in the log yet. */
+async function* listIntegratedTrees(
+  trees: AsyncIterable<TreeSummary>,
+): AsyncGenerator<{ readonly tree_id: string; readonly log_index: number }> {
+  for await (const { tree_id, log_index } of trees) if (log_index !== null) yield { tree_id, log_index };
+}
+
+type LedgerFacts = Pick<LedgerInfo, 'key' | 'checkpoint' | 'size' | 'live' | 'approvals' | 'title'> & {
+  readonly begin: LogHead;
+};
+
+async function createLedgerInfo(
+  { begin, ...facts }: LedgerFacts,
+  log: AsyncIterable<StoredEntry>,
+): Promise<LedgerInfo> {
+  let first = '';
+  for await (const { leaf_hash } of log) {
+    first = leaf_hash;
+    break;
+  }
+  const ledger_id = sha256(facts.key === null ? first : `${facts.key}\n${first}`);
+  return { ledger_id, begin: begin.size, frontier: begin.frontier, ...facts };
+}
+
+/** What of content may be told to whoever may not read it. */
+export function toArtifactInfo(artifact: StoredArtifact): ArtifactInfo {
+  const { hash_sha256, byte_size = 0 } = artifactRef(artifact);
+  const { kind, case_id } = artifact;
+  return { sha256: hash_sha256, kind, case_id, byte_size, withheld: isWithheld(artifact) ? artifact.withheld : null };
+}

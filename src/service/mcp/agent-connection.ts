@@ -1,0 +1,253 @@
+// One agent at the other end of one MCP session, whatever carries it.
+//
+// Invariants:
+//   N1. A connection has one agent run of its own, begun with the first proposal. While a session's step is outstanding
+//       on it that has a run, proposals go into that run; `run_id` says otherwise.
+//   N2. It reaches the runs that it began, those that a session has given it, and those that were opened for the same
+//       agent. To know the id of a run is not enough.
+//   N3. Proposals reach their run in the order in which their calls came.
+//   N4. A call that comes again gets the answer that it had: on the same connection by its request id, on any one of
+//       the service by its key, as long as that is remembered, and always by its key and the run that it went into.
+//   N5. Nothing of an exception is answered; it is logged.
+
+import type { JsonObject } from '../../contract/json.js';
+import { RunId } from '../../contract/shapes.js';
+import { isConforming } from '../../contract/validators.js';
+import { RunError } from '../../errors.js';
+import type { Policy } from '../../policy/policy.js';
+import type { Log } from '../../ports/log.js';
+import { PROBLEMS } from '../problems.js';
+import { toSessionResult, createErrorResult, toStepResult, type ToolCallResult } from './tool-results.js';
+import { contentOf, inputIdOf, markOf, proposalIdOf, type ToolCall } from './call-ids.js';
+import {
+  createOffer,
+  type ActionMeaning,
+  type ToolMeaning,
+  type Offer,
+  type OfferedTool,
+  type ProposalMeaning,
+} from './offer.js';
+import { PlacedCalls } from './placed-calls.js';
+import type { ReachedRun, OwnRun, RunGateway } from './run-gateway.js';
+import { callSessionTool, rejectedAnswer, type SessionToolAnswer, type SessionToolsOptions } from './session-tools.js';
+
+/** Calls that may wait for their answers, of all connections of one token together. */
+export const CALLS_WAITING_MAX = 64;
+const RUNS_KNOWN_MAX = 1_024;
+const NO_REASON = 'No reason was given.';
+
+export interface AgentConnectionOptions {
+  /** Unlike that of any other connection, ever. */
+  readonly id: string;
+  readonly agentRuns: RunGateway;
+  /** What new runs would be judged by. */
+  readonly policy: () => Promise<Policy>;
+  /** Of the connection's own run. */
+  readonly lane: string;
+  /** Null where there are no sessions. */
+  readonly sessionTools: SessionToolsOptions | null;
+  readonly log: Log;
+  /** Where calls with keys of their own went: of all connections of a service, which are one agent's. */
+  readonly keyedCalls: PlacedCalls;
+  /** Calls that wait, of all connections of the service. */
+  readonly calls: { waiting: number };
+  /** The own run of an earlier connection of the same agent, which goes on with this one; and where it is noted. */
+  readonly storedRun?: { readonly run_id: string | null; readonly keep: (run_id: string) => void };
+}
+
+/** A run that is ready for a proposal. */
+interface ReadyRun extends ReachedRun {
+  readonly run_id: string;
+}
+
+export class AgentConnection {
+  readonly #options: AgentConnectionOptions;
+  readonly #calls = new PlacedCalls();
+  readonly #known = new Set<string>();
+  #offer: Promise<Offer> | null = null;
+  #own: OwnRun | null;
+  #outstanding: string | null = null;
+  #turn: Promise<unknown> = Promise.resolve();
+
+  constructor(options: AgentConnectionOptions) {
+    this.#options = options;
+    const run_id = options.storedRun?.run_id ?? null;
+    this.#own = run_id === null ? null : { run_id, denied: false };
+    if (run_id !== null) this.#known.add(run_id);
+  }
+
+  async tools(): Promise<readonly OfferedTool[]> {
+    return (await this.#refreshOffer()).tools;
+  }
+
+  /** Answers a call. Never throws. @returns null where there is no such tool */
+  async call(call: ToolCall): Promise<ToolCallResult | null> {
+    const { calls } = this.#options;
+    if (calls.waiting >= CALLS_WAITING_MAX) {
+      return createErrorResult(
+        'AGENT_BUSY',
+        `${CALLS_WAITING_MAX} calls already wait: wait for an answer before the next one`,
+      );
+    }
+    calls.waiting += 1;
+    try {
+      const meaning = await this.#meaningOf(call.name);
+      return meaning === undefined ? null : await this.#answer(call, meaning);
+    } catch (error) {
+      return this.#toErrorResult(error);
+    } finally {
+      calls.waiting -= 1;
+    }
+  }
+
+  /** The agent has said goodbye: its own run is completed as `end_of_input` unless it has ended before. */
+  async end(): Promise<void> {
+    if (this.#own?.denied === false) await this.#options.agentRuns.end(this.#own.run_id);
+  }
+
+  async #meaningOf(name: string): Promise<ToolMeaning | undefined> {
+    const known = this.#offer === null ? undefined : (await this.#offer).meaning(name);
+    return known ?? (await this.#refreshOffer()).meaning(name);
+  }
+
+  /** The policy may have been edited since the last look; one that cannot be loaded leaves no offer behind. */
+  #refreshOffer(): Promise<Offer> {
+    const { policy, lane, sessionTools: tools } = this.#options;
+    const offer = policy().then((current) => createOffer(current, lane, tools !== null));
+    this.#offer = offer;
+    offer.catch(() => (this.#offer = null));
+    return offer;
+  }
+
+  async #answer(call: ToolCall, meaning: ToolMeaning): Promise<ToolCallResult> {
+    if (meaning.kind === 'propose' || meaning.kind === 'action') return this.#propose(call, meaning);
+    const { sessionTools: tools } = this.#options;
+    return toSessionResult(
+      tools === null
+        ? rejectedAnswer('NO_ACTIVE_SESSION')
+        : await this.#callSessionTool(meaning.kind, call.args, tools),
+    );
+  }
+
+  async #callSessionTool(
+    tool: 'task' | 'review' | 'verification',
+    args: JsonObject,
+    tools: SessionToolsOptions,
+  ): Promise<SessionToolAnswer> {
+    const answer = await callSessionTool(tool, args, tools);
+    // What is only looked at gives nobody a run.
+    if (tool === 'task' && STEP_COMMANDS.some((command) => command === args['command'])) this.#trackRun(answer);
+    return answer;
+  }
+
+  #trackRun({ success, data }: SessionToolAnswer): void {
+    if (data === null || !('next_step' in data)) return;
+    const run_id = data.next_step?.run_id ?? null;
+    if (run_id !== null) this.#rememberRun(run_id);
+    if (success || run_id !== null) this.#outstanding = run_id;
+  }
+
+  async #propose(call: ToolCall, meaning: ProposalMeaning): Promise<ToolCallResult> {
+    const { args } = call;
+    const requestedRun =
+      meaning.kind === 'propose' || meaning.addedArguments.includes('run_id') ? args['run_id'] : undefined;
+    if (requestedRun !== undefined && !isConforming(RunId, requestedRun))
+      return invalidArguments('run_id is no id of a run');
+    if (meaning.kind === 'propose' && !isProposeCall(args)) return invalidArguments('propose takes `proposal`, a text');
+    const mark = markOf(call, this.#options.id);
+    // In which run, is not what: whoever has lost the answer does not know the run.
+    const content = contentOf(requestedRun === undefined ? call : { ...call, args: omit(args, 'run_id') });
+    const callHistory = call.key === null ? this.#calls : this.#options.keyedCalls;
+    const earlier = callHistory.get(mark);
+    if (earlier !== undefined && (earlier.content !== content || (requestedRun ?? earlier.run_id) !== earlier.run_id)) {
+      return createErrorResult('IDEMPOTENCY_CONFLICT', 'This idempotency key was used for another call');
+    }
+    const submitted = await this.#runInOrder(async () => {
+      const target = await this.#openRun(earlier?.run_id ?? (requestedRun as string | undefined) ?? null);
+      if (target === null) return null;
+      const { run_id } = target;
+      callHistory.remember(mark, { run_id, content });
+      const raw = meaning.kind === 'propose' ? (args['proposal'] as string) : proposalOf(args, meaning, run_id, mark);
+      // Not waited for in here: the next proposal may be handed in while this one is done.
+      return { run_id, response: target.submit(raw, inputIdOf(run_id, mark)) };
+    });
+    if (submitted === null) return createErrorResult('RUN_UNKNOWN', 'There is no such run for you');
+    return toStepResult(await submitted.response, submitted.run_id);
+  }
+
+  /** One after the other, in the order of the calls. */
+  async #runInOrder<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(work);
+    this.#turn = turn.catch(() => undefined);
+    return turn;
+  }
+
+  /** @returns null for a run that this connection does not reach */
+  async #openRun(requestedRun: string | null): Promise<ReadyRun | null> {
+    const { agentRuns } = this.#options;
+    const targetRun = requestedRun ?? this.#outstanding;
+    if (targetRun === null) return this.#openOwnRun();
+    if (!this.#known.has(targetRun) && !(await agentRuns.belongs(targetRun))) return null;
+    this.#rememberRun(targetRun);
+    return { run_id: targetRun, ...(await agentRuns.open(targetRun)) };
+  }
+
+  async #openOwnRun(): Promise<ReadyRun> {
+    const { agentRuns } = this.#options;
+    const own = this.#own;
+    if (own?.denied === true) throw new RunError({ code: 'RUN_ENDED', message: 'the own run was denied' });
+    if (own !== null) {
+      const run = await agentRuns.open(own.run_id);
+      if (run.live || !(await agentRuns.mayFollow(own.run_id))) return { run_id: own.run_id, ...run };
+    }
+    this.#own = await agentRuns.start();
+    if (this.#own.denied) return this.#openOwnRun();
+    const { run_id } = this.#own;
+    this.#rememberRun(run_id);
+    this.#options.storedRun?.keep(run_id);
+    return { run_id, ...(await agentRuns.open(run_id)) };
+  }
+
+  /** Of too many, the one that was named longest ago is forgotten. */
+  #rememberRun(run_id: string): void {
+    this.#known.delete(run_id);
+    this.#known.add(run_id);
+    const [oldest] = this.#known;
+    if (this.#known.size > RUNS_KNOWN_MAX && oldest !== undefined) this.#known.delete(oldest);
+  }
+
+  #toErrorResult(error: unknown): ToolCallResult {
+    if (error instanceof RunError) return createErrorResult(error.code, PROBLEMS[error.code][1]);
+    this.#options.log.error('a call over MCP failed', { error });
+    return createErrorResult('UNAVAILABLE', PROBLEMS.UNAVAILABLE[1]);
+  }
+}
+
+/** The commands whose answer puts a step before the agent. */
+const STEP_COMMANDS: readonly string[] = ['start', 'next', 'replay', 'resume'];
+
+const invalidArguments = (message: string): ToolCallResult => createErrorResult('VALIDATION_ERROR', message);
+
+const omit = (args: JsonObject, omitted: string): JsonObject =>
+  Object.fromEntries(Object.entries(args).filter(([name]) => name !== omitted));
+
+const isProposeCall = (args: JsonObject): boolean =>
+  typeof args['proposal'] === 'string' && Object.keys(args).every((name) => name === 'proposal' || name === 'run_id');
+
+/** The raw payload that a call of an action's tool stands for. What is wrong with its arguments is for the phases. */
+function proposalOf(
+  args: JsonObject,
+  { action, tool, addedArguments: added }: ActionMeaning,
+  run_id: string,
+  mark: string,
+): string {
+  const own = Object.fromEntries(Object.entries(args).filter(([name]) => !added.includes(name)));
+  const reasoning = (added.includes('reasoning') ? args['reasoning'] : undefined) ?? NO_REASON;
+  return JSON.stringify({
+    schema_version: '1.0.0',
+    id: proposalIdOf(run_id, mark),
+    reasoning,
+    action,
+    args: tool === null ? own : { tool, input: own },
+  });
+}

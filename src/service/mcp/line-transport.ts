@@ -1,0 +1,126 @@
+// MCP over two streams: one message a line.
+
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { JSONRPCMessageSchema, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
+import { splitLines } from '../../runtime/control/split-lines.js';
+import { UsageError } from '../../errors.js';
+import { createDeferred, type Deferred } from '../../runtime/deferred.js';
+import { errorResponse, INVALID_REQUEST, MESSAGE_BYTES_MAX, readMessage } from './read-message.js';
+
+/** Requests that may be without an answer; no more is read meanwhile. */
+const REQUESTS_OUTSTANDING_MAX = 256;
+
+export interface StdioStreams {
+  readonly input: AsyncIterable<Uint8Array>;
+  /** Resolves when the text is taken. Rejects when nobody reads any more. */
+  readonly write: (text: string) => Promise<void>;
+}
+
+/** How it came to an end: nothing more is sent, nobody reads any more, too much was sent at once, or it was cut. */
+export type StdioEnding = 'end' | 'deaf' | 'too_large' | 'closed';
+
+/**
+ * A transport of the SDK. Its own for stdio takes the last of two equal keys, is silent about what it cannot read, and
+ * does not notice the end of its input.
+ */
+export class LineTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  readonly #streams: StdioStreams;
+  readonly #ending: Deferred<StdioEnding> = createDeferred();
+  /** Requests that have no answer yet, by their ids: a client may use one id for several. */
+  readonly #outstandingIds = new Map<RequestId, number>();
+  #outstanding = 0;
+  #settled: Deferred<null> = createDeferred();
+  #open = true;
+
+  constructor(streams: StdioStreams) {
+    this.#streams = streams;
+  }
+
+  /** Resolves when nothing more comes in. Answers may still be outstanding. */
+  get ending(): Promise<StdioEnding> {
+    return this.#ending.promise;
+  }
+
+  start(): Promise<void> {
+    void this.#readLines();
+    return Promise.resolve();
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    await this.#write(JSON.stringify(message));
+    if (!('method' in message) && message.id !== undefined) this.#markAnswered(message.id);
+  }
+
+  /** Resolves when every request has its answer. */
+  waitUntilIdle(): Promise<void> {
+    return this.#waitForFewerThan(1);
+  }
+
+  close(): Promise<void> {
+    if (this.#open) {
+      this.#open = false;
+      this.#ending.resolve('closed');
+      this.#settled.resolve(null);
+      this.onclose?.();
+    }
+    return Promise.resolve();
+  }
+
+  async #readLines(): Promise<void> {
+    try {
+      for await (const line of splitLines(this.#streams.input, MESSAGE_BYTES_MAX)) {
+        if (!this.#open) return;
+        await this.#receive(line);
+        // Whoever asks without reading the answers waits for itself.
+        await this.#waitForFewerThan(REQUESTS_OUTSTANDING_MAX);
+      }
+      this.#ending.resolve('end');
+    } catch (error) {
+      if (error instanceof UsageError) {
+        await this.#write(errorResponse(INVALID_REQUEST, `A message has at most ${MESSAGE_BYTES_MAX} bytes`));
+      }
+      this.#ending.resolve(error instanceof UsageError ? 'too_large' : 'end');
+    }
+  }
+
+  async #receive(line: Uint8Array): Promise<void> {
+    const read = readMessage(line);
+    if (!read.ok) return this.#write(read.answer);
+    const checked = JSONRPCMessageSchema.safeParse(read.message);
+    if (!checked.success) return this.#write(errorResponse(INVALID_REQUEST, 'Invalid request'));
+    const message = checked.data;
+    if ('method' in message && 'id' in message) {
+      this.#outstanding += 1;
+      this.#outstandingIds.set(message.id, (this.#outstandingIds.get(message.id) ?? 0) + 1);
+    }
+    this.onmessage?.(message);
+    // A request that was given up gets no answer. Of several with its id, one alone is given up, and the rest answered.
+    if ('method' in message && message.method === 'notifications/cancelled') {
+      const id = message.params?.['requestId'] as RequestId;
+      if (this.#outstandingIds.get(id) === 1) this.#markAnswered(id);
+    }
+  }
+
+  #markAnswered(id: RequestId): void {
+    const asked = this.#outstandingIds.get(id);
+    if (asked === undefined) return;
+    this.#outstanding -= 1;
+    if (asked === 1) this.#outstandingIds.delete(id);
+    else this.#outstandingIds.set(id, asked - 1);
+    const settled = this.#settled;
+    this.#settled = createDeferred();
+    settled.resolve(null);
+  }
+
+  async #waitForFewerThan(limit: number): Promise<void> {
+    while (this.#open && this.#outstanding >= limit) await this.#settled.promise;
+  }
+
+  async #write(text: string): Promise<void> {
+    if (!this.#open) return;
+    await this.#streams.write(`${text}\n`).catch(() => this.#ending.resolve('deaf'));
+  }
+}

@@ -1,0 +1,110 @@
+// What a session does with a command: one pure function, from the state before to the state after, with what is said
+// of it and what is asked of its runs.
+
+import type { ArtifactRef } from '../contract/artifact-ref.js';
+import type { JsonObject } from '../contract/json.js';
+import type { CommandOf, SessionCommand } from '../contract/session/session-command.js';
+import { sessionAnswer, rejectionAnswer } from './session-answer.js';
+import { startReview, startVerification } from './checks.js';
+import { enterPause, revokeStep, recordRevocation } from './issue-step.js';
+import { commandRejection } from './lifecycle.js';
+import { updateContext } from './agent-activity.js';
+import { gateOf, hasSatisfiedGate, findPhase } from './progress.js';
+import { rebaseSession } from './rebase-session.js';
+import { resume } from './resume.js';
+import { activationId, type SessionState } from './session-state.js';
+import { notRunningAnswer, applyNextCommand } from './apply-next.js';
+import { TurnBuilder, type CommandContext, type Turn } from './turn-builder.js';
+
+export function applyCommand(state: SessionState, command: SessionCommand, context: CommandContext): Turn {
+  const rejection = commandRejection(state, command.name, context.role);
+  if (rejection !== null)
+    return new TurnBuilder(state, context).buildUnchanged(rejectionAnswer(state, rejection, [command.name]));
+  switch (command.name) {
+    case 'next':
+      return applyNextCommand(state, command, context);
+    case 'replay':
+      return replay(state, context);
+    case 'heartbeat':
+      return heartbeat(state, command, context);
+    case 'verify':
+      return startVerification(state, command, context);
+    case 'review':
+      return startReview(state, command, context);
+    case 'pause':
+      return pause(state, context);
+    case 'resume':
+      return resume(state, command, context);
+    case 'rebase':
+      return rebaseSession(state, command, context);
+    case 'waive':
+      return waive(state, command, context);
+    case 'end':
+      return end(state, command, context);
+  }
+}
+
+/** The outstanding step as it was told, for an agent that has lost it. */
+function replay(state: SessionState, context: CommandContext): Turn {
+  const turn = new TurnBuilder(state, context);
+  if (state.status !== 'running') return turn.buildUnchanged(notRunningAnswer(state));
+  return turn.buildUnchanged(
+    state.outstanding === null
+      ? rejectionAnswer(state, 'NOT_FOUND')
+      : sessionAnswer(state, { next_step: state.outstanding.step }),
+  );
+}
+
+function heartbeat(state: SessionState, command: CommandOf<'heartbeat'>, context: CommandContext): Turn {
+  const turn = new TurnBuilder(state, context);
+  const { context_usage_pct, estimated_tokens_used } = command;
+  turn.set({ heartbeat_at: context.time });
+  if (context_usage_pct !== null) {
+    turn.set({ context: updateContext(state.context, context_usage_pct, 0, state.settings.limits) });
+  }
+  turn.recordEvent('heartbeat', {}, { context_usage_pct, estimated_tokens_used });
+  return turn.build(sessionAnswer(turn.state));
+}
+
+/** Whatever reason is given: a person has paused it. The step that is outstanding stays so. */
+function pause(state: SessionState, context: CommandContext): Turn {
+  const turn = new TurnBuilder(state, context);
+  enterPause(turn, 'user', state.outstanding?.step.phase_id ?? null);
+  return turn.build(sessionAnswer(turn.state));
+}
+
+function waive(state: SessionState, command: CommandOf<'waive'>, context: CommandContext): Turn {
+  const turn = new TurnBuilder(state, context);
+  const { phase_id, reason_code, reason_detail, note_ref } = command;
+  const phase = findPhase(state, phase_id);
+  if (!state.settings.allow_gate_waiver)
+    return turn.buildUnchanged(rejectionAnswer(state, 'AUTHORIZATION', ['allow_gate_waiver']));
+  if (phase?.gate === undefined) return turn.buildUnchanged(rejectionAnswer(state, 'NOT_FOUND', ['phase_id']));
+  if (hasSatisfiedGate(state, phase))
+    return turn.buildUnchanged(rejectionAnswer(state, 'INVALID_STATE_TRANSITION', ['phase_id']));
+  const waiver = { reason_code, reason_detail, at: context.time, by: context.actor.actor_id };
+  turn.set({ gates: { ...state.gates, [phase_id]: { ...gateOf(state, phase), status: 'waived', waiver } } });
+  if (state.ack?.phase_id === phase_id) turn.set({ ack: null });
+  if (state.evidence?.phase_id === phase_id) turn.set({ evidence: null });
+  const { outstanding } = state;
+  if (outstanding !== null && outstanding.step.task_id === null && outstanding.step.phase_id === phase_id)
+    revokeStep(turn);
+  turn.recordEvent('gate_waived', { phase_id }, { reason_code, reason_detail, ...hashOf(note_ref) });
+  return turn.build(sessionAnswer(turn.state));
+}
+
+function end(state: SessionState, command: CommandOf<'end'>, context: CommandContext): Turn {
+  const { reason_code, reason_detail, note_ref } = command;
+  const turn = new TurnBuilder(state, context);
+  recordRevocation(turn);
+  turn.set({ status: 'ended', pause_reason: null, failure_reason: null });
+  turn.recordEvent('end', {}, { reason_code, reason_detail, ...hashOf(note_ref) });
+  if (state.status === 'running') {
+    turn.addOrder({ kind: 'close_activation', activation: activationId(turn.state), reason: `ended:${reason_code}` });
+  }
+  return turn.build(sessionAnswer(turn.state));
+}
+
+/** What a person said beside the code, as its hash. */
+const hashOf = (note: ArtifactRef | undefined): JsonObject =>
+  note === undefined ? {} : { note_sha256: note.hash_sha256 };

@@ -1,0 +1,147 @@
+// Whether a document is a spec that a session can work through to its end, or everything that is wrong with it. The
+// same function stands behind `turnpike session check`, the start of a session, and a rebase.
+
+import { quoteForMessage } from '../../contract/finding-text.js';
+import { isInstance } from '../../contract/schema-mistakes.js';
+import {
+  isVerifyTask,
+  SessionSpec,
+  type SpecGate,
+  type SpecPhase,
+  type SpecTask,
+} from '../../contract/session/session-spec.js';
+import { isSandboxFolder } from './sandbox-folder.js';
+import { SpecFindings, type SpecFinding } from './spec-finding.js';
+import { findOrderMistakes } from './spec-order.js';
+import { findShapeMistakes, isTooLarge } from './spec-shape.js';
+
+/** `spec` is there exactly when no finding is an error. */
+export interface SpecCheck {
+  /** Errors first. */
+  readonly findings: readonly SpecFinding[];
+  readonly spec: SessionSpec | null;
+}
+
+/**
+ * Judges a document that came from a parser. What its parts say of one another is looked at when each of them has its
+ * shape.
+ * @param lanes those of the contract; null where they are judged elsewhere
+ */
+export function checkSpec(value: unknown, lanes: ReadonlySet<string> | null): SpecCheck {
+  const findings = new SpecFindings();
+  if (isTooLarge(value, findings)) return { findings: findings.list(), spec: null };
+  if (!isInstance(SessionSpec, value)) {
+    findShapeMistakes(value, findings);
+    return { findings: findings.list(), spec: null };
+  }
+  findMalformedText(value, findings);
+  const unique = findDuplicates(value, findings) === 0;
+  value.phases.forEach((phase, index) => {
+    findPhaseMistakes(phase, { path: `/phases/${index}`, lanes, findings });
+  });
+  // Where two tasks have one id, nobody can say which of them another depends on.
+  if (unique) findOrderMistakes(value, findings);
+  return { findings: findings.list(), spec: findings.hasErrors ? null : value };
+}
+
+/** A lone surrogate has no UTF-8 form, so it has no hash either. JSON cannot bring one here, YAML can (`"\ud800"`). */
+function findMalformedText(spec: SessionSpec, findings: SpecFindings): void {
+  const path = findMalformedPath(spec);
+  if (path !== null) findings.add('text.malformed', path, 'the text holds half of a surrogate pair');
+}
+
+/** The JSON pointer of the first text that is no Unicode. */
+function findMalformedPath(value: unknown): string | null {
+  if (typeof value === 'string') return value.isWellFormed() ? null : '';
+  if (typeof value !== 'object' || value === null) return null;
+  for (const [key, member] of Object.entries(value)) {
+    const path = findMalformedPath(member);
+    if (path !== null) return `/${key}${path}`;
+  }
+  return null;
+}
+
+/** @returns how many tasks have the id of another */
+function findDuplicates({ phases }: SessionSpec, findings: SpecFindings): number {
+  const phaseIds = new Set<string>();
+  const phaseOf = new Map<string, string>();
+  let duplicates = 0;
+  phases.forEach(({ id: phase_id, tasks }, index) => {
+    const path = `/phases/${index}`;
+    if (phaseIds.has(phase_id)) {
+      findings.add('phase.duplicate_id', `${path}/id`, `there is another phase ${quoteForMessage(phase_id)} before`);
+    }
+    phaseIds.add(phase_id);
+    tasks.forEach(({ id }, task) => {
+      const first = phaseOf.get(id);
+      if (first === undefined) phaseOf.set(id, phase_id);
+      else {
+        duplicates += 1;
+        const where = `${path}/tasks/${task}/id`;
+        findings.add(
+          'task.duplicate_id',
+          where,
+          `phase ${quoteForMessage(first)} has a task ${quoteForMessage(id)} already`,
+        );
+      }
+    });
+  });
+  return duplicates;
+}
+
+interface CheckPosition {
+  /** JSON pointer of what is looked at. */
+  readonly path: string;
+  readonly lanes: ReadonlySet<string> | null;
+  readonly findings: SpecFindings;
+}
+
+function findPhaseMistakes({ id, tasks, gate }: SpecPhase, { path, lanes, findings }: CheckPosition): void {
+  tasks.forEach((task, index) => {
+    findTaskMistakes(task, { path: `${path}/tasks/${index}`, lanes, findings });
+  });
+  if (gate !== undefined) findGateMistakes(gate, { path: `${path}/gate`, lanes, findings });
+  else if (!tasks.some(isVerifyTask)) {
+    findings.add(
+      'phase.unchecked',
+      path,
+      `phase ${quoteForMessage(id)} has no verification and no gate: nothing checks it`,
+    );
+  }
+}
+
+function findTaskMistakes(task: SpecTask, { path, lanes, findings }: CheckPosition): void {
+  const { lane } = task;
+  if (lane !== undefined && lanes?.has(lane) === false) {
+    findings.add('lane.unknown', `${path}/lane`, `the contract has no lane ${quoteForMessage(lane)}`);
+  }
+  if (isVerifyTask(task)) findCommandMistakes(task, path, findings);
+}
+
+function findGateMistakes(gate: SpecGate, { path, findings }: CheckPosition): void {
+  const { reviewer, command, cwd } = gate;
+  findCommandMistakes(gate, path, findings);
+  if (reviewer === 'command') {
+    if (command === undefined) findings.add('gate.no_command', path, 'the gate is reviewed by a command, and has none');
+    return;
+  }
+  for (const [name, unused] of Object.entries({ command, cwd })) {
+    if (unused === undefined) continue;
+    const message = `the gate has a ${name} that a reviewer ${quoteForMessage(reviewer)} does not run`;
+    findings.add('gate.command_unused', `${path}/${name}`, message);
+  }
+}
+
+interface CommandFields {
+  readonly command?: readonly string[];
+  readonly cwd?: string;
+}
+
+function findCommandMistakes({ command, cwd }: CommandFields, path: string, findings: SpecFindings): void {
+  if (command?.[0] === '') findings.add('command.empty', `${path}/command/0`, 'the command names no program');
+  const nul = command?.findIndex((argument) => argument.includes('\0')) ?? -1;
+  if (nul >= 0) findings.add('command.nul_byte', `${path}/command/${nul}`, 'an argument cannot hold a NUL byte');
+  if (cwd !== undefined && !isSandboxFolder(cwd)) {
+    findings.add('folder.outside_sandbox', `${path}/cwd`, `${quoteForMessage(cwd)} is no folder inside "/sandbox/"`);
+  }
+}

@@ -1,0 +1,88 @@
+// RECORD and RESPOND, as pure functions of what the step has become.
+
+import { findAction } from '../contract/policy/actions.js';
+import type { ArtifactRef } from '../contract/artifact-ref.js';
+import { sha256 } from '../contract/hash.js';
+import type { JsonObject } from '../contract/json.js';
+import { stepDecisionOf, type Outcome } from '../contract/run/phase.js';
+import type { Exposure } from '../contract/run/response.js';
+import type { RunContext } from '../contract/run/run-context.js';
+import type { StepTraceDraft } from '../contract/run/step-trace.js';
+import type { Policy } from '../policy/policy.js';
+import { runCheckPhase, newStepDraft, type StepDraft } from './step-draft.js';
+import { FAULTS, type Fault } from '../contract/fault.js';
+import { unprivilegedResult } from './execute.js';
+import { recordedIdentity } from './recorded-names.js';
+import { respond, responseParts } from './respond.js';
+
+/** A step of which everything has been decided. */
+export interface ConcludedStep extends StepDraft {
+  readonly agent: RunContext;
+  readonly exposure: Exposure;
+  readonly step_index: number;
+  readonly received_at: string;
+  readonly payload: ArtifactRef;
+  readonly recorded_response: string | null;
+  readonly result: JsonObject | null;
+  readonly result_ref: ArtifactRef | null;
+  readonly attempts: number;
+  readonly mediated_run_id: string;
+  readonly response: string | null;
+}
+
+/** The text of the response; of a repeated proposal, the recorded one as it was (C19). */
+export function composeResponse(step: ConcludedStep): string {
+  if (step.replay_of !== null && step.recorded_response !== null) return step.recorded_response;
+  return respond(responseParts(step), step.exposure);
+}
+
+/** What THINK or FINISH gives; null for an action that somebody else has to perform. */
+export function resultWithoutEffect({ action, args }: Pick<StepDraft, 'action' | 'args'>): JsonObject | null {
+  const definition = findAction(action ?? '');
+  return definition === undefined ? null : unprivilegedResult(definition, args ?? {});
+}
+
+/** The trace of the step (S0-56 to S0-66). Requires that the response has been composed. */
+export function composeTrace(step: ConcludedStep, policy: Policy): StepTraceDraft {
+  const { identity, fault, seen } = step;
+  const { action, schema_version } = recordedIdentity(identity, policy);
+  const repeated = step.replay_of === null ? null : seen;
+  const outcome = repeated?.outcome ?? outcomeOf(fault);
+  return {
+    run_id: step.agent.run_id,
+    step_index: step.step_index,
+    proposal_id: identity.proposal_id,
+    schema_version,
+    action,
+    args_summary: step.args_summary,
+    outcome,
+    decision: stepDecisionOf(outcome),
+    error_code: repeated === null ? (fault?.code ?? null) : repeated.error_code,
+    cause: fault?.cause ?? null,
+    rule_id: fault?.rule_id ?? null,
+    phase_failed_at: step.phase_failed_at,
+    received_at: step.received_at,
+    completed_at: '',
+    reasoning: identity.reasoning,
+    payload: step.payload,
+    result: step.result_ref,
+    mediated_run_id: step.attempts > 0 ? step.mediated_run_id : null,
+    response_sha256: sha256(step.response ?? ''),
+    replay_of: step.replay_of,
+  };
+}
+
+/**
+ * What an agent is told when its step could not be recorded (D2, C35): the only response that is not in the ledger.
+ * It shows who proposed what as far as the payload says, and never a result.
+ */
+export function auditFailureResponse(payload: Uint8Array, policy: Policy, exposure: Exposure): string {
+  let draft = newStepDraft(payload, '', null);
+  for (const phase of ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA'] as const) {
+    if (draft.fault === null) draft = { ...draft, ...runCheckPhase(phase, draft, policy) };
+  }
+  const fault: Fault = { code: 'AUDIT_FAILURE', cause: null, rule_id: 'record.unavailable' };
+  return respond(responseParts({ identity: draft.identity, fault, result: null }), exposure);
+}
+
+const outcomeOf = (fault: Fault | null): Outcome => (fault === null ? 'SUCCESS' : FAULTS[fault.code].outcome);

@@ -1,0 +1,115 @@
+// What the phases know of a proposal so far, and the one function that takes it through a checking phase.
+//
+// Invariants:
+//   D1. `raw`, `text` and `value` live only between two phases of one macrostep; every snapshot has them null, so a
+//       snapshot is plain JSON and holds no payload.
+//   D2. `fault` and `phase_failed_at` are set together, once, by the first phase that refuses (S0-13).
+//   D3. `reasoning` is kept as hash and length only: no later phase can read it (S0-67).
+
+import type { SeenProposal } from '../contract/run/entry.js';
+import type { Fault } from '../contract/fault.js';
+import type { Json, JsonObject } from '../contract/json.js';
+import type { Phase } from '../contract/run/phase.js';
+import type { Policy } from '../policy/policy.js';
+import { parse } from './parse.js';
+import { receive, TOO_LARGE } from './receive.js';
+import { summarizeArgs } from './summarize-args.js';
+import { argumentNameRecorder } from './recorded-names.js';
+import type { ArgsSummary } from '../contract/run/step-trace.js';
+import { validateAction } from './validate-action.js';
+import { validateArgs } from './validate-args.js';
+import { identify, UNKNOWN_IDENTITY, validateSchema, validateProposalId, type Identity } from './validate-schema.js';
+
+export const CHECK_PHASES = [
+  'RECEIVE',
+  'PARSE',
+  'VALIDATE_SCHEMA',
+  'VALIDATE_ACTION',
+  'VALIDATE_ARGS',
+] as const satisfies readonly Phase[];
+export type CheckPhase = (typeof CHECK_PHASES)[number];
+
+export interface StepDraft {
+  /** Null at RECEIVE for a payload over the limit, which is not at hand (C80); null in every later phase. */
+  readonly raw: Uint8Array | null;
+  readonly text: string | null;
+  readonly value: Json;
+  readonly payload_sha256: string;
+  readonly seen: SeenProposal | null;
+  readonly identity: Identity;
+  /** The name of the action, once VALIDATE_ACTION has passed. */
+  readonly action: string | null;
+  /** The arguments, once VALIDATE_ARGS has passed; until then whatever stood there. */
+  readonly args: JsonObject | null;
+  readonly args_summary: ArgsSummary | null;
+  readonly replay_of: number | null;
+  readonly fault: Fault | null;
+  readonly phase_failed_at: Phase | null;
+}
+
+export const newStepDraft = (raw: Uint8Array | null, payload_sha256: string, seen: SeenProposal | null): StepDraft => ({
+  raw,
+  text: null,
+  value: null,
+  payload_sha256,
+  seen,
+  identity: UNKNOWN_IDENTITY,
+  action: null,
+  args: null,
+  args_summary: null,
+  replay_of: null,
+  fault: null,
+  phase_failed_at: null,
+});
+
+/** Whether a checking phase has refused it. */
+export const isInvalid = ({ phase_failed_at }: Pick<StepDraft, 'phase_failed_at'>): boolean =>
+  phase_failed_at !== null && (CHECK_PHASES as readonly Phase[]).includes(phase_failed_at);
+
+/** Takes the draft through one phase. @returns what the phase learnt, or its refusal; never throws for a payload */
+export function runCheckPhase(phase: CheckPhase, draft: StepDraft, policy: Policy): Partial<StepDraft> {
+  switch (phase) {
+    case 'RECEIVE': {
+      const received = draft.raw === null ? TOO_LARGE : receive(draft.raw, policy);
+      return received.ok
+        ? { raw: null, text: received.value }
+        : { raw: null, fault: received.fault, phase_failed_at: phase };
+    }
+    case 'PARSE': {
+      const parsed = parse(draft.text ?? '', policy);
+      return parsed.ok
+        ? { text: null, value: parsed.value }
+        : { text: null, fault: parsed.fault, phase_failed_at: phase };
+    }
+    case 'VALIDATE_SCHEMA':
+      return checkSchema(draft, policy);
+    case 'VALIDATE_ACTION': {
+      const checked = validateAction(draft.action ?? '', policy);
+      return checked.ok ? { action: checked.value.name } : { fault: checked.fault, phase_failed_at: phase };
+    }
+    case 'VALIDATE_ARGS':
+      return checkArgs(draft, policy);
+  }
+}
+
+function checkSchema({ value, seen, payload_sha256 }: StepDraft, policy: Policy): Partial<StepDraft> {
+  const identity = identify(value, policy);
+  const checked = validateSchema(value);
+  if (!checked.ok) return { value: null, identity, fault: checked.fault, phase_failed_at: 'VALIDATE_SCHEMA' };
+  // The name is needed by the next phase even where it may not be echoed (C06).
+  const { args, action } = checked.value;
+  const args_summary = summarizeArgs(null, args, argumentNameRecorder(action, policy));
+  const unused = validateProposalId(seen, payload_sha256, policy);
+  return unused.ok
+    ? { value: null, identity, action, args, args_summary, replay_of: unused.value.replay_of }
+    : { value: null, identity, action, args, args_summary, fault: unused.fault, phase_failed_at: 'VALIDATE_SCHEMA' };
+}
+
+function checkArgs(draft: StepDraft, policy: Policy): Partial<StepDraft> {
+  const definition = policy.catalogue.action(draft.action ?? '');
+  if (definition === undefined) return { args: null };
+  const checked = validateArgs(definition, draft.args ?? {}, policy);
+  return checked.ok
+    ? { args: checked.value, args_summary: summarizeArgs(definition, checked.value) }
+    : { fault: checked.fault, phase_failed_at: 'VALIDATE_ARGS' };
+}

@@ -1,0 +1,120 @@
+// The head file as a home has it: its heads are signed. What is torn is passed over; what is whole and not signed by
+// the
+// ledger's key stops the opening.
+
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { headFile } from '../../../src/adapters/ledger/head-file.js';
+import { sha256 } from '../../../src/contract/hash.js';
+import { notePrivateKey, noteSigner } from '../../../src/ledger/proof/signed-note.js';
+import { createHeadSeal } from '../../../src/runtime/home/ledger-key.js';
+import { diskFolder } from '../../fixtures/temp-folder.js';
+
+const SLOTS = [0, 4_096] as const;
+const headOf = (size: number) => ({ size, root: sha256(`root ${size}`) });
+const sealOf = (seed: number) => createHeadSeal(noteSigner(notePrivateKey('turnpike/head', Buffer.alloc(32, seed))!)!);
+const [own, foreign] = [sealOf(1), sealOf(2)];
+const code = (expected: string) => expect.objectContaining({ code: expected });
+
+let folder: string;
+let path: string;
+beforeEach(async () => {
+  folder = diskFolder('sealed');
+  path = join(folder, 'ledger.head');
+  await written([1, 2]);
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** Writes heads of these sizes, one after the other. The last one lies in the second slot where they are two. */
+async function written(sizes: readonly number[], seal = own): Promise<void> {
+  const file = headFile(path, seal);
+  for (const size of sizes) await file.write(headOf(size));
+  await file.close();
+}
+const read = (seal: ReturnType<typeof sealOf> | null = own) => headFile(path, seal).read();
+
+/** Changes the file. */
+function patched(change: (bytes: Buffer) => Buffer): void {
+  writeFileSync(path, change(readFileSync(path)));
+}
+const slotAt = (bytes: Buffer, at: number): Buffer => bytes.subarray(at, at + 1_024);
+
+/** A slot whose own hash is right. */
+function slotOf(note: string): Buffer {
+  const slot = Buffer.alloc(1_024);
+  slot.write(`turnpike-head 2 ${Buffer.byteLength(note)} ${sha256(note)}\n${note}`);
+  return slot;
+}
+
+describe('D15: a signed head file', () => {
+  test('holds the two newest heads, each as a signed checkpoint', async () => {
+    expect(await read()).toMatchObject(headOf(2));
+    const bytes = readFileSync(path);
+    const notes = SLOTS.map((at) =>
+      own.open(
+        slotAt(bytes, at)
+          .toString('utf8')
+          .replace(/^[^\n]*\n/, '')
+          .replaceAll('\0', ''),
+      ),
+    );
+    expect(notes.map((head) => head?.size).sort()).toEqual([1, 2]);
+  });
+
+  test('in which a write of the newest head was torn anywhere has the head before it', async () => {
+    const whole = readFileSync(path);
+    const newest = SLOTS.find((at) => slotAt(whole, at).includes('\n2\n'))!;
+    const length = slotAt(whole, newest).indexOf(0);
+    for (let torn = 0; torn < length; torn += 1) {
+      patched(() =>
+        Buffer.concat([whole.subarray(0, newest + torn), Buffer.alloc(1_024 - torn), whole.subarray(newest + 1_024)]),
+      );
+      expect([torn, (await read())?.size]).toEqual([torn, 1]);
+    }
+    for (let at = 0; at < length; at += 1) {
+      const damaged = Buffer.from(whole);
+      damaged[newest + at]! ^= 1;
+      patched(() => damaged);
+      // Its hash covers the note and not itself: where the line before the note was damaged, there is no slot at all.
+      expect([at, (await read())?.size]).toEqual([at, 1]);
+    }
+  });
+
+  test('with both slots torn says nothing, and is not believed to be empty', async () => {
+    patched((bytes) => bytes.fill(0, SLOTS[0] + 100, SLOTS[0] + 110).fill(0, SLOTS[1] + 100, SLOTS[1] + 110));
+    await expect(read()).rejects.toEqual(code('LEDGER_TAMPERED'));
+  });
+
+  test.each(SLOTS)(
+    'with a whole head of another key in the slot at %i is refused, however old the head is',
+    async (at) => {
+      for (const size of [1, 2, 3]) {
+        const slot = slotOf(foreign.seal(headOf(size)));
+        patched((bytes) => Buffer.concat([bytes.subarray(0, at), slot, bytes.subarray(at + 1_024)]));
+        await expect(read()).rejects.toEqual(code('LEDGER_TAMPERED'));
+        await expect(headFile(path, own).write(headOf(9))).rejects.toEqual(code('LEDGER_TAMPERED'));
+      }
+    },
+  );
+
+  test('is refused by a reader with another key, and so is a head without a signature', async () => {
+    await expect(read(foreign)).rejects.toEqual(code('LEDGER_TAMPERED'));
+    const said = `turnpike-head 1 3 ${headOf(3).root}`;
+    patched((bytes) =>
+      Buffer.concat([Buffer.from(`${said} ${sha256(said)}\n`.padEnd(1_024, '\0')), bytes.subarray(1_024)]),
+    );
+    await expect(read()).rejects.toEqual(code('LEDGER_TAMPERED'));
+  });
+});
+
+test('D15: a head whose flush fails was not written: a file that cannot be flushed takes no head', async () => {
+  const file = headFile(path, own);
+  await file.write(headOf(3));
+  // What is written to this device is taken, and flushing it fails.
+  rmSync(path);
+  symlinkSync('/dev/null', path);
+  await file.reopen();
+  await expect(file.write(headOf(4))).rejects.toEqual(code('LEDGER_UNAVAILABLE'));
+  await file.close();
+});

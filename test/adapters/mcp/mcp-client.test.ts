@@ -1,0 +1,297 @@
+// Connections to upstream MCP servers that keep to no rule: over stdio to processes of their own, over HTTP to a server
+// of this process. What a call came to is never guessed, and nothing is left behind.
+
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { spawn } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import ts from 'typescript';
+import { IDEMPOTENCY_KEY, connectMcp } from '../../../src/adapters/mcp/mcp-client.js';
+import type { Json } from '../../../src/contract/json.js';
+import type { UpstreamLink } from '../../../src/ports/effects/upstream.js';
+import { listDefinitions } from '../../../src/runtime/upstream/tool-definitions.js';
+import { scanJson } from '../../../src/step/json-scanner.js';
+import { startHttpUpstream, type HttpUpstream } from '../../fixtures/http-upstream.js';
+import { UpstreamGround, until, type Server } from '../../fixtures/upstreams.js';
+import { textOf } from '../../sources.js';
+
+const parse = (text: string): Json | undefined => {
+  const scanned = scanJson(text, 64);
+  return scanned.ok ? scanned.value : undefined;
+};
+const never = (): AbortSignal => new AbortController().signal;
+
+let ground: UpstreamGround;
+const open: { close(): Promise<void> }[] = [];
+beforeEach(() => {
+  ground = new UpstreamGround();
+});
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one.close();
+  await ground.close();
+});
+
+async function connect(server: Server, signal = never()): Promise<UpstreamLink> {
+  const link = await connectMcp(server, { folder: ground.folder, parse, signal });
+  open.push(link);
+  return link;
+}
+
+const call = (link: UpstreamLink, signal = never()) =>
+  link.callTool({ tool: 'act', input: {}, idempotency_key: 'key-1' }, signal);
+
+/** NOT_EXECUTED, FAILED, or that nobody can tell. */
+const cameTo = async (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    (answer) => answer,
+    (error: unknown) => (error as { code?: string }).code ?? 'UNKNOWN',
+  );
+
+describe('a server that cannot be connected to', () => {
+  test.each([
+    ['no_tools', /offers no tools/],
+    ['other_protocol', /protocol version is not supported/],
+    ['dies_early', /last words: no such folder/],
+  ])('%s', async (mode, why) => {
+    await expect(connect(ground.hostile(mode))).rejects.toThrow(why);
+  });
+
+  test('one that never greets is given up, and is gone', async () => {
+    const abort = new AbortController();
+    const connecting = connect(ground.hostile('silent'), abort.signal);
+    await until(() => ground.notes().includes('initialize'));
+    abort.abort();
+    await expect(connecting).rejects.toThrow();
+    await until(() => !ground.alive());
+  });
+
+  test('its last words are told without what we told it in secret', async () => {
+    process.env['TURNPIKE_TEST_SECRET'] = 'sesame-sesame';
+    const command = [process.execPath, '-e', 'console.error("no entry for", process.env.TURNPIKE_TEST_SECRET)'];
+    const server: Server = { name: 'x', transport: 'stdio', command, env: ['TURNPIKE_TEST_SECRET'] };
+    await expect(connect(server)).rejects.toThrow('last words: no entry for [...]');
+    delete process.env['TURNPIKE_TEST_SECRET'];
+  });
+
+  test.each([
+    ['a program that is not there', { command: ['/nowhere/at-all'] }, /ENOENT/],
+    ['a folder that is not there', { cwd: 'nowhere' }, /ENOENT/],
+    ['a variable that is not set', { env: ['TURNPIKE_TEST_NEVER_SET'] }, /TURNPIKE_TEST_NEVER_SET is not set/],
+  ])('%s', async (_what, more, why) => {
+    await expect(connect({ ...ground.hostile('fine'), ...more })).rejects.toThrow(why);
+  });
+});
+
+describe('a list of tools without end, form or measure', () => {
+  test.each([
+    ['huge_list', /more than 256 tools/],
+    ['endless_pages', /more than 64 pages/],
+    ['same_cursor', /leads nowhere/],
+    ['long_cursor', /leads nowhere/],
+    ['no_list', /is none/],
+  ])('%s', async (mode, why) => {
+    const link = await connect(ground.hostile(mode));
+    await expect(listDefinitions(link, never())).rejects.toThrow(why);
+  });
+
+  test('the SDK compiles no schema that it sends', async () => {
+    // Compiled by the SDK's own client, this pattern would be a RegExp of ours.
+    const outputSchema = { type: 'object', properties: { a: { type: 'string', pattern: '(' } } };
+    const link = await connect(ground.spy({ tools: [{ name: 'act', inputSchema: { type: 'object' }, outputSchema }] }));
+    const { definitions } = await listDefinitions(link, never());
+    expect(definitions).toMatchObject([{ tool: 'act', document: { outputSchema } }]);
+  });
+});
+
+describe('what becomes of a call', () => {
+  test.each([
+    ['dies', 'UNKNOWN', false],
+    ['huge_line', 'UNKNOWN', false],
+    ['malformed_line', 'UNKNOWN', false],
+    ['deep', 'UNKNOWN', false],
+    ['proto', 'UNKNOWN', false],
+    ['twice', 'UNKNOWN', false],
+    ['not_utf8', 'UNKNOWN', false],
+    ['neither', 'UNKNOWN', false],
+    ['floods', 'UNKNOWN', false],
+    ['shouts', 'UNKNOWN', false],
+    ['refuses', 'NOT_EXECUTED', true],
+    ['fails', 'FAILED', true],
+    ['wrong_id', { content: [{ type: 'text', text: 'done' }] }, true],
+    ['chatters', { content: [{ type: 'text', text: 'done' }] }, true],
+    ['asks', { content: [{ type: 'text', text: 'done' }] }, true],
+  ])('%s: %j', async (mode, expected, staysOpen) => {
+    const link = await connect(ground.hostile(mode));
+    expect(await cameTo(call(link))).toEqual(expected);
+    expect(link.isOpen).toBe(staysOpen);
+    expect(ground.notes().filter((note) => note === 'tools/call')).toHaveLength(1);
+    if (staysOpen) return;
+    expect(await cameTo(call(link))).toBe('NOT_EXECUTED');
+    await until(() => !ground.alive());
+  });
+
+  test('one that is never answered ends when its caller gives it up, and the server is told', async () => {
+    const link = await connect(ground.hostile('never_answers'));
+    const abort = new AbortController();
+    const answer = cameTo(call(link, abort.signal));
+    await until(() => ground.notes().includes('tools/call'));
+    abort.abort();
+    expect(await answer).toBe('UNKNOWN');
+    await until(() => ground.notes().includes('notifications/cancelled'));
+    expect(link.isOpen).toBe(true);
+  });
+
+  test('what a server asks of us is refused, but for a ping', async () => {
+    const link = await connect(ground.hostile('asks'));
+    await call(link);
+    expect(ground.notes().filter((note) => note.startsWith('answer'))).toEqual([
+      'answer q1 -32601',
+      'answer q2 -32601',
+      'answer q3 ok',
+    ]);
+  });
+
+  test('a call over a connection that has ended is not sent', async () => {
+    const link = await connect(ground.hostile('fine'));
+    await link.close();
+    expect(await cameTo(call(link))).toBe('NOT_EXECUTED');
+    expect(ground.notes()).not.toContain('tools/call');
+  });
+});
+
+test('closing ends a process that does not want to end, and what it has started', async () => {
+  const link = await connect(ground.hostile('stubborn'));
+  expect(ground.alive()).toBe(true);
+  await link.close();
+  await until(() => !ground.alive());
+});
+
+test('a process that ends without closing its servers takes them along', async () => {
+  // The adapter itself, as JavaScript that a process of its own can run.
+  for (const name of ['adapters/mcp/child-lines', 'adapters/mcp/line-buffer', 'errors']) {
+    const { outputText } = ts.transpileModule(textOf(`src/${name}.ts`), {
+      compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.ESNext },
+    });
+    mkdirSync(join(ground.folder, dirname(name)), { recursive: true });
+    writeFileSync(join(ground.folder, `${name}.mjs`), outputText.replaceAll(/(from '\.[^']*)\.js'/g, "$1.mjs'"));
+  }
+  const { command } = ground.hostile('stubborn') as { readonly command: readonly string[] };
+  writeFileSync(
+    join(ground.folder, 'main.mjs'),
+    `import { ChildLines } from './adapters/mcp/child-lines.mjs';
+     const options = { argv: ${JSON.stringify(command)}, cwd: '.', env: process.env, lineBytesMax: 1000 };
+     await ChildLines.start(options, { onLine: () => process.exit(0), onEnd: () => undefined });
+     process.stdin.once('data', () => process.exit(0));`,
+  );
+  const child = spawn(process.execPath, [join(ground.folder, 'main.mjs')], { stdio: ['pipe', 'inherit', 'inherit'] });
+  await until(() => ground.notes().length > 1);
+  expect(ground.alive()).toBe(true);
+  child.stdin.write('end');
+  await until(() => !ground.alive());
+});
+
+describe('over HTTP', () => {
+  let upstream: HttpUpstream;
+  beforeEach(async () => {
+    upstream = await startHttpUpstream();
+  });
+  afterEach(async () => {
+    await upstream.close();
+  });
+  const server = (more: object = {}): Server => ({ name: 'web', transport: 'http', url: upstream.url, ...more });
+
+  test.each(['json', 'events'] as const)('a server of the SDK that answers in %s', async (form) => {
+    upstream.behave({ form });
+    const link = await connect(server());
+    expect(await link.listTools(null, never())).toMatchObject({ tools: [{ name: 'act' }] });
+    expect(await call(link)).toMatchObject({ content: [{ type: 'text', text: 'done' }] });
+    expect(upstream.calls).toEqual([{ name: 'act', arguments: {}, _meta: { [IDEMPOTENCY_KEY]: 'key-1' } }]);
+    await link.close();
+    // No stream was held open for it, and it was told of the end.
+    expect(upstream.methods).toEqual(['POST', 'POST', 'POST', 'POST', 'DELETE']);
+    const [first, ...later] = upstream.headers;
+    expect(first).not.toHaveProperty('mcp-session-id');
+    for (const headers of later) {
+      expect(headers).toMatchObject({ 'mcp-session-id': expect.any(String), 'mcp-protocol-version': '2025-11-25' });
+      expect(headers).not.toHaveProperty('authorization');
+    }
+  });
+
+  test('the token is that of the server, from the environment', async () => {
+    process.env['TURNPIKE_TEST_TOKEN'] = 'for-the-server';
+    upstream.behave({ token: 'for-the-server' });
+    const link = await connect(server({ token_env: 'TURNPIKE_TEST_TOKEN' }));
+    expect(await call(link)).toMatchObject({ content: [{ text: 'done' }] });
+    process.env['TURNPIKE_TEST_TOKEN'] = 'another';
+    const refused = connect(server({ token_env: 'TURNPIKE_TEST_TOKEN' }));
+    await expect(refused).rejects.toThrow('the status 401');
+    await expect(refused).rejects.not.toThrow('another');
+    process.env['TURNPIKE_TEST_TOKEN'] = 'two\nlines';
+    await expect(connect(server({ token_env: 'TURNPIKE_TEST_TOKEN' }))).rejects.toThrow('holds no token');
+    delete process.env['TURNPIKE_TEST_TOKEN'];
+    await expect(connect(server({ token_env: 'TURNPIKE_TEST_TOKEN' }))).rejects.toThrow('is not set');
+  });
+
+  test.each([
+    ['no address', 'example', /is none/],
+    ['in the clear to another machine', 'http://example.org/mcp', /begin with https/],
+    ['what only looks like this machine', 'http://localhost.example.org/mcp', /begin with https/],
+    ['a file', 'file:///etc/hostname', /begin with https/],
+    ['a password in it', 'https://user:secret@example.org/', /must not hold a password/],
+  ])('an address that is refused: %s', async (_what, url, why) => {
+    await expect(connect(server({ url }))).rejects.toThrow(why);
+  });
+
+  test.each([
+    ['status_401', 'NOT_EXECUTED'],
+    ['status_404', 'NOT_EXECUTED'],
+    ['status_429', 'NOT_EXECUTED'],
+    ['redirect', 'NOT_EXECUTED'],
+    ['see_other', 'UNKNOWN'],
+    ['status_500', 'UNKNOWN'],
+    ['status_503', 'UNKNOWN'],
+    ['hangs_up', 'UNKNOWN'],
+    ['no_answer', 'UNKNOWN'],
+    ['html', 'UNKNOWN'],
+    ['ends_early', 'UNKNOWN'],
+    ['other_id', 'UNKNOWN'],
+    ['deep', 'UNKNOWN'],
+    ['proto', 'UNKNOWN'],
+    ['huge', 'UNKNOWN'],
+    ['huge_event', 'UNKNOWN'],
+    ['flood', 'UNKNOWN'],
+    ['comments', 'UNKNOWN'],
+    ['crlf_events', { content: [] }],
+  ] as const)('%s: %j', async (mode, expected) => {
+    const link = await connect(server());
+    upstream.behave({ mode });
+    expect(await cameTo(call(link))).toEqual(expected);
+    expect(upstream.posted.filter((method) => method === 'tools/call')).toHaveLength(1);
+    expect(upstream.elsewhere).toBe(0);
+  });
+
+  test('a session that the server has forgotten is over: the next connection greets anew', async () => {
+    const link = await connect(server());
+    upstream.behave({ mode: 'status_404' });
+    expect(await cameTo(call(link))).toBe('NOT_EXECUTED');
+    expect(link.isOpen).toBe(false);
+  });
+
+  test('an answer that never ends is given up with its call, and its stream with it', async () => {
+    const link = await connect(server());
+    upstream.behave({ mode: 'drips' });
+    const abort = new AbortController();
+    const answer = cameTo(call(link, abort.signal));
+    await until(() => upstream.posted.includes('tools/call'));
+    abort.abort();
+    expect(await answer).toBe('UNKNOWN');
+    await until(() => upstream.posted.includes('notifications/cancelled') && upstream.streams === 0);
+    expect(link.isOpen).toBe(true);
+  });
+
+  test('nobody there: certainly not executed', async () => {
+    const link = await connect(server());
+    await upstream.close();
+    expect(await cameTo(call(link))).toBe('NOT_EXECUTED');
+  });
+});

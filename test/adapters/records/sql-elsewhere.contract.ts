@@ -1,0 +1,98 @@
+// What a database must do that is not the ledger's: each effect once, and a truthful answer about it afterwards.
+
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { sqlDatabase } from '../../../src/adapters/records/sql-database.js';
+import { sha256 } from '../../../src/contract/hash.js';
+import { code, DONE, failedWith, NOTES, recordsOf, writeOf, type ElsewhereUnderTest } from './sql-harness.js';
+
+export function elsewhereContract(name: string, make: (create?: boolean) => Promise<ElsewhereUnderTest>): void {
+  describe(`effects in ${name}`, () => {
+    let records: ElsewhereUnderTest;
+    beforeEach(async () => {
+      records = await make();
+      await records.open([NOTES]);
+    });
+    afterEach(() => records.close());
+
+    const write = writeOf({ id: 'n', text: 'once' }, { idempotency_key: `'"; é __proto__` });
+
+    test('D8: the same key again answers as it did then, and writes nothing', async () => {
+      expect(await records.write(write)).toEqual(DONE);
+      await records.exec('delete from TABLE_NAME');
+      expect(await records.write(write)).toEqual(DONE);
+      expect(await records.database.settle(write)).toEqual(DONE);
+      expect(await recordsOf(records)).toEqual([]);
+    });
+
+    test('the same key never stands for another request', async () => {
+      const other = { ...write, request_hash: sha256('another') };
+      await records.write(write);
+      expect(await records.write(other)).toEqual(failedWith('INTERNAL'));
+      expect(await records.database.settle(other)).toEqual(failedWith('INTERNAL'));
+      expect(await recordsOf(records)).toHaveLength(1);
+    });
+
+    test('D8: what was settled before it happened never happens', async () => {
+      expect(await records.database.settle(write)).toEqual(failedWith('INTERRUPTED'));
+      expect(await records.write(write)).toEqual(failedWith('INTERRUPTED'));
+      expect(await records.database.settle(write)).toEqual(failedWith('INTERRUPTED'));
+      expect(await recordsOf(records)).toEqual([]);
+    });
+
+    test('a row that was refused leaves no note: its key is free', async () => {
+      await records.write(writeOf({ id: 'n', text: 'there' }));
+      expect(await records.write(write)).toEqual(failedWith('ALREADY_EXISTS'));
+      expect(await records.rows(`select 1 from turnpike_effects where idempotency_key like '%proto%'`)).toEqual([]);
+      await records.exec('delete from TABLE_NAME');
+      expect(await records.write(write)).toEqual(DONE);
+    });
+
+    test('one key at the same time through several databases is written once', async () => {
+      const others = Array.from({ length: 4 }, () => sqlDatabase({ url: records.url }));
+      const answers = await Promise.all([...others, ...others].map((one) => one.write(write)));
+      for (const other of others) await other.close();
+      expect(answers).toEqual(answers.map(() => DONE));
+      expect(await recordsOf(records)).toHaveLength(1);
+    });
+
+    test('upserts of one new row at the same time are all done, and leave one row', async () => {
+      const ids = Array.from({ length: 40 }, (_, n) => `${n % 4}`);
+      const puts = ids.map((id, n) => writeOf({ id, text: `${n}` }, { mode: 'upsert' }));
+      expect(await Promise.all(puts.map((put) => records.write(put)))).toEqual(puts.map(() => DONE));
+      expect(await recordsOf(records)).toHaveLength(4);
+    });
+
+    test('a note that somebody changed is no answer', async () => {
+      await records.write(write);
+      for (const change of [`result = 'null'`, `result = '{'`, `state = 'perhaps'`]) {
+        await records.exec(`update turnpike_effects set ${change}`);
+        expect(await records.database.settle(write)).toEqual({ status: 'unknown' });
+      }
+    });
+
+    test('without `create` a table that is not there is RECORDS_MISMATCH; that of effects is made', async () => {
+      const strict = await make(false);
+      await expect(strict.open([NOTES])).rejects.toEqual(code('RECORDS_MISMATCH'));
+      await strict.exec('create table TABLE_NAME (case_id text, id text, text text, unique (case_id, id))');
+      await strict.open([NOTES]);
+      expect(await strict.rows('select * from turnpike_effects')).toEqual([]);
+      await strict.close();
+    });
+
+    test('a table of effects whose key is not unique is RECORDS_MISMATCH', async () => {
+      await records.exec('drop table turnpike_effects');
+      await records.exec(
+        'create table turnpike_effects (idempotency_key text, request_hash text, state text, result text)',
+      );
+      await expect(records.open([NOTES])).rejects.toEqual(code('RECORDS_MISMATCH'));
+    });
+
+    test('after `close` a write has failed, and what it settles is unknown', async () => {
+      const { database } = records;
+      await database.close();
+      expect(await database.write(write)).toEqual(failedWith('IO_ERROR'));
+      await expect(database.open([NOTES])).rejects.toEqual(code('RECORDS_UNREACHABLE'));
+      expect(await database.settle(write)).toEqual({ status: 'unknown' });
+    });
+  });
+}

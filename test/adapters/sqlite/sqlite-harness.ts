@@ -1,0 +1,39 @@
+// A SQLite ledger in a folder of its own, and what somebody with another program can do to its file.
+
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { diskFolder } from '../../fixtures/temp-folder.js';
+
+export interface LedgerFolder {
+  readonly folder: string;
+  readonly file: string;
+  readonly artifactsDir: string;
+  readonly remove: () => void;
+}
+
+export function ledgerFolder(): LedgerFolder {
+  const folder = diskFolder('ledger');
+  return {
+    folder,
+    file: join(folder, 'ledger.db'),
+    artifactsDir: join(folder, 'artifacts'),
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}
+
+/** Opens the file as any program can. */
+export function withDatabase<T>(file: string, work: (db: Database.Database) => T): T {
+  const db = new Database(file);
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+}
+
+/** Removes what guards the tables, as whoever has the file can. */
+export const dropGuards = (db: Database.Database): void => {
+  const triggers = db.prepare(`SELECT name FROM sqlite_schema WHERE type = 'trigger'`).pluck().all() as string[];
+  for (const name of triggers) db.exec(`DROP TRIGGER ${name}`);
+};

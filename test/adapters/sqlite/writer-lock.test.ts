@@ -1,0 +1,85 @@
+// The writer's lock against a process of its own (test/fixtures/hold-lock.mjs).
+
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { createSqliteStore, openSqliteStore } from '../../../src/adapters/sqlite/sqlite-ledger-store.js';
+import type { LedgerStore } from '../../../src/ports/ledger/ledger-store.js';
+import { all, audited, opening, scribeOf, treeId } from '../../fixtures/entries.js';
+import { ledgerFolder, withDatabase, type LedgerFolder } from './sqlite-harness.js';
+
+const HOLD_LOCK = fileURLToPath(new URL('../../fixtures/hold-lock.mjs', import.meta.url));
+const A = treeId(1);
+
+describe('the lock of the writer', () => {
+  let at: LedgerFolder;
+  let store: LedgerStore;
+  let children: ChildProcess[];
+
+  beforeEach(() => {
+    at = ledgerFolder();
+    store = createSqliteStore(at);
+    children = [];
+  });
+  afterEach(async () => {
+    for (const child of children) child.kill('SIGKILL');
+    await store.close();
+    at.remove();
+  });
+
+  /** Starts another writer. @returns what it says of the lock */
+  async function another(): Promise<{ child: ChildProcess; says: string }> {
+    const child = spawn(process.execPath, [HOLD_LOCK, at.file], { stdio: ['ignore', 'pipe', 'inherit'] });
+    children.push(child);
+    const [said] = (await once(child.stdout, 'data')) as [Buffer];
+    return { child, says: said.toString().trim() };
+  }
+
+  test('D13: while another process has it, LEDGER_LOCKED comes at once and the ledger can be read', async () => {
+    await (await scribeOf(store)).write(store, [opening(A)]);
+    await store.close();
+    expect((await another()).says).toBe('locked');
+    store = openSqliteStore(at);
+    const since = performance.now();
+    await expect(store.acquire()).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
+    // Sooner than SQLite would have given up.
+    expect(performance.now() - since).toBeLessThan(1_900);
+    expect(await all(store.log())).toHaveLength(1);
+  });
+
+  test('D13: a process that is killed with SIGKILL leaves it free', async () => {
+    const { child, says } = await another();
+    expect(says).toBe('locked');
+    await expect(store.acquire()).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect(await store.acquire()).toBe(1);
+  });
+
+  test('D13: while this process has it, another one does not get it; after close it does', async () => {
+    const scribe = await scribeOf(store);
+    expect((await another()).says).toBe('busy');
+    await scribe.write(store, [opening(A)]);
+    // A second store of this process must not drop the lock of the first by opening and closing the file.
+    const second = openSqliteStore(at);
+    await expect(second.acquire()).rejects.toMatchObject({ code: 'LEDGER_LOCKED' });
+    await second.close();
+    expect((await another()).says).toBe('busy');
+    await scribe.write(store, [audited(A)]);
+    await store.close();
+    expect((await another()).says).toBe('locked');
+  });
+
+  test('a program that holds the database itself makes a commit fail, never wait for ever', async () => {
+    const scribe = await scribeOf(store);
+    const since = performance.now();
+    const commit = withDatabase(at.file, (db) => {
+      db.exec('BEGIN IMMEDIATE');
+      return scribe.write(store, [opening(A)]);
+    });
+    await expect(commit).rejects.toMatchObject({ code: 'LEDGER_UNAVAILABLE' });
+    expect(performance.now() - since).toBeLessThan(10_000);
+    expect(await store.head()).toMatchObject({ size: 0 });
+  });
+});

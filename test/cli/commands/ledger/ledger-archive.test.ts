@@ -1,0 +1,366 @@
+// The beginning of a ledger in files, and the rest of it: each alone, and both as one.
+
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import Database from 'better-sqlite3';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { openTurnpike } from '../../../../src/runtime/turnpike.js';
+import { dropGuards } from '../../../adapters/sqlite/sqlite-harness.js';
+import {
+  finish,
+  initialised,
+  jsonLines,
+  linesOf,
+  read,
+  tempFolder,
+  think,
+  turnpike,
+  write,
+  type Said,
+} from '../../fake-io.js';
+
+let folder: string;
+const at = (name: string): string => join(folder, name);
+const home = (name: string): string => at(`.turnpike/${name}`);
+const look = (...argv: string[]): Promise<Said> => turnpike(folder, argv);
+const key = (): string => readFileSync(home('keys/ledger.vkey'), 'utf8').trim();
+
+/** One run tree. @returns its id */
+const work = async (content = 'a'): Promise<string> => {
+  const stdin = [write('/sandbox/a.txt', content), think(), finish()].join('\n');
+  expect(await turnpike(folder, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
+  return jsonLines<{ run_id: string }>((await look('runs', '--limit', '1', '--json')).stdout)[0]!.run_id;
+};
+/** One run tree that has read so much: a payload of that size would not be stored. @returns its id */
+const reading = async (content: string): Promise<string> => {
+  const place = home('sandbox/case-local');
+  mkdirSync(place, { recursive: true });
+  writeFileSync(join(place, 'large.txt'), content);
+  const stdin = [read('/sandbox/large.txt'), finish()].join('\n');
+  expect(await turnpike(folder, ['run', '-'], { stdin })).toMatchObject({ code: 0 });
+  return jsonLines<{ run_id: string }>((await look('runs', '--limit', '1', '--json')).stdout)[0]!.run_id;
+};
+const sizeNow = async (): Promise<number> => Number(linesOf((await look('ledger', 'checkpoint')).stdout)[1]);
+const withLedger = (sql: (db: Database.Database) => void): void => {
+  const db = new Database(home('ledger.db'));
+  const guards = db.prepare(`SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'`).all() as { sql: string }[];
+  dropGuards(db);
+  sql(db);
+  for (const guard of guards) db.exec(guard.sql);
+  db.close();
+};
+
+beforeEach(async () => {
+  folder = await initialised();
+});
+
+describe('ledger archive', () => {
+  test('moves what has ended to a file that is checked and replayed alone; the ledger goes on from it', async () => {
+    const first = await reading('x'.repeat(400_000));
+    await reading('y'.repeat(200_000));
+    const size = await sizeNow();
+    const bytes = statSync(home('ledger.db')).size;
+    const said = await look('ledger', 'archive', 'one');
+    expect(said).toMatchObject({ code: 0, stderr: '' });
+    expect(said.stdout).toContain(`archived entries 0 to ${size - 1}, 2 run trees, in ${at('one')}`);
+    expect(statSync(home('ledger.db')).size).toBeLessThan(bytes / 1.5);
+    expect(statSync(at('one')).mode & 0o777).toBe(0o600);
+    expect(existsSync(at('one.part'))).toBe(false);
+    // What was too large for a row is gone too, also where it was encrypted.
+    const contents = readdirSync(home('artifacts'), { recursive: true, encoding: 'utf8' });
+    expect(contents.filter((name) => /[0-9a-f]{64}/.test(name))).toEqual([]);
+    const away = tempFolder();
+    copyFileSync(at('one'), join(away, 'one'));
+    expect(await turnpike(away, ['ledger', 'verify', 'one', '--key', key()])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(new RegExp(`^ok: ${size} entries of 2 run trees, root`)),
+    });
+    expect(await turnpike(away, ['replay', 'one', '--key', key()])).toMatchObject({ code: 0 });
+    expect((await look('ledger', 'verify')).stdout).toMatch(
+      new RegExp(`^ok: 0 entries .*\nnote: entries 0 to ${size - 1} are archived, and were not looked at\n$`),
+    );
+    const last = await work();
+    expect(last).not.toBe(first);
+    const now = await sizeNow();
+    expect(await look('ledger', 'verify')).toMatchObject({ code: 0 });
+    expect((await look('replay')).stdout).toMatch(/^ok: 1 run tree, .*\nnote: entries 0 to/);
+    expect(await look('ledger', 'verify', '--archive', 'one')).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(new RegExp(`^ok: ${now} entries of 3 run trees, root [0-9a-f]{64}\n$`)),
+    });
+  });
+
+  test('two archives in a row carry on from one another, in whatever order they are named', async () => {
+    await work();
+    await look('ledger', 'archive', 'one');
+    await work();
+    await work();
+    expect(await look('ledger', 'archive', 'two')).toMatchObject({ code: 0 });
+    await work();
+    const size = await sizeNow();
+    const whole = new RegExp(`^ok: ${size} entries of 4 run trees`);
+    for (const names of [
+      ['one', 'two'],
+      ['two', 'one'],
+    ]) {
+      const said = await look('ledger', 'verify', ...names.flatMap((name) => ['--archive', name]));
+      expect(said).toMatchObject({ code: 0, stdout: expect.stringMatching(whole) });
+    }
+    // The second file alone, here and away.
+    expect((await look('ledger', 'verify', '--archive', 'two')).stdout).toMatch(/^ok: .*\nnote: entries 0 to/);
+    for (const argv of [['ledger', 'verify'], ['replay']]) {
+      expect(await look(...argv, 'two', '--key', key())).toMatchObject({ code: 0 });
+    }
+    const last = jsonLines<{ trees: object }>(
+      (await look('replay', 'two', '--key', key(), '--until', 'last', '--json')).stdout,
+    );
+    expect(last[0]?.trees).toEqual({ begun: 2, ended: 2 });
+    expect(await look('replay', 'two', '--key', key(), '--until', '0')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^LEDGER_ARCHIVED: entry 0 /),
+    });
+    // What is exported of the rest goes on from both.
+    expect(await look('ledger', 'export', 'rest')).toMatchObject({ code: 0 });
+    expect(await look('ledger', 'verify', 'rest', '--key', key())).toMatchObject({ code: 0 });
+    expect(await look('replay', 'rest', '--key', key())).toMatchObject({ code: 0 });
+  });
+
+  test('archives no more than asked for, says when there is nothing, and overwrites nothing', async () => {
+    await work();
+    const first = await sizeNow();
+    await work();
+    expect((await look('ledger', 'archive', 'one', '--before', String(first + 3))).stdout).toMatch(
+      new RegExp(
+        `^archived entries 0 to ${first - 1}, 1 run tree, [^]*held back by run_.*begins at entry ${first} and goes`,
+      ),
+    );
+    expect(await look('ledger', 'archive', 'two', '--before', String(first))).toMatchObject({
+      code: 0,
+      stdout: 'nothing to archive\n',
+    });
+    expect(existsSync(at('two'))).toBe(false);
+    expect(await look('ledger', 'archive', 'one')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('there already'),
+    });
+    expect(await look('ledger', 'archive', 'two', '--before', 'x')).toMatchObject({ code: 2 });
+    expect(await look('ledger', 'archive', 'two', '--before', '99999')).toMatchObject({ code: 2 });
+    expect(await look('ledger', 'archive', 'two', '--before', '1')).toMatchObject({ code: 2 });
+    expect(await look('ledger', 'verify', '--archive', 'one')).toMatchObject({ code: 0 });
+  });
+
+  test('a tree that lives keeps what comes after it, and is named', async () => {
+    await work();
+    const first = await sizeNow();
+    const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    const options = { home: at('.turnpike'), contract: at('contract'), log };
+    const there = await openTurnpike(options);
+    const { run_id } = await there.remoteAgents.start({});
+    expect(await look('ledger', 'archive', 'locked')).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/^LEDGER_LOCKED/),
+    });
+    await there.close();
+    await work();
+    const said = await look('ledger', 'archive', 'one', '--json');
+    expect(jsonLines(said.stdout)).toMatchObject([
+      { from: 0, to: first, trees: 1, held: { tree_id: run_id.split('.')[0], first, why: 'lives' } },
+    ]);
+    const again = await openTurnpike(options);
+    await again.remoteAgents.end(run_id);
+    await again.close();
+    expect((await look('ledger', 'archive', 'two')).stdout).toMatch(/2 run trees/);
+    expect(await look('ledger', 'verify', '--archive', 'one', '--archive', 'two')).toMatchObject({ code: 0 });
+  });
+});
+
+describe('what is asked of an archived tree', () => {
+  test('says that it is archived; what was written beside the ledger still answers', async () => {
+    const tree = await work();
+    const first = await sizeNow();
+    await work();
+    await look('ledger', 'archive', 'one', '--before', String(first));
+    for (const argv of [
+      ['runs', tree],
+      ['replay', tree],
+      ['replay', '--until', '3'],
+      ['policy', 'explain', '3'],
+      ['ledger', 'prove', '3'],
+    ]) {
+      expect([argv, await look(...argv)]).toEqual([
+        argv,
+        expect.objectContaining({ code: 1, stderr: expect.stringMatching(/^LEDGER_ARCHIVED/) }),
+      ]);
+    }
+    expect((await look('runs')).stdout).not.toContain(tree);
+    expect((await look('replay', '--until', String(first + 5))).code).toBe(0);
+    expect((await look('policy', 'simulate')).code).not.toBe(3);
+    const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+    const there = await openTurnpike({ home: at('.turnpike'), contract: at('contract'), log });
+    expect(await there.ledger.run(`${tree}.1`)).toMatchObject({ run_id: `${tree}.1`, status: 'completed' });
+    await there.close();
+  });
+});
+
+describe('proofs across the boundary', () => {
+  test('of what is left, and from checkpoints that were kept before', async () => {
+    await work();
+    await look('ledger', 'checkpoint', '--out', 'early');
+    await work();
+    await look('ledger', 'checkpoint', '--out', 'kept');
+    const first = await sizeNow();
+    await work();
+    await look('ledger', 'checkpoint', '--out', 'late');
+    expect(await look('ledger', 'archive', 'one', '--before', String(first))).toMatchObject({ code: 0 });
+    await work();
+    const check = () => look('ledger', 'check-proof', 'proof', '--key', home('keys/ledger.vkey'));
+    for (let index = first; index < (await sizeNow()); index += 7) {
+      expect(await look('ledger', 'prove', String(index), '--out', 'proof')).toMatchObject({ code: 0, stderr: '' });
+      expect(await check()).toMatchObject({ code: 0 });
+    }
+    for (const name of ['kept', 'late']) {
+      expect(await look('ledger', 'prove', '--from', name, '--out', 'proof')).toMatchObject({ code: 0, stderr: '' });
+      expect(await check()).toMatchObject({ code: 0 });
+    }
+    expect(await look('ledger', 'prove', '--from', 'early')).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^LEDGER_ARCHIVED.*--archive/),
+    });
+    for (const argv of [['--from', 'early'], ['5']]) {
+      const said = await look('ledger', 'prove', ...argv, '--archive', 'one', '--out', 'proof');
+      expect(said).toMatchObject({ code: 0, stderr: '' });
+      expect(await check()).toMatchObject({ code: 0 });
+    }
+  });
+});
+
+describe('what was done to archives, and to what a ledger says of them', () => {
+  beforeEach(async () => {
+    await work();
+    await look('ledger', 'archive', 'one');
+    await work();
+    await look('ledger', 'archive', 'two');
+    await work();
+  });
+  const across = (...names: string[]): Promise<Said> =>
+    look('ledger', 'verify', ...names.flatMap((name) => ['--archive', name]));
+
+  test('a changed archive, one of another ledger, one twice, one that is missing', async () => {
+    const lines = linesOf(readFileSync(at('one'), 'utf8'));
+    writeFileSync(at('bad'), `${lines.with(5, lines[6]!).join('\n')}\n`);
+    expect(await across('bad', 'two')).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('bad: this is no whole'),
+    });
+    expect(await across('one')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('archive.missing: missing:'),
+    });
+    expect(await across('one', 'one', 'two')).toMatchObject({ code: 1 });
+    // A copy is as good as the file.
+    copyFileSync(at('one'), at('copy'));
+    expect(await across('copy', 'two')).toMatchObject({ code: 0 });
+    const early = folder;
+    folder = await initialised();
+    await work();
+    await look('ledger', 'archive', 'one');
+    copyFileSync(at('one'), join(early, 'foreign'));
+    folder = early;
+    expect(await across('foreign', 'two')).toMatchObject({ code: 1, stderr: expect.stringContaining('foreign: ') });
+  });
+
+  test('a header that says anything of where it begins is no breakdown, and never believed', async () => {
+    const [header = '', ...rest] = linesOf(readFileSync(at('two'), 'utf8'));
+    const { from, ...others } = JSON.parse(header) as { from: { size: number; frontier: string[] } };
+    const { size, frontier } = from;
+    const hash = 'f'.repeat(64);
+    const said = [
+      undefined,
+      { size: size + 1, frontier },
+      { size, frontier: frontier.slice(1) },
+      { size, frontier: [] },
+      { size, frontier: frontier.map(() => hash) },
+      { size, frontier: [...frontier, hash] },
+      { size, frontier: ['x', ...frontier.slice(1)] },
+      { size: 0, frontier },
+      { size: -1, frontier },
+      { size: 2 ** 53, frontier: [hash] },
+      { size: 2 ** 52, frontier: [hash] },
+      { size: 1.5, frontier: [hash] },
+      [],
+      null,
+    ];
+    for (const one of said) {
+      writeFileSync(at('bad'), `${[JSON.stringify({ ...others, from: one }), ...rest].join('\n')}\n`);
+      for (const argv of [
+        ['bad', '--key', key()],
+        ['--archive', 'one', '--archive', 'bad'],
+      ]) {
+        const { code, stderr } = await look('ledger', 'verify', ...argv);
+        expect([one, code, stderr]).toEqual([one, 1, expect.stringMatching(/^LEDGER_TAMPERED/)]);
+      }
+    }
+  });
+
+  test('an archive that the key of the ledger has signed, and is not the one', async () => {
+    const kept = ['ledger.db', 'ledger.head'].map((name) => [home(name), readFileSync(home(name))] as const);
+    await work();
+    await look('ledger', 'archive', 'fork');
+    for (const name of ['ledger.db-wal', 'ledger.db-shm']) rmSync(home(name), { force: true });
+    for (const [path, bytes] of kept) writeFileSync(path, bytes);
+    await work('b');
+    await look('ledger', 'archive', 'three');
+    expect(await across('one', 'two', 'fork')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('archive.differs'),
+    });
+    expect(await across('one', 'two', 'three')).toMatchObject({ code: 0 });
+  });
+
+  test.each<[string, string, (db: Database.Database) => void]>([
+    ['another frontier', 'archive.head', (db) => db.exec(`UPDATE archives SET frontier = zeroblob(length(frontier))`)],
+    ['another file', 'archive.unsigned', (db) => db.exec(`UPDATE archives SET sha256 = zeroblob(32)`)],
+    ['no note', 'archive.unsigned', (db) => db.exec('UPDATE archives SET note = NULL')],
+    ['no row', 'log.gap', (db) => db.exec('DELETE FROM archives')],
+    [
+      'the last row left out',
+      'log.gap',
+      (db) => db.exec('DELETE FROM archives WHERE size = (SELECT max(size) FROM archives)'),
+    ],
+  ])('%s: is found, and the ledger is not opened', async (_what, rule, change) => {
+    withLedger(change);
+    const said = await look('ledger', 'verify');
+    expect(said).toMatchObject({ code: 1, stdout: expect.stringContaining(rule) });
+    expect(await look('run', '-')).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/LEDGER_(TAMPERED|BELOW_HEAD)/),
+    });
+  });
+
+  test('a prefix that was removed with a checkpoint that somebody else has, for a note', async () => {
+    const folder2 = folder;
+    folder = await initialised();
+    await work();
+    const note = (await look('ledger', 'checkpoint')).stdout;
+    await work();
+    const size = Number(linesOf(note)[1]);
+    // All that the store itself would do, by whoever has the database and not the key.
+    await look('ledger', 'archive', 'thrown-away', '--before', String(size));
+    expect(await look('ledger', 'verify')).toMatchObject({ code: 0 });
+    withLedger((db) => db.prepare('UPDATE archives SET note = ?').run(note));
+    expect(await look('ledger', 'verify')).toMatchObject({
+      code: 1,
+      stdout: expect.stringContaining('archive.unsigned'),
+    });
+    folder = folder2;
+  });
+});

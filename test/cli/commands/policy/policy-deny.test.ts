@@ -1,0 +1,244 @@
+// `turnpike policy deny`: adding, showing, lifting and repairing, as a process that runs would see it.
+
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { overlayFile, overlayFiles } from '../../../../src/adapters/policy/overlay-file.js';
+import { homePaths } from '../../../../src/runtime/home/home.js';
+import { initialised, linesOf, put, tempFolder, turnpike, type Said } from '../../fake-io.js';
+
+let folder: string;
+let home: string;
+beforeEach(async () => {
+  folder = await initialised();
+  home = join(folder, '.turnpike');
+});
+
+const deny = (...argv: string[]): Promise<Said> => turnpike(folder, ['policy', 'deny', ...argv]);
+const json = (text: string): unknown => JSON.parse(text);
+/** As a process that has just begun sees it. */
+const inForce = () => overlayFile(overlayFiles(homePaths(home).overlay, homePaths(home).keys)).current();
+
+describe('a new rule', () => {
+  test('D1: it is in force at once, and the command says its id and the epoch', async () => {
+    const source = overlayFile(overlayFiles(join(home, 'overlay.json'), join(home, 'keys')));
+    expect(source.current()).toBeNull();
+    const { code, stdout, stderr } = await deny('--lane', 'SANDBOX_FILES', '--reason', 'it leaks');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toBe('deny-1 denies from now on, by epoch 1 of the overlay\n');
+    expect(source.current()).toEqual({
+      epoch: 1,
+      rules: [{ rule_id: 'deny-1', reason: 'it leaks', lane_id: 'SANDBOX_FILES' }],
+    });
+  });
+
+  test('it may match by all that a request has, and all of it must hold', async () => {
+    const matchers = {
+      role: 'SANDBOX_AGENT',
+      lane: 'SANDBOX_FILES',
+      action: 'WRITE_FILE',
+      tool: 'sandbox.write_file',
+      table: 'sandbox_files',
+      case: 'case-1',
+      run: 'run_abcdefgh.1',
+      actor: 'agent one',
+    };
+    const argv = Object.entries(matchers).flatMap(([name, value]) => [`--${name}`, value]);
+    const { code, stdout } = await deny(...argv, '--reason', 'why', '--json');
+    expect(code).toBe(0);
+    expect(json(stdout)).toEqual({ rule_id: 'deny-1', epoch: 1 });
+    expect(inForce()).toEqual({
+      epoch: 1,
+      rules: [
+        {
+          rule_id: 'deny-1',
+          reason: 'why',
+          role_id: 'SANDBOX_AGENT',
+          lane_id: 'SANDBOX_FILES',
+          action: 'WRITE_FILE',
+          tool: 'sandbox.write_file',
+          table: 'sandbox_files',
+          case_id: 'case-1',
+          run_id: 'run_abcdefgh.1',
+          actor_id: 'agent one',
+        },
+      ],
+    });
+  });
+
+  test('the key is made on first use, for nobody else, and stays', async () => {
+    expect(existsSync(join(home, 'keys/overlay.key'))).toBe(false);
+    expect(statSync(join(home, 'keys')).mode & 0o777).toBe(0o700);
+    await deny('--lane', 'A', '--reason', 'why');
+    const made = readFileSync(join(home, 'keys/overlay.key'));
+    expect(statSync(join(home, 'keys/overlay.key')).mode & 0o777).toBe(0o600);
+    await deny('--lane', 'B', '--reason', 'why');
+    expect(readFileSync(join(home, 'keys/overlay.key'))).toEqual(made);
+  });
+
+  test('a home from before there were keys gets its folder', async () => {
+    rmSync(join(home, 'keys'), { recursive: true });
+    expect(await deny('--lane', 'A', '--reason', 'why')).toMatchObject({ code: 0 });
+    expect(statSync(join(home, 'keys')).mode & 0o777).toBe(0o700);
+  });
+
+  test('commands at the same time get an epoch each, and no rule is lost', async () => {
+    const said = await Promise.all(
+      ['A', 'B', 'C', 'D'].map((lane) => deny('--lane', lane, '--reason', 'why', '--json')),
+    );
+    expect(said.map(({ code }) => code)).toEqual([0, 0, 0, 0]);
+    expect(said.map(({ stdout }) => (json(stdout) as { epoch: number }).epoch).sort()).toEqual([1, 2, 3, 4]);
+    expect(inForce()).toMatchObject({ epoch: 4, rules: { length: 4 } });
+  });
+
+  test('an action that is not built in is denied all the same, with a word about it', async () => {
+    const { code, stderr } = await deny('--action', 'WRITE_FILES', '--reason', 'why');
+    expect(code).toBe(0);
+    expect(stderr).toContain('WRITE_FILES is none of the built-in actions');
+    expect(inForce()).toMatchObject({ rules: [{ action: 'WRITE_FILES' }] });
+    expect((await deny('--action', 'WRITE_FILE', '--reason', 'why')).stderr).toBe('');
+  });
+
+  test('there are 64 rules at most', async () => {
+    for (let n = 0; n < 64; n += 1) expect((await deny('--lane', `L${n}`, '--reason', 'why')).code).toBe(0);
+    expect(await deny('--lane', 'L64', '--reason', 'why')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('lift one first'),
+    });
+    expect(await deny('--lift', 'deny-7')).toMatchObject({ code: 0 });
+    expect(await deny('--lane', 'L64', '--reason', 'why')).toMatchObject({ code: 0 });
+    expect(inForce()).toMatchObject({ epoch: 66, rules: { length: 64 } });
+  });
+
+  test.each<[string, string[]]>([
+    ['nothing at all', []],
+    ['a reason for nothing', ['--reason', 'why']],
+    ['no reason', ['--lane', 'A']],
+    ['an empty reason', ['--lane', 'A', '--reason', '']],
+    ['a reason of two lines', ['--lane', 'A', '--reason', 'a\nb']],
+    ['a reason that is too long', ['--lane', 'A', '--reason', 'x'.repeat(201)]],
+    ['a reason that is no text', ['--lane', 'A', '--reason', '\ud800']],
+    ['an actor that is no text', ['--actor', 'abc\ud800', '--reason', 'why']],
+    ['an empty lane', ['--lane', '', '--reason', 'why']],
+    ['two lanes', ['--lane', 'A', '--lane', 'B', '--reason', 'why']],
+    ['a lane that is none', ['--lane', 'A B', '--reason', 'why']],
+    ['an action in lower case', ['--action', 'write_file', '--reason', 'why']],
+    ['a run that is none', ['--run', 'run_abcdefgh.', '--reason', 'why']],
+    ['a rule and --list', ['--list', '--lane', 'A', '--reason', 'why']],
+    ['a rule and --lift', ['--lift', 'deny-1', '--lane', 'A', '--reason', 'why']],
+    ['--list and --lift', ['--list', '--lift', 'deny-1']],
+    ['--list and --repair', ['--list', '--repair']],
+    ['what is no option', ['--allow', 'A']],
+    ['an operand', ['A']],
+  ])('%s is wrong usage, and changes nothing', async (_what, argv) => {
+    const { code, stdout, stderr, log } = await deny(...argv);
+    expect({ code, stdout, log }).toEqual({ code: 2, stdout: '', log: [] });
+    expect(stderr).toMatch(/^USAGE: [^\n]*see `turnpike help policy deny`\n$/);
+    expect(existsSync(join(home, 'overlay.json'))).toBe(false);
+    expect(existsSync(join(home, 'keys/overlay.key'))).toBe(false);
+  });
+
+  test('a folder that is no home gets nothing', async () => {
+    const elsewhere = tempFolder();
+    expect(await turnpike(elsewhere, ['policy', 'deny', '--lane', 'A', '--reason', 'why'])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('turnpike init'),
+    });
+    expect(existsSync(join(elsewhere, '.turnpike'))).toBe(false);
+  });
+
+  test('a home whose making was cut short after its folders, keys too, is still vacant', async () => {
+    const begun = tempFolder();
+    for (const name of ['artifacts', 'sandbox', 'keys']) mkdirSync(join(begun, '.turnpike', name), { recursive: true });
+    expect(await turnpike(begun, ['init'])).toMatchObject({ code: 0 });
+    const used = tempFolder();
+    mkdirSync(join(used, '.turnpike/keys'), { recursive: true });
+    put(used, '.turnpike/keys/overlay.key', 'x');
+    expect(await turnpike(used, ['init'])).toMatchObject({ code: 2 });
+  });
+});
+
+describe('--list', () => {
+  test('without an overlay it says so', async () => {
+    expect(await deny('--list')).toMatchObject({ code: 0, stdout: '', stderr: expect.stringContaining('no overlay') });
+    expect(json((await deny('--list', '--json')).stdout)).toEqual({ epoch: 0, rules: [] });
+  });
+
+  test('it shows every rule as it was typed, escaped for a terminal', async () => {
+    await deny('--lane', 'A', '--action', 'WRITE_FILE', '--reason', 'red \u001b[31m\u202e');
+    await deny('--actor', 'x\u001by', '--reason', 'why');
+    const { code, stdout } = await deny('--list');
+    expect(code).toBe(0);
+    const [head, ...rows] = linesOf(stdout);
+    expect(head).toMatch(/^epoch 2 of \d{4}-\d\d-\d\dT[\d:.]+Z: 2 rules$/);
+    expect(rows).toEqual([
+      'deny-1  --lane A --action WRITE_FILE  red \\u001b[31m\\u202e',
+      'deny-2  --actor x\\u001by              why',
+    ]);
+    expect(json((await deny('--list', '--json')).stdout)).toMatchObject({
+      epoch: 2,
+      issued_at_utc: expect.any(String),
+      rules: [{ rule_id: 'deny-1' }, { rule_id: 'deny-2', actor_id: 'x\u001by' }],
+    });
+  });
+});
+
+describe('--lift', () => {
+  test('D1: it takes the rule away with an epoch of its own, and its id never comes again', async () => {
+    await deny('--lane', 'A', '--reason', 'why');
+    const { code, stdout } = await deny('--lift', 'deny-1');
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'deny-1 is lifted, by epoch 2 of the overlay\n' });
+    expect(inForce()).toEqual({ epoch: 2, rules: [] });
+    expect(json((await deny('--lane', 'A', '--reason', 'why', '--json')).stdout)).toEqual({
+      rule_id: 'deny-3',
+      epoch: 3,
+    });
+    expect(json((await deny('--lift', 'deny-3', '--json')).stdout)).toEqual({ lifted: 'deny-3', epoch: 4 });
+  });
+
+  test('a rule that is not there is wrong usage, and changes nothing', async () => {
+    expect(await deny('--lift', 'deny-1')).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/^USAGE: .*--list/),
+    });
+    expect(existsSync(join(home, 'overlay.json'))).toBe(false);
+    await deny('--lane', 'A', '--reason', 'why');
+    expect(await deny('--lift', 'deny-2\u001b')).toMatchObject({
+      code: 2,
+      stderr: expect.not.stringContaining('\u001b'),
+    });
+    expect(inForce()).toMatchObject({ epoch: 1, rules: { length: 1 } });
+  });
+});
+
+describe('an overlay that cannot be trusted', () => {
+  beforeEach(async () => {
+    await deny('--lane', 'A', '--reason', 'why');
+    await deny('--lane', 'B', '--reason', 'why');
+  });
+
+  test.each<[string, () => void]>([
+    ['damaged', () => writeFileSync(join(home, 'overlay.json'), 'junk')],
+    ['missing', () => rmSync(join(home, 'overlay.json'))],
+  ])('%s: exit code 1 for everything but --repair', async (_what, lose) => {
+    lose();
+    for (const argv of [['--list'], ['--lift', 'deny-1'], ['--lane', 'C', '--reason', 'why']]) {
+      expect(await deny(...argv)).toMatchObject({
+        code: 1,
+        stdout: '',
+        stderr: expect.stringMatching(/^POLICY_\w+: /),
+      });
+    }
+    expect(inForce()).toMatchObject({ epoch: null });
+    expect(await deny('--repair', '--lane', 'C', '--reason', 'why')).toMatchObject({ code: 0 });
+    expect(inForce()).toMatchObject({ epoch: 3, rules: [{ lane_id: 'C' }] });
+  });
+
+  test('--repair alone makes a valid one', async () => {
+    writeFileSync(join(home, 'overlay.json'), 'junk');
+    const { code, stdout } = await deny('--repair');
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'the overlay is valid, with epoch 3 and 0 rules\n' });
+    expect(json((await deny('--repair', '--json')).stdout)).toEqual({ epoch: 4, rules: [] });
+    expect(inForce()).toEqual({ epoch: 4, rules: [] });
+  });
+});

@@ -1,0 +1,174 @@
+// D16: a snapshot changes how long it takes to take up a tree, and nothing else.
+
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { memoryHeadStore } from '../../../src/adapters/memory/memory-head-store.js';
+import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
+import { MemoryState } from '../../../src/adapters/memory/memory-state.js';
+import { createSqliteStore, openSqliteStore } from '../../../src/adapters/sqlite/sqlite-ledger-store.js';
+import { winstonLog } from '../../../src/adapters/system/winston-log.js';
+import { sha256 } from '../../../src/contract/hash.js';
+import type { Batch, LedgerStore, StoredSnapshot } from '../../../src/ports/ledger/ledger-store.js';
+import { openTurnpikeIn, type Turnpike } from '../../../src/runtime/turnpike.js';
+import { countedIds } from '../../fixtures/bench.js';
+import { ManualClock } from '../../fixtures/manual-clock.js';
+import { FaultyStore } from '../../fixtures/faulty-store.js';
+import { tempFolder } from '../../fixtures/temp-folder.js';
+import { proposal } from '../../fixtures/tree.js';
+
+const STEPS = 40;
+const EVERY = 16;
+
+let folder: string;
+beforeEach(() => {
+  folder = tempFolder('snapshots');
+  mkdirSync(join(folder, 'sandbox'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Counts the entries that are read to fold trees, and says where snapshots were taken. */
+class CountingStore extends FaultyStore {
+  read = 0;
+  readonly saved: number[] = [];
+  override before = ({ trees }: Batch): void => {
+    for (const { snapshot } of trees) if (snapshot !== null) this.saved.push(snapshot.seq);
+  };
+  override tree = (tree_id: string, fromSeq?: number) => this.#counted(this.inner.tree(tree_id, fromSeq));
+  override histories: LedgerStore['histories'] = (places) => this.#counted(this.inner.histories(places));
+
+  async *#counted<Read>(reads: AsyncIterable<Read>): AsyncGenerator<Read> {
+    for await (const read of reads) {
+      this.read += 1;
+      yield read;
+    }
+  }
+}
+
+const open = async (store: LedgerStore, snapshotEntries = EVERY): Promise<Turnpike> =>
+  openTurnpikeIn(
+    { home: null, store, anchor: memoryHeadStore(await store.head()), snapshotEntries },
+    { store, sandbox: join(folder, 'sandbox'), clock: new ManualClock(), ids: countedIds(), log: winstonLog('silent') },
+  );
+
+/** A remote agent, which lives on: it proposes, its process goes, and the next one proposes on. */
+async function life(store: () => LedgerStore, between: () => void, snapshotEntries = EVERY): Promise<string[]> {
+  const first = await open(store(), snapshotEntries);
+  const { run_id } = await first.startAgent({ link: 'remote' });
+  const responses: string[] = [];
+  const propose = async (turnpike: Turnpike): Promise<void> => {
+    for (const action of ['THINK', 'LIST_FILES', 'READ_FILE'] as const) {
+      const args = action === 'THINK' ? {} : { path: action === 'LIST_FILES' ? '/sandbox/' : '/sandbox/none.txt' };
+      responses.push(JSON.stringify(await turnpike.submit(run_id, JSON.stringify(proposal(action, args)))));
+    }
+  };
+  for (let step = 0; step < STEPS; step += 3) await propose(first);
+  await first.close();
+  between();
+  const second = await open(store(), snapshotEntries);
+  await propose(second);
+  expect(await second.ledger.verify()).toMatchObject({ ok: true });
+  expect(await second.replay()).toMatchObject({ ok: true, difference: null });
+  await second.close();
+  return responses;
+}
+
+const outcomes = (responses: readonly string[]): string[] =>
+  responses.map((response) => (JSON.parse(response) as { readonly outcome: string }).outcome);
+
+test('D16: a long tree is taken up from its last snapshot, and goes on as it would have', async () => {
+  const state = new MemoryState();
+  let last = new CountingStore(memoryStore({ state }));
+  const store = (): LedgerStore => (last = new CountingStore(memoryStore({ state })));
+  const with16 = await life(store, () => undefined);
+  const [snapshot] = state.snapshots.values();
+  expect(snapshot?.seq).toBeGreaterThan(state.head.size - 2 * EVERY - 30);
+  // Replay and verification read all entries; folding read the few behind the snapshot.
+  const replayed = state.head.size;
+  expect(last.read).toBeLessThan(2 * replayed);
+  const without = await life(
+    () => memoryStore({ state: other }),
+    () => undefined,
+    Infinity,
+  );
+  expect(other.snapshots.size).toBe(0);
+  expect(outcomes(with16)).toEqual(outcomes(without));
+});
+const other = new MemoryState();
+
+test('D16: taking up a tree reads what lies behind its snapshot; the next one comes as far behind as any other', async () => {
+  const state = new MemoryState();
+  const stores: CountingStore[] = [];
+  const upTo: number[] = [];
+  for (const opening of [1, 2]) {
+    const store = new CountingStore(memoryStore({ state }));
+    stores.push(store);
+    const turnpike = await open(store);
+    upTo.push(store.read);
+    const run_id = opening === 1 ? (await turnpike.startAgent({ link: 'remote' })).run_id : agentOf(state);
+    for (let step = 0; step < STEPS; step += 1) {
+      await turnpike.submit(run_id, JSON.stringify(proposal('LIST_FILES', { path: '/sandbox/' })));
+    }
+    await turnpike.close();
+  }
+  // One step may have more entries than are left until the next snapshot.
+  expect(state.head.size).toBeGreaterThan(20 * EVERY);
+  expect(upTo[1]).toBeLessThan(3 * EVERY);
+  const saved = stores.flatMap((store) => store.saved);
+  expect(saved.length).toBeGreaterThan(10);
+  const apart = saved.map((seq, place) => seq - (saved[place - 1] ?? 0));
+  expect(Math.min(...apart)).toBeGreaterThanOrEqual(EVERY);
+});
+const agentOf = (state: MemoryState): string => `${[...state.snapshots.keys()][0] ?? ''}.1`;
+
+const BAD: Readonly<Record<string, (snapshot: StoredSnapshot) => StoredSnapshot>> = {
+  'whose text is not what was hashed': (snapshot) => ({
+    ...snapshot,
+    text: snapshot.text.replace('"steps":', '"steps":9'),
+  }),
+  'that is no JSON': (snapshot) => sealed(snapshot, 'half of a'),
+  'of another entry': (snapshot) => ({ ...snapshot, seq: snapshot.seq - 1 }),
+  'that says another place than it stands at': (snapshot) =>
+    sealed(snapshot, snapshot.text.replace(`"seq":${snapshot.seq}`, `"seq":${snapshot.seq - 1}`)),
+  'of another tree': (snapshot) =>
+    sealed(snapshot, snapshot.text.replace(`"tree_id":"${snapshot.tree_id}"`, '"tree_id":"run_another"')),
+  'of another history': (snapshot) =>
+    sealed(snapshot, snapshot.text.replace(/"prev":"[0-9a-f]{64}"/, `"prev":"${'f'.repeat(64)}"`)),
+  'ahead of the ledger': (snapshot) => ({
+    ...sealed(snapshot, snapshot.text.replace(`"seq":${snapshot.seq}`, '"seq":9999')),
+    seq: 9_999,
+  }),
+};
+const sealed = (snapshot: StoredSnapshot, text: string): StoredSnapshot => ({
+  ...snapshot,
+  text,
+  sha256: sha256(text),
+});
+
+test.each(Object.keys(BAD))(
+  'D16: a snapshot %s is no snapshot: the tree is folded from its first entry',
+  async (name) => {
+    const state = new MemoryState();
+    const spoil = (): void => {
+      for (const [tree_id, snapshot] of state.snapshots) state.snapshots.set(tree_id, BAD[name]!(snapshot));
+    };
+    const responses = await life(() => memoryStore({ state }), spoil);
+    expect(outcomes(responses).slice(-3)).toEqual(['SUCCESS', 'SUCCESS', 'EXECUTION_ERROR']);
+  },
+);
+
+test('D16: the SQLite store keeps them, one a tree', async () => {
+  const at = { file: join(folder, 'ledger.db'), artifactsDir: join(folder, 'artifacts') };
+  await createSqliteStore(at).close();
+  const responses = await life(
+    () => openSqliteStore(at),
+    () => undefined,
+  );
+  expect(outcomes(responses).slice(-3)).toEqual(['SUCCESS', 'SUCCESS', 'EXECUTION_ERROR']);
+  const store = openSqliteStore({ ...at, readOnly: true });
+  let tree: { readonly tree_id: string } | null = null;
+  for await (const each of store.trees()) tree = each;
+  const snapshot = await store.snapshots.load(tree?.tree_id ?? '');
+  expect(snapshot?.sha256).toBe(sha256(snapshot?.text ?? ''));
+  await store.close();
+});

@@ -1,0 +1,123 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import { mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
+import { MemoryState } from '../../../src/adapters/memory/memory-state.js';
+import { memoryHeadStore } from '../../../src/adapters/memory/memory-head-store.js';
+import type { InputMark, LedgerStore, MarkKey, MarkOf, ProposalMark } from '../../../src/ports/ledger/ledger-store.js';
+import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
+import { Bench } from '../../fixtures/bench.js';
+import { ForwardingStore } from '../../fixtures/forwarding-store.js';
+import { tempFolder } from '../../fixtures/temp-folder.js';
+import { proposal } from '../../fixtures/tree.js';
+
+const json = (value: object): string => JSON.stringify(value);
+
+let folder: string;
+let store: LedgerStore;
+beforeEach(async () => {
+  folder = tempFolder('marks');
+  mkdirSync(join(folder, 'case-local'));
+  const state = new MemoryState();
+  store = memoryStore({ state });
+  const { turnpike } = await Bench.open({ store, sandbox: folder });
+  const agent = await turnpike.startAgent();
+  const first = json(proposal('THINK', {}));
+  await agent.respond(first, { inputId: 'mine' });
+  await agent.respond(first);
+  await agent.respond(json(proposal('NO_SUCH', {})));
+  await agent.respond('{', { inputId: 'broken' });
+  await agent.respond(json(proposal('READ_FILE', { path: '/sandbox/none.txt' })));
+  // An id in capitals is remembered in small letters.
+  await agent.respond(json(proposal('THINK', {}, { id: '00000000-0000-4000-8000-00000000ABCD' })));
+  // No id of the engine's own, though it begins like one.
+  await agent.respond(json({}), { inputId: `${agent.run_id}0` });
+  await agent.end();
+  await turnpike.close();
+  store = memoryStore({ state });
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const rulesOf = async (from: LedgerStore): Promise<readonly string[]> => {
+  const verdict = await new LedgerReader(from, memoryHeadStore(await store.head())).verify();
+  return verdict.ok ? [] : verdict.problems.map(({ rule }) => rule);
+};
+
+/** What a store that has lost or mixed up marks says of each. */
+class Told extends ForwardingStore {
+  readonly #tell: Telling;
+  constructor(inner: LedgerStore, tell: Telling) {
+    super(inner);
+    this.#tell = tell;
+  }
+
+  override marks = async <Key extends MarkKey>(keys: readonly Key[]) => {
+    const marks = await this.inner.marks(keys);
+    return keys.map((key, at) => this.#tell(key, marks[at] ?? null) as MarkOf<Key> | null);
+  };
+}
+type Mark = InputMark | ProposalMark;
+type Telling = (key: MarkKey, mark: Mark | null) => Mark | null;
+
+const forgetful: Telling = (key, mark) => ('input_id' in key && key.input_id === 'mine' ? null : mark);
+const confused: Telling = (key, mark) => ('input_id' in key ? { ...key, seq: (mark?.seq ?? 0) + 1 } : mark);
+const forgetting: Telling = (key, mark) => ('input_id' in key ? null : mark);
+const careless: Telling = (key, mark) => ('proposal_id' in key ? null : mark);
+/** Tells of each step another proposal id than was recorded. */
+class Altered extends ForwardingStore {
+  override log = (fromIndex?: number) => this.#altered(fromIndex);
+
+  async *#altered(fromIndex?: number): ReturnType<LedgerStore['log']> {
+    for await (const entry of this.inner.log(fromIndex)) {
+      const text =
+        entry.type === 'step_trace' ? entry.text.replace('"proposal_id":"0', '"proposal_id":"1') : entry.text;
+      yield { ...entry, text };
+    }
+  }
+}
+/** Remembers every accepted id, but as that of another proposal. */
+const mistaken =
+  (as: Partial<ProposalMark>): Telling =>
+  (key, mark) =>
+    'proposal_id' in key && mark !== null ? { ...mark, ...as } : mark;
+
+test('C19 D4: of a whole ledger every mark is there: of accepted ids, and of inputs that callers named', async () => {
+  expect(await rulesOf(store)).toEqual([]);
+});
+
+test('D4: an input id that is not remembered, or elsewhere, is found', async () => {
+  expect(await rulesOf(new Told(store, forgetful))).toEqual(['mark.input']);
+  expect(await rulesOf(new Told(store, confused))).toEqual(['mark.input', 'mark.input', 'mark.input']);
+  expect(await rulesOf(new Told(store, forgetting))).toEqual(['mark.input', 'mark.input', 'mark.input']);
+});
+
+test('C19: an accepted proposal id that is not remembered is found; one that was refused as it came need not be', async () => {
+  expect(await rulesOf(new Told(store, careless))).toEqual(Array(4).fill('mark.proposal'));
+});
+
+test.each([{ seq: 1 }, { run_id: 'run_other.1' }])(
+  'C19: an accepted proposal id that is remembered as that of %j is found',
+  async (as) => {
+    expect(await rulesOf(new Told(store, mistaken(as)))).toEqual(Array(4).fill('mark.proposal'));
+  },
+);
+
+test('C19: a step that was replayed needs no mark of its own: its id is remembered with the first', async () => {
+  const state = new MemoryState();
+  const edit = (name: string, text: string): string =>
+    name === 'actions' ? text.replace('duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay') : text;
+  const { turnpike } = await Bench.open({ store: memoryStore({ state }), sandbox: folder, edit });
+  const agent = await turnpike.startAgent();
+  const payload = json(proposal('THINK', {}));
+  expect(await agent.respond(payload)).toBe(await agent.respond(payload));
+  await turnpike.close();
+  store = memoryStore({ state });
+  expect(await rulesOf(store)).toEqual([]);
+  expect(await rulesOf(new Told(store, careless))).toEqual(['mark.proposal']);
+});
+
+test('of a trace that was changed its change is told, and not that nobody remembers what it says now', async () => {
+  const rules = await rulesOf(new Altered(store));
+  expect(rules.length).toBeGreaterThan(0);
+  expect(rules.filter((rule) => rule.startsWith('mark.'))).toEqual([]);
+});

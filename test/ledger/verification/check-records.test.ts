@@ -1,0 +1,159 @@
+// Run records that are written beside the log, and what somebody with another program can do to them once the guards
+// are gone. Verification tells; whoever reads a record that is none, or finds none, gets what the entries say.
+
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { cpSync, mkdtempSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import type Database from 'better-sqlite3';
+import type { RunRecord } from '../../../src/contract/run/run-record.js';
+import { homePaths, openHome } from '../../../src/runtime/home/home.js';
+import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
+import { dropGuards, withDatabase } from '../../adapters/sqlite/sqlite-harness.js';
+import { Bench } from '../../fixtures/bench.js';
+import { tempFolder } from '../../fixtures/temp-folder.js';
+import { proposal } from '../../fixtures/tree.js';
+
+const json = (action: string, args: object): string => JSON.stringify(proposal(action, args));
+
+let bench: Bench;
+/** The agent of the first tree, and the run of its write. */
+let agent: string;
+let write: string;
+let truth: RunRecord;
+let folder: string;
+
+beforeAll(async () => {
+  folder = tempFolder('check-records');
+  bench = await Bench.open();
+  for (let tree = 0; tree < 2; tree += 1) {
+    const run = await bench.turnpike.startAgent();
+    await run.respond(json('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' }));
+    await run.respond(json('DELETE_FILE', { path: '/sandbox/a.sh' }));
+    await run.end();
+    if (tree === 0) agent = run.run_id;
+  }
+  write = `${agent}.1.1`;
+  truth = (await bench.turnpike.ledger.run(write))!;
+  await bench.turnpike.close();
+});
+afterAll(() => {
+  rmSync(bench.folder, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** What verification says, and what is read of a run, after somebody was at the tables. */
+async function after(change: (db: Database.Database) => unknown, run_id = write) {
+  const home = mkdtempSync(join(folder, 'home-'));
+  const paths = homePaths(home);
+  cpSync(bench.home, home, { recursive: true });
+  withDatabase(paths.ledger, (db) => {
+    dropGuards(db);
+    change(db);
+  });
+  const { store, anchor } = openHome(paths, { readOnly: true });
+  try {
+    const reader = new LedgerReader(store, anchor);
+    const verdict = await reader.verify();
+    return { problems: verdict.ok ? [] : verdict.problems, read: await reader.run(run_id) };
+  } finally {
+    await store.close();
+    await anchor.close();
+  }
+}
+const exec = (sql: string) => (db: Database.Database) => db.exec(sql);
+const ofWrite = (): string => `WHERE run_id = '${write}'`;
+const treeOf = (run_id: string): string => run_id.split('.', 1)[0]!;
+
+test('S4-08 S4-43: records that are what their entries say are no problem', async () => {
+  const { problems, read } = await after(() => undefined);
+  expect(problems).toEqual([]);
+  expect(read).toEqual(truth);
+  expect(withDatabase(homePaths(bench.home).ledger, (db) => countOf(db))).toBe(10);
+});
+const countOf = (db: Database.Database) => db.prepare('SELECT count(*) FROM run_records').pluck().get();
+
+describe('S4-43 S4-70: a written record that is not what its entries say is a problem of its tree', () => {
+  test.each<[string, () => string]>([
+    [
+      'that says another state',
+      () => `UPDATE run_records SET record = replace(record, '"completed"', '"cancelled"') ${ofWrite()}`,
+    ],
+    ['that has other pins', () => `UPDATE run_records SET record = replace(record, '"lanes":"', '"lanes":"0')`],
+    [
+      'that lacks its outputs',
+      () => `UPDATE run_records SET record = json_set(record, '$.outputs.artifact_refs', json('[]'))`,
+    ],
+    ['that lacks an event', () => `UPDATE run_records SET record = json_remove(record, '$.audit.audit_event_ids[0]')`],
+    ['with white space', () => `UPDATE run_records SET record = record || ' ' ${ofWrite()}`],
+    ['that is no JSON', () => `UPDATE run_records SET record = 'x' ${ofWrite()}`],
+    ['that is too deep', () => `UPDATE run_records SET record = '${'['.repeat(9_000)}' ${ofWrite()}`],
+    ['that is missing', () => `DELETE FROM run_records ${ofWrite()}`],
+    ['of a run that there is not', () => `INSERT INTO run_records VALUES ('${treeOf(agent)}', '${agent}.9', '{}')`],
+    [
+      'of another run',
+      () => `UPDATE run_records SET record = (SELECT record FROM run_records WHERE run_id = '${agent}') ${ofWrite()}`,
+    ],
+    ['of fewer entries', () => `UPDATE recorded_trees SET seq = seq - 4 WHERE tree_id = '${treeOf(agent)}'`],
+  ])('%s', async (_what, sql) => {
+    const { problems } = await after(exec(sql()));
+    expect(problems.length).toBeGreaterThan(0);
+    for (const problem of problems) {
+      expect(problem).toMatchObject({ rule: 'record.differs', log_index: expect.any(Number) });
+    }
+    expect(problems.map(({ tree_id }) => tree_id)).toContain(treeOf(agent));
+  });
+
+  test.each<[string, () => string, string | null]>([
+    ['of more entries than there are', () => `UPDATE recorded_trees SET seq = seq + 1`, null],
+    ['of a tree that there is not', () => `INSERT INTO recorded_trees VALUES ('run_nobody', 0, 7)`, 'run_nobody'],
+  ])('%s', async (_what, sql, tree_id) => {
+    const { problems } = await after(exec(sql()));
+    expect(problems.length).toBeGreaterThan(0);
+    for (const problem of problems) expect(problem).toMatchObject({ rule: 'record.differs', log_index: null });
+    if (tree_id !== null) expect(problems).toMatchObject([{ tree_id }]);
+  });
+
+  test('a table that is gone is told once, and the log is verified all the same', async () => {
+    const { problems, read } = await after((db) => {
+      db.exec('DROP TABLE run_records');
+      db.exec(`UPDATE blocks SET leaf_hashes = randomblob(length(leaf_hashes)) WHERE log_index = 0`);
+    });
+    const rules = problems.map(({ rule }) => rule);
+    expect(rules.filter((rule) => rule === 'record.differs')).toHaveLength(1);
+    expect(rules).toContain('entry.leaf_hash');
+    expect(read).toEqual(truth);
+  });
+});
+
+test.each([
+  ['no record', `'{"run_id":1}'`],
+  ['no JSON', `'x'`],
+  ['the record of another run', `(SELECT record FROM run_records ORDER BY run_id LIMIT 1)`],
+])('S4-08: where %s is written, the entries are read', async (_what, value) => {
+  expect((await after(exec(`UPDATE run_records SET record = ${value}`))).read).toEqual(truth);
+  expect((await after(exec('DELETE FROM run_records'))).read).toEqual(truth);
+  expect((await after(exec('DELETE FROM recorded_trees'))).read).toEqual(truth);
+});
+
+test('S4-08: a record of a run that the ledger has not is not read, unless its tree is said to be recorded', async () => {
+  const nobody = 'run_nobody';
+  const { read } = await after((db) => {
+    const text = JSON.stringify({ ...truth, run_id: nobody });
+    db.prepare('INSERT INTO run_records VALUES (?, ?, ?)').run(nobody, nobody, text);
+  }, nobody);
+  expect(read).toBeNull();
+});
+
+test('a tree that is set aside, and one that is not recorded, are no problem, whatever is written of them', async () => {
+  const nonsense = `UPDATE run_records SET record = 'x'`;
+  expect((await after(exec(`${nonsense}; UPDATE recorded_trees SET seq = 0`))).problems).toEqual([]);
+  expect((await after(exec(`${nonsense}; DELETE FROM recorded_trees`))).problems).toEqual([]);
+});
+
+test('of an entry that was changed its change is told, and not that a record differs from it', async () => {
+  const { problems } = await after((db) =>
+    db.exec(`UPDATE blocks SET texts = replace(texts, 'reason":"completed"', 'reason":"cancelled"')`),
+  );
+  expect(problems.length).toBeGreaterThan(0);
+  expect(problems.filter(({ rule }) => rule === 'record.differs')).toEqual([]);
+});

@@ -1,0 +1,201 @@
+// Goal: lanes and roles decide as S4 §5 says, and every denial names its own rule. Method: one request that the policy
+// allows, and one row per rule that changes a single fact of run, request or policy, so that only that rule can answer.
+
+import { describe, expect, test } from '@jest/globals';
+import { CONFIDENTIALITY_FLAGS, LABEL_REFUSALS } from '../../src/contract/policy/labels.js';
+import type { ApprovalRule } from '../../src/contract/run/approval.js';
+import type { Lane } from '../../src/contract/policy/lanes.js';
+import type { RunContext } from '../../src/contract/run/run-context.js';
+import type { PrivilegedRequest } from '../../src/policy/authorize-run.js';
+import { createLabel } from '../../src/policy/labels.js';
+import { PROHIBITION_NAMES } from '../../src/policy/prohibitions.js';
+import { RULE_IDS, RULES } from '../../src/policy/verdict.js';
+import { EXPORTABLE_CONTENT, WITHHELD_CONTENT } from '../../src/policy/content/withheld-content.js';
+import { decide, DELIVERY, EXPORT, pins, PROMOTION, scope, SHARED_WRITE, type Case } from '../fixtures/privileged.js';
+
+/** Of somebody who has read another case, and everything confidential in it. */
+const READ_ALL = createLabel('case_2', CONFIDENTIALITY_FLAGS);
+
+const APPROVED: ApprovalRule = { for: 'export', approver_roles: ['ATTORNEY_ADMIN'], quorum: 1, expires_minutes: 60 };
+
+/** An export of withheld content, where exports are approved by these rules. */
+const withheld = (
+  content: string,
+  approvals: readonly ApprovalRule[],
+  flags: ReadonlySet<number> = new Set([4]),
+): Case => ({
+  base: [EXPORT, DELIVERY],
+  request: { artifact_flags: ['export_bundle', content] },
+  policy: { approvals, flags },
+});
+
+const DENIALS: readonly (readonly [string, string, Case])[] = [
+  ['contract.unsupported', 'another contract', { run: { contract_version: 'v2' as 'v1' } }],
+  ['pin.missing.lanes', 'UNPINNED', { run: pins('lanes', 'UNPINNED') }],
+  ['pin.missing.roles', 'UNPINNED', { run: pins('roles', 'UNPINNED') }],
+  ['pin.missing.actions', 'UNPINNED', { run: pins('actions', 'UNPINNED') }],
+  ['pin.missing.machines', 'empty', { run: pins('machines', '') }],
+  ['role.unknown', 'a role nobody defined', { run: { role_id: 'ROOT' } }],
+  ['role.unknown', 'the name of an object member', { run: { role_id: 'constructor' } }],
+  ['lane.missing', 'no lane', { run: { lane_id: null } }],
+  ['lane.unknown', 'a lane nobody defined', { run: { lane_id: 'SYSTEM_OVERRIDE' } }],
+  ['role.lane_not_granted', 'only the lane names the role', { role: { privileges: { lanes: [] } } }],
+  ['lane.role_not_allowed', 'only the role lists the lane', { lane: { allowed_callers: { roles: [] } } }],
+  ['lane.nothing_requested', 'neither tool nor table', { request: { tool: null, write: null } }],
+  ['tool.not_registered', 'a tool that is none', { request: { unregistered: 'tool.not_registered' } }],
+  ['target.not_registered', 'a table that is none', { request: { unregistered: 'target.not_registered' } }],
+  ['target.mode_not_registered', 'upsert into a log', { request: { unregistered: 'target.mode_not_registered' } }],
+  ['lane.read_not_allowed', 'a table that is not to be read', { request: { tool: null, write: null, read: 'facts' } }],
+  ['lane.tool_not_allowed', 'another tool', { request: { tool: 'shell.run' } }],
+  ['lane.tool_not_allowed', 'the same name in capitals', { request: { tool: 'SANDBOX.WRITE_FILE' } }],
+  ['lane.tool_not_allowed', 'a lane without tools', { lane: { allowed_actions: { writes: [] } } }],
+  ['lane.write_not_allowed', 'another table', { request: { write: { table: 'facts', mode: 'upsert' } } }],
+  ['lane.write_not_allowed', 'a lane without writes', { lane: { allowed_actions: { tools: ['sandbox.write_file'] } } }],
+  [
+    'lane.write_mode_not_allowed',
+    'append is no upsert',
+    { request: { write: { table: 'sandbox_files', mode: 'append' } } },
+  ],
+  ['scope.missing.case_id', 'no case', { run: { case_id: null }, request: { target_case_id: null } }],
+  ['scope.missing.coa_version', 'not given', { lane: { scope: scope(['coa_version']) } }],
+  [
+    'scope.missing.coa_version',
+    'empty',
+    { lane: { scope: scope(['coa_version']) }, run: { scope: { coa_version: '' } } },
+  ],
+  [
+    'scope.missing.coa_version',
+    'blank',
+    { lane: { scope: scope(['coa_version']) }, run: { scope: { coa_version: ' ' } } },
+  ],
+  [
+    'scope.missing.coa_version',
+    'a number',
+    { lane: { scope: scope(['coa_version']) }, run: { scope: { coa_version: 3 as unknown as string } } },
+  ],
+  ['scope.missing.constructor', 'an inherited member', { lane: { scope: scope(['constructor']) } }],
+  ['scope.mismatch.case_id', 'another case in the scope', { run: { scope: { case_id: 'case_2' } } }],
+  ['scope.mismatch.run_id', 'another run in the scope', { run: { scope: { run_id: 'run_root' } } }],
+  ['prohibition.unknown', 'a prohibition nobody defined', { lane: { scope: scope([], ['silent_changes']) } }],
+  ['prohibition.cross_case_lookup', 'another case', { request: { target_case_id: 'case_2' } }],
+  ['prohibition.external_export', 'outside', { request: { destination: 'outside' } }],
+  ['prohibition.shared_knowledge_write', 'shared knowledge', { request: { plane: 'shared' } }],
+  [
+    'prohibition.raw_case_text',
+    'raw text',
+    { base: [PROMOTION, SHARED_WRITE], request: { artifact_flags: ['raw_payload'] } },
+  ],
+  [
+    'prohibition.client_identity',
+    'a client named',
+    { base: [PROMOTION, SHARED_WRITE], request: { artifact_flags: ['contains_pii'] } },
+  ],
+  [
+    'prohibition.privileged_notes',
+    'privileged notes',
+    { base: [PROMOTION, SHARED_WRITE], request: { artifact_flags: ['contains_privileged'] } },
+  ],
+  ['prohibition.raw_external_destination', 'no bundle', { base: [EXPORT, DELIVERY], request: { artifact_flags: [] } }],
+  ['prohibition.unaudited_delivery', 'no export run', { base: [EXPORT, DELIVERY], run: { run_kind: 'tool_gateway' } }],
+  [
+    'prohibition.unaudited_delivery',
+    'a lane without audit',
+    { base: [EXPORT, DELIVERY], lane: { audit: { required: false, level: 'full' } } },
+  ],
+  ...LABEL_REFUSALS.map((refusal): readonly [string, string, Case] => [
+    `label.${refusal}`,
+    'a write in a lane that refuses it',
+    { lane: { refuses_labels: [refusal] }, request: { label: READ_ALL } },
+  ]),
+  [
+    'platform.label_other_case',
+    'a write to shared knowledge after another case was read',
+    { base: [PROMOTION, SHARED_WRITE], request: { label: createLabel('case_2', []) } },
+  ],
+  [
+    'platform.label_other_case',
+    'what leaves the platform after another case was read',
+    { base: [EXPORT, DELIVERY], request: { label: createLabel('case_2', []) } },
+  ],
+  [
+    'platform.cross_case',
+    'a lane without prohibitions',
+    { lane: { scope: scope([]) }, request: { target_case_id: 'case_2' } },
+  ],
+  [
+    'platform.cross_case',
+    'a lane that allows to read other cases, and a write',
+    { lane: { scope: scope([]), cross_case_reads: true }, request: { target_case_id: 'case_2' } },
+  ],
+  [
+    'platform.shared_write',
+    'a lane without prohibitions',
+    { lane: { scope: scope([]) }, request: { plane: 'shared' } },
+  ],
+  ['export.content_withheld', 'content that its lane withholds', withheld(WITHHELD_CONTENT, [APPROVED])],
+  ['export.not_approved', 'exportable content, and no approval of exports', withheld(EXPORTABLE_CONTENT, [])],
+];
+
+const ruleName = (rule_id: string): string => rule_id.replace(/^(scope\.\w+)\..*$/u, '$1.<field>');
+
+describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies, and is the one that is named', () => {
+  test.each(DENIALS)('%s: %s', (rule_id, _why, changed) => {
+    expect(decide(changed)).toEqual({ decision: 'deny', rule_id, cause: 'LANE' });
+  });
+
+  test('what the rows change is allowed before they change it', () => {
+    const allowed = { decision: 'allow', rule_id: 'lane.granted', cause: null };
+    expect(decide({})).toEqual(allowed);
+    expect(decide({ base: [PROMOTION, SHARED_WRITE] })).toEqual(allowed);
+    expect(decide({ base: [EXPORT, DELIVERY] })).toEqual(allowed);
+    expect(decide({ request: { label: READ_ALL } })).toEqual(allowed);
+    expect(decide({ lane: { refuses_labels: [...LABEL_REFUSALS] } })).toEqual(allowed);
+    expect(decide({ base: [PROMOTION, SHARED_WRITE], request: { label: createLabel('case_1', []) } })).toEqual(allowed);
+    const read = { tool: null, write: null, read: 'facts', target_case_id: 'case_2' };
+    const reading = { scope: scope([]), allowed_actions: { reads: ['facts'] } };
+    expect(decide({ lane: reading, request: read })).toMatchObject({ rule_id: 'platform.cross_case' });
+    expect(decide({ lane: { ...reading, cross_case_reads: true }, request: read })).toEqual(allowed);
+    expect(decide(withheld(EXPORTABLE_CONTENT, [APPROVED]))).toEqual(allowed);
+  });
+
+  test('every rule is reached by a row, or is one of the three that allow', () => {
+    const reached = DENIALS.map(([rule_id]) => ruleName(rule_id));
+    expect(new Set([...reached, 'orchestrator.pinned', 'agent.lane_granted', 'lane.granted'])).toEqual(
+      new Set(RULE_IDS),
+    );
+  });
+
+  test('U-06: a tree without flag 4 exports withheld content as before', () => {
+    for (const content of [WITHHELD_CONTENT, EXPORTABLE_CONTENT]) {
+      expect(decide(withheld(content, [], new Set()))).toMatchObject({ rule_id: 'lane.granted' });
+    }
+  });
+
+  test('every prohibition has a rule', () => {
+    expect(PROHIBITION_NAMES.filter((name) => !(`prohibition.${name}` in RULES))).toEqual([]);
+  });
+
+  test('the checks come in the order of the contract: whatever is also broken, the earlier rule is named', () => {
+    // One mistake per row, in the order in which the rules are listed; all are made together and mended one by one.
+    const mistakes: readonly (readonly [string, Case])[] = [
+      ['pin.missing.lanes', { run: pins('lanes', 'UNPINNED') }],
+      ['role.unknown', { run: { role_id: 'ROOT' } }],
+      ['lane.role_not_allowed', { lane: { allowed_callers: { roles: [] } } }],
+      ['lane.tool_not_allowed', { request: { tool: 'shell.run' } }],
+      ['lane.write_not_allowed', { request: { write: { table: 'facts', mode: 'append' } } }],
+      ['scope.mismatch.run_id', { run: { scope: { run_id: 'run_root' } } }],
+      // Also forbidden by the platform itself, which comes last.
+      ['prohibition.cross_case_lookup', { request: { target_case_id: 'case_2' } }],
+      ['label.other_case', { lane: { refuses_labels: ['other_case'] }, request: { label: READ_ALL } }],
+    ];
+    const named = mistakes.map((_, mended) => {
+      const left = mistakes.slice(mended).map(([, mistake]) => mistake);
+      return decide({
+        run: Object.assign({}, ...left.map(({ run }) => run)) as Partial<RunContext>,
+        request: Object.assign({}, ...left.map(({ request }) => request)) as Partial<PrivilegedRequest>,
+        lane: Object.assign({}, ...left.map(({ lane }) => lane)) as Partial<Lane>,
+      }).rule_id;
+    });
+    expect(named).toEqual(mistakes.map(([rule_id]) => rule_id));
+  });
+});

@@ -1,0 +1,3 @@
+// More random texts that share a passage.
+
+import './passage-search.test.js';

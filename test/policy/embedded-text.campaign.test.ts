@@ -1,3 +1,0 @@
-// More random texts that share a passage.
-
-import './embedded-text.test.js';

@@ -1,0 +1,308 @@
+// Goal: every rule that a policy can break is found, in the right file, at the right line, and nothing that is right
+// is refused. Method: a small right policy, and one row per mistake that turns it into a wrong one.
+
+import { describe, expect, test } from '@jest/globals';
+import { POLICY_FILES, type PolicyFile } from '../../../src/contract/policy/pins.js';
+import { PolicyError } from '../../../src/errors.js';
+import {
+  checkPolicy,
+  formatFinding,
+  loadPolicy,
+  type NamedPolicyFile,
+} from '../../../src/policy/files/check-policy.js';
+import { FINDING_RULES, type FindingRule } from '../../../src/policy/files/policy-finding.js';
+
+const RIGHT: Readonly<Record<PolicyFile, string>> = {
+  lanes: `version: v1
+contract_version: v1
+last_updated: 2026-01-31
+lanes:
+  - lane_id: FILES
+    purpose: Files.
+    allowed_callers: { roles: [WORKER] }
+    allowed_actions: { tools: [sandbox.read_file] }
+    scope: { requires: [case_id], prohibits: [external_export] }
+    audit: { required: true, level: full }
+`,
+  roles: `version: v1
+contract_version: v1
+last_updated: 2026-01-31
+roles:
+  - role_id: WORKER
+    description: Works.
+    class: agent
+    privileges: { lanes: [FILES] }
+`,
+  actions: `version: v1
+contract_version: v1
+last_updated: 2026-01-31
+actions:
+  - action: THINK
+  - action: WRITE_FILE
+    extensions: { path: [.txt] }
+    lane: FILES
+limits:
+  payload_bytes_max: 2048
+  payload_depth_max: 8
+  path_bytes_max: 1024
+  content_bytes_max: 2047
+  read_bytes_max: 1
+  list_entries_max: 1
+  steps_per_run_max: 1
+  denials_per_run_max: 1
+sandbox: { bytes_max: 1, files_max: 1, depth_max: 1, portable_names: false }
+response: { exposure: decision }
+knobs:
+  duplicate_proposal_ids: reject
+  dotdot: reject
+  extensions_stage: authorize
+  on_child_failure: fail
+`,
+};
+
+const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
+
+function filesWith(changes: Partial<Record<PolicyFile, Uint8Array>>): Record<PolicyFile, NamedPolicyFile> {
+  const file = (name: PolicyFile) => ({ path: `conf/${name}.yaml`, bytes: changes[name] ?? utf8(RIGHT[name]) });
+  return { lanes: file('lanes'), roles: file('roles'), actions: file('actions') };
+}
+
+/** The right policy with one passage replaced, which must be there. */
+function edit(name: PolicyFile, passage: string, replacement: string): Partial<Record<PolicyFile, Uint8Array>> {
+  if (!RIGHT[name].includes(passage)) throw new Error(`no such passage: ${passage}`);
+  return { [name]: utf8(RIGHT[name].replace(passage, () => replacement)) };
+}
+
+const LANE = RIGHT.lanes.slice(RIGHT.lanes.indexOf('  - lane_id'));
+const ROLE = RIGHT.roles.slice(RIGHT.roles.indexOf('  - role_id'));
+
+/** The right policy with two approvals: one that is right, and this one. */
+function approvals(subject: string, role_id: string): Partial<Record<PolicyFile, Uint8Array>> {
+  const rule = (name: string, role: string) =>
+    `  - { for: ${name}, approver_roles: [${role}], quorum: 1, expires_minutes: 5 }\n`;
+  const boss = '  - { role_id: BOSS, description: A person., class: human, privileges: { lanes: [] } }\n';
+  return {
+    roles: utf8(RIGHT.roles + boss),
+    actions: utf8(`${RIGHT.actions}approvals:\n${rule('WRITE_FILE', 'BOSS')}${rule(subject, role_id)}`),
+  };
+}
+
+/** The right policy with these lines more at the end of its lane. */
+const laneWith = (...lines: readonly string[]): Partial<Record<PolicyFile, Uint8Array>> => ({
+  lanes: utf8(`${RIGHT.lanes}${lines.map((line) => `    ${line}\n`).join('')}`),
+});
+
+interface Row {
+  readonly rule: FindingRule;
+  readonly why: string;
+  readonly at: `${PolicyFile}:${number}`;
+  readonly change: Partial<Record<PolicyFile, Uint8Array>>;
+}
+
+const row = (
+  rule: FindingRule,
+  why: string,
+  at: `${PolicyFile}:${number}`,
+  change: Partial<Record<PolicyFile, Uint8Array>>,
+): Row => ({ rule, why, at, change });
+
+const ROWS: readonly Row[] = [
+  row('yaml.too_large', '1 MiB and one byte', 'roles:1', { roles: utf8(RIGHT.roles.padEnd(1_048_577, '\n')) }),
+  row('yaml.encoding', 'UTF-16', 'roles:1', { roles: Buffer.from(`\ufeff${RIGHT.roles}`, 'utf16le') }),
+  row('yaml.encoding', 'Latin-1', 'roles:1', { roles: Buffer.from(RIGHT.roles.replace('Works', 'Wörks'), 'latin1') }),
+  row('yaml.bom', 'a byte order mark', 'roles:1', { roles: utf8(`\ufeff${RIGHT.roles}`) }),
+  row('yaml.control_character', 'an escape character', 'roles:6', edit('roles', 'Works', 'W\u001b[2Jorks')),
+  row('yaml.powershell_wrapping', "@' '@", 'lanes:1', { lanes: utf8(`@'\r\n${RIGHT.lanes}'@\r\n`) }),
+  row('yaml.powershell_wrapping', '@" "@', 'lanes:1', { lanes: utf8(`@"\n${RIGHT.lanes}"@\n`) }),
+  row('yaml.too_complex', 'a megabyte of brackets', 'lanes:1', { lanes: utf8('['.repeat(1_000_000)) }),
+  row('yaml.too_complex', 'a megabyte of brackets, one a line', 'lanes:17', { lanes: utf8('[\n'.repeat(500_000)) }),
+  row('yaml.too_complex', 'dashes in a bracket', 'lanes:1', { lanes: utf8(`a: [ ${'- '.repeat(10)}`) }),
+  row('yaml.too_complex', 'dashes', 'lanes:1', { lanes: utf8('- '.repeat(10)) }),
+  row('yaml.too_complex', 'indentation', 'lanes:2', { lanes: utf8(`a:\n${' '.repeat(65)}b: 1\n`) }),
+  row('yaml.too_complex', 'parts', 'lanes:3000', { lanes: utf8('- a\n'.repeat(20_000)) }),
+  row('yaml.too_complex', 'escapes', 'lanes:1', { lanes: utf8(`a: "${'\\q'.repeat(60_000)}"`) }),
+  row('yaml.anchor', 'an anchor', 'lanes:7', edit('lanes', '{ roles: [WORKER] }', '&a { roles: [WORKER] }')),
+  row('yaml.alias', 'an alias', 'lanes:7', edit('lanes', '[WORKER]', '[*a]')),
+  row('yaml.tag', 'a custom tag', 'lanes:6', edit('lanes', 'Files.', '!include x')),
+  row('yaml.tag', 'a standard tag', 'lanes:6', edit('lanes', 'Files.', '!!binary x')),
+  row('yaml.directive', 'YAML 1.1, where yes is true', 'lanes:1', { lanes: utf8(`%YAML 1.1\n---\n${RIGHT.lanes}`) }),
+  row('yaml.multiple_documents', 'a second document', 'roles:9', { roles: utf8(`${RIGHT.roles}---\na: 1\n`) }),
+  row('yaml.syntax', 'an open quote', 'roles:9', edit('roles', 'Works.', '"Works.')),
+  row('yaml.syntax', 'a tab', 'roles:7', edit('roles', '    class', '\tclass')),
+  row('yaml.syntax', 'a bracket that closes nothing', 'lanes:2', { lanes: utf8(`a: 1\n${']'.repeat(9_000)}`) }),
+  row('yaml.syntax', 'dashes after an open bracket', 'lanes:2', { lanes: utf8(`a: [\n${'- '.repeat(9_000)}`) }),
+  row('yaml.syntax', 'a document after an open bracket', 'lanes:2', {
+    lanes: utf8(`a: [\n--- \n${'- '.repeat(9_000)}`),
+  }),
+  row('yaml.merge_key', 'a merge key', 'roles:7', edit('roles', 'class: agent', '<<: { class: agent }')),
+  row('yaml.key', 'a number as key', 'roles:7', edit('roles', 'class: agent', '1: agent')),
+  row('yaml.key', 'a list as key', 'roles:7', edit('roles', 'class: agent', '? [a]\n    : agent')),
+  row('yaml.key', 'no key', 'roles:7', edit('roles', 'class: agent', ': agent')),
+  row('yaml.duplicate_key', 'a key twice', 'roles:8', edit('roles', 'class: agent', 'class: agent\n    class: human')),
+  row(
+    'yaml.number',
+    'a number that is 8 to some readers',
+    'actions:18',
+    edit('actions', 'bytes_max: 1,', 'bytes_max: 010,'),
+  ),
+  row('yaml.number', 'a number in hexadecimal', 'actions:18', edit('actions', 'bytes_max: 1,', 'bytes_max: 0x1F,')),
+  row('yaml.not_a_mapping', 'nothing', 'actions:1', { actions: utf8('') }),
+  row('yaml.not_a_mapping', 'comments', 'actions:1', { actions: utf8('# version: v1\n') }),
+  row('yaml.not_a_mapping', 'a list', 'actions:1', { actions: utf8('- version: v1\n') }),
+  row('yaml.not_a_mapping', 'a text', 'actions:1', { actions: utf8('version v1\n') }),
+  row('version.mismatch', 'another version', 'roles:1', edit('roles', 'version: v1', 'version: v2')),
+  row('version.mismatch', 'another contract', 'lanes:2', edit('lanes', 'contract_version: v1', 'contract_version: 1')),
+  row(
+    'schema.unknown_key',
+    'a key too many',
+    'lanes:7',
+    edit('lanes', '    allowed_c', '    owner: me\n    allowed_c'),
+  ),
+  row('schema.unknown_key', '__proto__', 'roles:7', edit('roles', 'class: agent', '__proto__: { class: agent }')),
+  row('schema.missing_key', 'a key too few', 'roles:5', edit('roles', '    class: agent\n', '')),
+  row('schema.type', 'a text for a list', 'roles:8', edit('roles', '[FILES]', 'FILES')),
+  row('schema.type', 'no list at all', 'roles:8', edit('roles', '{ lanes: [FILES] }', '')),
+  row('schema.value', 'a class that there is not', 'roles:7', edit('roles', 'class: agent', 'class: robot')),
+  row('schema.value', 'an id that is none', 'roles:5', edit('roles', 'role_id: WORKER', 'role_id: WÖRKER')),
+  row('schema.value', 'a limit of 0', 'actions:14', edit('actions', 'read_bytes_max: 1', 'read_bytes_max: 0')),
+  row('schema.type', 'a limit without end', 'actions:14', edit('actions', 'read_bytes_max: 1', 'read_bytes_max: .inf')),
+  row('schema.value', 'a limit beyond all limits', 'actions:11', edit('actions', 'depth_max: 8', 'depth_max: 65')),
+  row('schema.value', 'a pattern as extension', 'actions:7', edit('actions', '[.txt]', "['.*']")),
+  row('schema.type', 'yes for true', 'lanes:10', edit('lanes', 'required: true', 'required: yes')),
+  row('lane.duplicate_id', 'a lane twice', 'lanes:11', { lanes: utf8(RIGHT.lanes + LANE) }),
+  row('lane.unknown_role', 'a role that there is not', 'lanes:7', edit('lanes', '[WORKER]', '[WORKER, GHOST]')),
+  row('role.duplicate_id', 'a role twice', 'roles:9', { roles: utf8(RIGHT.roles + ROLE) }),
+  row('role.unknown_lane', 'a lane that there is not', 'roles:8', edit('roles', '[FILES]', '[FILES, EXPORT]')),
+  row('pair.one_sided', 'the role does not list the lane', 'lanes:7', edit('roles', '[FILES]', '[]')),
+  row('pair.one_sided', 'the lane does not name the role', 'roles:8', edit('lanes', '[WORKER]', '[]')),
+  row('prohibition.unknown', 'silent_changes', 'lanes:9', edit('lanes', '[external_export]', '[silent_changes]')),
+  row('prohibition.unknown', 'constructor', 'lanes:9', edit('lanes', '[external_export]', '[constructor]')),
+  row('lane.exports_content', 'nothing is withheld', 'lanes:11', laneWith('exports_content: true')),
+  row(
+    'lane.exports_content',
+    'exports need no approval',
+    'lanes:12',
+    laneWith('withholds_content: true', 'exports_content: true'),
+  ),
+  row('action.duplicate', 'THINK twice', 'actions:6', edit('actions', 'action: WRITE_FILE', 'action: THINK')),
+  row('action.unknown', 'EXECUTE_SHELL', 'actions:5', edit('actions', 'action: THINK', 'action: EXECUTE_SHELL')),
+  row('action.unknown_lane', 'a lane that there is not', 'actions:8', edit('actions', 'lane: FILES', 'lane: OTHER')),
+  row('extensions.unknown_argument', 'content', 'actions:7', edit('actions', '{ path:', '{ content:')),
+  row('extensions.unknown_argument', '__proto__', 'actions:7', edit('actions', '{ path:', '{ __proto__:')),
+  row(
+    'extensions.unknown_argument',
+    'not even a list',
+    'actions:7',
+    edit('actions', '{ path: [.txt] }', '{ PATH: 1 }'),
+  ),
+  row('limits.content_exceeds_payload', 'no room', 'actions:13', edit('actions', ' 2047', ' 2048')),
+  row('approval.duplicate', 'WRITE_FILE twice', 'actions:27', approvals('WRITE_FILE', 'BOSS')),
+  row('approval.unknown_subject', 'THINK', 'actions:27', approvals('THINK', 'BOSS')),
+  row('approval.unknown_subject', 'no action', 'actions:27', approvals('EXECUTE_SHELL', 'BOSS')),
+  row('approval.unknown_role', 'nobody', 'actions:27', approvals('promotion', 'GHOST')),
+  row('approval.unknown_role', 'an agent', 'actions:27', approvals('promotion', 'WORKER')),
+  row(
+    'limits.path_exceeds_payload',
+    'no room',
+    'actions:12',
+    edit('actions', 'payload_bytes_max: 2048', 'payload_bytes_max: 1024'),
+  ),
+];
+
+test('a right policy has no finding, and is indexed by the ids in it', () => {
+  const { findings, policy } = checkPolicy(filesWith({}));
+  expect(findings).toEqual([]);
+  expect([...policy!.lanes.keys()]).toEqual(['FILES']);
+  expect([...policy!.roles.keys()]).toEqual(['WORKER']);
+  expect([...policy!.actions.keys()]).toEqual(['THINK', 'WRITE_FILE']);
+  expect(policy!.lanes.get('FILES')!.scope.prohibits).toEqual(['external_export']);
+  expect(policy!.limits.content_bytes_max).toBe(2047);
+  expect(policy!.exposure).toBe('decision');
+  expect(checkPolicy(filesWith(approvals('promotion', 'BOSS'))).findings).toEqual([]);
+});
+
+describe('C55 a policy that is wrong is refused, with the rule, the file and the line', () => {
+  test.each(ROWS)('$rule: $why', ({ rule, at, change }) => {
+    const { findings, policy } = checkPolicy(filesWith(change));
+    expect(policy).toBeNull();
+    const [name, line] = at.split(':');
+    expect(findings).toContainEqual(expect.objectContaining({ rule, file: `conf/${name}.yaml`, line: Number(line) }));
+  });
+
+  test('every rule has a row', () => {
+    expect(new Set(ROWS.map(({ rule }) => rule))).toEqual(new Set(FINDING_RULES));
+  });
+
+  test.each(ROWS)('$rule: $why: is told once', ({ change }) => {
+    const lines = checkPolicy(filesWith(change)).findings.map(formatFinding);
+    expect(new Set(lines).size).toBe(lines.length);
+  });
+});
+
+describe('what a finding says', () => {
+  test('is one line of printable ASCII, whatever the file holds', () => {
+    const { findings } = checkPolicy(filesWith(edit('roles', 'class: agent', '"a\\u202e\\n\\u001b[31mÄ😀": 1')));
+    expect(findings.map(({ message }) => message)).toContain(
+      '/roles/0/a\\u{202e}\\u{a}\\u{1b}[31m\\u{c4}\\u{1f600} is not known',
+    );
+    for (const finding of findings) expect(formatFinding(finding)).toMatch(/^[ -~]*$/u);
+  });
+
+  test('names file and line as editors expect it', () => {
+    const { findings } = checkPolicy(filesWith(edit('roles', '[FILES]', '[]')));
+    expect(findings.map(formatFinding)).toEqual([
+      'conf/lanes.yaml:7 pair.one_sided: lane "FILES" names role "WORKER", which does not list the lane',
+    ]);
+  });
+
+  test('findings of all three files are told at once', () => {
+    const { findings } = checkPolicy({
+      lanes: { path: 'a', bytes: utf8('[]') },
+      roles: { path: 'b', bytes: utf8('a: *b') },
+      actions: { path: 'c', bytes: utf8('a: 1') },
+    });
+    expect(new Set(findings.map(({ file }) => file))).toEqual(new Set(['a', 'b', 'c']));
+  });
+
+  test('a file with more unknown keys than are told still has findings', () => {
+    const keys = Array.from({ length: 300 }, (_, index) => `    k${index}: 1\n`).join('');
+    const { findings, policy } = checkPolicy(filesWith({ roles: utf8(RIGHT.roles + keys) }));
+    expect(policy).toBeNull();
+    expect(findings[0]).toMatchObject({ rule: 'schema.unknown_key', line: 9, message: '/roles/0/k0 is not known' });
+  });
+
+  test('a policy with endless mistakes has 200 findings', () => {
+    const roles = RIGHT.roles.replace('[FILES]', `[${'GHOST, '.repeat(256).slice(0, -2)}]`);
+    const { findings } = checkPolicy(filesWith({ roles: utf8(roles) }));
+    expect(findings).toHaveLength(200);
+  });
+});
+
+describe('loadPolicy', () => {
+  const bytes = (change: Partial<Record<PolicyFile, Uint8Array>>) => {
+    const files = filesWith(change);
+    return { lanes: files.lanes.bytes, roles: files.roles.bytes, actions: files.actions.bytes };
+  };
+
+  test('returns the policy that is checked', () => {
+    expect(loadPolicy(bytes({}))).toEqual(checkPolicy(filesWith({})).policy);
+  });
+
+  test.each(ROWS)('throws POLICY_INVALID for $rule: $why', ({ rule, change }) => {
+    const load = () => loadPolicy(bytes(change));
+    expect(load).toThrow(PolicyError);
+    expect(load).toThrow(expect.objectContaining({ code: 'POLICY_INVALID' }));
+    expect(load).toThrow(rule);
+  });
+
+  test('tells the first five findings and how many more there are', () => {
+    const roles = RIGHT.roles.replace('[FILES]', '[FILES, A, B, C, D, E, F, G]');
+    expect(() => loadPolicy(bytes({ roles: utf8(roles) }))).toThrow(
+      /^the policy is invalid: (?:[^;]+; ){5}and 2 more$/,
+    );
+  });
+
+  test('the three files are what a policy consists of', () => {
+    expect(Object.keys(RIGHT)).toEqual([...POLICY_FILES]);
+  });
+});

@@ -1,0 +1,97 @@
+// The linter against a corpus of careless policies, and against every grant and limit of the shipped policy taken away.
+
+import { describe, expect, test } from '@jest/globals';
+import { LINT_RULE_IDS, LINT_RULES, type LintRule } from '../../../src/policy/lint/lint-rules.js';
+import { checkPolicy } from '../../../src/policy/files/check-policy.js';
+import { isNear } from '../../../src/policy/lint/lint-names.js';
+import { CARELESS, type Careless } from './careless-policies.js';
+import { edited, filesOf, lineOf, lint, shipped } from '../edited-policy.js';
+import { allCuts, HARMLESS, isSilent } from '../policy-cuts.js';
+
+/** Each policy of the corpus, linted once. */
+const LINTED = new Map(
+  CARELESS.map((careless) => {
+    const texts = careless.edits.reduce(edited, shipped());
+    return [careless, { texts, line: lineOf(texts, careless.finds), cautions: lint(texts) }] as const;
+  }),
+);
+/** Whether the caution is there that must be found, to a linter with one rule switched off. */
+function isFound(careless: Careless, off: LintRule): boolean {
+  const { line, cautions } = LINTED.get(careless)!;
+  const { file, rule, severity = 'error' } = careless.finds;
+  return cautions.some(
+    (caution) =>
+      caution.rule !== off &&
+      caution.file === `${file}.yaml` &&
+      caution.rule === rule &&
+      caution.severity === severity &&
+      caution.line === line &&
+      caution.remedy === LINT_RULES[rule],
+  );
+}
+
+describe('the shipped policies', () => {
+  test('D20 have no caution, except that of source code what runs may be written', () => {
+    expect(lint(shipped())).toEqual([]);
+    expect(lint(shipped('actions.service.yaml'))).toEqual([]);
+    const coding = lint(shipped('actions.coding.yaml')).map(({ rule }) => rule);
+    expect(new Set(coding)).toEqual(new Set(['action.runs']));
+  });
+});
+
+describe('a careless policy', () => {
+  test('has at least 40 forms here, and every rule of the linter finds one of them', () => {
+    expect(CARELESS.length).toBeGreaterThanOrEqual(40);
+    expect(new Set(CARELESS.map(({ what }) => what)).size).toBe(CARELESS.length);
+    expect(LINT_RULE_IDS.filter((rule) => !CARELESS.some(({ finds }) => finds.rule === rule))).toEqual([]);
+  });
+
+  test.each(CARELESS.map((careless) => [careless.what, careless] as const))('is found: %s', (_, careless) => {
+    const { texts, line, cautions } = LINTED.get(careless)!;
+    expect(checkPolicy(filesOf(texts)).findings).toEqual([]);
+    const { file, rule, severity = 'error' } = careless.finds;
+    const told = cautions.map((caution) => `${caution.file}:${caution.line} ${caution.severity} ${caution.rule}`);
+    expect(told).toContain(`${file}.yaml:${line} ${severity} ${rule}`);
+  });
+
+  test.each(LINT_RULE_IDS)('is not found by a linter without %s', (rule) => {
+    const missed = CARELESS.filter((careless) => !isFound(careless, rule));
+    expect(missed.length).toBeGreaterThan(0);
+    expect(new Set(missed.map(({ finds }) => finds.rule))).toEqual(new Set([rule]));
+  });
+
+  test('with a contradiction gets no caution: that is mended first', () => {
+    const texts = edited(shipped(), { file: 'roles', in: 'SANDBOX_AGENT', from: 'class: agent', to: 'class: robot' });
+    expect(lint(texts)).toEqual([]);
+    expect(checkPolicy(filesOf(texts)).findings).not.toEqual([]);
+  });
+});
+
+describe('names', () => {
+  test.each([
+    ['facts', 'fact', true],
+    ['facts', 'fatcs', true],
+    ['facts', 'facts', true],
+    ['facts', 'acted', false],
+    ['', 'ab', true],
+    ['', 'abc', false],
+  ])('%j and %j are near: %s', (a, b, near) => {
+    expect(isNear(a, b)).toBe(near);
+    expect(isNear(b, a)).toBe(near);
+  });
+});
+
+describe('the shipped policy without one of its grants or limits', () => {
+  const all = allCuts();
+
+  test('is told by a finding or a caution, or allows nothing more for a reason that is listed', () => {
+    const silent = all.filter((_, index) => index % 10 === 0).filter(isSilent);
+    expect(silent.map(({ name, pointer }) => `${name} ${pointer}`)).toEqual([]);
+    expect(all.length).toBeGreaterThan(150);
+  });
+
+  test('each reason is needed', () => {
+    const unused = HARMLESS.filter(([pattern]) => !all.some(({ name, pointer }) => pattern.test(`${name} ${pointer}`)));
+    expect(unused).toEqual([]);
+  });
+});

@@ -1,3 +1,0 @@
-// The courses of 100 random trees and 15 sessions.
-
-import './course.test.js';

@@ -1,0 +1,3 @@
+// The events of 300 random trees.
+
+import './audit-events.test.js';

@@ -1,3 +1,0 @@
-// The events of 300 random trees.
-
-import './audit.test.js';

@@ -1,0 +1,93 @@
+import { describe, expect, test } from '@jest/globals';
+import fc from 'fast-check';
+import { OUTCOMES, type Outcome } from '../../../src/contract/run/phase.js';
+import { buildResponse, type Exposure, type StepResponse } from '../../../src/contract/run/response.js';
+import {
+  countResponse,
+  finalResponseOf,
+  decideNextTurn,
+  INITIAL_COUNTS,
+  type LoopLimits,
+} from '../../../src/runtime/agent-loop/loop-limits.js';
+
+const LIMITS: LoopLimits = { maxSteps: 50, maxDenials: 10, maxInvalid: 5, maxTokens: null };
+
+const answered = (outcome: Outcome, exposure: Exposure = 'detailed', action = 'THINK'): StepResponse => {
+  const ok = outcome === 'SUCCESS';
+  const error = ok ? null : ({ error_code: 'POLICY_VIOLATION', message: 'no' } as const);
+  return buildResponse({ proposal_id: null, action, outcome, result: ok ? { response: 'x' } : null, error }, exposure);
+};
+const after = (outcomes: readonly Outcome[], exposure: Exposure = 'detailed') =>
+  outcomes.reduce((counts, outcome) => countResponse(counts, answered(outcome, exposure), 7), INITIAL_COUNTS);
+
+describe('when a loop stops', () => {
+  test.each([
+    ['at the last step', { maxSteps: 3 }, ['SUCCESS', 'SUCCESS', 'SUCCESS'], 'max_steps'],
+    ['not one step earlier', { maxSteps: 3 }, ['SUCCESS', 'SUCCESS'], 'ask'],
+    ['at denials, wherever they stand', { maxDenials: 2 }, ['DENIED', 'SUCCESS', 'DENIED'], 'max_denials'],
+    ['at invalid proposals in a row', { maxInvalid: 2 }, ['VALIDATION_ERROR', 'VALIDATION_ERROR'], 'max_invalid'],
+    ['not at others', { maxInvalid: 2 }, ['VALIDATION_ERROR', 'SUCCESS', 'VALIDATION_ERROR'], 'ask'],
+    ['a failure is neither', { maxInvalid: 1, maxDenials: 1 }, ['EXECUTION_ERROR', 'EXECUTION_ERROR'], 'ask'],
+    ['at tokens', { maxTokens: 14 }, ['SUCCESS', 'SUCCESS'], 'max_tokens'],
+    ['not below', { maxTokens: 15 }, ['SUCCESS', 'SUCCESS'], 'ask'],
+  ] as const)('%s', (_when, limits, outcomes, next) => {
+    expect(decideNextTurn(after(outcomes), { ...LIMITS, ...limits })).toBe(next);
+  });
+
+  test('S2-12: where only the decision is shown, a DENY counts as a denial and as invalid', () => {
+    const shown = after(['DENIED', 'VALIDATION_ERROR', 'EXECUTION_ERROR', 'SUCCESS'], 'decision');
+    expect(shown).toMatchObject({ steps: 4, denials: 2, invalid: 2, invalid_in_a_row: 0 });
+  });
+
+  test('a limit of tokens needs an agent that reports them', () => {
+    const counts = countResponse(INITIAL_COUNTS, answered('SUCCESS'), null);
+    expect(decideNextTurn(counts, LIMITS)).toBe('ask');
+    expect(decideNextTurn(counts, { ...LIMITS, maxTokens: 1_000 })).toBe('tokens_unreported');
+  });
+
+  test('tokens stop where numbers stop being exact', () => {
+    const most = countResponse(INITIAL_COUNTS, answered('SUCCESS'), Number.MAX_SAFE_INTEGER);
+    expect(countResponse(most, answered('SUCCESS'), Number.MAX_SAFE_INTEGER).tokens).toBe(Number.MAX_SAFE_INTEGER);
+  });
+
+  test('whatever is answered, no more is asked than the limits say', () => {
+    const limit = fc.integer({ min: 1, max: 12 });
+    const limits = fc.record({
+      maxSteps: limit,
+      maxDenials: limit,
+      maxInvalid: limit,
+      maxTokens: fc.option(fc.integer({ min: 1, max: 60 })),
+    });
+    const answers = fc.array(fc.tuple(fc.constantFrom(...OUTCOMES), fc.option(fc.nat(20))), { maxLength: 40 });
+    fc.assert(
+      fc.property(limits, answers, (given, all) => {
+        let counts = INITIAL_COUNTS;
+        let asked = 0;
+        for (const [outcome, tokens] of all) {
+          if (decideNextTurn(counts, given) !== 'ask') break;
+          asked += 1;
+          counts = countResponse(counts, answered(outcome), tokens);
+        }
+        const told = all.slice(0, asked);
+        expect(counts.steps).toBe(asked);
+        expect(asked).toBeLessThanOrEqual(given.maxSteps);
+        expect(told.filter(([outcome]) => outcome === 'DENIED').length).toBeLessThanOrEqual(given.maxDenials);
+        const before = told.slice(0, -1).reduce((sum, [, tokens]) => sum + (tokens ?? 0), 0);
+        if (given.maxTokens !== null) expect(before).toBeLessThan(given.maxTokens);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe('the last word', () => {
+  test.each([
+    ['a FINISH that succeeded', answered('SUCCESS', 'detailed', 'FINISH'), 'x'],
+    ['the same as a decision', answered('SUCCESS', 'decision', 'FINISH'), 'x'],
+    ['a FINISH that was refused', answered('DENIED', 'detailed', 'FINISH'), null],
+    ['a FINISH that failed', answered('EXECUTION_ERROR', 'decision', 'FINISH'), null],
+    ['another action', answered('SUCCESS', 'detailed', 'THINK'), null],
+  ])('of %s', (_what, response, word) => {
+    expect(finalResponseOf(response)).toBe(word);
+  });
+});

@@ -1,0 +1,80 @@
+// What a lane keeps out of bundles, where its content is told again by somebody else.
+
+import { afterEach, expect, test } from '@jest/globals';
+import { isWithheld } from '../../../src/contract/artifact-ref.js';
+import { homePaths, openHome } from '../../../src/runtime/home/home.js';
+import { withholdByLanes } from '../../../src/runtime/evidence/lane-withholding.js';
+import { Bench } from '../../fixtures/bench.js';
+
+const SECRET = 'what the tool had to say, in confidence';
+let bench: Bench;
+afterEach(() => bench.close());
+
+const READS = `  - lane_id: FILE_READS
+    purpose: Read files.
+    allowed_callers: { roles: [SANDBOX_AGENT] }
+    allowed_actions: { tools: [sandbox.read_file] }
+    scope: { requires: [case_id, run_id], prohibits: [] }
+    audit: { required: true, level: full }
+`;
+
+/** Reading is done in a lane of its own. One of the two lanes withholds. */
+const edit = (withholding: string) => (name: string, text: string) =>
+  name === 'actions'
+    ? text
+        .replace('  - action: READ_FILE\n', '$&    lane: FILE_READS\n')
+        .replace(/duplicate_proposal_ids: \w+/, 'duplicate_proposal_ids: replay')
+    : name === 'lanes'
+      ? text
+          .replace('  - lane_id: SANDBOX_FILES\n', `${READS}$&`)
+          .replace(`  - lane_id: ${withholding}\n`, '$&    withholds_content: true\n')
+      : text.replace('lanes: [SANDBOX_FILES]', 'lanes: [SANDBOX_FILES, FILE_READS]');
+
+const proposal = (id: number, action: string, args: object): string =>
+  JSON.stringify({
+    schema_version: '1.0.0',
+    id: `00000000-0000-4000-8000-${String(id).padStart(12, '0')}`,
+    reasoning: 'r',
+    action,
+    args,
+  });
+
+/** The kinds of contents of a case that a bundle holds with the secret in them, and the ones it withholds. */
+async function bundled(): Promise<{ readonly told: readonly string[]; readonly kept: readonly string[] }> {
+  const { store } = openHome(homePaths(bench.home), { readOnly: true });
+  const source = withholdByLanes(store);
+  const told: string[] = [];
+  const kept: string[] = [];
+  for await (const stored of source.log()) {
+    for (const artifact of await source.artifactsOf(stored)) {
+      if (isWithheld(artifact)) kept.push(artifact.kind);
+      else if (Buffer.from(artifact.bytes).includes(SECRET)) told.push(artifact.kind);
+    }
+  }
+  await store.close();
+  return { told, kept };
+}
+
+async function readTwice(): Promise<void> {
+  bench.put('a.txt', SECRET);
+  const agent = await bench.turnpike.startAgent();
+  const read = proposal(1, 'READ_FILE', { path: '/sandbox/a.txt' });
+  expect(await agent.submit(read)).toMatchObject({ outcome: 'SUCCESS' });
+  // Sent again it is answered as before.
+  expect(await agent.submit(read)).toMatchObject({ outcome: 'SUCCESS' });
+  await agent.end();
+}
+
+test('S4-62: a response that is given again is kept with the result that it was made of', async () => {
+  bench = await Bench.open({ edit: edit('FILE_READS') });
+  await readTwice();
+  const { told, kept } = await bundled();
+  expect(told).toEqual([]);
+  expect(kept).toContain('result');
+});
+
+test('S4-62: what an agent of such a lane has had done in another lane is kept too', async () => {
+  bench = await Bench.open({ edit: edit('SANDBOX_FILES') });
+  await readTwice();
+  expect((await bundled()).told).toEqual([]);
+});

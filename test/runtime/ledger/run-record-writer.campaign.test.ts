@@ -1,0 +1,3 @@
+// The records of 100 random trees.
+
+import './run-record-writer.test.js';

@@ -1,0 +1,3 @@
+// More random rebases.
+
+import './plan-rebase.test.js';

@@ -1,3 +1,0 @@
-// More random rebases.
-
-import './rebase.test.js';
