@@ -27,8 +27,8 @@ let built: string;
 beforeAll(() => {
   built = diskFolder('sql');
   const compilerOptions = { target: ts.ScriptTarget.ES2023, module: ts.ModuleKind.ESNext, verbatimModuleSyntax: true };
-  const files = filesIn('src', /^(?:sql-.*|sqlite-.*|open-file|error-code|errors)\.ts$/);
-  for (const file of [...files, ...filesIn('src/contract', /\.ts$/)]) {
+  const folders = ['src/adapters', 'src/contract', 'src/ports', 'src/identity', 'src/ledger'];
+  for (const file of ['src/errors.ts', ...folders.flatMap((folder) => filesIn(folder, /\.ts$/))]) {
     const path = join(built, file.replace(/\.ts$/, '.js'));
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, ts.transpileModule(readFileSync(join(ROOT, file), 'utf8'), { compilerOptions }).outputText);
