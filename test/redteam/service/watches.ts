@@ -67,15 +67,16 @@ async function look({ url, tokens }: Served, holds: (found: Requests) => boolean
 const gauge = (text: string, state: string): number =>
   Number(new RegExp(`turnpike_requests_running\\{state="${state}"\\} (\\d+)`).exec(text)?.[1]);
 
-/** The hostile token asks for a long answer, and reads nothing of it. */
+/** The hostile token asks for two long answers over one connection, and reads nothing of them. */
 export function unreadAnswer({ url, tokens }: Served): Socket {
   const { host, port } = new URL(url);
   const socket = connect(Number(port), '127.0.0.1').on('error', () => undefined);
   socket.pause();
-  socket.write(
+  const request =
     `GET /api/v1/inspector/entries?from=0&to=100000 HTTP/1.1\r\nHost: ${host}\r\n` +
-      `Authorization: Bearer ${tokens.hostile}\r\n\r\n`,
-  );
+    `Authorization: Bearer ${tokens.hostile}\r\n\r\n`;
+  // The kernel may take the first answer of 4 MiB whole. The second stays in the memory of the service.
+  socket.write(request.repeat(2));
   return socket;
 }
 
