@@ -1,5 +1,5 @@
-// A language model at work, from its task to its last word. It is the AI SDK's own mock here, so that this needs no
-// network: put a model of a provider package in its place.
+// A language model works on a task until it finishes. This example uses the AI SDK's own mock, so that it needs no
+// network: replace it with a model of a provider package.
 //
 //   npm install turnpike ai
 //   node agent.mjs
@@ -8,7 +8,7 @@ import { MockLanguageModelV3 } from 'ai/test';
 import { openTurnpike, renderAgentOutput } from 'turnpike';
 import { aiSdkAgent } from 'turnpike/ai';
 
-/** What the model says in each turn. The first one is in a fence: it is refused, and the model is told so. */
+/** The output of the model in each turn. The first one has a Markdown fence: it is rejected with INVALID_JSON. */
 const LINES = [
   (id) => `\`\`\`json\n${proposal(id, 'LIST_FILES', { path: '/sandbox/' })}\n\`\`\``,
   (id) => proposal(id, 'WRITE_FILE', { path: '/sandbox/note.md', content: 'Hello.\n' }),
@@ -32,7 +32,7 @@ const model = new MockLanguageModelV3({
   },
 });
 
-/** An agent is one function: here it says what it was answered, and hands the turn on to the model. */
+/** An agent is one function. This one prints the last response and passes the turn to the model. */
 const asked = aiSdkAgent({ model });
 const agent = {
   propose: (told, signal) => {

@@ -4,8 +4,8 @@
 //   POST /agents/:id/proposals    one raw proposal          200 the step's one response, whatever its outcome
 //   GET  /runs/:id                                          200 the run record
 //
-// An `Idempotency-Key` makes a proposal safe to send again. There is no authentication: a service that leaves this
-// machine puts its own in front, and says there who may start an agent in which case.
+// An `Idempotency-Key` makes it safe to repeat a proposal. There is no authentication: a service that is reachable from
+// other machines adds its own, which decides who may start an agent in which case.
 //
 //   node docs/examples/embed-http-service.mjs [HOME] [PORT]
 
@@ -13,7 +13,7 @@ import { createServer } from 'node:http';
 import { CodedError, openTurnpike } from 'turnpike';
 
 const [home = 'turnpike-home', port = '8321'] = process.argv.slice(2);
-/** Above what the policy allows (64 KiB), so that an oversized proposal is refused by a step and recorded. */
+/** Above the limit of the policy (64 KiB), so that a step rejects an oversized proposal and the ledger records it. */
 const BODY_BYTES_MAX = 262_144;
 const STATUS = { USAGE: 400, RUN_UNKNOWN: 404, RUN_ENDED: 409, AGENT_BUSY: 429, CLOSED: 503, LEDGER_UNAVAILABLE: 503 };
 const ROUTES = [
@@ -34,7 +34,7 @@ server.listen(Number(port), '127.0.0.1', () => {
 });
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, stop);
 
-/** What is under way is answered, then the home is let go. Remote agents live on and can be taken up again. */
+/** Answers the requests in flight, then closes the home directory. Remote agents continue and can be resumed. */
 async function stop() {
   await new Promise((closed) => {
     server.close(closed);
@@ -44,7 +44,7 @@ async function stop() {
 }
 
 async function answer(request) {
-  // A page in a browser may be made to call loopback under another name: only our own name is answered.
+  // DNS rebinding can make a browser page call loopback under another name: only this host name is served.
   if (!/^(?:127\.0\.0\.1|localhost):\d+$/.test(request.headers.host ?? '')) return problem(403, 'HOST');
   for (const [method, pattern, handle] of ROUTES) {
     const found = pattern.exec(request.url ?? '');
@@ -63,7 +63,7 @@ async function startAgent(request) {
 }
 
 async function propose(request, run_id) {
-  // A page cannot send this type to another origin without being allowed to.
+  // A page cannot send this type to another origin without a CORS preflight.
   if (request.headers['content-type'] !== 'application/json') return problem(415, 'CONTENT_TYPE');
   const payload = await bodyOf(request);
   if (payload === null) return problem(413, 'TOO_LARGE');
@@ -77,7 +77,7 @@ async function showRun(_request, run_id) {
   return record === null ? problem(404, 'RUN_UNKNOWN') : { status: 200, body: record };
 }
 
-/** The whole body as it came, or null when it is too large; the rest of it is not read then. */
+/** The whole body, byte for byte, or null if it is too large; the rest is then not read. */
 async function bodyOf(request) {
   const chunks = [];
   let size = 0;
@@ -99,7 +99,7 @@ function parsed(body) {
 
 const problem = (status, code, detail = '') => ({ status, body: { status, code, detail } });
 
-/** Errors of the library carry a code; anything else is a bug, and no text of it leaves the service. */
+/** Errors of the library have a code. Any other error is a bug, and its text does not leave the service. */
 function problemOf(error) {
   const known = error instanceof CodedError && error.code in STATUS;
   if (known) return problem(STATUS[error.code], error.code, error.message);

@@ -1,4 +1,4 @@
-// An agent run on XState's own actors, with an inspector that prints each state that an actor comes to.
+// An agent run on XState's own actors, with an inspector that prints each state that an actor enters.
 
 import { openTurnpike } from 'turnpike';
 

@@ -1,5 +1,5 @@
 // `npm start`: a careful agent works on a case, a hostile one attacks it, and both do at once. Then the ledger is
-// verified and replayed. Exits with 0 only if every step, file and run is as it must be.
+// verified and replayed. Exits with 0 only if every step, file and run is as expected.
 //
 //   node docs/examples/start.mjs [FOLDER]      a new or empty folder; default: a new one among the temporary files
 
@@ -10,7 +10,7 @@ import { buildIfNeeded } from './demo/build.mjs';
 import { filesOf, layOut, mix, readHostile, readSession, SECRET } from './demo/material.mjs';
 import { countLine, paint, paragraph, say, stepLine, treeLines, visible } from './demo/print.mjs';
 
-/** Everything that was not as expected. */
+/** Every deviation from the expected result. */
 const surprises = [];
 const expect = (holds, what) => void (holds || surprises.push(what));
 
@@ -21,7 +21,7 @@ async function main() {
   const { openTurnpike } = await import('../../dist/src/index.js');
   const turnpike = await openTurnpike({
     home: join(folder, 'home'),
-    // Elsewhere than on Linux files cannot be kept apart without races; a demonstration may run all the same.
+    // Only Linux isolates files without races; a demonstration may run elsewhere all the same.
     unsafe: process.platform !== 'linux',
   });
   try {
@@ -84,7 +84,7 @@ async function play(turnpike, number, { title, about, proposals, ending }) {
   return { root: agent.root_run_id, responses };
 }
 
-/** Attacks leave no trace in the work, and nothing outside is touched. */
+/** Checks that the attacks changed neither the work nor any file outside the sandbox. */
 function checkFiles(sandbox, outside, runs) {
   const [session, hostile, mixture] = runs.map(({ title }) => filesOf(join(sandbox, `case-${title}`)));
   const injected = 'notes/inbox-1.md';
@@ -112,7 +112,7 @@ async function showRuns(turnpike, runs) {
   for (const { title, responses } of runs) say(countLine(title, responses));
 }
 
-/** The ledger is held against itself, and then folded through the machines again. */
+/** Verifies the ledger, then replays it through the machines. */
 async function prove(turnpike) {
   say(`\n${paint('Proof', 'bold')}`);
   const verdict = await turnpike.ledger.verify();

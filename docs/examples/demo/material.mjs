@@ -7,12 +7,12 @@ import { fileURLToPath } from 'node:url';
 
 const MATERIAL = fileURLToPath(new URL('../material/', import.meta.url));
 
-/** What no agent may ever see: it lies outside the sandboxes, and links in the attacked cases lead to it. */
+/** A secret that no agent may see: it is outside the sandboxes, and links in the attacked cases lead to it. */
 export const SECRET = 'statement of another client';
 
 /**
- * The proposals of one file as the bytes of its lines: a byte order mark, for one, must reach the runtime.
- * `expected` is what each must get; `note` says what is wrong with a hostile one.
+ * The proposals of one file as the bytes of its lines: a byte order mark, for example, must reach the runtime.
+ * `expected` is the expected outcome of each; `note` describes the attack of a hostile one.
  */
 export function readSession() {
   return linesOf('session.jsonl').map((payload) => ({ payload, expected: { outcome: 'SUCCESS', error_code: null } }));
@@ -43,7 +43,7 @@ export function mix(session, hostile) {
   return [...mixed, ...session.slice(-1)];
 }
 
-/** Lays out a case's sandbox. Where `outside` is given, it is made too, and links in the sandbox lead to its files. */
+/** Creates a case's sandbox. If `outside` is given, creates it too, with links from the sandbox to its files. */
 export function layOut(sandbox, outside) {
   cpSync(join(MATERIAL, 'case-files'), sandbox, { recursive: true });
   if (outside === null) return;
@@ -56,7 +56,7 @@ export function layOut(sandbox, outside) {
   linkSync(join(outside, 'copy.txt'), join(shared, 'copy.txt'));
 }
 
-/** The regular files below a folder, by path, with the hash of each; `shared/`, where the traps are, is left out. */
+/** The regular files below a folder, by path, with the hash of each; omits `shared/`, which has the traps. */
 export function filesOf(folder) {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   const paths = files.map((entry) => relative(folder, join(entry.parentPath, entry.name)));

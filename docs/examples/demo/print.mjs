@@ -1,15 +1,15 @@
-// What the demonstration prints. Proposals come from an agent, so nothing of theirs is printed before `visible`.
+// The output of the demonstration. Proposals come from an agent, so their text passes `visible` before it is printed.
 
 const COLOURS = { SUCCESS: 32, DENIED: 31, VALIDATION_ERROR: 33, EXECUTION_ERROR: 35, dim: 2, bold: 1 };
 const COLOURED = process.stdout.isTTY === true && (process.env['NO_COLOR'] ?? '') === '';
-// Controls, bidirectional and invisible characters: a terminal, or an eye, would take them for something else.
+// Controls, bidirectional and invisible characters, which could mislead a terminal or a reader.
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 
 export const say = (line = '') => void process.stdout.write(`${line}\n`);
 
 export const paint = (text, name) => (COLOURED ? `\u001b[${COLOURS[name]}m${text}\u001b[0m` : text);
 
-/** Untrusted text as one line that a terminal shows and does not obey, cut to `width`. */
+/** Untrusted text as one line without terminal control characters, truncated to `width`. */
 export function visible(text, width) {
   const line = String(text).replace(UNSAFE, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
   return line.length > width ? `${line.slice(0, width - 1)}…` : line;
@@ -17,12 +17,12 @@ export function visible(text, width) {
 
 const column = (text, width) => visible(text, width).padEnd(width);
 const COLUMNS = process.stdout.columns ?? 140;
-/** What is left of a line when index, action and outcome are out: for what it is about, and what the agent was told. */
+/** The width of a line that remains after index, action and outcome: for subject and message. */
 const LEFT = COLUMNS - 52;
 const WHAT_WIDTH = Math.min(46, Math.max(20, LEFT - 24));
 const TOLD_WIDTH = Math.max(12, LEFT - WHAT_WIDTH);
 
-/** One step: index, action, what it is about, outcome, and what the agent was told when it was refused. */
+/** One step: index, action, subject, outcome, and the message if it was rejected or denied. */
 export function stepLine(index, proposal, { action, outcome, error }) {
   const mark = proposal.note === undefined ? ' ' : paint('!', 'bold');
   const told = error === null ? '' : paint(visible(`${error.error_code}: ${error.message}`, TOLD_WIDTH), 'dim');
@@ -30,7 +30,7 @@ export function stepLine(index, proposal, { action, outcome, error }) {
   return `${String(index).padStart(4)} ${mark} ${column(action ?? '-', 25)} ${what} ${paint(outcome.padEnd(16), outcome)} ${told}`.trimEnd();
 }
 
-/** What a proposal of the session, which is well-formed, names: a path by its end, a thought by its beginning. */
+/** The subject of a well-formed proposal of the session: the end of a path, or the beginning of a thought. */
 function about(payload) {
   const { action, args, reasoning } = JSON.parse(payload.toString('utf8'));
   if (action === 'THINK' || action === 'FINISH') return args.response ?? reasoning;
@@ -50,7 +50,7 @@ export function paragraph(text) {
   return lines.map((line) => `     ${line}`).join('\n');
 }
 
-/** A run tree; brothers that ended alike are one line, with their number, and so are their children. */
+/** A run tree; siblings that ended alike share one line with their number, and so do their children. */
 export function treeLines(runs) {
   const [root] = runs;
   return [`${root.run_id}  ${root.run_kind}  ${ended(root)}`, ...childLines([root], runs, '')];
@@ -75,7 +75,7 @@ const ended = ({ status, outcome }) => (outcome === undefined || outcome === sta
 
 const OUTCOMES = ['SUCCESS', 'VALIDATION_ERROR', 'DENIED', 'EXECUTION_ERROR'];
 
-/** How often each outcome came, one line for each run. */
+/** The count of each outcome, one line per run. */
 export function countLine(title, responses) {
   const counts = new Map();
   for (const { outcome } of responses) counts.set(outcome, (counts.get(outcome) ?? 0) + 1);
