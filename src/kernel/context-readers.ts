@@ -1,9 +1,9 @@
-// What others look for in the memories of machines.
+// Readers for the parts of a machine's context that other modules need.
 
 import type { ApprovalBook } from '../contract/run/approval.js';
 import type { SessionState } from '../session/session-state.js';
 
-/** The book that a run keeps: an agent of its own, a mediated run with the request that it is about. */
+/** The approval book of a run: an agent run has its own, a mediated run has the one that belongs to its request. */
 export function readApprovalBook(memory: unknown): ApprovalBook | null {
   const { approvals, approval } = (memory ?? {}) as {
     readonly approvals?: ApprovalBook;
@@ -12,6 +12,8 @@ export function readApprovalBook(memory: unknown): ApprovalBook | null {
   return approvals ?? approval?.book ?? null;
 }
 
-/** The session that a session's machine keeps, while it lives and as its output. */
+/**
+ * The session in a session machine's context, or in its output once the machine is done; null for any other machine.
+ */
 export const readSession = (memory: unknown): SessionState | null =>
   ((memory ?? {}) as { readonly session?: SessionState }).session ?? null;

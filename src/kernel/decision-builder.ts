@@ -1,4 +1,5 @@
-// The kernel's ear: what the machines say becomes entries of the ledger, with their place and time, and things to do.
+// Builds the decision for one input: turns what the machines emit into ledger entries (with sequence number and
+// timestamp) and into commands, replies and timers.
 
 import type { Command, Emission, RunTermination, Reply } from '../../machines/emission.js';
 import type { Artifact } from '../contract/artifact-ref.js';
@@ -23,7 +24,7 @@ import type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
 
 type PerformCommand = Extract<Command, { readonly kind: 'perform' }>;
 
-/** A decision while it is being made: what was said in answer to one input. */
+/** A decision under construction: everything that the machines have emitted for one input. */
 interface DecisionDraft extends Decision {
   readonly entries: SealedEntry[];
   readonly commands: Command[];
@@ -45,20 +46,22 @@ const emptyDraft = (artifacts: readonly Artifact[]): DecisionDraft => ({
   refused: false,
 });
 
-/** Where one tree's ledger stands, and what is open in it: runs, commands without results, timers. */
+/** The head of one tree's ledger and its unfinished work: runs, pending commands, timers. */
 export class DecisionBuilder {
   readonly #tree_id: string;
   #seq = 0;
   #prev = NO_PREV;
   #now = '';
-  /** Where the present input stands. */
+  /** Sequence number of the current input. */
   #inputSeq = 0;
   #draft: DecisionDraft = emptyDraft([]);
-  /** Orchestrator and agent runs, ended ones too; mediated runs take no inputs but their one result. */
+  /**
+   * Orchestrator and agent runs, including ended ones. Mediated runs are absent: their only input is their one result.
+   */
   #runs = new Map<string, KnownRun>();
   #pending = new Map<string, Command>();
   #timers = new Map<string, Timer>();
-  /** Contexts of mediated runs that are under way. */
+  /** Contexts of the mediated runs that have not ended. */
   #mediated = new Map<string, RunContext>();
   #unsettled = new Map<string, UnsettledRun>();
   readonly #touchedFiles = new TouchedFiles();
@@ -87,19 +90,19 @@ export class DecisionBuilder {
     return [...this.#timers.values()];
   }
 
-  /** Runs whose effect may have happened, and of which nobody has said yet whether it did. */
+  /** Runs whose effect may have happened and whose outcome is still unknown. */
   get unsettled(): readonly UnsettledRun[] {
     return [...this.#unsettled.values()];
   }
 
-  /** An executor could not tell what became of this run's effect. */
+  /** Records that the executor could not determine the outcome of this run's effect. */
   noteUnknown({ run_id, effect }: PerformCommand): void {
     const context = this.#mediated.get(run_id) ?? null;
     const { request_hash, idempotency_key } = effect;
     if (context !== null) this.#unsettled.set(run_id, { context, request_hash, idempotency_key });
   }
 
-  /** Another attempt with the same key was done: so is what was unknown of it. */
+  /** Records that an attempt succeeded. This settles every unknown attempt with the same idempotency key. */
   noteDone({ effect }: PerformCommand): void {
     this.#touchedFiles.addChanges(effect);
     for (const [run_id, { idempotency_key }] of this.#unsettled) {
@@ -107,7 +110,7 @@ export class DecisionBuilder {
     }
   }
 
-  /** Somebody has found out. @returns the run, or null where nothing was unknown */
+  /** Removes a run from the unknown outcomes. @returns the run, or null if its outcome was not unknown */
   settle(run_id: string): UnsettledRun | null {
     const found = this.#unsettled.get(run_id) ?? null;
     this.#unsettled.delete(run_id);
@@ -118,7 +121,7 @@ export class DecisionBuilder {
     return this.#runs.get(run_id) ?? null;
   }
 
-  /** The context of this run, or of the nearest above it that is remembered. */
+  /** The context of this run, or of its nearest known ancestor; null if there is none. */
   findNearest(run_id: string): RunContext | null {
     for (let id = run_id; id !== ''; id = id.slice(0, Math.max(0, id.lastIndexOf('.')))) {
       const known = this.#runs.get(id);
@@ -127,12 +130,14 @@ export class DecisionBuilder {
     return null;
   }
 
-  /** What agent runs have changed in their sandbox; noted in the trees of sessions, which ask for it. */
+  /** The files that agent runs have changed in their sandboxes. Only the trees of sessions record them. */
   get touchedFiles(): TouchedFiles {
     return this.#touchedFiles;
   }
 
-  /** An input has come: everything until the next one is its doing, and has its time. */
+  /**
+   * Starts the decision for one input: until the next call, every entry is caused by this input and has its timestamp.
+   */
   begin(recorded: RecordedInput, materials: readonly Artifact[]): void {
     this.#draft = emptyDraft(materials);
     this.#now = recorded.time;
@@ -140,18 +145,18 @@ export class DecisionBuilder {
     this.#append('input', recorded);
   }
 
-  /** That was all. @returns what the input caused */
+  /** Closes the decision. @returns what the input caused */
   finish(refused: boolean): Decision {
     this.#draft.refused = refused;
     return this.#draft;
   }
 
-  /** The command of this run that has no answer yet. */
+  /** The command of this run that has no result yet. */
   pendingCommand(run_id: string): Command | null {
     return this.#pending.get(run_id) ?? null;
   }
 
-  /** This command has its answer; another one of the same run may be waiting already. */
+  /** Removes a command that has its result. The same run may already have another one pending. */
   removePending(command: Command): void {
     if (this.#pending.get(command.run_id) === command) this.#pending.delete(command.run_id);
   }
@@ -167,7 +172,10 @@ export class DecisionBuilder {
     this.#mediated = new Map(mediated.map((run) => [run.run_id, run]));
   }
 
-  /** A machine says each of its bodies once and keeps none, so an entry is made of the body itself. */
+  /**
+   * Stamps and seals the emitted body in place. This is safe because a machine emits each body once and keeps no
+   * reference.
+   */
   record(emission: Emission): void {
     switch (emission.type) {
       case 'run_created':
@@ -179,7 +187,7 @@ export class DecisionBuilder {
         this.#append('audit_event', this.#stampEvent(emission.body));
         break;
       case 'step_trace':
-        // A step that was cancelled while it waited for facts wants them no more.
+        // A step that was cancelled while it waited for facts no longer needs them.
         this.#pending.delete(emission.body.run_id);
         emission.body.completed_at = this.#now;
         this.#append('step_trace', emission.body);
@@ -211,12 +219,12 @@ export class DecisionBuilder {
     }
   }
 
-  /** An audit event gets its place in the ledger. */
+  /** Sets the event's id, sequence number and timestamp. */
   #stampEvent(event: AuditDraft): AuditEvent {
     event.event_id = `${this.#tree_id}:${this.#seq}`;
     event.sequence = this.#seq;
     event.timestamp_utc = this.#now;
-    // A member that is undefined is one that is left out.
+    // A member that is undefined counts as omitted.
     return event as AuditEvent;
   }
 

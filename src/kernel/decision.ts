@@ -4,15 +4,15 @@ import type { Command, RunTermination, Reply } from '../../machines/emission.js'
 
 export type { Command, RunTermination, Reply };
 
-/** One input of a tree: what the ledger records of it, and the content that its references name. */
+/** One input of a tree: what the ledger records, and the artifacts that its references name. */
 export interface TreeInput {
   readonly recorded: RecordedInput;
   /**
-   * Of `open`: lanes, roles, actions, machines. Of `proposal`: the raw payload and, where the proposal repeats an
-   * earlier one, the recorded response. Of `result`: the result as JSON. In this order, else none.
+   * In this order. For `open`: lanes, roles, actions, machines. For `proposal`: the raw payload and, if the proposal
+   * repeats an earlier one, the recorded response. For `result`: the result as JSON. Empty for every other kind.
    */
   readonly materials: readonly Artifact[];
-  /** Of what the engine itself made, out of an answer that it has checked: it has the shape of an input. */
+  /** True if the engine built this input from a validated answer, so its schema need not be validated again. */
   readonly checked?: boolean;
 }
 
@@ -21,17 +21,17 @@ export interface Timer {
   readonly at: string;
 }
 
-/** What the kernel answers to one input. The first entry is the input itself; the others are what it caused. */
+/** The kernel's output for one input. The first entry is the input itself; the rest are its consequences. */
 export interface Decision {
   readonly entries: readonly SealedEntry[];
-  /** The content that the input brought. */
+  /** The content of the input. */
   readonly artifacts: readonly Artifact[];
   readonly commands: readonly Command[];
   readonly replies: readonly Reply[];
   readonly timers: readonly Timer[];
   readonly marks: readonly ProposalMark[];
-  /** The runs that this input brought to an end; their timers are off. */
+  /** The runs that this input ended. Their timers are cancelled. */
   readonly ended: readonly RunTermination[];
-  /** The lifecycle has no edge for what was asked: nothing moved, and the audit says so (C50). */
+  /** True if the lifecycle has no transition for the input: no state changed, and an audit event records it (C50). */
   readonly refused: boolean;
 }

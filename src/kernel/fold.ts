@@ -1,5 +1,5 @@
-// Folding a recorded tree through the machines. It is at once how a tree comes back into memory, what a replay does,
-// and how tampering shows: a ledger that the machines would not have spoken differs at the first wrong entry.
+// Folds a recorded tree through the machines. Recovery, replay and tamper detection all use this: a ledger that the
+// machines would not have produced differs at its first wrong entry.
 
 import {
   artifactRef,
@@ -26,17 +26,20 @@ import type { Decision } from './decision.js';
 import type { Interpretation } from './interpreter/interpreter.js';
 import { Tree } from './tree.js';
 
-/** Where a recorded tree first departs from what the machines say. Texts are canonical entries, or null for none. */
+/**
+ * The first difference between a recorded tree and what the machines produce. `expected` and `found` are canonical
+ * entries, or null if that side has no entry.
+ */
 export interface Difference {
   readonly tree_id: string;
   readonly seq: number;
   readonly rule:
-    | 'entry.differs' // the machines would have written another entry here
-    | 'entry.unexpected' // they would have written none
-    | 'entry.missing' // they would have written one
-    | 'artifact.differs' // the content is not what the entry refers to
-    | 'seen.differs' // an id that was proposed before is not remembered, or one is that was not
-    | 'machine.failed'; // the machines cannot take this input at all
+    | 'entry.differs' // the machines produce a different entry here
+    | 'entry.unexpected' // the machines produce no entry here
+    | 'entry.missing' // the machines produce an entry that is not recorded
+    | 'artifact.differs' // the content does not match its reference in the entry
+    | 'seen.differs' // `seen` does not match the proposal ids accepted before
+    | 'machine.failed'; // the machines cannot process this input
   readonly expected: string | null;
   readonly found: string | null;
 }
@@ -46,7 +49,7 @@ export interface RecordedEntry {
   readonly text: string;
 }
 
-/** What became of an entry. */
+/** The result of applying one recorded entry. */
 export type FoldResult =
   | { readonly decision: Decision | null }
   | { readonly difference: Difference }
@@ -56,24 +59,24 @@ export class Fold {
   readonly tree: Tree;
   #expected: readonly SealedEntry[] = [];
   #next = 0;
-  /** The proposal ids that the tree has accepted, by root run: what every later `seen` has to say. */
+  /** The accepted proposal ids by root run. Every later `seen` must agree with them. Null if the start is unknown. */
   readonly #marks: Map<string, ProposalMark> | null;
 
-  /** From the tree's first entry, or from where a tree stands: then nobody knows which ids came before. */
+  /** Starts at a tree's first entry, or from a restored tree, whose earlier proposal ids are unknown. */
   constructor(from: string | Tree, interpretation?: Interpretation) {
     this.tree = typeof from === 'string' ? new Tree(from, interpretation) : from;
     this.#marks = this.tree.head.seq === 0 ? new Map() : null;
   }
 
-  /** What is still to come of the last input, by the machines; after a difference from there on. */
+  /** The entries that the machines expect next for the last input; after a difference, from that entry on. */
   get expected(): readonly SealedEntry[] {
     return this.#expected.slice(this.#next);
   }
 
   /**
-   * Takes the tree's next recorded entry. `artifacts` is the content that it brought; only inputs bring any.
-   * @returns the decision when the entry was an input, null when it was what an input caused; the difference, or the
-   * first content that is needed and not to be had: after these nothing more may be taken
+   * Applies the tree's next recorded entry. `artifacts` is the content of that entry; only inputs have any.
+   * @returns the decision if the entry is an input, or null if it is a consequence of one; otherwise the difference, or
+   * the first required artifact that is withheld. After a difference or withheld content, apply no more entries.
    */
   apply(found: RecordedEntry, artifacts: readonly StoredArtifact[]): FoldResult {
     const expected = this.#expected[this.#next];
@@ -86,12 +89,12 @@ export class Fold {
     return this.#applyInput(found, artifacts);
   }
 
-  /** Whether the last input has all that it caused: the tree stands where its record does. */
+  /** Whether every consequence of the last input has been applied, so the tree matches its record. */
   get isComplete(): boolean {
     return this.#expected[this.#next] === undefined;
   }
 
-  /** What is still to come when the record ends here: null for a whole tree. */
+  /** The first entry that is missing if the record ends here; null if the tree is complete. */
   finish(): Difference | null {
     const expected = this.#expected[this.#next];
     return expected === undefined ? null : this.#toDifference('entry.missing', expected.entry.seq, expected.text, null);
@@ -125,11 +128,11 @@ export class Fold {
     return { decision };
   }
 
-  /** The store's memory of proposal ids is an index that anybody could have cut: the fold has its own. */
+  /** Anyone with file access could truncate the store's index of proposal ids, so the fold keeps its own. */
   #checkSeen(recorded: RecordedInput, [payload]: readonly Artifact[]): Mismatch | null {
     if (this.#marks === null || recorded.kind !== 'proposal' || payload === undefined) return null;
     const root = this.tree.run(recorded.run_id)?.context.root_run_id;
-    // What is only the prefix of a payload was no proposal, even where these bytes alone would be one.
+    // A payload stored as a prefix was not a valid proposal, even if the prefix alone would parse as one.
     const isWhole = recorded.prefix === undefined;
     const id = root === undefined || !isWhole ? null : this.tree.proposalKey(payload.bytes);
     const mark = id === null ? undefined : this.#marks.get(`${root ?? ''} ${id}`);
@@ -152,7 +155,7 @@ export class Fold {
   }
 }
 
-/** The references of an input whose content the input itself brings, in the order of its materials. */
+/** The references of an input whose content comes with the input, in the order of its materials. */
 export function referencesOf(input: RecordedInput): readonly ArtifactRef[] {
   switch (input.kind) {
     case 'open':
@@ -192,13 +195,13 @@ function commandReferences(command: SessionCommand): readonly ArtifactRef[] {
   }
 }
 
-/** The first policy or machine definition that is pinned as something else: what is of a case could be withheld. */
+/** The first policy or machine definition that is not pinned as system content. Content of a case can be withheld. */
 function wrongPin(input: RecordedInput): Mismatch | null {
   const pin = isOpeningInput(input) ? pinReferences(input).find((ref) => !isSystemRef(ref)) : undefined;
   return pin === undefined ? null : { expected: null, found: canonicalJson(pin) };
 }
 
-/** Policies and machines, which an opening brings before everything else. */
+/** References to the policies and machine definitions, which are the first materials of an opening input. */
 export const pinReferences = ({
   policies: { lanes, roles, actions },
   machines,
@@ -220,7 +223,9 @@ function findMismatch(references: readonly ArtifactRef[], artifacts: readonly St
   return null;
 }
 
-/** The input of an entry, or null. The text may have been tampered with; the machines check what they are given. */
+/**
+ * Parses the input of an entry; null if it is malformed. The text may have been tampered with; the fold verifies it.
+ */
 function parseInput(text: string): RecordedInput | null {
   try {
     const entry: unknown = JSON.parse(text);

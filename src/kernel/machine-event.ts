@@ -1,4 +1,4 @@
-// From the closed vocabulary of inputs to the events of the machines. Nothing else ever sends an event from outside.
+// Maps the closed vocabulary of inputs to machine events. No other module sends an event from outside.
 
 import { FREE_TEXT, SHARED_QUOTA } from '../../machines/flags.js';
 import type { AgentEvent, ProposeEvent } from '../../machines/agent.js';
@@ -28,7 +28,7 @@ import type { StepWork } from '../session/turn-builder.js';
 import type { TreeInput } from './decision.js';
 import { canHavePrefix } from './payload-limit.js';
 
-/** The event that an input becomes. `open` has none: it starts the tree. */
+/** The machine event for an input. `open` has none: it starts the tree. */
 export function toMachineEvent(
   { recorded, materials }: TreeInput,
   policy: Policy | null,
@@ -71,7 +71,7 @@ function proposeEvent(recorded: ProposalInput, materials: readonly Artifact[], p
   if (recorded.prefix !== undefined && !canHavePrefix(recorded, policy))
     throw new InvariantError('a payload within the limit must be brought whole');
   const { input_id, time, seen, prompt = null } = recorded;
-  // Behind the payload and, where there is one, the prompt.
+  // The response follows the payload and, if present, the prompt.
   const response = materials[prompt === null ? 1 : 2];
   return {
     type: 'PROPOSE',
@@ -87,11 +87,11 @@ function proposeEvent(recorded: ProposalInput, materials: readonly Artifact[], p
   };
 }
 
-/** C90: the reason of a cancel is a code. */
+/** C90: the reason of a cancel is recorded as a code. */
 const reasonOf = (reason: string, policy: Policy | null): string =>
   policy?.flags.has(FREE_TEXT) === true ? toCancelReason(reason) : reason;
 
-/** C82: a quota counts what is reserved as if it were there already. */
+/** C82: a quota counts reserved bytes and files as used. */
 function factsWithReservations({ facts, reserved }: FactsInput, policy: Policy | null): SandboxFacts {
   if (reserved === undefined) return facts;
   if (policy?.flags.has(SHARED_QUOTA) !== true) throw new InvariantError('facts of a tree that knows no reservations');
@@ -106,7 +106,7 @@ function resultEvent(recorded: ResultInput, [material]: readonly Artifact[]): Re
     if (status === 'done') throw new InvariantError('a result that is done must bring its content');
     return { type: 'RESULT', status, cause, result: null, result_ref: null, time };
   }
-  // Our own text, hashed in the ledger: not an agent's.
+  // The engine's own text, hashed in the ledger; no agent wrote it.
   const result: unknown = JSON.parse(decoder.decode(material.bytes));
   if (!isJsonObject(result)) throw new InvariantError('a result must be a JSON object');
   if (status !== 'done') return { type: 'RESULT', status, cause, result: null, result_ref: recorded.result, time };
@@ -134,17 +134,17 @@ function startRunEvent(recorded: StartRunInput, [material]: readonly Artifact[])
   };
 }
 
-/** Behind lanes, roles, actions and machines, `open_session` brings its spec. */
+/** In the materials of `open_session`, the spec follows lanes, roles, actions and machines. */
 export const SPEC_MATERIAL_INDEX = 4;
 
-/** @throws InvariantError for an artifact that is no spec: whoever made the input had to check it */
+/** @throws InvariantError if the artifact is not a valid spec; the caller must have checked it */
 export function parseSpecArtifact(artifact: Artifact | undefined): SessionSpec {
   const value: unknown = artifact === undefined ? null : JSON.parse(decoder.decode(artifact.bytes));
   if (isConforming(SessionSpec, value)) return value as SessionSpec;
   throw new InvariantError('a session without a spec');
 }
 
-/** A command to a session, with what its rules must know of the world. */
+/** The event for a session command, with the state of the tree that the session rules need. */
 export function commandEvent(
   { command, time, input_id, by, vouch, overlay }: SessionInput,
   [material]: readonly Artifact[],
@@ -167,7 +167,7 @@ function parseReportArtifact(material: Artifact | undefined): JsonObject {
   return value;
 }
 
-/** The time is that of the record, whatever its sender says. */
+/** The timestamp is the recorded one; the approver's own claim does not count. */
 const ballotOf = ({ digests, decision, approver, run_id, time }: VoteInput): ApprovalBallot => ({
   digests,
   decision,

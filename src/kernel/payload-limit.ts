@@ -6,12 +6,15 @@ import type { Policy } from '../policy/policy.js';
 
 type PayloadPolicy = Pick<Policy, 'flags' | 'limits'> | null;
 
-/** C80. @returns what a tree under `policy` stores in place of this payload; null where it stores it whole */
+/**
+ * C80. @returns the prefix that a tree under `policy` stores in place of this payload; null if it stores the whole
+ *      payload
+ */
 export function storedPrefix(payload: Artifact | undefined, policy: PayloadPolicy): Artifact | null {
   if (policy === null || payload === undefined || !policy.flags.has(PAYLOAD_PREFIX)) return null;
   return payload.bytes.byteLength > policy.limits.payload_bytes_max ? createPayloadPrefix(payload) : null;
 }
 
-/** Whether a proposal may bring a prefix in place of its payload. */
+/** Whether a proposal may carry a prefix in place of its payload. */
 export const canHavePrefix = (proposal: ProposalInput, policy: PayloadPolicy): boolean =>
   policy?.flags.has(PAYLOAD_PREFIX) === true && isPrefixValid(proposal, policy.limits.payload_bytes_max);

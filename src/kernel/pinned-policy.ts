@@ -1,5 +1,5 @@
-// What a tree is judged by, made from the bytes that it pinned. Parsing a policy and building the machines over it
-// costs more than a step, so both are remembered by content: the same bytes give the same policy, always.
+// The policy of a tree, built from the bytes that the tree has pinned. Parsing a policy and building its machines costs
+// more than a step, so both are cached by content hash.
 
 import { EXACT_NUMBERS, FLAGS, flagsOf, NO_FLAGS, type Flags } from '../../machines/flags.js';
 import { createMachines, type Machines } from '../../machines/index.js';
@@ -12,7 +12,7 @@ import { loadPolicy } from '../policy/files/check-policy.js';
 import type { Policy } from '../policy/policy.js';
 import { scanJson } from '../step/json-scanner.js';
 
-/** Policies in use at the same time are few: the current one, and those of older trees. */
+/** Few policies are in use at the same time: the current one, and those of older trees. */
 const POLICIES_MAX = 64;
 const DEFINITIONS_DEPTH_MAX = 64;
 
@@ -20,7 +20,7 @@ const policies = new Map<string, Policy>();
 const machines = new WeakMap<Policy, Machines>();
 
 /**
- * The policy in the artifacts of an `open`, over the actions that the fourth of them registers.
+ * Builds the policy from the artifacts of an `open`; the fourth registers additional actions.
  * @throws PolicyError POLICY_INVALID
  */
 export function policyOf([lanes, roles, actions, definitions]: readonly Artifact[]): Policy {
@@ -49,13 +49,13 @@ function hashOf(artifact: Artifact): string {
   return known;
 }
 
-/** @returns undefined for a text that is no JSON */
+/** @returns undefined if the text is not JSON */
 function parseDefinitions({ bytes }: Artifact): unknown {
   const scanned = scanJson(Buffer.from(bytes).toString('utf8'), DEFINITIONS_DEPTH_MAX);
   return scanned.ok ? scanned.value : undefined;
 }
 
-/** @throws PolicyError POLICY_INVALID for a text that registers what cannot be registered */
+/** @throws PolicyError POLICY_INVALID for an invalid registration */
 function readCatalogue(definitions: unknown): Catalogue {
   if (definitions === null) return createCatalogue(NO_REGISTRATIONS);
   const registrations = definitions === undefined ? null : parseRegistrations(definitions);
@@ -64,8 +64,8 @@ function readCatalogue(definitions: unknown): Catalogue {
 }
 
 /**
- * The behaviour flags that a tree was opened with. One that was opened by a version without flags has none.
- * @throws PolicyError POLICY_INVALID for a flag of a later version: nobody here knows what it changes
+ * The behaviour flags of a tree. A tree opened by a version without flags has none.
+ * @throws PolicyError POLICY_INVALID for an unknown flag, which a later version must have added
  */
 function readFlags(definitions: unknown): Flags {
   const found: unknown = isJsonObject(definitions) ? definitions['flags'] : undefined;

@@ -12,7 +12,7 @@ import { respond } from '../step/respond.js';
 
 export interface RecordedStep {
   readonly trace: StepTrace;
-  /** The content of `trace.payload`, and of `trace.result` where there is one. */
+  /** The content of `trace.payload`, and of `trace.result` if there is one. */
   readonly payload: Uint8Array;
   readonly result: Uint8Array | null;
   readonly exposure: Exposure;
@@ -20,8 +20,8 @@ export interface RecordedStep {
 }
 
 /**
- * The response that a recorded step gave, byte for byte (D6): made again from its trace and artifacts.
- * @throws LedgerError LEDGER_TAMPERED when they do not give the response whose hash the trace holds
+ * Rebuilds the response of a recorded step, byte for byte, from its trace and artifacts (D6).
+ * @throws LedgerError LEDGER_TAMPERED if the rebuilt response does not match the hash in the trace
  */
 export function rebuildResponse(step: RecordedStep): string {
   const { trace, exposure } = step;
@@ -39,7 +39,7 @@ export function rebuildResponse(step: RecordedStep): string {
   return response;
 }
 
-/** A trace names an action that the platform does not know by its hash: the response has the name from the payload. */
+/** A trace names an unknown action by its hash; the response has the name from the payload. */
 function responseAction({ trace: { action, payload: ref }, payload, policy }: RecordedStep): string | null {
   if (action?.startsWith(HASHED_PREFIX) !== true) return action;
   let draft: StepDraft = newStepDraft(payload, ref.hash_sha256, null);

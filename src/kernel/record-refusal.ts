@@ -1,4 +1,4 @@
-// What is told of a tree's runs and moves none of them: that something was refused, and that somebody read content.
+// Audit events that change no run: an input was refused, or content was read.
 
 import type { AccessInput, RecordedInput } from '../contract/run/entry.js';
 import type { RunContext } from '../contract/run/run-context.js';
@@ -6,10 +6,13 @@ import { InvariantError } from '../errors.js';
 import { accessEvent, illegalTransitionEvent } from '../run/audit-events.js';
 import type { DecisionBuilder } from './decision-builder.js';
 
-/** Of whom it is told where the runs are not remembered. A session is no run; what is told of it has its context. */
+/**
+ * The fallback context if the tree knows no run to attribute to. A session is not a run, but has a context for its
+ * audit events.
+ */
 type SessionRunContext = RunContext | null;
 
-/** C50: the run that was asked, or else the tree's own. */
+/** C50: attributes the refusal to the addressed run, or else to the tree's own context. */
 export function recordRefusal(
   builder: DecisionBuilder,
   tree_id: string,
@@ -21,7 +24,10 @@ export function recordRefusal(
   builder.record({ type: 'audit_event', body: illegalTransitionEvent(run, run_id, kind) });
 }
 
-/** Of the run whose content it is, or the nearest one above that is remembered. @returns false for a stranger's run */
+/**
+ * Attributes the access to the run that owns the content, or to its nearest known ancestor.
+ * @returns false if the run belongs to another tree
+ */
 export function recordAccess(
   builder: DecisionBuilder,
   tree_id: string,

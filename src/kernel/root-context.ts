@@ -3,11 +3,11 @@ import type { RunContext } from '../contract/run/run-context.js';
 import { TAXONOMY_FIELDS, type TaxonomyVersions } from '../contract/shapes.js';
 import { policyVersions } from '../policy/files/pins.js';
 
-/** The orchestrator acts as the platform itself: it governs no lane and has the role that has none. */
+/** The orchestrator acts as the platform: it governs no lane and has the role without lanes. */
 const PLATFORM_ACTOR = { actor_type: 'system', actor_id: 'turnpike' } as const;
 const PLATFORM_ROLE = 'SYSTEM';
 
-/** The context of a tree's root run: what every run below it inherits. */
+/** The context of a tree's root run; every run below inherits from it. */
 export const rootContext = (open: OpeningInput): RunContext => ({
   run_id: open.run_id,
   run_kind: 'orchestrator',
@@ -24,7 +24,7 @@ export const rootContext = (open: OpeningInput): RunContext => ({
   scope: open.scope,
 });
 
-/** S4-30: whoever says in its scope which version it maps against is pinned to that version. */
+/** S4-30: a scope that names a taxonomy version pins the tree to that version. */
 function taxonomyOf({ taxonomy_versions, scope }: OpeningInput): TaxonomyVersions | null {
   const scopeVersions = Object.entries(TAXONOMY_FIELDS).flatMap(([field, taxonomy]) => {
     const version = Object.hasOwn(scope, field) ? scope[field] : undefined;
@@ -36,7 +36,7 @@ function taxonomyOf({ taxonomy_versions, scope }: OpeningInput): TaxonomyVersion
 }
 const VERSION_CHARS_MAX = 120;
 
-/** The context out of the entry that a run was born with. */
+/** The run context from a run's `run_created` entry. */
 export const contextOf = (created: Omit<RunCreated, 'created_at_utc'>): RunContext => ({
   run_id: created.run_id,
   run_kind: created.run_kind,
@@ -55,7 +55,7 @@ export const contextOf = (created: Omit<RunCreated, 'created_at_utc'>): RunConte
 
 type PinnedFile = OpenInput['policies']['lanes'];
 
-/** A pin speaks of the bytes that the tree is judged by, or it is none (C46). */
+/** Removes a pin that does not match the bytes of the tree's policy (C46). */
 const verifiedPins = ({ lanes, roles, actions }: OpenInput['policies']): OpenInput['policies'] => ({
   lanes: verifyPin(lanes),
   roles: verifyPin(roles),

@@ -7,7 +7,10 @@ import type { Tree } from './tree.js';
 
 type DecidedChange = Pick<Effect, 'action' | 'args' | 'before' | 'case_id' | 'idempotency_key'>;
 
-/** What a tree will do to a sandbox: effects without a result, and what a step will try again. */
+/**
+ * The changes that a tree has decided to make to a sandbox: effects without a result, and changes that a step will
+ * retry.
+ */
 export function listDecidedChanges(tree: Tree): readonly DecidedChange[] {
   const pending = tree.pending.flatMap((command) =>
     command.kind === 'perform' && !command.in_commit ? [command.effect] : [],
@@ -15,11 +18,11 @@ export function listDecidedChanges(tree: Tree): readonly DecidedChange[] {
   return [...pending, ...tree.timers.flatMap(({ run_id }) => changeAwaitingRetry(tree, run_id))];
 }
 
-/** Whether a step of the tree waits for another attempt at a change. */
+/** Whether a step of the tree waits to retry a change. */
 export const isAwaitingRetry = (tree: Tree): boolean =>
   (tree.policy?.retries.max ?? 0) > 0 && tree.timers.some(({ run_id }) => changeAwaitingRetry(tree, run_id).length > 0);
 
-/** What the tree has asked to find out of the sandbox, where its quota counts what others have reserved (C82). */
+/** The pending sandbox query of an agent run, if its quota counts the reservations of others (C82); null otherwise. */
 export function findPendingGather(tree: Tree, agent_run_id: string): GatherRequest | null {
   if (tree.policy?.flags.has(SHARED_QUOTA) !== true) return null;
   const pendingCommand = tree.pending.find(({ kind, run_id }) => kind === 'gather' && run_id === agent_run_id);

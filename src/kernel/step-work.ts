@@ -11,7 +11,7 @@ interface StepWorkSources {
   readonly isLive: (run_id: string) => boolean;
 }
 
-/** What the runs of the outstanding step have done, and whether they are still at it. */
+/** What the runs of the outstanding step have changed, and whether they are still live. */
 export function collectStepWork(
   { outstanding, agent }: SessionState,
   { policy, touched, isLive }: StepWorkSources,

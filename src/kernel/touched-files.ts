@@ -1,11 +1,11 @@
-// Which files the agent runs of a session have really changed: what a report says is held against it.
+// The files that a session's agent runs have actually changed. The session compares its reports with them.
 
 import type { Effect } from '../contract/run/effect.js';
 
-/** So many paths of one run are kept; more than any step should touch, and more than a report may name. */
+/** Maximum paths per run: more than a step should touch, and more than a report may name. */
 const PATHS_MAX = 10_000;
 
-/** The arguments of each action that name what it changes. */
+/** The arguments of each action that name a changed path. */
 const CHANGED_PATH_ARGS: Readonly<Record<string, readonly string[] | undefined>> = {
   WRITE_FILE: ['path'],
   CREATE_DIRECTORY: ['path'],
@@ -14,15 +14,15 @@ const CHANGED_PATH_ARGS: Readonly<Record<string, readonly string[] | undefined>>
 };
 
 export class TouchedFiles {
-  /** By agent run; null in trees that nobody asks. */
+  /** Keyed by agent run; null if tracking is off. */
   #byRun: Map<string, Set<string>> | null = null;
 
-  /** From now on, what the runs of this tree change is noted. */
+  /** Turns tracking on for this tree. */
   startTracking(): void {
     this.#byRun ??= new Map();
   }
 
-  /** An effect has been done. */
+  /** Records the paths that a completed effect has changed. */
   addChanges({ action, args, run_id }: Pick<Effect, 'action' | 'args' | 'run_id'>): void {
     if (this.#byRun === null) return;
     for (const name of CHANGED_PATH_ARGS[action] ?? []) {
@@ -36,7 +36,7 @@ export class TouchedFiles {
     return [...new Set(run_ids.flatMap((run_id) => [...(this.#byRun?.get(run_id) ?? [])]))];
   }
 
-  /** What all other runs have changed is of no more use: nobody will ask. */
+  /** Drops the paths of all other runs, which no report can ask for any more. */
   retainRuns(run_ids: readonly string[]): void {
     const retained = new Set(run_ids);
     for (const run_id of this.#byRun?.keys() ?? []) if (!retained.has(run_id)) this.#byRun?.delete(run_id);

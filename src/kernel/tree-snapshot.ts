@@ -4,7 +4,10 @@ import type { Exposure } from '../contract/run/response.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { Timer } from './decision.js';
 
-/** All that is needed to go on with a tree elsewhere: plain JSON. The policy comes from the artifacts of `open`. */
+/**
+ * Everything needed to continue a tree in another process, as plain JSON. The policy comes from the artifacts of
+ * `open`.
+ */
 export interface TreeSnapshot {
   readonly tree_id: string;
   readonly seq: number;
@@ -14,22 +17,22 @@ export interface TreeSnapshot {
   readonly pending: readonly Command[];
   readonly timers: readonly Timer[];
   readonly unsettled: readonly UnsettledRun[];
-  /** Mediated runs that are under way. */
+  /** Mediated runs that have not ended. */
   readonly mediated: readonly RunContext[];
-  /** Of a session: what its agent runs have changed. */
+  /** Session trees only: the paths that each agent run has changed. */
   readonly touched?: readonly (readonly [string, readonly string[]])[];
   readonly machine: unknown;
 }
 
-/** A mediated run that ended without anybody knowing what became of its effect (D8). */
+/** A mediated run that ended while the outcome of its effect was unknown (D8). */
 export interface UnsettledRun {
   readonly context: RunContext;
   readonly request_hash: string;
-  /** Of the effect: another attempt that is done with the same key settles it. */
+  /** Key of the effect: a successful attempt with the same key settles this run. */
   readonly idempotency_key: string;
 }
 
-/** An orchestrator or agent run; exposure and link are those of an agent. */
+/** An orchestrator or agent run. Only an agent run has an exposure and a link. */
 export interface KnownRun {
   readonly context: RunContext;
   readonly exposure: Exposure | null;

@@ -1,11 +1,11 @@
-// A run tree: live actors that take one input at a time and answer with a decision. No clock, no chance, no I/O:
-// folding the same inputs gives the same entries, commands and replies, always.
+// A run tree: live actors that take one input at a time and return a decision. It uses no clock, no randomness and no
+// I/O, so folding the same inputs always gives the same entries, commands and replies.
 //
 // Invariants:
-//   K1. Entries leave in the order in which the machines said them; the first is the input.
-//   K2. Only inputs of the closed vocabulary reach an actor, and only the actor they are for: `xstate.*` cannot enter.
-//   K3. An input that the addressed run cannot take moves nothing and is recorded as refused (C50).
-//   K4. A machine in error is a bug: `decide` throws, and the tree must be dropped and folded again.
+//   K1. Entries have the order in which the machines emitted them; the first is the input.
+//   K2. Only inputs of the closed vocabulary reach an actor, and only the addressed actor: `xstate.*` cannot enter.
+//   K3. An input that the addressed run cannot take changes no state and is recorded as refused (C50).
+//   K4. A machine error is a bug: `decide` throws, and the caller must drop the tree and fold it again.
 
 import type { AnyStateMachine } from 'xstate';
 import type { Command, Emission, RunTermination } from '../../machines/emission.js';
@@ -42,7 +42,7 @@ import { redactInspection } from './interpreter/redact-inspection.js';
 
 export type { KnownRun, TreeSnapshot, UnsettledRun } from './tree-snapshot.js';
 
-/** One tree, moved on in place by `decide`. New, or made by `restoreTree`. */
+/** One tree. `decide` advances it in place. Create it new, or with `restoreTree`. */
 export class Tree {
   readonly tree_id: string;
   readonly #builder: DecisionBuilder;
@@ -58,12 +58,12 @@ export class Tree {
     this.#builder = new DecisionBuilder(tree_id);
   }
 
-  /** How many entries the tree has, and the hash of its last one. */
+  /** The number of entries, and the hash of the last one. */
   get head(): { readonly seq: number; readonly prev: string } {
     return this.#builder.head;
   }
 
-  /** Whether the root run has ended: nothing but refusals can follow. */
+  /** Whether the root run has ended. Every later input is refused. */
   get hasEnded(): boolean {
     return this.#actors?.output !== undefined;
   }
@@ -75,7 +75,7 @@ export class Tree {
     return { state: output.state, reason: output.end.reason };
   }
 
-  /** Commands whose results have not come in. */
+  /** Commands without a result. */
   get pending(): readonly Command[] {
     return this.#builder.pending;
   }
@@ -84,35 +84,35 @@ export class Tree {
     return this.#builder.timers;
   }
 
-  /** The policy that the tree is judged by, once it is open. */
+  /** The tree's policy; null until it is open. */
   get policy(): Policy | null {
     return this.#policy;
   }
 
-  /** The orchestrator or agent run of this id, ended or not. */
+  /** The orchestrator or agent run of this id, including ended runs; null if unknown. */
   run(run_id: string): KnownRun | null {
     return this.#builder.run(run_id);
   }
 
-  /** The id by which a payload would be remembered, or null for one that is no proposal (C19). */
+  /** The deduplication id of a payload, or null if it is not a proposal (C19). */
   proposalKey(payload: Uint8Array): string | null {
     return this.#policy === null ? null : proposalKey(payload, this.#policy);
   }
 
-  /** Every orchestrator and agent run, in the order in which they were created. */
+  /** Every orchestrator and agent run, in the order of creation. */
   get runs(): readonly KnownRun[] {
     return this.#builder.runs;
   }
 
-  /** Whether this run, or step, could take inputs now. */
+  /** Whether this run or step can take inputs now. */
   isLive(run_id: string): boolean {
     return this.#actors?.isLive(run_id) === true;
   }
 
   /**
-   * Takes one input. @returns what it caused; the caller commits it before it acts on it
-   * @throws InvariantError when a machine breaks, or, with the tree unmoved, for what is no input
-   * @throws PolicyError POLICY_INVALID when an `open` brings a policy that cannot be parsed
+   * Decides one input. @returns what it caused; the caller must commit it before acting on it
+   * @throws InvariantError if a machine fails, or, with the tree unchanged, if the input is invalid
+   * @throws PolicyError POLICY_INVALID if an `open` brings a policy that cannot be parsed
    */
   decide(input: TreeInput): Decision {
     const { recorded } = input;
@@ -142,7 +142,7 @@ export class Tree {
     };
   }
 
-  /** Takes up a snapshot. The policy's bytes are those of the tree's `open`. */
+  /** Restores a snapshot. `policies` are the artifacts of the tree's `open`. */
   restore(snapshot: TreeSnapshot, policies: readonly Artifact[]): void {
     this.#openInput = snapshot.open;
     this.#policy = policyOf(policies);
@@ -150,7 +150,7 @@ export class Tree {
     this.#builder.restore(snapshot);
   }
 
-  /** The tree leaves memory: XState's actors are stopped. It can still be read, and decides nothing more. */
+  /** Stops the actors and releases them from memory. The tree stays readable and decides nothing more. */
   stop(): void {
     this.#actors?.stop();
   }
@@ -162,7 +162,7 @@ export class Tree {
     if (recorded.kind === 'session') return this.#applyCommand(recorded, input.materials);
     if (recorded.kind === 'resolve') return this.#resolve(recorded);
     if (recorded.kind === 'access') return recordAccess(this.#builder, this.tree_id, recorded, this.#sessionContext);
-    // The runs of an activation are the session's to start: it counts them, and waits for them by their ids.
+    // The session starts the runs of an activation itself: it counts them, and waits for them by id.
     const knownRun = this.run(recorded.run_id);
     if (this.#openInput?.kind === 'open_session' && isReservedForSession(recorded, knownRun, this.#policy))
       return false;
@@ -171,7 +171,7 @@ export class Tree {
     const event = toMachineEvent(input, this.#policy);
     const pendingCommand =
       recorded.kind === 'facts' || recorded.kind === 'result' ? this.#builder.pendingCommand(recorded.run_id) : null;
-    // Before the machines move: the run ends by this.
+    // This must precede the event, which ends the run.
     if (recorded.kind === 'result' && pendingCommand?.kind === 'perform') {
       if (recorded.status === 'unknown') this.#builder.noteUnknown(pendingCommand);
       if (recorded.status === 'done') this.#builder.noteDone(pendingCommand);
@@ -181,7 +181,7 @@ export class Tree {
     return isAccepted;
   }
 
-  /** D8: the run's own state does not move; its agent, if it still works, may make the same request again. */
+  /** D8: the run's own state does not change. If its agent is still live, it may make the same request again. */
   #resolve(recorded: ResolveInput): boolean {
     const run = this.#builder.settle(recorded.run_id);
     if (run === null) return false;
@@ -194,7 +194,7 @@ export class Tree {
     return true;
   }
 
-  /** Runs of which nobody knows whether their effect happened. */
+  /** Runs whose effect has an unknown outcome. */
   get unsettled(): readonly UnsettledRun[] {
     return this.#builder.unsettled;
   }
@@ -204,12 +204,12 @@ export class Tree {
     return this.#builder.mediated.filter(({ run_kind }) => run_kind === 'promotion' || run_kind === 'export');
   }
 
-  /** What the run of this id, if it is live, has asked people to approve, with their answers (D7). */
+  /** The approval requests of a live run, with their ballots (D7); null if the run has none. */
   approvals(run_id: string): ApprovalBook | null {
     return readApprovalBook(this.actorState(run_id)?.memory);
   }
 
-  /** The live run or step of this id, to look at. */
+  /** State and context of a live run or step; null if it is not live. */
   actorState(id: string): ActorState | null {
     return this.#actors?.stateOf(id) ?? null;
   }
@@ -224,17 +224,20 @@ export class Tree {
     return this.#runGuarded(() => this.#actors?.send(run.run_id, event) === true);
   }
 
-  /** The case that the tree works on. */
+  /** The case of the tree. */
   get case_id(): string | null {
     return this.#openInput?.case_id ?? null;
   }
 
-  /** The session that this tree is of; null for a run tree. */
+  /** The session of this tree; null for a run tree. */
   get session(): SessionState | null {
     return readSession(this.actorState(this.tree_id)?.memory ?? this.#actors?.output);
   }
 
-  /** What must be vouched for when this command comes in next; a tree that is no session refuses it anyway. */
+  /**
+   * The nonces and hashes that the next command of this name must be recorded with. A run tree refuses the command
+   * anyway.
+   */
   vouch(command: string, secrets: Secrets): SessionVouch {
     return createSessionVouch(this.tree_id, this.session, command, secrets);
   }
@@ -258,7 +261,7 @@ export class Tree {
     const work = collectStepWork(session, { policy, touched: touchedFiles, isLive: (run_id) => this.isLive(run_id) });
     const event = commandEvent(recorded, materials, work);
     const isAccepted = this.#runGuarded(() => this.#actors?.send(this.tree_id, event) === true);
-    // Of a step that was reported nobody asks any more what its runs have changed.
+    // Once a step is reported, no query asks for the changes of its runs.
     touchedFiles.retainRuns(this.session?.outstanding?.run_ids ?? []);
     return isAccepted;
   }
@@ -276,7 +279,7 @@ export class Tree {
     this.#actors = this.#runGuarded(() => startActors(interpretation, { machine, id: run_id, from }, onEmission));
   }
 
-  /** K4: what a machine has thrown, it throws for ever. */
+  /** K4: after a machine error, every later decision throws. */
   #runGuarded<T>(work: () => T): T {
     try {
       return work();
@@ -287,13 +290,13 @@ export class Tree {
     }
   }
 
-  /** The context that is told of a session, which is no run; null for a run tree. */
+  /** The context for audit events of a session, which is not a run; null for a run tree. */
   get #sessionContext(): RunContext | null {
     return this.#openInput?.kind === 'open_session' ? rootContext(this.#openInput) : null;
   }
 }
 
-/** Goes on from a snapshot. `policies` are the artifacts of the tree's `open`: lanes, roles, actions. */
+/** Continues a tree from a snapshot. `policies` are the artifacts of the tree's `open`: lanes, roles, actions. */
 export function restoreTree(
   snapshot: TreeSnapshot,
   policies: readonly Artifact[],

@@ -4,51 +4,55 @@ import type { ActorEvent, ActorMemory } from './compiled-action.js';
 import type { PersistedActor } from './persisted-actor.js';
 
 /**
- * The live actors of one run tree, by their ids. Two make them live: our tables (`chartActors`), and XState itself
- * (`xstateActors`), which inspectors understand. Both say the same in the same order: tests hold one against the other.
+ * The live actors of one run tree, by id. Two interpreters implement this: the table-driven one (`tableDrivenActors`),
+ * and XState's own (`xstateActors`), which inspectors understand. Both emit the same in the same order; tests compare
+ * them.
  */
 export interface Actors {
-  /** Whether there is an actor of this id that has not ended. */
+  /** Whether the actor of this id exists and has not ended. */
   isLive(id: string): boolean;
   /**
-   * Sends an event to an actor, if that is live and can take it: it is all done when this returns.
-   * @returns false when nothing moved @throws what a machine threw; the actors are broken then
+   * Sends an event to a live actor and runs it to completion before it returns.
+   * @returns false if the actor is not live or cannot take the event; then no state changed
+   * @throws the error of a machine; the actors are unusable afterwards
    */
   send(id: string, event: ActorEvent): boolean;
-  /** A live actor, to look at; null where there is none. */
+  /** State and context of a live actor; null if there is no live actor of this id. */
   stateOf(id: string): ActorState | null;
-  /** How the root run ended; undefined while it has not. */
+  /** The output of the root run; undefined until it ends. */
   readonly output: RunOutput | undefined;
-  /** Plain JSON, in XState's form: either can go on from what the other has put down. */
+  /** Plain JSON in XState's format. Each interpreter can restore what the other persisted. */
   getPersistedSnapshot(): unknown;
-  /** Takes no more events and releases resources. Everything else can still be read, and does not change. */
+  /** Rejects further events and releases resources. The other members stay readable and no longer change. */
   stop(): void;
 }
 
-/** Where an actor stands, as the keys of its state from the root on, and what it remembers. */
+/** The state of an actor, as state keys from the root, and its context. */
 export interface ActorState {
   readonly path: readonly string[];
   readonly memory: Readonly<Record<string, unknown>>;
 }
 
-/** Told what the machines say, in the order in which they say it. */
+/** Receives the emissions of all machines, in the order in which the machines emit them. */
 export type EmissionListener = (emission: Emission) => void;
 
-/** Where an actor begins. */
+/** How an actor starts: with an input, or from a persisted state. */
 export type ActorInit = { readonly input: unknown } | { readonly persisted: PersistedActor };
 
-/** An actor that is about to do something: its machine, what it remembers until then, and the event it is taking. */
+/** An actor that is about to act: its machine, its context so far, and the current event. */
 export interface ObservedActor {
   readonly machine: string;
   readonly memory: ActorMemory;
   readonly event: ActorEvent;
 }
 
-/** Told what actors are about to do, with all that they go by. It changes nothing, and keeps no memory: that moves. */
+/**
+ * Is notified of what actors are about to do. It must change nothing, and must not retain the context, which changes.
+ */
 export interface TransitionObserver {
   onEvent(actor: ObservedActor): void;
-  /** Told before the child is there, and so before anything that the child does. */
+  /** Called before the child exists, so before anything that the child does. */
   onSpawn(parent: ObservedActor, child: { readonly src: string; readonly id: string; readonly input: unknown }): void;
-  /** Told after each transition: of which actor, by which edge (`edgeId`), and where the machine rests then. */
+  /** Called after each transition with the actor, the edge (`edgeId`) and the resulting state. */
   onTransition?(actor: string, edge: string, statePath: readonly string[]): void;
 }

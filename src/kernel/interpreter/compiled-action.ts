@@ -1,36 +1,36 @@
-// What a state or an edge does, out of XState's own action objects: they say their kind by `type`, and hold the
-// functions that the machine gave them.
+// Compiles XState's action objects. Their `type` names the kind of action, and they carry the functions that the
+// machine definition supplied.
 
 import type { AnyStateMachine } from 'xstate';
 import type { Emission } from '../../../machines/emission.js';
 import { InvariantError } from '../../errors.js';
 
-/** Anything that an actor is sent. */
+/** Any event that an actor can receive. */
 export interface ActorEvent {
   readonly type: string;
 }
-/** What an actor remembers: plain JSON. */
+/** The context of an actor: plain JSON. */
 export type ActorMemory = Record<string, unknown>;
 
-/** What an action works on: the actor that does it. Everything but the memory takes effect after the macrostep. */
+/** The actor that executes an action. Everything except the context takes effect after the macrostep. */
 export interface ActionContext {
   readonly memory: ActorMemory;
   assign(update: ActorMemory): void;
   emit(emission: Emission): void;
-  /** To a child by its id; null is the parent. */
+  /** Sends to a child by its id, or to the parent if `to` is null. */
   send(to: string | null, event: ActorEvent): void;
   spawn(src: string, id: string, input: unknown): void;
   stop(id: string): void;
 }
 export type CompiledAction = (actor: ActionContext, event: ActorEvent) => void;
 
-/** The name by which XState knows the parent of an actor. */
+/** XState's name for an actor's parent. */
 const PARENT = '#_parent';
 
 type ValueOrResolver<T> =
   T | ((args: { readonly context: ActorMemory; readonly event: ActorEvent }, params: unknown) => T);
 
-/** The members that the kinds of actions have, each its own. */
+/** The members of all kinds of built-in actions; each kind has some of them. */
 interface BuiltInAction {
   readonly type: string;
   readonly assignment: ValueOrResolver<ActorMemory>;
@@ -41,7 +41,7 @@ interface BuiltInAction {
   readonly collect: (args: object, params: unknown) => void;
 }
 
-/** @throws InvariantError for an action of another kind */
+/** @throws InvariantError for an unsupported kind of action */
 export function compileAction(machine: AnyStateMachine, action: unknown): CompiledAction {
   const named = typeof action === 'string' ? { type: action } : (action as { type: string; params?: unknown });
   const known = machine.implementations.actions as Record<string, BuiltInAction | undefined>;
@@ -82,7 +82,10 @@ function compileBuiltIn(
   }
 }
 
-/** Both forms of `assign`: a function of the whole, or values and functions by member; all see the memory as it was. */
+/**
+ * Supports both forms of `assign`: one function for all members, or a value or function per member. Each function sees
+ * the context as it was before the action.
+ */
 function compileAssignment(update: ValueOrResolver<ActorMemory>, params: unknown): CompiledAction {
   if (typeof update === 'function')
     return (actor, event) => actor.assign(update({ context: actor.memory, event }, params));
@@ -104,7 +107,7 @@ const resolveValue = <T>(
     ? (value as (args: object, params: unknown) => T)({ context: memory, event }, params)
     : value;
 
-/** What `enqueueActions` hands to a machine. The actions are done in their order, when all of them are named. */
+/** The `enqueue` object of `enqueueActions`. The queued actions run in order after the callback returns. */
 class ActionQueue {
   readonly actions: CompiledAction[] = [];
 
@@ -133,7 +136,7 @@ function throwUnsupportedAction(machine: AnyStateMachine, name: string): never {
   throw new InvariantError(`action ${name} of ${machine.id} is of a kind that no chart has`);
 }
 
-/** What an actor still has to do outside its memory when a macrostep is over. */
+/** A side effect that an actor runs when the macrostep is over. */
 export type DeferredAction<Actor> =
   | { readonly kind: 'say'; readonly emission: Emission }
   | { readonly kind: 'send'; readonly actor: Actor; readonly event: ActorEvent }

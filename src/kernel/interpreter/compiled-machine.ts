@@ -1,9 +1,9 @@
-// A machine as tables. It is made from the XState machine itself, once, so that there is one definition of every run
-// and XState's own interpreter can be held against this one, entry by entry.
+// A machine compiled to tables. The XState machine is the only definition of a run: it is compiled once, so tests can
+// compare XState's interpreter with the table-driven one, entry by entry.
 //
-// Machines keep to a part of XState: atomic, compound and final states, `on`, `always`, guards, entry and transition
-// actions, assign, emit, sendTo, spawnChild, stopChild, enqueueActions. Whatever else a definition holds is refused
-// here, when the chart is made, and not when a run comes upon it.
+// Machines use a subset of XState: atomic, compound and final states, `on`, `always`, guards, entry and transition
+// actions, assign, emit, sendTo, spawnChild, stopChild, enqueueActions. Compilation rejects anything else, so that no
+// run fails on it later.
 
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { InvariantError } from '../../errors.js';
@@ -11,25 +11,25 @@ import { compileAction, type CompiledAction, type ActorEvent, type ActorMemory }
 
 export type Guard = (memory: ActorMemory, event: ActorEvent) => boolean;
 
-/** What a parent is sent when any of its children is done; the event says which. */
+/** The event that a parent receives when any child is done. The event's data names the child. */
 export const CHILD_DONE = 'xstate.done.actor.*';
 
-/** How an event is called where it is shown. */
+/** The name of an event as shown to people. */
 export const displayEvent = (event: string): string => (event === CHILD_DONE ? 'done' : event);
 
-/** What an edge is called, in every chart of the same machine: of several for one event `place` tells which. */
+/** The id of an edge, the same for every compilation of one machine. `index` separates several edges for one event. */
 export const edgeId = (source: readonly string[], event: string, index: number): string =>
   `${source.join('.')}|${displayEvent(event)}|${index}`;
 
-/** A way from one state to another, or, without a target, something that is done in passing. */
+/** A transition to another state, or a targetless transition that only executes actions. */
 export interface Edge {
-  /** See `edgeId`. */
+  /** As returned by `edgeId`. */
   readonly id: string;
   readonly guard: Guard | null;
   readonly actions: readonly CompiledAction[];
-  /** The states that are entered, outermost first, down to the one where the machine rests; none without a target. */
+  /** The states to enter, outermost first, down to the resulting leaf state; empty for a targetless transition. */
   readonly enter: readonly MachineNode[];
-  /** Nothing to do and nowhere to go: an event that is known only to be ignored counts as not taken. */
+  /** No actions and no target: the definition lists the event only to ignore it, so it counts as rejected. */
   readonly isNoOp: boolean;
 }
 
@@ -39,7 +39,7 @@ export interface MachineNode {
   readonly parent: MachineNode | null;
   readonly entry: readonly CompiledAction[];
   readonly always: readonly Edge[];
-  /** By the type of the event; `CHILD_DONE` stands for the ends of all children. */
+  /** Keyed by event type. `CHILD_DONE` stands for the completion of any child. */
   readonly on: ReadonlyMap<string, readonly Edge[]>;
   readonly output: OutputFunction | null;
   readonly final: boolean;
@@ -52,20 +52,20 @@ type OutputFunction = (args: {
 
 export interface CompiledMachine {
   readonly id: string;
-  /** A new memory, for the actor to change. */
+  /** Returns a new context that the actor may change in place. */
   readonly createMemory: (args: { readonly input: unknown }) => ActorMemory;
-  /** What entering the machine enters. */
+  /** The states that are entered when the machine starts. */
   readonly initial: readonly MachineNode[];
   readonly output: OutputFunction | null;
-  /** The state that rests at this path. @throws InvariantError when there is none */
+  /** The leaf state at this path. @throws InvariantError if there is none */
   nodeAt(path: readonly string[]): MachineNode;
-  /** The chart of the children that are spawned by this key. @throws InvariantError when there is none */
+  /** The compiled machine of the children that this key spawns. @throws InvariantError if there is none */
   actor(src: string): CompiledMachine;
 }
 
 const compiledMachines = new WeakMap<AnyStateMachine, CompiledMachine>();
 
-/** @throws InvariantError when the definition holds what a chart cannot */
+/** @throws InvariantError if the definition uses an unsupported feature */
 export function compileMachine(machine: AnyStateMachine): CompiledMachine {
   const known = compiledMachines.get(machine);
   if (known !== undefined) return known;
@@ -78,7 +78,7 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
 function buildCompiledMachine(machine: AnyStateMachine): CompiledMachine {
   const nodes = new Map<AnyStateNode, Mutable<MachineNode>>();
-  // All of them first, because edges point to any of them.
+  // Create all nodes first, because an edge can target any of them.
   const add = (state: AnyStateNode, parent: MachineNode | null): void => {
     const node = newNode(machine, state, parent);
     nodes.set(state, node);
@@ -121,7 +121,7 @@ function newNode(machine: AnyStateMachine, state: AnyStateNode, parent: MachineN
   };
 }
 
-/** Draws the edges that leave a state. */
+/** Compiles the edges that leave a state. */
 function compileEdges(
   machine: AnyStateMachine,
   state: AnyStateNode,
@@ -135,13 +135,13 @@ function compileEdges(
     }));
   const on = new Map<string, Edge[]>();
   for (const [descriptor, transitions] of state.transitions) {
-    // Of XState's own events, and of wildcards, a chart knows one.
+    // The only XState event or wildcard that a compiled machine supports is `CHILD_DONE`.
     if (descriptor !== CHILD_DONE && /[*]|^xstate\./.test(descriptor)) throwUnsupportedState(state);
     on.set(descriptor, edgesOf(transitions, descriptor));
   }
   node.on = on;
   node.always = edgesOf(state.always ?? [], 'always');
-  // One without a target would be taken for ever.
+  // A targetless `always` edge would loop forever.
   if (node.always.some(({ enter }) => enter.length === 0)) throwUnsupportedState(state);
 }
 
@@ -164,7 +164,7 @@ function compileEdge(
   };
 }
 
-/** From below what source and target have in common, down to where the target rests. */
+/** The path from below the common ancestor of source and target down to the target's initial leaf. */
 function entryPath(source: AnyStateNode, target: AnyStateNode): readonly AnyStateNode[] {
   const ancestors = new Set<AnyStateNode>();
   for (let state: AnyStateNode | undefined = source; state !== undefined; state = state.parent) ancestors.add(state);
@@ -173,7 +173,7 @@ function entryPath(source: AnyStateNode, target: AnyStateNode): readonly AnyStat
     if (ancestors.has(state)) break;
     enteredStates.unshift(state);
   }
-  // A target that lies above its source would be left and entered again.
+  // A target above its source would have to be exited and re-entered, which is not supported.
   if (enteredStates.length === 0) throwUnsupportedState(source);
   return [...enteredStates, ...initialDescendants(target)];
 }

@@ -1,6 +1,6 @@
-// Inspection events of live runs, for inspectors of the embedder. XState passes its own actors, events and contexts to
-// an inspector, which could send an event, or change one before it is recorded. Events enter a run only through its
-// inputs (K2), so an inspector gets copies, and actors that ignore events.
+// Inspection events of live runs for inspectors of the embedding service. XState passes its own actors, events and
+// contexts to an inspector, which could send an event, or change one before it is recorded. Events may enter a run only
+// as inputs (K2), so an inspector receives copies, and actors that ignore events.
 
 import { matchesState, type AnyActorRef, type InspectionEvent, type Observer, type StateValue } from 'xstate';
 import { UsageError } from '../../errors.js';
@@ -10,14 +10,14 @@ import type { InspectionListener } from './interpreter.js';
 export type Inspector = Observer<InspectionEvent> | ((event: InspectionEvent) => void);
 
 /**
- * A listener that no inspector can misuse. `log` is called with what the inspector throws, and when it sends.
+ * Wraps an inspector so that it cannot affect a run. `log` receives what the inspector throws and its attempts to send.
  */
 export function inertInspector(inspector: Inspector, log: (error: unknown) => void): InspectionListener {
   const report = (error: unknown): void => {
     try {
       log(error);
     } catch {
-      // XState runs the listener within a decision, which a log that throws must not break.
+      // XState calls the listener during a decision, so an error of `log` must not propagate.
     }
   };
   const reportRejection = async (result: unknown): Promise<void> => {
@@ -27,7 +27,7 @@ export function inertInspector(inspector: Inspector, log: (error: unknown) => vo
       report(error);
     }
   };
-  // An async function is an inspector as well.
+  // An async function can be an inspector as well.
   const receive: (event: InspectionEvent) => unknown =
     typeof inspector === 'function' ? inspector : (event) => inspector.next?.(event);
   const copies = new InertCopies((type, actor) => {
@@ -37,7 +37,7 @@ export function inertInspector(inspector: Inspector, log: (error: unknown) => vo
   return (event) => {
     try {
       const result = receive(copies.copyEvent(event));
-      // A rejection that is not handled would end the process.
+      // An unhandled rejection would end the process.
       if (typeof result === 'object' && result !== null) void reportRejection(result);
     } catch (error) {
       report(error);
@@ -45,21 +45,21 @@ export function inertInspector(inspector: Inspector, log: (error: unknown) => vo
   };
 }
 
-/** What is read of an actor; XState's types leave out what only actors of machines have. */
+/** The members of an actor that are copied. XState's types omit those that only machine actors have. */
 type LiveActor = Pick<AnyActorRef, 'id' | 'sessionId' | 'getSnapshot'> & {
   readonly src: unknown;
   readonly logic: object;
   readonly _parent?: LiveActor;
 };
 
-/** What is read of a machine's logic. */
+/** The members of a machine's logic that are copied. */
 interface MachineLogic {
   readonly id?: unknown;
   readonly config?: unknown;
   readonly definition?: unknown;
 }
 
-/** What is read of a machine's snapshot. */
+/** The members of a machine's snapshot that are copied. */
 interface InspectedSnapshot {
   readonly status: string;
   readonly output: unknown;
@@ -70,10 +70,10 @@ interface InspectedSnapshot {
   readonly tags?: Iterable<string>;
 }
 
-/** As XState writes an actor in JSON. */
+/** XState's code for an actor in its JSON. */
 const ACTOR = 1;
 
-/** Copies for one inspector: the same actor is the same object in all its events. */
+/** Copies for one inspector: the same actor maps to the same object in all its events. */
 export class InertCopies {
   readonly #actors = new WeakMap<object, object>();
   readonly #logics = new WeakMap<object, object>();
@@ -81,9 +81,9 @@ export class InertCopies {
   readonly #hash: ((value: unknown) => object) | null;
 
   /**
-   * @param onSend receives the events that an inspector tried to send
-   * @param hash makes what stands for contexts, outputs, errors, and the data of events and actions; null: they are
-   * copied
+   * @param onSend receives each event that an inspector tries to send
+   * @param hash returns the replacement for contexts, outputs, errors and the data of events and actions; null copies
+   * them
    */
   constructor(onSend: (type: string, actor: string) => void, hash: ((value: unknown) => object) | null = null) {
     this.#onSend = onSend;
@@ -148,7 +148,7 @@ export class InertCopies {
     });
   }
 
-  /** An event or action: its type is always shown. */
+  /** Copies an event or action. Its type is always shown. */
   #copyTyped(value: { readonly type: string }): unknown {
     return this.#hash === null ? this.#copyMembers(value) : { type: value.type, ...this.#hash(value) };
   }
@@ -157,7 +157,9 @@ export class InertCopies {
     return this.#hash === null || value === undefined ? this.#copy(value) : this.#hash(value);
   }
 
-  /** Each member is copied when it is read: most inspectors want a name or two out of an event that carries bytes. */
+  /**
+   * Copies each member on first access: most inspectors read one or two names from an event that can carry many bytes.
+   */
   #copyMembers(value: unknown): unknown {
     if (typeof value !== 'object' || value === null || !isPlain(value)) return this.#copy(value);
     const members = Object.entries(value).map(([key, member]) => [key, () => this.#copy(member)] as const);
@@ -180,11 +182,13 @@ export class InertCopies {
   }
 }
 
-/** Its own bytes alone: a small Buffer shares its memory with others, and a structured clone copies all of that. */
+/**
+ * Copies only the view's own bytes: a small Buffer shares its memory pool, and a structured clone would copy all of it.
+ */
 const copyBytes = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength).slice();
 
-/** An actor that is just being made has no snapshot yet. */
+/** An actor under construction has no snapshot yet. */
 function snapshotOf(actor: LiveActor): InspectedSnapshot {
   const none = { status: 'active', output: undefined, error: undefined };
   try {
@@ -194,7 +198,7 @@ function snapshotOf(actor: LiveActor): InspectedSnapshot {
   }
 }
 
-/** Nodes and transitions of a definition hold each other, and write themselves without that. */
+/** Nodes and transitions of a definition reference each other; their own `toJSON` leaves out these cycles. */
 function asJson(value: object): unknown {
   const { toJSON } = value as { readonly toJSON?: unknown };
   return typeof toJSON === 'function' ? toJSON.call(value) : value;
@@ -203,17 +207,17 @@ function asJson(value: object): unknown {
 const isActor = (value: object): value is LiveActor =>
   'sessionId' in value && 'getSnapshot' in value && typeof value.getSnapshot === 'function';
 
-/** An object of any realm that is made of its members. */
+/** Whether the value is a plain object, of any realm. */
 function isPlain(value: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(value);
   return !Array.isArray(value) && (prototype === null || Object.getPrototypeOf(prototype) === null);
 }
 
-/** A function of this name that does nothing: inspectors show what guards and actions are called. */
+/** A function of this name that does nothing: inspectors show the names of guards and actions. */
 const inertFunction = (name: string): (() => undefined) =>
   Object.defineProperty((): undefined => undefined, 'name', { value: name });
 
-/** Adds members that are computed when they are first read. */
+/** Defines members that are computed on first access. */
 function defineLazily(object: object, members: Readonly<Record<string, () => unknown>>): object {
   for (const [key, compute] of Object.entries(members)) {
     const settle = (value: unknown): void => {
@@ -229,7 +233,7 @@ function defineLazily(object: object, members: Readonly<Record<string, () => unk
   return object;
 }
 
-/** Adds members that JSON and a spread leave out. */
+/** Defines non-enumerable members, which JSON and object spread omit. */
 function defineHidden(object: object, members: Readonly<Record<string, unknown>>): object {
   for (const [key, value] of Object.entries(members)) Object.defineProperty(object, key, { value });
   return object;

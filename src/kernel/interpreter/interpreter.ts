@@ -4,23 +4,26 @@ import type { InspectionEvent } from 'xstate';
 import type { TransitionObserver } from './actors.js';
 
 /**
- * What runs the machines of a tree: the table-driven interpreter, or XState's own actors. Both decide the same, byte
- * for byte (decision 0006).
+ * The interpreter of a tree's machines: table-driven, or XState's own actors. Both decide the same, byte for byte
+ * (decision 0006).
  */
 export type Interpreter = 'table-driven' | 'xstate';
 
 export const INTERPRETERS: readonly Interpreter[] = ['table-driven', 'xstate'];
 
 /**
- * Receives XState's inspection events as XState emits them, with the live actors in them. It must not throw and must
- * not act on an actor; code that is not ours gets them through `inertInspector`.
+ * Receives XState's inspection events as XState emits them, with live actors. It must not throw and must not act on an
+ * actor; foreign code receives them through `inertInspector`.
  */
 export type InspectionListener = (event: InspectionEvent) => void;
 
-/** How the machines of a tree are run. Only XState's actors can be inspected; only the tables have an onlooker. */
+/**
+ * How a tree is interpreted. Only XState's actors support inspection; only the table-driven interpreter supports an
+ * observer.
+ */
 export type Interpretation =
   | { readonly interpreter: 'table-driven'; readonly observer?: TransitionObserver }
   | { readonly interpreter: 'xstate'; readonly inspect?: InspectionListener };
 
-/** For what needs no inspection, whichever interpreter the engine uses: replay, and reading. */
+/** For replay and for reading, which need no inspection, whichever interpreter the engine uses. */
 export const TABLE_DRIVEN: Interpretation = { interpreter: 'table-driven' };

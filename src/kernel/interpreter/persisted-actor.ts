@@ -1,6 +1,6 @@
 import type { ActorMemory } from './compiled-action.js';
 
-/** An actor at rest, as XState writes it down. */
+/** An actor in XState's persisted format. */
 export interface PersistedActor {
   readonly status: 'active' | 'done' | 'stopped' | 'error';
   readonly output?: unknown;
@@ -10,7 +10,7 @@ export interface PersistedActor {
 }
 export type StateValue = string | { readonly [key: string]: StateValue };
 
-/** `['running', 'ready']` is `{ running: 'ready' }` to XState. */
+/** Converts a state path to XState's state value: `['running', 'ready']` becomes `{ running: 'ready' }`. */
 export const toStateValue = (path: readonly string[]): StateValue =>
   path.slice(0, -1).reduceRight<StateValue>((value, key) => ({ [key]: value }), path.at(-1) ?? '');
 

@@ -1,5 +1,5 @@
-// XState's inspection events of a tree in which a lane withholds content: what the machines remember, what events and
-// actions carry and what actors give out is a hash, for every inspector (C83). States, names and types are shown.
+// Redacts XState's inspection events of a tree in which a lane withholds content. Every inspector sees hashes in place
+// of contexts, outputs, and the data of events and actions (C83). States, names and types stay visible.
 
 import type { InspectionEvent } from 'xstate';
 import { sha256 } from '../../contract/hash.js';
@@ -8,7 +8,7 @@ import { hasWithholdingLane } from '../../policy/content/withheld-content.js';
 import { InertCopies } from './inert-inspection.js';
 import type { Interpretation } from './interpreter.js';
 
-/** How a tree is run that is judged by this policy. */
+/** The interpretation of a tree under this policy, with redaction if the policy requires it. */
 export function redactInspection(interpretation: Interpretation, policy: Pick<Policy, 'lanes'>): Interpretation {
   if (interpretation.interpreter !== 'xstate' || interpretation.inspect === undefined || !hasWithholdingLane(policy))
     return interpretation;
@@ -17,7 +17,7 @@ export function redactInspection(interpretation: Interpretation, policy: Pick<Po
   return { interpreter: 'xstate', inspect: (event: InspectionEvent) => inspect(copies.copyEvent(event)) };
 }
 
-/** A value by the hash of its JSON; what has no JSON has no hash. */
+/** Replaces a value with the hash of its JSON; a value without JSON has no hash. */
 function hashOf(value: unknown): object {
   const text = jsonOf(value);
   return text === undefined ? {} : { sha256: sha256(text), bytes: Buffer.byteLength(text) };

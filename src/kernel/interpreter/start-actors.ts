@@ -5,14 +5,14 @@ import { compileMachine } from './compiled-machine.js';
 import type { Interpretation } from './interpreter.js';
 import { xstateActors } from './xstate-actors.js';
 
-/** The root actor of a tree, and where it begins. */
+/** The machine and id of a tree's root actor, and how it starts. */
 export interface RootActor {
   readonly machine: AnyStateMachine;
   readonly id: string;
   readonly from: ActorInit;
 }
 
-/** Starts the actors of a tree under the interpreter that it is told. @throws what a machine throws */
+/** Starts the actors of a tree under the chosen interpreter. @throws the error of a machine */
 export const startActors = (
   interpretation: Interpretation,
   { machine, id, from }: RootActor,

@@ -1,11 +1,12 @@
-// The interpreter of the hot path. It does what XState does with the part of it that our machines use, in the same
-// order, without what nobody here asks for: a step takes twenty transitions, and each would cost some 20 µs.
+// The interpreter of the hot path. It implements the subset of XState that our machines use, in the same order, and
+// skips the rest: a step takes twenty transitions, and XState would add some 20 µs to each.
 //
-// The order of things, which is part of every recorded history:
-//   T1. An actor takes one event at a time; what is sent to it meanwhile waits.
-//   T2. Actions change the memory at once. What they emit, send, spawn or stop happens after the macrostep, in order.
-//   T3. A child is in its initial state from the moment it is spawned; what it does there happens when it is started.
-//   T4. An actor that is done has first done all of that; then its parent is told.
+// The order of execution is part of every recorded history:
+//   T1. An actor processes one event at a time; events sent to it meanwhile are queued.
+//   T2. Actions change the context at once. Their emissions, sends, spawns and stops happen after the macrostep, in
+//       order.
+//   T3. A child is in its initial state as soon as it is spawned; its entry effects happen when it is started.
+//   T4. An actor that is done first completes all of that; then it notifies its parent.
 
 import type { Emission } from '../../../machines/emission.js';
 import type { RunOutput } from '../../../machines/run.js';
@@ -15,14 +16,14 @@ import { CHILD_DONE, type CompiledMachine, type Edge, type MachineNode } from '.
 import type { ActorEvent, ActionContext, DeferredAction, ActorMemory } from './compiled-action.js';
 import { toStatePath, toStateValue, type PersistedActor } from './persisted-actor.js';
 
-/** What the actors of one tree share. */
+/** State shared by all actors of one tree. */
 interface ActorSystem {
   readonly byId: Map<string, TableDrivenActor>;
   readonly onEmission: EmissionListener;
   readonly observer: TransitionObserver | undefined;
 }
 
-/** Brings a tree of actors to life: a new one with its root's input, or one that was put down. */
+/** Starts the actors of a tree: from its root's input, or from a persisted state. */
 export function tableDrivenActors(
   chart: CompiledMachine,
   id: string,
@@ -48,7 +49,7 @@ export function tableDrivenActors(
 interface SpawnOptions {
   readonly chart: CompiledMachine;
   readonly id: string;
-  /** The key by which the parent's machine names the chart. */
+  /** The key by which the parent's machine names this machine. */
   readonly src: string;
   readonly parent: TableDrivenActor | null;
   readonly from: ActorInit;
@@ -66,10 +67,10 @@ class TableDrivenActor implements ActionContext, ObservedActor {
   event: ActorEvent = INIT_EVENT;
   #status: 'active' | 'done' | 'stopped' = 'active';
   #output: unknown = undefined;
-  /** Taking an event, or not yet started. */
+  /** True while it processes an event, and before it is started. */
   #busy = true;
   readonly #queue: ActorEvent[] = [];
-  /** What the present macrostep has still to do outside the memory. */
+  /** Side effects that run at the end of the current macrostep. */
   #deferred: DeferredAction<TableDrivenActor>[] = [];
 
   constructor(system: ActorSystem, options: SpawnOptions) {
@@ -110,7 +111,7 @@ class TableDrivenActor implements ActionContext, ObservedActor {
     this.#drain();
   }
 
-  /** An event from outside: the actor rests. @returns false, with nothing moved, when it cannot be taken now */
+  /** Processes an event from outside an idle actor. @returns false, with no state changed, if it cannot be taken now */
   receive(event: ActorEvent): boolean {
     if (this.#status !== 'active' || this.#busy) return false;
     const edge = this.#findEdge(event);
@@ -198,7 +199,7 @@ class TableDrivenActor implements ActionContext, ObservedActor {
     this.#busy = false;
   }
 
-  /** One macrostep. */
+  /** Runs one macrostep. */
   #step(edge: Edge | null, event: ActorEvent): void {
     this.event = event;
     this.#system.observer?.onEvent(this);
@@ -207,7 +208,7 @@ class TableDrivenActor implements ActionContext, ObservedActor {
     this.#runDeferred();
   }
 
-  /** Edges without an event, until none is open. */
+  /** Follows eventless edges until none is enabled. */
   #runAlways(event: ActorEvent): void {
     while (this.#status === 'active') {
       const edge = this.#findEnabledAlways(event);
@@ -216,7 +217,7 @@ class TableDrivenActor implements ActionContext, ObservedActor {
     }
   }
 
-  /** The innermost state decides first. */
+  /** The innermost state has priority. */
   #findEnabledAlways(event: ActorEvent): Edge | null {
     for (let node = this.#node; node !== null; node = node.parent) {
       const edge = this.#findEnabled(node.always, event);
@@ -274,7 +275,7 @@ class TableDrivenActor implements ActionContext, ObservedActor {
     }
   }
 
-  /** Stopped by its parent: with its children, and without a word. */
+  /** Stops this actor and its children on request of its parent, without notifying it. */
   #halt(): void {
     if (this.#status !== 'active') return;
     this.#status = 'stopped';
@@ -288,7 +289,7 @@ class TableDrivenActor implements ActionContext, ObservedActor {
     if (this.#system.byId.get(id) === this) this.#system.byId.delete(id);
   }
 
-  /** The innermost state decides first. */
+  /** The innermost state has priority. */
   #findEdge(event: ActorEvent): Edge | null {
     for (let node = this.#node; node !== null; node = node.parent) {
       const edge = this.#findEnabled(node.on.get(event.type) ?? NO_EDGES, event);
@@ -297,7 +298,7 @@ class TableDrivenActor implements ActionContext, ObservedActor {
     return null;
   }
 
-  /** The first of these edges that is open. */
+  /** The first of these edges whose guard holds. */
   #findEnabled(edges: readonly Edge[], event: ActorEvent): Edge | null {
     for (const edge of edges) if (edge.guard === null || edge.guard(this.#memory, event)) return edge;
     return null;

@@ -6,7 +6,7 @@ import type { Actors, ActorInit, EmissionListener, ActorState } from './actors.j
 import type { InspectionListener } from './interpreter.js';
 import { toStatePath, type StateValue } from './persisted-actor.js';
 
-/** What the kernel reads of any machine's snapshot. */
+/** The members of any machine's snapshot that the kernel reads. */
 interface AnyMachineSnapshot {
   readonly status: 'active' | 'done' | 'error' | 'stopped';
   readonly output: unknown;
@@ -24,14 +24,14 @@ function actorStateOf(actor: AnyActorRef): ActorState {
   return { path: toStatePath(value), memory: context };
 }
 
-/** What a stopped tree still answers with. */
+/** What stays readable after a tree has stopped. */
 interface LastState {
   readonly states: ReadonlyMap<string, ActorState>;
-  /** Null for a tree that broke: it has no snapshot. */
+  /** Null after a machine error: a broken tree has no snapshot. */
   readonly persisted: unknown;
 }
 
-/** XState's own actors: slower than the tables, and what inspectors understand. */
+/** Runs a tree on XState's own actors: slower than the table-driven interpreter, but inspectors understand it. */
 export function xstateActors(
   machine: AnyStateMachine,
   id: string,
@@ -78,7 +78,7 @@ export function xstateActors(
   };
 }
 
-/** The actors of one tree by their ids, from the moment each exists, and what broke first in one of them. */
+/** The actors of one tree by id, from their creation on, and the first error in any of them. */
 class KnownActors {
   readonly #byId = new Map<string, AnyActorRef>();
   readonly #onEmission: EmissionListener;
@@ -105,7 +105,7 @@ class KnownActors {
     return actor !== undefined && isActive(actor) ? actor : null;
   }
 
-  /** A root stops its children, except those that it left behind when it broke. */
+  /** A root stops its children, except those that it left behind when it failed. */
   stopAll(root: AnyActorRef): void {
     root.stop();
     for (const orphan of this.active) orphan.send({ type: 'xstate.stop' });
@@ -118,11 +118,11 @@ class KnownActors {
     const complete = (): void => {
       if (this.#byId.get(actor.id) === actor) this.#byId.delete(actor.id);
     };
-    // An actor whose errors have no listener has them thrown by XState in another turn: nothing could catch them there.
+    // Without an error listener, XState throws an actor's error in a later turn, where no caller can catch it.
     actor.subscribe({ complete, error: this.#fail });
   }
 
-  /** XState throws an error of a listener in a later turn, after the decision was returned without its entry. */
+  /** XState throws a listener's error in a later turn, after the decision has been returned without its entry. */
   readonly #forwardEmission = (emission: Emission): void => {
     try {
       this.#onEmission(emission);
