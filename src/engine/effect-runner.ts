@@ -1,4 +1,4 @@
-// The hands of an engine, which are somebody's code: what they answer is not believed to have the shape it should have.
+// Runs effects through the embedding service's `Effects`. Its results are untrusted, so each is validated.
 
 import { SandboxFacts, type Effect, type GatherRequest } from '../contract/run/effect.js';
 import { EXECUTION_CAUSES, type ExecutionCause } from '../contract/fault.js';
@@ -8,13 +8,13 @@ import { changedPaths } from './reservations/case-reservations.js';
 import { grantCapability, revokeCapability } from '../ports/effects/capability.js';
 import type { Effects } from './tree-engine.js';
 
-/** What became of an effect. What it gave is text from here on: an object could still change, or have no text. */
+/** The outcome of an effect. The result is JSON text, because an object could still change, or have no JSON. */
 export type EffectOutcome =
   | { readonly status: 'done'; readonly json: string }
   | { readonly status: 'failed'; readonly cause: ExecutionCause; readonly partial: string | null }
   | { readonly status: 'unknown' };
 
-/** What has reserved room for effects. */
+/** Keeps the quota reservations of effects. */
 interface ReservationTracker {
   onEffectRun(effect: Effect, result: EffectOutcome): void;
   clear(): void;
@@ -23,13 +23,13 @@ interface ReservationTracker {
 const UNKNOWN_OUTCOME: EffectOutcome = { status: 'unknown' };
 
 /**
- * Changes at one path are made in the order in which they come, which is that of their decisions (C82). An answer for
- * everything: facts that are none are an error at every path, which denies or fails; a throw, or an
- * answer that is no result, is an unknown outcome, since nobody can tell whether the effect happened.
+ * Runs changes at one path in the order of their decisions (C82). Every effect gets an outcome: invalid facts become an
+ * error at every path, which denies or fails the request; a throw or an invalid result becomes an unknown outcome,
+ * because the effect may have happened.
  */
 export class EffectRunner {
   readonly #effects: Effects;
-  /** What is under way, with the paths that it changes. */
+  /** Effects in flight, with the paths that they change. */
   readonly #inFlight = new Map<Promise<unknown>, readonly string[]>();
   #isHalted = false;
 
@@ -53,19 +53,19 @@ export class EffectRunner {
       this.#runGranted(effect, () => this.#effects.run(effect, inCommit));
     const earlier = inCommit || this.#inFlight.size === 0 ? [] : this.#findInFlightAtPaths(effect);
     if (earlier.length === 0) return start();
-    // What is not begun when the engine fails stays an intent, and is settled by the next start.
+    // An effect that has not started when the engine fails stays an intent; the next start settles it.
     return this.#track(
       Promise.all(earlier).then(() => (this.#isHalted ? UNKNOWN_OUTCOME : start())),
       effect,
     );
   }
 
-  /** From now on nothing is begun that waits for another effect; `begin` ends that. */
+  /** Starts no effect that is still waiting for another one, until `startEpoch`. */
   halt(): void {
     this.#isHalted = true;
   }
 
-  /** A new epoch: nothing is under way, and nothing is reserved yet. */
+  /** Starts a new epoch, with nothing in flight and nothing reserved. */
   startEpoch(): void {
     this.#isHalted = false;
     this.#reservations?.clear();
@@ -75,12 +75,12 @@ export class EffectRunner {
     return this.#runGranted(effect, () => this.#effects.settle(effect));
   }
 
-  /** When nothing that was begun is under way any more. */
+  /** Resolves when no effect is in flight. */
   async waitUntilIdle(): Promise<void> {
     while (this.#inFlight.size > 0) await Promise.allSettled(this.#inFlight.keys());
   }
 
-  /** The effect is granted while it is under way, and not a moment longer. */
+  /** The effect holds its capability only while it runs. */
   #runGranted(effect: Effect, work: () => unknown): EffectOutcome | Promise<EffectOutcome> {
     grantCapability(effect);
     const answer = attempt(work);
@@ -110,7 +110,7 @@ export class EffectRunner {
     return pending;
   }
 
-  /** Effects that are under way at one of its paths: they were decided before it. */
+  /** Effects in flight at one of its paths. They were decided earlier. */
   #findInFlightAtPaths(effect: Effect): readonly Promise<unknown>[] {
     const paths = changedPaths(effect).map((path) => `${effect.case_id ?? ''} ${path}`);
     return [...this.#inFlight].flatMap(([pending, others]) =>
@@ -119,13 +119,13 @@ export class EffectRunner {
   }
 }
 
-/** Whoever answered may use the object again, for another tree of the same tick even. */
+/** The embedding service may reuse the object, even for another tree in the same tick. */
 const copyOf = ({ paths, usage }: SandboxFacts): SandboxFacts => ({
   paths: Array.from(paths, (fact) => ({ ...fact })),
   usage: usage === null ? null : { ...usage },
 });
 
-/** Anything that the work throws counts as no answer. */
+/** Treats anything that the work throws as no result. */
 function attempt<T>(work: () => T): T | undefined {
   try {
     return work();
@@ -147,7 +147,7 @@ function parseOutcome(answer: unknown): EffectOutcome | undefined {
   return { status, cause: cause as ExecutionCause, partial: jsonOf(partial) };
 }
 
-/** The text of a JSON object, or null. What `toJSON` makes of one may be anything. */
+/** The text of a JSON object, or null. `toJSON` may return anything, so the text is checked too. */
 function jsonOf(value: unknown): string | null {
   const json: unknown = isJsonObject(value) ? JSON.stringify(value) : undefined;
   return typeof json === 'string' && json.startsWith('{') ? json : null;

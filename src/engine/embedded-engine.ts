@@ -1,14 +1,14 @@
-// The engine of one process: trees alive in memory, one store, all inputs of one event-loop tick in one transaction.
+// The engine of one process: live trees in memory, one store, and one transaction for all inputs of an event-loop tick.
 //
 // Invariants:
-//   E1. One drain at a time; it decides, commits, and only then tells and performs.
-//   E2. A commit that fails ends everything: nothing of that batch was acknowledged, nothing is done any more (D2),
-//       until a restart has opened the ledger anew, with nothing of before in memory.
-//   E3. A command is performed once by this process. A local read may come before its commit; its result reaches
-//       nobody if that commit fails (C78).
-//   E4. An input on which a tree breaks leaves nothing behind: the tree is folded again as it was before it.
-//   E5. A restart begins when nothing of the failed epoch is under way, so nothing is performed beside its settling.
-//       What recovery and timers submit enters while callers are still refused.
+//   E1. One drain runs at a time. It decides and commits, and only then runs callbacks and effects.
+//   E2. A failed commit stops the engine: it acknowledges nothing of that batch and runs no more effects (D2), until a
+//       restart has opened the ledger again with empty memory.
+//   E3. This process runs a command once. A local read may run before its commit; if that commit fails, no caller
+//       receives its result (C78).
+//   E4. An input on which a tree fails leaves nothing behind: the engine folds the tree again as it was before.
+//   E5. A restart begins when nothing of the failed epoch is in flight, so no effect runs while it is being settled.
+//       The engine accepts the inputs of recovery and timers while it still rejects those of callers.
 
 import type { Effect } from '../contract/run/effect.js';
 import { InvariantError } from '../errors.js';
@@ -43,7 +43,7 @@ export class EmbeddedEngine implements TreeEngine {
   readonly #tickOptions: TickOptions;
   readonly #queue: InputQueue;
   readonly #restarts = new Restarts();
-  /** Of the present epoch; null before the start. */
+  /** Heads of the current epoch; null before the start. */
   #heads: HeadWriter | null = null;
   #epoch = 0;
   #stopped = false;
@@ -60,7 +60,7 @@ export class EmbeddedEngine implements TreeEngine {
       { onEvict: (tree) => options.commitObserver?.onEvict(tree), interpretation: options.interpretation },
     );
     this.#timers = new Timers(options.clock, {
-      // One that comes too late for its run is refused by the lifecycle; a failed engine has no timers.
+      // If the timer is too late for its run, the lifecycle refuses the input. A failed engine has no timers.
       fire: (tree_id, run_id, at) => this.#submitOwn(tree_id, wakeSubmission(run_id, at)),
       load: (tree_ids) => this.#timersOf(tree_ids),
     });
@@ -137,15 +137,15 @@ export class EmbeddedEngine implements TreeEngine {
     this.#stopped = true;
     this.#timers.clear();
     await waitAtMost(this.#options.clock, DRAIN_MS, this.#restarts.waitUntilIdle());
-    // What has been begun is waited for, for a while: what nobody has recorded must be found out by the next start.
+    // Wait a limited time for effects in flight. The next start settles those that are not recorded by then.
     await waitAtMost(this.#options.clock, DRAIN_MS, this.#effectRunner.waitUntilIdle());
     await this.#queue.waitUntilIdle();
-    // What was recorded meanwhile may have set some.
+    // Inputs recorded meanwhile may have set timers.
     this.#timers.clear();
     await this.#heads?.stop(() => this.#restarts.failure !== null);
   }
 
-  /** Becomes the writer, with nothing in memory, and recovers. */
+  /** Becomes the writer, with empty memory, and recovers. */
   async #becomeWriter(reopenStores: () => Promise<void>): Promise<Recovery> {
     const { store, externalHeadStore, beforeRecovery } = this.#options;
     const before = this.#heads?.head ?? null;
@@ -153,7 +153,7 @@ export class EmbeddedEngine implements TreeEngine {
       store,
       externalHeadStore,
       known: before,
-      // One of an earlier epoch says nothing of this one.
+      // Ignore the failure of an earlier epoch.
       onFailed: (error) => (heads === this.#heads ? this.#fail(error) : undefined),
     });
     await this.#queue.runExclusive(async () => {
@@ -163,7 +163,7 @@ export class EmbeddedEngine implements TreeEngine {
       this.#epoch = await store.acquire();
       this.#heads = heads;
     });
-    // Of what this process has acknowledged nothing may be missing, also where no head file vouches for it yet.
+    // Nothing that this process has acknowledged may be missing, even if no head file covers it yet.
     if (before !== null) await checkExternalHead(store, { read: () => Promise.resolve(before) });
     await beforeRecovery?.();
     if (this.#stopped) throw closedError();
@@ -200,7 +200,7 @@ export class EmbeddedEngine implements TreeEngine {
   }
 
   #inspect<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T> {
-    // Never beside a tick: the tree may have decided what is not committed yet, or be folded twice.
+    // Never during a tick: the tree may have uncommitted decisions, or be folded twice.
     return this.#queue.runExclusive(async () => {
       if (this.#restarts.failure !== null) throw ledgerUnavailableError(this.#restarts.failure);
       const inspected = work(await this.#trees.get(tree_id));
@@ -218,7 +218,7 @@ export class EmbeddedEngine implements TreeEngine {
     });
   }
 
-  /** An input of the engine's own, which enters during recovery too. */
+  /** Submits an input of the engine itself, which is accepted during recovery too. */
   #submitOwn(tree_id: string, submission: Submission): Promise<SubmissionResult> {
     return this.#stopped ? Promise.reject(closedError()) : this.#enqueue(tree_id, submission);
   }
@@ -239,7 +239,7 @@ export class EmbeddedEngine implements TreeEngine {
     this.#trees.evict((tree) => tree.pending.length > 0);
   }
 
-  /** One transaction: decide all, commit all, then tell and perform. */
+  /** Runs one transaction: decides all inputs, commits them, then runs callbacks and effects. */
   async #tick(items: readonly QueuedInput[]): Promise<void> {
     const tick = new Tick(this.#tickOptions);
     await tick.process(items);
@@ -249,7 +249,7 @@ export class EmbeddedEngine implements TreeEngine {
     for (const { issued } of tick.outcomes) for (const command of issued) this.#runEffect(command);
   }
 
-  /** All that happens in a millisecond has the same text. */
+  /** Caches the text, since every input within a millisecond has the same timestamp. */
   #time(): string {
     const now = this.#options.clock.now();
     if (now !== this.#now.at) this.#now = { at: now, text: new Date(now).toISOString() };
@@ -258,7 +258,7 @@ export class EmbeddedEngine implements TreeEngine {
 
   #handleRunEnd(tree_id: string, ending: RunTermination): void {
     this.#timers.clearRun(ending.run_id);
-    // Nothing but refusals can follow: whoever asks for such a tree again has it folded.
+    // Every later input would be refused. A later request for the tree folds it again.
     if (ending.run_id === tree_id) this.#trees.drop(tree_id);
     this.#options.listener.onEnded(tree_id, ending);
   }
@@ -282,14 +282,14 @@ export class EmbeddedEngine implements TreeEngine {
   }
 
   #submitResult(tree_id: string, effect: Effect, outcome: EffectOutcome): void {
-    // What was done must be recorded: if it cannot be, everything stops, and the intent is settled by the next start.
+    // A completed effect must be recorded. If that fails, the engine stops and the next start settles the intent.
     this.#enqueue(tree_id, resultSubmission(effect, outcome, false)).catch((error: unknown) => this.#fail(error));
   }
 
-  /** The end of all work until a restart. `taken` are inputs that are in no queue any more. */
+  /** Stops all work until a restart. `inputs` are no longer in the queue. */
   #fail(error: unknown, inputs: readonly QueuedInput[] = []): void {
     if (this.#restarts.failure === null) {
-      // First: whoever is rejected may ask at once whether the engine goes on.
+      // Do this first: a rejected caller may ask at once whether the engine has failed.
       const isFirst = this.#restarts.fail(error);
       this.#effectRunner.halt();
       this.#options.store.records?.abandon();

@@ -1,4 +1,4 @@
-// Why an engine does not take an input.
+// Errors for inputs that the engine rejects.
 
 import { LedgerError, RunError } from '../errors.js';
 

@@ -6,13 +6,13 @@ interface CaseErasure {
   readonly case_id: string;
   readonly by: string;
   readonly time: () => string;
-  /** Called before anything is erased, once nothing speaks against it. */
+  /** Called before anything is erased, once no check can refuse any more. */
   readonly beforeErase: (() => Promise<void>) | undefined;
 }
 
 /**
- * Erases the content of a case (D14). Nothing else may use the trees meanwhile.
- * @throws RunError CASE_IN_USE while a tree of the case lives
+ * Erases the content of a case (D14). The caller must keep everything else away from the trees.
+ * @throws RunError CASE_IN_USE while a tree of the case is live
  */
 export async function eraseCaseContent(
   store: LedgerStore,

@@ -1,8 +1,8 @@
-// Why an engine failed, and whether that can pass.
+// Why an engine failed, and whether the cause is transient.
 
 import { CodedError, InvariantError, LedgerError } from '../errors.js';
 
-/** The disk is full or broken, or a connection is lost. What was in doubt, a restart reads from the ledger. */
+/** The disk is full or broken, or a connection is lost. A restart reads from the ledger what was in doubt. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   'LEDGER_UNAVAILABLE',
   'LEDGER_COMMIT_UNKNOWN',
@@ -10,8 +10,8 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Why a restart cannot help: another writer has the ledger, it was changed, or the code has a bug.
- * @returns null where the reason can pass: what failed, and every cause of it, is an error of the disk or a connection
+ * The reason why a restart cannot help: another writer has the ledger, the ledger was changed, or the code has a bug.
+ * @returns null if the failure is transient: it and all its causes are disk or connection errors
  */
 export function findPermanentFailure(failure: unknown): CodedError | null {
   if (!isCoded(failure)) {
@@ -23,10 +23,10 @@ export function findPermanentFailure(failure: unknown): CodedError | null {
   return null;
 }
 
-/** Erased too: the ledger may be an older copy, from when the tree lived, beside the keys of now. */
+/** Includes erased: the ledger may be an older copy in which the tree still lives, next to the current keys. */
 const UNFOLDABLE_CODES: ReadonlySet<string> = new Set(['LEDGER_TAMPERED', 'LEDGER_ERASED', 'LEDGER_ARCHIVED']);
 
-/** Whether a tree can never be folded, so that it must not keep others from being used. */
+/** Whether a tree can never be folded. Such a tree must not block the others. */
 export const isUnfoldable = (error: unknown): boolean =>
   error instanceof LedgerError && UNFOLDABLE_CODES.has(error.code);
 

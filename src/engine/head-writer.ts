@@ -4,15 +4,15 @@ import { Sequencer } from './sequencer.js';
 export interface HeadWriterOptions {
   readonly store: LedgerStore;
   readonly externalHeadStore: ExternalHeadStore;
-  /** The last head that an earlier epoch of this process knew; null without one. */
+  /** The last head of an earlier epoch of this process; null if there is none. */
   readonly known: LogHead | null;
   /** Called with the error when a head cannot be written, or appends cannot be integrated. */
   readonly onFailed: (error: unknown) => void;
 }
 
 /**
- * Writes heads of the log to the head file. A head covers only what is integrated; where commits do not integrate, a
- * sequencer does. A write follows its commit and is not waited for: the file can only be behind, never ahead.
+ * Writes log heads to the head file. A head covers only integrated entries; if commits do not integrate, a sequencer
+ * does. The engine does not wait for a write after its commit, so the file can lag but never lead.
  */
 export class HeadWriter {
   readonly #options: HeadWriterOptions;
@@ -20,9 +20,9 @@ export class HeadWriter {
   #head: LogHead | null;
   #writing: Promise<void> = Promise.resolve();
   #integrating: Promise<void> = Promise.resolve();
-  /** The size of the last head that was written, or that the start found. */
+  /** The size of the last head that was written, or found at the start. */
   #written = 0;
-  /** Something that waits to be integrated wants a head to be written. */
+  /** Whether to write a head when the pending appends are integrated. */
   #shouldWrite = false;
   #integrations = 0;
 
@@ -35,25 +35,25 @@ export class HeadWriter {
     });
   }
 
-  /** The last head that is known; null before the start. */
+  /** The last known head; null before the start. */
   get head(): LogHead | null {
     return this.#head;
   }
 
-  /** Integrates what an earlier process has left. */
+  /** Integrates what an earlier process left pending. */
   async start(): Promise<void> {
     const { store } = this.#options;
     this.#written = (await store.head()).size;
     this.#head = await this.#integratedHead();
   }
 
-  /** When all that was committed before has its place in the log, or cannot get it. */
+  /** Resolves when everything committed before is integrated, or cannot be. */
   async waitUntilIntegrated(): Promise<void> {
     this.#integrate();
     await this.#integrating;
   }
 
-  /** @param shouldWrite whether a head that covers this commit is to be written now */
+  /** @param shouldWrite whether to write a head that covers this commit now */
   onCommitted({ head }: CommitResult, shouldWrite: boolean): void {
     if (head === null) {
       this.#shouldWrite ||= shouldWrite;
@@ -64,14 +64,14 @@ export class HeadWriter {
     if (shouldWrite) this.#write(head);
   }
 
-  /** Waits for what is under way, and writes the last head. @param hasFailed whether nothing more may be written */
+  /** Waits for work in flight and writes the last head. @param hasFailed whether writing is no longer allowed */
   async stop(hasFailed: () => boolean): Promise<void> {
     await this.#integrating;
     if (!hasFailed() && this.#head !== null) this.#write(this.#head);
     await this.#writing.catch(() => undefined);
   }
 
-  /** When nothing is under way: what was has failed, or is done. */
+  /** Resolves when no write is in flight, whether the last one failed or not. */
   async waitUntilIdle(): Promise<void> {
     await this.#integrating;
     await this.#writing.catch(() => undefined);
@@ -81,7 +81,7 @@ export class HeadWriter {
     const integration = (this.#integrations += 1);
     this.#integrating = this.#integratedHead().then(
       (head) => {
-        // A later one covers what was committed since, and writes its head.
+        // A later integration covers the commits since, and writes its head.
         if (integration !== this.#integrations) return;
         this.#head = head;
         if (this.#shouldWrite) this.#write(head);
@@ -91,7 +91,7 @@ export class HeadWriter {
     );
   }
 
-  /** The store's own head: another sequencer may have been first, or an answer was lost. */
+  /** Reads the head from the store: another sequencer may have won, or a response was lost. */
   async #integratedHead(): Promise<LogHead> {
     await this.#sequencer.run();
     return this.#options.store.head();

@@ -1,10 +1,11 @@
-// Recovery ends, in the ledger, the work that a start or restart finds unfinished, before anything new begins (D3, D8,
+// Recovery completes in the ledger the work that a start or restart finds unfinished, before new work begins (D3, D8,
 // C35).
 //
-//   R1. Only trees with unfinished work are folded: the store knows which. Of the others it knows from when on a timer
-//       may fire; the tree is folded then.
-//   R2. Trees are settled side by side, some at a time: one query reads them, and one commit takes what a tick brings.
-//   R3. What must share its commit with rows of records is settled alone: no other tree's commit may take them along.
+//   R1. Recovery folds only trees with unfinished work, which the store lists. For each other tree the store knows the
+//       earliest time of its timers, and the tree is folded then.
+//   R2. It settles trees concurrently, a bounded number at a time: one query reads them, and one commit takes a tick.
+//   R3. Work that shares its commit with record rows is settled alone, so that no other tree's commit includes the
+//       rows.
 
 import { InvariantError } from '../errors.js';
 import type { Tree } from '../kernel/tree.js';
@@ -14,26 +15,26 @@ import { factsSubmission, resultSubmission } from './tick/submissions.js';
 import type { EngineParts, Recovery, TreeEngine } from './tree-engine.js';
 import { isAbandoned, liveAgents } from './trees/recovery-hint.js';
 
-/** How many trees are settled side by side. */
+/** Maximum number of trees that are settled concurrently. */
 export const TREES_AT_ONCE = 64;
 
-/** What recovery uses of its engine, which takes inputs of nothing else meanwhile. */
+/** The engine as recovery uses it. It accepts no other inputs meanwhile. */
 export interface RecoveringEngine extends Pick<TreeEngine, 'submit' | 'peek'> {
-  /** Folds trees into memory, as far as they fold. */
+  /** Folds trees into memory; skips those that do not fold. */
   load(tree_ids: readonly string[]): Promise<void>;
-  /** Reserves what the tree has decided to add to a sandbox. */
+  /** Reserves quota for the changes that the tree has decided to make in a sandbox. */
   reserve(tree: Tree): void;
-  /** Sets the timers of a tree that was folded. */
+  /** Sets the timers of a folded tree. */
   arm(tree: Tree): void;
-  /** Folds a tree when the time has come, and sets its timers then. */
+  /** Folds a tree at time `at` and then sets its timers. */
   armLater(tree_id: string, at: number): void;
 }
 
 type RecoveryParts = Pick<EngineParts, 'store' | 'effects' | 'log' | 'liveTreesMax'>;
 
 /**
- * Settles every intent that has no outcome, ends the runs whose caller is gone, and sets the timers of the others.
- * @throws LedgerError when the ledger cannot be written or read
+ * Settles every intent without an outcome, ends the runs whose caller is gone, and sets the timers of the others.
+ * @throws LedgerError if the ledger cannot be written or read
  */
 export async function recover(engine: RecoveringEngine, parts: RecoveryParts): Promise<Recovery> {
   const unfinished: string[] = [];
@@ -83,7 +84,7 @@ class RecoveryWork {
       await this.#runGuarded(tree_id, async () => this.#recover(await this.#requireTree(tree_id)));
   }
 
-  /** One tree that does not fold must not keep all the others shut. It stays shut itself: nothing can move it. */
+  /** A tree that does not fold must not block the others. It stays unusable itself. */
   async #runGuarded(tree_id: string, work: () => Promise<void>): Promise<void> {
     try {
       await work();
@@ -116,7 +117,7 @@ class RecoveryWork {
         log.warn('an action is left unsettled: this process does not have its tool or table', { run_id });
         continue;
       }
-      // A read changes nothing and is done again; of a change it must be found out whether it has happened.
+      // A read changes nothing, so it runs again. For a change, find out whether it has happened.
       const result = command.in_commit
         ? await this.#effectRunner.run(effect, true)
         : await this.#effectRunner.settle(effect);

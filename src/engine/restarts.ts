@@ -15,7 +15,7 @@ interface FailedEpoch extends Pick<EngineParts, 'clock' | 'defer'> {
 
 /**
  * Waits until nothing of a failed epoch is in flight: callers are rejected, and every effect has ended.
- * @throws LedgerError LEDGER_UNAVAILABLE when an effect takes too long
+ * @throws LedgerError LEDGER_UNAVAILABLE if an effect takes too long
  */
 export async function waitForQuiescence(
   { clock, defer, queue, effectRunner, heads }: FailedEpoch,
@@ -27,24 +27,24 @@ export async function waitForQuiescence(
   await heads?.waitUntilIdle();
 }
 
-/** The failure of an engine, and the way out of it. */
+/** Tracks the failure of an engine and its restart. */
 export class Restarts {
   #failure: unknown = null;
   #rejectionCause: unknown = null;
   #recovery: Recovery | null = null;
   #pendingRestart: Promise<Recovery> | null = null;
 
-  /** What ended the present epoch, or null. */
+  /** The error that ended the current epoch, or null. */
   get failure(): unknown {
     return this.#failure;
   }
 
-  /** Why callers are refused, or null: the failure, until a restart has recovered from it. */
+  /** Why the engine rejects callers, or null: the failure, until a restart has recovered from it. */
   get rejectionCause(): unknown {
     return this.#rejectionCause;
   }
 
-  /** @returns whether everything went well until now */
+  /** @returns whether this is the first failure */
   fail(error: unknown): boolean {
     const isFirst = this.#rejectionCause === null;
     this.#failure = error;
@@ -52,19 +52,19 @@ export class Restarts {
     return isFirst;
   }
 
-  /** From now on inputs of recovery enter: what failed before is over. */
+  /** Accepts inputs of recovery from now on, and clears the failure. */
   beginRecovery(): void {
     this.#failure = null;
   }
 
-  /** From now on inputs of callers enter, unless something has failed again. */
+  /** Accepts inputs of callers from now on, unless a new failure has happened. */
   completeRecovery(recovery: Recovery): Recovery {
     this.#recovery = recovery;
     if (this.#failure === null) this.#rejectionCause = null;
     return recovery;
   }
 
-  /** Does `work` where something has failed and that can pass. Who asks meanwhile shares it. */
+  /** Runs `work` after a transient failure. Concurrent callers share one attempt. */
   runOnce(work: () => Promise<Recovery>): Promise<Recovery> {
     this.#pendingRestart ??= this.#attemptRestart(work).finally(() => {
       this.#pendingRestart = null;
@@ -72,7 +72,7 @@ export class Restarts {
     return this.#pendingRestart;
   }
 
-  /** When no restart is under way, whatever came of it. */
+  /** Resolves when no restart is in flight, whatever its result. */
   async waitUntilIdle(): Promise<void> {
     await this.#pendingRestart?.catch(() => undefined);
   }
@@ -87,7 +87,7 @@ export class Restarts {
     try {
       return await work();
     } catch (error) {
-      // What a restart has met and does not pass is not tried again.
+      // A permanent failure during a restart is not retried.
       if (findPermanentFailure(error) !== null) this.#rejectionCause = error;
       throw error;
     }

@@ -3,25 +3,25 @@ import { extendHead } from '../ledger/proof/merkle.js';
 import type { LogHead, LogStore } from '../ports/ledger/ledger-store.js';
 import { isOutcomeUnknown } from './tick/commit-batch.js';
 
-/** How many appends get their places at once. */
+/** Maximum number of appends in one integration. */
 const APPENDS_MAX = 1_024;
-/** How often it is tried without success: another sequencer may have been first, or an answer was lost. */
+/** Maximum failed attempts: another sequencer may win, or a response may be lost. */
 const ATTEMPTS_MAX = 16;
 
-/** Integrates appends that wait for their places in the log, for stores whose commits do not. One run at a time. */
+/** Integrates pending appends into the log, for stores whose commits do not. Only one run is active at a time. */
 export class Sequencer {
   readonly #store: Pick<LogStore, 'head' | 'pending' | 'integrate'>;
   readonly #onIntegrated: (head: LogHead) => void;
   #running: Promise<void> | null = null;
   #rerun = false;
 
-  /** @param onIntegrated is called with each head that covers more entries than the one before */
+  /** @param onIntegrated receives each head that covers more entries than the one before */
   constructor(store: Pick<LogStore, 'head' | 'pending' | 'integrate'>, onIntegrated: (head: LogHead) => void) {
     this.#store = store;
     this.#onIntegrated = onIntegrated;
   }
 
-  /** Integrates all that is pending now. @throws LedgerError as `integrate` does, or after many tries */
+  /** Integrates everything pending now. @throws LedgerError as `integrate` does, or after too many attempts */
   run(): Promise<void> {
     this.#rerun = true;
     this.#running ??= this.#drain();
@@ -56,7 +56,7 @@ export class Sequencer {
     });
   }
 
-  /** @returns false if the log has moved, or may have */
+  /** @returns false if another sequencer has moved the log, or may have */
   async #integrate(integration: Parameters<LogStore['integrate']>[0]): Promise<boolean> {
     try {
       if (!(await this.#store.integrate(integration))) return false;

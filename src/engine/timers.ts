@@ -1,37 +1,35 @@
 import type { Timer } from '../kernel/decision.js';
 import type { Clock } from '../ports/clock.js';
 
-/** How long an engine waits at its end, or before a restart, for effects that are under way. */
+/** How long an engine waits for effects in flight when it stops or restarts, in ms. */
 export const DRAIN_MS = 10_000;
 
-/** How many trees are folded at once for their timers. */
+/** Maximum number of trees that are folded at once for their timers. */
 const TREES_AT_ONCE = 64;
-/** How long a tree waits whose timers could not be read. */
+/** How long to wait before reading a tree's timers again after a failure, in ms. */
 const RETRY_MS = 1_000;
 
-/**
- * The timers of trees. A tree is left out where it can never be folded; null stands for one that could not be read now.
- */
+/** Timers by tree. A tree that can never be folded is absent; null means that it could not be read now. */
 export type LoadedTimers = ReadonlyMap<string, readonly Timer[] | null>;
 
-/** What a timer does. */
+/** The effects of timers. */
 export interface TimerActions {
-  /** Resolves, or rejects, when the timer has taken effect or will not. */
+  /** Settles when the timer has taken effect, or will not. */
   fire(tree_id: string, run_id: string, at: string): Promise<unknown>;
-  /** The timers of trees that were not in memory. Never rejects. */
+  /** Reads the timers of trees that are not in memory. Never rejects. */
   load(tree_ids: readonly string[]): Promise<LoadedTimers>;
 }
 
-/** The timers of all trees: at most one a run, a later one replaces it. */
+/** The timers of all trees. A run has at most one; a later one replaces it. */
 export class Timers {
   readonly #clock: Clock;
   readonly #actions: TimerActions;
   readonly #cancel = new Map<string, () => void>();
-  /** Runs whose timer has fired and has not taken effect yet. */
+  /** Runs whose timer has fired but has not taken effect yet. */
   readonly #firing = new Set<string>();
-  /** Of trees that are not in memory. */
+  /** Wake-ups of trees that are not in memory. */
   readonly #unloaded = new Map<string, () => void>();
-  /** Such trees whose time has come, with that time, in milliseconds. */
+  /** Trees of these that are due, with the due time in ms. */
   readonly #due = new Map<string, number>();
   #isLoading = false;
 
@@ -51,7 +49,7 @@ export class Timers {
     }
   }
 
-  /** For a tree none of whose timers fires before `at`, in milliseconds: they are set then. */
+  /** Sets a tree's timers at `at`, in ms. None of them fires earlier. */
   setLater(tree_id: string, at: number): void {
     this.#unloaded.get(tree_id)?.();
     const cancel = this.#clock.wake(at, () => {
@@ -75,7 +73,7 @@ export class Timers {
     this.#due.clear();
   }
 
-  /** What becomes due meanwhile shares the next load. */
+  /** Trees that become due meanwhile share the next load. */
   async #loadDue(): Promise<void> {
     this.#isLoading = true;
     while (this.#due.size > 0) {
@@ -92,11 +90,11 @@ export class Timers {
     this.#isLoading = false;
   }
 
-  /** Fires what is due at that time, and sets the rest. */
+  /** Fires the timers that are due at `now`, and sets the others. */
   #setDue(tree_id: string, timers: readonly Timer[], now: number): void {
     for (const timer of timers) {
       const { run_id, at } = timer;
-      // An input of the tree has set it, or it has fired, since the tree was left at rest.
+      // Skip a timer that an input has set, or that has fired, since the load began.
       if (this.#cancel.has(run_id) || this.#firing.has(run_id)) continue;
       if (Date.parse(at) <= now) this.#fire(tree_id, run_id, at);
       else this.set(tree_id, [timer]);
@@ -111,8 +109,8 @@ export class Timers {
 }
 
 /**
- * Waits for the work, but no longer than `ms`: whatever it comes to is its own affair.
- * @returns whether it ended in that time
+ * Waits for the work, but at most `ms`. Ignores its result.
+ * @returns whether the work ended in time
  */
 export async function waitAtMost(clock: Clock, ms: number, work: Promise<unknown>): Promise<boolean> {
   let ended = true;

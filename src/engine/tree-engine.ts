@@ -19,13 +19,13 @@ import type { OverlaySource } from '../ports/overlay-source.js';
 import type { Secrets } from '../ports/secrets.js';
 import type { CompletedStep } from './trees/completed-step.js';
 
-/** What a new input has in the place of free text (C90): its words are artifacts. */
+/** The coded fields that replace free text in new inputs (C90); the text itself becomes an artifact. */
 interface CodedFields {
   readonly cancel: { readonly reason: CancelReason };
   readonly resolve: { readonly note: '' };
 }
 
-/** An input before the engine has put the time, the overlay, and the facts that only the store knows, to it. */
+/** An input before the engine adds the timestamp, the overlay and the facts that only the store knows. */
 export type NewInput = RecordedInput extends infer Input
   ? Input extends RecordedInput
     ? Omit<Input, 'time' | 'seen' | 'overlay' | 'vouch' | keyof CodedFieldsOf<Input>> & CodedFieldsOf<Input>
@@ -40,103 +40,107 @@ export interface Submission {
   /** The content that the input's references name (`TreeInput.materials`). */
   readonly materials: readonly Artifact[];
   /**
-   * True when the caller chose the input id, and may send it again: the store then remembers it. Ids that the engine
-   * derives need no memory, since a machine takes an answer only while it waits for it.
+   * True if the caller chose the input id and may send it again, so the store must remember the id. Ids that the engine
+   * derives need no memory, because a machine takes a result only while it waits for it.
    */
   readonly external: boolean;
-  /** `TreeInput.checked`. */
+  /** As `TreeInput.checked`. */
   readonly checked?: boolean;
 }
 
 export interface SubmissionResult {
-  /** The lifecycle has no edge for this input; nothing moved, and the audit says so. */
+  /** True if the lifecycle has no transition for this input: no state changed, and an audit event records it. */
   readonly refused: boolean;
-  /** This input id was committed before; nothing happened now. The seq of that first input. */
+  /**
+   * The seq of the first input if this input id was committed before (this call then changed nothing); null otherwise.
+   */
   readonly repeat_of: number | null;
 }
 
-/** What an engine tells its embedder, always after the commit that made it true. */
+/** Notifications to the embedding service, always after the commit. */
 export interface EngineListener {
   onReply(tree_id: string, reply: Reply): void;
   onEnded(tree_id: string, ending: RunTermination): void;
   /** The ledger cannot be written: nothing is acknowledged or executed until a restart. Called once per failure. */
   onFailed(error: unknown): void;
-  /** A restart has succeeded: inputs are taken again. */
+  /** A restart has succeeded: the engine accepts inputs again. */
   onRestarted(recovery: Recovery): void;
 }
 
-/** What a start or restart found unfinished, and brought to an end. */
+/** The unfinished work that a start or restart has completed. */
 export interface Recovery {
   readonly trees: number;
-  /** Intents without an outcome, whose outcome was found out now. */
+  /** Intents whose missing outcome was determined now. */
   readonly settled: number;
   readonly interrupted: number;
-  /** Trees that do not fold: they stay as they are, and `replay` says where they differ. */
+  /** Trees that do not fold. They stay unchanged, and `replay` reports where they differ. */
   readonly damaged: number;
 }
 
-/** The hands of an engine. `perform` of a local read must answer at once; a throw is an unknown outcome. */
+/** Executes effects for an engine. A local read must return synchronously; a throw is an unknown outcome. */
 export interface Effects {
   gather(request: GatherRequest): SandboxFacts;
-  /** `inCommit`: the present transaction holds the effect's outcome, so nothing may happen outside of it. */
+  /**
+   * `inCommit`: the current transaction contains the effect's outcome, so the effect must change nothing outside it.
+   */
   run(effect: Effect, inCommit: boolean): EffectResult | Promise<EffectResult>;
   settle(effect: Effect): EffectResult | Promise<EffectResult>;
-  /** Whether these hands could do it at all. Absent: they can do everything. */
+  /** Whether this process can run the effect at all. If absent, it can run every effect. */
   canRun?(effect: Effect): boolean;
 }
 
 /**
- * Puts the inputs of each tree in order, commits what the kernel answers, and then acts on it. It decides nothing else.
+ * Orders the inputs of each tree, commits the kernel's decisions, and then acts on them. It decides nothing else.
  *
- * Guarantees, held by one conformance suite over every engine:
- *  1. One writer a tree; its inputs take effect one after another.
+ * Guarantees, which one conformance suite tests for every engine:
+ *  1. A tree has one writer; its inputs take effect one after another.
  *  2. Entries, artifacts and marks of one input commit together or not at all.
  *  3. A repeated external input id is a no-op.
- *  4. A command is performed after the commit of its decision (a local read may share that commit), at most once; its
- *     result enters at most once.
+ *  4. A command runs at most once, after the commit of its decision (a local read may share that commit). Its result
+ *     enters at most once.
  *  5. A timer never fires early.
  *  6. Nothing is acknowledged before it is durable.
- *  7. Sequence numbers have no gap, and terminal runs never move.
- *  8. What a dead process left unfinished is settled by the next `start`, without a human, and timers are armed again.
- *  9. After a commit has failed nothing is acknowledged or performed until `restart`, which settles what the failure
- *     left unfinished, as a start does. An effect that was under way is waited for, and its answer does not enter.
+ *  7. Sequence numbers have no gap, and terminal runs never change.
+ *  8. The next `start` settles what a dead process left unfinished, without a human, and sets timers again.
+ *  9. After a failed commit nothing is acknowledged or executed until `restart`, which settles unfinished work as a
+ *     start does. It waits for effects in flight, and discards their results.
  */
 export interface TreeEngine {
   /** @throws LedgerError LEDGER_UNAVAILABLE, RunError RUN_UNKNOWN or CLOSED; nothing was acknowledged then */
   submit(tree_id: string, submission: Submission): Promise<SubmissionResult>;
-  /** The tree as it stands, folded into memory if need be; to look at, not to move. Null when there is none. */
+  /** The current tree, folded into memory if necessary, for reading only; null if it does not exist. */
   peek(tree_id: string): Promise<Tree | null>;
-  /** Shows a tree while nothing is decided. */
+  /** Calls `work` with a tree while nothing is being decided. */
   inspect<T>(tree_id: string, work: (tree: Tree | null) => T): Promise<T>;
-  /** The recorded step of the proposal at `seq`; null while it is under way, or when no step came of that input. */
+  /** The recorded step of the proposal at `seq`; null while it is pending, or if the input caused no step. */
   findStep(tree_id: string, run_id: string, seq: number): Promise<CompletedStep | null>;
   /**
-   * Destroys the content of a case, while nothing else happens; of its trees only entries are left.
-   * @param beforeErase is called when it is certain, before anything is gone
-   * @throws RunError CASE_IN_USE while one of them lives; LedgerError
+   * Erases the content of a case with exclusive access; only entries of its trees remain.
+   * @param beforeErase is called when no check can refuse any more, before anything is erased
+   * @throws RunError CASE_IN_USE while a tree of the case is live; LedgerError
    */
   erase(case_id: string, by: string, beforeErase?: () => Promise<void>): Promise<ErasureResult>;
   /**
-   * The head of the log when it holds all that was committed before this call.
+   * The head of the log once it includes everything committed before this call.
    * @throws LedgerError LEDGER_UNAVAILABLE
    */
   head(): Promise<LogHead>;
-  /** Whether the ledger could not be written: nothing is recorded or done until a restart. */
+  /** Whether a ledger write has failed: nothing is recorded or executed until a restart. */
   readonly hasFailed: boolean;
-  /** Becomes the writer, makes the checks of the embedder, and recovers. Once, before anything else. */
+  /** Becomes the writer, runs the checks of the embedding service, and recovers. Call it once, first. */
   start(): Promise<Recovery>;
-  /** Takes no more inputs, and waits for what is under way, for a while. */
+  /** Accepts no more inputs, and waits a limited time for work in flight. */
   stop(): Promise<void>;
   /**
-   * Opens the ledger anew after a failure, in a new epoch, and recovers as a start does. Callers at the same time share
-   * one restart; where nothing has failed, the last recovery is the answer.
-   * @throws LedgerError LEDGER_UNAVAILABLE when it fails and may be tried again; any other error when the reason does
-   * not pass: another writer, a ledger that was changed, a bug
+   * Opens the ledger again after a failure, in a new epoch, and recovers as a start does. Concurrent callers share one
+   * restart. Without a failure it returns the last recovery.
+   * @throws LedgerError LEDGER_UNAVAILABLE if it fails and may be retried; any other error is permanent: another
+   * writer, a changed ledger, a bug
    */
   restart(): Promise<Recovery>;
 }
 
-/** What an engine is made of. */
+/** The parts that an engine is built from. */
 export interface EngineParts {
   readonly store: LedgerStore;
   readonly externalHeadStore: ExternalHeadStore;
@@ -144,39 +148,42 @@ export interface EngineParts {
   readonly log: Log;
   readonly effects: Effects;
   readonly overlay?: OverlaySource;
-  /** What sessions need of the home. */
+  /** The secrets of the home that sessions need. */
   readonly secrets: Secrets;
   readonly listener: EngineListener;
-  /** Runs a task after the present tick, so that all its inputs share a transaction. */
+  /** Runs a task after the current tick, so that all its inputs share a transaction. */
   readonly defer: (task: () => void) => void;
-  /** What the embedder checks and makes when this is the writer, before it recovers: a throw ends the start. */
+  /**
+   * Checks and setup of the embedding service, once this process is the writer and before it recovers. A throw aborts
+   * the start.
+   */
   readonly beforeRecovery?: () => Promise<void>;
   readonly liveTreesMax?: number;
-  /** How many entries of a tree lie between two of its snapshots, at least. */
+  /** Minimum number of a tree's entries between two snapshots. */
   readonly snapshotEntries?: number;
   readonly commitObserver?: CommitObserver;
   readonly meter?: CommitMeter;
-  /** How the machines of its trees are run. Default: the default interpreter. */
+  /** How trees are interpreted. Default: the default interpreter. */
   readonly interpretation?: Interpretation;
 }
 
 export type EngineFactory = (parts: EngineParts) => TreeEngine;
 
-/** Watches how much of the disk the commits take. Neither call may throw. */
+/** Measures the disk space of commits. Neither method may throw. */
 export interface CommitMeter {
-  /** This batch will be committed next: room is made for it. */
+  /** Called before the commit of this batch, to reserve space. */
   prepare(batch: Batch): void;
-  /** It is durable. */
+  /** Called when the batch is durable. */
   onCommitted(batch: Batch): void;
 }
 
-/** Follows what is committed, within the turn and without asking for time. It concerns nobody what becomes of it. */
+/** Follows commits, synchronously. Its errors must not affect the engine. */
 export interface CommitObserver {
   /**
-   * The batch is durable, and no caller has its answer yet. `trees` are those in memory, which stand behind it. The
-   * result says where its entries stand in the log, or null while they wait for that.
+   * The batch is durable, and no caller has its response yet. `trees` returns trees in memory, with this batch applied.
+   * The result gives the position of its entries in the log, or null until they are integrated.
    */
   onCommitted(batch: Batch, result: CommitResult, trees: (tree_id: string) => Tree | null): void;
-  /** This tree goes out of memory. It stands behind all that was committed. */
+  /** This tree leaves memory. All its commits have been applied to it. */
   onEvict(tree: Tree): void;
 }

@@ -1,19 +1,14 @@
-// What the sandbox of a case will hold more of once the changes that were decided are made. Several trees work in one
-// case, and a change is made after the commit of its decision: so what the sandbox holds now is not what a quota may be
-// compared with. A decision gets this beside the usage, as a recorded fact of its input (C82).
-//
-//   Q1. Usage and reservations together are never less than what the sandbox holds after any of the changes.
-//   Q2. A change is reserved when it is decided, and released when it is made, or when its step has ended.
-//   Q3. Changes at one path are made in the order of their decisions (`Hands`). An earlier one may take away what a
-//       later one was to replace: so the later one counts whole.
+// The growth of a case's sandbox by changes that are decided but not yet made. Several trees work in one case, and a
+// change runs after the commit of its decision, so comparing the quota with current usage alone would be wrong. The
+// engine records this amount next to the usage, as a fact of the decision's input (C82).
 
 import { findAction } from '../../contract/policy/actions.js';
 import type { Effect, GatherRequest, PathFact, SandboxAmount, SandboxFacts } from '../../contract/run/effect.js';
 
-/** A change of a sandbox that is decided and not made yet. */
+/** A sandbox change that is decided but not yet made. */
 export type SandboxChange = Pick<Effect, 'action' | 'args' | 'before' | 'case_id' | 'idempotency_key'>;
 
-/** One change, as it counts. */
+/** The amount that one change reserves. */
 interface Reservation {
   readonly paths: readonly string[];
   readonly amount: SandboxAmount;
@@ -21,18 +16,18 @@ interface Reservation {
 
 interface CaseBook {
   readonly changes: Map<string, Reservation>;
-  /** How many changes there are at each path. */
+  /** Number of changes per path. */
   readonly paths: Map<string, number>;
   bytes: number;
   files: number;
 }
 
-/** The reservations of all cases. No clock, no I/O: the engine calls it in the order of its decisions. */
+/** The reservations of all cases. It uses no clock and no I/O; the engine calls it in the order of its decisions. */
 export class CaseReservations {
   readonly #cases = new Map<string, CaseBook>();
-  /** The case of each reservation, by its key. */
+  /** Case by reservation key. */
   readonly #keys = new Map<string, string>();
-  /** The keys of each tree: a key is the id of a mediated run. */
+  /** Reservation keys by tree; a key is the id of a mediated run. */
   readonly #trees = new Map<string, Set<string>>();
 
   get size(): number {
@@ -40,8 +35,8 @@ export class CaseReservations {
   }
 
   /**
-   * Reserves what a change may add. The same change again is no other one.
-   * @returns whether it was reserved now
+   * Reserves what a change may add. Reserving the same change again has no effect.
+   * @returns whether this call reserved it
    */
   reserve(change: SandboxChange): boolean {
     const { case_id, idempotency_key } = change;
@@ -59,7 +54,7 @@ export class CaseReservations {
     return true;
   }
 
-  /** The change is made, or never will be. */
+  /** Releases a reservation: the change is made, or never will be. */
   release(idempotency_key: string): void {
     const case_id = this.#keys.get(idempotency_key);
     const book = case_id === undefined ? undefined : this.#cases.get(case_id);
@@ -72,15 +67,15 @@ export class CaseReservations {
     if (book.changes.size === 0) this.#cases.delete(case_id);
   }
 
-  /** Releases what the mediated runs of this agent run have reserved: its step has ended. */
+  /** Releases the reservations of this agent run's mediated runs when its step ends. */
   releaseStep(agent_run_id: string): void {
     const prefix = `${agent_run_id}.`;
     for (const key of [...(this.#trees.get(treeOf(agent_run_id)) ?? [])]) if (key.startsWith(prefix)) this.release(key);
   }
 
   /**
-   * What a decision has to count beside the usage. Where another change touches a path that is asked about, what
-   * stands there now counts too: it may be gone, or elsewhere, when this change is made.
+   * What a decision must count in addition to the usage. If another change affects a requested path, the file now at
+   * that path counts too: it may be gone or elsewhere when this change runs.
    */
   computeReserved({ case_id, paths }: GatherRequest, facts: SandboxFacts): SandboxAmount {
     const book = this.#cases.get(case_id);
@@ -111,13 +106,13 @@ const treeOf = (run_id: string): string => run_id.split('.', 1)[0] ?? run_id;
 
 const NO_AMOUNT: SandboxAmount = { bytes: 0, files: 0 };
 
-/** The paths that an action changes in a sandbox; none where it changes no sandbox. */
+/** The paths that an action changes in a sandbox; empty if it changes none. */
 export function changedPaths({ action, args }: Pick<SandboxChange, 'action' | 'args'>): readonly string[] {
   const definition = findAction(action);
   return definition?.write == null ? [] : definition.paths.map((name) => withoutTrailingSlash(args[name]));
 }
 
-/** @param isLater whether a change at one of its paths was decided before it */
+/** @param isLater whether an earlier decision already changes one of its paths */
 function amountOf({ action, args, before: [fact] }: SandboxChange, isLater: boolean): SandboxAmount {
   if (findAction(action)?.risk !== 'write') return NO_AMOUNT;
   const { content } = args;
@@ -135,7 +130,7 @@ function addToBook(book: CaseBook, { paths, amount }: Reservation, sign: 1 | -1)
   }
 }
 
-/** A directory is the same one with a slash at its end. */
+/** A trailing slash names the same directory. */
 const withoutTrailingSlash = (path: unknown): string => (typeof path === 'string' ? path.replace(/\/$/, '') : '');
 
 const bytesAt = (fact: PathFact | undefined): number => (fact?.status === 'file' ? fact.bytes : 0);

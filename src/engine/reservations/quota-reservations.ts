@@ -7,23 +7,23 @@ import type { EffectOutcome } from '../effect-runner.js';
 import { withReserved } from '../tick/submissions.js';
 import type { Submission } from '../tree-engine.js';
 
-/** Puts the reservations of cases where the engine decides, commits and performs. */
+/** Updates the reservations of cases as the engine decides, commits and runs effects. */
 export class QuotaReservations {
   readonly #cases = new CaseReservations();
-  /** What trees have reserved in the present tick, which is not committed yet. */
+  /** Keys reserved in the current tick, by tree; they are not committed yet. */
   readonly #uncommitted = new Map<string, string[]>();
 
-  /** How many changes are reserved. */
+  /** Number of reserved changes. */
   get size(): number {
     return this.#cases.size;
   }
 
-  /** A tick begins: what the one before it reserved is committed, or the engine has failed. */
+  /** Starts a tick: the reservations of the previous one are committed, or the engine has failed. */
   startTick(): void {
     this.#uncommitted.clear();
   }
 
-  /** Puts to facts about a growing sandbox what others have reserved. Any other submission is answered as it is. */
+  /** Adds the reservations of others to facts that a quota is compared with. Returns any other submission unchanged. */
   addReserved(tree: Tree, submission: Submission): Submission {
     const { input } = submission;
     if (this.#cases.size === 0 || input.kind !== 'facts') return submission;
@@ -32,7 +32,7 @@ export class QuotaReservations {
     return withReserved(submission, this.#cases.computeReserved(request, input.facts));
   }
 
-  /** Reserves for the changes that a decision makes, and releases those of the steps that it ends. */
+  /** Reserves for the changes of a decision, and releases those of the steps that it ends. */
   applyDecision(tree_id: string, { commands, entries }: Decision): void {
     for (const command of commands) {
       if (command.kind !== 'perform' || command.in_commit || !this.#cases.reserve(command.effect)) continue;
@@ -43,23 +43,26 @@ export class QuotaReservations {
     for (const { entry } of entries) if (entry.type === 'step_trace') this.#cases.releaseStep(entry.body.run_id);
   }
 
-  /** The executor has answered. What was done is in the usage now; what failed may be tried again by its step. */
+  /**
+   * Releases a completed change, which the usage now includes. A failed one stays reserved, because its step may retry
+   * it.
+   */
   onEffectRun({ idempotency_key }: Effect, { status }: EffectOutcome): void {
     if (status === 'done') this.#cases.release(idempotency_key);
   }
 
-  /** What the tree has decided so far is in the batch: it is committed, whatever its next input comes to. */
+  /** Keeps the tree's reservations so far: they are in the batch, whatever happens to its next input. */
   join(tree_id: string): void {
     this.#uncommitted.delete(tree_id);
   }
 
-  /** The tree broke in this tick: what it has decided since it joined the batch is not committed. */
+  /** Releases what the tree reserved since it last joined the batch, because the tree has failed. */
   undo(tree_id: string): void {
     for (const key of this.#uncommitted.get(tree_id) ?? []) this.#cases.release(key);
     this.#uncommitted.delete(tree_id);
   }
 
-  /** A tree was folded by recovery: what it has decided to do still counts. */
+  /** Reserves again for the decided changes of a tree that recovery has folded. */
   restore(tree: Tree): void {
     for (const change of listDecidedChanges(tree)) this.#cases.reserve(change);
   }

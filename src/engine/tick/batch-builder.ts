@@ -11,21 +11,21 @@ import type {
   TreeRecoveryHint,
 } from '../../ports/ledger/ledger-store.js';
 
-/** What one input of a tree adds to a batch. */
+/** What one input adds to a batch. */
 export interface BatchContribution {
   readonly tree_id: string;
   readonly decisions: readonly Decision[];
   readonly inputs: readonly InputMark[];
-  /** Of the input that opens the tree. */
+  /** Set for the input that opens the tree. */
   readonly opened: TreeAppend['opened'];
   readonly ended: boolean;
-  /** What a start has to know of the tree from now on; null: as before. */
+  /** What a later start must know of the tree; null if unchanged. */
   readonly rest: TreeRecoveryHint | null;
-  /** Where the tree stood before the first input of the batch; null where none is due. */
+  /** The tree's state before the first input of the batch; null if no snapshot is due. */
   readonly snapshot: StoredSnapshot | null;
 }
 
-/** Gathers the decisions of one tick into one transaction: an append for each tree. */
+/** Collects the decisions of one tick into one transaction, with one append per tree. */
 export class BatchBuilder {
   readonly #trees = new Map<string, TreeDraft>();
   readonly #proposals = new Map<string, ProposalMark>();
@@ -34,7 +34,10 @@ export class BatchBuilder {
     return this.#trees.size === 0;
   }
 
-  /** Takes in all of it, or, @throws InvariantError for an input whose content it does not refer to, nothing. */
+  /**
+   * Adds a whole contribution. @throws InvariantError, with nothing added, if an input's content does not match its
+   * references
+   */
   add(contribution: BatchContribution): void {
     const { tree_id, decisions } = contribution;
     const hashedArtifacts = decisions.map(hashArtifacts);
@@ -47,12 +50,12 @@ export class BatchBuilder {
     }
   }
 
-  /** What this batch itself has accepted: the store does not know it yet. */
+  /** A proposal that this batch has accepted; the store does not know it yet. */
   findProposal(root_run_id: string, proposal_id: string): ProposalMark | null {
     return this.#proposals.get(keyOf(root_run_id, proposal_id)) ?? null;
   }
 
-  /** Whether a tree has a part in it. */
+  /** Whether the batch contains anything of this tree. */
   has(tree_id: string): boolean {
     return this.#trees.has(tree_id);
   }
@@ -66,7 +69,7 @@ export class BatchBuilder {
   }
 }
 
-/** What one tree gets in a batch. */
+/** The append of one tree. */
 class TreeDraft {
   readonly #tree_id: string;
   readonly #entries: SealedEntry[] = [];
@@ -118,7 +121,7 @@ class TreeDraft {
 
 type HashedArtifact = Omit<AttachedArtifact, 'entry'>;
 
-/** The hashes are known: the input, which is the first entry, refers to its content in this order. */
+/** Reuses known hashes: the input, which is the first entry, refers to its content in this order. */
 function hashArtifacts({ artifacts, entries: [input] }: Decision): readonly HashedArtifact[] {
   if (artifacts.length === 0) return [];
   const references = input?.entry.type === 'input' ? referencesOf(input.entry.body) : [];

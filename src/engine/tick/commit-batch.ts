@@ -2,16 +2,16 @@ import { LedgerError } from '../../errors.js';
 import type { CommitMeter } from '../tree-engine.js';
 import type { Batch, CommitResult, LedgerStore } from '../../ports/ledger/ledger-store.js';
 
-/** How often one batch is sent at most. */
+/** Maximum number of times to send one batch. */
 export const SENDS_MAX = 5;
 
-/** Whether a store could not tell if it has written. */
+/** Whether the store could not tell if it has committed. */
 export const isOutcomeUnknown = (error: unknown): boolean =>
   error instanceof LedgerError && error.code === 'LEDGER_COMMIT_UNKNOWN';
 
 /**
- * Commits a batch. Where the store cannot tell whether it did, the same batch is sent again: a decision is never made
- * twice, and the store answers a batch that it has already.
+ * Commits a batch. If the store cannot tell whether it has committed, sends the same batch again: decisions are never
+ * made twice, and the store recognizes a batch that it already has.
  * @throws LedgerError as `commit` does; LEDGER_COMMIT_UNKNOWN after the last send
  */
 export async function commitBatch(

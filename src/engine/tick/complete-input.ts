@@ -20,15 +20,15 @@ interface IncompleteInput {
   readonly time: string;
   readonly overlay: OverlayFact | null;
   readonly batch: BatchBuilder;
-  /** Finds out what the store remembers of a proposal. */
+  /** Looks up the stored mark of a proposal. */
   readonly lookUpMark: () => Promise<FoundProposal | null>;
   readonly store: LedgerStore;
   readonly secrets: Secrets;
 }
 
 /**
- * Puts the time to an input, to a proposal what the store remembers of its id (C19), and to a command of a session what
- * only the keys of this home can say (D10).
+ * Completes an input: adds the timestamp, for a proposal the stored mark of its id (C19), and for a session command the
+ * values that need this home's keys (D10).
  */
 export async function completeInput(incomplete: IncompleteInput): Promise<TreeInput> {
   const { tree, submission, time, overlay, secrets } = incomplete;

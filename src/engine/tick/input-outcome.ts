@@ -3,7 +3,7 @@ import type { InputMark, StoredSnapshot, TreeAppend, TreeRecoveryHint } from '..
 import type { BatchContribution } from './batch-builder.js';
 import type { SubmissionResult, Submission } from '../tree-engine.js';
 
-/** An input that waits for its tick, and who waits for it. */
+/** An input in the queue, with the callbacks of its submitter. */
 export interface QueuedInput {
   readonly tree_id: string;
   readonly submission: Submission;
@@ -11,7 +11,7 @@ export interface QueuedInput {
   readonly reject: (error: unknown) => void;
 }
 
-/** What one input came to. It joins the batch whole, or not at all: a tree that broke half way leaves nothing (E4). */
+/** The outcome of one input. It joins the batch whole or not at all: a tree that fails halfway leaves nothing (E4). */
 export interface InputOutcome extends BatchContribution {
   readonly decisions: Decision[];
   readonly inputs: InputMark[];
@@ -20,13 +20,13 @@ export interface InputOutcome extends BatchContribution {
   rest: TreeRecoveryHint | null;
   snapshot: StoredSnapshot | null;
   readonly issued: IssuedCommand[];
-  /** Whether the head of the ledger is to be written down behind it. */
+  /** Whether to write the ledger's head after this input. */
   checkpoint: boolean;
-  /** What to tell whom, once all of it is durable. */
+  /** Callbacks to run once the batch is durable. */
   readonly afterCommit: (() => void)[];
 }
 
-/** A command that is performed when its decision is durable. */
+/** A command to run once its decision is durable. */
 export interface IssuedCommand {
   readonly tree_id: string;
   readonly command: Extract<Command, { kind: 'perform' }>;

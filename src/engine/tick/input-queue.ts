@@ -1,24 +1,26 @@
 import type { QueuedInput } from './input-outcome.js';
 
-/** Inputs that one transaction takes at most: a commit stays bounded however many callers there are. */
+/** Maximum inputs per transaction; it bounds a commit however many callers there are. */
 const BATCH_INPUTS_MAX = 256;
 
-/** Inputs that may wait before callers are refused. What the engine itself has to say always enters. */
+/** Maximum queued inputs before callers are rejected. The engine's own inputs always enter. */
 export const QUEUE_MAX = 65_536;
 
 interface InputQueueOptions {
-  /** Runs a task after the present tick, so that all its inputs share a transaction. */
+  /** Runs a task after the current tick, so that all its inputs share a transaction. */
   readonly defer: (task: () => void) => void;
-  /** One tick. It never rejects. */
+  /** Processes one tick. Never rejects. */
   readonly process: (items: readonly QueuedInput[]) => Promise<void>;
 }
 
-/** Inputs that wait for their tick. One thing at a time has the trees to itself: a tick, or a look at a tree. */
+/**
+ * The inputs that wait for their tick. One task at a time has exclusive access to the trees: a tick, or an inspection.
+ */
 export class InputQueue {
   readonly #options: InputQueueOptions;
   #items: QueuedInput[] = [];
   #scheduled = false;
-  /** The end of all work that has the trees to itself. */
+  /** Resolves when all tasks with exclusive access have ended. */
   #exclusive: Promise<unknown> = Promise.resolve();
 
   constructor(options: InputQueueOptions) {
@@ -34,12 +36,12 @@ export class InputQueue {
     this.#schedule();
   }
 
-  /** Puts items of the present tick first again. */
+  /** Returns items of the current tick to the front of the queue. */
   postpone(items: readonly QueuedInput[]): void {
     this.#items.unshift(...items);
   }
 
-  /** Empties it. */
+  /** Removes and returns all items. */
   drain(): readonly QueuedInput[] {
     return this.#items.splice(0);
   }
@@ -50,7 +52,7 @@ export class InputQueue {
     return done;
   }
 
-  /** When no tick is scheduled, and nothing has the trees to itself. */
+  /** Resolves when no tick is scheduled and no task has exclusive access. */
   async waitUntilIdle(): Promise<void> {
     while (this.#scheduled) await new Promise<void>((done) => this.#options.defer(done));
     await this.#exclusive;
@@ -62,7 +64,7 @@ export class InputQueue {
     this.#options.defer(() => void this.runExclusive(() => this.#run()));
   }
 
-  /** One tick; what came meanwhile, from callers whom it answered above all, shares the next. */
+  /** Runs one tick. Inputs that arrive meanwhile, mostly from callers that it answers, share the next one. */
   async #run(): Promise<void> {
     await this.#options.process(this.#items.splice(0, BATCH_INPUTS_MAX));
     this.#scheduled = false;

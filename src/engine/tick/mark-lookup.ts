@@ -4,7 +4,7 @@ import type { Tree } from '../../kernel/tree.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import type { QueuedInput } from './input-outcome.js';
 
-/** A mark that the store is asked for, and where the answer goes. */
+/** A mark to query, and the input that needs it. */
 interface MarkQuery {
   readonly item: QueuedInput;
   readonly key: MarkKey;
@@ -12,17 +12,17 @@ interface MarkQuery {
 }
 
 /**
- * What the store remembers of the ids of one tick's inputs. They are looked up together: one query for the trees that
- * are in memory, and one more where trees had to be folded to know what their proposals are called.
+ * The stored marks for the inputs of one tick. It looks them up together: one query for trees in memory, and another
+ * for trees that must be folded first to find the ids of their proposals.
  */
 export class MarkLookup {
   readonly #store: Pick<LedgerStore, 'marks'>;
   readonly #trees: LiveTrees;
   readonly #inputs = new Map<QueuedInput, InputMark>();
-  /** Null for a payload that is no proposal, and so has no id. */
+  /** Null for an invalid proposal, which has no id. */
   readonly #proposals = new Map<QueuedInput, { readonly key: ProposalKey; mark: ProposalMark | null } | null>();
 
-  /** What kept the marks of an input from being looked up. */
+  /** Errors that prevented the lookup of an input's marks. */
   readonly #failed = new Map<QueuedInput, unknown>();
 
   constructor(store: Pick<LedgerStore, 'marks'>, trees: LiveTrees) {
@@ -30,7 +30,7 @@ export class MarkLookup {
     this.#trees = trees;
   }
 
-  /** Looks up all that can be known before the first input is decided. */
+  /** Looks up everything that is known before the first input is decided. */
   async lookUpAll(items: readonly QueuedInput[]): Promise<void> {
     const queries: MarkQuery[] = [];
     const unloaded: QueuedInput[] = [];
@@ -52,15 +52,15 @@ export class MarkLookup {
     await this.#lookUpUnloaded(unloaded.filter((item) => !this.#inputs.has(item)));
   }
 
-  /** The mark of an input that came before under the same id. @throws what kept it from being looked up */
+  /** The mark of an earlier input with the same id. @throws the error that prevented its lookup */
   findInput(item: QueuedInput): InputMark | null {
     if (this.#failed.has(item)) throw this.#failed.get(item);
     return this.#inputs.get(item) ?? null;
   }
 
   /**
-   * What a proposal is remembered by, and by which mark.
-   * @param isNew whether the tree was opened in this tick, so that the store knows nothing of it
+   * The deduplication key of a proposal, and its stored mark.
+   * @param isNew whether this tick opened the tree, so that the store does not know it
    */
   async findProposal(tree: Tree, item: QueuedInput, isNew: boolean): Promise<FoundProposal | null> {
     const known = this.#proposals.get(item);
@@ -71,7 +71,7 @@ export class MarkLookup {
     return this.#proposals.get(item) ?? null;
   }
 
-  /** An input of a tree that cannot be folded is rejected when its turn comes. */
+  /** An input of a tree that cannot be folded is rejected in its turn. */
   async #lookUpUnloaded(items: readonly QueuedInput[]): Promise<void> {
     if (items.length === 0) return;
     const queries: MarkQuery[] = [];
@@ -82,7 +82,7 @@ export class MarkLookup {
     await this.#findAll(queries);
   }
 
-  /** Notes what a proposal is called, as far as its run is known by now. */
+  /** Adds the query for a proposal's mark, if its run is known already. */
   #addQuery(tree: Tree, item: QueuedInput, queries: MarkQuery[]): void {
     const { input, materials } = item.submission;
     const [payload] = materials;
@@ -104,12 +104,12 @@ export class MarkLookup {
     queries.push({ item, key: proposal.key, onFound });
   }
 
-  /** A read that fails is an error of those inputs alone that need it. */
+  /** A failed read is an error only for the inputs that need it. */
   async #findAll(queries: readonly MarkQuery[]): Promise<void> {
     try {
       await this.#find(queries);
     } catch (error) {
-      // Only the input that needs a changed mark fails: each of the others is looked up by itself.
+      // Look each one up alone, so that only the input with the tampered mark fails.
       const shouldSplit = error instanceof LedgerError && error.code === 'LEDGER_TAMPERED' && queries.length > 1;
       if (shouldSplit) for (const query of queries) await this.#findAll([query]);
       else for (const { item } of queries) this.#failed.set(item, error);
@@ -125,6 +125,6 @@ export class MarkLookup {
 
 export interface FoundProposal {
   readonly key: ProposalKey;
-  /** What the store has; null where it has none. */
+  /** The stored mark; null if there is none. */
   readonly mark: ProposalMark | null;
 }

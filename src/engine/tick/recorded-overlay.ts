@@ -1,11 +1,12 @@
-// The emergency overlay as inputs record it: its rules decide, and the words of the operator stay in its file (C90).
+// The emergency overlay as inputs record it: with its rules, but without the operator's free text, which stays in its
+// file (C90).
 
 import { hashText } from '../../contract/free-text.js';
 import type { OverlayFact } from '../../contract/policy/overlay.js';
 
 const cachedOverlays = new WeakMap<OverlayFact, OverlayFact>();
 
-/** The same object for the same fact: its text is made once. */
+/** Returns the same object for the same fact, so that its text is serialized once. */
 export function toRecordedOverlay(fact: OverlayFact | null): OverlayFact | null {
   if (fact === null || fact.epoch === null) return fact;
   const recorded = cachedOverlays.get(fact) ?? {

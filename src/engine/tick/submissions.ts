@@ -7,7 +7,7 @@ import type { Command, TreeInput } from '../../kernel/decision.js';
 import type { EffectOutcome } from '../effect-runner.js';
 import type { Submission } from '../tree-engine.js';
 
-/** A submission that lacks nothing but the time; proposals need more (`completeInput`). */
+/** Adds the timestamp to a submission that needs nothing else; proposals need more (`completeInput`). */
 export function withTimestamp(
   { input, materials, checked = false }: Submission,
   time: string,
@@ -31,7 +31,7 @@ export function withTimestamp(
   }
 }
 
-// Written out, because every read has them: what is spread gets a hidden class of its own.
+// Spelled out because it is hot: a spread object gets its own hidden class.
 
 const factsInput = ({ run_id, input_id, facts, reserved }: UntimedInput<FactsInput>, time: string): FactsInput =>
   reserved === undefined
@@ -51,14 +51,14 @@ const resultInput = (input: UntimedInput<ResultInput>, time: string): ResultInpu
 
 type UntimedInput<Input> = Omit<Input, 'time'>;
 
-/** What a timer of a run says when it fires. */
+/** The input of a timer that fires. */
 export const wakeSubmission = (run_id: string, at: string): Submission => ({
   input: { kind: 'wake', run_id, input_id: `${run_id}/wake@${at}` },
   materials: [],
   external: false,
 });
 
-/** The answer to a gather command. */
+/** The result of a gather command. */
 export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, facts: SandboxFacts): Submission => ({
   input: { kind: 'facts', run_id: command.run_id, input_id: `${command.run_id}/facts`, facts },
   materials: [],
@@ -66,14 +66,14 @@ export const factsSubmission = (command: Extract<Command, { kind: 'gather' }>, f
   checked: true,
 });
 
-/** The same facts, with what decisions of before may still add to the usage. */
+/** The same facts, with the growth that earlier decisions may still add to the usage. */
 export function withReserved(submission: Submission, reserved: SandboxAmount): Submission {
   const { input } = submission;
   if (input.kind !== 'facts' || (reserved.bytes === 0 && reserved.files === 0)) return submission;
   return { ...submission, input: { ...input, reserved } };
 }
 
-/** The answer to a perform command: the result itself becomes an artifact, the input refers to it. */
+/** The result of a perform command. The result becomes an artifact that the input refers to. */
 export function resultSubmission(effect: Effect, outcome: EffectOutcome, settled: boolean): Submission {
   const { run_id } = effect;
   const json = resultJson(outcome, effect);
@@ -94,7 +94,7 @@ export function resultSubmission(effect: Effect, outcome: EffectOutcome, settled
   };
 }
 
-/** S4-65: what a failure has left over is brought into the ledger only where the lane permits it. */
+/** S4-65: partial outputs of a failure are recorded only if the lane permits it. */
 function resultJson(outcome: EffectOutcome, { partial_outputs }: Effect): string | null {
   if (outcome.status === 'done') return outcome.json;
   return outcome.status === 'failed' && partial_outputs ? outcome.partial : null;

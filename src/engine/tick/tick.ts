@@ -1,12 +1,12 @@
-// One tick: the inputs that share a transaction, from the first look at each to the batch that they make.
+// One tick: the inputs that share a transaction, from first look to finished batch.
 //
-//   T1. Inputs of different trees go side by side: all decide, then the world answers all, then all decide again. What
-//       decides and what looks at files push each other out of the processor's caches, so they take few turns.
-//   T2. The inputs of one tree go one after another: the next one begins when the one before it is done.
-//   T3. An input on which its tree breaks leaves nothing in the batch, and the tree is dropped (E4). What came after it
-//       for the same tree waits for the next tick.
-//   T4. A tree that breaks when records were written in this transaction takes all of it along: nobody can tell which
-//       of them were its own. The engine ends then (E2).
+//   T1. Inputs of different trees advance together: all decide, then all effects answer, then all decide again.
+//       Deciding and reading files evict each other from the processor's caches, so they alternate rarely.
+//   T2. The inputs of one tree run one after another: the next begins when the previous is complete.
+//   T3. An input on which its tree fails leaves nothing in the batch, and the tree is dropped (E4). Later inputs of the
+//       same tree wait for the next tick.
+//   T4. If a tree fails after records were written in this transaction, the whole transaction is lost, because its own
+//       records cannot be told apart. The engine then stops (E2).
 
 import { isOpeningInput } from '../../contract/run/entry.js';
 import type { OverlayFact } from '../../contract/policy/overlay.js';
@@ -33,21 +33,21 @@ export interface TickOptions {
   readonly effectRunner: EffectRunner;
   readonly reservations: QuotaReservations;
   readonly secrets: Secrets;
-  /** The time that an input gets. */
+  /** Returns the timestamp for an input. */
   readonly time: () => string;
-  /** The emergency overlay as it is now (D1). */
+  /** Reads the current emergency overlay (D1). */
   readonly overlay: () => OverlayFact | null;
   readonly listener: CommitListener;
 }
 
-/** Whom to tell what, once it is durable. */
+/** Receives replies and commands once they are durable. */
 export interface CommitListener {
   onReply(tree_id: string, reply: Reply): void;
   onEnded(tree_id: string, ending: RunTermination): void;
   onTimers(tree_id: string, timers: readonly Timer[]): void;
 }
 
-/** An input that is being decided, and what its tree still asks of the world. */
+/** An input that is being decided, and the reads that its tree still needs. */
 interface InputTurn {
   readonly item: QueuedInput;
   readonly tree: Tree;
@@ -59,7 +59,7 @@ interface InputTurn {
 export class Tick {
   readonly batch = new BatchBuilder();
   readonly outcomes: InputOutcome[] = [];
-  /** For the next tick. */
+  /** Inputs for the next tick. */
   readonly postponed: QueuedInput[] = [];
   readonly #options: TickOptions;
   readonly #marks: MarkLookup;
@@ -98,7 +98,7 @@ export class Tick {
     }
     const tree = trees.getLoaded(tree_id) ?? (await this.#treeFor(tree_id, submission));
     const at = tree.head.seq;
-    // Nothing of the tree is in this batch yet: where it stands is committed.
+    // The batch has nothing of the tree yet, so its current state is committed.
     if (!this.batch.has(tree_id)) outcome.snapshot = trees.dueSnapshot(tree);
     const complete = await completeInput({
       tree,
@@ -111,7 +111,7 @@ export class Tick {
       secrets,
     });
     const decision = tree.decide(complete);
-    // An input that was refused may come again when its time has come.
+    // A refused input may be submitted again later, so its id is not stored.
     if (external && !decision.refused) outcome.inputs.push({ tree_id, input_id: input.input_id, seq: at });
     if (at === 0) outcome.opened = { case_id: caseOf(complete) };
     const turn: InputTurn = { item, tree, outcome, pendingCommands: [], answers: [] };
@@ -120,7 +120,7 @@ export class Tick {
     outcome.afterCommit.push(() => item.resolve({ refused: decision.refused, repeat_of: null }));
   }
 
-  /** One look for all inputs of the tick. */
+  /** Reads the overlay once per tick. */
   #currentOverlay(): OverlayFact | null {
     this.#overlay ??= { fact: toRecordedOverlay(this.#options.overlay()) };
     return this.#overlay.fact;
@@ -135,7 +135,7 @@ export class Tick {
     return trees.open(tree_id);
   }
 
-  /** Brings all turns to their end, and what they came to into the batch, in their order. */
+  /** Completes all turns and adds their outcomes to the batch, in order. */
   #finish(): void {
     const turns = this.#turns;
     this.#turns = new Map();
@@ -164,13 +164,13 @@ export class Tick {
   #decideAnswers(turn: InputTurn): void {
     const { tree, answers } = turn;
     const { reservations, time } = this.#options;
-    // Only now: what other trees of this tick have decided counts.
+    // Add reservations only now, so that the decisions of other trees in this tick count.
     for (const answer of answers) {
       this.#applyDecision(turn, tree.decide(withTimestamp(reservations.addReserved(tree, answer), time(), null)));
     }
   }
 
-  /** Takes up what a decision says: local reads are for this tick; everything else is done after its commit. */
+  /** Applies a decision: local reads run in this tick, everything else after its commit. */
   #applyDecision(turn: InputTurn, decision: Decision): void {
     const { listener } = this.#options;
     const { tree, outcome } = turn;
@@ -230,5 +230,5 @@ const emptyOutcome = (tree_id: string): InputOutcome => ({
   afterCommit: [],
 });
 
-/** The case that a tree is opened for. */
+/** The case that an opening input names; null for other inputs. */
 const caseOf = ({ recorded }: TreeInput): string | null => ('case_id' in recorded ? recorded.case_id : null);

@@ -4,7 +4,7 @@ import type { Tree } from '../../kernel/tree.js';
 import { requireContent } from '../../ledger/require-content.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 
-/** Where a proposal stands, and what its step is judged by. */
+/** The location of a proposal, and the policy and exposure of its step. */
 export interface ProposedStep extends Pick<RecordedStep, 'policy' | 'exposure'> {
   readonly tree_id: string;
   readonly run_id: string;
@@ -13,13 +13,13 @@ export interface ProposedStep extends Pick<RecordedStep, 'policy' | 'exposure'> 
 
 export interface CompletedStep {
   readonly trace: StepTrace;
-  /** The response as it was given, byte for byte. */
+  /** The response as it was returned, byte for byte. */
   readonly response: string;
 }
 
 /**
- * The recorded step of the proposal that stands at `seq` of the tree.
- * @returns null while the step is under way, or when no step came of that input
+ * The recorded step of the proposal at `seq` of the tree.
+ * @returns null while the step is pending, or if the input caused no step
  */
 export async function findCompletedStep(
   tree: Tree,
@@ -35,7 +35,7 @@ export async function findCompletedStep(
 
 type StepSource = Pick<LedgerStore, 'tree' | 'artifactsOf'>;
 
-/** The same, for whoever has no tree in memory. @throws LedgerError LEDGER_ERASED where its content is not to be had */
+/** The same, without a tree in memory. @throws LedgerError LEDGER_ERASED if its content is unavailable */
 export async function loadCompletedStep(
   { tree_id, run_id, seq, policy, exposure }: ProposedStep,
   store: StepSource,
@@ -47,14 +47,14 @@ export async function loadCompletedStep(
     if (stored.seq === seq) {
       const artifacts = requireContent(await store.artifactsOf(stored));
       payload = artifacts[0]?.bytes ?? null;
-      // Behind the payload a proposal may bring a prompt as well.
+      // A proposal may also carry a prompt after the payload.
       repeated = artifacts.find(({ kind }) => kind === 'response')?.bytes ?? null;
     } else if (stored.type === 'input' && isResultOfRun(stored.text, run_id)) {
       result = requireContent(await store.artifactsOf(stored))[0]?.bytes ?? null;
     }
     const trace = stored.type === 'step_trace' ? traceOf(stored.text, run_id) : null;
     if (trace === null || payload === null) continue;
-    // An id that was used for another payload was refused, whatever its first step said.
+    // If the id was used with another payload, the proposal was rejected, whatever its first step returned.
     if (repeated !== null && trace.replay_of !== null)
       return { trace, response: Buffer.from(repeated).toString('utf8') };
     const step = { trace, payload, result: trace.result === null ? null : result, exposure, policy };
@@ -63,9 +63,9 @@ export async function loadCompletedStep(
   return null;
 }
 
-// The tree has been folded before: these texts are what the machines said.
+// Trust these texts: the tree has been folded before, which verified them.
 
-/** Whether this input is the result of one of the run's own mediated runs; others may work in the same tree. */
+/** Whether this input is the result of one of the run's own mediated runs; the tree may contain other runs. */
 function isResultOfRun(text: string, run_id: string): boolean {
   const { body } = JSON.parse(text) as { readonly body: { readonly kind: string; readonly run_id: string } };
   return body.kind === 'result' && body.run_id.startsWith(`${run_id}.`);

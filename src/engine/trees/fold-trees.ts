@@ -1,4 +1,4 @@
-// Folds stored trees into memory: each from its snapshot, where it has one that fits, else from its first entry.
+// Folds stored trees into memory: each from its snapshot if a valid one exists, else from its first entry.
 
 import { LedgerError } from '../../errors.js';
 import { Fold, type Difference } from '../../kernel/fold.js';
@@ -10,13 +10,13 @@ import { restoreFromSnapshot } from './snapshots.js';
 
 export interface FoldedTree {
   readonly tree: Tree;
-  /** Where its fold began; null for its first entry. */
+  /** The snapshot where the fold began; null if it began at the first entry. */
   readonly snapshot: StoredSnapshot | null;
 }
 
 /**
- * @returns null when the ledger has no such tree
- * @throws LedgerError LEDGER_TAMPERED when it does not fold, LEDGER_ERASED, LEDGER_ARCHIVED
+ * @returns null if the ledger has no such tree
+ * @throws LedgerError LEDGER_TAMPERED if it does not fold, LEDGER_ERASED, LEDGER_ARCHIVED
  */
 export async function foldTree(
   store: LedgerStore,
@@ -34,8 +34,8 @@ export async function foldTree(
 }
 
 /**
- * Folds several trees with few queries. A tree that does not fold is left out, and so may others be: `foldTree` says
- * why, of each by itself.
+ * Folds several trees with few queries. A tree that does not fold is left out, and others may be too; `foldTree` throws
+ * the reason for each.
  */
 export async function foldTrees(
   store: LedgerStore,
@@ -49,7 +49,7 @@ export async function foldTrees(
     started.delete(fold.position.tree_id);
     fold.fold.tree.stop();
   };
-  /** Trees come one after another: when the next one begins, this one is whole. */
+  /** Trees arrive one after another: when the next begins, this one is complete. */
   const end = (fold: StartedFold): void => {
     const tree = attempt(() => finishFold(fold));
     if (tree === null) abandon(fold);
@@ -68,7 +68,7 @@ export async function foldTrees(
     }
     if (current !== undefined && started.has(current.position.tree_id)) end(current);
   } catch {
-    // Whatever it is: each tree that is left is folded by itself when it is used, and meets it there.
+    // Ignore the error: each remaining tree is folded alone when it is used, and fails there.
   }
   for (const left of started.values()) left.fold.tree.stop();
   return folded;

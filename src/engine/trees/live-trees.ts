@@ -18,17 +18,17 @@ export interface LiveTreesOptions {
 }
 
 /**
- * The trees that are alive in memory. Whatever is not here is folded again from the ledger, which gives the same, so
- * that putting a tree out costs time and nothing else.
+ * The trees in memory. Any other tree can be folded again from the ledger with the same result, so evicting a tree
+ * costs only time.
  */
 export class LiveTrees {
   readonly #store: LedgerStore;
   readonly #max: number;
   readonly #snapshotEntries: number;
   readonly #options: LiveTreesOptions;
-  /** In order of use, the longest unused first. */
+  /** In order of use, least recently used first. */
   readonly #trees = new Map<string, Tree>();
-  /** At which seq the next snapshot of a tree is due, where it has one already. */
+  /** The seq at which the next snapshot of a tree is due, if it has one already. */
   readonly #due = new Map<string, number>();
   readonly #recoveryHints = new Map<string, KnownRecoveryHint>();
 
@@ -43,17 +43,17 @@ export class LiveTrees {
     return this.#trees.size;
   }
 
-  /** The tree, if it is in memory, for somebody who does not use it. */
+  /** The tree if it is in memory, without counting as a use. */
   readonly peek = (tree_id: string): Tree | null => this.#trees.get(tree_id) ?? null;
 
-  /** The tree, if it is in memory. */
+  /** The tree if it is in memory; counts as a use. */
   getLoaded(tree_id: string): Tree | null {
     const tree = this.#trees.get(tree_id) ?? null;
     if (tree !== null) this.setMostRecent(tree);
     return tree;
   }
 
-  /** @returns null when the ledger has no such tree @throws LedgerError LEDGER_TAMPERED when it does not fold */
+  /** @returns null if the ledger has no such tree @throws LedgerError LEDGER_TAMPERED if it does not fold */
   async get(tree_id: string): Promise<Tree | null> {
     const loaded = this.getLoaded(tree_id);
     if (loaded !== null) return loaded;
@@ -62,15 +62,15 @@ export class LiveTrees {
   }
 
   /**
-   * Folds the trees that are not in memory, with few queries. A tree that does not fold stays missing; `get` then
-   * throws the reason.
+   * Folds the trees that are not in memory, with few queries. A tree that does not fold stays absent; `get` then throws
+   * the reason.
    */
   async load(tree_ids: readonly string[]): Promise<void> {
     const missing = tree_ids.filter((tree_id) => !this.#trees.has(tree_id));
     for (const folded of await foldTrees(this.#store, missing, this.#options.interpretation)) this.#addFolded(folded);
   }
 
-  /** The timers of these trees, as `TimerActions.load` gives them. */
+  /** The timers of these trees, as `TimerActions.load` returns them. */
   async timersOf(tree_ids: readonly string[], log: Log): Promise<LoadedTimers> {
     const timers = new Map<string, readonly Timer[] | null>();
     await this.load(tree_ids);
@@ -85,7 +85,7 @@ export class LiveTrees {
     return timers;
   }
 
-  /** A new tree, in memory from now on. */
+  /** Creates a new tree in memory. */
   open(tree_id: string): Tree {
     const tree = new Tree(tree_id, this.#options.interpretation);
     this.#recoveryHints.set(tree_id, NEW_TREE_RECOVERY_HINT);
@@ -98,7 +98,7 @@ export class LiveTrees {
     this.#trees.set(tree.tree_id, tree);
   }
 
-  /** What is in memory may not be what is in the ledger: forget it. */
+  /** Drops a tree whose memory may differ from the ledger. */
   drop(tree_id: string): void {
     this.#trees.get(tree_id)?.stop();
     this.#trees.delete(tree_id);
@@ -106,18 +106,18 @@ export class LiveTrees {
     this.#recoveryHints.delete(tree_id);
   }
 
-  /** The same for all: none of them may be what is in the ledger. */
+  /** Drops all trees: any of them may differ from the ledger. */
   clear(): void {
     this.stop();
     for (const known of [this.#trees, this.#due, this.#recoveryHints]) known.clear();
   }
 
-  /** Stops the actors of all trees, which can still be read. */
+  /** Stops the actors of all trees, which stay readable. */
   stop(): void {
     for (const tree of this.#trees.values()) tree.stop();
   }
 
-  /** A snapshot of a tree that has grown long since its last one, to be committed with its next entries; else null. */
+  /** A snapshot if the tree has grown enough since its last one, to commit with its next entries; else null. */
   dueSnapshot(tree: Tree): StoredSnapshot | null {
     if (tree.head.seq < (this.#due.get(tree.tree_id) ?? this.#snapshotEntries)) return null;
     const snapshot = snapshotOf(tree);
@@ -125,14 +125,14 @@ export class LiveTrees {
     return snapshot;
   }
 
-  /** What an append with these decisions has to say of what a start must know of the tree; null: as before. */
+  /** The recovery hint to store with these decisions; null if unchanged. */
   nextRecoveryHint(tree: Tree, decisions: readonly Decision[]): TreeRecoveryHint | null {
     const { rest: recovery, known } = nextRecoveryHint(tree, this.#recoveryHints.get(tree.tree_id) ?? null, decisions);
     this.#recoveryHints.set(tree.tree_id, known);
     return recovery;
   }
 
-  /** Puts out the longest unused above the limit. Call it only between commits. */
+  /** Evicts the least recently used trees above the limit. Call it only between commits. */
   evict(isBusy: (tree: Tree) => boolean): void {
     for (const tree of this.#trees.values()) {
       if (this.#trees.size <= this.#max) return;

@@ -1,4 +1,4 @@
-// What a start has to know of an open tree without folding it: computed where an append changes it, and by recovery.
+// What a start must know of an open tree without folding it. Appends and recovery compute it when it changes.
 
 import { isAwaitingRetry } from '../../kernel/sandbox-changes.js';
 import type { Decision } from '../../kernel/decision.js';
@@ -9,7 +9,7 @@ import type { TreeRecoveryHint } from '../../ports/ledger/ledger-store.js';
 export const liveAgents = (tree: Tree): readonly KnownRun[] =>
   tree.runs.filter(({ context }) => context.run_kind === 'agent' && tree.isLive(context.run_id));
 
-/** Whether a run of the tree ends with its process: its caller is gone then, or no input could ever end the tree. */
+/** Whether a run of the tree ends with this process: its caller would be gone, or no input could ever end the tree. */
 export function shouldEndWithProcess(tree: Tree): boolean {
   if (tree.hasEnded) return false;
   const agents = liveAgents(tree);
@@ -23,24 +23,24 @@ export function shouldEndWithProcess(tree: Tree): boolean {
 export const isAbandoned = (tree: Tree): boolean =>
   !tree.hasEnded && tree.pendingHighRiskRuns.length === 0 && tree.session === null;
 
-/** What the store knows of a tree in memory, so that an append says it only where it changes. */
+/** The stored hint of a tree in memory, so that an append writes it only if it changes. */
 export interface KnownRecoveryHint {
-  /** What the store has; null where that is not known. */
+  /** The stored hint; null if unknown. */
   readonly stored: TreeRecoveryHint | null;
-  /** `endsWithProcess` as it was computed last; null where it was not. */
+  /** The last computed `shouldEndWithProcess`; null if not computed yet. */
   readonly ends: boolean | null;
 }
 
 /** A new tree counts as unfinished (`TreeAppend.rest`). */
 export const NEW_TREE_RECOVERY_HINT: KnownRecoveryHint = { stored: { unfinished: true, wake_at: null }, ends: null };
 
-/** These inputs neither begin nor end a run that a caller holds, unless their decision says that one has ended. */
+/** Inputs that neither start nor end a run with a caller, unless their decision ends one. */
 const STEP_INPUTS: ReadonlySet<string> = new Set(['proposal', 'facts', 'result']);
 
 /**
- * What an append has to say of its tree.
- * @param decisions what the append holds; the tree stands behind the last of them
- * @returns the rest to be stored, null where the store has it already; and what is known from then on
+ * Computes the recovery hint for an append.
+ * @param decisions the decisions of the append; the tree includes all of them
+ * @returns the hint to store, or null if the store already has it; and what is known afterwards
  */
 export function nextRecoveryHint(
   tree: Tree,
@@ -50,7 +50,7 @@ export function nextRecoveryHint(
   const ends = known?.ends == null || decisions.some(hasRunChange) ? shouldEndWithProcess(tree) : known.ends;
   const unfinished = ends || tree.pending.length > 0 || isAwaitingRetry(tree);
   const stored = known?.stored ?? null;
-  // Where the next start folds the tree, it sets the timers too.
+  // If the next start folds the tree, it sets the timers too.
   const wake_at = unfinished ? null : earliestTimer(tree);
   if (stored !== null && stored.unfinished === unfinished && !isBefore(wake_at, stored.wake_at)) {
     return { rest: null, known: { stored, ends } };
@@ -64,7 +64,7 @@ function hasRunChange({ ended, entries: [first] }: Decision): boolean {
   return first?.entry.type !== 'input' || !STEP_INPUTS.has(first.entry.body.kind);
 }
 
-/** Timestamps have one form, so their texts compare as they do. */
+/** Timestamps have one fixed form, so comparing their texts compares times. */
 function earliestTimer({ timers }: Tree): string | null {
   return timers.reduce<string | null>((first, { at }) => (first === null || at < first ? at : first), null);
 }

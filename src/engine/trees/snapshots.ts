@@ -1,5 +1,5 @@
-// Kernel snapshots (D16): where a long tree stood, so that taking it up again need not begin at its first entry. They
-// are a cache: one that is missing, damaged or of another history costs time and nothing else.
+// Kernel snapshots (D16): the state of a long tree, so that loading it need not begin at its first entry. They are a
+// cache: a missing, damaged or foreign snapshot costs only time.
 
 import { sha256 } from '../../contract/hash.js';
 import type { Interpretation } from '../../kernel/interpreter/interpreter.js';
@@ -7,11 +7,11 @@ import { restoreTree, type Tree, type TreeSnapshot } from '../../kernel/tree.js'
 import { requireContent } from '../../ledger/require-content.js';
 import type { LedgerStore, StoredSnapshot, TreeEntry } from '../../ports/ledger/ledger-store.js';
 
-/** So many entries of a tree lie between two snapshots at least: two dozen reads, which fold in some milliseconds. */
+/** Minimum entries between two snapshots of a tree: two dozen reads, which fold in a few milliseconds. */
 export const SNAPSHOT_ENTRIES = 192;
-/** And at most, however large a snapshot is. */
+/** Maximum entries between two snapshots, however large a snapshot is. */
 const SNAPSHOT_ENTRIES_MAX = 2_048;
-/** A larger snapshot costs more to write: for so many characters of it, one entry more lies before the next. */
+/** Larger snapshots cost more to write: each 1,024 characters add one entry to the distance. */
 const CHARS_PER_ENTRY = 1_024;
 
 export function snapshotOf(tree: Tree): StoredSnapshot {
@@ -19,19 +19,19 @@ export function snapshotOf(tree: Tree): StoredSnapshot {
   return { tree_id: tree.tree_id, seq: tree.head.seq, text, sha256: sha256(text) };
 }
 
-/** At which seq of the tree the snapshot after this one is due. */
+/** The seq of the tree at which the next snapshot is due. */
 export function nextSnapshotSeq({ seq, text }: Pick<StoredSnapshot, 'seq' | 'text'>, entries: number): number {
   const distance = Math.max(entries, Math.min(Math.floor(text.length / CHARS_PER_ENTRY), SNAPSHOT_ENTRIES_MAX));
   return seq + distance;
 }
 
-/** A tree as its snapshot has it, and the snapshot. */
+/** A restored tree and its snapshot. */
 export interface RestoredTree {
   readonly tree: Tree;
   readonly snapshot: StoredSnapshot;
 }
 
-/** The tree as its snapshot has it, or null where there is none that belongs to the recorded tree. */
+/** Restores a tree from its snapshot; null if no snapshot belongs to the recorded tree. */
 export async function restoreFromSnapshot(
   store: LedgerStore,
   tree_id: string,
@@ -50,7 +50,7 @@ export async function restoreFromSnapshot(
       snapshot: stored,
     };
   } catch {
-    // Whatever is wrong with it: the entries say it all.
+    // Ignore any error: the entries alone suffice.
     return null;
   }
 }
