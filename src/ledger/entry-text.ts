@@ -1,6 +1,6 @@
-// The canonical JSON of what a step leaves in the ledger, by template: the keys stand here in their order already, so
-// that a body costs a microsecond and not the sorting of its keys. The generic canonicaliser says what is right, and
-// writes everything that is rare; tests hold the templates against it, member by member.
+// Canonical JSON of a step's entries, by template: the keys are already in order, so a body costs a microsecond and no
+// sorting. The generic canonicalizer is authoritative and writes every rare case; tests compare the templates with it,
+// member by member.
 
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import type { AuditEvent } from '../contract/run/audit-event.js';
@@ -16,7 +16,7 @@ import type {
 } from '../contract/run/entry.js';
 import type { StepTrace } from '../contract/run/step-trace.js';
 
-/** The canonical JSON of an entry's body. @throws InvariantError if it holds what JSON cannot say */
+/** The canonical JSON of an entry's body. @throws InvariantError if it contains a value that JSON cannot represent */
 export function bodyText(entry: Entry): string {
   switch (entry.type) {
     case 'input':
@@ -76,7 +76,7 @@ const createdText = (run: RunCreated): string =>
 const requestText = (request: RunCreated['request']): string =>
   request === null ? 'null' : `{"hash_sha256":${quote(request.hash_sha256)},"name":${quote(request.name)}}`;
 
-/** Members that are left out have no text, so each brings its own comma. */
+/** An omitted member has no text, so each member brings its own comma. */
 function eventText(event: AuditEvent): string {
   const run = runTextOf(event);
   return (

@@ -1,7 +1,7 @@
 import { checkAvailable, type Artifact, type StoredArtifact, type WithheldArtifact } from '../contract/artifact-ref.js';
 import { LedgerError } from '../errors.js';
 
-/** The artifacts, all of which are needed. @throws LedgerError LEDGER_ERASED where one is not to be had */
+/** Requires all artifacts. @throws LedgerError LEDGER_ERASED if one is unavailable */
 export function requireContent(artifacts: readonly StoredArtifact[]): readonly Artifact[] {
   const present = checkAvailable(artifacts);
   if ('withheld' in present) throw withheldContentError(present);

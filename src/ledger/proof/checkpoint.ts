@@ -1,4 +1,4 @@
-// Checkpoints (C2SP tlog-checkpoint): how far a log has come, as three lines of text that are signed as a note.
+// Checkpoints (C2SP tlog-checkpoint): the head of a log as three lines of text, signed as a note.
 
 import type { LogHead } from '../../ports/ledger/ledger-store.js';
 import { openNote, signNote, type NoteSigner, type NoteVerifier } from './signed-note.js';
@@ -17,9 +17,9 @@ export const checkpointText = ({ origin, size, root }: Checkpoint): string =>
   `${origin}\n${size}\n${Buffer.from(root, 'hex').toString('base64')}\n`;
 
 /**
- * Reads the text of a checkpoint; lines behind the third are extensions, and are not looked at.
- * @param hashBytes how long a root is; null takes any
- * @returns null for what is none
+ * Parses a checkpoint. Lines after the third are extensions and are ignored.
+ * @param hashBytes length of a root in bytes; null accepts any
+ * @returns null if it is malformed
  */
 export function readCheckpoint(text: string, hashBytes: number | null = HASH_BYTES): Checkpoint | null {
   const [origin = '', size = '', root = '', ...rest] = text.split('\n');
@@ -35,8 +35,8 @@ export const signCheckpoint = ({ size, root }: Pick<LogHead, 'size' | 'root'>, s
   signNote(checkpointText({ origin: signer.name, size, root }), signer);
 
 /**
- * What a signed checkpoint says, where `verifier` has signed it and it is of the log of that name.
- * @returns null for any other bytes: nothing of them may be believed
+ * Opens a checkpoint that `verifier` has signed for the log of that name.
+ * @returns null for any other bytes, which must not be trusted
  */
 export function openCheckpoint(note: Uint8Array, verifier: NoteVerifier): Checkpoint | null {
   const opened = openNote(note, [verifier]);

@@ -1,6 +1,5 @@
-// Proofs in the tree of RFC 6962 §2.1.1 and §2.1.2: that an entry is in a log of a given root, and that one log goes
-// on where another stood. Whoever checks one needs the two heads and nothing else of the log. Hashes are lower-case
-// hex.
+// Inclusion and consistency proofs of RFC 6962 §2.1.1 and §2.1.2. Verification needs only the heads and no other part
+// of the log. Hashes are lower-case hex.
 
 import { PROOF_HASHES_MAX } from '../../contract/evidence/consistency-proof.js';
 import { InvariantError } from '../../errors.js';
@@ -102,7 +101,7 @@ export interface InclusionClaim {
   readonly proof: readonly string[];
 }
 
-/** Whether this leaf stands at `index` in the log of this size and root (RFC 9162 §2.1.3.2). Never throws. */
+/** Verifies that this leaf is at `index` in the log of this size and root (RFC 9162 §2.1.3.2). Never throws. */
 export function verifyInclusion({ index, size, leaf_hash, root, proof }: InclusionClaim): boolean {
   if (!isSize(size) || !Number.isSafeInteger(index) || index < 0 || index >= size) return false;
   if (![leaf_hash, root, ...proof].every(isHash) || proof.length > PROOF_HASHES_MAX) return false;
@@ -127,10 +126,10 @@ export interface ConsistencyClaim {
   readonly proof: readonly string[];
 }
 
-/** Whether the newer log begins with the older one (RFC 9162 §2.1.4.2). Never throws. */
+/** Verifies that the newer log begins with the older one (RFC 9162 §2.1.4.2). Never throws. */
 export function verifyConsistency({ older, newer, proof }: ConsistencyClaim): boolean {
   if (!isSize(older.size) || !isSize(newer.size) || older.size > newer.size) return false;
-  // That a log goes on from nothing says nothing; what has no entries has one root.
+  // Consistency with an empty log proves nothing; an empty log has exactly one root.
   if (older.size === 0 && older.root !== EMPTY_HEAD.root) return false;
   if (older.size === newer.size) return proof.length === 0 && older.root === newer.root;
   if (![older.root, newer.root, ...proof].every(isHash) || proof.length > PROOF_HASHES_MAX) return false;

@@ -1,5 +1,5 @@
-// Proofs as files that a stranger checks with a public key and nothing else. That an entry is in the log is written as
-// a C2SP tlog-proof, with the entry itself as its extra data; that the log goes on from an earlier checkpoint, as JSON.
+// Proof files that anyone can check with only a public key. An inclusion proof of an entry is a C2SP tlog-proof with
+// the entry as its extra data; a consistency proof from an earlier checkpoint is JSON.
 
 import { isUtf8 } from 'node:buffer';
 import { ConsistencyProof, PROOF_HASHES_MAX } from '../../contract/evidence/consistency-proof.js';
@@ -9,13 +9,13 @@ import { leafHash } from './merkle.js';
 import { verifyConsistency, verifyInclusion } from './merkle-proof.js';
 import type { NoteVerifier } from './signed-note.js';
 
-/** Of a proof file: an entry has a few kilobytes, or a little more. */
+/** Limit of a proof file; an entry has a few kilobytes. */
 export const PROOF_BYTES_MAX = 8 * 1024 * 1024;
 const TLOG_PROOF = 'c2sp.org/tlog-proof@v1';
 const INDEX = /^(?:0|[1-9]\d{0,15})$/;
 const HASH_BYTES = 32;
 
-/** An entry, its place in the log, and the way from it to the root that a signed checkpoint vouches for. */
+/** An entry, its log index, and its inclusion proof for the root of a signed checkpoint. */
 export interface EntryProof {
   /** The entry as canonical JSON. */
   readonly text: string;
@@ -45,8 +45,8 @@ export const consistencyProofFile = (proof: Omit<ConsistencyProof, 'format'>): s
   `${JSON.stringify({ format: 'turnpike/consistency-proof@v1', ...proof }, null, 2)}\n`;
 
 /**
- * Decides whether a file proves what it says of the log whose key is given. Nothing in the file is believed.
- * @returns what is proved, or what keeps it from being
+ * Verifies what a file claims about the log whose key is given. Nothing in the file is trusted.
+ * @returns what is proved, or the reason why it is not
  */
 export function verifyProofFile(file: Uint8Array, verifier: NoteVerifier): ProofVerdict {
   if (file.length > PROOF_BYTES_MAX || !isUtf8(file)) return invalidVerdict('this is no proof file');

@@ -5,18 +5,19 @@ import { EMPTY_HEAD, extendHead, rootOf } from '../proof/merkle.js';
 const LEAVES_PER_BATCH = 1_024;
 
 /**
- * Holds a ledger against the head that was written down beside it (D15).
- * @throws LedgerError LEDGER_BELOW_HEAD when it is shorter, or another, than the head vouches for; LEDGER_TAMPERED
- * when there is no head to hold it against, where an empty ledger needs none, its making may have been cut short; and
- * when its own head is not of one piece: what is committed next would go on from a log that is not there
- * @param acceptMissing takes the store's own head where none was written down yet
+ * Checks a ledger against the head that is stored outside of it (D15).
+ * @throws LedgerError LEDGER_BELOW_HEAD if the log is shorter than the head or differs from it; LEDGER_TAMPERED if
+ * there is no external head for a log with entries (for an empty ledger the head may be missing, because its creation
+ * may have been interrupted), or if the store's own head is inconsistent: the next commit would extend a log that does
+ * not exist
+ * @param acceptMissing accepts the store's own head if no external head exists yet
  */
 export async function checkExternalHead(
   store: LedgerStore,
   headStore: Pick<ExternalHeadStore, 'read'>,
   { acceptMissing = false }: { readonly acceptMissing?: boolean } = {},
 ): Promise<void> {
-  // First: the ledger may grow while this reads, and its head file never overtakes it.
+  // Read the external head first: the ledger may grow meanwhile, and its head file never overtakes it.
   const externalHead = await headStore.read();
   const head = await store.head();
   const expected = externalHead ?? (acceptMissing ? head : null);
@@ -54,8 +55,8 @@ async function readLastIndex(store: LedgerStore, size: number): Promise<number> 
 }
 
 /**
- * After a crash the ledger may be ahead of its head file by the last commits; then the old root is made again.
- * @returns null where the entries are archived: before they were, a later head was written
+ * After a crash the ledger may be ahead of its head file by the last commits, so compute the root at the file's size.
+ * @returns null if the entries are archived: a later head was written before they were
  */
 async function computeRootAt(store: LedgerStore, head: LogHead, size: number): Promise<string | null> {
   if (size === head.size) return head.root;

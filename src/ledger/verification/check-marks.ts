@@ -1,5 +1,5 @@
-// The store remembers proposal ids, and input ids that callers chose, in marks beside the log. A mark that is lost
-// would have a request taken twice, so the log says which there must be.
+// Checks the marks, by which the store remembers proposal ids and the input ids that callers chose. A lost mark would
+// let a request run twice, so the log determines which marks must exist.
 
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
 import type { InputKey, LedgerStore, ProposalKey, StoredEntry } from '../../ports/ledger/ledger-store.js';
@@ -13,10 +13,10 @@ interface PendingProposal {
   readonly input_id: string;
 }
 
-/** The phases that remember nothing of a proposal that they refuse (C19). */
+/** The phases that store no mark for a proposal that they reject (C19). */
 const PHASES_WITHOUT_MARK: readonly unknown[] = ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA'];
 
-/** Takes the entries of a log in their order. Memory grows with the number of steps that are under way. */
+/** Takes the entries of a log in order. Memory grows with the number of pending steps. */
 export class MarkCheck {
   readonly #source: MarkSource;
   /** The proposal of each agent run that has no trace yet. */

@@ -1,12 +1,12 @@
-// Where entries stand: in the log by their index, in their tree by seq and by the hash of the entry before. What a gap
-// is shows only later: if the entry that lacks turns up after all, it was moved and not removed.
+// Checks the position of entries: in the log by index, in their tree by seq and by the hash of the previous entry. The
+// kind of a gap is known only later: if the missing entry appears, it was moved and not removed.
 
 import { NO_PREV } from '../../contract/run/entry.js';
 import type { StoredEntry } from '../../ports/ledger/ledger-store.js';
 import type { CheckedEntry } from './check-entry.js';
 import { WHOLE_LOG, type LedgerFinding, type PlacedFinding } from './ledger-problem.js';
 
-/** So many gaps of one row of places are remembered, to be filled. */
+/** Maximum number of gaps that are remembered per sequence. */
 const GAPS_MAX = 1_000;
 
 interface Gap {
@@ -15,9 +15,9 @@ interface Gap {
   readonly finding: LedgerFinding;
 }
 
-/** Places that must be taken one after the other: of the log, or of one tree. */
+/** Positions that must occur in order: of the log, or of one tree. */
 class PlaceSequence {
-  /** The place after the last one that was taken in its turn. */
+  /** The position after the last one that occurred in order. */
   next: number;
   #lastHash = '';
   #gaps: Gap[] = [];
@@ -80,7 +80,7 @@ export class OrderCheck {
     return this.#trees.size;
   }
 
-  /** What the log has been read to, for what is told of it as a whole. */
+  /** The index up to which the log has been read. */
   get next(): number {
     return this.#log.next;
   }
@@ -100,8 +100,8 @@ export class OrderCheck {
 
   /** Checks an entry against the one before it in its tree, and remembers it as the tree's last. */
   *#checkInTree(stored: StoredEntry, { envelope, leaf_hash }: CheckedEntry): Iterable<LedgerFinding> {
-    // Of a text that was changed and columns that were not, the columns tell the place, and the other way round: so one
-    // changed entry is not reported as a broken tree.
+    // If only the text or only the columns were changed, the other one gives the position, so that one changed entry is
+    // not reported as a broken tree.
     const { tree_id, seq } = envelope !== null && leaf_hash === stored.leaf_hash ? envelope : stored;
     const end = this.#trees.get(tree_id) ?? { sequence: new PlaceSequence(), hashes: [NO_PREV] };
     this.#trees.set(tree_id, end);
@@ -115,7 +115,7 @@ export class OrderCheck {
     }));
     if (finding !== null) yield finding;
     if (seq < expected) {
-      // Of two entries at one place the next one may follow either, and tells which was there first.
+      // If two entries share a position, the next one may follow either; its `prev` tells which was first.
       if (seq === expected - 1) end.hashes = [...end.hashes, ...hashes].slice(-4);
       return;
     }

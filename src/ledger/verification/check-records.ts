@@ -1,5 +1,5 @@
-// The records of runs whose tree has ended are written down beside the log (S4-08, S4-43). They are derived: what they
-// say must be what the entries say, at the entry where their tree had come to.
+// Checks the stored records of runs whose tree has ended (S4-08, S4-43). They are derived: each must match the entries
+// up to the seq that it was stored at.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Entry } from '../../contract/run/entry.js';
@@ -12,10 +12,10 @@ import type { RunRecordTable } from '../../ports/ledger/run-records.js';
 import type { CheckedEntry } from './check-entry.js';
 import type { LedgerFinding } from './ledger-problem.js';
 
-/** So many records of one tree are named at most. */
+/** Maximum number of records that are reported for one tree. */
 const FINDINGS_MAX = 100;
 
-/** Makes the records of one tree out of its entries, in their order. */
+/** Builds the records of one tree from its entries, in order. */
 export interface RecordFold {
   fold(entry: Entry): void;
   get(run_id: string): RunRecord | null;
@@ -24,11 +24,11 @@ export interface RecordFold {
   release(run_id: string): void;
 }
 
-/** What was written, and what makes it anew. */
+/** The stored records, and the fold that builds them again. */
 export interface RecordSource {
   readonly table: Pick<RunRecordTable, 'trees' | 'load' | 'count'>;
   readonly newFold: () => RecordFold;
-  /** Whether the entries of a tree are elsewhere: of its records nothing can be said then, but where they turn up. */
+  /** Whether a tree's entries are archived. Its records can then be checked only if the archive is given. */
   readonly isArchived?: (tree_id: string) => Promise<boolean>;
 }
 
@@ -96,7 +96,7 @@ export class RecordCheck {
     }
   }
 
-  /** Records that cannot be read are told once, and then no more is asked of them: the log can still be verified. */
+  /** Reports unreadable records once and then reads no more of them, so that the log can still be verified. */
   async #catchUnreadable(work: () => Promise<readonly LedgerFinding[]>): Promise<readonly LedgerFinding[]> {
     try {
       return await work();
@@ -153,7 +153,7 @@ export class RecordCheck {
 const isWritten = (record: RunRecord, text: string | null): boolean =>
   isConforming(RunRecord, record) && canonicalJson(record) === text;
 
-/** What was written of a run, parsed; null for what is no record: then only the entries can tell. */
+/** Parses a stored record; null if it is malformed, so that only the entries can decide. */
 export function parseStoredRecord(text: string | null): RunRecord | null {
   try {
     const record: unknown = JSON.parse(text ?? 'null');

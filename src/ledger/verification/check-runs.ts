@@ -1,5 +1,5 @@
-// Completeness: what must be there by what is there. Every entry of a tree belongs to an input before it, its turn, and
-// most to a run; a turn and a run that lack something are told at the entry where it shows.
+// Completeness: infers what must be there from what is there. Every entry of a tree belongs to an earlier input (its
+// turn), and most belong to a run. A missing part is reported at the entry where it becomes evident.
 
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import { isOpeningInput, type Entry, type RecordedInput, type ResultInput } from '../../contract/run/entry.js';
@@ -8,13 +8,13 @@ import type { StepTrace } from '../../contract/run/step-trace.js';
 import type { LedgerFinding, PlacedFinding } from './ledger-problem.js';
 import { finding, isRemark, isVote, RunLifecycle, type UntracedProposal } from './run-lifecycle.js';
 
-/** A run that has ended needs no more than that: a long tree has many. `lost` is one that was never created. */
+/** An ended run needs only `over`, since a long tree has many. `lost` is a run that was never created. */
 type CheckedRun = RunLifecycle | 'over' | 'lost';
 
-/** One input and what has come of it so far. */
+/** One input and its consequences so far. */
 interface CheckedTurn {
   readonly input: RecordedInput;
-  /** Null where it is not the business of a run that was running. */
+  /** Null if the input does not address a running run. */
   readonly run: RunLifecycle | null;
   readonly untracedBefore: UntracedProposal | null;
   entries: number;
@@ -22,7 +22,7 @@ interface CheckedTurn {
   readonly decidedRuns: Set<RunLifecycle>;
   readonly endedRuns: RunLifecycle[];
   readonly votes: AuditEvent[];
-  /** The last that was told of the act which the input gives the outcome of. */
+  /** The last event of the effect whose outcome the input reports. */
   lastActEvent: AuditEvent | null;
 }
 
@@ -30,7 +30,7 @@ interface CheckedTurn {
 export class RunCheck {
   readonly #trees = new Map<string, TreeRuns | null>();
 
-  /** What is wrong with an entry, or with the turn that it closes, in its tree. */
+  /** Checks an entry in its tree, and the turn that it closes. */
   take(entry: Entry, log_index: number): readonly PlacedFinding[] {
     const known = this.#trees.get(entry.tree_id);
     const tree = known ?? new TreeRuns(entry.tree_id, known === null);
@@ -45,7 +45,7 @@ export class RunCheck {
     for (const tree of this.#trees.values()) yield* tree?.liveRuns() ?? [];
   }
 
-  /** What lacks at the end of a tree. One that is under way lacks nothing but what its last input must have caused. */
+  /** Reports what is missing at the end of each tree. A live tree needs only the consequences of its last input. */
   *finish(isWhole: (tree_id: string) => boolean): Iterable<PlacedFinding> {
     for (const [tree_id, tree] of this.#trees) {
       if (tree === null || !isWhole(tree_id)) continue;
@@ -61,7 +61,7 @@ class TreeRuns {
   readonly #runs = new Map<string, CheckedRun>();
   #turn: CheckedTurn | null = null;
   readonly #tree_id: string;
-  /** A tree whose root had ended, of which nothing is remembered: only what is said about it may still come. */
+  /** True for a tree whose root had ended and whose runs are not kept in memory; only remarks may follow. */
   readonly #isEnded: boolean;
 
   constructor(tree_id: string, isEnded: boolean) {
@@ -69,7 +69,7 @@ class TreeRuns {
     this.#isEnded = isEnded;
   }
 
-  /** Whether the root run has ended, and with it the turn in which it did. */
+  /** Whether the root run, and the turn in which it ended, are over. */
   isOver = false;
 
   *take(entry: Entry): Iterable<LedgerFinding> {
@@ -144,7 +144,7 @@ class TreeRuns {
     const { run_id } = event;
     if (isRejection(event) && turn !== null) turn.isRejected = true;
     const life = this.#runs.get(run_id);
-    // A session is no run: of it only remarks are told.
+    // A session is not a run: its only events are remarks.
     if (life === undefined && isRemark(event) && run_id === this.#tree_id) return;
     if (life === 'over' && isRemark(event)) return;
     if (life === 'over') yield finding('run.over', `${run_id} has ended, and has an event of ${event.action_type}`);
@@ -179,7 +179,7 @@ class TreeRuns {
     }
   }
 
-  /** The turn is over: what it must have caused has been caused, or lacks. */
+  /** Closes the turn and reports the consequences that are missing. */
   *#closeTurn(): Iterable<LedgerFinding> {
     const turn = this.#turn;
     this.#turn = null;
@@ -247,7 +247,7 @@ function* checkVotes({ input, votes }: CheckedTurn): Iterable<LedgerFinding> {
 /** Rules of votes that approve. */
 const COUNTED_VOTES: readonly string[] = ['approval.accepted', 'approval.granted'];
 
-/** What may still be said of a tree whose root has ended. */
+/** Whether the entry may follow the end of the root run. */
 const mayFollowEnd = (entry: Entry): boolean =>
   entry.type === 'input' || (entry.type === 'audit_event' && isRemark(entry.body));
 

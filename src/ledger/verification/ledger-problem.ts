@@ -1,75 +1,75 @@
-/** What has been done to a ledger, as far as it shows. */
+/** The kind of damage to a ledger, as far as it can be determined. */
 export type ProblemKind =
-  | 'altered' // something says another thing than was written
-  | 'missing' // something that was written is not there
-  | 'duplicated' // it is there once more
-  | 'reordered' // it stands in another place
-  | 'inserted' // it was never written
-  | 'cut' // the end is not there
-  | 'incomplete'; // something should have been written, by what is there
+  | 'altered' // something differs from what was written
+  | 'missing' // something that was written is missing
+  | 'duplicated' // something is there twice
+  | 'reordered' // something is in another place
+  | 'inserted' // something was never written
+  | 'cut' // the end is missing
+  | 'incomplete'; // something is missing that other entries require
 
-/** What can be wrong with a ledger. */
+/** The rules of verification, by what breaks them. */
 export type LedgerRule =
-  | 'log.gap' // an entry of the log is missing, or stands in another place
-  | 'log.unreadable' // the store could not give the entry, or its own head
+  | 'log.gap' // an entry of the log is missing or in another place
+  | 'log.unreadable' // the store cannot return the entry, or its own head
   | 'text.not_json'
   | 'text.not_canonical'
   | 'entry.envelope' // not exactly body, prev, seq, tree_id and type
   | 'entry.columns' // stored under another tree, seq or type than its text says
-  | 'entry.leaf_hash' // the text is not the one that was hashed
-  | 'entry.body' // not what the schema of its type allows
-  | 'event.place' // an audit event that names another place than its own
-  | 'tree.seq' // an entry of the tree is missing or stands in another place
-  | 'tree.prev' // not the successor of the entry before it in the tree
-  | 'artifact.unreadable' // the store could not give the content, or knows that it was changed
+  | 'entry.leaf_hash' // the text does not match its hash
+  | 'entry.body' // the body does not match the schema of its type
+  | 'event.place' // an audit event names a place other than its own
+  | 'tree.seq' // an entry of the tree is missing or in another place
+  | 'tree.prev' // not the successor of the previous entry in the tree
+  | 'artifact.unreadable' // the store cannot return the content, or detects a change
   | 'artifact.unreferenced' // content that the entry does not refer to
   | 'artifact.missing' // an input without the content that it refers to
-  | 'artifact.system_withheld' // a policy or machine definition that is not there
-  | 'mark.input' // an input id that a caller chose is not remembered
-  | 'mark.proposal' // a proposal id that was accepted is not remembered
+  | 'artifact.system_withheld' // a policy or machine definition is unavailable
+  | 'mark.input' // the mark of an input id that a caller chose is missing
+  | 'mark.proposal' // the mark of an accepted proposal id is missing
   | 'tree.listed' // the store's list of trees does not match the log
-  | 'record.differs' // a run record that was written is not what the entries say
+  | 'record.differs' // a stored run record does not match the entries
   | 'head.stored' // the store's own head is not the head of this log
-  | 'head.below' // the log is shorter than its anchor vouches for
-  | 'head.differs' // the log is not the one that its anchor vouches for
-  | 'archive.head' // what the log goes on from, after what was archived, is no head of a log
-  | 'archive.unsigned' // the ledger's key has not signed that so much was archived
-  | 'archive.differs' // an archive is not the one that was written, or does not go on from the one before it
-  | 'archive.missing' // entries are archived, and in none of the archives that were named
-  | 'tree.unopened' // a tree that does not begin with its opening
-  | 'entry.time' // what came of an input has another time than the input
-  | 'refusal.moved' // an input was refused, and something has moved
-  | 'run.unborn' // something is told of a run that was not created
+  | 'head.below' // the log is shorter than the external head
+  | 'head.differs' // the log differs from the external head
+  | 'archive.head' // the head after the archived part is not a valid head
+  | 'archive.unsigned' // the ledger's key has not signed the archived part
+  | 'archive.differs' // an archive is not the recorded one, or does not continue the previous one
+  | 'archive.missing' // archived entries are in none of the given archives
+  | 'tree.unopened' // a tree does not begin with its opening
+  | 'entry.time' // a consequence of an input has another timestamp
+  | 'refusal.moved' // a refused input changed something
+  | 'run.unborn' // an entry refers to a run that was not created
   | 'run.twice' // a run was created twice
-  | 'run.parent' // a run was created by one that was not running
-  | 'run.inherits' // it has not the pins, correlation and root of its parent
-  | 'run.context' // an event has not what its run has
-  | 'run.unjudged' // nobody has decided about the run, and it has moved, or acted
-  | 'run.judged_again' // decided about more often than once
-  | 'run.unallowed' // it runs, and nobody has allowed it
-  | 'run.undenied' // it was denied, and nobody has said so
-  | 'run.unmoved' // decided about, and neither running nor ended
-  | 'run.unstarted' // it ended as only a run ends that was running
-  | 'run.over' // it had ended, and has something more
-  | 'run.outlives' // its parent has ended, and it has not
-  | 'end.error' // it failed without an error, or has one and did not fail
-  | 'act.unallowed' // a privileged effect of a run that was not running by an allow
-  | 'act.missing' // the run has ended, and nothing is told of its act
-  | 'act.extra' // more is told than such a run does
-  | 'outcome.unasked' // an outcome of what no run was about to do
-  | 'outcome.untold' // an outcome, and events that do not say it
-  | 'step.unasked' // a trace of what nobody has proposed
-  | 'step.untraced' // a proposal that has no trace
-  | 'step.order' // a step that is not the next one of its run
-  | 'vote.untold' // people's answer and its events differ
-  | 'replay.differs' // the machines would have written another entry here
-  | 'replay.unexpected' // they would have written none
-  | 'replay.missing' // they would have written one
-  | 'replay.artifact' // the content is not what the entry refers to
-  | 'replay.seen' // an id that was proposed before is not remembered, or one is that was not
-  | 'replay.failed'; // the machines cannot take this input at all
+  | 'run.parent' // the parent of a run was not running when it was created
+  | 'run.inherits' // a run differs from its parent in pins, correlation or root
+  | 'run.context' // an event differs from its run in context
+  | 'run.unjudged' // an undecided run changed state or acted
+  | 'run.judged_again' // a run was decided more than once
+  | 'run.unallowed' // a run is running without an allow
+  | 'run.undenied' // a run was denied without a deny decision
+  | 'run.unmoved' // a decided run is neither running nor ended
+  | 'run.unstarted' // a run that never ran ended like a running one
+  | 'run.over' // a run has entries after its end
+  | 'run.outlives' // a run is live after its parent has ended
+  | 'end.error' // a run failed without an error, or has an error without failing
+  | 'act.unallowed' // a privileged effect of a run without an allow, or not running
+  | 'act.missing' // the run ended without an event of its effect
+  | 'act.extra' // there are more events than such a run causes
+  | 'outcome.unasked' // an outcome for an effect that no run requested
+  | 'outcome.untold' // an outcome that does not match its events
+  | 'step.unasked' // a trace without a proposal
+  | 'step.untraced' // a proposal without a trace
+  | 'step.order' // a step out of order in its run
+  | 'vote.untold' // a vote that does not match its events
+  | 'replay.differs' // the machines produce a different entry here
+  | 'replay.unexpected' // the machines produce no entry here
+  | 'replay.missing' // the machines produce an entry that is not recorded
+  | 'replay.artifact' // the content does not match its reference in the entry
+  | 'replay.seen' // `seen` does not match the proposal ids accepted before
+  | 'replay.failed'; // the machines cannot process this input
 
-/** Of rules that are broken in one way. What breaks the others is something that was altered. */
+/** Kinds of the rules that only one kind of damage breaks. For all other rules the kind is `altered`. */
 const KINDS: Partial<Record<LedgerRule, ProblemKind>> = {
   'log.gap': 'missing',
   'tree.seq': 'missing',
@@ -105,16 +105,16 @@ const KINDS: Partial<Record<LedgerRule, ProblemKind>> = {
   'replay.missing': 'missing',
 };
 
-/** What a check found, without the place where it looked. */
+/** The finding of a check, without its place. */
 export interface LedgerFinding {
   readonly rule: LedgerRule;
   readonly message: string;
-  /** Where the check knows better than its rule. It may learn that later in the log. */
+  /** Set if the check knows better than its rule; it may be set later in the log. */
   kind?: ProblemKind;
 }
 
 export interface ProblemPlace {
-  /** Null where it is the log as a whole. */
+  /** Null if the finding concerns the log as a whole. */
   readonly log_index: number | null;
   readonly tree_id: string | null;
   readonly seq: number | null;
@@ -126,7 +126,7 @@ export interface PlacedFinding {
   readonly finding: LedgerFinding;
 }
 
-/** One thing that is wrong with a ledger. */
+/** One problem of a ledger. */
 export interface LedgerProblem extends ProblemPlace {
   readonly rule: LedgerRule;
   readonly kind: ProblemKind;

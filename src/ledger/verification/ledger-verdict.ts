@@ -1,18 +1,18 @@
-// What verification decides about a ledger.
+// The verdict of verification about a ledger.
 
 import type { WithheldArtifact } from '../../contract/artifact-ref.js';
 import type { LedgerProblem } from './ledger-problem.js';
 
-/** Content that was erased, or kept out of a bundle: only its hashes are compared with the entries. */
+/** Content that was erased, or left out of a bundle: verification compares only its hashes with the entries. */
 export interface WithheldSummary {
   readonly contents: number;
-  /** Trees that were folded through the machines only up to the first such content. */
+  /** Trees that were folded only up to the first such content. */
   readonly trees: number;
   /** The contents, in the order of the log; at most `NOT_CHECKED_MAX` of them. */
   readonly not_checked: readonly UncheckedContent[];
 }
 
-/** One content that could not be checked, by the entry that brought it. */
+/** One content that could not be checked, with the entry that it belongs to. */
 export interface UncheckedContent extends Pick<WithheldArtifact, 'kind' | 'case_id' | 'withheld' | 'sha256'> {
   readonly log_index: number;
   readonly tree_id: string;
@@ -22,19 +22,19 @@ export interface UncheckedContent extends Pick<WithheldArtifact, 'kind' | 'case_
 /** How many contents a verdict lists; the others are counted. */
 export const UNCHECKED_LISTED_MAX = 1_000;
 
-/** What was read, where nothing is wrong with it. */
+/** What was read, if it has no problem. */
 export interface VerifiedEntries {
-  /** Those that were looked at. */
+  /** The entries that were checked. */
   readonly entries: number;
   readonly trees: number;
   readonly root: string;
-  /** How many entries come before those; absent where there are none. */
+  /** How many archived entries precede them; absent if none do. */
   readonly archived?: number;
 }
 
 /**
- * `ok` is true for `verified` alone. `by_hash_alone`: nothing is wrong with what could be checked, and `withheld` lists
- * what could not be, so whether the machines would have decided like that is open (C86).
+ * `ok` is true only for `verified`. `by_hash_alone` means: everything that could be checked is correct, and `withheld`
+ * lists what could not be checked. Whether the machines would have decided the same is then unknown (C86).
  */
 export type LedgerVerdict =
   | ({ readonly ok: true; readonly verdict: 'verified' } & VerifiedEntries)

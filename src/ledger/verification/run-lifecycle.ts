@@ -1,5 +1,5 @@
-// One run as its entries tell it, held against the lifecycle of the contract (S4 §3) and the events that every run must
-// have (S4 §6). No machine is asked: this is a second opinion, written from the contract alone.
+// Checks the entries of one run against the lifecycle of the contract (S4 §3) and the required events (S4 §6). It does
+// not use the machines: it is a second opinion, written from the contract alone.
 
 import type { ActionType, AuditEvent } from '../../contract/run/audit-event.js';
 import type { RunCreated } from '../../contract/run/entry.js';
@@ -32,11 +32,11 @@ const ACTS: Partial<Record<RunKind, ActionType>> = {
 };
 const EXPORT_EVENTS = 'authorize,assemble,finalize';
 
-/** What is said about a run and neither judges nor moves it: refusals, outcomes found out later, readers. */
+/** Whether an event neither decides nor moves the run: a refusal, an outcome determined later, an access. */
 export const isRemark = ({ action_type, outcome_reason }: AuditEvent): boolean =>
   action_type === 'system' && isStatePreserving(outcome_reason);
 
-/** People's answers are decisions about a request, and none about the run's own life. */
+/** Votes decide about a request, not about the run's own lifecycle. */
 export const isVote = ({ action_type, target }: AuditEvent): boolean =>
   action_type === 'authz_decision' && target?.target_type === 'system' && target.name === 'approval';
 
@@ -44,7 +44,7 @@ export const isVote = ({ action_type, target }: AuditEvent): boolean =>
 const stateOf = (reason: string): RunState | null =>
   RUN_STATES.find((state) => reason === state || reason.startsWith(`${state}:`)) ?? null;
 
-/** What was proposed and has no trace yet. */
+/** A proposal without a trace so far. */
 export interface UntracedProposal {
   readonly payload: string;
   readonly time: string;
@@ -53,14 +53,14 @@ export interface UntracedProposal {
 export class RunLifecycle {
   readonly run_id: string;
   readonly kind: RunKind;
-  /** On whose behalf it acts: its parent, of a retry that of the first attempt. */
+  /** The run on whose behalf it acts: its parent; for a retry, the parent of the first attempt. */
   readonly logicalParent: string | null;
-  /** What its children and events have from it (S4-54 to S4-57, S4-82). */
+  /** The values that its children and events must share (S4-54 to S4-57, S4-82). */
   readonly pins: string;
   readonly #context: string;
   readonly #actor: string;
   state: RunState = 'created';
-  /** Null before anybody has decided; people may be asked first, and then it is decided again (D7). */
+  /** Null before the first decision. If approvers must vote, the run is decided again afterwards (D7). */
   verdict: 'waits' | 'allow' | 'deny' | null = null;
   /** Children that have not ended. */
   liveChildren = 0;
@@ -81,7 +81,7 @@ export class RunLifecycle {
     return isTerminal(this.state);
   }
 
-  /** Takes an event of the run. @returns what is wrong with it there */
+  /** Checks an event of the run. @returns its findings */
   *take(event: AuditEvent): Iterable<LedgerFinding> {
     if (contextOf(event) !== this.#context) yield finding('run.context', `${event.event_id} has not what its run has`);
     if (isRemark(event)) return;
@@ -137,7 +137,7 @@ export class RunLifecycle {
     }
   }
 
-  /** S4-44, S4-81: what was decided before the run moved. */
+  /** S4-44, S4-81: the decision that must precede the transition. */
   *#checkGrounds(from: RunState, next: RunState): Iterable<LedgerFinding> {
     if (from !== 'created') return;
     if (this.verdict === null && next !== 'cancelled') {

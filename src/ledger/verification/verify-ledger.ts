@@ -1,5 +1,5 @@
-// Verification trusts nothing that a store says: it reads the whole log once, computes everything again from texts and
-// contents, and compares. What it finds it names by entry, and it goes on after a finding, up to a limit.
+// Verification trusts nothing from the store: it reads the whole log once, recomputes everything from texts and
+// contents, and compares. It reports each problem by entry and continues after it, up to a limit.
 
 import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
 import type { Entry } from '../../contract/run/entry.js';
@@ -28,24 +28,24 @@ import { WithheldContents } from './withheld-contents.js';
 
 export const PROBLEMS_MAX = 100;
 
-/** A ledger as verification reads it, and the head that was kept outside of it (null where there is none). */
+/** A ledger as verification reads it, and the head stored outside of it (null if there is none). */
 export interface LedgerSource extends Pick<LedgerStore, 'log' | 'artifactsOf' | 'head'> {
-  /** What is remembered beside the log; where there is nobody to ask, marks are not looked at. */
+  /** The marks stored outside the log; if absent, marks are not checked. */
   readonly marks?: MarkSource;
-  /** The list of trees beside the log; where there is none to ask, it is not looked at. */
+  /** The store's list of trees; if absent, it is not checked. */
   readonly trees?: TreeListSource;
-  /** The run records that are written beside the log; where there are none to ask, they are not looked at. */
+  /** The stored run records; if absent, they are not checked. */
   readonly records?: RecordSource;
-  /** Folds the trees through the machines; where nobody does, only what entries say themselves is looked at. */
+  /** Folds the trees through the machines; if absent, only the entries themselves are checked. */
   readonly replay?: TreeReplay;
   readonly externalHead: Pick<LogHead, 'size' | 'root'> | null;
-  /** Where the log begins; where it is absent, with its first entry. */
+  /** The head where the log begins; if absent, the log begins with its first entry. */
   readonly begin?: LogHead;
   /** What is archived of the log, whether `log` has it or not, and what opens the notes about it. */
   readonly archives?: { readonly parts: readonly ArchivedPart[]; readonly opens: NoteOpener };
 }
 
-/** What the machines would have written, held against what there is. Takes the entries of a log in their order. */
+/** Compares each tree with what the machines produce. Takes the entries of a log in order. */
 export interface TreeReplay {
   /**
    * @param whole false for an entry with which, or before which, something is wrong in its tree already: then nothing
@@ -53,7 +53,7 @@ export interface TreeReplay {
    */
   take(stored: StoredEntry, artifacts: readonly StoredArtifact[], whole: boolean): Promise<readonly PlacedFinding[]>;
   finish(): Iterable<PlacedFinding>;
-  /** Trees that could be folded only so far: content that they need is not to be had. */
+  /** Trees that could be folded only partly, because content that they need is unavailable. */
   readonly not_recomputed: number;
 }
 
@@ -64,17 +64,17 @@ export interface VerifyOptions {
 }
 
 /**
- * Reads the whole ledger and decides whether it is what was once committed (S4-86, D15), and whether all that must be
- * there by S4 §6 is there.
+ * Reads the whole ledger and decides whether it is what was once committed (S4-86, D15), and whether it has everything
+ * that S4 §6 requires.
  *
- * An entry is checked against its own text and hash, the entry before it in its tree, the schema of its body and the
- * content that it brought; an input must have brought all content that it refers to, and a step has the marks by which
- * its ids are remembered. Runs are checked for what their entries must have, and the machines say every tree again. Run
- * records that are written are what the entries say. The log is checked against the store's head and the anchor.
- * Entries that are committed meanwhile do no harm. Memory grows with the number of trees, and the runs that live.
+ * It checks each entry against its own text and hash, the previous entry of its tree, the schema of its body, and its
+ * content. An input must have all the content that it refers to, and a step must have the marks for its ids. Each run
+ * must have the entries that S4 §6 requires, and the machines must produce every tree again. Stored run records must
+ * match the entries. The log must match the store's head and the external head. Entries that are committed during
+ * verification do no harm. Memory grows with the number of trees and of live runs.
  *
- * @returns the problems in order of the log, at most `problems_max`: then the rest was not read
- * @throws LedgerError LEDGER_UNAVAILABLE if it could not be read, which says nothing about what it holds
+ * @returns the problems in log order, at most `problems_max`; beyond that limit the rest is not read
+ * @throws LedgerError LEDGER_UNAVAILABLE if the ledger could not be read, which implies nothing about its content
  */
 export async function verifyLedger(
   source: LedgerSource,
@@ -90,7 +90,7 @@ export async function verifyLedger(
   const checkHeadsAt = (head: LogHead) =>
     placeFindings(WHOLE_LOG, [...checkHeads(log, head, source.externalHead), ...checkParts(log, archives.parts)]);
   try {
-    // Read before the log, so that what is committed meanwhile comes after it.
+    // Read this before the log, so that entries committed meanwhile come after it.
     const head = await source.head();
     report(placeFindings(WHOLE_LOG, await checks.begin()));
     report(placeFindings(WHOLE_LOG, checkArchivedParts(archives.parts, archives.opens)));
