@@ -1,16 +1,16 @@
 import type { GateFinding, GateVerdict } from '../contract/session/session.js';
 
-/** What a reviewer is asked to judge: whether what a phase made is what it was asked for. */
+/** What a reviewer must judge: whether the output of a phase is what the phase asked for. */
 export interface ReviewOrder {
   readonly spec_id: string;
   readonly session_id: string;
   readonly phase_id: string;
   readonly step_id: string;
   readonly gate_attempt_id: string;
-  /** Whose sandbox holds what was made; null where the session has none. */
+  /** The case whose sandbox contains the output; null if the session has none. */
   readonly case_id: string | null;
   readonly phase: { readonly title: string; readonly tasks: readonly ReviewedTask[] };
-  /** What the spec tells the reviewer. */
+  /** The spec's instruction to the reviewer. */
   readonly instruction: string | null;
   /** Sandbox paths (`/sandbox/...`) that the agent's runs in this phase have changed, up to a thousand: a hint. */
   readonly files_touched: readonly string[];
@@ -36,9 +36,9 @@ export interface Review {
 
 export interface Reviewer {
   /**
-   * Judges once. Whatever goes wrong in a review is the verdict `fail`, with a finding that says so.
-   * @throws NotExecuted if this machine cannot begin one, which is nothing that could be held against the work
-   * @throws `signal.reason` when the signal is aborted: then there is no verdict
+   * Reviews once. Any failure of the review is the verdict `fail`, with a finding that states it.
+   * @throws NotExecuted if this machine cannot start a review, which must not count against the work
+   * @throws `signal.reason` if the signal is aborted; there is no verdict then
    */
   review(order: ReviewOrder, signal: AbortSignal): Promise<Review>;
 }

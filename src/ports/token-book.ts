@@ -1,20 +1,20 @@
 import type { Right } from '../contract/token.js';
 
-/** Who asks, as far as it counts: what a token was given for. */
+/** An authenticated client: what its token was issued for. */
 export interface Principal {
-  /** Of the token. */
+  /** Id of the token. */
   readonly id: string;
   readonly actor: string;
   readonly role: string;
-  /** The one case in which it may act; null: in any. */
+  /** The only case in which it may act; null for any case. */
   readonly case: string | null;
   readonly rights: ReadonlySet<Right>;
 }
 
-/** The tokens that open a door. Neither method throws, or takes longer the nearer a guess is. */
+/** Looks up access tokens. Neither method throws, and its duration does not depend on how close a guess is. */
 export interface TokenBook {
-  /** @returns null for a token that is unknown, revoked or out of time */
+  /** @returns null if the token is unknown, revoked or expired */
   find(token: string): Principal | null;
-  /** Whether the token of this id still opens: a stream may be older than its token. */
+  /** Whether the token of this id is still valid: a stream may outlive its token. */
   holds(id: string): boolean;
 }

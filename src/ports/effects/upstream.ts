@@ -1,43 +1,44 @@
 import type { Json, JsonObject } from '../../contract/json.js';
 import type { UpstreamServer } from '../../contract/policy/upstreams.js';
 
-/** One call of a tool, of which there is exactly one: whoever carries it never sends it twice. */
+/** One call of a tool. It must be sent at most once. */
 export interface UpstreamCall {
-  /** As the server calls the tool. */
+  /** The tool name at the server. */
   readonly tool: string;
   readonly input: JsonObject;
-  /** Handed on to the server, which may make use of it. */
+  /** Passed on to the server, which may use it to deduplicate. */
   readonly idempotency_key: string;
 }
 
 /**
- * A connection to an MCP server. Whatever comes over it was written by somebody else: it has been read by the `parse`
- * of whoever connected, is bounded in size, and is otherwise as the server sent it.
+ * A connection to an MCP server. Everything received is untrusted: it was parsed by the `parse` function of the
+ * connecting code, is bounded in size, and is otherwise as the server sent it.
  */
 export interface UpstreamLink {
-  /** False once it can carry nothing any more. It does not come back: another one is made. */
+  /** False once the link is dead. It does not recover; connect again. */
   readonly isOpen: boolean;
-  /** How often the server has said that its list of tools is another one now. */
+  /** How often the server has notified that its list of tools has changed. */
   readonly toolListChanges: number;
-  /** One page of the server's tools. Throws for any answer but a result. */
+  /** One page of the server's tools. Throws unless the server returns a result. */
   listTools(cursor: string | null, signal: AbortSignal): Promise<JsonObject>;
   /**
-   * Throws NotExecuted when the server certainly has not got the request, or says that it has not begun with it;
-   * Failed when it says that the call went wrong; anything else when nobody can tell. Aborting tells the server so.
+   * Throws NotExecuted if the server certainly has not received the request, or reports that it has not started it;
+   * Failed if it reports that the call failed; any other error if the outcome is unknown. Aborting sends a
+   * cancellation.
    */
   callTool(call: UpstreamCall, signal: AbortSignal): Promise<JsonObject>;
-  /** Ends it, and the process behind it where there is one, in bounded time. Never throws. */
+  /** Closes the link, and its process if there is one, in bounded time. Never throws. */
   close(): Promise<void>;
 }
 
 export interface ConnectOptions {
-  /** From where relative folders are meant. */
+  /** The base directory of relative paths. */
   readonly folder: string;
-  /** The JSON in a text, strictly; undefined where it is none, is too deep, or says something twice. */
+  /** Parses JSON strictly; undefined if the text is malformed, too deep, or has a duplicate key. */
   readonly parse: (text: string) => Json | undefined;
-  /** Gives up connecting. */
+  /** Aborts the connection attempt. */
   readonly signal: AbortSignal;
 }
 
-/** Connects, and agrees on a protocol. Throws with a message that names no secret. */
+/** Connects and negotiates a protocol version. The message of an error must not contain a secret. */
 export type UpstreamConnector = (server: UpstreamServer, options: ConnectOptions) => Promise<UpstreamLink>;

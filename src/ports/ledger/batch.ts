@@ -6,68 +6,68 @@ import type { LogHead } from './log-store.js';
 
 export type { ProposalMark };
 
-/** An input whose id the caller chose, so that it may come again: a repeated one is a no-op. */
+/** An input whose id the caller chose and may send again: a repeated one is a no-op. */
 export interface InputMark {
   readonly tree_id: string;
   readonly input_id: string;
-  /** Where the input stands in its tree. */
+  /** Sequence number of the input in its tree. */
   readonly seq: number;
 }
 
-/** What an input, or a proposal, is remembered by. */
+/** The deduplication key of an input or a proposal. */
 export type InputKey = Pick<InputMark, 'tree_id' | 'input_id'>;
 export type ProposalKey = Pick<ProposalMark, 'root_run_id' | 'proposal_id'>;
 export type MarkKey = InputKey | ProposalKey;
-/** The mark that a key finds. */
+/** The mark that belongs to a key. */
 export type MarkOf<Key extends MarkKey> = Key extends InputKey ? InputMark : ProposalMark;
 
-/** Content that comes with an entry. */
+/** The content of an entry. */
 export interface AttachedArtifact {
-  /** The position of the entry in the append. */
+  /** Index of the entry in the append. */
   readonly entry: number;
   readonly artifact: Artifact;
-  /** Lower-case hex. It is not computed again when it is written: reading compares it with the content. */
+  /** Lower-case hex. A write does not compute it again; a read compares it with the content. */
   readonly sha256: string;
 }
 
 /** What the next start must know of a tree that has not ended. */
 export interface TreeRecoveryHint {
-  /** An effect has no result yet, or a run ends with its process: the next start has to fold the tree. */
+  /** An effect has no result yet, or a run ends with its process, so the next start must fold the tree. */
   readonly unfinished: boolean;
-  /** No timer of the tree fires before this (ISO 8601, a lower bound); null: none is set. */
+  /** Lower bound of the times of the tree's timers (ISO 8601); null if none is set. */
   readonly wake_at: string | null;
 }
 
 /** What one transaction adds to one tree. */
 export interface TreeAppend {
   readonly tree_id: string;
-  /** How many entries the tree must have now. 0: it is new. */
+  /** The number of entries that the tree must have now; 0 for a new tree. */
   readonly from: number;
   /** At least one. */
   readonly entries: readonly SealedEntry[];
-  /** The content that inputs among them bring, seen before or not. */
+  /** The content of the inputs among them, whether stored before or not. */
   readonly artifacts: readonly AttachedArtifact[];
   readonly proposals: readonly ProposalMark[];
-  /** Of this tree. */
+  /** Input marks of this tree. */
   readonly inputs: readonly InputMark[];
-  /** Given with the first append, and with no other: the case that the tree was opened for. */
+  /** The case that the tree is opened for; set only in the first append. */
   readonly opened: { readonly case_id: string | null } | null;
   readonly ended: boolean;
-  /** What a start has to know of the tree after this append; null: unchanged. A new tree is unfinished. */
+  /** The recovery hint after this append; null if unchanged. A new tree counts as unfinished. */
   readonly rest: TreeRecoveryHint | null;
   /**
-   * Where the tree stood before this append, in the place of its former snapshot; null where none is due. A cache
-   * (D16): a store need not have it.
+   * The tree's state before this append, which replaces its former snapshot; null if none is due. It is a cache (D16)
+   * that a store may ignore.
    */
   readonly snapshot: StoredSnapshot | null;
 }
 
-/** Where a tree stood after the first `seq` of its entries. */
+/** The state of a tree after its first `seq` entries. */
 export interface StoredSnapshot {
   readonly tree_id: string;
   readonly seq: number;
   readonly text: string;
-  /** Of the text. */
+  /** SHA-256 of the text. */
   readonly sha256: string;
 }
 
@@ -78,13 +78,13 @@ export interface Batch {
   readonly trees: readonly TreeAppend[];
 }
 
-/** What became of a batch that was committed. */
+/** The result of a committed batch. */
 export interface CommitResult {
-  /** A head of the log that covers the whole batch; null while some of its entries wait to be integrated. */
+  /** A head of the log that covers the whole batch; null until all of its entries are integrated. */
   readonly head: LogHead | null;
   /**
    * Log index of the first entry of each append, in the order of the batch; null like `head`. The entries of an append
-   * follow each other in the log.
+   * are adjacent in the log.
    */
   readonly first_log_indexes: readonly number[] | null;
 }

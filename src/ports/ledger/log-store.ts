@@ -1,4 +1,4 @@
-// The one log over all trees: where entries stand, and how they get their places.
+// The one log over all trees: the positions of entries, and their integration.
 
 /** The log so far: `size` entries with RFC 6962 root `root`; `frontier` is its compact range. */
 export interface LogHead {
@@ -9,17 +9,17 @@ export interface LogHead {
   readonly frontier: readonly string[];
 }
 
-/** Where an entry stands in its tree. Content is addressed by it. */
+/** The position of an entry in its tree. Content is addressed by it. */
 export interface EntryPlace {
   readonly tree_id: string;
   readonly seq: number;
-  /** Where it stands in the log, if the caller knows that: a store may look there first, and never relies on it. */
+  /** The log index, if the caller knows it: a hint where a store may look first, which it must not rely on. */
   readonly log_index?: number | null;
 }
 
 /**
- * An entry as it is stored in its tree. `log_index` is null while it waits to be integrated into the log. The bytes are
- * not trusted before they are verified.
+ * An entry as stored in its tree. `log_index` is null until the entry is integrated into the log. Its bytes are not
+ * trusted before they are verified.
  */
 export interface TreeEntry extends EntryPlace {
   readonly log_index: number | null;
@@ -28,56 +28,57 @@ export interface TreeEntry extends EntryPlace {
   readonly leaf_hash: string;
 }
 
-/** An entry with its place in the one log. */
+/** An entry with its index in the log. */
 export interface StoredEntry extends TreeEntry {
   readonly log_index: number;
 }
 
-/** Entries of one tree that are durable and have no place in the log yet. */
+/** Durable entries of one tree that are not integrated into the log yet. */
 export interface PendingAppend {
-  /** Numbers go up within a tree; two trees of one commit may share one. */
+  /** Increases within a tree; two trees of one commit may share a number. */
   readonly commit_no: number;
   readonly tree_id: string;
-  /** Of the first entry. */
+  /** Sequence number of the first entry. */
   readonly seq: number;
   readonly leaf_hashes: readonly string[];
 }
 
-/** Gives pending appends their places in the log. */
+/** Integrates pending appends into the log. */
 export interface Integration {
-  /** The size the log must have now: the first entry gets this index. */
+  /** The size that the log must have now: the first entry gets this index. */
   readonly from: number;
-  /** As `pending` gave them, in the order that they get in the log. Of each tree they are its oldest, without a gap. */
+  /**
+   * As `pending` returned them, in the order that they get in the log. They are the oldest of each tree, without a gap.
+   */
   readonly appends: readonly PendingAppend[];
-  /** The log's head after them. */
+  /** The log's head after these appends. */
   readonly head: LogHead;
 }
 
-/** How a cursor is read. */
+/** Options of a cursor. */
 export interface CursorOptions {
-  /** Looked at before each page is read: where it is aborted, the cursor throws its reason and reads no more. */
+  /** Checked before each page is read: if aborted, the cursor throws its reason and reads no more. */
   readonly signal?: AbortSignal;
 }
 
 /** The one log over all trees. A store may integrate each commit itself, or leave that to a sequencer. */
 export interface LogStore {
-  /** Covers the entries that are integrated. */
+  /** The head over the integrated entries. */
   head(): Promise<LogHead>;
   /**
-   * All integrated entries in order of the log, from `fromIndex`; without it, from the first that is not archived.
-   * @throws LedgerError LEDGER_ARCHIVED where `fromIndex` is below that
+   * All integrated entries in log order, from `fromIndex`; by default from the first that is not archived.
+   * @throws LedgerError LEDGER_ARCHIVED if `fromIndex` is below that
    */
   log(fromIndex?: number, options?: CursorOptions): AsyncIterable<StoredEntry>;
   /**
-   * Appends that are durable in their tree and have no place in the log yet, the oldest first, at most `limit`. Always
-   * empty where `commit` integrates.
+   * Durable appends that are not integrated yet, oldest first, at most `limit`. Always empty if `commit` integrates.
    */
   pending(limit: number): Promise<readonly PendingAppend[]>;
   /**
-   * Integrates appends, all or none of them: a compare-and-set on the log's size.
-   * @returns false, with nothing written, when the log has another size
+   * Integrates all of the appends or none: a compare-and-set on the log's size.
+   * @returns false, with nothing written, if the log has another size
    * @throws LedgerError like `commit` @throws InvariantError for appends that are not the next of their tree, or a head
-   *   of another size
+   * of another size
    */
   integrate(integration: Integration): Promise<boolean>;
 }
