@@ -1,4 +1,4 @@
-// The emergency overlay's say (D1). It can only take away: what it returns is a denial, or nothing.
+// The decision of the emergency overlay (D1). It can only restrict: it returns a denial, or nothing.
 
 import {
   OVERLAY_MATCHERS,
@@ -10,12 +10,11 @@ import {
 import { compareNames } from '../contract/person.js';
 import type { Verdict } from './verdict.js';
 
-/** The rule id under which everything is denied while the overlay cannot be trusted. */
+/** The rule id of every denial while the overlay cannot be trusted. */
 export const OVERLAY_UNUSABLE = 'overlay.unusable';
 
 /**
- * What a policy has decided, after the overlay was asked. A denial stays exactly the denial that it was; an allowance
- * stays, or becomes the overlay's denial.
+ * The policy's verdict after the overlay. A denial stays unchanged; an allow stays, or becomes the overlay's denial.
  */
 export function withOverlay(verdict: Verdict, overlay: OverlayFact | null, subject: OverlaySubject): Verdict {
   if (verdict.decision !== 'allow') return verdict;
@@ -23,7 +22,7 @@ export function withOverlay(verdict: Verdict, overlay: OverlayFact | null, subje
 }
 
 /**
- * The overlay's objection to a request, or null where it has none. The first rule that matches gives the rule id,
+ * The overlay's denial of a request, or null if it has none. The first matching rule gives the rule id,
  * `overlay.<rule_id>`.
  */
 export function overlayVerdict(overlay: OverlayFact | null, subject: OverlaySubject): Verdict | null {
@@ -33,7 +32,7 @@ export function overlayVerdict(overlay: OverlayFact | null, subject: OverlaySubj
   return rule === undefined ? null : denial(`overlay.${rule.rule_id}`);
 }
 
-/** A rule without a matcher is no rule by its schema. Should one come here all the same, it matches: fail closed. */
+/** The schema rejects a rule without a matcher. If one occurs anyway, it matches: fail closed. */
 const isMatchingRule = (rule: ComparedRule, subject: OverlaySubject): boolean =>
   OVERLAY_MATCHERS.every((name) => {
     const wanted = rule[name];
@@ -41,7 +40,7 @@ const isMatchingRule = (rule: ComparedRule, subject: OverlaySubject): boolean =>
     return name === 'actor_id' && isSamePerson(rule, subject);
   });
 
-/** C87: another spelling of the name, one that looks like it, or one that cannot be compared. */
+/** C87: another spelling of the name, a name that looks like it, or one that cannot be compared. */
 const isSamePerson = ({ person }: ComparedRule, subject: OverlaySubject): boolean =>
   person !== undefined && subject.person?.looks !== undefined && compareNames(person, subject.person) !== 'other';
 

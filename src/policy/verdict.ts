@@ -1,10 +1,10 @@
 import type { PolicyCause } from '../contract/fault.js';
 
-/** What the policy says to one request. `rule_id` goes to the audit, never to the agent. */
+/** The policy's decision about one request. `rule_id` goes to the audit, never to the agent. */
 export interface Verdict {
   readonly decision: 'allow' | 'deny';
   readonly rule_id: string;
-  /** Null exactly when the decision is to allow. */
+  /** Null exactly if the decision is allow. */
   readonly cause: PolicyCause | null;
 }
 

@@ -1,5 +1,5 @@
-// The machines' word on every tree, for verification: each is folded as it is read, and where it first departs from
-// what the machines say, the entries around tell what was done to it.
+// Compares every tree with the machines, for verification. It folds each tree as it is read; at the first difference,
+// the surrounding entries show which kind of damage it is.
 
 import type { StoredArtifact } from '../contract/artifact-ref.js';
 import { LedgerError } from '../errors.js';
@@ -18,9 +18,9 @@ const RULES: Readonly<Record<Difference['rule'], LedgerRule>> = {
   'seen.differs': 'replay.seen',
   'machine.failed': 'replay.failed',
 };
-/** So many entries after a difference are looked at to tell what kind it is. */
+/** How many entries after a difference are used to classify it. */
 const ENTRIES_AFTER = 2;
-/** Trees whose root has ended, and to which something was added later, are folded once more; so many are kept. */
+/** How many ended trees with later entries are folded again and cached. */
 const REOPENED_MAX = 16;
 
 /** A tree that is being folded. */
@@ -31,22 +31,19 @@ interface OpenFold {
   input: string | null;
 }
 
-/** A tree that departs, and what has come after that. */
+/** A tree that differs, and the entries after the difference. */
 interface Departure {
   readonly difference: Difference;
   readonly log_index: number;
   readonly scene: DifferenceContext & { readonly after: string[] };
 }
 
-/**
- * Folds all trees of a log in one pass. Memory: the trees whose root has not ended, one kernel each, and of the others
- * their ids.
- */
+/** Folds all trees of a log in one pass. Memory: the trees whose root has not ended, and the ids of the others. */
 export class ReplayCheck implements TreeReplay {
   readonly #source: Pick<ReplaySource, 'tree' | 'artifactsOf'>;
   readonly #trees = new Map<string, OpenFold>();
   readonly #departures = new Map<string, Departure>();
-  /** Of these nothing more is said, or nothing more is remembered. */
+  /** Trees with a reported difference, and trees that have ended and are no longer in memory. */
   readonly #done = new Map<string, 'told' | 'ended'>();
   readonly #reopened: string[] = [];
   not_recomputed = 0;
@@ -130,7 +127,7 @@ export class ReplayCheck implements TreeReplay {
     this.#done.set(tree_id, 'ended');
   }
 
-  /** Where the tree has come to; null for one whose earlier entries cannot be read again. */
+  /** The current fold of the tree; null if its earlier entries cannot be read again. */
   async #openFold({ tree_id, seq }: ReplayEntry): Promise<OpenFold | null> {
     const known = this.#trees.get(tree_id);
     if (known !== undefined) return known;
@@ -148,7 +145,7 @@ export class ReplayCheck implements TreeReplay {
     return fresh;
   }
 
-  /** Folds once more what was folded before, up to `seq`. */
+  /** Folds the tree's earlier entries again, up to `seq`. */
   async #refold(open: OpenFold, tree_id: string, seq: number): Promise<boolean> {
     try {
       for await (const entry of this.#source.tree(tree_id)) {
@@ -168,6 +165,6 @@ export class ReplayCheck implements TreeReplay {
 
 const SHOWN_CHARS = 160;
 
-/** Texts of entries may be large, and whoever wants to see all of them has `replay`. */
+/** Shortens large texts; `replay` returns them whole. */
 const shorten = (text: string | null): string =>
   text === null ? 'none' : text.length <= SHOWN_CHARS ? text : `${text.slice(0, SHOWN_CHARS)}...`;

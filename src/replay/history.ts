@@ -1,5 +1,5 @@
-// The fold of a whole log, from its first entry or from a point that was remembered: which runs live, which have ended,
-// and where each tree stands. Of trees that have ended nothing stays in memory, and of the others only so many.
+// Folds a whole log, from its first entry or from a replay point: the live runs, the ended runs, and the state of each
+// tree. Ended trees leave memory, and the number of other trees in memory is limited.
 
 import type { Entry } from '../contract/run/entry.js';
 import { LedgerError } from '../errors.js';
@@ -13,10 +13,10 @@ import { NOTHING_ARCHIVED, ReplayPointBuilder, type ArchivedPrefix, type EndedIt
 import type { ReplayEntry, ReplaySource } from './replay.js';
 import type { RunSnapshot, SessionSnapshot } from './ledger-state.js';
 
-/** How many trees stay in memory from one point to the next. */
+/** Maximum number of trees in memory between two points. */
 const FOLDS_MAX = 512;
 
-/** A source of which a tree can be read from any of its entries on. */
+/** A source from which a tree can be read from any seq. */
 export interface TreeReplaySource extends ReplaySource {
   tree(tree_id: string, fromSeq?: number): AsyncIterable<ReplayEntry>;
 }
@@ -27,22 +27,22 @@ export class History {
   readonly #points: ReplayPointBuilder;
   readonly #folds = new Map<string, Fold>();
   readonly #changed = new Set<string>();
-  /** Whose entries came last: only this tree can be in the middle of what an input caused. */
+  /** The tree of the last entry: only this tree can have consequences of an input still to come. */
   #last: Fold | null = null;
 
-  /** @param archived what comes before the log: it begins there, with no tree alive */
+  /** @param archived what precedes the log, which then begins there with no live tree */
   constructor(source: TreeReplaySource, cache: HistoryCache | null, archived: ArchivedPrefix = NOTHING_ARCHIVED) {
     this.#source = source;
     this.#cache = cache;
     this.#points = new ReplayPointBuilder(archived);
   }
 
-  /** Goes on from a point that fits the ledger. */
+  /** Continues from a point that matches the ledger. */
   resumeFrom(point: ReplayPoint): void {
     this.#points.resumeFrom(point);
   }
 
-  /** How many entries of the log it has folded. */
+  /** The number of folded entries of the log. */
   get size(): number {
     return this.#points.size;
   }
@@ -55,29 +55,29 @@ export class History {
     return this.#points.trees;
   }
 
-  /** Whether the last input has all that it caused. */
+  /** Whether all consequences of the last input have been applied. */
   get isSettled(): boolean {
     return this.#last?.isComplete !== false;
   }
 
-  /** What has ended since the point that it was taken up at, or that was put down last. */
+  /** What has ended since the last point that was restored or created. */
   get ended(): EndedItems {
     return this.#points.ended;
   }
 
-  /** The runs that live, each where it stands. */
+  /** The live runs with their states. */
   get live(): readonly RunSnapshot[] {
     this.#placeChanged();
     return this.#points.live;
   }
 
-  /** The sessions that are not over. */
+  /** The sessions that have not ended. */
   get sessions(): readonly SessionSnapshot[] {
     this.#placeChanged();
     return this.#points.sessions;
   }
 
-  /** Takes the next entry. @throws LedgerError LEDGER_TAMPERED when the machines would not have spoken it */
+  /** Applies the next entry. @throws LedgerError LEDGER_TAMPERED if the machines do not produce it */
   async take(entry: ReplayEntry & { readonly leaf_hash?: string }): Promise<void> {
     const { tree_id } = entry;
     const fold = this.#points.isUnfoldable(tree_id) ? null : (this.#folds.get(tree_id) ?? (await this.#foldFor(entry)));
@@ -105,7 +105,7 @@ export class History {
     this.#points.markUnfoldable(tree_id);
   }
 
-  /** Puts down where everything stands, and forgets what a point remembers from now on. Only when settled. */
+  /** Creates a point with the current state, and drops from memory what it stores. Call it only when `isSettled`. */
   createPoint(): { readonly point: ReplayPoint; readonly snapshots: readonly HistorySnapshot[] } {
     this.#placeChanged();
     const snapshots = [...this.#changed].flatMap((tree_id) => {
@@ -154,8 +154,8 @@ export class History {
 type EntryAndIndex = Parameters<ReplayPointBuilder['recordEntry']>;
 
 /**
- * @returns false where content that it needs is not to be had: nothing can be taken after that
- * @throws LedgerError LEDGER_TAMPERED when the machines would not have spoken it
+ * @returns false if required content is unavailable; apply nothing more then
+ * @throws LedgerError LEDGER_TAMPERED if the machines do not produce the entry
  */
 async function foldEntry(
   fold: Fold,

@@ -1,4 +1,4 @@
-// Replay: a ledger folded through the machines, with no sandbox, no clock and no policy but the one it pinned.
+// Replay: folds a ledger through the machines, without sandbox or clock, under the policy that each tree has pinned.
 
 import type { StoredArtifact, WithheldArtifact } from '../contract/artifact-ref.js';
 import { LedgerError } from '../errors.js';
@@ -9,7 +9,7 @@ import { Fold, type Difference } from '../kernel/fold.js';
 import { TABLE_DRIVEN } from '../kernel/interpreter/interpreter.js';
 import type { EntryPlace } from '../ports/ledger/ledger-store.js';
 
-/** An entry as a ledger gives it. */
+/** An entry as a ledger returns it. */
 export interface ReplayEntry {
   readonly log_index: number;
   readonly tree_id: string;
@@ -18,40 +18,39 @@ export interface ReplayEntry {
   readonly text: string;
 }
 
-/** What a replay needs: the ledger in its order, and the content that entries brought. */
+/** The input of a replay: the ledger in log order, and the content of its entries. */
 export interface ReplaySource {
   log(): AsyncIterable<ReplayEntry>;
   tree(tree_id: string): AsyncIterable<ReplayEntry>;
   artifactsOf(place: EntryPlace): Promise<readonly StoredArtifact[]>;
-  /** How many entries the log has, by its heads. Where it is absent, `log` is believed to give all of them. */
+  /** The size of the log by its heads. If absent, `log` is assumed to return all entries. */
   size?(): Promise<number>;
 }
 
-/** The entries after the last one that the log gives: its heads say that there are more. */
+/** The log ends early: its heads cover more entries than it returns. */
 export interface TruncatedLog {
   readonly rule: 'log.cut';
-  /** How many entries the heads say that there are. */
+  /** The number of entries by the heads. */
   readonly expected: string;
-  /** How many there are. */
+  /** The number of entries in the log. */
   readonly found: string;
   readonly tree_id: '';
   readonly seq: number;
 }
 
 /**
- * What a replay decides. `by_hash_alone`: nothing differs, and some trees could be folded only up to content that is
- * not
- * there. `nothing`: not one input was folded. `ok` is true for `replayed` alone (C86).
+ * The verdict of a replay. `by_hash_alone`: nothing differs, but some trees could be folded only up to unavailable
+ * content. `nothing`: no input was folded. `ok` is true only for `replayed` (C86).
  */
 export type ReplayVerdict = 'replayed' | 'by_hash_alone' | 'nothing' | 'differs';
 
-/** A tree that could be folded only so far: the content that comes next is not to be had. */
+/** A tree that could be folded only partly, because its next content is unavailable. */
 export interface UnrecomputedTree extends Pick<WithheldArtifact, 'case_id' | 'withheld'> {
   readonly tree_id: string;
-  /** The input whose content it is. */
+  /** The input that the content belongs to. */
   readonly seq: number;
   readonly log_index: number;
-  /** That input, and all entries of the tree after it. */
+  /** The number of entries of the tree from that input on. */
   readonly entries: number;
 }
 
@@ -63,21 +62,24 @@ export interface ReplayReport {
   readonly inputs: number;
   readonly steps: number;
   readonly responses: number;
-  /** Trees that were recorded by machines of another definition; they replay as long as those did the same. */
+  /** Trees recorded with other machine definitions; they replay as long as those decide the same. */
   readonly other_machines: number;
-  /** In the order of the log. Their other entries count above, and came out as recorded. Absent where there is none. */
+  /**
+   * In log order. The other entries of these trees replayed as recorded and are counted above. Absent if there are
+   * none.
+   */
   readonly not_recomputed?: readonly UnrecomputedTree[];
-  /** The first entry at which the ledger departs from the machines, by the order of the log. */
+  /** The first difference from the machines, in log order. */
   readonly difference: ((Difference | TruncatedLog) & { readonly log_index: number | null }) | null;
 }
 
 /**
- * Replays a whole ledger, or one tree of it: every state, verdict and response must come out as recorded, byte for
- * byte. Stops at the first difference. Memory: the trees that have not ended, one kernel each.
+ * Replays a whole ledger, or one tree: every state, verdict and response must come out as recorded, byte for byte.
+ * Stops at the first difference. Memory grows with the trees that have not ended.
  */
 export async function replay(source: ReplaySource, tree_id?: string): Promise<ReplayReport> {
   const folds = new ReplayFolds(source);
-  // Before the log is read: what is committed meanwhile comes after it.
+  // Read this before the log, so that entries committed meanwhile come after it.
   const size = tree_id === undefined ? await source.size?.() : undefined;
   let end = 0;
   const count = { trees: 0, entries: 0, inputs: 0, steps: 0, responses: 0, other_machines: 0 };
@@ -125,15 +127,15 @@ const truncatedAt = (end: number, size: number): ReplayReport['difference'] => (
   ...{ expected: `${size} entries`, found: `${end} entries` },
 });
 
-/** So many trees that have ended stay in memory: what comes after the end comes soon. */
+/** Ended trees that stay in memory, because entries after the end usually come soon. */
 const ENDED_MAX = 64;
 
-/** The folds of the trees that have not ended, and of the few that ended last. */
+/** The folds of the trees that have not ended, and of a few that ended last. */
 class ReplayFolds {
   readonly #source: ReplaySource;
   readonly #folds = new Map<string, Fold>();
   readonly #ended = new Set<string>();
-  /** Trees that have ended and were let go. */
+  /** Trees that have ended and were evicted. */
   readonly #released = new Set<string>();
   readonly #givenUp = new Map<string, UnrecomputedTree & { entries: number }>();
   begun = 0;
@@ -143,7 +145,7 @@ class ReplayFolds {
   }
 
   /**
-   * The fold that takes this entry. One that was let go is made again, out of the tree's first entries.
+   * The fold for this entry. If it was evicted, it is rebuilt from the tree's first entries.
    * @returns null for a tree that was given up
    */
   async foldFor({ tree_id, seq }: ReplayEntry): Promise<Fold | null> {
@@ -163,13 +165,13 @@ class ReplayFolds {
     for await (const entry of this.#source.tree(tree_id)) {
       if (entry.seq >= seq) break;
       const artifacts = await readAttached(entry, this.#source);
-      // What departs from what was folded before shows at the entry that comes next.
+      // A difference in entries folded before is reported at the next entry.
       if (artifacts === null || !('decision' in fold.apply(entry, artifacts))) break;
     }
     return fold;
   }
 
-  /** Nothing more of this tree can be folded. */
+  /** Gives up a tree that cannot be folded further. */
   giveUp({ tree_id, seq, log_index }: ReplayEntry, { case_id, withheld }: WithheldArtifact): void {
     this.#folds.delete(tree_id);
     this.#givenUp.set(tree_id, { tree_id, case_id, withheld, seq, log_index, entries: 1 });
@@ -197,7 +199,7 @@ class ReplayFolds {
   }
 }
 
-/** Only inputs bring content. @returns null where the store itself says that it is not what it was */
+/** Reads the content of an input; only inputs have any. @returns null if the store reports that it was changed */
 async function readAttached(entry: ReplayEntry, source: ReplaySource): Promise<readonly StoredArtifact[] | null> {
   if (entry.type !== 'input') return [];
   try {

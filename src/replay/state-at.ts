@@ -1,5 +1,5 @@
-// Time travel: every run and session as it stood at an entry. The fold goes on from the newest point before the entry
-// that a reader has remembered, and remembers points on its way, so that the next question costs less (decision 0019).
+// Time travel: the state of every run and session at an entry. The fold continues from the newest cached replay point
+// before the entry, and saves points on its way, so that the next query costs less (decision 0019).
 
 import { LedgerError, UsageError } from '../errors.js';
 import { sha256 } from '../contract/hash.js';
@@ -10,28 +10,28 @@ import type { ArchivedPrefix, EndedItems, StoredEndedItems } from './replay-poin
 import type { ReplayEntry } from './replay.js';
 import type { LedgerState, RunSnapshot, SessionSnapshot } from './ledger-state.js';
 
-/** So many entries of the log lie between two points: what is folded at most to reach an entry. */
+/** Entries of the log between two replay points: the maximum that is folded to reach an entry. */
 export const POINT_ENTRIES = 4_096;
 
-/** A log that can be read from anywhere. */
+/** A log that can be read from any index. */
 export interface HistorySource extends TreeReplaySource {
   log(fromIndex?: number): AsyncIterable<ReplayEntry & { readonly leaf_hash?: string }>;
   readonly archives?: Pick<ArchiveTable, 'parts' | 'treeCount'>;
-  /** Of a bundle, where its entries begin: of what comes before them it knows nothing else. */
+  /** For an evidence bundle: where its entries begin. Nothing else is known of what precedes them. */
   readonly begin?: Pick<ArchivedPrefix, 'size'>;
 }
 
 export interface StateOptions {
-  /** A log index; of a tree, the seq of one of its entries. */
+  /** A log index; with `tree_id`, the seq of an entry of that tree. */
   readonly until: number;
-  /** Only what this tree has. */
+  /** Restricts the result to this tree. */
   readonly tree_id?: string;
   readonly pointEntries?: number;
 }
 
 /**
- * Where every run and session stood when the entry `until` had been written.
- * @throws UsageError where there is no such entry; LedgerError LEDGER_TAMPERED where the log does not fold
+ * The state of every run and session right after entry `until`.
+ * @throws UsageError if there is no such entry; LedgerError LEDGER_TAMPERED if the log does not fold
  */
 export async function stateAt(
   source: HistorySource,
@@ -40,7 +40,7 @@ export async function stateAt(
 ): Promise<LedgerState> {
   const { until, tree_id, pointEntries = POINT_ENTRIES } = options;
   if (tree_id === undefined) return readLedgerAt(source, cache, until, pointEntries);
-  // A young tree is folded alone; of an old one the points know more.
+  // A young tree is folded alone; for an old one, replay points are faster.
   if (until < pointEntries) return readTreeAt(source, tree_id, until);
   for await (const { log_index, seq } of source.tree(tree_id, until)) {
     if (seq === until) return restrictToTree(await readLedgerAt(source, cache, log_index, pointEntries), tree_id);
@@ -58,7 +58,7 @@ async function readLedgerAt(
   try {
     return await foldTo(source, cache, until, pointEntries);
   } catch (error) {
-    // What was remembered may be of another history, or damaged: the entries say it all.
+    // A cached point may be damaged or belong to another history; the entries alone suffice.
     if (
       error instanceof UsageError ||
       isArchived(error) ||
@@ -155,7 +155,7 @@ const notRecomputed = (unfoldable: readonly string[]): Pick<LedgerState, 'not_re
   unfoldable.length === 0 ? {} : { not_recomputed: unfoldable };
 const OVER_STATUSES: ReadonlySet<string> = new Set(['completed', 'ended']);
 
-/** The newest point that fits the ledger, with what had ended by then; null where the cache is of no use. */
+/** The newest point that matches the ledger, and what had ended by then; null if the cache is unusable. */
 async function findPointBefore(
   source: HistorySource,
   cache: HistoryCache,
@@ -194,7 +194,10 @@ function collectEnded(
   return at === archived ? found.reverse() : null;
 }
 
-/** The newest point that fits the ledger, and what is archived of it. One that does not is forgotten, with all. */
+/**
+ * The newest point that matches the ledger, and the size of its archived part. If a point does not match, the whole
+ * cache is cleared.
+ */
 export async function findNewestPoint(
   source: Pick<HistorySource, 'log'>,
   cache: HistoryCache,
@@ -219,7 +222,7 @@ async function isMatchingPoint(source: Pick<HistorySource, 'log'>, { size, live 
   return false;
 }
 
-/** How much of a log is archived. */
+/** The size of the archived part of a log. */
 export async function readArchivedPrefix({
   archives,
   begin,

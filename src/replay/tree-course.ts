@@ -1,5 +1,5 @@
-// The way of every run of one tree through its machine, and of every step through its own: the tree is folded as it was
-// recorded, and each transition is noted with the entry after which it was made. No content of a case is kept.
+// The transitions of every run and step of one tree. It folds the tree as recorded, and notes each transition with the
+// entry that caused it. It retains no content of a case.
 
 import { stepId } from '../../machines/agent.js';
 import { isWithheld, type StoredArtifact } from '../contract/artifact-ref.js';
@@ -16,10 +16,10 @@ import { IssuedSteps, type IssuedStep } from './issued-steps.js';
 import { isDefinitions } from './walk-machine.js';
 import type { ReplayEntry } from './replay.js';
 
-/** Numbers of a move, one after the other: so many moves take no objects. */
+/** Each transition takes this many numbers in one array, which avoids an object per transition. */
 const MOVE = 4;
 
-/** What one run did. */
+/** The transitions of one run. */
 interface RunTransitions {
   readonly edges: Map<string, number>;
   readonly states: Map<string, number>;
@@ -30,13 +30,13 @@ interface RunTransitions {
 /** The hashes of the charts of the machines that a tree was recorded with, by their names. */
 type Charts = ReadonlyMap<string, string>;
 
-/** One tree, given its entries in their order. */
+/** One tree, to which its entries are applied in order. */
 export class TreeCourse {
   readonly tree_id: string;
   readonly #transitions = new Map<string, RunTransitions>();
   readonly #runs = new Map<string, { readonly kind: RunKind; readonly created: number }>();
   readonly #tree: Tree;
-  /** Null when nothing can move any more: of a tree that has ended, or could not be folded on. */
+  /** Null if no further transition is possible: the tree has ended, or could not be folded further. */
   #fold: Fold | null;
   #charts: Charts = new Map();
   /** What the log index of an entry is more than its seq, within the present input. */
@@ -62,12 +62,12 @@ export class TreeCourse {
     this.#fold = new Fold(this.#tree);
   }
 
-  /** The seq of the entry that comes next. */
+  /** The seq of the next entry. */
   get next(): number {
     return this.#next;
   }
 
-  /** How much is kept of it: entries and moves. */
+  /** Memory use, in entries and transitions. */
   get weight(): number {
     return this.#moves + this.#issued.steps.length + (this.#fold === null ? 0 : this.#next);
   }
@@ -101,7 +101,7 @@ export class TreeCourse {
     return type === 'input' && this.#fold !== null;
   }
 
-  /** Takes the next entry, with the content that it brought. */
+  /** Applies the next entry, with its content. */
   take(entry: ReplayEntry, artifacts: readonly StoredArtifact[]): void {
     this.#next = entry.seq + 1;
     if (entry.seq === 0) {
@@ -120,7 +120,7 @@ export class TreeCourse {
     if (fold.isComplete && this.#tree.hasEnded) this.#fold = null;
   }
 
-  /** @returns null for a run that the tree has not */
+  /** @returns null if the tree has no such run */
   course(run_id: string, after: number, through: number): Course | null {
     const machine = this.#machineOf(run_id);
     if (machine === null) return null;

@@ -1,11 +1,12 @@
-// Gates: what a review means under each policy, and an audit that takes the spec's word instead of the session's.
+// Gates: the meaning of a review under each policy, and an audit that relies on the spec and not on the session's
+// status.
 
 import { OVERRIDE_REASONS, type GateEvidence, type GatePolicy, type GateVerdict } from '../contract/session/session.js';
 import type { SpecPhase } from '../contract/session/session-spec.js';
 import { gateOf, hasEnforcedGate } from './progress.js';
 import type { GateRecord, SessionState } from './session-state.js';
 
-/** Whether a verdict passes under a policy; null where a person has to say (C72). */
+/** Whether a verdict passes under a policy; null if a person must decide (C72). */
 export function isPassingVerdict(policy: GatePolicy, verdict: GateVerdict): boolean | null {
   switch (policy) {
     case 'strict':
@@ -17,7 +18,7 @@ export function isPassingVerdict(policy: GatePolicy, verdict: GateVerdict): bool
   }
 }
 
-/** What the checksum of evidence is made over (C69): a list, so that nothing can be moved from one part to the next. */
+/** The input of the evidence checksum (C69): a list, so that nothing can be moved from one part to the next. */
 export const checksumParts = (
   session_id: string,
   { gate_attempt_id, step_id, phase_id, verdict }: Omit<GateEvidence, 'findings' | 'issued_at' | 'checksum'>,
@@ -51,8 +52,8 @@ export interface GateAuditFinding {
 }
 
 /**
- * Rebuilds from the spec which gates must have been satisfied up to and with `phase_id` (all of them for null), and
- * holds the records against that. It trusts neither the order in which things were done nor a status alone.
+ * Determines from the spec which gates must be satisfied up to and including `phase_id` (null: all), and checks the
+ * records against them. It trusts neither the order of events nor a status alone.
  */
 export function auditGates(state: SessionState, phase_id: string | null): readonly GateAuditFinding[] {
   const { phases } = state.spec;
@@ -64,7 +65,7 @@ export function auditGates(state: SessionState, phase_id: string | null): readon
   });
 }
 
-/** A record must be one that the rules could have made: with a reason or a verdict that the settings allow. */
+/** Checks that the rules could have produced the record: its reason or verdict must be one that the settings allow. */
 function recordProblem(state: SessionState, phase: SpecPhase): GateAuditFinding['problem'] | null {
   const { status, waiver, gate_attempt_id, verdict } = gateOf(state, phase);
   const { allow_gate_waiver, gate_policy } = state.settings;
@@ -73,7 +74,7 @@ function recordProblem(state: SessionState, phase: SpecPhase): GateAuditFinding[
   }
   if (status !== 'passed') return 'invalid_status';
   if (gate_attempt_id === null || verdict === null || waiver !== null) return 'tampered';
-  // What a person has passed may have been called anything by a reviewer before.
+  // A person may pass a gate after any verdict of a reviewer.
   const isPassing = phase.gate?.reviewer === 'manual' ? null : isPassingVerdict(gate_policy, verdict);
   return isPassing === false ? 'tampered' : null;
 }

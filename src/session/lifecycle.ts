@@ -1,4 +1,4 @@
-// Who may ask a session for what, and in which states it takes it.
+// Decides which role may send a session which command, and in which state.
 
 import type { SessionCommandName } from '../contract/session/session-command.js';
 import { SESSION_ROLES, type PauseReason, type SessionRole, type SessionStatus } from '../contract/session/session.js';
@@ -12,7 +12,7 @@ interface CommandRule {
 
 const LOOP_ROLES = ['autonomy_runner', 'maintainer'] as const;
 const PERSON_ROLES = ['maintainer'] as const;
-/** `next` and `replay` tell, in every state, what that state is. */
+/** `next` and `replay` report the state, whatever it is. */
 const ANY_STATUS = ['running', 'paused', 'completed', 'failed', 'ended'] as const;
 
 export const COMMAND_RULES: Readonly<Record<SessionCommandName, CommandRule>> = {
@@ -28,7 +28,7 @@ export const COMMAND_RULES: Readonly<Record<SessionCommandName, CommandRule>> = 
   end: { roles: PERSON_ROLES, statuses: ['running', 'paused', 'failed'] },
 };
 
-/** Pauses that end without anybody having to decide anything; whatever else stopped a session, a maintainer resumes. */
+/** Pauses that end without a decision by a person. For any other pause, a maintainer must resume the session. */
 const RUNNER_RESUMABLE: ReadonlySet<PauseReason> = new Set([
   'phase_complete',
   'context_limit',
@@ -37,10 +37,10 @@ const RUNNER_RESUMABLE: ReadonlySet<PauseReason> = new Set([
   'step_stale',
 ]);
 
-/** Fail closed: whoever is nobody known may look, and no more. */
+/** Fail closed: an unknown role may only read. */
 export const toSessionRole = (role: string): SessionRole => SESSION_ROLES.find((known) => known === role) ?? 'observer';
 
-/** Why a session does not take this command from this role now; null where it does. */
+/** Why a session rejects this command from this role now; null if it accepts it. */
 export function commandRejection(
   { status, pause_reason }: Pick<SessionState, 'status' | 'pause_reason'>,
   command: SessionCommandName,

@@ -1,6 +1,6 @@
-// AUTHORIZE, put together: the lane's verdict and the overlay's, the budget, then the facts, then the verdict on paths
-// and quota, and last what people must have approved. The run that carries the verdict is the mediated one, so
-// everything is judged in that run's context (C51).
+// The AUTHORIZE phase: first the verdicts of lane and overlay, then the budget, then the facts, then the verdict on
+// paths and quota, and last the required approval. The mediated run carries the verdict, so everything is decided in
+// that run's context (C51).
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
 import type { GatherRequest, SandboxFacts } from '../contract/run/effect.js';
@@ -21,8 +21,8 @@ export type { AuthorizationSubject, Authorization } from './authorization-subjec
 export { UNDECIDED_AUTHORIZATION } from './authorization-subject.js';
 
 /**
- * The first half: role, lane, tool, scope, prohibitions (S4-31 to S4-35). `exhausted` is the budget that the step would
- * need and is used up. No verdict yet when facts are needed.
+ * The first half: role, lane, tool, scope, prohibitions (S4-31 to S4-35). `exhausted` is the budget that the step needs
+ * and that is used up. Returns no verdict yet if facts are needed.
  */
 export function authorizeLane(
   step: AuthorizationSubject,
@@ -31,7 +31,7 @@ export function authorizeLane(
 ): Authorization {
   const definition = definitionOf(step, policy);
   const budgetVerdict = exhausted === null ? null : budgetDenial(exhausted);
-  // Whoever has used everything up may still say so and go.
+  // An agent without budget may still end its run.
   if (definition.run_kind === null)
     return budgetVerdict === null || definition.name === 'FINISH'
       ? UNDECIDED_AUTHORIZATION
@@ -44,14 +44,14 @@ export function authorizeLane(
   if (verdict.decision === 'deny') return deniedAuthorization(verdict);
   const denial = (run.case_id === null ? missingCaseDenial(definition, request) : null) ?? budgetVerdict;
   if (denial !== null) return deniedAuthorization(denial);
-  // What is denied as it is written is denied without looking.
+  // Anything denied by its arguments alone is denied without reading facts.
   if (run.case_id === null || gatherRequestFor(definition, args, run.case_id, policy) === null) {
     return authorizeWithFacts(step, null, policy);
   }
   return UNDECIDED_AUTHORIZATION;
 }
 
-/** What the engine shall find out. @throws InvariantError when judgeLane has already decided */
+/** The facts that the engine must gather. @throws InvariantError if `authorizeLane` has already decided */
 export function requireGatherRequest(step: AuthorizationSubject, policy: Policy): GatherRequest {
   const { case_id } = mediatedContext(step, policy);
   const definition = definitionOf(step, policy);
@@ -60,7 +60,7 @@ export function requireGatherRequest(step: AuthorizationSubject, policy: Policy)
   return request;
 }
 
-/** The second half: canonical paths, extensions, what stands there, quota, approval. Without facts it denies. */
+/** The second half: canonical paths, extensions, existing files, quota, approval. Denies if there are no facts. */
 export function authorizeWithFacts(
   step: AuthorizationSubject,
   facts: SandboxFacts | null,
@@ -80,7 +80,7 @@ export function authorizeWithFacts(
 
 const GRANTED: Verdict = { decision: 'allow', rule_id: 'lane.granted', cause: null };
 
-/** D7: without its approval an allowed action is denied, with the digest that people can approve. */
+/** D7: without approval an allowed action is denied, with the digest that approvers can approve. */
 function requireApproval(
   step: AuthorizationSubject,
   action: string,
@@ -98,7 +98,7 @@ function requireApproval(
   return { verdict: { decision: 'deny', rule_id, cause: 'APPROVAL_REQUIRED' }, args: null, before: [], digest };
 }
 
-/** At most once: what may have happened is not done again before somebody has found out (D8). */
+/** At most once: an effect with an unknown outcome must not run again before it is settled (D8). */
 const UNSETTLED: Verdict = { decision: 'deny', rule_id: 'outcome.unsettled', cause: 'UNSETTLED' };
 const UNSETTLED_MAX = 64;
 
@@ -123,7 +123,7 @@ export const executionFault = (cause: ExecutionCause): Fault => ({
   cause,
 });
 
-/** What a run without a case cannot do: a sandbox, and the rows of a case, belong to one. */
+/** Denies what a run without a case cannot do: sandboxes and record rows belong to a case. */
 function missingCaseDenial({ paths, run_kind }: ActionDefinition, { plane }: PrivilegedRequest): Verdict | null {
   if (paths.length > 0) return { decision: 'deny', rule_id: 'sandbox.no_case', cause: 'SANDBOX' };
   if (run_kind === 'tool_gateway' || plane === 'shared') return null;

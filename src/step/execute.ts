@@ -5,8 +5,8 @@ import { InvariantError } from '../errors.js';
 import type { Policy } from '../policy/policy.js';
 
 /**
- * EXECUTE of an action that has no effect: THINK and FINISH are done when they are allowed (C09).
- * @returns the result, or null for an action that somebody else has to perform
+ * EXECUTE of an action without an effect: THINK and FINISH succeed once they are allowed (C09).
+ * @returns the result, or null for an action that an executor must run
  */
 export function unprivilegedResult({ name }: ActionDefinition, args: JsonObject): JsonObject | null {
   if (name === 'THINK') return {};
@@ -16,7 +16,7 @@ export function unprivilegedResult({ name }: ActionDefinition, args: JsonObject)
   return { response };
 }
 
-/** What an executor may read at most: part of the effect, so that it needs no policy of its own. */
+/** Read limits for an executor. They are part of the effect, so the executor needs no policy. */
 export const effectLimits = ({ limits }: Policy): Effect['limits'] => ({
   read_bytes_max: limits.read_bytes_max,
   list_entries_max: limits.list_entries_max,

@@ -1,15 +1,15 @@
 import { passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
 import type { Policy } from '../policy/policy.js';
 
-/** Fatal, and it keeps a byte order mark: PARSE must see it, so that it can refuse it (C12). */
+/** Fatal for invalid UTF-8. It keeps a byte order mark, so that PARSE can reject it (C12). */
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** C80: the refusal of a payload over the limit, whether it is at hand or not. */
+/** C80: rejects a payload over the limit, whether its bytes are available or not. */
 export const TOO_LARGE: CheckedValue<never> = rejectWith('PAYLOAD_TOO_LARGE', 'payload.bytes_max');
 
 /**
- * RECEIVE: takes in the raw bytes of one proposal, which are attacker-controlled and are not changed.
- * The size is judged before anything is decoded (C11); white space alone is as empty as nothing at all (C13).
+ * RECEIVE: decodes the raw bytes of one proposal, which are attacker-controlled and stay unchanged. It checks the size
+ * before it decodes anything (C11). A payload of white space counts as empty (C13).
  *
  * @returns the text, or EMPTY_PAYLOAD, PAYLOAD_TOO_LARGE, INVALID_ENCODING
  */
@@ -28,5 +28,5 @@ function decode(payload: Uint8Array): string | null {
   }
 }
 
-/** `trim` counts the byte order mark as white space; to us it is the beginning of something that PARSE refuses. */
+/** `trim` removes a byte order mark as white space, but PARSE must reject it. */
 const isBlank = (text: string): boolean => text.trim() === '' && !text.includes('\ufeff');

@@ -6,15 +6,15 @@ import type { Identity } from './validate-schema.js';
 
 interface EndedStep {
   readonly identity: Identity;
-  /** What stopped the step; null when it succeeded. */
+  /** The fault that stopped the step; null if it succeeded. */
   readonly fault: Fault | null;
-  /** What an action that succeeded gave back; whatever it is, a failed step shows none. */
+  /** The result of a successful action; ignored for a failed step. */
   readonly result: JsonObject | null;
 }
 
 /**
- * The parts of the one response that a step has (S0-72, C02): an error exactly when it failed, a result exactly when it
- * succeeded. Cause and rule of a fault stay behind; the message is the constant one for them (C01).
+ * The members of the one response of a step (S0-72, C02): an error exactly if it failed, a result exactly if it
+ * succeeded. The response omits cause and rule of a fault; its message is the constant one for them (C01).
  *
  * @throws InvariantError for a step that neither failed nor has a result
  */
@@ -28,6 +28,6 @@ export function responseParts({ identity, fault, result }: EndedStep): ResponseP
   return { proposal_id, action, outcome: 'SUCCESS', result, error: null };
 }
 
-/** RESPOND: the whole answer, as compact JSON with its keys in the order of the contract (S0-69). */
+/** RESPOND: the response as compact JSON, with its keys in the order of the contract (S0-69). */
 export const respond = (parts: ResponseParts, exposure: Exposure): string =>
   JSON.stringify(buildResponse(parts, exposure));
