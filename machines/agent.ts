@@ -54,12 +54,12 @@ export type AgentEvent =
   | ProposeEvent
   /** The caller has no more proposals. */
   | { readonly type: 'END' }
-  /** The caller is gone (D3). */
+  /** The caller has disconnected (D3). */
   | { readonly type: 'INTERRUPT' }
   | { readonly type: 'WAKE'; readonly time: string; readonly overlay: OverlayFact | null }
   | VoteEvent
   | ApprovalUsedEvent
-  /** D8: what became of a request whose outcome was unknown has been found out. */
+  /** D8: the unknown outcome of a request has been determined. */
   | { readonly type: 'RESOLVED'; readonly request_hash: string }
   | { readonly type: 'xstate.done.actor.*'; readonly actorId: string; readonly output: StepOutput };
 
@@ -68,7 +68,7 @@ export const stepId = (agent_run_id: string): string => `${agent_run_id}/step`;
 const endTransition = (state: TerminalState) =>
   ({ guard: { type: 'ending', params: { state } }, target: `#agent.${state}` }) as const;
 
-/** The agent machine, judged by `policy`, with the step machine that its proposals go through. */
+/** The agent machine under `policy`, with the step machine for its proposals. */
 export const createAgentMachine = (policy: Policy, step: StepMachine) =>
   setup({
     types: {} as {
@@ -200,7 +200,7 @@ export const createAgentMachine = (policy: Policy, step: StepMachine) =>
               VOTE: { actions: ['noteVote', 'tellBook'] },
               RESOLVED: { actions: 'noteResolved' },
               APPROVAL_USED: { actions: 'noteApprovalUsed' },
-              // A step may be waiting to try again; of any other the timer is of no concern.
+              // A step may be waiting to retry; any other step ignores the timer.
               WAKE: { actions: 'tellStep' },
             },
           },
@@ -259,9 +259,9 @@ function endingOf(event: AgentEvent): Partial<AgentMemory> {
   }
 }
 
-/** The last moment that a timestamp of the contract can name. */
+/** The latest time that a timestamp of the contract can represent. */
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** Arithmetic on recorded times, not a reading of a clock. */
+/** Computes with recorded times; reads no clock. */
 const idleDeadline = (active_at: string, idle_ms: number): string =>
   new Date(Math.min(Date.parse(active_at) + idle_ms, LATEST)).toISOString();

@@ -1,5 +1,5 @@
-// What machines say: entries for the ledger, commands for the world, replies for agents. They say it by `emit`, and
-// the kernel collects it; nothing that a machine does has any other effect.
+// What machines emit: ledger entries, commands to the engine, and replies to agents. They use `emit`, and the kernel
+// collects it; machines have no other side effect.
 
 import type { Effect, GatherRequest } from '../src/contract/run/effect.js';
 import type { ProposalMark } from '../src/contract/run/entry.js';
@@ -8,7 +8,7 @@ import type { StepTraceDraft } from '../src/contract/run/step-trace.js';
 import type { SessionEventDraft } from '../src/session/turn-builder.js';
 import type { AuditDraft, RunCreatedDraft } from '../src/run/audit-events.js';
 
-/** Something to be done by the engine; the answer comes back as an input to the same run. */
+/** Work for the engine. Its result comes back as an input to the same run. */
 export type Command =
   | { readonly kind: 'gather'; readonly run_id: string; readonly request: GatherRequest }
   | {
@@ -16,27 +16,27 @@ export type Command =
       readonly run_id: string;
       readonly effect: Effect;
       /**
-       * Done before the commit of its decision, which then holds its outcome too: a local read, which changes nothing
-       * (C78), or a write into the ledger's own database, which that very commit makes durable.
+       * Runs before the commit of its decision, which then includes the outcome: a local read, which changes nothing
+       * (C78), or a write into the ledger's own database, which the same commit makes durable.
        */
       readonly in_commit: boolean;
     };
 
-/** The one response to one proposal, or the answer to one command of a session. */
+/** The one response to a proposal, or the reply to a session command. */
 export interface Reply {
   readonly run_id: string;
   readonly input_id: string;
   readonly response: string;
 }
 
-/** How a run ended, for whoever waits for it. */
+/** How a run ended. */
 export interface RunTermination {
   readonly run_id: string;
   readonly state: TerminalState;
   readonly reason: string;
 }
 
-/** `seq` is the kernel's to fill in. */
+/** The kernel sets `seq`. */
 export type MarkDraft = { -readonly [K in keyof ProposalMark]: ProposalMark[K] };
 
 export type Emission =
@@ -47,7 +47,7 @@ export type Emission =
   | { readonly type: 'command'; readonly command: Command }
   | { readonly type: 'reply'; readonly reply: Reply }
   | { readonly type: 'mark'; readonly mark: MarkDraft }
-  /** Wake this run at (not before) a time; a later timer of the same run replaces it. */
+  /** Wakes this run at or after a time; a later timer of the same run replaces it. */
   | { readonly type: 'timer'; readonly run_id: string; readonly at: string }
   /** This run has entered a terminal state. */
   | ({ readonly type: 'ended' } & RunTermination);

@@ -1,14 +1,14 @@
-// Behaviour flags: what the machines, or the functions that they ask, do otherwise than they once did.
+// Behaviour flags: changes in what the machines, or the functions that they call, decide.
 //
-// A tree is recorded with the flags that were in force when it was opened: they stand in the text of the machine
-// definitions, which is an artifact of its `open` and whose hash is one of its pins. Whoever folds the tree, at any
-// time, reads them there. A tree that has none does as it did before there was a first one.
+// A tree is recorded with the flags that were in force when it was opened. They are in the text of its machine
+// definitions, an artifact of its `open` whose hash is one of its pins. Every later fold of the tree reads them there.
+// A tree without flags behaves as it did before the first flag existed.
 //
-// To change what a machine does in a case that may already lie in a ledger:
+// To change what a machine does in a case that may already be in a ledger:
 //   1. Add a flag below, with the next number (src/contract/policy/flags.ts). Numbers are never reused, and no flag is
 //      ever removed.
-//   2. Keep the old way, and ask the policy that machines and functions are handed: `policy.flags.has(N)`.
-//   3. Nothing else: new trees have the flag, and the golden histories prove that old ones come out as they did.
+//   2. Keep the old behaviour, and ask the policy that machines and functions receive: `policy.flags.has(N)`.
+//   3. Nothing else: new trees have the flag, and the golden histories prove that old trees decide as they did.
 
 import {
   COMPARED_LOOKS,
@@ -31,11 +31,11 @@ export * from '../src/contract/policy/flags.js';
 /** One change of behaviour. */
 export interface Flag {
   readonly number: number;
-  /** What is done now where the flag is in force, and what was done before. */
+  /** The behaviour with the flag, and the behaviour without it. */
   readonly what: string;
 }
 
-/** All that there have been, in the order of their numbers. New trees are opened with every one of them. */
+/** All flags, in the order of their numbers. New trees are opened with all of them. */
 export const FLAGS: readonly Flag[] = [
   {
     number: PAYLOAD_PREFIX,
@@ -102,8 +102,8 @@ export const FLAGS: readonly Flag[] = [
 /** The flags in force for one tree. */
 export type Flags = ReadonlySet<number>;
 
-/** Those of a tree that was recorded before there was a first one. */
+/** The flags of a tree that was recorded before the first flag existed. */
 export const NO_FLAGS: Flags = new Set();
 
-/** Those of a tree that is opened now. */
+/** The flags of a tree that is opened now. */
 export const flagsOf = (flags: readonly Flag[]): Flags => new Set(flags.map(({ number }) => number));

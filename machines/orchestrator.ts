@@ -58,26 +58,26 @@ import {
 
 export interface OrchestratorInput {
   readonly run: RunContext;
-  /** An activation of a session: it ends when that says so, and not with its children. */
+  /** True for an activation of a session: it ends when the session ends it, and not with its children. */
   readonly held?: boolean;
-  /** The configuration that it was started with; empty in a tree that does not record it (C91). */
+  /** The configuration that it started with; empty if the tree does not record it (C91). */
   readonly inputs?: readonly ArtifactRef[];
 }
 
 export interface OrchestratorMemory extends RunMemory {
   readonly held: boolean;
-  /** How many child runs there have been: the next one's ordinal is one more. */
+  /** The number of child runs so far; the next ordinal is one more. */
   readonly children: number;
   /** The child runs that have not ended. */
   readonly live: readonly LiveChild[];
-  /** What the whole tree may use up, and what of it is given to agents (O5). */
+  /** The budget of the whole tree, and the part of it that agents hold (O5). */
   readonly account: Account;
   readonly ending: TerminalState | null;
 }
 
 export interface LiveChild {
   readonly run_id: string;
-  /** Held back for it; null for a run that has no budget of its own. */
+  /** The budget reserved for it; null for a run without a budget of its own. */
   readonly grant: Limits | null;
 }
 
@@ -91,13 +91,13 @@ export interface StartAgentEvent {
   readonly link: AgentLink;
   readonly idle_ms: number | null;
   readonly budget: BudgetLimits | null;
-  /** What the agent is given: prompts, or the step of a session. */
+  /** The initial material of the agent: prompts, or the step of a session. */
   readonly given?: readonly ArtifactRef[];
   readonly overlay: OverlayFact | null;
   readonly time: string;
 }
 
-/** What a session asks of its activation. */
+/** Events from a session to its activation. */
 type ActivationEvent =
   { readonly type: 'END_CHILD'; readonly run_id: string } | { readonly type: 'CLOSE'; readonly reason: string };
 
@@ -106,7 +106,7 @@ export type OrchestratorEvent = RunEvent | StartAgentEvent | StartRunEvent | Act
 const endTransition = (state: TerminalState) =>
   ({ guard: { type: 'ending', params: { state } }, target: `#orchestrator.${state}` }) as const;
 
-/** The orchestrator machine, judged by `policy`, with the machine of the agent runs that it creates. */
+/** The orchestrator machine under `policy`, with the machine of the agent runs that it creates. */
 export const createOrchestratorMachine = (policy: Policy, agent: AgentMachine, kinds: StartableLogicByKind) =>
   setup({
     types: {} as {
@@ -237,7 +237,7 @@ export type OrchestratorMachine = ReturnType<typeof createOrchestratorMachine>;
 
 type ChildIdentity = Pick<StartAgentEvent, 'actor' | 'person' | 'role_id' | 'lane_id'>;
 
-/** The child's context: its own actor, role and lane; all the rest inherited. */
+/** The child's context: its own actor, role and lane; everything else is inherited. */
 export function newChildContext(
   { run, children }: Pick<OrchestratorMemory, 'run' | 'children'>,
   { actor, person, role_id, lane_id }: ChildIdentity,
@@ -255,7 +255,7 @@ const withChild = ({ children, live }: OrchestratorMemory, child: LiveChild) => 
   live: [...live, child],
 });
 
-/** What an agent may use up, held back from what the tree has left; and whether it may start at all. */
+/** The budget for an agent, reserved from what the tree has left; and whether the agent may start at all. */
 export function admitAgent(
   { account }: Pick<OrchestratorMemory, 'account'>,
   run: RunContext,
@@ -273,7 +273,7 @@ export function admitAgent(
 
 const shouldRecordOutputs = ({ flags }: Policy): boolean => flags.has(RUN_INPUTS);
 
-/** What the end of a child run means for this one. */
+/** Applies the end of a child run to this run. */
 function applyChildEnd(context: OrchestratorMemory, child: RunOutput, policy: Policy): Partial<OrchestratorMemory> {
   const live = context.live.filter(({ run_id }) => run_id !== child.run_id);
   const grant = context.live.find(({ run_id }) => run_id === child.run_id)?.grant ?? null;

@@ -24,15 +24,15 @@ import type { ExecutionCause } from '../src/contract/fault.js';
 import type { JsonObject } from '../src/contract/json.js';
 import type { Emission } from './emission.js';
 
-/** What every run machine remembers. */
+/** The context of every run machine. */
 export interface RunMemory {
   readonly run: RunContext;
-  /** Why the run is ending or has ended; null while nothing has ended it. */
+  /** Why the run is ending or has ended; null before that. */
   readonly end: RunEnd | null;
-  /** Of orchestrator and agent runs: what they were started with, and what they have produced (C91). */
+  /** Orchestrator and agent runs only: the configuration that they started with, and what they have produced (C91). */
   readonly inputs?: readonly ArtifactRef[];
   readonly outputs?: readonly ArtifactRef[];
-  /** Of agent runs: prompts that came after the start. */
+  /** Agent runs only: prompts that came after the start. */
   readonly prompts?: readonly ArtifactRef[];
 }
 
@@ -45,26 +45,26 @@ export type RunEvent =
     }
   | { readonly type: 'CANCEL'; readonly reason: string };
 
-/** What a run tells its parent when it has ended. */
+/** The output of an ended run, which its parent receives. */
 export interface RunOutput {
   readonly run_id: string;
   readonly state: TerminalState;
   readonly end: RunEnd;
-  /** Null where the run is no mediated one. */
+  /** Null unless the run is mediated. */
   readonly done: MediatedOutcome | null;
-  /** Of agent runs: what they have used up. */
+  /** Agent runs only: the amounts used. */
   readonly spent: Amounts | null;
-  /** What it has produced, as references. */
+  /** References to what it has produced. */
   readonly outputs?: readonly ArtifactRef[];
 }
 
-/** Of mediated runs: what the action gave, and which rule denied it. */
+/** Mediated runs only: the result of the action, or the rule that denied it. */
 export interface MediatedOutcome {
   readonly result: JsonObject | null;
   readonly result_ref: ArtifactRef | null;
   readonly cause: ExecutionCause | null;
   readonly denied_by: Verdict | null;
-  /** When the executor's answer came in; null where there was none. */
+  /** Timestamp of the executor's result; null if there was none. */
   readonly at: string | null;
 }
 
@@ -74,7 +74,7 @@ export interface DoneEvent {
   readonly output: RunOutput;
 }
 
-/** XState names the event after the actor that is done; the wildcard is how a chart listens to all of them. */
+/** XState names the event after the actor that is done; the wildcard subscribes to all of them. */
 export const isDoneEvent = <E extends { readonly type: string }>(
   event: E,
 ): event is Extract<E, { readonly type: 'xstate.done.actor.*' }> => event.type.startsWith('xstate.done.actor.');
@@ -90,7 +90,7 @@ export const failureEnd = (error_code: string, message: string, retryable: boole
   error: { error_code, message, retryable },
 });
 
-/** Of an AUTHORIZE; anything else that comes here has judged nothing. */
+/** The audit event for an AUTHORIZE. Any other event carries no decision. */
 export const authzEmission = (
   run: RunContext,
   event: { readonly type: string },
@@ -102,13 +102,13 @@ export const authzEmission = (
     : authzEvent(run, NO_VERDICT, { target, overlay: null, digest: null }),
 });
 
-/** Fail closed: a run that nothing has judged is denied. */
+/** Fail closed: a run without a decision is denied. */
 const NO_VERDICT: Verdict = { decision: 'deny', rule_id: 'run.no_verdict', cause: 'LIFECYCLE' };
 
 type AuthorizeEvent = Extract<RunEvent, { readonly type: 'AUTHORIZE' }>;
 const isAuthorizeEvent = (event: { readonly type: string }): event is AuthorizeEvent => event.type === 'AUTHORIZE';
 
-/** What the event says of the run. */
+/** The verdict that the event carries. */
 export const verdictOf = (event: { readonly type: string }): Verdict =>
   isAuthorizeEvent(event) ? event.verdict : NO_VERDICT;
 
@@ -129,7 +129,7 @@ export const runEndedEmission = ({ run, end }: RunMemory, state: TerminalState):
   reason: (end ?? COMPLETED_END).reason,
 });
 
-/** One of the four ends: says so once, and hands its outcome to the parent. */
+/** One of the four terminal states: emits its event once, and returns its output to the parent. */
 const finalState = <const State extends TerminalState>(state: State) =>
   ({
     type: 'final',
@@ -140,7 +140,7 @@ const finalState = <const State extends TerminalState>(state: State) =>
     output: ({ context }: { context: RunMemory }): RunOutput => outputOf(context, state),
   }) as const;
 
-/** The four of them, as every run machine has them. */
+/** The four terminal states of every run machine. */
 export const FINAL_STATES = {
   completed: finalState('completed'),
   failed: finalState('failed'),
@@ -148,7 +148,10 @@ export const FINAL_STATES = {
   cancelled: finalState('cancelled'),
 } as const;
 
-/** Where every run begins: it says so, and waits for the verdict. `cancel` notes why it was cancelled before that. */
+/**
+ * The initial state of every run: emits its creation and waits for the verdict. `cancel` records why it was cancelled
+ * before that.
+ */
 export const createdState = <const Cancel extends string>(cancel: Cancel) =>
   ({
     entry: 'sayCreated',
@@ -181,7 +184,7 @@ interface RequestedWrite {
   readonly written: ArtifactRef | null;
 }
 
-/** Of a mediated run that was done: what it has written, or what was answered. */
+/** The artifacts of a completed mediated run: what it has written, or the result. */
 function producedArtifacts({
   done,
   request,

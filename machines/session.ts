@@ -32,11 +32,11 @@ import { cancellationEnd, COMPLETED_END, isDoneEvent, type DoneEvent, type RunOu
 import { applyTurn, PLATFORM } from './apply-turn.js';
 
 export interface SessionMachineInput {
-  /** What its runs inherit; its run id is the session's. */
+  /** The context that its runs inherit; its run id is the session's. */
   readonly base: RunContext;
   readonly open: OpenSessionInput;
   readonly spec: SessionSpec;
-  /** The configuration of its runs; empty in a tree that does not record it (C91). */
+  /** The configuration of its runs; empty if the tree does not record it (C91). */
   readonly inputs?: readonly ArtifactRef[];
 }
 
@@ -46,9 +46,9 @@ export interface SessionMemory {
   readonly session: SessionState;
   /** Activations that have not ended. */
   readonly live: readonly string[];
-  /** Who has started it. */
+  /** Who started the session. */
   readonly by: OpenSessionInput['by'];
-  /** The last time that the session was told. */
+  /** The timestamp of the last command or event. */
   readonly now: string;
 }
 
@@ -179,7 +179,7 @@ export type SessionMachine = ReturnType<typeof createSessionMachine>;
 
 const PLATFORM_ORIGIN = { input_id: null, time: '', overlay: null, requester: PLATFORM } as const;
 
-/** The first activation, and the answer to whoever has started the session. */
+/** The first activation, and the reply to the client that started the session. */
 function firstTurn(session: SessionState, by: OpenSessionInput['by']): Turn {
   const turn = new TurnBuilder({ ...session, state_version: 0 }, by);
   const { spec, structure_hash, settings } = session;
@@ -197,7 +197,7 @@ function firstTurn(session: SessionState, by: OpenSessionInput['by']): Turn {
   return turn.build(sessionAnswer(turn.state));
 }
 
-/** In the words of a run: what was ended by people has been cancelled. */
+/** The output as a run has it: a session ended by a person counts as cancelled. */
 function outputOf(session: SessionState): SessionMachineOutput {
   const completed = session.status === 'completed';
   return {
@@ -210,5 +210,5 @@ function outputOf(session: SessionState): SessionMachineOutput {
   };
 }
 
-/** The id of the input that a session is opened by: its answer is the start's. */
+/** The id of the input that opens a session; its reply is the reply to the start. */
 export const openInputId = ({ session_id }: Pick<SessionState, 'session_id'>): string => `${session_id}/open`;

@@ -63,13 +63,13 @@ export type StepEvent =
   | { readonly type: 'STARTED' }
   | { readonly type: 'CANCEL'; readonly reason: string }
   | { readonly type: 'WAKE'; readonly time: string; readonly overlay: OverlayFact | null }
-  /** People have answered meanwhile: what they have rejected must not happen (D7). */
+  /** Votes have changed the approvals meanwhile: a rejected effect must not happen (D7). */
   | { readonly type: 'BOOK'; readonly approvals: ApprovalBook }
-  /** There will be nobody to hand a result to. */
+  /** No caller will be left to receive a result. */
   | { readonly type: 'STOP_RETRYING' }
   | DoneEvent;
 
-/** An approval has let something happen: it is used up. */
+/** An approval has been used for an effect and cannot be used again. */
 export interface ApprovalUsedEvent {
   readonly type: 'APPROVAL_USED';
   readonly digest: string;
@@ -81,10 +81,10 @@ const checkAction = (phase: CheckPhase) => ({ type: 'check', params: { phase } }
 const nextPhaseTransition = <const T extends string>(target: T) =>
   [{ guard: 'refused', target: 'RECORD' }, { target }] as const;
 
-/** The machines of the mediated runs that a step spawns, by the kind of the run. */
+/** The machines of the mediated runs that a step spawns, by run kind. */
 export type MediatedLogicByKind = Readonly<Record<MediatedKind, MediatedLogic>>;
 
-/** The step machine, judged by `policy`. */
+/** The step machine under `policy`. */
 export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
   setup({
     types: {} as {
@@ -273,7 +273,7 @@ const mediatedKindOf = ({ run_kind }: RunContext): MediatedKind =>
 
 const RUN_ENDING_DENIAL: Verdict = { decision: 'deny', rule_id: 'lifecycle.run_ending', cause: 'LIFECYCLE' };
 
-/** The verdict so far. Of an action without a run of its own, a denial has nowhere to go but into the step. */
+/** The verdict so far. An action without a run of its own records its denial in the step. */
 function authorizeStep(step: StepMemory, policy: Policy): Partial<StepMemory> {
   const privileged = policy.catalogue.action(step.action ?? '')?.run_kind !== null;
   const exhausted = findExhaustedBudget(step.account, privileged ? 1 : 0);
@@ -284,7 +284,7 @@ function authorizeStep(step: StepMemory, policy: Policy): Partial<StepMemory> {
     : { authorization, fault: denialFault(verdict), phase_failed_at: 'AUTHORIZE' };
 }
 
-/** The last word of an agent stands in its payload. */
+/** The final response of an agent is in its payload. */
 const producedArtifacts = ({ action, fault, replay_of, payload, produced = [] }: StepMemory): readonly ArtifactRef[] =>
   action === 'FINISH' && fault === null && replay_of === null ? [payload] : produced;
 

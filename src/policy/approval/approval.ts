@@ -1,5 +1,5 @@
-// D7: an approval belongs to one exact request of one run. It is given by people, it runs out, and it is used once.
-// Pure: times are those that were recorded, and no answer is a denial.
+// D7: an approval belongs to one exact request of one run. Approvers grant it, it expires, and it is used once. These
+// functions are pure: all times are recorded ones, and a missing vote is a denial.
 
 import {
   APPROVALS_MAX,
@@ -20,20 +20,20 @@ import { countVoters, checkAgainstEarlierVotes, checkAgainstRequester, withoutLo
 
 export { APPROVAL_RULE_IDS, APPROVAL_RULES, type ApprovalRuleId } from './approval-rules.js';
 
-/** What exactly is to be done, and by which run: what the people who approve it have seen. */
+/** The exact effect to approve, and its run: what the approvers have seen. */
 export interface ApprovalRequest {
   /** `promotion`, `export`, or the action's name. */
   readonly action: string;
   readonly args: JsonObject;
   readonly case_id: string | null;
-  /** The run that asks. */
+  /** The requesting run. */
   readonly run_id: string;
 }
 
 /**
- * The SHA-256 of the request's canonical text: another amount, case or run is another digest.
+ * The SHA-256 of the request's canonical text: another amount, case or run gives another digest.
  * @returns 64 lower-case hex digits
- * @throws InvariantError for arguments that JSON cannot say; those of a parsed proposal always can be
+ * @throws InvariantError for arguments that JSON cannot represent; those of a parsed proposal always can
  */
 export const approvalDigest = ({ action, args, case_id, run_id }: ApprovalRequest): string =>
   sha256(canonicalJson({ action, args, case_id, run_id }));
@@ -43,25 +43,26 @@ export interface NewApprovalRequest {
   readonly digest: string;
   readonly name: string;
   readonly requested_by: string;
-  /** Under behaviour flag 6. */
+  /** Set under behaviour flag 6. */
   readonly requester?: Person | undefined;
   readonly at: string;
 }
 
-/** The book of a run that has asked for nothing yet. */
+/** The book of a run without requests. */
 export const emptyBook = (run_id: string): ApprovalBook => ({ run_id, entries: [] });
 
-/** The rule under which something must be approved; undefined where it needs nobody's approval. */
+/** The rule by which a request needs approval; undefined if it needs none. */
 export const approvalRuleFor = (rules: readonly ApprovalRule[], name: string): ApprovalRule | undefined =>
   rules.find((rule) => rule.for === name);
 
 /**
- * Asks for an approval. Asking again changes nothing, so that nobody can keep a request open by repeating it; only
- * one that has expired is asked anew, without the votes it had. What was rejected or used stays so for the whole run.
+ * Requests an approval. Repeating a request changes nothing, so repetition cannot keep it open; only an expired request
+ * is opened again, without its votes. A rejected or used request stays so for the whole run.
  *
- * A full book takes no new request unless an old one has expired: if the oldest fell out instead, an agent could wash
- * out what people are looking at, and ask again for what they have rejected. The request is then `missing`: denied.
- * @throws InvariantError for a rule of another subject, or a time that is none
+ * A full book accepts no new request unless an old one has expired. If it dropped the oldest instead, an agent could
+ * flush out the requests that approvers are looking at, and repeat one that they have rejected. The request is then
+ * `missing`: denied.
+ * @throws InvariantError for a rule of another subject, or an invalid time
  */
 export function requestApproval(book: ApprovalBook, request: NewApprovalRequest, rule: ApprovalRule): ApprovalBook {
   const { digest, name, requested_by, requester, at } = request;
@@ -84,7 +85,7 @@ export function requestApproval(book: ApprovalBook, request: NewApprovalRequest,
   return remaining.length < APPROVALS_MAX ? { run_id: book.run_id, entries: [...remaining, entry] } : book;
 }
 
-/** What became of a ballot for one digest. `rule_id` goes to the audit. */
+/** The result of a ballot for one digest. `rule_id` goes to the audit. */
 export interface ApprovalVerdict {
   readonly digest: string;
   /** Whether the ballot has changed the book. */
@@ -96,11 +97,11 @@ export interface ApprovalVerdict {
 export interface ApprovalPolicy {
   readonly approvals: readonly ApprovalRule[];
   readonly roles: ReadonlyMap<string, Role>;
-  /** Who has no say now (D1). What they have voted before does not count either. */
+  /** The approvers who are suspended now (D1). Their earlier votes do not count either. */
   readonly isSuspended?: SuspensionCheck | null;
-  /** Behaviour flag 6: people are compared by canonical id and skeletons. */
+  /** Behaviour flag 6: compares people by canonical id and skeletons. */
   readonly byPerson?: boolean;
-  /** Behaviour flag 13: and by what their names look like in either case. */
+  /** Behaviour flag 13: compares them also by the looks of their names in either case. */
   readonly byLooks?: boolean;
 }
 
@@ -109,10 +110,10 @@ export type SuspensionCheck = (
 ) => boolean;
 
 /**
- * Counts a ballot. Its digests are judged one by one, and one that is refused does not spoil the others. Whoever may
- * approve may also reject, until the approval has been used: also what they or others have approved before.
+ * Counts a ballot. Each digest is judged alone, and a refused one does not affect the others. An approver may also
+ * reject, until the approval has been used, even what they or others have approved before.
  * @returns the book, and a verdict for each digest in the ballot's order
- * @throws InvariantError for a time that is none
+ * @throws InvariantError for an invalid time
  */
 export function countBallot(
   book: ApprovalBook,
@@ -140,22 +141,22 @@ export function countBallot(
   return { book: currentBook, verdicts };
 }
 
-/** A request as it counts while these have no say (D1). What was used up, or rejected, stays as it is. */
+/** A request without the votes of suspended approvers (D1). A used or rejected request stays as it is. */
 export const withoutVotes = (entry: ApprovalEntry, isSuspended: SuspensionCheck): ApprovalEntry =>
   (entry.state === 'open' || entry.state === 'approved') && entry.votes.some(isSuspended)
     ? updateEntry(entry, { votes: entry.votes.filter((voter) => !isSuspended(voter)) })
     : entry;
 
-/** A request that has lost its quorum waits for votes again. */
+/** Reopens a request that has lost its quorum; it waits for votes again. */
 const reopenIfQuorumLost = (entry: ApprovalEntry, rule: ApprovalRule): ApprovalEntry =>
   entry.state === 'approved' && !hasQuorum(entry, rule)
     ? updateEntry(entry, { state: 'open', approved_at: null })
     : entry;
 
-/** What is true of a request at one moment. Only `granted` lets anything happen. */
+/** The status of a request at one time. Only `granted` allows the effect. */
 export type ApprovalStatus = 'granted' | 'missing' | 'open' | 'rejected' | 'expired' | 'consumed';
 
-/** The rule id with which the audit tells each standing; for `missing` and `open` after the request was made. */
+/** The audit's rule id for each status; for `missing` and `open`, after the request was made. */
 export const APPROVAL_STATUS_RULES = {
   granted: 'approval.granted',
   missing: 'approval.not_requested',
@@ -166,9 +167,9 @@ export const APPROVAL_STATUS_RULES = {
 } as const satisfies Record<ApprovalStatus, ApprovalRuleId>;
 
 /**
- * Looks at a request again, at the moment at which it would be executed. The votes are counted once more; an approval
- * that no longer has its quorum is `open`, and denied.
- * @param book as it counts at that moment (`withoutVotes`)
+ * Evaluates a request again at the time of its execution, and counts the votes once more. An approval that has lost its
+ * quorum is `open`, and denied.
+ * @param book the book as it counts at that time (`withoutVotes`)
  */
 export function approvalStatus(book: ApprovalBook, digest: string, now: string, rule: ApprovalRule): ApprovalStatus {
   const entry = findEntry(book, digest);
@@ -179,8 +180,8 @@ export function approvalStatus(book: ApprovalBook, digest: string, now: string, 
 }
 
 /**
- * Uses an approval up. To be called in the fold of the entry that commits the execution intent, and nowhere else.
- * @throws InvariantError unless the standing is `granted`
+ * Uses an approval up. Call it only in the fold of the entry that commits the execution intent.
+ * @throws InvariantError unless the status is `granted`
  */
 export function consume(book: ApprovalBook, digest: string, at: string, rule: ApprovalRule): ApprovalBook {
   const entry = findEntry(book, digest);
@@ -196,7 +197,7 @@ const COUNTED_RULES = {
   consumed: 'approval.consumed',
 } as const satisfies Record<ApprovalEntry['state'], ApprovalRuleId>;
 
-/** What is wrong with whoever sent the ballot, whatever it says: they do not learn which digests there are. */
+/** Why the sender may not vote, whatever the ballot contains, so that they do not learn which digests exist. */
 function checkApprover(book: ApprovalBook, ballot: ApprovalBallot, policy: ApprovalPolicy): ApprovalRuleId | null {
   const { actor, role_id } = ballot.approver;
   const role = policy.roles.get(role_id);
@@ -227,7 +228,7 @@ function checkBallot(
 const rejectEntry = (entry: ApprovalEntry): ApprovalEntry =>
   updateEntry(entry, { state: 'rejected', approved_at: null });
 
-/** The stricter of two readings: time runs from the first vote, not from the one that completes the quorum. */
+/** The stricter of two readings: the validity starts at the first vote, not at the one that completes the quorum. */
 function approveEntry(entry: ApprovalEntry, { approver, at }: ApprovalBallot, rule: ApprovalRule): ApprovalEntry {
   const end = addMinutes(at, rule.expires_minutes);
   const voted = updateEntry(entry, {
@@ -237,7 +238,7 @@ function approveEntry(entry: ApprovalEntry, { approver, at }: ApprovalBallot, ru
   return hasQuorum(voted, rule) ? updateEntry(voted, { state: 'approved', approved_at: at }) : voted;
 }
 
-/** Counted from the votes themselves, so that a vote which should not be there does not help. */
+/** Counted from the votes themselves, so that an illegitimate vote does not help. */
 function hasQuorum(entry: ApprovalEntry, rule: ApprovalRule): boolean {
   const counting = entry.votes.filter(({ role_id }) => rule.approver_roles.includes(role_id));
   return rule.for === entry.name && countVoters(entry, counting) >= rule.quorum;
@@ -250,16 +251,16 @@ const voteOf = ({ actor, role_id, person }: ApprovalBallot['approver'], at: stri
   ...(person === undefined ? {} : { person }),
 });
 
-/** Only what is still undecided or unused can run out of time. A time that is none is too late. */
+/** Only an undecided or unused request can expire. An invalid time counts as too late. */
 const hasExpired = ({ state, expires_at }: ApprovalEntry, now: string): boolean =>
   (state === 'open' || state === 'approved') && !isBefore(now, expires_at);
 
 const isBefore = (a: string, b: string): boolean => Date.parse(a) < Date.parse(b);
 
-/** The last moment that a timestamp of the contract can name. */
+/** The latest time that a timestamp of the contract can represent. */
 const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** Arithmetic on recorded times, not a reading of a clock. */
+/** Computes with recorded times; reads no clock. */
 function addMinutes(at: string, minutes: number): string {
   const end = Math.min(Date.parse(at) + minutes * 60_000, LATEST);
   if (Number.isNaN(end)) throw new InvariantError('the time of a request or a vote is no time');
@@ -274,13 +275,13 @@ const replaceEntry = ({ run_id, entries }: ApprovalBook, next: ApprovalEntry): A
   entries: entries.map((entry) => (entry.digest === next.digest ? next : entry)),
 });
 
-/** Forgetting an expired request changes nothing: it is denied, and may be asked anew, either way. */
+/** Dropping an expired request changes nothing: it is denied and may be requested anew, either way. */
 function withoutOldestExpired(entries: readonly ApprovalEntry[], now: string): ApprovalEntry[] {
   const oldest = entries.findIndex((entry) => hasExpired(entry, now));
   return entries.filter((_, index) => index !== oldest);
 }
 
-/** Written out, so that all entries have one hidden class (decision 0009). */
+/** Spelled out, so that all entries share one hidden class (decision 0009). */
 const updateEntry = (
   entry: ApprovalEntry,
   { votes, state, approved_at, expires_at }: Partial<ApprovalEntry>,
