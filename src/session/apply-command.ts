@@ -1,5 +1,5 @@
-// What a session does with a command: one pure function, from the state before to the state after, with what is said
-// of it and what is asked of its runs.
+// Applies a command to a session: a pure function from the old state to the new one, with its events and orders to the
+// runs.
 
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import type { JsonObject } from '../contract/json.js';
@@ -44,7 +44,7 @@ export function applyCommand(state: SessionState, command: SessionCommand, conte
   }
 }
 
-/** The outstanding step as it was told, for an agent that has lost it. */
+/** Repeats the outstanding step as issued, for an agent that has lost it. */
 function replay(state: SessionState, context: CommandContext): Turn {
   const turn = new TurnBuilder(state, context);
   if (state.status !== 'running') return turn.buildUnchanged(notRunningAnswer(state));
@@ -66,7 +66,7 @@ function heartbeat(state: SessionState, command: CommandOf<'heartbeat'>, context
   return turn.build(sessionAnswer(turn.state));
 }
 
-/** Whatever reason is given: a person has paused it. The step that is outstanding stays so. */
+/** Whatever the reason, a person has paused it. An outstanding step stays outstanding. */
 function pause(state: SessionState, context: CommandContext): Turn {
   const turn = new TurnBuilder(state, context);
   enterPause(turn, 'user', state.outstanding?.step.phase_id ?? null);
@@ -105,6 +105,6 @@ function end(state: SessionState, command: CommandOf<'end'>, context: CommandCon
   return turn.build(sessionAnswer(turn.state));
 }
 
-/** What a person said beside the code, as its hash. */
+/** The hash of the free text that a person gave besides the code. */
 const hashOf = (note: ArtifactRef | undefined): JsonObject =>
   note === undefined ? {} : { note_sha256: note.hash_sha256 };

@@ -1,5 +1,5 @@
-// `next`: what was reported is judged and recorded, and what comes next is found. One command, one transaction: the
-// proof is used up, the outcome counted and the next step issued together, or nothing of it (C64).
+// `next`: judges and records the report, and finds the next action. One command is one transaction: it uses the proof
+// up, counts the outcome and issues the next step together, or does none of it (C64).
 
 import type { CommandOf } from '../contract/session/session-command.js';
 import type { SessionAnswer } from '../contract/session/session-answer.js';
@@ -35,7 +35,7 @@ export function applyNextCommand(state: SessionState, command: NextStepCommand, 
   if (repeated !== null) return turn.buildUnchanged(repeated);
   if (state.status !== 'running') return turn.buildUnchanged(notRunningAnswer(state));
   if (state.outstanding === null) {
-    // Nobody was told anything that could be reported: a report can only be an old one, or none.
+    // No step is outstanding, so a report can only be an old one, or absent.
     if (context.report !== null) return rejectReport(turn, null, strayReportRejection(state, command, context));
     return advanceSession(turn, command, context, readInitialConditions(state, command, context.time), 0);
   }
@@ -79,14 +79,14 @@ function applyReport(
   return recordConsumedProof(advancedTurn, outstanding, judgement.report_sha256, context.time);
 }
 
-/** What the report is judged by, beside the state. */
+/** The facts, besides the state, that a report is judged by. */
 const factsOf = ({ proof_sha256 }: NextStepCommand, { vouch, time }: CommandContext) => ({
   proof_sha256,
   evidence_intact: vouch.evidence_intact,
   time,
 });
 
-/** Of a report that was taken before, whatever the session is by now: its answer, while that may be given (C65). */
+/** The answer to a report that was accepted before, in any state of the session, while it may be repeated (C65). */
 function findRepeatedAnswer(
   state: SessionState,
   context: CommandContext,
@@ -104,7 +104,7 @@ function strayReportRejection(state: SessionState, command: NextStepCommand, con
   return judgement.kind === 'refused' ? judgement.refusal : { code: 'STEP_MISMATCH', details: [] };
 }
 
-/** The step stays open and its proof good; too many of these stop the session (C64). */
+/** The step stays outstanding and its proof valid; too many rejections stop the session (C64). */
 function rejectReport(
   turn: TurnBuilder,
   outstanding: OutstandingStep | null,
@@ -118,7 +118,7 @@ function rejectReport(
   return turn.build(rejectionAnswer(turn.state, code, details));
 }
 
-/** A session that is not running tells what it is, and why. */
+/** The answer of a session that is not running: its status and the reason. */
 export function notRunningAnswer(state: SessionState): SessionAnswer {
   switch (state.status) {
     case 'paused':
@@ -143,7 +143,7 @@ const readInitialConditions = (
   heartbeat: heartbeat ? 'alive' : heartbeatStatus(state, time),
 });
 
-/** Rules 4 to 17: is the spec what it was, and what comes next? */
+/** Rules 4 to 17: checks that the spec is unchanged, and finds the next action. */
 function advanceSession(
   turn: TurnBuilder,
   command: NextStepCommand,
@@ -159,7 +159,7 @@ function advanceSession(
     return failSession(turn, 'spec_structure_changed');
   const action = findNextAction(turn.state, conditions);
   const warnings = conditions.heartbeat !== 'alive' && conditions.step_was_active ? ['HEARTBEAT_STALE'] : [];
-  // Whoever reports, or says so, is there.
+  // A report or a heartbeat shows that the agent is alive.
   if (heartbeat || conditions.step_was_active || action.kind === 'step') turn.set({ heartbeat_at: context.time });
   return turn.build(applyNextAction(turn, action, context, warnings));
 }
@@ -193,13 +193,13 @@ function recordOutcome(turn: TurnBuilder, outstanding: OutstandingStep, report: 
   turn.set({ tasks: { ...state.tasks, [task_id]: status }, counters: { ...turn.state.counters, tasks_completed } });
 }
 
-/** What was addressed is reviewed again; what was not is still to be addressed. */
+/** Reviews again what was addressed; anything else must still be addressed. */
 function recordFeedback(turn: TurnBuilder, outcome: StepReport['outcome'], phase_id: string): void {
   if (outcome !== 'success') return;
   turn.set({ gates: reopenGate(turn.state.gates, phase_id), evidence: null });
 }
 
-/** The report says only that the review was made: what came of it stands in the evidence, judged by policy. */
+/** The report states only that the review was made; the evidence has its result, judged by policy. */
 function recordReview(turn: TurnBuilder, outstanding: OutstandingStep, time: string): void {
   const { evidence, settings } = turn.state;
   const phase = findPhase(turn.state, outstanding.step.phase_id ?? '');
@@ -212,7 +212,7 @@ function recordReview(turn: TurnBuilder, outstanding: OutstandingStep, time: str
   recordGateResult(turn, phase.id, passed, time, evidence);
 }
 
-/** The gate of a phase has passed or failed, by policy or by a person's word. */
+/** Records that the gate of a phase has passed or failed, by policy or by a person's decision. */
 export function recordGateResult(
   turn: TurnBuilder,
   phase_id: string,
@@ -233,11 +233,11 @@ interface Mediation {
   readonly kind: 'mediated' | 'unmediated' | 'none';
   readonly claimed: number;
   readonly changed: number;
-  /** Files that the agent says it has touched, and that no run of the step has changed. */
+  /** Files that the agent reports as touched, but that no run of the step has changed. */
   readonly unseen: number;
 }
 
-/** Holds what the agent says it has touched against what its runs have really changed. */
+/** Compares the files that the agent reports as touched with those that its runs have changed. */
 function compareTouchedFiles({ files_touched = [] }: StepReport, { touched }: StepWork): Mediation {
   const changedFiles = new Set(touched.map(toSandboxRelative));
   const claimed = new Set(files_touched.map(toSandboxRelative));
@@ -248,7 +248,7 @@ function compareTouchedFiles({ files_touched = [] }: StepReport, { touched }: St
 
 const toSandboxRelative = (file: string): string => file.replace(/^(?:\/sandbox\/|\.\/)/, '');
 
-/** The proof is used up; its answer is kept for whoever did not get it. */
+/** Records the proof as used, and stores its answer in case the client did not receive it. */
 function recordConsumedProof(
   turn: Turn,
   { proof_sha256, step }: OutstandingStep,
@@ -265,7 +265,7 @@ function recordConsumedProof(
   return { ...turn, state: { ...turn.state, consumed: pruneConsumedProofs([...turn.state.consumed, proof], time) } };
 }
 
-/** Proofs are forgotten with their time; answers earlier, and the oldest first where they are many and long. */
+/** Drops expired proofs. Drops answers earlier, the oldest first, if they take too much space. */
 function pruneConsumedProofs(consumed: readonly ConsumedProof[], time: string): readonly ConsumedProof[] {
   let left = ANSWERS_CHARS_MAX;
   return consumed

@@ -1,5 +1,5 @@
-// Verifications and reviews: the platform makes them itself, as runs, and what they come to is bound to the step they
-// were made for (C68, C70).
+// Verifications and reviews: the platform runs them itself, and binds each result to the step that it was made for
+// (C68, C70).
 
 import type { CommandOf } from '../contract/session/session-command.js';
 import {
@@ -70,7 +70,10 @@ export function startReview(state: SessionState, command: CommandOf<'review'>, c
   return startCheck(turn, { kind: 'review', gate_attempt_id, action: REVIEW_PHASE, args }, context);
 }
 
-/** The review that this step has had. It has no second one: whoever does not like the first reports it (C70, C71). */
+/**
+ * The existing review of this step. A step is never reviewed twice: an agent that disagrees reports the review (C70,
+ * C71).
+ */
 function existingReview({ evidence, outstanding }: SessionState, { vouch }: CommandContext): GateEvidence | null {
   const isThere = evidence !== null && evidence.step_id === outstanding?.step.step_id;
   return isThere && vouch.evidence_intact === true ? evidence : null;
@@ -81,7 +84,7 @@ interface CheckRequest extends Pick<RunningCheck, 'kind' | 'gate_attempt_id'> {
   readonly args: JsonObject;
 }
 
-/** The answer waits for the run. What is still being changed is not looked at. */
+/** The answer waits for the run. Work that is still changing is not checked. */
 function startCheck(turn: TurnBuilder, check: CheckRequest, { input_id, work }: CommandContext): Turn {
   const { kind, gate_attempt_id, action, args } = check;
   if (turn.state.check !== null || work.busy) return turn.buildUnchanged(rejectionAnswer(turn.state, 'AGENT_BUSY'));
@@ -92,14 +95,14 @@ function startCheck(turn: TurnBuilder, check: CheckRequest, { input_id, work }: 
   return turn.build(null);
 }
 
-/** What the run of a check has come to. `result` is null where it has come to nothing. */
+/** The outcome of a check's run. `result` is null if the run had none. */
 export interface CheckResult {
   readonly run_id: string;
   readonly result: JsonObject | null;
   readonly time: string;
 }
 
-/** Null where this is no run that the session waits for. */
+/** Null if the session does not wait for this run. */
 export function applyCheckResult(
   state: SessionState,
   checkResult: CheckResult,
@@ -114,7 +117,7 @@ export function applyCheckResult(
   if (answer !== null) return { input_id: check.input_id, turn: turn.build(answer) };
   const eventFields = step === null ? { step_id: check.step_id } : stepEventFields(step);
   turn.recordEvent('check_failed', { ...eventFields, run_id: checkResult.run_id }, { kind: check.kind });
-  // What comes to nothing again and again is not asked for for ever.
+  // A check that repeatedly has no result must not be retried forever.
   if (step !== null && state.status === 'running') countFailedAttempt(turn, step);
   return { input_id: check.input_id, turn: turn.build(rejectionAnswer(turn.state, 'CHECK_FAILED')) };
 }
@@ -157,7 +160,7 @@ function applyReviewResult(
     gate_attempt_id: check.gate_attempt_id,
     step_id: check.step_id,
     phase_id: outstanding.step.phase_id ?? '',
-    // A verdict that is none is no pass.
+    // An invalid verdict does not pass.
     verdict: GATE_VERDICTS.find((known) => known === verdict) ?? ('fail' satisfies GateVerdict),
     findings: Array.isArray(findings) ? findings.filter(isRecordableFinding).slice(0, GATE_FINDINGS_MAX) : [],
     issued_at: time,
@@ -187,7 +190,7 @@ function reviewAnswer(state: SessionState, { gate_attempt_id, verdict, findings 
 
 const isReceipt = (value: object): value is VerificationReceipt => isConforming(VerificationReceipt, value);
 
-/** A text that is no Unicode could not be written down again. */
+/** A text with invalid Unicode could not be recorded. */
 const isRecordableFinding = (finding: unknown): finding is GateFinding =>
   isJsonObject(finding) &&
   isConforming(GateFinding, finding) &&

@@ -1,4 +1,4 @@
-// What was found to come next takes effect: a step is issued, or the session pauses, completes, or refuses to go on.
+// Applies the next action: issues a step, or pauses, completes or stops the session.
 
 import type { GateFinding, PauseReason } from '../contract/session/session.js';
 import type { NextStep, SessionAnswer } from '../contract/session/session-answer.js';
@@ -32,7 +32,7 @@ export function applyNextAction(
 
 type StepAction = Extract<NextAction, { readonly kind: 'step' }>;
 
-/** A step with an agent run of its own, and the hash of its proof (C65, D10). */
+/** Issues a step with an agent run of its own, and the hash of its proof (C65, D10). */
 function issueStep(
   turn: TurnBuilder,
   { type, phase, task }: StepAction,
@@ -66,7 +66,7 @@ function issueStep(
   return step;
 }
 
-/** What the review of this phase has found; a person who reviews it names nothing. */
+/** The findings of this phase's review; a review by a person has none. */
 const findingsOf = ({ evidence }: SessionState, { id }: SpecPhase): readonly GateFinding[] =>
   evidence?.phase_id === id ? evidence.findings : [];
 
@@ -86,7 +86,7 @@ export const stepEventFields = ({ step, type, run_ids }: OutstandingStep) => ({
   run_id: run_ids.at(-1) ?? null,
 });
 
-/** The session pauses: its activation ends, a step that is outstanding stays so. No proof goes with it (C66). */
+/** Pauses the session: its activation ends, and an outstanding step stays outstanding. No proof is returned (C66). */
 function pauseSession(
   turn: TurnBuilder,
   reason: PauseReason,
@@ -110,7 +110,7 @@ export function enterPause(turn: TurnBuilder, reason: PauseReason, phase_id: str
   turn.addOrder({ kind: 'close_activation', activation: activationId(turn.state), reason: `paused:${reason}` });
 }
 
-/** Something was done for the step in vain; done too often, it stops the session (C64). */
+/** Counts a failed attempt at the step; too many stop the session (C64). */
 export function countFailedAttempt(turn: TurnBuilder, outstanding: OutstandingStep): void {
   const refused = outstanding.refused + 1;
   turn.set({ outstanding: { ...outstanding, refused } });
@@ -118,7 +118,7 @@ export function countFailedAttempt(turn: TurnBuilder, outstanding: OutstandingSt
   enterPause(turn, 'blocked', outstanding.step.phase_id);
 }
 
-/** What a paused session says to whoever asks, first and ever after. */
+/** The answer of a paused session, the same each time. */
 export function createPauseStep(state: SessionState): NextStep {
   const reason = state.pause_reason ?? 'user';
   const attempt = state.ack === null ? '' : ` The gate that waits is ${state.ack.gate_attempt_id}.`;
@@ -131,13 +131,13 @@ export function createPauseStep(state: SessionState): NextStep {
   };
 }
 
-/** The phase that has just been finished, or the one that is worked on. */
+/** The phase that was just completed, or the active one. */
 function pausedPhaseId(state: SessionState): string | null {
   if (state.pause_reason === 'phase_complete') return state.phases_told.at(-1) ?? null;
   return state.outstanding?.step.phase_id ?? activePhase(state)?.id ?? null;
 }
 
-/** A step that counts no more: it cannot be reported, and its run ends. */
+/** Revokes a step: it can no longer be reported, and its run ends. */
 export function revokeStep(turn: TurnBuilder): void {
   const { outstanding } = turn.state;
   if (outstanding === null) return;
@@ -147,7 +147,7 @@ export function revokeStep(turn: TurnBuilder): void {
   if (turn.state.status === 'running') turn.addOrder({ kind: 'end_agent', activation, run_id });
 }
 
-/** The same, where the runs of the session end anyway. */
+/** The same, if the runs of the session end anyway. */
 export function recordRevocation(turn: TurnBuilder): void {
   const { outstanding } = turn.state;
   if (outstanding === null) return;

@@ -1,5 +1,5 @@
-// A report, from what an agent sent to what is certain about it. Everything is checked before anything is used up
-// (C64): a report that is refused leaves the step open and its proof good.
+// Judges a report from an agent. Every check precedes every change (C64): a rejected report leaves the step outstanding
+// and its proof valid.
 
 import { canonicalJson } from '../contract/canonical-json.js';
 import { sha256 } from '../contract/hash.js';
@@ -11,7 +11,7 @@ import { isConforming } from '../contract/validators.js';
 import { verifyReceipt } from './receipt.js';
 import { elapsedMs, REPEAT_MS, type ConsumedProof, type OutstandingStep, type SessionState } from './session-state.js';
 
-/** Which members each type of step needs beside step_id, step_type and outcome. */
+/** The members that each type of step requires besides step_id, step_type and outcome. */
 export const REQUIRED_FIELDS: Readonly<Record<ReportedStepType, readonly (keyof StepReport)[]>> = {
   implement_task: ['task_id'],
   execute_verification: ['task_id'],
@@ -25,18 +25,18 @@ export interface ReportRejection {
 }
 export type ReportJudgement =
   | { readonly kind: 'taken'; readonly report: StepReport; readonly report_sha256: string }
-  /** The same report once more: its answer is given again, and nothing happens. */
+  /** The same report again: returns the same answer and changes nothing. */
   | { readonly kind: 'repeated'; readonly answer: string }
   | { readonly kind: 'refused'; readonly refusal: ReportRejection };
 
-/** What the report comes with: the hash of its proof, and what the shell vouches for. */
+/** The hash of the report's proof, and the facts that the shell has determined. */
 export interface ReportFacts {
   readonly proof_sha256: string | null;
   readonly evidence_intact: boolean | null;
   readonly time: string;
 }
 
-/** Holds a report against the outstanding step. The order is the contract's; each check has one code. */
+/** Compares a report with the outstanding step. The order of checks is the contract's; each check has one code. */
 export function judgeReport(state: SessionState, given: JsonObject, facts: ReportFacts): ReportJudgement {
   const { proof_sha256, time } = facts;
   const value = omitNulls(given);
@@ -53,11 +53,11 @@ export function judgeReport(state: SessionState, given: JsonObject, facts: Repor
   return rejection === null ? { kind: 'taken', report, report_sha256 } : { kind: 'refused', refusal: rejection };
 }
 
-/** What is null is as if it were not there. */
+/** A null member counts as absent. */
 const omitNulls = (value: JsonObject): JsonObject =>
   Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
 
-/** All that is wrong with the form, at once: names of members, never their content. */
+/** Returns all schema errors at once: names of members, never their content. */
 function shapeErrors(value: JsonObject): readonly string[] {
   const known = Object.keys(StepReport.properties);
   const unknown = Object.keys(value).some((name) => !known.includes(name)) ? ['unknown members'] : [];
@@ -74,10 +74,10 @@ function shapeErrors(value: JsonObject): readonly string[] {
   return [...wrong.map((name) => `${name} is missing or malformed`), ...unknown, ...missing];
 }
 
-/** Hashes of what was sent and of what is expected: how long the comparison takes says nothing about the proof. */
+/** Compares hashes, so that the duration of the comparison reveals nothing about the proof. */
 const isSameHash = (a: string, b: string): boolean => a === b;
 
-/** A proof that is not the outstanding one was used before, or is none. */
+/** A proof other than the outstanding one was used before, or is unknown. */
 function judgeUsedProof(
   consumed: readonly ConsumedProof[],
   proof: string,
@@ -92,7 +92,7 @@ function judgeUsedProof(
     : { kind: 'repeated', answer: found.answer };
 }
 
-/** The report must be about the step that was issued, in every member that it names one by, needed or not. */
+/** The report must name the issued step, in every identifying member that it has, required or not. */
 function bindingRejection({ step, type }: OutstandingStep, report: StepReport): ReportRejection | null {
   const needed = REQUIRED_FIELDS[type];
   const isDifferent = (name: 'task_id' | 'phase_id'): boolean =>
@@ -116,7 +116,7 @@ function evidenceRejection(
   if (report.verification_receipt !== undefined) return invalidReceipt(`${outstanding.type} takes no receipt`);
   if (outstanding.type !== 'run_fidelity_gate') return null;
   if (!isEvidenceOf(evidence, outstanding, report)) return { code: 'INVALID_GATE_EVIDENCE', details: [] };
-  // A checksum that is missing is one that is wrong (C69).
+  // A missing checksum counts as wrong (C69).
   return evidence_intact === true ? null : { code: 'ERROR_GATE_INTEGRITY_CHECKSUM', details: [] };
 }
 
@@ -126,7 +126,9 @@ const isEvidenceOf = (evidence: GateEvidence | null, { step }: OutstandingStep, 
   evidence.step_id === step.step_id &&
   evidence.phase_id === step.phase_id;
 
-/** C67, C68: the platform's own receipt, member by member, and an outcome that agrees with its exit code. */
+/**
+ * C67, C68: requires the platform's own receipt, equal in every member, and an outcome that agrees with its exit code.
+ */
 function receiptRejection({ receipt }: OutstandingStep, report: StepReport): ReportRejection | null {
   const { outcome, verification_receipt: given } = report;
   if (outcome === 'skipped') return given === undefined ? null : invalidReceipt('outcome skipped takes no receipt');

@@ -1,10 +1,10 @@
-// What an answer means for the loop that asked, and what people are advised to do about it.
+// The meaning of an answer for the agent's loop, and the recommended actions for people.
 
 import type { LoopSignal, PauseReason } from '../contract/session/session.js';
 import type { RecommendedAction, SessionErrorCode } from '../contract/session/session-answer.js';
 import type { SessionState } from './session-state.js';
 
-/** After these the agent's loop must end, whatever the session is (S3-18, S3-25, S3-26, S3-32). */
+/** After these codes the agent's loop must end, in any state of the session (S3-18, S3-25, S3-26, S3-32). */
 const BLOCKING_CODES: ReadonlySet<string> = new Set([
   'REQUIRED_GATE_UNSATISFIED',
   'GATE_AUDIT_FAILURE',
@@ -21,10 +21,10 @@ const BLOCKING_CODES: ReadonlySet<string> = new Set([
 /** Codes with and without their prefix are the same (C62). */
 const stripErrorPrefix = (code: SessionErrorCode): string => code.replace(/^ERROR_/, '');
 
-/** So often evidence may be missing before that is taken for a broken runtime. */
+/** Maximum attempts with missing evidence before the runtime counts as broken. */
 const EVIDENCE_ATTEMPTS_MAX = 3;
 
-/** The first rule that fits; null: the loop goes on (C75). */
+/** The first matching rule; null: the loop continues (C75). */
 export function loopSignal(
   { status, pause_reason, outstanding }: Pick<SessionState, 'status' | 'pause_reason' | 'outstanding'>,
   error: SessionErrorCode | null,
@@ -35,7 +35,7 @@ export function loopSignal(
   if (error === 'INVALID_GATE_EVIDENCE' && (outstanding?.refused ?? 0) >= EVIDENCE_ATTEMPTS_MAX)
     return 'blocked_runtime';
   if (status === 'failed' || error === 'SESSION_UNRECOVERABLE') return 'failed';
-  // A person has stopped it, for now or for good.
+  // A person has stopped it, temporarily or permanently.
   if (status === 'paused' || status === 'ended') return 'paused_needs_attention';
   return null;
 }

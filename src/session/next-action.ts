@@ -15,9 +15,8 @@
 //   16  the next task that can be started                            implement_task
 //   17  everything is finished                                       complete_spec
 //
-// Rule 15 is looked at before 10: what is finished comes before what is yet to be done. Of the rules behind it one at
-// most has something to say. Rules 0 to 5 come before a step is looked for: they stand in take-report.ts and
-// commands.ts.
+// Rule 15 precedes rule 10: completed work comes before work still to do. Of the rules after it, at most one applies.
+// Rules 0 to 5 precede the search for a step; they are in `judge-report.ts` and `apply-command.ts`.
 
 import type { PauseReason, ReportedStepType } from '../contract/session/session.js';
 import type { SessionErrorCode } from '../contract/session/session-answer.js';
@@ -47,10 +46,10 @@ export type NextAction =
     }
   | { readonly kind: 'pause'; readonly reason: PauseReason; readonly phase: SpecPhase | null }
   | { readonly kind: 'complete' }
-  /** The session would go on, or end, with its gates not as the spec wants them: it must not. */
+  /** The gates are not as the spec requires, so the session must neither continue nor end. */
   | { readonly kind: 'refuse'; readonly code: SessionErrorCode; readonly details: readonly string[] };
 
-/** What was true when the command came in, before it was acted on. */
+/** The conditions when the command arrived, before it was applied. */
 export interface InitialConditions {
   readonly step_was_stale: boolean;
   readonly step_was_active: boolean;
@@ -84,7 +83,7 @@ const checkLimits: NextActionRule = (state) => {
   return counters.skips > maximums.max_skips ? pauseAction(state, 'blocked') : null;
 };
 
-/** A limit holds nobody up who has finished. */
+/** A limit does not stop a session without remaining work. */
 const hasWorkLeft = (state: SessionState): boolean =>
   !state.spec.phases.every((phase) => hasSettledTasks(state, phase));
 
@@ -96,7 +95,7 @@ const checkCycleLimit: NextActionRule = (state) => {
     : null;
 };
 
-/** A gate that has passed finishes a phase whose completion somebody wants to hear of before the next one begins. */
+/** A passed gate completes a phase; the session pauses then if the autonomy settings require it. */
 const checkPhaseComplete: NextActionRule = (state) => {
   const { stop_on_phase_completion } = state.settings;
   if (!stop_on_phase_completion) return null;
@@ -115,7 +114,7 @@ const checkSpecComplete: NextActionRule = (state) => {
   return refuseFailedAudit(state, null) ?? { kind: 'complete' };
 };
 
-/** Nothing is done in a phase before the gates of those before it are as the spec wants them (F18). */
+/** No work starts in a phase before the gates of earlier phases are as the spec requires (F18). */
 const auditEarlierGates: NextActionRule = (state) => {
   const phase = activePhase(state);
   const before = phase === null ? undefined : state.spec.phases[state.spec.phases.indexOf(phase) - 1];
@@ -152,12 +151,12 @@ const selectGateAction: NextActionRule = (state) => {
       ? { kind: 'step', type: 'address_fidelity_feedback', phase, task: null }
       : pauseAction(state, 'gate_failed');
   }
-  // A person's review has no step: it is asked for by the pause (C72).
+  // A review by a person has no step: the pause requests it (C72).
   if (phase.gate.reviewer === 'manual') return pauseAction(state, 'gate_review_required');
   return { kind: 'step', type: 'run_fidelity_gate', phase, task: null };
 };
 
-/** C73. A gate that holds nothing up does not hold it up for this either. */
+/** C73. A gate that blocks nothing does not block for skipped tasks either. */
 const hasForbiddenSkips = (state: SessionState, phase: SpecPhase): boolean =>
   hasEnforcedGate(state, phase) && hasSkippedTasks(state, phase) && !state.settings.allow_skipped;
 

@@ -1,4 +1,4 @@
-// A paused or failed session goes on: with a new activation, and with what had stopped it out of the way (C74).
+// Resumes a paused or failed session: starts a new activation, and clears what had stopped the session (C74).
 
 import type { CommandOf } from '../contract/session/session-command.js';
 import type { SessionRole } from '../contract/session/session.js';
@@ -27,7 +27,7 @@ export function resume(state: SessionState, command: ResumeSessionCommand, conte
   return turn.build(sessionAnswer(turn.state, { next_step: reissueStep(turn, context) }));
 }
 
-/** A failure is left by force alone, and a spec that has changed not even so before the session is rebased to it. */
+/** Only `force` leaves a failure. If the spec has changed, the session must be rebased to it first. */
 function rejectFailedSession(state: SessionState, { force, spec }: ResumeSessionCommand): SessionAnswer | null {
   if (state.status !== 'failed') return null;
   const hasChanged = spec !== null && (!('structure_hash' in spec) || spec.structure_hash !== state.structure_hash);
@@ -35,7 +35,7 @@ function rejectFailedSession(state: SessionState, { force, spec }: ResumeSession
   return force ? null : rejectionAnswer(state, 'SESSION_UNRECOVERABLE', ['force is required']);
 }
 
-/** A gate that waits for a person gets its answer, from a maintainer and for that very attempt (C72). */
+/** Records a maintainer's acknowledgement of a gate that waits for a person, for exactly that attempt (C72). */
 function acknowledgeGate(
   turn: TurnBuilder,
   { acknowledge: acknowledgement }: ResumeSessionCommand,
@@ -55,8 +55,8 @@ function acknowledgeGate(
 }
 
 /**
- * A new orchestrator run, and the limits that count by activation from the start. Skips are counted until a maintainer
- * resumes: else a loop that pauses for its context, and resumes itself, could skip as much as it likes.
+ * Starts a new orchestrator run and resets the limits per activation. Skips are reset only when a maintainer resumes;
+ * otherwise a loop that pauses for its context and resumes itself could skip without limit.
  */
 export function activate(turn: TurnBuilder, { role, time }: Pick<CommandContext, 'role' | 'time'>): void {
   const { activation, counters } = turn.state;
@@ -74,20 +74,23 @@ export function activate(turn: TurnBuilder, { role, time }: Pick<CommandContext,
   turn.addOrder({ kind: 'open_activation', run_id: activationId(turn.state) });
 }
 
-/** What paused the session must not pause it again at once (F3). To be called while it is still paused. */
+/**
+ * Prevents the cause of the pause from pausing the session again at once (F3). Call it while the session is still
+ * paused.
+ */
 export function clearPauseCause(turn: TurnBuilder, role: SessionRole): void {
   const { counters, cycles, gates, pause_reason, settings } = turn.state;
   if (pause_reason === 'error_threshold') turn.set({ counters: { ...counters, consecutive_errors: 0 } });
   const isStopped =
     pause_reason === 'gate_failed' || (pause_reason === 'fidelity_cycle_limit' && !settings.auto_retry_fidelity_gate);
-  // It is reviewed again, unless somebody has waived it meanwhile (F2).
+  // The gate is reviewed again, unless it was waived meanwhile (F2).
   if (isStopped && gates[cycles.phase_id]?.status === 'failed') {
     turn.set({ gates: reopenGate(gates, cycles.phase_id), evidence: null });
   }
   if (role === 'maintainer') turn.set({ cycles: { ...cycles, count: 0 } });
 }
 
-/** The step that was outstanding gets another agent run; where its reports were refused, another proof as well. */
+/** Gives the outstanding step another agent run and, if its reports were rejected, another proof. */
 function reissueStep(turn: TurnBuilder, { vouch, time }: CommandContext): NextStep | null {
   const { outstanding } = turn.state;
   if (outstanding === null) return null;
@@ -123,9 +126,9 @@ export function denyActivation(turn: Turn, context: Pick<CommandContext, 'actor'
 }
 
 /**
- * An activation has ended. Where nobody had closed it, somebody has ended it from outside: the session stops, and can
- * be resumed. A check that it was asked for in its last moments was never begun: whoever waits for that is told so.
- * @returns null where nothing follows
+ * Handles the end of an activation. If the session did not end it, it was ended from outside: the session stops and can
+ * be resumed. A check requested too late to start is answered as such.
+ * @returns null if nothing follows
  */
 export function handleActivationEnd(
   state: SessionState,

@@ -1,4 +1,4 @@
-// All that a session is between two commands: plain JSON, kept by the session machine, and made anew by folding.
+// The state of a session between two commands: plain JSON in the session machine's context, rebuilt by folding.
 
 import type { Exposure } from '../contract/run/response.js';
 import type {
@@ -17,7 +17,7 @@ import type { SessionSpec } from '../contract/session/session-spec.js';
 import type { Person } from '../contract/person.js';
 import type { Actor } from '../contract/shapes.js';
 
-/** As whom the agent runs of the session act. A task's own lane comes first. */
+/** The identity under which the session's agent runs act. A task's own lane has priority. */
 export interface SessionAgent {
   readonly actor: Actor;
   readonly person?: Person | undefined;
@@ -38,15 +38,17 @@ export interface SessionState {
   readonly status: SessionStatus;
   readonly pause_reason: PauseReason | null;
   readonly failure_reason: FailureReason | null;
-  /** One more with every command that has changed anything. */
+  /** Incremented by every command that changes anything. */
   readonly state_version: number;
-  /** Which activation this is, from 1, and how many runs it has started: the next one's ordinal is one more (D11). */
+  /**
+   * The number of the current activation, from 1, and how many runs it has started: the next ordinal is one more (D11).
+   */
   readonly activation: number;
   readonly runs_started: number;
-  /** Tasks that are done with; all others are pending. */
+  /** Completed or skipped tasks; all others are pending. */
   readonly tasks: Readonly<Record<string, 'completed' | 'skipped'>>;
   readonly gates: Readonly<Record<string, GateRecord>>;
-  /** The one live review (C70). */
+  /** The one valid review (C70). */
   readonly evidence: GateEvidence | null;
   /** The gate that a person must acknowledge (C72). */
   readonly ack: GateAck | null;
@@ -54,18 +56,18 @@ export interface SessionState {
   readonly cycles: { readonly phase_id: string; readonly count: number };
   readonly counters: SessionCounters;
   readonly context: AgentContext;
-  /** For the reviewer of the phase that was worked on last. */
+  /** Input for the reviewer of the latest phase. */
   readonly changed: ChangedFiles;
   readonly heartbeat_at: string;
   readonly steps_issued: number;
   readonly gate_attempts: number;
   readonly outstanding: OutstandingStep | null;
   readonly last_step_id: string | null;
-  /** Proofs that were used, the latest last. */
+  /** Used proofs, the latest last. */
   readonly consumed: readonly ConsumedProof[];
-  /** A verification or review that is under way. */
+  /** A verification or review in flight. */
   readonly check: RunningCheck | null;
-  /** Phases whose completion has been paused for. */
+  /** Phases for whose completion the session has already paused. */
   readonly phases_told: readonly string[];
 }
 
@@ -75,7 +77,10 @@ export interface ChangedFiles {
   readonly files: readonly string[];
 }
 
-/** How full the agent's context is taken to be, what it has said last, and for how many steps that has led nowhere. */
+/**
+ * The assumed fill level of the agent's context, its last reported level, and for how many steps the reports made no
+ * progress.
+ */
 export interface AgentContext {
   readonly pct: number;
   readonly said: number | null;
@@ -85,7 +90,7 @@ export interface AgentContext {
 export interface SessionCounters {
   /** In this activation (C74). */
   readonly tasks_completed: number;
-  /** Since a maintainer has resumed the session last. */
+  /** Since a maintainer last resumed the session. */
   readonly skips: number;
   readonly consecutive_errors: number;
   /** In the whole session. */
@@ -112,20 +117,20 @@ export interface GateAck {
   readonly phase_id: string;
 }
 
-/** A step that the agent has been told and has not reported. */
+/** A step that was issued to the agent and is not reported yet. */
 export interface OutstandingStep {
   readonly type: ReportedStepType;
-  /** As the agent was told it, with the number from which the proof is made instead of the proof. */
+  /** The step as issued, with the issue number from which the proof is computed instead of the proof. */
   readonly step: NextStep;
   readonly issue: number;
-  /** SHA-256 of its proof: the proof itself is nowhere (D10). */
+  /** SHA-256 of its proof; the proof itself is not stored (D10). */
   readonly proof_sha256: string;
   readonly issued_at: string;
-  /** Its agent runs: one an activation. */
+  /** Its agent runs: one per activation. */
   readonly run_ids: readonly string[];
-  /** What the last run of its verification came to. */
+  /** The receipt of its last verification run. */
   readonly receipt: VerificationReceipt | null;
-  /** What was done for it in vain: reports that were refused, checks that came to nothing (C64). */
+  /** Failed attempts: rejected reports, and checks without a result (C64). */
   readonly refused: number;
 }
 
@@ -135,7 +140,7 @@ export interface ConsumedProof {
   /** SHA-256 of the canonical report. */
   readonly report_sha256: string;
   readonly consumed_at: string;
-  /** The answer, as long as it may be given again; JSON. */
+  /** The answer as JSON, as long as it may be repeated. */
   readonly answer: string | null;
 }
 
@@ -148,12 +153,12 @@ export interface RunningCheck {
   readonly gate_attempt_id: string | null;
 }
 
-/** How long an identical report gets its answer again, from when its proof was used (C65). */
+/** How long an identical report gets the same answer, in ms from the use of its proof (C65). */
 export const REPEAT_MS = 30_000;
-/** How long a used proof is remembered after that, and how many are. */
+/** How long a used proof is remembered after that, in ms, and the maximum number. */
 export const CONSUMED_MS = 3_600_000;
 export const CONSUMED_MAX = 500;
-/** How much of answers is kept, to be given again: of ordinary ones, all that are young enough. */
+/** Maximum size of the stored answers: enough for all recent ordinary ones. */
 export const ANSWERS_CHARS_MAX = 4_194_304;
 
 export const FRESH_CONTEXT: AgentContext = { pct: 0, said: null, repeats: 0 };
@@ -206,8 +211,8 @@ export const nextAttemptId = ({ session_id, gate_attempts }: SessionState): stri
   `${session_id}-g${gate_attempts + 1}`;
 
 /**
- * For which step, and for the how-manieth issue of it, the shell must make a proof before this command comes in: a
- * resumed step is issued anew where its reports were refused, everything else would be the next one.
+ * The step and issue number for which the shell must compute a proof before this command enters. A resumed step is
+ * issued again if its reports were rejected; any other command may issue the next step.
  */
 export function nextIssue(state: SessionState, command: string): { readonly step_id: string; readonly issue: number } {
   const { outstanding } = state;
@@ -216,6 +221,6 @@ export function nextIssue(state: SessionState, command: string): { readonly step
     : { step_id: nextStepId(state), issue: 1 };
 }
 
-/** Milliseconds between two recorded times: no reading of a clock. */
+/** Milliseconds between two recorded times; reads no clock. */
 export const elapsedMs = (from: string, to: string): number => Date.parse(to) - Date.parse(from);
 export const MINUTE_MS = 60_000;

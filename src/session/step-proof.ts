@@ -1,4 +1,5 @@
-// Step proofs and checksums of gate evidence: made outside the kernel, which sees no more than their hashes (D10, C69).
+// Step proofs and checksums of gate evidence. They are computed outside the kernel, which sees only their hashes (D10,
+// C69).
 
 import { timingSafeEqual } from 'node:crypto';
 import type { GateEvidence } from '../contract/session/session.js';
@@ -10,7 +11,7 @@ import { nextIssue, type SessionState } from './session-state.js';
 
 export type { Secrets };
 
-/** The proof of one issue of a step, base64url: the same whenever it is asked for, and nowhere written down. */
+/** The proof of one issue of a step, base64url. It is computed again on each request and never stored. */
 export const stepProof = (secrets: Secrets, session_id: string, step_id: string, issue: number): string =>
   secrets.computeMac('step_proof', [session_id, step_id, issue]).toString('base64url');
 
@@ -20,14 +21,14 @@ type EvidenceIdentity = Pick<GateEvidence, 'gate_attempt_id' | 'step_id' | 'phas
 export const evidenceChecksum = (secrets: Secrets, session_id: string, evidence: EvidenceIdentity): string =>
   secrets.computeMac('gate_evidence', checksumParts(session_id, evidence)).toString('hex');
 
-/** A checksum that is missing is one that is wrong. */
+/** A missing checksum counts as wrong. */
 export function isEvidenceIntact(secrets: Secrets, session_id: string, evidence: GateEvidence): boolean {
   const expected = Buffer.from(evidenceChecksum(secrets, session_id, evidence));
   const found = Buffer.from(evidence.checksum ?? '');
   return found.length === expected.length && timingSafeEqual(found, expected);
 }
 
-/** What the shell vouches for with a command: the kernel has no key, and takes its word. */
+/** The key-dependent facts of a command: the kernel has no key and trusts the shell for them. */
 export function createSessionVouch(
   session_id: string,
   session: SessionState | null,

@@ -1,4 +1,4 @@
-// One command being carried out: the state as it becomes, what is said of it, and what is asked of the runs.
+// Applies one command: collects the new state, the session events, and the orders to its runs.
 
 import type { SessionEvent, SessionEventName } from '../contract/session/session-event.js';
 import type { SessionAnswer } from '../contract/session/session-answer.js';
@@ -9,33 +9,33 @@ import type { Actor } from '../contract/shapes.js';
 import type { JsonObject } from '../contract/json.js';
 import type { SessionState } from './session-state.js';
 
-/** What comes with a command. Everything that the rules must know of the world is here, as data. */
+/** The input of a command. Everything external that the rules need is here, as data. */
 export interface CommandContext {
   readonly time: string;
   readonly input_id: string;
   readonly actor: Actor;
   readonly role: SessionRole;
   readonly vouch: SessionVouch;
-  /** The report of a `next`, without its proof; null where it came without one. */
+  /** The report of a `next`, without its proof; null if there is none. */
   readonly report: JsonObject | null;
   /** The spec of a `rebase`. */
   readonly new_spec: SessionSpec | null;
   readonly work: StepWork;
 }
 
-/** What the runs of the outstanding step have really done. */
+/** What the runs of the outstanding step have changed. */
 export interface StepWork {
   /** Paths inside the sandbox that they have changed, as `/sandbox/...`, each once. */
   readonly touched: readonly string[];
-  /** Whether something of it is still being done. */
+  /** Whether any of its runs is still working. */
   readonly busy: boolean;
-  /** Whether its lane takes no work that the platform has not seen. */
+  /** Whether its lane rejects unmediated work, which the platform has not seen. */
   readonly refuses_unmediated: boolean;
   /** Whether steps of this tree hand over the command of a verification that has words of its own. */
   readonly with_command?: boolean;
 }
 
-/** What a session asks of its orchestrator runs. */
+/** An order of a session to its orchestrator runs. */
 export type RunOrder =
   | { readonly kind: 'open_activation'; readonly run_id: string }
   | { readonly kind: 'start_agent'; readonly activation: string; readonly run_id: string; readonly lane_id: string }
@@ -48,14 +48,14 @@ export type RunOrder =
     }
   | { readonly kind: 'close_activation'; readonly activation: string; readonly reason: string };
 
-/** The time, and where the ledger has it, are the kernel's to fill in. */
+/** The kernel sets the timestamp and the position in the ledger. */
 export type SessionEventDraft = { -readonly [K in keyof SessionEvent]: SessionEvent[K] };
 
 export interface Turn {
   readonly state: SessionState;
   readonly events: readonly SessionEventDraft[];
   readonly orders: readonly RunOrder[];
-  /** Null where the answer waits for a run. */
+  /** Null if the answer waits for a run. */
   readonly answer: SessionAnswer | null;
 }
 
@@ -78,7 +78,7 @@ export class TurnBuilder {
     this.state = { ...this.state, ...update };
   }
 
-  /** Tells an event, with the state as it is by then. */
+  /** Records an event, with the state at this point. */
   recordEvent(event: SessionEventName, subject: EventSubject = {}, detail: JsonObject = {}): void {
     const { session_id, status, state_version, pause_reason, failure_reason } = this.state;
     const { actor, role } = this.#caller;
@@ -109,7 +109,7 @@ export class TurnBuilder {
     return { state: this.state, events: this.#events, orders: this.#orders, answer };
   }
 
-  /** Nothing has changed: the state stays what it was, to its version. */
+  /** Returns the state unchanged, including its version. */
   buildUnchanged(answer: SessionAnswer): Turn {
     return { state: this.#initialState, events: [], orders: [], answer };
   }
