@@ -1,5 +1,5 @@
-// The public names of `turnpike`, written out. Schemas are in `turnpike/contract`, machines in `turnpike/machines`,
-// replay and jest matchers in `turnpike/replay`.
+// The public API of `turnpike`, listed explicitly. `turnpike/contract` exports the schemas, `turnpike/machines` the
+// machines, and `turnpike/replay` replay and the jest matchers.
 
 export { memoryStore } from './adapters/memory/memory-ledger-store.js';
 export { openSandbox } from './adapters/sandbox/file-sandbox.js';
@@ -79,7 +79,7 @@ export { openTurnpike, type Turnpike, type TurnpikeOptions } from './runtime/tur
 export { commandHash, verifyReceipt, type ReceiptSubject, type ReceiptVerdict } from './session/receipt.js';
 export { renderAgentOutput } from './step/render-agent-output.js';
 
-// Names of before, for one minor version. CHANGELOG.md lists them.
+// Deprecated names, kept for one minor version. CHANGELOG.md lists them.
 export {
   /** @deprecated Use `ActionFailedError`. */
   ActionFailedError as Failed,

@@ -1,4 +1,4 @@
-// What `step` and `run` have in common: the options of an agent run, the run itself, and how its end is told.
+// Shared by `step` and `run`: the options of an agent run, the run itself, and the report of its end.
 
 import { EXPOSURES, type Exposure } from '../contract/run/response.js';
 import type { ControlAgentOptions } from '../runtime/control/control-protocol.js';
@@ -21,7 +21,10 @@ export const AGENT_OPTIONS: readonly CommandOption[] = [
   { name: 'exposure', value: 'HOW', help: 'detailed or decision: show less in the responses than the policy would' },
 ];
 
-/** Takes payloads through one agent run, and tells its end. 0 when it completed, whatever was denied in it (D5). */
+/**
+ * Submits payloads to one agent run and reports its end.
+ * @returns 0 if the run completed, even if steps were denied (D5)
+ */
 export async function runAgentCommand(
   command: CliCommand,
   args: CommandArguments,
@@ -75,7 +78,7 @@ export function parseAgentOptions(command: CliCommand, args: CommandArguments): 
   };
 }
 
-/** Scope fields as they are typed: `key=value`. */
+/** Scope fields in the form `key=value`. */
 export function parseScope(command: CliCommand, pairs: readonly string[]): Record<string, string> | null {
   const scope = new Map<string, string>();
   for (const pair of pairs) {

@@ -3,7 +3,10 @@ import { errorCode } from '../adapters/system/error-code.js';
 import { COMMON_OPTIONS, type CommandArguments, type CliCommand } from './command.js';
 import { usageError } from './io.js';
 
-/** The arguments of a command. @throws UsageError that says what is wrong and where to look */
+/**
+ * The arguments of a command.
+ * @throws UsageError that says what is wrong and which help to read
+ */
 export function parseArguments(command: CliCommand, argv: readonly string[]): CommandArguments {
   const { values, positionals } = parseRawArguments(command, argv);
   const { min, max } = command.operands;
@@ -24,11 +27,14 @@ export function parseArguments(command: CliCommand, argv: readonly string[]): Co
   };
 }
 
-/** A usage error that points to the help of its command. */
+/** A usage error that refers to the help of its command. */
 export const commandUsageError = ({ name }: CliCommand, message: string): ReturnType<typeof usageError> =>
   usageError(`${message}: see \`turnpike help ${name}\``);
 
-/** The port of an option, or `fallback` where it was not given. @throws UsageError for what is none */
+/**
+ * The port in an option, or `fallback` if it was not given.
+ * @throws UsageError for an invalid port
+ */
 export function parsePort(command: CliCommand, args: CommandArguments, option: string, fallback: string): number {
   const text = args.text(option) ?? fallback;
   if (/^\d{1,5}$/u.test(text) && Number(text) <= 65_535) return Number(text);
@@ -47,7 +53,7 @@ function parseRawArguments(command: CliCommand, argv: readonly string[]): Return
     return parseArgs({ args: [...argv], options, allowPositionals: true, strict: true });
   } catch (error) {
     if (!errorCode(error).startsWith('ERR_PARSE_ARGS')) throw error;
-    // Node's first sentence says what is wrong; the rest is advice for programmers.
+    // The first sentence of Node's message says what is wrong; the rest is advice for programmers.
     throw commandUsageError(command, (error as Error).message.split(/\. |\n/u, 1).join(''));
   }
 }

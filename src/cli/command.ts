@@ -1,13 +1,12 @@
 import type { Io } from './io.js';
 
 /**
- * 0 done, 1 the check failed or the run did not complete, 2 wrong usage, 3 the system is broken, 4 nothing is wrong
- * with
- * what could be checked, and not everything could be.
+ * 0: done. 1: the check failed or the run did not complete. 2: wrong usage. 3: the system is broken. 4: all that could
+ * be checked is correct, but some of it could not be checked.
  */
 export type ExitCode = 0 | 1 | 2 | 3 | 4;
 
-/** An option as it is written: `--name`, or `--name VALUE` where it has a value. */
+/** An option as the user types it: `--name`, or `--name VALUE` if it takes a value. */
 export interface CommandOption {
   readonly name: string;
   readonly value?: string;
@@ -16,32 +15,32 @@ export interface CommandOption {
   readonly help: string;
 }
 
-/** What stands on the command line behind the name of the command. */
+/** The arguments after the name of the command. */
 export interface CommandArguments {
   readonly operands: readonly string[];
-  /** The value of an option, or undefined where it was not given. */
+  /** The value of an option, or undefined if it was not given. */
   text(name: string): string | undefined;
   list(name: string): readonly string[];
   flag(name: string): boolean;
 }
 
-/** One command of `turnpike`. Its usage is data, from which help and the check of the arguments are made. */
+/** One command of `turnpike`. Its usage is data; the help and the argument check are made from it. */
 export interface CliCommand {
-  /** As it is typed; may be two words. */
+  /** As the user types it, in one or more words. */
   readonly name: string;
   readonly summary: string;
-  /** What follows the options: how it is called in the usage, and how many there may be. */
+  /** The arguments after the options: their text in the usage line, and their number. */
   readonly operands: { readonly usage: string; readonly min: number; readonly max: number };
   readonly options: readonly CommandOption[];
-  /** What else there is to say about it, line by line. */
+  /** Further lines of the help. */
   readonly notes?: readonly string[];
-  /** @throws CodedError, which becomes one line and an exit code; OutputClosed */
+  /** @throws CodedError, which becomes one line and an exit code; OutputClosedError */
   run(args: CommandArguments, io: Io): Promise<ExitCode>;
 }
 
 export const NO_OPERANDS = { usage: '', min: 0, max: 0 } as const;
 
-/** The options that every command has. */
+/** The options of every command. */
 export const COMMON_OPTIONS: readonly CommandOption[] = [
   { name: 'home', value: 'DIR', help: 'the home: ledger, artifacts, sandbox (default ./.turnpike)' },
   { name: 'contract', value: 'DIR', help: 'the contract folder (default ./contract, else the shipped policy)' },

@@ -1,5 +1,6 @@
-// `turnpike serve --demo`: a home of its own for a first look, filled with the recorded working session, the same with
-// attacks in between, a session of a spec and an export that waits for somebody; then agents go on, a step at a time.
+// `turnpike serve --demo`: creates a home directory of its own and fills it with the recorded working session, the same
+// session mixed with attacks, a session of a spec, and an export that waits for approval. Agents then continue, one
+// step at a time.
 
 import { cpSync, mkdirSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -15,15 +16,15 @@ import { openTurnpike, type Turnpike } from '../runtime/turnpike.js';
 
 const STEP_MS = 900;
 const PAUSE_MS = 4_000;
-/** Who looks and decides; whoever asked for something may not approve it. */
+/** The person who runs the demo session. Another actor requests the export: a requester may not approve it. */
 const MAINTAINER = { actor: 'maintainer', role: 'maintainer' } as const;
 const GOVERNANCE = { actor: 'governance', role: 'ATTORNEY_ADMIN' } as const;
 
-/** A Turnpike on a home below `folder`, with the shipped policy, under which exports have to be approved. */
+/** Opens Turnpike on a home directory below `folder`, with the shipped policy, under which exports need approval. */
 export const openDemo = (folder: string, log: Log = winstonLog('warn')): Promise<Turnpike> =>
   openTurnpike({ home: join(folder, 'home'), log });
 
-/** What there is to see at once; less of it where it is called off. */
+/** Creates the initial data of the demonstration; less of it if `stop` is aborted. */
 export async function fillDemo(turnpike: Turnpike, stop: AbortSignal = new AbortController().signal): Promise<void> {
   const { work, attacks } = await readDemoPayloads();
   await submitPayloads(turnpike, 'case-session', work, 0, stop);
@@ -39,7 +40,7 @@ export async function fillDemo(turnpike: Turnpike, stop: AbortSignal = new Abort
   await turnpike.export({ ...asked, ...GOVERNANCE });
 }
 
-/** Agents at work, one step at a time, until it is called off. */
+/** Runs demonstration agents, one step at a time, until `stop` is aborted. */
 export async function runDemoAgents(turnpike: Turnpike, stop: AbortSignal): Promise<void> {
   const { work, attacks } = await readDemoPayloads();
   for (let round = 1; !stop.aborted; round += 1) {
@@ -57,7 +58,7 @@ async function readDemoPayloads(): Promise<{ readonly work: readonly Buffer[]; r
   };
 }
 
-/** The lines as the bytes that they are: what is wrong with some of them is no text. */
+/** Splits into lines of raw bytes, because some payloads are deliberately not valid text. */
 function linesOf(bytes: Buffer): readonly Buffer[] {
   const lines: Buffer[] = [];
   for (let from = 0; from < bytes.length;) {
@@ -68,11 +69,11 @@ function linesOf(bytes: Buffer): readonly Buffer[] {
   return lines;
 }
 
-/** Every second one is an attack, until one has been tried too often and ends the run. */
+/** Every second payload is an attack, until the number of denials ends the run. */
 const mixPayloads = (work: readonly Buffer[], attacks: readonly Buffer[]): readonly Buffer[] =>
   work.flatMap((payload, place) => [payload, ...attacks.slice(place, place + 1)]);
 
-/** One agent, from its first proposal to its end, whichever that is. */
+/** Runs one agent from its first proposal to its end, whatever its outcome. */
 async function submitPayloads(
   turnpike: Turnpike,
   case_id: string,
@@ -91,7 +92,7 @@ async function submitPayloads(
   await run.end().catch(() => undefined);
 }
 
-/** @returns null where the run takes no more */
+/** @returns null if the run accepts no more proposals */
 const trySubmit = (run: AgentRun, payload: Buffer): Promise<StepResponse | null> =>
   run.submit(payload).catch(() => null);
 
@@ -100,11 +101,11 @@ const NOTES: Readonly<Record<string, string>> = {
   'opening-hours': '- Tuesday: 10:00-16:00\n- Saturday: 9:00-13:00\n',
 };
 
-/** A session that has come to its third task, and waits there for its agent. */
+/** Creates a session that has reached its third task and waits for its agent. */
 async function startDemoSession(turnpike: Turnpike): Promise<void> {
   const { sessions, home } = turnpike;
   const caller = MAINTAINER;
-  // The folder that its notes go into.
+  // The directory for its notes.
   if (home !== null) mkdirSync(join(home.sandbox, 'case-handbook', 'notes'), { recursive: true });
   const spec = packageFile('docs/examples/spec.yaml');
   const session_id = (await sessions.start({ spec, case: 'case-handbook', by: caller })).data?.session_id;
@@ -129,6 +130,6 @@ const noteProposal = (task: string, content: string, number: number): string =>
     args: { path: `/sandbox/notes/${task === 'contacts' ? 'contacts' : 'hours'}.md`, content },
   });
 
-/** Waits, unless it is called off. */
+/** Waits for `ms` milliseconds or until the signal is aborted. */
 const pause = (ms: number, signal: AbortSignal): Promise<unknown> =>
   ms === 0 ? Promise.resolve() : delay(ms, undefined, { signal }).catch(() => undefined);

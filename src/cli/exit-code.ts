@@ -3,7 +3,7 @@ import type { ExitCode } from './command.js';
 import type { Io } from './io.js';
 import { escapeText } from './text/terminal.js';
 
-/** What an error that has a code means for the exit code; null for a bug of ours. */
+/** The exit code of an error that has a code; null for an internal error. */
 export function exitCodeOf(error: unknown): ExitCode | null {
   const code = codeOf(error);
   if (code === null || code === 'INVARIANT') return null;
@@ -19,7 +19,7 @@ function codeOf(error: unknown): string | null {
 
 const SANDBOX_CODES: readonly string[] = ['UNSUPPORTED_PLATFORM', 'SANDBOX_UNUSABLE'];
 
-/** For commands whose question is whether a ledger is what it was: that it is not is their answer, and exit code 1. */
+/** For commands that check a ledger: a tampered ledger is their result, with exit code 1. */
 export async function exitOneIfTampered(io: Pick<Io, 'stderr'>, work: () => Promise<ExitCode>): Promise<ExitCode> {
   try {
     return await work();

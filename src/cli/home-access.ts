@@ -1,5 +1,5 @@
-// A home as a command acts on it: in this process where it gets the writer lock, else through the process that has it
-// (D13). Nothing that a command does knows which of the two it is.
+// Access to a home directory for a command: in this process if it gets the writer lock, else through the process that
+// owns the lock (D13). Commands behave the same in both cases.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,20 +17,23 @@ import { findContractFolder, homeOf, type ContractFolder } from './options/folde
 import { usageError, type Io } from './io.js';
 import { countText } from './text/terminal.js';
 
-/** How often, and how long apart, a home is tried whose holder cannot be reached: it may be starting, or ending. */
+/**
+ * How often and at which interval a command retries while the owner of a home cannot be reached: it may be starting or
+ * ending.
+ */
 const CONNECT_TRIES = 50;
 const RETRY_MS = 100;
 
-/** What can be done to a home, here or there. */
+/** The operations of a home, in this process or through its owner. */
 export interface HomeAccess extends Pick<
   Turnpike,
   'promote' | 'export' | 'approve' | 'readRequest' | 'resolve' | 'erase' | 'sessions' | 'remoteAgents'
 > {
-  /** Starts an agent run, attached to this command. */
+  /** Starts an agent run that is attached to this command. */
   startAgent(options: ControlAgentOptions): Promise<AgentRun>;
-  /** Null where another process has the home: what has been set going there, goes on there. */
+  /** Null if another process owns the home: runs started there continue there. */
   readonly localTurnpike: Turnpike | null;
-  /** Lets go of the home; agent runs of this command that have not ended are interrupted. */
+  /** Releases the home; unfinished agent runs of this command are interrupted. */
   close(): Promise<void>;
 }
 
@@ -41,13 +44,19 @@ interface HomeLocation {
 }
 
 export interface HomeAccessOptions {
-  /** Connect the upstream servers of the contract folder, for agents that may call their tools. Default false. */
+  /**
+   * Whether to connect the upstream servers of the contract folder, for agents that may call their tools. Default
+   * false.
+   */
   readonly upstreams?: boolean;
-  /** Only in this process: what is served from here cannot go through another one. Default false. */
+  /** Requires this process to own the home, for services that cannot work through another process. Default false. */
   readonly localOnly?: boolean;
 }
 
-/** Holds the home that the arguments name, for as long as `work` takes. @throws like `holdHome` */
+/**
+ * Opens the home that the arguments name while `work` runs.
+ * @throws like `openHomeAccess`
+ */
 export async function withHomeAccess<T>(
   args: CommandArguments,
   io: Io,
@@ -63,8 +72,8 @@ export async function withHomeAccess<T>(
 }
 
 /**
- * Takes hold of the home that the arguments name.
- * @throws UsageError where there is none; LedgerError LEDGER_LOCKED when the process that has it cannot be reached
+ * Opens the home that the arguments name.
+ * @throws UsageError if there is none; LedgerError LEDGER_LOCKED if the process that owns it cannot be reached
  */
 export async function openHomeAccess(
   args: CommandArguments,
@@ -97,7 +106,7 @@ async function openLocally({ home, contract, upstreams }: HomeLocation, io: Io):
     log: io.log,
   });
   const { trees, interrupted, settled } = turnpike.recovery;
-  // Sessions, and what waits for people, live from one process to the next: they were not left.
+  // Sessions and pending approvals survive a process; they do not count as interrupted.
   if (interrupted + settled > 0) {
     const recovered = `${countText(interrupted, 'agent run')} interrupted, ${countText(settled, 'action')} settled`;
     await io.stderr.writeLine(
@@ -123,8 +132,8 @@ async function openLocally({ home, contract, upstreams }: HomeLocation, io: Io):
 }
 
 /**
- * @returns null when nobody is there who takes on work: the holder has no socket yet, or no more. What is asked of one
- * who is there is asked once, since a second time might do it twice
+ * @returns null if no owner accepts requests, because its socket does not exist yet or any more. A request to a
+ * connected owner is sent only once: a second time might execute it twice.
  */
 async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAccess | null> {
   const client = await connectControl(home.control);
@@ -153,7 +162,9 @@ async function connectToOwner({ home, contract }: HomeLocation): Promise<HomeAcc
   };
 }
 
-/** Other commands may be at work through this process. To end now would interrupt their runs, so it waits for them. */
+/**
+ * Other commands may be working through this process. Ending now would interrupt their runs, so this waits for them.
+ */
 async function waitForOtherCommands({ control }: Turnpike, io: Io): Promise<void> {
   const stop = io.stop();
   if (control === null || stop.aborted) return;

@@ -3,26 +3,29 @@ import { errorCode } from '../adapters/system/error-code.js';
 import { UsageError } from '../errors.js';
 import type { Log } from '../ports/log.js';
 
-/** The world of a command: all of it that a command touches, but for the files that its arguments name. */
+/** The environment of a command: everything it uses except the files that its arguments name. */
 export interface Io {
   readonly stdin: Readable;
-  /** Whether a person types there. */
+  /** Whether stdin is a terminal. */
   readonly stdinIsTTY: boolean;
   readonly stdout: Output;
   readonly stderr: Output;
   readonly cwd: string;
   /** Whether stdout shows colours. */
   readonly colours: boolean;
-  /** For what is nobody's mistake but ours. */
+  /** For internal errors. */
   readonly log: Log;
-  /** Aborted when the command is asked to stop; whoever calls it takes care that it then does. Else it just dies. */
+  /**
+   * Aborted when the command should stop. A command that calls this must then stop; otherwise a signal ends the
+   * process.
+   */
   stop(): AbortSignal;
 }
 
-/** Nobody reads any more what a command writes. It ends quietly then. */
+/** The reader of the output is gone. The command ends without a message. */
 export class OutputClosedError extends Error {}
 
-/** A stream that is written to with back-pressure, and whose reader may go away at any time. */
+/** A stream with back-pressure whose reader may disappear at any time. */
 export class Output {
   readonly isTTY: boolean;
   readonly #stream: Writable;
@@ -36,7 +39,10 @@ export class Output {
     });
   }
 
-  /** Resolves when the system has taken the text. @throws OutputClosed when nobody reads it */
+  /**
+   * Resolves when the system has accepted the text.
+   * @throws OutputClosedError if the reader is gone
+   */
   async write(text: string): Promise<void> {
     if (this.#isClosed) throw new OutputClosedError();
     await new Promise<void>((resolve, reject) => {
@@ -48,7 +54,7 @@ export class Output {
     });
   }
 
-  /** Writes a line that may get lost: a word beside the work. */
+  /** Writes a line that may get lost, such as progress. */
   async writeLine(line: string): Promise<void> {
     await this.write(`${line}\n`).catch(() => undefined);
   }

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The one place that knows the process: streams, environment, signals, exit.
+// The only module that uses the process: streams, environment, signals, exit.
 
 import { isatty } from 'node:tty';
 import { winstonLog } from '../adapters/system/winston-log.js';
@@ -10,7 +10,7 @@ const hasColours = isatty(1) && process.env['NO_COLOR'] === undefined && process
 
 let stopping: AbortController | null = null;
 
-/** From its first use on, the first signal asks the command to stop; the second ends the process. */
+/** After the first call, the first signal aborts the command and the second ends the process. */
 function listenForStop(): AbortSignal {
   if (stopping === null) {
     const controller = new AbortController();
@@ -21,7 +21,7 @@ function listenForStop(): AbortSignal {
 }
 
 const io: Io = {
-  // Made on its first use: most commands read nothing.
+  // Created on first use: most commands read nothing.
   get stdin() {
     return process.stdin;
   },
@@ -34,5 +34,5 @@ const io: Io = {
   stop: listenForStop,
 };
 
-// Every write has been waited for. An input that is still open must not keep the process alive.
+// Every write has been awaited. An input that is still open must not keep the process alive.
 process.exit(await turnpikeCommand(process.argv.slice(2), io));

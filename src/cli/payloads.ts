@@ -1,4 +1,4 @@
-// Where raw payloads come from: their bytes as they are, never decoded.
+// Reads raw payloads as bytes, without decoding them.
 
 import { stat } from 'node:fs/promises';
 import { resolve } from 'node:path';
@@ -10,15 +10,21 @@ import { PAYLOAD_BYTES_CEILING } from '../runtime/agents/payload-bytes.js';
 import { quoteArgument } from './arguments.js';
 import { usageError, type Io } from './io.js';
 
-/** Payloads in their order, each read when it is asked for. */
+/** Payloads in order, each read on request. */
 export interface Payloads {
-  /** @returns null after the last. @throws UsageError for one that is too large */
+  /**
+   * @returns null after the last payload
+   * @throws UsageError for one that is too large
+   */
   next(): Promise<Uint8Array | null>;
-  /** Reads no more, also while `next` waits. */
+  /** Stops reading, also while `next` waits. */
   close(): void;
 }
 
-/** Each line of a file (`-`: stdin) is one payload. @throws UsageError when it cannot be read */
+/**
+ * Each line of a file (`-`: stdin) is one payload.
+ * @throws UsageError if it cannot be read
+ */
 export async function linePayloads(name: string, io: Io): Promise<Payloads> {
   const stream = name === '-' ? io.stdin : await openFile(name, io);
   const lines = splitLines(stream, PAYLOAD_BYTES_CEILING);
@@ -31,7 +37,10 @@ export async function linePayloads(name: string, io: Io): Promise<Payloads> {
   };
 }
 
-/** Each file (`-`: stdin) is one payload. @throws UsageError when one of them is not there */
+/**
+ * Each file (`-`: stdin) is one payload.
+ * @throws UsageError if one of them is missing
+ */
 export async function filePayloads(names: readonly string[], io: Io): Promise<Payloads> {
   if (names.filter((name) => name === '-').length > 1)
     throw usageError('stdin can be read only once: give `-` only once');
@@ -46,7 +55,10 @@ export async function filePayloads(names: readonly string[], io: Io): Promise<Pa
   };
 }
 
-/** The first bytes of a file (`-`: stdin), `bytes_max` at most. @throws UsageError when it cannot be read */
+/**
+ * At most the first `bytes_max` bytes of a file (`-`: stdin).
+ * @throws UsageError if it cannot be read
+ */
 export async function readBeginning(name: string, bytes_max: number, io: Io): Promise<Uint8Array> {
   const stream = name === '-' ? io.stdin : await openFile(name, io);
   const chunks: Uint8Array[] = [];

@@ -3,10 +3,7 @@ import { countText, escapeText } from './text/terminal.js';
 
 const PROPOSALS_PER_UPDATE = 64;
 
-/**
- * A line on stderr that says how far a long input has come: only for a person who looks at stderr and not at the
- * responses themselves.
- */
+/** A progress line on stderr for long inputs, shown only if stderr is a terminal and the responses are not. */
 export class Progress {
   readonly #io: Io;
   readonly #active: boolean;

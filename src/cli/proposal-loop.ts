@@ -6,20 +6,20 @@ import type { Payloads } from './payloads.js';
 import { Progress } from './progress.js';
 import { escapeText } from './text/terminal.js';
 
-/** How long it is waited to see whether the input has anything behind what ended the run. */
+/** How long the loop waits for further input after the run ended, to report whether there is any; in milliseconds. */
 const INPUT_PROBE_MS = 50;
 
 export interface ProposalLoopResult {
   readonly ending: RunEnding;
-  /** Responses by their outcome, or by their decision where the exposure hides that. */
+  /** Counts of responses by outcome, or by decision if the exposure hides the outcome. */
   readonly counts: ReadonlyMap<string, number>;
   /** The run ended before its input did. */
   readonly hasMoreInput: boolean;
-  /** Why the input could not be read to its end; null when nothing was wrong with it. */
+  /** Why the input could not be read to its end; null if it could. */
   readonly failure: Error | null;
 }
 
-/** The loop of S2-05: a payload goes in, its one response comes out, until the input or the run ends. */
+/** The loop of S2-05: submits a payload and prints its one response, until the input or the run ends. */
 export class ProposalLoop {
   readonly #agent: AgentRun;
   readonly #payloads: Payloads;
@@ -41,7 +41,10 @@ export class ProposalLoop {
     agent.finished.then(onRunEnded, onRunEnded);
   }
 
-  /** Talks until the end. @throws RunError CLOSED when the process that has the home is gone */
+  /**
+   * Runs until the end.
+   * @throws RunError CLOSED if the process that owns the home is gone
+   */
   async run(): Promise<ProposalLoopResult> {
     const stop = this.#io.stop();
     const interrupt = (): void => void this.#interrupt().catch(() => undefined);
@@ -57,7 +60,7 @@ export class ProposalLoop {
   }
 
   async #loop(): Promise<ProposalLoopResult> {
-    // An agent that was denied at once has ended already; that is known a moment later.
+    // A run that was denied in `created` has ended already, but its promise settles only after this turn.
     await Promise.resolve();
     try {
       for (;;) {
@@ -73,7 +76,7 @@ export class ProposalLoop {
     return this.#toResult(ending, !this.#io.stop().aborted && (await this.#hasMore()));
   }
 
-  /** The next payload, or null when there is none, or the run has ended while it was waited for. */
+  /** The next payload, or null if there is none or the run ended while waiting. */
   #nextPayload(): Promise<Uint8Array | null> {
     if (this.#hasRunEnded) return Promise.resolve(null);
     return new Promise((resolve, reject) => {
@@ -90,7 +93,7 @@ export class ProposalLoop {
   }
 
   async #endAfterFailure(error: unknown): Promise<ProposalLoopResult> {
-    // The run had ended, and it was only not known yet.
+    // The run had ended, and the loop had not seen that yet.
     if (error instanceof RunError && error.code === 'RUN_ENDED')
       return this.#toResult(await this.#agent.finished, true);
     if (error instanceof RunError && error.code === 'CLOSED') throw error;
@@ -116,7 +119,7 @@ export class ProposalLoop {
   }
 }
 
-/** A response is JSON of our own making. */
+/** Responses come from this platform, so they parse as JSON. */
 function outcomeOf(response: string): string {
   const { outcome, decision } = JSON.parse(response) as { readonly outcome?: string; readonly decision?: string };
   return outcome ?? decision ?? 'unknown';

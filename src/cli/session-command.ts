@@ -1,4 +1,4 @@
-// What the commands of sessions have in common: who speaks, and to which session.
+// Shared by the session commands: the caller and the session.
 
 import { OVERRIDE_REASONS, SESSION_ROLES, type OverrideReason, type SessionRole } from '../contract/session/session.js';
 import type { SessionAnswer } from '../contract/session/session-answer.js';
@@ -21,7 +21,7 @@ import { requireOption } from './options/person-options.js';
 import { sessionRows, printAnswer } from './text/session-text.js';
 import { countText, createPainter, table } from './text/terminal.js';
 
-/** Loop commands are an agent's, all others a person's, unless `--role` says otherwise. */
+/** Loop commands act as an agent, all others as a person, unless `--role` says otherwise. */
 type CommandRole = Exclude<SessionRole, 'observer'>;
 
 const ACTORS: Readonly<Record<SessionRole, string>> = {
@@ -43,13 +43,13 @@ export const callerOptions = (defaultRole: CommandRole): readonly CommandOption[
   },
 ];
 
-/** Why somebody overrides what the rules would give. */
+/** The reason for an override of the rules. */
 export const OVERRIDE_OPTIONS: readonly CommandOption[] = [
   { name: 'reason', value: 'CODE', help: OVERRIDE_REASONS.join(', ') },
   { name: 'detail', value: 'TEXT', help: 'more about it, for the audit; up to 400 characters' },
 ];
 
-/** @throws UsageError for a role that there is not */
+/** @throws UsageError for an unknown role */
 export function parseCaller(command: CliCommand, args: CommandArguments, defaultRole: CommandRole): SessionCaller {
   const text = args.text('role') ?? defaultRole;
   const role = SESSION_ROLES.find((known) => known === text);
@@ -70,14 +70,17 @@ export function parseOverride(command: CliCommand, args: CommandArguments): Over
 
 const NOTE_CHARS_MAX = 400;
 
-/** @throws UsageError for a text that the ledger does not take */
+/** @throws UsageError for a text that the ledger does not accept */
 export function parseNote(command: CliCommand, args: CommandArguments, name: string): string | undefined {
   const text = args.text(name);
   if (text === undefined || (text.length <= NOTE_CHARS_MAX && text.isWellFormed())) return text;
   throw commandUsageError(command, `--${name} takes up to ${NOTE_CHARS_MAX} characters`);
 }
 
-/** A number that an option gives. @throws UsageError for another one */
+/**
+ * The number in an option.
+ * @throws UsageError for an invalid number
+ */
 export function parseNumber(
   command: CliCommand,
   args: CommandArguments,
@@ -90,19 +93,22 @@ export function parseNumber(
   throw commandUsageError(command, `--${name} takes a number up to ${max}, not ${quoteArgument(text)}`);
 }
 
-/** What is asked for where nothing is outstanding: the session says so itself. */
+/** Passed as the step id if no step is outstanding; the session then reports that. */
 export const NO_STEP = 'none';
 
 const ID = /^[\w.-]{1,160}$/u;
 
-/** The id of a phase, task, step or gate attempt. @throws UsageError for what can be none */
+/**
+ * The id of a phase, task, step or gate attempt.
+ * @throws UsageError for an invalid id
+ */
 export function parseId(command: CliCommand, what: 'phase' | 'task' | 'step' | 'gate attempt', text: string): string {
   const ofSpec = what === 'phase' || what === 'task';
   if (ofSpec ? isConforming(SpecId, text) : ID.test(text)) return text;
   throw commandUsageError(command, `${quoteArgument(text)} is no ${what}`);
 }
 
-/** The session that comes first among the operands, where it is there, and the operands behind it. */
+/** The session id at the start of the operands, if there is one, and the other operands. */
 export function splitOperands(command: CliCommand, { operands }: CommandArguments) {
   const [first = ''] = operands;
   if (operands.length < command.operands.max) return { session: undefined, rest: operands };
@@ -111,7 +117,7 @@ export function splitOperands(command: CliCommand, { operands }: CommandArgument
   return { session: first, rest: operands.slice(1) };
 }
 
-/** What a question is about: one session, and its state as a reader sees it. Null where the ledger has none such. */
+/** One session and its state as a reader sees it. Null if the ledger has no such session. */
 export interface SessionTarget {
   readonly session_id: string;
   readonly state: SessionState | null;
@@ -127,7 +133,10 @@ export interface SessionCommandCall {
 
 type SessionOperation = (sessions: Sessions, target: SessionTarget, caller: SessionCaller) => Promise<SessionAnswer>;
 
-/** Asks the session that is meant, and tells its answer. 0 where it has done what was asked, 1 where it refused. */
+/**
+ * Sends the command to its session and prints the answer.
+ * @returns 0 on success, 1 if the session refused
+ */
 export async function runSessionCommand(
   { command, defaultRole, args, io }: SessionCommandCall,
   operation: SessionOperation,
@@ -142,13 +151,15 @@ export async function runSessionCommand(
   );
 }
 
-/** Loop commands are answered to the agent of the session; others to a person, who gets what everyone may have. */
+/**
+ * Answers to loop commands go to the agent of the session, unredacted; other answers contain what any reader may see.
+ */
 const redactFor = (answer: SessionAnswer, args: CommandArguments, io: Io): Promise<SessionAnswer> =>
   withLedger(args, io, ({ store }) => redactAnswer(answer, new ContentReader(store)));
 
 /**
- * A check may take an hour. Where the command is told to stop, it lets go of the home: what runs is killed, and what it
- * came to is recorded as unknown. By itself, a signal would leave a program without a wall running.
+ * A check may take an hour. If the command is stopped, it closes the home: running checks are killed and recorded as
+ * unknown. A signal alone would leave an unsandboxed program running.
  */
 async function releaseOnStop<T>(home: HomeAccess, io: Io, target: Promise<T>): Promise<T> {
   const stop = io.stop();
@@ -164,7 +175,10 @@ async function releaseOnStop<T>(home: HomeAccess, io: Io, target: Promise<T>): P
   }
 }
 
-/** Finds the session that is meant: the one that is named, or the only one that is active. 2 where it is not clear. */
+/**
+ * Finds the session: the named one, or the only active one.
+ * @returns 2 if that is ambiguous
+ */
 export async function withSession(
   sessionName: string | undefined,
   args: CommandArguments,
@@ -187,7 +201,7 @@ export async function withSession(
   return 2;
 }
 
-/** As a reader sees them, in the order in which they were started. */
+/** As a reader sees them, in the order of their start. */
 export const listSessions = (
   which: { readonly active: boolean },
   args: CommandArguments,
@@ -199,7 +213,7 @@ export const listSessions = (
     return found;
   });
 
-/** A session in one line, as it is now. */
+/** The present state of a session as one line. */
 export function toSessionSummary(state: SessionState): SessionSummary {
   const { session_id, spec, status, created_at } = state;
   const now = new Date(systemClock().now()).toISOString();

@@ -1,5 +1,5 @@
-// The command line as a function: it finds the command, checks its arguments, runs it, and turns what is thrown into a
-// line and an exit code.
+// The command line as a function: it finds the command, checks its arguments, runs it, and turns errors into a line and
+// an exit code.
 
 import { parseArguments, quoteArgument } from './arguments.js';
 import type { CliCommand, ExitCode } from './command.js';
@@ -110,9 +110,9 @@ async function printHelp(words: readonly string[], io: Io): Promise<ExitCode> {
   return 0;
 }
 
-/** @throws UsageError for what is no command */
+/** @throws UsageError if the arguments name no command */
 function findCommand(argv: readonly string[]): { readonly command: CliCommand; readonly rest: readonly string[] } {
-  // Of `export` and `export verify`, the longer name is meant.
+  // If both `export` and `export verify` match, the longer name wins.
   const [command] = COMMANDS.filter(({ name }) => name.split(' ').every((word, i) => argv[i] === word)).toSorted(
     (a, b) => b.name.length - a.name.length,
   );

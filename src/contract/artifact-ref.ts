@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox';
 import { sha256 } from './hash.js';
 import { CaseId, closed, OneOf, RunId, Timestamp } from './shapes.js';
 
-/** How a manifest names content without holding it (S4-10, S4-83). Content is addressed by its SHA-256. */
+/** How a manifest refers to content without containing it (S4-10, S4-83). The SHA-256 of content is its address. */
 export const ArtifactRef = Type.Object(
   {
     artifact_id: Type.String({ minLength: 3, maxLength: 120 }),
@@ -41,7 +41,7 @@ export const ArtifactRef = Type.Object(
 );
 export type ArtifactRef = Static<typeof ArtifactRef>;
 
-/** What the platform keeps as artifacts. */
+/** The kinds of artifacts that the platform stores. */
 export const ARTIFACT_KINDS = [
   'raw_payload',
   'result',
@@ -54,50 +54,50 @@ export const ARTIFACT_KINDS = [
   'export_bundle',
   'session_spec',
   'session_report',
-  'note', // what a person said of a run or session, in words
-  'prompt', // what an agent was started with
+  'note', // a person's words about a run or session
+  'prompt', // a prompt or configuration of an agent
   'raw_payload_prefix', // the first bytes of a payload over the limit (C80)
 ] as const;
 export type ArtifactKind = (typeof ARTIFACT_KINDS)[number];
 
-/** Content together with what it is; `case_id: null` is the platform's own (scope `system`). */
+/** Content with its description; `case_id: null` is the platform's own (scope `system`). */
 export interface Artifact {
   readonly kind: ArtifactKind;
   readonly case_id: string | null;
   readonly bytes: Uint8Array;
 }
 
-/** Why content is not to be had: its case was erased, or a lane keeps it out of evidence bundles. */
+/** Why content is unavailable: its case was erased, or a lane keeps it out of evidence bundles. */
 export const WITHHOLDING_REASONS = ['erased', 'lane'] as const;
 export type WithholdingReason = (typeof WITHHOLDING_REASONS)[number];
 
-/** What decisions are checked by. It belongs to no case, so nothing erases it and no lane withholds it. */
+/** What decisions are checked with. It belongs to no case, so it cannot be erased or withheld. */
 export const SYSTEM_ARTIFACT_KINDS: readonly ArtifactKind[] = ['policy', 'machines'];
 
-/** Whether this content may be missing at all: content of a case may, what decisions are checked by may not. */
+/** Whether this content may be missing: content of a case may, what decisions are checked with may not. */
 export const canBeWithheld = ({ kind, case_id }: Pick<WithheldArtifact, 'kind' | 'case_id'>): boolean =>
   case_id !== null && !SYSTEM_ARTIFACT_KINDS.includes(kind);
 
-/** Whether a reference is to what decisions are checked by: nothing that such a reference names can be withheld. */
+/** Whether a reference names content that decisions are checked with, which can never be withheld. */
 export const isSystemRef = ({ artifact_kind, case_id }: ArtifactRef): boolean =>
   case_id === undefined && SYSTEM_ARTIFACT_KINDS.some((kind) => kind === artifact_kind);
 
-/** Content that is not to be had, by what is left of it. */
+/** The description of content that is unavailable. */
 export interface WithheldArtifact {
   readonly kind: ArtifactKind;
   readonly case_id: string | null;
   readonly withheld: WithholdingReason;
-  /** Lower-case hex, of the content as it was. */
+  /** Lower-case hex, of the original content. */
   readonly sha256: string;
   readonly byte_size: number;
 }
 
-/** An artifact as a ledger gives it. */
+/** An artifact as a ledger returns it. */
 export type StoredArtifact = Artifact | WithheldArtifact;
 
 export const isWithheld = (artifact: StoredArtifact): artifact is WithheldArtifact => 'withheld' in artifact;
 
-/** The artifacts, if all of them are at hand; else the first that is not. */
+/** The artifacts if all of them are available; else the first that is not. */
 export function checkAvailable(artifacts: readonly StoredArtifact[]): readonly Artifact[] | WithheldArtifact {
   const present: Artifact[] = [];
   for (const artifact of artifacts) {
@@ -107,7 +107,7 @@ export function checkAvailable(artifacts: readonly StoredArtifact[]): readonly A
   return present;
 }
 
-/** The reference to an artifact: a pure function of its content, so a replay arrives at the same one. */
+/** The reference to an artifact: a pure function of its content, so a replay computes the same one. */
 export function artifactRef(artifact: StoredArtifact): ArtifactRef {
   const { kind, case_id } = artifact;
   const hash = isWithheld(artifact) ? artifact.sha256 : sha256(artifact.bytes);

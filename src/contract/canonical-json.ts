@@ -1,15 +1,16 @@
-// RFC 8785 (JCS). It lives in the contract because a hash in a ledger entry, a request hash and a pin all mean
-// "the hash of this value's one canonical text", so every layer needs the same function.
+// RFC 8785 (JCS). This is part of the contract because every layer needs the same function: a hash in a ledger entry, a
+// request hash and a pin all mean the hash of a value's one canonical text.
 
 import { InvariantError } from '../errors.js';
 
-/** Deepest value that is ever canonicalised. Proposals are capped at 32, entries wrap them a few levels deeper. */
+/** Maximum depth of a value. Proposals are limited to 32 levels; entries wrap them in a few more. */
 const DEPTH_MAX = 128;
 
 /**
- * The canonical text of a JSON value: keys sorted by UTF-16 code unit, no white space, ECMAScript numbers.
- * Members that are `undefined` are left out, as in JSON.stringify.
- * @throws InvariantError for what JSON cannot say: NaN, Infinity, a lone surrogate, a function, depth over 128
+ * The canonical text of a JSON value: keys sorted by UTF-16 code unit, no white space, ECMAScript numbers. Members that
+ * are `undefined` are left out, as in JSON.stringify.
+ * @throws InvariantError for a value that JSON cannot express: NaN, Infinity, a lone surrogate, a function, depth over
+ * 128
  */
 export const canonicalJson = (value: unknown): string => write(value, 0);
 
@@ -44,10 +45,13 @@ function writeObject(object: Record<string, unknown>, depth: number): string {
   return `{${text}}`;
 }
 
-/** What JSON may write otherwise than as it is. Most ids, hashes, names and times have none of it. */
+/** Characters that JSON may have to escape. Most ids, hashes, names and times contain none of them. */
 const SPECIAL = /[^ !#-[\]-~]/;
 
-/** A string in canonical JSON. @throws InvariantError for a lone surrogate */
+/**
+ * A string in canonical JSON.
+ * @throws InvariantError for a lone surrogate
+ */
 export function quote(text: string): string {
   if (!SPECIAL.test(text)) return `"${text}"`;
   if (!text.isWellFormed()) throw new InvariantError('canonical JSON cannot hold a lone surrogate');

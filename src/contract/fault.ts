@@ -1,5 +1,5 @@
-// The closed registry of refusals: every code, its outcome and phase, and the one message an agent may see for it.
-// docs/errors.md is this table in prose; a test holds the two together.
+// The closed registry of faults: every code with its outcome, its phase and the one message that an agent may see.
+// docs/errors.md describes the same table; a test compares the two.
 
 import type { Outcome, Phase } from './run/phase.js';
 
@@ -9,7 +9,7 @@ interface FaultClass {
   readonly message: string;
 }
 
-/** Every error_code a response can carry (C03). The message is constant: it tells an agent nothing about the host. */
+/** Every error_code of a response (C03). The message is constant: it tells an agent nothing about the host. */
 export const FAULTS = {
   EMPTY_PAYLOAD: { outcome: 'VALIDATION_ERROR', phase: 'RECEIVE', message: 'Empty payload' },
   PAYLOAD_TOO_LARGE: { outcome: 'VALIDATION_ERROR', phase: 'RECEIVE', message: 'Payload too large' },
@@ -49,7 +49,10 @@ export const FAULTS = {
 export type FaultCode = keyof typeof FAULTS;
 export const FAULT_CODES = Object.keys(FAULTS) as readonly FaultCode[];
 
-/** Why a policy refused: `cause` in trace and audit; chooses the constant message under POLICY_VIOLATION (C08, D17). */
+/**
+ * Why a policy denied a request: `cause` in trace and audit; chooses the constant message of POLICY_VIOLATION (C08,
+ * D17).
+ */
 export const POLICY_CAUSES = {
   SANDBOX: 'Access outside /sandbox/ is not allowed',
   EXTENSION: 'File extension is not allowed for this action',
@@ -87,11 +90,11 @@ export const EXECUTION_CAUSES = {
 } as const satisfies Record<string, { readonly message: string; readonly retryable: boolean }>;
 export type ExecutionCause = keyof typeof EXECUTION_CAUSES;
 
-/** A refusal as data. Phases return it; they do not throw it. */
+/** A fault as data. Phases return it; they do not throw it. */
 export interface Fault {
   readonly code: FaultCode;
   readonly cause: PolicyCause | ExecutionCause | null;
-  /** Which rule decided, e.g. `lane.tool_not_allowed`. For the audit; never sent to the agent. */
+  /** The rule that decided, for example `lane.tool_not_allowed`. For the audit; never sent to the agent. */
   readonly rule_id: string;
 }
 
@@ -104,7 +107,7 @@ export const rejectWith = (code: FaultCode, rule_id: string, cause: Fault['cause
   fault: { code, cause, rule_id },
 });
 
-/** The constant text an agent sees for a fault: chosen by the cause where there is one, else by the code. */
+/** The constant text of a fault for the agent: chosen by its cause if it has one, else by its code. */
 export function messageOf({ code, cause }: Pick<Fault, 'code' | 'cause'>): string {
   if (cause === null) return FAULTS[code].message;
   if (cause in POLICY_CAUSES) return POLICY_CAUSES[cause as PolicyCause];

@@ -1,12 +1,12 @@
-// Findings quote files that anybody may have written. What they quote is made fit for terminals and logs here.
+// Findings quote files from untrusted authors. This file makes the quoted text safe for terminals and logs.
 
 const QUOTED_CHARS_MAX = 60;
 const MESSAGE_CHARS_MAX = 200;
 
-/** Text that quotes a file: one line, printable ASCII, cut off. */
+/** A message that quotes a file: one line, printable ASCII, truncated. */
 export const toPrintable = (text: string): string => escape(truncate(text, MESSAGE_CHARS_MAX));
 
-/** A name or value of a file as it may stand in a message. */
+/** A name or value of a file, quoted for a message. */
 export const quoteForMessage = (text: string): string => escape(JSON.stringify(truncate(text, QUOTED_CHARS_MAX)));
 
 const truncate = (text: string, max: number): string => (text.length > max ? `${text.slice(0, max)}...` : text);

@@ -1,4 +1,4 @@
-// The contract's vocabulary, as `turnpike/contract`: schemas and unions, no behaviour.
+// The vocabulary of the contract, published as `turnpike/contract`: schemas and unions, without behaviour.
 
 export {
   ACTION_NAMES,

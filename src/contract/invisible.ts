@@ -1,9 +1,9 @@
-// C88: characters that a person cannot see, or that change the order in which others are shown. The ranges are data of
-// this file, not of the Node that runs: Default_Ignorable_Code_Point of Unicode 15.0, to which belong the zero-width
+// C88: characters that a person cannot see or that change the order of others. The ranges are data of this file,
+// independent of the running Node: Default_Ignorable_Code_Point of Unicode 15.0, which includes the zero-width
 // characters, the bidi controls, the tags and the variation selectors; line and paragraph separator; and the marks of
 // interlinear annotation. A test compares them with the tables of src/identity.
 
-/** First and last of each range, ascending. */
+/** First and last code point of each range, ascending. */
 export const INVISIBLE_RANGES: readonly (readonly [number, number])[] = [
   [0xad, 0xad],
   [0x34f, 0x34f],
@@ -24,7 +24,6 @@ export const INVISIBLE_RANGES: readonly (readonly [number, number])[] = [
   [0xe0000, 0xe0fff],
 ];
 
-/** Whether a text has such a character. */
 export function hasInvisibleCharacter(text: string): boolean {
   for (const character of text) {
     const point = character.codePointAt(0) ?? 0;

@@ -1,4 +1,4 @@
-/** A JSON value as the strict scanner makes it: objects have no prototype, numbers are finite. */
+/** A JSON value from the strict scanner: objects have no prototype, numbers are finite. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 export interface JsonObject {
   readonly [key: string]: Json;

@@ -1,5 +1,5 @@
-// C87: whom a name stands for. What people see of a name is its look; what two names have in common is recorded, so
-// that a decision about it can be made again without any table.
+// C87: which person a name stands for. People recognise a name by its looks. What two names have in common is recorded,
+// so that a replay can repeat a decision about them without any Unicode table.
 
 import Type, { type Static } from 'typebox';
 import { COMPARED_LOOKS } from './policy/flags.js';
@@ -7,34 +7,34 @@ import { Actor, closed } from './shapes.js';
 
 const ComparableName = Type.String({ minLength: 1, maxLength: 4_096 });
 
-/** A name as it is compared. Made outside of the kernel, from tables of one version of Unicode. */
+/** A name in the form in which it is compared. Computed outside the kernel, from the tables of one Unicode version. */
 export const Person = Type.Object(
   {
-    /** NFKC_Casefold of the name, decomposed, without spaces: one person, however the name is written. */
+    /** NFKC_Casefold of the name, decomposed, without spaces: equal for all spellings of one name. */
     canonical_id: ComparableName,
-    /** What the canonical id looks like (UTS #39), and what the name looks like as it is written. */
+    /** The skeletons (UTS #39) of the canonical id and of the name as written. */
     skeletons: Type.Array(ComparableName, { minItems: 2, maxItems: 2 }),
     /**
-     * What the name looks like when each letter may be in either case: texts that follow one another, each with its
-     * alternatives, separated by spaces. Absent in trees without behaviour flag 13.
+     * The looks of the name if each letter may be in either case: consecutive texts, each with its alternatives
+     * separated by spaces. Absent in trees without behaviour flag 13.
      */
     looks: Type.Optional(Type.Array(ComparableName, { minItems: 1, maxItems: 1_024 })),
-    /** Persons of other tables cannot be compared. */
+    /** Persons of different tables cannot be compared. */
     tables: Type.String({ pattern: '^unicode-[0-9]{1,3}\\.[0-9]{1,3}\\.[0-9]{1,3}$' }),
   },
   closed,
 );
 export type Person = Static<typeof Person>;
 
-/** An actor whose name people's votes are compared with; the person is absent in trees without behaviour flag 6. */
+/** An actor whose name is compared with voters. The person is absent in trees without behaviour flag 6. */
 export const namedActorProperties = { actor: Actor, person: Type.Optional(Person) };
 
-/** How two names stand to one another. `unknown`: they cannot be compared, and count as one. */
+/** The relation of two names. `unknown`: they cannot be compared, and count as the same person. */
 export type Likeness = 'same' | 'alike' | 'unknown' | 'other';
 
 /**
- * Names look alike when they do as they are written, once the case of their letters is left out, or when each can be
- * written, in some case of its letters, so that both look the same.
+ * Two names are alike if their skeletons agree, ignoring case, or if some choice of case for each letter makes both
+ * look the same.
  */
 export function compareNames(a: Person | null | undefined, b: Person | null | undefined): Likeness {
   if (a == null || b == null || a.tables !== b.tables) return 'unknown';
@@ -45,28 +45,28 @@ export function compareNames(a: Person | null | undefined, b: Person | null | un
   return haveCommonLook(a.looks, b.looks) ? 'alike' : 'other';
 }
 
-/** As persons were compared before behaviour flag 13. */
+/** A person as trees without behaviour flag 13 compare it. */
 export const withoutLooks = ({ canonical_id, skeletons, tables }: Person): Person => ({
   canonical_id,
   skeletons,
   tables,
 });
 
-/** The person as a tree with these flags compares it. */
+/** The person in the form that a tree with these flags compares. */
 export const personUnder = (person: Person | undefined, flags: ReadonlySet<number>): Person | undefined =>
   person === undefined || flags.has(COMPARED_LOOKS) ? person : withoutLooks(person);
 
-/** More than any two names need that are not made to need it: those count as alike. */
+/** More than any two honest names need; names that need more count as alike. */
 const COMPARED_STATES_MAX = 20_000;
 
-/** How far two names have been read: what is read of one and not yet of the other is its rest. */
+/** A position in the comparison of two names: the rest is what was read of one and not yet of the other. */
 interface Reading {
   readonly of: readonly [number, number];
   readonly rest: string;
   readonly ahead: 0 | 1;
 }
 
-/** Whether one text can be read of both. */
+/** Whether both names have a common look. */
 function haveCommonLook(a: readonly string[], b: readonly string[]): boolean {
   const looks = [a, b].map((each) => each.map((texts) => texts.split(' ')));
   const todo: Reading[] = [{ of: [0, 0], rest: '', ahead: 0 }];
@@ -78,7 +78,7 @@ function haveCommonLook(a: readonly string[], b: readonly string[]): boolean {
     if (seen.has(key)) continue;
     if (seen.size >= COMPARED_STATES_MAX) return true;
     seen.add(key);
-    // Whichever is behind is read on; where neither is, one that goes on.
+    // Read on in the name that is behind; if neither is, in the one that has texts left.
     const next = rest === '' ? (of[0] < a.length ? 0 : 1) : ahead === 0 ? 1 : 0;
     const at: [number, number] = next === 0 ? [of[0] + 1, of[1]] : [of[0], of[1] + 1];
     for (const text of looks[next]?.[of[next]] ?? []) {

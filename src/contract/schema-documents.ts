@@ -1,5 +1,5 @@
-// The documents of contract v1 that are published as JSON Schema (policies/contract/v1/schemas). The files there are
-// generated from this list; a test finds drift.
+// The documents of contract v1 that are published as JSON Schema (policies/contract/v1/schemas). Those files are
+// generated from this list; a test detects drift.
 
 import type { TSchema } from 'typebox';
 import { ActionsPolicy } from './policy/actions-policy.js';
@@ -17,7 +17,7 @@ import { RunRecord } from './run/run-record.js';
 import { SessionSpec } from './session/session-spec.js';
 
 export interface SchemaDocument {
-  /** In the file name and in the `$id`; snake_case. */
+  /** Part of the file name and of the `$id`; snake_case. */
   readonly name: string;
   readonly title: string;
   readonly schema: TSchema;
@@ -60,7 +60,7 @@ export const SCHEMA_DOCUMENTS: readonly SchemaDocument[] = [
   },
 ];
 
-/** The document as a JSON Schema of draft 2020-12: plain JSON, complete in itself. */
+/** The document as a JSON Schema of draft 2020-12: plain JSON without external references. */
 export const jsonSchemaOf = ({ name, title, schema }: SchemaDocument): Readonly<Record<string, unknown>> => ({
   $schema: 'https://json-schema.org/draft/2020-12/schema',
   $id: `urn:turnpike:contract:v1:${name}`,

@@ -1,4 +1,4 @@
-// What is wrong with a document that does not have the shape of its schema, in words for whoever wrote it.
+// Explains, in words for its author, why a document does not match its schema.
 
 import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -8,9 +8,9 @@ import { quoteForMessage, toPrintable } from './finding-text.js';
 export const SCHEMA_RULES = ['schema.unknown_key', 'schema.missing_key', 'schema.type', 'schema.value'] as const;
 export type SchemaRule = (typeof SCHEMA_RULES)[number];
 
-/** One place in a document that its schema does not admit. The message is one line of printable ASCII. */
+/** One place in a document where it does not match its schema. The message is one line of printable ASCII. */
 export interface SchemaMistake {
-  /** JSON pointer of what is wrong, or of what lacks something. */
+  /** JSON pointer of the wrong value, or of the object that lacks a member. */
   readonly pointer: string;
   readonly rule: SchemaRule;
   readonly message: string;
@@ -28,13 +28,13 @@ function compiledSchemaOf(schema: TSchema): CompiledSchema {
   return shape;
 }
 
-/** Values must come from a parser: inherited members count as present. */
+/** Whether `value` matches `schema`. Values must come from a parser: inherited members count as present. */
 export const isInstance = <const T extends TSchema>(schema: T, value: unknown): value is Static<T> =>
   compiledSchemaOf(schema).Check(value);
 
 /**
- * The first few mistakes of `value`; none exactly when it is an instance of `schema`.
- * @param at where the value stands: a JSON pointer that goes before those of the mistakes
+ * @returns the first few mistakes of `value`; empty exactly when it matches `schema`
+ * @param at JSON pointer of the value; it becomes the prefix of every pointer in the result
  */
 export function findSchemaMistakes(schema: TSchema, value: unknown, at = ''): readonly SchemaMistake[] {
   if (isInstance(schema, value)) return [];
@@ -45,7 +45,7 @@ export function findSchemaMistakes(schema: TSchema, value: unknown, at = ''): re
     reported.length > 0
       ? reported
       : [{ pointer: at, rule: 'schema.value', message: `${nameOfPointer(at)} is wrong` } as const];
-  // The same may be said twice: of a constant, for example, that it has the wrong type and the wrong value.
+  // The validator can report one mistake twice: of a constant, for example, the wrong type and the wrong value.
   return [...new Map(mistakes.map((mistake) => [mistake.message, mistake])).values()];
 }
 
@@ -57,8 +57,8 @@ function toSchemaMistakes(
 ): SchemaMistake[] {
   const pointer = at + instancePath;
   const where = nameOfPointer(pointer);
-  // An unknown key is told of twice, at itself and at its object; the second is dropped, as the first few errors of a
-  // file are all there are, and may all be of the first kind.
+  // The validator reports an unknown key twice: at the key and at its object. Only the first is reported here, because
+  // the number of mistakes in the result is limited and both could otherwise use it up.
   if (keyword === 'additionalProperties') return [];
   if (keyword === 'boolean') return [{ pointer, rule: 'schema.unknown_key', message: `${where} is not known` }];
   if (keyword === 'required') {

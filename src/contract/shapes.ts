@@ -15,7 +15,7 @@ export const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 export const GitSha = Type.String({ pattern: '^(?:[0-9a-f]{40}|[0-9a-f]{64})$' });
 /** RFC 3339 in UTC with milliseconds, as `Date.prototype.toISOString` prints it. */
 export const Timestamp = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$' });
-/** D11: a root from the system's randomness, then one ordinal a level: `run_x`, `run_x.1`, `run_x.1.2`. */
+/** D11: a random root, followed by one ordinal per level: `run_x`, `run_x.1`, `run_x.1.2`. */
 export const RunId = Type.String({ minLength: 8, maxLength: 120, pattern: '^[A-Za-z0-9_]+(?:\\.[1-9][0-9]*)*$' });
 export const CaseId = Type.String({ minLength: 4, maxLength: 80, pattern: '^[A-Za-z0-9][A-Za-z0-9_-]*$' });
 export const Identifier = Type.String({ minLength: 1, maxLength: 120, pattern: '^[A-Za-z0-9][A-Za-z0-9_.:@-]*$' });
@@ -31,11 +31,11 @@ export const Actor = Type.Object(
 );
 export type Actor = Static<typeof Actor>;
 
-/** A pin that is missing: an audit event must still carry a value of six characters or more (C44). */
+/** Replaces a missing pin: an audit event must have a value of six characters or more (C44). */
 export const UNPINNED = 'UNPINNED';
 const Pin = Type.Union([GitSha, Type.Literal(UNPINNED)]);
 
-/** Which version of every policy file, and of the machines themselves, a run is judged by (S4-26 to S4-28). */
+/** The versions of every policy file and of the machines that judge a run (S4-26 to S4-28). */
 export const PolicyVersions = Type.Object({ lanes: Pin, roles: Pin, actions: Pin, machines: Sha256 }, closed);
 export type PolicyVersions = Static<typeof PolicyVersions>;
 
@@ -49,6 +49,6 @@ export const TaxonomyVersions = Type.Object(
 );
 export type TaxonomyVersions = Static<typeof TaxonomyVersions>;
 
-/** The scope fields by which a lane can ask for the version of a taxonomy, and which taxonomy that is (S4-30). */
+/** The scope fields with which a lane requires the version of a taxonomy, and the name of that taxonomy (S4-30). */
 export const TAXONOMY_FIELDS = { coa_version: 'coa', tags_version: 'tags', entities_version: 'entities' } as const;
 export type TaxonomyField = keyof typeof TAXONOMY_FIELDS;

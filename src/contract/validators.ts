@@ -1,4 +1,4 @@
-// Compiled checks of the contract's documents, each made once, on first use.
+// Compiled validators of the contract's documents, each compiled on first use.
 
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';

@@ -1,4 +1,5 @@
-// The composition root: ports are wired to adapters here, and nowhere else.
+// The composition root of `openTurnpike`: creates the adapters and connects all components to them.
+// `turnpike-options.ts` lets a caller replace the ports.
 
 import { resolve } from 'node:path';
 import { commandRunner } from '../adapters/commands/command-runner.js';
@@ -53,7 +54,7 @@ import { RunRecordWriter } from './ledger/run-record-writer.js';
 import { shippedContract } from './shipped-contract.js';
 import type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 
-/** How long the writer waits for readers that remember something. */
+/** How long a write to the history cache waits for a lock, in milliseconds. */
 const HISTORY_BUSY_MS = 20;
 
 export type CloseStep = () => unknown;
@@ -75,7 +76,10 @@ export interface TurnpikeComponents {
   readonly keepAlive: KeepAlive;
 }
 
-/** Every part, with the others that it needs; nothing has begun yet. */
+/**
+ * Creates every component and connects it to the others. Nothing has started yet. Adds a close step to `opened` for
+ * each component that needs one.
+ */
 export function wire(
   environment: StorageEnvironment,
   options: TurnpikeOptions,
@@ -137,7 +141,7 @@ interface WiredEngineParts extends Omit<EngineParts, 'store' | 'externalHeadStor
   readonly replayPoints: ReplayPointRecorder | null;
 }
 
-/** The engine of the environment, with what the options say of it. */
+/** Creates the engine of the environment with the settings in `options`. */
 function createEngine(
   { engine = embeddedEngine, store, anchor, snapshotEntries }: StorageEnvironment,
   options: TurnpikeOptions,
@@ -195,7 +199,7 @@ const createListener = ({
     replayPoints?.stop();
     restarts?.onEngineFailed();
   },
-  // The others hold nothing over a failure, and take runs up again by their ids.
+  // The other components keep no state across a failure; they look up runs again by id.
   onRestarted: (recovery) => {
     runRecords.restart();
     replayPoints?.restart();
@@ -203,7 +207,7 @@ const createListener = ({
   },
 });
 
-/** Where a full disk was the end of the last process, this one gets its reserve. */
+/** Releases the storage reserve right away if the disk is still low, as after a process that ended on a full disk. */
 function createStorageGuard(
   { home, space }: StorageEnvironment,
   { storage = {} }: TurnpikeOptions,
@@ -224,20 +228,20 @@ interface FolderParts {
   readonly state: LocalState | null;
 }
 
-/** Where bundles are written; null where nothing says. */
+/** @returns the directory for exported bags; null if neither the options nor a home directory names one */
 export function exportRootOf({ exports }: TurnpikeOptions, state: LocalState | null): string | null {
   if (exports !== undefined) return resolve(exports);
   return state === null ? null : resolve(state.state, 'exports');
 }
 
-/** The overlay file needs both its key and its place. A home has no other overlay. */
+/** The overlay file needs both a key folder and local state. A home directory always uses its own overlay file. */
 function createOverlay({ overlay }: TurnpikeOptions, { home, keys, state }: FolderParts): OverlaySource | undefined {
   const isGiven = keys === null || state === null || (home === null && overlay !== undefined);
   const source = isGiven ? overlay : overlayFile(overlayFiles(state.overlay, keys.keys));
   return source === undefined ? undefined : comparedOverlay(source);
 }
 
-/** Where the commands of specs run: in the sandbox, where that is a folder. */
+/** Runs the commands of specs in the sandbox. Without a sandbox directory, no command can start. */
 function createCommandRunner(
   { sandbox, wall = 'auto' }: TurnpikeOptions,
   { home, keys, state }: FolderParts,

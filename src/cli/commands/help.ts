@@ -1,7 +1,7 @@
 import { COMMON_OPTIONS, type CliCommand, type CommandOption } from '../command.js';
 import { table } from '../text/terminal.js';
 
-/** What there is at all. */
+/** The overview of all commands. */
 export function overviewText(commands: readonly CliCommand[]): string {
   const rows = commands.map((command) => [`  ${usageLine(command)}`, command.summary]);
   return [
@@ -15,7 +15,7 @@ export function overviewText(commands: readonly CliCommand[]): string {
   ].join('');
 }
 
-/** One command in full. */
+/** The help of one command. */
 export function helpText(command: CliCommand): string {
   const ownOptions = command.options.length === 0 ? '' : `\noptions:\n${optionLines(command.options)}`;
   const notes = command.notes === undefined ? '' : `\n${command.notes.join('\n')}\n`;

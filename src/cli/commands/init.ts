@@ -11,7 +11,7 @@ import { CONTRACT_DEFAULT, homeOf, displayPath } from '../options/folders.js';
 import { usageError, type Io } from '../io.js';
 import { escapeText, jsonLine } from '../text/terminal.js';
 
-/** `turnpike init`: a home, and a contract folder to edit. */
+/** `turnpike init`: creates a home directory and a contract folder to edit. */
 export const init: CliCommand = {
   name: 'init',
   summary: 'Make a home, and a contract folder to edit',
@@ -39,7 +39,7 @@ export const init: CliCommand = {
   },
 };
 
-/** @throws UsageError for a name and a key at once, and for what is no name */
+/** @throws UsageError if both a name and a key are given, and for an invalid name */
 function readLedgerKey(args: CommandArguments, io: Io): string | undefined {
   const [file, name] = [args.text('ledger-key'), args.text('ledger-name')];
   if (file === undefined) return name === undefined ? undefined : generateLedgerKey(name);
@@ -67,7 +67,7 @@ const welcomeLines = (home: string, contract: string): readonly string[] => {
 
 const escapeLines = (lines: readonly string[]): string => lines.map((line) => `${escapeText(line)}\n`).join('');
 
-/** Makes the contract folder, or nothing of it; `first` happens when it is complete but not yet in its place. */
+/** Creates the contract folder completely or not at all; `first` runs when it is complete but not yet in place. */
 async function createContract(contract: string, first: () => Promise<unknown>): Promise<void> {
   const draft = `${contract}.new-${process.pid}`;
   try {
@@ -83,7 +83,7 @@ async function createContract(contract: string, first: () => Promise<unknown>): 
   }
 }
 
-/** Copies have no history: each is pinned by the id of its bytes. */
+/** Copies have no Git history: each is pinned by the id of its bytes. */
 async function readShippedFiles(): Promise<readonly PinnableFile[]> {
   const folder = join(shippedContract(), 'policy');
   const names = (await readdir(folder)).filter((name) => name.endsWith('.yaml')).sort();

@@ -2,7 +2,7 @@ import { readPackageVersion } from '../../service/package-version.js';
 import { NO_OPERANDS, type CliCommand } from '../command.js';
 import { jsonLine } from '../text/terminal.js';
 
-/** `turnpike version`: which version of the package this is, and on what it runs. */
+/** `turnpike version`: prints the versions of the package and of Node. */
 export const version: CliCommand = {
   name: 'version',
   summary: 'Print the version',

@@ -1,5 +1,5 @@
-// Errors of the linter that an operator has accepted, for a reason. An acceptance is of one finding in a file as it is:
-// a copy of the file is the same decision, and the next edit is another one.
+// Errors of the linter that an operator has accepted, with a reason. Each acceptance is for one finding in the exact
+// bytes of a file: it also applies to a copy of the file, but not to an edited version.
 
 import { readAcceptedCautions } from '../../adapters/policy/manifest-policy-source.js';
 import { sha256 } from '../../contract/hash.js';
@@ -11,31 +11,34 @@ import { commandUsageError } from '../arguments.js';
 import { displayPath, type LoadedPolicy } from './folders.js';
 import type { Io } from '../io.js';
 
-/** A caution with the bytes that it is about. */
+/** An error with the hash of the file that it is about. */
 export interface FileLintMessage extends LintMessage {
   readonly sha256: string;
 }
 
-/** The cautions of a loaded policy, each with the hash of its file. */
+/** The errors of a loaded policy, each with the hash of its file. */
 export function collectLintErrors({ files, cautions }: LoadedPolicy, io: Io): readonly FileLintMessage[] {
   const hashes = new Map(POLICY_FILES.map((name) => [displayPath(files[name].path, io), sha256(files[name].bytes)]));
   return cautions.map((caution) => ({ ...caution, sha256: hashes.get(caution.file) ?? '' }));
 }
 
-/** What the contract folder has accepted, and what the shipped one has of the files that it ships. */
+/** The acceptances in the contract folder, and those that the package has for the files that it ships. */
 export const readEarlierAcceptances = async (contract: string): Promise<readonly AcceptedCaution[]> => [
   ...(await readAcceptedCautions(contract)),
   ...(await readAcceptedCautions(shippedContract())),
 ];
 
-/** The reason for which this finding was accepted for these very bytes; null where it was not. */
+/** The reason for which this finding was accepted for exactly these bytes; null if it was not. */
 export const findAcceptanceReason = (caution: FileLintMessage, accepted: readonly AcceptedCaution[]): string | null =>
   accepted.find(
     ({ rule, sha256: of, message = caution.message }) =>
       rule === caution.rule && of === caution.sha256 && message === caution.message,
   )?.reason ?? null;
 
-/** `--accept RULE --reason TEXT`, each pair once. @throws UsageError */
+/**
+ * Parses the pairs `--accept RULE --reason TEXT`, each at most once.
+ * @throws UsageError
+ */
 export function parseAcceptances(command: CliCommand, args: CommandArguments): ReadonlyMap<string, string> {
   const [rules, reasons] = [args.list('accept'), args.list('reason')];
   if (rules.length !== reasons.length)

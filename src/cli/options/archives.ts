@@ -1,4 +1,4 @@
-// Archive files that are looked at together with a home.
+// Opens archive files that are read together with a home directory.
 
 import { resolve } from 'node:path';
 import { hashFile } from '../../adapters/ledger/archive-file.js';
@@ -20,8 +20,8 @@ export const ARCHIVE_OPTION: CommandOption = {
 };
 
 /**
- * Opens the archives that the arguments name, by the key of the home, for `work`.
- * @throws LedgerError LEDGER_TAMPERED for what is no whole archive of that key; UsageError
+ * Opens the archives that the arguments name, with the key of the home, for `work`.
+ * @throws LedgerError LEDGER_TAMPERED for an incomplete archive or one of another key; UsageError
  */
 export async function withOpenArchives<T>(
   args: CommandArguments,

@@ -1,4 +1,4 @@
-// A bundle that is looked at instead of a home.
+// Opens an evidence bundle for a command that can also work on a home directory.
 
 import { resolve } from 'node:path';
 import { openLineFile } from '../../adapters/files/line-file.js';
@@ -17,7 +17,10 @@ export const KEY_OPTION: CommandOption = {
   help: 'the public key (name+hash+base64) that must have signed, or a file that holds it',
 };
 
-/** The key of `--key`, or null where none was named. @throws UsageError for what is none */
+/**
+ * The key of `--key`, or null if it was not given.
+ * @throws UsageError for an invalid key
+ */
 export function readTrustedKey(args: CommandArguments, io: Io): NoteVerifier | null {
   const text = args.text('key');
   if (text === undefined) return null;
@@ -28,8 +31,8 @@ export function readTrustedKey(args: CommandArguments, io: Io): NoteVerifier | n
 }
 
 /**
- * Opens the bundle in a file, for `work`. Where nobody named a key, its own is believed, and that is said.
- * @throws LedgerError LEDGER_TAMPERED for what is no whole bundle; UsageError
+ * Opens the bundle in a file for `work`. Without `--key`, the command trusts the bundle's own key and says so.
+ * @throws LedgerError LEDGER_TAMPERED for an incomplete or changed bundle; UsageError
  */
 export async function withEvidenceBundle<T>(
   name: string,
@@ -53,5 +56,5 @@ export async function withEvidenceBundle<T>(
   }
 }
 
-/** Whether an operand of a command that takes a run or a file is a file. */
+/** Whether the operand of a command that takes a run id or a file name is a file name. */
 export const isFileName = (operand: string): boolean => !/^(?:run|ses)_[\w.]+$/.test(operand);

@@ -1,4 +1,4 @@
-// Which home, and which contract, a command works on.
+// Finds the home directory and the contract folder of a command.
 
 import { existsSync } from 'node:fs';
 import { relative, resolve } from 'node:path';
@@ -29,11 +29,11 @@ import { countText } from '../text/terminal.js';
 export const HOME_DEFAULT = '.turnpike';
 export const CONTRACT_DEFAULT = 'contract';
 
-/** The home that the arguments name, whether it is there or not. */
+/** The home directory that the arguments name, whether it exists or not. */
 export const homeOf = (args: CommandArguments, io: Io): HomePaths =>
   homePaths(resolve(io.cwd, args.text('home') ?? HOME_DEFAULT));
 
-/** A contract folder, and whether somebody chose it: by the option, or by having it here. */
+/** A contract folder, and whether the user chose it, by option or by a folder in the working directory. */
 export interface ContractFolder {
   readonly path: string;
   readonly isChosen: boolean;
@@ -46,12 +46,15 @@ export function findContractFolder(args: CommandArguments, io: Io): ContractFold
   return existsSync(here) ? { path: here, isChosen: true } : { path: shippedContract(), isChosen: false };
 }
 
-/** A ledger as somebody sees it who does not write. */
+/** A ledger that was opened for reading only. */
 export interface OpenLedger extends HomeStores {
   readonly reader: LedgerReader;
 }
 
-/** Opens the ledger of a home for reading, whoever writes to it, and closes it after `work`. */
+/**
+ * Opens the ledger of a home directory for reading, also while another process writes to it, and closes it after
+ * `work`.
+ */
 export async function withLedger<T>(
   args: CommandArguments,
   io: Io,
@@ -71,25 +74,24 @@ export async function withLedger<T>(
 interface LoadOptions {
   readonly pins?: 'any' | 'git';
   readonly registrations?: Registrations;
-  /** The file of actions. Default: `actions.yaml`. */
   readonly actions?: string;
 }
 
 export interface LoadedPolicy {
   readonly files: Readonly<Record<PolicyFile, LoadedPolicyFile>>;
   readonly check: PolicyCheck;
-  /** What the linter says to a policy without findings. */
+  /** The errors and warnings of the linter for a policy that is otherwise valid. */
   readonly cautions: readonly LintMessage[];
 }
 
-/** What a service adds to the built-in actions, where a policy is looked at that lists it. */
+/** The registrations of a service, for a policy that lists its actions, tools or targets. */
 export const REGISTRATIONS_OPTION: CommandOption = {
   name: 'registrations',
   value: 'FILE',
   help: 'JSON of what the service registers: {"actions": [], "tools": [], "targets": []}',
 };
 
-/** @throws UsageError for what no service could register */
+/** @throws UsageError for registrations that no service could make */
 export async function readRegistrations(args: CommandArguments, io: Io): Promise<Registrations> {
   const file = args.text('registrations');
   if (file === undefined) return NO_REGISTRATIONS;
@@ -101,7 +103,7 @@ export async function readRegistrations(args: CommandArguments, io: Io): Promise
   return registrations;
 }
 
-/** The policy of a contract folder with everything that is wrong with it; files are named as seen from here. */
+/** Loads the policy of a contract folder with all findings; file names are relative to the working directory. */
 export async function loadContract(
   { path }: ContractFolder,
   io: Io,
@@ -115,13 +117,16 @@ export async function loadContract(
   return { files, check: checkPolicy(check, catalogue), cautions: lintPolicy(check, catalogue) };
 }
 
-/** A path as one types it here, if that is shorter. */
+/** A path relative to the working directory, if that is shorter. */
 export function displayPath(path: string, io: Io): string {
   const from = relative(io.cwd, path);
   return from === '' || from.startsWith('..') ? path : from;
 }
 
-/** The policy of a check. @throws PolicyError POLICY_INVALID with its first findings */
+/**
+ * The policy of a check.
+ * @throws PolicyError POLICY_INVALID with its first findings
+ */
 export function requireValidPolicy({ policy, findings }: PolicyCheck): NonNullable<PolicyCheck['policy']> {
   if (policy !== null) return policy;
   const message = `the policy has ${countText(findings.length, 'finding')}:\n${findings.slice(0, 5).map(formatFinding).join('\n')}`;

@@ -1,4 +1,4 @@
-// JSON that somebody hands over, on the command line or in a file: read as strictly as a proposal.
+// Parses JSON from the command line or a file, as strictly as a proposal.
 
 import { isUtf8 } from 'node:buffer';
 import type { Json } from '../../contract/json.js';
@@ -8,14 +8,20 @@ import { filePayloads } from '../payloads.js';
 
 const DEPTH_MAX = 32;
 
-/** @param label how an error calls the text @throws UsageError for what is not JSON, or says something twice */
+/**
+ * @param label how an error message names the text
+ * @throws UsageError for invalid JSON or a duplicate key
+ */
 export function parseJsonArgument(text: string, label: string): Json {
   const scanned = scanJson(text, DEPTH_MAX, 'exact');
   if (scanned.ok) return scanned.value;
   throw usageError(`${label} is no JSON that can be taken (${scanned.problem.replaceAll('_', ' ')})`);
 }
 
-/** The JSON in a file (`-`: stdin). @throws UsageError when it cannot be read, or is none */
+/**
+ * The JSON in a file (`-`: stdin).
+ * @throws UsageError if it cannot be read or is invalid
+ */
 export async function readJsonFile(name: string, label: string, io: Io): Promise<Json> {
   const bytes = await (await filePayloads([name], io)).next();
   if (bytes === null || !isUtf8(bytes)) throw usageError(`${label} is not UTF-8`);

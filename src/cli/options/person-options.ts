@@ -1,4 +1,5 @@
-// What commands have in common by which people start promotions and exports, answer to them, and settle outcomes.
+// Options and helpers of the commands with which people start promotions and exports, vote on them, and settle
+// outcomes.
 
 import { once } from 'node:events';
 import type { RunStarter, HighRiskRun } from '../../runtime/high-risk/high-risk-options.js';
@@ -8,13 +9,13 @@ import type { CommandArguments, CliCommand, ExitCode, CommandOption } from '../c
 import type { Io } from '../io.js';
 import { escapeText, jsonLine } from '../text/terminal.js';
 
-/** Who says it. */
+/** The person who runs the command. */
 export const PERSON_OPTIONS: readonly CommandOption[] = [
   { name: 'actor', value: 'NAME', help: 'who you are, for the audit; 3 to 120 characters' },
   { name: 'role', value: 'ID', help: 'the role in which you do it' },
 ];
 
-/** Who starts a promotion or an export, and in which case and lane. */
+/** The person who starts a promotion or an export, its case and its lane. */
 export const STARTER_OPTIONS: readonly CommandOption[] = [
   { name: 'case', value: 'ID', help: 'the case' },
   ...PERSON_OPTIONS,
@@ -28,7 +29,10 @@ export const STARTER_OPTIONS: readonly CommandOption[] = [
   { name: 'correlation', value: 'ID', help: 'the id that joins this run to others (default: a new one)' },
 ];
 
-/** The value of an option that must be there. @throws UsageError */
+/**
+ * The value of a required option.
+ * @throws UsageError
+ */
 export function requireOption(command: CliCommand, args: CommandArguments, name: string): string {
   const value = args.text(name);
   if (value === undefined) throw commandUsageError(command, `--${name} is missing`);
@@ -52,7 +56,10 @@ export function parseStarter(command: CliCommand, args: CommandArguments): RunSt
   };
 }
 
-/** Tells what became of a run that has been started: its end, or that it waits for people. 0 unless it ended badly. */
+/**
+ * Reports the end of a run that was started, or that it waits for approval.
+ * @returns 0 unless it ended without success
+ */
 export async function reportHighRiskRun(run: HighRiskRun, args: CommandArguments, io: Io): Promise<ExitCode> {
   const { run_id, digest } = run;
   const json = args.flag('json');
@@ -77,7 +84,7 @@ const waitingText = (run_id: string, digest: string): string =>
     '',
   ].join('\n');
 
-/** Waits for the end of a run, for so many seconds, and no longer than the command is not stopped. */
+/** Waits for the end of a run, at most `seconds` long, or until the command is stopped. */
 export async function waitForEnd<T>(finished: Promise<T>, seconds: number, io: Io): Promise<T | null> {
   const over = new AbortController();
   const stop = AbortSignal.any([io.stop(), over.signal]);

@@ -1,4 +1,4 @@
-// The machine definitions that somebody names: by the hash that a ledger recorded, a run, a file, or the present ones.
+// Finds machine definitions by name: a recorded hash, a run, a file, or the present definitions.
 
 import { machineDefinitions } from '../../../machines/index.js';
 import { FLAGS, flagsOf } from '../../../machines/flags.js';
@@ -13,7 +13,7 @@ import { readJsonFile } from './json-argument.js';
 
 const HASH_PREFIX = /^[0-9a-f]{6,64}$/u;
 
-/** @throws UsageError for a name that means nothing here, or more than one */
+/** @throws UsageError for an unknown or ambiguous name */
 export async function findDefinitions(name: string, args: CommandArguments, io: Io): Promise<JsonObject> {
   const found: unknown = await readDefinitions(name, args, io);
   if (isDefinitions(found)) return found;
@@ -40,7 +40,7 @@ async function machinesHashOfRun(run_id: string, reader: LedgerReader): Promise<
   return throwUnknown(run_id);
 }
 
-/** The one recorded hash that begins like this. */
+/** The only recorded hash with this prefix. */
 async function findHashByPrefix(prefix: string, reader: LedgerReader): Promise<string> {
   const found = new Set<string>();
   for await (const text of reader.openings()) {

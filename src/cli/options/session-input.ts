@@ -1,4 +1,4 @@
-// What somebody hands over to a session: a report, or a spec that is no file.
+// Reads the input of session commands: a report, or a spec on stdin.
 
 import { isUtf8 } from 'node:buffer';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
@@ -9,13 +9,13 @@ import { usageError, type Io } from '../io.js';
 import { parseJsonArgument } from './json-argument.js';
 import { readBeginning } from '../payloads.js';
 
-/** Twice what a session takes, since it may be written with spaces. */
+/** Twice the limit of a session, because the input may contain white space. */
 const REPORT_BYTES_MAX = 262_144;
 const FINDINGS_SHOWN = 5;
 
 /**
- * A report in a file (`-`: stdin). Whether it is the right one, the session says.
- * @throws UsageError for what is no JSON object: that never becomes a report, and costs the step nothing
+ * A report in a file (`-`: stdin). The session checks its content.
+ * @throws UsageError if it is not a JSON object; such a text never reaches the session as a report
  */
 export async function readReport(name: string, io: Io): Promise<JsonObject> {
   const bytes = await readBeginning(name, REPORT_BYTES_MAX + 1, io);
@@ -27,7 +27,10 @@ export async function readReport(name: string, io: Io): Promise<JsonObject> {
   throw usageError('the report is no JSON object');
 }
 
-/** The spec on stdin. @throws UsageError for what is none, with what is wrong with it */
+/**
+ * The spec on stdin.
+ * @throws UsageError for an invalid spec, with its mistakes
+ */
 export async function readSpecFromStdin(io: Io): Promise<SessionSpec> {
   const { spec, findings } = readSpec(await readBeginning('-', SPEC_BYTES_MAX + 1, io), null);
   if (spec !== null) return spec;

@@ -1,4 +1,4 @@
-// The upstream servers of a contract folder, as the commands look at them: connected, read, and let go of.
+// The upstream servers of a contract folder, for commands: connects to them, reads their tools and closes them.
 
 import { join } from 'node:path';
 import { systemClock } from '../../adapters/system/system-clock.js';
@@ -15,15 +15,14 @@ import { usageError, type Io } from '../io.js';
 import { escapeText } from '../text/terminal.js';
 
 export interface UpstreamState {
-  /** The contract folder. */
   readonly contract: string;
   readonly pins: UpstreamPins['pins'];
   readonly survey: UpstreamSurvey;
 }
 
 /**
- * Connects to all servers, and ends what was started after `work`, also when the command is asked to stop.
- * @throws UsageError where no servers are configured; PolicyError for files that cannot be used
+ * Connects to all servers and closes them after `work`, also when the command is stopped.
+ * @throws UsageError if no servers are configured; PolicyError for unusable files
  */
 export async function withUpstreams<T>(
   args: CommandArguments,
@@ -45,7 +44,7 @@ export async function withUpstreams<T>(
   }
 }
 
-/** Problems on stderr: they are beside what was asked for. */
+/** Prints problems to stderr, because they are not the requested output. */
 export async function printProblems(problems: readonly UpstreamProblem[], io: Io): Promise<void> {
   for (const { message } of problems) await io.stderr.writeLine(escapeText(message));
 }

@@ -1,4 +1,4 @@
-// Runs as people read them: a tree of runs, or one run with what happened in it.
+// Formats runs for people: a tree of runs, or one run with its events.
 
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import type { RunRecord } from '../../contract/run/run-record.js';
@@ -7,7 +7,7 @@ import type { StepTrace } from '../../contract/run/step-trace.js';
 import type { RunTree, Settlement } from '../../runtime/ledger/ledger-reader.js';
 import { escapeText, shortenText, table, type TextCell, type Colour, type Paint } from './terminal.js';
 
-/** Children of one run that a tree shows; of more, it says how many there are in which state. */
+/** The number of children that a tree shows per run. Of more, it shows the count per state. */
 export const CHILDREN_SHOWN = 20;
 const REASON_CHARS = 80;
 
@@ -20,7 +20,7 @@ export const STATE_COLOURS: Readonly<Record<RunState, Colour>> = {
   cancelled: 'magenta',
 };
 
-/** A run tree: one line a run, children below their parent. */
+/** A run tree: one line per run, children below their parent. */
 export function treeText({ runs, unknown }: RunTree, paint: Paint, childrenShown = CHILDREN_SHOWN): string {
   const children = new Map<string, RunRecord[]>();
   for (const run of runs) {
@@ -56,7 +56,7 @@ const rowOf = (run: RunRecord, lead: string, settlement: Settlement | null | und
   ...(settlement === undefined ? [] : [settlementCell(settlement)]),
 ];
 
-/** D8: what is still to be found out, or was. */
+/** D8: whether an unknown outcome still has to be settled or how it was. */
 const settlementCell = (settlement: Settlement | null): TextCell =>
   settlement === null
     ? { text: 'not settled: `turnpike runs resolve`', colour: 'red' }
@@ -72,7 +72,7 @@ function settlementText(settlement: Settlement | null | undefined): string | und
 const laneText = ({ actor: { lane_id, role_id } }: RunRecord): string =>
   lane_id === undefined ? '' : `${lane_id} as ${role_id ?? ''}`;
 
-/** What the outcome says beyond the state: `extension.not_allowed` of `denied:extension.not_allowed`. */
+/** The part of the outcome after the state: `extension.not_allowed` in `denied:extension.not_allowed`. */
 const reasonText = ({ outcome = '', status }: RunRecord): string =>
   outcome.startsWith(`${status}:`) ? outcome.slice(status.length + 1) : outcome === status ? '' : outcome;
 
@@ -82,17 +82,17 @@ function countsByState(runs: readonly RunRecord[]): string {
   return [...counts].map(([state, count]) => `${count} ${state}`).join(', ');
 }
 
-/** Everything that the ledger says of one run. */
+/** All that the ledger records of one run. */
 export interface RunDetails {
   readonly record: RunRecord;
   readonly events: readonly AuditEvent[];
-  /** Of an agent run. */
+  /** For an agent run. */
   readonly steps: readonly StepTrace[];
-  /** Of a run whose outcome was unknown: how it was settled, or null. */
+  /** For a run with an unknown outcome: how it was settled, or null. */
   readonly settlement: Settlement | null | undefined;
 }
 
-/** One run: its record, then what happened in it. */
+/** One run: its record, then its events. */
 export function runText({ record, events, steps, settlement }: RunDetails, paint: Paint): string {
   const { actor, policy_versions: pins, error } = record;
   const facts: readonly (readonly [string, string | undefined, Colour?])[] = [
@@ -161,7 +161,7 @@ function stepRow(step: StepTrace): readonly TextCell[] {
   ];
 }
 
-/** The arguments that the trace holds as they were: paths. */
+/** The arguments that the trace holds verbatim: paths. */
 const pathsOf = ({ args_summary }: StepTrace): readonly string[] =>
   Object.values(args_summary ?? {}).filter((value) => typeof value === 'string');
 

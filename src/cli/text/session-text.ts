@@ -1,5 +1,5 @@
-// Sessions as people read them. Whatever comes from a spec, an agent or a reviewer is escaped; what has several lines
-// is indented, so that it can never look like a line of ours.
+// Formats sessions for people. Text from a spec, an agent or a reviewer is escaped. Text of several lines is indented,
+// so that none of its lines can look like a line of this command.
 
 import { REPORTED_STEP_TYPES, type GateFinding, type SessionStatus } from '../../contract/session/session.js';
 import type { NextStep, RecommendedAction, SessionAnswer, SessionData } from '../../contract/session/session-answer.js';
@@ -19,7 +19,10 @@ const STATUS_COLOURS: Readonly<Record<SessionStatus, Colour>> = {
   ended: 'magenta',
 };
 
-/** Tells an answer: what was done on stdout, a refusal on stderr; either as one line of JSON. 1 for a refusal. */
+/**
+ * Prints an answer: success to stdout, a refusal to stderr; with --json as one line of JSON.
+ * @returns 1 for a refusal
+ */
 export async function printAnswer(answer: SessionAnswer, args: CommandArguments, io: Io): Promise<ExitCode> {
   if (args.flag('json')) await io.stdout.write(jsonLine(answer));
   else if (answer.success) await io.stdout.write(answerText(answer.data, createPainter(io.colours)));
@@ -37,7 +40,7 @@ function refusalLines({ error, data }: Extract<SessionAnswer, { success: false }
   ];
 }
 
-/** What a session answers when it has done what was asked. */
+/** The text of a successful answer. */
 export function answerText(data: SessionData, paint: Paint): string {
   const { next_step: step, review, verification_receipt: receipt, output } = data;
   const facts: Fact[] = [
@@ -59,7 +62,7 @@ export function answerText(data: SessionData, paint: Paint): string {
   ].join('');
 }
 
-/** Where a session stands, as a reader sees it: no proof is among it. */
+/** The status of a session as a reader sees it, without step proofs. */
 export function statusText(state: SessionState, effective: SessionStatus, paint: Paint): string {
   const { spec, settings, outstanding, check, ack, counters } = state;
   const tasks = Object.values(state.tasks);
@@ -96,7 +99,7 @@ export const sessionRows = (sessions: readonly SessionSummary[]): readonly (read
     { text: escapeText(created_at_utc), colour: 'dim' },
   ]);
 
-/** All that an agent is told of a task. */
+/** All that an agent gets of a task. */
 export function taskText(task: TaskDetails, paint: Paint): string {
   const facts: Fact[] = [
     ['title', task.title],
@@ -109,10 +112,10 @@ export function taskText(task: TaskDetails, paint: Paint): string {
   return `${paint(escapeText(task.task_id), 'bold')}\n${factTable(facts, paint)}${indentBlock(task.instruction)}`;
 }
 
-/** A name and what it is; a fact that is null is not told. */
+/** A label and its value; a null value is not printed. */
 type Fact = readonly [string, string | null, Colour?];
 
-/** A pause or an end is no step that could be reported. */
+/** Whether a step is reported; a pause or an end is not. */
 const isReportable = ({ type }: NextStep): boolean => REPORTED_STEP_TYPES.some((known) => known === type);
 
 const stepFacts = (step: NextStep): readonly Fact[] => [
@@ -164,7 +167,7 @@ function findingsText(findings: readonly GateFinding[], paint: Paint): string {
   return rows.length === 0 ? '' : `\n${table(rows, paint)}`;
 }
 
-/** A text of several lines, each of them escaped and indented. */
+/** A text of several lines, each escaped and indented. */
 const indentBlock = (text: string, mark = ''): string =>
   `\n${text
     .replace(/\n+$/u, '')

@@ -1,10 +1,10 @@
-// Where every run and session stood, as a table for people.
+// Formats the past state of every run and session as a table for people.
 
 import { isTerminal } from '../../contract/run/run-state.js';
 import type { LedgerState, RunSnapshot, SessionSnapshot } from '../../replay/ledger-state.js';
 import { countText, escapeText } from './terminal.js';
 
-/** Runs that had ended are counted, unless `all` of them are asked for. */
+/** Counts ended runs; lists them only if `all` is true. */
 export function stateText(state: LedgerState, all: boolean): string {
   const { until, through, time, trees, runs, sessions, not_recomputed: lost = [] } = state;
   const shownRuns = all ? runs : runs.filter(({ state }) => !isTerminal(state));
@@ -36,7 +36,7 @@ const sessionRow = (session: SessionSnapshot): readonly string[] => [
   String(session.tasks_done),
 ];
 
-/** How many of the runs that had ended ended how. */
+/** The number of ended runs per state. */
 function endedLines(runs: readonly RunSnapshot[]): readonly string[] {
   const counts = new Map<string, number>();
   for (const { kind, state } of runs) {

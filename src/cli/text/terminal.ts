@@ -1,5 +1,5 @@
-// Text made fit for a terminal. What comes from a ledger, a file or an agent may hold what a terminal obeys, or what
-// shows a reader something else than what is there: none of it gets out unescaped.
+// Makes text safe for a terminal. Text from a ledger, a file or an agent may contain control sequences or characters
+// that mislead a reader: all of them are escaped.
 
 // Controls, formats (bidirectional, zero-width, tags), separators and lone surrogates.
 const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu;
@@ -9,30 +9,27 @@ const SHORT: ReadonlyMap<string, string> = new Map([
   ['\t', '\\t'],
 ]);
 
-/**
- * The text as one line that a terminal only shows. Every escape is one of JSON's, so a JSON text whose strings hold raw
- * characters of this kind still means the same.
- */
+/** The text as one line without active characters. Every escape is one of JSON's, so JSON text keeps its meaning. */
 export const escapeText = (text: string): string =>
   text.replace(UNSAFE, (char) => SHORT.get(char) ?? escapeUnits(char));
 
 const escapeUnits = (char: string): string =>
   Array.from({ length: char.length }, (_, i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`).join('');
 
-/** A long text with its end cut off, and escaped. */
+/** A long text, truncated and escaped. */
 export const shortenText = (text: string, chars_max: number): string =>
   escapeText(text.length <= chars_max ? text : `${text.slice(0, chars_max - 1)}…`);
 
 /** `1 step`, `2 steps` */
 export const countText = (count: number, word: string): string => `${count} ${word}${count === 1 ? '' : 's'}`;
 
-/** A value as one line of JSON that a terminal only shows. */
+/** A value as one line of JSON, safe for a terminal. */
 export const jsonLine = (value: unknown): string => `${escapeText(JSON.stringify(value))}\n`;
 
 const CODES = { red: 31, green: 32, yellow: 33, magenta: 35, cyan: 36, dim: 2, bold: 1 } as const;
 export type Colour = keyof typeof CODES;
 
-/** Colours a text that has been escaped already, or leaves it. */
+/** Colours an escaped text, or returns it unchanged. */
 export type Paint = (text: string, colour: Colour) => string;
 
 export const createPainter =
@@ -40,13 +37,13 @@ export const createPainter =
   (text, colour) =>
     colours ? `\u001b[${CODES[colour]}m${text}\u001b[0m` : text;
 
-/** One cell of a table: its text, escaped already, and how it is coloured once its width is known. */
+/** One cell of a table: its escaped text, and a colour that is applied after padding. */
 export interface TextCell {
   readonly text: string;
   readonly colour?: Colour | undefined;
 }
 
-/** Rows with their columns aligned; the last column, and cells that stand at the end of their row, are not padded. */
+/** Rows with aligned columns; the last column and the last cell of a row are not padded. */
 export function table(rows: readonly (readonly TextCell[])[], paint: Paint): string {
   const widths: number[] = [];
   for (const row of rows) row.forEach(({ text }, i) => (widths[i] = Math.max(widths[i] ?? 0, text.length)));

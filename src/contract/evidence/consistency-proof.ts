@@ -1,11 +1,11 @@
 import Type, { type Static } from 'typebox';
 import { closed, Sha256 } from '../shapes.js';
 
-/** No tree of 2^53 leaves has a longer proof. */
+/** No tree of up to 2^53 leaves has a longer proof. */
 export const PROOF_HASHES_MAX = 64;
 const NOTE_CHARS_MAX = 4_096;
 
-/** That a log goes on from where another checkpoint of it stood. */
+/** Proves that a log extends the log of an older checkpoint. */
 export const ConsistencyProof = Type.Object(
   {
     format: Type.Literal('turnpike/consistency-proof@v1'),

@@ -1,17 +1,17 @@
-// The evidence bundle: one file of JSON lines that holds everything by which a stranger can check a ledger. The first
-// line says what it is and under which key; then there is one line for each entry with the content that it brought; the
-// last line is a signed in-toto statement about all lines before it.
+// The evidence bundle: one file of JSON lines with everything that a third party needs to verify a ledger. The first
+// line is the header with the key. One line follows for each entry, with the content that came with it. The last line
+// is a signed in-toto statement about all lines before it.
 
 import Type, { type Static } from 'typebox';
 import { ARTIFACT_KINDS, WITHHOLDING_REASONS } from '../artifact-ref.js';
 import { RUN_KINDS, RUN_STATES } from '../run/run-state.js';
 import { closed, Nullable, OneOf, RunId, Sha256 } from '../shapes.js';
 
-/** Of the first line: a key and a checkpoint. */
+/** Limit of the first line: a key and a checkpoint. */
 export const HEADER_BYTES_MAX = 65_536;
-/** Of the last line, some 170 bytes for each run. It is parsed before anything is trusted. */
+/** Limit of the last line; it needs about 170 bytes for each run. It is parsed before anything is trusted. */
 export const STATEMENT_BYTES_MAX = 32 * 1_024 * 1_024;
-/** Of a line of a bundle whose key no caller has named: parsing one takes five times its size of memory. */
+/** Limit of a line if the caller named no key for the bundle: parsing a line takes five times its size in memory. */
 export const UNTRUSTED_LINE_BYTES_MAX = 24 * 1_024 * 1_024;
 
 export const EVIDENCE_FORMAT = 'turnpike/evidence@v1';
@@ -26,13 +26,13 @@ const Base64 = Type.String({ pattern: '^[A-Za-z0-9+/]*={0,2}$' });
 export const EvidenceHeader = Type.Object(
   {
     format: Type.Literal(EVIDENCE_FORMAT),
-    /** The public key of the log: `name+hash+base64`. To be compared with one that came another way. */
+    /** The public key of the log: `name+hash+base64`. Compare it with a key from another source. */
     key: Text,
-    /** The signed checkpoint that vouches for all entries of the bundle, and for no more. */
+    /** The signed checkpoint of exactly the entries in the bundle. */
     checkpoint: Text,
     /**
-     * Where the entries begin, if not with the first of the log: how many come before them, and the hashes of the
-     * perfect subtrees of those, largest first. The root of the checkpoint comes out of these and the entries.
+     * Where the entries begin, if not with the first of the log: the number of earlier entries and the hashes of their
+     * perfect subtrees, largest first. The root of the checkpoint follows from these and the entries.
      */
     from: Type.Optional(
       Type.Object(
@@ -52,7 +52,7 @@ export const EvidenceEntry = Type.Object(
   {
     /** The entry, byte for byte. */
     entry: Type.String(),
-    /** What it brought, in the order in which it was stored. */
+    /** The artifacts of the entry, in the order in which they were stored. */
     artifacts: Type.Array(
       Type.Union([
         Type.Object({ ...contentProperties, content: Base64 }, closed),
@@ -72,7 +72,7 @@ export const EvidenceEntry = Type.Object(
 );
 export type EvidenceEntry = Static<typeof EvidenceEntry>;
 
-/** How a run ended, for whoever reads the statement alone. */
+/** How a run ended, for a reader of the statement only. */
 const EvidenceRun = Type.Object(
   { run_id: RunId, run_kind: OneOf(RUN_KINDS), status: OneOf(RUN_STATES), outcome: Nullable(Type.String()) },
   closed,
@@ -81,7 +81,7 @@ const EvidenceRun = Type.Object(
 export const EvidenceStatement = Type.Object(
   {
     _type: Type.Literal(STATEMENT_TYPE),
-    /** The log by its name, at the root of the checkpoint. */
+    /** The name of the log, and the root of the checkpoint as its digest. */
     subject: Type.Array(Type.Object({ name: Text, digest: Type.Object({ sha256: Sha256 }, closed) }, closed), {
       minItems: 1,
       maxItems: 1,
@@ -95,7 +95,7 @@ export const EvidenceStatement = Type.Object(
         withheld: Type.Integer({ minimum: 0 }),
         /** SHA-256 of all lines before this one, newlines included. */
         content_sha256: Sha256,
-        /** The policies and machine definitions that the trees have pinned. */
+        /** The policies and machine definitions that the trees pin. */
         policies: Type.Array(Sha256),
         machines: Type.Array(Sha256),
         runs: Type.Array(EvidenceRun),

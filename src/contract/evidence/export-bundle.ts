@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox';
 import { ArtifactRef } from '../artifact-ref.js';
 import { Actor, CaseId, closed, OneOf, PolicyVersions, RunId, Sha256, Timestamp } from '../shapes.js';
 
-/** What leaves the platform, as a manifest with integrity hashes (S4-76, S4-77). */
+/** The manifest of an export, with integrity hashes (S4-76, S4-77). */
 export const ExportBundle = Type.Object(
   {
     bundle_id: Type.String({ minLength: 8, maxLength: 120 }),

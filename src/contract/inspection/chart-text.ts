@@ -1,39 +1,38 @@
-// How a chart is written, and how much room its texts take. The layout is made of these figures and the page draws by
-// them: fonts are monospaced, so a text is as wide as it is long.
+// The texts of a chart and the room they take. The layout and the page use the same figures. Fonts are monospaced, so
+// the width of a text follows from its length.
 
 import type { ChartEdge, ChartNode } from './inspection.js';
 import { RUN_STATES } from '../run/run-state.js';
 
-/** Pixels. Names of states at 12 px, labels of edges at 11 px. */
+/** In pixels. State names are 12 px, edge labels 11 px. */
 export const CHART_METRICS = {
   nameFont: 12,
   nameAdvance: 7.25,
   labelFont: 11,
   labelAdvance: 6.65,
-  /** From one line of a label to the next. */
+  /** Line height of a label. */
   labelLine: 14,
   nodeHeight: 28,
   nodePadding: 16,
-  /** Before the name of a state of the lifecycle. */
+  /** Width of the icon before the name of a lifecycle state. */
   iconWidth: 19,
-  /** From the top of a frame to what is in it. */
+  /** Distance from the top of a frame to its content. */
   titleHeight: 28,
   framePadding: 12,
 } as const;
 
-/** What stands on the line of an edge: its event, if it waits for one, and its guard, which is set in brackets. */
+/** The label of an edge: its event, if it waits for one, and its guard in brackets. */
 export const edgeLabel = ({ event, guard }: ChartEdge): { readonly event: string; readonly guard: string } => ({
   event: event === 'always' ? '' : event,
   guard: guard === null ? '' : `[${guard}]`,
 });
 
-/** A label as one text. */
 export const labelText = (edge: ChartEdge): string => {
   const { event, guard } = edgeLabel(edge);
   return event === '' || guard === '' ? event + guard : `${event} ${guard}`;
 };
 
-/** Whether a state is one of the lifecycle of runs: it stands at the top, has its name, and is drawn with its icon. */
+/** Whether a state is a state of the run lifecycle: a top-level state with such a name. It is drawn with an icon. */
 export const isLifecycleState = ({ parent, name }: ChartNode): boolean =>
   parent === '' && (RUN_STATES as readonly string[]).includes(name);
 
@@ -45,7 +44,7 @@ export const nodeWidth = (node: ChartNode): number =>
 export const labelWidth = (edge: ChartEdge): number =>
   Math.ceil(labelText(edge).length * CHART_METRICS.labelAdvance) + 8;
 
-/** Of a frame the room that its title takes. */
+/** The width that the title of a frame needs. */
 export const titleWidth = ({ name, type }: ChartNode): number =>
   Math.ceil((name.length + (type === 'parallel' ? PARALLEL.length : 0)) * CHART_METRICS.nameAdvance) +
   2 * CHART_METRICS.framePadding;

@@ -1,16 +1,16 @@
-// An entry in one line, and many lines in one page, for a list that is scrolled. Service and page make the same rows of
-// the same texts: so here is no schema, and nothing that a browser has not. What somebody has tampered with must be
-// listed too: no text makes it throw.
+// Formats an entry as one row, and rows as one page, for a list that is scrolled. The service and the page make the
+// same rows from the same texts, so this file has no schema and uses nothing that a browser lacks. Tampered entries
+// must be listed too: no text makes these functions throw.
 
 import type { Entry, RunCreated } from '../run/entry.js';
 import type { RunCreationFacts, EventRow, RowPage, RowTuple, Tone } from './inspection.js';
 import { RUN_STATES, stateAfterEvent, type RunState } from '../run/run-state.js';
 
-/** The row of an entry, out of its canonical text. A text that is no entry has a row that says so. */
+/** The row of an entry, made from its canonical text. A text that is not an entry gets a row that says so. */
 export function toEventRow(text: string, log_index: number, leaf_hash: string): EventRow {
   const entry = parseEntry(text);
   const content = entry === null ? UNREADABLE_ROW : describeEntry(entry);
-  // Member by member: a hundred thousand of them are made while somebody waits.
+  // Written out member by member for speed: a page makes a hundred thousand rows while its user waits.
   return {
     log_index,
     seq: entry?.seq ?? 0,
@@ -56,7 +56,7 @@ function parseEntry(text: string): Entry | null {
   }
 }
 
-/** What a text has that was tampered with, nobody knows: members may be missing, or of another kind. */
+/** A tampered entry can lack members or have members of another type. */
 function describeEntry(entry: Entry): RowContent {
   try {
     const content = ROW_CONTENTS[entry.type](entry as never);
@@ -85,7 +85,7 @@ const ROW_CONTENTS: { readonly [T in Entry['type']]: (entry: EntryOf<T>) => RowC
 };
 const TYPES = Object.keys(ROW_CONTENTS) as readonly Entry['type'][];
 
-/** The kind of an input, with the one word that says which of its kind it is. */
+/** The kind of an input, with the one word that distinguishes it within its kind. */
 function inputLabel(body: EntryOf<'input'>['body']): string {
   switch (body.kind) {
     case 'result':
@@ -109,7 +109,7 @@ function auditLabel(
 ): string {
   if (action_type === 'authz_decision') return outcome === 'allow' ? 'authz allow' : 'authz deny';
   if (action_type !== 'system') return `${action_type} ${outcome}`;
-  // Why a run was cancelled, its caller has said: only what has the form of our own words is a label.
+  // The caller gives the reason of a cancellation: only a reason in the form of the platform's codes is a label.
   return CODE.test(outcome_reason) ? outcome_reason : (state ?? outcome);
 }
 
@@ -147,7 +147,7 @@ const creationFactsOf = (run: RunCreated): RunCreationFacts => ({
   retry_of: run.retry?.of ?? null,
 });
 
-/** Rows that follow each other without a gap, as one page that is made row by row. */
+/** Builds one page, row by row, from consecutive rows. */
 export class RowPacker {
   readonly #places = new Map<string, number>();
   readonly #rows: RowTuple[] = [];
@@ -180,7 +180,6 @@ export function packRows(rows: readonly EventRow[]): RowPage {
   return packer.page();
 }
 
-/** The rows of a page. */
 export const unpackRows = ({ from, texts, time_base, rows }: RowPage): EventRow[] =>
   rows.map(([seq, tree, run, type, label, tone, time, step, hash, state, creation], i) => ({
     log_index: from + i,

@@ -1,37 +1,39 @@
-// What an inspector is told of a ledger: the vocabulary between a service and the page that draws it. Types only, so
-// that the page carries none of the schemas.
-//
-// A ledger is looked at as a list of *marks*: every entry, and after it the *moves* that machines made before the next
-// entry was written. A moment is a place in that list: the log index of an entry, and how many moves after it.
+// What an inspector reports about a ledger: the vocabulary between a service and the page that draws it. Types only, so
+// that the page contains none of the schemas. A page shows a ledger as a list of *marks*: each entry, followed by the
+// *moves* (transitions) that machines made before the next entry was written. A position in that list is the log index
+// of an entry and a number of moves after it.
 
 import type { RunKind, RunState } from '../run/run-state.js';
 import type { Outcome } from '../run/phase.js';
 import type { StepType } from '../session/session.js';
 
-/** Which ledger this is. A page never mixes what has another `ledger_id`. */
+/** Identifies a ledger. A page never mixes data of two `ledger_id`s. */
 export interface LedgerInfo {
-  /** SHA-256 of the key by which the ledger is signed and of its first entry; of an unsigned one, of that alone. */
+  /** SHA-256 of the ledger's signing key and its first entry; for an unsigned ledger, of the first entry only. */
   readonly ledger_id: string;
-  /** Entries `begin` to `size - 1` are here; what comes before is archived, or in another bundle. */
+  /** Entries `begin` to `size - 1` are available. Earlier entries are in an archive or in another bundle. */
   readonly begin: number;
   readonly size: number;
-  /** The newest signed checkpoint (a C2SP signed note) and the public key `name+hash+base64`; null where unsigned. */
+  /**
+   * The newest signed checkpoint (a C2SP signed note) and the public key `name+hash+base64`; null if the ledger is
+   * unsigned.
+   */
   readonly checkpoint: string | null;
   readonly key: string | null;
-  /** Hashes of the perfect subtrees before `begin`, largest first; empty where it is 0. */
+  /** Hashes of the perfect subtrees before `begin`, largest first; empty if `begin` is 0. */
   readonly frontier: readonly string[];
-  /** Whether it is still written to: then there is a stream. */
+  /** Whether the ledger is still written to. If so, the service streams its new entries. */
   readonly live: boolean;
-  /** Whether whoever serves it takes the answers of people to what waits for approval. */
+  /** Whether the service accepts answers to pending approvals. */
   readonly approvals: boolean;
-  /** What the page calls it: the home's folder, or the bundle's file. */
+  /** The title on the page: the home directory, or the file name of the bundle. */
   readonly title: string;
 }
 
-/** How the mark of an entry is coloured, and whether it is a problem. */
+/** The colour of an entry's mark, which also shows whether the entry is a problem. */
 export type Tone = 'plain' | RunState | Outcome | 'allow' | 'deny';
 
-/** What of a run never changes, told with the entry that created it. */
+/** The facts of a run that never change. They come with the entry that created it. */
 export interface RunCreationFacts {
   readonly kind: RunKind;
   readonly parent: string | null;
@@ -41,19 +43,19 @@ export interface RunCreationFacts {
   readonly case: string | null;
   readonly correlation: string;
   readonly link: string | null;
-  /** Git SHAs, or blob ids, of the policy files. */
+  /** Git commit or blob ids of the policy files. */
   readonly pins: { readonly contract: string; readonly lanes: string; readonly roles: string };
-  /** The tool or table that it was asked to act on. */
+  /** The tool or table of the run's request. */
   readonly request: string | null;
-  /** The run of which it is another attempt. */
+  /** The run that this one retries. */
   readonly retry_of: string | null;
 }
 
-/** An entry in one line. */
+/** An entry as one row. */
 export interface EventRow {
   readonly log_index: number;
   readonly seq: number;
-  /** Whom it is about: a run, or for the events of a session itself its tree. */
+  /** The run that the entry is about; for events of a session itself, the root of its tree. */
   readonly run_id: string;
   readonly tree_id: string;
   readonly type: 'input' | 'run_created' | 'audit_event' | 'step_trace' | 'session_event';
@@ -62,18 +64,18 @@ export interface EventRow {
   readonly tone: Tone;
   /** Milliseconds since 1970. */
   readonly time: number;
-  /** Of a step trace its step, else 0. */
+  /** The step number of a step trace; 0 for other entries. */
   readonly step: number;
   /** The first eight hex digits of the leaf hash. */
   readonly hash: string;
-  /** The state that a run has from here on; null where the entry moves none. */
+  /** The state of the run after this entry; null if the entry does not change it. */
   readonly state: RunState | null;
   readonly creation: RunCreationFacts | null;
 }
 
 /**
- * Rows `from` and on, one after the other without a gap, as tuples whose texts stand in `texts` once.
- * [seq, tree, run, type, label, tone, time - time_base, step, hash, state (-1: none), born?]
+ * Consecutive rows from `from`, as tuples; texts are stored once, in `texts`. [seq, tree, run, type, label, tone, time
+ * - time_base, step, hash, state (-1: none), born?]
  */
 export interface RowPage {
   readonly from: number;
@@ -95,29 +97,29 @@ export type RowTuple = readonly [
   born?: RunCreationFacts,
 ];
 
-/** A state of a machine as it is drawn. `id` is the path from the root, its keys joined by dots; the root is ''. */
+/** A drawn state of a machine. `id` is the path from the root, with its keys joined by dots; the root is ''. */
 export interface ChartNode {
   readonly id: string;
-  /** The last key; of the root the machine's name. */
+  /** The last key of the path; for the root, the name of the machine. */
   readonly name: string;
   readonly parent: string | null;
   readonly type: 'atomic' | 'compound' | 'parallel' | 'final';
-  /** The inner state that is entered first. */
+  /** The child state that is entered first. */
   readonly initial: string | null;
   /** Names of entry actions. */
   readonly entry: readonly string[];
 }
 
-/** A transition. `id` is `source|event|place`: of several for one event the first whose guard holds is taken. */
+/** A transition. `id` is `source|event|place`: of several for one event, the first whose guard holds is taken. */
 export interface ChartEdge {
   readonly id: string;
   readonly source: string;
-  /** `always` for one that waits for nothing. */
+  /** `always` for a transition that waits for no event. */
   readonly event: string;
   readonly place: number;
-  /** Null for what is done without leaving the state: it is listed, and not drawn. */
+  /** Null for an internal transition, which is listed and not drawn. */
   readonly target: string | null;
-  /** `else` for the last of several where the others have guards. */
+  /** `else` for the last of several transitions if the others have guards. */
   readonly guard: string | null;
   readonly actions: readonly string[];
 }
@@ -130,7 +132,9 @@ export interface Box {
   readonly height: number;
 }
 
-/** One line for all edges with the same ends. Corners are absolute; labels are texts with their middle. */
+/**
+ * One line for all edges with the same ends. Corners are absolute; labels are texts with the position of their centre.
+ */
 export interface ChartLine {
   readonly edges: readonly string[];
   readonly points: readonly (readonly [x: number, y: number])[];
@@ -144,9 +148,8 @@ export interface Layout {
   readonly lines: readonly ChartLine[];
 }
 
-/** A recorded machine, drawn in both directions: the page takes the one that fits larger. */
+/** A recorded machine, laid out in both directions: the page uses the layout that it can show larger. */
 export interface Chart {
-  /** SHA-256 of the machine's definition as canonical JSON. */
   readonly hash: string;
   /** `session`, `orchestrator`, `agent`, `step` or `mediated`. */
   readonly machine: string;
@@ -155,43 +158,43 @@ export interface Chart {
   readonly layouts: { readonly down: Layout; readonly right: Layout };
 }
 
-/** One transition that was taken: after which entry, by which step (0: the run itself), over which edge, to where. */
+/** One transition: the entry before it, its step (0: the run itself), its edge and the state it leads to. */
 export type Move = readonly [log_index: number, step: number, edge: number, to: number];
 
-/** The way of one run through its machine, and of its steps through theirs, as replay gives it. */
+/** The transitions of one run and of its steps, as replay computes them. */
 export interface Course {
   readonly run_id: string;
   readonly tree_id: string;
-  /** The first entry of the log that is not in it: what a further question names as `after`. */
+  /** The index of the first entry that this course does not cover; the next request passes it as `after`. */
   readonly through: number;
-  /** Hashes of the charts: of the run's machine, and of an agent's steps'. */
+  /** Hashes of the charts of the run's machine and of an agent's steps. */
   readonly chart: string;
   readonly step_chart: string | null;
-  /** Texts that moves name by their place: ids of edges, and of the states where the machine rests after them. */
+  /** The texts that moves refer to by index: ids of edges, and of the states they lead to. */
   readonly edges: readonly string[];
   readonly states: readonly string[];
-  /** In order. A run that begins rests in its machine's initial state; a step too. */
+  /** In order. A run or step starts in the initial state of its machine. */
   readonly moves: readonly Move[];
-  /** The entry that began each step, from step 1 on: its proposal's input. */
+  /** The entry that began each step, from step 1: the input with its proposal. */
   readonly steps: readonly number[];
   /**
-   * Why it is not all there: content that the fold needs was erased or withheld; or the machines of this version would
-   * not have written what was recorded, from an entry on.
+   * Why the course ends early: `withheld` if the fold needs content that was erased or withheld; `differs` if the
+   * machines of this version would have written another entry than the recorded one. Null if the course is complete.
    */
   readonly cut: { readonly log_index: number; readonly why: 'withheld' | 'differs' } | null;
 }
 
-/** Content that an entry brought. */
+/** Content that came with an entry. */
 export interface ArtifactInfo {
   readonly sha256: string;
   readonly kind: string;
   readonly case_id: string | null;
   readonly byte_size: number;
-  /** Why it is not to be had; null where it is. */
+  /** Why the content is unavailable; null if it is available. */
   readonly withheld: 'erased' | 'lane' | null;
 }
 
-/** One entry in full: its text is canonical JSON, of which `leaf_hash` is the RFC 6962 leaf hash. */
+/** One entry in full. The text is canonical JSON; `leaf_hash` is its RFC 6962 leaf hash. */
 export interface EventDetails {
   readonly log_index: number;
   readonly text: string;
@@ -199,37 +202,40 @@ export interface EventDetails {
   readonly artifacts: readonly ArtifactInfo[];
 }
 
-/** One check of a decision, in the order in which they are made. */
+/** One check of a decision. Checks are listed in the order in which they ran. */
 export interface ExplainedCheck {
   readonly check: string;
   readonly passed: boolean | null;
   readonly detail: string;
 }
 
-/** Why a decision came out as it did (`policy explain`). */
+/** Explains why a decision came out as it did (`policy explain`). */
 export interface DecisionExplanation {
   readonly log_index: number;
   readonly decision: 'allow' | 'deny';
   readonly rule_id: string;
   readonly checks: readonly ExplainedCheck[];
-  /** The smallest changes of the policy that would flip it. */
+  /** The smallest policy changes that would reverse the decision. */
   readonly changes: readonly { readonly text: string; readonly gives: string }[];
 }
 
-/** One step as the agent saw it, beside what was recorded of it. */
+/** One step: what the agent saw, together with what the ledger recorded. */
 export interface StepStory {
   readonly run_id: string;
   readonly step: number;
-  /** The entry of its proposal, whose first artifact is the payload; and of its trace, null while there is none. */
+  /**
+   * The entry of the proposal, whose first artifact is the payload, and the entry of the trace; null if there is no
+   * trace yet.
+   */
   readonly proposal: number;
   readonly trace: number | null;
-  /** The response, byte for byte as it was given; null while there is none or where its content is not to be had. */
+  /** The response, byte for byte; null if there is none or its content is unavailable. */
   readonly response: string | null;
-  /** The log index of the decision, for `why`; null where none was taken. */
+  /** The log index of the decision, for `why`; null if the step has no decision. */
   readonly decision: number | null;
 }
 
-/** A session as it stood. Plain data of the session's own state; where its spec is withheld, titles are empty. */
+/** The state of a session at one position. Plain data; titles are empty if the spec is withheld. */
 export interface SessionView {
   readonly session_id: string;
   readonly at: number;
@@ -247,46 +253,48 @@ export interface SessionView {
     readonly gate: { readonly state: string; readonly detail: string } | null;
     readonly tasks: readonly { readonly id: string; readonly title: string; readonly state: string }[];
   }[];
-  /** What the agent was handed, in order: the last ones, and how many there were before them. */
+  /** The newest packets that the agent got, in order, and the number of earlier ones. */
   readonly packets: readonly Packet[];
   readonly packets_before: number;
 }
 
 /**
- * One issue of a step, as the agent was handed it: all of it but its words, which are content. Whoever may read the
- * materials makes the packet of them again (`stepPacket`), and holds it against its hash.
+ * One issue of a step: the agent's packet without its texts, which are content. A reader who may read the materials
+ * rebuilds the packet from them (`stepPacket`) and compares it with its hash.
  */
 export interface Packet {
-  /** The entry with which it was handed out. */
+  /** The log index of the entry that issued the packet. */
   readonly log_index: number;
   readonly step_id: string;
   readonly type: StepType;
   readonly phase_id: string;
   readonly task_id: string | null;
-  /** The agent run into which its proposals go, and its lane. */
+  /** The agent run that gets the proposals of this step, and its lane. */
   readonly run_id: string;
   readonly lane_id: string;
-  /** The how-manieth issue of the step its proof is of, and the hash of that: the proof itself is nowhere. */
+  /**
+   * The issue number of the step that its step proof is for, and the hash of that proof. The proof itself is not
+   * stored.
+   */
   readonly issue: number;
   readonly proof_sha256: string;
   /** SHA-256 of the canonical JSON of the packet without its proof. */
   readonly sha256: string;
-  /** The spec, and of a step that addresses findings the review that found them. */
+  /** The spec and, for a step that addresses findings, the review that reported them. */
   readonly materials: readonly PacketMaterial[];
 }
 
-/** Content that an entry brought. */
 export interface PacketMaterial extends ArtifactInfo {
   readonly log_index: number;
 }
 
-/** What the one-file page holds of a ledger. Members of maps are named as the routes of a service name them. */
+/** The data of a ledger inside the one-file page. Members of maps have the names of the service's routes. */
 export interface InlineData {
   readonly info: LedgerInfo;
   readonly pages: RowPage[];
   readonly entries: string[];
   readonly events: Record<string, Pick<EventDetails, 'leaf_hash' | 'artifacts'>>;
-  /** By SHA-256, in base64. */
+  /** Base64 contents by SHA-256. */
   readonly artifacts: Record<string, string>;
   readonly courses: Record<string, Course>;
   readonly charts: Record<string, Chart>;

@@ -8,7 +8,7 @@ import { closed, Identifier, OneOf } from '../shapes.js';
 const Extension = Type.String({ pattern: '^\\.[A-Za-z0-9]{1,16}$' });
 const Limit = (maximum: number) => Type.Integer({ minimum: 1, maximum });
 
-/** What an agent may propose at all, within which limits, and how much of the outcome it is shown. */
+/** What an agent may propose, within which limits, and how much of the outcome it sees. */
 export const ActionsPolicy = Type.Object(
   {
     ...policyHeader,
@@ -16,14 +16,14 @@ export const ActionsPolicy = Type.Object(
       Type.Object(
         {
           action: Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }),
-          /** Per path argument, the endings that are allowed; an argument that is not named is not restricted. */
+          /** Allowed file extensions per path argument; an argument that is not listed is not restricted. */
           extensions: Type.Optional(
             Type.Record(
               Type.String({ pattern: '^[a-z_]{1,40}$' }),
               Type.Array(Extension, { minItems: 1, maxItems: 64 }),
             ),
           ),
-          /** D12: the lane in which the mediated run of this action works, where that is not the agent's own. */
+          /** D12: the lane of this action's mediated run, if it is not the agent's own. */
           lane: Type.Optional(Identifier),
         },
         closed,
@@ -40,7 +40,7 @@ export const ActionsPolicy = Type.Object(
         list_entries_max: Limit(100_000),
         steps_per_run_max: Limit(10_000_000),
         denials_per_run_max: Limit(1_000_000),
-        /** C81: default 100, or `denials_per_run_max` where that is more. */
+        /** C81: default 100, or `denials_per_run_max` if that is greater. */
         invalid_per_run_max: Type.Optional(Limit(1_000_000)),
       },
       closed,
@@ -50,11 +50,11 @@ export const ActionsPolicy = Type.Object(
       closed,
     ),
     response: Type.Object({ exposure: OneOf(EXPOSURES) }, closed),
-    /** What one run tree may use up; a caller may ask for less. */
+    /** The budget of one run tree; a caller may ask for less. */
     budgets: Type.Optional(BudgetLimits),
-    /** What needs people's approval, and whose (D7). */
+    /** Which subjects need approval, and by whom (D7). */
     approvals: Type.Optional(Type.Array(ApprovalRule, { maxItems: 64 })),
-    /** How often an idempotent action that failed is tried again, and after how long; doubled every time (C54). */
+    /** The number of retries of a failed idempotent action and the first delay, which doubles each time (C54). */
     retries: Type.Optional(
       Type.Object(
         {
@@ -70,7 +70,7 @@ export const ActionsPolicy = Type.Object(
         dotdot: OneOf(['reject', 'defer']),
         extensions_stage: OneOf(['authorize', 'validate']),
         on_child_failure: OneOf(['fail', 'continue']),
-        /** When the ledger's head is signed: absent means after every batch. */
+        /** When the head of the ledger is signed. Default: after every batch. */
         checkpoints: Type.Optional(OneOf(['batch', 'tree_end'])),
       },
       closed,

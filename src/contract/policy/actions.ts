@@ -1,15 +1,15 @@
-// The eight actions of the step contract. An action that is not in the catalogue does not exist; one that no policy
-// lists is denied. Limits that a policy may set (content bytes, extensions) are not here but in the actions policy.
+// The eight built-in actions of the step contract. An action outside the catalogue does not exist; an action that no
+// policy lists is denied. Limits that a policy sets (content bytes, extensions) are in the actions policy.
 
 import Type, { type TObject } from 'typebox';
 import type { WriteMode } from './lanes.js';
 import { closed } from '../shapes.js';
 
-/** S1-19: what an action can do to the world. `none` never leaves the pipeline. */
+/** S1-19: what an action can change outside. `none` has no effect outside the pipeline. */
 export const RISK_CLASSES = ['none', 'read', 'write', 'destructive'] as const;
 export type RiskClass = (typeof RISK_CLASSES)[number];
 
-/** Length of a path in UTF-8 bytes is capped by the step; this keeps the schema itself bounded. */
+/** The step limits the length of a path in UTF-8 bytes; this value keeps the schema itself bounded. */
 export const PATH_BYTES_MAX = 1_024;
 export const SEGMENT_BYTES_MAX = 255;
 
@@ -27,25 +27,28 @@ export interface ActionDefinition {
   readonly summary: string;
   readonly risk: RiskClass;
   readonly args: TObject;
-  /** Which arguments are sandbox paths, in the order in which they are checked. */
+  /** Arguments that are sandbox paths, in the order in which they are checked. */
   readonly paths: readonly string[];
-  /** C27: may a path other than the root end with a slash? */
+  /** C27: whether a path other than the root may end with a slash. */
   readonly trailingSlash: boolean;
-  /** The kind of the mediated run that the action needs, or null for an action that needs none. */
+  /** The kind of the mediated run that the action needs; null if it needs none. */
   readonly run_kind: MediatedKind | null;
-  /** The tool that a lane must list for it, where it is always the same one. */
+  /** The tool that a lane must list for the action, if it is always the same; else null. */
   readonly tool: string | null;
-  /** What the lane must let it write, where that is always the same; of a tool_gateway run, its db_write child. */
+  /**
+   * The write that the lane must allow, if it is always the same; for a tool_gateway run, the write of its db_write
+   * child.
+   */
   readonly write: { readonly table: string; readonly mode: WriteMode } | null;
-  /** The table that the lane must let it read, where it is always the same one. */
+  /** The table that the lane must allow to read, if it is always the same. */
   readonly read: string | null;
-  /** Done twice with one idempotency key, it is done once: it may be tried again when it has failed (C54). */
+  /** Whether two executions with one idempotency key have the effect of one: a failed one may be retried (C54). */
   readonly idempotent: boolean;
-  /** What it is given leaves the platform. */
+  /** Whether the action sends its arguments outside the platform. */
   readonly outside: boolean;
 }
 
-/** The kinds of runs by which an agent's actions are mediated. */
+/** The kinds of runs that mediate an agent's actions. */
 export type MediatedKind = 'tool_gateway' | 'db_write' | 'db_read';
 
 const SANDBOX_FILES = { table: 'sandbox_files', mode: 'upsert' } as const;
@@ -169,6 +172,6 @@ export const ACTIONS = {
 export type ActionName = keyof typeof ACTIONS;
 export const ACTION_NAMES = Object.keys(ACTIONS) as readonly ActionName[];
 
-/** The definition of one of these eight; own keys only, so `constructor` is not one. */
+/** The definition of a built-in action. Only own keys count, so `constructor` is not an action. */
 export const findAction = (name: string): ActionDefinition | undefined =>
   Object.hasOwn(ACTIONS, name) ? ACTIONS[name as ActionName] : undefined;

@@ -1,5 +1,5 @@
-// What an agent can propose: the built-in actions, and what the embedding service has registered beside them. The
-// registrations are data, kept with the machines in the pins of every tree, so that a replay needs no service.
+// What an agent can propose: the built-in actions and those that the embedding service has registered. Registrations
+// are data. Every tree pins them with its machines, so a replay needs no service.
 
 import Type, { type Static } from 'typebox';
 import { ACTION_NAMES, ACTIONS, RISK_CLASSES, type ActionDefinition } from './actions.js';
@@ -16,13 +16,13 @@ const Summary = Type.String({ minLength: 1, maxLength: 400 });
 const Schema = Type.Record(Type.String(), Type.Unknown());
 const Confidentiality = Type.Array(OneOf(CONFIDENTIALITY_FLAGS), { maxItems: 3 });
 
-/** What is known of a service's code, be it a tool or an action. */
+/** What a service declares about the code of a tool or an action. */
 const codeProperties = {
-  /** Called twice with one idempotency key, it does once what it does. */
+  /** Whether two calls with one idempotency key have the effect of one. */
   idempotent: Type.Boolean(),
   timeout_ms: Type.Integer({ minimum: 1, maximum: 86_400_000 }),
   result_bytes_max: Type.Integer({ minimum: 2, maximum: 16_777_216 }),
-  /** What it is given leaves the platform. */
+  /** Whether its input leaves the platform. */
   outside: Type.Boolean(),
   confidentiality: Confidentiality,
 };
@@ -47,10 +47,12 @@ export const TargetDefinition = Type.Object(
     summary: Summary,
     /** A closed object of scalars and JSON: its properties are the columns. */
     record: Schema,
-    /** The columns that tell one record from another, inside a case where the target is case-scoped. */
+    /** The columns that identify a record; within one case if the target is case-scoped. */
     key: Type.Array(PolicyName, { minItems: 1, maxItems: 8 }),
     modes: Type.Array(OneOf(WRITE_MODES), { minItems: 1, maxItems: 2 }),
-    /** `case`: every row belongs to one case. `shared`: to none, and only promotions write it (S4-85). */
+    /**
+     * `case`: every row belongs to one case. `shared`: rows belong to no case, and only promotions write them (S4-85).
+     */
     plane: OneOf(['case', 'shared']),
     /** `ledger`: in the ledger's own database, in one transaction with the audit. */
     place: OneOf(['ledger', 'elsewhere']),
@@ -60,7 +62,10 @@ export const TargetDefinition = Type.Object(
 );
 export type TargetDefinition = Static<typeof TargetDefinition>;
 
-/** An action of the embedding service. Its run is a tool_gateway, db_write or db_read, as what it needs says. */
+/**
+ * An action of the embedding service. What the action needs decides whether its run is a tool_gateway, db_write or
+ * db_read.
+ */
 export const RegisteredAction = Type.Object(
   {
     name: Type.String({ pattern: '^[A-Z][A-Z0-9_]{0,63}$' }),
@@ -78,7 +83,7 @@ export const RegisteredAction = Type.Object(
 );
 export type RegisteredAction = Static<typeof RegisteredAction>;
 
-/** Everything registered, in the order of names: the same registrations give the same text. */
+/** All registrations, sorted by name: the same registrations give the same text. */
 export const Registrations = Type.Object(
   {
     actions: Type.Array(RegisteredAction, { maxItems: 256 }),
@@ -91,10 +96,10 @@ export type Registrations = Static<typeof Registrations>;
 
 export const NO_REGISTRATIONS: Registrations = { actions: [], tools: [], targets: [] };
 
-/** Every action there is, and what the arguments of some of them can name. */
+/** All actions, and the tools and targets that some of their arguments can name. */
 export interface Catalogue {
   readonly registrations: Registrations;
-  /** By own names only, so that `constructor` is none. */
+  /** Only own names count, so `constructor` is not an action. */
   action(name: string): ActionDefinition | undefined;
   tool(name: string): ToolDefinition | undefined;
   target(name: string): TargetDefinition | undefined;
@@ -102,8 +107,8 @@ export interface Catalogue {
 }
 
 /**
- * The catalogue of these registrations. Of what they register twice, or of a built-in action's name, the built-in and
- * the first one count; `registrationProblem` tells whoever registers.
+ * The catalogue of these registrations. If a name is registered twice, the first registration counts; a built-in action
+ * always takes precedence. `findRegistrationProblem` reports such conflicts to the embedding service.
  */
 export function createCatalogue(registrations: Registrations): Catalogue {
   const actions = indexByName([...BUILT_IN_ACTIONS, ...registrations.actions.map(toActionDefinition)]);
@@ -118,7 +123,7 @@ export function createCatalogue(registrations: Registrations): Catalogue {
   };
 }
 
-/** What is wrong with the registrations, in words for the programmer, or null. */
+/** @returns what is wrong with the registrations, in words for the programmer, or null */
 export function findRegistrationProblem({ actions, tools, targets }: Registrations): string | null {
   const names = [...BUILT_IN_ACTIONS, ...actions].map(({ name }) => name);
   const twice = [names, tools.map(({ name }) => name), targets.map(({ name }) => name)].flatMap((list) =>
@@ -146,7 +151,7 @@ export function findRegistrationProblem({ actions, tools, targets }: Registratio
   return null;
 }
 
-/** What lanes list for the platform's own actions must never mean something else. */
+/** Names that lanes use for the platform's own tools are reserved. */
 const PLATFORM_NAMES = /^(?:sandbox[._]|export_bundle|audit_ledger$)/;
 
 /** The columns of a target, each with its schema. */
@@ -157,7 +162,10 @@ export function columnsOf({ record }: TargetDefinition): Readonly<Record<string,
   return properties ?? {};
 }
 
-/** The registrations inside a text that a tree has pinned. @returns null where there are none that can be used */
+/**
+ * The registrations inside a text that a tree has pinned.
+ * @returns null if it has none that can be used
+ */
 export function parseRegistrations(definitions: unknown): Registrations | null {
   const found: unknown = isJsonObject(definitions) ? definitions['registrations'] : undefined;
   return isConforming(Registrations, found) && findRegistrationProblem(found as Registrations) === null
@@ -170,7 +178,7 @@ const BUILT_IN_ACTIONS: readonly ActionDefinition[] = [
   ...RECORD_ACTION_DEFINITIONS,
 ];
 
-/** The first of a name counts. */
+/** The first item with a name counts. */
 function indexByName<T extends { readonly name: string }>(items: readonly T[]): ReadonlyMap<string, T> {
   const map = new Map<string, T>();
   for (const item of items) if (!map.has(item.name)) map.set(item.name, item);

@@ -1,4 +1,4 @@
-// The numbers of the behaviour flags, by the names that code asks for. What each changes: machines/flags.ts.
+// The numbers of the behaviour flags under the names that code uses. machines/flags.ts says what each changes.
 
 export const PAYLOAD_PREFIX = 1;
 export const SHARED_QUOTA = 2;

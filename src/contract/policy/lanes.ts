@@ -7,7 +7,7 @@ import { closed, Identifier, OneOf } from '../shapes.js';
 export const WRITE_MODES = ['append', 'upsert'] as const;
 export type WriteMode = (typeof WRITE_MODES)[number];
 
-/** A governed corridor: who may use it, for which tools and write targets, under which conditions (S4 §5). */
+/** A lane: which roles may use it, for which tools and write targets, under which conditions (S4 §5). */
 export const Lane = Type.Object(
   {
     lane_id: Identifier,
@@ -19,7 +19,7 @@ export const Lane = Type.Object(
         writes: Type.Optional(
           Type.Array(Type.Object({ table: PolicyName, mode: OneOf(WRITE_MODES) }, closed), { maxItems: 256 }),
         ),
-        /** Tables whose records may be read (S4-16). */
+        /** Tables whose records runs in this lane may read (S4-16). */
         reads: Type.Optional(Type.Array(PolicyName, { maxItems: 256 })),
       },
       closed,
@@ -29,23 +29,27 @@ export const Lane = Type.Object(
       closed,
     ),
     audit: Type.Object({ required: Type.Boolean(), level: Type.Literal('full') }, closed),
-    /** C36: may manifests of this lane embed text? Absent means no (S4-62). */
+    /** C36: whether manifests of this lane may embed text. Default: no (S4-62). */
     allow_embedded_text: Type.Optional(Type.Boolean()),
-    /** S4-84: may runs in this lane read records of other cases? Absent means no. */
+    /** S4-84: whether runs in this lane may read records of other cases. Default: no. */
     cross_case_reads: Type.Optional(Type.Boolean()),
-    /** What runs in this lane may not write or hand out, after what they have read. Absent means nothing of its own. */
+    /**
+     * Labels that stop a run in this lane from writing or exporting after it has read content with them. Default: none.
+     */
     refuses_labels: Type.Optional(LabelRefusals),
-    /** S4-65: may a failed run leave behind what it made? Absent means no. */
+    /** S4-65: whether a failed run may leave partial output behind. Default: no. */
     partial_outputs: Type.Optional(Type.Boolean()),
-    /** May a session's report in this lane name files that no run of the step has changed? Absent means yes. */
+    /** Whether a session's report in this lane may name files that no run of the step has changed. Absent means yes. */
     refuses_unmediated: Type.Optional(Type.Boolean()),
-    /** Is what runs in this lane said and brought shown as hashes, to all but its agent and its approvers (C83)? */
+    /**
+     * Whether payloads and content of runs in this lane are shown as hashes to all but their agent and approvers (C83).
+     */
     withholds_content: Type.Optional(Type.Boolean()),
-    /** C84: of content that this lane withholds, may an approved export hold it? Absent means no. */
+    /** C84: whether an approved export may contain content that this lane withholds. Default: no. */
     exports_content: Type.Optional(Type.Boolean()),
-    /** S4-73, C92: how the records of promotions in this lane are searched. Absent means by the defaults. */
+    /** S4-73, C92: how the records of promotions in this lane are searched. Absent: with the default settings. */
     content_checks: Type.Optional(ContentChecks),
-    /** C46: a lane may refuse to hand the case on to runs in it. Absent means that it is inherited. */
+    /** C46: whether runs in this lane inherit the case. Default: yes. */
     inherits_case_id: Type.Optional(Type.Boolean()),
   },
   closed,

@@ -1,4 +1,4 @@
-// The emergency overlay (D1): rules that deny and nothing else, signed, in force at once in trees that run.
+// The emergency overlay (D1): signed rules that can only deny and take effect at once, in running trees too.
 
 import Type, { type Static } from 'typebox';
 import { PolicyName } from './policy-header.js';
@@ -7,7 +7,7 @@ import { CaseId, closed, Identifier, OneOf, RunId, Timestamp } from '../shapes.j
 
 export const OVERLAY_RULES_MAX = 64;
 
-/** A request as the overlay sees it. Null where the request has none; null is matched by nothing. */
+/** A request as the overlay sees it. A field is null if the request has none; no matcher matches null. */
 export interface OverlaySubject {
   readonly role_id: string | null;
   readonly lane_id: string | null;
@@ -17,7 +17,9 @@ export interface OverlaySubject {
   readonly case_id: string | null;
   readonly run_id: string | null;
   readonly actor_id: string | null;
-  /** Whom the actor is compared as. Without looks, as in trees without behaviour flag 13, the name alone is. */
+  /**
+   * The person that the actor is compared as. Without it, as in trees without behaviour flag 13, only the name counts.
+   */
   readonly person?: Person | null | undefined;
 }
 export type OverlayMatcher = Exclude<keyof OverlaySubject, 'person'>;
@@ -29,7 +31,7 @@ const MATCHERS = {
   tool: Type.Optional(PolicyName),
   table: Type.Optional(PolicyName),
   case_id: Type.Optional(CaseId),
-  /** A run, and everything below it. */
+  /** A run and its descendants. */
   run_id: Type.Optional(RunId),
   actor_id: Type.Optional(Type.String({ pattern: '^.{3,120}$' })),
 } as const satisfies Record<OverlayMatcher, unknown>;
@@ -37,12 +39,12 @@ export const OVERLAY_MATCHERS = Object.keys(MATCHERS) as readonly OverlayMatcher
 
 const Epoch = Type.Integer({ minimum: 1, maximum: 999_999_999 });
 
-/** Denies what matches all of its matchers. It has one or more: a rule without any would deny everything. */
+/** Denies requests that match all of its matchers. A rule needs at least one: without any it would deny everything. */
 export const OverlayRule = Type.Object(
   {
-    /** Named by the epoch that brought it, so that no other rule ever has this id. */
+    /** Contains the epoch that introduced the rule, so an id is never used again. */
     rule_id: Type.String({ pattern: '^deny-[1-9][0-9]{0,8}$' }),
-    // By a pattern, since `maxLength` counts what a reader sees as one character, however long that is.
+    // A pattern, because `maxLength` counts grapheme clusters, which can be of any length.
     reason: Type.String({ pattern: '^.{1,200}$' }),
     ...MATCHERS,
   },
@@ -56,7 +58,7 @@ export const Overlay = Type.Object(
 );
 export type Overlay = Static<typeof Overlay>;
 
-/** The file: Ed25519, in base64, over `turnpike overlay v1\n` and the overlay's canonical JSON. */
+/** The file: an Ed25519 signature in base64 over `turnpike overlay v1 ` and the overlay's canonical JSON. */
 export const SignedOverlay = Type.Object(
   {
     overlay: Overlay,
@@ -68,18 +70,18 @@ export const SignedOverlay = Type.Object(
 );
 export type SignedOverlay = Static<typeof SignedOverlay>;
 
-/** Why there is an overlay and none of its rules can be trusted. Then everything is denied. */
+/** Why an existing overlay cannot be trusted. Everything is denied then. */
 export const OVERLAY_PROBLEMS = ['invalid', 'missing', 'rolled_back'] as const;
 export type OverlayProblem = (typeof OVERLAY_PROBLEMS)[number];
 
-/** A rule as inputs record it: with the person whom its actor is compared as. */
+/** A rule as inputs record it, with the person that its actor is compared as. */
 export const ComparedRule = Type.Object(
   { ...OverlayRule.properties, person: Type.Optional(Person) },
   { ...closed, minProperties: 3 },
 );
 export type ComparedRule = Static<typeof ComparedRule>;
 
-/** What a tree is told of the overlay, as a fact of an input. Null stands for: there is none, and never was. */
+/** The overlay as an input records it. Null: there is no overlay and never was one. */
 export const OverlayFact = Type.Union([
   Type.Object({ epoch: Epoch, rules: Type.Array(ComparedRule, { maxItems: OVERLAY_RULES_MAX }) }, closed),
   Type.Object({ epoch: Type.Null(), problem: OneOf(OVERLAY_PROBLEMS) }, closed),

@@ -4,7 +4,7 @@ import { closed, GitSha, OneOf, Sha256 } from '../shapes.js';
 export const POLICY_FILES = ['lanes', 'roles', 'actions'] as const;
 export type PolicyFile = (typeof POLICY_FILES)[number];
 
-/** Which version of one policy file was loaded, and how that is known (C45). */
+/** Which version of one policy file was loaded, and which source says so (C45). */
 export const Pin = Type.Object({ git_sha: GitSha, sha256: Sha256, source: OneOf(['git', 'manifest']) }, closed);
 export type Pin = Static<typeof Pin>;
 
@@ -12,7 +12,7 @@ export type Pin = Static<typeof Pin>;
 export const PIN_PROBLEMS = ['never_committed', 'dirty', 'stale', 'not_in_manifest', 'no_source'] as const;
 export type PinProblem = (typeof PIN_PROBLEMS)[number];
 
-/** An error of the linter that an operator has accepted, for these bytes of the file alone. */
+/** An error of the linter that an operator has accepted, for exactly these bytes of the file. */
 export const AcceptedCaution = Type.Object(
   {
     rule: Type.String({ minLength: 1, maxLength: 80 }),
@@ -20,8 +20,9 @@ export const AcceptedCaution = Type.Object(
     sha256: Sha256,
     reason: Type.String({ minLength: 1, maxLength: 400 }),
     /**
-     * What was found. An error of one file may come from another: without this, an edit of the roles would be accepted
-     * with an error of the lanes that it has nothing to do with. Absent: all that the rule finds in the file.
+     * The text of the accepted error. An error in one file can depend on another file: without this text, accepting an
+     * error of the roles would also accept unrelated errors that the rule finds in the lanes. Absent: all that the rule
+     * finds in the file.
      */
     message: Type.Optional(Type.String({ maxLength: 2_000 })),
   },
@@ -29,7 +30,7 @@ export const AcceptedCaution = Type.Object(
 );
 export type AcceptedCaution = Static<typeof AcceptedCaution>;
 
-/** The file beside the policies that pins them where there is no Git (`turnpike policy pin`). */
+/** The file next to the policies that pins them without Git (`turnpike policy pin`). */
 export const PinManifest = Type.Object(
   {
     version: Type.Literal('v1'),

@@ -1,6 +1,6 @@
 import Type from 'typebox';
 
-/** A tool, table, scope field or prohibition: the names that lanes are made of. */
+/** A tool, table, scope field or prohibition: the names that lanes consist of. */
 export const PolicyName = Type.String({ minLength: 1, maxLength: 120, pattern: '^[A-Za-z][A-Za-z0-9_.]*$' });
 
 const Version = Type.Literal('v1');

@@ -1,5 +1,5 @@
-// The three built-in actions whose target is an argument: they reach what the embedding service has registered, in
-// lanes that list it, and where the actions policy lists them.
+// The three built-in actions with a target as an argument. They reach what the embedding service has registered, in
+// lanes that list the target, if the actions policy lists the action.
 
 import Type from 'typebox';
 import type { ActionDefinition } from './actions.js';
@@ -10,7 +10,7 @@ import { CaseId, closed, OneOf } from '../shapes.js';
 export const RECORDS_PER_READ_MAX = 1_000;
 export const RECORDS_PER_READ_DEFAULT = 100;
 
-/** What the schema of an action cannot say is in the schema of the tool or target that its arguments name. */
+/** What the schema of an action leaves open is in the schema of the tool or target that its arguments name. */
 const anyValue = (description: string) => Type.Object({}, { additionalProperties: true, description });
 
 export const RECORD_ACTIONS = {
@@ -40,7 +40,7 @@ export const RECORD_ACTIONS = {
         target: PolicyName,
         where: Type.Optional(anyValue('Columns of the target and the values they must have.')),
         after: Type.Optional(anyValue('The key of the last record that was read: only those behind it are.')),
-        /** Another case than the run's own, which only a lane that says so may look into (S4-84). */
+        /** A case other than the run's own; only a lane with `cross_case_reads` may read it (S4-84). */
         case_id: Type.Optional(CaseId),
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: RECORDS_PER_READ_MAX })),
       },

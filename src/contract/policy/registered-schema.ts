@@ -1,15 +1,15 @@
-// JSON Schemas that an embedding service has registered. They come back from the ledger when a tree is replayed, so
-// they are data like any other: a small, closed part of JSON Schema, checked by walking and never compiled into code.
+// JSON Schemas that an embedding service has registered. A replay reads them from the ledger, so they are data like any
+// other: a small, closed subset of JSON Schema, checked by interpretation and never compiled into code.
 
 import { Check } from 'typebox/value';
 import { isJsonObject } from '../json.js';
 
-/** Schemas deeper or larger than this are refused where they are registered. */
+/** Deeper or larger schemas are refused at registration. */
 const DEPTH_MAX = 12;
 const NODES_MAX = 2_000;
 const PATTERN_CHARS_MAX = 400;
 
-/** The keywords there are, with what may stand behind them. Others would be accepted and mean nothing. */
+/** The supported keywords, each with a check of its value. Other keywords would be accepted without effect. */
 const KEYWORDS: Readonly<Record<string, (value: unknown) => boolean>> = {
   type: (value) => typeof value === 'string' && TYPES.includes(value),
   title: isText,
@@ -35,12 +35,12 @@ const TYPES = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'nul
 
 export type RegisteredSchema = Readonly<Record<string, unknown>>;
 
-/** Does a value that our parser made conform to a registered schema? */
+/** Whether a value from the strict parser matches a registered schema. */
 export const isSchemaInstance = (schema: RegisteredSchema, value: unknown): boolean => Check(schema, value);
 
 /**
- * What is wrong with a schema, in words for the programmer who registers it, or null. The outermost schema, and every
- * other object in it, must be closed (`additionalProperties: false`): no field may become a hidden channel (S1-02).
+ * What is wrong with a schema, in words for the programmer who registers it, or null. The schema and every object in it
+ * must be closed (`additionalProperties: false`): no field may become a hidden channel (S1-02).
  */
 export function findSchemaProblem(schema: unknown): string | null {
   const budget = { nodes: NODES_MAX };

@@ -2,7 +2,7 @@ import Type, { type Static } from 'typebox';
 import { policyHeader } from './policy-header.js';
 import { closed, Identifier, OneOf } from '../shapes.js';
 
-/** Who may act, and in which lanes. The lane must name the role as well (C55). */
+/** The actors that have a role and the lanes they may use. The lane must list the role as well (C55). */
 export const Role = Type.Object(
   {
     role_id: Identifier,

@@ -1,10 +1,10 @@
-// D7: what a firm's policy may ask for before something is done, and what is remembered of the answers.
+// D7: the approvals that a policy can require, and the recorded votes.
 
 import Type, { type Static } from 'typebox';
 import { namedActorProperties, Person } from '../person.js';
 import { Actor, closed, Identifier, OneOf, RunId, Sha256, Timestamp } from '../shapes.js';
 
-/** A run whose book is full gets no more requests in; a person is not asked to look through more than this. */
+/** A run with a full book accepts no more approval requests; more would be too many for a person to review. */
 export const APPROVALS_MAX = 256;
 export const BALLOT_DIGESTS_MAX = 64;
 const QUORUM_MAX = 8;
@@ -12,14 +12,14 @@ const QUORUM_MAX = 8;
 /** What can need an approval: the two high-risk runs, or an action of the catalogue. */
 const ApprovalSubject = Type.String({ pattern: '^(?:promotion|export|[A-Z][A-Z0-9_]{0,63})$' });
 
-/** S4-78: who must say yes, how many of them, and how long that holds. One of these for each subject. */
+/** S4-78: who must approve, how many people, and how long an approval is valid. One rule for each subject. */
 export const ApprovalRule = Type.Object(
   {
     for: ApprovalSubject,
     approver_roles: Type.Array(Identifier, { minItems: 1, maxItems: 16 }),
-    /** How many distinct people. */
+    /** The number of distinct people. */
     quorum: Type.Integer({ minimum: 1, maximum: QUORUM_MAX }),
-    /** From the earliest vote that counts; for a request that nobody answers, from the request. */
+    /** Counted from the earliest vote that counts; for a request without votes, from the request. */
     expires_minutes: Type.Integer({ minimum: 1, maximum: 525_600 }),
   },
   closed,
@@ -28,26 +28,26 @@ export type ApprovalRule = Static<typeof ApprovalRule>;
 
 const PersonId = Actor.properties.actor_id;
 
-/** One person's yes. A no is not kept as a vote: it decides the request. */
+/** One person's yes. A no is not stored as a vote: it decides the request. */
 export const ApprovalVote = Type.Object(
   {
     actor_id: PersonId,
     role_id: Identifier,
     at: Timestamp,
-    /** Whom the voter is compared as; absent in trees without behaviour flag 6. */
+    /** The person that the voter is compared as; absent in trees without behaviour flag 6. */
     person: Type.Optional(Person),
   },
   closed,
 );
 export type ApprovalVote = Static<typeof ApprovalVote>;
 
-/** One exact request and what people have said to it. All members are always there, so that memories have one shape. */
+/** One exact request and its votes. All members are always present, so that memory objects have one shape. */
 export const ApprovalEntry = Type.Object(
   {
     digest: Sha256,
     name: ApprovalSubject,
     requested_by: PersonId,
-    /** Whom the requester is compared as; absent in trees without behaviour flag 6. */
+    /** The person that the requester is compared as; absent in trees without behaviour flag 6. */
     requester: Type.Optional(Person),
     requested_at: Timestamp,
     votes: Type.Array(ApprovalVote, { maxItems: QUORUM_MAX }),
@@ -60,14 +60,14 @@ export const ApprovalEntry = Type.Object(
 );
 export type ApprovalEntry = Static<typeof ApprovalEntry>;
 
-/** The requests of one run, in the order in which they were made; a digest is there at most once. */
+/** The requests of one run, in the order in which they were made; digests are unique. */
 export const ApprovalBook = Type.Object(
   { run_id: RunId, entries: Type.Array(ApprovalEntry, { maxItems: APPROVALS_MAX }) },
   closed,
 );
 export type ApprovalBook = Static<typeof ApprovalBook>;
 
-/** One person's answer to requests of one run. `at` is when it was recorded, never what its sender says. */
+/** One person's answer to requests of one run. `at` is the time of recording, never a time from the sender. */
 export const ApprovalBallot = Type.Object(
   {
     digests: Type.Array(Sha256, { minItems: 1, maxItems: BALLOT_DIGESTS_MAX }),

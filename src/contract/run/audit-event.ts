@@ -31,7 +31,7 @@ export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number];
 
 export const OUTCOME_REASON_CHARS_MAX = 200;
 
-/** One line of the append-only audit (S4-09, S4 §6). Optional members are left out, never null. */
+/** One event of the append-only audit (S4-09, S4 §6). Optional members are left out, never null. */
 export const AuditEvent = Type.Object(
   {
     event_id: Type.String({ minLength: 8, maxLength: 140 }),
@@ -92,5 +92,5 @@ export const AuditEvent = Type.Object(
   closed,
 );
 export type AuditEvent = Static<typeof AuditEvent>;
-/** What an event is about. */
+/** The subject of an event. */
 export type AuditTarget = NonNullable<AuditEvent['target']>;

@@ -1,5 +1,5 @@
-// The ledger's vocabulary. An entry is canonical JSON of {body, prev, seq, tree_id, type}; the body is nested, so
-// that nothing in it can pass for an envelope field.
+// The ledger's vocabulary. An entry is canonical JSON of {body, prev, seq, tree_id, type}. The body is nested, so
+// nothing in it can be mistaken for a field of the envelope.
 
 import Type, { type Static } from 'typebox';
 import { AuditEvent } from './audit-event.js';
@@ -52,7 +52,7 @@ export {
 } from './input.js';
 export { isOpeningInput, type OpeningInput } from './opening-input.js';
 
-/** The birth of a run: its context. Everything later in its life is an audit event. */
+/** The creation of a run: its context. All later changes are audit events. */
 export const RunCreated = Type.Object(
   {
     run_id: RunId,
@@ -69,24 +69,24 @@ export const RunCreated = Type.Object(
     lane_id: Nullable(Identifier),
     scope: Type.Record(Type.String({ maxLength: 120 }), Type.String({ maxLength: 400 })),
     created_at_utc: Timestamp,
-    /** What this run was asked to do: the tool or table, and the hash of the canonical request (S4-60). */
+    /** The request of this run: the tool or table, and the hash of the canonical request (S4-60). */
     request: Nullable(Type.Object({ name: Type.String({ maxLength: 200 }), hash_sha256: Sha256 }, closed)),
-    /** Of agent runs only. */
+    /** Only for agent runs. */
     exposure: Nullable(OneOf(EXPOSURES)),
     link: Nullable(OneOf(AGENT_LINKS)),
-    /** What an agent run may use up; null for other runs. */
+    /** The budget of an agent run; null for other runs. */
     budget: Nullable(Limits),
-    /** Of mediated runs: everything that their agent had read when they were created. */
+    /** For mediated runs: the label of everything that their agent had read when they were created. */
     label: Nullable(Label),
-    /** S4-66 to S4-69: of which run this is another attempt; null for a first one. */
+    /** S4-66 to S4-69: the run that this one retries; null for a first attempt. */
     retry: Nullable(
       Type.Object(
         {
           count: Type.Integer({ minimum: 1 }),
           reason: Type.String({ maxLength: 80 }),
-          /** The attempt before it; `parent_run_id` is the first one. */
+          /** The previous attempt; `parent_run_id` is the first one. */
           of: RunId,
-          /** The run on whose behalf it acts, which has started the first attempt as well. */
+          /** The run on whose behalf it acts, which started the first attempt too. */
           logical_parent_run_id: RunId,
         },
         closed,
@@ -126,7 +126,6 @@ export type Entry = {
 /** An entry with the exact text that is stored and hashed. */
 export interface SealedEntry {
   readonly entry: Entry;
-  /** Canonical JSON of `entry`. */
   readonly text: string;
   /** RFC 6962 leaf hash: SHA-256(0x00 || text). */
   readonly leaf_hash: string;
@@ -139,6 +138,6 @@ export interface ProposalMark {
   readonly run_id: string;
   readonly step_index: number;
   readonly payload_sha256: string;
-  /** Where the proposal's input stands in its tree: its trace is a few entries further on. */
+  /** The sequence number of the proposal's input in its tree; its trace follows a few entries later. */
   readonly seq: number;
 }

@@ -1,4 +1,4 @@
-// What enters the kernel, as the ledger records it: a closed vocabulary, each input with its time and its facts.
+// The inputs of the kernel, as the ledger records them: a closed vocabulary, each with its time and its facts.
 
 import Type, { type Static } from 'typebox';
 import { ApprovalBallot } from './approval.js';
@@ -31,10 +31,10 @@ const PolicyPin = Type.Union([
   Type.Object({ problem: OneOf(PIN_PROBLEMS), artifact: ArtifactRef }, closed),
 ]);
 
-/** Whoever speaks to a session, and in which of its roles. */
+/** The caller of a session and its role. */
 const RecordedCaller = Type.Object({ actor: Actor, role: OneOf(SESSION_ROLES) }, closed);
 
-/** The first input of a run tree: everything that its runs inherit, and the policy bytes they are judged by (D1). */
+/** The first input of a run tree: what its runs inherit, and the policy bytes that judge them (D1). */
 export const OpenInput = Type.Object(
   {
     ...envelope,
@@ -46,7 +46,7 @@ export const OpenInput = Type.Object(
     scope: Type.Record(Type.String({ maxLength: 120 }), Type.String({ maxLength: 400 })),
     policies: Type.Object({ lanes: PolicyPin, roles: PolicyPin, actions: PolicyPin }, closed),
     machines: ArtifactRef,
-    /** Scope values that are no identifiers: the scope has their hashes (C90). */
+    /** Scope values that are not identifiers; the scope holds their hashes (C90). */
     notes: Type.Optional(Type.Array(ArtifactRef, { maxItems: 32 })),
   },
   closed,
@@ -58,25 +58,25 @@ export const OpenSessionInput = Type.Object(
   {
     ...OpenInput.properties,
     kind: Type.Literal('open_session'),
-    /** The spec as canonical JSON: what the session works through until it is rebased. */
+    /** The spec as canonical JSON; a rebase replaces it. */
     spec: ArtifactRef,
     settings: SessionSettings,
-    /** As whom its agent runs act. */
+    /** The actor and role of its agent runs. */
     agent: Type.Object(
       { ...namedActorProperties, role_id: Identifier, lane_id: Identifier, exposure: OneOf(EXPOSURES) },
       closed,
     ),
     by: RecordedCaller,
-    /** Where the spec was read from, to be looked at again at every step; null where it came as a document. */
+    /** The file that the spec was read from, which is read again at every step; null if it came as a document. */
     spec_file: Nullable(Type.String({ minLength: 1, maxLength: 4_096 })),
-    /** Given again with the same spec, it means this session. */
+    /** A second request with the same key and spec returns this session. */
     idempotency_key: Nullable(Type.String({ pattern: '^[A-Za-z0-9_-]{1,128}$' })),
   },
   closed,
 );
 export type OpenSessionInput = Static<typeof OpenSessionInput>;
 
-/** A command to a session, with what the shell vouches for. */
+/** A command to a session, with the hashes from the shell. */
 export const SessionInput = Type.Object(
   {
     ...envelope,
@@ -91,7 +91,7 @@ export const SessionInput = Type.Object(
 );
 export type SessionInput = Static<typeof SessionInput>;
 
-/** D3: an attached agent dies with its caller; a remote one lives on and ends by its idle timer. */
+/** D3: an attached agent ends with its caller; a remote one survives it and ends by its idle timeout. */
 export const AGENT_LINKS = ['attached', 'remote'] as const;
 export type AgentLink = (typeof AGENT_LINKS)[number];
 
@@ -99,19 +99,19 @@ export const StartAgentInput = Type.Object(
   {
     ...envelope,
     kind: Type.Literal('start_agent'),
-    /** The orchestrator run that shall be the parent. */
+    /** The parent, an orchestrator run. */
     run_id: RunId,
     ...namedActorProperties,
     role_id: Identifier,
     lane_id: Identifier,
-    /** The effective exposure: the policy's, or narrower where the caller asked for it (D6). */
+    /** The effective exposure: the policy's, or the narrower one that the caller asked for (D6). */
     exposure: OneOf(EXPOSURES),
     link: OneOf(AGENT_LINKS),
     /** Milliseconds without a proposal after which a remote agent is cancelled; null for an attached one. */
     idle_ms: Nullable(Type.Integer({ minimum: 1 })),
-    /** What the agent may use up at most, where its caller gives it less than the tree has. */
+    /** The agent's budget, if its caller gives it less than the tree has. */
     budget: Nullable(BudgetLimits),
-    /** Prompts and configurations that the agent is started with (S4-59). */
+    /** Prompts and configurations at the start of the agent (S4-59). */
     given: Type.Optional(Type.Array(ArtifactRef, { maxItems: 16 })),
     overlay: Nullable(OverlayFact),
   },
@@ -125,14 +125,16 @@ export const ProposalInput = Type.Object(
     kind: Type.Literal('proposal'),
     run_id: RunId,
     payload: ArtifactRef,
-    /** C80: the first bytes of a payload over the limit, which this input brings in its place. Absent: it is whole. */
+    /**
+     * C80: the first bytes of a payload over the limit, stored instead of the payload. Absent: the payload is whole.
+     */
     prefix: Type.Optional(ArtifactRef),
     seen: Nullable(SeenProposal),
     /** Tokens that the agent has used since its last proposal, as its caller reports. */
     tokens: Nullable(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-    /** What the agent was asked with, where its caller records that (S4-59). */
+    /** The prompt of this proposal, if the caller records it (S4-59). */
     prompt: Type.Optional(ArtifactRef),
-    /** The emergency overlay as it was when the proposal came (D1). */
+    /** The emergency overlay when the proposal arrived (D1). */
     overlay: Nullable(OverlayFact),
   },
   closed,
@@ -150,17 +152,17 @@ export const StartRunInput = Type.Object(
   {
     ...envelope,
     kind: Type.Literal('start_run'),
-    /** The orchestrator run that shall be the parent. */
+    /** The parent, an orchestrator run. */
     run_id: RunId,
     run_kind: OneOf(HIGH_RISK_KINDS),
     ...namedActorProperties,
     role_id: Identifier,
     lane_id: Identifier,
-    /** What is to be done, as JSON `{action, args}`: an artifact that this input brings. */
+    /** The request, as JSON `{action, args}`: an artifact that comes with this input. */
     request: ArtifactRef,
-    /** What it is made from. */
+    /** The sources of the promotion or export. */
     inputs: Type.Array(ArtifactRef, { maxItems: 64 }),
-    /** Facts that the platform has gathered of what would be carried over. */
+    /** Facts that the platform has gathered about the records to be carried over. */
     facts: Type.Object(
       { artifact_flags: Type.Array(Type.String({ maxLength: 80 }), { maxItems: 64 }), label: Label },
       closed,
@@ -171,12 +173,12 @@ export const StartRunInput = Type.Object(
 );
 export type StartRunInput = Static<typeof StartRunInput>;
 
-/** People's answer to requests of one run (D7). */
+/** A person's answer to requests of one run (D7). */
 export const VoteInput = Type.Object(
   {
     ...envelope,
     kind: Type.Literal('vote'),
-    /** The agent, promotion or export run that asked. */
+    /** The agent, promotion or export run that made the requests. */
     run_id: RunId,
     digests: ApprovalBallot.properties.digests,
     decision: ApprovalBallot.properties.decision,
@@ -187,7 +189,7 @@ export const VoteInput = Type.Object(
 );
 export type VoteInput = Static<typeof VoteInput>;
 
-/** D8: somebody has found out what became of an action whose outcome was unknown. */
+/** D8: an operator has found out the outcome of an action whose outcome was unknown. */
 export const ResolveInput = Type.Object(
   {
     ...envelope,
@@ -197,7 +199,7 @@ export const ResolveInput = Type.Object(
     outcome: OneOf(['done', 'not_executed']),
     actor: Actor,
     role_id: Identifier,
-    /** Empty in every new input: what was said is the note (C90). */
+    /** Empty in every new input: the operator's words are in the note (C90). */
     note: Type.String({ maxLength: 400 }),
     ...noteProperties,
   },
@@ -205,7 +207,7 @@ export const ResolveInput = Type.Object(
 );
 export type ResolveInput = Static<typeof ResolveInput>;
 
-/** Somebody will be given content of `run_id`: an artifact that its entry `entry` brought. */
+/** Records that a caller gets content of `run_id`: an artifact that came with its entry `entry`. */
 export const AccessInput = Type.Object(
   {
     ...envelope,

@@ -1,9 +1,9 @@
 import type { InputKind, OpenInput, OpenSessionInput } from './input.js';
 
-/** The inputs that open a tree: a run's or a session's. */
+/** The inputs that open the tree of a run or of a session. */
 export type OpeningInput = OpenInput | OpenSessionInput;
 
-/** Whether an input opens a tree. Then it is the first entry of that tree, and names its case and its policies. */
+/** Whether an input opens a tree. It is then the first entry of that tree and names its case and policies. */
 export const isOpeningInput = <T extends { readonly kind: InputKind }>(
   input: T,
 ): input is Extract<T, { readonly kind: OpeningInput['kind'] }> =>

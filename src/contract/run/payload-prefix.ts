@@ -1,25 +1,25 @@
-// C80: a payload over the limit of its policy is refused whatever it holds, so storing it whole would let an agent fill
-// the disk with refusals. The ledger holds its hash, its length and its first bytes.
+// C80: a payload over the limit of its policy is rejected whatever it contains, and storing it whole would let an agent
+// fill the disk with rejected payloads. The ledger stores its hash, its length and its first bytes.
 
 import { artifactRef, type Artifact, type ArtifactRef } from '../artifact-ref.js';
 import type { ProposalInput } from './input.js';
 
-/** How many bytes of a payload over the limit are stored. */
+/** Number of bytes that are stored of a payload over the limit. */
 export const PAYLOAD_PREFIX_BYTES = 1_024;
 
-/** The first bytes of a payload, as the content that is stored in its place. */
+/** The prefix of a payload, as the artifact that is stored in its place. */
 export const createPayloadPrefix = ({ case_id, bytes }: Artifact): Artifact => ({
   kind: 'raw_payload_prefix',
   case_id,
   bytes: bytes.slice(0, PAYLOAD_PREFIX_BYTES),
 });
 
-/** What a proposal input brings as its payload: all of it, or its prefix. */
+/** The payload artifact of a proposal input: the whole payload, or its prefix. */
 export const storedPayloadRef = ({ payload, prefix }: ProposalInput): ArtifactRef => prefix ?? payload;
 
 /**
- * Whether an input says of its payload what `limit` allows: a prefix stands for a payload that is over the limit, and
- * has the length that the rule gives it.
+ * Whether the prefix of an input is valid under `limit`: only a payload over the limit has one, of the length that the
+ * rule defines.
  */
 export function isPrefixValid({ payload, prefix }: ProposalInput, limit: number): boolean {
   if (prefix === undefined) return true;
@@ -32,6 +32,6 @@ export function isPrefixValid({ payload, prefix }: ProposalInput, limit: number)
   );
 }
 
-/** The input's member for a payload: absent where the payload is stored whole. */
+/** The input's `prefix` member: absent if the payload is stored whole. */
 export const prefixMember = (prefix: Artifact | null): { readonly prefix?: ArtifactRef } =>
   prefix === null ? {} : { prefix: artifactRef(prefix) };

@@ -5,12 +5,12 @@ import { closed } from '../shapes.js';
 export const REASONING_CHARS_MAX = 8_192;
 export const SCHEMA_VERSION_CHARS_MAX = 32;
 
-/** RFC 9562 text form, any version, either case, nil and max included; nothing around it (C17). */
+/** RFC 9562 text form, any version, either case, nil and max included, without surrounding characters (C17). */
 export const UUID_PATTERN = '^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$';
-/** S0-27. Well-formed versions of another major are told apart from malformed ones by the step (C03). */
+/** S0-27. The step distinguishes well-formed versions of another major from malformed ones (C03). */
 export const SCHEMA_VERSION_PATTERN = '^1\\.\\d+\\.\\d+$';
 
-/** The only five keys a proposal may have (S0-07 to S0-11, S0-32). `action` and `args` have phases of their own. */
+/** The only five keys of a proposal (S0-07 to S0-11, S0-32). `action` and `args` have phases of their own. */
 export const Proposal = Type.Object(
   {
     schema_version: Type.String({ maxLength: SCHEMA_VERSION_CHARS_MAX, pattern: SCHEMA_VERSION_PATTERN }),

@@ -4,14 +4,14 @@ import type { JsonObject } from '../json.js';
 import { stepDecisionOf, DECISIONS, OUTCOMES, type Outcome } from './phase.js';
 import { closed, Nullable, OneOf } from '../shapes.js';
 
-/** How much of the outcome an agent is shown: the five keys of S0-72, or only the decision (S2-10, S2-12; C01). */
+/** How much of the outcome an agent sees: the five keys of S0-72, or only the decision (S2-10, S2-12; C01). */
 export const EXPOSURES = ['detailed', 'decision'] as const;
 export type Exposure = (typeof EXPOSURES)[number];
 
 const Result = Type.Object({}, { additionalProperties: true });
 const ErrorBody = Type.Object({ error_code: OneOf(FAULT_CODES), message: Type.String() }, closed);
 
-/** S0-72: `error` is null exactly on success, `result` is null exactly on failure. Keys stand in this order. */
+/** S0-72: `error` is null exactly on success, `result` is null exactly on failure. The order of the keys is fixed. */
 export const DetailedResponse = Type.Object(
   {
     proposal_id: Nullable(Type.String()),
@@ -38,7 +38,7 @@ export type DecisionResponse = Static<typeof DecisionResponse>;
 export const StepResponse = Type.Union([DetailedResponse, DecisionResponse]);
 export type StepResponse = DetailedResponse | DecisionResponse;
 
-/** Everything a response is made of; RESPOND is a pure function of it (D6). */
+/** All that a response consists of; RESPOND is a pure function of it (D6). */
 export interface ResponseParts {
   readonly proposal_id: string | null;
   readonly action: string | null;
@@ -47,7 +47,7 @@ export interface ResponseParts {
   readonly error: { readonly error_code: FaultCode; readonly message: string } | null;
 }
 
-/** The response as an agent of the given exposure sees it, with the keys in the order of the contract. */
+/** The response for an agent of the given exposure, with the keys in the order of the contract. */
 export function buildResponse(parts: ResponseParts, exposure: Exposure): StepResponse {
   const { proposal_id, action, outcome, result, error } = parts;
   return exposure === 'detailed'

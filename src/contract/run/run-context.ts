@@ -2,7 +2,7 @@ import type { Person } from '../person.js';
 import type { Actor, PolicyVersions, TaxonomyVersions } from '../shapes.js';
 import type { RunKind } from './run-state.js';
 
-/** Who a run is, what it is judged by and what it may touch. Plain JSON; set once, when the run is created. */
+/** The identity of a run, the policies that judge it and its scope. Plain JSON, fixed when the run is created. */
 export interface RunContext {
   readonly run_id: string;
   readonly run_kind: RunKind;
@@ -14,25 +14,25 @@ export interface RunContext {
   readonly taxonomy_versions: TaxonomyVersions | null;
   readonly case_id: string | null;
   readonly actor: Actor;
-  /** Whom the actor is compared as by the overlay; absent for the platform, and without behaviour flag 13. */
+  /** The person that the overlay compares the actor as; absent for the platform and without behaviour flag 13. */
   readonly person?: Person | undefined;
   readonly role_id: string;
-  /** Null for an orchestrator: it governs no lane of its own. */
+  /** Null for an orchestrator, which has no lane of its own. */
   readonly lane_id: string | null;
   /** Further scope fields that lanes may require: `coa_version`, `client_session_id`, ... (D12). */
   readonly scope: Readonly<Record<string, string>>;
 }
 
 /**
- * The context of a child run: its own id and kind, everything else from the parent (S4-56, U-03).
- * There is no parameter for pins, case or correlation, so a child cannot be given others.
+ * The context of a child run: its own id and kind, and everything else from the parent (S4-56, U-03). There is no
+ * parameter for pins, case or correlation, so a child cannot get others.
  */
 export const childContext = (parent: RunContext, run_id: string, run_kind: RunKind): RunContext => {
   const { run_id: parent_run_id, lane_id, case_id } = parent;
   return deriveContext(parent, { run_id, run_kind, parent_run_id, lane_id, case_id });
 };
 
-/** An activation of a session: an orchestrator run that is a root of its own, with all that the session pins. */
+/** The context of a session's activation: an orchestrator run that is its own root, with all that the session pins. */
 export const activationContext = (session: RunContext, run_id: string): RunContext => ({
   ...session,
   run_id,
@@ -45,15 +45,17 @@ export const contextInLane = (run: RunContext, lane_id: string | null, case_id: 
   return deriveContext(run, { run_id, run_kind, parent_run_id, lane_id, case_id });
 };
 
-/** S4-66 to S4-68: another attempt of a run is a run of its own, a child of the first attempt, and equal otherwise. */
+/**
+ * S4-66 to S4-68: the context of a retry, which is a run of its own, a child of the first attempt, and otherwise equal.
+ */
 export const retryContext = (first: RunContext, run_id: string): RunContext => {
   const { run_kind, lane_id, case_id } = first;
   return deriveContext(first, { run_id, run_kind, parent_run_id: first.run_id, lane_id, case_id });
 };
 
 /**
- * Written out, like everything that is made in every step: an object that is spread gets a hidden class of its own, and
- * whoever reads it pays for that (decision 0009).
+ * Written out, like every object that each step makes: a spread object gets its own hidden class, which slows down all
+ * code that reads it (decision 0009).
  */
 const deriveContext = (
   from: RunContext,
@@ -75,5 +77,5 @@ const deriveContext = (
   scope: from.scope,
 });
 
-/** The id of a run's n-th child: derived, never drawn, so that a history does not depend on timing (D11). */
+/** The id of a run's n-th child: derived, not random, so that a history does not depend on timing (D11). */
 export const childRunId = (parent_run_id: string, ordinal: number): string => `${parent_run_id}.${ordinal}`;

@@ -1,4 +1,4 @@
-// What every input has, and the inputs that speak of a run that is there already: facts, results, and its end.
+// The fields of every input, and the inputs about an existing run: facts, results and its end.
 
 import Type, { type Static } from 'typebox';
 import { ArtifactRef } from '../artifact-ref.js';
@@ -11,7 +11,7 @@ export const INPUT_ID_CHARS_MAX = 160;
 const InputId = Type.String({ minLength: 1, maxLength: INPUT_ID_CHARS_MAX });
 export const envelope = { input_id: InputId, time: Timestamp };
 const Reason = Type.String({ maxLength: 160 });
-/** Free text that belongs to the input: an artifact of the case, which is erased with it (C90). */
+/** Free text that belongs to the input: an artifact of the case, erased with it (C90). */
 export const noteProperties = { note_ref: Type.Optional(ArtifactRef) };
 
 export const FactsInput = Type.Object(
@@ -20,7 +20,7 @@ export const FactsInput = Type.Object(
     kind: Type.Literal('facts'),
     run_id: RunId,
     facts: SandboxFacts,
-    /** C82: what decisions of the case before this one may still add to its usage. Absent: nothing. */
+    /** C82: what earlier decisions of the case may still add to its usage. Absent: nothing. */
     reserved: Type.Optional(SandboxAmount),
   },
   closed,
@@ -36,7 +36,7 @@ export const ResultInput = Type.Object(
     status: OneOf(['done', 'failed', 'unknown']),
     cause: Nullable(OneOf(Object.keys(EXECUTION_CAUSES) as readonly ExecutionCause[])),
     result: Nullable(ArtifactRef),
-    /** D8: true when the outcome was found out after a crash and not reported by the executor. */
+    /** D8: true if the outcome was found out after a crash and not reported by the executor. */
     settled: Type.Boolean(),
   },
   closed,

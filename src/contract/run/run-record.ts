@@ -15,8 +15,8 @@ import {
 } from '../shapes.js';
 
 /**
- * The manifest of one run (S4-08): a fold of its ledger entries, written down when its tree has ended.
- * Version 1.1.0 adds `correlation_id` and a bounded `metadata` to the published shape (C59).
+ * The manifest of one run (S4-08): a fold of its ledger entries, written when its tree has ended. Version 1.1.0 adds
+ * `correlation_id` and a bounded `metadata` to the published shape (C59).
  */
 export const RunRecord = Type.Object(
   {

@@ -1,4 +1,4 @@
-/** The states of a run, as the lifecycle contract (S4 §3) names them. */
+/** The states of a run, with the names of the lifecycle contract (S4 §3). */
 export const RUN_STATES = ['created', 'running', 'completed', 'failed', 'denied', 'cancelled'] as const;
 export type RunState = (typeof RUN_STATES)[number];
 
@@ -9,7 +9,7 @@ export type TerminalState = (typeof TERMINAL_STATES)[number];
 export const isTerminal = (state: RunState): state is TerminalState =>
   (TERMINAL_STATES as readonly RunState[]).includes(state);
 
-/** Into which state an audit event brings its run; null for one that does not move it (C47, C48). */
+/** The state of a run after an audit event; null if the event does not change it (C47, C48). */
 export function stateAfterEvent(event: {
   readonly action_type: string;
   readonly outcome_reason?: string;
@@ -19,7 +19,7 @@ export function stateAfterEvent(event: {
   return outcome_reason.split(':', 1)[0] as RunState;
 }
 
-/** What a run is for (S4 §2). */
+/** The purpose of a run (S4 §2). */
 export const RUN_KINDS = [
   'orchestrator',
   'agent',
@@ -31,12 +31,12 @@ export const RUN_KINDS = [
 ] as const;
 export type RunKind = (typeof RUN_KINDS)[number];
 
-/** `outcome_reason` of what is said about a run and moves none: it may come after the run's end. */
+/** `outcome_reason` of an event that does not change the run's state; it may come after the run's end. */
 export const TRANSITION_REFUSED = 'INVALID_STATE_TRANSITION';
 export const OUTCOME_RESOLVED = 'OUTCOME_RESOLVED:';
 export const CONTENT_READ = 'CONTENT_READ';
 
-/** Whether a system event with this reason leaves its run in the state that it has. */
+/** Whether a system event with this reason leaves the state of its run unchanged. */
 export const isStatePreserving = (outcome_reason = ''): boolean =>
   outcome_reason === TRANSITION_REFUSED ||
   outcome_reason === CONTENT_READ ||

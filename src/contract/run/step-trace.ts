@@ -6,14 +6,14 @@ import { closed, Nullable, OneOf, RunId, Sha256, Timestamp } from '../shapes.js'
 
 const Digest = Type.Object({ sha256: Sha256, bytes: Type.Integer({ minimum: 0 }) }, closed);
 
-/** C37: paths as they are, content and response as hash and length, and of unknown arguments only the names. */
+/** C37: paths verbatim, content and response as hash and length, and of unknown arguments only the names. */
 export const ArgsSummary = Type.Union([
   Type.Record(Type.String(), Type.Union([Type.String(), Digest])),
   Type.Object({ keys: Type.Array(Type.String()) }, closed),
 ]);
 export type ArgsSummary = Static<typeof ArgsSummary>;
 
-/** What RECORD writes for every step, whatever became of it (S0-56 to S0-66). Missing things are null, not absent. */
+/** What RECORD writes for every step, whatever its outcome (S0-56 to S0-66). Missing values are null, not absent. */
 export const StepTrace = Type.Object(
   {
     run_id: RunId,
@@ -30,17 +30,17 @@ export const StepTrace = Type.Object(
     phase_failed_at: Nullable(OneOf(PHASES)),
     received_at: Timestamp,
     completed_at: Timestamp,
-    /** Kept for the audit and never read by a decision (S0-66, S0-67): the text itself stands in the raw payload. */
+    /** For the audit only; no decision reads it (S0-66, S0-67). The text itself is in the raw payload. */
     reasoning: Nullable(Type.Object({ sha256: Sha256, chars: Type.Integer({ minimum: 0 }) }, closed)),
     payload: ArtifactRef,
     result: Nullable(ArtifactRef),
     mediated_run_id: Nullable(RunId),
     response_sha256: Sha256,
-    /** C19: the step whose recorded response was given again, without executing anything. */
+    /** C19: the step whose recorded response was returned again, without executing anything. */
     replay_of: Nullable(Type.Integer({ minimum: 1 })),
   },
   closed,
 );
 export type StepTrace = Static<typeof StepTrace>;
-/** A trace as the step says it: `completed_at` is the kernel's to fill in. */
+/** A trace from the step; the kernel fills in `completed_at`. */
 export type StepTraceDraft = { -readonly [K in keyof StepTrace]: StepTrace[K] };

@@ -1,4 +1,4 @@
-// What a session answers. The same object goes over MCP, HTTP and the command.
+// The answer of a session. MCP, HTTP and the command line return the same object.
 
 import type {
   FailureReason,
@@ -16,10 +16,7 @@ interface ErrorClass {
   readonly message: string;
 }
 
-/**
- * Every code that a session can refuse with, and the one text that goes with it. The spellings with `ERROR_` are those
- * of S3 (C62).
- */
+/** Every error code of a session with its one text. The spellings with `ERROR_` are those of S3 (C62). */
 export const SESSION_ERRORS = {
   VALIDATION_ERROR: { type: 'validation', message: 'The request does not have the form that is asked for' },
   STEP_RESULT_REQUIRED: {
@@ -75,31 +72,30 @@ export interface SessionError {
   readonly code: SessionErrorCode;
   readonly error_type: ErrorClass['type'];
   readonly message: string;
-  /** Which fields, which tasks: names and constants. */
+  /** The fields or tasks concerned: names and constants. */
   readonly details: readonly string[];
 }
 
-/** What the agent is to do next. */
 export interface NextStep {
   readonly step_id: string;
   readonly type: StepType;
   readonly phase_id: string | null;
   readonly task_id: string | null;
   readonly task_title: string | null;
-  /** The whole of what is to be done, never empty (C63). */
+  /** The complete instruction, never empty (C63). */
   readonly instruction: string;
-  /** Tools that help, in order. */
+  /** Useful tools, in order. */
   readonly instructions: readonly { readonly tool: string; readonly action: string; readonly description: string }[];
   /** Why the session pauses. */
   readonly reason: PauseReason | null;
-  /** The agent run into which proposals for this step go; null where there is none. */
+  /** The agent run that gets the proposals for this step; null if there is none. */
   readonly run_id: string | null;
   readonly lane_id: string | null;
-  /** Findings to be addressed. */
+  /** Findings that the step must address. */
   readonly findings: readonly GateFinding[];
-  /** To be sent back as it is; absent where nothing is to be reported (C66). */
+  /** The agent returns it unchanged; absent if the step needs no report (C66). */
   readonly step_proof?: string;
-  /** For the shell alone, which makes the proof out of it: the how-manieth issue of this step. */
+  /** For the shell only, which makes the step proof from it: the issue number of this step. */
   readonly issue?: number;
 }
 
@@ -109,7 +105,7 @@ export interface RecommendedAction {
   readonly command: string | null;
 }
 
-/** What whoever runs the loop hands on when it stops (S3-38, S3-40). */
+/** The summary that the agent's loop passes on when it stops (S3-38, S3-40). */
 export interface ExitPacket {
   readonly spec_id: string;
   readonly session_id: string;
@@ -143,11 +139,11 @@ export interface SessionData {
   readonly loop_signal: LoopSignal | null;
   readonly recommended_actions: readonly RecommendedAction[];
   readonly warnings: readonly string[];
-  /** Of `verify`. */
+  /** Result of `verify`. */
   readonly verification_receipt: VerificationReceipt | null;
-  /** Of `verify`: what the command printed, cut. */
+  /** Result of `verify`: the output of the command, truncated. */
   readonly output: string | null;
-  /** Of `review`. */
+  /** Result of `review`. */
   readonly review: {
     readonly gate_attempt_id: string;
     readonly verdict: GateVerdict;
@@ -155,7 +151,7 @@ export interface SessionData {
     readonly gate_policy: string;
     readonly gate_passed_preview: boolean;
   } | null;
-  /** Where the loop stops: what to hand on. */
+  /** The summary to pass on, if the loop stops; else null. */
   readonly exit_packet: ExitPacket | null;
 }
 

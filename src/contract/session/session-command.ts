@@ -1,5 +1,5 @@
-// What a session can be asked, as the ledger records it. Where the content is an agent's or a file's, the command
-// refers to an artifact that its input brings.
+// The commands to a session, as the ledger records them. Content of an agent or a file is an artifact that comes with
+// the input; the command refers to it.
 
 import Type, { type Static } from 'typebox';
 import { ArtifactRef } from '../artifact-ref.js';
@@ -10,34 +10,34 @@ import { SpecId } from './session-spec.js';
 const StepId = Type.String({ minLength: 1, maxLength: 160 });
 const Percent = Type.Number({ minimum: 0, maximum: 100 });
 const Detail = Type.String({ maxLength: 400 });
-/** What a person says beside its codes: an artifact of the case, which is erased with it (C90). */
+/** A person's note besides the codes: an artifact of the case, erased with it (C90). */
 const noteProperties = { note_ref: Type.Optional(ArtifactRef) };
-/** `reason_detail` is a word of the platform's own, or null: a person's words are the note. */
+/** `reason_detail` is a word of the platform or null; a person's own words are in the note. */
 const Override = { reason_code: OneOf(OVERRIDE_REASONS), reason_detail: Nullable(Detail), ...noteProperties };
 
-/** What the file of the spec is like now; null where a session has no file. */
+/** The current state of the spec file; null if the session has no file. */
 export const SpecFact = Type.Union([
   Type.Object({ structure_hash: Sha256 }, closed),
   Type.Object({ problem: OneOf(['not_found', 'unreadable']) }, closed),
 ]);
 export type SpecFact = Static<typeof SpecFact>;
 
-/** What happened, and: what is to be done next? */
+/** Reports the result of the last step and requests the next one. */
 export const NextCommand = Type.Object(
   {
     name: Type.Literal('next'),
-    /** `last_step_result` without its proof, as canonical JSON; null where there is none. */
+    /** `last_step_result` without its step proof, as canonical JSON; null if there is none. */
     report: Nullable(ArtifactRef),
-    /** SHA-256 of the proof that came with it; null where none came (D10). */
+    /** SHA-256 of the step proof in the request; null if there was none (D10). */
     proof_sha256: Nullable(Sha256),
     heartbeat: Type.Boolean(),
-    /** How full the agent says that its context is. */
+    /** How full the agent's context is, as the agent reports it. */
     context_usage_pct: Nullable(Percent),
     spec: Nullable(SpecFact),
   },
   closed,
 );
-/** The last answer once more, after a crash of the agent. */
+/** Requests the last answer again, after a crash of the agent. */
 export const ReplayCommand = Type.Object({ name: Type.Literal('replay') }, closed);
 export const HeartbeatCommand = Type.Object(
   {
@@ -47,9 +47,9 @@ export const HeartbeatCommand = Type.Object(
   },
   closed,
 );
-/** Run the command of the outstanding verification (C68). There is no parameter for another command. */
+/** Runs the command of the outstanding verification (C68). No parameter can name another command. */
 export const VerifyCommand = Type.Object({ name: Type.Literal('verify'), step_id: StepId }, closed);
-/** Have the outstanding gate reviewed (C70). */
+/** Requests a review of the outstanding gate (C70). */
 export const ReviewCommand = Type.Object({ name: Type.Literal('review'), phase_id: SpecId, step_id: StepId }, closed);
 export const PauseCommand = Type.Object(
   { name: Type.Literal('pause'), reason: Nullable(Detail), ...noteProperties },
@@ -58,9 +58,9 @@ export const PauseCommand = Type.Object(
 export const ResumeCommand = Type.Object(
   {
     name: Type.Literal('resume'),
-    /** Of a session that has failed. */
+    /** Resumes a failed session too. */
     force: Type.Boolean(),
-    /** What a person says to the gate that waits for it (C72). */
+    /** A person's decision on the pending gate (C72). */
     acknowledge: Nullable(Type.Object({ gate_attempt_id: StepId, decision: OneOf(['pass', 'fail']) }, closed)),
     spec: Nullable(SpecFact),
   },
@@ -72,7 +72,7 @@ export const RebaseCommand = Type.Object(
     name: Type.Literal('rebase'),
     /** The new spec as canonical JSON. */
     spec: ArtifactRef,
-    /** Where it was read from, to be looked at at every step from now on; null where it came as a document. */
+    /** The file that it was read from, which is read again at every step; null if it came as a document. */
     spec_file: Nullable(Type.String({ minLength: 1, maxLength: 4_096 })),
     force: Type.Boolean(),
   },
@@ -96,12 +96,12 @@ export type SessionCommand = Static<typeof SessionCommand>;
 export type SessionCommandName = SessionCommand['name'];
 export type CommandOf<Name extends SessionCommandName> = Extract<SessionCommand, { readonly name: Name }>;
 
-/** What the shell knows and the kernel cannot: hashes under keys of this home (D10), made for the input that comes. */
+/** What the shell knows and the kernel cannot: hashes under keys of this home (D10), computed for the next input. */
 export const SessionVouch = Type.Object(
   {
-    /** The proof that goes with the step this input may issue. */
+    /** The step proof of the step that this input may issue. */
     issue: Type.Object({ step_id: StepId, issue: Type.Integer({ minimum: 1 }), proof_sha256: Sha256 }, closed),
-    /** Whether the checksum of the gate's evidence is this home's; null where there is no evidence. */
+    /** Whether the checksum of the gate's evidence was made with this home's key; null if there is no evidence. */
     evidence_intact: Nullable(Type.Boolean()),
   },
   closed,

@@ -6,34 +6,34 @@ export const SESSION_EVENTS = [
   'start',
   'activation', // an orchestrator run was opened for the session
   'step_issued',
-  'step_consumed', // a report was taken, and its proof with it
+  'step_consumed', // a report was accepted and its step proof consumed
   'step_refused',
-  'step_revoked', // an issued step counts no more
-  'verification', // the platform has run a command: the receipt
+  'step_revoked', // an issued step was revoked
+  'verification', // the platform ran a command: the receipt
   'gate_reviewed', // the evidence
   'gate_passed',
   'gate_failed',
   'gate_waived',
   'gate_acknowledged',
-  'check_failed', // a verification or review that came to no result
+  'check_failed', // a verification or review that gave no result
   'heartbeat',
   'pause',
   'resume',
   'fail',
   'rebase',
-  'override', // somebody asked for what the rules would not give
+  'override', // a person overrode the rules
   'end',
   'spec_complete',
 ] as const;
 export type SessionEventName = (typeof SESSION_EVENTS)[number];
 
-/** One thing that happened in a session, as the ledger has it. */
+/** One event of a session, as the ledger records it. */
 export const SessionEvent = Type.Object(
   {
     session_id: RunId,
     event: OneOf(SESSION_EVENTS),
     timestamp_utc: Timestamp,
-    /** What the session was after it. */
+    /** The status of the session after the event. */
     status: OneOf(SESSION_STATUSES),
     state_version: Type.Integer({ minimum: 1 }),
     pause_reason: Nullable(OneOf(PAUSE_REASONS)),
@@ -42,11 +42,11 @@ export const SessionEvent = Type.Object(
     step_type: Nullable(OneOf(STEP_TYPES)),
     task_id: Nullable(Type.String({ maxLength: 120 })),
     phase_id: Nullable(Type.String({ maxLength: 120 })),
-    /** The orchestrator, agent or tool_gateway run that it is about. */
+    /** The orchestrator, agent or tool_gateway run that the event is about. */
     run_id: Nullable(RunId),
     actor: Actor,
     role: OneOf(SESSION_ROLES),
-    /** What else belongs to the event: codes, hashes, counters, never an agent's text. */
+    /** Further data of the event: codes, hashes, counters, never an agent's text. */
     detail: Type.Record(Type.String({ maxLength: 80 }), Type.Unknown()),
   },
   closed,

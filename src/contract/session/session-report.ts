@@ -3,7 +3,7 @@ import { REPORTED_STEP_TYPES, STEP_OUTCOMES, type ReportedStepType, type StepOut
 
 const Id = Type.String({ minLength: 1, maxLength: 160 });
 
-/** `last_step_result`, without its proof (S3-04 to S3-15). */
+/** `last_step_result`, without its step proof (S3-04 to S3-15). */
 export const StepReport = Type.Object(
   {
     step_id: Id,

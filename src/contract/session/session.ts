@@ -1,9 +1,9 @@
-// The vocabulary of sessions (S3): what a session can be, what it tells an agent to do next, and why it stops.
+// The vocabulary of sessions (S3): their states, the steps they issue, and the reasons for which they stop.
 
 import Type, { type Static } from 'typebox';
 import { closed, Nullable, OneOf, Sha256 } from '../shapes.js';
 
-/** `failed` can be taken up again by people; `completed` and `ended` cannot (C77). */
+/** A maintainer can resume a `failed` session, but not a `completed` or `ended` one (C77). */
 export const SESSION_STATUSES = ['running', 'paused', 'completed', 'failed', 'ended'] as const;
 export type SessionStatus = (typeof SESSION_STATUSES)[number];
 
@@ -18,7 +18,7 @@ export const STEP_TYPES = [
 ] as const;
 export type StepType = (typeof STEP_TYPES)[number];
 
-/** The types that are reported back; `pause` and `complete_spec` are not (C66). */
+/** The step types that an agent reports on; `pause` and `complete_spec` need no report (C66). */
 export const REPORTED_STEP_TYPES = STEP_TYPES.slice(0, 4) as readonly ReportedStepType[];
 export type ReportedStepType = Exclude<StepType, 'pause' | 'complete_spec'>;
 
@@ -50,7 +50,7 @@ export const FAILURE_REASONS = [
 ] as const;
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
-/** What the loop of an agent makes of an answer; none of them: it goes on (C75). */
+/** Signals that tell an agent's loop to stop; without one it continues (C75). */
 export const LOOP_SIGNALS = [
   'phase_complete',
   'spec_complete',
@@ -60,11 +60,11 @@ export const LOOP_SIGNALS = [
 ] as const;
 export type LoopSignal = (typeof LOOP_SIGNALS)[number];
 
-/** Whoever speaks to a session. An unknown role is an observer. */
+/** The roles of callers. An unknown role counts as observer. */
 export const SESSION_ROLES = ['autonomy_runner', 'maintainer', 'observer'] as const;
 export type SessionRole = (typeof SESSION_ROLES)[number];
 
-/** Why somebody ended a session or waived a gate. */
+/** Why a maintainer ended a session or waived a gate. */
 export const OVERRIDE_REASONS = [
   'stuck_agent',
   'corrupt_state',
@@ -85,14 +85,14 @@ export type GateVerdict = (typeof GATE_VERDICTS)[number];
 
 const count = (minimum: number, maximum: number) => Type.Integer({ minimum, maximum });
 
-/** How far a session may go before somebody has to look at it. */
+/** How far a session may go before it needs a person. */
 export const SessionLimits = Type.Object(
   {
-    /** In one activation (C74). */
+    /** Per activation (C74). */
     max_tasks_per_session: count(1, 100_000),
-    /** Failed steps in a row; gates do not count. */
+    /** Consecutive failed steps; gates do not count. */
     max_consecutive_errors: count(1, 1_000),
-    /** Skipped tasks, until a maintainer resumes the session (C73). */
+    /** Skipped tasks until a maintainer resumes the session (C73). */
     max_skips: count(0, 100_000),
     context_threshold_pct: count(1, 100),
     heartbeat_stale_minutes: count(1, 10_080),
@@ -100,14 +100,17 @@ export const SessionLimits = Type.Object(
     step_stale_minutes: count(1, 10_080),
     /** Failed evaluations of a phase's gate (C71). */
     max_fidelity_review_cycles_per_phase: count(1, 100),
-    /** Refused reports for one step before the session stops (C64). */
+    /** Rejected reports for one step before the session stops (C64). */
     max_refused_reports: count(1, 100),
-    /** By how much a step is taken to fill the agent's context, where the agent does not say. */
+    /** The estimated growth of the agent's context per step, in percent, if the agent reports no figure. */
     avg_pct_per_step: count(1, 20),
-    /** So often the same figure in a row is not believed, and `context_staleness_penalty_pct` is added. */
+    /**
+     * After this many equal figures in a row, the figure is no longer trusted and `context_staleness_penalty_pct` is
+     * added.
+     */
     context_staleness_threshold: count(2, 100),
     context_staleness_penalty_pct: count(1, 20),
-    /** A figure below this is a fresh context; any other decrease is not believed. */
+    /** A decrease to below this figure means a fresh context; any other decrease is not trusted. */
     context_reset_threshold_pct: count(0, 50),
   },
   closed,
@@ -130,12 +133,12 @@ export const SESSION_LIMITS: SessionLimits = {
   context_reset_threshold_pct: 10,
 };
 
-/** How a session is run: set when it starts, and kept. */
+/** The settings of a session, fixed at its start. */
 export const SessionSettings = Type.Object(
   {
     posture: OneOf(POSTURES),
     gate_policy: OneOf(GATE_POLICIES),
-    /** Whether the gates of a phase must be satisfied before the next phase, and before completion. */
+    /** Whether the gates of a phase must be satisfied before the next phase and before completion. */
     enforce_gates: Type.Boolean(),
     allow_gate_waiver: Type.Boolean(),
     /** Whether a phase with skipped tasks can pass its gate (C73). */
@@ -155,7 +158,7 @@ type PostureSettings = Omit<SessionSettings, 'posture' | 'limits'> & {
   >;
 };
 
-/** What each posture sets where the caller does not. */
+/** The settings of each posture, used where the caller sets none. */
 export const POSTURE_SETTINGS: Readonly<Record<Posture, PostureSettings>> = {
   unattended: {
     gate_policy: 'strict',
@@ -186,13 +189,13 @@ export const POSTURE_SETTINGS: Readonly<Record<Posture, PostureSettings>> = {
   },
 };
 
-/** S3-28: what a verification came to, made by the platform that ran it (C68). */
+/** S3-28: the result of a verification, issued by the platform that ran it (C68). */
 export const VerificationReceipt = Type.Object(
   {
     /** SHA-256 of the canonical JSON of the command's argument array. */
     command_hash: Sha256,
     exit_code: Type.Integer({ minimum: 0, maximum: 255 }),
-    /** SHA-256 of what it printed, both streams in the order in which they came. */
+    /** SHA-256 of the output, both streams in order of arrival. */
     output_digest: Sha256,
     /** ISO 8601 with an offset. */
     issued_at: Type.String({ maxLength: 40 }),
@@ -202,7 +205,7 @@ export const VerificationReceipt = Type.Object(
 );
 export type VerificationReceipt = Static<typeof VerificationReceipt>;
 
-/** What a reviewer objects to. */
+/** One objection of a reviewer. */
 export const GateFinding = Type.Object(
   {
     severity: OneOf(['error', 'warning', 'info']),
@@ -215,7 +218,7 @@ export const GateFinding = Type.Object(
 export type GateFinding = Static<typeof GateFinding>;
 export const GATE_FINDINGS_MAX = 100;
 
-/** What a review came to. `checksum` binds it to its step: HMAC-SHA256 under a key of this home, in hex (C69). */
+/** The result of a review. `checksum` binds it to its step: HMAC-SHA256 with a key of this home, in hex (C69). */
 export const GateEvidence = Type.Object(
   {
     gate_attempt_id: Type.String({ maxLength: 160 }),

@@ -1,5 +1,5 @@
-// What the agent is handed of a step: its instruction is always there, and all that it needs (S3-07, S3-19, C63).
-// Sessions and the page that shows them make the same packets of the same spec: so here is no schema.
+// The packet of a step for the agent. It always has an instruction, with all that the agent needs (S3-07, S3-19, C63).
+// Sessions and the page that shows them build the same packets from the same spec, so this file has no schema.
 
 import type { GateFinding } from './session.js';
 import type { NextStep } from './session-answer.js';
@@ -7,19 +7,18 @@ import type { SessionSpec, SpecPhase, SpecTask, VerifyTask } from './session-spe
 
 export type { GateFinding, NextStep, SessionSpec };
 
-/** What a packet is made of. */
 export interface PacketInput extends Pick<NextStep, 'step_id' | 'type' | 'run_id' | 'lane_id' | 'findings'> {
   readonly session_id: string;
   readonly spec_id: string;
   readonly phase: SpecPhase;
-  /** Null where the step is about the gate of the phase. */
+  /** Null if the step is about the gate of the phase. */
   readonly task: SpecTask | null;
   readonly issue: number;
-  /** Whether the step of a verification with words of its own hands over its command as well (S3-23, C91). */
+  /** Whether a verification step with its own instruction also contains its command (S3-23, C91). */
   readonly with_command: boolean;
 }
 
-/** A step as it is handed out, with the number from which the shell makes its proof in the place of the proof. */
+/** The packet of a step. It holds the issue number, from which the shell makes the step proof that replaces it. */
 export const stepPacket = (input: PacketInput): NextStep => ({
   step_id: input.step_id,
   type: input.type,
@@ -59,7 +58,7 @@ function taskInstruction(task: SpecTask, input: PacketInput): PacketInstructions
   };
 }
 
-/** The spec's own words come first; in older trees they came alone, and the command was left out. */
+/** The spec's own instruction comes first. Older trees sent it alone, without the command. */
 const verifyInstruction = ({ instruction, title, command }: VerifyTask, input: PacketInput): PacketInstructions => ({
   instruction:
     instruction === undefined

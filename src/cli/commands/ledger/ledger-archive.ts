@@ -15,7 +15,7 @@ import { homeOf } from '../../options/folders.js';
 import { usageError, type Io } from '../../io.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
-/** `turnpike ledger archive`: the beginning of a ledger, moved to a file that proves what it was. */
+/** `turnpike ledger archive`: moves the oldest entries of a ledger to a file that proves what they were. */
 export const ledgerArchive: CliCommand = {
   name: 'ledger archive',
   summary: 'Move the beginning of the ledger to a file, signed; what is left goes on from it',
@@ -66,7 +66,7 @@ function parseBefore(args: CommandArguments): number | null {
   return Number(text);
 }
 
-/** Nothing where there is no file: then there is no home, and that is said. */
+/** 0 for a missing file: the home does not exist then, which another check reports. */
 const fileSizeOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
 
 function textOf(

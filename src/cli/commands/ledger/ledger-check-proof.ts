@@ -7,7 +7,7 @@ import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
 import { usageError } from '../../io.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
-/** `turnpike ledger check-proof`: needs no home and no ledger. */
+/** `turnpike ledger check-proof`: needs neither a home directory nor a ledger. */
 export const ledgerCheckProof: CliCommand = {
   name: 'ledger check-proof',
   summary: 'Check a proof with the public key of its ledger, and nothing else at hand',

@@ -6,7 +6,7 @@ import { NO_OPERANDS, type CliCommand, type ExitCode } from '../../command.js';
 import { homeOf, withLedger } from '../../options/folders.js';
 import { jsonLine } from '../../text/terminal.js';
 
-/** `turnpike ledger checkpoint`: how far the ledger has come, signed. */
+/** `turnpike ledger checkpoint`: prints a signed checkpoint of the ledger. */
 export const ledgerCheckpoint: CliCommand = {
   name: 'ledger checkpoint',
   summary: 'Print the last signed checkpoint: keep it elsewhere, and nobody can take back what lies below it',

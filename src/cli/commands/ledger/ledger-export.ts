@@ -12,7 +12,7 @@ import { homeOf, withLedger, type OpenLedger } from '../../options/folders.js';
 import { usageError } from '../../io.js';
 import { countText, jsonLine } from '../../text/terminal.js';
 
-/** `turnpike ledger export`: everything by which a stranger can check the ledger, in one file. */
+/** `turnpike ledger export`: writes one file with all that a third party needs to verify the ledger. */
 export const ledgerExport: CliCommand = {
   name: 'ledger export',
   summary: 'Write the ledger, its content, policies, machines, checkpoint and key into one file that can be checked',
@@ -58,7 +58,7 @@ async function writeEntries({ store }: OpenLedger, writeLine: (line: string) => 
   return { entries, artifacts: 0, runs: 0 };
 }
 
-/** For its owner alone, and only where nothing is yet. */
+/** Readable by its owner only; never replaces a file. */
 async function writeNewFile<T>(
   path: string,
   work: (writeLine: (line: string) => Promise<void>) => Promise<T>,

@@ -22,7 +22,7 @@ import { homeOf, withLedger, type OpenLedger } from '../../options/folders.js';
 import { exitOneIfTampered } from '../../exit-code.js';
 import { usageError, type Io } from '../../io.js';
 
-/** `turnpike ledger prove`: a file that convinces whoever has the public key. */
+/** `turnpike ledger prove`: writes an inclusion or consistency proof for anyone who has the public key. */
 export const ledgerProve: CliCommand = {
   name: 'ledger prove',
   summary: 'Write a proof that an entry is in the ledger, or that the ledger goes on from a checkpoint',
@@ -57,7 +57,10 @@ export const ledgerProve: CliCommand = {
   },
 };
 
-/** The log with the archives of it that were named. @throws LedgerError LEDGER_TAMPERED for what are none */
+/**
+ * The log together with its named archives.
+ * @throws LedgerError LEDGER_TAMPERED for archives of another log
+ */
 async function joinWholeLog({ store }: OpenLedger, archives: readonly OpenedArchive[]): Promise<JoinedLog> {
   const parts = await store.archives.parts();
   const chain = sortArchives(archives);

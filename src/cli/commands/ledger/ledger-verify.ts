@@ -10,7 +10,7 @@ import { withLedger } from '../../options/folders.js';
 import type { Io } from '../../io.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
-/** `turnpike ledger verify`: is the ledger what was once written? */
+/** `turnpike ledger verify`: checks that the ledger is unchanged. */
 export const ledgerVerify: CliCommand = {
   name: 'ledger verify',
   summary: 'Check that the ledger is what was written, and complete; name every entry that is not',
@@ -29,11 +29,11 @@ export const ledgerVerify: CliCommand = {
     const how = { replay: !args.flag('no-replay') };
     if (file !== undefined && args.list('archive').length > 0)
       throw commandUsageError(ledgerVerify, '--archive goes with a home');
-    // Too damaged to be read is a finding here, as it is a breakdown everywhere else.
+    // A ledger that is too damaged to read is a result of this command, not an error.
     return exitOneIfTampered(io, () =>
       file === undefined
         ? withLedger<ExitCode>(args, io, async ({ reader, anchor }) => {
-            // Beside a ledger that was ever opened there is a head file: without it, nothing vouches for its end.
+            // Every ledger that was ever opened has a head file. Without it, a truncated ledger could not be detected.
             const headMissing = (await anchor.read()) === null;
             return withOpenArchives(args, io, async (archives) =>
               printVerdict(await reader.verify({ ...how, archives }), headMissing, args, io),
@@ -71,7 +71,7 @@ async function printVerdict(
 
 const EXIT_CODES: Readonly<Record<LedgerVerdict['verdict'], ExitCode>> = { verified: 0, refused: 1, by_hash_alone: 4 };
 
-/** What could not be checked, counted and listed. */
+/** Counts and lists what could not be checked. */
 export async function printWithheld(
   { contents, trees, not_checked }: WithheldSummary,
   stdout: Pick<Io['stdout'], 'write'>,
@@ -89,7 +89,7 @@ const uncheckedLine = ({ log_index, tree_id, seq, kind, withheld, sha256 }: Unch
   `not checked: entry ${log_index} (${tree_id} seq ${seq}): ${kind} ${sha256}: ` +
   (withheld === 'erased' ? 'erased' : 'its lane withholds it');
 
-/** Of the entries before those that were looked at. */
+/** The notice about archived entries, which were not checked. */
 export const archivedNotice = (archived: number): string =>
   `note: entries 0 to ${archived - 1} are archived, and were not looked at`;
 

@@ -8,7 +8,7 @@ import type { CliCommand } from '../../command.js';
 import { findDefinitions } from '../../options/recorded-machines.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
-/** `turnpike machines diff`: what one version of the machines does otherwise than another. */
+/** `turnpike machines diff`: compares two versions of the machines. */
 export const machinesDiff: CliCommand = {
   name: 'machines diff',
   summary: 'List the states and transitions that two recorded machine definitions have otherwise',

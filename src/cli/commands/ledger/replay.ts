@@ -16,13 +16,13 @@ import { archivedNotice } from './ledger-verify.js';
 import { stateText } from '../../text/state-text.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
-/** How much of an entry is shown around the first character in which it differs. */
+/** The number of characters shown around the first difference in an entry. */
 const SHOWN_CHARS = 320;
 const BEFORE_CHARS = 120;
 
 const EXIT_CODES: Readonly<Record<ReplayVerdict, ExitCode>> = { replayed: 0, differs: 1, by_hash_alone: 4, nothing: 4 };
 
-/** `turnpike replay`: would the machines have written this ledger? */
+/** `turnpike replay`: checks that the machines would write the same ledger. */
 export const replayCommand: CliCommand = {
   name: 'replay',
   summary: 'Fold the ledger through the machines; print what was checked, or the first difference',
@@ -46,7 +46,7 @@ export const replayCommand: CliCommand = {
     const until = args.text('until');
     if (until !== undefined) return showState(until, operand, args, io);
     if (args.flag('all')) throw commandUsageError(replayCommand, '--all goes with --until');
-    // How many entries come before those that are replayed.
+    // The number of entries before the replayed ones.
     let before = 0;
     const report =
       operand === undefined || run_id !== undefined
@@ -76,7 +76,7 @@ async function showState(text: string, operand: string | undefined, args: Comman
     throw commandUsageError(replayCommand, '--until last goes without RUN_ID');
   const untilIn = async (log: Pick<LedgerStore, 'head'>): Promise<number> =>
     isLast ? Math.max(0, (await log.head()).size - 1) : Number(text);
-  // A bundle has nothing beside it that is remembered: it is folded from its first entry.
+  // A bundle has no replay points: it is folded from its first entry.
   const state =
     file === null
       ? await withLedger(args, io, async ({ store, reader }) => {
@@ -137,7 +137,7 @@ function firstDifference(one: string, other: string): number {
   return at;
 }
 
-/** Both texts from the same place on, so that they can be compared by eye. */
+/** Both texts are cut at the same position, so that a reader can compare them. */
 function excerpt(text: string | null, difference: number): string {
   if (text === null) return 'nothing';
   const from = text.length <= SHOWN_CHARS ? 0 : Math.max(0, difference - BEFORE_CHARS);

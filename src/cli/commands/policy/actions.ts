@@ -13,7 +13,7 @@ import {
 } from '../../options/folders.js';
 import { escapeText, jsonLine, createPainter, table, type Paint } from '../../text/terminal.js';
 
-/** `turnpike actions`: what an agent may propose, and how. */
+/** `turnpike actions`: the actions that an agent may propose, with their arguments. */
 export const actions: CliCommand = {
   name: 'actions',
   summary: 'Show the actions that an agent may propose, with their schemas and limits',
@@ -63,7 +63,7 @@ function toActionsDocument(policy: Policy): unknown {
   };
 }
 
-/** The published schema of a built-in action, or the one that the service has registered. */
+/** The published schema of a built-in action, or the registered schema of a service's action. */
 const argsSchema = ({ name, args }: ActionDefinition, { catalogue }: Policy): unknown =>
   catalogue.registrations.actions.some((action) => action.name === name)
     ? args

@@ -19,7 +19,7 @@ import {
 import type { Io } from '../../io.js';
 import { escapeText, jsonLine, createPainter, table, type Paint } from '../../text/terminal.js';
 
-/** `turnpike policy check`: everything that is wrong with a policy, or all that it decides. */
+/** `turnpike policy check`: reports all findings in a policy, or all that it decides. */
 export const policyCheck: CliCommand = {
   name: 'policy check',
   summary: 'Lint a policy: each finding with file, line and rule; or show what it allows to whom',
@@ -61,7 +61,7 @@ export const policyCheck: CliCommand = {
   },
 };
 
-/** A caution, and the reason for which an operator has accepted it. */
+/** An error, with the reason for which an operator accepted it. */
 interface JudgedLintMessage extends FileLintMessage {
   readonly accepted: string | null;
 }
@@ -85,7 +85,7 @@ async function printMatrix(cells: readonly MatrixCell[], json: boolean, io: Io):
   else await io.stdout.write(matrixText(cells, createPainter(io.colours)));
 }
 
-/** Of every role and lane, the rule that decides most acts stands once, as `*`. */
+/** For each role and lane, the most frequent rule is printed once, as `*`. */
 function matrixText(cells: readonly MatrixCell[], paint: Paint): string {
   const pairs = groupCells(cells, ({ role_id, lane_id }) => JSON.stringify([role_id, lane_id]));
   const rows = pairs.flatMap((pair) => {

@@ -35,12 +35,12 @@ const MATCHER_OPTIONS = {
   actor_id: { name: 'actor', value: 'A', help: 'deny what this actor does, however the name is written' },
 } as const satisfies Record<OverlayMatcher, CommandOption>;
 
-/** `turnpike policy deny`: the emergency overlay, which runs obey at once (D1). */
+/** `turnpike policy deny`: edits the emergency overlay, which takes effect in running trees at once (D1). */
 export const policyDeny: CliCommand = {
   name: 'policy deny',
   summary: 'Deny something at once, also to runs that are under way; or show or lift such rules',
   operands: NO_OPERANDS,
-  // Each may be given once. They are lists so that a second one is seen, and not silently taken for the first.
+  // Each may be given once. They are lists, so that a second one is reported and does not silently replace the first.
   options: [
     ...OVERLAY_MATCHERS.map((matcher): CommandOption => ({ ...MATCHER_OPTIONS[matcher], multiple: true })),
     { name: 'reason', value: 'TEXT', help: 'why, in one line of up to 200 characters; needed for a new rule' },
@@ -160,7 +160,7 @@ async function listRules(files: OverlayFiles, args: CommandArguments, io: Io): P
   return 0;
 }
 
-/** As it would be typed. */
+/** As the user would type them. */
 const matchersText = (rule: Rule): string =>
   OVERLAY_MATCHERS.flatMap((matcher) => {
     const value = rule[matcher];
@@ -176,7 +176,7 @@ const publishOverlay = (files: OverlayFiles, args: CommandArguments, rules: Rule
     rules,
   });
 
-/** Epochs never come twice, so no two rules ever have one id. */
+/** Epochs are never reused, so rule ids are unique. */
 const ruleIdOf = (epoch: number): string => `deny-${epoch}`;
 
 const printResult = (io: Io, args: CommandArguments, value: object, text: string): Promise<void> =>

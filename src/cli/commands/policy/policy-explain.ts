@@ -10,7 +10,7 @@ import { escapeText, jsonLine, createPainter, type Paint } from '../../text/term
 
 const CHANGES_SHOWN = 8;
 
-/** `turnpike policy explain`: why was this decided so, and what would have to be otherwise? */
+/** `turnpike policy explain`: explains a decision, and which policy changes would reverse it. */
 export const policyExplain: CliCommand = {
   name: 'policy explain',
   summary: 'Explain one recorded decision: its checks in order, and the smallest change that would flip it',
@@ -36,7 +36,7 @@ export const policyExplain: CliCommand = {
   },
 };
 
-/** @throws RunError RUN_UNKNOWN where there is no such entry, or none that records a decision */
+/** @throws RunError RUN_UNKNOWN if the entry does not exist or records no decision */
 async function findDecisions(
   reader: LedgerReader,
   tree: string | undefined,
@@ -59,7 +59,7 @@ async function findTreeAt(reader: LedgerReader, log_index: number): Promise<stri
   return null;
 }
 
-/** For machines: without the policy and the facts, which hold whole payloads. */
+/** For --json: without the policy and the facts, which hold whole payloads. */
 const toPlainExplanation = ({ decision, checks, changes }: Explanation) => {
   const { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said } = decision;
   return { tree_id, seq, log_index, run_id, actor_id, role_id, lane_id, action, said, checks, changes };

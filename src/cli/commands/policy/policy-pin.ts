@@ -25,7 +25,7 @@ import {
 import { usageError, type Io } from '../../io.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
-/** `turnpike policy pin`: writes pins.json, by which runs know the version of every policy file. */
+/** `turnpike policy pin`: writes pins.json, which gives runs the version of every policy file. */
 export const policyPin: CliCommand = {
   name: 'policy pin',
   summary: 'Pin a policy: write pins.json into its contract folder',
@@ -71,7 +71,7 @@ interface Acceptance {
   readonly refused: readonly FileLintMessage[];
 }
 
-/** What was accepted before of these very files stays accepted; of everything else, what the arguments say. */
+/** Acceptances of unchanged files stay; for other files, the arguments decide. */
 async function resolveAcceptance(contract: ContractFolder, args: CommandArguments, io: Io): Promise<Acceptance> {
   const newAcceptances = parseAcceptances(policyPin, args);
   const earlierAcceptances = await readEarlierAcceptances(contract.path);
@@ -99,7 +99,7 @@ async function resolveAcceptance(contract: ContractFolder, args: CommandArgument
   return { accepted: [...accepted.values()], refused };
 }
 
-/** Every actions policy that lies there: each may be chosen. */
+/** Every actions policy in the folder: a run may choose any of them. */
 async function listActionsPolicies(contract: string): Promise<readonly string[]> {
   const names = await readdir(join(contract, 'policy'));
   return names.filter((name) => /^actions(?:\.[A-Za-z0-9_-]+)*\.yaml$/u.test(name)).sort();

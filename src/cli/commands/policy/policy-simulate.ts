@@ -36,7 +36,7 @@ import {
 const PLACES_SHOWN = 4;
 const COLOURS = { 'new-allow': 'red', 'new-deny': 'yellow', 'other-rule': 'cyan', undecidable: 'magenta' } as const;
 
-/** `turnpike policy simulate`: what would have been decided under another policy? */
+/** `turnpike policy simulate`: computes recorded decisions again under another policy. */
 export const policySimulate: CliCommand = {
   name: 'policy simulate',
   summary: 'Take every recorded decision again under a policy; show which come out otherwise',
@@ -83,7 +83,7 @@ export const policySimulate: CliCommand = {
   },
 };
 
-/** @throws UsageError for what is no kind of flip */
+/** @throws UsageError for an unknown kind of change */
 function parseFlipKinds(args: CommandArguments): readonly FlipKind[] {
   const text = args.text('fail-on');
   if (text === undefined) return [];
@@ -95,7 +95,7 @@ function parseFlipKinds(args: CommandArguments): readonly FlipKind[] {
   });
 }
 
-/** One policy over what each run tree has registered. */
+/** One policy, checked against the registrations of each run tree. */
 class PolicyByCatalogue {
   readonly #files: LoadedPolicy['files'];
   readonly #checks = new Map<Catalogue, PolicyCheck>();
@@ -112,7 +112,7 @@ class PolicyByCatalogue {
     return check.policy;
   };
 
-  /** @throws PolicyError POLICY_INVALID with what is wrong with it */
+  /** @throws PolicyError POLICY_INVALID with its findings */
   throwIfInvalid(): void {
     const checks = [...this.#checks.values(), this.#default];
     requireValidPolicy(checks.find(({ policy }) => policy === null) ?? this.#default);

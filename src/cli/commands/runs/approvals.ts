@@ -8,7 +8,7 @@ import { usageError, type Io } from '../../io.js';
 import { parsePerson, PERSON_OPTIONS } from '../../options/person-options.js';
 import { escapeText, jsonLine, createPainter, table, type TextCell, type Paint } from '../../text/terminal.js';
 
-/** `turnpike approvals`: what people are asked to approve, and what they have said so far (D7). */
+/** `turnpike approvals`: lists pending approvals and the votes so far (D7). */
 export const approvals: CliCommand = {
   name: 'approvals',
   summary: 'Show what waits for approval: what exactly is asked, by whom, and the votes so far',
@@ -36,7 +36,7 @@ export const approvals: CliCommand = {
   },
 };
 
-/** One request, for a person who may vote on it. */
+/** Shows one request to a person who may vote on it. */
 async function showRequest(args: CommandArguments, io: Io): Promise<ExitCode> {
   const [run = '', digest] = args.operands;
   if (digest === undefined || !/^[0-9a-f]{64}$/u.test(digest)) {

@@ -12,7 +12,7 @@ import { escapeText, jsonLine, createPainter, table } from '../../text/terminal.
 const WAIT_SECONDS_DEFAULT = 60;
 const WAIT_SECONDS_MAX = 86_400;
 
-/** `turnpike approve`: somebody's yes or no to exact requests of one run (D7). */
+/** `turnpike approve`: records a person's yes or no to exact requests of one run (D7). */
 export const approve: CliCommand = {
   name: 'approve',
   summary: 'Approve, or reject, what a run asks for',
@@ -43,7 +43,7 @@ export const approve: CliCommand = {
 };
 
 interface VoteOptions {
-  /** The run that this process would set going. */
+  /** The run that this process would start after the approval. */
   readonly startedRun: HighRiskRun | null;
   readonly seconds: number;
   readonly json: boolean;
@@ -72,7 +72,7 @@ async function vote(
   return 0;
 }
 
-/** Rules of a vote after which the run does not wait any more. */
+/** The rules of votes that end the wait of the run. */
 const DECIDING_RULES: readonly string[] = ['approval.granted', 'approval.rejected'];
 
 async function printVotes(results: readonly BallotResult[], json: boolean, io: Io): Promise<void> {
@@ -88,7 +88,7 @@ async function printVotes(results: readonly BallotResult[], json: boolean, io: I
   await io.stdout.write(table(rows, createPainter(io.colours)));
 }
 
-/** @throws UsageError for the approval of a promotion, which needs what only its service has */
+/** @throws UsageError for the approval of a promotion, which needs the targets of its embedding service */
 async function findLocalRun(here: Turnpike, { run, decision }: Ballot): Promise<HighRiskRun | null> {
   const startedRun = await here.highRiskRun(run);
   if (startedRun === null || decision === 'reject') return startedRun;

@@ -11,7 +11,7 @@ import { KEY_OPTION, readTrustedKey } from '../../options/evidence-file.js';
 import type { Io } from '../../io.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
-/** `turnpike export verify`: is a bag complete, and every file in it what its manifests say? */
+/** `turnpike export verify`: checks that a bag is complete and every file matches its manifests. */
 export const exportVerify: CliCommand = {
   name: 'export verify',
   summary: 'Check that a bag is complete (BagIt 1.0), and that a bundle of Turnpike is what it says of itself',
@@ -38,7 +38,7 @@ export const exportVerify: CliCommand = {
   },
 };
 
-/** A bag that is no bundle can have no signature: with a key, the caller requires one. */
+/** A bag that is no export has no signature to verify; with a key, the caller requires one. */
 function exitCodeOf({ valid, authentication }: ExportBagReport, hasKey: boolean): ExitCode {
   if (!valid) return 1;
   if (authentication === null) return hasKey ? 4 : 0;
@@ -66,7 +66,7 @@ const bundleLine = ({ bundle_id, artifacts, audit_events, runs }: ExportBagFacts
   `bundle ${bundle_id}: ${countText(artifacts, 'artifact')}, ${countText(audit_events, 'audit event')}, ` +
   countText(runs, 'run');
 
-/** What is there and is no folder is taken for an archive, which says itself whether it is one. */
+/** Anything but a directory is opened as an archive, whose reader rejects other files. */
 const openBagTree = async (path: string): Promise<BagTree> =>
   statSync(path, { throwIfNoEntry: false })?.isDirectory() === true ? openBagFolder(path) : openBagZip(path);
 

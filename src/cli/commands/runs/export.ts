@@ -16,7 +16,7 @@ const KINDS: readonly NonNullable<ExportOptions['kind']>[] = [
   'other',
 ];
 
-/** `turnpike export`: everything that the ledger holds of a case, as a BagIt bag (S4 §10.2). */
+/** `turnpike export`: exports all that the ledger records of a case as a BagIt bag (S4 §10.2). */
 export const exportCase: CliCommand = {
   name: 'export',
   summary: 'Hand out what the ledger holds of a case, as a bag (BagIt 1.0)',
@@ -42,7 +42,7 @@ export const exportCase: CliCommand = {
     const options = {
       ...parseStarter(exportCase, args),
       reason: requireOption(exportCase, args, 'reason'),
-      // Absolute: the process that has the home may stand elsewhere.
+      // Absolute, because the process that owns the home may have another working directory.
       destination: resolve(homeOf(args, io).state, 'exports', requireOption(exportCase, args, 'to')),
       format: args.flag('zip') ? ('zip' as const) : ('folder' as const),
       kind: parseExportKind(args),

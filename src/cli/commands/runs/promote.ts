@@ -7,7 +7,7 @@ import { usageError, type Io } from '../../io.js';
 import { readJsonFile, parseJsonArgument } from '../../options/json-argument.js';
 import { requireOption, reportHighRiskRun, parseStarter, STARTER_OPTIONS } from '../../options/person-options.js';
 
-/** `turnpike promote`: one record for knowledge that all cases share (S4 §10.1). */
+/** `turnpike promote`: makes one record shared knowledge of all cases (S4 §10.1). */
 export const promote: CliCommand = {
   name: 'promote',
   summary: 'Promote one sanitized record of a case to shared knowledge',

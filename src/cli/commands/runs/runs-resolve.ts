@@ -8,7 +8,7 @@ import { escapeText, jsonLine } from '../../text/terminal.js';
 const OUTCOMES: Readonly<Record<string, Resolution['outcome']>> = { done: 'done', 'not-executed': 'not_executed' };
 const NOTE_CHARS_MAX = 400;
 
-/** `turnpike runs resolve`: what somebody has found out of an act whose outcome was unknown (D8). */
+/** `turnpike runs resolve`: records what an operator found out about an action with an unknown outcome (D8). */
 export const runsResolve: CliCommand = {
   name: 'runs resolve',
   summary: 'Say what became of an act whose outcome nobody knew',

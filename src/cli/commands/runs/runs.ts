@@ -11,7 +11,7 @@ import { jsonLine, createPainter } from '../../text/terminal.js';
 
 const LIMIT_DEFAULT = 20;
 
-/** `turnpike runs`: what became of agents and of what they proposed. */
+/** `turnpike runs`: shows the outcomes of agents and their proposals. */
 export const runs: CliCommand = {
   name: 'runs',
   summary: 'Show the run trees, or one run record with its events',
@@ -53,7 +53,7 @@ async function listTrees(reader: LedgerReader, limit: number, args: CommandArgum
   return 0;
 }
 
-/** D8: for machines, beside the record of a run whose outcome was unknown. */
+/** D8: added to the JSON record of a run with an unknown outcome. */
 function unknownOutcomeOf({ unknown }: RunTree, run_id: string) {
   const settled = unknown.get(run_id);
   return settled === undefined ? {} : { unknown_outcome: { settled } };

@@ -13,10 +13,10 @@ import { withHomeAccess } from '../../home-access.js';
 import { usageError, type Io } from '../../io.js';
 
 const PORT_DEFAULT = '7392';
-/** Of one HTML file. A browser has to parse it at once. */
+/** Size limit of an HTML file, because a browser parses it in one piece. */
 const HTML_MIB_DEFAULT = '64';
 
-/** `turnpike inspect`: the inspector on a bundle, or on a home that nobody else has. */
+/** `turnpike inspect`: opens the inspector on a bundle, or on a home that no other process owns. */
 export const inspectCommand: CliCommand = {
   name: 'inspect',
   summary: 'Look at a ledger in the inspector page: an exported bundle, or a home',

@@ -11,7 +11,7 @@ import type { Io } from '../../io.js';
 
 const ADDRESS_DEFAULT = '127.0.0.1:7390';
 
-/** `turnpike mcp`: agents propose, and work through specs, over the Model Context Protocol. */
+/** `turnpike mcp`: lets agents propose and work through specs over the Model Context Protocol. */
 export const mcp: CliCommand = {
   name: 'mcp',
   summary: 'Serve agents over MCP: one on stdin and stdout, or many over HTTP',
@@ -38,7 +38,7 @@ export const mcp: CliCommand = {
     const agent = parseAgentOptions(mcp, args);
     const sessions = parseSessionOptions(args, io);
     const serve = async (home: HomeAccess): Promise<ExitCode> => {
-      // Loaded now, since no other command needs it.
+      // Loaded here, because no other command needs it.
       const { mcpService } = await import('../../../service/mcp/index.js');
       const { localTurnpike: here } = home;
       const policy = here === null ? { contract: findContractFolder(args, io).path } : { policy: () => here.policy() };
@@ -79,7 +79,8 @@ async function serveOverHttp(
   const token = drawToken();
   const [hosts, origins] = [args.list('allow-host'), args.list('allow-origin')];
   const server = await serveHttp(service, { ...address, token, hosts, origins });
-  // Whoever holds the home has the file; another server of the same home says its token once.
+  // The token file belongs to the process that owns the home; a second server of the same home prints its token once
+  // instead.
   const path = homeOf(args, io).mcpToken;
   let forget = (): void => undefined;
   try {
@@ -103,7 +104,7 @@ interface Address {
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/;
 
-/** @throws UsageError for what is no address, and for one that others reach unless that was said */
+/** @throws UsageError for an invalid address, and for a non-local one without the option that permits it */
 function parseAddress(args: CommandArguments): Address {
   const [text = ADDRESS_DEFAULT] = args.operands;
   const [, bracketed, plain, digits] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text) ?? [];

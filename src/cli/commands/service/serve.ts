@@ -17,7 +17,7 @@ import { usageError, type Io } from '../../io.js';
 
 const HOST_DEFAULT = '127.0.0.1';
 const PORT_DEFAULT = '7391';
-/** Whom the page speaks for that the command opens: a person, in a role that the shipped policy has. */
+/** The person that the command's page acts for, in a role of the shipped policy. */
 const OPERATOR = { actor: 'operator', role: 'ATTORNEY_ADMIN' } as const;
 
 interface Address {
@@ -25,7 +25,7 @@ interface Address {
   readonly port: number;
 }
 
-/** `turnpike serve`: everything over HTTP, and the page that shows it. */
+/** `turnpike serve`: serves the whole API over HTTP, and the inspector page. */
 export const serve: CliCommand = {
   name: 'serve',
   summary: 'Serve the HTTP service, MCP and the inspector page',
@@ -64,7 +64,7 @@ export const serve: CliCommand = {
   },
 };
 
-/** The demonstration's home is its own: it never touches one that is there. */
+/** The demonstration uses a temporary home and never touches an existing one. */
 async function serveDemo(at: Address, args: CommandArguments, io: Io): Promise<ExitCode> {
   if (args.text('home') !== undefined) throw usageError('--demo makes a home of its own: leave out --home');
   const folder = await mkdtemp(join(tmpdir(), 'turnpike-demo-'));
@@ -77,7 +77,7 @@ async function serveDemo(at: Address, args: CommandArguments, io: Io): Promise<E
 }
 
 async function runDemo(folder: string, at: Address, args: CommandArguments, io: Io): Promise<void> {
-  // From now on: whoever ends it while it is filled finds nothing left of it either.
+  // Installed before filling, so that a stop during it removes the folder too.
   const stop = io.stop();
   const { fillDemo, runDemoAgents: keepMoving, openDemo } = await import('../../demo.js');
   const turnpike = await openDemo(folder, io.log);
@@ -97,12 +97,12 @@ async function runDemo(folder: string, at: Address, args: CommandArguments, io: 
 }
 
 async function serveHome(turnpike: Turnpike, at: Address, args: CommandArguments, io: Io): Promise<void> {
-  // Loaded now, since no other command needs it.
+  // Loaded here, because no other command needs it.
   const { serveTurnpike } = await import('../../../service/http/index.js');
   const stored = new TokenFile((turnpike.keys ?? homeOf(args, io)).tokens, systemClock());
   const hasStored = stored.list().some(({ id }) => stored.holds(id));
   const page = readBuiltPage();
-  // From now on: whoever has read the address may end it at once.
+  // Installed before the address is printed: a reader of the address may stop the command at once.
   const stop = io.stop();
   const temporaryToken = args.flag('stored-tokens') ? null : createTemporaryToken(args);
   const specs = args.text('specs');
@@ -131,7 +131,7 @@ async function serveHome(turnpike: Turnpike, at: Address, args: CommandArguments
   }
 }
 
-/** Null where nobody has asked for it. */
+/** Null unless the option is given. */
 async function serveViewers(turnpike: Turnpike, args: CommandArguments, io: Io): Promise<XstateInspectServer | null> {
   if (args.text('xstate-inspect') === undefined) return null;
   const { inspectionHub, serveXstateInspect, watchLedger } = await import('../../../service/inspect.js');
@@ -152,7 +152,7 @@ async function serveViewers(turnpike: Turnpike, args: CommandArguments, io: Io):
   return { url: server.url, close };
 }
 
-/** A token that is nowhere but in the address that is shown, for as long as this runs. */
+/** A token for the lifetime of this command; it appears only in the printed address. */
 function createTemporaryToken(args: CommandArguments): { readonly token: string; readonly book: TokenBook } {
   const identity = { actor: args.text('actor') ?? OPERATOR.actor, role: args.text('role') ?? OPERATOR.role };
   const { token, record } = mintToken({ ...identity, rights: ['observe', 'approve'] }, systemClock(), nanoidIds());

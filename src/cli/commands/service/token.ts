@@ -12,7 +12,7 @@ import { escapeText, jsonLine, createPainter, table } from '../../text/terminal.
 
 const DAYS_MAX = 3_650;
 
-/** `turnpike token`: a secret by which somebody is known over HTTP. */
+/** `turnpike token`: creates a token that identifies a caller over HTTP. */
 export const token: CliCommand = {
   name: 'token',
   summary: 'Make a bearer token for the HTTP service: it is shown once',
@@ -47,7 +47,7 @@ export const token: CliCommand = {
   },
 };
 
-/** `turnpike token list`: who has one, and what for. */
+/** `turnpike token list`: lists tokens and their rights. */
 export const tokenList: CliCommand = {
   name: 'token list',
   summary: 'Show which tokens there are, and for whom',
@@ -72,7 +72,7 @@ export const tokenList: CliCommand = {
   },
 };
 
-/** `turnpike token revoke`: from now on it opens nothing. */
+/** `turnpike token revoke`: makes a token invalid at once. */
 export const tokenRevoke: CliCommand = {
   name: 'token revoke',
   summary: 'Take a token back: a service that runs refuses it from now on',

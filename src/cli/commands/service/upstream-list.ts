@@ -5,7 +5,7 @@ import { printProblems, withUpstreams } from '../../options/upstreams.js';
 
 const DESCRIPTION_CHARS = 80;
 
-/** `turnpike upstream list`: what upstream servers offer, and what of it is pinned. */
+/** `turnpike upstream list`: lists the tools of upstream servers, and which of them are pinned. */
 export const upstreamList: CliCommand = {
   name: 'upstream list',
   summary: 'Connect to the upstream MCP servers; show their tools, and which of them are pinned',
@@ -35,7 +35,7 @@ export const upstreamList: CliCommand = {
   },
 };
 
-/** What the table shows as the state of a tool. */
+/** Problems that the table shows as the state of a tool. */
 const IN_TABLE = ['not_pinned', 'changed'];
 const COLOURS = { pinned: 'green', new: 'yellow', changed: 'red' } as const;
 

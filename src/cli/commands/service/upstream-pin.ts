@@ -9,7 +9,7 @@ import { printProblems, withUpstreams, type UpstreamState } from '../../options/
 
 type PinnedTools = UpstreamPins['pins'];
 
-/** `turnpike upstream pin`: accepts tools of upstream servers as they are now. */
+/** `turnpike upstream pin`: accepts the present definitions of tools of upstream servers. */
 export const upstreamPin: CliCommand = {
   name: 'upstream pin',
   summary: 'Accept tools of upstream MCP servers as they are now: write upstream-pins.json',
@@ -42,7 +42,7 @@ export const upstreamPin: CliCommand = {
 
 interface PinRequest {
   readonly name: string;
-  /** What its definition must be. */
+  /** The required hash of its definition; null accepts any. */
   readonly sha256: string | null;
 }
 
@@ -56,7 +56,7 @@ function parsePinRequest(operand: string): PinRequest {
 
 const isRequested = ({ name }: PinRequest, tool: SurveyedTool): boolean => tool.name === name || tool.server === name;
 
-/** Why what is wanted cannot be pinned, in a line each. */
+/** Why the requested tools cannot be pinned, one line each. */
 function findPinProblems(requests: PinRequest, { tools, problems }: UpstreamSurvey): readonly string[] {
   const matching = tools.filter((tool) => isRequested(requests, tool));
   if (matching.length === 0) {
@@ -69,7 +69,7 @@ function findPinProblems(requests: PinRequest, { tools, problems }: UpstreamSurv
   return others.map(({ name, sha256 }) => `${name} is not what was looked at: its definition is ${sha256}`);
 }
 
-/** The pins as they shall be, and what becomes of each in words. Pins of servers that were not reached stay. */
+/** The new pins, and a description of each change. Pins of unreachable servers stay. */
 function updatePins(
   found: UpstreamState,
   requests: readonly PinRequest[],

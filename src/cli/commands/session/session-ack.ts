@@ -2,7 +2,7 @@ import { quoteArgument, commandUsageError } from '../../arguments.js';
 import type { CliCommand } from '../../command.js';
 import { runSessionCommand, parseId, splitOperands, callerOptions } from '../../session-command.js';
 
-/** `turnpike session ack`: a person's word on a gate that waits for it; the session goes on by it (C72). */
+/** `turnpike session ack`: records a person's decision on the pending gate; the session continues from it (C72). */
 export const sessionAck: CliCommand = {
   name: 'session ack',
   summary: 'Pass or fail a gate that waits for a person, and resume its session',

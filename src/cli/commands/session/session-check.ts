@@ -12,7 +12,7 @@ import {
 import { readBeginning } from '../../payloads.js';
 import { countText, escapeText, jsonLine } from '../../text/terminal.js';
 
-/** `turnpike session check`: can a session work through this spec to its end, and if not, why? */
+/** `turnpike session check`: checks whether a session can work through this spec to its end. */
 export const sessionCheck: CliCommand = {
   name: 'session check',
   summary: 'Lint a spec: each finding with file, line and rule',
@@ -42,7 +42,7 @@ export const sessionCheck: CliCommand = {
 const lineOf = (file: string, { line, severity, rule, message }: SpecFileFinding): string =>
   `${file}:${line} ${severity === 'warning' ? 'warning: ' : ''}${rule}: ${message}`;
 
-/** Ids of a spec that is right hold nothing that a terminal would obey. */
+/** Ids of a valid spec contain no characters that affect a terminal. */
 function summaryText(spec: SessionSpec): string {
   const tasks = spec.phases.flatMap((phase) => phase.tasks);
   const verifications = tasks.filter(isVerifyTask).length;

@@ -1,7 +1,7 @@
 import type { CliCommand } from '../../command.js';
 import { runSessionCommand, OVERRIDE_OPTIONS, parseOverride, callerOptions } from '../../session-command.js';
 
-/** `turnpike session end`: for good. */
+/** `turnpike session end`: ends a session permanently. */
 export const sessionEnd: CliCommand = {
   name: 'session end',
   summary: 'End a session for good, whatever is left of its spec',

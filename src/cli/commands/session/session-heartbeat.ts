@@ -1,7 +1,7 @@
 import type { CliCommand } from '../../command.js';
 import { runSessionCommand, parseNumber, callerOptions } from '../../session-command.js';
 
-/** `turnpike session heartbeat`: the agent is alive, though its step takes long. */
+/** `turnpike session heartbeat`: records that the agent is still working on a long step. */
 export const sessionHeartbeat: CliCommand = {
   name: 'session heartbeat',
   summary: 'Say that the agent of a session is alive',

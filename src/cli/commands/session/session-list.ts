@@ -3,7 +3,7 @@ import { listSessions, toSessionSummary } from '../../session-command.js';
 import { sessionRows } from '../../text/session-text.js';
 import { jsonLine, createPainter, table } from '../../text/terminal.js';
 
-/** `turnpike session list`: which sessions there are. */
+/** `turnpike session list`: lists sessions. */
 export const sessionList: CliCommand = {
   name: 'session list',
   summary: 'Show the sessions: their specs, and where they stand',

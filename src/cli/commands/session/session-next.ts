@@ -4,7 +4,7 @@ import type { Io } from '../../io.js';
 import { readReport } from '../../options/session-input.js';
 import { runSessionCommand, parseNumber, callerOptions } from '../../session-command.js';
 
-/** `turnpike session next`: what is to be done next, and what became of the step before (S3-06). */
+/** `turnpike session next`: reports the previous step and prints the next one (S3-06). */
 export const sessionNext: CliCommand = {
   name: 'session next',
   summary: 'Tell the next step of a session, after what became of the one before',

@@ -5,7 +5,7 @@ import { splitOperands, withSession } from '../../session-command.js';
 import { printAnswer } from '../../text/session-text.js';
 import { escapeText, jsonLine } from '../../text/terminal.js';
 
-/** `turnpike session packets`: what is handed on when the loop stops, as escalation or success (S3-38, S3-40). */
+/** `turnpike session packets`: prints the summary for the end of the loop, an escalation or success (S3-38, S3-40). */
 export const sessionPackets: CliCommand = {
   name: 'session packets',
   summary: 'Show the packet that is handed on when the loop of a session stops, as JSON',

@@ -1,7 +1,7 @@
 import type { CliCommand } from '../../command.js';
 import { runSessionCommand, parseNote, callerOptions } from '../../session-command.js';
 
-/** `turnpike session pause`: the agent's loop stops at its next question. */
+/** `turnpike session pause`: makes the agent's loop stop at its next request. */
 export const sessionPause: CliCommand = {
   name: 'session pause',
   summary: 'Pause a session',

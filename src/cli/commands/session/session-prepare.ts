@@ -5,7 +5,7 @@ import { parseId, splitOperands, withSession } from '../../session-command.js';
 import { taskText, printAnswer } from '../../text/session-text.js';
 import { jsonLine, createPainter } from '../../text/terminal.js';
 
-/** `turnpike session prepare`: all that the spec says of a task (S3-20). */
+/** `turnpike session prepare`: prints all that the spec says about a task (S3-20). */
 export const sessionPrepare: CliCommand = {
   name: 'session prepare',
   summary: 'Show a task of a session in full',

@@ -3,7 +3,7 @@ import type { CliCommand } from '../../command.js';
 import { readSpecFromStdin } from '../../options/session-input.js';
 import { runSessionCommand, splitOperands, callerOptions } from '../../session-command.js';
 
-/** `turnpike session rebase`: a paused or failed session goes on with a spec that has changed. */
+/** `turnpike session rebase`: continues a paused or failed session with a changed spec. */
 export const sessionRebase: CliCommand = {
   name: 'session rebase',
   summary: 'Let a paused or failed session go on with another version of its spec',

@@ -1,7 +1,7 @@
 import type { CliCommand } from '../../command.js';
 import { runSessionCommand, callerOptions } from '../../session-command.js';
 
-/** `turnpike session replay`: the outstanding step with its proof, for an agent that has lost it. */
+/** `turnpike session replay`: prints the outstanding step and its step proof again, for an agent that has lost them. */
 export const sessionReplay: CliCommand = {
   name: 'session replay',
   summary: 'Tell the outstanding step of a session once more, with its proof',

@@ -2,7 +2,7 @@ import type { CliCommand } from '../../command.js';
 import { readReport } from '../../options/session-input.js';
 import { runSessionCommand, parseNumber, splitOperands, callerOptions } from '../../session-command.js';
 
-/** `turnpike session report`: the whole of last_step_result, as the step loop wants it (S3-04, S3-06). */
+/** `turnpike session report`: submits a complete last_step_result, as the step loop requires (S3-04, S3-06). */
 export const sessionReport: CliCommand = {
   name: 'session report',
   summary: 'Report the outstanding step of a session, and tell the next one',

@@ -1,7 +1,7 @@
 import type { CliCommand } from '../../command.js';
 import { runSessionCommand, callerOptions } from '../../session-command.js';
 
-/** `turnpike session resume`: a paused session goes on; a failed one by force (C74). */
+/** `turnpike session resume`: resumes a paused session; with --force, a failed one (C74). */
 export const sessionResume: CliCommand = {
   name: 'session resume',
   summary: 'Let a paused session go on, or a failed one by force',

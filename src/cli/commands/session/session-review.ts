@@ -1,7 +1,7 @@
 import type { CliCommand } from '../../command.js';
 import { runSessionCommand, NO_STEP, callerOptions } from '../../session-command.js';
 
-/** `turnpike session review`: the outstanding gate is reviewed, as its phase wants it (S3-29). */
+/** `turnpike session review`: runs the review of the outstanding gate, as its phase defines it (S3-29). */
 export const sessionReview: CliCommand = {
   name: 'session review',
   summary: 'Have the outstanding gate reviewed, and tell its gate_attempt_id',

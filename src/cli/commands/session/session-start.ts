@@ -13,7 +13,7 @@ import { printAnswer } from '../../text/session-text.js';
 type SwitchKey =
   'enforceGates' | 'allowGateWaiver' | 'allowSkipped' | 'stopOnPhaseCompletion' | 'autoRetryFidelityGate';
 
-/** What the posture sets, and what may be set otherwise. */
+/** Settings that have a default in the posture and an option to override it. */
 const SWITCHES: readonly { readonly name: string; readonly key: SwitchKey; readonly help: string }[] = [
   { name: 'stop-on-phase', key: 'stopOnPhaseCompletion', help: 'pause after each phase' },
   { name: 'enforce-gates', key: 'enforceGates', help: 'hold the next phase, and the end, until gates are satisfied' },
@@ -45,7 +45,7 @@ const OPTIONS: readonly CommandOption[] = [
   { name: 'force', help: 'end a session that the spec has already' },
 ];
 
-/** `turnpike session start`: a session that works through a spec (S3). */
+/** `turnpike session start`: starts a session that works through a spec (S3). */
 export const sessionStart: CliCommand = {
   name: 'session start',
   summary: 'Start a session that works through a spec, one step at a time',
@@ -107,7 +107,7 @@ function parseSwitches(args: CommandArguments): Partial<Record<SwitchKey, boolea
   return Object.fromEntries(set);
 }
 
-/** Limits as they are typed: `name=number`. Their ranges are the session's to judge. */
+/** Limits in the form `name=number`. The session checks their ranges. */
 function parseLimits(pairs: readonly string[]): Partial<SessionLimits> | null {
   const limits = new Map<string, number>();
   for (const pair of pairs) {
@@ -120,7 +120,7 @@ function parseLimits(pairs: readonly string[]): Partial<SessionLimits> | null {
   return limits.size === 0 ? null : Object.fromEntries(limits);
 }
 
-/** Words, so many on a line as fit. */
+/** Fills lines with words up to their width. */
 function wrapWords(words: readonly string[]): readonly string[] {
   const lines: string[] = [];
   for (const word of words) {

@@ -4,7 +4,7 @@ import { splitOperands, toSessionSummary, withSession } from '../../session-comm
 import { statusText, printAnswer } from '../../text/session-text.js';
 import { createPainter } from '../../text/terminal.js';
 
-/** `turnpike session status`: where a session stands. */
+/** `turnpike session status`: prints the status of a session. */
 export const sessionStatus: CliCommand = {
   name: 'session status',
   summary: 'Show where a session stands',

@@ -8,7 +8,7 @@ import {
   callerOptions,
 } from '../../session-command.js';
 
-/** `turnpike session waive`: a gate that counts as satisfied though nothing has passed it. */
+/** `turnpike session waive`: marks a gate as satisfied although nothing has passed it. */
 export const sessionWaive: CliCommand = {
   name: 'session waive',
   summary: 'Waive the gate of a phase',

@@ -1,4 +1,4 @@
-// The commands of sessions, in the order of the help: the agent's loop, where things stand, and what people decide.
+// The session commands, in the order of the help: the agent's loop, status, and decisions of people.
 
 import type { CliCommand } from '../../command.js';
 import { sessionAck } from './session-ack.js';
