@@ -1,4 +1,4 @@
-// What a Turnpike is opened with, and what it stands on.
+// The options of `openTurnpike`, and the environment that it builds from them.
 
 import { type WallMode } from '../adapters/commands/command-runner.js';
 import type { EngineFactory } from '../engine/tree-engine.js';
@@ -22,94 +22,102 @@ import type { StorageOptions } from './storage/storage-options.js';
 import type { ReviewCallback } from './sessions/checks/callback-reviewer.js';
 
 export interface TurnpikeOptions extends RegistrationOptions {
-  /** Folder of the ledger, artifacts and sandbox; made when it is missing or empty. Either this or `store`. */
+  /**
+   * The home directory of ledger, artifacts and sandbox; created if it is missing. Exactly one of `home` and `store` is
+   * required.
+   */
   readonly home?: string;
   /**
-   * A ledger store of your own, e.g. `memoryStore()`. Needs `sandbox` as well; `keys` and `state` are optional.
-   * `openTurnpike` takes it over: `close` closes it, and so does an opening that fails, for whatever reason.
+   * A ledger store of the caller, e.g. `memoryStore()`. Requires `sandbox`; `keys` and `state` are optional.
+   * `openTurnpike` takes ownership: `close` closes the store, and so does an opening that fails for any reason.
    */
   readonly store?: LedgerStore;
   /**
-   * The key folder of `store`; made where it is missing. With it, heads and erasures are signed, and step proofs and
-   * gate evidence survive a restart. It belongs to one ledger: give it from the first opening on.
+   * The key folder of `store`; created if missing. With it, heads and erasures are signed, and step proofs and gate
+   * evidence survive a restart. It belongs to one ledger: set it from the first opening on.
    */
   readonly keys?: string;
   /**
-   * The local state of `store` on this machine, for this process alone; made where it is missing. With it, a store that
-   * falls back is refused, the control socket is served, replay points are cached, and commands of specs run in it.
-   * With `keys` too, the emergency overlay is read from it.
+   * The local state of `store` on this machine, used by this process only; created if missing. With it, a store that
+   * was rolled back is refused, the control socket is served, replay points are cached, and commands of specs run in
+   * it. With `keys` too, it contains the emergency overlay.
    */
   readonly state?: string;
   /** Folder with policy/{lanes,roles,actions}.yaml. Default: the policy that this package ships. */
   readonly contract?: string;
-  /** Folder of the case sandboxes, or a sandbox of your own. Default: `<home>/sandbox`. */
+  /** Folder of the case sandboxes, or a `Sandbox` of the caller. Default: `<home>/sandbox`. */
   readonly sandbox?: string | Sandbox;
-  /** Accept a platform on which the file sandbox cannot be kept free of races. */
+  /** Accepts a platform on which the file sandbox cannot exclude races. */
   readonly unsafe?: boolean;
   /**
-   * The folder of exports: bundles are written below it, and the ledger names them by their paths from it. Default: the
-   * folder `exports` of the home, or of `state`; without either, nothing can be exported.
+   * The folder of exports: bags are written below it, and the ledger names them by relative paths. Default: the folder
+   * `exports` of the home, or of `state`; without either, exports are refused.
    */
   readonly exports?: string;
   readonly policies?: PolicySource;
   readonly clock?: Clock;
   readonly ids?: Ids;
   readonly log?: Log;
-  /** Run trees kept in memory at the same time; others are folded again when they are needed. */
+  /** Maximum number of run trees in memory; others are folded again on demand. */
   readonly liveTreesMax?: number;
-  /** Serve the control socket of the home, or of `state`: other processes act through it. Default: true. */
+  /**
+   * Whether to serve the control socket of the home, or of `state`, through which other processes act. Default: true.
+   */
   readonly control?: boolean;
   /**
-   * MCP servers whose pinned tools agents may call where a lane lists them: `true` for the upstreams.json of the
-   * contract folder, or the path of another folder that has one. Default: none.
+   * MCP servers whose pinned tools agents may call if a lane lists them: `true` for the upstreams.json of the contract
+   * folder, or the path of another folder that has one. Default: none.
    */
   readonly upstreams?: boolean | string;
-  /** Reviews what the phases of a session have made, for gates whose reviewer is `callback`. */
+  /** Reviews the result of a session's phase, for gates whose reviewer is `callback`. */
   readonly reviewer?: ReviewCallback;
-  /** Whether the commands of specs run behind bubblewrap. Default: where it is installed and works. */
+  /** Whether the commands of specs run inside bubblewrap. Default: if it is installed and works. */
   readonly wall?: WallMode;
   /**
-   * What follows a failure of the ledger that can pass, like a full disk: `manual` waits for `Turnpike.restart`,
-   * `automatic` also restarts by itself, after a second and then at growing intervals of a minute at most.
-   * Default: manual.
+   * The reaction to a temporary failure of the ledger, such as a full disk: `manual` waits for `Turnpike.restart`;
+   * `automatic` also restarts by itself, after a second and then at growing intervals of at most a minute. Default:
+   * manual.
    */
   readonly restarts?: 'manual' | 'automatic';
-  /** The emergency overlay of a `store`. Default: the file in `state`. A home has its own (`turnpike policy deny`). */
+  /**
+   * The emergency overlay of a `store`. Default: the file in `state`. A home always uses its own (`turnpike policy
+   * deny`).
+   */
   readonly overlay?: OverlaySource;
-  /** How much of the disk the ledger may take, and how much stays free. */
+  /** The ledger's share of the disk, and the space that stays free. */
   readonly storage?: StorageOptions;
-  /** What runs the machines: the table-driven interpreter, or XState's own actors. Default: `table-driven`. */
+  /** The engine that runs the machines: the table-driven interpreter or XState actors. Default: `table-driven`. */
   readonly interpreter?: Interpreter;
-  /** An inspector of XState that receives the inspection events of live runs. Needs `interpreter: 'xstate'`. */
+  /** An XState inspector that receives the inspection events of live runs. Needs `interpreter: 'xstate'`. */
   readonly inspect?: Inspector;
 }
 
-/** What a Turnpike stands on. Campaigns put faults, or another order of ticks, under it. */
+/** The stores and ports that a Turnpike runs on. Campaign tests inject faults or another order of ticks here. */
 export interface StorageEnvironment extends HomeStores {
-  /** Null where the ledger is a store of the caller's. */
+  /** Null if the caller supplied the ledger store. */
   readonly home: HomePaths | null;
   /** Default: that of the home. */
   readonly keys?: KeyFolder | null;
   /** Default: that of the home. */
   readonly state?: LocalState | null;
-  /** Takes the store's head where the anchor has none yet: the local state may be new where the ledger is not. */
+  /** Accepts the store's head if the head file is empty, because the local state may be newer than the ledger. */
   readonly acceptMissingHead?: boolean;
-  /** Ends the exclusive use of the local state; called last. */
+  /** Releases the exclusive use of the local state; called last. */
   readonly release?: () => void;
-  /** Makes the engine. Default: the embedded one, over `store`. */
+  /** Creates the engine. Default: the embedded one, on `store`. */
   readonly engine?: EngineFactory;
   /** Runs a task after the present tick. Default: setImmediate. */
   readonly defer?: (task: () => void) => void;
-  /** How long work is divided. Default: by the machine's clock. */
+  /** Divides long work into slices. Default: by the system clock. */
   readonly pace?: Pace;
-  /** What waits for a response or a close keeps the process alive. Default: by a timer. */
+  /** Keeps the process alive while a response or a close is outstanding. Default: by a timer. */
   readonly keepAlive?: KeepAlive;
-  /** The disk of the store. Default: that of the home; none for a store of the caller's. */
+  /** Measures the disk of the store. Default: the disk of the home; none for a store of the caller. */
   readonly space?: DiskSpace;
-  /** Default: those of the home, or of this process. */
+  /** Default: the secrets of the home, or of this process. */
   readonly secrets?: Secrets;
-  /** How many entries of a tree lie between two of its snapshots (D16). */
+  /** Number of entries between two snapshots of a tree (D16). */
   readonly snapshotEntries?: number;
-  /** How many entries of the log lie between two points of the past (decision 0019). */
+  /** Number of log entries between two replay points (decision 0019). */
   readonly pointEntries?: number;
 }

@@ -1,4 +1,4 @@
-// A Turnpike: opened, used, closed.
+// Opens, assembles and closes a Turnpike.
 
 import { resolve } from 'node:path';
 import type { StepResponse } from '../contract/run/response.js';
@@ -54,87 +54,95 @@ import { exportRootOf, wire, type CloseStep, type TurnpikeComponents } from './w
 export type { StorageEnvironment, TurnpikeOptions } from './turnpike-options.js';
 
 export interface Turnpike {
-  /** Null where the ledger is a store of the caller's. */
+  /** Null if the caller supplied the ledger store. */
   readonly home: HomePaths | null;
-  /** The key folder: of the home, or as `keys` names it. Null where there is none. */
+  /** The key folder: of the home, or the option `keys`. Null if there is none. */
   readonly keys: KeyFolder | null;
-  /** The local state: of the home, or as `state` names it. Null where there is none. */
+  /** The local state: of the home, or the option `state`. Null if there is none. */
   readonly state: LocalState | null;
-  /** The folder of exports: of the home or local state, or as `exports` names it. Null where there is none. */
+  /** The folder of exports: of the home or local state, or the option `exports`. Null if there is none. */
   readonly exports: string | null;
-  /** What the opening had to bring to an end. */
+  /** The unfinished work of the previous process that opening settled. */
   readonly recovery: Recovery;
-  /** Whether the ledger could not be written: until a restart nothing is recorded or done (D2). */
+  /** Whether a write to the ledger failed: until a restart, nothing is recorded or executed (D2). */
   readonly failed: boolean;
   /**
-   * Opens the ledger again after a failure and settles unfinished effects; then all work continues. Runs of
-   * attached agents are interrupted, remote runs are found again by their ids. Does nothing where nothing has failed.
-   * @throws LedgerError LEDGER_UNAVAILABLE when it may be tried again; LEDGER_CONFLICT, LEDGER_TAMPERED,
-   * LEDGER_BELOW_HEAD, LEDGER_LOCKED, InvariantError when only a new opening can go on
+   * Opens the ledger again after a failure and settles unfinished effects; all work then continues. Runs of attached
+   * agents are interrupted; remote runs can be found again by id. Does nothing if nothing has failed.
+   * @throws LedgerError LEDGER_UNAVAILABLE if the caller may retry; LEDGER_CONFLICT, LEDGER_TAMPERED,
+   * LEDGER_BELOW_HEAD, LEDGER_LOCKED, InvariantError if only a new `openTurnpike` can continue
    */
   restart(): Promise<Recovery>;
-  /** The policy that new trees are judged by. @throws PolicyError where it cannot be used */
+  /**
+   * The policy that judges new trees.
+   * @throws PolicyError if it cannot be used
+   */
   policy(): Promise<Policy>;
-  /** Which versions of it, and of the machines, a run that begins now is pinned to. @throws PolicyError */
+  /**
+   * The versions of the policy and of the machines that a new run is pinned to.
+   * @throws PolicyError
+   */
   policyVersions(): Promise<PolicyVersions>;
-  /** What of the upstream servers cannot be had, and why. */
+  /** The upstream servers and tools that are unavailable, each with the reason. */
   readonly upstreams: readonly UpstreamProblem[];
-  /** Which other processes act on the ledger through this one (D13); null where they cannot. */
+  /** The other processes that act on the ledger through this one (D13); null if the control socket is off. */
   readonly control: Pick<ControlServer, 'connections' | 'retire'> | null;
-  /** Opens a run tree with one agent run in it. A run that policy denies is returned too: it has ended as `denied`. */
+  /** Opens a run tree with one agent run. A run that policy denies is returned too: it has ended as `denied`. */
   startAgent(options?: AgentOptions): Promise<AgentRun>;
   /** Lets an agent work in its run until it finishes or is stopped (docs/agents.md). */
   runAgent(agent: Agent, run: AgentRun, options?: RunAgentOptions): Promise<AgentLoopReport>;
-  /** Hands a proposal to a running agent run by its id. */
+  /** Submits a proposal to a live agent run by its id. */
   submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
-  /** The same, with the response as the JSON text whose hash the ledger holds. */
+  /** Like `submit`, but returns the response as the JSON text whose hash the ledger records. */
   respond(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<string>;
   /** The agent run of this id, if it is live. */
   agent(run_id: string): Promise<AgentRun | null>;
-  /** Remote agent runs (D3), by their ids: what outlives this process, and is found again by the next. */
+  /** Remote agent runs (D3) by their ids. They survive this process; the next process finds them again. */
   readonly remoteAgents: RemoteAgents;
-  /** Starts a promotion run (S4 §10.1), in a tree of its own. One that policy denies is returned too. */
+  /** Starts a promotion run (S4 §10.1) in a tree of its own. A run that policy denies is returned too. */
   promote(options: PromoteOptions): Promise<HighRiskRun>;
-  /** Starts an export run (S4 §10.2): a BagIt bag of everything that the ledger holds of a case. */
+  /** Starts an export run (S4 §10.2): a BagIt bag of everything that the ledger stores of a case. */
   export(options: ExportOptions): Promise<HighRiskRun>;
   /** The promotion or export run of this id, if it has not ended. */
   highRiskRun(run_id: string): Promise<HighRiskRun | null>;
   /** Sessions: agents that work through a spec, one step at a time (S3). */
   readonly sessions: Sessions;
-  /** Somebody's answer to what a run has asked (D7). `ledger.approvals` lists what is open. */
+  /** Records a person's answer to the requests of a run (D7). `ledger.approvals` lists pending requests. */
   approve(ballot: Ballot): Promise<readonly BallotResult[]>;
-  /** Says what became of an action whose outcome was unknown (D8). */
+  /** Records the outcome of an action whose outcome was unknown (D8). */
   resolve(resolution: Resolution): Promise<void>;
   /**
-   * Destroys what the ledger holds of a case, for good (D14). What is left of it are its entries.
-   * @throws RunError CASE_IN_USE while a run tree of the case lives
+   * Permanently destroys the content of a case (D14). Its entries remain in the ledger.
+   * @throws RunError CASE_IN_USE while a run tree of the case is live
    */
   erase(erasure: EraseOptions): Promise<ErasureReport>;
-  /** Content that an entry brought, for a person whose reading the ledger then holds; null where it is withheld. */
+  /** Returns content that came with an entry, and records in the ledger who reads it; null if it is withheld. */
   readContent(request: ContentRequest): Promise<Uint8Array | null>;
-  /** What a run asks a person to approve, whose reading the ledger then holds; null where they may not see it. */
+  /**
+   * Returns the request that a person may approve, and records in the ledger who reads it; null if they may not see it.
+   */
   readRequest(reading: ReadRequestOptions): Promise<ApprovedRequest | null>;
-  /** Records that a person reads content that other code shows them; false where there is none of this hash. */
+  /** Records that a person reads content which other code shows; false if the entry has no content of this hash. */
   recordReading(request: ContentRequest): Promise<boolean>;
   /** Runs, entries and their verification, as a reader sees them. */
   readonly ledger: LedgerReader;
   /** Folds the ledger, or one run tree, through the machines. */
   replay(run_id?: string): Promise<ReplayReport>;
-  /** Ends attached agent runs as interrupted, waits for what is under way, and lets go of the home. */
+  /** Interrupts attached agent runs, waits for work in flight, and releases the home. */
   close(): Promise<void>;
 }
 
 /**
- * Opens a ledger as its one writer, settles what an earlier process left unfinished, and is ready for agents.
+ * Opens a ledger as its only writer and settles what an earlier process left unfinished.
  * @throws LedgerError LEDGER_LOCKED, LEDGER_BELOW_HEAD, LEDGER_TAMPERED; SandboxError UNSUPPORTED_PLATFORM; UsageError
  */
 export const openTurnpike = async (options: TurnpikeOptions): Promise<Turnpike> =>
   openTurnpikeIn(await openEnvironment(options), options);
 
-/** `openTurnpike` on a ground that is laid already; it is closed with the rest, and where the opening fails. */
+/** `openTurnpike` on an existing environment, which is closed with the Turnpike or if opening fails. */
 export async function openTurnpikeIn(environment: StorageEnvironment, options: TurnpikeOptions): Promise<Turnpike> {
   const { home, keys = home, state = home, store, anchor } = environment;
-  // What has been opened, to be closed the other way round, in the end as well as when the opening fails.
+  // Close steps, run in reverse order at the end or when opening fails.
   const opened: CloseStep[] = [() => environment.release?.(), () => store.close(), () => anchor.close()];
   try {
     const upstreams = await openUpstreams(options);
@@ -191,7 +199,10 @@ export async function openTurnpikeIn(environment: StorageEnvironment, options: T
   }
 }
 
-/** Closes every part, the newest first, also where one of them fails. @throws the first error, at the end */
+/**
+ * Closes every component, the newest first, even if one of them fails.
+ * @throws the first error, at the end
+ */
 async function closeAll(opened: CloseStep[]): Promise<void> {
   const errors: unknown[] = [];
   for (const closeStep of opened.splice(0).reverse()) {
@@ -204,7 +215,7 @@ async function closeAll(opened: CloseStep[]): Promise<void> {
   if (errors.length > 0) throw errors[0];
 }
 
-/** What may also be asked for over the control socket. */
+/** The operations that the control socket offers too. */
 const agentActionsOf = ({
   agents,
   highRisk,
@@ -232,7 +243,7 @@ const policyAccessOf = ({ policyCache }: TurnpikeComponents): Pick<Turnpike, 'po
   },
 });
 
-/** Until the ground is laid, this closes the store of an opening that fails; after that, `openTurnpikeOn` closes it. */
+/** Closes the store itself if it fails; once it has returned, `openTurnpikeIn` closes the store. */
 async function openEnvironment(options: TurnpikeOptions): Promise<StorageEnvironment> {
   try {
     checkOptions(options);
@@ -246,7 +257,10 @@ async function openEnvironment(options: TurnpikeOptions): Promise<StorageEnviron
   return { home: paths, ...openHome(paths, { readOnly: false }) };
 }
 
-/** Checks options against each other, before a file or the store is touched. @throws UsageError USAGE */
+/**
+ * Checks options against each other, before a file or the store is touched.
+ * @throws UsageError USAGE
+ */
 function checkOptions(options: TurnpikeOptions): void {
   const { home, store, keys, state, sandbox } = options;
   const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

@@ -5,26 +5,26 @@ import { CONVERSATION_BYTES_MIN } from './conversation.js';
 import type { LoopLimits } from './loop-limits.js';
 
 export interface RunAgentOptions {
-  /** What the agent shall do, in words. At most 1 MiB. */
+  /** The task of the agent, in words. At most 1 MiB. */
   readonly task?: string;
-  /** Proposals. Default 50. */
+  /** Limit of proposals. Default 50. */
   readonly maxSteps?: number;
-  /** Denials, all together. Default 10. The policy has a limit of its own (`denials_per_run_max`). */
+  /** Limit of denials in total. Default 10. The policy has a limit of its own (`denials_per_run_max`). */
   readonly maxDenials?: number;
-  /** Proposals in a row that are none. Default 5. */
+  /** Limit of consecutive invalid proposals. Default 5. */
   readonly maxInvalid?: number;
   /**
-   * Tokens, as the agent reports them; the turn that passes the limit is the last one. Default: none of the loop's own.
-   * Budgets of the policy and of the run hold in any case.
+   * Limit of tokens, as the agent reports them; the turn that exceeds it is the last one. Default: no limit of the
+   * loop. Budgets of the policy and of the run apply in any case.
    */
   readonly maxTokens?: number;
-  /** How long the agent may take for one proposal, in milliseconds. Default 5 minutes. */
+  /** Timeout of one turn of the agent, in milliseconds. Default 5 minutes. */
   readonly turnMs?: number;
-  /** How much of the earlier conversation the agent is told again, in bytes. Default 512 KiB. */
+  /** How much of the earlier conversation is sent to the agent again, in bytes. Default 512 KiB. */
   readonly conversationBytes?: number;
-  /** Stops the loop at once. A run that is cancelled then still ends after the step that is under way in it. */
+  /** Stops the loop at once. A run that is then cancelled still ends after its step in flight. */
   readonly signal?: AbortSignal;
-  /** What becomes of the run of an agent that did not finish. Default: it is cancelled, with its tree. */
+  /** What happens to the run if the agent did not finish. Default: it is cancelled, with its tree. */
   readonly whenStopped?: 'cancel' | 'leave';
   readonly clock?: Clock;
   readonly ids?: Ids;
@@ -42,13 +42,16 @@ const STEPS_MAX = 100_000;
 const TURN_MS_MAX = 86_400_000;
 const CONVERSATION_BYTES_MAX = 16_777_216;
 
-/** The options with their defaults. @throws UsageError for one out of range */
+/**
+ * The options with their defaults.
+ * @throws UsageError for one out of range
+ */
 export function resolveLoopSettings(options: RunAgentOptions): LoopSettings {
   const { task = null, whenStopped = 'cancel' } = options;
   if (task !== null && (typeof task !== 'string' || Buffer.byteLength(task) > TASK_BYTES_MAX)) {
     throw usageError(`task: a text of at most ${TASK_BYTES_MAX} bytes`);
   }
-  // Callers without types pass anything.
+  // Callers without types may pass any value.
   if (!['cancel', 'leave'].includes(whenStopped)) throw usageError('whenStopped: cancel or leave');
   return {
     task,

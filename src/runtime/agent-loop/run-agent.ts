@@ -1,5 +1,5 @@
-// The bounded loop: ask an agent, hand what it says to its run as it is, hand the response back. Nothing that the agent
-// says decides how the loop goes on; responses and limits do (`next-turn.ts`).
+// The bounded loop: ask an agent, submit its proposal to its run unchanged, and pass the response back. Nothing that an
+// agent writes controls the loop; responses and limits do (`next-turn.ts`).
 
 import { nanoidIds } from '../../adapters/system/nanoid-ids.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
@@ -32,28 +32,28 @@ export type { RunAgentOptions } from './run-agent-options.js';
 /** Why a loop stopped. */
 export type StopReason =
   | 'finished' // the agent proposed FINISH, and that succeeded
-  | 'run_ended' // the run ended otherwise: denied, cancelled by somebody else, failed
+  | 'run_ended' // the run ended otherwise: denied, cancelled by another caller, failed
   | LimitReason
   | 'turn_timeout' // the agent did not answer in time
-  | 'agent_failed' // the agent threw, or handed over what cannot be proposed at all
+  | 'agent_failed' // the agent threw, or returned a value that cannot be a proposal
   | 'aborted'; // the caller's signal
 
-/** What became of a loop. */
+/** The result of a loop. */
 export interface AgentLoopReport {
   readonly reason: StopReason;
-  /** The last word of the agent's FINISH; null where it did not come to that. */
+  /** The final answer in the agent's FINISH; null if it did not finish. */
   readonly answer: string | null;
-  /** How many proposals were answered, denied and invalid, and what they cost; of `unreported` ones nobody knows. */
+  /** How many proposals were answered, denied and invalid, and their cost; the cost of `unreported` ones is unknown. */
   readonly counts: LoopCounts;
-  /** How the run ended; null where it was left as it is. */
+  /** How the run ended; null if it was left running. */
   readonly ending: RunEnding | null;
-  /** Of `agent_failed` what the agent threw, else null. It may hold what the agent was told. */
+  /** For `agent_failed`, the error that the agent threw; else null. It may contain the agent's input. */
   readonly error: unknown;
 }
 
 /**
- * Lets an agent work in its run until it finishes or is stopped. Then the run has ended as well: one that was stopped
- * is cancelled with the reason, unless `whenStopped` says otherwise. Whatever an agent does is a report, not an error.
+ * Runs an agent until it finishes or is stopped. The run has then ended too: a stopped one is cancelled with the
+ * reason, unless `whenStopped` says otherwise. Whatever an agent does is reported, not thrown.
  * @throws UsageError for options out of range; RunError CLOSED, AGENT_BUSY; LedgerError
  */
 export async function runAgent(
@@ -113,7 +113,7 @@ async function runTurns(loop: LoopContext): Promise<LoopStop> {
 
 type TurnInterruption = Pick<LoopStop, 'reason' | 'error'>;
 
-/** What the agent proposes, unless something else happens first. An agent that does not let go is left behind. */
+/** The agent's proposal, unless another event comes first. An agent that does not return is abandoned. */
 async function requestProposal(
   { agent, settings, watch, clock }: LoopContext,
   turn: AgentTurn,
@@ -134,19 +134,22 @@ async function requestProposal(
   }
 }
 
-/** What agents hand over is judged by the pipeline; only what no payload can be is caught here. @throws UsageError */
+/**
+ * The pipeline judges proposals; this rejects only values that cannot be a payload.
+ * @throws UsageError
+ */
 function validateProposal({ raw, tokens }: AgentProposal): AgentProposal {
-  // Agents without types hand over anything.
+  // Agents without types may return any value.
   if (typeof raw !== 'string' && !((raw as unknown) instanceof Uint8Array)) {
     throw new UsageError({ code: 'USAGE', message: 'an agent proposes text or bytes' });
   }
-  // Left out is as good as null: an agent that does not count must not pass for one that costs nothing.
+  // Missing counts as null: an agent that reports no tokens must not count as one that costs nothing.
   const reported = (tokens as number | null | undefined) ?? null;
   checkTokens(reported ?? undefined);
   return { raw: payloadBytes(raw), tokens: reported };
 }
 
-/** The first prompt of the agent; a longer text is not recorded unless its caller names it. */
+/** The first prompt of the agent; a longer text is recorded only if its caller passes it. */
 function promptOf({ instructions, task }: Pick<AgentTurn, 'instructions' | 'task'>): string | null {
   const text = task === null ? instructions : `${instructions}\n\n${task}`;
   return Buffer.byteLength(text) <= PROMPT_BYTES_MAX ? text : null;
@@ -158,7 +161,7 @@ async function propose(
   prompt: string | null,
 ): Promise<{ readonly response: string } | TurnInterruption> {
   try {
-    // The end of the run is not waited for here: a FINISH ends it, and its response must not get lost.
+    // Does not wait for the end of the run: a FINISH ends it, and its response must not get lost.
     const options = { ...(tokens === null ? {} : { tokens }), ...(prompt === null ? {} : { prompt }) };
     const outcome = run.respond(raw, options).then((response) => ({ response }));
     const first = await watch.raceWith(outcome, ['aborted']);
@@ -175,7 +178,7 @@ async function endRun(run: AgentRun, reason: StopReason, { whenStopped }: LoopSe
   try {
     return await run.cancel(reason);
   } catch (error) {
-    // It has ended by itself meanwhile.
+    // The run has ended by itself in the meantime.
     if (error instanceof RunError && ENDED_CODES.includes(error.code)) return run.finished;
     throw error;
   }
@@ -183,7 +186,7 @@ async function endRun(run: AgentRun, reason: StopReason, { whenStopped }: LoopSe
 
 const ENDED_CODES: readonly RunError['code'][] = ['INVALID_STATE_TRANSITION', 'RUN_ENDED'];
 
-/** A UUID of version 8 (RFC 9562) made of a drawn id. */
+/** A UUID of version 8 (RFC 9562), made from a random id. */
 function drawProposalId(ids: Ids): string {
   const hex = sha256(ids.draw('inp_'));
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`;

@@ -6,23 +6,23 @@ import type { TerminalState } from '../../contract/run/run-state.js';
 export interface AgentOptions {
   readonly lane?: string;
   readonly role?: string;
-  /** Who the agent is, for the audit; 3 to 120 characters. */
+  /** The name of the agent in the audit; 3 to 120 characters. */
   readonly actor?: string;
   readonly case?: string;
   /** Further scope fields that a lane may require. */
   readonly scope?: Readonly<Record<string, string>>;
   readonly correlation?: string;
-  /** The versions of the taxonomies that mapping or tagging work goes by (S4-30). */
+  /** The versions of the taxonomies for mapping or tagging work (S4-30). */
   readonly taxonomy?: TaxonomyVersions;
   /** May only narrow what the policy shows (D6). */
   readonly exposure?: 'detailed' | 'decision';
   /** D3: an attached agent (the default) ends when this process does. */
   readonly link?: 'attached' | 'remote';
-  /** Of a remote agent: how long it may be silent. Default 15 minutes. */
+  /** For a remote agent: the idle timeout in milliseconds. Default 15 minutes. */
   readonly idleMs?: number;
-  /** What the agent may use up at most; the policy may allow less. */
+  /** The budget of the agent; the policy may allow less. */
   readonly budget?: Partial<Record<BudgetKind, number>>;
-  /** The prompts that the agent works from: at most 16, each of 4 MiB. The record of its run names them (S4-59). */
+  /** The agent's prompts: at most 16, each of at most 4 MiB. The record of its run lists them (S4-59). */
   readonly prompts?: readonly string[];
 }
 
@@ -30,39 +30,44 @@ export interface AgentOptions {
 export interface RunEnding {
   readonly run_id: string;
   readonly state: TerminalState;
-  /** Why: `finished`, `end_of_input`, the rule that denied, the error code that failed, the reason of a cancel. */
+  /**
+   * The reason: `finished`, `end_of_input`, the rule that denied, the error code that failed, or the reason of a
+   * cancel.
+   */
   readonly reason: string;
 }
 
 export interface SubmitOptions {
-  /** The caller's own id of this request: sent again, it gets the recorded response and does nothing (D4). */
+  /** The caller's id of this request: a second request with it gets the recorded response and has no effect (D4). */
   readonly inputId?: string;
-  /** Tokens that the agent has used since its last proposal; they are charged to its budget. */
+  /** Tokens that the agent has used since its last proposal; charged to its budget. */
   readonly tokens?: number;
-  /** What the agent was asked with, at most 4 MiB: recorded with the case, and named by the record of the run. */
+  /** The prompt of this proposal, at most 4 MiB: recorded with the case and listed in the record of the run. */
   readonly prompt?: string;
 }
 
-/** One agent's run, as its caller holds it. */
+/** The handle of one agent run. */
 export interface AgentRun {
   readonly run_id: string;
   readonly root_run_id: string;
   readonly correlation_id: string;
   /**
-   * Takes one raw payload through the nine phases. Proposals that come while one is under way wait their turn.
-   * A refusal is a response, never an error. @throws RunError RUN_ENDED, AGENT_BUSY; UsageError
+   * Takes one raw payload through the nine phases. Proposals that arrive while one is in flight are queued. A rejected
+   * or denied proposal is a response, never an error.
+   * @throws RunError RUN_ENDED, AGENT_BUSY; UsageError
    */
   submit(raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
-  /** The same, with the response as the JSON text whose hash the ledger holds. */
+  /** Like `submit`, but returns the response as the JSON text whose hash the ledger records. */
   respond(raw: string | Uint8Array, options?: SubmitOptions): Promise<string>;
-  /** There are no more proposals: the run is completed as `end_of_input` unless it has ended before (D5). */
+  /** Declares the end of the input: the run is completed as `end_of_input` unless it has ended before (D5). */
   end(): Promise<RunEnding>;
   /**
-   * Cancels the run tree, children first (C53). @throws RunError INVALID_STATE_TRANSITION when it has ended; RUN_ENDED
-   * when it continues after a restart, where only a new handle acts on it
+   * Cancels the run tree, children first (C53).
+   * @throws RunError INVALID_STATE_TRANSITION if it has ended; RUN_ENDED if it continues after a restart, which
+   * requires a new handle
    */
   cancel(reason: string): Promise<RunEnding>;
-  /** The attached caller is gone: the run fails as INTERRUPTED (D3). */
+  /** Reports that the attached caller is gone: the run fails as INTERRUPTED (D3). */
   interrupt(): Promise<RunEnding>;
   readonly finished: Promise<RunEnding>;
 }

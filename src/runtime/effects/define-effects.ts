@@ -1,5 +1,5 @@
 // What an embedding service registers: its own actions, tools for CALL_TOOL, and tables for WRITE_RECORD and
-// READ_RECORDS. A definition that has been made cannot be called: its code is reached through the gateway alone.
+// READ_RECORDS. A definition cannot be called directly: only the gateway reaches its code.
 
 import type { TObject, Static } from 'typebox';
 import type { RiskClass } from '../../contract/policy/actions.js';
@@ -23,18 +23,18 @@ import { EXPORT_BUNDLE } from './export-effects.js';
 const TIMEOUT_MS_DEFAULT = 30_000;
 const RESULT_BYTES_DEFAULT = 1_048_576;
 
-/** What code of the service is told beside its input. */
+/** What the service's code gets besides its input. */
 export interface EffectContext {
-  /** The mediated run that carries the allow. */
+  /** The mediated run that has the allow. */
   readonly run_id: string;
   readonly case_id: string | null;
-  /** The same act has the same key in every attempt: hand it on to whatever can make use of it. */
+  /** Equal in every attempt of the same action: pass it to any system that can deduplicate with it. */
   readonly idempotency_key: string;
-  /** Aborted when the time is over or the process ends. What is done after that may count as unknown. */
+  /** Aborted at the timeout or when the process ends. The outcome of later work may count as unknown. */
   readonly signal: AbortSignal;
 }
 
-/** What became of an act whose answer was lost. */
+/** The outcome of an action whose answer was lost. */
 export type ReconcileOutcome = { readonly done: JsonObject } | 'not_executed' | 'unknown';
 
 type EffectCallback<In> = (input: In, context: EffectContext) => JsonObject | Promise<JsonObject>;
@@ -42,37 +42,37 @@ type ReconcileCallback<In> = (input: In, context: EffectContext) => ReconcileOut
 
 interface CommonOptions {
   readonly summary?: string;
-  /** Done twice with one idempotency key, it is done once. Default false. */
+  /** Whether two executions with one idempotency key have the effect of one. Default false. */
   readonly idempotent?: boolean;
-  /** Milliseconds. Default 30 s. */
+  /** Timeout in milliseconds. Default 30 s. */
   readonly timeout?: number;
-  /** Of the answer as JSON. Default 1 MiB. */
+  /** Size limit of the answer as JSON. Default 1 MiB. */
   readonly resultBytesMax?: number;
-  /** Whether what it is given leaves the platform: mail, another firm's service. Default false. */
+  /** Whether its input leaves the platform: mail, another firm's service. Default false. */
   readonly outside?: boolean;
-  /** What its answers may hold (information flow). */
+  /** The confidentiality flags that its answers may carry (information flow). */
   readonly confidentiality?: readonly ConfidentialityFlag[];
 }
 
 export interface ToolOptions<In extends TObject, Out extends TObject> extends CommonOptions {
-  /** As lanes list it under `tools`. */
+  /** The name that lanes list under `tools`. */
   readonly name: string;
   readonly input: In;
   readonly output: Out;
   /**
-   * Throws `NotExecuted` when it certainly did nothing; anything else that it throws, and a timeout, leave the outcome
-   * unknown, since it may have happened. What it is given is its own: nobody sees what it changes there.
+   * Throws `ActionNotExecutedError` if it certainly did nothing. After any other error or a timeout the outcome is
+   * unknown, because it may have happened. It gets its own copy of the input and may change it.
    */
   readonly run: (input: Static<In>, context: EffectContext) => Static<Out> | Promise<Static<Out>>;
   /**
-   * Finds out afterwards what became of a call whose answer was lost (D8). Of a call that ran out of time and has not
-   * ended, `not_executed` is not believed: it may still happen.
+   * Finds out the outcome of a call whose answer was lost (D8). For a call that timed out and is still running,
+   * `not_executed` is not trusted: it may still happen.
    */
   readonly reconcile?: (input: Static<In>, context: EffectContext) => ReconcileOutcome | Promise<ReconcileOutcome>;
 }
 
 export interface ActionOptions<Args extends TObject> extends CommonOptions {
-  /** In capitals: what an agent proposes, and what the actions policy lists. */
+  /** In capitals: the name that agents propose and the actions policy lists. */
   readonly name: string;
   readonly risk: Exclude<RiskClass, 'none'>;
   readonly args: Args;
@@ -95,7 +95,7 @@ export interface TargetOptions {
   readonly confidentiality?: readonly ConfidentialityFlag[];
 }
 
-/** Opaque: made by `defineTool`, handed to `openTurnpike`. */
+/** Opaque: made by `defineTool`, passed to `openTurnpike`. */
 export class Tool {
   readonly definition: ToolDefinition;
   constructor(definition: ToolDefinition) {
@@ -125,10 +125,10 @@ export interface EffectCode {
   readonly reconcile: ReconcileCallback<JsonObject> | null;
 }
 
-/** No member of a definition, so that nobody who holds one can call it. */
+/** Not a member of a definition, so that code with a definition cannot call it. */
 const effectCodes = new WeakMap<Tool | Action, EffectCode>();
 
-/** For the gateway, which asks for the capability first. */
+/** For the gateway, which checks the capability first. */
 export function codeOf(definition: Tool | Action): EffectCode {
   const found = effectCodes.get(definition);
   if (found === undefined) throw new InvariantError('a definition that was not made by defineTool or defineAction');
@@ -178,7 +178,10 @@ export interface RegistrationOptions {
   readonly targets?: readonly Target[];
 }
 
-/** What a service has registered, as the catalogue of its trees. @throws UsageError for what cannot be registered */
+/**
+ * The registrations of a service as the catalogue of its trees.
+ * @throws UsageError for invalid registrations
+ */
 export function catalogueFrom({ actions = [], tools = [], targets = [] }: RegistrationOptions): Catalogue {
   const registrations: Registrations = {
     actions: sortByName(actions.map(({ definition }) => definition)),
@@ -192,7 +195,7 @@ export function catalogueFrom({ actions = [], tools = [], targets = [] }: Regist
   throw new UsageError({ code: 'USAGE', message: `this cannot be registered: ${problem}` });
 }
 
-/** What an action must not stand for: the export of a case, which is a run of its own, and a promotion (S4-85). */
+/** An action must not perform the export of a case, which is a run of its own, or a promotion (S4-85). */
 function actionProblem({ actions, targets }: Registrations): string | null {
   const shared = targets.filter(({ plane }) => plane === 'shared').map(({ name }) => name);
   for (const { name, needs } of actions) {
@@ -213,17 +216,17 @@ const commonOf = (name: string, options: CommonOptions) => ({
   confidentiality: [...(options.confidentiality ?? [])],
 });
 
-/** The schema as the plain data that a ledger holds. */
+/** The schema as the plain data that a ledger stores. */
 const toPlainSchema = (schema: TObject): Record<string, unknown> =>
   JSON.parse(JSON.stringify(schema)) as Record<string, unknown>;
 
-/** All the way down: whoever holds a definition cannot change what answers are held against. */
+/** Deep, so that code with a definition cannot change the schema that validates answers. */
 function deepFreeze<T>(definition: T): T {
   if (typeof definition !== 'object' || definition === null) return definition;
   for (const member of Object.values(definition)) deepFreeze(member);
   return Object.freeze(definition);
 }
 
-/** The same registrations in another order are the same text, and the same pin. */
+/** Makes the text, and so the pin, independent of the order of registrations. */
 const sortByName = <T extends { readonly name: string }>(items: readonly T[]): T[] =>
   [...items].sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -4,7 +4,7 @@ import type { ConfidentialityFlag } from '../../contract/policy/labels.js';
 import type { WriteMode } from '../../contract/policy/lanes.js';
 import type { RunEnding } from '../agents/agent-run.js';
 
-/** Who starts a promotion or an export. */
+/** The person who starts a promotion or an export. */
 export interface RunStarter {
   /** For the audit; 3 to 120 characters. */
   readonly actor: string;
@@ -24,49 +24,49 @@ export interface PromoteOptions extends RunStarter {
   readonly mode?: WriteMode;
   /** The sanitized insight, as a record of that target. */
   readonly record: JsonObject;
-  /** Artifacts of the case that it was made from, by their SHA-256. */
+  /** SHA-256 hashes of the case's artifacts that the record was made from. */
   readonly sources?: readonly string[];
-  /** What the record itself may hold; a promotion lane prohibits all of it. */
+  /** Confidentiality flags of the record itself; a promotion lane prohibits all of them. */
   readonly confidentiality?: readonly ConfidentialityFlag[];
 }
 
 export interface ExportOptions extends RunStarter {
   readonly reason: string;
   readonly kind?: ExportBundle['bundle_kind'];
-  /** A path at which nothing is yet, below the folder of exports: relative to that folder, or absolute. */
+  /** A path that does not exist yet, below the folder of exports: relative to that folder, or absolute. */
   readonly destination: string;
   readonly format?: 'folder' | 'zip';
 }
 
-/** A promotion or export run, as its caller holds it. */
+/** The handle of a promotion or export run. */
 export interface HighRiskRun {
   readonly run_id: string;
   readonly root_run_id: string;
   readonly correlation_id: string;
-  /** What people have to approve before anything happens (D7); null where nobody has to, or it was denied at once. */
+  /** The digest that people must approve first (D7); null if none is needed, or the run was denied at once. */
   readonly digest: string | null;
-  /** Resolves when the run has ended; rejects when this process lets go of it before. */
+  /** Resolves when the run has ended; rejects if this process releases the run before. */
   readonly finished: Promise<RunEnding>;
 }
 
-/** Somebody's answer to requests of one run. */
+/** A person's answer to requests of one run. */
 export interface Ballot {
   readonly run: string;
-  /** Each an exact request: its SHA-256, as `approvals` lists it. */
+  /** SHA-256 digests of exact requests, as `approvals` lists them. */
   readonly digests: readonly string[];
   readonly decision: 'approve' | 'reject';
   readonly actor: string;
   readonly role: string;
 }
 
-/** What became of a ballot for one digest: `counted`, and the rule that says why or why not. */
+/** The result of a ballot for one digest: `counted`, and the rule that says why. */
 export interface BallotResult {
   readonly digest: string;
   readonly counted: boolean;
   readonly rule_id: string;
 }
 
-/** D8: what somebody has found out of an action whose outcome was unknown. */
+/** D8: what a person found out about an action whose outcome was unknown. */
 export interface Resolution {
   /** The mediated run that ended as OUTCOME_UNKNOWN. */
   readonly run: string;

@@ -1,4 +1,4 @@
-// Sessions as their callers hold them: the MCP server, the command and embedding services all speak through this.
+// The interface of sessions, which the MCP server, the CLI and embedding services share.
 
 import type { Exposure } from '../../contract/run/response.js';
 import type { GatePolicy, OverrideReason, Posture, SessionLimits } from '../../contract/session/session.js';
@@ -6,7 +6,7 @@ import type { SessionAnswer, SessionData } from '../../contract/session/session-
 import type { SessionSpec } from '../../contract/session/session-spec.js';
 import type { ReadControl } from '../../ports/pace.js';
 
-/** Who speaks. An unknown role is an observer. */
+/** The caller. An unknown role counts as observer. */
 export interface SessionCaller {
   readonly actor: string;
   /** `autonomy_runner`, `maintainer` or `observer`. */
@@ -14,12 +14,12 @@ export interface SessionCaller {
 }
 
 export interface StartSessionOptions {
-  /** Path of a spec file, or the spec itself; of a file it is checked at every step whether it has changed. */
+  /** Path of a spec file, or the spec itself. A file is checked for changes at every step. */
   readonly spec: string | SessionSpec;
   readonly case?: string;
-  /** Who the agent of the session is. */
+  /** The actor of the session's agent. */
   readonly actor?: string;
-  /** Role and lane of the agent runs; a task's own lane comes first. */
+  /** Role and lane of the agent runs; a task's own lane takes precedence. */
   readonly agentRole?: string;
   readonly lane?: string;
   /** Default: `supervised`. */
@@ -31,9 +31,11 @@ export interface StartSessionOptions {
   readonly allowSkipped?: boolean;
   readonly stopOnPhaseCompletion?: boolean;
   readonly autoRetryFidelityGate?: boolean;
-  /** The same key and spec give the session that is there already. `[A-Za-z0-9_-]`, up to 128 characters. */
+  /**
+   * A second request with the same key and spec returns the existing session. `[A-Za-z0-9_-]`, up to 128 characters.
+   */
   readonly idempotencyKey?: string;
-  /** End a session that this spec has already. */
+  /** Ends an existing session of this spec first. */
   readonly force?: boolean;
   readonly correlation?: string;
   readonly scope?: Readonly<Record<string, string>>;
@@ -41,7 +43,7 @@ export interface StartSessionOptions {
   readonly by: SessionCaller;
 }
 
-/** `session-step` command `next` (S3-06). What comes from an agent is unknown until it is parsed. */
+/** `session-step` command `next` (S3-06). Members from an agent are `unknown` until they are parsed. */
 export interface NextRequest {
   readonly last_step_result?: unknown;
   readonly heartbeat?: boolean;
@@ -52,7 +54,7 @@ export interface SessionSummary {
   readonly session_id: string;
   readonly spec_id: string;
   readonly status: SessionData['status'];
-  /** `paused` where a running session has been silent for too long. */
+  /** `paused` if a running session has been silent for too long. */
   readonly effective_status: SessionData['status'];
   readonly created_at_utc: string;
 }
@@ -69,21 +71,22 @@ export interface TaskDetails {
 }
 
 /**
- * Every answer is a value, refusals too; what is thrown is a breakdown (`LedgerError`) or a wrong call (`UsageError`).
+ * Every answer is a value, including refusals. Methods throw only `LedgerError` for failures and `UsageError` for
+ * invalid calls.
  */
 export interface Sessions {
   start(options: StartSessionOptions): Promise<SessionAnswer>;
   next(session_id: string, request: NextRequest, by: SessionCaller): Promise<SessionAnswer>;
-  /** The last answer once more. */
+  /** Returns the last answer again. */
   replay(session_id: string, by: SessionCaller): Promise<SessionAnswer>;
   heartbeat(
     session_id: string,
     request: { readonly context_usage_pct?: number; readonly estimated_tokens_used?: number },
     by: SessionCaller,
   ): Promise<SessionAnswer>;
-  /** Runs the command of the outstanding verification, and answers with the receipt (C68). */
+  /** Runs the command of the outstanding verification and returns the receipt (C68). */
   verify(session_id: string, request: { readonly step_id: string }, by: SessionCaller): Promise<SessionAnswer>;
-  /** Has the outstanding gate reviewed (S3-29). */
+  /** Runs the review of the outstanding gate (S3-29). */
   review(
     session_id: string,
     request: { readonly phase_id: string; readonly step_id: string },
@@ -111,9 +114,9 @@ export interface Sessions {
   ): Promise<SessionAnswer>;
   /** Changes nothing and is not recorded. */
   status(session_id: string): Promise<SessionAnswer>;
-  /** A task's text, or that of the outstanding step where no task is named (S3-20). Null where there is none. */
+  /** The text of a task, by default that of the outstanding step (S3-20). Null if there is none. */
   prepare(session_id: string, task_id?: string): Promise<TaskDetails | null>;
-  /** Sessions of this ledger, the newest first; of one spec where that is named. */
+  /** Sessions of this ledger, newest first; only those of `spec_id` if it is given. */
   list(spec_id?: string, control?: ReadControl): Promise<readonly SessionSummary[]>;
 }
 
