@@ -1,10 +1,11 @@
-// The emergency overlay with the persons whom its rules name (C87): the kernel compares them, and has no tables.
+// The emergency overlay, with the persons that its rules name (C87): the kernel compares them, but has no Unicode
+// tables.
 
 import type { ComparedRule, OverlayFact } from '../contract/policy/overlay.js';
 import { personOf } from '../identity/person.js';
 import type { OverlaySource } from '../ports/overlay-source.js';
 
-/** The same object for the same fact of the source. */
+/** Returns the same object for the same fact of the source. */
 export function comparedOverlay(source: OverlaySource): OverlaySource {
   const known = new WeakMap<OverlayFact, OverlayFact>();
   return {
@@ -18,7 +19,7 @@ export function comparedOverlay(source: OverlaySource): OverlaySource {
   };
 }
 
-/** A name that cannot be compared has no person: nobody acts or votes under it, or under another spelling of it. */
+/** A name that cannot be compared has no person: no actor can act or vote under it or another spelling of it. */
 function comparedRule(given: ComparedRule): ComparedRule {
   const rule = { ...given };
   delete rule.person;

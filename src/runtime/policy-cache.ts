@@ -11,16 +11,16 @@ import type { Policy } from '../policy/policy.js';
 import type { Clock } from '../ports/clock.js';
 import type { LoadedPolicyFile, PolicySource } from '../ports/policy-source.js';
 
-/** How long a loaded policy serves new trees: reading it asks Git several times. Running trees never change theirs. */
+/** How long a loaded policy serves new trees: loading it calls Git several times. Running trees never change theirs. */
 const CACHE_MS = 1_000;
 const FINDINGS_SHOWN = 5;
 
-/** A policy as a new tree takes it up. */
+/** A policy as a new tree pins it. */
 export interface PinnedPolicy {
   readonly policy: Policy;
   readonly pins: OpenInput['policies'];
   readonly machines: ArtifactRef;
-  /** Lanes, roles, actions, machines: what an `open` brings. */
+  /** Lanes, roles, actions, machines: the artifacts of an `open` input. */
   readonly materials: readonly Artifact[];
 }
 
@@ -37,12 +37,12 @@ export class PolicyCache {
     this.#catalogue = catalogue;
   }
 
-  /** @throws PolicyError POLICY_UNREADABLE or POLICY_INVALID; a missing pin is no error, it denies the run (C44) */
+  /** @throws PolicyError POLICY_UNREADABLE or POLICY_INVALID; a missing pin is no error, but denies the run (C44) */
   async current(): Promise<PinnedPolicy> {
     const at = this.#clock.now();
     const cached = this.#loaded;
     if (cached !== null && at - cached.at < CACHE_MS) return cached.pinned;
-    // Agents that start at the same time share one load; one that failed serves nobody after them.
+    // Agents that start at the same time share one load; a failed load is not reused.
     const loaded = { at, pinned: this.#source.load().then((files) => pinPolicy(files, this.#catalogue)) };
     this.#loaded = loaded;
     loaded.pinned.catch(() => {

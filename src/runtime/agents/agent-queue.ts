@@ -1,9 +1,9 @@
 import { RunError } from '../../errors.js';
 
-/** Proposals that may wait for one agent run (D4). One more is AGENT_BUSY, which is no step. */
+/** The limit of queued proposals of one agent run (D4). The next one fails with AGENT_BUSY, which is not a step. */
 export const QUEUED_PROPOSALS_MAX = 64;
 
-/** One proposal at a time, in the order in which they came. */
+/** Processes one proposal at a time, in order of arrival. */
 export class AgentQueue {
   #last: Promise<unknown> = Promise.resolve();
   #queued = 0;

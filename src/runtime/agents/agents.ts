@@ -1,4 +1,4 @@
-// Agent runs as their callers hold them: who waits for which response, and who waits for which end.
+// Creates agent runs and their handles, and matches responses and endings to the callers that wait for them.
 
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import type { StepResponse } from '../../contract/run/response.js';
@@ -28,7 +28,7 @@ import { payloadBytes } from './payload-bytes.js';
 import type { PolicyCache } from '../policy-cache.js';
 import { runClosedError, runEndedError, runNotCancellableError, unknownRunError } from './run-errors.js';
 
-/** Agent runs that one process holds at the same time. */
+/** Limit of live agent runs per process. */
 const LIVE_AGENTS_MAX = 65_536;
 
 interface LiveAgent {
@@ -51,7 +51,7 @@ interface AgentsOptions {
 export class Agents implements Omit<EngineListener, 'onRestarted'> {
   readonly #options: AgentsOptions;
   readonly #live = new Map<string, LiveAgent>();
-  /** Runs that may end before anybody holds them: an agent that is denied at once. */
+  /** Runs that may end before their handle exists, such as an agent that is denied at once. */
   readonly #starting = new Map<string, Deferred<RunEnding>>();
   #engine: TreeEngine | null = null;
 
@@ -87,7 +87,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     }
   }
 
-  /** A root without an agent would run for ever: if the agent cannot be started, the root is cancelled. */
+  /** A root without an agent would never end: if the agent cannot be started, the root is cancelled. */
   async #awaitStart(
     root: string,
     opened: Promise<SubmissionResult>,
@@ -117,7 +117,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     return JSON.parse(await this.respond(run_id, raw, options)) as StepResponse;
   }
 
-  /** A live agent run, taken up again from the ledger if this process has not held it before. */
+  /** A live agent run; restored from the ledger if this process has no handle on it. */
   async find(run_id: string): Promise<AgentRun | null> {
     const live = this.#live.get(run_id);
     if (live !== undefined) return this.#createHandle(live);
@@ -126,7 +126,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     return this.#track(tree, run_id, ignoreRejection(createDeferred<RunEnding>()));
   }
 
-  /** The agent run of this id, ended or not. */
+  /** The agent run with this id, ended or not. */
   async findAny(run_id: string): Promise<KnownRun | null> {
     const run = (await this.#attachedEngine.peek(rootRunIdOf(run_id)))?.run(run_id) ?? null;
     return run?.context.run_kind === 'agent' ? run : null;
@@ -138,7 +138,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     for (const { finished } of this.#live.values()) finished.reject(runClosedError());
   }
 
-  /** Rejects calls that still have no response: the engine has stopped, and the next opening settles their effects. */
+  /** Rejects calls without a response: the engine has stopped, and the next opening settles their effects. */
   release(): void {
     for (const { replies } of this.#live.values()) for (const reply of replies.values()) reply.reject(runClosedError());
   }
@@ -161,7 +161,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     this.#options.log.error('the ledger cannot be written; everything stops', { error });
     for (const live of this.#live.values()) {
       for (const reply of live.replies.values()) reply.reject(error);
-      // D2: in the ledger the run ends as failed when it is opened again; here it has ended now.
+      // D2: the ledger records the failure of the run when it is opened again; for this process it has ended now.
       const { run_id } = live.run.context;
       live.finished.resolve({ run_id, state: 'failed', reason: 'AUDIT_FAILURE' });
     }
@@ -179,14 +179,14 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     materials: readonly Artifact[],
     external = false,
   ): Promise<SubmissionResult> {
-    // Of a proposal every part is made here, or was checked when it came in.
+    // Every part of a proposal was made here, or was checked on arrival.
     return this.#attachedEngine.submit(tree_id, { input, materials, external, checked: input.kind === 'proposal' });
   }
 
   #track(tree: Tree | null, run_id: string, finished: Deferred<RunEnding>): AgentRun {
     const run = tree?.run(run_id);
     if (tree?.policy == null || run == null) throw new InvariantError(`agent run ${run_id} was not created`);
-    // Input ids of this holder go on behind whatever the tree holds already.
+    // Input ids of this handle continue after those that the tree already contains.
     const proposals = tree.head.seq;
     const known = this.#live.get(run_id);
     const live = known ?? {
@@ -201,7 +201,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     return this.#createHandle(live);
   }
 
-  /** The orchestrator itself was denied, so there is no agent run: its end is what the caller gets. */
+  /** The orchestrator itself was denied, so there is no agent run: the caller gets the orchestrator's end. */
   async #createDeniedRun(root: string, correlation_id: string): Promise<AgentRun> {
     const tree = await this.#attachedEngine.peek(root);
     if (tree?.hasEnded !== true) throw new InvariantError(`run tree ${root} refused its agent but has not ended`);
@@ -224,7 +224,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   #createHandle(live: LiveAgent): AgentRun {
     const { run_id, root_run_id, correlation_id } = live.run.context;
     const respond = async (raw: string | Uint8Array, options: SubmitOptions = {}): Promise<string> => {
-      // Copied now: what the caller does to its buffer while it waits is its own affair.
+      // Copied now, because the caller may change its buffer while it waits.
       const bytes = payloadBytes(raw);
       return live.queue.enqueue(() => this.#propose(live, bytes, options));
     };
@@ -247,7 +247,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     const exposure = live.run.exposure ?? 'decision';
     checkInputId(run_id, inputId);
     checkTokens(tokens);
-    // The client resumes a run by its id after a restart.
+    // After a restart, the client resumes a run by its id.
     if (this.#live.get(run_id) !== live) return this.#recallOrReject(tree_id, run_id, inputId);
     live.proposals += 1;
     const input_id = toRecordedInputId(inputId, live.policy) ?? `${run_id}/p${live.proposals}`;
@@ -272,7 +272,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
       if (refused) throw runEndedError(run_id);
       return await this.#options.keepAlive(reply.promise);
     } catch (error) {
-      // D2: a step that could not be recorded still has its one response. Every other error travels on.
+      // D2: a step that could not be recorded still has its one response. Every other error is passed on.
       if (!(error instanceof LedgerError) || !this.#attachedEngine.hasFailed) throw error;
       return auditFailureResponse(bytes, live.policy, exposure);
     } finally {
@@ -280,7 +280,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     }
   }
 
-  /** A request that is sent again still gets its recorded response when the run has ended meanwhile. */
+  /** A repeated request still gets its recorded response if the run has ended in the meantime. */
   async #recallOrReject(tree_id: string, run_id: string, inputId: string | undefined): Promise<string> {
     const marks = await this.#options.store.marks(inputKeysOf(tree_id, inputId));
     const mark = marks.find((found) => found !== null);
@@ -302,7 +302,8 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
 
   async #cancel(live: LiveAgent, reason: string): Promise<RunEnding> {
     const { run_id, root_run_id } = live.run.context;
-    // After a restart the run may go on, and only a new handle cancels it. An ended run records the refused cancel.
+    // After a restart the run may continue, and only a new handle can cancel it. An ended run records the refused
+    // cancel.
     const isStale = this.#live.get(run_id) !== live;
     if (isStale && (await this.#attachedEngine.peek(root_run_id))?.isLive(run_id) === true) throw runEndedError(run_id);
     const { input, materials } = createCancelInput(
@@ -311,7 +312,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
       reason,
     );
     const { refused } = await this.#submit(rootRunIdOf(run_id), input, materials);
-    // Refused because it is being cancelled already: then this is what the caller wants, too.
+    // Refused because the run is already being cancelled, which is what the caller wants.
     if (refused && !this.#live.has(run_id)) {
       throw runNotCancellableError(root_run_id);
     }

@@ -1,4 +1,4 @@
-// Free text on its way into the ledger: an artifact of its case, and a reference or a hash in the entry (S4-62, C90).
+// Stores free text for the ledger: as an artifact of its case, with a reference or hash in the entry (S4-62, C90).
 
 import { artifactRef, type Artifact, type ArtifactRef } from '../../contract/artifact-ref.js';
 import { sha256 } from '../../contract/hash.js';
@@ -8,17 +8,17 @@ import type { Policy } from '../../policy/policy.js';
 import { shouldHashNames } from '../../step/recorded-names.js';
 import { toCancelReason, isIdentifier, toRecordedScopeValue } from '../../contract/free-text.js';
 
-/** What is kept of one note, in characters. */
+/** The number of characters that are stored of one note. */
 const NOTE_CHARS_MAX = 4_000;
 
-/** A note beside an input: what the input refers to, and what it brings. */
+/** A note of an input: its reference and its artifact. */
 export interface Note {
   readonly references: { readonly note_ref?: ArtifactRef };
   readonly materials: readonly Artifact[];
 }
 const EMPTY_NOTE: Note = { references: {}, materials: [] };
 
-/** @returns nothing for no text, and for text that belongs to no case: it could not be erased */
+/** @returns nothing for a missing text, and for a text without a case, which could not be erased */
 export function createNote(text: string | null | undefined, case_id: string | null): Note {
   if (text === null || text === undefined || text === '' || case_id === null) return EMPTY_NOTE;
   const note: Artifact = {
@@ -35,8 +35,8 @@ interface CancelledTree {
 }
 
 /**
- * The `cancel` of an agent run's tree, with its reason as a code and, in other words, as a note. Of a session the
- * activation is the session's to end: the handle of an agent run cancels that run alone (C93).
+ * The `cancel` of an agent run's tree, with its reason as a code or, in other words, as a note. Only the session may
+ * end its activation: the handle of its agent run cancels that run alone (C93).
  */
 export function createCancelInput(
   { run_id, root_run_id }: Pick<RunContext, 'run_id' | 'root_run_id'>,
@@ -56,7 +56,7 @@ export function createCancelInput(
   return { input, materials };
 }
 
-/** A scope as an `open` records it: identifiers as they are, everything else as a hash beside its artifact. */
+/** A scope as an `open` records it: identifiers verbatim, other values as hashes with their artifacts. */
 export function createScopeNotes(scope: Readonly<Record<string, string>>, case_id: string | null) {
   const texts =
     case_id === null ? [] : Object.values(scope).filter((value) => value.trim() !== '' && !isIdentifier(value));
@@ -72,20 +72,23 @@ export function createScopeNotes(scope: Readonly<Record<string, string>>, case_i
 const PROMPTS_MAX = 16;
 export const PROMPT_BYTES_MAX = 4_194_304;
 
-/** What an agent is started with: what its first input refers to, and what it brings. */
+/** The start prompts of an agent: references for its first input, and their artifacts. */
 export function createStartPrompts(texts: readonly string[], case_id: string | null) {
   const prompts = createPrompts(texts, case_id);
   return { refers: prompts.length === 0 ? {} : { given: prompts.map(artifactRef) }, prompts };
 }
 
-/** What an agent is asked with: what its proposal refers to, and what that brings behind the payload. */
+/** The prompt of a proposal: its reference, and the artifact after the payload. */
 export function createProposalPrompt(text: string | undefined, case_id: string | null) {
   const materials = createPrompts(text === undefined ? [] : [text], case_id);
   const [prompt] = materials;
   return { refers: prompt === undefined ? {} : { prompt: artifactRef(prompt) }, materials };
 }
 
-/** What an agent is started or asked with, as artifacts of its case. @throws UsageError for too many or too long */
+/**
+ * Prompts as artifacts of their case.
+ * @throws UsageError for too many or too long prompts
+ */
 function createPrompts(prompts: readonly string[], case_id: string | null): readonly Artifact[] {
   const isWithinLimits = prompts.every(
     (text) => typeof text === 'string' && Buffer.byteLength(text) <= PROMPT_BYTES_MAX,
@@ -98,18 +101,18 @@ function createPrompts(prompts: readonly string[], case_id: string | null): read
   return [...new Set(prompts)].map((text) => ({ kind: 'prompt', case_id, bytes: Buffer.from(text.toWellFormed()) }));
 }
 
-/** An id that a caller gives to its request: printable ASCII without blanks is an identifier. */
+/** A caller's request id counts as an identifier if it is printable ASCII without spaces. */
 const PRINTABLE = /^[\x21-\x7e]+$/;
 
-/** The id by which a request is recorded: its own, or its hash where it may be a text. */
+/** The recorded id of a request: the id itself, or its hash if it may be text. */
 const hashInputId = (inputId: string): string => (PRINTABLE.test(inputId) ? inputId : `id:${sha256(inputId)}`);
 
-/** Every id by which a request may be recorded. */
+/** Every id that a request may have been recorded under. */
 export function inputKeysOf(tree_id: string, inputId: string | undefined) {
   const ids = inputId === undefined ? [] : [...new Set([inputId, hashInputId(inputId)])];
   return ids.map((input_id) => ({ tree_id, input_id }));
 }
 
-/** The same in a tree that records no free text; in an older one, the id as it is. */
+/** The recorded id in a tree that records no free text; in older trees, the id itself. */
 export const toRecordedInputId = (inputId: string | undefined, policy: Policy): string | undefined =>
   inputId === undefined || !shouldHashNames(policy) ? inputId : hashInputId(inputId);

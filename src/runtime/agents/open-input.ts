@@ -17,7 +17,7 @@ import type { AgentOptions } from './agent-run.js';
 import { createScopeNotes } from './notes.js';
 import type { PinnedPolicy } from '../policy-cache.js';
 
-/** What the shipped policy has for work on files in a sandbox. */
+/** Defaults: the role and lane of the shipped policy for files in a sandbox. */
 export const AGENT_DEFAULTS = {
   lane: 'SANDBOX_FILES',
   role: 'SANDBOX_AGENT',
@@ -31,13 +31,16 @@ const SCOPE_FIELDS_MAX = 32;
 
 export type InputOf<Kind extends NewInput['kind']> = Extract<NewInput, { kind: Kind }>;
 
-/** The first input of a tree, and the artifacts that it brings behind its policies and machines. */
+/** The first input of a tree, and its artifacts after the policies and machines. */
 export interface TreeOpening {
   readonly open: InputOf<'open'> & { readonly case_id: string };
   readonly notes: readonly Artifact[];
 }
 
-/** The first input of a new run tree. @throws UsageError for options that the contract cannot hold */
+/**
+ * The first input of a new run tree.
+ * @throws UsageError for options that the contract cannot express
+ */
 export function createOpenInput(root: string, options: AgentOptions, pinned: PinnedPolicy, ids: Ids): TreeOpening {
   const case_id = validateField('case', CaseId, options.case ?? AGENT_DEFAULTS.case);
   const { materials, ...scope } = createScopeNotes(validateScope(options.scope ?? {}), case_id);
@@ -73,8 +76,8 @@ export function createStartAgentInput(root: string, options: AgentOptions, polic
 }
 
 /**
- * The id that a caller gives to its request.
- * @throws UsageError for one that the ledger cannot hold, or that is the engine's own
+ * Checks a caller's request id.
+ * @throws UsageError for an id that the ledger cannot store, or that is reserved for the engine
  */
 export function checkInputId(run_id: string, inputId: string | undefined): void {
   if (inputId === undefined) return;
@@ -87,7 +90,7 @@ export function checkInputId(run_id: string, inputId: string | undefined): void 
   });
 }
 
-/** @throws UsageError for what is no number of tokens */
+/** @throws UsageError for an invalid number of tokens */
 export function checkTokens(tokens: number | undefined): void {
   if (tokens === undefined || (Number.isSafeInteger(tokens) && tokens >= 0)) return;
   throw new UsageError({ code: 'USAGE', message: 'tokens: a whole number, 0 or more' });
@@ -102,7 +105,7 @@ function validateBudget(budget: BudgetLimits): BudgetLimits {
 export const narrowExposure = (ceiling: Exposure, requested: Exposure): Exposure =>
   ceiling === 'decision' ? 'decision' : requested;
 
-/** Callers without types pass anything. */
+/** Callers without types may pass any value. */
 function requireOneOf<T extends string>(name: string, known: readonly T[], value: T): T {
   if (known.includes(value)) return value;
   throw new UsageError({ code: 'USAGE', message: `${name}: ${known.join(' or ')}` });
@@ -145,7 +148,10 @@ export function validateActor(actor: string): string {
   return actor;
 }
 
-/** C87: whom an actor is compared as. @throws UsageError for a name that cannot be compared */
+/**
+ * C87: the person that an actor is compared as.
+ * @throws UsageError for a name that cannot be compared
+ */
 export function asPerson(actor: string): Person {
   const person = personOf(actor);
   if (typeof person !== 'string') return person;

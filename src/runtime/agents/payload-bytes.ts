@@ -1,11 +1,14 @@
 import { UsageError } from '../../errors.js';
 
-/** The largest payload that is taken in at all. Policy decides far below this; a payload it refuses is kept whole. */
+/**
+ * The largest accepted payload. Policy limits are far lower; a payload that policy rejects is stored, in whole or as a
+ * prefix.
+ */
 export const PAYLOAD_BYTES_CEILING = 33_554_432;
 
 /**
- * The bytes of a raw payload, as they are to be preserved (S0-17). A string with a lone surrogate has no UTF-8 form:
- * its surrogates are kept as three bytes each, so that RECEIVE sees, and refuses, just what was sent.
+ * The bytes of a raw payload, exactly as they are recorded (S0-17). A string with a lone surrogate has no UTF-8 form:
+ * its surrogates become three bytes each, so that RECEIVE sees, and rejects, exactly what was sent.
  * @throws UsageError for more than 32 MiB
  */
 export function payloadBytes(raw: string | Uint8Array): Uint8Array {

@@ -1,5 +1,5 @@
-// Remote agent runs (D3): nobody holds them, so each is reached by its id, in this process or through the one that has
-// the home.
+// Remote agent runs (D3): no caller has a handle on them, so each is addressed by its id, in this process or through
+// the owner of the home.
 
 import type { StepResponse } from '../../contract/run/response.js';
 import type { TerminalState } from '../../contract/run/run-state.js';
@@ -8,17 +8,23 @@ import type { Agents } from './agents.js';
 import type { LedgerReader } from '../ledger/ledger-reader.js';
 
 export interface RemoteAgents {
-  /** Opens a run tree with one remote agent run in it. One that policy denies has ended already. @throws UsageError */
+  /**
+   * Opens a run tree with one remote agent run. A run that policy denies has ended already.
+   * @throws UsageError
+   */
   start(options: Omit<AgentOptions, 'link'>): Promise<{ readonly run_id: string; readonly ending: RunEnding | null }>;
-  /** @returns null where there is no remote agent run of this id */
+  /** @returns null if there is no remote agent run with this id */
   find(run_id: string): Promise<RemoteAgent | null>;
-  /** Of a run that has ended, a request that comes again still gets its response. @throws like `Turnpike.submit` */
+  /**
+   * A repeated request gets its recorded response even if the run has ended.
+   * @throws like `Turnpike.submit`
+   */
   submit(run_id: string, raw: string | Uint8Array, options?: SubmitOptions): Promise<StepResponse>;
-  /** There are no more proposals (D5). One that has ended stays as it is. */
+  /** Declares the end of the input (D5). A run that has ended stays as it is. */
   end(run_id: string): Promise<void>;
 }
 
-/** Whose run it is, and how it stands. */
+/** The actor of the run and its state. */
 export interface RemoteAgent {
   readonly run_id: string;
   readonly actor: string;
@@ -28,7 +34,7 @@ export interface RemoteAgent {
   readonly ended: { readonly state: TerminalState; readonly reason: string } | null;
 }
 
-/** Those of this process. */
+/** The remote agent runs of this process. */
 export const remoteAgents = (agents: Agents, ledger: LedgerReader): RemoteAgents => ({
   start: async (options) => {
     const { run_id, finished } = await agents.start({ ...options, link: 'remote' });

@@ -1,4 +1,4 @@
-// Why a call of an agent run is refused.
+// Errors of calls to an agent run.
 
 import { RunError } from '../../errors.js';
 
@@ -9,6 +9,6 @@ export const unknownRunError = (run_id: string): RunError =>
 export const runEndedError = (run_id: string): RunError =>
   new RunError({ code: 'RUN_ENDED', message: `run ${run_id} is not running: start a new one` });
 
-/** Of a run that has ended: nothing is left to cancel. */
+/** For a run that has ended: there is nothing to cancel. */
 export const runNotCancellableError = (run_id: string): RunError =>
   new RunError({ code: 'INVALID_STATE_TRANSITION', message: `run ${run_id} has ended and cannot be cancelled` });

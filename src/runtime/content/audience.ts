@@ -1,22 +1,22 @@
-// To whom content of the ledger goes (decision 0035). An audience is an object that only the code which decides can
-// make, as with the capability of an effect: a copy, or an object of the same shape, is refused. What an audience may
-// have is kept beside the object, so nothing of it can be changed.
+// Who gets content of the ledger (decision 0035). Only the code that decides can create an audience: like a capability,
+// a copy or an object of the same shape is refused. What an audience may read is stored outside the object, so it
+// cannot be changed.
 
 import { InvariantError } from '../../errors.js';
 import type { EntryPlace } from '../../ports/ledger/ledger-store.js';
 
 declare const audienceBrand: unique symbol;
 
-/** Opaque: `ContentReader` asks `grantOf` what it may have. */
+/** Opaque: `ContentReader` reads its grant with `grantOf`. */
 export interface Audience {
   readonly [audienceBrand]: true;
 }
 
-/** What an audience may have of content whose lane withholds it. All of them have the rest. */
+/** What an audience may read of content whose lane withholds it. Every audience may read all other content. */
 export type ContentGrant =
-  /** Hashes. Readers with the right `observe`, bundles, pages, reports, logs: everyone who is not named below. */
+  /** Hashes only. Readers with the right `observe`, bundles, pages, reports, logs: every reader not named below. */
   | { readonly kind: 'observers' }
-  /** One content: that of the very request that a person may approve. */
+  /** One content: the request that the person may approve. */
   | { readonly kind: 'approver'; readonly place: EntryPlace; readonly sha256: string }
   /** Everything of one case: an export run that its lanes permit, and that people have approved. */
   | { readonly kind: 'export'; readonly case_id: string };

@@ -1,5 +1,5 @@
-// A call of the service's code: bounded in time, its answer bounded in size and held against its schema, and whatever
-// it throws turned into what is known of the outcome.
+// Calls the service's code with a timeout and a size limit, validates its answer, and converts any error into an
+// outcome.
 
 import type { EffectResult } from '../../contract/run/effect.js';
 import type { JsonObject } from '../../contract/json.js';
@@ -15,9 +15,9 @@ const RESULT_DEPTH_MAX = 64;
 export interface Bounds {
   readonly timeout_ms: number;
   readonly result_bytes_max: number;
-  /** Does the answer conform? */
+  /** Whether the answer matches its schema. */
   readonly isConforming: (answer: JsonObject) => boolean;
-  /** Whether calling it changes anything outside. Of what changes nothing, no outcome is ever unknown. */
+  /** Whether the call changes anything outside. A call without side effects never has an unknown outcome. */
   readonly hasSideEffects: boolean;
 }
 
@@ -33,7 +33,7 @@ export class BoundedCalls {
     this.#log = log;
   }
 
-  /** @returns `unknown` for anything but an answer as it should be, or a `NotExecuted` */
+  /** @returns `unknown` for anything but a valid answer, an `ActionNotExecutedError` or an `ActionFailedError` */
   async run(call: EffectCall, context: Omit<EffectContext, 'signal'>, bounds: Bounds): Promise<EffectResult> {
     try {
       const answer = await this.#callWithTimeout(call, context, bounds.timeout_ms);
@@ -48,7 +48,7 @@ export class BoundedCalls {
     }
   }
 
-  /** Asks the service what became of an act. Anything but a clear answer is `unknown`. */
+  /** Asks the service for the outcome of an action. Anything but a clear answer is `unknown`. */
   async reconcile(call: EffectCall, context: Omit<EffectContext, 'signal'>, bounds: Bounds): Promise<EffectResult> {
     try {
       const outcome = (await this.#callWithTimeout(call, context, bounds.timeout_ms)) as ReconcileOutcome;
@@ -61,7 +61,7 @@ export class BoundedCalls {
     return { status: 'unknown' };
   }
 
-  /** It has ended, and not well: what it had made until then is bounded like an answer. */
+  /** It ended without success: its partial output is bounded like an answer. */
   #failedResult(
     { run_id }: Pick<EffectContext, 'run_id'>,
     { result_bytes_max }: Bounds,
@@ -83,7 +83,7 @@ export class BoundedCalls {
     return { status: 'failed', cause: error instanceof CallTimeoutError ? 'TIMEOUT' : 'IO_ERROR' };
   }
 
-  /** The process is about to end: what is still under way is told so, and its answer counts for nothing. */
+  /** Called when the process is about to end: aborts calls in flight and ignores their answers. */
   abort(): void {
     for (const call of this.#inFlight) call.abort(new CallTimeoutError());
   }
@@ -117,14 +117,16 @@ export class BoundedCalls {
 
 const INVALID_ANSWER = 'the answer is no object that conforms to its schema, or it is too large';
 
-/** Within this file: the time of a call is over. */
+/** Private to this file: the call has timed out. */
 class CallTimeoutError extends PlatformError {
   constructor() {
     super('the time of the call is over');
   }
 }
 
-/** The answer as our own parser reads its text: no prototypes, no getters, nothing that can still change. */
+/**
+ * Parses the text of the answer with the strict scanner: no prototypes, no getters, and nothing that can still change.
+ */
 function toBoundedJson(answer: unknown, bytes_max: number): JsonObject | null {
   if (typeof answer !== 'object' || answer === null) return null;
   const text = textOf(answer);
@@ -133,7 +135,7 @@ function toBoundedJson(answer: unknown, bytes_max: number): JsonObject | null {
   return scanned.ok && isJsonObject(scanned.value) ? scanned.value : null;
 }
 
-/** Null for what JSON cannot say: a circle, a bigint, a `toJSON` that throws. */
+/** Null for what JSON cannot express: a cycle, a bigint, a `toJSON` that throws. */
 function textOf(answer: object): string | null {
   try {
     const text: unknown = JSON.stringify(answer);

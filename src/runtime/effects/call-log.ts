@@ -1,5 +1,5 @@
-// What code of the service threw, for the service log. Its message may hold what the code was given: in a tree whose
-// policy has a lane that withholds content, its hash is logged (C83).
+// Logs errors of the service's code. A message may contain the input of the call: in a tree whose policy has a lane
+// that withholds content, only its hash is logged (C83).
 
 import { sha256 } from '../../contract/hash.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
@@ -7,10 +7,10 @@ import { hasWithholdingLane } from '../../policy/content/withheld-content.js';
 import type { Log } from '../../ports/log.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 
-/** An error of ours: nothing in its message comes from a call. */
+/** An error of the platform: its message contains no data of a call. */
 export class PlatformError extends Error {}
 
-/** Logs what a call of a run threw. A tree that cannot be read counts as one that withholds. */
+/** Logs the error of a run's call. A tree that cannot be read counts as one that withholds. */
 export class CallLog {
   readonly #log: Log;
   readonly #peekTree: TreeEngine['peek'];
@@ -48,7 +48,7 @@ function hashOf(error: unknown): object {
   return { withheld: { sha256: sha256(text), bytes: Buffer.byteLength(text) } };
 }
 
-/** What was thrown may be anything, also what cannot be made a text. */
+/** Code can throw any value, even one that cannot be converted to text. */
 function textOf(error: unknown): string {
   try {
     return String(error);

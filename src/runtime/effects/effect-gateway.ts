@@ -23,10 +23,10 @@ import type { CheckEffects } from '../sessions/checks/check-effects.js';
 
 type EffectReturn = EffectResult | Promise<EffectResult>;
 
-/** Code of the service, and what it is called with. */
+/** Code of the service, with its input. */
 interface Callee {
   readonly definition: Tool | Action;
-  /** What the tree itself remembers: code of the service gets a copy, since it may change what it is given. */
+  /** A copy of the tree's own input, because the service's code may change it. */
   readonly input: JsonObject;
   readonly bounds: Bounds;
   readonly idempotent: boolean;
@@ -74,13 +74,13 @@ export class EffectGateway implements Effects {
     return callee === null ? NOT_REGISTERED : this.#runCallee(callee, effect);
   }
 
-  /** Whether this service has what the effect is for: another one may have opened the tree. */
+  /** Whether this service has registered what the effect needs: another service may have opened the tree. */
   canRun(effect: Effect): boolean {
     if (SANDBOX_ACTIONS.has(effect.action) || effect.action === EXPORT_BUNDLE || this.#checks.has(effect)) return true;
     return this.#records.has(effect) ? this.#records.canRun(effect) : this.#findCallee(effect) !== null;
   }
 
-  /** After a crash: an effect that may be repeated is, by its key; of others it is asked what became of them (D8). */
+  /** After a crash: runs a repeatable effect again with its key; for others, asks for their outcome (D8). */
   settle(effect: Effect): EffectReturn {
     requireCapability(effect);
     if (SANDBOX_ACTIONS.has(effect.action)) return this.#sandbox.settle(effect);
@@ -95,8 +95,8 @@ export class EffectGateway implements Effects {
   }
 
   /**
-   * A command has no quota of its own: it may have changed anything in the sandbox of its case. So that is counted
-   * again, before an agent is allowed anything by the old account; what it comes to is recorded with the result.
+   * A command has no quota of its own and may change anything in the sandbox of its case. The usage is therefore
+   * measured again before the next authorization of an agent, and recorded with the result.
    */
   async #runCheck(effect: Effect): Promise<EffectResult> {
     const answer = await this.#checks.run(effect);
@@ -109,8 +109,8 @@ export class EffectGateway implements Effects {
   }
 
   /**
-   * What cannot be told from the answer may be told by the service, while it is still at hand. Of a call that is still
-   * under way it can only tell what has happened already: what has not happened yet still may.
+   * If the answer does not tell the outcome, the service may still know it. For a call that is still running, it can
+   * only confirm what has happened: the rest may still happen.
    */
   async #runCallee(callee: Callee, effect: Effect): Promise<EffectResult> {
     const { run } = codeOf(callee.definition);
@@ -165,7 +165,7 @@ export class EffectGateway implements Effects {
 
 const SANDBOX_ACTIONS: ReadonlySet<string> = new Set(ACTION_NAMES);
 
-/** The tree was opened by a service that had it: this one has not, so nothing was done. */
+/** The service that opened the tree had it registered and this one has not, so nothing was executed. */
 const NOT_REGISTERED: EffectResult = { status: 'failed', cause: 'NOT_EXECUTED' };
 
 const contextOf = ({ run_id, case_id, idempotency_key }: Effect) => ({ run_id, case_id, idempotency_key });

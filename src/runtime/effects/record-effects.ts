@@ -1,4 +1,4 @@
-// WRITE_RECORD and READ_RECORDS, performed where the target's records are kept.
+// Runs WRITE_RECORD and READ_RECORDS in the database of the target's records.
 
 import type { TargetDefinition } from '../../contract/policy/catalogue.js';
 import type { Effect, EffectResult } from '../../contract/run/effect.js';
@@ -19,7 +19,10 @@ export class RecordEffects {
     this.#targets = new Map(targets.map((target) => [target.definition.name, target]));
   }
 
-  /** Makes tables ready. @throws RecordsError; UsageError for a target in a ledger that has no tables of its own */
+  /**
+   * Prepares the tables.
+   * @throws RecordsError; UsageError for a target in a ledger that has no tables of its own
+   */
   async open(): Promise<void> {
     const own: TargetDefinition[] = [];
     const byDatabase = new Map<RecordDatabase, TargetDefinition[]>();
@@ -46,8 +49,8 @@ export class RecordEffects {
 
   run(effect: Effect, inCommit: boolean): EffectReturn {
     const target = this.#findTarget(effect);
-    // The tree may know the target as one of the ledger's own database, or of another, where it no longer is. A row of
-    // the ledger's own that is not written in a commit would be committed with whatever comes next.
+    // The target may have moved between the ledger's own database and another one since the tree was opened. A row in
+    // the ledger's database that is written outside a commit would be committed with the next batch.
     if (target === null || inCommit !== (target.database === null)) return NO_TARGET;
     const records = target.database ?? this.#ledgerRecords;
     if (records === null) return NO_TARGET;
@@ -57,8 +60,8 @@ export class RecordEffects {
   }
 
   /**
-   * A row in the ledger's own database is there exactly when its outcome is, so only others have to be asked. Where the
-   * target has moved since then, there is nobody to ask.
+   * A row in the ledger's own database exists exactly if its outcome does, so only other databases are queried. If the
+   * target has moved since then, there is no database to query.
    */
   settle(effect: Effect): EffectReturn {
     const target = this.#findTarget(effect);
@@ -78,10 +81,10 @@ export class RecordEffects {
   }
 }
 
-/** The tree was opened by a service that had the target; this one has not, so nothing was done. */
+/** The service that opened the tree had the target and this one has not, so nothing was executed. */
 const NO_TARGET: EffectResult = { status: 'failed', cause: 'NOT_EXECUTED' };
 
-/** A row of a shared target belongs to no case, whoever writes it. */
+/** A row of a shared target belongs to no case. */
 const caseOf = ({ plane }: TargetDefinition, case_id: string | null): string | null =>
   plane === 'shared' ? null : case_id;
 

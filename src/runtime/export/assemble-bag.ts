@@ -1,4 +1,4 @@
-// What an export run performs: the bundle of one case, as a bag. Authorisation, approvals and audit are the run's.
+// Assembles the bag of one case for an export run. The run handles authorization, approvals and audit.
 
 import { basename } from 'node:path';
 import { createBagFolder, releaseBagFolder } from '../../adapters/bag/bag-folder-sink.js';
@@ -22,40 +22,39 @@ import { inspectExportBag } from './verify/verify-bag.js';
 
 export type { ExportBagRequest } from './bag-request.js';
 
-/** A bundle that is complete and durable. Plain JSON. */
+/** A bag that is complete and durable. Plain JSON. */
 export interface ExportBagSummary {
   readonly bundle_id: string;
   /** The locator of the request, else its destination. */
   readonly package_locator: string;
   /** Of the canonical JSON of the manifest without its member `integrity`. */
   readonly manifest_hash_sha256: string;
-  /** Of the .zip file; of a folder it is that of its tag manifest. */
+  /** Of the .zip file; for a directory, of its tag manifest. */
   readonly package_hash_sha256: string;
   readonly tag_manifest_sha256: string;
-  /** Files below `artifacts/`. */
+  /** Number of files below `artifacts/`. */
   readonly artifacts: number;
   readonly audit_events: number;
   readonly runs: number;
-  /** Of the payload. */
+  /** Size of the payload. */
   readonly bytes: number;
 }
 
-/** The ledger, and the audience that the export run was decided for: the bundle holds what that may have. */
+/** The ledger, and the audience of the export run: the bag contains what that audience may read. */
 export interface ExportBagSource {
   readonly store: LedgerStore;
   readonly audience: Audience;
 }
 
 /**
- * Writes everything that the ledger holds of a case as a bag (S4-76, S4-77, RFC 8493), and nothing of any other. The
- * same ledger and request make the same bytes. Memory grows with the number of runs, events and artifacts, by their
- * names. The log is read once, the trees of the case three times.
- *
- * @param inputs `history`: the case as it was read before; to the present end of the ledger where it is left out.
- * `signer`: signs that what the bag holds is in the log; without it, the bag proves nothing of that
- * @returns what was written; after an error nothing of it is left
+ * Writes everything that the ledger stores of a case, and of no other case, as a bag (S4-76, S4-77, RFC 8493). The same
+ * ledger and request give the same bytes. Memory grows with the names of runs, events and artifacts. The log is read
+ * once, the trees of the case three times.
+ * @param inputs `history`: the case as it was read before; by default up to the present end of the ledger. `signer`:
+ * signs that the content is in the log; without it, the bag does not prove that
+ * @returns a summary of the bag; after an error nothing of it remains
  * @throws UsageError for a request that no manifest can hold, a run that is not in the ledger, a case without content
- * @throws LedgerError LEDGER_TAMPERED where the ledger or a content is not what it was, LEDGER_UNAVAILABLE
+ * @throws LedgerError LEDGER_TAMPERED if the ledger or a content was changed, LEDGER_UNAVAILABLE
  * @throws BagError BAG_EXISTS, BAG_UNWRITABLE
  */
 export async function assembleExportBag(
@@ -84,11 +83,11 @@ export async function assembleExportBag(
 }
 
 /**
- * Finds out, after a crash, whether the bundle was completed.
- * @returns its summary; null where certainly nothing of this request stands at the destination. A name that was claimed
- * and not filled is free again; what was written until then lies beside it as `.bag-partial-*`
+ * Finds out, after a crash, whether the bag was completed.
+ * @returns its summary; null if certainly nothing of this request is at the destination. A name that was claimed and
+ * not filled is free again; partial output remains next to it as `.bag-partial-*`
  * @throws UsageError for a request that no manifest can hold
- * @throws BagError BAG_UNREADABLE where the disk does not tell
+ * @throws BagError BAG_UNREADABLE if the disk gives no answer
  */
 export async function settleExportBag(request: ExportBagRequest): Promise<ExportBagSummary | null> {
   const head = createManifestHead(request);
@@ -105,7 +104,7 @@ export async function settleExportBag(request: ExportBagRequest): Promise<Export
   return null;
 }
 
-/** What of a manifest its request decides. */
+/** The part of a manifest that its request decides. */
 const headText = (manifest: ExportBundle): string =>
   canonicalJson({ ...manifest, contents: undefined, audit: undefined, integrity: undefined });
 
@@ -130,13 +129,16 @@ async function summaryOf(
   };
 }
 
-/** The directory in the archive is named after the bundle, so that its bytes do not depend on where it lies. */
+/** The directory in the archive is named after the bag's id, so that its bytes do not depend on its path. */
 const createSink = async ({ format, destination, bundle_id }: ExportBagRequest): Promise<BagSink> =>
   format === 'folder'
     ? createBagFolder(destination)
     : createBagZip(destination, basename(bundle_id.replaceAll(/[^A-Za-z0-9_.-]/g, '_')));
 
-/** Null where nothing is, or nothing of the kind. @throws BagError where that cannot be told */
+/**
+ * Null if nothing, or something else, is there.
+ * @throws BagError if that cannot be determined
+ */
 async function openTree({ format, destination }: ExportBagRequest): Promise<BagTree | null> {
   try {
     return format === 'folder' ? openBagFolder(destination) : await openBagZip(destination);
@@ -159,7 +161,7 @@ async function inspectTree(tree: BagTree): Promise<Awaited<ReturnType<typeof ins
   }
 }
 
-/** Did the operating system fail, or is just nothing there, or something else? */
+/** Whether the operating system failed, as opposed to a missing or unexpected file. */
 const isSystemFailure = ({ cause }: BagError): boolean =>
   typeof cause === 'object' &&
   cause !== null &&

@@ -1,15 +1,14 @@
-// Where bundles are written, and how the ledger names them. The ledger, the run records, the events and later bags
-// hold a
-// locator below the folder of exports, never a path of the host: that folder can be moved, and says nothing to readers.
+// Where bags are written, and how the ledger names them. The ledger, the run records, the events and later bags hold a
+// locator below the folder of exports, never a host path: the folder can be moved, and its path is not disclosed.
 
 import { isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { UsageError } from '../../errors.js';
 
-/** Of a locator: what an artifact reference can hold. */
+/** Limit of a locator: the length that an artifact reference can hold. */
 const LOCATOR_CHARACTERS_MAX = 600;
 const SEGMENT = /^[^/\\\0-\x1f\x7f-\x9f]+$/;
 
-/** Whether a text is a path below a folder, with forward slashes, that no `..` leads out of. */
+/** Whether a text is a path below a folder, with forward slashes and without a `..` that leads out of it. */
 export const isLocator = (text: string): boolean =>
   text.length <= LOCATOR_CHARACTERS_MAX &&
   text.isWellFormed() &&
@@ -17,9 +16,9 @@ export const isLocator = (text: string): boolean =>
 
 /**
  * The locator of a destination.
- * @param root the folder of exports; null where none is configured
+ * @param root the folder of exports; null if none is configured
  * @param destination a path below it: relative to it, or absolute
- * @throws UsageError for any other place
+ * @throws UsageError for any other path
  */
 export function locatorOf(root: string | null, destination: string): string {
   if (root === null) throw usageError('there is no folder for exports: open the Turnpike with `exports`');
@@ -31,7 +30,10 @@ export function locatorOf(root: string | null, destination: string): string {
   );
 }
 
-/** The path of a locator. @throws UsageError where there is no folder, or it is no locator */
+/**
+ * The path of a locator.
+ * @throws UsageError if there is no folder of exports, or the locator is invalid
+ */
 export function resolveLocator(root: string | null, locator: string): string {
   if (root !== null && isLocator(locator)) return join(resolve(root), locator);
   throw usageError(

@@ -1,5 +1,5 @@
-// What people say of runs: their votes on what is asked of them (D7), and what they have found out of unknown outcomes
-// (D8). Both are inputs of the tree that they speak of; what they come to, its audit says.
+// People's answers to runs: their votes on requests (D7), and what they found out about unknown outcomes (D8). Both are
+// inputs of the run's tree; its audit records their effect.
 
 import type { Artifact } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
@@ -13,14 +13,14 @@ import { createNote } from '../agents/notes.js';
 import { validateActor, validateField, asPerson } from '../agents/open-input.js';
 import type { Ballot, BallotResult, Resolution } from './high-risk-options.js';
 
-/** Where answers are handed in, and where it is read what became of them. */
+/** Where answers are submitted, and where their effect is read. */
 export interface AnswerEnvironment {
   readonly engine: TreeEngine;
   readonly store: LedgerStore;
   readonly ids: Ids;
 }
 
-/** @throws RunError RUN_UNKNOWN, INVALID_STATE_TRANSITION for a run that takes no answers now */
+/** @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION for a run that accepts no answers now */
 export async function submitBallot(
   environment: AnswerEnvironment,
   { run, digests, decision, actor, role }: Ballot,
@@ -37,10 +37,10 @@ export async function submitBallot(
   );
 }
 
-/** Rules of a ballot that has changed something. */
+/** The rules of a ballot that had an effect. */
 const COUNTED_RULES = new Set(['approval.accepted', 'approval.granted', 'approval.rejected']);
 
-/** @throws RunError RUN_UNKNOWN, INVALID_STATE_TRANSITION for a run whose outcome is known */
+/** @throws RunError RUN_UNKNOWN; INVALID_STATE_TRANSITION for a run whose outcome is known */
 export async function resolveOutcome(
   environment: AnswerEnvironment,
   { run, outcome, actor, role, note = '' }: Resolution,
@@ -65,10 +65,13 @@ export async function resolveOutcome(
   await submitAnswer(environment, run, { ...resolved, note: '', ...refers }, materials);
 }
 
-/** Of what is said to an outcome. */
+/** Limit of a note on an outcome, in characters. */
 const NOTE_CHARS_MAX = 400;
 
-/** Hands in what somebody says of a run. @returns what the audit says to it */
+/**
+ * Submits a person's answer about a run.
+ * @returns the audit events that record its effect
+ */
 async function submitAnswer(
   { engine, store }: AnswerEnvironment,
   run_id: string,

@@ -1,4 +1,4 @@
-// Promotions and exports (S4 §10), from what somebody asks for to their end. What people say of them is in answers.ts.
+// Promotions and exports (S4 §10), from the request to their end. People's answers to them are in ballots.ts.
 
 import { artifactRef, type Artifact, type ArtifactRef } from '../../contract/artifact-ref.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
@@ -45,7 +45,7 @@ interface HighRiskParts {
   readonly clock: Clock;
   readonly catalogue: Catalogue;
   readonly pace: Pace;
-  /** The folder of exports; null where there is none. */
+  /** The folder of exports; null if there is none. */
   readonly exports: string | null;
 }
 
@@ -58,7 +58,7 @@ interface RunStart {
   readonly scope: Readonly<Record<string, string>>;
 }
 
-/** What the shipped policy has for the two. */
+/** The lanes of the shipped policy for the two kinds. */
 const LANES = { promotion: 'PROMOTE_SHARED_KNOWLEDGE', export: 'EXPORT_CASE_DATA' } as const;
 
 export class HighRiskRuns {
@@ -133,7 +133,7 @@ export class HighRiskRuns {
       format,
       locator: locatorOf(this.#parts.exports, options.destination),
       label,
-      // Those who approve the request see whose withheld content would go out.
+      // Approvers see whose withheld content would be exported.
       ...(withheld.size === 0 ? {} : { withheld_lanes: [...withheld.keys()].sort() }),
     };
     return this.#start(options, {
@@ -154,7 +154,7 @@ export class HighRiskRuns {
     return resolveOutcome(this.#answerEnvironment, resolution);
   }
 
-  /** A promotion or export that has not ended, taken up again. */
+  /** A handle on a promotion or export that has not ended. */
   async find(run_id: string): Promise<HighRiskRun | null> {
     const tree = await this.#attachedEngine.peek(rootRunIdOf(run_id));
     const run = tree?.pendingHighRiskRuns.find((context) => context.run_id === run_id);
@@ -172,7 +172,7 @@ export class HighRiskRuns {
   }
 
   onEngineFailed(): void {
-    // In the ledger it ends, or goes on, when that is opened again.
+    // The ledger ends or continues the run when it is opened again.
     for (const [run_id, finished] of this.#live) finished.resolve({ run_id, state: 'failed', reason: 'AUDIT_FAILURE' });
     this.#live.clear();
   }
@@ -215,7 +215,7 @@ export class HighRiskRuns {
       throw first.status === 'rejected' ? first.reason : (second as PromiseRejectedResult).reason;
     }
     const { refused } = second.value;
-    // A tree that was denied itself has no run: its own end is the answer.
+    // A tree that was denied has no run: the caller gets the root's own end.
     if (refused) await this.#resolveWithRootEnding(root, run_id);
     return this.#track(run_id, open.correlation_id, finished);
   }
@@ -234,7 +234,7 @@ export class HighRiskRuns {
     return { run_id, root_run_id, correlation_id, digest, finished: finished.promise };
   }
 
-  /** The case as far as it is committed now. Its trees end where the engine says. */
+  /** The history of the case up to the last commit. The engine says where its trees end. */
   async #historyOf(case_id: string): Promise<CaseHistory> {
     const { store } = this.#parts;
     const engine = this.#attachedEngine;
@@ -285,19 +285,19 @@ function createStartInput(
   };
 }
 
-/** The request of an export is content of its case, too, in the lane of the export. */
+/** The request of an export is content of its case too, in the lane of the export. */
 function addOwnLane(lanes: ReadonlyMap<string, boolean>, own: Lane | undefined): ReadonlyMap<string, boolean> {
   if (own?.withholds_content !== true) return lanes;
   const exports = own.exports_content === true && lanes.get(own.lane_id) !== false;
   return new Map([...lanes, [own.lane_id, exports]]);
 }
-/** By which the case is known outside of it: its own id, and those of its matter and client sessions. */
+/** The ids that name the case elsewhere: its own, and those of its matter and client sessions. */
 const caseIds = ({ case: case_id, scope = {} }: PromoteOptions): readonly string[] => [
   case_id,
   ...Object.entries(scope).flatMap(([field, value]) => (/matter|client|session/.test(field) ? [value] : [])),
 ];
 
-/** Who stands behind a role is the policy's to say; a role that it does not have is denied anyway. */
+/** The policy defines the class of a role; an unknown role is denied anyway. */
 const classOf = (role: string, { policy }: PinnedPolicy): ActorType => policy.roles.get(role)?.class ?? 'human';
 
 type ActorType = StartRunInput['actor']['actor_type'];
