@@ -1,9 +1,8 @@
-// Who may come in over HTTP at all: looked at before anything of a request is read, believed or parsed.
-//
-// A server on this machine can be reached by every page in its user's browser, by a name that leads to 127.0.0.1, and
-// by whoever else is logged in. So the Host and Origin of a request must be ones that were named, and its bearer token
-// one that the book of tokens knows: whoever that was given to is who asks. This is the one way in, for agents over MCP
-// as for everybody over HTTP. Nothing here throws, whatever a header holds.
+// Admits or refuses HTTP requests before anything in them is read, trusted or parsed. A local server can be reached by
+// every page in its user's browser, by a name that resolves to 127.0.0.1, and by every other user of the machine. So
+// the Host and Origin of a request must be configured ones, and its bearer token must be in the token book, which also
+// identifies the caller. Every request passes this guard, over MCP as over HTTP. Nothing here throws, whatever a header
+// contains.
 
 import type { IncomingMessage } from 'node:http';
 import type { Principal, TokenBook } from '../ports/token-book.js';
@@ -11,25 +10,25 @@ import { createRefusal, type Refusal } from './problems.js';
 
 export type { Refusal } from './problems.js';
 
-/** What is looked at of a request. */
+/** The parts of a request that the guard reads. */
 export type RequestHead = Pick<IncomingMessage, 'method' | 'url' | 'rawHeaders'>;
 
-/** Who has come in, or why nobody has. Null is whoever asks for what is open to all. */
+/** The caller, or the reason of the refusal. The caller is null for a request that needs no token. */
 export type GuardResult =
   { readonly refusal: Refusal } | { readonly refusal: null; readonly principal: Principal | null };
 export type RequestGuard = (head: RequestHead) => GuardResult;
 
 export interface RequestGuardRules {
-  /** As they stand in the Host header, with their port: `127.0.0.1:7390`, `[::1]:7390`. Compared exactly. */
+  /** Values of the Host header, with the port: `127.0.0.1:7390`, `[::1]:7390`. Compared exactly. */
   readonly hosts: readonly string[];
-  /** As they stand in the Origin header. A request without one comes from no page. */
+  /** Values of the Origin header. A request without one does not come from a page. */
   readonly origins: readonly string[];
   readonly tokens: Pick<TokenBook, 'find'>;
-  /** What may be had without a token: nothing that holds data. Default: nothing at all. */
+  /** Which requests need no token: none that return data. Default: none at all. */
   readonly isOpen?: (method: string, path: string) => boolean;
 }
 
-/** Headers of which a second one would be read by one program and not by the next. */
+/** Headers for which programs disagree on the meaning of duplicates. */
 const SINGLE_HEADERS: ReadonlySet<string> = new Set([
   'host',
   'origin',
@@ -47,7 +46,7 @@ const SINGLE_HEADERS: ReadonlySet<string> = new Set([
   'last-event-id',
 ]);
 
-/** In the order in which it is asked: is this a request, from where, from whom? What for is asked behind it. */
+/** The checks in order: the form of the request, its origin, its caller. The rights of the caller are checked later. */
 export function createRequestGuard({ hosts, origins, tokens, isOpen = () => false }: RequestGuardRules): RequestGuard {
   return ({ method = '', url = '', rawHeaders }) => {
     const headers = parseHeaders(rawHeaders);
@@ -69,14 +68,14 @@ function checkOrigin(header: HeaderLookup, hosts: readonly string[], origins: re
   const [host, origin, site] = [header('host'), header('origin'), header('sec-fetch-site')];
   if (host === undefined || !hosts.includes(host)) return createRefusal('HOST_NOT_SERVED');
   if (origin !== undefined && !origins.includes(origin)) return createRefusal('ORIGIN_NOT_ALLOWED');
-  // What a browser says of the page that asks; a page cannot set it.
+  // The browser sets this header; a page cannot change it.
   if (site !== undefined && site !== 'none' && site !== 'same-origin') return createRefusal('ORIGIN_NOT_ALLOWED');
   return null;
 }
 
 const BEARER = /^Bearer +([A-Za-z0-9._~+/-]{1,512}=*)$/i;
 
-/** The book compares digests, so that neither the time nor the length tells anything of a token. */
+/** The book compares digests, so that neither time nor length reveals anything about a token. */
 function authenticateBearer(header: string | undefined, tokens: RequestGuardRules['tokens']): Principal | null {
   const [, given] = BEARER.exec(header ?? '') ?? [];
   return given === undefined ? null : tokens.find(given);
@@ -87,13 +86,16 @@ const unauthorized = (given: boolean): Refusal =>
     'WWW-Authenticate': `Bearer realm="turnpike"${given ? ', error="invalid_token"' : ''}`,
   });
 
-/** The path of a request target: what stands before the query. */
+/** The path of a request target: the part before the query. */
 export function pathOf(url: string): string {
   const end = url.indexOf('?');
   return end === -1 ? url : url.slice(0, end);
 }
 
-/** Refuses what is not there. @param paths each path with its methods */
+/**
+ * Refuses unknown paths and methods.
+ * @param paths each path with its methods
+ */
 export function checkMethod(
   { method = '', url = '' }: RequestHead,
   paths: Readonly<Record<string, readonly string[]>>,
@@ -107,20 +109,23 @@ export function checkMethod(
 const JSON_TYPE = /^application\/json(?: *; *charset=(?:utf-8|"utf-8"))? *$/i;
 const BYTES_TYPE = /^application\/octet-stream *$/i;
 
-/** Refuses bodies in another form: forms and plain text are what a page can send without asking anybody. */
+/** Refuses bodies of other types: a page can send forms and plain text without a CORS preflight. */
 export function checkContentType(headers: IncomingMessage['headers'], bytes = false): Refusal | null {
   const { 'content-type': type = '', 'content-encoding': encoding } = headers;
   if (!JSON_TYPE.test(type) && !(bytes && BYTES_TYPE.test(type))) return createRefusal('UNSUPPORTED_TYPE');
   return encoding === undefined || encoding === 'identity' ? null : createRefusal('UNSUPPORTED_TYPE');
 }
 
-/** The body, counted while it comes, or why it is not taken. @throws what the connection says when it breaks off */
+/**
+ * The body, counted while it arrives, or the reason of its refusal.
+ * @throws the connection's error if it breaks off
+ */
 export async function readBody(request: IncomingMessage, bytes_max: number): Promise<Uint8Array | Refusal> {
   const tooLarge = createRefusal('BODY_TOO_LARGE');
   if (Number(request.headers['content-length'] ?? 0) > bytes_max) return tooLarge;
   const chunks: Uint8Array[] = [];
   let length = 0;
-  // The answer goes out over the connection that is still being read.
+  // The answer uses the connection that is still being read.
   for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Uint8Array>) {
     length += chunk.byteLength;
     if (length > bytes_max) return tooLarge;
@@ -129,13 +134,13 @@ export async function readBody(request: IncomingMessage, bytes_max: number): Pro
   return Buffer.concat(chunks);
 }
 
-/** The hosts by which a loopback address is called, and the origins of pages that it would serve itself. */
+/** The hosts that name a loopback address, and the origins of pages that it serves itself. */
 export function loopbackNames(port: number): Pick<RequestGuardRules, 'hosts' | 'origins'> {
   const hosts = [`127.0.0.1:${port}`, `localhost:${port}`, `[::1]:${port}`];
   return { hosts, origins: hosts.map((host) => `http://${host}`) };
 }
 
-/** The headers by their names in lower case, or null where one is there twice that must not: Node keeps the first. */
+/** The headers by lower-case name, or null if a header that must be unique is not: Node would use the first. */
 function parseHeaders(raw: readonly string[]): ReadonlyMap<string, string> | null {
   const headers = new Map<string, string>();
   for (let at = 0; at + 1 < raw.length; at += 2) {

@@ -1,5 +1,5 @@
 // The bounded loop: ask an agent, submit its proposal to its run unchanged, and pass the response back. Nothing that an
-// agent writes controls the loop; responses and limits do (`next-turn.ts`).
+// agent writes controls the loop; responses and limits do (`loop-limits.ts`).
 
 import { nanoidIds } from '../../adapters/system/nanoid-ids.js';
 import { systemClock } from '../../adapters/system/system-clock.js';

@@ -1,12 +1,12 @@
-// The one place from which anything is done: every effect of a tree comes through here, each to the executor of its
-// action, and only with the capability of its allowed, running mediated run.
+// The only way to run effects: every effect of a tree passes this gateway to the executor of its action, and only with
+// the capability of its allowed, running mediated run.
 //
-//   sandbox actions            the sandbox, synchronously
-//   CALL_TOOL                  a registered tool
-//   WRITE_RECORD READ_RECORDS  a registered target: the ledger's own database, or another one
-//   EXPORT_BUNDLE              the assembly of a bundle, for export runs
-//   RUN_VERIFICATION REVIEW_PHASE  what the platform itself does for a session
-//   anything else              a registered action
+//   sandbox actions                the sandbox, synchronously
+//   CALL_TOOL                      a registered tool
+//   WRITE_RECORD READ_RECORDS      a registered target: the ledger's own database, or another one
+//   EXPORT_BUNDLE                  the assembly of a bag, for export runs
+//   RUN_VERIFICATION REVIEW_PHASE  the platform's own checks for a session
+//   any other action               a registered action
 
 import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../contract/run/effect.js';
 import { ACTION_NAMES } from '../../contract/policy/actions.js';

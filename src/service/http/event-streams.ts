@@ -1,11 +1,11 @@
-// The ledger as a stream of server-sent events, for whoever listens.
+// The ledger as a stream of server-sent events.
 //
 // Invariants:
-//   E1. An event has the id of the last entry in it, and entries come in their order without a gap: whoever names the
-//       last id that he has seen goes on with the next entry, on whatever connection.
-//   E2. The ledger is asked ten times a second, and only while somebody listens.
-//   E3. Of what a client has not taken, at most one message waits; whoever does not take it in time is hung up on.
-//   E4. A stream ends with its token, and when the server closes.
+//   E1. An event has the id of its last entry, and entries come in order without a gap: a client that names the last id
+//       it has received continues with the next entry, on any connection.
+//   E2. The ledger is polled ten times a second, and only while a client is connected.
+//   E3. At most one unread message per client is buffered; a client that does not read it in time is disconnected.
+//   E4. A stream ends when its token expires or is revoked, and when the server closes.
 
 import { LedgerError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
@@ -15,15 +15,15 @@ import type { TokenBook } from '../../ports/token-book.js';
 
 const POLL_MS = 100;
 const COMMENT_MS = 15_000;
-/** How long a client may leave a message untaken. */
+/** How long a client may leave a message unread, in milliseconds. */
 const DRAIN_TIMEOUT_MS = 10_000;
 export const CLIENTS_MAX = 64;
-/** Of one token: it leaves room for others. */
+/** Streams per token, so that one token cannot use up all. */
 export const CLIENTS_PER_TOKEN = 8;
 
-/** The response as a stream writes to it. */
+/** The response that a stream writes to. */
 export interface StreamOutput {
-  /** Whether the client has left already: nothing tells of that a second time. */
+  /** Whether the client has left already: no later event reports that. */
   readonly destroyed: boolean;
   writeHead(status: number, headers: Readonly<Record<string, string>>): unknown;
   write(text: string): boolean;
@@ -32,9 +32,11 @@ export interface StreamOutput {
   destroy(): unknown;
 }
 
-/** Entries as the events of one format. */
+/** Formats entries as events. */
 export interface StreamFormat {
-  /** The event for entries `from` on, below `to`, and the first entry that is not in it. */
+  /**
+   * The event for the entries from `from` up to, but not including, `to`, and the first entry that it does not contain.
+   */
   next(from: number, to: number, control?: ReadControl): Promise<{ readonly text: string; readonly through: number }>;
 }
 
@@ -50,16 +52,16 @@ interface StreamClient {
   readonly token: string;
   readonly format: StreamFormat;
   readonly control: ReadControl | undefined;
-  /** The next entry that it gets. */
+  /** The next entry for this client. */
   from: number;
   busy: boolean;
   open: boolean;
   quietSince: number;
-  /** Ends the wait for a client that has not taken what it was sent. */
+  /** Ends the wait for a client that has not read its last message. */
   onDrained: () => void;
 }
 
-/** A stream that begins: from which entry, for which token, and how its reads are divided. */
+/** The start of a stream: its first entry, its token, and how its reads are divided. */
 export type StreamStart = Pick<StreamClient, 'from' | 'token' | 'format'> & { readonly control?: ReadControl };
 
 export class EventStreams {
@@ -76,13 +78,13 @@ export class EventStreams {
     return this.#clients.size;
   }
 
-  /** Whether there is no place for one more of this token. */
+  /** Whether this token has reached its limit of streams. */
   isFull(token: string): boolean {
     if (this.#closed || this.#clients.size >= CLIENTS_MAX) return true;
     return [...this.#clients].filter((client) => client.token === token).length >= CLIENTS_PER_TOKEN;
   }
 
-  /** Streams entries `from` on until the client leaves, or has to. */
+  /** Streams entries from `from` until the client leaves or is disconnected. */
   add(out: StreamOutput, { from, token, format, control }: StreamStart): void {
     if (out.destroyed) return;
     const client: StreamClient = {
@@ -170,7 +172,7 @@ export class EventStreams {
     try {
       while (client.open && client.from < size) {
         const { text, through } = await client.format.next(client.from, size, client.control);
-        // The client may have left, or been ended, while the ledger was read.
+        // The client may have left, or been disconnected, while the ledger was read.
         if (!this.#clients.has(client)) return;
         client.from = through;
         await this.#write(client, text);
@@ -184,7 +186,7 @@ export class EventStreams {
     }
   }
 
-  /** Resolves when the client may have more. */
+  /** Resolves when the client can receive more. */
   async #write(client: StreamClient, text: string): Promise<void> {
     const { out } = client;
     const { clock } = this.#options;

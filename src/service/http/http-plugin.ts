@@ -1,5 +1,5 @@
-// The routes as Fastify serves them. What comes in has been through the front door; here it is matched with its route,
-// its right is asked for, its body is read and held against the schemas, and what it comes to goes out.
+// Serves the routes with Fastify. Requests have passed the guard; here the service finds the route, checks the right,
+// reads and validates the body, and sends the result.
 
 import Fastify, {
   type FastifyInstance,
@@ -24,9 +24,9 @@ import { BinaryBody, methodsOf, parseValues, type RouteRequest, type Route } fro
 import { COMMON_HEADERS, sendResponse } from './send-response.js';
 import { hasOneOf, type InspectionService } from './http-service.js';
 
-/** Of a body that is no proposal. */
+/** Limit of a body that is not a proposal. */
 export const BODY_BYTES_MAX = 262_144;
-/** Of a proposal. Policy decides below this, and a payload that it refuses is a step like any other. */
+/** Limit of a proposal. Policy limits are lower, and a payload that policy rejects is a step like any other. */
 export const STEP_BYTES_MAX = 4_194_304;
 const PARAM_CHARS_MAX = 256;
 const PREFIX = '/api/v1';
@@ -34,7 +34,7 @@ const PREFIX = '/api/v1';
 export interface HttpApp<S extends Pick<InspectionService, 'metrics' | 'log'>> {
   readonly service: S;
   readonly routes: readonly Route<S>[];
-  /** Lets a request in. Called before anything else is done with it. */
+  /** Admits a request, before anything else happens to it. */
   readonly admit: AdmitRequest;
 }
 
@@ -48,13 +48,13 @@ export type AdmitRequest = (
   route: EnteredRoute | undefined,
 ) => AdmissionOutcome | Promise<AdmissionOutcome>;
 
-/** A request that came in with a token. */
+/** A request that was admitted with a token. */
 interface AdmittedRequest {
   readonly principal: Principal;
   readonly work: AdmittedWork;
 }
 
-/** An instance of our own, for requests that somebody else receives. */
+/** A Fastify instance of this package, for requests that the plain handler receives. */
 export function createFastify(): FastifyInstance {
   const fastify = Fastify({
     logger: false,
@@ -62,10 +62,10 @@ export function createFastify(): FastifyInstance {
     bodyLimit: BODY_BYTES_MAX,
     requestIdHeader: false,
     routerOptions: { maxParamLength: PARAM_CHARS_MAX },
-    // What no route can be looked for: the framework would tell the address back.
+    // For addresses that match no route pattern: the framework's own answer would repeat the address.
     frameworkErrors: (_error, _request, reply) => sendRefusedReply(reply, createRefusal('NOT_FOUND')),
   });
-  // What is none of our routes is refused before a byte of its body is read, and in no words but ours.
+  // Requests to unknown routes are refused before their body is read, with the service's own messages.
   fastify.removeAllContentTypeParsers();
   fastify.addHook('onRequest', (request, reply, done) => {
     if (request.is404) sendRefusedReply(reply, createRefusal('NOT_FOUND'));
@@ -76,7 +76,7 @@ export function createFastify(): FastifyInstance {
   return fastify;
 }
 
-/** Everything as one plugin, in a scope of its own: what it decides about bodies and errors is for its routes alone. */
+/** All routes as one plugin in its own scope: its body parsers and error handlers affect only its routes. */
 export const httpPlugin =
   <S extends Pick<InspectionService, 'metrics' | 'log'>>(app: HttpApp<S>): FastifyPluginAsync =>
   // eslint-disable-next-line @typescript-eslint/require-await
@@ -87,7 +87,7 @@ export const httpPlugin =
     fastify.addContentTypeParser('*', { parseAs: 'buffer' }, (_request, body, done) => done(null, body));
     fastify.addHook('onRequest', (request, reply, done) => {
       const decide = (outcome: AdmissionOutcome): void => {
-        // Its client has left: nothing is answered.
+        // The client has left: no answer.
         if (outcome === null) return void reply.hijack();
         if ('reason' in outcome) {
           sendRefusedReply(reply, outcome);
@@ -107,13 +107,13 @@ export const httpPlugin =
       done();
     });
     fastify.setErrorHandler((error, _request, reply) => sendRefusedReply(reply, logAndRefuse(error, service)));
-    // What else is below our addresses is ours to refuse, and nothing beside them: that is for the server we are in.
+    // Unknown addresses below the plugin's prefix are refused here; all others belong to the surrounding server.
     const notServedHandler = createNotServedHandler(routes);
     fastify.all(`${PREFIX}/*`, { onRequest: notServedHandler, handler: notServedHandler });
     for (const route of routes) {
       fastify.route({
         method: [...methodsOf(route)],
-        // Whoever asks for a stream without its body would wait for ever, and readings would be told of for nothing.
+        // A HEAD request for a stream would never end, and reads would be recorded for nothing.
         exposeHeadRoute: false,
         url: route.path.replace(/\{(\w+)\}/g, ':$1'),
         config: { route },
@@ -142,7 +142,7 @@ interface RouteCall<S> {
   readonly service: S;
 }
 
-/** Runs the handler of the route. The place is freed when the work ends, not when its client disconnects. */
+/** Runs the handler of the route. The slot is released when the work ends, not when its client disconnects. */
 async function runRoute<S extends Pick<InspectionService, 'log'>>(
   reply: FastifyReply,
   { request: routeRequest, work, route, service }: RouteCall<S>,
@@ -166,7 +166,7 @@ const createNotServedHandler = (routes: readonly Pick<Route, 'path' | 'method' |
   const index = new RouteIndex(routes);
   return ({ raw }: FastifyRequest, reply: FastifyReply): void => {
     const methods = index.methods(pathOf(raw.url ?? ''));
-    // A route that did not take what is its own has a parameter that cannot be one.
+    // A route that did not match its own path has an invalid parameter.
     const isNowhere = methods.length === 0 || methods.some((method) => method === raw.method);
     sendRefusedReply(
       reply,
@@ -175,7 +175,7 @@ const createNotServedHandler = (routes: readonly Pick<Route, 'path' | 'method' |
   };
 };
 
-/** What keeps a request from its route before a byte of its body is read. */
+/** The checks before the body of a request is read. */
 function checkAccess(
   route: Pick<Route, 'rights' | 'body' | 'headers'>,
   request: FastifyRequest,
@@ -184,11 +184,11 @@ function checkAccess(
   if (principal === undefined) return createRefusal('UNAUTHENTICATED');
   if (!hasOneOf(principal, route.rights)) return createRefusal('RIGHT_MISSING');
   const key = route.body === null ? undefined : request.headers['idempotency-key'];
-  // Whoever sends one relies on it, and would be deceived.
+  // A client that sends this header relies on it, so a route that ignores it refuses the request.
   if (key !== undefined && !route.headers.includes('idempotency-key')) return createRefusal('IDEMPOTENCY_NOT_KEPT');
   if (route.body !== null) return checkContentType(request.headers, route.body === BinaryBody);
   const { 'content-length': length = '0', 'transfer-encoding': chunks } = request.headers;
-  // Nobody would read it, and it could go on for as long as a request may.
+  // The body would not be read, and it could last as long as a request may.
   return length === '0' && chunks === undefined ? null : createRefusal('BODY_TOO_LARGE');
 }
 
@@ -200,7 +200,7 @@ function parseRequest(
   entry: AdmittedRequest | undefined,
 ): AnyRouteRequest | Refusal {
   const params = parseValues(route.params, request.params as JsonObject);
-  // What cannot be an id is the id of nothing.
+  // An invalid id names nothing.
   if (entry === undefined || params === null) return createRefusal('NOT_FOUND');
   const { principal, work: control } = entry;
   const query = parseValues(route.query, request.query as JsonObject);
@@ -216,7 +216,7 @@ function parseRequest(
   return { principal, params, query, body, headers, control } as AnyRouteRequest;
 }
 
-/** Whoever is refused before his body was read may still be sending it: the connection is not used again. */
+/** A client that is refused early may still be sending its body: the connection is not reused. */
 function sendRefusedReply(reply: FastifyReply, refused: Refusal): void {
   const { body, headers } = reply.request;
   const { 'content-length': length = '0', 'transfer-encoding': chunks } = headers;

@@ -1,5 +1,4 @@
-// A service on a port of its own. By which names it may be called is known only when it listens: until then nothing is
-// answered.
+// A handler on its own port. Its host names are known only once it listens: until then no request is answered.
 
 import { listenHttp } from '../../adapters/network/http-listener.js';
 import type { Log } from '../../ports/log.js';
@@ -9,26 +8,29 @@ import type { Handler } from './http-handler.js';
 export interface HttpServer {
   readonly url: string;
   readonly port: number;
-  /** Ends streams, takes nothing new, finishes what is under way. What is served stays open. */
+  /** Ends streams, refuses new requests and finishes those in flight. The handler's resources stay open. */
   close(): Promise<void>;
 }
 
-/** What is served, as far as a server has to know it. */
+/** A handler, as far as the server needs to know it. */
 export interface ServedHandler extends Handler {
-  /** A stream would else keep the server from closing. */
+  /** A stream would otherwise keep the server from closing. */
   endStreams(): void;
 }
 
 export interface HttpServerOptions {
   readonly host: string;
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly port: number;
-  /** How long what is under way may take when the server closes. */
+  /** How long requests in flight may take when the server closes, in milliseconds. */
   readonly closeMs: number;
   readonly log: Pick<Log, 'error'>;
 }
 
-/** @param serve makes what is served there @throws UsageError where the address cannot be listened on */
+/**
+ * @param serve creates the handler
+ * @throws UsageError if the server cannot listen on the address
+ */
 export async function startHttpServer(
   { host, port, closeMs, log }: HttpServerOptions,
   serve: (port: number) => ServedHandler,

@@ -1,4 +1,4 @@
-// What the routes work on: one Turnpike, and what is remembered beside it while it is served.
+// What the routes work on: one Turnpike, and the state of the service.
 
 import type { Right } from '../../contract/token.js';
 import type { Clock } from '../../ports/clock.js';
@@ -13,23 +13,23 @@ import type { Metrics } from './metrics.js';
 import type { RunAccess } from './routes/run-access.js';
 import type { EventStreams } from './event-streams.js';
 
-/** Somebody reads content: what an agent wrote, what a case holds, or a bundle of it. */
+/** A read of content: of an agent's text, a case's content, or an exported bag. */
 export interface Access {
   readonly actor: string;
   readonly role: string;
   readonly token: string;
-  /** The route, as the OpenAPI document has it. */
+  /** The route, as in the OpenAPI document. */
   readonly route: string;
-  /** What of it: parameters of the route, or the entry and hash that they lead to. Nothing that a caller makes up. */
+  /** The subject: parameters of the route, or the entry and hash that they resolve to. Never a caller's free text. */
   readonly subject: Readonly<Record<string, string | number>>;
 }
 
-/** Writes down that somebody reads, before he gets it. Where that fails, he does not get it. */
+/** Records a read before the content is shown. If it throws, the content is not shown. */
 export type AccessAudit = (access: Access) => Promise<void>;
 
-/** What of it is enough to look at a ledger, with nobody who writes to it. */
+/** The parts that suffice to inspect a ledger without writing to it. */
 export interface InspectionService {
-  /** Null: nothing is inspected here. */
+  /** Null: inspection is not offered. */
   readonly inspector: InspectorSource | null;
   readonly audit: AccessAudit;
   readonly metrics: Metrics;
@@ -40,11 +40,11 @@ export interface InspectionService {
 export interface HttpService extends InspectionService {
   readonly turnpike: Turnpike;
   readonly tokens: TokenBook;
-  /** Lane, case and limits of agents that do not name their own. */
+  /** Defaults for lane, case and limits of agents. */
   readonly agent: AgentIdentity;
-  /** The sessions as somebody speaks to them, or null where there are none. */
+  /** The sessions for a caller, or null if there are none. */
   readonly sessionTools: (principal: Principal) => SessionToolsOptions | null;
-  /** The folder that export bundles are written to. */
+  /** The folder for exported bags. */
   readonly exports: string;
   readonly access: RunAccess;
   readonly keyedSteps: KeyedSteps;

@@ -1,4 +1,4 @@
-// `turnpike/http`: the HTTP service, as the command `turnpike serve` serves it.
+// `turnpike/http`: the HTTP service that `turnpike serve` runs.
 
 export {
   joinTokenBooks,
@@ -25,7 +25,7 @@ export { serveTurnpike, type ServeOptions } from './serve.js';
 export type { Access, AccessAudit } from './http-service.js';
 export { turnpikeHttp, type TurnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';
 
-// Names of before, for one minor version. CHANGELOG.md lists them.
+// Deprecated names, kept for one minor version. CHANGELOG.md lists them.
 export {
   /** @deprecated Use `joinTokenBooks`. */
   joinTokenBooks as joinedBooks,

@@ -1,7 +1,7 @@
 import { LedgerError, RunError, UsageError } from '../../errors.js';
 import { PROBLEMS, createRefusal, type ProblemCode, type Refusal } from '../problems.js';
 
-/** Thrown by a route that can go no further: a refusal, and no breakdown. What is told of it is a constant. */
+/** Thrown by a route that refuses a request. It is not a failure; its message is a constant. */
 export class RefusalError extends Error {
   readonly refusal: Refusal;
   constructor(...refusalArguments: Parameters<typeof createRefusal>) {
@@ -10,7 +10,7 @@ export class RefusalError extends Error {
   }
 }
 
-/** What an error means to whoever has asked, and whether the service's own log has to know of it. */
+/** What the client is told about an error, and whether the service logs it. */
 export function toRefusal(error: unknown): { readonly refusal: Refusal; readonly unforeseen: boolean } {
   if (error instanceof RefusalError) return { refusal: error.refusal, unforeseen: false };
   if (error instanceof UsageError) return { refusal: createRefusal('INVALID_REQUEST'), unforeseen: false };
@@ -24,7 +24,7 @@ export function toRefusal(error: unknown): { readonly refusal: Refusal; readonly
   return { refusal: createRefusal('UNAVAILABLE'), unforeseen: true };
 }
 
-/** In seconds: when it is worth another try. */
+/** In seconds: when the client may retry. */
 const RETRY_HEADERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   AGENT_BUSY: { 'Retry-After': '1' },
   STORAGE_LOW: { 'Retry-After': '60' },

@@ -1,10 +1,10 @@
-// What the service knows of a request, on the request itself.
+// Stores data of the service on the request object.
 
 import type { IncomingMessage } from 'node:http';
 
 type Slots = Record<symbol, unknown>;
 
-/** One value for each request, as long as the request lives. A WeakMap with an entry for each costs 5 % of a step. */
+/** One value per request, for the lifetime of the request. A WeakMap would cost 5 % of a step. */
 export class RequestSlot<T> {
   readonly #key = Symbol('slot');
 

@@ -1,4 +1,4 @@
-// The inspector over a ledger to which nobody writes here: an exported bundle, looked at on this machine.
+// Serves the inspector for a ledger that is not written to here: an exported bundle, opened on this machine.
 
 import { drawToken } from '../../adapters/keys/access-token.js';
 import type { PageFile } from '../../adapters/page-folder.js';
@@ -25,18 +25,21 @@ const READER = { actor: 'reader', role: 'reader' } as const;
 export interface ServeSourceOptions {
   readonly source: InspectorSource;
   readonly page: ReadonlyMap<string, PageFile>;
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly port: number;
-  /** The secret that every request has to bring. Default: one is drawn. */
+  /** The bearer token that every request must have. Default: a random one. */
   readonly token?: string;
-  /** Who has it, for `audit`. Default: somebody. */
+  /** The reader that `audit` records. Default: an anonymous one. */
   readonly reader?: { readonly actor: string; readonly role: string };
-  /** Default: nothing is written down, since there is nothing to write to. */
+  /** Default: reads are not recorded, because there is no ledger to write to. */
   readonly audit?: AccessAudit;
   readonly log?: Log;
 }
 
-/** Serves a ledger on loopback, to whoever has the token. Nothing can be done to it. @throws UsageError */
+/**
+ * Serves a ledger on loopback to callers with the token, for reading only.
+ * @throws UsageError
+ */
 export async function serveSource(options: ServeSourceOptions): Promise<HttpServer & { readonly token: string }> {
   const { source, page, port, token = drawToken(), reader = READER, log = winstonLog('warn') } = options;
   const clock = systemClock();

@@ -1,4 +1,4 @@
-// The HTTP service on a port of its own.
+// The HTTP service on its own port.
 
 import { winstonLog } from '../../adapters/system/winston-log.js';
 import { UsageError } from '../../errors.js';
@@ -7,23 +7,23 @@ import { hostForUrl } from '../mcp/serve-http.js';
 import { startHttpServer, type HttpServer } from './http-server.js';
 import { turnpikeHttp, type TurnpikeHttpOptions } from './turnpike-http.js';
 
-/** How long steps that are under way may take when the server closes. */
+/** How long steps in flight may take when the server closes, in milliseconds. */
 const CLOSE_MS = 10_000;
 
 export interface ServeOptions extends Omit<TurnpikeHttpOptions, 'hosts'> {
   readonly host: string;
-  /** 0: any that is free. */
+  /** 0: any free port. */
   readonly port: number;
-  /** Further names by which the server is called, as they stand in Host. */
+  /** Further names of the server, as values of the Host header. */
   readonly hosts?: readonly string[];
-  /** Whether the tokens are ones that somebody has stored: else nothing but loopback is listened on. */
+  /** Whether the tokens are stored ones; if not, the server listens only on loopback. */
   readonly storedTokens: boolean;
 }
 
 const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/;
 export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
 
-/** @throws UsageError where the address cannot be listened on, or may not be */
+/** @throws UsageError if the server cannot, or must not, listen on the address */
 export async function serveTurnpike({ host, port, storedTokens, ...options }: ServeOptions): Promise<HttpServer> {
   if (!isLoopback(host) && !storedTokens) {
     throw new UsageError({

@@ -1,5 +1,5 @@
-// The page that draws what there is: static files without data in them, served to anybody under a policy by which they
-// can do nothing but ask this server.
+// Serves the inspector page: static files without data, available without a token, under a content security policy that
+// lets them contact only this server.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { compressBest, isGzipAccepted } from '../../adapters/network/gzip.js';
@@ -28,7 +28,7 @@ const PAGE_HEADERS = {
   'Cross-Origin-Resource-Policy': 'same-origin',
 } as const;
 
-/** A file as it is, and packed: each is packed once, since it never changes while it is served. */
+/** A file, plain and compressed. Each is compressed once, because it does not change while it is served. */
 interface ServedFile {
   readonly file: PageFile;
   readonly packed: Uint8Array | null;
@@ -56,11 +56,14 @@ export function sendPage({ headers }: IncomingMessage, response: ServerResponse,
 export type Page = ReadonlyMap<string, PageFile>;
 export const PAGE_METHODS: readonly string[] = ['GET', 'HEAD'];
 
-/** What of a page is open to all: nothing but its files. */
+/** Only the files of the page are available without a token. */
 export const createOpenCheck =
   (page: Page) =>
   (method: string, path: string): boolean =>
     PAGE_METHODS.includes(method) && page.has(path);
 
-/** The files of a built page, read at once, by their paths. @throws UsageError where there is none */
+/**
+ * The files of a built page by their paths, read at once.
+ * @throws UsageError if there is no page
+ */
 export const pageFiles = readPageFolder;

@@ -4,7 +4,7 @@ import type { ReadControl } from '../../ports/pace.js';
 import type { InspectorSource } from '../inspector/inspector-source.js';
 import type { StreamFormat } from './event-streams.js';
 
-/** Entries, and their bytes, that are sent together at most. One is sent however large it is. */
+/** Limits of entries, and of their bytes, in one message. One entry is sent whatever its size. */
 const ENTRIES_AT_ONCE = 1_000;
 const BYTES_AT_ONCE = 262_144;
 
@@ -14,7 +14,7 @@ export const createEntryFormat = (source: Pick<InspectorSource, 'entries'>): Str
     const options = { ...(control === undefined ? {} : copyControl(control)), bytesMax: BYTES_AT_ONCE };
     const texts = await source.entries(from, Math.min(to, from + ENTRIES_AT_ONCE), options);
     const events = texts.map((text, place) => {
-      // Canonical JSON has no line breaks; a text that has been tampered with may, and would end the event.
+      // Canonical JSON has no line breaks; a tampered text may have some, which would end the event.
       const entry = text.replace(/[\r\n]/g, ' ');
       const data = `{"log_index":${from + place},"leaf_hash":"${leafHash(text)}","entry":${entry}}`;
       return `id: ${from + place}\ndata: ${data}\n\n`;
@@ -32,7 +32,7 @@ export const createRowFormat = (source: Pick<InspectorSource, 'rows'>): StreamFo
   },
 });
 
-/** Its members, one by one: a signal may be made when it is first read. */
+/** Member by member, because a signal may be created when it is first read. */
 const copyControl = ({ signal, pause }: ReadControl): ReadControl => ({ signal, pause });
 
 function toChunk(text: string, from: number, count: number): { readonly text: string; readonly through: number } {

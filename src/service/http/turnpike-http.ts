@@ -1,4 +1,5 @@
-// The HTTP service on an open Turnpike, for a server of one's own: as a plugin of Fastify or as a plain handler.
+// The HTTP service on an open Turnpike, for an embedding service's own server: as a Fastify plugin or as a plain
+// handler.
 
 import type { FastifyPluginAsync } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -37,36 +38,39 @@ import { EventStreams } from './event-streams.js';
 export interface TurnpikeHttpOptions {
   readonly turnpike: Turnpike;
   readonly tokens: TokenBook;
-  /** As they stand in the Host header, with their port; compared exactly. */
+  /** Values of the Host header, with the port; compared exactly. */
   readonly hosts: readonly string[];
-  /** Of pages that may ask. Default: none; whoever asks without a page has no origin. */
+  /** Origins of pages that may send requests. Default: none; a request that comes from no page has no origin. */
   readonly origins?: readonly string[];
-  /** What the routes of the inspector look at. Default: the Turnpike's own ledger. Null: they are not there. */
+  /** The ledger that the inspector routes show. Default: the Turnpike's own. Null: there are no inspector routes. */
   readonly inspector?: InspectorSource | null;
-  /** The page, as `pageFiles` reads it. Default: none. */
+  /** The page, from `pageFiles`. Default: none. */
   readonly page?: ReadonlyMap<string, PageFile>;
-  /** Lane, case and limits of agents that name none. Actor and role are those of their tokens. */
+  /** Defaults for lane, case and limits of agents. Actor and role come from their tokens. */
   readonly agent?: Omit<AgentIdentity, 'actor' | 'role'>;
   /** Default: sessions without a folder of specs. Null: none. */
   readonly sessions?: SessionOptions | null;
-  /** Called before content is shown; what it throws keeps that from being shown. Default: the ledger tells of it. */
+  /** Called before content is shown; if it throws, the content is not shown. Default: the ledger records the read. */
   readonly audit?: AccessAudit;
-  /** Where export bundles go. Default: the folder of exports of the Turnpike, which this must be, or lie in. */
+  /**
+   * The folder for exported bags. Default: the Turnpike's folder of exports. Another value must be that folder or lie
+   * below it.
+   */
   readonly exports?: string;
-  /** How much one connection, one token and all of them may use; `DEFAULT_LIMITS` has the defaults. */
+  /** Limits of one connection, of one token and of all together. Default: `DEFAULT_LIMITS`. */
   readonly admission?: AdmissionOptions;
   readonly clock?: Clock;
   readonly log?: Log;
 }
 
 export interface TurnpikeHttp {
-  /** For a Fastify of one's own. The page and MCP are not in it. */
+  /** For an existing Fastify server. Contains neither the page nor MCP. */
   readonly plugin: FastifyPluginAsync;
-  /** For any server: everything, with MCP at /mcp. Never throws. */
+  /** For any server: contains all routes, with MCP at /mcp. Never throws. */
   readonly handler: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
-  /** Ends the streams, which would else keep a server from closing, and takes no new ones. */
+  /** Ends the streams, which would otherwise keep a server from closing, and refuses new ones. */
   endStreams(): void;
-  /** Ends the streams. What is under way is finished; nothing new is taken. */
+  /** Ends the streams and refuses new requests; requests in flight are finished. */
   close(): Promise<void>;
 }
 
@@ -98,7 +102,7 @@ export function turnpikeHttp(options: TurnpikeHttpOptions): TurnpikeHttp {
 
 const NO_PAGE: ReadonlyMap<string, PageFile> = new Map();
 
-/** One for all that is served: HTTP and MCP take from the same shares. */
+/** One controller for HTTP and MCP, which use the same shares. */
 function createAdmission({ turnpike, admission, clock = systemClock() }: TurnpikeHttpOptions): AdmissionController {
   const { pace } = turnpike.ledger;
   return new AdmissionController({ clock, pace, ...(admission === undefined ? {} : { limits: admission }) });
@@ -144,19 +148,19 @@ const identityOf = ({ actor, role, case: bound }: Principal, agent: AgentIdentit
   ...(bound === null ? {} : { case: bound }),
 });
 
-/** A role of sessions is none of agents: then they have the one that the service has for them. */
+/** If the token's role is a session role, agents get the configured role. */
 function sessionAgentOf(principal: Principal, agent: AgentIdentity): AgentIdentity {
   const identity = identityOf(principal, agent);
   if (!SESSION_ROLES.some((role) => role === principal.role)) return identity;
   return { ...identity, role: agent.role ?? AGENT_DEFAULTS.role };
 }
 
-/** MCP behind the same door: what an agent is there, its token says. */
+/** MCP behind the same guard: the token decides who the agent is. */
 class McpHandler {
   readonly #options: TurnpikeHttpOptions;
   readonly #http: HttpService;
   readonly #endpoint: McpEndpoint;
-  /** By token: what its connections remember together. */
+  /** By token: the state that its connections share. */
   readonly #services = new Map<string, McpService>();
 
   constructor(options: TurnpikeHttpOptions, http: HttpService, endpoint: McpEndpoint) {
