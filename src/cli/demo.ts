@@ -31,13 +31,13 @@ export async function fillDemo(turnpike: Turnpike, stop: AbortSignal = new Abort
   await submitPayloads(turnpike, 'case-mixture', mixPayloads(work, attacks), 0, stop);
   if (stop.aborted) return;
   await startDemoSession(turnpike);
-  const asked = {
+  const request = {
     case: 'case-session',
     reason: 'The client has asked for the file.',
     destination: 'case-session.zip',
     format: 'zip',
   } as const;
-  await turnpike.export({ ...asked, ...GOVERNANCE });
+  await turnpike.export({ ...request, ...GOVERNANCE });
 }
 
 /** Runs demonstration agents, one step at a time, until `stop` is aborted. */

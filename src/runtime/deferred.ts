@@ -1,11 +1,11 @@
-export interface Deferred<T> {
+export interface DeferredPromise<T> {
   readonly promise: Promise<T>;
   resolve(value: T): void;
   reject(error: unknown): void;
 }
 
 /** A promise that somebody else settles. */
-export function createDeferred<T>(): Deferred<T> {
+export function createDeferred<T>(): DeferredPromise<T> {
   let resolve!: (value: T) => void;
   let reject!: (error: unknown) => void;
   const promise = new Promise<T>((resolvePromise, rejectPromise) => {
@@ -16,7 +16,7 @@ export function createDeferred<T>(): Deferred<T> {
 }
 
 /** Whoever does not wait for the end need not hear that nobody will tell it. */
-export function ignoreRejection<T>(deferred: Deferred<T>): Deferred<T> {
+export function ignoreRejection<T>(deferred: DeferredPromise<T>): DeferredPromise<T> {
   deferred.promise.catch(() => undefined);
   return deferred;
 }

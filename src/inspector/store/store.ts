@@ -208,9 +208,9 @@ export class Store {
   #chooseFirst(): void {
     const { roots } = this.runs;
     const { at } = this.view.value;
-    const asked = at === null ? null : this.runs.get(this.rows.run(at.at));
-    if (asked !== null) {
-      this.change({ run: asked.id });
+    const requested = at === null ? null : this.runs.get(this.rows.run(at.at));
+    if (requested !== null) {
+      this.change({ run: requested.id });
       return;
     }
     for (let place = roots.length - 1; place >= 0; place -= 1) {

@@ -157,15 +157,17 @@ type VoteDecision = 'approve' | 'reject';
 /** Asked once more before it is sent: a vote cannot be taken back. */
 function VoteForm({ approval, approvals, load, seen: isSeen }: ApprovalProps & { readonly seen: boolean }) {
   const [decision, setDecision] = useState<VoteDecision | null>(null);
-  const [outcomeText, setSaid] = useState<string | null>(null);
+  const [outcomeText, setOutcomeText] = useState<string | null>(null);
   const send = (sent: VoteDecision): void => {
     setDecision(null);
     approvals.vote(approval.run_id, approval.digest, sent).then(
       (votes) => {
-        setSaid(votes.map(({ counted, rule_id }) => `${counted ? 'counted' : 'not counted'} (${rule_id})`).join(', '));
+        setOutcomeText(
+          votes.map(({ counted, rule_id }) => `${counted ? 'counted' : 'not counted'} (${rule_id})`).join(', '),
+        );
         load();
       },
-      (error: unknown) => setSaid(errorText(error)),
+      (error: unknown) => setOutcomeText(errorText(error)),
     );
   };
   return (

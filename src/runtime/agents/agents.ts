@@ -14,7 +14,7 @@ import { auditFailureResponse } from '../../step/concluded-step.js';
 import type { RunTermination, Reply } from '../../../machines/emission.js';
 import { AgentQueue } from './agent-queue.js';
 import type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
-import { createDeferred, ignoreRejection, type Deferred } from '../deferred.js';
+import { createDeferred, ignoreRejection, type DeferredPromise } from '../deferred.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import {
   createProposalPrompt,
@@ -35,8 +35,8 @@ interface LiveAgent {
   readonly run: KnownRun;
   readonly policy: Policy;
   readonly queue: AgentQueue;
-  readonly finished: Deferred<RunEnding>;
-  readonly replies: Map<string, Deferred<string>>;
+  readonly finished: DeferredPromise<RunEnding>;
+  readonly replies: Map<string, DeferredPromise<string>>;
   proposals: number;
 }
 
@@ -52,7 +52,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
   readonly #options: AgentsOptions;
   readonly #live = new Map<string, LiveAgent>();
   /** Runs that may end before their handle exists, such as an agent that is denied at once. */
-  readonly #starting = new Map<string, Deferred<RunEnding>>();
+  readonly #starting = new Map<string, DeferredPromise<RunEnding>>();
   #engine: TreeEngine | null = null;
 
   constructor(options: AgentsOptions) {
@@ -183,7 +183,7 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     return this.#attachedEngine.submit(tree_id, { input, materials, external, checked: input.kind === 'proposal' });
   }
 
-  #track(tree: Tree | null, run_id: string, finished: Deferred<RunEnding>): AgentRun {
+  #track(tree: Tree | null, run_id: string, finished: DeferredPromise<RunEnding>): AgentRun {
     const run = tree?.run(run_id);
     if (tree?.policy == null || run == null) throw new InvariantError(`agent run ${run_id} was not created`);
     // Input ids of this handle continue after those that the tree already contains.

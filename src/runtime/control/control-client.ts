@@ -26,7 +26,7 @@ import {
 } from './control-protocol.js';
 import { fromWireError } from './control-errors.js';
 import type { EraseOptions, ErasureReport } from '../ledger/erase-case.js';
-import { createDeferred, ignoreRejection, type Deferred } from '../deferred.js';
+import { createDeferred, ignoreRejection, type DeferredPromise } from '../deferred.js';
 import type {
   Ballot,
   BallotResult,
@@ -54,7 +54,7 @@ type RequestBody = ControlRequest extends infer Request
 /** The process that holds the writer lock of a home, as another one reaches it. */
 export class ControlClient {
   readonly #connection: SocketConnection;
-  readonly #pending = new Map<number, Deferred<unknown>>();
+  readonly #pending = new Map<number, DeferredPromise<unknown>>();
   readonly #ping: NodeJS.Timeout;
   #lastId = 0;
   #isClosed = false;
@@ -198,14 +198,14 @@ export class ControlClient {
   }
 
   /** The end of a run: known already, or asked for. */
-  #trackEnding(run_id: string, ended: RunEnding | null): Deferred<RunEnding> {
+  #trackEnding(run_id: string, ended: RunEnding | null): DeferredPromise<RunEnding> {
     const finished = ignoreRejection(createDeferred<RunEnding>());
     if (ended === null) this.#awaitEnding(run_id, finished);
     else finished.resolve(ended);
     return finished;
   }
 
-  #awaitEnding(run_id: string, finished: Deferred<RunEnding>): void {
+  #awaitEnding(run_id: string, finished: DeferredPromise<RunEnding>): void {
     this.#request({ op: 'finished', run_id }, EndingResult).then(
       (ending) => finished.resolve(ending),
       (error: unknown) => finished.reject(error),

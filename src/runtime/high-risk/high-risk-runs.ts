@@ -18,7 +18,7 @@ import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { Pace } from '../../ports/pace.js';
 import type { RunEnding } from '../agents/agent-run.js';
-import { createDeferred, ignoreRejection, type Deferred } from '../deferred.js';
+import { createDeferred, ignoreRejection, type DeferredPromise } from '../deferred.js';
 import { findWithheldLanes } from '../evidence/withheld-lanes.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import { CaseHistory } from '../case/case-history.js';
@@ -63,7 +63,7 @@ const LANES = { promotion: 'PROMOTE_SHARED_KNOWLEDGE', export: 'EXPORT_CASE_DATA
 
 export class HighRiskRuns {
   readonly #parts: HighRiskParts;
-  readonly #live = new Map<string, Deferred<RunEnding>>();
+  readonly #live = new Map<string, DeferredPromise<RunEnding>>();
   #engine: TreeEngine | null = null;
 
   constructor(parts: HighRiskParts) {
@@ -226,7 +226,7 @@ export class HighRiskRuns {
     this.#live.delete(run_id);
   }
 
-  async #track(run_id: string, correlation_id: string, finished: Deferred<RunEnding>): Promise<HighRiskRun> {
+  async #track(run_id: string, correlation_id: string, finished: DeferredPromise<RunEnding>): Promise<HighRiskRun> {
     const root_run_id = rootRunIdOf(run_id);
     const tree = await this.#attachedEngine.peek(root_run_id);
     if (tree?.isLive(run_id) === true) this.#live.set(run_id, finished);

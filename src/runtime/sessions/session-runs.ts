@@ -18,7 +18,7 @@ import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { Pace } from '../../ports/pace.js';
 import type { Secrets } from '../../ports/secrets.js';
-import { createDeferred, type Deferred } from '../deferred.js';
+import { createDeferred, type DeferredPromise } from '../deferred.js';
 import type { Note } from '../agents/notes.js';
 import type { PolicyCache } from '../policy-cache.js';
 import { SESSION_PREFIX, SessionReader, findTaskDetails, type LedgerSession } from './session-reader.js';
@@ -60,7 +60,7 @@ type CommandRequest = Pick<SessionState, 'session_id'> & {
 export class SessionRuns implements Sessions {
   readonly #parts: SessionRunsParts;
   readonly #reader: SessionReader;
-  readonly #pending = new Map<string, Deferred<string>>();
+  readonly #pending = new Map<string, DeferredPromise<string>>();
   #engine: TreeEngine | null = null;
   /** Starts go one after another: of two for one spec, one wins. */
   #starting: Promise<unknown> = Promise.resolve();

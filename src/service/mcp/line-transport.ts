@@ -4,7 +4,7 @@ import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import { JSONRPCMessageSchema, type JSONRPCMessage, type RequestId } from '@modelcontextprotocol/sdk/types.js';
 import { splitLines } from '../../runtime/control/split-lines.js';
 import { UsageError } from '../../errors.js';
-import { createDeferred, type Deferred } from '../../runtime/deferred.js';
+import { createDeferred, type DeferredPromise } from '../../runtime/deferred.js';
 import { errorResponse, INVALID_REQUEST, MESSAGE_BYTES_MAX, readMessage } from './read-message.js';
 
 /** Requests that may be without an answer; no more is read meanwhile. */
@@ -28,11 +28,11 @@ export class LineTransport implements Transport {
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
   readonly #streams: StdioStreams;
-  readonly #ending: Deferred<StdioEnding> = createDeferred();
+  readonly #ending: DeferredPromise<StdioEnding> = createDeferred();
   /** Requests that have no answer yet, by their ids: a client may use one id for several. */
   readonly #outstandingIds = new Map<RequestId, number>();
   #outstanding = 0;
-  #settled: Deferred<null> = createDeferred();
+  #settled: DeferredPromise<null> = createDeferred();
   #open = true;
 
   constructor(streams: StdioStreams) {
@@ -105,11 +105,11 @@ export class LineTransport implements Transport {
   }
 
   #markAnswered(id: RequestId): void {
-    const asked = this.#outstandingIds.get(id);
-    if (asked === undefined) return;
+    const outstanding = this.#outstandingIds.get(id);
+    if (outstanding === undefined) return;
     this.#outstanding -= 1;
-    if (asked === 1) this.#outstandingIds.delete(id);
-    else this.#outstandingIds.set(id, asked - 1);
+    if (outstanding === 1) this.#outstandingIds.delete(id);
+    else this.#outstandingIds.set(id, outstanding - 1);
     const settled = this.#settled;
     this.#settled = createDeferred();
     settled.resolve(null);

@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { drawToken } from '../../../src/adapters/keys/access-token.js';
-import { createDeferred, type Deferred } from '../../../src/runtime/deferred.js';
+import { createDeferred, type DeferredPromise } from '../../../src/runtime/deferred.js';
 import { serveHttp, type McpHttpServer } from '../../../src/service/mcp/serve-http.js';
 import { Bench } from '../../fixtures/bench.js';
 import { CASE_AGENT, serviceEdit, slowTool } from '../../fixtures/service.js';
@@ -12,8 +12,8 @@ import { serviceOn, traces } from './mcp-harness.js';
 const token = drawToken();
 let bench: Bench;
 let server: McpHttpServer;
-let entered: Deferred<null>;
-let release: Deferred<null>;
+let entered: DeferredPromise<null>;
+let release: DeferredPromise<null>;
 
 beforeEach(async () => {
   [entered, release] = [createDeferred<null>(), createDeferred<null>()];

@@ -60,10 +60,10 @@ const isRequested = ({ name }: PinRequest, tool: SurveyedTool): boolean => tool.
 function findPinProblems(requests: PinRequest, { tools, problems }: UpstreamSurvey): readonly string[] {
   const matching = tools.filter((tool) => isRequested(requests, tool));
   if (matching.length === 0) {
-    const said = problems.find(
+    const problem = problems.find(
       ({ tool, server }) => tool === requests.name || (tool === null && server === requests.name),
     );
-    return [said?.message ?? `no server lists ${requests.name}`];
+    return [problem?.message ?? `no server lists ${requests.name}`];
   }
   const others = matching.filter(({ sha256 }) => requests.sha256 !== null && sha256 !== requests.sha256);
   return others.map(({ name, sha256 }) => `${name} is not what was looked at: its definition is ${sha256}`);

@@ -111,8 +111,8 @@ export class Rows {
   row(at: number): EventRow | null {
     if (!this.has(at)) return null;
     const run = this.run(at);
-    const said = displayStateAt(this.state(at));
-    const state = said === 'paused' ? null : said;
+    const displayState = displayStateAt(this.state(at));
+    const state = displayState === 'paused' ? null : displayState;
     return {
       log_index: at,
       seq: this.#seq[at - this.begin] ?? 0,

@@ -75,8 +75,8 @@ export class Runs {
   }
 
   /** Whether what is told of a tree as of one entry tells more than there was at another. */
-  isAhead(tree: number, told: number, at: number): boolean {
-    return told > at && this.lastOfTree(tree) > at;
+  isAhead(tree: number, known: number, at: number): boolean {
+    return known > at && this.lastOfTree(tree) > at;
   }
 
   #add(at: number): void {

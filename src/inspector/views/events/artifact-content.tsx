@@ -28,7 +28,7 @@ const PLATFORM_KINDS = ['policy', 'machines', 'taxonomy', 'spec'];
 
 export function ArtifactContent({ at, entry, artifact }: ContentProps) {
   const { kind, byte_size, sha256, withheld } = artifact;
-  const [isRequested, setAsked] = useState(false);
+  const [isRequested, setRequested] = useState(false);
   const store = useStore();
   // At the head what comes is not read because it comes: each reading would bring the next.
   const isUnrequested = isReadingAllowed.value && !PLATFORM_KINDS.includes(kind) && !store.isRecording;
@@ -41,7 +41,7 @@ export function ArtifactContent({ at, entry, artifact }: ContentProps) {
       {withheld !== null && <WithheldNotice why={withheld} sha256={sha256} />}
       {withheld === null && !shown && (
         <p>
-          <button type="button" onClick={() => showContent(store, setAsked)}>
+          <button type="button" onClick={() => showContent(store, setRequested)}>
             Show content
           </button>{' '}
           {store.info.value?.live === true && !UNAUDITED_KINDS.includes(kind) && <small>{READING_NOTICE}</small>}
@@ -53,10 +53,10 @@ export function ArtifactContent({ at, entry, artifact }: ContentProps) {
 }
 
 /** Reads it, and stays at what is read: what is written down of that comes after it. */
-export function showContent(store: Store, setAsked: (is: boolean) => void): void {
+export function showContent(store: Store, setRequested: (is: boolean) => void): void {
   store.hold();
   isReadingAllowed.value = true;
-  setAsked(true);
+  setRequested(true);
 }
 
 export function WithheldNotice({ why, sha256 }: { readonly why: 'erased' | 'lane'; readonly sha256: string }) {

@@ -95,14 +95,14 @@ function MaterialSource({ material: { kind, log_index, sha256 } }: { readonly ma
 
 function PacketText({ packet, session_id }: PacketProps) {
   const store = useStore();
-  const [isRequested, setAsked] = useState(false);
+  const [isRequested, setRequested] = useState(false);
   const isGone = packet.materials.find(({ withheld }) => withheld !== null);
   if (isGone?.withheld != null) return <WithheldNotice why={isGone.withheld} sha256={isGone.sha256} />;
   if (isRequested || (isReadingAllowed.value && !store.isRecording))
     return <RebuiltPacketView packet={packet} session_id={session_id} />;
   return (
     <p>
-      <button type="button" onClick={() => showContent(store, setAsked)}>
+      <button type="button" onClick={() => showContent(store, setRequested)}>
         Show what it says
       </button>{' '}
       {store.info.value?.live === true && <small>{READING_NOTICE}</small>}

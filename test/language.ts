@@ -1,0 +1,72 @@
+// What the test of language looks for: words that the glossary replaces, and the exceptions with their reasons.
+
+/** Words that no identifier holds; `_` and humps separate words. */
+export const IDENTIFIER_WORDS = [
+  'afterword',
+  'asked',
+  'beside',
+  'corridor',
+  'doer',
+  'ear',
+  'forsaken',
+  'foresworn',
+  'hands',
+  'heard',
+  'hear',
+  'hearing',
+  'heed',
+  'mouth',
+  'nobody',
+  'onlooker',
+  'said',
+  'somebody',
+  'tell',
+  'telling',
+  'told',
+  'troupe',
+  'unasked',
+  'whoever',
+] as const;
+
+/** Phrases that no prose holds: a name of the rule, and what finds it. */
+export const PHRASES: Readonly<Record<string, RegExp>> = {
+  'whoever, nobody, somebody': /\b(?:whoever|nobody|somebody|whomever)\b/gi,
+  archaism: /\b(?:thereof|of whom|for ever|beside|foresworn|mend(?:s|ed)?|none of ours?)\b/gi,
+  'is none': /\b(?:is|are) none\b/gi,
+  'that which': /\bthat which\b/gi,
+  'told, heard, said': /\b(?:told|heard|asked to find out|is said|are said)\b/gi,
+  metaphor: /\b(?:corridors?|troupe|onlookers?|afterword|no hands|the hands|house|shelf|the ear|mouth)\b/gi,
+  'not to be had': /\bnot to be had\b/gi,
+  'goes on': /\b(?:goes|go|going) on from\b/gi,
+  'cut off, put away': /\b(?:put away|kept back|give(?:s|n)? room back|put in behind)\b/gi,
+  'under way': /\bunder ?way\b/gi,
+};
+
+/** Singular type names of one word that look like participles or gerunds, and are nouns of the field. */
+export const NOUNS: Readonly<Record<string, string>> = {
+  Drawing: 'a noun: a chart as it is drawn',
+  Feed: 'a noun: the stream of rows that the page reads',
+  Spacing: 'a noun: how far apart a layout sets its states',
+};
+
+/** Adverbs and irregular participles that are no type names. */
+export const BARE_WORDS = [
+  'Taken',
+  'Told',
+  'Heard',
+  'Said',
+  'Held',
+  'Born',
+  'Beside',
+  'Given',
+  'Known',
+  'Written',
+  'Left',
+];
+
+/** File names whose words are neither in the glossary nor in the exports. */
+export const FILE_NAMES: Readonly<Record<string, string>> = {
+  'src/cli/main.ts': 'the file that the package starts',
+  'src/inspector/main.tsx': 'the file that the page starts',
+  'src/inspector/boot.tsx': 'the file that the page starts',
+};
