@@ -1,0 +1,57 @@
+// The pages for people and tools that change the code: what they name exists, and every page is in the index.
+
+import { expect, test } from '@jest/globals';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { filesIn, ROOT, textOf } from '../sources.js';
+
+const PAGES = ['docs/contributing.md', 'AGENTS.md', 'CONTRIBUTING.md'];
+const TOP_PAGES = ['README.md', 'CONTRIBUTING.md', 'AGENTS.md', 'SECURITY.md', 'CHANGELOG.md'];
+const CHANGES = [
+  'action',
+  'error code',
+  'ledger column',
+  'phase',
+  'store',
+  'engine',
+  'CLI command',
+  'lane quota',
+  'checkpoint cadence',
+  'inspector tab',
+  'run class',
+  'sandbox store',
+];
+
+test('every path that the pages name exists', () => {
+  const named = PAGES.flatMap((page) =>
+    [...textOf(page).matchAll(/`((?:src|machines|test|docs|policies|\.ci)(?:\/[\w./-]+)?|[A-Z]+\.md)`/g)].map(
+      ([, path = '']) => ({ page, path }),
+    ),
+  );
+  expect(named.length).toBeGreaterThan(80);
+  expect(named.filter(({ path }) => !existsSync(join(ROOT, path)))).toEqual([]);
+});
+
+test('every npm script and variable that the pages name exists', () => {
+  const { scripts } = JSON.parse(textOf('package.json')) as { readonly scripts: Record<string, string> };
+  const named = PAGES.flatMap((page) => [...textOf(page).matchAll(/`npm run ([\w:]+)/g)].map(([, name = '']) => name));
+  expect(named.filter((name) => scripts[name] === undefined)).toEqual([]);
+  const variables = [...textOf('docs/contributing.md').matchAll(/^\| `(TURNPIKE_WRITE_\w+)` \| `([^`]+)`/gm)];
+  expect(variables.length).toBeGreaterThan(0);
+  expect(variables.filter(([, name = '', file = '']) => !textOf(file).includes(name))).toEqual([]);
+});
+
+test('the page has the twelve changes, each with its files in order', () => {
+  const sections = textOf('docs/contributing.md').split(/^### /m).slice(1);
+  expect(sections.map((section) => section.split('\n')[0])).toEqual(CHANGES.map((name) => `A new ${name}`));
+  const numbers = sections.map((section) => [...section.matchAll(/^(\d+)\. /gm)].map(([, number]) => Number(number)));
+  for (const found of numbers) expect(found).toEqual(found.map((_, index) => index + 1));
+});
+
+test('llms.txt has one line for each page, and the package ships them', () => {
+  const listed = [...textOf('llms.txt').matchAll(/^- \[(\S+)\]\((\S+)\): \S.*$/gm)].map(([, , path = '']) => path);
+  const pages = filesIn('docs', /\.md$/).filter((path) => !path.startsWith('docs/examples/'));
+  expect([...listed].sort()).toEqual([...TOP_PAGES, ...pages].sort());
+  const { files } = JSON.parse(textOf('package.json')) as { readonly files: readonly string[] };
+  expect(files).toEqual(expect.arrayContaining([...TOP_PAGES, 'docs', 'llms.txt']));
+});
