@@ -1,0 +1,37 @@
+// docs/reference/api-report.txt against the declarations of the build. With TURNPIKE_WRITE_API=1 it is written anew.
+
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { ROOT, textOf } from '../sources.js';
+import { apiReport, entryPoints } from './api-report.js';
+import { built } from './built.js';
+
+const REPORT = 'docs/reference/api-report.txt';
+
+describe('the public API', () => {
+  let present = '';
+
+  beforeAll(async () => {
+    await built();
+    present = apiReport();
+    if (process.env['TURNPIKE_WRITE_API'] !== '1') return;
+    mkdirSync(dirname(join(ROOT, REPORT)), { recursive: true });
+    writeFileSync(join(ROOT, REPORT), present);
+  }, 300_000);
+
+  test('has a section for every entry point of package.json', () => {
+    const sections = [...present.matchAll(/^# (\S+) \(\d+\)$/gm)].map(([, name]) => name);
+    expect(sections).toEqual([...entryPoints().keys()]);
+  });
+
+  test('declares every exported name', () => {
+    // A name whose declaration TypeScript cannot find has no kind.
+    expect(present.split('\n').filter((line) => /^(?:deprecated )? ?\w+$/.test(line))).toEqual([]);
+  });
+
+  // Where this fails after an intended change: TURNPIKE_WRITE_API=1 writes the report, and CHANGELOG names the change.
+  test('is the one that the report declares', () => {
+    expect(present.split('\n')).toEqual(textOf(REPORT).split('\n'));
+  });
+});
