@@ -1,0 +1,46 @@
+// docs/reference against the code: the pages that are generated. TURNPIKE_WRITE_REFERENCE=1 writes them anew.
+
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isConforming } from '../../src/contract/validators.js';
+import { ROOT, textOf } from '../sources.js';
+import { commandsPage } from './reference/commands-page.js';
+import { httpApiPage } from './reference/http-api-page.js';
+import { POLICY_FILES } from './reference/policy-files.js';
+import { exampleAt, policyFieldsOf, policyFilesPage } from './reference/policy-files-page.js';
+
+const PAGES = [
+  ['docs/reference/policy-files.md', policyFilesPage],
+  ['docs/reference/commands.md', commandsPage],
+  ['docs/reference/http-api.md', httpApiPage],
+] as const;
+
+describe('the generated reference', () => {
+  beforeAll(() => {
+    if (process.env['TURNPIKE_WRITE_REFERENCE'] !== '1') return;
+    for (const [path, page] of PAGES) {
+      mkdirSync(dirname(join(ROOT, path)), { recursive: true });
+      writeFileSync(join(ROOT, path), page());
+    }
+  });
+
+  // Where this fails: TURNPIKE_WRITE_REFERENCE=1 writes the page anew.
+  test.each(PAGES)('%s is what the code generates', (path, page) => {
+    expect(textOf(path).split('\n')).toEqual(page().split('\n'));
+  });
+});
+
+describe.each(POLICY_FILES.map((reference) => [reference.file, reference] as const))('%s', (_file, reference) => {
+  const fields = policyFieldsOf(reference);
+
+  test('has a default for every optional field, and for no other', () => {
+    const optional = fields.filter(({ required }) => required === false).map(({ path }) => path);
+    expect(Object.keys(reference.defaults).sort()).toEqual([...optional].sort());
+  });
+
+  test('has a valid example with a value for every field', () => {
+    expect(isConforming(reference.schema, reference.example)).toBe(true);
+    expect(fields.filter(({ path }) => exampleAt(reference.example, path) === undefined)).toEqual([]);
+  });
+});
