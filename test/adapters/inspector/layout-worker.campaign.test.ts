@@ -140,11 +140,11 @@ test('U-05: three processes lay out the same, to the byte, and so does the build
   const shipped = JSON.stringify([...readShippedCharts().values()]);
   const program = `
     import { readFileSync } from 'node:fs';
-    import { LayoutWorker } from './dist/src/adapters/layout-worker.js';
+    import { LayoutWorker } from './dist/src/adapters/inspector/layout-worker.js';
     const charts = JSON.parse(readFileSync('dist/charts.json', 'utf8'));
     const worker = new LayoutWorker();
     const made = [];
-    for (const { layouts, ...chart } of charts) made.push({ ...chart, layouts: await worker.layouts(chart) });
+    for (const { layouts, ...chart } of charts) made.push({ ...chart, layouts: await worker.layOut(chart) });
     process.stdout.write(JSON.stringify(made));
     await worker.close();`;
   const execute = promisify(execFile);
