@@ -23,9 +23,8 @@ import type { RunKind, TerminalState } from '../src/contract/run/run-state.js';
 import { personUnder, type Person } from '../src/contract/person.js';
 import type { Actor } from '../src/contract/shapes.js';
 import { laneContext } from '../src/policy/authorize-run.js';
-import { authorizeAgentWithOverlay } from '../src/policy/authorize-with-overlay.js';
+import { authorizeAgentStart } from '../src/policy/authorize-with-overlay.js';
 import type { Policy } from '../src/policy/policy.js';
-import type { Verdict } from '../src/policy/verdict.js';
 import { runCreatedDraft } from '../src/run/audit-events.js';
 import { amountsOf, limitsOf, openAccount, reserve, settle } from '../src/run/budget.js';
 import type { AgentMachine } from './agent.js';
@@ -263,12 +262,12 @@ export function admitAgent(
   policy: Policy,
 ) {
   const reservation = reserve(account, limitsOf(event.budget ?? {}));
-  if ('exhausted' in reservation) {
-    const verdict: Verdict = { decision: 'deny', rule_id: `budget.${reservation.exhausted}`, cause: 'BUDGET' };
-    return { account, budget: null, verdict };
-  }
-  const verdict = authorizeAgentWithOverlay(run, event.overlay, policy);
-  return { account: reservation.account, budget: reservation.grant, verdict };
+  const isExhausted = 'exhausted' in reservation;
+  const exhausted = isExhausted ? reservation.exhausted : null;
+  const verdict = authorizeAgentStart(run, { exhausted, overlay: event.overlay }, policy);
+  return isExhausted
+    ? { account, budget: null, verdict }
+    : { account: reservation.account, budget: reservation.grant, verdict };
 }
 
 const shouldRecordOutputs = ({ flags }: Policy): boolean => flags.has(RUN_INPUTS);

@@ -1,22 +1,17 @@
 // What a step uses up, learns and leaves behind; and whether what has failed is tried again (C54).
 
-import type { Account, Amounts, BudgetKind } from '../src/contract/run/budget.js';
+import type { Amounts } from '../src/contract/run/budget.js';
 import type { Label } from '../src/contract/policy/labels.js';
 import { childRunId } from '../src/contract/run/run-context.js';
 import type { Policy } from '../src/policy/policy.js';
-import { amountsOf, lackingKind } from '../src/run/budget.js';
+import { amountsOf } from '../src/run/budget.js';
 import { executionFault } from '../src/step/authorization.js';
 import { retryAttempt, mediatedContext, requestHash, type Attempt } from '../src/step/mediated-request.js';
 import { isIdempotent, resultLabel, privilegedRequest } from '../src/step/privileged-request.js';
 import type { ExecutionCause } from '../src/contract/fault.js';
+import { findExhaustedBudget } from './authorize-step.js';
 import type { DoneEvent, RunOutput } from './run.js';
 import type { StepMemory } from './step-memory.js';
-
-/** The budget that a step would need and is used up: one step, its runs, and whatever has run out meanwhile. */
-export function findExhaustedBudget(account: Account, runs: number): BudgetKind | null {
-  const needed = { steps: 1, tool_calls: runs, wall_ms: 1, bytes: 1, tokens: account.limit.tokens === null ? 0 : 1 };
-  return lackingKind(account, needed);
-}
 
 /** What the step has used up itself; its time and its payload were charged when it began. */
 export const spentAmounts = ({ attempts, result_ref }: StepMemory): Amounts =>

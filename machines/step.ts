@@ -22,24 +22,17 @@ import type { SandboxFacts } from '../src/contract/run/effect.js';
 import type { OverlayFact } from '../src/contract/policy/overlay.js';
 import { type RunContext } from '../src/contract/run/run-context.js';
 import type { Policy } from '../src/policy/policy.js';
-import type { Verdict } from '../src/policy/verdict.js';
-import {
-  authorizeWithFacts,
-  denialFault,
-  executionFault,
-  requireGatherRequest,
-  authorizeLane,
-} from '../src/step/authorization.js';
-import { runCheckPhase, isInvalid, type CheckPhase } from '../src/step/step-draft.js';
+import { denialFault, executionFault, requireGatherRequest } from '../src/step/authorization.js';
+import { isInvalid, phaseAfter, runCheckPhase, type CheckPhase } from '../src/step/step-draft.js';
 import { firstAttempt, mediatedContext, mediatedRequest } from '../src/step/mediated-request.js';
 import { composeResponse, resultWithoutEffect, composeTrace } from '../src/step/concluded-step.js';
+import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from './authorize-step.js';
 import type { Emission } from './emission.js';
 import type { MediatedLogic } from './mediated.js';
 import { authorizeRequest } from './mediated-memory.js';
 import { isDoneEvent, type DoneEvent } from './run.js';
 import {
   scheduleRetry,
-  findExhaustedBudget,
   abandonRetry,
   canRetry,
   nextAttempt,
@@ -77,9 +70,14 @@ export interface ApprovalUsedEvent {
   readonly at: string;
 }
 
+/** The state of a checking phase: a rejected proposal goes to RECORD, any other to the next phase (S0-12, S0-13). */
+const checkPhaseState = (phase: CheckPhase) =>
+  ({
+    entry: checkAction(phase),
+    always: [{ guard: 'refused', target: 'RECORD' }, { target: phaseAfter(phase) }],
+  }) as const;
+
 const checkAction = (phase: CheckPhase) => ({ type: 'check', params: { phase } }) as const;
-const nextPhaseTransition = <const T extends string>(target: T) =>
-  [{ guard: 'refused', target: 'RECORD' }, { target }] as const;
 
 /** The machines of the mediated runs that a step spawns, by run kind. */
 export type MediatedLogicByKind = Readonly<Record<MediatedKind, MediatedLogic>>;
@@ -102,21 +100,23 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
       mayTryAgain: ({ context, event }) => isDoneEvent(event) && canRetry(context, event.output, policy),
       due: ({ context, event }) => event.type === 'WAKE' && event.time >= (context.again?.at ?? ''),
       approved: ({ context }) => context.authorization.digest !== null,
-      unprivileged: ({ context }) => policy.catalogue.action(context.action ?? '')?.run_kind === null,
+      unprivileged: ({ context }) => !isPrivileged(context, policy),
       judged: ({ context }) => context.authorization.verdict !== null,
     },
     actions: {
       check: assign(({ context }, { phase }: { phase: CheckPhase }) => runCheckPhase(phase, context, policy)),
       sayMark: emit(({ context }) => markEmission(context)),
-      judge: assign(({ context }) => authorizeStep(context, policy)),
+      judge: assign(({ context }) => startAuthorization(context, policy)),
       gather: emit(({ context }) => ({
         type: 'command',
         command: { kind: 'gather', run_id: context.agent.run_id, request: requireGatherRequest(context, policy) },
       })),
       weigh: assign(({ context, event }) =>
-        event.type === 'FACTS' ? { authorization: authorizeWithFacts(context, event.facts, policy) } : {},
+        event.type === 'FACTS'
+          ? { authorization: authorizeStep(context, { kind: 'facts', facts: event.facts }, policy) }
+          : {},
       ),
-      giveUp: assign(({ context }) => ({ authorization: { ...context.authorization, verdict: RUN_ENDING_DENIAL } })),
+      giveUp: assign(({ context }) => ({ authorization: authorizeStep(context, { kind: 'ending' }, policy) })),
       mediate: enqueueActions(({ context, enqueue }) => {
         const attempt = firstAttempt(mediatedContext(context, policy));
         const { run } = attempt;
@@ -175,18 +175,18 @@ export const createStepMachine = (policy: Policy, kinds: MediatedLogicByKind) =>
     context: ({ input }) => newStepMemory(input),
     initial: 'RECEIVE',
     states: {
-      RECEIVE: { entry: checkAction('RECEIVE'), always: nextPhaseTransition('PARSE') },
-      PARSE: { entry: checkAction('PARSE'), always: nextPhaseTransition('VALIDATE_SCHEMA') },
+      RECEIVE: checkPhaseState('RECEIVE'),
+      PARSE: checkPhaseState('PARSE'),
       VALIDATE_SCHEMA: {
         entry: checkAction('VALIDATE_SCHEMA'),
         always: [
           { guard: 'refused', target: 'RECORD' },
           { guard: 'repeated', target: 'RECORD' },
-          { target: 'VALIDATE_ACTION', actions: 'sayMark' },
+          { target: phaseAfter('VALIDATE_SCHEMA'), actions: 'sayMark' },
         ],
       },
-      VALIDATE_ACTION: { entry: checkAction('VALIDATE_ACTION'), always: nextPhaseTransition('VALIDATE_ARGS') },
-      VALIDATE_ARGS: { entry: checkAction('VALIDATE_ARGS'), always: nextPhaseTransition('AUTHORIZE') },
+      VALIDATE_ACTION: checkPhaseState('VALIDATE_ACTION'),
+      VALIDATE_ARGS: checkPhaseState('VALIDATE_ARGS'),
       AUTHORIZE: {
         initial: 'judging',
         on: { BOOK: { actions: 'noteBook' }, STOP_RETRYING: { actions: 'noteLast' } },
@@ -271,15 +271,11 @@ export type StepMachine = ReturnType<typeof createStepMachine>;
 const mediatedKindOf = ({ run_kind }: RunContext): MediatedKind =>
   run_kind === 'db_write' || run_kind === 'db_read' ? run_kind : 'tool_gateway';
 
-const RUN_ENDING_DENIAL: Verdict = { decision: 'deny', rule_id: 'lifecycle.run_ending', cause: 'LIFECYCLE' };
-
-/** The verdict so far. An action without a run of its own records its denial in the step. */
-function authorizeStep(step: StepMemory, policy: Policy): Partial<StepMemory> {
-  const privileged = policy.catalogue.action(step.action ?? '')?.run_kind !== null;
-  const exhausted = findExhaustedBudget(step.account, privileged ? 1 : 0);
-  const authorization = authorizeLane(step, policy, exhausted);
+/** The first stage of AUTHORIZE. The step itself records the denial of an action without a run of its own. */
+function startAuthorization(step: StepMemory, policy: Policy): Partial<StepMemory> {
+  const authorization = authorizeStep(step, { kind: 'start', account: step.account }, policy);
   const { verdict } = authorization;
-  return verdict === null || privileged
+  return verdict === null || isPrivileged(step, policy)
     ? { authorization }
     : { authorization, fault: denialFault(verdict), phase_failed_at: 'AUTHORIZE' };
 }

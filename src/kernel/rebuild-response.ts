@@ -6,7 +6,7 @@ import type { Exposure } from '../contract/run/response.js';
 import type { StepTrace } from '../contract/run/step-trace.js';
 import { LedgerError } from '../errors.js';
 import type { Policy } from '../policy/policy.js';
-import { runCheckPhase, CHECK_PHASES, newStepDraft, type StepDraft } from '../step/step-draft.js';
+import { IDENTITY_PHASES, newStepDraft, runCheckPhases } from '../step/step-draft.js';
 import { resultWithoutEffect } from '../step/concluded-step.js';
 import { respond } from '../step/respond.js';
 
@@ -42,17 +42,11 @@ export function rebuildResponse(step: RecordedStep): string {
 /** A trace names an unknown action by its hash; the response has the name from the payload. */
 function responseAction({ trace: { action, payload: ref }, payload, policy }: RecordedStep): string | null {
   if (action?.startsWith(HASHED_PREFIX) !== true) return action;
-  let draft: StepDraft = newStepDraft(payload, ref.hash_sha256, null);
-  for (const phase of ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA'] as const) {
-    if (draft.fault === null) draft = { ...draft, ...runCheckPhase(phase, draft, policy) };
-  }
-  return draft.identity.action;
+  return runCheckPhases(newStepDraft(payload, ref.hash_sha256, null), policy, IDENTITY_PHASES).identity.action;
 }
 
 function responseResult({ trace, payload, result, policy }: RecordedStep): JsonObject | null {
   if (trace.outcome !== 'SUCCESS') return null;
   if (result !== null) return JSON.parse(Buffer.from(result).toString('utf8')) as JsonObject;
-  let draft: StepDraft = newStepDraft(payload, trace.payload.hash_sha256, null);
-  for (const phase of CHECK_PHASES) draft = { ...draft, ...runCheckPhase(phase, draft, policy) };
-  return resultWithoutEffect(draft);
+  return resultWithoutEffect(runCheckPhases(newStepDraft(payload, trace.payload.hash_sha256, null), policy));
 }

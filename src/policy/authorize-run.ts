@@ -1,4 +1,5 @@
-// S4 §5.1: who may do what, where. Default deny: each function ends in an allow only after every check before it held.
+// S4 §5.1: which role may do what in which lane. Default deny: a run is allowed only if every check of its list holds.
+// The lists are the one order of these checks: `policy explain` prints them.
 
 import type { Lane } from '../contract/policy/lanes.js';
 import { POLICY_FILES } from '../contract/policy/pins.js';
@@ -9,76 +10,155 @@ import type { Policy } from './policy.js';
 import type { PrivilegedRequest } from './privileged-request.js';
 import { isProhibition, isPromotion, isOtherCaseTarget, isViolated } from './prohibitions.js';
 import { findBrokenScopeRule } from './scope.js';
+import { findFirstDenial, type OrderedCheck } from './ordered-check.js';
 import { allow, deny, type RuleId, type Verdict } from './verdict.js';
 import { findBrokenExportRule } from './content/withheld-content.js';
 
 export type { PrivilegedRequest } from './privileged-request.js';
 
-/** May an orchestrator run enter `running`? It governs no lane, so only its pins are looked at (S4-29). */
-export const authorizeOrchestrator = (run: RunContext): Verdict =>
-  missingPinDenial(run) ?? allow('orchestrator.pinned');
+/** What the lane checks read. */
+interface LaneSubject {
+  readonly run: RunContext;
+  readonly policy: Policy;
+}
 
-/** May an agent run enter `running` with its role, in its lane? Both sides must say so (C55). */
+/** What the checks of one privileged request read, once the lane checks hold. */
+interface PrivilegedSubject extends LaneSubject {
+  readonly lane: Lane;
+  readonly request: PrivilegedRequest;
+}
+
+/** S4-29: the only check of an orchestrator run, which no lane governs. */
+export const PIN_CHECK: OrderedCheck<Pick<LaneSubject, 'run'>, RuleId> = {
+  claim: 'every version that the run is judged by is known',
+  rules: ['contract.unsupported', 'pin.missing.*'],
+  findDenial: ({ run }) => findMissingPin(run),
+};
+
+/** C55: role and lane must name each other. */
+export const LANE_CHECKS: readonly OrderedCheck<LaneSubject, RuleId>[] = [
+  PIN_CHECK,
+  {
+    claim: 'the role is in roles.yaml',
+    rules: ['role.unknown'],
+    findDenial: ({ run, policy }) => (policy.roles.has(run.role_id) ? null : 'role.unknown'),
+  },
+  {
+    claim: 'the lane is in lanes.yaml',
+    rules: ['lane.missing', 'lane.unknown'],
+    findDenial: ({ run: { lane_id }, policy }) =>
+      lane_id === null ? 'lane.missing' : policy.lanes.has(lane_id) ? null : 'lane.unknown',
+  },
+  {
+    claim: 'the role lists the lane',
+    rules: ['role.lane_not_granted'],
+    findDenial: ({ run, policy }) =>
+      policy.roles.get(run.role_id)?.privileges.lanes.includes(run.lane_id ?? '') === true
+        ? null
+        : 'role.lane_not_granted',
+  },
+  {
+    claim: 'the lane names the role',
+    rules: ['lane.role_not_allowed'],
+    findDenial: ({ run, policy }) =>
+      laneOf(run, policy)?.allowed_callers.roles.includes(run.role_id) === true ? null : 'lane.role_not_allowed',
+  },
+];
+
+/** S4-31 to S4-35 in their order, then what the platform forbids in every lane. */
+export const PRIVILEGED_CHECKS: readonly OrderedCheck<PrivilegedSubject, RuleId>[] = [
+  {
+    claim: 'a tool or table is requested, and it is registered',
+    rules: ['lane.nothing_requested', 'tool.not_registered', 'target.*'],
+    findDenial: ({ request: { tool, write, read, unregistered } }) =>
+      tool === null && write === null && read === null ? 'lane.nothing_requested' : unregistered,
+  },
+  {
+    claim: 'the lane lists the tool',
+    rules: ['lane.tool_not_allowed'],
+    findDenial: ({ request: { tool }, lane: { allowed_actions } }) =>
+      tool === null || allowed_actions.tools?.includes(tool) === true ? null : 'lane.tool_not_allowed',
+  },
+  {
+    claim: 'the lane lists the table among its reads',
+    rules: ['lane.read_not_allowed'],
+    findDenial: ({ request: { read }, lane: { allowed_actions } }) =>
+      read === null || allowed_actions.reads?.includes(read) === true ? null : 'lane.read_not_allowed',
+  },
+  {
+    claim: 'the lane lists the table and mode among its writes',
+    rules: ['lane.write_not_allowed', 'lane.write_mode_not_allowed'],
+    findDenial: ({ request, lane }) => findBrokenWriteRule(request, lane),
+  },
+  {
+    claim: 'every scope field that the lane requires has its value',
+    rules: ['scope.*'],
+    findDenial: ({ run, lane }) => findBrokenScopeRule(run, lane),
+  },
+  {
+    claim: 'no prohibition of the lane is violated',
+    rules: ['prohibition.*'],
+    findDenial: ({ run, request, lane }) => findBrokenProhibition(run, request, lane),
+  },
+  {
+    claim: 'the lane refuses no label of what the run has read',
+    rules: ['label.*', 'platform.label_other_case'],
+    findDenial: ({ run, request, lane }) => findBrokenLabel(run, request, lane),
+  },
+  {
+    claim: 'no other case and no shared knowledge is touched',
+    rules: ['platform.*'],
+    findDenial: ({ run, request, lane }) => findBrokenPlatformRule(run, request, lane),
+  },
+  {
+    claim: 'no withheld content would be exported',
+    rules: ['export.*'],
+    findDenial: ({ request, policy }) => findBrokenExportRule(request, policy),
+  },
+];
+
+/** Decides whether an orchestrator run may enter `running`: only its pins are checked (S4-29). */
+export function authorizeOrchestrator(run: RunContext): Verdict {
+  const denial = PIN_CHECK.findDenial({ run });
+  return denial === null ? allow('orchestrator.pinned') : deny(denial);
+}
+
+/** Decides whether an agent run may enter `running` with its role in its lane (C55). */
 export function authorizeAgent(run: RunContext, policy: Policy): Verdict {
-  const resolved = resolveLane(run, policy);
-  return 'denial' in resolved ? resolved.denial : allow('agent.lane_granted');
+  const denial = findFirstDenial(LANE_CHECKS, { run, policy });
+  return denial === null ? allow('agent.lane_granted') : deny(denial);
 }
 
-/**
- * May this run do this one privileged act? The checks of S4-31 to S4-35 in their order, then what the platform forbids
- * whatever a lane says. `run` is the mediated run, in the lane it works in (`laneContext`).
- */
+/** Decides whether this mediated run may execute one privileged request. `run` is in the lane of the action. */
 export function authorizePrivileged(run: RunContext, request: PrivilegedRequest, policy: Policy): Verdict {
-  const resolved = resolveLane(run, policy);
-  if ('denial' in resolved) return resolved.denial;
-  const { lane } = resolved;
-  const brokenRule =
-    findBrokenActionRule(request, lane) ??
-    findBrokenScopeRule(run, lane) ??
-    findBrokenProhibition(run, request, lane) ??
-    findBrokenLabel(run, request, lane) ??
-    findBrokenPlatformRule(run, request, lane) ??
-    findBrokenExportRule(request, policy);
-  return brokenRule === null ? allow('lane.granted') : deny(brokenRule);
+  const lane = laneOf(run, policy);
+  const denial =
+    findFirstDenial(LANE_CHECKS, { run, policy }) ??
+    (lane === undefined ? 'lane.unknown' : findFirstDenial(PRIVILEGED_CHECKS, { run, request, lane, policy }));
+  return denial === null ? allow('lane.granted') : deny(denial);
 }
 
-/** A run's context in a lane. A lane may refuse to inherit the case; then the run has none (C46). */
+/** The run's context in a lane. A lane may refuse to inherit the case; the run has none then (C46). */
 export const laneContext = (run: RunContext, lane: Lane): RunContext =>
   contextInLane(run, lane.lane_id, lane.inherits_case_id === false ? null : run.case_id);
 
 const PINS = [...POLICY_FILES, 'machines'] as const;
 
-function missingPinDenial(run: RunContext): Verdict | null {
+function findMissingPin(run: RunContext): RuleId | null {
   const contract: string = run.contract_version;
-  if (contract !== 'v1') return deny('contract.unsupported');
+  if (contract !== 'v1') return 'contract.unsupported';
   for (const name of PINS) {
     const version = run.policy_versions[name];
-    if (version === UNPINNED || version === '') return deny(`pin.missing.${name}`);
+    if (version === UNPINNED || version === '') return `pin.missing.${name}`;
   }
   return null;
 }
 
-function resolveLane(run: RunContext, policy: Policy): { readonly lane: Lane } | { readonly denial: Verdict } {
-  const pinDenial = missingPinDenial(run);
-  if (pinDenial !== null) return { denial: pinDenial };
-  const role = policy.roles.get(run.role_id);
-  if (role === undefined) return { denial: deny('role.unknown') };
-  if (run.lane_id === null) return { denial: deny('lane.missing') };
-  const lane = policy.lanes.get(run.lane_id);
-  if (lane === undefined) return { denial: deny('lane.unknown') };
-  if (!role.privileges.lanes.includes(lane.lane_id)) return { denial: deny('role.lane_not_granted') };
-  if (!lane.allowed_callers.roles.includes(role.role_id)) return { denial: deny('lane.role_not_allowed') };
-  return { lane };
-}
+const laneOf = ({ lane_id }: RunContext, { lanes }: Policy): Lane | undefined =>
+  lane_id === null ? undefined : lanes.get(lane_id);
 
-/** S4-33. A grant to append does not let anybody upsert, nor the other way round. */
-function findBrokenActionRule(request: PrivilegedRequest, { allowed_actions }: Lane): RuleId | null {
-  const { tool, write, read, unregistered } = request;
-  const { tools = [], writes = [], reads = [] } = allowed_actions;
-  if (tool === null && write === null && read === null) return 'lane.nothing_requested';
-  if (unregistered !== null) return unregistered;
-  if (tool !== null && !tools.includes(tool)) return 'lane.tool_not_allowed';
-  if (read !== null && !reads.includes(read)) return 'lane.read_not_allowed';
+/** S4-33: a grant to append does not include upserts, nor the reverse. */
+function findBrokenWriteRule({ write }: PrivilegedRequest, { allowed_actions: { writes = [] } }: Lane): RuleId | null {
   if (write === null) return null;
   const modes = writes.filter(({ table }) => table === write.table).map(({ mode }) => mode);
   if (modes.length === 0) return 'lane.write_not_allowed';
@@ -93,7 +173,7 @@ function findBrokenProhibition(run: RunContext, request: PrivilegedRequest, lane
   return null;
 }
 
-/** What the run has read decides as well: each of two steps may be allowed, and both together not. */
+/** What the run has read counts as well: two steps may each be allowed, and denied together. */
 const findBrokenLabel = (
   { case_id }: RunContext,
   { label, write, plane, destination }: PrivilegedRequest,
@@ -107,7 +187,7 @@ const findBrokenLabel = (
 
 const NO_REFUSALS: NonNullable<Lane['refuses_labels']> = [];
 
-/** S4-84 and S4-85 hold in every lane. A lane may allow to read another case, and none can allow to write there. */
+/** S4-84 and S4-85 hold in every lane. A lane may allow reads of another case; no lane can allow writes there. */
 function findBrokenPlatformRule(run: RunContext, request: PrivilegedRequest, lane: Lane): RuleId | null {
   if (isOtherCaseTarget(run, request) && !canReadOtherCases(request, lane)) return 'platform.cross_case';
   const writesShared = request.plane === 'shared' && request.write !== null;

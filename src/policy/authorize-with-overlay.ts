@@ -1,21 +1,37 @@
-// The whole verdict on a run and what it is about to do: what its pinned policy says, and then the emergency overlay,
-// which can only take away (D1). Whoever judges asks here, so that nobody can forget the second question.
+// The whole verdict on a run and its request: first the pinned policy, then the emergency overlay, which can only deny
+// (D1). Every decision uses these functions, so that none omits the overlay.
 
 import type { OverlayFact, OverlaySubject } from '../contract/policy/overlay.js';
 import type { RunContext } from '../contract/run/run-context.js';
-import { authorizeAgent, authorizePrivileged, type PrivilegedRequest } from './authorize-run.js';
+import {
+  authorizeAgent,
+  authorizePrivileged,
+  LANE_CHECKS,
+  PRIVILEGED_CHECKS,
+  type PrivilegedRequest,
+} from './authorize-run.js';
 import { withOverlay } from './overlay.js';
+import type { CheckDescription } from './ordered-check.js';
 import type { Policy } from './policy.js';
-import type { Verdict } from './verdict.js';
+import { denyBudget, type Verdict } from './verdict.js';
+
+/** The first check of an agent start; a step has it after the checks of its lane. */
+export const BUDGET_CHECK: CheckDescription = { claim: 'enough of the budget is left', rules: ['budget.*'] };
+
+/** The last check of an agent start and of every privileged request. */
+const OVERLAY_CHECK: CheckDescription = {
+  claim: 'no rule of the emergency overlay denies it',
+  rules: ['overlay.*'],
+};
 
 export interface AuthorizationRequest {
   readonly action: string;
   readonly privileged: PrivilegedRequest;
-  /** As it was when the act was proposed, voted on, or tried again. */
+  /** The overlay at the time of the proposal, the vote or the retry. */
   readonly overlay: OverlayFact | null;
 }
 
-/** May this mediated run do this one privileged act? */
+/** Decides whether this mediated run may execute one privileged request. */
 export function authorizeWithOverlay(
   run: RunContext,
   { action, privileged, overlay }: AuthorizationRequest,
@@ -26,9 +42,24 @@ export function authorizeWithOverlay(
   return withOverlay(authorizePrivileged(run, privileged, policy), overlay, subjectOf(run, target));
 }
 
-/** May this agent run begin? */
-export const authorizeAgentWithOverlay = (run: RunContext, overlay: OverlayFact | null, policy: Policy): Verdict =>
-  withOverlay(authorizeAgent(run, policy), overlay, subjectOf(run, NO_TARGET));
+/**
+ * Decides whether this agent run may enter `running`. `exhausted` is the first budget kind of which its parent cannot
+ * reserve what it requested, or null.
+ */
+export function authorizeAgentStart(
+  run: RunContext,
+  { exhausted, overlay }: { readonly exhausted: string | null; readonly overlay: OverlayFact | null },
+  policy: Policy,
+): Verdict {
+  if (exhausted !== null) return denyBudget(exhausted);
+  return withOverlay(authorizeAgent(run, policy), overlay, subjectOf(run, NO_TARGET));
+}
+
+/** The checks of `authorizeAgentStart`, in order. */
+export const AGENT_START_CHECKS: readonly CheckDescription[] = [BUDGET_CHECK, ...LANE_CHECKS, OVERLAY_CHECK];
+
+/** The checks of `authorizeWithOverlay`, in order. */
+export const REQUEST_CHECKS: readonly CheckDescription[] = [...LANE_CHECKS, ...PRIVILEGED_CHECKS, OVERLAY_CHECK];
 
 const NO_TARGET = { action: null, tool: null, table: null } as const;
 

@@ -9,8 +9,8 @@ export interface Verdict {
 }
 
 /**
- * Every rule by which lanes and roles decide, in the order in which they are looked at, with what it says.
- * Where `<field>` stands, the rule id ends with the name of the scope field.
+ * Every rule by which lanes and roles decide, in the order of the checks, with its description.
+ * In place of `<field>`, a rule id has the name of the scope field.
  */
 export const RULES = {
   'contract.unsupported': 'The run is not pinned to contract v1.',
@@ -64,10 +64,13 @@ type ExpandedRuleName<Name extends string> = Name extends `${infer Stem}<field>`
 /** A rule id as verdicts carry it. */
 export type RuleId = ExpandedRuleName<RuleName>;
 
-/** The names of all rules, in the order of the checks: what docs and tests are held to. */
+/** The names of all rules in the order of the checks; docs and tests compare with it. */
 export const RULE_IDS = Object.keys(RULES) as readonly RuleName[];
 
 export const allow = (rule_id: RuleId): Verdict => ({ decision: 'allow', rule_id, cause: null });
 
-/** Lanes and roles have one cause in common; what exactly is wrong is the rule's to say. */
+/** All rules of lanes and roles have the cause LANE; the rule id names the exact reason. */
 export const deny = (rule_id: RuleId): Verdict => ({ decision: 'deny', rule_id, cause: 'LANE' });
+
+/** The denial of a start or step for which the budget of `kind` is exhausted. */
+export const denyBudget = (kind: string): Verdict => ({ decision: 'deny', rule_id: `budget.${kind}`, cause: 'BUDGET' });

@@ -1,4 +1,4 @@
-// What of a step AUTHORIZE looks at, and how far it has come.
+// The part of a step that AUTHORIZE reads, and its result so far.
 
 import type { ApprovalBook } from '../contract/run/approval.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
@@ -9,21 +9,21 @@ import type { OverlayFact } from '../contract/policy/overlay.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { Verdict } from '../policy/verdict.js';
 
-/** How far AUTHORIZE has come: no verdict while it waits for facts. */
+/** The result of AUTHORIZE so far: no verdict while it waits for facts. */
 export interface Authorization {
   readonly verdict: Verdict | null;
   /** The canonical arguments, once allowed. */
   readonly args: JsonObject | null;
-  /** What stood at the paths when it was allowed (D8). */
+  /** The files at the paths when it was allowed (D8). */
   readonly before: readonly PathFact[];
-  /** Of an action that needs people's approval: what exactly they approve (D7). */
+  /** The digest that approvers vote on; null if the action needs no approval (D7). */
   readonly digest: string | null;
 }
 
-/** Nothing is decided yet. */
+/** The initial state. */
 export const UNDECIDED_AUTHORIZATION: Authorization = { verdict: null, args: null, before: [], digest: null };
 
-/** What of a step AUTHORIZE looks at; reasoning is not part of it (S0-67). */
+/** The part of a step that AUTHORIZE reads; reasoning is not part of it (S0-67). */
 export interface AuthorizationSubject {
   readonly agent: RunContext;
   readonly action: string | null;
@@ -35,6 +35,6 @@ export interface AuthorizationSubject {
   readonly label: Label;
   readonly overlay: OverlayFact | null;
   readonly approvals: ApprovalBook;
-  /** Hashes of requests whose outcome nobody knows. */
+  /** Hashes of requests whose outcome is unknown. */
   readonly unsettled: readonly string[];
 }

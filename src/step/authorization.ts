@@ -1,5 +1,5 @@
-// The AUTHORIZE phase: first the verdicts of lane and overlay, then the budget, then the facts, then the verdict on
-// paths and quota, and last the required approval. The mediated run carries the verdict, so everything is decided in
+// The AUTHORIZE phase: first lane and overlay, then case and budget, then the facts with paths and quota, then unknown
+// outcomes, and last the required approval (`STEP_CHECKS`). The mediated run carries the verdict, so every check uses
 // that run's context (C51).
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
@@ -8,21 +8,28 @@ import type { ExecutionCause, Fault } from '../contract/fault.js';
 import type { JsonObject } from '../contract/json.js';
 import { InvariantError } from '../errors.js';
 import { approvalDigest, approvalRuleFor, approvalStatus, APPROVAL_STATUS_RULES } from '../policy/approval/approval.js';
-import { authorizeWithOverlay } from '../policy/authorize-with-overlay.js';
+import { authorizeWithOverlay, BUDGET_CHECK } from '../policy/authorize-with-overlay.js';
+import type { CheckDescription } from '../policy/ordered-check.js';
 import type { PrivilegedRequest } from '../policy/privileged-request.js';
 import type { Policy } from '../policy/policy.js';
-import type { Verdict } from '../policy/verdict.js';
+import { denyBudget, type Verdict } from '../policy/verdict.js';
 import { UNDECIDED_AUTHORIZATION, type AuthorizationSubject, type Authorization } from './authorization-subject.js';
-import { authorizePaths, gatherRequestFor } from './authorize-paths.js';
+import { authorizePaths, gatherRequestFor, PATH_CHECKS } from './authorize-paths.js';
 import { mediatedContext, requestHash } from './mediated-request.js';
 import { privilegedRequest } from './privileged-request.js';
 
 export type { AuthorizationSubject, Authorization } from './authorization-subject.js';
 export { UNDECIDED_AUTHORIZATION } from './authorization-subject.js';
 
+/** Needed by steps, promotions and exports. */
+export const APPROVAL_CHECK: CheckDescription = {
+  claim: 'the required approvals are granted',
+  rules: ['approval.*'],
+};
+
 /**
- * The first half: role, lane, tool, scope, prohibitions (S4-31 to S4-35). `exhausted` is the budget that the step needs
- * and that is used up. Returns no verdict yet if facts are needed.
+ * The first half: role, lane, tool, scope, prohibitions (S4-31 to S4-35). `exhausted` is the first exhausted budget
+ * that the step needs. Returns no verdict if facts are needed.
  */
 export function authorizeLane(
   step: AuthorizationSubject,
@@ -30,7 +37,7 @@ export function authorizeLane(
   exhausted: string | null = null,
 ): Authorization {
   const definition = definitionOf(step, policy);
-  const budgetVerdict = exhausted === null ? null : budgetDenial(exhausted);
+  const budgetVerdict = exhausted === null ? null : denyBudget(exhausted);
   // An agent without budget may still end its run.
   if (definition.run_kind === null)
     return budgetVerdict === null || definition.name === 'FINISH'
@@ -51,7 +58,7 @@ export function authorizeLane(
   return UNDECIDED_AUTHORIZATION;
 }
 
-/** The facts that the engine must gather. @throws InvariantError if `authorizeLane` has already decided */
+/** The facts that the engine must gather. @throws InvariantError if the step needs none */
 export function requireGatherRequest(step: AuthorizationSubject, policy: Policy): GatherRequest {
   const { case_id } = mediatedContext(step, policy);
   const definition = definitionOf(step, policy);
@@ -60,7 +67,7 @@ export function requireGatherRequest(step: AuthorizationSubject, policy: Policy)
   return request;
 }
 
-/** The second half: canonical paths, extensions, existing files, quota, approval. Denies if there are no facts. */
+/** The second half: canonical paths, extensions, existing files, quota, approval. Denies a path without facts. */
 export function authorizeWithFacts(
   step: AuthorizationSubject,
   facts: SandboxFacts | null,
@@ -78,9 +85,19 @@ export function authorizeWithFacts(
   return policy.approvals.length === 0 ? allowed : requireApproval(step, definition.name, allowed, policy);
 }
 
+/** The checks of a step that follow those of its lane, in order. The functions above run them. */
+export const STEP_CHECKS: readonly CheckDescription[] = [
+  { claim: 'the run has a case where it needs one', rules: ['sandbox.no_case', 'records.no_case'] },
+  BUDGET_CHECK,
+  { claim: 'the run is not ending', rules: ['lifecycle.*'] },
+  ...PATH_CHECKS,
+  { claim: 'no outcome of the same request is unknown', rules: ['outcome.unsettled'] },
+  APPROVAL_CHECK,
+];
+
 const GRANTED: Verdict = { decision: 'allow', rule_id: 'lane.granted', cause: null };
 
-/** D7: without approval an allowed action is denied, with the digest that approvers can approve. */
+/** D7: an allowed action without its approval is denied; the verdict carries the digest that approvers vote on. */
 function requireApproval(
   step: AuthorizationSubject,
   action: string,
@@ -110,8 +127,6 @@ const isUnsettled = (
 ): boolean =>
   step.unsettled.length >= UNSETTLED_MAX ||
   step.unsettled.includes(requestHash(definition, args, mediatedContext(step, policy)));
-
-const budgetDenial = (kind: string): Verdict => ({ decision: 'deny', rule_id: `budget.${kind}`, cause: 'BUDGET' });
 
 const deniedAuthorization = (verdict: Verdict): Authorization => ({ verdict, args: null, before: [], digest: null });
 

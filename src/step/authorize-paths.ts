@@ -1,10 +1,11 @@
-// The part of AUTHORIZE that looks at the arguments: canonical paths, extensions, what stands there, quota. It relies
-// on no check of an earlier phase, so that a mistake in one of them opens nothing (C21).
+// The part of AUTHORIZE that checks path arguments: canonical paths, extensions, existing files, quota. It relies on no
+// check of an earlier phase, so that a defect in an earlier phase allows nothing (C21).
 
 import type { ActionDefinition } from '../contract/policy/actions.js';
-import type { GatherRequest, PathFact, SandboxFacts } from '../contract/run/effect.js';
+import { REFUSED_KINDS, type GatherRequest, type PathFact, type SandboxFacts } from '../contract/run/effect.js';
 import { passWith, rejectWith, type CheckedValue } from '../contract/fault.js';
 import type { Json, JsonObject } from '../contract/json.js';
+import { findFirstDenial, type OrderedCheck } from '../policy/ordered-check.js';
 import type { Policy } from '../policy/policy.js';
 import {
   canonicalizePath,
@@ -15,9 +16,9 @@ import {
 } from '../policy/sandbox-path.js';
 
 /**
- * What has to be found out before `authorizePaths` can allow.
- * @returns null where the action has no path, or one that is denied as it is written (not canonical, or of an ending
- *   that the policy does not have): nobody is ever asked about such a path
+ * The facts that `authorizePaths` needs in order to allow.
+ * @returns null if the action has no path, or one that its text alone denies (not canonical, or with an extension that
+ *   the policy does not allow): the sandbox never sees such a path
  */
 export function gatherRequestFor(
   definition: ActionDefinition,
@@ -35,31 +36,56 @@ export function gatherRequestFor(
 interface PathCheckInput {
   readonly definition: ActionDefinition;
   readonly args: JsonObject;
-  /** `paths` in the order of the definition's; null when they could not be gathered. */
+  /** Its `paths` are in the order of the definition; null if no facts were gathered. */
   readonly facts: SandboxFacts | null;
   readonly policy: Policy;
 }
 
 /**
- * Decides whether an action may be done to the paths it names. The checks stand in a fixed order, each with a rule_id
- * of its own. A path where nothing stands, or a directory, is no reason to deny: EXECUTE reports it (S0-76).
+ * Decides whether an action may use the paths in its arguments, by `PATH_CHECKS`. A path at which nothing exists, or a
+ * directory, is not denied: EXECUTE reports it (S0-76).
  *
- * @returns the arguments with canonical paths, with which the effect is performed, or POLICY_VIOLATION with cause
- *   SANDBOX, EXTENSION or QUOTA (LANE for an action that is not in the allowlist)
+ * @returns the arguments with canonical paths, with which the effect runs, or POLICY_VIOLATION with cause SANDBOX,
+ *   EXTENSION or QUOTA (LANE for an action that is not in the allowlist)
  */
-export function authorizePaths({ definition, args, facts, policy }: PathCheckInput): CheckedValue<JsonObject> {
+export function authorizePaths(input: PathCheckInput): CheckedValue<JsonObject> {
+  const { definition, args, policy } = input;
   if (!policy.actions.has(definition.name)) return rejectWith('POLICY_VIOLATION', 'action.not_in_allowlist', 'LANE');
   if (definition.paths.length === 0) return passWith(args);
+  const denial = findFirstDenial(PATH_CHECKS, input);
+  if (denial !== null) return denial;
   const named = canonicalPaths(definition, args, policy);
-  if (!named.ok) return named;
-  const denied =
-    checkExtension(definition, named.value, policy) ??
-    checkFacts(definition, facts) ??
-    checkQuota({ definition, args, facts, policy }, named.value);
-  return denied ?? passWith(withPaths(definition, args, named.value));
+  return named.ok ? passWith(withPaths(definition, args, named.value)) : named;
 }
 
-/** A path argument: its name, and what it canonically is. */
+/** The checks of path arguments in order, each with its own rule ids. */
+export const PATH_CHECKS: readonly OrderedCheck<PathCheckInput, CheckedValue<never>>[] = [
+  {
+    claim: 'the paths lead into the sandbox',
+    rules: ['sandbox.*'],
+    findDenial: ({ definition, args, policy }) => {
+      const named = canonicalPaths(definition, args, policy);
+      return named.ok ? null : named;
+    },
+  },
+  {
+    claim: 'the extensions of the paths are allowed',
+    rules: ['extension.not_allowed'],
+    findDenial: (input) => checkExtension(input.definition, namedPaths(input), input.policy),
+  },
+  {
+    claim: 'nothing at the paths is of a refused kind',
+    rules: ['sandbox.no_facts', ...REFUSED_KINDS.map((kind) => `sandbox.${kind}`)],
+    findDenial: ({ definition, facts }) => checkFacts(definition, facts),
+  },
+  {
+    claim: 'the sandbox has room for it',
+    rules: ['sandbox.depth', 'quota.*'],
+    findDenial: (input) => checkQuota(input, namedPaths(input)),
+  },
+];
+
+/** The name of a path argument and its canonical path. */
 type NamedPath = readonly [name: string, path: SandboxPath];
 type PathDenial = CheckedValue<never> | null;
 
@@ -69,13 +95,19 @@ const canonical = new WeakMap<
   { readonly definition: ActionDefinition; readonly policy: Policy; readonly paths: NamedPaths }
 >();
 
-/** Asked for before the facts, with them and after them: the same arguments give the same. */
+/** Computed once for the same arguments: the checks before and after the facts need it. */
 function canonicalPaths(definition: ActionDefinition, args: JsonObject, policy: Policy): NamedPaths {
   const known = canonical.get(args);
   if (known?.definition === definition && known.policy === policy) return known.paths;
   const paths = findCanonicalPaths(definition, args, policy);
   canonical.set(args, { definition, policy, paths });
   return paths;
+}
+
+/** The canonical paths; none if the first check denies them. */
+function namedPaths({ definition, args, policy }: PathCheckInput): readonly NamedPath[] {
+  const named = canonicalPaths(definition, args, policy);
+  return named.ok ? named.value : [];
 }
 
 function findCanonicalPaths(definition: ActionDefinition, args: JsonObject, policy: Policy): NamedPaths {
@@ -91,7 +123,7 @@ function findCanonicalPaths(definition: ActionDefinition, args: JsonObject, poli
   return passWith(named);
 }
 
-/** The arguments that the action has, with the paths as they canonically are. */
+/** The arguments that the action defines, with canonical paths. */
 function withPaths(definition: ActionDefinition, args: JsonObject, named: readonly NamedPath[]): JsonObject {
   const canonical: Record<string, Json> = {};
   for (const name of Object.keys(definition.args.properties)) {
@@ -138,10 +170,10 @@ function checkQuota({ definition, args, facts, policy }: PathCheckInput, named: 
 
 const quotaFault = (rule_id: string): CheckedValue<never> => rejectWith('POLICY_VIOLATION', rule_id, 'QUOTA');
 
-/** Can the sandbox be larger afterwards? Deleting makes room, and renaming moves what is there. */
+/** Whether the sandbox can be larger afterwards: a deletion frees space, and a rename moves a file. */
 const canGrow = ({ risk, write }: ActionDefinition): boolean => write !== null && risk === 'write';
 
-/** Paths that may come into being: all those of a write; of a destructive action all but the one it takes away. */
+/** The paths that can be created: all paths of a write, all but the removed one of a destructive action. */
 const createdPaths = (definition: ActionDefinition, named: readonly NamedPath[]): readonly NamedPath[] =>
   definition.write === null ? [] : canGrow(definition) ? named : named.slice(1);
 

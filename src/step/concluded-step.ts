@@ -1,4 +1,4 @@
-// RECORD and RESPOND, as pure functions of what the step has become.
+// RECORD and RESPOND as pure functions of the decided step.
 
 import { findAction } from '../contract/policy/actions.js';
 import type { ArtifactRef } from '../contract/artifact-ref.js';
@@ -9,13 +9,13 @@ import type { Exposure } from '../contract/run/response.js';
 import type { RunContext } from '../contract/run/run-context.js';
 import type { StepTraceDraft } from '../contract/run/step-trace.js';
 import type { Policy } from '../policy/policy.js';
-import { runCheckPhase, newStepDraft, type StepDraft } from './step-draft.js';
+import { IDENTITY_PHASES, newStepDraft, runCheckPhases, type StepDraft } from './step-draft.js';
 import { FAULTS, type Fault } from '../contract/fault.js';
 import { unprivilegedResult } from './execute.js';
 import { recordedIdentity } from './recorded-names.js';
 import { respond, responseParts } from './respond.js';
 
-/** A step of which everything has been decided. */
+/** A step whose decision and result are known. */
 export interface ConcludedStep extends StepDraft {
   readonly agent: RunContext;
   readonly exposure: Exposure;
@@ -30,13 +30,13 @@ export interface ConcludedStep extends StepDraft {
   readonly response: string | null;
 }
 
-/** The text of the response; of a repeated proposal, the recorded one as it was (C19). */
+/** Returns the text of the response; for a repeated proposal, the recorded response unchanged (C19). */
 export function composeResponse(step: ConcludedStep): string {
   if (step.replay_of !== null && step.recorded_response !== null) return step.recorded_response;
   return respond(responseParts(step), step.exposure);
 }
 
-/** What THINK or FINISH gives; null for an action that somebody else has to perform. */
+/** Returns the result of THINK or FINISH; null for an action that needs a mediated run. */
 export function resultWithoutEffect({ action, args }: Pick<StepDraft, 'action' | 'args'>): JsonObject | null {
   const definition = findAction(action ?? '');
   return definition === undefined ? null : unprivilegedResult(definition, args ?? {});
@@ -73,14 +73,11 @@ export function composeTrace(step: ConcludedStep, policy: Policy): StepTraceDraf
 }
 
 /**
- * What an agent is told when its step could not be recorded (D2, C35): the only response that is not in the ledger.
- * It shows who proposed what as far as the payload says, and never a result.
+ * Returns the response of a step that could not be recorded (D2, C35): the only response that is not in the ledger. It
+ * holds the proposal id and action if the payload has valid ones, and never a result.
  */
 export function auditFailureResponse(payload: Uint8Array, policy: Policy, exposure: Exposure): string {
-  let draft = newStepDraft(payload, '', null);
-  for (const phase of ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA'] as const) {
-    if (draft.fault === null) draft = { ...draft, ...runCheckPhase(phase, draft, policy) };
-  }
+  const draft = runCheckPhases(newStepDraft(payload, '', null), policy, IDENTITY_PHASES);
   const fault: Fault = { code: 'AUDIT_FAILURE', cause: null, rule_id: 'record.unavailable' };
   return respond(responseParts({ identity: draft.identity, fault, result: null }), exposure);
 }

@@ -1,15 +1,16 @@
-// What the phases know of a proposal so far, and the one function that takes it through a checking phase.
+// The result of the phases so far for one proposal, and the functions that run the checking phases.
 //
 // Invariants:
 //   D1. `raw`, `text` and `value` live only between two phases of one macrostep; every snapshot has them null, so a
 //       snapshot is plain JSON and holds no payload.
-//   D2. `fault` and `phase_failed_at` are set together, once, by the first phase that refuses (S0-13).
-//   D3. `reasoning` is kept as hash and length only: no later phase can read it (S0-67).
+//   D2. `fault` and `phase_failed_at` are set together, once, by the first phase that rejects (S0-13).
+//   D3. `reasoning` is stored as hash and length only: no later phase can read it (S0-67).
 
 import type { SeenProposal } from '../contract/run/entry.js';
 import type { Fault } from '../contract/fault.js';
 import type { Json, JsonObject } from '../contract/json.js';
-import type { Phase } from '../contract/run/phase.js';
+import { PHASES, type Phase } from '../contract/run/phase.js';
+import type { CheckDescription } from '../policy/ordered-check.js';
 import type { Policy } from '../policy/policy.js';
 import { parse } from './parse.js';
 import { receive, TOO_LARGE } from './receive.js';
@@ -30,7 +31,7 @@ export const CHECK_PHASES = [
 export type CheckPhase = (typeof CHECK_PHASES)[number];
 
 export interface StepDraft {
-  /** Null at RECEIVE for a payload over the limit, which is not at hand (C80); null in every later phase. */
+  /** Null at RECEIVE for a payload over the limit, whose bytes are not stored (C80); null in every later phase. */
   readonly raw: Uint8Array | null;
   readonly text: string | null;
   readonly value: Json;
@@ -39,7 +40,7 @@ export interface StepDraft {
   readonly identity: Identity;
   /** The name of the action, once VALIDATE_ACTION has passed. */
   readonly action: string | null;
-  /** The arguments, once VALIDATE_ARGS has passed; until then whatever stood there. */
+  /** The arguments, once VALIDATE_ARGS has passed; until then the unchecked value. */
   readonly args: JsonObject | null;
   readonly args_summary: ArgsSummary | null;
   readonly replay_of: number | null;
@@ -62,11 +63,44 @@ export const newStepDraft = (raw: Uint8Array | null, payload_sha256: string, see
   phase_failed_at: null,
 });
 
-/** Whether a checking phase has refused it. */
+/** The claims of the checking phases in order, as `policy explain` prints them. */
+export const VALIDATION_CHECKS: readonly (CheckDescription & { readonly phase: CheckPhase })[] = [
+  { phase: 'RECEIVE', claim: 'the payload is UTF-8 text within its limits', rules: ['payload.*'] },
+  { phase: 'PARSE', claim: 'the payload is JSON', rules: ['json.*'] },
+  { phase: 'VALIDATE_SCHEMA', claim: 'the payload is a proposal', rules: ['schema.*'] },
+  { phase: 'VALIDATE_SCHEMA', claim: 'the proposal id is new', rules: ['proposal.*'] },
+  { phase: 'VALIDATE_ACTION', claim: 'the action is listed', rules: ['action.*'] },
+  { phase: 'VALIDATE_ARGS', claim: 'the arguments match the schema of the action', rules: ['args.*', 'path.*'] },
+];
+
+/**
+ * Runs checking phases in order, from `draft`, until one rejects the proposal or recognizes it as a repeated one. The
+ * step machine runs the same phases one state at a time; recovery and `policy simulate` use this function.
+ */
+export function runCheckPhases<Draft extends StepDraft>(
+  draft: Draft,
+  policy: Policy,
+  phases: readonly CheckPhase[] = CHECK_PHASES,
+): Draft {
+  const checked = { ...draft };
+  for (const phase of phases) {
+    Object.assign(checked, runCheckPhase(phase, checked, policy));
+    if (checked.fault !== null || checked.replay_of !== null) break;
+  }
+  return checked;
+}
+
+/** The phases that find out who proposes what; they need neither an action's definition nor a verdict. */
+export const IDENTITY_PHASES = ['RECEIVE', 'PARSE', 'VALIDATE_SCHEMA'] as const satisfies readonly CheckPhase[];
+
+/** The phase that follows a checking phase that passes (S0-12). */
+export const phaseAfter = (phase: CheckPhase): Phase => PHASES[PHASES.indexOf(phase) + 1] ?? 'RECORD';
+
+/** Whether a checking phase has rejected it. */
 export const isInvalid = ({ phase_failed_at }: Pick<StepDraft, 'phase_failed_at'>): boolean =>
   phase_failed_at !== null && (CHECK_PHASES as readonly Phase[]).includes(phase_failed_at);
 
-/** Takes the draft through one phase. @returns what the phase learnt, or its refusal; never throws for a payload */
+/** Runs one phase. @returns the changed members, or the rejection; never throws for a payload */
 export function runCheckPhase(phase: CheckPhase, draft: StepDraft, policy: Policy): Partial<StepDraft> {
   switch (phase) {
     case 'RECEIVE': {
@@ -96,7 +130,7 @@ function checkSchema({ value, seen, payload_sha256 }: StepDraft, policy: Policy)
   const identity = identify(value, policy);
   const checked = validateSchema(value);
   if (!checked.ok) return { value: null, identity, fault: checked.fault, phase_failed_at: 'VALIDATE_SCHEMA' };
-  // The name is needed by the next phase even where it may not be echoed (C06).
+  // The next phase needs the name even if the response must not echo it (C06).
   const { args, action } = checked.value;
   const args_summary = summarizeArgs(null, args, argumentNameRecorder(action, policy));
   const unused = validateProposalId(seen, payload_sha256, policy);

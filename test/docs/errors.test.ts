@@ -124,7 +124,12 @@ const extendsError = (node: ts.Node): boolean =>
 
 /** Literal rule ids: what `rejectWith` and `deny` get, what stands behind `rule_id:`; a computed end is `<word>`. */
 function ruleIds(): readonly string[] {
-  const files = [...filesIn('machines', /\.ts$/), ...filesIn('src/step', /\.ts$/), 'src/policy/sandbox-path.ts'];
+  const files = [
+    ...filesIn('machines', /\.ts$/),
+    ...filesIn('src/step', /\.ts$/),
+    'src/policy/sandbox-path.ts',
+    'src/policy/verdict.ts',
+  ];
   return files.flatMap((path) =>
     nodesOf(parse(path)).flatMap((node) => {
       if (ts.isCallExpression(node)) return ruleOfCall(node);
@@ -149,7 +154,6 @@ const COMPUTED: Readonly<Record<string, string>> = {
   'problemOf(value)': '<problem>',
   problem: '<problem>',
   kind: '<kind>',
-  'reservation.exhausted': '<kind>',
   unreadable: '<problem>',
 };
 

@@ -1,28 +1,23 @@
 // A recorded decision taken again under any policy, by the same functions as the machines use. What the decision went
 // by is as recorded; what is a policy's word (limits, lanes, grants of a budget, whether a lane has a case) is not.
 
+import { authorizeStep, isPrivileged, RUN_ENDING_DENIAL } from '../../../machines/authorize-step.js';
 import { applyBallot, approvalPolicyFor } from '../../../machines/approval-ballot.js';
 import { prepareHighRiskRun } from '../../../machines/high-risk-run.js';
 import { toPrivilegedWrite } from '../../../machines/mediated-memory.js';
 import { newChildContext } from '../../../machines/orchestrator.js';
-import { findExhaustedBudget } from '../../../machines/step-attempts.js';
 import { newStepMemory, type StepMemory } from '../../../machines/step-memory.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { GatherRequest } from '../../contract/run/effect.js';
 import { stepDecisionOf } from '../../contract/run/phase.js';
 import { retryContext, childContext, type RunContext } from '../../contract/run/run-context.js';
 import { approvalRuleFor, countBallot } from '../../policy/approval/approval.js';
-import { authorizeWithOverlay, authorizeAgentWithOverlay } from '../../policy/authorize-with-overlay.js';
+import { authorizeAgentStart, authorizeWithOverlay } from '../../policy/authorize-with-overlay.js';
 import { authorizeOrchestrator, type PrivilegedRequest } from '../../policy/authorize-run.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Verdict } from '../../policy/verdict.js';
-import {
-  authorizeWithFacts,
-  requireGatherRequest,
-  authorizeLane,
-  type Authorization,
-} from '../../step/authorization.js';
-import { runCheckPhase, CHECK_PHASES } from '../../step/step-draft.js';
+import { requireGatherRequest, type Authorization } from '../../step/authorization.js';
+import { CHECK_PHASES, runCheckPhases } from '../../step/step-draft.js';
 import { mediatedContext } from '../../step/mediated-request.js';
 import { privilegedRequest } from '../../step/privileged-request.js';
 import { InvariantError } from '../../errors.js';
@@ -58,8 +53,8 @@ export function decideUnderPolicy({ facts, policy: recorded }: RecordedDecision,
       return toVerdict(authorizeOrchestrator(facts.run));
     case 'agent': {
       const exhausted = exhaustedBudgetUnder(facts, policy);
-      if (exhausted !== null) return { decision: 'deny', rule_id: `budget.${exhausted}` };
-      return toVerdict(authorizeAgentWithOverlay(agentContextUnder(facts, policy), facts.event.overlay, policy));
+      const { overlay } = facts.event;
+      return toVerdict(authorizeAgentStart(agentContextUnder(facts, policy), { exhausted, overlay }, policy));
     }
     case 'step':
       return decideStepUnder(facts, recorded, policy);
@@ -79,36 +74,27 @@ export function decideUnderPolicy({ facts, policy: recorded }: RecordedDecision,
 const toVerdict = ({ decision, rule_id }: RecordedVerdict): RecordedVerdict => ({ decision, rule_id });
 const denyVerdict = (rule_id: string): RecordedVerdict => ({ decision: 'deny', rule_id });
 
-type Mutable<T> = { -readonly [K in keyof T]: T[K] };
-
 function decideStepUnder(recorded: StepFacts, recordedPolicy: Policy, policy: Policy): PolicyAnswer {
   const { start, input } = recorded;
   if (input.raw === null && policy.limits.payload_bytes_max >= (input.payload.byte_size ?? 0)) return NOT_RECORDED;
-  const step: Mutable<StepMemory> = newStepMemory(input);
-  step.agent = agentContextUnder(start, policy);
-  // What was a valid proposal then is one under the same limits: only whether its action is listed is asked anew.
-  const known = recorded.act !== null && hasSameInputRules(recordedPolicy, policy);
-  if (known) {
-    step.action = recorded.act.action;
-    step.args = recorded.act.args;
-  }
-  for (const phase of known ? LISTING_PHASES : CHECK_PHASES) {
-    Object.assign(step, runCheckPhase(phase, step, policy));
-    if (step.fault !== null) return denyUnlessUnknown(step.fault.rule_id, recordedPolicy);
-    if (step.replay_of !== null) return repeatedVerdict(input.seen?.outcome ?? 'SUCCESS');
-  }
-  step.approvals = recorded.approvals;
-  const privileged = policy.catalogue.action(step.action ?? '')?.run_kind !== null;
-  const exhausted = findExhaustedBudget(accountUnder(start, input.account.spent, policy), privileged ? 1 : 0);
-  const lane = authorizeLane(step, policy, exhausted);
-  if (lane.verdict !== null) return verdictUnlessAnswered(step, lane, recordedPolicy, policy);
-  if (!privileged) return { decision: 'allow', rule_id: null };
-  if (recorded.ending) return denyVerdict('lifecycle.run_ending');
+  // A proposal that was valid is valid under the same limits: only whether its action is listed is checked again.
+  const isKnown = recorded.act !== null && hasSameInputRules(recordedPolicy, policy);
+  const known = isKnown ? { action: recorded.act.action, args: recorded.act.args } : {};
+  const agent = agentContextUnder(start, policy);
+  const draft = { ...newStepMemory(input), ...known, agent, approvals: recorded.approvals };
+  const step = runCheckPhases(draft, policy, isKnown ? LISTING_PHASES : CHECK_PHASES);
+  if (step.fault !== null) return denyUnlessUnknown(step.fault.rule_id, recordedPolicy);
+  if (step.replay_of !== null) return repeatedVerdict(input.seen?.outcome ?? 'SUCCESS');
+  const account = accountUnder(start, input.account.spent, policy);
+  const started = authorizeStep(step, { kind: 'start', account }, policy);
+  if (started.verdict !== null) return verdictUnlessAnswered(step, started, recordedPolicy, policy);
+  if (!isPrivileged(step, policy)) return { decision: 'allow', rule_id: null };
+  if (recorded.ending) return toVerdict(RUN_ENDING_DENIAL);
   const { facts, gathered } = recorded;
   const hasSameFacts =
     facts !== null && gathered !== null && isSameGatherRequest(gathered, requireGatherRequest(step, policy));
   return hasSameFacts
-    ? verdictUnlessAnswered(step, authorizeWithFacts(step, facts, policy), recordedPolicy, policy)
+    ? verdictUnlessAnswered(step, authorizeStep(step, { kind: 'facts', facts }, policy), recordedPolicy, policy)
     : { undecidable: 'facts.not_gathered' };
 }
 

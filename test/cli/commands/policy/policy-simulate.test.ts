@@ -102,7 +102,7 @@ describe('policy explain', () => {
     expect(code).toBe(0);
     expect(stdout).toContain('deny by extension.not_allowed');
     expect(stdout).toMatch(/✓ the lane lists the tool\n/);
-    expect(stdout).toMatch(/✗ the endings of the paths are allowed: extension\.not_allowed\n/);
+    expect(stdout).toMatch(/✗ the extensions of the paths are allowed: extension\.not_allowed\n/);
     expect(stdout).toMatch(/· the sandbox has room for it \(not reached\)\n/);
     expect(stdout).toContain(
       'smallest change that would flip it: action WRITE_FILE would have to allow the ending .sh',
