@@ -3,6 +3,7 @@
 // remember nor what events carry, unless it is told what of that may be seen.
 
 import type { InspectionEvent } from 'xstate';
+import { actorIdOf, logicOf, parentOf } from '../../contract/inspection/xstate-fields.js';
 
 /** What a viewer is sent; the members that are JSON are texts, as the protocol has it. */
 export type InspectionMessage =
@@ -38,14 +39,6 @@ export interface InspectionHub {
 }
 
 type RegisterMessage = Extract<InspectionMessage, { type: 'service.register' }>;
-
-/** What is read of an actor: XState's types leave out what only actors of machines have. */
-interface InspectedActor {
-  readonly sessionId: string;
-  readonly id: string;
-  readonly logic?: { readonly definition?: unknown };
-  readonly _parent?: { readonly sessionId: string };
-}
 
 /** What is read of a machine's snapshot. */
 interface ActorSnapshot {
@@ -89,7 +82,7 @@ export function inspectionHub(options: InspectionHubOptions = {}): InspectionHub
   };
   return {
     inspect(event) {
-      const actor = event.actorRef as unknown as InspectedActor;
+      const actor = event.actorRef;
       if (event.type === '@xstate.actor') {
         const registration = registrationOf(actor);
         // What is no machine has no chart.
@@ -130,10 +123,19 @@ function messageTextsOf({ context = () => ({}), event: shownEvent = () => ({}) }
   };
 }
 
-function registrationOf({ sessionId, id, logic, _parent }: InspectedActor): Omit<RegisterMessage, 'state'> | null {
-  if (typeof logic?.definition !== 'object' || logic.definition === null) return null;
-  const parentMember = _parent === undefined ? {} : { parent: _parent.sessionId };
-  return { type: 'service.register', sessionId, id, ...parentMember, machine: definitionText(logic.definition) };
+function registrationOf(actor: InspectionEvent['actorRef']): Omit<RegisterMessage, 'state'> | null {
+  const { sessionId } = actor;
+  const definition = logicOf(actor)?.definition;
+  if (typeof definition !== 'object' || definition === null) return null;
+  const parent = parentOf(actor)?.sessionId;
+  const parentMember = parent === undefined ? {} : { parent };
+  return {
+    type: 'service.register',
+    sessionId,
+    id: actorIdOf(actor),
+    ...parentMember,
+    machine: definitionText(definition),
+  };
 }
 
 /** Without the initial context, which may hold anything; functions by their names. */

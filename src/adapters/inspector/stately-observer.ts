@@ -4,6 +4,7 @@
 // where it was told to sanitize, and the snapshot of a later moment.
 
 import type { InspectionEvent } from 'xstate';
+import { actorIdOf, logicOf, parentOf, withActorFields } from '../../contract/inspection/xstate-fields.js';
 import type { InspectionHubOptions } from './inspection-hub.js';
 
 /** What is asked of an inspector of @statelyai/inspect 0.7. */
@@ -11,14 +12,7 @@ export interface StatelyInspector {
   readonly inspect: { readonly next?: (event: InspectionEvent) => void };
 }
 
-/** What is read of an actor. */
-interface StatelyActor {
-  readonly sessionId: string;
-  readonly id: string;
-  readonly logic?: { readonly config?: unknown };
-  readonly _parent?: { readonly sessionId: string };
-  getSnapshot(): unknown;
-}
+type ActorReference = InspectionEvent['actorRef'];
 
 /** For `createActor(machine, { inspect })`. Contexts and events are told as the options say; by default not at all. */
 export function statelyObserver(
@@ -32,7 +26,7 @@ export function statelyObserver(
   };
   return (event) => {
     if (event.type !== '@xstate.actor' && event.type !== '@xstate.event' && event.type !== '@xstate.snapshot') return;
-    const actorRef = actorProxyOf(event.actorRef as unknown as StatelyActor, snapshotOf);
+    const actorRef = actorProxyOf(event.actorRef, snapshotOf);
     const sanitized = {
       type: event.type,
       rootId: event.rootId,
@@ -45,20 +39,17 @@ export function statelyObserver(
   };
 }
 
-const idOf = (actor: Pick<StatelyActor, 'sessionId'> | undefined): object | undefined =>
+const idOf = (actor: Pick<ActorReference, 'sessionId'> | undefined): object | undefined =>
   actor === undefined ? undefined : { sessionId: actor.sessionId };
 
 /** The actor as it is now. */
-function actorProxyOf(actor: StatelyActor, snapshotOf: (snapshot: unknown) => object): object {
+function actorProxyOf(actor: ActorReference, snapshotOf: (snapshot: unknown) => object): object {
   const snapshot = snapshotOf(actor.getSnapshot());
-  const parent = idOf(actor._parent);
-  return {
-    sessionId: actor.sessionId,
-    id: actor.id,
-    ...(parent === undefined ? {} : { _parent: parent }),
-    ...(actor.logic?.config === undefined ? {} : { logic: { config: withoutContext(actor.logic.config) } }),
-    getSnapshot: () => snapshot,
-  };
+  const config = logicOf(actor)?.config;
+  return withActorFields(
+    { sessionId: actor.sessionId, id: actorIdOf(actor), getSnapshot: () => snapshot },
+    { parent: idOf(parentOf(actor)), logic: config === undefined ? undefined : { config: withoutContext(config) } },
+  );
 }
 
 const withoutContext = (config: unknown): object => {

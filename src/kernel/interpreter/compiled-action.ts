@@ -3,6 +3,13 @@
 
 import type { AnyStateMachine } from 'xstate';
 import type { Emission } from '../../../machines/emission.js';
+import {
+  builtInActionOf,
+  implementationsOf,
+  PARENT_TARGET,
+  type BuiltInAction,
+  type ValueOrResolver,
+} from '../../contract/inspection/xstate-fields.js';
 import { InvariantError } from '../../errors.js';
 
 /** Any event that an actor can receive. */
@@ -24,60 +31,48 @@ export interface ActionContext {
 }
 export type CompiledAction = (actor: ActionContext, event: ActorEvent) => void;
 
-/** XState's name for an actor's parent. */
-const PARENT = '#_parent';
-
-type ValueOrResolver<T> =
-  T | ((args: { readonly context: ActorMemory; readonly event: ActorEvent }, params: unknown) => T);
-
-/** The members of all kinds of built-in actions; each kind has some of them. */
-interface BuiltInAction {
-  readonly type: string;
-  readonly assignment: ValueOrResolver<ActorMemory>;
-  readonly event: ValueOrResolver<never>;
-  readonly to: ValueOrResolver<string>;
-  readonly actorRef: ValueOrResolver<string>;
-  readonly delay?: unknown;
-  readonly collect: (args: object, params: unknown) => void;
+interface ResolverArgs {
+  readonly context: ActorMemory;
+  readonly event: ActorEvent;
 }
+type ActionValue<T> = ValueOrResolver<T, ResolverArgs>;
 
 /** @throws InvariantError for an unsupported kind of action */
 export function compileAction(machine: AnyStateMachine, action: unknown): CompiledAction {
   const named = typeof action === 'string' ? { type: action } : (action as { type: string; params?: unknown });
-  const known = machine.implementations.actions as Record<string, BuiltInAction | undefined>;
-  const builtIn = known[named.type];
+  const known = implementationsOf(machine).actions[named.type];
   const params = 'params' in named ? named.params : undefined;
-  if (typeof action === 'function' || builtIn === undefined || typeof params === 'function')
+  if (typeof action === 'function' || known === undefined || typeof params === 'function')
     throwUnsupportedAction(machine, named.type);
-  return compileBuiltIn(machine, named.type, builtIn, params);
+  return compileBuiltIn(machine, named.type, builtInActionOf<ResolverArgs>(known), params);
 }
 
 function compileBuiltIn(
   machine: AnyStateMachine,
   name: string,
-  builtIn: BuiltInAction,
+  builtIn: BuiltInAction<ResolverArgs> | null,
   params: unknown,
 ): CompiledAction {
-  switch (builtIn.type) {
-    case 'xstate.assign':
+  switch (builtIn?.kind) {
+    case 'assign':
       return compileAssignment(builtIn.assignment, params);
-    case 'xstate.emit':
+    case 'emit':
       return (actor, event) => actor.emit(resolveValue(builtIn.event, actor, event, params));
-    case 'xstate.sendTo':
+    case 'sendTo':
       if (builtIn.delay !== undefined) throwUnsupportedAction(machine, name);
       return (actor, event) => {
         const to = resolveValue(builtIn.to, actor, event, params);
-        actor.send(to === PARENT ? null : to, resolveValue(builtIn.event, actor, event, params));
+        actor.send(to === PARENT_TARGET ? null : to, resolveValue(builtIn.event, actor, event, params));
       };
-    case 'xstate.stopChild':
+    case 'stopChild':
       return (actor, event) => actor.stop(resolveValue(builtIn.actorRef, actor, event, params));
-    case 'xstate.enqueueActions':
+    case 'enqueueActions':
       return (actor, event) => {
         const queue = new ActionQueue();
         builtIn.collect({ context: actor.memory, event, enqueue: queue }, params);
         for (const action of queue.actions) action(actor, event);
       };
-    default:
+    case undefined:
       return throwUnsupportedAction(machine, name);
   }
 }
@@ -86,10 +81,10 @@ function compileBuiltIn(
  * Supports both forms of `assign`: one function for all members, or a value or function per member. Each function sees
  * the context as it was before the action.
  */
-function compileAssignment(update: ValueOrResolver<ActorMemory>, params: unknown): CompiledAction {
+function compileAssignment(update: ActionValue<ActorMemory>, params: unknown): CompiledAction {
   if (typeof update === 'function')
     return (actor, event) => actor.assign(update({ context: actor.memory, event }, params));
-  const members = Object.entries(update as Record<string, ValueOrResolver<unknown>>);
+  const members = Object.entries(update as Record<string, ActionValue<unknown>>);
   return (actor, event) => {
     const values: ActorMemory = {};
     for (const [name, value] of members) values[name] = resolveValue(value, actor, event, params);
@@ -97,12 +92,7 @@ function compileAssignment(update: ValueOrResolver<ActorMemory>, params: unknown
   };
 }
 
-const resolveValue = <T>(
-  value: ValueOrResolver<T>,
-  { memory }: ActionContext,
-  event: ActorEvent,
-  params: unknown,
-): T =>
+const resolveValue = <T>(value: ActionValue<T>, { memory }: ActionContext, event: ActorEvent, params: unknown): T =>
   typeof value === 'function'
     ? (value as (args: object, params: unknown) => T)({ context: memory, event }, params)
     : value;
@@ -111,19 +101,19 @@ const resolveValue = <T>(
 class ActionQueue {
   readonly actions: CompiledAction[] = [];
 
-  assign(update: ValueOrResolver<ActorMemory>): void {
+  assign(update: ActionValue<ActorMemory>): void {
     this.actions.push(compileAssignment(update, undefined));
   }
 
-  emit(emission: ValueOrResolver<Emission>): void {
+  emit(emission: ActionValue<Emission>): void {
     this.actions.push((actor, event) => actor.emit(resolveValue(emission, actor, event, undefined)));
   }
 
-  sendTo(to: string, sentEvent: ValueOrResolver<ActorEvent>): void {
+  sendTo(to: string, sentEvent: ActionValue<ActorEvent>): void {
     this.actions.push((actor, event) => actor.send(to, resolveValue(sentEvent, actor, event, undefined)));
   }
 
-  spawnChild(src: string, { id, input }: { readonly id: string; readonly input?: ValueOrResolver<unknown> }): void {
+  spawnChild(src: string, { id, input }: { readonly id: string; readonly input?: ActionValue<unknown> }): void {
     this.actions.push((actor, event) => actor.spawn(src, id, resolveValue(input, actor, event, undefined)));
   }
 

@@ -6,6 +6,7 @@
 // run fails on it later.
 
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
+import { implementationsOf, isGuardCombinator } from '../../contract/inspection/xstate-fields.js';
 import { InvariantError } from '../../errors.js';
 import { compileAction, type CompiledAction, type ActorEvent, type ActorMemory } from './compiled-action.js';
 
@@ -88,7 +89,7 @@ function buildCompiledMachine(machine: AnyStateMachine): CompiledMachine {
   const nodeOf = (state: AnyStateNode): MachineNode => requireDefined(nodes.get(state), `state ${state.id}`);
   for (const [state, node] of nodes) compileEdges(machine, state, node, nodeOf);
   const byPath = new Map([...nodes].map(([state, node]) => [node.path.join('.'), state] as const));
-  const actors = machine.implementations.actors as Record<string, AnyStateMachine | undefined>;
+  const actors = implementationsOf(machine).actors as Record<string, AnyStateMachine | undefined>;
   return {
     id: machine.id,
     createMemory: memoryFactory(machine.config.context),
@@ -189,9 +190,8 @@ function initialDescendants(state: AnyStateNode): readonly AnyStateNode[] {
 function compileGuard(machine: AnyStateMachine, guard: unknown): Guard {
   const name = typeof guard === 'string' ? guard : (guard as { readonly type: string }).type;
   const params = typeof guard === 'string' ? undefined : (guard as { readonly params?: unknown }).params;
-  const guards = machine.implementations.guards as Record<string, unknown>;
-  const predicate = guards[name];
-  if (typeof predicate !== 'function' || 'check' in predicate || typeof params === 'function') {
+  const predicate = implementationsOf(machine).guards[name];
+  if (typeof predicate !== 'function' || isGuardCombinator(predicate) || typeof params === 'function') {
     throw new InvariantError(`guard ${name} of ${machine.id} is of a kind that no chart has`);
   }
   return (context, event) =>

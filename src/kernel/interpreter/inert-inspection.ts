@@ -2,7 +2,17 @@
 // contexts to an inspector, which could send an event, or change one before it is recorded. Events may enter a run only
 // as inputs (K2), so an inspector receives copies, and actors that ignore events.
 
-import { matchesState, type AnyActorRef, type InspectionEvent, type Observer, type StateValue } from 'xstate';
+import { matchesState, type InspectionEvent, type Observer, type StateValue } from 'xstate';
+import {
+  actorIdOf,
+  logicOf,
+  parentOf,
+  sourceOf,
+  TRANSITIONS_FIELD,
+  transitionsOf,
+  withActorFields,
+  type ActorLogic,
+} from '../../contract/inspection/xstate-fields.js';
 import { UsageError } from '../../errors.js';
 import type { InspectionListener } from './interpreter.js';
 
@@ -45,19 +55,7 @@ export function inertInspector(inspector: Inspector, log: (error: unknown) => vo
   };
 }
 
-/** The members of an actor that are copied. XState's types omit those that only machine actors have. */
-type LiveActor = Pick<AnyActorRef, 'id' | 'sessionId' | 'getSnapshot'> & {
-  readonly src: unknown;
-  readonly logic: object;
-  readonly _parent?: LiveActor;
-};
-
-/** The members of a machine's logic that are copied. */
-interface MachineLogic {
-  readonly id?: unknown;
-  readonly config?: unknown;
-  readonly definition?: unknown;
-}
+type LiveActor = InspectionEvent['actorRef'];
 
 /** The members of a machine's snapshot that are copied. */
 interface InspectedSnapshot {
@@ -92,36 +90,42 @@ export class InertCopies {
 
   copyEvent(event: InspectionEvent): InspectionEvent {
     const { type, rootId } = event;
-    const actorRef = this.#copyActor(event.actorRef as unknown as LiveActor);
+    const actorRef = this.#copyActor(event.actorRef);
     const members: Record<string, () => unknown> = {};
     if ('sourceRef' in event) members['sourceRef'] = () => this.#copy(event.sourceRef);
     if ('event' in event) members['event'] = () => this.#copyTyped(event.event);
     if ('snapshot' in event) members['snapshot'] = () => this.#copySnapshot(event.snapshot);
     if ('action' in event) members['action'] = () => this.#copyTyped(event.action);
-    if ('_transitions' in event) members['_transitions'] = () => this.#copy(event._transitions);
+    const transitions = transitionsOf(event);
+    if (transitions !== undefined) members[TRANSITIONS_FIELD] = () => this.#copy(transitions);
     return defineLazily({ type, rootId, actorRef }, members) as unknown as InspectionEvent;
   }
 
   #copyActor(actor: LiveActor): object {
     const known = this.#actors.get(actor);
     if (known !== undefined) return known;
-    const { id, sessionId, src, logic, _parent } = actor;
+    const { sessionId } = actor;
+    const id = actorIdOf(actor);
+    const src = sourceOf(actor);
+    const parent = parentOf(actor);
     const send = (event?: { readonly type?: unknown }): void => this.#onSend(String(event?.type), id);
-    const copy = {
+    const members = {
       id,
       sessionId,
       src: typeof src === 'string' ? src : undefined,
-      logic: this.#copyLogic(logic),
-      ...(_parent === undefined ? {} : { _parent: this.#copyActor(_parent) }),
       send,
       getSnapshot: () => this.#copySnapshot(snapshotOf(actor)),
       toJSON: () => ({ xstate$$type: ACTOR, id }),
     };
+    const copy = withActorFields(members, {
+      parent: parent === undefined ? undefined : this.#copyActor(parent),
+      logic: this.#copyLogic(logicOf(actor) ?? {}),
+    });
     this.#actors.set(actor, copy);
     return copy;
   }
 
-  #copyLogic(logic: MachineLogic): object {
+  #copyLogic(logic: ActorLogic): object {
     const known = this.#logics.get(logic);
     if (known !== undefined) return known;
     const parts = { config: () => this.#copy(logic.config), definition: () => this.#copy(logic.definition) };
