@@ -3,16 +3,15 @@
 
 export default {
   mutate: ['src/step/**/*.ts', 'src/policy/**/*.ts', 'machines/**/*.ts'],
-  testRunner: 'jest',
-  plugins: ['@stryker-mutator/jest-runner'],
-  testRunnerNodeArgs: ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'],
-  jest: { configFile: 'jest.mutation.config.mjs', enableFindRelatedTests: true },
-  // jest's own environment of this project cannot be extended by Stryker's: every mutant runs all related tests.
-  coverageAnalysis: 'off',
+  testRunner: 'bundle',
+  plugins: ['./test/mutation/runner.mjs'],
+  coverageAnalysis: 'perTest',
   concurrency: 2,
+  timeoutMS: 10_000,
   incremental: true,
   incrementalFile: 'build/mutation/incremental.json',
   reporters: ['clear-text', 'progress', 'json', 'html'],
+  clearTextReporter: { logTests: false, reportTests: false },
   jsonReporter: { fileName: 'build/mutation/report.json' },
   htmlReporter: { fileName: 'build/mutation/report.html' },
   tempDirName: 'build/stryker',
