@@ -16,6 +16,7 @@ import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import type { Account } from '../src/contract/run/budget.js';
 import type { OverlayFact } from '../src/contract/policy/overlay.js';
 import type { TerminalState } from '../src/contract/run/run-state.js';
+import { LATEST_TIMESTAMP_MS } from '../src/contract/shapes.js';
 import { emptyBook, countBallot } from '../src/policy/approval/approval.js';
 import { EMPTY_LABEL } from '../src/policy/labels.js';
 import type { Policy } from '../src/policy/policy.js';
@@ -259,9 +260,6 @@ function endingOf(event: AgentEvent): Partial<AgentMemory> {
   }
 }
 
-/** The latest time that a timestamp of the contract can represent. */
-const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
-
 /** Computes with recorded times; reads no clock. */
 const idleDeadline = (active_at: string, idle_ms: number): string =>
-  new Date(Math.min(Date.parse(active_at) + idle_ms, LATEST)).toISOString();
+  new Date(Math.min(Date.parse(active_at) + idle_ms, LATEST_TIMESTAMP_MS)).toISOString();

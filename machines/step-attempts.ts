@@ -3,6 +3,7 @@
 import type { Amounts } from '../src/contract/run/budget.js';
 import type { Label } from '../src/contract/policy/labels.js';
 import { childRunId } from '../src/contract/run/run-context.js';
+import { LATEST_TIMESTAMP_MS } from '../src/contract/shapes.js';
 import type { Policy } from '../src/policy/policy.js';
 import { amountsOf } from '../src/run/budget.js';
 import { executionFault } from '../src/step/authorization.js';
@@ -54,16 +55,13 @@ export function canRetry(step: StepMemory, { state, end }: RunOutput, policy: Po
 export function scheduleRetry(step: StepMemory, { output }: DoneEvent, policy: Policy): Partial<StepMemory> {
   const pause = policy.retries.backoff_ms * 2 ** (step.attempts - 1);
   const from = output.done?.at ?? step.received_at;
-  const at = new Date(Math.min(Date.parse(from) + pause, LATEST)).toISOString();
+  const at = new Date(Math.min(Date.parse(from) + pause, LATEST_TIMESTAMP_MS)).toISOString();
   return { again: { reason: output.done?.cause ?? 'INTERNAL', at }, unknown: findUnknownRequest(step, output, policy) };
 }
 
 /** D8: what one attempt has left unknown stays so whatever the next one came to, unless that was done. */
 export const findUnknownRequest = (step: StepMemory, { done }: RunOutput, policy: Policy): string | null =>
   done?.cause === 'OUTCOME_UNKNOWN' ? stepRequestHash(step, policy) : step.unknown;
-
-/** The last moment that a timestamp of the contract can name. */
-const LATEST = Date.parse('9999-12-31T23:59:59.999Z');
 
 /** S4-66 to S4-69: the next ordinal of the agent, a child of the first attempt. */
 export function nextAttempt(step: StepMemory, policy: Policy): Attempt {

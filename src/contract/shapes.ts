@@ -15,6 +15,8 @@ export const Sha256 = Type.String({ pattern: '^[0-9a-f]{64}$' });
 export const GitSha = Type.String({ pattern: '^(?:[0-9a-f]{40}|[0-9a-f]{64})$' });
 /** RFC 3339 in UTC with milliseconds, as `Date.prototype.toISOString` prints it. */
 export const Timestamp = Type.String({ pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{3}Z$' });
+/** The latest time that a `Timestamp` can represent, in milliseconds since the epoch. */
+export const LATEST_TIMESTAMP_MS = Date.parse('9999-12-31T23:59:59.999Z');
 /** D11: a random root, followed by one ordinal per level: `run_x`, `run_x.1`, `run_x.1.2`. */
 export const RunId = Type.String({ minLength: 8, maxLength: 120, pattern: '^[A-Za-z0-9_]+(?:\\.[1-9][0-9]*)*$' });
 export const CaseId = Type.String({ minLength: 4, maxLength: 80, pattern: '^[A-Za-z0-9][A-Za-z0-9_-]*$' });

@@ -1,7 +1,9 @@
-// Compiled validators of the contract's documents, each compiled on first use.
+// Validators of the contract's documents, each compiled on first use, and explanations of what does not match.
 
-import type { TSchema } from 'typebox';
+import type { Static, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
+import type { TLocalizedValidationError } from 'typebox/error';
+import { quoteForMessage, toPrintable } from './finding-text.js';
 import {
   ENTRY_BODIES,
   INPUT_SCHEMAS,
@@ -11,18 +13,24 @@ import {
   type RecordedInput,
 } from './run/entry.js';
 
-const compiled = new Map<TSchema, (value: unknown) => boolean>();
-
-/** Whether `value` is an instance of `schema`. Values must come from a parser: inherited members count as present. */
-export function isConforming(schema: TSchema, value: unknown): boolean {
-  let check = compiled.get(schema);
-  if (check === undefined) {
-    const validator = Compile(schema);
-    check = (instance) => validator.Check(instance);
-    compiled.set(schema, check);
-  }
-  return check(value);
+interface CompiledSchema {
+  Check(value: unknown): boolean;
+  Errors(value: unknown): TLocalizedValidationError[];
 }
+const compiledSchemas = new Map<TSchema, CompiledSchema>();
+
+function compiledSchemaOf(schema: TSchema): CompiledSchema {
+  const shape = compiledSchemas.get(schema) ?? Compile(schema);
+  compiledSchemas.set(schema, shape);
+  return shape;
+}
+
+/** Whether `value` matches `schema`. Values must come from a parser: inherited members count as present. */
+export const isConforming = (schema: TSchema, value: unknown): boolean => compiledSchemaOf(schema).Check(value);
+
+/** `isConforming`, as a type guard. */
+export const isInstance = <const T extends TSchema>(schema: T, value: unknown): value is Static<T> =>
+  isConforming(schema, value);
 
 export const isEntryBody = <T extends EntryType>(type: T, value: unknown): value is EntryBody<T> =>
   isConforming(ENTRY_BODIES[type], value);
@@ -34,4 +42,56 @@ export function isRecordedInput(value: unknown): value is RecordedInput {
     Object.hasOwn(INPUT_SCHEMAS, kind) &&
     isConforming(INPUT_SCHEMAS[kind as InputKind], value)
   );
+}
+
+export const SCHEMA_RULES = ['schema.unknown_key', 'schema.missing_key', 'schema.type', 'schema.value'] as const;
+export type SchemaRule = (typeof SCHEMA_RULES)[number];
+
+/** One place in a document where it does not match its schema. The message is one line of printable ASCII. */
+export interface SchemaMistake {
+  /** JSON pointer of the wrong value, or of the object that lacks a member. */
+  readonly pointer: string;
+  readonly rule: SchemaRule;
+  readonly message: string;
+}
+
+/**
+ * @returns the first few mistakes of `value`; empty exactly when it matches `schema`
+ * @param at JSON pointer of the value; it becomes the prefix of every pointer in the result
+ */
+export function findSchemaMistakes(schema: TSchema, value: unknown, at = ''): readonly SchemaMistake[] {
+  if (isInstance(schema, value)) return [];
+  const reported = compiledSchemaOf(schema)
+    .Errors(value)
+    .flatMap((error) => toSchemaMistakes(error, at));
+  const mistakes =
+    reported.length > 0
+      ? reported
+      : [{ pointer: at, rule: 'schema.value', message: `${nameOfPointer(at)} is wrong` } as const];
+  // The validator can report one mistake twice: of a constant, for example, the wrong type and the wrong value.
+  return [...new Map(mistakes.map((mistake) => [mistake.message, mistake])).values()];
+}
+
+const nameOfPointer = (pointer: string): string => (pointer === '' ? 'the file' : toPrintable(pointer));
+
+function toSchemaMistakes(
+  { keyword, instancePath, params, message }: TLocalizedValidationError,
+  at: string,
+): SchemaMistake[] {
+  const pointer = at + instancePath;
+  const where = nameOfPointer(pointer);
+  // The validator reports an unknown key twice: at the key and at its object. Only the first is reported here, because
+  // the number of mistakes in the result is limited and both could otherwise use it up.
+  if (keyword === 'additionalProperties') return [];
+  if (keyword === 'boolean') return [{ pointer, rule: 'schema.unknown_key', message: `${where} is not known` }];
+  if (keyword === 'required') {
+    return params.requiredProperties.map((key) => {
+      return { pointer, rule: 'schema.missing_key', message: `${where} has no ${quoteForMessage(key)}` };
+    });
+  }
+  const rule = keyword === 'type' ? 'schema.type' : 'schema.value';
+  if (keyword === 'const')
+    return [{ pointer, rule, message: toPrintable(`${where} must be ${String(params.allowedValue)}`) }];
+  const allowed = keyword === 'enum' ? `: ${params.allowedValues.join(', ')}` : '';
+  return [{ pointer, rule, message: toPrintable(`${where} ${message}${allowed}`) }];
 }

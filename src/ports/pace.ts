@@ -14,3 +14,6 @@ export interface ReadControl {
   /** Awaited for each entry that is read. @throws the signal's reason where that is aborted */
   readonly pause: Pause;
 }
+
+/** Keeps the process running until `work` settles: timers and queued tasks of the runtime do not. */
+export type KeepAlive = <T>(work: Promise<T>) => Promise<T>;

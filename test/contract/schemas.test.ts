@@ -8,8 +8,7 @@ import { expect, test } from '@jest/globals';
 import { ACTION_NAMES } from '../../src/contract/policy/actions.js';
 import { ENTRY_TYPES } from '../../src/contract/run/entry.js';
 import { jsonSchemaOf, SCHEMA_DOCUMENTS } from '../../src/contract/schema-documents.js';
-import { toYaml } from '../../src/policy/files/policy-yaml.js';
-import { readStrictYaml } from '../../src/policy/files/strict-yaml.js';
+import { readStrictYaml, toYaml } from '../../src/policy/files/strict-yaml.js';
 import { CONTRACT_DIR } from '../fixtures/shipped-policy.js';
 
 const SCHEMAS = join(CONTRACT_DIR, 'schemas');

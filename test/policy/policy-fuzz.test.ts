@@ -6,8 +6,8 @@ import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { POLICY_FILES, type PolicyFile } from '../../src/contract/policy/pins.js';
 import { PolicyError } from '../../src/errors.js';
-import { checkPolicy, formatFinding, loadPolicy } from '../../src/policy/files/check-policy.js';
-import { readPolicyYaml, toYaml } from '../../src/policy/files/policy-yaml.js';
+import { checkPolicy, formatFinding, loadPolicy, readPolicyYaml } from '../../src/policy/files/check-policy.js';
+import { toYaml } from '../../src/policy/files/strict-yaml.js';
 import { sized } from '../fixtures/campaign.js';
 import { shippedBytes } from '../fixtures/shipped-policy.js';
 

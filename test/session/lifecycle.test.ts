@@ -13,8 +13,7 @@ import {
   type SessionStatus,
 } from '../../src/contract/session/session.js';
 import type { SessionAnswer } from '../../src/contract/session/session-answer.js';
-import { applyCommand } from '../../src/session/apply-command.js';
-import { toSessionRole } from '../../src/session/lifecycle.js';
+import { applyCommand, toSessionRole } from '../../src/session/apply-command.js';
 import { MINUTE_MS, type SessionState } from '../../src/session/session-state.js';
 import type { CommandContext } from '../../src/session/turn-builder.js';
 import { make, phase, spec } from '../fixtures/spec.js';

@@ -4,7 +4,12 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { isVerifyTask, type SessionSpec, type SpecPhase } from '../../src/contract/session/session-spec.js';
-import { planRebase, type RebaseResult, type RebasePlan, type RebaseRequest } from '../../src/session/plan-rebase.js';
+import {
+  planRebase,
+  type RebaseResult,
+  type RebasePlan,
+  type RebaseRequest,
+} from '../../src/session/rebase-session.js';
 import { diffStructure, structureHash } from '../../src/session/spec/spec-structure.js';
 import { sized } from '../fixtures/campaign.js';
 import { make, phase, reversed, similarSpec, spec, verify } from '../fixtures/spec.js';

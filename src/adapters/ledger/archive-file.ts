@@ -6,7 +6,7 @@ import { existsSync, linkSync, rmSync, statSync } from 'node:fs';
 import { open, type FileHandle } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { UsageError } from '../../errors.js';
-import type { ArchiveDraft } from '../../ports/ledger/archive-file.js';
+import type { ArchiveDraft } from '../../ports/ledger/archives.js';
 import type { LineFile } from '../../ports/ledger/line-file.js';
 import { errorCode } from '../system/error-code.js';
 import { openLineFile } from '../files/line-file.js';

@@ -50,7 +50,7 @@ export {
   type HighRiskKind,
   type InputKind,
 } from './input.js';
-export { isOpeningInput, type OpeningInput } from './opening-input.js';
+export { isOpeningInput, type OpeningInput } from './input.js';
 
 /** The creation of a run: its context. All later changes are audit events. */
 export const RunCreated = Type.Object(

@@ -9,22 +9,33 @@ import { OverlayFact } from '../policy/overlay.js';
 import { Pin, PIN_PROBLEMS } from '../policy/pins.js';
 import { namedActorProperties } from '../person.js';
 import { EXPOSURES } from './response.js';
-import {
-  CancelInput,
-  EndInput,
-  envelope,
-  FactsInput,
-  InterruptInput,
-  noteProperties,
-  ResultInput,
-  WakeInput,
-} from './run-input.js';
+import { SandboxAmount, SandboxFacts } from './effect.js';
+import { EXECUTION_CAUSES, type ExecutionCause } from '../fault.js';
 import { SeenProposal } from './seen-proposal.js';
 import { SessionCommand, SessionVouch } from '../session/session-command.js';
 import { SESSION_ROLES, SessionSettings } from '../session/session.js';
-import { Actor, CaseId, closed, Identifier, Nullable, OneOf, RunId, Sha256, TaxonomyVersions } from '../shapes.js';
+import {
+  Actor,
+  CaseId,
+  closed,
+  Identifier,
+  Nullable,
+  OneOf,
+  RunId,
+  Sha256,
+  TaxonomyVersions,
+  Timestamp,
+} from '../shapes.js';
 
 export { SeenProposal } from './seen-proposal.js';
+
+export const INPUT_ID_CHARS_MAX = 160;
+const InputId = Type.String({ minLength: 1, maxLength: INPUT_ID_CHARS_MAX });
+/** The fields of every input. */
+const envelope = { input_id: InputId, time: Timestamp };
+const Reason = Type.String({ maxLength: 160 });
+/** Free text that belongs to the input: an artifact of the case, erased with it (C90). */
+const noteProperties = { note_ref: Type.Optional(ArtifactRef) };
 
 const PolicyPin = Type.Union([
   Type.Object({ ...Pin.properties, artifact: ArtifactRef }, closed),
@@ -141,8 +152,47 @@ export const ProposalInput = Type.Object(
 );
 export type ProposalInput = Static<typeof ProposalInput>;
 
-export { INPUT_ID_CHARS_MAX } from './run-input.js';
-export { CancelInput, EndInput, FactsInput, InterruptInput, ResultInput, WakeInput } from './run-input.js';
+export const FactsInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('facts'),
+    run_id: RunId,
+    facts: SandboxFacts,
+    /** C82: what earlier decisions of the case may still add to its usage. Absent: nothing. */
+    reserved: Type.Optional(SandboxAmount),
+  },
+  closed,
+);
+export type FactsInput = Static<typeof FactsInput>;
+
+export const ResultInput = Type.Object(
+  {
+    ...envelope,
+    kind: Type.Literal('result'),
+    /** The mediated run whose command this answers. */
+    run_id: RunId,
+    status: OneOf(['done', 'failed', 'unknown']),
+    cause: Nullable(OneOf(Object.keys(EXECUTION_CAUSES) as readonly ExecutionCause[])),
+    result: Nullable(ArtifactRef),
+    /** D8: true if the outcome was found out after a crash and not reported by the executor. */
+    settled: Type.Boolean(),
+  },
+  closed,
+);
+export type ResultInput = Static<typeof ResultInput>;
+
+/** The caller has no more proposals: the agent run is completed as `end_of_input` (D5). */
+export const EndInput = Type.Object({ ...envelope, kind: Type.Literal('end'), run_id: RunId }, closed);
+export const CancelInput = Type.Object(
+  { ...envelope, kind: Type.Literal('cancel'), run_id: RunId, reason: Reason, ...noteProperties },
+  closed,
+);
+/** D3: the process that an attached agent belonged to is gone. */
+export const InterruptInput = Type.Object({ ...envelope, kind: Type.Literal('interrupt'), run_id: RunId }, closed);
+export const WakeInput = Type.Object(
+  { ...envelope, kind: Type.Literal('wake'), run_id: RunId, overlay: Nullable(OverlayFact) },
+  closed,
+);
 
 /** The two kinds of runs that people start (S4 §10). */
 export const HIGH_RISK_KINDS = ['promotion', 'export'] as const;
@@ -260,3 +310,12 @@ export const RecordedInput = Type.Union([
   SessionInput,
 ]);
 export type RecordedInput = Static<typeof RecordedInput>;
+
+/** The inputs that open the tree of a run or of a session. */
+export type OpeningInput = OpenInput | OpenSessionInput;
+
+/** Whether an input opens a tree. It is then the first entry of that tree and names its case and policies. */
+export const isOpeningInput = <T extends { readonly kind: InputKind }>(
+  input: T,
+): input is Extract<T, { readonly kind: OpeningInput['kind'] }> =>
+  input.kind === 'open' || input.kind === 'open_session';

@@ -1,4 +1,5 @@
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
+import { hashText } from '../../contract/free-text.js';
 import { sha256 } from '../../contract/hash.js';
 import type { OverlayFact } from '../../contract/policy/overlay.js';
 import type { ProposalInput, ProposalMark, SeenProposal } from '../../contract/run/entry.js';
@@ -92,3 +93,20 @@ const toSeenProposal = ({ step_index, run_id, payload_sha256 }: ProposalMark): S
   error_code: null,
   response: null,
 });
+
+const cachedOverlays = new WeakMap<OverlayFact, OverlayFact>();
+
+/**
+ * Converts the emergency overlay to the form that inputs record: with its rules, but without the operator's free text,
+ * which stays in its file (C90).
+ * @returns the same object for the same fact, so that its text is serialized once
+ */
+export function toRecordedOverlay(fact: OverlayFact | null): OverlayFact | null {
+  if (fact === null || fact.epoch === null) return fact;
+  const recorded = cachedOverlays.get(fact) ?? {
+    epoch: fact.epoch,
+    rules: fact.rules.map((rule) => ({ ...rule, reason: hashText(rule.reason) })),
+  };
+  cachedOverlays.set(fact, recorded);
+  return recorded;
+}

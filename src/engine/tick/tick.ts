@@ -16,7 +16,7 @@ import type { Tree } from '../../kernel/tree.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { Secrets } from '../../ports/secrets.js';
 import { BatchBuilder } from './batch-builder.js';
-import { completeInput } from './complete-input.js';
+import { completeInput, toRecordedOverlay } from './complete-input.js';
 import type { EffectRunner } from '../effect-runner.js';
 import type { LiveTrees } from '../trees/live-trees.js';
 import { MarkLookup } from './mark-lookup.js';
@@ -24,7 +24,6 @@ import type { QuotaReservations } from '../reservations/quota-reservations.js';
 import { unknownTreeError } from '../engine-errors.js';
 import { factsSubmission, resultSubmission, withTimestamp } from './submissions.js';
 import type { InputOutcome, QueuedInput } from './input-outcome.js';
-import { toRecordedOverlay } from './recorded-overlay.js';
 import type { Submission } from '../tree-engine.js';
 
 export interface TickOptions {

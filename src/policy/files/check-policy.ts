@@ -7,16 +7,24 @@ import { createCatalogue, NO_REGISTRATIONS, type Catalogue } from '../../contrac
 import { LanesPolicy } from '../../contract/policy/lanes.js';
 import type { PolicyFile } from '../../contract/policy/pins.js';
 import { RolesPolicy } from '../../contract/policy/roles.js';
-import { isInstance, findSchemaMistakes, type SchemaMistake } from '../../contract/schema-mistakes.js';
+import { isInstance, findSchemaMistakes, type SchemaMistake } from '../../contract/validators.js';
 import { PolicyError } from '../../errors.js';
 import type { PolicyFinding, FindingRule } from './policy-finding.js';
 import { findInconsistencies, type PolicyParts } from './policy-consistency.js';
-import { readPolicyYaml, type PolicyDocument, type YamlNumbers } from './policy-yaml.js';
+import {
+  readStrictYaml,
+  type YamlDocument,
+  type YamlLimits,
+  type YamlNumbers,
+  type YamlReadResult,
+} from './strict-yaml.js';
 import type { Policy } from '../policy.js';
 
 /** Findings told at once; a file that has more is broken as a whole. */
 const FINDINGS_MAX = 200;
 const FINDINGS_IN_MESSAGE_MAX = 5;
+/** The shipped lanes have about 900 parts. */
+const POLICY_LIMITS: YamlLimits = { bytes_max: 1_048_576, parts_max: 15_000 };
 
 /** A policy file as bytes, under the name by which findings shall call it. */
 export interface NamedPolicyFile {
@@ -86,7 +94,7 @@ export const formatFinding = ({ file, line, rule, message }: PolicyFinding): str
   `${file}:${line} ${rule}: ${message}`;
 
 type FileReadResult<T> =
-  | { readonly value: T; readonly document: PolicyDocument; readonly findings: readonly [] }
+  | { readonly value: T; readonly document: YamlDocument; readonly findings: readonly [] }
   | { readonly value: null; readonly findings: readonly PolicyFinding[] };
 
 function readFile<const T extends TSchema>(
@@ -139,3 +147,7 @@ const indexPolicy = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogu
   catalogue,
   flags: NO_BEHAVIOR_FLAGS,
 });
+
+/** Reads one policy file: any bytes, without throwing, in time proportional to their number. */
+export const readPolicyYaml = (bytes: Uint8Array, numbers: YamlNumbers = 'plain'): YamlReadResult =>
+  readStrictYaml(bytes, POLICY_LIMITS, numbers);

@@ -1,4 +1,4 @@
-import { SCHEMA_RULES } from '../../contract/schema-mistakes.js';
+import { SCHEMA_RULES } from '../../contract/validators.js';
 import { YAML_RULES } from './strict-yaml.js';
 
 /** Files that are right in shape, but contradict themselves or one another (C55). */

@@ -7,13 +7,12 @@ import type { LanesPolicy } from '../../contract/policy/lanes.js';
 import type { PolicyFile } from '../../contract/policy/pins.js';
 import type { RolesPolicy } from '../../contract/policy/roles.js';
 import { LINT_RULES, type LintFinding, type LintMessage } from './lint-rules.js';
-import { checkPolicy, type NamedPolicyFile } from '../files/check-policy.js';
+import { checkPolicy, readPolicyYaml, type NamedPolicyFile } from '../files/check-policy.js';
 import { lintActions } from './lint-actions.js';
 import { lintLanes } from './lint-lanes.js';
 import { lintNames } from './lint-names.js';
 import { lintRoles } from './lint-roles.js';
 import type { PolicyParts } from '../files/policy-consistency.js';
-import { readPolicyYaml } from '../files/policy-yaml.js';
 
 /** One part of the linter: finds every careless place of its kinds. */
 type Linter = (parts: PolicyParts, catalogue: Catalogue) => Iterable<LintFinding>;

@@ -1,3 +1,5 @@
+import type { LineFile } from './line-file.js';
+
 /** The beginning of a log that was moved to an archive file: what is left goes on from it. A head of the log. */
 export interface ArchivedPart {
   /** The entries below it are in archive files. */
@@ -44,4 +46,15 @@ export interface ArchiveTable {
   remove(removal: ArchiveRemoval): Promise<number>;
   /** As the writer: gives the room back that removals have left, and removes files of contents that nobody has. */
   tidy(): Promise<void>;
+}
+
+/** A file on its way: it gets its name when it is whole, and found to be right. */
+export interface ArchiveDraft {
+  write(line: string): Promise<void>;
+  /** Makes durable what was written. @returns the file as it lies there, and its SHA-256 in lower-case hex */
+  read(): Promise<{ readonly file: LineFile; readonly sha256: string }>;
+  /** Gives it its name, durably. @throws UsageError where something has that name by now */
+  publish(): Promise<void>;
+  /** Leaves nothing of it, unless it is settled. */
+  close(): Promise<void>;
 }

@@ -7,7 +7,7 @@ import { InvariantError, LedgerError, RunError } from '../../errors.js';
 import type { KnownRun, Tree } from '../../kernel/tree.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Ids } from '../../ports/ids.js';
-import type { KeepAlive } from '../../ports/keep-alive.js';
+import type { KeepAlive } from '../../ports/pace.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { Log } from '../../ports/log.js';
 import { auditFailureResponse } from '../../step/concluded-step.js';

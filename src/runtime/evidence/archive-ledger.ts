@@ -8,7 +8,7 @@ import { signArchiveNote, checkArchives } from '../../ledger/verification/check-
 import { signCheckpoint } from '../../ledger/proof/checkpoint.js';
 import { EMPTY_HEAD } from '../../ledger/proof/merkle.js';
 import type { NoteSigner } from '../../ledger/proof/signed-note.js';
-import type { ArchiveDraft } from '../../ports/ledger/archive-file.js';
+import type { ArchiveDraft } from '../../ports/ledger/archives.js';
 import type { ExternalHeadStore, LedgerStore, LogHead } from '../../ports/ledger/ledger-store.js';
 import { findBoundary, type ArchiveBoundary, type BoundaryBlocker } from './archive-boundary.js';
 import { openEvidence } from './open-evidence.js';

@@ -16,7 +16,7 @@ import type { SessionSpec } from '../../contract/session/session-spec.js';
 import { Identifier } from '../../contract/shapes.js';
 import { isConforming } from '../../contract/validators.js';
 import { UsageError } from '../../errors.js';
-import { toSessionRole } from '../../session/lifecycle.js';
+import { toSessionRole } from '../../session/apply-command.js';
 import type { Ids } from '../../ports/ids.js';
 import {
   validateActor,

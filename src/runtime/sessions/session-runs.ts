@@ -10,7 +10,7 @@ import type { TreeEngine } from '../../engine/tree-engine.js';
 import { InvariantError, RunError } from '../../errors.js';
 import type { Reply } from '../../kernel/decision.js';
 import { sessionAnswer, rejectionAnswer, rejectionWithoutSession } from '../../session/session-answer.js';
-import { toSessionRole } from '../../session/lifecycle.js';
+import { toSessionRole } from '../../session/apply-command.js';
 import { stepProof } from '../../session/step-proof.js';
 import type { SessionState } from '../../session/session-state.js';
 import type { Clock } from '../../ports/clock.js';

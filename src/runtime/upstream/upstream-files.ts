@@ -5,7 +5,7 @@ import { isUtf8 } from 'node:buffer';
 import { join } from 'node:path';
 import type { Static, TSchema } from 'typebox';
 import { readSmallFile, replaceFile } from '../../adapters/files/small-file.js';
-import { isInstance, findSchemaMistakes } from '../../contract/schema-mistakes.js';
+import { isInstance, findSchemaMistakes } from '../../contract/validators.js';
 import {
   NO_PINS,
   UPSTREAM_PINS_FILE,

@@ -2,7 +2,8 @@
 // same function stands behind `turnpike session check`, the start of a session, and a rebase.
 
 import { quoteForMessage } from '../../contract/finding-text.js';
-import { isInstance } from '../../contract/schema-mistakes.js';
+import { SEGMENT_BYTES_MAX } from '../../contract/policy/actions.js';
+import { isInstance } from '../../contract/validators.js';
 import {
   isVerifyTask,
   SessionSpec,
@@ -10,10 +11,15 @@ import {
   type SpecPhase,
   type SpecTask,
 } from '../../contract/session/session-spec.js';
-import { isSandboxFolder } from './sandbox-folder.js';
 import { SpecFindings, type SpecFinding } from './spec-finding.js';
 import { findOrderMistakes } from './spec-order.js';
 import { findShapeMistakes, isTooLarge } from './spec-shape.js';
+
+const SANDBOX_ROOT = '/sandbox/';
+/** Names that begin like this, in either case, belong to the executor (C30). */
+const RESERVED = /^\.turnpike-/i;
+// C0, DEL, C1 and the backslash (C28).
+const ILLEGAL = /[\u0000-\u001f\u007f-\u009f\\]/;
 
 /** `spec` is there exactly when no finding is an error. */
 export interface SpecCheck {
@@ -145,3 +151,17 @@ function findCommandMistakes({ command, cwd }: CommandFields, path: string, find
     findings.add('folder.outside_sandbox', `${path}/cwd`, `${quoteForMessage(cwd)} is no folder inside "/sandbox/"`);
   }
 }
+
+/**
+ * Whether `path` is the canonical spelling of a folder inside `/sandbox/`, with or without a slash at its end. This
+ * judges text only: the executor checks the folder itself by the run's policy when it uses it.
+ */
+export function isSandboxFolder(path: string): boolean {
+  if (path === SANDBOX_ROOT) return true;
+  if (!path.startsWith(SANDBOX_ROOT) || ILLEGAL.test(path) || !path.isWellFormed() || path !== path.normalize('NFC'))
+    return false;
+  return path.slice(SANDBOX_ROOT.length).replace(/\/$/, '').split('/').every(isName);
+}
+
+const isName = (name: string): boolean =>
+  name !== '' && name !== '.' && name !== '..' && Buffer.byteLength(name) <= SEGMENT_BYTES_MAX && !RESERVED.test(name);

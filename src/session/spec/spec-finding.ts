@@ -1,6 +1,6 @@
 // The closed registry of what can be wrong with a spec that could be read.
 
-import type { SchemaRule } from '../../contract/schema-mistakes.js';
+import type { SchemaRule } from '../../contract/validators.js';
 
 /** An error keeps a spec from being worked through; a warning does not. */
 export type SpecSeverity = 'error' | 'warning';

@@ -3,7 +3,7 @@
 
 import { quoteForMessage } from '../../contract/finding-text.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
-import { findSchemaMistakes } from '../../contract/schema-mistakes.js';
+import { findSchemaMistakes } from '../../contract/validators.js';
 import {
   DEPENDENCIES_MAX,
   ImplementTask,

@@ -3,7 +3,7 @@
 
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ONE_AUTHORISATION } from '../../../machines/flags.js';
-import { COMMAND_RULES } from '../../../src/session/lifecycle.js';
+import { COMMAND_RULES } from '../../../src/session/apply-command.js';
 import type { AgentRun } from '../../../src/runtime/agents/agent-run.js';
 import { HttpBench } from '../../service/http/http-harness.js';
 import { RUNNER, SESSION, SessionDriver } from '../../fixtures/session.js';

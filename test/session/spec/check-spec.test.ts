@@ -10,8 +10,7 @@ import {
   type SpecGate,
 } from '../../../src/contract/session/session-spec.js';
 import { canonicalizePath } from '../../../src/policy/sandbox-path.js';
-import { checkSpec } from '../../../src/session/spec/check-spec.js';
-import { isSandboxFolder } from '../../../src/session/spec/sandbox-folder.js';
+import { checkSpec, isSandboxFolder } from '../../../src/session/spec/check-spec.js';
 import { SPEC_FINDINGS_MAX } from '../../../src/session/spec/spec-finding.js';
 import { sized } from '../../fixtures/campaign.js';
 import { character } from '../../fixtures/characters.js';

@@ -6,7 +6,7 @@ import type { AuditEvent } from '../../../contract/run/audit-event.js';
 import { canonicalJson } from '../../../contract/canonical-json.js';
 import type { Entry, StartRunInput } from '../../../contract/run/entry.js';
 import { isJsonObject, type JsonObject } from '../../../contract/json.js';
-import type { ApprovalRuleId } from '../../../policy/approval/approval-rules.js';
+import type { ApprovalRuleId } from '../../../policy/approval/approval.js';
 import { scanJson } from '../../../step/json-scanner.js';
 import { quoteExcerpt } from './bag-findings.js';
 import { ROOT_LABEL, RUN_LABEL } from '../bag-manifest.js';

@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { SPEC_BYTES_MAX } from '../../../../src/contract/session/session-spec.js';
-import { toYaml } from '../../../../src/policy/files/policy-yaml.js';
+import { toYaml } from '../../../../src/policy/files/strict-yaml.js';
 import { make, phase, spec, verify } from '../../../fixtures/spec.js';
 import { initialised, jsonLines, linesOf, put, tempFolder, turnpike, type Said, type World } from '../../fake-io.js';
 

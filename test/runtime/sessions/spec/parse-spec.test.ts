@@ -3,7 +3,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { SPEC_BYTES_MAX } from '../../../../src/contract/session/session-spec.js';
-import { toYaml } from '../../../../src/policy/files/policy-yaml.js';
+import { toYaml } from '../../../../src/policy/files/strict-yaml.js';
 import { findPointerLines } from '../../../../src/runtime/sessions/spec/json-pointer-lines.js';
 import { parseSpec } from '../../../../src/runtime/sessions/spec/parse-spec.js';
 import { readSpec } from '../../../../src/runtime/sessions/spec/read-spec.js';
