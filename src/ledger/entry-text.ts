@@ -1,6 +1,6 @@
-// Canonical JSON of a step's entries, by template: the keys are already in order, so a body costs a microsecond and no
-// sorting. The generic canonicalizer is authoritative and writes every rare case; tests compare the templates with it,
-// member by member.
+// Canonical JSON of a step's entries, from templates. The keys are already in order, so a body takes a microsecond and
+// no sorting. The generic canonicalizer is authoritative and writes every rare case; tests compare the templates with
+// it, member by member.
 
 import type { ArtifactRef } from '../contract/artifact-ref.js';
 import type { AuditEvent } from '../contract/run/audit-event.js';
@@ -76,7 +76,7 @@ const createdText = (run: RunCreated): string =>
 const requestText = (request: RunCreated['request']): string =>
   request === null ? 'null' : `{"hash_sha256":${quote(request.hash_sha256)},"name":${quote(request.name)}}`;
 
-/** An omitted member has no text, so each member brings its own comma. */
+/** An omitted member has no text, so each member writes its own comma. */
 function eventText(event: AuditEvent): string {
   const run = runTextOf(event);
   return (
@@ -107,7 +107,7 @@ function targetText(target: AuditEvent['target']): string {
   return `,"target":{${ref}"name":${quote(name)}${textMember(',"operation":', operation)},"target_type":"${target_type}"}`;
 }
 
-/** What all events of a run have in common, in the pieces between which the other members stand. */
+/** The text that all events of a run share, in pieces between which the other members are written. */
 interface RunText {
   readonly event: AuditEvent;
   readonly actor: string;
@@ -118,7 +118,7 @@ interface RunText {
   readonly taxonomy: string;
 }
 
-/** Of the last event: those of a mediated run follow each other. */
+/** The shared text of the last event's run: events of a mediated run follow each other. */
 let lastRunText: RunText | null = null;
 
 function runTextOf(event: AuditEvent): RunText {
@@ -188,7 +188,7 @@ function refText(ref: ArtifactRef): string {
   );
 }
 
-/** Has it a member that no reference of a step has? */
+/** Whether the reference has a member that references of a step do not have. */
 const hasRareMember = (ref: ArtifactRef): boolean =>
   ref.storage_locator !== undefined ||
   ref.content_type !== undefined ||
@@ -198,7 +198,7 @@ const hasRareMember = (ref: ArtifactRef): boolean =>
 
 const sharedTexts = new WeakMap<object, string>();
 
-/** Of what is made once a tree, never changes, and stands in almost every entry. */
+/** Caches the text of an object that is created once per tree, never changes, and occurs in almost every entry. */
 function sharedText(value: object): string {
   const known = sharedTexts.get(value);
   if (known !== undefined) return known;

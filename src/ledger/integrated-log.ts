@@ -1,11 +1,11 @@
 import type { CursorOptions, LedgerStore, StoredEntry, TreeEntry } from '../ports/ledger/ledger-store.js';
 
-/** A ledger as its log has it: of each tree the entries that are integrated. */
+/** A ledger as its log shows it: only the integrated entries of each tree. */
 export interface IntegratedLog extends Pick<LedgerStore, 'log' | 'artifactsOf'> {
   tree(tree_id: string, fromSeq?: number, options?: CursorOptions): AsyncIterable<StoredEntry>;
 }
 
-/** Entries of a tree in their order, up to the first that waits to be integrated. */
+/** Yields the entries of a tree in order, up to the first that is not integrated yet. */
 export async function* readIntegrated(entries: AsyncIterable<TreeEntry>): AsyncGenerator<StoredEntry> {
   for await (const entry of entries) {
     if (!isIntegrated(entry)) return;
@@ -13,7 +13,7 @@ export async function* readIntegrated(entries: AsyncIterable<TreeEntry>): AsyncG
   }
 }
 
-/** The part of a ledger that its log covers. */
+/** Restricts a store to the part that its log covers. */
 export const integratedLog = (store: Pick<LedgerStore, 'log' | 'tree' | 'artifactsOf'>): IntegratedLog => ({
   log: (fromIndex, options) => store.log(fromIndex, options),
   tree: (tree_id, fromSeq, options) => readIntegrated(store.tree(tree_id, fromSeq, options)),

@@ -4,13 +4,13 @@ import { sha256 } from '../contract/hash.js';
 import { bodyText } from './entry-text.js';
 
 /**
- * Gives an entry the text that is stored and hashed: its canonical JSON.
- * The envelope is a template, because its keys are known and in order already; the body stays nested in it, so nothing
- * in a body can stand for an envelope field.
- * @throws InvariantError if the entry holds what JSON cannot say
+ * Serializes an entry to the text that is stored and hashed: its canonical JSON. The envelope is a template, because
+ * its keys are known and already in order. The body stays nested in it, so no member of a body can replace an envelope
+ * field.
+ * @throws InvariantError if the entry contains a value that JSON cannot represent
  */
 export function sealEntry(entry: Entry): SealedEntry {
-  // With the leaf's zero byte in front: the engine then puts the text together once, for the hash, and not twice.
+  // Includes the leaf's leading zero byte, so that the text is concatenated once, for the hash, and not twice.
   const leaf =
     `\0{"body":${bodyText(entry)},"prev":${quote(entry.prev)},"seq":${entry.seq},` +
     `"tree_id":${quote(entry.tree_id)},"type":"${entry.type}"}`;

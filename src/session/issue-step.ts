@@ -77,7 +77,7 @@ export function allocateRunId(turn: TurnBuilder): string {
   return `${activationId(turn.state)}.${runs_started}`;
 }
 
-/** What an event says of a step. */
+/** The fields of an event about a step. */
 export const stepEventFields = ({ step, type, run_ids }: OutstandingStep) => ({
   step_id: step.step_id,
   step_type: type,
@@ -147,7 +147,7 @@ export function revokeStep(turn: TurnBuilder): void {
   if (turn.state.status === 'running') turn.addOrder({ kind: 'end_agent', activation, run_id });
 }
 
-/** The same, if the runs of the session end anyway. */
+/** Records the revocation only: the runs of the session end anyway. */
 export function recordRevocation(turn: TurnBuilder): void {
   const { outstanding } = turn.state;
   if (outstanding === null) return;

@@ -1,4 +1,4 @@
-// Where a session stands in its spec: which phase is worked on, what can be started, which gates hold it up.
+// The progress of a session in its spec: the active phase, the tasks that can start, and the gates that block.
 
 import {
   isVerifyTask,
@@ -9,13 +9,13 @@ import {
 } from '../contract/session/session-spec.js';
 import type { GateRecord, SessionState } from './session-state.js';
 
-/** A task may be called like something that every object has. */
+/** A task id may equal the name of a property that every object inherits. */
 export const taskStatus = ({ tasks }: SessionState, id: string): 'completed' | 'skipped' | 'pending' =>
   (Object.hasOwn(tasks, id) ? tasks[id] : undefined) ?? 'pending';
 
 export const isTaskSettled = (state: SessionState, { id }: SpecTask): boolean => taskStatus(state, id) !== 'pending';
 
-/** A skipped task gives its dependents nothing to go on (C73). */
+/** A skipped task has no result that its dependents could use (C73). */
 export const isStartable = (state: SessionState, { depends_on = [] }: SpecTask): boolean =>
   depends_on.every((id) => taskStatus(state, id) === 'completed');
 
@@ -32,7 +32,7 @@ export const gateOf = ({ gates }: SessionState, { id }: SpecPhase): GateRecord =
 
 export const hasRequiredGate = ({ gate }: SpecPhase): boolean => gate !== undefined && gate.required !== false;
 
-/** Waived is satisfied, everywhere (C72). */
+/** A waived gate counts as satisfied everywhere (C72). */
 export function hasSatisfiedGate(state: SessionState, phase: SpecPhase): boolean {
   const { status } = gateOf(state, phase);
   return status === 'passed' || status === 'waived';
@@ -41,7 +41,7 @@ export function hasSatisfiedGate(state: SessionState, phase: SpecPhase): boolean
 export const hasEnforcedGate = ({ settings }: SessionState, phase: SpecPhase): boolean =>
   settings.enforce_gates && hasRequiredGate(phase);
 
-/** Whether its gate keeps the session in this phase. Where it need not pass, it is enough that it was looked at. */
+/** Whether the gate keeps the session in this phase. A gate that need not pass blocks only until it is reviewed. */
 export function isBlockedByGate(state: SessionState, phase: SpecPhase): boolean {
   if (phase.gate === undefined || hasSatisfiedGate(state, phase)) return false;
   return hasEnforcedGate(state, phase) || gateOf(state, phase).status === 'pending';
@@ -53,14 +53,14 @@ export const hasSettledTasks = (state: SessionState, phase: SpecPhase): boolean 
 export const isPhaseFinished = (state: SessionState, phase: SpecPhase): boolean =>
   hasSettledTasks(state, phase) && !isBlockedByGate(state, phase);
 
-/** The first phase that is not finished; null when all are. */
+/** The first phase that is not finished; null if all are finished. */
 export const activePhase = (state: SessionState): SpecPhase | null =>
   state.spec.phases.find((phase) => !isPhaseFinished(state, phase)) ?? null;
 
 export const findPhase = ({ spec }: SessionState, phase_id: string): SpecPhase | null =>
   spec.phases.find(({ id }) => id === phase_id) ?? null;
 
-/** The tasks of a phase that are to be made, and not settled, in the order of the spec. */
+/** The implementation tasks of a phase that are neither completed nor skipped, in spec order. */
 export const pendingImplementTasks = (state: SessionState, { tasks }: SpecPhase): readonly ImplementTask[] =>
   tasks.filter((task): task is ImplementTask => !isVerifyTask(task) && !isTaskSettled(state, task));
 
@@ -70,7 +70,10 @@ export const pendingVerifyTasks = (state: SessionState, { tasks }: SpecPhase): r
 export const hasSkippedTasks = (state: SessionState, phase: SpecPhase): boolean =>
   phase.tasks.some(({ id }) => taskStatus(state, id) === 'skipped');
 
-/** Phases whose gate the session must satisfy, those that it has satisfied, and what is missing. */
+/**
+ * Counts the phases whose gate the session must satisfy and those whose gate it has satisfied, and lists the missing
+ * ones.
+ */
 export function summarizeGates(state: SessionState) {
   const required = state.settings.enforce_gates ? state.spec.phases.filter(hasRequiredGate) : [];
   const satisfied = state.spec.phases.filter((phase) => phase.gate !== undefined && hasSatisfiedGate(state, phase));

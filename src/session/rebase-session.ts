@@ -49,8 +49,8 @@ export function rebaseSession(state: SessionState, command: CommandOf<'rebase'>,
 }
 
 /**
- * Whatever was reviewed and has not passed is to be reviewed again before anybody says something to it, or mends what
- * was found by the words of before.
+ * Discards every review that has not passed. The phase must be reviewed again before a person acknowledges its gate or
+ * the agent repairs findings, because those refer to the old spec.
  */
 function applyPlan(turn: TurnBuilder, spec: SessionSpec, { structure_hash, completed, satisfied }: RebasePlan): void {
   const { gates, phases_told } = turn.state;
@@ -71,7 +71,7 @@ function applyPlan(turn: TurnBuilder, spec: SessionSpec, { structure_hash, compl
 const taskIdsWithStatus = ({ tasks }: SessionState, status: 'completed' | 'skipped'): string[] =>
   Object.keys(tasks).filter((id) => tasks[id] === status);
 
-/** Phases whose gate has been looked at, and does not hold the session up. */
+/** Phases whose gate was reviewed or waived and does not block the session. */
 const phasesNotBlocked = (state: SessionState): string[] =>
   state.spec.phases
     .filter(
@@ -82,20 +82,20 @@ const phasesNotBlocked = (state: SessionState): string[] =>
 
 export interface RebaseRequest {
   readonly before: SessionSpec;
-  /** Checked already. */
+  /** A spec that `checkSpec` has accepted. */
   readonly after: SessionSpec;
   /** Ids of tasks of `before`. */
   readonly completed: Iterable<string>;
-  /** Ids of tasks of `before` that are opened again, in whatever phase they are now. */
+  /** Ids of tasks of `before` that become pending again, in whatever phase they are now. */
   readonly skipped: Iterable<string>;
-  /** Ids of phases of `before` whose gate has passed, was waived, or was looked at and need not pass. */
+  /** Ids of phases of `before` whose gate has passed, was waived, or was reviewed and need not pass. */
   readonly satisfied: Iterable<string>;
-  /** Lose completed tasks that the new spec no longer has. */
+  /** Accepts the loss of completed tasks that the new spec does not have. */
   readonly force: boolean;
 }
 
 export type RebaseResult =
-  /** `no_change`: both specs have one structure, and ask and check the same. Titles and hints may still differ. */
+  /** `no_change`: both specs have the same structure, instructions and checks. Titles and hints may still differ. */
   | { readonly kind: 'no_change' | 'plan'; readonly plan: RebasePlan }
   | {
       readonly kind: 'refused';
@@ -109,22 +109,21 @@ export interface RebasePlan {
   readonly diff: StructureDiff;
   /** Completed tasks that stay completed, in the order of the new spec. */
   readonly completed: readonly string[];
-  /** Completed tasks that the new spec has, and that are to be done again, in its order. */
+  /** Completed tasks that the new spec has and that must be done again, in its order. */
   readonly reopened: readonly string[];
-  /** Completed tasks that are gone: only where force said so. */
+  /** Completed tasks that the new spec does not have; empty without `force`. */
   readonly lost: readonly string[];
   /** Phases whose gate stays satisfied. */
   readonly satisfied: readonly string[];
-  /** Phases whose gate was satisfied, and has to be satisfied again or is gone. */
+  /** Phases whose gate was satisfied, and must be satisfied again or no longer exists. */
   readonly cleared: readonly string[];
 }
 
 /**
- * What a session keeps when it is rebased. A phase is affected when it is new or moved, when a task came or went, was
- * moved into it or out of it, became a verification or is opened again, and when what it asks for or is checked by is
- * not what it was. In an affected phase gates are cleared and verifications are to be run again, since both come after
- * everything else that the phase makes. Tasks that were made stay made, unless they have become verifications or were
- * ones.
+ * Plans a rebase. A phase is affected if it is new or moved; if a task was added to it, removed from it, moved into it
+ * or out of it, retyped or reopened; or if its instructions or checks have changed. In an affected phase, the gate is
+ * cleared and verifications must run again, since both judge everything else in the phase. Completed work stays
+ * completed, unless the task was or has become a verification.
  */
 export function planRebase({ before, after, completed, skipped, satisfied, force }: RebaseRequest): RebaseResult {
   const diff = diffStructure(before, after);
@@ -158,7 +157,7 @@ export function planRebase({ before, after, completed, skipped, satisfied, force
   };
 }
 
-/** Those whose structure is another. Also ones that only one of the specs has. */
+/** Phases with a structural change, including phases that only one of the specs has. */
 const findAffectedPhases = (after: SessionSpec, { phases, tasks }: StructureDiff): readonly string[] => [
   ...phases.added,
   ...phases.removed,
@@ -171,7 +170,7 @@ const findAffectedPhases = (after: SessionSpec, { phases, tasks }: StructureDiff
 const phasesOf = ({ phases }: SessionSpec, task_ids: ReadonlySet<string>): readonly string[] =>
   phases.filter(({ tasks }) => tasks.some(({ id }) => task_ids.has(id))).map(({ id }) => id);
 
-/** Phases of both specs that ask for something else now, or are checked by something else. */
+/** Phases of both specs whose instructions or checks have changed. */
 function findRedefinedPhases(before: SessionSpec, after: SessionSpec): readonly string[] {
   const old = new Map(before.phases.map((phase) => [phase.id, phase]));
   return after.phases.flatMap((phase) => {
@@ -180,7 +179,7 @@ function findRedefinedPhases(before: SessionSpec, after: SessionSpec): readonly 
   });
 }
 
-/** Tasks that only one of them has are a matter of structure. */
+/** Tasks that only one spec has belong to the structure and are not compared here. */
 function hasSameDefinition(oldPhase: SpecPhase, newPhase: SpecPhase): boolean {
   if (canonicalJson(oldPhase.gate ?? null) !== canonicalJson(newPhase.gate ?? null)) return false;
   const old = new Map(oldPhase.tasks.map((task) => [task.id, task]));
@@ -190,7 +189,7 @@ function hasSameDefinition(oldPhase: SpecPhase, newPhase: SpecPhase): boolean {
   });
 }
 
-/** What a reviewer judges a task by, and what a verification runs: not its title, hints, lane or dependencies. */
+/** The parts of a task that a reviewer judges or a verification runs: not its title, hints, lane or dependencies. */
 const definitionOf = (task: SpecTask): string =>
   canonicalJson(
     isVerifyTask(task)

@@ -1,5 +1,5 @@
-// The receipt of a verification (S3-24, S3-28): how it is held against what it speaks of. The platform makes receipts,
-// and takes back only its own; whoever is shown one later can hold it against the command and the output.
+// Verifies the receipt of a verification (S3-24, S3-28). The platform issues receipts and accepts only its own. Anyone
+// who receives a receipt later can compare it with the command and the output.
 
 import { canonicalJson } from '../contract/canonical-json.js';
 import { sha256 } from '../contract/hash.js';
@@ -7,19 +7,21 @@ import { isJsonObject } from '../contract/json.js';
 import { VerificationReceipt } from '../contract/session/session.js';
 import { isConforming } from '../contract/validators.js';
 
-/** What a receipt is held against. What is left out is not checked. */
+/** What a receipt is compared with. An omitted member is not checked. */
 export interface ReceiptSubject {
   /** The arguments of the command, the program first. */
   readonly command?: readonly string[];
   readonly step_id?: string;
   readonly exit_code?: number;
-  /** What the command printed, both streams in the order in which they came. */
+  /** The output of the command, both streams in the order of arrival. */
   readonly output?: string | Uint8Array;
-  /** Another copy of the receipt, as a ledger has it. */
+  /** Another copy of the receipt, from a ledger. */
   readonly receipt?: VerificationReceipt;
 }
 
-/** The verdict on a receipt: `valid`, or which of its members are missing, malformed or about something else. */
+/**
+ * The verdict on a receipt: `valid`, or which of its members are missing, malformed or inconsistent with the subject.
+ */
 export interface ReceiptVerdict {
   readonly valid: boolean;
   readonly differing: readonly (keyof VerificationReceipt | 'form')[];
@@ -27,12 +29,12 @@ export interface ReceiptVerdict {
 
 export const RECEIPT_FIELDS = Object.keys(VerificationReceipt.properties) as readonly (keyof VerificationReceipt)[];
 
-/** The SHA-256 by which a receipt names a command: of the canonical JSON of its arguments. */
+/** The hash that identifies a command in a receipt: SHA-256 of the canonical JSON of its arguments. */
 export const commandHash = (command: readonly string[]): string => sha256(canonicalJson([...command]));
 
 /**
- * Checks a receipt against what it is about. It reads no ledger and no key: that the platform made the receipt shows
- * only a copy from a verified ledger (`subject.receipt`).
+ * Compares a receipt with its subject. It reads no ledger and no key. Only a copy from a verified ledger
+ * (`subject.receipt`) shows that the platform issued the receipt.
  */
 export function verifyReceipt(given: unknown, subject: ReceiptSubject): ReceiptVerdict {
   if (!isReceipt(given)) return { valid: false, differing: ['form'] };
@@ -43,7 +45,7 @@ export function verifyReceipt(given: unknown, subject: ReceiptSubject): ReceiptV
     ...(exit_code === undefined ? {} : { exit_code }),
     ...(output === undefined ? {} : { output_digest: sha256(output) }),
   };
-  // Where the copy contradicts the rest of the subject, no receipt conforms to both.
+  // If the copy contradicts the rest of the subject, no receipt matches both.
   const differing = RECEIPT_FIELDS.filter(
     (name) =>
       (expected[name] !== undefined && given[name] !== expected[name]) ||

@@ -1,5 +1,5 @@
-// What a reviewer is told of a phase: what was asked for, what became of it, and where to look. Bounded, since it goes
-// into a run, and to a program's standard input.
+// Describes a phase to its reviewer: its tasks, their results, and the changed files. The description is bounded, since
+// it goes into a run and to a program's standard input.
 
 import type { JsonObject } from '../contract/json.js';
 import {
@@ -12,16 +12,19 @@ import {
 import { taskStatus } from './progress.js';
 import type { ChangedFiles, SessionState } from './session-state.js';
 
-/** Characters of all instructions and acceptance criteria together. A task whose words do not fit goes without them. */
+/**
+ * Maximum characters of all instructions and acceptance criteria together. A task whose texts do not fit is listed
+ * without them.
+ */
 export const REVIEWED_CHARS_MAX = 262_144;
-/** Files named as changed in a phase. */
+/** Maximum number of files listed as changed in a phase. */
 export const REVIEWED_FILES_MAX = 1_000;
 
 interface ReviewRequest {
   readonly phase: SpecPhase & { readonly gate: SpecGate };
   readonly step_id: string;
   readonly gate_attempt_id: string;
-  /** What the runs of the gate's own step have changed. */
+  /** Files that the runs of the gate's own step have changed. */
   readonly touched: readonly string[];
 }
 
@@ -47,7 +50,7 @@ export function reviewOrder(
   };
 }
 
-/** Of a verification its command has decided: it has no words. */
+/** A verification is decided by its command, so it has no instruction to show. */
 function describeTasks(state: SessionState, { tasks }: SpecPhase): JsonObject[] {
   let left = REVIEWED_CHARS_MAX;
   return tasks.map((task) => {
@@ -61,7 +64,7 @@ function describeTasks(state: SessionState, { tasks }: SpecPhase): JsonObject[] 
   });
 }
 
-/** What the steps of a phase have changed, with these files; those of another phase are forgotten. */
+/** Adds files to those that the steps of the phase have changed. Files of another phase are dropped. */
 export function mergeChangedFiles(before: ChangedFiles, phase_id: string, touched: readonly string[]): ChangedFiles {
   const known = before.phase_id === phase_id ? before.files : [];
   if (touched.length === 0) return before.phase_id === phase_id ? before : { phase_id, files: [] };

@@ -1,4 +1,4 @@
-// What a session says to whoever asked: the same members always, made from its state alone.
+// Builds the answers of a session. Every answer has the same members, computed from the state alone.
 
 import type { LoopSignal } from '../contract/session/session.js';
 import {
@@ -13,7 +13,7 @@ import { activePhase, summarizeGates } from './progress.js';
 import { loopSignal, recommendedActions } from './loop-signal.js';
 import type { SessionState } from './session-state.js';
 
-/** What belongs to one answer, beside the state. */
+/** The parts of one answer that are not in the state. */
 export interface AnswerParts {
   readonly next_step?: NextStep | null;
   readonly warnings?: readonly string[];
@@ -36,7 +36,7 @@ export function rejectionAnswer(
   return { success: false, data: dataOf(state, parts, code), error: sessionError(code, details) };
 }
 
-/** A refusal by somebody who has no session to speak of. */
+/** The rejection of a command for which there is no session. */
 export const rejectionWithoutSession = (code: SessionErrorCode, details: readonly string[] = []): SessionAnswer => ({
   success: false,
   data: null,
@@ -75,7 +75,7 @@ function dataOf(state: SessionState, parts: AnswerParts, error: SessionErrorCode
   };
 }
 
-/** S3-38, S3-40: everything that whoever takes over has to know. Its members are always the same. */
+/** S3-38, S3-40: everything that the successor of this agent must know. Its members are always the same. */
 export const exitPacket = (
   state: SessionState,
   loop_signal: LoopSignal | null,

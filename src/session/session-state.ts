@@ -153,7 +153,7 @@ export interface RunningCheck {
   readonly gate_attempt_id: string | null;
 }
 
-/** How long an identical report gets the same answer, in ms from the use of its proof (C65). */
+/** How long a repeated identical report gets the same answer, in ms from the use of its proof (C65). */
 export const REPEAT_MS = 30_000;
 /** How long a used proof is remembered after that, in ms, and the maximum number. */
 export const CONSUMED_MS = 3_600_000;

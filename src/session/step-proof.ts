@@ -17,7 +17,7 @@ export const stepProof = (secrets: Secrets, session_id: string, step_id: string,
 
 type EvidenceIdentity = Pick<GateEvidence, 'gate_attempt_id' | 'step_id' | 'phase_id' | 'verdict'>;
 
-/** In lower-case hex. */
+/** The checksum in lower-case hex. */
 export const evidenceChecksum = (secrets: Secrets, session_id: string, evidence: EvidenceIdentity): string =>
   secrets.computeMac('gate_evidence', checksumParts(session_id, evidence)).toString('hex');
 

@@ -3,9 +3,9 @@
 import type { LogHead } from '../../ports/ledger/ledger-store.js';
 import { openNote, signNote, type NoteSigner, type NoteVerifier } from './signed-note.js';
 
-/** Which log, how many entries, and the root of its tree. */
+/** The name of a log, its number of entries, and its root. */
 export interface Checkpoint extends Pick<LogHead, 'size' | 'root'> {
-  /** The name of the log, which is that of its key. */
+  /** The name of the log, which is the name of its key. */
   readonly origin: string;
 }
 

@@ -1,9 +1,10 @@
-// DSSE: what is signed is the type together with the payload, so that nothing signed as one thing passes as another.
+// DSSE: the signature covers the type together with the payload, so that a signature for one type is not valid for
+// another.
 
 import { PAYLOAD_TYPE, type SignedStatement } from '../../contract/evidence/evidence.js';
 import type { NoteSigner, NoteVerifier } from './signed-note.js';
 
-/** What the signature is about (PAE). */
+/** The signed bytes (PAE). */
 const preAuthEncoding = (type: string, payload: string): string =>
   `DSSEv1 ${Buffer.byteLength(type)} ${type} ${Buffer.byteLength(payload)} ${payload}`;
 
@@ -18,7 +19,7 @@ export function signStatement(payload: string, signer: NoteSigner): SignedStatem
   };
 }
 
-/** @returns the payload, or null where this key has not signed it */
+/** @returns the payload; null if this key has not signed it */
 export function openStatement({ payloadType, payload, signatures }: SignedStatement, key: NoteVerifier): string | null {
   const [signature] = signatures;
   const text = Buffer.from(payload, 'base64').toString('utf8');

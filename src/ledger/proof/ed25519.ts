@@ -1,17 +1,17 @@
-// Ed25519 (RFC 8032) with keys and signatures as their raw bytes, as signed notes hold them.
+// Ed25519 (RFC 8032) with raw keys and signatures, as in signed notes.
 
 import { createPrivateKey, createPublicKey, sign, verify, type KeyObject } from 'node:crypto';
 
 export const KEY_BYTES = 32;
 export const SIGNATURE_BYTES = 64;
 
-/** What stands before the raw key in its DER. */
+/** The DER prefix of a raw public key. */
 const SPKI = Buffer.from('302a300506032b6570032100', 'hex');
 const PKCS8 = Buffer.from('302e020100300506032b657004220420', 'hex');
 
 /** 2^255 - 19 */
 const FIELD = 2n ** 255n - 19n;
-/** Of the eight points of small order the y coordinates, little-endian; with either sign. */
+/** The y coordinates of the eight points of small order, little-endian, with either sign. */
 const SMALL_ORDER: ReadonlySet<bigint> = new Set(
   [
     '0000000000000000000000000000000000000000000000000000000000000000',
@@ -23,8 +23,9 @@ const SMALL_ORDER: ReadonlySet<bigint> = new Set(
 );
 
 /**
- * A public key that can vouch for something. A key of small order is refused, since one signature by it fits many
- * texts, and one that is not written canonically, since it would have two names. @returns null for what is no such key
+ * Parses a public key. A key of small order is rejected, because one signature by it is valid for many texts. A key in
+ * non-canonical form is rejected, because it would have two names.
+ * @returns null if the key is malformed or rejected
  */
 export function publicKey(raw: Uint8Array): KeyObject | null {
   if (raw.length !== KEY_BYTES) return null;
@@ -37,7 +38,7 @@ export function publicKey(raw: Uint8Array): KeyObject | null {
   }
 }
 
-/** The private key of a seed of 32 bytes, and its public half. */
+/** Derives the private key from a seed of 32 bytes, and its public half. */
 export function keyPair(seed: Uint8Array): { readonly privateKey: KeyObject; readonly raw: Uint8Array } {
   const privateKey = createPrivateKey({ key: Buffer.concat([PKCS8, seed]), format: 'der', type: 'pkcs8' });
   const der = createPublicKey(privateKey).export({ format: 'der', type: 'spki' });

@@ -6,13 +6,15 @@ import { InvariantError } from '../../errors.js';
 import type { LogHead } from '../../ports/ledger/ledger-store.js';
 import { appendLeaf, EMPTY_HEAD, nodeHash, rootOf } from './merkle.js';
 
-/** The leaves from `start` up to `end`, without it. */
+/** The leaves from `start` up to, but not including, `end`. */
 export interface LeafRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** The subtrees whose hashes are the inclusion proof of leaf `index` in a log of `size`, in the order of the proof. */
+/**
+ * Computes which subtrees' hashes are the inclusion proof of leaf `index` in a log of `size` leaves, in proof order.
+ */
 export function inclusionRanges(index: number, size: number): readonly LeafRange[] {
   if (!isSize(size) || !Number.isSafeInteger(index) || index < 0 || index >= size) {
     throw new InvariantError(`there is no leaf ${index} in a log of ${size}`);
@@ -32,7 +34,10 @@ export function inclusionRanges(index: number, size: number): readonly LeafRange
   return ranges.reverse();
 }
 
-/** The subtrees whose hashes prove that a log of `newer` begins with the one of `older`; of nothing, nothing. */
+/**
+ * Computes which subtrees' hashes prove that a log of `newer` leaves begins with the log of `older` leaves. For `older`
+ * 0 there are none.
+ */
 export function consistencyRanges(older: number, newer: number): readonly LeafRange[] {
   if (!isSize(older) || !isSize(newer) || older > newer) {
     throw new InvariantError(`a log of ${newer} does not go on from one of ${older}`);
@@ -49,14 +54,14 @@ export function consistencyRanges(older: number, newer: number): readonly LeafRa
       start = middle;
     }
   }
-  // What is left is the last subtree of the older log. Where that is all of it, its root is known already.
+  // The remaining range is the last subtree of the older log. If it is the whole older log, its root is already known.
   if (older > 0 && start > 0) ranges.push({ start, end });
   return ranges.reverse();
 }
 
 /**
- * The hashes of these subtrees, from one pass over the leaves; memory grows with the logarithm of their number.
- * @param begin what comes before the leaves: of subtrees that begin there, they must end after it, or be in its range
+ * Computes the hashes of subtrees in one pass over the leaves. Memory grows with the logarithm of their number.
+ * @param begin the head before the first leaf; each range must end after it or lie within one of its subtrees
  */
 export async function rangeHashes(
   ranges: readonly LeafRange[],
@@ -79,7 +84,7 @@ export async function rangeHashes(
   return frontiers.map(rootOf);
 }
 
-/** What of a subtree lies before the leaves that are there, as a compact range. */
+/** The part of a subtree that lies before the given leaves, as a compact range. */
 function hashesBefore({ start, end }: LeafRange, { size, frontier }: LogHead): readonly string[] {
   if (start >= size) return [];
   const found: string[] = [];
@@ -101,7 +106,7 @@ export interface InclusionClaim {
   readonly proof: readonly string[];
 }
 
-/** Verifies that this leaf is at `index` in the log of this size and root (RFC 9162 §2.1.3.2). Never throws. */
+/** Verifies that a leaf is at `index` in the log of this size and root (RFC 9162 §2.1.3.2). Never throws. */
 export function verifyInclusion({ index, size, leaf_hash, root, proof }: InclusionClaim): boolean {
   if (!isSize(size) || !Number.isSafeInteger(index) || index < 0 || index >= size) return false;
   if (![leaf_hash, root, ...proof].every(isHash) || proof.length > PROOF_HASHES_MAX) return false;
@@ -110,7 +115,7 @@ export function verifyInclusion({ index, size, leaf_hash, root, proof }: Inclusi
     if (last === 0) return false;
     if (at % 2 === 1 || at === last) {
       hash = nodeHash(sibling, hash);
-      // The right edge has no siblings as long as it is a left child.
+      // Leaves on the right edge have no sibling while they are left children.
       while (at % 2 === 0 && at !== 0) [at, last] = [half(at), half(last)];
     } else {
       hash = nodeHash(hash, sibling);
@@ -160,7 +165,7 @@ function largestPowerBelow(width: number): number {
   return power;
 }
 
-// Division and no shift: bit operators would wrap at 2^32.
+// Division instead of a shift: bit operators would wrap at 2^32.
 const half = (value: number): number => Math.floor(value / 2);
 const isSize = (size: number): boolean => Number.isSafeInteger(size) && size >= 0;
 const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);

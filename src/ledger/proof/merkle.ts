@@ -1,5 +1,5 @@
-// RFC 6962 §2.1 as a compact range: of a log that only grows, the hashes of its perfect subtrees are all that is
-// needed to go on and to know its root. Hashes are lower-case hex throughout, as in the port and in every entry.
+// RFC 6962 §2.1 as a compact range: the hashes of a log's perfect subtrees are enough to append to it and to compute
+// its root. Hashes are lower-case hex everywhere, as in the port and in every entry.
 
 import { sha256 } from '../../contract/hash.js';
 import { InvariantError } from '../../errors.js';
@@ -11,7 +11,7 @@ const EMPTY_ROOT = sha256('');
 /** The head of a log without entries. */
 export const EMPTY_HEAD: LogHead = { size: 0, root: EMPTY_ROOT, frontier: [] };
 
-/** SHA-256(0x00 || text as UTF-8): what stands for an entry in the tree, and in the `prev` of the next one. */
+/** SHA-256(0x00 || text as UTF-8): the leaf of an entry in the tree, and the `prev` of the next entry. */
 export const leafHash = (text: string): string => sha256(`\0${text}`);
 
 // One buffer for all nodes: it is filled and hashed within one synchronous call, and allocating would double the cost.
@@ -20,7 +20,7 @@ node[0] = 0x01;
 
 /** SHA-256(0x01 || left || right). @throws InvariantError if one of them is not 64 hex digits */
 export function nodeHash(left: string, right: string): string {
-  // A hash that is cut short would leave bytes of an earlier node in the buffer.
+  // A truncated hash would leave bytes of an earlier node in the buffer.
   if (left.length !== 2 * HASH_BYTES || node.write(left, 1, 'hex') !== HASH_BYTES) throw notAHashError(left);
   if (right.length !== 2 * HASH_BYTES || node.write(right, 1 + HASH_BYTES, 'hex') !== HASH_BYTES)
     throw notAHashError(right);
@@ -31,8 +31,8 @@ const notAHashError = (text: string): InvariantError =>
   new InvariantError(`not a hash in hex: ${JSON.stringify(text)}`);
 
 /**
- * The compact range of a log of `size` leaves after one more leaf.
- * Every trailing one bit of `size` is a perfect subtree that now has a sibling of its own height.
+ * Extends the compact range of a log of `size` leaves by one leaf. Every trailing one bit of `size` is a perfect
+ * subtree that now has a sibling of the same height.
  */
 export function appendLeaf(frontier: readonly string[], size: number, leaf: string): readonly string[] {
   const grown = [...frontier];
@@ -42,7 +42,7 @@ export function appendLeaf(frontier: readonly string[], size: number, leaf: stri
 
 function pushLeaf(frontier: string[], size: number, leaf: string): void {
   let subtree = leaf;
-  // Division and not a shift: bit operators would wrap at 2^32.
+  // Division instead of a shift: bit operators would wrap at 2^32.
   for (let rest = size; rest % 2 === 1; rest = (rest - 1) / 2) {
     const left = frontier.pop();
     if (left === undefined) throw new InvariantError(`the frontier is too short for a log of ${size}`);
@@ -51,12 +51,12 @@ function pushLeaf(frontier: string[], size: number, leaf: string): void {
   frontier.push(subtree);
 }
 
-/** The root of the log whose compact range this is: its subtrees joined from the smallest, on the right, leftwards. */
+/** Computes the root from a compact range: joins its subtrees from the smallest, on the right, to the left. */
 export function rootOf(frontier: readonly string[]): string {
   return frontier.length === 0 ? EMPTY_ROOT : frontier.reduceRight((right, left) => nodeHash(left, right));
 }
 
-/** Whether a log of this size can have this compact range, and this root comes out of it: a head may be of anybody. */
+/** Whether a log of this size can have this compact range and this root. A head may come from an untrusted source. */
 export function isHead({ size, root, frontier }: LogHead): boolean {
   let subtrees = 0;
   for (let rest = size; rest > 0; rest = Math.floor(rest / 2)) subtrees += rest % 2;
@@ -65,7 +65,7 @@ export function isHead({ size, root, frontier }: LogHead): boolean {
   return hashes.every((hash) => /^[0-9a-f]{64}$/.test(hash)) && rootOf(frontier) === root;
 }
 
-/** The head of the log after `leaves`, in their order. `head` is not changed. */
+/** The head of the log after appending `leaves` in order. `head` is not changed. */
 export function extendHead(head: LogHead, leaves: readonly string[]): LogHead {
   const frontier = [...head.frontier];
   let { size } = head;
@@ -74,8 +74,9 @@ export function extendHead(head: LogHead, leaves: readonly string[]): LogHead {
 }
 
 /**
- * Where a log of the head's size departs from the head at the latest: a head has the hash of each perfect subtree.
- * @returns the first and last leaf of the first subtree that differs; null where none does, or this is no head
+ * Finds the leaves among which a log of the head's size must differ from the head: a head has the hash of each perfect
+ * subtree.
+ * @returns the first and last leaf of the first subtree that differs; null if none differs or `head` is invalid
  */
 export function findFirstDifference(frontier: readonly string[], head: LogHead): readonly [number, number] | null {
   if (!isHead(head)) return null;

@@ -1,11 +1,11 @@
-// Signed notes (C2SP signed-note): a text with lines of signatures under it, that a person can read and mail.
+// Signed notes (C2SP signed-note): a text with signature lines below it, which a person can read and send by mail.
 
 import type { KeyObject } from 'node:crypto';
 import { isUtf8 } from 'node:buffer';
 import { sha256 } from '../../contract/hash.js';
 import { isSigned, KEY_BYTES, keyPair, publicKey, SIGNATURE_BYTES, signMessage } from './ed25519.js';
 
-/** Of a note, with its signatures. */
+/** Maximum size of a note with its signatures. */
 export const NOTE_BYTES_MAX = 1_000_000;
 const SIGNATURES_MAX = 100;
 const ED25519 = 0x01;
@@ -14,7 +14,7 @@ const SIGNATURE_LINE = /^— ([^\s+]+) ([A-Za-z0-9+/]+={0,2})$/u;
 const KEY_TEXT = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/]+={0,2})$/u;
 const PRIVATE = 'PRIVATE+KEY+';
 
-/** Who may sign: a name, and a key by which it is known. */
+/** A signer's name and public key. */
 export interface NoteVerifier {
   readonly name: string;
   /** The first 4 bytes of SHA-256(name, newline, kind of key, key), in hex. */
@@ -29,20 +29,20 @@ export interface NoteSigner extends NoteVerifier {
 }
 
 export interface OpenedNote {
-  /** With its last newline: what was signed. */
+  /** The signed text, including its last newline. */
   readonly text: string;
-  /** The verifiers whose signatures are right, each once. */
+  /** The verifiers whose signatures are valid, each once. */
   readonly verifiers: readonly NoteVerifier[];
 }
 
-/** The verifier that a vkey (`name+hash+base64`) tells of. @returns null for what is no such key, or none to rely on */
+/** Parses a vkey (`name+hash+base64`). @returns null if it is malformed or its key is rejected */
 export function noteVerifier(vkey: string): NoteVerifier | null {
   const read = readKey(vkey);
   const key = read === null ? null : publicKey(read.key);
   return read === null || key === null ? null : verifierOf(read.name, read.key, key);
 }
 
-/** The signer that a private key text (`PRIVATE+KEY+name+hash+base64`) tells of, or null. */
+/** Parses a private key text (`PRIVATE+KEY+name+hash+base64`). @returns null if it is malformed */
 export function noteSigner(skey: string): NoteSigner | null {
   if (!skey.startsWith(PRIVATE)) return null;
   const [, name = '', hash = '', encoded = ''] = KEY_TEXT.exec(skey.slice(PRIVATE.length)) ?? [];
@@ -52,21 +52,22 @@ export function noteSigner(skey: string): NoteSigner | null {
   return signer.key_hash === hash ? signer : null;
 }
 
-/** The private key text of a name and a seed of 32 bytes. @returns null for what is no name of a signer */
+/** Writes the private key text of a name and a seed of 32 bytes. @returns null if the name is invalid */
 export function notePrivateKey(name: string, seed: Uint8Array): string | null {
   if (!isName(name) || seed.length !== KEY_BYTES) return null;
   return `${PRIVATE}${name}+${signerOf(name, seed).key_hash}+${encodeKey(seed)}`;
 }
 
-/** The note of a text, signed. The text must end with a newline, and hold no other control character. */
+/** Signs a text as a note. The text must end with a newline and contain no other control character. */
 export function signNote(text: string, signer: NoteSigner): string {
   const line = Buffer.concat([Buffer.from(signer.key_hash, 'hex'), signer.sign(text)]).toString('base64');
   return `${text}\n— ${signer.name} ${line}\n`;
 }
 
 /**
- * Reads a note. @returns null for what is no note, for a wrong signature in the name of a verifier, for one with none
- * that these verifiers know, and where two of the verifiers that are asked for cannot be told apart
+ * Verifies and opens a note.
+ * @returns null if the note is malformed, if a signature in the name of one of `verifiers` is wrong, if none of them
+ * has signed it, or if two of them have the same name and key hash
  */
 export function openNote(note: Uint8Array, verifiers: readonly NoteVerifier[]): OpenedNote | null {
   const read = readNote(note);

@@ -1,26 +1,25 @@
-// That several leaves are in a log, by one proof: the hashes of the largest perfect subtrees in which none of them
-// is, from
-// left to right. With the leaves they come to the root of the log (RFC 6962 §2.1), and fewer hashes than proofs of the
-// single leaves would take. Hashes are lower-case hex.
+// One proof that several leaves are in a log: the hashes of the largest perfect subtrees that contain none of them,
+// from left to right. Together with the leaves they give the root of the log (RFC 6962 §2.1). These are fewer hashes
+// than inclusion proofs of the single leaves would need. Hashes are lower-case hex.
 
 import type { LogHead } from '../../ports/ledger/ledger-store.js';
 import { nodeHash, rootOf } from './merkle.js';
 
-/** A perfect subtree: of `width` leaves, which is a power of two, from `start` on, which is a multiple of it. */
+/** A perfect subtree of `width` leaves, from `start` on. `width` is a power of two, and `start` is a multiple of it. */
 interface Subtree {
   readonly start: number;
   readonly width: number;
   readonly hash: string;
 }
 
-/** Takes all leaves of a log in their order. Memory: the hashes of the proof. */
+/** Takes all leaves of a log in order. Memory: the hashes of the proof. */
 export class SubsetProof {
   readonly #hashes: string[] = [];
-  /** The subtrees since the last member, as large as they can be. */
+  /** The subtrees since the last member, each as large as possible. */
   #gap: Subtree[];
   #size: number;
 
-  /** @param begin what comes before the first leaf: no member is in it */
+  /** @param begin the head before the first leaf; no member is in that part */
   constructor(begin: LogHead) {
     this.#gap = subtreesOf(begin);
     this.#size = begin.size;
@@ -32,7 +31,7 @@ export class SubsetProof {
     this.#size += 1;
   }
 
-  /** The proof of all members that were taken. */
+  /** The proof for all members that were taken. */
   finish(): readonly string[] {
     this.#flush();
     return this.#hashes;
@@ -44,7 +43,7 @@ export class SubsetProof {
   }
 }
 
-/** Adds a subtree behind the others, and joins those that are the two halves of a larger one. */
+/** Appends a subtree and joins pairs that are the halves of a larger one. */
 function appendSubtree(subtrees: Subtree[], next: Subtree): void {
   let added = next;
   for (let last = subtrees.at(-1); last !== undefined; last = subtrees.at(-1)) {
@@ -72,7 +71,7 @@ function largestWidthAt(start: number, end: number): number {
   return width;
 }
 
-/** Computes the root of a log from members, which come in their order, and the hashes of a proof. Never throws. */
+/** Computes the root of a log from its members, in order, and the hashes of a proof. Never throws. */
 export class SubsetRoot {
   readonly #size: number;
   readonly #hashes: readonly string[];
@@ -87,20 +86,20 @@ export class SubsetRoot {
     this.#broken = !Number.isSafeInteger(size) || size < 1 || !hashes.every((hash) => /^[0-9a-f]{64}$/.test(hash));
   }
 
-  /** @returns false for a member that is out of order, beyond the log, or that the proof has no way to */
+  /** @returns false if the member is out of order, beyond the log, or not covered by the proof */
   take(index: number, leaf_hash: string): boolean {
     if (this.#broken || !Number.isSafeInteger(index) || index < this.#at || index >= this.#size) this.#broken = true;
     else if (this.#fill(index)) this.#append(1, leaf_hash);
     return !this.#broken;
   }
 
-  /** @returns the root; null where the members and hashes are not those of a log of this size */
+  /** @returns the root; null if the members and hashes do not fit a log of this size */
   root(): string | null {
     if (this.#broken || !this.#fill(this.#size) || this.#used !== this.#hashes.length) return null;
     return rootOf(this.#range.map(({ hash }) => hash));
   }
 
-  /** Takes hashes of the proof up to `end`. */
+  /** Consumes hashes of the proof up to `end`. */
   #fill(end: number): boolean {
     while (this.#at < end) {
       const hash = this.#hashes[this.#used];

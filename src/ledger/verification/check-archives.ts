@@ -1,6 +1,6 @@
-// The beginning of a log that was moved to archive files: what can be known of it without those. The store says how far
-// it goes and what the rest goes on from; a note that the ledger's key has signed for just this must say the same. A
-// checkpoint that somebody else has of the log will not do: it names no file.
+// Checks the archived beginning of a log without its archive files. The store reports how many entries are archived and
+// the head from which the log continues. A note that the ledger's key signed for exactly these values must confirm it.
+// A checkpoint of the log that a client or a witness has is not enough: it names no archive file.
 
 import { LedgerError } from '../../errors.js';
 import type { ArchivedPart } from '../../ports/ledger/archives.js';
@@ -10,10 +10,13 @@ import type { LedgerFinding } from './ledger-problem.js';
 import { isHead } from '../proof/merkle.js';
 import { signNote, type NoteSigner } from '../proof/signed-note.js';
 
-/** What may open a note; null where heads are not signed. */
+/** Verifies and opens a note; null if heads are not signed. */
 export type NoteOpener = ((note: string) => Pick<LogHead, 'size' | 'root'> | null) | null;
 
-/** The note that lets the beginning of a log be archived: a checkpoint with one line more, which names the file. */
+/**
+ * Signs the note that permits archiving the beginning of the log: a checkpoint with one more line, which names the
+ * file.
+ */
 export const signArchiveNote = (
   { size, root }: Pick<LogHead, 'size' | 'root'>,
   sha256: string,
@@ -22,7 +25,7 @@ export const signArchiveNote = (
 
 const fileLine = (sha256: string): string => `archive sha256:${sha256}`;
 
-/** What is wrong with what a store says is archived. */
+/** Reports what is wrong with the store's list of archived parts. */
 export function* checkArchivedParts(parts: readonly ArchivedPart[], openNote: NoteOpener): Iterable<LedgerFinding> {
   let previousSize = 0;
   for (const part of parts) {
@@ -37,14 +40,14 @@ export function* checkArchivedParts(parts: readonly ArchivedPart[], openNote: No
   }
 }
 
-/** The lines of a note are those that were signed, as far as the empty one. */
+/** A note's lines before its empty line are the signed ones. */
 function isSignedPart({ size, root, sha256, note }: ArchivedPart, openNote: NonNullable<NoteOpener>): boolean {
   const head = note === null ? null : openNote(note);
   return head?.size === size && head.root === root && note?.split('\n')[3] === fileLine(sha256);
 }
 
 /**
- * Holds what a store says is archived against the key of the ledger, and against where its entries begin.
+ * Verifies the store's list of archived parts with the ledger's key, and compares it with the first entry of the store.
  * @throws LedgerError LEDGER_TAMPERED
  */
 export async function checkArchives(store: LedgerStore, headStore: ExternalHeadStore): Promise<void> {

@@ -3,9 +3,10 @@ import { isJsonObject } from '../../contract/json.js';
 import type { LedgerFinding } from './ledger-problem.js';
 
 /**
- * Compares the content that an entry brought with the references in its body.
- * Two are the same if hash, size, kind and case are.
- * @returns content nobody refers to; of an input also the references without content, because a fold needs it all
+ * Compares the content that came with an entry with the references in its body. Two are the same if hash, size, kind
+ * and case are equal.
+ * @returns findings for content without a reference and, in an input, for references without content: a fold needs all
+ * content of an input
  */
 export function checkEntryArtifacts(
   type: string,
@@ -28,8 +29,8 @@ export function checkEntryArtifacts(
 }
 
 /**
- * What a promotion was made from has come with earlier inputs, and of a payload over the limit only its prefix comes
- * (C80). Everything else that an input names comes with it.
+ * The sources of a promotion came with earlier inputs, and of a payload over the limit only a prefix comes (C80). All
+ * other content that an input refers to comes with it.
  */
 function withoutEarlierContent(body: unknown): unknown {
   if (!isJsonObject(body)) return body;
@@ -37,7 +38,7 @@ function withoutEarlierContent(body: unknown): unknown {
   return body['kind'] === 'proposal' && body['prefix'] !== undefined ? { ...body, payload: null } : body;
 }
 
-/** Anything of the shape of an artifact_ref, however deep: the schemas of the bodies allow it in many places. */
+/** Anything shaped like an artifact_ref, at any depth: the schemas of the bodies allow it in many places. */
 function* collectRefKeys(value: unknown): Iterable<string> {
   if (Array.isArray(value)) {
     for (const item of value) yield* collectRefKeys(item);

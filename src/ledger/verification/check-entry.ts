@@ -1,4 +1,4 @@
-// What can be known of a stored entry from itself alone: text, envelope, columns, hash and body.
+// Checks everything that a stored entry shows on its own: text, envelope, columns, hash and body.
 
 import Type, { type Static } from 'typebox';
 import { canonicalJson } from '../../contract/canonical-json.js';
@@ -25,16 +25,16 @@ type Envelope = Static<typeof Envelope>;
 
 const isEnvelope = (value: unknown): value is Envelope => isConforming(Envelope, value);
 
-/** A stored entry as its text has it, and what is wrong with it. */
+/** A stored entry, parsed from its text, and what is wrong with it. */
 export interface CheckedEntry {
-  /** Null where the text is no entry at all: then it was not looked into, and may be of any depth. */
+  /** Null if the text is no entry. The text was not parsed then, and may be of any depth. */
   readonly envelope: Envelope | null;
-  /** The leaf hash of the text, whatever the store says. */
+  /** The leaf hash computed from the text, not the one that the store reports. */
   readonly leaf_hash: string;
   readonly findings: readonly LedgerFinding[];
 }
 
-/** Checks one stored entry on its own; its neighbours and its content are other checks. */
+/** Checks one stored entry on its own. Other checks compare it with its neighbours and its content. */
 export function checkEntry(stored: StoredEntry): CheckedEntry {
   const leaf_hash = leafHash(stored.text);
   const findings: LedgerFinding[] = [];
@@ -46,7 +46,7 @@ export function checkEntry(stored: StoredEntry): CheckedEntry {
   return { envelope, leaf_hash, findings };
 }
 
-/** The text is attacker-controlled here: whoever can open the database can have written it. */
+/** The text is attacker-controlled here: anyone who can open the database can have written it. */
 function readEnvelope(text: string, findings: LedgerFinding[]): Envelope | null {
   let value: unknown;
   try {

@@ -46,7 +46,9 @@ export async function checkExternalHead(
   }
 }
 
-/** The index of the last entry of the log, archived or not, which is looked for where one of this size has it. */
+/**
+ * The index of the log's last entry, archived or not. The lookup begins at the index that a log of this size must have.
+ */
 async function readLastIndex(store: LedgerStore, size: number): Promise<number> {
   const archived = (await store.archives.parts()).at(-1)?.size ?? 0;
   let last = archived - 1;

@@ -1,4 +1,4 @@
-// Checks the marks, by which the store remembers proposal ids and the input ids that callers chose. A lost mark would
+// Checks the marks with which the store remembers proposal ids and the input ids that callers chose. A lost mark would
 // let a request run twice, so the log determines which marks must exist.
 
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
@@ -19,14 +19,14 @@ const PHASES_WITHOUT_MARK: readonly unknown[] = ['RECEIVE', 'PARSE', 'VALIDATE_S
 /** Takes the entries of a log in order. Memory grows with the number of pending steps. */
 export class MarkCheck {
   readonly #source: MarkSource;
-  /** The proposal of each agent run that has no trace yet. */
+  /** For each agent run, its proposal that has no trace yet. */
   readonly #pendingProposals = new Map<string, PendingProposal>();
 
   constructor(source: MarkSource) {
     this.#source = source;
   }
 
-  /** What is wrong with the marks of a step, told at its trace. @throws LedgerError */
+  /** Reports wrong or missing marks of a step, at its trace. @throws LedgerError */
   async take({ tree_id, seq }: StoredEntry, { envelope, findings }: CheckedEntry): Promise<readonly LedgerFinding[]> {
     const body = envelope?.body;
     // Another check has already reported an invalid entry.
@@ -72,7 +72,7 @@ export class MarkCheck {
   }
 }
 
-/** Ids that the engine derives begin with the run's own, and need no mark. */
+/** Input ids that the engine derives begin with the run's id and need no mark. */
 const inputKey = (tree_id: string, run_id: string, { input_id }: PendingProposal): InputKey | null =>
   input_id.startsWith(`${run_id}/`) ? null : { tree_id, input_id };
 

@@ -1,4 +1,4 @@
-// Checks the position of entries: in the log by index, in their tree by seq and by the hash of the previous entry. The
+// Checks the position of entries: in the log by index; in their tree by seq and by the hash of the previous entry. The
 // kind of a gap is known only later: if the missing entry appears, it was moved and not removed.
 
 import { NO_PREV } from '../../contract/run/entry.js';
@@ -26,7 +26,7 @@ class PlaceSequence {
     this.next = first;
   }
 
-  /** @returns null for the place that comes next */
+  /** @returns null if `place` is the next one */
   take(place: number, hash: string, createFinding: (missing: boolean) => LedgerFinding): LedgerFinding | null {
     if (place === this.next) {
       this.#advance(place, hash);
@@ -40,7 +40,7 @@ class PlaceSequence {
     }
     const gap = this.#gaps.find(({ from, to }) => place >= from && place < to);
     if (gap === undefined) {
-      // A place that was taken already: by the same entry, or by another.
+      // The position is already taken, by the same entry or by another.
       finding.kind = place < this.next - 1 || hash === this.#lastHash ? 'duplicated' : 'inserted';
       return finding;
     }
@@ -62,16 +62,16 @@ class PlaceSequence {
 
 interface TreeEnd {
   readonly sequence: PlaceSequence;
-  /** What the next entry may name as the one before it: the last entry as computed, and as stored. */
+  /** What the next entry may name as its predecessor: the hash of the last entry, both computed and stored. */
   hashes: readonly string[];
 }
 
-/** Takes the entries of a log in their order. Memory grows with the number of trees, and of gaps. */
+/** Takes the entries of a log in order. Memory grows with the number of trees and of gaps. */
 export class OrderCheck {
   readonly #log: PlaceSequence;
   readonly #trees = new Map<string, TreeEnd>();
 
-  /** @param first the place of the first entry */
+  /** @param first the index of the first entry */
   constructor(first = 0) {
     this.#log = new PlaceSequence(first);
   }

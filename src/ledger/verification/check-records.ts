@@ -1,5 +1,5 @@
-// Checks the stored records of runs whose tree has ended (S4-08, S4-43). They are derived: each must match the entries
-// up to the seq that it was stored at.
+// Checks the stored records of runs whose tree has ended (S4-08, S4-43). They are derived data: each record must match
+// the entries before the seq at which it was stored.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { Entry } from '../../contract/run/entry.js';
@@ -24,7 +24,7 @@ export interface RecordFold {
   release(run_id: string): void;
 }
 
-/** The stored records, and the fold that builds them again. */
+/** The stored records, and the fold that computes them again. */
 export interface RecordSource {
   readonly table: Pick<RunRecordTable, 'trees' | 'load' | 'count'>;
   readonly newFold: () => RecordFold;
@@ -34,16 +34,16 @@ export interface RecordSource {
 
 /** A recorded tree that is being read. */
 interface OpenTreeRecords {
-  /** Without those that have ended and are written just so. */
+  /** Without the runs that have ended and whose stored records match. */
   readonly records: RecordFold;
-  /** How many were created. */
+  /** How many runs were created. */
   runs: number;
 }
 
-/** Takes the entries of a log in their order. Memory grows with the number of trees, and with the runs that live. */
+/** Takes the entries of a log in order. Memory grows with the number of trees and of live runs. */
 export class RecordCheck {
   readonly #source: RecordSource;
-  /** The recorded trees that have not been read to the end: how many entries their records are of. */
+  /** For each recorded tree that is not read to the end yet: how many of its entries the records cover. */
   readonly #recorded = new Map<string, number>();
   readonly #openTrees = new Map<string, OpenTreeRecords>();
   readonly #archived = new Set<string>();
@@ -52,7 +52,10 @@ export class RecordCheck {
     this.#source = source;
   }
 
-  /** Takes up what is recorded by now: a log that is read from now on has all of those entries. @throws LedgerError */
+  /**
+   * Lists the trees that have records now. A log that is read after this call has all of their entries. @throws
+   * LedgerError
+   */
   begin(): Promise<readonly LedgerFinding[]> {
     return this.#catchUnreadable(async () => {
       for await (const { tree_id, seq } of this.#source.table.trees()) {
@@ -63,7 +66,7 @@ export class RecordCheck {
     });
   }
 
-  /** What is wrong with the records of a tree, told at the last entry that they are of. @throws LedgerError */
+  /** Reports the differences in the records of a tree, at the last entry that they cover. @throws LedgerError */
   async take(stored: StoredEntry, checked: CheckedEntry): Promise<readonly LedgerFinding[]> {
     const end = this.#recorded.get(stored.tree_id);
     return end === undefined ? [] : this.#catchUnreadable(() => this.#take(stored, checked, end));
@@ -75,7 +78,7 @@ export class RecordCheck {
     end: number,
   ): Promise<readonly LedgerFinding[]> {
     if (envelope === null || findings.length > 0) {
-      // What is wrong with the entry itself is told already, and its records cannot be made again.
+      // Another check has already reported this entry, and the records cannot be computed from it.
       this.#forget(tree_id);
       return [];
     }
@@ -87,7 +90,7 @@ export class RecordCheck {
     return this.#compareRecords(tree_id, open);
   }
 
-  /** What is recorded of trees that the log has not, or not so much of. */
+  /** Reports records that cover more entries of a tree than the log has. */
   *finish(): Iterable<LedgerFinding & { readonly tree_id: string }> {
     for (const [tree_id, seq] of this.#recorded) {
       if (this.#archived.has(tree_id)) continue;
@@ -126,7 +129,7 @@ export class RecordCheck {
     records.release(run_id);
   }
 
-  /** A run that is not held is written as it was when it was let go of; or it is none of this tree. */
+  /** Loads the stored record of a run that was released. If there is none, the run does not belong to this tree. */
   async #resume(records: RecordFold, tree_id: string, run_id: string): Promise<void> {
     const record = parseStoredRecord(await this.#source.table.load(tree_id, run_id));
     if (record !== null) records.resume(record);

@@ -1,5 +1,5 @@
-// Completeness: infers what must be there from what is there. Every entry of a tree belongs to an earlier input (its
-// turn), and most belong to a run. A missing part is reported at the entry where it becomes evident.
+// Completeness: infers from the existing entries which others must exist. Every entry of a tree belongs to an earlier
+// input (its turn), and most entries belong to a run. A missing part is reported at the entry where it becomes evident.
 
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import { isOpeningInput, type Entry, type RecordedInput, type ResultInput } from '../../contract/run/entry.js';
@@ -8,7 +8,7 @@ import type { StepTrace } from '../../contract/run/step-trace.js';
 import type { LedgerFinding, PlacedFinding } from './ledger-problem.js';
 import { finding, isRemark, isVote, RunLifecycle, type UntracedProposal } from './run-lifecycle.js';
 
-/** An ended run needs only `over`, since a long tree has many. `lost` is a run that was never created. */
+/** An ended run is stored only as `over`, since a long tree has many. `lost` is a run that was never created. */
 type CheckedRun = RunLifecycle | 'over' | 'lost';
 
 /** One input and its consequences so far. */
@@ -200,12 +200,14 @@ class TreeRuns {
     for (const life of turn.endedRuns) {
       if (life.untraced !== null)
         yield finding('step.untraced', `${life.run_id} has ended, and a step of it has no trace`);
-      // A session's tree has no run of its own id, and goes on when one of its activations has ended.
+      // A session's tree has no run of its own id, and continues after one of its activations has ended.
       if (life.run_id === this.#tree_id) this.isOver = true;
     }
   }
 
-  /** An outcome is of a run that was about to act, ends it, and is what its event says. */
+  /**
+   * An outcome must belong to a run that was executing its action, must end that run, and must agree with its event.
+   */
   *#checkResult(turn: CheckedTurn, { run_id, status, result }: ResultInput): Iterable<LedgerFinding> {
     if (this.#runs.get(run_id) === 'lost') return;
     if (turn.run === null) {

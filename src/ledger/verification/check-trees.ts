@@ -9,15 +9,15 @@ import type { LedgerFinding } from './ledger-problem.js';
 
 export interface TreeListSource {
   readonly listed: Pick<LedgerStore, 'trees' | 'treesOf'>;
-  /** Whether the entries of a tree are archived: it is not listed then. */
+  /** Whether the entries of a tree are archived: the store does not list such a tree. */
   readonly isArchived: (tree_id: string) => Promise<boolean>;
 }
 
-/** A tree as the log has it. */
+/** A tree as read from the log. */
 interface LoggedTree {
   readonly case_id: string | null;
   readonly log_index: number;
-  /** Null where its entries do not say it: the tree of a session. */
+  /** Null if its entries do not determine it: the tree of a session. */
   ended: boolean | null;
 }
 
@@ -36,7 +36,9 @@ export class TreeCheck {
     this.#source = source;
   }
 
-  /** Reads which trees have ended by now: a log that is read from now on says so. @throws LedgerError */
+  /**
+   * Reads which trees have ended by now: a log that is read after this call contains their ends. @throws LedgerError
+   */
   async begin(): Promise<void> {
     for await (const { tree_id, ended } of this.#source.listed.trees()) if (ended) this.#ended.add(tree_id);
   }
@@ -54,7 +56,10 @@ export class TreeCheck {
     if (tree?.ended === false && state !== null && isTerminal(state)) tree.ended = true;
   }
 
-  /** The differences between the list and the log, which was read between two sizes. @throws LedgerError */
+  /**
+   * Reports the differences between the list and the log, which had `from` entries when the reading began and `size`
+   * when it ended. @throws LedgerError
+   */
   async *finish(from: number, size: number): AsyncGenerator<TreeFinding> {
     const listed = new Map<string, TreeSummary>();
     for await (const tree of this.#source.listed.trees()) {
@@ -84,7 +89,7 @@ export class TreeCheck {
     for (const [case_id, tree_ids] of cases) {
       const listed = await this.#source.listed.treesOf(case_id);
       for (const { tree_id } of listed) {
-        // One that is not in the log yet was opened meanwhile.
+        // A tree that is not in the log yet was opened during the verification.
         const read = this.#trees.get(tree_id);
         if (read !== undefined && !tree_ids.delete(tree_id))
           yield createTreeFinding(tree_id, `it is not of case ${case_id}`);

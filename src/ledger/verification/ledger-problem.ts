@@ -8,7 +8,7 @@ export type ProblemKind =
   | 'cut' // the end is missing
   | 'incomplete'; // something is missing that other entries require
 
-/** The rules of verification, by what breaks them. */
+/** The rules of verification. */
 export type LedgerRule =
   | 'log.gap' // an entry of the log is missing or in another place
   | 'log.unreadable' // the store cannot return the entry, or its own head
@@ -109,7 +109,7 @@ const KINDS: Partial<Record<LedgerRule, ProblemKind>> = {
 export interface LedgerFinding {
   readonly rule: LedgerRule;
   readonly message: string;
-  /** Set if the check knows better than its rule; it may be set later in the log. */
+  /** Set if the check knows better than its rule. An entry later in the log may still set it. */
   kind?: ProblemKind;
 }
 

@@ -1,4 +1,4 @@
-// The verdict of verification about a ledger.
+// The result of verifying a ledger.
 
 import type { WithheldArtifact } from '../../contract/artifact-ref.js';
 import type { LedgerProblem } from './ledger-problem.js';
@@ -8,7 +8,7 @@ export interface WithheldSummary {
   readonly contents: number;
   /** Trees that were folded only up to the first such content. */
   readonly trees: number;
-  /** The contents, in the order of the log; at most `NOT_CHECKED_MAX` of them. */
+  /** The contents, in log order; at most `UNCHECKED_LISTED_MAX` of them. */
   readonly not_checked: readonly UncheckedContent[];
 }
 
@@ -19,10 +19,10 @@ export interface UncheckedContent extends Pick<WithheldArtifact, 'kind' | 'case_
   readonly seq: number;
 }
 
-/** How many contents a verdict lists; the others are counted. */
+/** How many contents a verdict lists; it only counts the others. */
 export const UNCHECKED_LISTED_MAX = 1_000;
 
-/** What was read, if it has no problem. */
+/** The verified entries, if the ledger has no problem. */
 export interface VerifiedEntries {
   /** The entries that were checked. */
   readonly entries: number;

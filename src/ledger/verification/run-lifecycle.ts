@@ -12,7 +12,7 @@ import {
 } from '../../contract/run/run-state.js';
 import type { LedgerFinding, LedgerRule } from './ledger-problem.js';
 
-/** S4 §3, as a literal. */
+/** The lifecycle of S4 §3, as a literal. */
 const EDGES: Readonly<Record<RunState, readonly RunState[]>> = {
   created: ['running', 'denied', 'cancelled'],
   running: ['completed', 'failed', 'denied', 'cancelled'],
@@ -22,7 +22,7 @@ const EDGES: Readonly<Record<RunState, readonly RunState[]>> = {
   cancelled: [],
 };
 
-/** The event of a run's act (S4-47 to S4-50, S4-79). */
+/** The event of a run's action (S4-47 to S4-50, S4-79). */
 const ACTS: Partial<Record<RunKind, ActionType>> = {
   tool_gateway: 'tool_call',
   db_write: 'db_write',
@@ -32,7 +32,7 @@ const ACTS: Partial<Record<RunKind, ActionType>> = {
 };
 const EXPORT_EVENTS = 'authorize,assemble,finalize';
 
-/** Whether an event neither decides nor moves the run: a refusal, an outcome determined later, an access. */
+/** Whether an event neither decides nor changes the run: a rejection, an outcome determined later, an access. */
 export const isRemark = ({ action_type, outcome_reason }: AuditEvent): boolean =>
   action_type === 'system' && isStatePreserving(outcome_reason);
 
@@ -53,7 +53,7 @@ export interface UntracedProposal {
 export class RunLifecycle {
   readonly run_id: string;
   readonly kind: RunKind;
-  /** The run on whose behalf it acts: its parent; for a retry, the parent of the first attempt. */
+  /** The run on whose behalf this run acts: its parent; for a retry, the parent of the first attempt. */
   readonly logicalParent: string | null;
   /** The values that its children and events must share (S4-54 to S4-57, S4-82). */
   readonly pins: string;
@@ -167,7 +167,7 @@ export class RunLifecycle {
   }
 }
 
-/** What an event has of its run: its birth says null where the event says nothing. */
+/** The values that an event shares with its run. The creation of a run has null where an event lacks the value. */
 const contextOf = (source: RunCreated | AuditEvent): string =>
   JSON.stringify([
     source.contract_version,

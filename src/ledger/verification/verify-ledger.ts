@@ -41,15 +41,17 @@ export interface LedgerSource extends Pick<LedgerStore, 'log' | 'artifactsOf' | 
   readonly externalHead: Pick<LogHead, 'size' | 'root'> | null;
   /** The head where the log begins; if absent, the log begins with its first entry. */
   readonly begin?: LogHead;
-  /** What is archived of the log, whether `log` has it or not, and what opens the notes about it. */
+  /**
+   * The archived parts of the log, whether or not `log` returns their entries, and the function that opens their notes.
+   */
   readonly archives?: { readonly parts: readonly ArchivedPart[]; readonly opens: NoteOpener };
 }
 
 /** Compares each tree with what the machines produce. Takes the entries of a log in order. */
 export interface TreeReplay {
   /**
-   * @param whole false for an entry with which, or before which, something is wrong in its tree already: then nothing
-   * more is said of this tree than what is under way
+   * @param whole false if something is wrong with this entry, or with an earlier one of its tree: the replay then
+   * reports nothing more about the tree, except what an earlier entry has already started
    */
   take(stored: StoredEntry, artifacts: readonly StoredArtifact[], whole: boolean): Promise<readonly PlacedFinding[]>;
   finish(): Iterable<PlacedFinding>;
@@ -59,7 +61,7 @@ export interface TreeReplay {
 
 export interface VerifyOptions {
   readonly problems_max?: number;
-  /** Whether runs must have all that S4 §6 wants; false for entries that are no runs'. */
+  /** Whether runs must have all entries that S4 §6 requires; false for entries that belong to no run. */
   readonly complete?: boolean;
 }
 
@@ -125,11 +127,11 @@ export async function verifyLedger(
     : { ok: false, verdict: 'by_hash_alone', ...verified, withheld, problems: [] };
 }
 
-/** What is told of the log as a whole comes last. */
+/** Problems of the log as a whole come last. */
 const sortProblems = (found: readonly PlacedFinding[]): readonly LedgerProblem[] =>
   found.map(problemOf).sort((one, other) => (one.log_index ?? Infinity) - (other.log_index ?? Infinity) || 0);
 
-/** Everything that looks at one entry after the other. */
+/** All checks that take one entry after the other. */
 class LedgerChecks {
   readonly #source: LedgerSource;
   readonly #order: OrderCheck;
@@ -137,7 +139,7 @@ class LedgerChecks {
   readonly #marks: MarkCheck | null;
   readonly #records: RecordCheck | null;
   readonly #trees: TreeCheck | null;
-  /** Trees in which an entry is not what was written: what follows from it is not told as well. */
+  /** Trees with an altered entry: consequences of that entry are not reported. */
   readonly #broken = new Set<string>();
   readonly #withheld = new WithheldContents();
 
@@ -196,7 +198,10 @@ class LedgerChecks {
     }
   }
 
-  /** What the list of trees says otherwise than the log, which was read between two sizes. */
+  /**
+   * Reports differences between the list of trees and the log, which had `from` entries when the reading began and
+   * `size` when it ended.
+   */
   async checkListedTrees(from: number, size: number): Promise<readonly PlacedFinding[]> {
     const found: PlacedFinding[] = [];
     if (this.#trees === null) return found;
@@ -219,14 +224,14 @@ class LedgerChecks {
   }
 }
 
-/** The log as far as it was read, computed from the texts. */
+/** The part of the log that was read, computed from the texts. */
 type ComputedLog = Pick<LogHead, 'size' | 'frontier'>;
 
 function* placeFindings(place: ProblemPlace, findings: Iterable<LedgerFinding>): Iterable<PlacedFinding> {
   for (const finding of findings) yield { place, finding };
 }
 
-/** Compares the log with those of the two heads that speak of just this size. */
+/** Compares the computed log with each of the two heads that has exactly its size. */
 function* checkHeads(
   { size, frontier }: ComputedLog,
   head: LogHead,
@@ -246,7 +251,7 @@ function* checkHeads(
   }
 }
 
-/** Compares it with what the store says was archived at just this size. */
+/** Compares the computed log with the archived part that has exactly its size. */
 function* checkParts({ size, frontier }: ComputedLog, parts: readonly ArchivedPart[]): Iterable<LedgerFinding> {
   for (const part of parts) {
     if (part.size !== size || part.root === rootOf(frontier)) continue;
@@ -265,7 +270,7 @@ async function checkEnd(log: ComputedLog, head: LogHead, source: LedgerSource): 
     const message = `the log ends at size ${log.size}, but its anchor vouches for ${externalHead.size}`;
     found.push({ place: { ...WHOLE_LOG, log_index: log.size }, finding: { rule: 'head.below', message } });
   }
-  // A longer log is right if it was committed while it was read: then the head has come along.
+  // A longer log is correct if the entries were committed while it was read; the head has then advanced too.
   const latest = log.size > head.size ? await source.head() : head;
   if (log.size !== head.size) found.push(...placeFindings(WHOLE_LOG, checkHeads(log, latest, null)));
   if (log.size > latest.size || log.size < head.size) {
@@ -276,7 +281,7 @@ async function checkEnd(log: ComputedLog, head: LogHead, source: LedgerSource): 
   return found;
 }
 
-/** @throws the error itself if it does not say that the store holds something else than what was written */
+/** @throws the error itself unless it reports that the store was tampered with */
 function tamperingMessage(error: unknown): string {
   if (error instanceof LedgerError && error.code === 'LEDGER_TAMPERED') return error.message;
   throw error;

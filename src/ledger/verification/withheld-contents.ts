@@ -8,7 +8,7 @@ export class WithheldContents {
   readonly #listed: UncheckedContent[] = [];
   #contents = 0;
 
-  /** @returns a finding where content is missing that nothing may withhold */
+  /** @returns a finding if the content is missing and nothing allows that */
   add({ log_index, tree_id, seq }: StoredEntry, artifact: WithheldArtifact): readonly LedgerFinding[] {
     const { kind, case_id, withheld, sha256 } = artifact;
     this.#contents += 1;
@@ -20,7 +20,7 @@ export class WithheldContents {
     return [{ rule: 'artifact.system_withheld', message }];
   }
 
-  /** @param trees how many trees could be folded only in part @returns null where nothing was noted */
+  /** @param trees how many trees could be folded only in part @returns null if no content was withheld */
   report(trees: number): WithheldSummary | null {
     return this.#contents === 0 ? null : { contents: this.#contents, trees, not_checked: this.#listed };
   }

@@ -1,5 +1,5 @@
-// Whether a document is a spec that a session can work through to its end, or everything that is wrong with it. The
-// same function stands behind `turnpike session check`, the start of a session, and a rebase.
+// Checks whether a document is a spec that a session can complete, and reports everything that is wrong with it.
+// `turnpike session check`, the start of a session and a rebase all call this function.
 
 import { quoteForMessage } from '../../contract/finding-text.js';
 import { SEGMENT_BYTES_MAX } from '../../contract/policy/actions.js';
@@ -16,12 +16,12 @@ import { findOrderMistakes } from './spec-order.js';
 import { findShapeMistakes, isTooLarge } from './spec-shape.js';
 
 const SANDBOX_ROOT = '/sandbox/';
-/** Names that begin like this, in either case, belong to the executor (C30). */
+/** Names with this prefix, in either case, are reserved for the executor (C30). */
 const RESERVED = /^\.turnpike-/i;
 // C0, DEL, C1 and the backslash (C28).
 const ILLEGAL = /[\u0000-\u001f\u007f-\u009f\\]/;
 
-/** `spec` is there exactly when no finding is an error. */
+/** `spec` is not null exactly when no finding is an error. */
 export interface SpecCheck {
   /** Errors first. */
   readonly findings: readonly SpecFinding[];
@@ -29,9 +29,8 @@ export interface SpecCheck {
 }
 
 /**
- * Judges a document that came from a parser. What its parts say of one another is looked at when each of them has its
- * shape.
- * @param lanes those of the contract; null where they are judged elsewhere
+ * Checks a parsed document. References between its parts are checked once each part has a valid shape.
+ * @param lanes the lanes of the contract; null if the caller checks them elsewhere
  */
 export function checkSpec(value: unknown, lanes: ReadonlySet<string> | null): SpecCheck {
   const findings = new SpecFindings();
@@ -45,18 +44,20 @@ export function checkSpec(value: unknown, lanes: ReadonlySet<string> | null): Sp
   value.phases.forEach((phase, index) => {
     findPhaseMistakes(phase, { path: `/phases/${index}`, lanes, findings });
   });
-  // Where two tasks have one id, nobody can say which of them another depends on.
+  // If two tasks share an id, a dependency on that id is ambiguous.
   if (unique) findOrderMistakes(value, findings);
   return { findings: findings.list(), spec: findings.hasErrors ? null : value };
 }
 
-/** A lone surrogate has no UTF-8 form, so it has no hash either. JSON cannot bring one here, YAML can (`"\ud800"`). */
+/**
+ * A lone surrogate has no UTF-8 form, so it has no hash either. JSON cannot produce one here; YAML can (`"\ud800"`).
+ */
 function findMalformedText(spec: SessionSpec, findings: SpecFindings): void {
   const path = findMalformedPath(spec);
   if (path !== null) findings.add('text.malformed', path, 'the text holds half of a surrogate pair');
 }
 
-/** The JSON pointer of the first text that is no Unicode. */
+/** The JSON pointer of the first string that is not well-formed Unicode. */
 function findMalformedPath(value: unknown): string | null {
   if (typeof value === 'string') return value.isWellFormed() ? null : '';
   if (typeof value !== 'object' || value === null) return null;
@@ -67,7 +68,7 @@ function findMalformedPath(value: unknown): string | null {
   return null;
 }
 
-/** @returns how many tasks have the id of another */
+/** @returns how many tasks have the id of an earlier task */
 function findDuplicates({ phases }: SessionSpec, findings: SpecFindings): number {
   const phaseIds = new Set<string>();
   const phaseOf = new Map<string, string>();
@@ -96,7 +97,7 @@ function findDuplicates({ phases }: SessionSpec, findings: SpecFindings): number
 }
 
 interface CheckPosition {
-  /** JSON pointer of what is looked at. */
+  /** JSON pointer of the checked part. */
   readonly path: string;
   readonly lanes: ReadonlySet<string> | null;
   readonly findings: SpecFindings;

@@ -1,8 +1,8 @@
-// The closed registry of what can be wrong with a spec that could be read.
+// The closed registry of rules for a parsed spec.
 
 import type { SchemaRule } from '../../contract/validators.js';
 
-/** An error keeps a spec from being worked through; a warning does not. */
+/** A session cannot be started from a spec with an error; a warning does not prevent it. */
 export type SpecSeverity = 'error' | 'warning';
 
 export const SPEC_RULES = {
@@ -30,19 +30,19 @@ export const SPEC_RULES = {
 } as const satisfies Record<SchemaRule, SpecSeverity> & Record<string, SpecSeverity>;
 export type SpecRule = keyof typeof SPEC_RULES;
 
-/** Something wrong with a spec. The message is one line of printable ASCII, whatever the spec holds. */
+/** One problem of a spec. The message is one line of printable ASCII, whatever the spec contains. */
 export interface SpecFinding {
   readonly severity: SpecSeverity;
   readonly rule: SpecRule;
-  /** JSON pointer of where it is; empty for the whole spec. */
+  /** JSON pointer of the problem; empty for the whole spec. */
   readonly path: string;
   readonly message: string;
 }
 
-/** Errors told at once, and warnings; a spec that has more is broken as a whole. */
+/** Maximum number of errors, and of warnings, that are reported. */
 export const SPEC_FINDINGS_MAX = 200;
 
-/** Collects findings, as many as are of use. */
+/** Collects findings up to the limit. */
 export class SpecFindings {
   readonly #errors: SpecFinding[] = [];
   readonly #warnings: SpecFinding[] = [];
@@ -56,7 +56,7 @@ export class SpecFindings {
   get hasErrors(): boolean {
     return this.#errors.length > 0;
   }
-  /** Whether there are so many errors that no more will be told. */
+  /** Whether so many errors are collected that further ones would be dropped. */
   isFull(): boolean {
     return this.#errors.length >= SPEC_FINDINGS_MAX;
   }

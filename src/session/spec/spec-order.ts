@@ -1,22 +1,22 @@
-// Can the tasks of a spec be worked through at all? Phases come one after another, and in each of them what is to be
-// made comes before what is to be verified: a task that waits for something behind it waits for ever.
+// Checks whether the tasks of a spec can be completed at all. Phases run one after another, and within a phase the work
+// comes before its verifications. A task that depends on a later one can never start.
 
 import { quoteForMessage } from '../../contract/finding-text.js';
 import { isVerifyTask, type SessionSpec, type SpecTask } from '../../contract/session/session-spec.js';
 import type { SpecFindings } from './spec-finding.js';
 
-/** Task ids told of one cycle. */
+/** Maximum number of task ids that a message lists of one cycle. */
 const CYCLE_IDS_MAX = 8;
 
 interface OrderedTask {
   readonly task: SpecTask;
   readonly phase: number;
   readonly path: string;
-  /** Tasks of the same phase that it may wait for, and does. */
+  /** The task's dependencies within its phase. */
   readonly dependencies: string[];
 }
 
-/** Finds dependencies that cannot be met, and cycles. Of a spec whose task ids are unique. */
+/** Reports cycles, and dependencies that cannot be met, in a spec whose task ids are unique. */
 export function findOrderMistakes({ phases }: SessionSpec, findings: SpecFindings): void {
   const tasksById = new Map<string, OrderedTask>();
   phases.forEach(({ tasks }, phase) => {
@@ -57,15 +57,15 @@ function findDependencyMistake(from: OrderedTask, { id, to, path }: Dependency, 
 }
 
 /**
- * Cycles, one at least of every knot of tasks that wait for one another; each begins with its first task in the order
- * of the spec. Depth first without recursion: a chain may be as long as a spec.
+ * Finds at least one cycle in every group of tasks that depend on one another. Each cycle begins with its first task in
+ * spec order. The search is depth first without recursion, because a chain may be as long as a spec.
  */
 function* findCycles(tasksById: ReadonlyMap<string, OrderedTask>): Generator<readonly string[]> {
   const reported = new Set<string>();
   const finished = new Set<string>();
   for (const start of tasksById.keys()) {
     if (finished.has(start)) continue;
-    // The way from `start`, with the number of the dependency that is looked at next.
+    // The path from `start`, with the index of the next dependency to follow.
     const chain: { readonly id: string; next: number }[] = [{ id: start, next: 0 }];
     const chainIndexes = new Map([[start, 0]]);
     for (let current = chain.at(-1); current !== undefined; current = chain.at(-1)) {

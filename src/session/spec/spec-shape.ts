@@ -1,5 +1,5 @@
-// Mistakes of shape, looked for part by part: of a whole spec, only the first few would be told, and of a task those of
-// both its types.
+// Finds where a document does not match the schema of a spec. Each part is compared with its own schema: a comparison
+// of the whole spec would report only the first few mistakes, and for a task the mistakes of both task types.
 
 import { quoteForMessage } from '../../contract/finding-text.js';
 import { isJsonObject, type JsonObject } from '../../contract/json.js';
@@ -15,8 +15,8 @@ import {
 import type { SpecFindings } from './spec-finding.js';
 
 /**
- * Says so where a document has more tasks, or a task more dependencies, than anybody looks at: before the schemas do,
- * which would compare each dependency of a million with the others.
+ * Reports a document with too many tasks, or a task with too many dependencies. This check comes before the schemas,
+ * which would compare each of a million dependencies with all others.
  */
 export function isTooLarge(value: unknown, findings: SpecFindings): boolean {
   let count = 0;
@@ -34,7 +34,7 @@ export function isTooLarge(value: unknown, findings: SpecFindings): boolean {
   return true;
 }
 
-/** Of a document that is no instance of its schema. */
+/** Reports the mistakes of a document that does not match its schema. */
 export function findShapeMistakes(value: unknown, findings: SpecFindings): void {
   addMistakes(findings, UncheckedSpec, value, '');
   for (const [index, phase] of membersOf(value, 'phases').entries()) {
@@ -48,7 +48,7 @@ export function findShapeMistakes(value: unknown, findings: SpecFindings): void 
   }
 }
 
-/** An empty command is none: that is told by name, here and where the gates are looked at. */
+/** An empty command gets a rule of its own, here and in the check of gates. */
 function findPhaseMistakes(phase: unknown, path: string, findings: SpecFindings): void {
   const gate = isJsonObject(phase) ? phase['gate'] : undefined;
   if (!isJsonObject(phase) || !isJsonObject(gate) || !isEmptyList(gate['command'])) {

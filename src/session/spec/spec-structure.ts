@@ -1,31 +1,31 @@
-// What of a spec a session stands on: which phases there are, in which order, and which tasks are in them. The words,
-// commands and dependencies of a task may be mended while it waits; the structure may change by a rebase alone.
+// The structure of a spec: its phases in order, and the tasks in each of them. Only a rebase may change the structure
+// of a session. The texts, commands and dependencies of a pending task may be edited without one.
 
 import { canonicalJson } from '../../contract/canonical-json.js';
 import { sha256 } from '../../contract/hash.js';
 import { isVerifyTask, type SessionSpec } from '../../contract/session/session-spec.js';
 
-/** SHA-256 of the structure in canonical JSON; the order of the tasks of a phase is no part of it. */
+/** SHA-256 of the structure in canonical JSON. The order of tasks within a phase does not count. */
 export function structureHash(spec: SessionSpec): string {
   const phases = spec.phases.map(({ id }, index) => [id, index] as const).toSorted(byId);
   const tasks = [...taskSlots(spec)].map(([id, { phase_id, type }]) => [id, phase_id, type] as const).toSorted(byId);
   return sha256(canonicalJson({ spec_version: spec.spec_version, phases, tasks }));
 }
 
-/** What became of the phases and tasks of a spec. Nothing is in it exactly when both have one structure hash. */
+/** How the phases and tasks of two specs differ. It is empty exactly when both have the same structure hash. */
 export interface StructureDiff {
   readonly phases: {
     readonly added: readonly string[];
     readonly removed: readonly string[];
-    /** Phases of both that have another place among those of both. */
+    /** Phases in both specs whose position among the common phases has changed. */
     readonly moved: readonly string[];
   };
   readonly tasks: {
     readonly added: readonly TaskPlace[];
     readonly removed: readonly TaskPlace[];
-    /** Tasks that are in another phase now. */
+    /** Tasks that are now in another phase. */
     readonly moved: readonly { readonly id: string; readonly from: string; readonly to: string }[];
-    /** Tasks that were something to be made and are a verification now, or the other way round. */
+    /** Tasks that have changed from work to a verification, or the reverse. */
     readonly retyped: readonly string[];
   };
 }
@@ -35,7 +35,7 @@ export interface TaskPlace {
   readonly phase_id: string;
 }
 
-/** What is removed, moved and retyped comes in the order of the old spec; what is added, in that of the new one. */
+/** Removed, moved and retyped items are in the order of the old spec, added items in the order of the new one. */
 export function diffStructure(before: SessionSpec, after: SessionSpec): StructureDiff {
   const [old, now] = [taskSlots(before), taskSlots(after)];
   const common = [...old].flatMap(([id, from]) => {
@@ -63,7 +63,7 @@ interface TaskSlot {
   readonly type: 'implement' | 'verify';
 }
 
-/** Where every task stands, in the order of the spec. */
+/** The phase and type of every task, in spec order. */
 const taskSlots = ({ phases }: SessionSpec): ReadonlyMap<string, TaskSlot> =>
   new Map(
     phases.flatMap(({ id: phase_id, tasks }) =>
@@ -81,7 +81,7 @@ function diffPhases(before: readonly string[], after: readonly string[]): Struct
   };
 }
 
-/** The places that `there` has and `elsewhere` has not. */
+/** The tasks that are in `slots` and not in `otherSlots`. */
 const missingPlaces = (slots: ReadonlyMap<string, TaskSlot>, otherSlots: ReadonlyMap<string, TaskSlot>): TaskPlace[] =>
   [...slots].filter(([id]) => !otherSlots.has(id)).map(([id, { phase_id }]) => ({ id, phase_id }));
 
