@@ -1,47 +1,47 @@
 import type { StepResponse } from '../contract/run/response.js';
 
-/** Whatever proposes: a model behind a provider, a program, a person. It is not trusted (S2-04, S2-13). */
+/** A source of proposals: a model behind a provider, a program, or a person. It is not trusted (S2-04, S2-13). */
 export interface Agent {
   /**
-   * Says what to do next. `signal` is aborted as soon as nobody waits for it any more. It may throw anything: whoever
-   * asks stops then, and nothing is proposed.
+   * Proposes the next action. `signal` is aborted when the result is no longer needed. It may throw anything; the
+   * caller then stops and submits no proposal.
    */
   propose(turn: AgentTurn, signal: AbortSignal): Promise<AgentProposal>;
 }
 
 export interface AgentProposal {
-  /** Exactly what the agent said, unmodified, fences and all: what it is worth, the pipeline decides. */
+  /** Exactly what the agent returned, unmodified, including code fences. The pipeline validates it. */
   readonly raw: string | Uint8Array;
-  /** What saying it has cost, a whole number; null where the agent cannot tell. */
+  /** Tokens that this proposal used, a whole number; null if unknown. */
   readonly tokens: number | null;
 }
 
-/** Everything that an agent is told. */
+/** The complete input of an agent for one turn. */
 export interface AgentTurn {
-  /** What it may do, and how a proposal looks. The same text in every turn of a run. */
+  /** What the agent may do, and the format of a proposal. The text is the same in every turn of a run. */
   readonly instructions: string;
   readonly schemas: AgentSchemas;
   readonly task: string | null;
-  /** What was said before, oldest first, cut to a limit of bytes. */
+  /** Earlier exchanges, oldest first, truncated to a limit of bytes. */
   readonly conversation: readonly AgentExchange[];
-  /** The answer to its last proposal, whole; null in the first turn. */
+  /** The complete response to its last proposal; null in the first turn. */
   readonly last_response: StepResponse | null;
-  /** An id that no proposal has: models are bad at making them up. */
+  /** An id that no proposal has used: models are bad at inventing ids. */
   readonly fresh_id: string;
 }
 
-/** One proposal and its response, as texts. A text that was too long ends in a note that says so. */
+/** One proposal and its response, as texts. A truncated text ends with a note about the truncation. */
 export interface AgentExchange {
   readonly proposal: string;
   /** The response as JSON. */
   readonly response: string;
-  /** Exchanges that were left out directly before this one. */
+  /** Number of exchanges omitted directly before this one. */
   readonly left_out: number;
 }
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** What an agent may propose in its lane, each with its JSON Schema. What is not here would be denied. */
+/** The actions that an agent may propose in its lane, each with its JSON Schema. Any other action would be denied. */
 export interface AgentSchemas {
   readonly proposal: JsonSchema;
   readonly actions: readonly {
@@ -49,12 +49,12 @@ export interface AgentSchemas {
     readonly summary: string;
     readonly risk: string;
     readonly args: JsonSchema;
-    /** Per path argument, the endings that the policy allows. */
+    /** For each path argument, the extensions that the policy allows. */
     readonly extensions?: Readonly<Record<string, readonly string[]>>;
   }[];
-  /** What CALL_TOOL may call. */
+  /** The tools that CALL_TOOL may call. */
   readonly tools: readonly { readonly name: string; readonly summary: string; readonly input: JsonSchema }[];
-  /** What WRITE_RECORD and READ_RECORDS may name. */
+  /** The targets that WRITE_RECORD and READ_RECORDS may name. */
   readonly targets: readonly {
     readonly name: string;
     readonly summary: string;

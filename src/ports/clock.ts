@@ -1,7 +1,7 @@
-/** The time of day. Everything that knows the time got it from here, as the data of an input (C39). */
+/** The time of day. All other code gets the time from here, as the data of an input (C39). */
 export interface Clock {
-  /** Milliseconds since 1970, UTC; never goes back within one process. */
+  /** Milliseconds since 1970, UTC. Never decreases within one process. */
   now(): number;
-  /** Calls `ring` once, not before `at`. @returns a function that calls it off */
+  /** Calls `onWake` once, not before `at`. @returns a function that cancels the call */
   wake(at: number, onWake: () => void): () => void;
 }

@@ -1,18 +1,18 @@
-/** Bytes of a file system. */
+/** The space of a file system, in bytes. */
 export interface FreeSpace {
-  /** What this process can still write. */
+  /** Bytes that this process can still write. */
   readonly free: number;
   readonly total: number;
 }
 
-/** The file system that stores a ledger, and the part of it that is reserved for recording what is in flight. */
+/** The file system that stores a ledger. A part of it is reserved for recording work in flight. */
 export interface DiskSpace {
-  /** @returns null where it cannot be measured */
+  /** @returns null if it cannot be measured */
   measure(): FreeSpace | null;
-  /** How much is reserved, also by a process before this one. */
+  /** Reserved bytes, including those that an earlier process reserved. */
   reservedBytes(): number;
-  /** Takes `bytes` of the file system, so that nothing else gets them. @returns false where they are not there */
+  /** Allocates `bytes`, so that no other program can use them. @returns false if there is too little space */
   reserve(bytes: number): boolean;
-  /** Gives what was reserved back to the file system. */
+  /** Frees the reserved space. */
   release(): void;
 }

@@ -1,17 +1,19 @@
-/** Awaited between two parts of long work: undefined where the work may continue at once. */
+/** Awaited between two parts of long work; undefined if the work may continue at once. */
 export type Pause = () => Promise<void> | undefined;
 
 /** Divides long work into parts, so that other work runs between them. */
 export interface Pace {
-  /** Begins work that yields after each `ms` milliseconds. @returns what the work awaits between its parts */
+  /**
+   * Starts work that yields after every `ms` milliseconds. @returns the pause that the work awaits between its parts
+   */
   begin(ms: number): Pause;
 }
 
 /** How the caller of a long read divides and cancels it. */
 export interface ReadControl {
-  /** Aborted when its client has left. Cursors of a store look at it before each page. */
+  /** Aborted when the client has disconnected. Cursors of a store check it before each page. */
   readonly signal: AbortSignal;
-  /** Awaited for each entry that is read. @throws the signal's reason where that is aborted */
+  /** Awaited for each entry that is read. @throws the signal's reason if the signal is aborted */
   readonly pause: Pause;
 }
 

@@ -1,16 +1,16 @@
 import type { Pin, PinProblem, PolicyFile } from '../contract/policy/pins.js';
 
-/** One policy file as it was loaded. The bytes are not trusted: the policy loader parses them. */
+/** One loaded policy file. The bytes are not trusted: the policy loader parses them. */
 export interface LoadedPolicyFile {
   readonly name: PolicyFile;
-  /** For people, in findings and messages: where it was read. */
+  /** Where the file was read, for findings and messages. */
   readonly path: string;
   readonly bytes: Uint8Array;
   readonly pin: Pin | { readonly problem: PinProblem };
 }
 
-/** Where policies come from, and how their version is known (C45). Read once per tree that is opened. */
+/** Loads the policy files and their versions (C45). It is read once for every tree that is opened. */
 export interface PolicySource {
-  /** @throws PolicyError POLICY_UNREADABLE when a file is not there or too large (1 MiB) */
+  /** @throws PolicyError POLICY_UNREADABLE if a file is missing or larger than 1 MiB */
   load(): Promise<Readonly<Record<PolicyFile, LoadedPolicyFile>>>;
 }

@@ -21,8 +21,8 @@ export interface ReviewedTask {
   readonly title: string;
   readonly status: string;
   /**
-   * What the agent was told, and what the spec says it will be judged by. A verification has neither, nor has a task
-   * whose words would be too many beside those of the tasks before it.
+   * The instruction to the agent, and the acceptance criteria of the spec. A verification has neither. A task also has
+   * neither if its texts would exceed the limit together with those of earlier tasks.
    */
   readonly instruction?: string;
   readonly acceptance?: readonly string[];

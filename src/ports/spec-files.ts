@@ -1,9 +1,9 @@
-/** Spec documents on a disk. What they hold is unknown until it is checked. */
+/** Reads spec documents from disk. Their content is unverified. */
 export interface SpecFiles {
-  /** The one absolute path of a file, to be read again later. @throws UsageError where there is none */
+  /** The absolute path of a file, for later reads. @throws UsageError if there is no such file */
   resolve(path: string): string;
-  /** All of a regular file of at most SPEC_BYTES_MAX bytes. @throws UsageError for anything else */
+  /** Reads a regular file of at most SPEC_BYTES_MAX bytes. @throws UsageError for anything else */
   read(path: string): Uint8Array;
-  /** Changes whenever the file does; null where there is none. */
+  /** A value that changes whenever the file does; null if there is no file. */
   stamp(path: string): string | null;
 }

@@ -1,5 +1,6 @@
-// What was done to a tree that departs from what the machines say, read off the entries around the place. Places are
-// left out of the comparison: whoever removes an entry and puts the chain right gives new ones to all that follow.
+// Classifies the damage to a tree that differs from what the machines produce, by the entries around the difference.
+// Positions are not compared: an attacker who removes an entry and repairs the chain gives new positions to all entries
+// after it.
 
 import { canonicalJson } from '../contract/canonical-json.js';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
@@ -10,25 +11,25 @@ import type { ProblemKind } from '../ledger/verification/ledger-problem.js';
 export interface DifferenceContext {
   readonly rule: Difference['rule'];
   readonly found: string;
-  /** What follows it. */
+  /** The entries that follow it. */
   readonly after: readonly string[];
-  /** What the machines say, from here to the end of the turn. */
+  /** The entries that the machines produce, from here to the end of the turn. */
   readonly expected: readonly string[];
   /** The two entries before, the nearer one first. */
   readonly before: readonly string[];
-  /** The input that the machines took last. */
+  /** The last input that the machines took. */
   readonly input: string | null;
 }
 
-/** What of a body tells its place. */
+/** Members of a body that depend on its position. */
 const PLACE_MEMBERS = ['event_id', 'sequence'];
 
-/** An entry without its place. */
+/** An entry without its position. */
 interface EntryContent {
   readonly type: unknown;
   readonly body: JsonObject;
   readonly text: string;
-  /** When it was written, as it says itself. */
+  /** The timestamp in the entry. */
   readonly time: unknown;
 }
 
@@ -45,7 +46,7 @@ export function classifyDifference(context: DifferenceContext): ProblemKind {
   if (isSameContent(found, nextExpected) && isSameContent(next, expected)) return 'reordered';
   if (isSameContent(next, expected)) {
     if (isSameContent(found, last)) return 'duplicated';
-    // The last entry of a turn behind the next input, whose own entries then follow; or an input that was put in.
+    // Either the last entry of a turn after the next input, whose own entries then follow; or an inserted input.
     const isNext = (isOutput(later) && found.time === later?.time) || found.time !== input?.time;
     const moved = found.type === 'input' && nextExpected === undefined && isNext;
     return moved ? 'reordered' : 'inserted';
@@ -55,7 +56,7 @@ export function classifyDifference(context: DifferenceContext): ProblemKind {
   return 'altered';
 }
 
-/** The machines would have written nothing, and here is something that is no input. */
+/** Classifies an entry that is not an input and that the machines do not produce. */
 function classifyUnexpected(
   found: EntryContent,
   next: EntryContent | null,
@@ -68,7 +69,7 @@ function classifyUnexpected(
   return input?.time === found.time ? 'inserted' : 'missing';
 }
 
-/** The machines cannot take the last input: then it should not be there, or something before it should. */
+/** Classifies a last input that the machines cannot take: it was inserted, or an entry before it is missing. */
 function classifyRejected(
   found: EntryContent,
   expected: EntryContent,
@@ -80,7 +81,7 @@ function classifyRejected(
   return found.type === 'input' ? 'inserted' : 'missing';
 }
 
-/** One that says the same in all but one or two members is that one, altered. */
+/** Whether the found entry is the expected one with one or two altered members. */
 function isSimilar(found: EntryContent, expected: EntryContent): boolean {
   if (found.type !== expected.type) return false;
   const names = new Set([...Object.keys(found.body), ...Object.keys(expected.body)]);
@@ -96,7 +97,7 @@ const isRejection = ({ body }: EntryContent): boolean => body['outcome_reason'] 
 const isSameContent = (one: EntryContent | null | undefined, other: EntryContent | null | undefined): boolean =>
   one !== null && one !== undefined && one.text === other?.text;
 
-/** Null for what is no entry. */
+/** Null if the text is not an entry. */
 function contentOf(text: string): EntryContent | null {
   try {
     const entry: unknown = JSON.parse(text);

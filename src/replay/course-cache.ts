@@ -1,41 +1,46 @@
-// Courses of the trees that somebody looks at. A tree that was folded goes on from where it stands when new entries
-// have come; of many trees only the last ones are kept.
+// Caches the courses of trees that readers have requested. A folded tree continues with its new entries. Only the most
+// recently used trees are cached.
 
 import type { TreeReplaySource } from './history.js';
 import type { ReadControl } from '../ports/pace.js';
 import { TreeCourse } from './tree-course.js';
 
-/** Trees, and entries and moves of them together, that are kept. The one that was asked for last always is. */
+/**
+ * Maximum number of cached trees, and of their entries and transitions together. The tree of the last request always
+ * stays.
+ */
 const TREES_MAX = 64;
 const WEIGHT_MAX = 4_000_000;
 
 export interface CourseCacheOptions {
   readonly source: TreeReplaySource;
-  /** How many entries the log has. */
+  /** The number of entries in the log. */
   readonly size: () => Promise<number>;
-  /** Awaited between entries, so that others have their turns. */
+  /** Awaited between entries, so that other work can run. */
   readonly pause: () => Promise<void> | undefined;
   readonly treesMax?: number;
 }
 
-/** A tree as far as the log had come. */
+/** A tree up to the current end of the log. */
 export interface CourseSnapshot {
   readonly tree: TreeCourse;
-  /** The first entry of the log that is not in it. */
+  /** The index of the first log entry that it does not include. */
   readonly through: number;
 }
 
 export class CourseCache {
   readonly #options: CourseCacheOptions;
   readonly #trees = new Map<string, TreeCourse>();
-  /** One question after the other for each tree. */
+  /** Requests for one tree run one after another. */
   readonly #queues = new Map<string, Promise<unknown>>();
 
   constructor(options: CourseCacheOptions) {
     this.#options = options;
   }
 
-  /** The tree as it stands. @returns null for one that there is not @throws LedgerError LEDGER_ARCHIVED */
+  /**
+   * Folds the tree up to the end of the log. @returns null if there is no such tree @throws LedgerError LEDGER_ARCHIVED
+   */
   refresh(tree_id: string, control?: ReadControl): Promise<CourseSnapshot | null> {
     const task = (this.#queues.get(tree_id) ?? Promise.resolve()).then(() => this.#refresh(tree_id, control));
     const settled = task.then(
@@ -79,7 +84,7 @@ export class CourseCache {
   }
 }
 
-/** Takes the entries of the tree that stand below `end` in the log. */
+/** Applies the tree's entries whose log index is below `end`. */
 export async function foldUpTo(
   tree: TreeCourse,
   { source, pause }: Pick<CourseCacheOptions, 'source' | 'pause'>,
@@ -87,7 +92,7 @@ export async function foldUpTo(
 ): Promise<void> {
   for await (const entry of source.tree(tree.tree_id, tree.next)) {
     if (entry.log_index >= end) return;
-    // A block of entries may begin before.
+    // A block of entries may begin before the requested one.
     if (entry.seq < tree.next) continue;
     tree.take(entry, tree.shouldReadContent(entry) || entry.seq === 0 ? await source.artifactsOf(entry) : []);
     await pause();

@@ -90,7 +90,7 @@ export class History {
     if (isFolded && fold.isComplete && fold.tree.hasEnded) this.#points.placeTree(fold.tree);
   }
 
-  /** The live trees of which entries tell all that is known, because content that they need is not to be had. */
+  /** The live trees that are known from entries alone, because content that they need is unavailable. */
   get unfoldable(): readonly string[] {
     return this.#points.unfoldable;
   }
@@ -125,7 +125,7 @@ export class History {
     }
   }
 
-  /** The fold that takes this entry: from its tree's last snapshot, or first entry; null where it cannot be folded. */
+  /** The fold that takes this entry, from the tree's last snapshot or first entry; null if it cannot be folded. */
   async #foldFor({ tree_id, seq }: ReplayEntry): Promise<Fold | null> {
     const fold = (seq === 0 ? null : await this.#restore(tree_id, seq)) ?? new Fold(tree_id, TABLE_DRIVEN);
     const from = fold.tree.head.seq;

@@ -5,7 +5,7 @@ export { stateAt, type HistorySource, type StateOptions } from './state-at.js';
 export type { LedgerState, RunSnapshot, SessionSnapshot } from './ledger-state.js';
 export { replay, type ReplayEntry, type ReplayReport, type ReplaySource } from './replay.js';
 
-// Names of before, for one minor version. CHANGELOG.md lists them.
+// Former names, for one minor version. CHANGELOG.md lists them.
 export type {
   /** @deprecated Use `RunSnapshot`. */
   RunSnapshot as RunAt,

@@ -1,5 +1,5 @@
-// The steps that a session has handed out, as its tree is folded: each with its hash, and with where the content stands
-// of which it was made. No content is kept.
+// Collects the steps that a session has issued while its tree is folded: the hash of each step, and where the content
+// is stored from which it was made. It retains no content.
 
 import { artifactRef, type StoredArtifact } from '../contract/artifact-ref.js';
 import { canonicalJson } from '../contract/canonical-json.js';
@@ -21,13 +21,13 @@ export class IssuedSteps {
   readonly steps: IssuedStep[] = [];
   #spec: MaterialPlace | null = null;
   #review: MaterialPlace | null = null;
-  /** What the present input has brought. */
+  /** The content that came with the current input. */
   #attached: { readonly spec: MaterialPlace | null; readonly result: MaterialPlace | null } = {
     spec: null,
     result: null,
   };
 
-  /** An entry that was folded, and the session as it stands with it. */
+  /** Takes a folded entry and the state of the session after it. */
   take(entry: ReplayEntry, artifacts: readonly StoredArtifact[], session: () => SessionState | null): void {
     const { log_index, type, text } = entry;
     if (type === 'input') {
@@ -39,7 +39,7 @@ export class IssuedSteps {
       this.#spec ??= this.#attached.spec;
     } else if (type === 'session_event') {
       const { body } = JSON.parse(text) as Extract<Entry, { type: 'session_event' }>;
-      // A rebase that is refused has brought a spec as well.
+      // A rejected rebase also comes with a spec, so only the event of an accepted one replaces the spec.
       if (body.event === 'rebase') this.#spec = this.#attached.spec ?? this.#spec;
       if (body.event === 'gate_reviewed') this.#review = this.#attached.result;
       if (body.event === 'step_issued') this.#recordIssued(log_index, session());
@@ -62,7 +62,7 @@ export class IssuedSteps {
       issue,
       proof_sha256,
       sha256: sha256(canonicalJson(step)),
-      // A step that is taken up again says what it said.
+      // A resumed step has the same content as before.
       materials: before?.step_id === step.step_id ? before.materials : newMaterials,
     });
   }

@@ -4,26 +4,26 @@ import type { Entry } from '../contract/run/entry.js';
 import { findLifecycleFaults } from './lifecycle-faults.js';
 import { replay, type ReplaySource } from './replay.js';
 
-/** What a matcher tells jest. */
+/** The result of a matcher, in the form that jest requires. */
 interface MatcherResult {
   readonly pass: boolean;
   readonly message: () => string;
 }
 
-/** Something whose ledger can be read: a Turnpike, its `ledger`, or a store. */
+/** An object whose ledger can be read: a Turnpike, its `ledger`, or a store. */
 export type ReplayTarget = ReplayableSource | { readonly ledger: ReplayableSource };
 
-/** A ledger's reader withholds content from its callers; what it folds from has all of it. */
+/** A ledger's reader withholds content from its callers. `folded` has all content, for folding. */
 type ReplayableSource = ReplaySource | { readonly folded: ReplaySource };
 
-/** The entries of one or more run trees in their order. */
+/** The entries of one or more run trees in order. */
 export type EntryList = readonly Entry[];
 
 /**
- * For `expect.extend(turnpikeMatchers)`:
- * `await expect(turnpike).toReplayIdentically()`: every state, verdict and response comes out as recorded;
- * `expect(entries).toSatisfyLifecycle()`: every run lived by the state table of S4 §3 and has the events of S4 §6;
- * `expect(entries).toBeDeniedBy('extension.not_allowed')`: this rule, and none but it, denied something.
+ * For `expect.extend(turnpikeMatchers)`.
+ * `await expect(turnpike).toReplayIdentically()`: every state, verdict and response replays as recorded.
+ * `expect(entries).toSatisfyLifecycle()`: every run follows the state table of S4 §3 and has the events of S4 §6.
+ * `expect(entries).toBeDeniedBy('extension.not_allowed')`: exactly this rule has denied something.
  */
 export const turnpikeMatchers = {
   async toReplayIdentically(received: ReplayTarget): Promise<MatcherResult> {

@@ -1,4 +1,4 @@
-// Where runs and sessions stand at an entry, as plain data.
+// The state of runs and sessions at an entry, as plain data.
 
 import { stepId } from '../../machines/agent.js';
 import type { Entry } from '../contract/run/entry.js';
@@ -6,7 +6,7 @@ import { stateAfterEvent, type RunKind, type RunState } from '../contract/run/ru
 import type { FailureReason, PauseReason, SessionStatus } from '../contract/session/session.js';
 import type { Tree } from '../kernel/tree.js';
 
-/** One run, as it stood. */
+/** The state of one run. */
 export interface RunSnapshot {
   readonly run_id: string;
   readonly tree_id: string;
@@ -14,18 +14,18 @@ export interface RunSnapshot {
   readonly role_id: string;
   readonly lane_id: string | null;
   readonly state: RunState;
-  /** Why it has ended; null while it has not. */
+  /** Why the run has ended; null while it is live. */
   readonly reason: string | null;
-  /** Log indexes: of the entry it was created by, and of the one that brought it into its state. */
+  /** Log indexes of the entry that created the run, and of the entry that brought it into its state. */
   readonly created: number;
   readonly since: number;
-  /** Of an agent run that lives: how many steps it has taken, the present one with them. */
+  /** For a live agent run: how many steps it has started, including the current one. */
   readonly step: number | null;
-  /** Of a run that lives: where it stands inside its state. Of an agent in a step, the phase: `AUTHORIZE.gathering`. */
+  /** For a live run: its position inside its state. For an agent in a step, the phase: `AUTHORIZE.gathering`. */
   readonly at: string | null;
 }
 
-/** One session, as it stood. */
+/** The state of one session. */
 export interface SessionSnapshot {
   readonly session_id: string;
   readonly status: SessionStatus;
@@ -34,30 +34,30 @@ export interface SessionSnapshot {
   readonly activation: number;
   readonly steps_issued: number;
   readonly tasks_done: number;
-  /** What the agent has been told and had not reported. */
+  /** The step that was issued to the agent and not reported yet. */
   readonly outstanding: { readonly step_id: string; readonly type: string } | null;
 }
 
-/** Everything at one entry of the log. */
+/** The state of everything at one entry of the log. */
 export interface LedgerState {
-  /** The entry that was asked for. */
+  /** The requested entry. */
   readonly until: number;
-  /** The last entry that its input caused: they came together, so there was no moment between them. */
+  /** The last entry that the same input caused. These entries are atomic, so there is no state between them. */
   readonly through: number;
   /** The time of that input. */
   readonly time: string | null;
   readonly trees: { readonly begun: number; readonly ended: number };
-  /** In the order in which they were created. */
+  /** In order of creation. */
   readonly runs: readonly RunSnapshot[];
   readonly sessions: readonly SessionSnapshot[];
   /**
-   * The live trees of which entries tell all that is known: content that they need is not to be had. Where their runs
-   * stood inside their states, and their sessions, is not known. Absent where there are none.
+   * The live trees that are known from entries alone, because content that they need is unavailable. The positions of
+   * their runs inside their states, and their sessions, are unknown. Absent if there are none.
    */
   readonly not_recomputed?: readonly string[];
 }
 
-/** What an entry says of where a run stands; null where it says nothing of that. */
+/** Applies an entry to the state of its run; null if the entry does not affect it. */
 export function applyEntry(
   entry: Entry,
   log_index: number,
@@ -76,7 +76,7 @@ export function applyEntry(
   return { ...run, state, since: log_index, reason: state === 'running' ? null : outcome_reason };
 }
 
-/** A live run with where it stands in its tree now. */
+/** A live run, with its position in its folded tree. */
 export function placeRun(run: RunSnapshot, tree: Tree): RunSnapshot {
   const actorState = tree.actorState(run.run_id);
   const step = run.kind === 'agent' ? tree.actorState(stepId(run.run_id)) : null;
@@ -88,7 +88,7 @@ export function placeRun(run: RunSnapshot, tree: Tree): RunSnapshot {
   };
 }
 
-/** The session of a tree; null where it is the tree of a run. */
+/** The session of a tree; null if the tree belongs to a run. */
 export function sessionSnapshotOf({ session }: Tree): SessionSnapshot | null {
   if (session === null) return null;
   const { session_id, status, pause_reason, failure_reason, activation, steps_issued, tasks, outstanding } = session;

@@ -2,8 +2,8 @@ import type { Entry } from '../contract/run/entry.js';
 import { RunCheck } from '../ledger/verification/check-runs.js';
 
 /**
- * Everything in which the runs of these entries broke the lifecycle of S4 §3 or lack an event of S4 §6, without asking
- * the machines, as `ledger verify` sees it; and every run that has not ended. Empty when they kept it.
+ * Reports every violation of the lifecycle of S4 §3 by these entries, every missing event of S4 §6, and every run that
+ * has not ended, as `ledger verify` does. It does not use the machines. @returns an empty list if there is none
  */
 export function findLifecycleFaults(entries: readonly Entry[]): readonly string[] {
   const check = new RunCheck();

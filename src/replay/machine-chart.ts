@@ -1,4 +1,4 @@
-// What there is to draw of a recorded machine: its states, and its edges with the states that they lead to.
+// Extracts from a recorded machine what a chart shows: its states, and its transitions with their targets.
 
 import { canonicalJson } from '../contract/canonical-json.js';
 import { sha256 } from '../contract/hash.js';
@@ -7,7 +7,7 @@ import { isJsonObject, type JsonObject } from '../contract/json.js';
 import { edgeId, displayEvent } from '../kernel/interpreter/compiled-machine.js';
 import { isMachine, listOf, formatNamed, walkMachine, type WalkedEdge, type WalkedState } from './walk-machine.js';
 
-/** A machine to be drawn: a chart without its places. */
+/** The chart of a machine, without a layout. */
 export interface MachineChart {
   /** SHA-256 of its definition as canonical JSON. */
   readonly hash: string;
@@ -16,7 +16,7 @@ export interface MachineChart {
   readonly edges: readonly ChartEdge[];
 }
 
-/** Every machine of a parsed text of definitions. */
+/** The chart of every machine in parsed definitions. */
 export const chartsOf = (definitions: JsonObject): readonly MachineChart[] =>
   Object.entries(definitions).flatMap(([name, machine]) => (isMachine(machine) ? [machineChartOf(name, machine)] : []));
 
@@ -71,7 +71,7 @@ function guardOf(edge: WalkedEdge, all: readonly WalkedEdge[]): string | null {
   return others.every((other) => other.guard !== undefined) ? 'else' : null;
 }
 
-/** `{type, params}` as `type: the values of the params`. */
+/** `{type, params}` as `type: ` and the values of the params. */
 const formatReference = (reference: unknown): string =>
   formatNamed(reference, (name, params) => `${name}: ${formatValues(params)}`);
 
@@ -80,7 +80,7 @@ const formatValues = (params: unknown): string =>
     .map((value) => (typeof value === 'string' ? value : canonicalJson(value)))
     .join(', ');
 
-/** The states that edges lead to: by their ids, from the state that they leave, or from its parent. */
+/** Resolves the targets of transitions: by the state's id, from the source state, or from its parent. */
 class TargetIndex {
   readonly #known = new Set<string>();
   readonly #byName = new Map<string, readonly string[]>();
@@ -92,7 +92,7 @@ class TargetIndex {
     }
   }
 
-  /** Null for none, and for one that there is not. */
+  /** Null for no target, and for one that does not exist. */
   resolve(source: readonly string[], target: unknown): string | null {
     const [first] = listOf(target);
     if (typeof first !== 'string') return null;
@@ -107,6 +107,6 @@ class TargetIndex {
   }
 }
 
-/** `.inner` is inside the source; any other stands beside it. */
+/** `.inner` is inside the source; any other target is a sibling of it. */
 const resolveRelative = (source: readonly string[], target: string): readonly string[] =>
   target.startsWith('.') ? [...source, ...target.slice(1).split('.')] : [...source.slice(0, -1), ...target.split('.')];

@@ -1,22 +1,25 @@
-// Two recorded machine definitions against each other: which states and edges were added, removed or changed.
+// Compares two recorded machine definitions: which states and transitions were added, removed or changed.
 
 import { canonicalJson } from '../contract/canonical-json.js';
 import type { JsonObject } from '../contract/json.js';
 import { isMachine, formatNamed, walkMachine, type WalkedEdge, type WalkedState } from './walk-machine.js';
 
-/** An edge of a machine. Of several for one event the first whose guard holds is taken: `place` counts them from 0. */
+/**
+ * A transition of a machine. If an event has several, the first one whose guard holds is taken; `place` counts them
+ * from 0.
+ */
 export interface Transition {
   readonly source: string;
-  /** `always` for an edge that waits for nothing. */
+  /** `always` for a transition without an event. */
   readonly event: string;
   readonly place: number;
-  /** Null for what is done without leaving the state. */
+  /** Null for actions that do not leave the state. */
   readonly target: string | null;
   readonly guard: string | null;
   readonly actions: readonly string[];
 }
 
-/** Of a state everything but its edges and its inner states: type, initial state, entry actions. */
+/** A state without its transitions and inner states: type, initial state, entry actions. */
 export interface StateShape {
   readonly name: string;
   readonly shape: string;
@@ -36,15 +39,15 @@ export interface MachineDiff {
 
 export interface DefinitionsDiff {
   readonly same: boolean;
-  /** The machines that differ, by name. One that only one side has, differs in all its states. */
+  /** The machines that differ, by name. A machine that only one side has differs in all its states. */
   readonly machines: readonly MachineDiff[];
-  /** Behaviour flags that are in force on one side only. */
+  /** Behaviour flags that only one side has. */
   readonly flags: { readonly added: readonly number[]; readonly removed: readonly number[] };
-  /** What a service has registered, or anything else of the text, differs too. */
+  /** Whether registrations of the service, or other parts of the text, also differ. */
   readonly others: readonly string[];
 }
 
-/** What `after` has otherwise than `before`; both are texts as `machineDefinitions` writes them, parsed. */
+/** Compares two parsed texts of `machineDefinitions`. */
 export function diffDefinitions(before: JsonObject, after: JsonObject): DefinitionsDiff {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])].sort();
   const machineNames = names.filter((name) => isMachine(before[name]) || isMachine(after[name]));
@@ -82,7 +85,7 @@ interface MachineParts {
   readonly transitions: ReadonlyMap<string, Transition>;
 }
 
-/** The states and edges of a machine, each under what makes it the same one on the other side. */
+/** The states and transitions of a machine, each under the key that identifies it on the other side. */
 function partsOf(machine: unknown): MachineParts {
   if (!isMachine(machine)) return { states: new Map(), transitions: new Map() };
   const { states, edges } = walkMachine(machine);
@@ -94,7 +97,7 @@ function partsOf(machine: unknown): MachineParts {
   };
 }
 
-/** The machine itself, whose edges hold in all its states, has a name too. */
+/** The machine itself, whose transitions apply in all its states, also gets a name. */
 const nameOf = (path: readonly string[]): string => (path.length === 0 ? '(machine)' : path.join('.'));
 
 function shapeOf({ path, config }: WalkedState): string {

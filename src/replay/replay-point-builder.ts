@@ -1,5 +1,5 @@
-// What a point of the past says, kept up as entries come: which runs and trees live, and what has ended since the point
-// before. Where a live run stands inside its state, and a session, only its tree can tell.
+// Maintains a replay point as entries arrive: the live runs and trees, and what has ended since the previous point.
+// Only a folded tree knows the position of a live run inside its state, and its session.
 
 import type { Entry } from '../contract/run/entry.js';
 import { sha256 } from '../contract/hash.js';
@@ -12,24 +12,24 @@ import { placeRun, applyEntry, sessionSnapshotOf, type RunSnapshot, type Session
 export interface LiveTree {
   /** The log index of its first entry. */
   readonly first: number;
-  /** Under which size its last snapshot is kept, which may be older than the point; null before the first. */
+  /** The size of the point at which its last snapshot was stored, possibly an older point; null before the first. */
   readonly point: number | null;
-  /** As it stood at the point. */
+  /** The session at that point. */
   readonly session: SessionSnapshot | null;
-  /** It cannot be folded any more: content that it needs is not to be had. */
+  /** Set if the tree cannot be folded further, because content that it needs is unavailable. */
   readonly lost?: true;
 }
 
-/** How much of a log is archived: its first entries, and whole trees. */
+/** The archived part of a log: its first entries, and whole trees. */
 export interface ArchivedPrefix {
   readonly size: number;
   readonly trees: number;
 }
 export const NOTHING_ARCHIVED: ArchivedPrefix = { size: 0, trees: 0 };
 
-/** What lives at a point, as it is written down. */
+/** The stored form of what is live at a point. */
 interface StoredLiveState {
-  /** What was archived when it was written; absent in what is older than archives. */
+  /** The archived part when the point was stored; absent in points from before archives existed. */
   readonly archived?: number;
   readonly leaf_hash: string;
   readonly time: string | null;
@@ -38,31 +38,31 @@ interface StoredLiveState {
   readonly trees: readonly (readonly [tree_id: string, tree: LiveTree])[];
 }
 
-/** What ended between two points. */
+/** The runs and sessions that ended between two points. */
 export interface EndedItems {
   readonly runs: readonly RunSnapshot[];
   readonly sessions: readonly SessionSnapshot[];
 }
 
-/** As it is written down, with the size of the point before: what had ended by that is there. */
+/** The stored form, with the size of the previous point, which has everything that ended before. */
 export interface StoredEndedItems extends EndedItems {
   readonly since: number;
 }
 
 export class ReplayPointBuilder {
-  /** By tree. */
+  /** Runs by tree. */
   readonly #runs = new Map<string, Map<string, RunSnapshot>>();
   #trees = new Map<string, LiveTree>();
   #ended: { runs: RunSnapshot[]; sessions: SessionSnapshot[] } = { runs: [], sessions: [] };
   readonly #archived: number;
   #leaf_hash = '';
-  /** The size of the point that the next one rests on. */
+  /** The size of the point before the next one. */
   #since: number;
   #size: number;
   #begun: number;
   #time: string | null = null;
 
-  /** @param archived what comes before the log: it begins there, with no tree alive */
+  /** @param archived what precedes the log, which then begins there with no live tree */
   constructor({ size, trees }: ArchivedPrefix = NOTHING_ARCHIVED) {
     this.#archived = size;
     this.#since = size;
@@ -70,7 +70,7 @@ export class ReplayPointBuilder {
     this.#begun = trees;
   }
 
-  /** Goes on from a point that fits the ledger. */
+  /** Continues from a point that matches the ledger. */
   resumeFrom({ size, live }: ReplayPoint): void {
     const { leaf_hash, time, begun, runs, trees } = JSON.parse(live) as StoredLiveState;
     this.#since = size;
@@ -82,7 +82,7 @@ export class ReplayPointBuilder {
     for (const run of runs) this.#set(run);
   }
 
-  /** How many entries of the log it has seen. */
+  /** The number of entries that were taken. */
   get size(): number {
     return this.#size;
   }
@@ -95,17 +95,17 @@ export class ReplayPointBuilder {
     return { begun: this.#begun, ended: this.#begun - this.#trees.size };
   }
 
-  /** What has ended since the point that it was taken up at, or that was put down last. */
+  /** What has ended since the last point that was restored or created. */
   get ended(): EndedItems {
     return this.#ended;
   }
 
-  /** The runs that live, as far as they were placed. */
+  /** The live runs, with the positions that were set last. */
   get live(): readonly RunSnapshot[] {
     return [...this.#runs.values()].flatMap((runs) => [...runs.values()]);
   }
 
-  /** The sessions that are not over. */
+  /** The sessions that have not ended. */
   get sessions(): readonly SessionSnapshot[] {
     return [...this.#trees.values()].flatMap(({ session }) => session ?? []);
   }
@@ -124,13 +124,13 @@ export class ReplayPointBuilder {
     return this.#trees.get(tree_id)?.lost === true;
   }
 
-  /** From now on entries alone tell of this tree. */
+  /** From now on this tree is known from entries alone. */
   markUnfoldable(tree_id: string): void {
     const known = this.#trees.get(tree_id);
     if (known !== undefined) this.#trees.set(tree_id, { ...known, lost: true });
   }
 
-  /** Takes what an entry tells. */
+  /** Records the effect of an entry. */
   recordEntry(entry: Entry, log_index: number): void {
     const { tree_id } = entry;
     if (entry.type === 'input') {
@@ -150,17 +150,17 @@ export class ReplayPointBuilder {
     others?.delete(run.run_id);
     if (others?.size === 0) this.#runs.delete(tree_id);
     this.#ended.runs.push({ ...run, step: null, at: null });
-    // The root of a tree is its last; what may still be said to the tree moves nothing.
+    // The root of a tree ends last. Later entries of the tree change no state.
     if (run.run_id === tree_id) this.#trees.delete(tree_id);
   }
 
-  /** Says how far all that was taken goes. */
+  /** Sets the size up to which entries were taken. */
   advanceTo(size: number, leaf_hash: string): void {
     this.#size = size;
     this.#leaf_hash = leaf_hash;
   }
 
-  /** Says where the runs of a tree, or its session, stand now. */
+  /** Updates the positions of a tree's runs, or its session. */
   placeTree(tree: Tree): void {
     const known = this.#trees.get(tree.tree_id);
     if (known === undefined) return;
@@ -174,7 +174,7 @@ export class ReplayPointBuilder {
     for (const run of this.#runs.get(tree.tree_id)?.values() ?? []) this.#set(placeRun(run, tree));
   }
 
-  /** The snapshot of a tree, by which it can be taken up behind the next point. */
+  /** The snapshot of a tree from which a fold can continue after the next point. */
   createSnapshot(tree: Tree): HistorySnapshot | null {
     const known = this.#trees.get(tree.tree_id);
     if (known === undefined) return null;
@@ -183,7 +183,7 @@ export class ReplayPointBuilder {
     return { tree_id: tree.tree_id, size: this.#size, text, sha256: sha256(text) };
   }
 
-  /** Puts down where everything stands. All trees that have changed must be placed. */
+  /** Creates a point with the current state. All trees that have changed must have been placed before. */
   createPoint(): ReplayPoint {
     const stored: StoredLiveState = {
       archived: this.#archived,

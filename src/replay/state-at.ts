@@ -94,7 +94,7 @@ async function foldTo(
     if (cache !== null && history.isSettled && history.size - point >= pointEntries) {
       ended.push(history.ended);
       const created = history.createPoint();
-      // Where somebody has made it forget the points before, it is told none that rest on them.
+      // If the earlier points were deleted meanwhile, no new point may refer to them.
       const after = point === archived.size ? 0 : point;
       canSave = canSave && (await cache.save(created.point, created.snapshots, after));
       point = created.point.size;
@@ -171,9 +171,10 @@ async function findPointBefore(
 }
 
 /**
- * What had ended by a point: from there each point names the one that it rests on. Others may lie between those, of
- * somebody who remembered at the same time, or of a ledger that was put back to an earlier state and went on otherwise.
- * @returns null where one that is named is gone, or damaged
+ * Collects what had ended by a point: each point names the one before it. Other points may lie between those, from a
+ * reader that folded at the same time, or from a ledger that was restored to an earlier state and continued
+ * differently.
+ * @returns null if a named point is missing or damaged
  */
 function collectEnded(
   { size }: ReplayPoint,
@@ -205,7 +206,7 @@ export async function findNewestPoint(
   archived: number,
 ): Promise<ReplayPoint | null> {
   const point = await cache.point(size);
-  // What had ended before was of trees that are archived by now: nobody is told of those, by chance, any more.
+  // What had ended before belongs to trees that are archived by now, so it must not be returned any more.
   const same = point === null || (sha256(point.live) === point.live_sha256 && archivedSizeOf(point) === archived);
   if (same && (point === null || (await isMatchingPoint(source, point)))) return point;
   await cache.clear();
@@ -215,7 +216,7 @@ export async function findNewestPoint(
 const archivedSizeOf = ({ live }: ReplayPoint): number =>
   (JSON.parse(live) as { readonly archived?: number }).archived ?? 0;
 
-/** Whether the entry before the point is the one that the point was made behind. */
+/** Whether the entry before the point is the one after which the point was created. */
 async function isMatchingPoint(source: Pick<HistorySource, 'log'>, { size, live }: ReplayPoint): Promise<boolean> {
   const { leaf_hash } = JSON.parse(live) as { readonly leaf_hash: string };
   for await (const entry of source.log(size - 1)) return entry.log_index === size - 1 && entry.leaf_hash === leaf_hash;

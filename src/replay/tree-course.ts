@@ -39,7 +39,7 @@ export class TreeCourse {
   /** Null if no further transition is possible: the tree has ended, or could not be folded further. */
   #fold: Fold | null;
   #charts: Charts = new Map();
-  /** What the log index of an entry is more than its seq, within the present input. */
+  /** The difference between the log index and the seq of an entry, within the current input. */
   #offset = 0;
   #next = 0;
   #moves = 0;
@@ -76,27 +76,27 @@ export class TreeCourse {
     return this.#cut;
   }
 
-  /** The session of the tree, where its last entry left it; null for a run tree, and for one that has ended. */
+  /** The session of the tree after its last entry; null for a run tree, and for a tree that has ended. */
   get session(): SessionState | null {
     return this.#tree.session;
   }
 
-  /** What the session of the tree has handed out, in order. */
+  /** The steps that the session of the tree has issued, in order. */
   get issued(): readonly IssuedStep[] {
     return this.#issued.steps;
   }
 
-  /** The entry that created a run; null where the tree has none of it. */
+  /** The entry that created a run; null if the tree has no such run. */
   createdAt(run_id: string): number | null {
     return this.#runs.get(run_id)?.created ?? null;
   }
 
-  /** The entry that began a step of an agent run, as far as the tree was folded. */
+  /** The entry that began a step of an agent run, in the folded part of the tree. */
   stepAt(run_id: string, step: number): number | null {
     return this.#transitions.get(run_id)?.steps[step - 1] ?? null;
   }
 
-  /** Whether content is asked for with this entry. */
+  /** Whether folding this entry needs its content. */
   shouldReadContent({ type }: Pick<ReplayEntry, 'type'>): boolean {
     return type === 'input' && this.#fold !== null;
   }
@@ -116,7 +116,7 @@ export class TreeCourse {
     if ('difference' in outcome) this.#stop({ log_index: entry.log_index, why: 'differs' });
     else if ('withheld' in outcome) this.#stop({ log_index: entry.log_index, why: 'withheld' });
     else if (this.#isSession) this.#issued.take(entry, artifacts, () => this.session);
-    // Of a session the last state is asked for: it stays.
+    // A session's last state can still be requested, so it stays.
     if (fold.isComplete && this.#tree.hasEnded) this.#fold = null;
   }
 
@@ -150,7 +150,7 @@ export class TreeCourse {
     this.#runs.set(body.run_id, { kind: body.run_kind, created: log_index });
   }
 
-  /** What the machines did of an input that was recorded otherwise counts as far as it was recorded. */
+  /** Of an input that was recorded differently, only the transitions that match the recorded entries count. */
   #stop(cut: NonNullable<Course['cut']>): void {
     this.#cut = cut;
     this.#fold = null;
@@ -188,7 +188,7 @@ function internText(texts: Map<string, number>, text: string): number {
   return known;
 }
 
-/** The moves after entry `after` and on: they are in the order of their entries. */
+/** The transitions after entry `after`, which are in entry order. */
 function movesFrom(numbers: readonly number[], after: number): Move[] {
   let [low, high] = [0, numbers.length / MOVE];
   while (low < high) {
@@ -206,7 +206,7 @@ function movesFrom(numbers: readonly number[], after: number): Move[] {
 const CHARTS_MAX = 16;
 const chartsByText = new Map<string, Charts>();
 
-/** What an opening has pinned. */
+/** The charts of the definitions that an opening input has pinned. */
 function chartsIn(artifacts: readonly StoredArtifact[]): Charts {
   const machines = artifacts.find(({ kind }) => kind === 'machines');
   if (machines === undefined || isWithheld(machines)) return new Map();
@@ -219,7 +219,7 @@ function chartsIn(artifacts: readonly StoredArtifact[]): Charts {
   return charts;
 }
 
-/** The charts of recorded definitions; none of a text that is none. */
+/** The charts of recorded definitions; empty if the text is malformed. */
 export function readDefinitionCharts(bytes: Uint8Array): ReturnType<typeof chartsOf> {
   try {
     const found: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'));

@@ -1,22 +1,25 @@
-// A recorded machine, walked through once: its states and its edges, as they were written down.
+// Walks through a recorded machine once and lists its states and transitions.
 
 import { canonicalJson } from '../contract/canonical-json.js';
 import { isJsonObject, type JsonObject } from '../contract/json.js';
 
 export interface WalkedState {
-  /** The keys from the root; none for the machine itself, whose edges hold in all its states. */
+  /** The keys from the root; empty for the machine itself, whose transitions apply in all its states. */
   readonly path: readonly string[];
-  /** Everything that was written of it. */
+  /** The recorded definition of the state. */
   readonly config: JsonObject;
 }
 
-/** An edge of a machine. Of several for one event the first whose guard holds is taken: `place` counts them from 0. */
+/**
+ * A transition of a machine. If an event has several, the first one whose guard holds is taken; `place` counts them
+ * from 0.
+ */
 export interface WalkedEdge {
   readonly source: readonly string[];
-  /** `always` for an edge that waits for nothing. */
+  /** `always` for a transition without an event. */
   readonly event: string;
   readonly place: number;
-  /** How many edges this event has. */
+  /** How many transitions this event has. */
   readonly places: number;
   readonly target: unknown;
   readonly guard: unknown;
@@ -30,11 +33,11 @@ export interface WalkedMachine {
 
 export const isMachine = (value: unknown): value is JsonObject => isJsonObject(value) && isJsonObject(value['states']);
 
-/** Whether a parsed text is one of machine definitions at all. */
+/** Whether a parsed text has the form of machine definitions. */
 export const isDefinitions = (value: unknown): value is JsonObject =>
   isJsonObject(value) && Object.values(value).some(isMachine);
 
-/** The states, each before those inside it, and the edges that leave them. */
+/** Lists the states, each before its inner states, and the transitions that leave them. */
 export function walkMachine(machine: JsonObject): WalkedMachine {
   const states: WalkedState[] = [];
   const edges: WalkedEdge[] = [];
@@ -61,11 +64,11 @@ function edgesFrom(source: readonly string[], { on, always }: JsonObject): reado
   );
 }
 
-/** What may stand alone or as one of several. */
+/** Wraps a single item in a list. */
 export const listOf = (found: unknown): readonly unknown[] =>
   found === undefined ? [] : Array.isArray(found) ? found : [found];
 
-/** A guard or an action: its name, and what it was given, written by `params`. */
+/** A guard or an action: its name, and its arguments as formatted by `params`. */
 export function formatNamed(reference: unknown, params: (name: string, given: unknown) => string): string {
   if (typeof reference === 'string') return reference;
   if (!isJsonObject(reference) || typeof reference['type'] !== 'string') return canonicalJson(reference);

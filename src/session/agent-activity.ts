@@ -1,13 +1,15 @@
-// What an agent says of itself, and how long it has been silent: neither is taken on trust, both can pause a session.
+// Judges what an agent reports about its own context, and how long it has been silent. Neither is trusted, and both can
+// pause a session.
 
 import type { SessionLimits, SessionStatus } from '../contract/session/session.js';
 import { elapsedMs, MINUTE_MS, type AgentContext, type SessionState } from './session-state.js';
 
 /**
- * How full the agent's context is taken to be. A figure may rise; a fall is believed only where it is that of a fresh
- * context, and not the very figure that was said before. Steps over which it does not rise are steps over which it is
- * not being taken: after a few of them, each costs a penalty. Without a figure the steps that were made are counted.
- * @param steps made since the agent was last asked: 0 or 1
+ * Estimates how full the agent's context is, in percent. A reported figure may rise. A lower figure is accepted only if
+ * it fits a fresh context and differs from the last reported one. If the figure does not rise over several steps, the
+ * agent does not measure it: after a few such steps, each one adds a penalty. Without a figure, the estimate counts the
+ * executed steps.
+ * @param steps executed since the agent's last call: 0 or 1
  */
 export function updateContext(
   { pct, said: previous, repeats }: AgentContext,
@@ -19,7 +21,7 @@ export function updateContext(
     return { pct: Math.min(100, pct + steps * limits.avg_pct_per_step), said: reported, repeats: 0 };
   const isFresh = reported < limits.context_reset_threshold_pct && reported !== previous;
   if (isFresh || reported > pct) return { pct: reported, said: reported, repeats: 0 };
-  // Between two steps a context may well stay as it is.
+  // Between two steps the figure need not change.
   if (steps === 0) return { pct, said: reported, repeats };
   const repeatCount = repeats + 1;
   const isStale = repeatCount + 1 >= limits.context_staleness_threshold;
@@ -36,14 +38,14 @@ export const isStepStale = ({ outstanding, settings, heartbeat_at }: SessionStat
   return elapsedMs(lastActive, time) > settings.limits.step_stale_minutes * MINUTE_MS;
 };
 
-/** `late`: worth a warning. `stale`: nobody is there. */
+/** `late` causes a warning. `stale` means that no agent works on the session. */
 export function heartbeatStatus({ settings, heartbeat_at }: SessionState, time: string): 'alive' | 'late' | 'stale' {
   const silent_ms = elapsedMs(heartbeat_at, time);
   if (silent_ms > settings.limits.heartbeat_stale_minutes * MINUTE_MS) return 'stale';
   return silent_ms > settings.limits.heartbeat_grace_minutes * MINUTE_MS ? 'late' : 'alive';
 }
 
-/** What a session is when somebody looks at it: a running one that nobody works on is as good as paused. */
+/** The status as reported to clients: a running session without an active agent is reported as paused. */
 export const effectiveStatus = (state: SessionState, time: string): SessionStatus =>
   state.status === 'running' && (isStepStale(state, time) || heartbeatStatus(state, time) === 'stale')
     ? 'paused'

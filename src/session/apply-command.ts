@@ -119,7 +119,7 @@ function heartbeat(state: SessionState, command: CommandOf<'heartbeat'>, context
   return turn.build(sessionAnswer(turn.state));
 }
 
-/** Whatever the reason, a person has paused it. An outstanding step stays outstanding. */
+/** Pauses the session as by a person, whatever the reason. An outstanding step stays outstanding. */
 function pause(state: SessionState, context: CommandContext): Turn {
   const turn = new TurnBuilder(state, context);
   enterPause(turn, 'user', state.outstanding?.step.phase_id ?? null);
@@ -158,6 +158,6 @@ function end(state: SessionState, command: CommandOf<'end'>, context: CommandCon
   return turn.build(sessionAnswer(turn.state));
 }
 
-/** The hash of the free text that a person gave besides the code. */
+/** The hash of the free text that a person gave in addition to the code. */
 const hashOf = (note: ArtifactRef | undefined): JsonObject =>
   note === undefined ? {} : { note_sha256: note.hash_sha256 };

@@ -1,5 +1,5 @@
-// `next`: judges and records the report, and finds the next action. One command is one transaction: it uses the proof
-// up, counts the outcome and issues the next step together, or does none of it (C64).
+// `next`: judges and records the report, and finds the next action. One command is one transaction: it consumes the
+// proof, counts the outcome and issues the next step together, or does none of it (C64).
 
 import type { CommandOf } from '../contract/session/session-command.js';
 import type { SessionAnswer } from '../contract/session/session-answer.js';
@@ -79,7 +79,7 @@ function applyReport(
   return recordConsumedProof(advancedTurn, outstanding, judgement.report_sha256, context.time);
 }
 
-/** The facts, besides the state, that a report is judged by. */
+/** The facts, besides the state, by which a report is judged. */
 const factsOf = ({ proof_sha256 }: NextStepCommand, { vouch, time }: CommandContext) => ({
   proof_sha256,
   evidence_intact: vouch.evidence_intact,

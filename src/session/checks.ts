@@ -22,7 +22,7 @@ import { reviewOrder } from './review-order.js';
 import { activationId, nextAttemptId, type RunningCheck, type SessionState } from './session-state.js';
 import { TurnBuilder, type CommandContext, type Turn } from './turn-builder.js';
 
-/** The two actions that only the platform takes, never an agent. */
+/** The two actions that only the platform executes, never an agent. */
 export const RUN_VERIFICATION = 'RUN_VERIFICATION';
 export const REVIEW_PHASE = 'REVIEW_PHASE';
 

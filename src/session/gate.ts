@@ -18,7 +18,7 @@ export function isPassingVerdict(policy: GatePolicy, verdict: GateVerdict): bool
   }
 }
 
-/** The input of the evidence checksum (C69): a list, so that nothing can be moved from one part to the next. */
+/** The input of the evidence checksum (C69): a list, so that no text can move from one part to the next. */
 export const checksumParts = (
   session_id: string,
   { gate_attempt_id, step_id, phase_id, verdict }: Omit<GateEvidence, 'findings' | 'issued_at' | 'checksum'>,
@@ -36,7 +36,7 @@ export const gateRecord = (
   waiver: null,
 });
 
-/** The gate of this phase is to be run again. */
+/** Marks the gate of this phase as pending, so that it is reviewed again. */
 export const reopenGate = (gates: SessionState['gates'], phase_id: string): SessionState['gates'] =>
   Object.fromEntries(Object.entries(gates).filter(([id]) => id !== phase_id));
 

@@ -35,7 +35,7 @@ export function loopSignal(
   if (error === 'INVALID_GATE_EVIDENCE' && (outstanding?.refused ?? 0) >= EVIDENCE_ATTEMPTS_MAX)
     return 'blocked_runtime';
   if (status === 'failed' || error === 'SESSION_UNRECOVERABLE') return 'failed';
-  // A person has stopped it, temporarily or permanently.
+  // A person has stopped the session, temporarily or permanently.
   if (status === 'paused' || status === 'ended') return 'paused_needs_attention';
   return null;
 }

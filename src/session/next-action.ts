@@ -1,18 +1,18 @@
-// What comes next: one fixed order, from the first rule to the last, as in the contract. The first rule that has
-// something to say decides.
+// Finds the next action of a session. The rules run in the fixed order of the contract, and the first one that applies
+// decides.
 //
-//    6  the step that was reported had been silent for too long      pause step_stale
-//    7  nobody was working, and nobody has been heard of             pause heartbeat_stale
+//    6  the reported step had been silent for too long               pause step_stale
+//    7  no agent was working, and no heartbeat came                  pause heartbeat_stale
 //    8  limits: context, errors in a row, tasks, skips               pause context_limit, error_threshold, task_limit,
 //                                                                          blocked
 //    9  the phase's gate has failed too often                        pause fidelity_cycle_limit
-//   10  no task of the phase can be started                          pause blocked
-//   11  the phase's tasks are made: what is to be verified           execute_verification
-//   12  all is verified: the gate                                    run_fidelity_gate, or pause gate_review_required
+//   10  no task of the phase can start                               pause blocked
+//   11  the phase's work is done: the next verification              execute_verification
+//   12  all verifications are done: the gate                         run_fidelity_gate, or pause gate_review_required
 //   13  the gate has failed                                          address_fidelity_feedback, or pause gate_failed
 //   15  a phase is finished                                          pause phase_complete
-//       another one begins: are the gates before it as they must be?
-//   16  the next task that can be started                            implement_task
+//       before another phase begins: the audit of earlier gates
+//   16  the next task that can start                                 implement_task
 //   17  everything is finished                                       complete_spec
 //
 // Rule 15 precedes rule 10: completed work comes before work still to do. Of the rules after it, at most one applies.

@@ -31,7 +31,7 @@ export interface StepWork {
   readonly busy: boolean;
   /** Whether its lane rejects unmediated work, which the platform has not seen. */
   readonly refuses_unmediated: boolean;
-  /** Whether steps of this tree hand over the command of a verification that has words of its own. */
+  /** Whether steps of this tree include the command of a verification that also has an instruction. */
   readonly with_command?: boolean;
 }
 

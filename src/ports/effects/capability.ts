@@ -1,13 +1,14 @@
-// The only way to an effect: whoever performs one asks here first, and what the engine has not granted is refused. An
-// effect is granted from the moment when its mediated run is allowed and running, and recorded so, until its answer is
-// in. The token is the effect object itself: it cannot be made, copied or guessed, only handed on.
+// Guards effects: code that executes an effect calls `requireCapability` first, which rejects every effect that the
+// engine has not granted. The engine grants an effect once its mediated run is recorded as allowed and running, until
+// its outcome is recorded. The effect object itself is the token. It cannot be forged, copied or guessed, only passed
+// on.
 
 import type { Effect } from '../../contract/run/effect.js';
 import { CapabilityError } from '../../errors.js';
 
 const grantedEffects = new WeakSet<Effect>();
 
-/** For the engine alone. */
+/** Only the engine may call this. */
 export const grantCapability = (effect: Effect): void => void grantedEffects.add(effect);
 export const revokeCapability = (effect: Effect): void => void grantedEffects.delete(effect);
 

@@ -1,29 +1,29 @@
-// Running a program of a spec for a case. What is run, where and for how long was decided before; this only does it.
+// Runs a program of a spec in a case. The caller has already decided which program runs, where and for how long.
 
-/** A program and its arguments, and what it may have. Nothing else is given to it. */
+/** A program, its arguments and its limits. The command gets nothing else. */
 export interface CommandOrder {
-  /** The program, then its arguments, each handed on as it is: no shell reads them. */
+  /** The program, then its arguments. Each is passed on unchanged; no shell reads them. */
   readonly argv: readonly string[];
   /** The case in whose sandbox it runs. */
   readonly case_id: string;
-  /** A folder inside that sandbox, as the contract writes it: `/sandbox/` or `/sandbox/...`. No link leads there. */
+  /** A folder inside that sandbox, in the form of the contract: `/sandbox/` or `/sandbox/...`. No link leads to it. */
   readonly cwd: string;
-  /** From its start; then it is ended, with all that it has started. */
+  /** Milliseconds from its start. The runner then kills it and all processes that it has started. */
   readonly timeout_ms: number;
-  /** How much of the output is kept. One that prints more than 8 times as much is killed. */
+  /** Maximum bytes of output that are stored. A command that prints more than 8 times as much is killed. */
   readonly output_bytes_max: number;
-  /** What it can read from its standard input; null: nothing. */
+  /** The content of its standard input; null for none. */
   readonly stdin: Uint8Array | null;
 }
 
 /**
  * Why a command was not started.
- *   INVALID_ORDER        the order cannot be carried out as it is: no program, a NUL in an argument, no such case id
- *   CWD_NOT_FOUND        there is no such folder
+ *   INVALID_ORDER        the order is malformed: no program, a NUL in an argument, an invalid case id
+ *   CWD_NOT_FOUND        the folder does not exist
  *   CWD_NOT_A_DIRECTORY  it is a file
- *   CWD_REFUSED          it is no path of a sandbox, a link or another file system is in the way, or it is closed
- *   WALL_UNAVAILABLE     a wall is required, and this machine has none that works
- *   WALL_FAILED          there is one, and it did not come up this time
+ *   CWD_REFUSED          it is outside the sandbox, crosses a link or another file system, or cannot be opened
+ *   WALL_UNAVAILABLE     a wall is required, and none works on this machine
+ *   WALL_FAILED          a wall exists, but it failed to start this time
  *   START_FAILED         the system could not start it: no process, descriptor or space left
  */
 export const COMMAND_PROBLEMS = [
@@ -37,35 +37,37 @@ export const COMMAND_PROBLEMS = [
 ] as const;
 export type CommandProblem = (typeof COMMAND_PROBLEMS)[number];
 
-/** What came of a command that was started. */
+/** The result of a command that was started. */
 export interface CommandRun {
   readonly status: 'ran';
   /**
-   * 0 to 255, as shells have it: its own; 127 if there is no such program, 126 if it cannot be executed; 128 + N if
-   * signal N ended it. 124 if its time was over, and 137 if it printed too much, however it ended then.
+   * 0 to 255, as in shells: the program's own code; 127 if the program does not exist, 126 if it cannot be executed,
+   * 128 + N if signal N ended it. It is 124 after the timeout and 137 after too much output, however the program ended.
    */
   readonly exit_code: number;
   readonly timed_out: boolean;
-  /** The beginning of what it printed, both streams in the order in which it wrote them. */
+  /** The beginning of its output, both streams in the order in which it wrote them. */
   readonly output: Uint8Array;
-  /** SHA-256 of all that it printed. */
+  /** SHA-256 of the whole output. */
   readonly output_sha256: string;
-  /** How much that was. */
+  /** Size of the whole output, in bytes. */
   readonly output_bytes: number;
-  /** `output` is not all of it. */
+  /** Whether `output` is incomplete. */
   readonly truncated: boolean;
-  /** It ran behind a wall: without a network, and with no files of this machine but programs and its case. */
+  /**
+   * Whether it ran behind a wall: without a network, and with no files of this machine except programs and its case.
+   */
   readonly walled: boolean;
 }
 
-/** `not_started`: certainly nothing was run. */
+/** `not_started`: certainly no process was started. */
 export type CommandOutcome = CommandRun | { readonly status: 'not_started'; readonly problem: CommandProblem };
 
 export interface CommandRunner {
   /**
-   * Runs the command and answers when it is over. It is over when its own process is: what it has left running is
-   * killed then. It sees an environment made for it, with an empty home and an empty temporary folder of its own.
-   * @throws `signal.reason` when the signal is aborted; the command has been killed by then, or was not started
+   * Runs the command and resolves when its own process has ended. Processes that it has left running are killed then.
+   * It gets an environment of its own, with an empty home and an empty temporary folder.
+   * @throws `signal.reason` if the signal is aborted; the command has been killed by then, or was not started
    */
   run(order: CommandOrder, signal: AbortSignal): Promise<CommandOutcome>;
 }

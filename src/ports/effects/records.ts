@@ -3,63 +3,66 @@ import type { EffectResult } from '../../contract/run/effect.js';
 import type { Json, JsonObject } from '../../contract/json.js';
 import type { WriteMode } from '../../contract/policy/lanes.js';
 
-/** One record to be written, complete. It conforms to the target's schema, and has been allowed. */
+/** One complete record to write. It conforms to the target's schema, and policy has allowed it. */
 export interface RecordWrite {
   readonly target: TargetDefinition;
   readonly mode: WriteMode;
   readonly record: JsonObject;
-  /** The case that the row belongs to; null exactly where the target is shared. */
+  /** The case that the row belongs to; null exactly if the target is shared. */
   readonly case_id: string | null;
-  /** The same effect has the same key, in every attempt. */
+  /** The same effect has the same key in every attempt. */
   readonly idempotency_key: string;
-  /** SHA-256 of the canonical request: the same key never stands for another request. */
+  /** SHA-256 of the canonical request. One key never belongs to two different requests. */
   readonly request_hash: string;
 }
 
-/** Which records to read. The rows of other cases are not there. */
+/** Which records to read. Rows of other cases are not visible. */
 export interface RecordRead {
   readonly target: TargetDefinition;
-  /** Columns and the values they must have. */
+  /** Columns and their required values. */
   readonly where: Readonly<Record<string, Json>>;
-  /** Only records behind this key, in the order of the key; null for the first ones. */
+  /** Returns only records after this key, in key order; null starts at the first record. */
   readonly after: Readonly<Record<string, Json>> | null;
   readonly limit: number;
-  /** Null exactly where the target is shared. */
+  /** Null exactly if the target is shared. */
   readonly case_id: string | null;
 }
 
 /**
- * Where the records of targets are kept, outside the ledger's own database. Nothing throws for what it finds there: a
- * row that the database refuses is `failed`; an answer that did not come is `unknown`.
+ * Stores the records of targets outside the ledger's own database. Nothing throws because of database content: a row
+ * that the database rejects is `failed`; a missing response is `unknown`.
  *
- * A write and the note that it was done (in a table of effects, by its idempotency key) are one transaction of that
- * database, so that a write can be settled later: done, certainly not done and never to be done, or unknown.
+ * One transaction of that database contains a write and its row in the table of effects, by idempotency key. A write
+ * can therefore be settled later: done, certainly not done and never to be done, or unknown.
  */
 export interface RecordDatabase {
-  /** Makes the table of effects, and looks whether the targets' tables are there. @throws RecordsError */
+  /** Creates the table of effects, and checks that the targets' tables exist. @throws RecordsError */
   open(targets: readonly TargetDefinition[]): Promise<void>;
-  /** A key that was done before answers as it did then, and writes nothing. */
+  /** Writes a record. For a key that was written before, returns the earlier result and writes nothing. */
   write(write: RecordWrite): Promise<EffectResult>;
-  /** A result `{records, next}`: `next` is the key of the last one where there are more, else null. */
+  /** Returns `{records, next}`: `next` is the key of the last record if there are more, else null. */
   read(read: RecordRead): Promise<EffectResult>;
-  /** `done` as it was done, or `failed`/INTERRUPTED after it was made sure that the write can never happen any more. */
+  /**
+   * Returns the recorded result if the write was done. Otherwise makes sure that the write can never happen, and
+   * returns `failed`/INTERRUPTED.
+   */
   settle(write: RecordWrite): Promise<EffectResult>;
   close(): Promise<void>;
 }
 
 /**
- * The same in the ledger's own database. What is written here becomes durable with the next `commit` of the ledger, or
- * not at all: the write, its outcome and its audit event are one transaction. Each record has a savepoint of its own,
- * so that a bad row fails alone.
+ * Stores the records of targets in the ledger's own database. Writes become durable with the next `commit` of the
+ * ledger, or not at all: the write, its outcome and its audit event are one transaction. Each record has its own
+ * savepoint, so that a bad row fails alone.
  */
 export interface LedgerRecords {
-  /** Makes the targets' tables that are not there yet. @throws RecordsError */
+  /** Creates the missing tables of targets. @throws RecordsError */
   open(targets: readonly TargetDefinition[]): void;
   write(write: RecordWrite): EffectResult;
-  /** Sees what was written before in the same transaction. */
+  /** Sees earlier writes of the same transaction. */
   read(read: RecordRead): EffectResult;
-  /** Whether anything was written since the last `commit`. */
+  /** Whether there are writes since the last `commit`. */
   readonly dirty: boolean;
-  /** Takes back everything that was written since the last `commit`. */
+  /** Rolls back everything that was written since the last `commit`. */
   abandon(): void;
 }

@@ -7,7 +7,7 @@ import type { Effect, EffectResult, GatherRequest, SandboxFacts } from '../../co
  * before the next call, so the implementation may reuse the object.
  */
 export interface Sandbox {
-  /** The files at these paths now, without following links. A local read. */
+  /** The facts about the files at these paths now, without following links. A local read. */
   gather(request: GatherRequest): SandboxFacts;
   /**
    * Executes an authorized effect, and checks its conditions again at the time of use, without a race. A changed file

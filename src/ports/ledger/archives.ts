@@ -1,35 +1,40 @@
 import type { LineFile } from './line-file.js';
 
-/** The beginning of a log that was moved to an archive file: what is left goes on from it. A head of the log. */
+/** The beginning of a log that was moved to an archive file, as a head: the rest of the log continues from it. */
 export interface ArchivedPart {
-  /** The entries below it are in archive files. */
+  /** Number of entries before this head; all of them are in archive files. */
   readonly size: number;
-  /** Lower-case hex; so are the others. */
+  /** Lower-case hex, like the other hashes. */
   readonly root: string;
   readonly frontier: readonly string[];
-  /** Of the file that ends here. */
+  /** SHA-256 of the archive file that ends here. */
   readonly sha256: string;
-  /** The signed checkpoint at `size` that names the file, as `check-archives.ts` reads it. Null: no signer. */
+  /**
+   * The signed checkpoint at `size` that names the file (read by `check-archives.ts`). Null if heads are not signed.
+   */
   readonly note: string | null;
 }
 
-/** What leaves the store for good, when it is in an archive file. */
+/** Entries to remove from the store after they were archived. */
 export interface ArchiveRemoval {
   /** The fencing epoch of the writer. */
   readonly epoch: number;
   readonly part: ArchivedPart;
-  /** All trees that have entries between the former part and this one, with how many. All of them have ended. */
+  /**
+   * All trees with entries between the previous part and this one, with their number of entries. All of them have
+   * ended.
+   */
   readonly trees: readonly { readonly tree_id: string; readonly entries: number }[];
-  /** The cases that they were opened for. */
+  /** The cases for which these trees were opened. */
   readonly cases: readonly string[];
 }
 
 /**
- * What a store remembers of entries that it has no more: enough to go on from them, and to say of everything that is
- * asked of them that it is archived. None of it is trusted.
+ * What a store remembers of archived entries: enough to continue the log, and to report that a requested entry is
+ * archived. None of it is trusted.
  */
 export interface ArchiveTable {
-  /** In their order: the log goes on from the last one. */
+  /** In log order: the log continues from the last one. */
   parts(): Promise<readonly ArchivedPart[]>;
   /** How many entries an archived tree had; null for any other tree. */
   tree(tree_id: string): Promise<number | null>;
@@ -38,23 +43,23 @@ export interface ArchiveTable {
   /** Whether a tree of this case is archived. */
   hasCase(case_id: string): Promise<boolean>;
   /**
-   * Removes the entries below `part.size`, and what was kept for them alone. Marks and run records stay. All of it or
-   * nothing; durable when it resolves, and the former epoch is over then.
-   * @returns the fencing epoch from now on
+   * Removes the entries before `part.size`, and all content that only they used. Marks and run records stay. It is
+   * atomic, and durable when it resolves; the former epoch is then over.
+   * @returns the new fencing epoch
    * @throws LedgerError LEDGER_CONFLICT with nothing done, if the epoch is over; LEDGER_UNAVAILABLE like `commit`
    */
   remove(removal: ArchiveRemoval): Promise<number>;
-  /** As the writer: gives the room back that removals have left, and removes files of contents that nobody has. */
+  /** Vacuums the database after removals, and deletes content files that no entry uses. Only the writer calls this. */
   tidy(): Promise<void>;
 }
 
-/** A file on its way: it gets its name when it is whole, and found to be right. */
+/** An archive file that is being written. It gets its final name once it is complete and verified. */
 export interface ArchiveDraft {
   write(line: string): Promise<void>;
-  /** Makes durable what was written. @returns the file as it lies there, and its SHA-256 in lower-case hex */
+  /** Makes the written lines durable. @returns the file, and its SHA-256 in lower-case hex */
   read(): Promise<{ readonly file: LineFile; readonly sha256: string }>;
-  /** Gives it its name, durably. @throws UsageError where something has that name by now */
+  /** Gives the file its final name, durably. @throws UsageError if that name exists by now */
   publish(): Promise<void>;
-  /** Leaves nothing of it, unless it is settled. */
+  /** Deletes the file unless it was published. */
   close(): Promise<void>;
 }

@@ -1,19 +1,19 @@
-// What a reader remembers of a ledger that it has folded, so that it need not begin at the first entry again. It may be
-// lost at any time, and is believed only where it fits the ledger.
+// A reader's cache of a folded ledger, so that a fold need not begin at the first entry. It may be lost at any time,
+// and a reader uses it only if it matches the ledger.
 
-/** Where everything stood after the first `size` entries of the log. */
+/** The state of everything after the first `size` entries of the log. */
 export interface ReplayPoint {
   readonly size: number;
-  /** The runs and trees that lived then; JSON. */
+  /** The runs and trees that were live at that point; JSON. */
   readonly live: string;
-  /** Of the text. */
+  /** SHA-256 of that text. */
   readonly live_sha256: string;
-  /** The runs and sessions that had ended since the point before, with the size of that; JSON. */
+  /** The runs and sessions that ended after the previous point, with the size of that point; JSON. */
   readonly ended: string;
   readonly ended_sha256: string;
 }
 
-/** Where one tree stood at a point. */
+/** The state of one tree at a point. */
 export interface HistorySnapshot {
   readonly tree_id: string;
   readonly size: number;
@@ -26,21 +26,21 @@ export type EndedRuns = Pick<ReplayPoint, 'size' | 'ended' | 'ended_sha256'>;
 export interface HistoryCache {
   /** The newest point at or before `size`. */
   point(size: number): Promise<ReplayPoint | null>;
-  /** What had ended by each point up to `size`, in their order. */
+  /** The runs that had ended by each point up to `size`, in order of the points. */
   ended(size: number): Promise<readonly EndedRuns[]>;
   snapshot(tree_id: string, size: number): Promise<HistorySnapshot | null>;
   /**
-   * Remembers a point, with the snapshots that it needs. It takes the place of one of the same size.
-   * @param after the size of the point before: what had ended by then must be remembered too; 0 for the first
-   * @returns false, with nothing kept, where that point is not there any more, or the cache cannot be written now
+   * Stores a point with the snapshots that it needs. It replaces a point of the same size.
+   * @param after the size of the previous point, which must still be stored; 0 for the first point
+   * @returns false, with nothing stored, if the previous point is gone or the cache cannot be written now
    */
   save(point: ReplayPoint, snapshots: readonly HistorySnapshot[], after: number): Promise<boolean>;
-  /** Forgets everything. */
+  /** Deletes everything. */
   clear(): Promise<void>;
   /**
-   * The same, so that nothing of it is left where it lay; and what others have folded before this, and would have put
-   * down after it, it does not take.
-   * @throws LedgerError LEDGER_UNAVAILABLE where that cannot be now
+   * Deletes everything physically, so that no content remains on disk. It also rejects points of readers that began to
+   * fold earlier and would store them later.
+   * @throws LedgerError LEDGER_UNAVAILABLE if that is impossible now
    */
   wipe(): Promise<void>;
   close(): Promise<void>;

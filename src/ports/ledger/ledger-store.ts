@@ -166,7 +166,10 @@ export interface ErasureSeal {
 export interface ExternalHeadStore {
   /** @returns null if there is none yet @throws LedgerError LEDGER_TAMPERED if it exists but cannot be trusted */
   read(): Promise<ExternalHead | null>;
-  /** The head that a note proves if it was signed as heads are; else null. Absent if heads are not signed. */
+  /**
+   * Verifies a note and returns its head; null if the note was not signed like the heads. Absent if heads are not
+   * signed.
+   */
   readonly opens?: (note: string) => ExternalHead | null;
   /** Durable when resolved. After a failed write, no write succeeds until `reopen`. */
   write(head: Pick<LogHead, 'size' | 'root'>): Promise<void>;

@@ -13,7 +13,7 @@ export interface LogHead {
 export interface EntryPlace {
   readonly tree_id: string;
   readonly seq: number;
-  /** The log index, if the caller knows it: a hint where a store may look first, which it must not rely on. */
+  /** The log index, if the caller knows it: a hint that a store may use for its lookup but must not rely on. */
   readonly log_index?: number | null;
 }
 

@@ -1,13 +1,16 @@
-/** A tree that has ended, and which end that is: later ends have higher places, several of one commit the same. */
+/**
+ * A tree that has ended, and the position of its end: later ends have higher positions; ends of one commit may share
+ * one.
+ */
 export interface EndedTree {
   readonly tree_id: string;
   readonly place: number;
 }
 
-/** A tree whose records are written: each is the fold of the tree's first `seq` entries. */
+/** A tree with stored records: each is the fold of the tree's first `seq` entries. */
 export interface RecordedTree {
   readonly tree_id: string;
-  /** 0 for a tree of which none can be written. */
+  /** 0 for a tree whose records cannot be computed. */
   readonly seq: number;
 }
 
@@ -18,34 +21,34 @@ export interface WrittenRecord {
   readonly text: string;
 }
 
-/** What one transaction writes. */
+/** The records and trees of one transaction. */
 export interface RecordBatch {
-  /** Of trees that are not recorded. The last one of a run counts. */
+  /** Records of trees that are not recorded yet. If a run occurs twice, the last record counts. */
   readonly records: readonly WrittenRecord[];
-  /** The trees that are recorded with these, in the order in which they ended. */
+  /** The trees that these records complete, in the order in which they ended. */
   readonly trees: readonly (EndedTree & RecordedTree)[];
 }
 
 /**
- * The records of runs whose tree has ended (S4-08, S4-43): what their entries say, written down beside the ledger. The
- * entries decide: a record that is missing is folded, one that differs is found by verification. Those of a tree that
- * is recorded never change (S4-70).
+ * The records of runs whose tree has ended (S4-08, S4-43), derived from the ledger's entries and stored outside the
+ * log. The entries are authoritative: a missing record is folded, and verification reports one that differs. Records of
+ * a recorded tree never change (S4-70).
  */
 export interface RunRecordTable {
-  /** Trees that have ended and are not recorded, in the order of their ends. What ends meanwhile may be missing. */
+  /** Ended trees that are not recorded, in the order of their ends. Trees that end meanwhile may be missing. */
   unrecorded(): AsyncIterable<EndedTree>;
   /**
-   * Written by the writer only.
-   * @returns false, with nothing written, while another transaction of this store is open: then try again
-   * @throws LedgerError with nothing written. The ledger goes on, unless its disk has failed
+   * Only the writer calls this.
+   * @returns false, with nothing written, while another transaction of this store is open; try again then
+   * @throws LedgerError with nothing written. The ledger continues to work, unless its disk has failed
    */
   save(batch: RecordBatch): Promise<boolean>;
-  /** All trees that are recorded. */
+  /** All recorded trees. */
   trees(): AsyncIterable<RecordedTree>;
-  /** How many of the tree's entries its records are the fold of; null where it is not recorded. */
+  /** How many of the tree's entries its records cover; null if the tree is not recorded. */
   recorded(tree_id: string): Promise<number | null>;
-  /** The record of a run as it was written last, or null. Not trusted, and not the whole story of a live tree. */
+  /** The last stored record of a run, or null. It is not trusted, and incomplete while the tree is live. */
   load(tree_id: string, run_id: string): Promise<string | null>;
-  /** How many runs of the tree have one. */
+  /** How many runs of the tree have a record. */
   count(tree_id: string): Promise<number>;
 }
