@@ -1,4 +1,4 @@
-// What an agent run is given and remembers, and what it is handed for each step.
+// What an agent run gets at its start, what it remembers, and its PROPOSE event.
 
 import type { ApprovalBook } from '../src/contract/run/approval.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
@@ -14,34 +14,34 @@ import { type RunMemory } from './run.js';
 
 export interface AgentInput {
   readonly run: RunContext;
-  /** Whom its actor is compared as when people vote; null in trees without behaviour flag 6. */
+  /** The person that its actor is compared as when approvers vote; null in trees without behaviour flag 6. */
   readonly person: Person | null;
   readonly exposure: Exposure;
   readonly link: AgentLink;
   readonly idle_ms: number | null;
   readonly started_at: string;
-  /** What it was given; null for one that was refused a budget, and is denied. */
+  /** The agent's budget; null if the tree had none left: the run is then denied. */
   readonly budget: Limits | null;
-  /** What the run was started with (C91). */
+  /** Prompts and configuration at the start of the run (C91). */
   readonly inputs?: readonly ArtifactRef[];
 }
 
 export interface AgentMemory extends RunMemory, Omit<AgentInput, 'started_at'> {
   readonly steps: number;
   readonly denials: number;
-  /** Proposals that were refused before AUTHORIZE (C81). */
+  /** Proposals that were rejected before AUTHORIZE (C81). */
   readonly invalid: number;
   readonly mediated_runs: number;
   readonly active_at: string;
   readonly account: Account;
-  /** Up to when the time of the run has been charged. */
+  /** The time up to which the run's time has been charged. */
   readonly charged_at: string;
-  /** The join of everything that its steps have read. */
+  /** The join of the labels of everything that its steps have read. */
   readonly label: Label;
   readonly approvals: ApprovalBook;
-  /** Requests whose outcome nobody knows: they must not be made again before that is settled. */
+  /** Hashes of requests with an unknown outcome. The agent must not repeat them before the outcome is settled. */
   readonly unsettled: readonly string[];
-  /** The state in which the run will end, once something has decided that it will. */
+  /** The terminal state in which the run will end; null while its end is not decided. */
   readonly ending: TerminalState | null;
 }
 
@@ -55,7 +55,7 @@ export interface ProposeEvent {
   readonly seen: SeenProposal | null;
   readonly recorded_response: string | null;
   readonly tokens: number | null;
-  /** What the agent was asked with, where its caller records that. */
+  /** The prompt of this proposal, if the caller records it. */
   readonly prompt: ArtifactRef | null;
   readonly overlay: OverlayFact | null;
 }

@@ -5,11 +5,11 @@
 //
 // Invariants:
 //   A1. `steps` counts from 1 without a gap; a step gets its index when it starts (C38).
-//   A2. At most one step is alive. What asks the run to end meanwhile is kept in `end`, and takes effect when the step
-//       has given its one response.
-//   A3. The n-th mediated run of this agent is `<run_id>.<n>`; a step that made none uses no number up (D11).
-//   A4. What the agent has read, used up, been allowed and left unsettled is kept here; each step is handed it as it is
-//       when the step begins.
+//   A2. At most one step is live. If an event ends the run meanwhile, `ending` and `end` record it, and the run ends
+//       once the step has returned its one response.
+//   A3. The n-th mediated run of this agent is `<run_id>.<n>`; a step without one uses no number (D11).
+//   A4. The agent remembers what it has read, what budget it has used, its approvals and its unsettled requests. Each
+//       step gets these values as they are when it starts.
 
 import { assign, emit, enqueueActions, sendTo, setup, stopChild } from 'xstate';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';

@@ -1,4 +1,5 @@
-// The course of an agent run: what its steps cost it, what they leave behind, and which of them is the last.
+// Applies a step to its agent run: the budget that it used, the values that later steps get, and whether it was the
+// last.
 
 import type { ApprovalBook } from '../src/contract/run/approval.js';
 import type { Account } from '../src/contract/run/budget.js';
@@ -17,7 +18,7 @@ import type { StepOutput } from './step-memory.js';
 
 import type { AgentMemory, ProposeEvent } from './agent-memory.js';
 
-/** What a proposal costs before anything is done: the time since the last one, its bytes, and the tokens it took. */
+/** Charges a proposal before its step starts: the time since the last charge, its bytes, and its tokens. */
 export const chargeProposal = (
   { account, charged_at }: AgentMemory,
   { time, payload, tokens }: ProposeEvent,
@@ -30,7 +31,7 @@ export const chargeProposal = (
     tokens: tokens ?? 0,
   });
 
-/** Counts the step, and decides whether it was the last. What had asked the run to end before comes first. */
+/** Counts the step and decides whether the run ends. An end that was already decided takes precedence. */
 export function applyStepOutput(context: AgentMemory, step: StepOutput, policy: Policy): Partial<AgentMemory> {
   const { denials_per_run_max } = policy.limits;
   const invalid = context.invalid + (step.invalid ? 1 : 0);
@@ -47,14 +48,14 @@ export function applyStepOutput(context: AgentMemory, step: StepOutput, policy: 
   return update;
 }
 
-/** C81: the agent does not speak the contract. Nothing was denied to it, so the run has failed. */
+/** C81: the agent does not follow the contract. Policy denied nothing, so the run has failed. */
 const TOO_MANY_INVALID_PROPOSALS = failureEnd(
   'INVALID_PROPOSALS',
   'Too many proposals of this run were not valid.',
   false,
 );
 
-/** What a step leaves behind for those that follow it. */
+/** Merges the step's results into the memory for later steps. */
 function mergeStepOutput(context: AgentMemory, step: StepOutput, policy: Policy): Partial<AgentMemory> {
   const { run, approvals, unsettled } = context;
   const requester = { requested_by: run.actor.actor_id, requester: context.person ?? undefined };
@@ -71,7 +72,7 @@ function mergeStepOutput(context: AgentMemory, step: StepOutput, policy: Policy)
   };
 }
 
-/** Whatever people have said meanwhile: it was granted when the execution was decided, and is used up by that. */
+/** Marks an approval as used. Later votes do not matter: the approval was granted when the execution was decided. */
 export function consumeGrantedApproval(
   book: ApprovalBook,
   { digest, name, at }: ApprovalUsedEvent,
@@ -82,5 +83,5 @@ export function consumeGrantedApproval(
   return granted ? consume(book, digest, at, rule) : book;
 }
 
-/** The run will end so when its step has given its one response. */
+/** Sets the state in which the run ends after its step has returned its response. */
 export const toEnding = (ending: TerminalState, runEnd: RunEnd) => ({ ending, end: runEnd });

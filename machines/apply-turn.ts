@@ -1,4 +1,4 @@
-// What a turn of a session comes to: what is said of it, and what its orchestrator runs are asked to do.
+// Applies the turn of a session: emits its events and its answer, and gives orders to its orchestrator runs.
 
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import { canonicalJson } from '../src/contract/canonical-json.js';
@@ -13,9 +13,9 @@ import { packetRef, specRef, withRefs } from './run-artifacts.js';
 import type { Emission } from './emission.js';
 import type { OrchestratorEvent, OrchestratorInput } from './orchestrator.js';
 
-/** What the platform does of its own accord, it says as itself. */
+/** The actor of everything that the platform does on its own. */
 export const PLATFORM = { actor: { actor_type: 'system', actor_id: 'turnpike' }, role: 'maintainer' } as const;
-/** In which role and lane it makes verifications and reviews. */
+/** The role and lane of verification and review runs. */
 const CHECK_RUN_IDENTITY = { role_id: 'SESSION_RUNNER', lane_id: 'SESSION_CHECKS' } as const;
 
 /** The part of XState's `enqueue` that a session needs. */
@@ -26,9 +26,9 @@ export interface SessionEnqueuer {
   sendTo(id: string, event: OrchestratorEvent): void;
 }
 
-/** For whom a turn is taken. */
+/** The caller on whose behalf a turn is applied. */
 export interface TurnOrigin {
-  /** The command that gets the answer; null where nobody asked. */
+  /** The command that gets the answer; null if no command waits for one. */
   readonly input_id: string | null;
   readonly time: string;
   readonly overlay: OverlayFact | null;
@@ -53,7 +53,7 @@ export function applyTurn(
   const verdict = run === null ? null : authorizeOrchestrator(run);
   const turn = verdict?.decision === 'deny' ? denyTurn(requestedTurn, origin, verdict.rule_id) : requestedTurn;
   enqueuer.assign({ session: turn.state, live: run === null ? live : [...live, run.run_id] });
-  // First of all: in the first macrostep of a machine, XState starts what is spawned before it emits anything.
+  // Do this first: in the first macrostep of a machine, XState starts spawned actors before it emits anything.
   const isRecorded = inputs.length > 0;
   const activationInputs = isRecorded && run !== null ? withRefs(inputs, [specRef(turn.state.spec, base.case_id)]) : [];
   if (run !== null)
@@ -74,7 +74,7 @@ const denyTurn = (turn: Turn, { requester }: TurnOrigin, rule_id: string): Turn 
   return { ...failed, events: [...turn.events, ...failed.events] };
 };
 
-/** An occasion, and what an agent that is started then is given. */
+/** The origin of an order, and the initial material of an agent that it starts. */
 type OrderOrigin = TurnOrigin & { readonly given: () => readonly ArtifactRef[] };
 
 const packetRefs = ({ outstanding, spec }: SessionState, { case_id }: RunContext): readonly ArtifactRef[] =>
@@ -98,7 +98,7 @@ function sendOrder(
         lane_id: order.lane_id,
         exposure: agent.exposure,
         link: 'remote',
-        // How long it may be silent is the session's to judge.
+        // The session itself judges how long the agent may be silent.
         idle_ms: null,
         budget: null,
         given: given(),

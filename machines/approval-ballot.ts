@@ -1,4 +1,4 @@
-// A promotion or export run that waits in `created` for people's approval (D7): what a ballot changes, what is said.
+// Counts votes for a promotion or export run that waits in `created` for approval (D7), and emits their audit events.
 
 import { COMPARED_LOOKS, COMPARED_PERSONS } from './flags.js';
 import type { ApprovalBallot, ApprovalBook } from '../src/contract/run/approval.js';
@@ -35,8 +35,8 @@ interface BallotOutcome {
 }
 
 /**
- * Counts a ballot. When that decides the request, the run is judged: a rejection denies it; an approval is used up, and
- * lane, role and overlay are asked once more, because days may have passed.
+ * Counts a ballot. If it decides the request, the run is judged: a rejection denies it. A granted approval is consumed,
+ * and lane, role and overlay are checked again, because days may have passed.
  */
 export function applyBallot(context: MediatedMemory, { ballot, overlay }: VoteEvent, policy: Policy): BallotOutcome {
   const { approval, run } = context;
@@ -57,7 +57,7 @@ export function applyBallot(context: MediatedMemory, { ballot, overlay }: VoteEv
   };
 }
 
-/** Whom a rule of the overlay has suspended has no say: the role counts as one that there is not. */
+/** Approvers whom the overlay has suspended cannot vote: their role counts as unknown. */
 export function approvalPolicyFor(
   { approvals, roles, flags }: Policy,
   { approver }: ApprovalBallot,
@@ -72,14 +72,14 @@ export function approvalPolicyFor(
 
 const NO_ROLES: ApprovalPolicy['roles'] = new Map();
 
-/** What a run may rely on now: the votes of those whom the overlay has suspended meanwhile do not count (D1). */
+/** The approvals that count now: votes of approvers whom the overlay has suspended since do not count (D1). */
 export function dropSuspendedVotes(book: ApprovalBook, overlay: OverlayFact | null): ApprovalBook {
   const isSuspended = book.entries.length === 0 ? null : suspensionCheck(overlay);
   if (isSuspended === null) return book;
   return { run_id: book.run_id, entries: book.entries.map((entry) => withoutVotes(entry, isSuspended)) };
 }
 
-/** Null where nobody is. An overlay that cannot be trusted suspends nobody: it denies what would follow. */
+/** Null if no approver is suspended. An untrusted overlay suspends no approver: it denies the effect itself. */
 function suspensionCheck(overlay: OverlayFact | null): SuspensionCheck | null {
   if (overlay?.epoch == null) return null;
   return ({ actor_id, role_id, person }) =>
@@ -88,7 +88,7 @@ function suspensionCheck(overlay: OverlayFact | null): SuspensionCheck | null {
 
 const EMPTY_SUBJECT = { lane_id: null, action: null, tool: null, table: null, case_id: null, run_id: null } as const;
 
-/** S4-78: who has approved goes into what is performed, so that it can be written where it is needed. */
+/** S4-78: the approvers become part of the effect, so that the executor can record them where required. */
 function withApprovals(request: MediatedRequest, { entries }: RequiredApproval['book']): MediatedRequest {
   const approvals = entries.flatMap(({ votes }) =>
     votes.map(({ actor_id, role_id, at }) => ({ approved_by: actor_id, role_id, approved_at_utc: at })),
@@ -102,7 +102,7 @@ export const voteEmissions = (
   verdicts: readonly ApprovalVerdict[],
 ): Emission[] => verdicts.map((verdict) => ({ type: 'audit_event', body: voteEvent(run, ballot, verdict, overlay) }));
 
-/** S4-44: policy allows the run as far as policy goes; it has still to be approved, and by this digest. */
+/** S4-44: policy allows the run, but it still needs approval of exactly this digest. */
 export const approvalPendingEmission = ({ run, request, approval }: MediatedMemory, target: AuditTarget): Emission => ({
   type: 'audit_event',
   body: authzEvent(run, APPROVAL_REQUIRED, { target, overlay: request.overlay, digest: approval?.digest ?? null }),
@@ -110,7 +110,7 @@ export const approvalPendingEmission = ({ run, request, approval }: MediatedMemo
 
 const APPROVAL_REQUIRED = { decision: 'allow', rule_id: 'approval.required' } as const;
 
-/** The decision that the run has waited for. */
+/** The decision after the run's approval. */
 export const approvalDecisionEmission = (
   { run, verdict, request, approval }: MediatedMemory,
   target: AuditTarget,
@@ -125,7 +125,7 @@ export const approvalDecisionEmission = (
 
 const MISSING_VERDICT = { decision: 'deny', rule_id: 'run.no_verdict' } as const;
 
-/** Until when an answer counts. */
+/** The time until which votes count. */
 export const expiry = (approval: RequiredApproval | null): string | null =>
   approval?.book.entries.find(({ digest }) => digest === approval.digest)?.expires_at ?? null;
 

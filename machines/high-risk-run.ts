@@ -1,5 +1,5 @@
-// Promotions and exports (S4 §10): what a person asks for becomes the request of a mediated run, judged as every other,
-// and, where policy says so, waiting for people's approval before it enters `running`.
+// Promotions and exports (S4 §10): turns a person's request into the request of a mediated run. It is judged like every
+// other request and, if policy requires it, waits for approval before it enters `running`.
 
 import type { HighRiskKind, StartRunInput } from '../src/contract/run/entry.js';
 import type { OverlayFact } from '../src/contract/policy/overlay.js';
@@ -24,36 +24,36 @@ import { EXPORT_LOCATORS, FINDINGS } from './flags.js';
 import { authorizeRequest, type RequiredApproval, type MediatedRequest } from './mediated-memory.js';
 import type { MediatedInput, MediatedLogic } from './mediated.js';
 
-/** What is to be done: a record for shared knowledge, or a bundle. */
+/** The requested action: a record for shared knowledge, or a bundle. */
 export interface HighRiskAction {
   readonly action: string;
   readonly args: JsonObject;
 }
 
-/** Of runs that are not an agent's: what people start, and the verifications and reviews of a session. */
+/** The kinds of runs that no agent starts: those that people start, and the verifications and reviews of a session. */
 export type StartableRunKind = HighRiskKind | 'tool_gateway';
 export type StartableLogicByKind = Readonly<Record<StartableRunKind, MediatedLogic>>;
 
-/** A promotion or export that somebody starts, or a check that a session makes. */
+/** Starts a promotion or export for a person, or a check for a session. */
 export interface StartRunEvent {
   readonly type: 'START_RUN';
   readonly run_kind: StartableRunKind;
   readonly actor: Actor;
-  /** Whom the actor is compared as when people vote (C87). */
+  /** The person that the actor is compared as when approvers vote (C87). */
   readonly person?: Person | undefined;
   readonly role_id: string;
   readonly lane_id: string;
   readonly act: HighRiskAction;
-  /** The act, as the artifact that brought it; null where the spec of the session holds it. */
+  /** The request, as the artifact that came with the input; null if it comes from the session's spec. */
   readonly request: ArtifactRef | null;
-  /** What it is made from. */
+  /** The sources of the promotion or export. */
   readonly inputs: readonly ArtifactRef[];
   readonly facts: StartRunInput['facts'];
   readonly overlay: OverlayFact | null;
   readonly time: string;
 }
 
-/** The run's input, and what policy says to it; with an approval to wait for, the verdict is not final. */
+/** Builds the run's request and its verdict by policy. The verdict is not final if the run needs approval. */
 export function prepareHighRiskRun(
   run: RunContext,
   event: StartRunEvent,
@@ -96,13 +96,13 @@ function requestOf(
   };
 }
 
-/** Flag 5: without it, an executor is given no locator, and answers with a path. */
+/** Flag 5: without it, the executor gets no locator and returns a path. */
 function effectArgs({ args }: HighRiskAction, { flags }: Policy): HighRiskAction['args'] {
   if (flags.has(EXPORT_LOCATORS) || !('locator' in args)) return args;
   return Object.fromEntries(Object.entries(args).filter(([name]) => name !== 'locator'));
 }
 
-/** A promotion writes shared knowledge; an export hands out a bundle, in a lane that lists that tool. */
+/** A promotion writes shared knowledge. An export returns a bundle, in a lane that lists its tool. */
 function targetFields(
   run: RunContext,
   { action, args }: HighRiskAction,
@@ -130,13 +130,13 @@ function targetFields(
   };
 }
 
-/** What a lane lists under `tools` for the checks of a session (C68, C70). */
+/** The tools that a lane must list for the checks of a session (C68, C70). */
 export const CHECK_TOOLS: Readonly<Record<string, string | undefined>> = {
   [RUN_VERIFICATION]: 'session.verify',
   [REVIEW_PHASE]: 'session.review',
 };
 
-/** What a lane lists under `tools` for runs that make a bundle. */
+/** The tool that a lane must list for runs that create a bundle. */
 export const EXPORT_TOOL = 'export_bundle.create';
 
 const EMPTY_REQUEST = {
@@ -150,7 +150,7 @@ const EMPTY_REQUEST = {
   promotes: false,
 } as const;
 
-/** S4-74: what has been promoted, and what it was made from. Its content stands in the request, nothing twice. */
+/** S4-74: a reference to the promoted record and its sources. The content itself is in the request. */
 function insightRef({ args }: HighRiskAction, inputs: readonly ArtifactRef[]): ArtifactRef {
   const text = canonicalJson(args['record'] ?? null);
   const hash = sha256(text);

@@ -27,7 +27,7 @@ export interface Machines {
   readonly mediated: MediatedMachine;
 }
 
-/** Every machine of a run tree, judged by one pinned policy. */
+/** Creates every machine of a run tree under one pinned policy. */
 export function createMachines(policy: Policy): Machines {
   const mediated = createMediatedMachine(policy);
   const standalone = mediated as unknown as MediatedLogic;
@@ -43,8 +43,8 @@ export function createMachines(policy: Policy): Machines {
 }
 
 /**
- * The machines as data: states, edges, guards and actions by name, the registrations of the actions that they know, and
- * the behaviour flags that are in force, if any. Its hash is part of every run's pins.
+ * Serializes the machines: states, transitions, guards and actions by name, the registered actions, and the behaviour
+ * flags in force, if any. Every run pins the hash of this text.
  */
 export function machineDefinitions(machines: Machines, { registrations }: Catalogue, flags: Flags = NO_FLAGS): string {
   const { session, orchestrator, agent, step, mediated } = machines;
@@ -59,5 +59,8 @@ export function machineDefinitions(machines: Machines, { registrations }: Catalo
   });
 }
 
-/** Functions (a context, an output) have no text of their own: they are policy and contract, which are pinned too. */
+/**
+ * Functions (a context, an output) have no text of their own. Their behaviour follows from policy and contract, which
+ * are also pinned.
+ */
 const asData = (config: unknown): unknown => JSON.parse(JSON.stringify(config)) as unknown;

@@ -1,5 +1,4 @@
-// What a mediated run is asked to do, and what it says of it: its birth, its command, and the events that tell of the
-// act itself.
+// The request of a mediated run, and what the run emits: its creation, its command, and the events about its action.
 
 import type { ApprovalBallot, ApprovalBook, ApprovalRule } from '../src/contract/run/approval.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
@@ -18,33 +17,33 @@ import { actionEvent, runCreatedDraft, type RunEnd } from '../src/run/audit-even
 import type { Emission } from './emission.js';
 import { failureEnd, type MediatedOutcome, type RunMemory } from './run.js';
 
-/** What the run is for. The same request goes from a tool_gateway run to its db_write child. */
+/** The request of the run. A tool_gateway run passes the same request to its db_write child. */
 export interface MediatedRequest {
   readonly privileged: PrivilegedRequest;
   /** SHA-256 of the canonical request (S4-60). */
   readonly hash: string;
   readonly effect: Omit<Effect, 'run_id' | 'idempotency_key'>;
-  /** The key of the first attempt, where this is another one; null for a first one, whose key is its own run id. */
+  /** For a retry, the key of the first attempt; null for a first attempt, whose key is its own run id. */
   readonly idempotency_key: string | null;
   readonly in_commit: boolean;
-  /** Done twice with one key it is done once: what is unknown of it may be tried again. */
+  /** Whether two executions with one key have the effect of one. If so, an unknown outcome may be retried. */
   readonly idempotent: boolean;
   readonly inputs: readonly ArtifactRef[];
-  /** What a successful write leaves behind, where that is known beforehand. */
+  /** The artifact of a successful write, if it is known beforehand. */
   readonly written: ArtifactRef | null;
   readonly retry: RunCreated['retry'];
-  /** The emergency overlay under which it was allowed; a child is judged by it too. */
+  /** The emergency overlay under which the request was allowed; it also applies to a child run. */
   readonly overlay: OverlayFact | null;
 }
 
-/** What people must have said before the run may enter `running`, and what they have said (D7). */
+/** The approval that the run needs before it enters `running`, and the votes so far (D7). */
 export interface RequiredApproval {
   readonly digest: string;
   readonly rule: ApprovalRule;
   readonly book: ApprovalBook;
 }
 
-/** People's answer to what a run has asked them. */
+/** The answer of approvers to requests of a run. */
 export interface VoteEvent {
   readonly type: 'VOTE';
   readonly ballot: ApprovalBallot;
@@ -55,11 +54,11 @@ export interface MediatedMemory extends RunMemory {
   readonly request: MediatedRequest;
   readonly done: MediatedOutcome;
   readonly approval: RequiredApproval | null;
-  /** The verdict on a run that has waited for its approval. */
+  /** The verdict on a run that has waited for approval. */
   readonly verdict: Verdict | null;
 }
 
-/** May the run do what it was asked for? */
+/** Judges whether the run may execute its request. */
 export const authorizeRequest = (run: RunContext, request: MediatedRequest, policy: Policy): Verdict =>
   authorizeWithOverlay(
     run,
@@ -67,7 +66,7 @@ export const authorizeRequest = (run: RunContext, request: MediatedRequest, poli
     policy,
   );
 
-/** The part of a privileged act that its db_write run does. */
+/** The part of a privileged request that its db_write run executes. */
 export const toPrivilegedWrite = (privileged: PrivilegedRequest, run_kind: RunKind): PrivilegedRequest => ({
   tool: null,
   write: privileged.write,
@@ -81,12 +80,12 @@ export const toPrivilegedWrite = (privileged: PrivilegedRequest, run_kind: RunKi
   label: privileged.label,
 });
 
-/** The same request, as the db_write run is asked for it: the write alone. */
+/** The request of the db_write child: only the write. */
 export const toWriteRequest = (request: MediatedRequest, run_kind: RunKind): MediatedRequest => ({
   privileged: toPrivilegedWrite(request.privileged, run_kind),
   hash: request.hash,
   effect: request.effect,
-  // The effect has one key in all attempts: that of the write which the first attempt has delegated.
+  // All attempts of an effect use one key: the key of the write that the first attempt delegated.
   idempotency_key: request.idempotency_key === null ? null : childRunId(request.idempotency_key, 1),
   in_commit: request.in_commit,
   idempotent: request.idempotent,
@@ -96,7 +95,7 @@ export const toWriteRequest = (request: MediatedRequest, run_kind: RunKind): Med
   overlay: request.overlay,
 });
 
-/** What the run acts on, for the audit: the tool of a gateway, the table of a write. */
+/** The subject of the run for the audit: the tool of a gateway, or the table of a write. */
 export function auditTargetOf({ request, run }: Pick<MediatedMemory, 'request' | 'run'>): AuditTarget {
   const { tool, write, read } = request.privileged;
   if (run.run_kind === 'export') return { target_type: 'export_bundle', name: 'export_bundle' };
@@ -116,7 +115,7 @@ export const createdEmission = (context: MediatedMemory): Emission => ({
   }),
 });
 
-/** The effect, to be performed; an export says besides that it has been authorised (S4-79). */
+/** The effect to execute. An export also emits that it is authorized (S4-79). */
 export function effectEmissions(context: MediatedMemory): readonly Emission[] {
   const { run, request } = context;
   const effect: Effect = {
@@ -146,7 +145,7 @@ export const executionFailureEnd = (cause: ExecutionCause, idempotent: boolean):
 
 const isUnknown = (cause: ExecutionCause): boolean => cause === 'OUTCOME_UNKNOWN';
 
-/** The event that tells of the act itself (S4-47 to S4-50, C58). */
+/** The audit event about the action itself (S4-47 to S4-50, C58). */
 const ACTION_TYPE_BY_RUN_KIND = {
   tool_gateway: 'tool_call',
   db_write: 'db_write',
@@ -156,13 +155,13 @@ const ACTION_TYPE_BY_RUN_KIND = {
 } as const satisfies Partial<Record<RunKind, ActionType>>;
 type MediatedRunKind = keyof typeof ACTION_TYPE_BY_RUN_KIND;
 
-/** What was done, or what was not; an export tells of its assembly and of its end (S4-79, C57). */
+/** The outcome of the action. An export emits its assembly and its end (S4-79, C57). */
 export const outcomeEmissions = (context: MediatedMemory): readonly Emission[] =>
   context.run.run_kind === 'export'
     ? [exportEmission(context, 'assemble'), exportEmission(context, 'finalize')]
     : [actionEmission(context, auditTargetOf(context))];
 
-/** Before its act an export has no result, and its first event tells of none. */
+/** The first event of an export comes before its execution, so it has no result. */
 function exportEmission(context: MediatedMemory, operation: 'authorize' | 'assemble' | 'finalize'): Emission {
   const target = { ...auditTargetOf(context), operation };
   return actionEmission(operation === 'authorize' ? { ...context, end: null } : context, target);
@@ -177,7 +176,7 @@ function actionEmission({ run, request, done }: MediatedMemory, target: AuditTar
       request_hash: request.hash,
       inputs: request.inputs,
       response: done.result_ref,
-      // What failed has no result; a reference without one is what it had made until then.
+      // A failed action has no result; without one, the reference covers the output up to the failure.
       output:
         done.result === null
           ? done.result_ref
@@ -189,8 +188,8 @@ function actionEmission({ run, request, done }: MediatedMemory, target: AuditTar
 }
 
 /**
- * S4-76: what an export has made, as a reference. Its hash is what the executor answered; its place is the locator that
- * the request has (flag 5), else what the executor answered, too.
+ * S4-76: a reference to the bundle of an export. Its hash is the executor's result. Its locator is that of the request
+ * (flag 5); without the flag, that of the executor's result.
  */
 function exportBundleRef({ run, request, done: { result } }: Pick<MediatedMemory, 'run' | 'request' | 'done'>) {
   if (run.run_kind !== 'export' || result === null) return null;

@@ -1,18 +1,24 @@
-// A mediated run: one privileged act, in a run of its own (S4 §5). One machine serves tool_gateway, db_write, db_read,
-// promotion and export, because the contract gives all of them the same before, during and after.
+// A mediated run: one privileged action, in a run of its own (S4 §5). One machine serves tool_gateway, db_write,
+// db_read, promotion and export, because the contract defines the same lifecycle for all of them.
 //
-//   created ─ AUTHORIZE ─▶ running ─┬─ performing ── RESULT ──────────▶ completed | failed | cancelled
-//                                   └─ delegating ── its child ended ─▶ completed | failed | cancelled | denied
+//   created ─ AUTHORIZE ─▶ running ─┬─ performing ── RESULT ──────────▶ completed
+// failed
+// cancelled
+//                                   └─ delegating ── its child ended ─▶ completed
+// failed
+// cancelled
+// denied
 //
-// A tool_gateway or promotion run whose act changes storage delegates to a db_write child; everything else performs.
+// A tool_gateway or promotion run that changes storage delegates to a db_write child; all other runs execute the
+// effect.
 //
 // Invariants:
-//   M1. `perform` is said once, on entering `performing`, which nothing reaches without an allow.
-//   M2. STARTED goes to the parent when this run and every run below it are allowed; the step's EXECUTE waits for it.
-//   M3. A cancel while an effect is under way waits for its result: what happened is told as it happened, and the run
-//       then ends as cancelled.
-//   M4. A child's denial is never turned into a completion (C52).
-//   M5. A run that needs people's approval waits in `created`, and is judged again when they have given it (D7).
+//   M1. `perform` is emitted once, on entering `performing`, which is reachable only after an allow.
+//   M2. STARTED goes to the parent once this run and every run below it are allowed; the step's EXECUTE waits for it.
+//   M3. A cancel while an effect is in flight waits for its result. The result is recorded as it is, and the run then
+//       ends as cancelled.
+//   M4. A child's denial never becomes a completion (C52).
+//   M5. A run that needs approval waits in `created`, and is judged again after the approvers' votes (D7).
 
 import {
   assign,
@@ -73,7 +79,7 @@ import {
 export interface MediatedInput {
   readonly run: RunContext;
   readonly request: MediatedRequest;
-  /** What the run waits for before it is judged; null for one that waits for nothing. */
+  /** The approval that the run waits for before it is judged; null if it needs none. */
   readonly approval: RequiredApproval | null;
 }
 
@@ -101,10 +107,10 @@ export type MediatedLogic = ActorLogic<
   Emission
 >;
 
-/** What changes storage for a run of these kinds is a db_write run below it (S4-15, S4-39). */
+/** For runs of these kinds, a db_write child changes the storage (S4-15, S4-39). */
 const DELEGATING_RUN_KINDS: readonly RunKind[] = ['tool_gateway', 'promotion'];
 
-/** The child of a delegating run is its first and only one. */
+/** A delegating run has exactly one child. */
 const childId = (run: RunContext): string => childRunId(run.run_id, 1);
 
 const setupMediated = (policy: Policy) =>
@@ -185,7 +191,7 @@ const setupMediated = (policy: Policy) =>
     },
   });
 
-/** The machine of one mediated run, judged by `policy`. `db_write` must be provided where the run may delegate. */
+/** The machine of one mediated run under `policy`. Provide `db_write` if the run may delegate. */
 export const createMediatedMachine = (policy: Policy) =>
   setupMediated(policy).createMachine({
     id: 'mediated',
@@ -269,7 +275,7 @@ function childEndTransition<const S extends TerminalState, const A extends reado
   return { guard: { type: 'childEnded', params: { state } }, target: `#mediated.${state}`, actions } as const;
 }
 
-/** No answer is a denial. */
+/** A missing answer is a denial. */
 const EXPIRED_DENIAL: Verdict = { decision: 'deny', rule_id: 'approval.expired', cause: 'APPROVAL_REQUIRED' };
 
 function applyResult(context: MediatedMemory, event: ResultEvent): Partial<MediatedMemory> {

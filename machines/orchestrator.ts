@@ -1,16 +1,19 @@
 // An orchestrator run: the root of a run tree (S4-12). It creates agent runs, and the promotion and export runs that
-// people start, and ends when the last of them has.
+// people start, and ends when the last of them has ended.
 //
-//   created ─ AUTHORIZE ─▶ running ─┬─ working ── the last agent ended ─▶ completed | failed | cancelled
-//                                   └─ ending  ── (agents are being cancelled first) ─▶ failed | cancelled
+//   created ─ AUTHORIZE ─▶ running ─┬─ working ── the last agent ended ─▶ completed
+// failed
+// cancelled
+//                                   └─ ending  ── (agents are being cancelled first) ─▶ failed
+// cancelled
 //
 // Invariants:
 //   O1. An agent run gets everything but its role, lane and actor from this run's context (S4-56, U-03).
-//   O2. When a child has failed or was denied, policy decides: `fail` ends this run as failed, after its other agents
-//       were cancelled; `continue` goes on (C52).
+//   O2. If a child has failed or was denied, policy decides: `fail` cancels the other agents and ends this run as
+//       failed; `continue` lets it run (C52).
 //   O3. A cancel goes to the children first, and to this run when none is left (C53).
-//   O4. An activation of a session is held: its children end without ending it, and it tells the session of each.
-//   O5. What agents may use up is held back from what the tree has, and what they leave over is given back.
+//   O4. An activation of a session (`held`) does not end when its children end, and notifies the session of each end.
+//   O5. The budget of an agent is reserved from the tree's budget; the unused rest returns to the tree.
 
 import { assign, emit, enqueueActions, sendParent, setup } from 'xstate';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';

@@ -1,5 +1,5 @@
-// What an orchestrator or agent run was started with and what it has produced, as references (S4-59, S4-61, C91). The
-// lists are empty in trees without behaviour flag 12, and their entries are as they were.
+// References to the content that an orchestrator or agent run was started with and has produced (S4-59, S4-61, C91).
+// The lists are empty in trees without behaviour flag 12, and their entries are unchanged.
 
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
 import { canonicalJson } from '../src/contract/canonical-json.js';
@@ -8,10 +8,10 @@ import type { OpeningInput } from '../src/contract/run/entry.js';
 import type { NextStep } from '../src/contract/session/session-answer.js';
 import type { SessionSpec } from '../src/contract/session/session-spec.js';
 
-/** An audit event holds 64 references; of what a run has produced the last ones are named. */
+/** An audit event contains at most 64 references; of a run's products, the last ones are listed. */
 const REFS_MAX = 64;
 
-/** `known`, and what of `more` is not in it; of too many the last ones. */
+/** Appends the references of `more` that are not in `known`, and keeps only the last ones if there are too many. */
 export function withRefs(known: readonly ArtifactRef[], more: readonly ArtifactRef[]): readonly ArtifactRef[] {
   if (more.length === 0) return known;
   const added = more.filter(({ artifact_id }) => !known.some((ref) => ref.artifact_id === artifact_id));
@@ -29,7 +29,10 @@ export const configurationOf = ({ policies, machines, notes = [] }: OpeningInput
 
 const specs = new WeakMap<SessionSpec, ArtifactRef>();
 
-/** The spec of a session as it stands, by the hash of its canonical JSON. A spec may be large: it is hashed once. */
+/**
+ * A reference to the session's current spec, by the hash of its canonical JSON. A spec may be large, so it is hashed
+ * once.
+ */
 export function specRef(spec: SessionSpec, case_id: string | null): ArtifactRef {
   const ref = specs.get(spec) ?? refOf('session_spec', canonicalJson(spec), case_id);
   specs.set(spec, ref);
@@ -37,8 +40,8 @@ export function specRef(spec: SessionSpec, case_id: string | null): ArtifactRef 
 }
 
 /**
- * The step that an agent run was started for, by the hash of its canonical JSON. It is made of the spec, so it is named
- * and not stored; its proof is no part of it.
+ * A reference to the step for which an agent run was started, by the hash of its canonical JSON without the proof. The
+ * step is derived from the spec, so the packet itself is not stored.
  */
 export const packetRef = (step: NextStep, spec: SessionSpec, case_id: string | null): ArtifactRef => ({
   ...refOf('step_packet', canonicalJson(step), case_id),

@@ -1,4 +1,4 @@
-// The chart that every run machine has at its top: six states, and the edges of the lifecycle contract (S4 §3).
+// The states that every run machine has at its top level, and the transitions of the lifecycle contract (S4 §3).
 //
 //            AUTHORIZE (allow)                 its own work is done
 //   created ───────────────────▶ running ─────────────────────────▶ completed
@@ -6,10 +6,10 @@
 //      └──── CANCEL ──────────▶ cancelled ◀─ CANCEL ─┘
 //
 // Invariants:
-//   R1. A run is created by its parent and judged by AUTHORIZE, which carries the verdict; without one it stays in
-//       `created`. Entry order: run_created, authz_decision, system(running), ..., system(terminal) (C47).
-//   R2. A terminal state has no way out, and entering it emits exactly one system event with its reason.
-//   R3. A run ends its children first: none is alive when it enters a terminal state (C53).
+//   R1. The parent creates a run. AUTHORIZE carries the verdict; without one the run stays in `created`.
+//       Entry order: run_created, authz_decision, system(running), ..., system(terminal) (C47).
+//   R2. A terminal state has no transition, and entering it emits exactly one system event with its reason.
+//   R3. A run ends its children first: none is live when it enters a terminal state (C53).
 //   R4. The memory is plain JSON.
 
 import type { RunContext } from '../src/contract/run/run-context.js';

@@ -1,15 +1,19 @@
-// A session: the root of a tree in which an agent works through a spec, one step at a time (S3). It may pause and be
-// resumed for as long as it takes; every activation is an orchestrator run of its own, which this machine starts and
-// ends. What a command does is decided by src/session; the machine is when, and what follows for the runs.
+// A session: the root of a tree in which an agent works through a spec, one step at a time (S3). It may be paused and
+// resumed for any time. Each activation is an orchestrator run of its own, which this machine starts and ends.
+// src/session decides what a command changes; the machine decides when it applies, and what follows for the runs.
 //
-//   running ─┬─ COMMAND ─▶ settling ─▶ running | paused | failed | closing
+//   running ─┬─ COMMAND ─▶ settling ─▶ running
+// paused
+// failed
+// closing
 //   paused  ─┤
-//   failed  ─┘      closing ── the last activation has ended ─▶ completed | ended
+//   failed  ─┘      closing ── the last activation has ended ─▶ completed
+// ended
 //
 // Invariants:
-//   S1. One command at a time; its events, its orders to the runs and its answer leave together (C64).
-//   S2. At most one activation is worked in; one that was closed may still be ending.
-//   S3. The session is over when no activation is left (C53).
+//   S1. It applies one command at a time, and emits its events, orders and answer together (C64).
+//   S2. At most one activation is active; a closed one may still be ending.
+//   S3. The session ends when no activation is left (C53).
 
 import { assign, emit, enqueueActions, setup } from 'xstate';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';

@@ -1,4 +1,4 @@
-// What a step uses up, learns and leaves behind; and whether what has failed is tried again (C54).
+// Computes what a step uses, reads and leaves unknown, and whether a failed action is retried (C54).
 
 import type { Amounts } from '../src/contract/run/budget.js';
 import type { Label } from '../src/contract/policy/labels.js';
@@ -14,11 +14,11 @@ import { findExhaustedBudget } from './authorize-step.js';
 import type { DoneEvent, RunOutput } from './run.js';
 import type { StepMemory } from './step-memory.js';
 
-/** What the step has used up itself; its time and its payload were charged when it began. */
+/** The amounts that the step itself has used; its time and its payload were charged when it started. */
 export const spentAmounts = ({ attempts, result_ref }: StepMemory): Amounts =>
   amountsOf({ steps: 1, tool_calls: attempts, bytes: result_ref?.byte_size ?? 0 });
 
-/** What the agent knows from this step on. */
+/** The label that the agent gets from this step; null if the step has read nothing. */
 export function readLabel(step: StepMemory, policy: Policy): Label | null {
   const { catalogue } = policy;
   const definition = catalogue.action(step.action ?? '');
@@ -34,7 +34,7 @@ export function readLabel(step: StepMemory, policy: Policy): Label | null {
   return resultLabel(definition, args, request, catalogue);
 }
 
-/** Only what has failed, may be tried again, and does once what it does twice; as often as policy says. */
+/** Whether a failed action is retried: it must be retryable and idempotent, and policy and budget must permit it. */
 export function canRetry(step: StepMemory, { state, end }: RunOutput, policy: Policy): boolean {
   const { catalogue, retries } = policy;
   const definition = catalogue.action(step.action ?? '');
@@ -44,14 +44,14 @@ export function canRetry(step: StepMemory, { state, end }: RunOutput, policy: Po
     end.error?.retryable === true &&
     step.attempts <= retries.max &&
     definition !== undefined &&
-    // A record that was settled as not written never will be, under this key: the agent may propose it anew.
+    // A record that was settled as not written can never be written under this key; the agent may propose it anew.
     !(definition.run_kind === 'db_write' && end.reason === 'INTERRUPTED') &&
     isIdempotent(definition, step.args ?? {}, catalogue) &&
     findExhaustedBudget(step.account, step.attempts + 1) === null
   );
 }
 
-/** When the next attempt is due: the pause doubles with every one. */
+/** Schedules the next attempt. The delay doubles with each attempt. */
 export function scheduleRetry(step: StepMemory, { output }: DoneEvent, policy: Policy): Partial<StepMemory> {
   const pause = policy.retries.backoff_ms * 2 ** (step.attempts - 1);
   const from = output.done?.at ?? step.received_at;
@@ -59,24 +59,24 @@ export function scheduleRetry(step: StepMemory, { output }: DoneEvent, policy: P
   return { again: { reason: output.done?.cause ?? 'INTERNAL', at }, unknown: findUnknownRequest(step, output, policy) };
 }
 
-/** D8: what one attempt has left unknown stays so whatever the next one came to, unless that was done. */
+/** D8: an outcome that one attempt left unknown stays unknown after the next attempt, unless that one was done. */
 export const findUnknownRequest = (step: StepMemory, { done }: RunOutput, policy: Policy): string | null =>
   done?.cause === 'OUTCOME_UNKNOWN' ? stepRequestHash(step, policy) : step.unknown;
 
-/** S4-66 to S4-69: the next ordinal of the agent, a child of the first attempt. */
+/** S4-66 to S4-69: the next attempt uses the next ordinal of the agent, and is a child of the first attempt. */
 export function nextAttempt(step: StepMemory, policy: Policy): Attempt {
   const run = mediatedContext(firstAttemptParts(step), policy);
   const run_id = childRunId(step.agent.run_id, step.mediated_runs + step.attempts + 1);
   return retryAttempt(run, run_id, step.attempts, step.mediated_run_id, step.again?.reason ?? 'INTERNAL');
 }
 
-/** What has failed has failed: nobody waits for another attempt. */
+/** Ends the step with the failure of its last attempt, because no caller waits for another one. */
 export function abandonRetry({ again }: StepMemory): Partial<StepMemory> {
   const cause = (again?.reason ?? 'INTERNAL') as ExecutionCause;
   return { again: null, fault: executionFault(cause), phase_failed_at: 'EXECUTE' };
 }
 
-/** The hash of the step's request, as its mediated runs carry it. */
+/** The hash of the step's request, as in its mediated runs. */
 export function stepRequestHash(step: StepMemory, policy: Policy): string | null {
   const definition = policy.catalogue.action(step.action ?? '');
   const args = step.authorization.args ?? step.args ?? {};
@@ -85,7 +85,7 @@ export function stepRequestHash(step: StepMemory, policy: Policy): string | null
     : requestHash(definition, args, mediatedContext(firstAttemptParts(step), policy));
 }
 
-/** What the run of the first attempt is made of. */
+/** The parts from which the run of the first attempt is built. */
 const firstAttemptParts = ({ agent, action, mediated_runs }: StepMemory) => ({
   agent,
   action,

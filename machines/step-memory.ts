@@ -1,4 +1,4 @@
-// What a step is given, remembers while it goes on, and tells its agent run when it is over.
+// The input of a step, what it remembers while it runs, and its output to its agent run.
 
 import type { ApprovalBook } from '../src/contract/run/approval.js';
 import type { ArtifactRef } from '../src/contract/artifact-ref.js';
@@ -27,7 +27,7 @@ export interface StepInput {
   readonly raw: Uint8Array | null;
   readonly seen: SeenProposal | null;
   readonly recorded_response: string | null;
-  /** How many mediated runs the agent has had: the next one's ordinal is one more. */
+  /** Number of mediated runs that the agent has had; the next ordinal is one more. */
   readonly mediated_runs: number;
   readonly account: Account;
   readonly label: Label;
@@ -40,44 +40,44 @@ export interface StepMemory extends StepDraft, Omit<StepInput, 'raw'> {
   readonly authorization: Authorization;
   readonly result: JsonObject | null;
   readonly result_ref: ArtifactRef | null;
-  /** What its mediated run has produced. */
+  /** References to what its mediated run has produced. */
   readonly produced?: readonly ArtifactRef[];
-  /** The mediated run: of the attempt that is under way, or was the last. */
+  /** The mediated run of the current or last attempt. */
   readonly mediated_run_id: string;
-  /** How many mediated runs there were: their ordinals are used up. */
+  /** Number of its mediated runs, whose ordinals are used. */
   readonly attempts: number;
-  /** Why the last attempt failed, and when it shall be tried again; null unless the step waits for that. */
+  /** Why the last attempt failed, and when the next one is due; null unless the step waits for a retry. */
   readonly again: { readonly reason: string; readonly at: string } | null;
-  /** Nobody waits for another attempt. */
+  /** Set if no caller waits for another attempt. */
   readonly last: boolean;
-  /** The request whose outcome is unknown, where an attempt has left one and none after it was done. */
+  /** The request whose outcome is unknown, if an attempt left it unknown and no later attempt was done. */
   readonly unknown: string | null;
   readonly response: string | null;
 }
 
-/** What a step tells its agent run when it is over. */
+/** The output of a step for its agent run. */
 export interface StepOutput {
   readonly step: true;
-  /** How many mediated runs it has had. */
+  /** Number of its mediated runs. */
   readonly mediated: number;
-  /** Refused by AUTHORIZE: these denials are counted (D5). */
+  /** Denied by AUTHORIZE: these denials are counted (D5). */
   readonly denied: boolean;
-  /** Refused before AUTHORIZE: these are counted too (C81). */
+  /** Rejected before AUTHORIZE: these proposals are counted too (C81). */
   readonly invalid: boolean;
-  /** A FINISH that succeeded ends the agent run. */
+  /** A successful FINISH ends the agent run. */
   readonly finished: boolean;
   readonly spent: Amounts;
-  /** What is there now that was not before, as references: what was written, or the last word of the agent. */
+  /** References to new content: what was written, or the agent's final response. */
   readonly produced: readonly ArtifactRef[];
-  /** What it has read that the agent knows from now on; null where that is nothing. */
+  /** The label of what it has read, which the agent carries from now on; null if it has read nothing. */
   readonly read: Label | null;
   /** Hash of a request whose outcome is unknown. */
   readonly unknown: string | null;
-  /** What it was denied for want of an approval. */
+  /** The approval request for whose lack it was denied. */
   readonly requested: { readonly digest: string; readonly name: string; readonly at: string } | null;
 }
 
-/** Written out: a step begins a thousand times a second, and spreading thirty members costs more than a phase. */
+/** Written out: a thousand steps start per second, and spreading thirty members costs more than a phase. */
 export const newStepMemory = (input: StepInput): StepMemory => ({
   raw: input.raw,
   text: null,

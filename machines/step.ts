@@ -1,18 +1,18 @@
-// One step: nine phases in strict order (S0-12), for one proposal of one agent run. It is no run itself.
+// One step: nine phases in strict order (S0-12), for one proposal of one agent run. A step is not a run.
 //
 //   RECEIVE ▸ PARSE ▸ VALIDATE_SCHEMA ▸ VALIDATE_ACTION ▸ VALIDATE_ARGS ▸ AUTHORIZE ▸ EXECUTE ▸ RECORD ▸ RESPOND
-//      └────────┴───────────┴── the first refusal ──┴────────────┴──────────────────────────────▲
+//      └────────┴───────────┴── the first rejection ┴────────────┴──────────────────────────────▲
 //
 //   AUTHORIZE: judging ──▶ gathering ── FACTS ──▶ deciding ── STARTED ──▶ EXECUTE
-//              (lane)       (what is there)        (a mediated run is created with the verdict)
+//              (lane)       (sandbox facts)       (a mediated run is created with the verdict)
 //
 // Invariants:
-//   S1. A phase that refuses sets `fault` and `phase_failed_at`; the next state is RECORD.
+//   S1. A phase that rejects the proposal sets `fault` and `phase_failed_at`; the next state is RECORD.
 //   S2. EXECUTE is entered at most once: by an action without privilege, or by STARTED, which only a mediated run
-//       that was allowed (and whose children were) says. Further attempts stay inside it (C54).
+//       sends that was allowed, with its children. Further attempts stay inside EXECUTE (C54).
 //   S3. Every path passes RECORD once and RESPOND once: one trace and one reply for each proposal (S0-04, S2-20).
-//   S4. No state reads `reasoning`; the draft does not hold it.
-//   S5. An approval is used up when EXECUTE is entered, in the commit that says so (D7).
+//   S4. No state reads `reasoning`; the draft does not contain it.
+//   S5. An approval is consumed when EXECUTE is entered, in the same commit (D7).
 
 import { assign, emit, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import type { MediatedKind } from '../src/contract/policy/actions.js';

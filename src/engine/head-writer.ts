@@ -4,7 +4,7 @@ import { Sequencer } from './sequencer.js';
 export interface HeadWriterOptions {
   readonly store: LedgerStore;
   readonly externalHeadStore: ExternalHeadStore;
-  /** The last head of an earlier epoch of this process; null if there is none. */
+  /** The last head of an earlier epoch of this process, or null. */
   readonly known: LogHead | null;
   /** Called with the error when a head cannot be written, or appends cannot be integrated. */
   readonly onFailed: (error: unknown) => void;

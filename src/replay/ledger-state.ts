@@ -52,7 +52,7 @@ export interface LedgerState {
   readonly sessions: readonly SessionSnapshot[];
   /**
    * The live trees that are known from entries alone, because content that they need is unavailable. The positions of
-   * their runs inside their states, and their sessions, are unknown. Absent if there are none.
+   * their runs inside their states, and their sessions, are unknown. Absent if empty.
    */
   readonly not_recomputed?: readonly string[];
 }

@@ -3,7 +3,7 @@ import { RunCheck } from '../ledger/verification/check-runs.js';
 
 /**
  * Reports every violation of the lifecycle of S4 §3 by these entries, every missing event of S4 §6, and every run that
- * has not ended, as `ledger verify` does. It does not use the machines. @returns an empty list if there is none
+ * has not ended, as `ledger verify` does. It does not use the machines.
  */
 export function findLifecycleFaults(entries: readonly Entry[]): readonly string[] {
   const check = new RunCheck();

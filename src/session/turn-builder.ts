@@ -16,7 +16,7 @@ export interface CommandContext {
   readonly actor: Actor;
   readonly role: SessionRole;
   readonly vouch: SessionVouch;
-  /** The report of a `next`, without its proof; null if there is none. */
+  /** The report of a `next`, without its proof; null if the command has no report. */
   readonly report: JsonObject | null;
   /** The spec of a `rebase`. */
   readonly new_spec: SessionSpec | null;

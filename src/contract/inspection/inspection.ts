@@ -229,7 +229,7 @@ export interface StepStory {
    */
   readonly proposal: number;
   readonly trace: number | null;
-  /** The response, byte for byte; null if there is none or its content is unavailable. */
+  /** The response, byte for byte; null if it is missing or its content is unavailable. */
   readonly response: string | null;
   /** The log index of the decision, for `why`; null if the step has no decision. */
   readonly decision: number | null;

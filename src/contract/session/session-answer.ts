@@ -88,7 +88,7 @@ export interface NextStep {
   readonly instructions: readonly { readonly tool: string; readonly action: string; readonly description: string }[];
   /** Why the session pauses. */
   readonly reason: PauseReason | null;
-  /** The agent run that gets the proposals for this step; null if there is none. */
+  /** The agent run that gets the proposals for this step; null if the step has no run. */
   readonly run_id: string | null;
   readonly lane_id: string | null;
   /** Findings that the step must address. */

@@ -26,7 +26,7 @@ export type SpecFact = Static<typeof SpecFact>;
 export const NextCommand = Type.Object(
   {
     name: Type.Literal('next'),
-    /** `last_step_result` without its step proof, as canonical JSON; null if there is none. */
+    /** `last_step_result` without its step proof, as canonical JSON; null if the agent sent no result. */
     report: Nullable(ArtifactRef),
     /** SHA-256 of the step proof in the request; null if there was none (D10). */
     proof_sha256: Nullable(Sha256),

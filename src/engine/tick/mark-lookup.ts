@@ -125,6 +125,6 @@ export class MarkLookup {
 
 export interface FoundProposal {
   readonly key: ProposalKey;
-  /** The stored mark; null if there is none. */
+  /** The stored mark, or null. */
   readonly mark: ProposalMark | null;
 }

@@ -35,8 +35,8 @@ export function inclusionRanges(index: number, size: number): readonly LeafRange
 }
 
 /**
- * Computes which subtrees' hashes prove that a log of `newer` leaves begins with the log of `older` leaves. For `older`
- * 0 there are none.
+ * Computes which subtrees' hashes prove that a log of `newer` leaves begins with the log of `older` leaves; no hashes
+ * for `older` 0.
  */
 export function consistencyRanges(older: number, newer: number): readonly LeafRange[] {
   if (!isSize(older) || !isSize(newer) || older > newer) {

@@ -129,7 +129,7 @@ export class RecordCheck {
     records.release(run_id);
   }
 
-  /** Loads the stored record of a run that was released. If there is none, the run does not belong to this tree. */
+  /** Loads the stored record of a run that was released. Without one, the run does not belong to this tree. */
   async #resume(records: RecordFold, tree_id: string, run_id: string): Promise<void> {
     const record = parseStoredRecord(await this.#source.table.load(tree_id, run_id));
     if (record !== null) records.resume(record);

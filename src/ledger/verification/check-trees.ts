@@ -1,4 +1,4 @@
-// The store lists its trees, with the case of each and whether it has ended, beside the log. Recovery, erasure and
+// The store lists its trees outside the log, with the case of each and whether it has ended. Recovery, erasure and
 // decisions about a case use that list, so it is verified against the log.
 
 import { isOpeningInput, type Entry } from '../../contract/run/entry.js';

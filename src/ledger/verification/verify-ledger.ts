@@ -28,7 +28,7 @@ import { WithheldContents } from './withheld-contents.js';
 
 export const PROBLEMS_MAX = 100;
 
-/** A ledger as verification reads it, and the head stored outside of it (null if there is none). */
+/** A ledger as verification reads it, and the head stored outside of it, or null. */
 export interface LedgerSource extends Pick<LedgerStore, 'log' | 'artifactsOf' | 'head'> {
   /** The marks stored outside the log; if absent, marks are not checked. */
   readonly marks?: MarkSource;

@@ -1,11 +1,12 @@
-// Whether a voter is the requester, or an earlier voter, under another spelling (C87). Under behaviour flag 6 request
-// and vote carry a canonical id and skeletons, under flag 13 looks as well, which are compared as text. Without flag 6
-// names are folded here, by the Unicode tables of the Node that runs; that way stays for trees that were recorded so.
+// Decides whether a voter is the requester, or an earlier voter, under another spelling (C87). Under behaviour flag 6,
+// request and vote carry a canonical id and skeletons; under flag 13 also looks. These are compared as text. Without
+// flag 6, this file folds names with the Unicode tables of the running Node, which remains for trees that were recorded
+// that way.
 
 import type { ApprovalBallot, ApprovalEntry, ApprovalVote } from '../../contract/run/approval.js';
 import { compareNames, withoutLooks, type Likeness, type Person } from '../../contract/person.js';
 
-/** A name, and what it is compared by. */
+/** A name, and the values by which it is compared. */
 interface NamedPerson {
   readonly actor_id: string;
   readonly person?: Person | undefined;
@@ -20,26 +21,26 @@ export const withoutLooksOf = (ballot: ApprovalBallot): ApprovalBallot => {
   return person === undefined ? ballot : { ...ballot, approver: { actor, role_id, person: withoutLooks(person) } };
 };
 
-/** Why the ballot cannot be counted because of who has asked; null where that is another person. */
+/** The rule that rejects the ballot because of the requester; null if the voter is another person. */
 export const checkAgainstRequester = (
   entry: ApprovalEntry,
   approver: ApprovalBallot['approver'],
   byPerson: boolean,
 ): IdentityRule | null => ruleOf(compare(requesterOf(entry), voterOf(approver), byPerson), 'approval.by_requester');
 
-/** Why it cannot be counted because of who has voted before; null where all of them are other people. */
+/** The rule that rejects the ballot because of earlier voters; null if all of them are other people. */
 export function checkAgainstEarlierVotes(
   { votes }: ApprovalEntry,
   approver: ApprovalBallot['approver'],
   byPerson: boolean,
 ): IdentityRule | null {
   const found = votes.map((vote) => compare(vote, voterOf(approver), byPerson));
-  // The plainest of all that holds.
+  // The strongest relation found.
   const worst = (['same', 'alike', 'unknown'] as const).find((kind) => found.includes(kind)) ?? 'other';
   return ruleOf(worst, 'approval.already_voted');
 }
 
-/** How many people these votes are of, the requester left out: a vote that should not be there does not help. */
+/** The number of distinct voters other than the requester, so that an illegitimate vote does not count. */
 export function countVoters(entry: ApprovalEntry, votes: readonly ApprovalVote[]): number {
   const byPerson = entry.requester !== undefined;
   const counted: ApprovalVote[] = [];
@@ -68,7 +69,7 @@ const LIKENESS_RULES: Readonly<Partial<Record<Likeness, IdentityDoubt>>> = {
   unknown: 'approval.person_unknown',
 };
 
-/** As names were compared before flag 6. */
+/** The comparison of names before flag 6. */
 const normalizeActorId = (actor_id: string): string =>
   actor_id
     .normalize('NFKC')

@@ -1,5 +1,5 @@
-// What a finding in a promoted record means to a lane (S4-73, C92). A finding is a recorded fact of the run's input;
-// what it counts as is decided here, by the lane that the run is pinned to.
+// What a finding in a promoted record means in a lane (S4-73, C92). The finding is a recorded fact of the run's input;
+// the pinned policy of the run's lane decides here how it counts.
 
 import type { FindingKind } from '../../contract/policy/content-checks.js';
 import { FINDING_KINDS } from '../../contract/policy/content-checks.js';
@@ -7,10 +7,10 @@ import type { Lane } from '../../contract/policy/lanes.js';
 
 const PREFIX = 'found:';
 
-/** The finding as it is recorded among the facts. */
+/** The flag by which the facts record a finding. */
 export const findingFlag = (kind: FindingKind): string => `${PREFIX}${kind}`;
 
-/** By which artifact flag a prohibition knows the finding. */
+/** The artifact flag that a prohibition uses for a finding. */
 const COUNTS_AS: Readonly<Record<FindingKind, string>> = {
   person_name: 'client_identity',
   birth_date: 'client_identity',
@@ -22,7 +22,7 @@ const COUNTS_AS: Readonly<Record<FindingKind, string>> = {
   privilege_mark: 'privileged_notes',
 };
 
-/** The recorded flags, and what the findings among them count as in this lane. */
+/** Adds to the recorded flags those that their findings count as in this lane. */
 export function withFindings(recorded: readonly string[], lane: Lane | undefined): readonly string[] {
   const permitted = lane?.content_checks?.permits ?? [];
   const counted = FINDING_KINDS.filter((kind) => recorded.includes(findingFlag(kind)) && !permitted.includes(kind)).map(

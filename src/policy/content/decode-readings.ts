@@ -1,24 +1,24 @@
-// Other forms of a text in which it could carry a passage over: encodings and paddings that a reader can undo without a
-// key (S4-73). Each form is one more reading of the candidate; sources are read as they are.
+// Decodes other forms of a text in which it could contain a copied passage: encodings and paddings that a reader can
+// undo without a key (S4-73). Each form is an additional reading of the candidate; sources are read unchanged.
 //
-// Undone: base64 and base64url at any offset, hex (plain, `\x`, `0x`), `\u` and percent escapes, entities of HTML,
-// ROT13, reversed text, words in reverse order, letters that are spaced out; encodings inside encodings, three deep.
-// Not undone: compression, encryption, other bases and shifts, letters that look alike, text in pictures.
+// Decoded: base64 and base64url at any offset, hex (plain, `\x`, `0x`), `\u` and percent escapes, HTML entities, ROT13,
+// reversed text, reversed word order, letters separated by spaces, and encodings nested up to three deep. Not decoded:
+// compression, encryption, other bases and shifts, look-alike letters, text in images.
 
-/** Encodings inside encodings. */
+/** Maximum nesting of encodings. */
 const DEPTH_MAX = 3;
-/** All readings of one text together, as a multiple of its length; what is above is not read. */
+/** Maximum size of all readings of one text, as a multiple of its length; further readings are skipped. */
 const GROWTH_MAX = 16;
-/** A run of an encoding that is shorter holds no passage. */
+/** An encoded run below this length cannot contain a passage. */
 const ENCODED_CHARS_MIN = 16;
 
-/** A text as it may be read, and whether what divides its words is lost. */
+/** One reading of a text, and whether its word breaks are lost. */
 export interface TextReading {
   readonly text: string;
   readonly unspaced: boolean;
 }
 
-/** What a text says once its encodings are undone: never the text itself. */
+/** The decoded forms of a text, without the text itself. */
 export function decodeReadings(text: string): readonly string[] {
   const found = new Set<string>();
   let left = text.length * GROWTH_MAX;
@@ -38,7 +38,7 @@ export function decodeReadings(text: string): readonly string[] {
   return [...found];
 }
 
-/** The text, its decodings, and each of them turned round, shifted, and with its single letters joined. */
+/** The text and its decoded forms, and each of them reversed, shifted, and with its single letters joined. */
 export function listSearchReadings(text: string): readonly TextReading[] {
   const readings: TextReading[] = [];
   for (const each of [text, ...decodeReadings(text)]) {
@@ -64,7 +64,7 @@ function decodingsOf(text: string): readonly string[] {
   ].filter((decoded) => decoded !== text);
 }
 
-/** Pairs of hex digits, whatever single sign stands between them. */
+/** Pairs of hex digits with any single separator between them. */
 const HEX = /(?:(?:\\x|0x)?[0-9A-Fa-f]{2}[\s:,;-]{0,2}){8,}/g;
 
 const fromHex = (text: string): readonly string[] =>
@@ -77,7 +77,7 @@ const fromHex = (text: string): readonly string[] =>
 
 const BASE64 = /[A-Za-z0-9+/_-]{16,}={0,2}/g;
 
-/** Also of text that is broken into lines, and of a run that begins with up to three signs of something else. */
+/** Also decodes text with line breaks, and a run that begins with up to three foreign characters. */
 function fromBase64(text: string): readonly string[] {
   const joined = text.replace(/[\s.]+/gu, '');
   const runs = new Set([...(text.match(BASE64) ?? []), ...(joined.match(BASE64) ?? [])]);
@@ -94,7 +94,7 @@ const DECODER = new TextDecoder('utf-8');
 /** Decoded text must consist mostly of letters, digits and blanks. */
 const READABLE_SHARE = 0.8;
 
-/** @returns null for bytes that are not readable text; a cut character at either end does not matter */
+/** @returns null for bytes that are not readable text; a truncated character at either end is ignored */
 function utf8(bytes: Uint8Array): string | null {
   const text = DECODER.decode(bytes).replaceAll('\ufffd', '');
   if (text.length < 4) return null;
@@ -102,7 +102,7 @@ function utf8(bytes: Uint8Array): string | null {
   return readable / Array.from(text).length >= READABLE_SHARE && text.length * 4 >= bytes.byteLength ? text : null;
 }
 
-/** Names of letters with marks are the letter and the mark: `&eacute;`, `&Uuml;`, `&szlig;`. */
+/** The entity name of an accented letter contains the letter and its accent: `&eacute;`, `&Uuml;`, `&szlig;`. */
 const withoutEntities = (text: string): string =>
   text
     .replace(/&#(?:[xX]([0-9A-Fa-f]{1,6})|([0-9]{1,7}));?/g, (all, hex?: string, decimal?: string) => {
@@ -123,10 +123,10 @@ const rot13 = (text: string): string =>
 const UNSEEN = /[\p{Cf}\p{M}\p{Default_Ignorable_Code_Point}]/gu;
 const WORD = /[\p{L}\p{N}]+/gu;
 const SPACED_LETTERS_MIN = 5;
-/** Between two letters that belong together. */
+/** Maximum characters between two letters of one word. */
 const SPACING_MAX = 4;
 
-/** Five letters or more that stand alone, joined; null where there are none. */
+/** Joins runs of five or more single letters; null if the text has no such run. */
 function withoutSpacing(text: string): string | null {
   const bare = text.replace(UNSEEN, '');
   const joined: string[] = [];
@@ -136,7 +136,7 @@ function withoutSpacing(text: string): string | null {
     if (letters.length >= SPACED_LETTERS_MIN) joined.push(letters.join(''));
     letters = [];
   };
-  // One expression for a whole run takes seconds to compile: it holds the table of letters dozens of times.
+  // One expression for a whole run takes seconds to compile, because it contains the table of letters dozens of times.
   for (const { 0: word, index } of bare.matchAll(WORD)) {
     if (!isAtMost(bare.slice(end, index), SPACING_MAX)) endRun();
     if (isAtMost(word, 1)) letters.push(word);
@@ -147,6 +147,6 @@ function withoutSpacing(text: string): string | null {
   return joined.length === 0 ? null : joined.join(' ');
 }
 
-/** Whether a text has at most so many characters. */
+/** Whether a text has at most `chars` characters. */
 const isAtMost = (text: string, chars: number): boolean =>
   text.length <= chars || (text.length <= 2 * chars && Array.from(text).length <= chars);

@@ -1,56 +1,61 @@
-// C56, S4-73: whether words of a case are carried over inside other text. Compared is what people would read: words,
+// C56, S4-73: finds passages of a case that were copied into another text. It compares what a person would read: words,
 // without case, accents, punctuation, markup and invisible characters.
 //
-// Not covered: other words for the same (paraphrase, translation), letters that only look alike (homoglyphs), words
-// that were put in between or exchanged, texts in an encoding of their own (`decoded-readings.ts` decodes some of them
-// before), and passages under the limits below. A text that is found is certain; one that is not found proves nothing.
+// Not covered: paraphrase, translation, look-alike letters (homoglyphs), inserted or replaced words, texts in an
+// encoding of their own (`decode-readings.ts` decodes some of them first), and passages under the limits below. A match
+// is certain; the lack of a match proves nothing.
 
 import { isJsonObject, type Json } from '../../contract/json.js';
 
-/** How long a common run of words has to be. */
+/** Default length of a shared passage, in words. */
 const WORDS = 8;
-/** A candidate with fewer words than this says nothing that could be told from chance. */
+/** A candidate with fewer words than this matches by chance. */
 const WORDS_MIN = 3;
-/** A run of so many letters for each word counts whatever stands between them: about one and a half times the words. */
+/**
+ * For each word, this many consecutive letters count as a passage, whatever separates them: about one and a half times
+ * as much text.
+ */
 const LETTERS_PER_WORD = 8;
-/** A source is folded piece by piece, each of about so many characters. */
+/** Approximate characters per piece of a source; pieces are normalized one at a time. */
 const PIECE_CHARS = 32_768;
 
 const STRINGS_MAX = 100_000;
 const STRINGS_CHARS_MAX = 16_777_216;
 
-/** The runs of one candidate. What they take of memory is bounded by the candidate, not by the sources. */
+/** The passages of one candidate. The candidate limits the memory use, not the sources. */
 export interface PassageSearch {
-  /** Whether a run of the candidate's words stands in the source as well. Linear in the source. */
+  /** Whether a passage of the candidate also occurs in the source. Linear in the source. */
   readonly occursIn: (source: string) => boolean;
 }
 
 /**
  * S4-73: whether a passage of the source was copied into the candidate: `words` consecutive words, or `8 * words`
  * consecutive letters with any word breaks (so `c o n f i d e n t i a l` and `con-fidential` are found in long
- * passages). A candidate of fewer words, but at least 3, must not stand in the source as a whole; one of 1 or 2 words
- * never counts. Digits are words; so is each character of a script that puts no spaces between words.
+ * passages). A candidate with fewer words, but at least 3, must not occur in the source as a whole; one of 1 or 2 words
+ * never counts. Digits are words; so is each character of a script without spaces between words.
  * @param words at least 3
  */
 export const hasSharedPassage = (candidate: string, source: string, words = WORDS): boolean =>
   createPassageSearch(candidate, words).occursIn(source);
 
-/** The same for many sources: the candidate is taken apart once. */
+/** The same for many sources: the candidate is parsed once. */
 export const createPassageSearch = (candidate: string, words = WORDS): PassageSearch =>
   createJointPassageSearch([{ text: candidate, words, wordsMin: WORDS_MIN, letters: words * LETTERS_PER_WORD }]);
 
 /** A text whose passages are searched for. */
 export interface PassageCandidate {
   readonly text: string;
-  /** So many consecutive words count as a passage. */
+  /** The number of consecutive words that count as a passage. */
   readonly words: number;
-  /** A text of fewer words than `words`, but at least so many, counts as a whole. */
+  /** A text with fewer words than `words`, but at least this many, counts as a whole. */
   readonly wordsMin: number;
-  /** So many consecutive letters count, whatever stands between them; null where letters are not searched for. */
+  /**
+   * The number of consecutive letters that count as a passage, whatever separates them; null to skip the letter search.
+   */
   readonly letters: number | null;
 }
 
-/** The passages of many texts, each by itself: no passage begins in one text and ends in another. */
+/** Searches for the passages of many texts separately: no passage spans two texts. */
 export function createJointPassageSearch(candidates: readonly PassageCandidate[]): PassageSearch {
   const words = new Map<number, Set<string>>();
   const letters = new Map<number, string[]>();
@@ -76,7 +81,7 @@ export function createJointPassageSearch(candidates: readonly PassageCandidate[]
   return { occursIn: (source) => searches.length > 0 && readingsOf(source).some(occursInReading) };
 }
 
-/** The words of a text as they are compared: without case, accents and punctuation. */
+/** The words of a text in normalized form: without case, accents and punctuation. */
 export const wordsIn = (text: string): readonly string[] => wordsOf(normalizeText(text));
 
 function appendToGroup(groups: Map<number, string[]>, key: number, text: string): void {
@@ -85,7 +90,10 @@ function appendToGroup(groups: Map<number, string[]>, key: number, text: string)
   else group.push(text);
 }
 
-/** The runs of consecutive words, compared as text: a set has no false hits, and hashes cannot be made to collide. */
+/**
+ * Collects the runs of consecutive words as text. A set of texts has no false matches, and no one can construct
+ * collisions.
+ */
 function addWordRuns(
   groups: Map<number, Set<string>>,
   vocabulary: Set<string>,
@@ -101,15 +109,15 @@ function addWordRuns(
 }
 
 /**
- * Every string of a JSON value, then every key, each in the order of the document: joined by line feeds they are one
- * candidate, in which a passage is found that was cut into the items of a list.
- * @returns null for more than 100,000 strings or 16 Mi characters: too much to be looked through, so to be refused
+ * Every string of a JSON value, then every key, each in document order. Joined by line feeds they are one candidate,
+ * which reveals a passage that was split into the items of a list.
+ * @returns null for more than 100,000 strings or 16 Mi characters: too much to search, so the caller must reject it
  */
 export function stringsIn(value: Json): readonly string[] | null {
   const strings: string[] = [];
   const keys: string[] = [];
   let chars = 0;
-  // A stack of our own: whatever the depth of the value is, it is not the depth of calls.
+  // An explicit stack, so that a deep value does not overflow the call stack.
   const rest: Json[] = [value];
   for (let next = rest.pop(); next !== undefined; next = rest.pop()) {
     const found = typeof next === 'string' ? [next] : isJsonObject(next) ? Object.keys(next) : [];
@@ -123,9 +131,9 @@ export function stringsIn(value: Json): readonly string[] | null {
   return [...strings, ...keys];
 }
 
-/** Reads a source piece by piece. @returns true once a run of the candidate has been read */
+/** Reads a source piece by piece. @returns true once a run of the candidate has occurred */
 type PieceReader = (folded: string) => boolean;
-/** A search that can be begun for each source. */
+/** Creates a new search for each source. */
 type PieceReaderFactory = () => PieceReader;
 
 function wordSearch(runs: ReadonlySet<string>, vocabulary: ReadonlySet<string>, length: number): PieceReaderFactory {
@@ -146,10 +154,10 @@ function wordSearch(runs: ReadonlySet<string>, vocabulary: ReadonlySet<string>, 
   };
 }
 
-/** The runs of consecutive letters and digits, whatever stands between them. */
+/** Searches for runs of consecutive letters and digits, whatever separates them. */
 function letterSearch(texts: readonly string[], length: number): PieceReaderFactory | null {
   const runs = new Set<string>();
-  // Most letters of a source begin no run of the candidate: one look at this table spares them the text comparison.
+  // Most letters of a source begin no run of the candidate: one lookup in this table avoids the text comparison.
   const hints = new Uint8Array(HINTS);
   for (const own of texts) {
     hasMatchingRun(own, length, (start, hint) => {
@@ -176,7 +184,10 @@ function letterSearch(texts: readonly string[], length: number): PieceReaderFact
 const HINTS = 1 << 20;
 const HINT_BASE = 0x01000193;
 
-/** Whether some run of so many letters passes; each is given as its start and a rolling hash, from 0 below HINTS. */
+/**
+ * Whether `matches` accepts some run of `length` letters. Each run is passed as its start and a rolling hash below
+ * HINTS.
+ */
 function hasMatchingRun(letters: string, length: number, matches: (start: number, hint: number) => boolean): boolean {
   let outgoingPower = 1;
   for (let power = 0; power < length; power += 1) outgoingPower = Math.imul(outgoingPower, HINT_BASE);
@@ -199,8 +210,8 @@ const wordsOf = (folded: string): readonly string[] => folded.replace(UNSPACED, 
 const lettersOf = (folded: string): string => folded.replace(BETWEEN_WORDS, '');
 
 /**
- * A text as it is, and as it looks where it is shown as markup. Both are read, because what is dropped from the second
- * (a tag, the target of a link) can hold words itself.
+ * A text as it is, and as it looks when rendered as markup. Both are read, because what rendering drops (a tag, the
+ * target of a link) can contain words.
  */
 function readingsOf(text: string): readonly string[] {
   const plain = text.replace(HYPHENATED, '');
@@ -212,13 +223,14 @@ function readingsOf(text: string): readonly string[] {
   return shown === plain ? [plain] : [plain, shown];
 }
 
-// Each of these reads a character at most a few times, whatever the text: what repeats in it excludes what follows.
-/** A word that was divided at the end of a line. */
+// Each of these expressions reads a character at most a few times on any text: a repeated part excludes what follows
+// it.
+/** A word that was hyphenated at the end of a line. */
 const HYPHENATED = /(?<=\p{L})[-\u2010\u2011\u00ad][^\S\n\r\u2028\u2029]*[\n\r\u2028\u2029]\s*(?=\p{L})/gu;
 const TAG = /<[/!]?[A-Za-z!-][^<>]*>/g;
 const LINK_TARGET = /\]\([^()\s]*\)/g;
 const NUMERIC_ENTITY = /&#(?:[xX]([0-9A-Fa-f]{1,6})|([0-9]{1,7}));?/g;
-/** Those that stand for no letter. The names of letters with accents are not decoded. */
+/** Entities that are not letters. The names of accented letters are not decoded. */
 const ENTITY = /&(?:nbsp|amp|lt|gt|quot|apos|ndash|mdash|hellip|[lr][sd]quo);/g;
 
 function decodeEntity(entity: string, hex: string | undefined, decimal: string | undefined): string {
@@ -226,7 +238,7 @@ function decodeEntity(entity: string, hex: string | undefined, decimal: string |
   return code <= 0x10ffff ? String.fromCodePoint(code) : entity;
 }
 
-/** A text in pieces that end with a white space, so that no word is cut; one without white space is one piece. */
+/** Splits a text at white space, so that no word is cut. A text without white space is one piece. */
 function piecesOf(text: string): readonly string[] {
   const pieces: string[] = [];
   for (let start = 0; start < text.length;) {
@@ -240,16 +252,16 @@ function piecesOf(text: string): readonly string[] {
 const SPACE = /\s/g;
 
 /**
- * Letters that differ in nothing but case, width, accents or style become one; what is invisible goes. Marks go before
- * the text is normalised as well: to put a million of them in order takes forever.
+ * Makes letters equal that differ only in case, width, accents or style, and removes invisible characters. Marks are
+ * removed before normalization, because sorting a million of them takes very long.
  */
 function normalizeText(text: string): string {
   if (PLAIN.test(text)) return text.toLowerCase();
   const bare = text.replace(UNSEEN, '').replace(FORMULA, ' ').normalize('NFKD').replace(UNSEEN, '');
   return bare.toUpperCase().toLowerCase().normalize('NFKD').replace(UNSEEN, '').replace(/ς/g, 'σ');
 }
-/** White space, and what can be seen of ASCII. */
+/** White space and visible ASCII. */
 const PLAIN = /^[\t-\r -~]*$/;
 const UNSEEN = /[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}\0-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]+/gu;
-/** The two signs that stand for a whole sentence would make a text many times as long. */
+/** These two characters stand for whole sentences and would make a text many times as long. */
 const FORMULA = /[\ufdfa\ufdfb]/g;

@@ -1,5 +1,5 @@
-// C84: content that a lane withholds leaves the platform only where that lane says so (`exports_content: true`), and
-// people have approved the export. Which lanes of the case withhold what, is a fact of the platform.
+// C84: content that a lane withholds leaves the platform only if that lane permits it (`exports_content: true`) and
+// approvers have approved the export. The platform determines as a fact which lanes of the case withhold content.
 
 import { WITHHELD_EXPORTS } from '../../contract/policy/flags.js';
 import { approvalRuleFor } from '../approval/approval.js';
@@ -7,18 +7,26 @@ import type { Policy } from '../policy.js';
 import type { PrivilegedRequest } from '../privileged-request.js';
 import type { RuleId } from '../verdict.js';
 
-/** Of what an export would hold: a lane withholds some of it, and does not let an export hold it. */
+/** The export would contain content that a lane withholds and does not permit in exports. */
 export const WITHHELD_CONTENT = 'withheld_content';
-/** The same, where every lane that withholds any of it lets an approved export hold it. */
+/**
+ * The export would contain withheld content, and every lane that withholds any of it permits it in approved exports.
+ */
 export const EXPORTABLE_CONTENT = 'exportable_withheld_content';
 
-/** The artifact flags of an export, by whether each withholding lane of its case lets exports hold its content. */
+/**
+ * The artifact flags of an export. `lanes` maps each withholding lane of its case to whether it permits its content in
+ * exports.
+ */
 export function withheldFlags(lanes: ReadonlyMap<string, boolean>): readonly string[] {
   if (lanes.size === 0) return [];
   return [[...lanes.values()].every((exports) => exports) ? EXPORTABLE_CONTENT : WITHHELD_CONTENT];
 }
 
-/** Whether some lane of a policy withholds content: what belongs to no lane alone is withheld in its trees then. */
+/**
+ * Whether some lane of a policy withholds content. Content that belongs to no single lane is then withheld in its
+ * trees.
+ */
 export const hasWithholdingLane = ({ lanes }: Pick<Policy, 'lanes'>): boolean =>
   [...lanes.values()].some(({ withholds_content }) => withholds_content === true);
 

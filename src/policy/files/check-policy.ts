@@ -1,5 +1,5 @@
-// From the bytes of the three policy files to a policy that can be decided by, or to everything that is wrong with
-// them. The same function stands behind `turnpike policy check`, the opening of a tree and a replay.
+// Parses the bytes of the three policy files into an indexed policy, or reports everything that is wrong with them.
+// `turnpike policy check`, the opening of a tree and a replay all call this function.
 
 import type { Static, TSchema } from 'typebox';
 import { ActionsPolicy } from '../../contract/policy/actions-policy.js';
@@ -20,28 +20,28 @@ import {
 } from './strict-yaml.js';
 import type { Policy } from '../policy.js';
 
-/** Findings told at once; a file that has more is broken as a whole. */
+/** Maximum number of reported findings. */
 const FINDINGS_MAX = 200;
 const FINDINGS_IN_MESSAGE_MAX = 5;
 /** The shipped lanes have about 900 parts. */
 const POLICY_LIMITS: YamlLimits = { bytes_max: 1_048_576, parts_max: 15_000 };
 
-/** A policy file as bytes, under the name by which findings shall call it. */
+/** The bytes of a policy file, and the name that findings use for it. */
 export interface NamedPolicyFile {
   readonly path: string;
   readonly bytes: Uint8Array;
 }
 
-/** `policy` is there exactly when there is no finding. */
+/** `policy` is not null exactly if there is no finding. */
 export interface PolicyCheck {
   readonly findings: readonly PolicyFinding[];
   readonly policy: Policy | null;
 }
 
 /**
- * Reads, checks and indexes a policy. Takes any bytes: whatever is wrong with them is a finding.
- * What files say of one another is looked at when each of them is right in itself. `catalogue` is what the embedding
- * service has; without one, only the built-in actions exist.
+ * Reads, checks and indexes a policy. Takes any bytes: every mistake is a finding. References between the files are
+ * checked once each file is valid by itself. `catalogue` has the registrations of the embedding service; without one,
+ * only the built-in actions exist.
  */
 export function checkPolicy(
   files: Readonly<Record<PolicyFile, NamedPolicyFile>>,
@@ -70,7 +70,7 @@ export function checkPolicy(
 }
 
 /**
- * The policy that these bytes are, for whoever can do nothing with findings: the kernel and the replay.
+ * Loads a policy for callers that cannot show findings: the kernel and the replay.
  * @param numbers `any` for a tree without behaviour flag 8
  * @throws PolicyError POLICY_INVALID with the first findings in its message
  */
@@ -89,7 +89,7 @@ export function loadPolicy(
   throw new PolicyError({ code: 'POLICY_INVALID', message });
 }
 
-/** A finding as one line for people, in the form that editors and CI systems make links of. */
+/** A finding as one line for people, in the form that editors and CI systems turn into links. */
 export const formatFinding = ({ file, line, rule, message }: PolicyFinding): string =>
   `${file}:${line} ${rule}: ${message}`;
 
@@ -130,7 +130,7 @@ const toVersionMistake = (mistake: SchemaMistake): PolicyMistake =>
 
 const BUILT_IN = createCatalogue(NO_REGISTRATIONS);
 
-/** Files have none: whoever opens or folds a tree knows them. */
+/** Policy files contain no flags: the code that opens or folds a tree adds them. */
 const NO_BEHAVIOR_FLAGS: Policy['flags'] = new Set();
 
 const indexPolicy = ({ lanes, roles, actions }: PolicyParts, catalogue: Catalogue): Policy => ({

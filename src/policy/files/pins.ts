@@ -2,8 +2,8 @@ import type { Pin, PinProblem, PolicyFile } from '../../contract/policy/pins.js'
 import { UNPINNED, type PolicyVersions } from '../../contract/shapes.js';
 
 /**
- * The versions that a run carries. A file whose version is not known is UNPINNED in records that must say something
- * (C44), and no run is allowed with it (S4-29).
+ * The policy versions that a run carries. A file without a known version is UNPINNED in records that need a value
+ * (C44), and no run is allowed under it (S4-29).
  */
 export function policyVersions(
   pins: Readonly<Record<PolicyFile, Pin | { readonly problem: PinProblem }>>,

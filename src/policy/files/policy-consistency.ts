@@ -1,4 +1,4 @@
-// What no schema can say: whether names lead somewhere, whether both sides of a grant agree, whether limits fit.
+// Checks what no schema can express: whether names exist, whether both sides of a grant agree, whether limits fit.
 
 import type { ActionsPolicy } from '../../contract/policy/actions-policy.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
@@ -9,14 +9,14 @@ import { quoteForMessage } from '../../contract/finding-text.js';
 import type { CONSISTENCY_RULES } from './policy-finding.js';
 import { isProhibition } from '../prohibitions.js';
 
-/** The three files once each of them has its schema's shape. */
+/** The three files, each valid by its schema. */
 export interface PolicyParts {
   readonly lanes: LanesPolicy;
   readonly roles: RolesPolicy;
   readonly actions: ActionsPolicy;
 }
 
-/** A mistake and where it is: the file, and a JSON pointer into it. */
+/** A contradiction and its place: the file, and a JSON pointer into it. */
 export interface Inconsistency {
   readonly name: PolicyFile;
   readonly pointer: string;
@@ -60,7 +60,7 @@ function* checkLanes({ lanes: { lanes }, roles: { roles } }: PolicyParts): Gener
   }
 }
 
-/** C84: what a lane withholds may be exported only where people approve exports. */
+/** C84: withheld content may be exported only if exports need approval. */
 function* checkExports({ lanes: { lanes }, actions: { approvals = [] } }: PolicyParts): Generator<Inconsistency> {
   const isApproved = approvals.some((rule) => rule.for === 'export');
   for (const [index, { lane_id, withholds_content, exports_content }] of lanes.entries()) {
@@ -127,7 +127,7 @@ function* checkActions(
   }
 }
 
-/** Whoever shall approve must be a person's role that there is, or nobody ever can. */
+/** An approver role must exist and belong to people; otherwise the request could never be approved. */
 function* checkApprovals({ roles: { roles }, actions }: PolicyParts, catalogue: Catalogue): Generator<Inconsistency> {
   const people = new Set(roles.filter((role) => role.class === 'human').map(({ role_id }) => role_id));
   const seen = new Set<string>();
@@ -154,7 +154,7 @@ function* checkApprovals({ roles: { roles }, actions }: PolicyParts, catalogue: 
 
 const APPROVED_RUNS = ['promotion', 'export'];
 
-/** A proposal holds its content and its paths, and some bytes more around them. */
+/** A proposal contains its content and its paths, and some more bytes. */
 function* checkLimits(limits: ActionsPolicy['limits']): Generator<Inconsistency> {
   const { content_bytes_max, path_bytes_max, payload_bytes_max } = limits;
   const payloadLimit = `payload_bytes_max (${payload_bytes_max})`;

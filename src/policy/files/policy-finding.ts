@@ -1,7 +1,7 @@
 import { SCHEMA_RULES } from '../../contract/validators.js';
 import { YAML_RULES } from './strict-yaml.js';
 
-/** Files that are right in shape, but contradict themselves or one another (C55). */
+/** Rules for files that are valid by schema, but contradict themselves or one another (C55). */
 export const CONSISTENCY_RULES = [
   'lane.duplicate_id',
   'lane.unknown_role',
@@ -21,15 +21,15 @@ export const CONSISTENCY_RULES = [
   'limits.path_exceeds_payload',
 ] as const;
 
-/** Every rule that a policy can break, in the order in which they are looked at. */
+/** Every rule for policy files, in the order of the checks. */
 export const FINDING_RULES = [...YAML_RULES, 'version.mismatch', ...SCHEMA_RULES, ...CONSISTENCY_RULES] as const;
 export type FindingRule = (typeof FINDING_RULES)[number];
 
-/** One mistake in a policy file. The message is one line of printable ASCII, whatever the file holds. */
+/** One mistake in a policy file. The message is one line of printable ASCII, whatever the file contains. */
 export interface PolicyFinding {
-  /** As the caller named it. */
+  /** The file name as the caller gave it. */
   readonly file: string;
-  /** From 1. */
+  /** Line number, from 1. */
   readonly line: number;
   readonly rule: FindingRule;
   readonly message: string;

@@ -1,8 +1,8 @@
-// The one place that knows YAML. A file is read in three passes, each of which trusts only what the one before has let
-// through, because the bytes may come from anybody (a replay reads a policy out of a ledger):
-//   1. bytes → text: size, encoding, what editors and shells leave behind;
-//   2. the lexer alone, which takes linear time on any text, refuses what makes YAML dangerous or deep. The parser
-//      proper must not see such text: a megabyte of open brackets takes it seconds or ends the process;
+// The only file that parses YAML. The bytes are untrusted: a replay reads a policy out of a ledger. A file is read in
+// three passes, and each one relies only on what the previous one has accepted:
+//   1. bytes → text: size, encoding, and remnants of editors and shells;
+//   2. the lexer alone, which takes linear time on any text, rejects dangerous or deep YAML. The parser must not see
+//      such text: a megabyte of open brackets takes it seconds or ends the process;
 //   3. the parser and the walk over its tree, to plain data without prototypes.
 
 import { CST, isMap, isScalar, isSeq, Lexer, LineCounter, parseDocument, stringify, type Pair } from 'yaml';
@@ -13,10 +13,10 @@ const FLOW_DEPTH_MAX = 16;
 const INDENT_COLUMNS_MAX = 64;
 /** `-`, `?` and `:` in one line; each may open a level. */
 const INDICATORS_PER_LINE_MAX = 8;
-/** Mistakes told of one file. */
+/** Maximum number of reported mistakes per file. */
 const PROBLEMS_MAX = 10;
 
-/** Everything that a file can be refused for before its content is looked at. */
+/** The rules for a file's syntax, which are checked before its content. */
 export const YAML_RULES = [
   'yaml.too_large',
   'yaml.encoding',
@@ -44,29 +44,29 @@ export interface YamlProblem {
   readonly message: string;
 }
 
-/** How large a file may be; depth has limits of its own. */
+/** The size limits of a file; depth has limits of its own. */
 export interface YamlLimits {
   readonly bytes_max: number;
   /** Lexemes, escapes and line feeds: what the parser's time and memory depend on. A line has about five. */
   readonly parts_max: number;
 }
 
-/** A file as plain data, with the line of everything in it. */
+/** A file as plain data, with the line of every part. */
 export interface YamlDocument {
-  /** Objects have no prototype. Numbers may be infinite, strings may hold half a surrogate pair (`"\ud800"`). */
+  /** Objects have no prototype. Numbers may be infinite, strings may contain half a surrogate pair (`"\ud800"`). */
   readonly data: JsonObject;
-  /** The line (from 1) of what a JSON pointer names, or of the nearest thing around it that is there. */
+  /** The line (from 1) of the part that a JSON pointer names, or of the nearest existing part that encloses it. */
   readonly lineOf: (pointer: string) => number;
 }
 
-/** C89: `plain` refuses numbers that begin with a zero; `any` takes them, for what was recorded before. */
+/** C89: `plain` rejects numbers with a leading zero; `any` accepts them, for recorded policies from before the rule. */
 export type YamlNumbers = 'plain' | 'any';
 
 export type YamlReadResult =
   | { readonly document: YamlDocument; readonly problems: readonly [] }
   | { readonly document: null; readonly problems: readonly YamlProblem[] };
 
-/** Reads one file. Takes any bytes, throws nothing, and needs time in proportion to their number. */
+/** Reads one file: any bytes, without throwing, in time proportional to their number. */
 export function readStrictYaml(
   bytes: Uint8Array,
   { bytes_max, parts_max }: YamlLimits,
@@ -82,7 +82,7 @@ export function readStrictYaml(
 export const toYaml = (value: unknown): string =>
   stringify(value, { lineWidth: 0, aliasDuplicateObjects: false, version: '1.2' });
 
-// A tab, a line feed and a carriage return are all that may stand between printable characters.
+// Only tab, line feed and carriage return are allowed among printable characters.
 const CONTROL = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/u;
 
 function decode(bytes: Uint8Array, bytes_max: number): string | YamlProblem {
@@ -103,7 +103,7 @@ function decode(bytes: Uint8Array, bytes_max: number): string | YamlProblem {
     const message = `holds the control character ${quoteForMessage(control[0])}`;
     return { line: lineAt(text, control.index), rule: 'yaml.control_character', message };
   }
-  // A here-string that was committed with its quotes (it happened to the policies this contract comes from).
+  // A here-string that was committed with its quotes (this happened to the policies that this contract is based on).
   if (/^\s*@['"]/u.test(text)) {
     return { line: 1, rule: 'yaml.powershell_wrapping', message: "is wrapped in a PowerShell here-string (@' ... '@)" };
   }
@@ -133,11 +133,11 @@ function checkLexemes(text: string, parts_max: number): YamlProblem | null {
     budget -= type === 'newline' ? 1 : lines + (type === 'double-quoted-scalar' ? lexeme.split('\\').length : 1);
     if (FLOW_OPENS.includes(type)) flowDepth += 1;
     if (FLOW_CLOSES.includes(type)) flowDepth -= 1;
-    // From here on lexer, parser and this count would differ on what is nested in what.
+    // After this error, lexer, parser and this count would disagree about the nesting.
     if (flowDepth < 0 || type === 'flow-error-end') {
       return { line, rule: 'yaml.syntax', message: 'is not YAML: a bracket is never opened, or not closed' };
     }
-    // In brackets a colon is but a pair; the others may open a level anywhere.
+    // In brackets a colon only makes a pair; the other indicators may open a level anywhere.
     if (type === 'seq-item-ind' || type === 'explicit-key-ind' || (type === 'map-value-ind' && flowDepth === 0)) {
       indicators += 1;
     }
@@ -173,22 +173,23 @@ function parse(text: string, numbers: YamlNumbers): YamlReadResult {
 }
 
 function parseYamlDocument(text: string, lineCounter: LineCounter): ReturnType<typeof parseDocument> | null {
-  // Duplicate keys are looked for in the walk: the parser compares every key with every other.
+  // The walk finds duplicate keys: the parser would compare every key with every other.
   const options = { version: '1.2', schema: 'core', merge: false, uniqueKeys: false, prettyErrors: false } as const;
-  // The parser makes an error of every mistake, and does not stop. Stacks are most of what that takes.
+  // The parser creates an error for every mistake and continues. Stack traces are most of that cost.
   const { stackTraceLimit } = Error;
   Error.stackTraceLimit = 0;
   try {
     return parseDocument(text, { ...options, strict: true, logLevel: 'error', lineCounter });
   } catch {
-    // No text is known that does this; but the parser is large, the bytes are anybody's, and earlier versions had some.
+    // No text is known that makes the parser throw. But the parser is large, the bytes are untrusted, and such texts
+    // existed for earlier versions.
     return null;
   } finally {
     Error.stackTraceLimit = stackTraceLimit;
   }
 }
 
-/** What the way through the parser's tree needs and collects. */
+/** The inputs and results of the walk over the parser's tree. */
 interface YamlWalk {
   readonly problems: YamlProblem[];
   readonly numbers: YamlNumbers;
@@ -199,7 +200,7 @@ function report(walk: YamlWalk, offset: number, rule: YamlRule, message: string)
   if (walk.problems.length < PROBLEMS_MAX) walk.problems.push({ line: walk.lineAt(offset), rule, message });
 }
 
-/** Recursion is as deep as the nesting, which the lexical limits bound. */
+/** The recursion is as deep as the nesting, which the lexical limits bound. */
 function toPlainData(walk: YamlWalk, node: unknown): Json {
   if (isMap(node)) return toPlainObject(walk, node.items);
   if (isSeq(node)) return node.items.map((item) => toPlainData(walk, item));
@@ -208,7 +209,7 @@ function toPlainData(walk: YamlWalk, node: unknown): Json {
   return typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean' ? value : null;
 }
 
-/** `010` is 10 to YAML 1.2 and 8 to YAML 1.1, and `0x1F` is a word to some readers: a limit must mean one thing. */
+/** `010` is 10 in YAML 1.2 and 8 in YAML 1.1, and `0x1F` is a string to some readers: a limit must have one meaning. */
 function checkNumber(walk: YamlWalk, node: unknown): void {
   const source = isScalar(node) ? (node.source ?? '') : '';
   if (walk.numbers === 'any' || !/^[-+]?0[0-9oxXbB_]/u.test(source)) return;
@@ -221,7 +222,7 @@ function checkNumber(walk: YamlWalk, node: unknown): void {
 }
 
 function toPlainObject(walk: YamlWalk, pairs: readonly Pair[]): JsonObject {
-  // Without a prototype, `__proto__` is a key like any other, and is refused as unknown like any other.
+  // Without a prototype, `__proto__` is a key like any other, and is rejected as unknown like any other.
   const object = Object.create(null) as Record<string, Json>;
   for (const { key, value } of pairs) {
     const name = nameOf(key);
@@ -243,7 +244,7 @@ function checkKey(name: string | null, seen: object): Omit<YamlProblem, 'line'> 
 
 const offsetOf = (node: unknown): number => (isScalar(node) || isMap(node) || isSeq(node) ? (node.range?.[0] ?? 0) : 0);
 
-/** The line of a member is that of its key. */
+/** The line of a member is the line of its key. */
 function lineOf(contents: unknown, pointer: string, lineAt: (offset: number) => number): number {
   let [node, line] = [contents, 1];
   for (const part of pointer.split('/').slice(1)) {

@@ -1,18 +1,18 @@
-// What a lane is for, as far as that can be seen from what it lists: names are the operator's.
+// Infers the purpose of a lane from what it lists; its name is chosen by the operator and shows nothing.
 
 import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { Lane } from '../../contract/policy/lanes.js';
 
 export interface LaneKind {
-  /** Runs in it can make a bundle that leaves. */
+  /** Its runs can create a bundle for export. */
   readonly exports: boolean;
-  /** It is meant to write what all cases share. */
+  /** It is meant to write data that all cases share. */
   readonly promotes: boolean;
   /** It verifies or reviews the work of a session. */
   readonly checks: boolean;
-  /** It works on files of a sandbox. */
+  /** It uses files of a sandbox. */
   readonly files: boolean;
-  /** It calls a tool that sends what it is given out of the platform. */
+  /** It calls a tool that sends its input out of the platform. */
   readonly sends: boolean;
   readonly calls: boolean;
   readonly writes: boolean;
@@ -28,7 +28,7 @@ export function laneKindOf({ allowed_actions, scope }: Lane, catalogue: Catalogu
   const shared = writes.some(({ table }) => table.startsWith('shared_') || catalogue.target(table)?.plane === 'shared');
   const isMeantForPromotion =
     scope.requires.includes(PROMOTION_FIELD) || PROMOTION_PROHIBITS.some((name) => scope.prohibits.includes(name));
-  // A lane for work that lists a shared table beside tools is denied the write; it is none for promotions.
+  // A work lane that lists a shared table besides tools is denied that write, so it is not a promotion lane.
   const isWorkLane = tools.length > 0 || writes.some(({ table }) => catalogue.target(table)?.plane === 'case');
   return {
     exports: hasToolPrefix('export_bundle.'),

@@ -1,4 +1,4 @@
-// Careless actions, approvals and limits.
+// Lint rules for actions, approvals and limits.
 
 import type { ActionDefinition } from '../../contract/policy/actions.js';
 import type { ActionsPolicy } from '../../contract/policy/actions-policy.js';
@@ -94,11 +94,11 @@ function* lintAction(
   }
 }
 
-/** Path arguments by which files come into being, change or go. A directory has no ending. */
+/** Path arguments that create, change or delete files. A directory has no extension. */
 const filePaths = ({ paths, write, trailingSlash }: ActionDefinition): readonly string[] =>
   write === null || trailingSlash ? [] : paths;
 
-/** Endings of what shells, interpreters, loaders and build tools run, or take their orders from. */
+/** Extensions of files that shells, interpreters, loaders and build tools execute or read instructions from. */
 const EXECUTABLE_ENDINGS: ReadonlySet<string> = new Set(
   [
     '.sh .bash .zsh .fish .ksh .csh .command .ps1 .psm1 .bat .cmd .vbs .wsf .exe .com .msi .scr .jar .so .dll .dylib',

@@ -1,4 +1,4 @@
-// Careless lanes: what they let through, to whom, and what they forget to prohibit or to require.
+// Lint rules for lanes: what they permit, to which roles, and what they lack in prohibitions or required fields.
 
 import { quoteForMessage } from '../../contract/finding-text.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
@@ -7,7 +7,7 @@ import type { LintFinding, LintRule, LintSeverity } from './lint-rules.js';
 import { laneKindOf, PROMOTION_PROHIBITS, type LaneKind } from './lane-kind.js';
 import type { PolicyParts } from '../files/policy-consistency.js';
 
-/** A lane with all that is asked of it. */
+/** A lane with the derived values that the rules use. */
 interface LintedLane {
   readonly lane: Lane;
   readonly kind: LaneKind;
@@ -95,7 +95,7 @@ function* lintProhibitions(linted: LintedLane): Generator<LintFinding> {
   }
 }
 
-/** Scope fields that identify the runs of a lane by what it lists (S4 §5, C46). */
+/** Scope fields that identify the runs of a lane, by what the lane lists (S4 §5, C46). */
 const SCOPE_FIELD_BY_NAME: Readonly<Record<string, string>> = {
   'dictation.start': 'client_session_id',
   'dictation.stop': 'client_session_id',

@@ -1,5 +1,5 @@
-// Unknown names. A tool or table that is listed and not registered is never allowed; a name that is nearly a registered
-// one is a typing mistake.
+// Lint rules for unknown names. A listed tool or table that is not registered is never allowed; a name that is similar
+// to a registered one is probably a typing mistake.
 
 import { quoteForMessage } from '../../contract/finding-text.js';
 import { ACTIONS } from '../../contract/policy/actions.js';
@@ -7,7 +7,7 @@ import type { Catalogue } from '../../contract/policy/catalogue.js';
 import type { LintFinding } from './lint-rules.js';
 import type { PolicyParts } from '../files/policy-consistency.js';
 
-/** Tools of the platform, and those of the contract's own lanes, which services register. */
+/** Tools of the platform, and tools of the shipped lanes, which services register. */
 const TOOLS: readonly string[] = [
   ...Object.values(ACTIONS).flatMap(({ tool }) => tool ?? []),
   ...['session.verify', 'session.review'],
@@ -59,7 +59,7 @@ export function* lintNames({ lanes: { lanes } }: PolicyParts, catalogue: Catalog
   }
 }
 
-/** Whether two edits at most (a character more, less or another) make one name of the other. */
+/** Whether one name becomes the other by at most two edits (a character inserted, deleted or replaced). */
 export function isNear(a: string, b: string): boolean {
   if (Math.abs(a.length - b.length) > EDITS_MAX) return false;
   let above = Array.from({ length: b.length + 1 }, (_, index) => index);

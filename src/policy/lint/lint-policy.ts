@@ -1,5 +1,5 @@
-// Looks for carelessness in a policy that can be loaded. `checkPolicy` looks for contradictions, and comes first. The
-// linter decides nothing: a running tree, a recovery and a replay load what was pinned, careless or not.
+// Finds careless rules in a valid policy; `checkPolicy` finds contradictions and runs first. The linter affects no run:
+// a running tree, a recovery and a replay load the pinned policy, careless or not.
 
 import { createCatalogue, NO_REGISTRATIONS, type Catalogue } from '../../contract/policy/catalogue.js';
 import type { ActionsPolicy } from '../../contract/policy/actions-policy.js';
@@ -14,13 +14,13 @@ import { lintNames } from './lint-names.js';
 import { lintRoles } from './lint-roles.js';
 import type { PolicyParts } from '../files/policy-consistency.js';
 
-/** One part of the linter: finds every careless place of its kinds. */
+/** One part of the linter, with the rules for one subject. */
 type Linter = (parts: PolicyParts, catalogue: Catalogue) => Iterable<LintFinding>;
 const LINTERS: readonly Linter[] = [lintLanes, lintRoles, lintActions, lintNames];
 
 /**
- * Everything careless in a policy, in the order of files and lines.
- * @returns nothing for a policy that `checkPolicy` has findings for: those come first
+ * Reports every careless place of a policy, in the order of files and lines.
+ * @returns nothing for a policy with findings of `checkPolicy`, which must be corrected first
  */
 export function lintPolicy(
   files: Readonly<Record<PolicyFile, NamedPolicyFile>>,

@@ -1,4 +1,4 @@
-// Careless roles: an agent that counts as a person can approve what it asks for.
+// Lint rules for roles: an agent that counts as a person can approve its own requests.
 
 import { quoteForMessage } from '../../contract/finding-text.js';
 import type { Catalogue } from '../../contract/policy/catalogue.js';
@@ -7,11 +7,11 @@ import type { LintFinding } from './lint-rules.js';
 import { laneKindOf, type LaneKind } from './lane-kind.js';
 import type { PolicyParts } from '../files/policy-consistency.js';
 
-/** Words by which people call what is no person. */
+/** Words that name software and not people. */
 const AGENT_WORDS: ReadonlySet<string> = new Set(
   'AGENT AGENTS AI ASSISTANT AUTOMATION BOT BOTS CHATBOT COPILOT GPT LLM MODEL ROBOT'.split(' '),
 );
-/** Whether an id has such a word, whatever divides its words: `INTAKE-AGENT`, `intake.bot2`, `IntakeAgent`. */
+/** Whether an id contains such a word, with any word separator: `INTAKE-AGENT`, `intake.bot2`, `IntakeAgent`. */
 const isAgentName = (role_id: string): boolean =>
   role_id
     .replace(/([a-z0-9])([A-Z])/g, '$1_$2')

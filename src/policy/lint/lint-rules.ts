@@ -1,9 +1,9 @@
-// What a careless policy allows. It can be loaded, and a tree that has pinned it is judged by it for ever: so nothing
-// here decides about a run. `turnpike policy check` shows it, and `turnpike policy pin` refuses errors.
+// The rules of the linter. A careless policy can be loaded, and a tree that has pinned it is judged by it permanently,
+// so no rule here affects a run. `turnpike policy check` shows the findings, and `turnpike policy pin` refuses errors.
 
 import type { PolicyFile } from '../../contract/policy/pins.js';
 
-/** Every rule, with what to do about it. */
+/** Every rule, with its remedy. */
 export const LINT_RULES = {
   'export.no_approval': 'add `{ for: export, approver_roles: [...], quorum: 1, expires_minutes: ... }` to approvals',
   'export.by_agent': 'let roles of class human start exports, and take the lane from the role in both files',
@@ -38,7 +38,7 @@ export const LINT_RULES = {
 export type LintRule = keyof typeof LINT_RULES;
 export const LINT_RULE_IDS = Object.keys(LINT_RULES) as readonly LintRule[];
 
-/** An error must be mended or accepted before a policy is pinned; a warning is for people to look at. */
+/** An error must be corrected or accepted before a policy is pinned; a warning is for review. */
 export type LintSeverity = 'error' | 'warning';
 
 /** A careless place: the file, and a JSON pointer into it. */
@@ -50,18 +50,18 @@ export interface LintFinding {
   readonly message: string;
 }
 
-/** The same with its line, for people. */
+/** A finding with its line, for people. */
 export interface LintMessage {
   readonly file: string;
-  /** From 1. */
+  /** Line number, from 1. */
   readonly line: number;
   readonly rule: LintRule;
   readonly severity: LintSeverity;
   readonly message: string;
-  /** What to do. */
+  /** How to correct it. */
   readonly remedy: string;
 }
 
-/** A caution as one line, in the form that editors and CI systems make links of. */
+/** A lint finding as one line, in the form that editors and CI systems turn into links. */
 export const formatLintMessage = ({ file, line, rule, severity, message, remedy }: LintMessage): string =>
   `${file}:${line} ${severity === 'warning' ? 'warning: ' : ''}${rule}: ${message}; ${remedy}`;

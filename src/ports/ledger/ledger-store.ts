@@ -164,7 +164,7 @@ export interface ErasureSeal {
  * from the database, so that a truncated or replaced database is detected.
  */
 export interface ExternalHeadStore {
-  /** @returns null if there is none yet @throws LedgerError LEDGER_TAMPERED if it exists but cannot be trusted */
+  /** @returns null if it does not exist yet @throws LedgerError LEDGER_TAMPERED if it exists but cannot be trusted */
   read(): Promise<ExternalHead | null>;
   /**
    * Verifies a note and returns its head; null if the note was not signed like the heads. Absent if heads are not
