@@ -8,7 +8,7 @@ import { suite } from '../fixtures/suites.js';
 const jcs = suite('jcs');
 
 describe('RFC 8785', () => {
-  test('the six files of the reference implementation are equal, byte for byte', () => {
+  test('gives the six files of the reference implementation, byte for byte', () => {
     if (jcs === null) return;
     const names = readdirSync(`${jcs}/testdata/input`);
     expect(names).toHaveLength(6);
@@ -59,7 +59,7 @@ describe('RFC 8785', () => {
 });
 
 describe('canonical JSON', () => {
-  test('it says the same as the value, and is its own canonical form', () => {
+  test('has the same value, and is its own canonical form', () => {
     fc.assert(
       fc.property(fc.jsonValue({ stringUnit: character }), (value) => {
         const text = canonicalJson(value);
@@ -87,18 +87,18 @@ describe('canonical JSON', () => {
     ['a function', { f: () => 1 }],
     ['a symbol', [Symbol('s')]],
     ['a bigint', { n: 1n }],
-  ])('%s is refused', (_what, value) => {
+  ])('%s is rejected', (_what, value) => {
     expect(() => canonicalJson(value)).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
   });
 
-  test('129 levels are written, 130 are refused, and so are more than any stack holds', () => {
+  test('writes 129 levels, and rejects 130 levels and more than any stack holds', () => {
     const nested = (depth: number): unknown => JSON.parse('['.repeat(depth) + ']'.repeat(depth));
     expect(canonicalJson(nested(129))).toHaveLength(258);
     expect(() => canonicalJson(nested(130))).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
     expect(() => canonicalJson(nested(100_000))).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
   });
 
-  test('a member that is undefined is left out', () => {
+  test('an undefined member is omitted', () => {
     expect(canonicalJson({ b: undefined, a: 1 })).toBe('{"a":1}');
   });
 });

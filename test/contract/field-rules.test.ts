@@ -1,5 +1,5 @@
-// S1-01: which fields are required, optional, forbidden and mutually exclusive. docs/contract/field-constraints.md has
-// the table; here each line of it is held against the schemas and the code that reads them.
+// S1-01: which fields are required, optional, forbidden and mutually exclusive. The test compares each line of the
+// table in docs/contract/field-constraints.md with the schemas and the code that reads them.
 
 import { describe, expect, test } from '@jest/globals';
 import { ACTION_NAMES, ACTIONS } from '../../src/contract/policy/actions.js';
@@ -25,7 +25,7 @@ const ARGS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   WRITE_RECORD: { target: 'facts', mode: 'append', record: {} },
   READ_RECORDS: { target: 'facts', where: {}, after: {}, limit: 1, case_id: 'case-2' },
 };
-/** As the document has them: of every other action all arguments are required. */
+/** As in the document: all arguments of every other action are required. */
 const OPTIONAL: Readonly<Record<string, readonly string[]>> = { READ_RECORDS: ['where', 'after', 'limit', 'case_id'] };
 const SCHEMAS = { ...ACTIONS, ...RECORD_ACTIONS };
 type Named = keyof typeof SCHEMAS;
@@ -37,7 +37,7 @@ const subsets = (names: readonly string[]): readonly (readonly string[])[] =>
   names.reduce<string[][]>((all, name) => [...all, ...all.map((some) => [...some, name])], [[]]);
 
 describe('S1-01: the fields of a proposal', () => {
-  test('all five are required; each that is missing, null or more is refused', () => {
+  test('are all five required; each missing, null or additional one is rejected', () => {
     const whole = JSON.parse(proposal()) as Record<string, unknown>;
     expect(Object.keys(whole).sort()).toEqual(Object.keys(Proposal.properties).sort());
     expect(judge(JSON.stringify(whole)).fault).toBeNull();
@@ -80,8 +80,8 @@ describe('S1-01: the fields of a proposal', () => {
   });
 });
 
-describe('S1-01: what excludes each other', () => {
-  test('result and error of a response: exactly one is there', () => {
+describe('S1-01: mutually exclusive fields', () => {
+  test('a response has exactly one of result and error', () => {
     const d = new TreeDriver().ready();
     for (const payload of [
       proposalObject('THINK', {}),
@@ -98,7 +98,7 @@ describe('S1-01: what excludes each other', () => {
     }
   });
 
-  test('in a report: a receipt and `skipped`, a receipt and any step but a verification, an attempt and any but a gate', () => {
+  test('in a report: a receipt and `skipped`, a receipt outside a verification, an attempt outside a gate', () => {
     const d = new SessionDriver().start();
     d.by = RUNNER;
     d.next();

@@ -1,6 +1,6 @@
-// Goal: what the schemas of the contract refuse, and that the published JSON Schema refuses the same. Method: one
-// right instance of every document, and rows that change one member of it. Every row is put to the TypeBox schema
-// that the code uses and to the YAML file that the outside reads.
+// Goal: what the schemas of the contract reject, and that the published JSON Schema rejects the same. Method: one valid
+// instance of every document, and rows that change one member of it. Every row is validated by the TypeBox schema that
+// the code uses and by the published YAML file.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { readStrictYaml } from '../../src/policy/files/strict-yaml.js';
 import { DOCUMENTS, GIT_SHA, HASH } from '../fixtures/documents.js';
 import { CONTRACT_DIR } from '../fixtures/shipped-policy.js';
 
-/** What the code's schema and the published one say; they must not differ. */
+/** The verdicts of the code's schema and of the published one, which must agree. */
 function verdicts(name: string): (instance: unknown) => readonly [boolean, boolean] {
   const ours = Compile(SCHEMA_DOCUMENTS.find((document) => document.name === name)!.schema);
   const text = readFileSync(join(CONTRACT_DIR, 'schemas', `${name}.schema.yaml`));
@@ -24,7 +24,7 @@ function verdicts(name: string): (instance: unknown) => readonly [boolean, boole
 
 const ABSENT = Symbol('left out');
 
-/** A copy of the right instance with the member at `path` replaced, or left out. */
+/** A copy of the valid instance with the member at `path` replaced or removed. */
 function changed(name: string, path: string, value: unknown): unknown {
   const copy = structuredClone(DOCUMENTS[name]) as object;
   const keys = path.split('.');
@@ -166,15 +166,15 @@ const ACCEPTED: readonly Row[] = [
 
 const checks = new Map(SCHEMA_DOCUMENTS.map(({ name }) => [name, verdicts(name)]));
 
-test('every document has a right instance', () => {
+test('every document has a valid instance', () => {
   expect(Object.keys(DOCUMENTS).toSorted()).toEqual([...checks.keys()].toSorted());
 });
 
-test.each(Object.keys(DOCUMENTS))('S4-02 the right instance of %s is accepted, by both', (name) => {
+test.each(Object.keys(DOCUMENTS))('S4-02 the valid instance of %s is accepted, by both', (name) => {
   expect(checks.get(name)!(DOCUMENTS[name])).toEqual([true, true]);
 });
 
-test.each(Object.keys(DOCUMENTS).filter((name) => name !== 'input'))('S1-02 %s takes no unknown member', (name) => {
+test.each(Object.keys(DOCUMENTS).filter((name) => name !== 'input'))('S1-02 %s rejects an unknown member', (name) => {
   expect(checks.get(name)!(changed(name, 'x_control', true))).toEqual([false, false]);
 });
 

@@ -25,29 +25,29 @@ if (process.env['TURNPIKE_WRITE_SCHEMAS'] === '1') {
   for (const [file, text] of generated) writeFileSync(join(SCHEMAS, file), text);
 }
 
-test.each([...generated.keys()])('S4-02 the published schema is the contract, byte for byte: %s', (file) => {
+test.each([...generated.keys()])('S4-02 the published schema equals the contract, byte for byte: %s', (file) => {
   expect(readFileSync(join(SCHEMAS, file), 'utf8')).toBe(generated.get(file));
 });
 
-test('S4-02 there is no published schema beside these', () => {
+test('S4-02 there are no other published schemas', () => {
   expect(readdirSync(SCHEMAS).toSorted()).toEqual([...generated.keys()].toSorted());
 });
 
-test('S4-02 the documents that the run lifecycle names are among them', () => {
+test('S4-02 they include the documents that the run lifecycle names', () => {
   const names = SCHEMA_DOCUMENTS.map(({ name }) => name);
   for (const name of ['run_record', 'audit_event', 'artifact_ref', 'export_bundle', 'lanes', 'roles']) {
     expect(names).toContain(name);
   }
 });
 
-test('every action and every ledger entry has a schema, and no two documents have one name', () => {
+test('every action and every ledger entry has a schema, and names are unique', () => {
   const names = SCHEMA_DOCUMENTS.map(({ name }) => name);
   expect(names).toEqual(expect.arrayContaining(ACTION_NAMES.map((action) => `args_${action.toLowerCase()}`)));
   expect(names).toEqual(expect.arrayContaining([...ENTRY_TYPES]));
   expect(new Set(names).size).toBe(names.length);
 });
 
-test.each(SCHEMA_DOCUMENTS)('$name says which draft, id and title it has, and is plain JSON', (document) => {
+test.each(SCHEMA_DOCUMENTS)('$name has a draft, an id and a title, and is plain JSON', (document) => {
   const schema = jsonSchemaOf(document);
   expect(schema['$schema']).toBe('https://json-schema.org/draft/2020-12/schema');
   expect(schema['$id']).toBe(`urn:turnpike:contract:v1:${document.name}`);
@@ -65,25 +65,25 @@ test.each([...generated])('the YAML of %s reads back as the schema', (file, text
   expect(JSON.parse(JSON.stringify(document!.data))).toEqual(jsonSchemaOf(source));
 });
 
-test('S1-02 no object in a published schema takes unknown members, save these', () => {
+test('S1-02 no object in a published schema accepts unknown members, except these', () => {
   const open = SCHEMA_DOCUMENTS.flatMap((document) => openObjects(jsonSchemaOf(document), document.name));
   expect(open.toSorted()).toEqual([
-    // What the schema of a tool or target says, which a service registers.
+    // The registered schema of a tool or target decides this one.
     'args_call_tool/properties/input',
     'args_read_records/properties/after',
     'args_read_records/properties/where',
     'args_write_record/properties/record',
-    // `args` has a phase and a schema of its own; the results of actions are theirs.
+    // `args` has a phase and a schema of its own; so have the results of actions.
     'proposal/properties/args',
     'response_decision/properties/result/anyOf/0',
     'response_detailed/properties/result/anyOf/0',
   ]);
 });
 
-test('S1-02 maps name what their keys may be', () => {
+test('S1-02 maps restrict their keys', () => {
   const maps = SCHEMA_DOCUMENTS.flatMap((document) => keyPatterns(jsonSchemaOf(document), document.name));
-  // A line feed is not matched by `.`, so a map of `^.*$` says nothing of the value under such a key. The policy loader
-  // refuses extensions under any name that is no path argument.
+  // `.` does not match a line feed, so a map of `^.*$` does not restrict the value under such a key. The policy loader
+  // rejects extensions under any name that is not a path argument.
   expect(maps).toEqual([
     'run_record/properties/tool_versions ^.*$',
     'run_record/properties/metadata ^.*$',
@@ -105,7 +105,7 @@ interface Node {
   readonly patternProperties?: Readonly<Record<string, unknown>>;
 }
 
-/** Every place in a schema for which `look` has something to say. */
+/** Every place in a schema for which `look` reports something. */
 function walk(schema: unknown, at: string, look: (node: Node, at: string) => readonly string[]): string[] {
   if (typeof schema !== 'object' || schema === null) return [];
   const inside = Object.entries(schema).flatMap(([key, member]) => walk(member, `${at}/${key}`, look));

@@ -1,5 +1,5 @@
-// A change of behaviour, as a later version would make it: here flag 1 is that a run which is cancelled says by whom it
-// asks to be. What stands in `machines` is the real thing, with one action more that asks for the flag.
+// A change of behaviour, as a later version would make it: here, under flag 1, a cancelled run records its requester.
+// `machines` is the real code, with one additional action that checks the flag.
 
 import { expect, jest, test } from '@jest/globals';
 import { assign } from 'xstate';
@@ -33,7 +33,7 @@ const { Tree } = await import('../../src/kernel/tree.js');
 const { Fold } = await import('../../src/kernel/fold.js');
 const { TreeDriver, SHIPPED, TREE } = await import('../fixtures/tree.js');
 
-/** A tree that is opened and cancelled, by machines whose pinned text has these flags. */
+/** A tree that is opened and cancelled by machines whose pinned text has these flags. */
 function lived(recorded: unknown) {
   const driver = new TreeDriver();
   driver.open();
@@ -76,14 +76,11 @@ test.each([
     expect(fold.apply({ seq, text }, artifacts)).not.toHaveProperty('difference');
   }
   expect(fold.finish()).toBeNull();
-  // By no other set: flags are what tells the two apart, and not when the replay happens.
+  // No other set of flags replays it: the flags decide, and not the time of the replay.
   const other = recorded?.length === 1 ? undefined : [1];
   expect(lastReason(recordedBy(lived(other)))).not.toBe(reason);
 });
 
-test.each([[[2]], [[1, 7]], [['1']], [1]])(
-  'U-06: flags that nobody here knows, %j, are refused and not guessed',
-  (f) => {
-    expect(() => recordedBy(lived(f))).toThrow(/behaviour flags that this version does not know/);
-  },
-);
+test.each([[[2]], [[1, 7]], [['1']], [1]])('U-06: unknown flags, %j, are rejected and not ignored', (f) => {
+  expect(() => recordedBy(lived(f))).toThrow(/behaviour flags that this version does not know/);
+});

@@ -10,11 +10,11 @@ import { AGENT, essence, TreeDriver } from '../fixtures/tree.js';
 /** How many random trees are folded, and how many are tampered with. */
 const [FOLDED, TAMPERED] = [sized(100, 1_000), sized(40, 200)];
 
-/** An entry as a ledger gives it back: its text, and what an input brought. */
+/** An entry as a ledger returns it: its text, and the content of an input. */
 interface Recorded {
   readonly text: string;
   readonly artifacts: readonly Artifact[];
-  /** Whether it is an input; what follows it is what it caused. */
+  /** Whether it is an input; its consequences follow it. */
   readonly input: boolean;
 }
 
@@ -23,7 +23,7 @@ const recordOf = (d: TreeDriver): Recorded[] =>
     entries.map(({ text }, i) => ({ text, artifacts: i === 0 ? artifacts : [], input: i === 0 })),
   );
 
-/** Folds a record into a fresh kernel; an entry's place is its position. */
+/** Folds a record in a new kernel; the position of an entry is its index. */
 function foldRecord(tree_id: string, record: readonly Recorded[]) {
   const fold = new Fold(tree_id);
   const decisions: Decision[] = [];
@@ -37,7 +37,7 @@ function foldRecord(tree_id: string, record: readonly Recorded[]) {
 }
 
 describe('a tree that is folded from its record', () => {
-  test(`U-06 S2-06 S2-18: gives the same entries, commands, replies, timers and marks, for ${FOLDED} random trees`, () => {
+  test(`U-06 S2-06 S2-18: produces the same entries, commands, replies, timers and marks, for ${FOLDED} random trees`, () => {
     let inputs = 0;
     let entries = 0;
     for (let seed = 1; seed <= FOLDED; seed += 1) {
@@ -57,14 +57,14 @@ describe('a tree that is folded from its record', () => {
   }, 180_000);
 });
 
-/** Random trees, brought to their ends, with their records. */
+/** Random trees, run to their ends, with their records. */
 const recorded = Array.from({ length: TAMPERED }, (_, i) => {
   const seed = 2_001 + i;
   const d = randomTree(seed, { inputs: 5, close: true });
   return { seed, tree_id: d.tree_id, record: recordOf(d) };
 });
 
-/** One tampering, and where the fold must say that the record departs. */
+/** One kind of tampering, and where the fold must report the difference. */
 type Tampering = (record: readonly Recorded[], at: number, chance: () => number) => readonly Recorded[];
 
 const put = (record: readonly Recorded[], at: number, count: number, ...entries: Recorded[]): Recorded[] => [
@@ -103,7 +103,7 @@ const drop: Tampering = (record, at) => put(record, at, 1);
 const repeat: Tampering = (record, at) => put(record, at, 0, record[at]!);
 const swap: Tampering = (record, at) => put(record, at, 2, record[at + 1]!, record[at]!);
 
-/** Where the fold says that the tampered record departs, over every entry of the random trees. */
+/** Where the fold reports a difference in the tampered record, over every entry of the random trees. */
 function findings(tampering: Tampering, every: number) {
   const found: { seq: number; at: number; input: boolean; last: boolean; difference: Difference | null }[] = [];
   for (const { seed, tree_id, record } of recorded) {
@@ -127,7 +127,7 @@ describe(`S4-09 S4-24 S2-18: a record that was tampered with, over every kind of
     (_what, tampering, every) => {
       const found = findings(tampering, every);
       expect(found.length).toBeGreaterThan(5 * TAMPERED);
-      // An input that nothing follows has nothing in its tree that vouches for it: only the head outside does.
+      // Nothing in its tree proves the existence of a last input: only the external head does.
       const wrong = found.filter(({ seq, at, input, last }) =>
         input ? !(seq === at || seq === at + 1 || (last && seq === -1)) : seq !== at,
       );
@@ -144,17 +144,17 @@ describe(`S4-09 S4-24 S2-18: a record that was tampered with, over every kind of
     );
   }, 120_000);
 
-  test('differs where an entry stands a second time', () => {
+  test('differs where an entry is duplicated', () => {
     const found = findings(repeat, 4);
     expect(found.filter(({ seq, at }) => seq !== at + 1)).toEqual([]);
   }, 120_000);
 
-  test('differs where two entries have changed places', () => {
+  test('differs where two entries were exchanged', () => {
     const found = findings((record, at) => (at + 1 < record.length ? swap(record, at, random(1)) : record), 4);
     expect(found.filter(({ seq, at, last }) => !last && seq !== at)).toEqual([]);
   }, 120_000);
 
-  test('is not whole when it was cut off inside what an input caused; between inputs only a head outside can tell', () => {
+  test('is incomplete if it was truncated within the consequences of an input; between inputs only an external head reveals it', () => {
     for (const { tree_id, record } of recorded) {
       const { fold } = foldRecord(tree_id, []);
       for (const [seq, { text, artifacts, input }] of record.entries()) {
@@ -168,7 +168,7 @@ describe(`S4-09 S4-24 S2-18: a record that was tampered with, over every kind of
     }
   }, 120_000);
 
-  test('differs at the input whose content was changed, left out or added to', () => {
+  test('differs at the input whose content was changed, omitted or extended', () => {
     for (const { seed, tree_id, record } of recorded) {
       const chance = random(seed);
       const inputs = [...record.keys()].filter((at) => record[at]!.input);
@@ -191,18 +191,18 @@ function flipped(artifact: Artifact): Artifact {
   return { ...artifact, bytes };
 }
 
-describe('what a fold says of', () => {
+describe('the report of a fold', () => {
   const record = recordOf(new TreeDriver().ready());
   const rules = (tampered: readonly Recorded[]) => foldRecord('run_testtree', tampered).difference?.rule;
 
-  test('a text that is no entry, or an entry that no input caused: it was not expected', () => {
+  test('for a malformed text, or an entry without an input, is that the entry was not expected', () => {
     for (const text of ['', '{', '[]', '{"type":"input","body":{}}', record[1]!.text]) {
       const found = foldRecord('run_testtree', [...record, { text, artifacts: [], input: false }]).difference;
       expect(found).toMatchObject({ seq: record.length, rule: 'entry.unexpected', expected: null, found: text });
     }
   });
 
-  test('a first input that opens nothing: the machines cannot take it', () => {
+  test('for a first input that does not open a tree is that the machines cannot take it', () => {
     const text = JSON.stringify({
       body: { input_id: 'i', kind: 'end', run_id: AGENT, time: '2026-01-01T00:00:00.000Z' },
       type: 'input',
@@ -210,7 +210,7 @@ describe('what a fold says of', () => {
     expect(rules([{ text, artifacts: [], input: true }])).toBe('machine.failed');
   });
 
-  test('a tree under another name: it differs at its first entry', () => {
+  test('for a tree under another name is a difference at its first entry', () => {
     expect(foldRecord('run_othertree', record).difference).toMatchObject({ seq: 0 });
   });
 });

@@ -21,7 +21,7 @@ const INVARIANT = expect.objectContaining({ code: 'INVARIANT' });
 /** Set by `jest.config.ts`. */
 const { INTERPRETER = 'table-driven' } = globalThis as { readonly INTERPRETER?: Interpreter };
 
-/** Collects the actors of a tree as XState hands them out. */
+/** Collects the actors of a tree as XState reports them. */
 function actorsOf(): { readonly inspect: (event: InspectionEvent) => void; readonly actors: AnyActorRef[] } {
   const actors: AnyActorRef[] = [];
   const inspect = (event: InspectionEvent): void => {
@@ -45,19 +45,19 @@ const fail = (): never => {
   throw new Error('broken');
 };
 const fragile: AnyStateMachine = createMachine({ on: { BREAK: { actions: assign(fail) } } });
-/** Breaks before it is in its first state. */
+/** Throws before it enters its first state. */
 const brittle: AnyStateMachine = createMachine({ entry: assign(fail) });
-/** A machine that breaks when it is told to, with one child. */
+/** A machine that throws on request, with one child. */
 const parentOf = (child: AnyStateMachine): AnyStateMachine =>
   createMachine({
     entry: spawnChild(child, { id: 'child' }),
     on: { BREAK: { actions: assign(fail) }, EMIT: { actions: emit({ type: 'said' }) } },
   });
 
-/** What XState throws in another turn has been thrown when this resolves, and fails the test. */
+/** What XState throws in a later turn has been thrown when this resolves, and fails the test. */
 const laterTurns = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
 
-test('a tree that is given no interpreter runs on the default one, which is that of this configuration', () => {
+test('a tree without a chosen interpreter runs on the default one of this configuration', () => {
   const { tree, inputs } = waiting();
   tree.stop();
   const decide = () => tree.decide(inputs.at(-1)!);
@@ -66,8 +66,8 @@ test('a tree that is given no interpreter runs on the default one, which is that
   else expect(decide).not.toThrow();
 });
 
-describe('XState’s actors of a tree that leaves memory', () => {
-  test('are stopped, all of them', () => {
+describe("XState's actors of a tree that leaves memory", () => {
+  test('are all stopped', () => {
     const { inspect, actors } = actorsOf();
     const { tree } = waiting(inspect);
     expect(active(actors)).toEqual([TREE, AGENT, expect.stringContaining(AGENT)]);
@@ -75,7 +75,7 @@ describe('XState’s actors of a tree that leaves memory', () => {
     expect(actors.map(statusOf)).toEqual(['stopped', 'stopped', 'stopped']);
   });
 
-  test('the tree answers what it answered before, and decides nothing more', () => {
+  test('leave the tree readable, and it decides nothing more', () => {
     const { tree, inputs } = waiting(() => undefined);
     const answers = () => ({
       snapshot: JSON.stringify(tree.snapshot()),
@@ -91,7 +91,7 @@ describe('XState’s actors of a tree that leaves memory', () => {
     expect(() => tree.decide(inputs.at(-1)!)).toThrow(INVARIANT);
   });
 
-  test('D16: a tree goes on from the snapshot of one that was stopped as from any other', () => {
+  test('D16: a tree continues from the snapshot of a stopped tree as from any other', () => {
     const stopped = waiting(() => undefined);
     stopped.tree.stop();
     const text = JSON.stringify(stopped.tree.snapshot());
@@ -103,7 +103,7 @@ describe('XState’s actors of a tree that leaves memory', () => {
   });
 });
 
-describe('K4: XState’s actors that break', () => {
+describe("K4: XState's actors that throw", () => {
   const { inspect, actors } = actorsOf();
   const hear = (): void => {
     throw new Error('not heard');

@@ -1,4 +1,4 @@
-// XState's own interpreter is the oracle of ours: the same machines, the same inputs, the same bytes.
+// XState's own interpreter is the oracle for ours: the same machines and inputs must give the same bytes.
 
 import { describe, expect, test } from '@jest/globals';
 import { TABLE_DRIVEN } from '../../src/kernel/interpreter/interpreter.js';
@@ -14,7 +14,7 @@ const underTables = (tree_id: string): Tree => new Tree(tree_id, TABLE_DRIVEN);
 const textOf = (tree: Tree): string => JSON.stringify(tree.snapshot());
 const stored = (tree: Tree): TreeSnapshot => JSON.parse(textOf(tree)) as TreeSnapshot;
 
-/** Whether both trees, given every input of this history, decide as it was decided, and stand the same after each. */
+/** Whether both trees decide every input of this history as recorded, and have the same state after each. */
 function differs(d: TreeDriver, ours: Tree, theirs: Tree, between: () => readonly [Tree, Tree]): string | null {
   let [a, b] = [ours, theirs];
   for (const [i, input] of d.inputs.entries()) {
@@ -28,11 +28,11 @@ function differs(d: TreeDriver, ours: Tree, theirs: Tree, between: () => readonl
   return null;
 }
 
-/** How many random trees are decided by both, and how many change hands. */
+/** How many random trees both decide, and how many change interpreters. */
 const [BOTH, EXCHANGED] = [sized(20, 300), sized(8, 100)];
 
 describe('U-01 U-06: our interpreter and XState over the same machines', () => {
-  test(`decide the same and stand the same after every input of ${BOTH} random trees`, () => {
+  test(`decide the same and have the same state after every input of ${BOTH} random trees`, () => {
     let inputs = 0;
     for (let seed = 1; seed <= BOTH; seed += 1) {
       const d = randomTree(seed);
@@ -43,7 +43,7 @@ describe('U-01 U-06: our interpreter and XState over the same machines', () => {
     expect(inputs).toBeGreaterThan(11 * BOTH);
   }, 180_000);
 
-  test(`D16: either goes on from what the other has put down, after every input of ${EXCHANGED} random trees`, () => {
+  test(`D16: each continues from the other's snapshot, after every input of ${EXCHANGED} random trees`, () => {
     for (let seed = 5_001; seed <= 5_000 + EXCHANGED; seed += 1) {
       const d = randomTree(seed);
       let [ours, theirs] = [underTables(d.tree_id), underXState(d.tree_id)];
@@ -59,7 +59,7 @@ describe('U-01 U-06: our interpreter and XState over the same machines', () => {
     }
   }, 180_000);
 
-  test('a tree that is watched shows XState’s actors, one that is not has none', () => {
+  test("an inspected tree shows XState's actors, any other tree has none", () => {
     const seen = new Set<string>();
     const watched = new TreeDriver({ watch: ({ type }) => void seen.add(type) }).ready();
     expect(seen).toContain('@xstate.microstep');

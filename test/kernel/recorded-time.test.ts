@@ -1,17 +1,17 @@
-// S0-16, C79: of an envelope, time, reasoning and ids decide nothing. Where the policy names a time, the recorded time
-// of an input decides, and no clock.
+// S0-16, C79: the envelope's time, reasoning and ids affect no decision. Where the policy sets a time, the recorded
+// time of an input decides, and no clock.
 
 import { describe, expect, test } from '@jest/globals';
 import type { StepTrace } from '../../src/contract/run/step-trace.js';
 import { contractRandom } from '../fixtures/recorded-time.js';
 import { AGENT, editedPolicy, TreeDriver, type DriverOptions } from '../fixtures/tree.js';
 
-/** What a step came to, without the members that say when it was, who proposed it and in which words. */
+/** The result of a step, without the members for its time, its proposer and its texts. */
 const verdictOf = (trace: StepTrace): object =>
   Object.fromEntries(Object.entries(trace).filter(([member]) => !ENVELOPE.includes(member)));
 const ENVELOPE = ['received_at', 'completed_at', 'reasoning', 'payload', 'proposal_id', 'response_sha256'];
 
-/** The verdicts on these proposals, in a tree whose envelopes are dressed like this. */
+/** The verdicts on these proposals, in a tree with these envelopes. */
 function verdicts(
   acts: ReturnType<typeof contractRandom>,
   dress: (n: number) => { readonly id: string; readonly reasoning: string; readonly wait: number },
@@ -45,7 +45,7 @@ describe('S0-16 C79: two envelopes that differ only in time, reasoning and ids',
     expect(other).toEqual(plain);
   });
 
-  test('are of all kinds here, or their equality would say little', () => {
+  test('include every kind, or their equality would prove little', () => {
     const all = [1, 2, 3, 4, 5].flatMap((seed) =>
       verdicts(contractRandom(seed, 40), (n) => ({ id: id(n, 1), reasoning: 'Because.', wait: 0 })),
     );
@@ -53,7 +53,7 @@ describe('S0-16 C79: two envelopes that differ only in time, reasoning and ids',
     expect([...outcomes].sort()).toEqual(['DENIED', 'SUCCESS', 'VALIDATION_ERROR']);
   });
 
-  test('have another one where a rule reads a clock: a planted policy that names a time is found', () => {
+  test('differ if a rule reads a clock: a planted policy that does is detected', () => {
     const acts = contractRandom(1, 40);
     const policies = editedPolicy({ actions: [['version: v1\n', 'version: v1\nbudgets: { wall_ms: 1000000 }\n']] });
     const quick = verdicts(acts, (n) => ({ id: id(n, 1), reasoning: 'x', wait: 0 }), { policies });
@@ -62,7 +62,7 @@ describe('S0-16 C79: two envelopes that differ only in time, reasoning and ids',
   });
 });
 
-describe('C79: where the policy names a time, the recorded one decides', () => {
+describe('C79: if the policy sets a time, the recorded one decides', () => {
   const policies = editedPolicy({
     actions: [
       [

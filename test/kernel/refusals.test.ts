@@ -132,10 +132,10 @@ const INPUTS: Record<RecordedInput['kind'], (run_id: string) => TreeInput> = {
     materials: [],
   }),
 };
-/** What content was read is told of any run of the tree, as it stands (below). */
+/** An access is recorded for any run of the tree, in any state (below). */
 const KINDS = (Object.keys(INPUTS) as RecordedInput['kind'][]).filter((kind) => kind !== 'access');
 
-// What each run can take, as it stands. Everything else is refused.
+// What each run accepts in its state. Every other input is rejected.
 const TAKES: Record<string, readonly string[]> = {
   [TREE]: ['start_agent', 'start_run', 'cancel'],
   [AGENT]: ['end', 'cancel', 'interrupt', 'wake', 'vote'],
@@ -145,11 +145,11 @@ const TAKES: Record<string, readonly string[]> = {
   [READY]: ['proposal', 'end', 'cancel', 'interrupt', 'wake', 'vote'],
 };
 
-/** A tree as it is, without its place in the ledger. */
+/** The state of a tree, without its position in the ledger. */
 const stateOf = (tree: Tree): string => JSON.stringify({ ...tree.snapshot(), seq: 0, prev: '' });
 const copyOf = (tree: Tree): Tree => restoreTree(JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot, SHIPPED);
 
-/** Requires that the tree refuses the input, moves nothing and says so. */
+/** Expects that the tree rejects the input, changes no state, and records the rejection. */
 function expectRefused(tree: Tree, input: TreeInput, told_of: string): void {
   const before = stateOf(tree);
   const { entries, ...rest } = tree.decide(input);
@@ -176,14 +176,14 @@ describe('C50 S4-80: every kind of input, addressed to every run of a tree at wo
   });
 });
 
-describe('S4-23 S4-24 C50: a tree that has ended moves no more', () => {
+describe('S4-23 S4-24 C50: an ended tree changes no state', () => {
   const endings: Record<string, (ending: TreeDriver) => unknown> = {
     completed: (ending) => ending.ready().send({ kind: 'end', run_id: AGENT }),
     failed: (ending) => ending.ready().send({ kind: 'interrupt', run_id: AGENT }),
     denied: (ending) => ending.open({ problems: { roles: 'stale' } }),
     cancelled: (ending) => ending.ready().cancel(),
   };
-  test.each(Object.entries(endings))('as %s, whatever is asked of whichever run', (state, end) => {
+  test.each(Object.entries(endings))('as %s, for any input to any run', (state, end) => {
     const ended = new TreeDriver();
     end(ended);
     expect(ended.tree.ending.state).toBe(state);
@@ -197,7 +197,7 @@ describe('S4-23 S4-24 C50: a tree that has ended moves no more', () => {
   });
 });
 
-describe('reads are audited: content that somebody was given', () => {
+describe('reads are audited: access to content', () => {
   const by = { actor: { actor_type: 'human', actor_id: 'auditor' }, role_id: 'auditor' };
   const readEvent = {
     ...by,
@@ -210,7 +210,7 @@ describe('reads are audited: content that somebody was given', () => {
   const told: Record<string, string> = { [GATEWAY]: AGENT, [DB_WRITE]: AGENT };
   const of = (run_id: string): string => (d.tree.run(run_id) === null ? (told[run_id] ?? AGENT) : run_id);
 
-  test.each(RUNS.filter((run_id) => run_id.startsWith(TREE)))('is told of %s, and moves nothing', (run_id) => {
+  test.each(RUNS.filter((run_id) => run_id.startsWith(TREE)))('is recorded for %s, and changes no state', (run_id) => {
     const tree = copyOf(d.tree);
     const before = stateOf(tree);
     const { entries, refused } = tree.decide(INPUTS.access(run_id));
@@ -220,7 +220,7 @@ describe('reads are audited: content that somebody was given', () => {
     expect(stateOf(tree)).toBe(before);
   });
 
-  test('is told of runs that have ended, and of a session', () => {
+  test('is recorded for ended runs, and for a session', () => {
     const ended = new TreeDriver();
     ended.ready().cancel();
     expect(ended.tree.decide(INPUTS.access(AGENT)).entries[1]!.entry.body).toMatchObject({
@@ -235,13 +235,13 @@ describe('reads are audited: content that somebody was given', () => {
     ]);
   });
 
-  test('is refused of a run that is not of the tree', () => {
+  test('is rejected for a run that is not in the tree', () => {
     for (const run_id of ['run_nobody', `${TREE}x`, `${TREE}x.1`])
       expectRefused(copyOf(d.tree), INPUTS.access(run_id), TREE);
   });
 });
 
-describe('what is no input of the contract', () => {
+describe('invalid inputs', () => {
   const forged = (recorded: object): TreeInput => ({ recorded: recorded as RecordedInput, materials: [] });
   test.each<[string, TreeInput]>([
     ...['xstate.init', 'xstate.stop', `xstate.done.actor.${AGENT}`, 'xstate.error.actor.x', 'AUTHORIZE', 'STARTED'].map(
@@ -256,7 +256,7 @@ describe('what is no input of the contract', () => {
     ['an input with a field too many', forged({ ...envelope, kind: 'end', run_id: AGENT, verdict: 'allow' })],
     ['a wake at a time that is none', forged({ ...envelope, kind: 'wake', run_id: AGENT, time: 'zzz' })],
     ['facts of another form', forged({ ...envelope, kind: 'facts', run_id: GATHERING, facts: { paths: ['file'] } })],
-  ])('S2-14 K2: %s is not taken, and the tree stays as it was', (_what, input) => {
+  ])('S2-14 K2: %s is rejected, and the tree is unchanged', (_what, input) => {
     const tree = copyOf(d.tree);
     const before = [stateOf(tree), tree.head];
     expect(() => tree.decide(input)).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
@@ -271,12 +271,12 @@ describe('what is no input of the contract', () => {
     },
   );
 
-  test('a tree does not begin with the opening of another', () => {
+  test('a tree does not begin with the opening of another tree', () => {
     expect(() => new Tree('run_othertree').decide(open)).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
   });
 });
 
-test('D4: a second result, or facts for a step that is over, are refused and change nothing', () => {
+test('D4: a second result, or facts for an ended step, are rejected and change nothing', () => {
   const again = midway();
   again.done(DB_WRITE, { bytes_written: 1 });
   expectRefused(again.tree, INPUTS.result(DB_WRITE), TREE);

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { Fold } from '../../src/kernel/fold.js';
 import { proposal, TreeDriver } from '../fixtures/tree.js';
 
-/** Folds what a tree has recorded. @returns the first difference, by its rule and place, or null */
+/** Folds the record of a tree. @returns the first difference, by its rule and place, or null */
 function foldOf({ decisions, tree_id }: TreeDriver): { rule: string; seq: number } | null {
   const fold = new Fold(tree_id);
   for (const { entries, artifacts } of decisions) {
@@ -15,7 +15,7 @@ function foldOf({ decisions, tree_id }: TreeDriver): { rule: string; seq: number
   return null;
 }
 
-test('C19: an id that was proposed before, and that somebody made the store forget, is found by folding', () => {
+test('C19: folding reveals an earlier proposal id that the store was made to forget', () => {
   const driver = new TreeDriver().ready();
   const again = proposal('THINK', {});
   driver.propose(again);
@@ -25,7 +25,7 @@ test('C19: an id that was proposed before, and that somebody made the store forg
   expect(foldOf(driver)).toEqual({ rule: 'seen.differs', seq });
 });
 
-test('C19: an id that is said to have been proposed before, and was not, is found by folding', () => {
+test('C19: folding reveals a new proposal id that the store was made to know', () => {
   const driver = new TreeDriver().ready();
   const { seq } = driver.tree.head;
   driver.propose(proposal('THINK', {}), {

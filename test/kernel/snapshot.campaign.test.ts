@@ -1,3 +1,3 @@
-// 300 random trees, put down and taken up again after every input.
+// 300 random trees, restored from a snapshot after every input.
 
 import './snapshot.test.js';

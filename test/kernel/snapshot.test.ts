@@ -5,15 +5,15 @@ import { sized } from '../fixtures/campaign.js';
 import { randomTree, REASONING } from '../fixtures/random-tree.js';
 import { AGENT, essence, proposal, SHIPPED, TreeDriver } from '../fixtures/tree.js';
 
-/** What a snapshot is after it was written down and read again. */
+/** A snapshot after it was serialized and parsed. */
 const stored = (tree: Tree): TreeSnapshot => JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot;
 
 const TREES = sized(25, 300);
-/** How many trees are looked at in other ways. */
+/** How many trees the other tests use. */
 const LOOKED_AT = sized(25, 60);
 
-describe('D16: a tree that is put down and taken up again after every single input', () => {
-  test(`S2-06 S2-18: goes on as if nothing had been, for ${TREES} random trees`, () => {
+describe('D16: a tree that is restored from a snapshot after every single input', () => {
+  test(`S2-06 S2-18: continues as if nothing had happened, for ${TREES} random trees`, () => {
     let inputs = 0;
     for (let seed = 1; seed <= TREES; seed += 1) {
       const d = randomTree(seed);
@@ -33,7 +33,7 @@ describe('D16: a tree that is put down and taken up again after every single inp
   }, 180_000);
 });
 
-test('a snapshot is plain JSON: writing it down and reading it again changes nothing', () => {
+test('a snapshot is plain JSON: serializing and parsing it changes nothing', () => {
   for (let seed = 1; seed <= LOOKED_AT; seed += 1) {
     const { tree } = randomTree(seed, { close: false });
     expect(canonicalJson(stored(tree))).toBe(canonicalJson(tree.snapshot()));
@@ -41,7 +41,7 @@ test('a snapshot is plain JSON: writing it down and reading it again changes not
   }
 });
 
-test('S0-67: no snapshot holds the reasoning of a proposal, or its text, at any time', () => {
+test('S0-67: no snapshot ever contains the reasoning of a proposal, or its text', () => {
   for (let seed = 1; seed <= LOOKED_AT; seed += 1) {
     const d = randomTree(seed);
     const tree = new Tree(d.tree_id);
@@ -52,7 +52,7 @@ test('S0-67: no snapshot holds the reasoning of a proposal, or its text, at any 
   }
 });
 
-describe('a tree that is taken up again', () => {
+describe('a restored tree', () => {
   const midway = (): TreeDriver => {
     const d = new TreeDriver().ready();
     d.act('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' });
@@ -61,7 +61,7 @@ describe('a tree that is taken up again', () => {
     return d;
   };
 
-  test('knows its live runs, what it waits for, its policy and its head', () => {
+  test('has its live runs, pending work, policy and head', () => {
     const { tree, inputs } = midway();
     const again = restoreTree(stored(tree), inputs[0]!.materials);
     expect(again.isLive(AGENT)).toBe(true);
@@ -71,12 +71,12 @@ describe('a tree that is taken up again', () => {
       ['perform', `${AGENT}.1.1`],
       ['gather', 'run_testtree.2'],
     ]);
-    // Policies are remembered by their bytes.
+    // Policies are cached by their bytes.
     expect(again.policy).toBe(tree.policy);
     expect(again.head).toEqual(tree.head);
   });
 
-  test('has ended as it had, and takes nothing more', () => {
+  test('has the same end, and accepts nothing more', () => {
     const d = new TreeDriver().ready();
     d.cancel('run_testtree', 'user');
     const again = restoreTree(stored(d.tree), SHIPPED);
@@ -87,7 +87,7 @@ describe('a tree that is taken up again', () => {
   });
 });
 
-test('a tree that was not opened has no snapshot, and one that has not ended has no ending', () => {
+test('an unopened tree has no snapshot, and a live one has no end', () => {
   expect(() => new Tree('run_testtree').snapshot()).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
   expect(() => midEnding()).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
 });

@@ -7,12 +7,12 @@ import { isConforming } from '../../src/contract/validators.js';
 import { POLICIES, randomTree } from '../fixtures/random-tree.js';
 import { AGENT, CASE, FILE, proposal, TREE, TreeDriver } from '../fixtures/tree.js';
 
-/** Random trees, each brought to its end. */
+/** Random trees, each run to its end. */
 const trees = Array.from({ length: 200 }, (_, i) => randomTree(i + 1, { close: true }));
 const READ = { path: '/sandbox/a.txt' };
 const WRITE = { path: '/sandbox/a.txt', content: 'hello' };
 
-test('S4-44 S4-45 S4-46 S4-47 S4-48 S0-13 C47: the whole life of a tree, entry by entry', () => {
+test('S4-44 S4-45 S4-46 S4-47 S4-48 S0-13 C47: the whole lifecycle of a tree, entry by entry', () => {
   const d = new TreeDriver().ready();
   d.act('THINK', {});
   d.act('READ_FILE', READ);
@@ -70,7 +70,7 @@ test('S4-44 S4-45 S4-46 S4-47 S4-48 S0-13 C47: the whole life of a tree, entry b
   ]);
 });
 
-/** Every perform command that comes without an allow and a running of its run and of all above it. */
+/** Every perform command without an earlier allow and running of its run and of all runs above it. */
 function unlicensed(d: TreeDriver): string[] {
   const allowed = new Set<string>();
   const running = new Set<string>();
@@ -96,7 +96,7 @@ function unlicensed(d: TreeDriver): string[] {
   return bad;
 }
 
-test('S2-04 S2-14 S2-17 S4-19 S4-38 S4-81: over random trees nothing is performed that every run above it was not allowed', () => {
+test('S2-04 S2-14 S2-17 S4-19 S4-38 S4-81: in random trees, an effect is executed only if every run above it was allowed', () => {
   let performed = 0;
   for (const d of trees) {
     expect(unlicensed(d)).toEqual([]);
@@ -107,7 +107,7 @@ test('S2-04 S2-14 S2-17 S4-19 S4-38 S4-81: over random trees nothing is performe
   expect(performed).toBeGreaterThan(trees.length);
 });
 
-test('S0-03 S0-04 S2-19 S2-20 S0-56: over random trees every proposal that was taken has one trace and one response', () => {
+test('S0-03 S0-04 S2-19 S2-20 S0-56: in random trees, every accepted proposal has one trace and one response', () => {
   for (const d of trees) {
     const taken = d.inputs.filter(({ recorded }, i) => recorded.kind === 'proposal' && !d.decisions[i]!.refused);
     const replies = d.decisions.flatMap((decision) => decision.replies);
@@ -120,7 +120,7 @@ test('S0-03 S0-04 S2-19 S2-20 S0-56: over random trees every proposal that was t
   }
 });
 
-test('S2-07 S2-08 S4-36: over random trees a step is ALLOW if every check passed, DENY if one did not; both are audited', () => {
+test('S2-07 S2-08 S4-36: in random trees, a step is ALLOW if every check passed, else DENY; both are audited', () => {
   for (const d of trees) {
     for (const trace of d.traces.filter(({ replay_of }) => replay_of === null)) {
       const passed = trace.phase_failed_at === null || trace.phase_failed_at === 'EXECUTE';
@@ -135,7 +135,7 @@ test('S2-07 S2-08 S4-36: over random trees a step is ALLOW if every check passed
   }
 });
 
-test('S2-09: why a step was denied stands in its trace and in the audit, and not in its response', () => {
+test('S2-09: the reason of a denial is in the trace and the audit, and not in the response', () => {
   const d = new TreeDriver().ready();
   const { replies } = d.act('DELETE_FILE', { path: '/sandbox/a.sh' });
   expect(d.traces[0]).toMatchObject({ cause: 'EXTENSION', rule_id: 'extension.not_allowed' });
@@ -143,7 +143,7 @@ test('S2-09: why a step was denied stands in its trace and in the audit, and not
   expect(replies[0]?.response).not.toMatch(/extension\.not_allowed|EXTENSION|authz|lane/);
 });
 
-test('C38: over random trees the steps of every agent run count from 1 without a gap', () => {
+test('C38: in random trees, the steps of every agent run count from 1 without a gap', () => {
   for (const d of trees) {
     for (const { context } of d.tree.runs) {
       const indices = d.traces.filter(({ run_id }) => run_id === context.run_id).map(({ step_index }) => step_index);
@@ -152,7 +152,7 @@ test('C38: over random trees the steps of every agent run count from 1 without a
   }
 });
 
-describe('the effect that is performed', () => {
+describe('the executed effect', () => {
   test.each([
     ['READ_FILE', READ, `${AGENT}.1`, true],
     ['LIST_FILES', { path: '/sandbox/d/' }, `${AGENT}.1`, true],
@@ -161,7 +161,7 @@ describe('the effect that is performed', () => {
     ['DELETE_FILE', READ, `${AGENT}.1.1`, false],
     ['RENAME_FILE', { source: '/sandbox/a.txt', destination: '/sandbox/b.txt' }, `${AGENT}.1.1`, false],
   ])(
-    'S0-46 S0-52 S0-53 S2-03: of %s is what was proposed and authorised, with nothing added',
+    'S0-46 S0-52 S0-53 S2-03: of %s is what was proposed and authorized, with nothing added',
     (action, args, run_id, in_commit) => {
       const d = new TreeDriver().ready();
       const { commands } = d.act(action, args);
@@ -182,7 +182,7 @@ describe('the effect that is performed', () => {
     },
   );
 
-  test('S0-53 C22: has the canonical paths, where policy lets a path be resolved', () => {
+  test('S0-53 C22: has the canonical paths, if policy resolves paths', () => {
     const d = new TreeDriver({ policies: POLICIES['tight']! }).ready();
     expect(d.act('READ_FILE', { path: '/sandbox/d/../a.txt' }).commands).toMatchObject([
       { effect: { args: { path: '/sandbox/a.txt' } } },
@@ -190,7 +190,7 @@ describe('the effect that is performed', () => {
   });
 });
 
-test('S0-57 S0-58 S0-59 S0-60 S0-61 S0-62 S0-63 S0-64 S0-65 S0-66: the trace of a step that was denied', () => {
+test('S0-57 S0-58 S0-59 S0-60 S0-61 S0-62 S0-63 S0-64 S0-65 S0-66: the trace of a denied step', () => {
   const d = new TreeDriver().ready();
   const payload = proposal('WRITE_FILE', { path: '/sandbox/a.txt', content: 'é' }, { schema_version: '1.2.3' });
   d.propose(payload);
@@ -229,7 +229,7 @@ test('S0-57 S0-58 S0-59 S0-60 S0-61 S0-62 S0-63 S0-64 S0-65 S0-66: the trace of 
   ]);
 });
 
-test('S0-17 S0-18: the raw payload is kept as it came, byte for byte, even where it is no text', () => {
+test('S0-17 S0-18: the raw payload is stored unchanged, byte for byte, even if it is not text', () => {
   const d = new TreeDriver().ready();
   const raw = new Uint8Array([0xff, 0x00, 0x7b]);
   const { artifacts } = d.propose(raw);
@@ -237,7 +237,7 @@ test('S0-17 S0-18: the raw payload is kept as it came, byte for byte, even where
   expect(d.traces[0]).toMatchObject({ error_code: 'INVALID_ENCODING', payload: { hash_sha256: sha256(raw) } });
 });
 
-test('S0-69 S0-70 S0-71 S0-72: over random trees every detailed response has the five keys, and one of result and error', () => {
+test('S0-69 S0-70 S0-71 S0-72: in random trees, every detailed response has the five keys, and either a result or an error', () => {
   for (const d of trees) {
     for (const response of d.responses) {
       if ('decision' in response) continue;
@@ -249,7 +249,7 @@ test('S0-69 S0-70 S0-71 S0-72: over random trees every detailed response has the
   }
 });
 
-test('S2-05 S2-11: what an agent reads in a response can go into its next proposal, until it finishes', () => {
+test('S2-05 S2-11: an agent can use a response in its next proposal, until it finishes', () => {
   const d = new TreeDriver().ready();
   d.act('LIST_FILES', { path: '/sandbox/' });
   d.done(`${AGENT}.1`, { entries: [{ name: 'found.txt', type: 'file' }] });
@@ -266,7 +266,7 @@ test('S2-05 S2-11: what an agent reads in a response can go into its next propos
   expect(d.endings[AGENT]).toBe('completed:finished');
 });
 
-test('D12: an action works in the lane that policy names for it', () => {
+test('D12: an action runs in the lane that policy names for it', () => {
   const d = new TreeDriver({ policies: POLICIES['readLane']! }).ready();
   d.act('READ_FILE', READ);
   d.act('LIST_FILES', { path: '/sandbox/' });
@@ -275,7 +275,7 @@ test('D12: an action works in the lane that policy names for it', () => {
   expect(d.created(AGENT).lane_id).toBe('SANDBOX_FILES');
 });
 
-test('C46 S4-56: a lane that refuses the case gives its runs none, and keeps everything else', () => {
+test('C46 S4-56: a lane that does not inherit the case gives its runs none, and keeps everything else', () => {
   const d = new TreeDriver({ policies: POLICIES['noCaseLane']! }).ready();
   d.act('READ_FILE', READ);
   const { case_id, policy_versions, correlation_id, root_run_id } = d.created(`${AGENT}.1`);

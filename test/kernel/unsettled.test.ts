@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { AGENT, TreeDriver } from '../fixtures/tree.js';
 
-test('D8: what is done with another idempotency key leaves an unknown outcome unknown', () => {
+test('D8: a success under another idempotency key leaves an unknown outcome unknown', () => {
   const d = new TreeDriver().ready();
   d.act('WRITE_FILE', { path: '/sandbox/a.txt', content: 'one' });
   d.result(`${AGENT}.1.1`, { status: 'unknown' });

@@ -24,7 +24,9 @@ const text = fc.oneof(
   fc.constantFrom('run_1.1', 'sha256:ab', '"', '\\', 'ü', '\u2028', '\0', ''),
 );
 
-/** Anything that has the members of a schema; texts are any, since a template must not rely on their patterns. */
+/**
+ * Random values with the members of a schema. Texts are arbitrary, since a template must not rely on their patterns.
+ */
 function instances({
   type,
   const: only,
@@ -74,7 +76,7 @@ describe('S4-09: the text of an entry is its canonical JSON', () => {
   }, 60_000);
 
   test.each(BODIES)(
-    'for every body that %s can have, each member there or not',
+    'for every body of %s, with each optional member present or absent',
     (_name, type, schema) => {
       fc.assert(
         fc.property(instances(schema), (body) => {
@@ -86,7 +88,7 @@ describe('S4-09: the text of an entry is its canonical JSON', () => {
     30_000,
   );
 
-  test('for events of several runs that take turns, and for those of one run that differ in one member', () => {
+  test('for interleaved events of several runs, and for events of one run that differ in one member', () => {
     const event = instances(ENTRY_BODIES.audit_event) as fc.Arbitrary<object>;
     const turns = fc.tuple(event, event, fc.array(fc.tuple(fc.boolean(), fc.boolean(), fc.nat(40)), { maxLength: 12 }));
     fc.assert(
@@ -103,7 +105,7 @@ describe('S4-09: the text of an entry is its canonical JSON', () => {
   }, 30_000);
 
   test.each([{ reasoning: { chars: 1, sha256: '\ud800' } }, { proposal_id: '\udfff' }])(
-    'a lone surrogate is refused: %j',
+    'a lone surrogate is rejected: %j',
     (part) => {
       const trees = [1, 2, 3, 4, 5, 6, 7, 8].map((seed) => randomTree(seed));
       const entry = trees

@@ -18,7 +18,7 @@ describe('a sealed entry', () => {
     for (const { entry, text } of sealed) expect(text).toBe(canonicalJson(entry));
   });
 
-  test('its text does not depend on the order of members, and has exactly the five of the envelope', () => {
+  test('its text does not depend on the order of members, and has exactly the five members of the envelope', () => {
     for (const { entry, text } of sealed) {
       const reversed = Object.fromEntries(Object.entries(entry).reverse()) as unknown as Entry;
       expect(sealEntry(reversed).text).toBe(text);
@@ -33,7 +33,7 @@ describe('a sealed entry', () => {
     expect(sealed.some(({ text }) => text.includes('ü'))).toBe(true);
   });
 
-  test('S4-86: what a body says of seq, prev, type or tree_id stays inside of the body', () => {
+  test('S4-86: members of a body named seq, prev, type or tree_id stay inside the body', () => {
     const [{ entry }] = sealed as unknown as [{ entry: Entry }];
     const forged = {
       ...entry,
@@ -46,7 +46,7 @@ describe('a sealed entry', () => {
   test.each([
     ['a tree_id with a quote', { tree_id: 'a","seq":7,"x":"' }],
     ['a prev with a quote', { prev: '","seq":7,"x":"' }],
-  ])('%s cannot break out of the envelope', (_what, part) => {
+  ])('%s cannot escape from the body', (_what, part) => {
     const entry: Entry = { ...sealed[0]!.entry, ...part };
     expect(JSON.parse(sealEntry(entry).text)).toMatchObject({ seq: 0, ...part });
   });

@@ -1,5 +1,5 @@
-// What verification says of contents that it could not check (C86): all are counted, so many are listed, and content by
-// which decisions are checked may not be missing at all.
+// Verification and contents that it could not check (C86): all are counted, some are listed, and content by which
+// decisions are checked must not be missing at all.
 
 import { describe, expect, test } from '@jest/globals';
 import { ARTIFACT_KINDS, SYSTEM_ARTIFACT_KINDS, type WithheldArtifact } from '../../src/contract/artifact-ref.js';
@@ -29,7 +29,7 @@ const withheld = (over: Partial<WithheldArtifact> = {}): WithheldArtifact => ({
 });
 
 describe('C86: contents that could not be checked', () => {
-  test('are listed by the entry that brought them; where there are none, nothing is reported', () => {
+  test('are listed by their entry; nothing is reported if there are none', () => {
     const contents = new WithheldContents();
     expect(contents.report(0)).toBeNull();
     expect(contents.add(entry(5), withheld())).toEqual([]);
@@ -45,7 +45,7 @@ describe('C86: contents that could not be checked', () => {
     });
   });
 
-  test('are counted, however many there are, and listed up to a limit', () => {
+  test('are all counted, and listed up to a limit', () => {
     const contents = new WithheldContents();
     for (let n = 0; n < UNCHECKED_LISTED_MAX + 5; n += 1) contents.add(entry(n), withheld());
     const report = contents.report(1);
@@ -54,7 +54,7 @@ describe('C86: contents that could not be checked', () => {
   });
 
   test.each(ARTIFACT_KINDS)(
-    '%s of a case may be missing, unless decisions are checked by it; of no case never',
+    '%s of a case may be missing, unless decisions are checked by it; without a case it may not',
     (kind) => {
       const contents = new WithheldContents();
       const rules = (case_id: string | null, how: WithheldArtifact['withheld']): readonly string[] =>
@@ -73,7 +73,7 @@ describe('C86: contents that could not be checked', () => {
 });
 
 test.each(SYSTEM_ARTIFACT_KINDS)(
-  'C86: a ledger from which %s are withheld is refused, though nothing else is wrong with it',
+  'C86: a ledger with withheld %s is refused, even if nothing else is wrong with it',
   async (kind) => {
     const store = memoryStore();
     await (await scribeOf(store)).write(store, [opening(treeId(1), 'case-0001')]);

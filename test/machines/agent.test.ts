@@ -100,7 +100,8 @@ const EVENTS: Record<string, AgentEvent> = {
   STARTED: foreign('STARTED'),
 };
 
-// How a run comes into each state, and where each event takes it. What is not listed leaves it where it is.
+// How to bring a run into each state, and where each event leads. Any event that is not listed leaves the state
+// unchanged.
 const ALLOWED = ['AUTHORIZE allow'];
 const DENIED_ONCE = [...ALLOWED, 'PROPOSE, denied'];
 const ROWS: Record<string, { by: string[]; to: Record<string, string> }> = {
@@ -126,7 +127,7 @@ const ROWS: Record<string, { by: string[]; to: Record<string, string> }> = {
       'PROPOSE, denied': 'denied',
     },
   },
-  // The step gathers facts: a cancel ends it at once.
+  // The step waits for facts: a cancel ends it at once.
   'running.stepping': {
     by: [...ALLOWED, 'PROPOSE, waits'],
     to: { CANCEL: 'cancelled', 'step finished': 'completed' },
@@ -170,7 +171,7 @@ describe('an agent run, state by event', () => {
 const READ = { path: '/sandbox/a.txt' };
 const NOTE = { path: '/sandbox/a.sh', content: 'x' };
 
-test('C38 S0-15 S0-57: steps count from 1 without a gap, whatever becomes of them', () => {
+test('C38 S0-15 S0-57: steps count from 1 without a gap, whatever their outcome', () => {
   const d = new TreeDriver().ready();
   d.propose('not json');
   d.act('THINK', {});
@@ -191,7 +192,7 @@ test('C38 S0-15 S0-57: steps count from 1 without a gap, whatever becomes of the
   ]);
 });
 
-test('C51 S4-37 S2-11: a denial lands on the mediated run, and the agent goes on', () => {
+test('C51 S4-37 S2-11: a denial denies the mediated run, and the agent continues', () => {
   const d = new TreeDriver().ready();
   d.act('WRITE_FILE', NOTE);
   expect(d.endings).toEqual({ [`${AGENT}.1`]: 'denied:extension.not_allowed' });
@@ -200,7 +201,7 @@ test('C51 S4-37 S2-11: a denial lands on the mediated run, and the agent goes on
   expect(d.responses.map(({ outcome }) => outcome)).toEqual(['DENIED', 'SUCCESS']);
 });
 
-test('C51: the agent run is denied at the denial that policy calls one too many; other refusals do not count', () => {
+test('C51: one denial more than policy permits denies the agent run; other rejections do not count', () => {
   const d = new TreeDriver({ policies: LIMITS }).ready();
   d.act('WRITE_FILE', NOTE);
   d.propose('not json');
@@ -212,7 +213,7 @@ test('C51: the agent run is denied at the denial that policy calls one too many;
   expect(d.audit(AGENT).at(-1)).toMatchObject({ outcome: 'deny', outcome_reason: 'denied:limit.denials' });
 });
 
-describe('an agent run that has used up its steps', () => {
+describe('an agent run that has used all its steps', () => {
   const policies = editedPolicy({
     actions: [
       ['steps_per_run_max: 100000', 'steps_per_run_max: 2'],
@@ -228,7 +229,7 @@ describe('an agent run that has used up its steps', () => {
   };
   const OVER = { outcome: 'DENIED', error_code: 'POLICY_VIOLATION', cause: 'BUDGET', rule_id: 'budget.steps' };
 
-  test('S2-11 S4-36: is denied what it proposes beyond them, each with a response of its own, and may still finish', () => {
+  test('S2-11 S4-36: gets a denial for each further proposal, with its own response, and may still finish', () => {
     const d = spent();
     d.act('THINK', {});
     d.act('READ_FILE', READ);
@@ -240,7 +241,7 @@ describe('an agent run that has used up its steps', () => {
     expect(d.endings[AGENT]).toBe('completed:finished');
   });
 
-  test('S2-11 C51: is denied as a whole when it goes on', () => {
+  test('S2-11 C51: is denied as a whole if it continues', () => {
     const d = spent();
     for (let over = 0; over < 3; over += 1) {
       expect(d.tree.isLive(AGENT)).toBe(true);
@@ -251,7 +252,7 @@ describe('an agent run that has used up its steps', () => {
   });
 });
 
-test('D5: a caller without more proposals completes the run as end_of_input, after the step that is under way', () => {
+test('D5: END completes the run as end_of_input, after the step in flight', () => {
   const d = new TreeDriver().ready();
   d.act('READ_FILE', READ);
   expect(d.send({ kind: 'end', run_id: AGENT }).ended).toEqual([]);
@@ -260,7 +261,7 @@ test('D5: a caller without more proposals completes the run as end_of_input, aft
   expect(d.endings).toMatchObject({ [AGENT]: 'completed:end_of_input', [TREE]: 'completed:end_of_input' });
 });
 
-test('D3: a caller that is gone fails the run as INTERRUPTED, which may be retried', () => {
+test('D3: an agent whose caller has disconnected fails as INTERRUPTED, which is retryable', () => {
   const d = new TreeDriver().ready();
   d.send({ kind: 'interrupt', run_id: AGENT });
   expect(d.audit(AGENT).at(-1)).toMatchObject({
@@ -269,7 +270,7 @@ test('D3: a caller that is gone fails the run as INTERRUPTED, which may be retri
   });
 });
 
-test('C53: a cancel while facts are gathered denies the step, which is answered, and leaves nothing to be done', () => {
+test('C53: a cancel while facts are gathered denies the step, which gets its response, and leaves no work', () => {
   const d = new TreeDriver().ready();
   d.propose(proposal('READ_FILE', READ));
   expect(d.tree.pending).toMatchObject([{ kind: 'gather' }]);
@@ -281,7 +282,7 @@ test('C53: a cancel while facts are gathered denies the step, which is answered,
   expect(d.tree.pending).toEqual([]);
 });
 
-describe('D3: an agent that lives apart from its caller', () => {
+describe('D3: a remote agent', () => {
   const remote = (): TreeDriver => {
     const d = new TreeDriver();
     d.open();
@@ -289,7 +290,7 @@ describe('D3: an agent that lives apart from its caller', () => {
     return d;
   };
 
-  test('is cancelled when it has been idle for the time that was given to it, and not before', () => {
+  test('is cancelled exactly after its idle timeout', () => {
     const d = remote();
     expect(d.tree.timers).toMatchObject([{ run_id: AGENT, at: '2026-01-01T00:01:02.000Z' }]);
     const early = d.wait(58_999).send({ kind: 'wake', run_id: AGENT, overlay: null });
@@ -299,7 +300,7 @@ describe('D3: an agent that lives apart from its caller', () => {
     expect(d.tree.timers).toEqual([]);
   });
 
-  test('may be given any time that the contract can say', () => {
+  test('accepts any timeout that a timestamp can represent', () => {
     const d = new TreeDriver();
     d.open();
     d.startAgent({ link: 'remote', idle_ms: Number.MAX_SAFE_INTEGER });
@@ -307,14 +308,14 @@ describe('D3: an agent that lives apart from its caller', () => {
     expect(d.send({ kind: 'wake', run_id: AGENT, overlay: null }).ended).toEqual([]);
   });
 
-  test('begins to be idle anew with every proposal', () => {
+  test('restarts its idle timeout with every proposal', () => {
     const d = remote();
     d.wait(50_000).act('THINK', {});
     expect(d.wait(30_000).send({ kind: 'wake', run_id: AGENT, overlay: null }).ended).toEqual([]);
     expect(d.tree.timers).toMatchObject([{ at: '2026-01-01T00:01:53.000Z' }]);
   });
 
-  test('is not idle while a step is under way: a timer that rings then is no illegal transition', () => {
+  test('is not idle during a step: a timer that fires then is ignored, and not an illegal transition', () => {
     const d = remote();
     d.act('READ_FILE', READ, { paths: [ABSENT], usage: null });
     const rung = d.wait(70_000).send({ kind: 'wake', run_id: AGENT, overlay: null });

@@ -1,5 +1,5 @@
-// Goal: what needs people's approval happens only after exactly that was approved, by the right people, in time, and
-// once (D7). Method: real trees; people vote, and so does everybody else who may not.
+// Goal: an effect that needs approval happens only if the right people approved exactly that effect, in time, and once
+// (D7). Method: real trees, with votes of approvers and of everyone else.
 
 import { describe, expect, test } from '@jest/globals';
 import type { OverlayFact } from '../../src/contract/policy/overlay.js';
@@ -26,7 +26,7 @@ const digestOf = (amount: number, run_id = AGENT): string =>
     case_id: CASE,
     run_id,
   });
-/** An agent that has asked whether it may charge this. */
+/** An agent that has requested approval for this charge. */
 function asked(amount: number, policies = CALLS, agents = 1): GovernedTree {
   const d = new GovernedTree(policies).working(agents);
   charge(d, amount);
@@ -39,7 +39,7 @@ const ALLOWED = [{ kind: 'perform', effect: { action: 'CALL_TOOL' } }];
 const approval = (d: GovernedTree, run_id = AGENT) => d.tree.approvals(run_id)?.entries[0];
 
 describe('D7: a proposal that needs an approval', () => {
-  test('is denied, with what exactly can be approved in the audit, and answered at once', () => {
+  test('is denied, names in the audit what to approve, and gets its response at once', () => {
     const d = asked(2_000);
     expect(d.traces).toMatchObject([denied('approval.required')]);
     expect(d.commands).toEqual([]);
@@ -52,7 +52,7 @@ describe('D7: a proposal that needs an approval', () => {
     });
   });
 
-  test('is done when it was approved and is proposed again; the decision names the approval that it has used', () => {
+  test('is executed once approved and proposed again; the decision names the consumed approval', () => {
     const d = asked(2_000);
     d.vote(digestOf(2_000));
     expect(d.votes).toEqual(['anna allow approval.granted']);
@@ -61,7 +61,7 @@ describe('D7: a proposal that needs an approval', () => {
     expect(d.audit(`${AGENT}.2`)[0]).toMatchObject({ outcome: 'allow', request_hash_sha256: digestOf(2_000) });
   });
 
-  test('has used its approval up with the intent, whatever becomes of it then', () => {
+  test('consumes its approval with the intent, whatever the outcome', () => {
     const d = asked(2_000);
     d.vote(digestOf(2_000));
     expect(approval(d)?.state).toBe('approved');
@@ -72,13 +72,13 @@ describe('D7: a proposal that needs an approval', () => {
     expect(last(d)).toMatchObject(denied('approval.consumed'));
   });
 
-  test('needs nobody where policy names another action', () => {
+  test('needs no approval if policy requires it for another action', () => {
     const d = new GovernedTree(asking('WRITE_RECORD')).working();
     expect(charge(d, 2_000).commands).toMatchObject(ALLOWED);
   });
 });
 
-describe('D7: refused, each with its own cause, is', () => {
+describe('D7: rejected, each with its own cause, is', () => {
   test('another amount: approve 2,000, execute 5,000', () => {
     const d = asked(2_000);
     d.vote(digestOf(2_000));
@@ -99,7 +99,7 @@ describe('D7: refused, each with its own cause, is', () => {
     expect(d.votes.at(-1)).toBe('anna deny approval.consumed');
   });
 
-  test('an approval that is too old, and its votes do not count for the next', () => {
+  test('an expired approval, whose votes do not count for the next one', () => {
     const d = asked(2_000);
     d.vote(digestOf(2_000));
     expect(charge(d.wait(HOUR), 2_000).commands).toEqual([]);
@@ -110,7 +110,7 @@ describe('D7: refused, each with its own cause, is', () => {
     expect(charge(d, 2_000).commands).toMatchObject(ALLOWED);
   });
 
-  test('a vote that comes too late', () => {
+  test('a late vote', () => {
     const d = asked(2_000);
     d.wait(HOUR).vote(digestOf(2_000));
     expect(d.votes).toEqual(['anna deny approval.expired']);
@@ -150,7 +150,7 @@ describe('D7: refused, each with its own cause, is', () => {
     expect(charge(d, 2_000).commands).toMatchObject(ALLOWED);
   });
 
-  test('the same act of another run', () => {
+  test('the same request of another run', () => {
     const d = asked(2_000, CALLS, 2);
     d.vote(digestOf(2_000));
     expect(charge(d, 2_000, OTHER_AGENT).commands).toEqual([]);
@@ -159,7 +159,7 @@ describe('D7: refused, each with its own cause, is', () => {
     expect(new Set(d.digests).size).toBe(2);
   });
 
-  test('what the overlay denies after it was approved; the approval is not used up by that', () => {
+  test('a request that the overlay denies after its approval, which is not consumed', () => {
     const d = asked(2_000);
     d.vote(digestOf(2_000));
     d.overlay = { epoch: 1, rules: [{ rule_id: 'deny-1', reason: 'Stop.', tool: 'billing.charge' }] };
@@ -169,7 +169,7 @@ describe('D7: refused, each with its own cause, is', () => {
     expect(charge(d, 2_000).commands).toMatchObject(ALLOWED);
   });
 
-  test('what was rejected, for the whole run, also after it was approved', () => {
+  test('a rejected request, for the whole run, even after its approval', () => {
     const d = asked(2_000);
     d.vote(digestOf(2_000));
     d.vote(digestOf(2_000), { decision: 'reject', approver: BERTA });
@@ -186,7 +186,7 @@ describe('D7: refused, each with its own cause, is', () => {
   });
 });
 
-test('D7: one ballot answers to many requests, each by itself', () => {
+test('D7: one ballot answers several requests, each separately', () => {
   const d = asked(1);
   charge(d, 2);
   const digests = [digestOf(1), 'e'.repeat(64), digestOf(2)];
@@ -199,7 +199,7 @@ test('D7: one ballot answers to many requests, each by itself', () => {
   expect(charge(d, 2).commands).toMatchObject(ALLOWED);
 });
 
-test('D7: a quorum of two is two people', () => {
+test('D7: a quorum of two needs two people', () => {
   const d = asked(2_000, asking('CALL_TOOL', 2));
   d.vote(digestOf(2_000));
   d.vote(digestOf(2_000));
@@ -215,7 +215,7 @@ test('D7: a quorum of two is two people', () => {
   expect(charge(d, 2_000).commands).toMatchObject(ALLOWED);
 });
 
-describe('D7: what people say between a proposal and its decision', () => {
+describe('D7: votes between a proposal and its decision', () => {
   const DELETE = { path: '/sandbox/a.txt' };
   const gathering = (): GovernedTree => {
     const d = new GovernedTree(asking('DELETE_FILE')).working(0);
@@ -224,7 +224,7 @@ describe('D7: what people say between a proposal and its decision', () => {
     return d;
   };
 
-  test('a rejection is heard: nothing is done that was rejected before', () => {
+  test('a rejection counts: no effect of a rejected request follows', () => {
     const d = gathering();
     d.vote(d.digests[0]!);
     d.propose(proposal('DELETE_FILE', DELETE));
@@ -233,7 +233,7 @@ describe('D7: what people say between a proposal and its decision', () => {
     expect(last(d)).toMatchObject(denied('approval.rejected'));
   });
 
-  test('an approval is heard as well, and used up', () => {
+  test('an approval counts as well, and is consumed', () => {
     const d = gathering();
     d.propose(proposal('DELETE_FILE', DELETE));
     d.vote(d.digests[0]!);
@@ -242,7 +242,7 @@ describe('D7: what people say between a proposal and its decision', () => {
   });
 });
 
-test('D7: people may answer while the agent is at work', () => {
+test('D7: approvers may vote while the agent works', () => {
   const d = asked(2_000);
   d.act('WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f-1' } });
   expect(d.vote(digestOf(2_000)).refused).toBe(false);
@@ -250,7 +250,7 @@ test('D7: people may answer while the agent is at work', () => {
   expect(charge(d, 2_000).commands).toMatchObject(ALLOWED);
 });
 
-describe('D7 S4-71 S4-78: a promotion that waits for two people', () => {
+describe('D7 S4-71 S4-78: a promotion that waits for two approvers', () => {
   const RUN = `${TREE}.2`;
   const waiting = (): GovernedTree => {
     const d = new GovernedTree(asking('promotion', 2)).working();
@@ -262,7 +262,7 @@ describe('D7 S4-71 S4-78: a promotion that waits for two people', () => {
   const stands = (d: GovernedTree) => ({ commands: d.commands, ended: d.endings[RUN], live: d.tree.isLive(RUN) });
   const STILL = { commands: [], ended: undefined, live: true };
 
-  test('is created, and says what it waits for, and until when', () => {
+  test('is created, and records what it waits for, and until when', () => {
     const d = waiting();
     expect(d.story(d.decisions.slice(-1))).toEqual([
       'input:start_run',
@@ -275,7 +275,7 @@ describe('D7 S4-71 S4-78: a promotion that waits for two people', () => {
     expect(stands(d)).toEqual(STILL);
   });
 
-  test('runs when both have approved, with their names in what is performed, and the approval is used up', () => {
+  test('runs once both have approved, with their names in the effect, and consumes the approval', () => {
     const d = waiting();
     expect(d.story([vote(d)])).toEqual(['input:vote', `authz_decision:allow(approval.accepted)@${RUN}`]);
     expect(stands(d)).toEqual(STILL);
@@ -300,7 +300,7 @@ describe('D7 S4-71 S4-78: a promotion that waits for two people', () => {
     expect(vote(d).refused).toBe(true);
   });
 
-  test('D16: may be put down and taken up again while it waits', () => {
+  test('D16: can be restored from a snapshot while it waits', () => {
     const d = waiting();
     vote(d);
     const snapshot = JSON.parse(JSON.stringify(d.tree.snapshot())) as TreeSnapshot;
@@ -328,7 +328,7 @@ describe('D7 S4-71 S4-78: a promotion that waits for two people', () => {
       },
       'denied:overlay.deny-1',
     ],
-  ])('does nothing when it is %s', (_what, go, ended) => {
+  ])('executes nothing when it is %s', (_what, go, ended) => {
     const d = waiting();
     go(d);
     expect(d.endings[RUN]).toBe(ended);
@@ -362,19 +362,19 @@ describe('D7 S4-71 S4-78: a promotion that waits for two people', () => {
     expect(d.tree.pending).toMatchObject([{ kind: 'perform', run_id: `${RUN}.1` }]);
   });
 
-  test('S4-38: is denied at once, and asks nobody, where policy denies it anyway', () => {
+  test('S4-38: is denied at once, without a request for approval, if policy denies it', () => {
     const d = new GovernedTree(asking('promotion', 2)).working();
     d.promote({ role_id: 'CASE_AGENT' });
     expect(d.endings[RUN]).toBe('denied:role.lane_not_granted');
     expect(d.tree.approvals(RUN)).toBeNull();
   });
 
-  test('runs at once where policy asks nobody', () => {
+  test('runs at once if policy requires no approval', () => {
     const d = new GovernedTree().working();
     expect(d.promote().commands).toMatchObject([{ kind: 'perform', run_id: `${RUN}.1` }]);
   });
 
-  test('C50: takes nothing else', () => {
+  test('C50: accepts no other input', () => {
     const d = waiting();
     expect(d.done(RUN).refused).toBe(true);
     expect(d.send({ kind: 'end', run_id: RUN }).refused).toBe(true);
@@ -383,14 +383,14 @@ describe('D7 S4-71 S4-78: a promotion that waits for two people', () => {
   });
 });
 
-describe('D1 D7: whom the overlay has suspended after the vote has no say any more', () => {
+describe('D1 D7: votes of an approver whom the overlay suspends later no longer count', () => {
   const suspended: OverlayFact = {
     epoch: 2,
     rules: [{ rule_id: 'deny-2', reason: 'Her key was stolen.', actor_id: 'anna' }],
   };
   const LIFTED: OverlayFact = { epoch: 3, rules: [] };
 
-  test('an approved action is denied, done when somebody else has approved it, and by the old vote when that is lifted', () => {
+  test("an approved action is denied, executed after another approver's vote, and by the old vote once the suspension is lifted", () => {
     const d = asked(2_000);
     d.vote(digestOf(2_000));
     d.overlay = suspended;
@@ -409,7 +409,7 @@ describe('D1 D7: whom the overlay has suspended after the vote has no say any mo
     expect(approval(e)).toMatchObject({ state: 'consumed', votes: [{ actor_id: 'berta' }] });
   });
 
-  test('a promotion has not the quorum that it would have had with that vote', () => {
+  test('a promotion lacks the quorum that it would have had with that vote', () => {
     const d = new GovernedTree(asking('promotion', 2)).working();
     d.promote();
     const run_id = `${TREE}.2`;

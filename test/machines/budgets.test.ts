@@ -1,4 +1,4 @@
-// Goal: no tree uses up more than policy gives it, however its agents share it. Method: real trees under small budgets.
+// Goal: no tree uses more than policy gives it, however its agents share it. Method: real trees with small budgets.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -15,7 +15,7 @@ const within = (budgets: string) =>
 
 const performed = (d: GovernedTree): number => d.commands.filter(({ kind }) => kind === 'perform').length;
 
-/** Calls a tool, which answers at once when it is asked. */
+/** Calls a tool that answers at once. */
 function call(d: GovernedTree, run_id = AGENT, result: Record<string, string> = {}): void {
   const [command] = d.call('slow.tool', {}, run_id).commands;
   if (command !== undefined) d.done(command.run_id, result);
@@ -26,9 +26,9 @@ describe('S4-36: an agent that has used up a budget is denied, with the cause BU
   const CASES: Record<BudgetKind, { readonly limit: number; readonly go: (d: GovernedTree) => void }> = {
     tool_calls: { limit: 2, go: call },
     steps: { limit: 2, go: call },
-    // A second for the input, a second for the answer: the time of a proposal counts when the next one comes.
+    // One second for the input, one for the answer: the time of a proposal is charged with the next one.
     wall_ms: { limit: 5_000, go: call },
-    // Of proposals and of results; a result counts whatever it takes, and then nothing is left.
+    // Bytes of proposals and of results; a result counts in full, and afterwards nothing is left.
     bytes: {
       limit: 4_200,
       go: (d) => {
@@ -58,22 +58,22 @@ describe('S4-36: an agent that has used up a budget is denied, with the cause BU
     expect(d.endings[AGENT]).toBe('completed:finished');
   });
 
-  test('of calls may still think', () => {
+  test('an agent without calls left may still think', () => {
     const d = new GovernedTree(within('tool_calls: 0')).working();
     call(d);
     d.act('THINK', {});
     expect(outcomes(d)).toEqual(['budget.tool_calls', 'SUCCESS']);
   });
 
-  test('S2-11: and a rule of the lane that denies as well is the one that is named', () => {
+  test('S2-11: if a rule of the lane denies as well, that rule is named', () => {
     const d = new GovernedTree(within('tool_calls: 0')).working();
     d.call('shell.run');
     expect(outcomes(d)).toEqual(['tool.not_registered']);
   });
 });
 
-describe('S4-56: agents of one tree share what the tree has', () => {
-  test('an agent whose caller asks for nothing gets all that is left, and one that comes after it nothing', () => {
+describe("S4-56: agents of one tree share the tree's budget", () => {
+  test('an agent without a requested budget gets everything that is left, and a later one nothing', () => {
     const d = new GovernedTree(within('tool_calls: 3')).working(2);
     expect(d.created(AGENT).budget).toMatchObject({ tool_calls: 3, steps: null });
     expect(d.created(SECOND).budget).toMatchObject({ tool_calls: 0 });
@@ -82,7 +82,7 @@ describe('S4-56: agents of one tree share what the tree has', () => {
     expect(outcomes(d)).toEqual(['budget.tool_calls', 'SUCCESS', 'SUCCESS', 'SUCCESS', 'budget.tool_calls']);
   });
 
-  test('a caller may ask for less, and is held to it', () => {
+  test('a caller may request less, and the agent is limited to that', () => {
     const d = new GovernedTree(within('tool_calls: 3')).working(0);
     d.startAgent({ ...CASE_WORK, budget: { tool_calls: 1, steps: 5 } });
     expect(d.created(AGENT).budget).toMatchObject({ tool_calls: 1, steps: 5, wall_ms: null });
@@ -90,7 +90,7 @@ describe('S4-56: agents of one tree share what the tree has', () => {
     expect(outcomes(d)).toEqual(['SUCCESS', 'budget.tool_calls']);
   });
 
-  test('a caller that asks for more than is left has its agent denied', () => {
+  test('a caller that requests more than is left has its agent denied', () => {
     const d = new GovernedTree(within('tool_calls: 3')).working(0);
     d.startAgent({ ...CASE_WORK, budget: { tool_calls: 2 } });
     d.startAgent({ ...CASE_WORK, budget: { tool_calls: 2 } });
@@ -100,7 +100,7 @@ describe('S4-56: agents of one tree share what the tree has', () => {
     expect(d.startAgent({ ...CASE_WORK, budget: { tool_calls: 1 } }).ended).toEqual([]);
   });
 
-  test('what an agent has not used goes back to the tree when it ends, and nothing before', () => {
+  test('the unused budget of an agent returns to the tree when the agent ends, and not before', () => {
     const d = new GovernedTree(within('tool_calls: 5')).working(0);
     d.startAgent({ ...CASE_WORK, budget: { tool_calls: 4 } });
     d.startAgent({ ...CASE_WORK, budget: { tool_calls: 0 } });
@@ -112,7 +112,7 @@ describe('S4-56: agents of one tree share what the tree has', () => {
     expect(d.created(`${TREE}.4`).budget).toMatchObject({ tool_calls: 3 });
   });
 
-  test('however they take turns, they make no more calls than the tree may', () => {
+  test('in any order, they make no more calls than the tree may', () => {
     const part = fc.option(fc.integer({ min: 0, max: 4 }), { nil: null });
     const move = fc.record({ agent: fc.integer({ min: 1, max: 4 }), ends: fc.boolean() });
     const history = fc.record({

@@ -1,4 +1,4 @@
-// Machines as charts: every edge that a definition has, and a machine that runs by itself.
+// Machines as charts: every transition of a definition, and a machine that runs alone.
 
 import {
   createActor,
@@ -24,13 +24,13 @@ export interface Edge {
   readonly to: string;
 }
 
-/** Every node of a chart but the root. */
+/** Every node of a chart except the root. */
 export function nodesOf(machine: AnyStateMachine): AnyStateNode[] {
   const below = (node: AnyStateNode): AnyStateNode[] => [node, ...Object.values(node.states).flatMap(below)];
   return Object.values(machine.root.states).flatMap(below);
 }
 
-/** Every transition of a chart, resolved: events and `always`, each guarded branch by itself. */
+/** Every transition of a chart, resolved: events and `always`, each guarded branch separately. */
 export function edgesOf(machine: AnyStateMachine): Edge[] {
   return [machine.root, ...nodesOf(machine)].flatMap((node) =>
     [...node.transitions.values()]
@@ -58,7 +58,7 @@ export function guardText(guard: unknown): string {
 export const edgeText = ({ from, event, guard, to }: Edge): string =>
   `${from} -${event}${guard === null ? '' : `[${guard}]`}-> ${to}`;
 
-/** The edges between top-level states, as `from>to`, sorted. */
+/** The transitions between top-level states, as `from>to`, sorted. */
 export function topEdges(machine: AnyStateMachine): string[] {
   const top = (path: string): string => path.split('.')[0]!;
   const crossing = edgesOf(machine).filter(({ from, to }) => top(from) !== top(to));
@@ -66,8 +66,8 @@ export function topEdges(machine: AnyStateMachine): string[] {
 }
 
 /**
- * Starts a machine below a parent that does nothing, and hears what it and its children say, what it tells its parent,
- * which states it goes through, and what breaks.
+ * Starts a machine below an empty parent, and records what it and its children emit, what it sends its parent, its
+ * states, and its errors.
  */
 export function listen<M extends AnyStateMachine>(machine: M, id: string, input: InputFrom<M>) {
   const said: Emission[] = [];

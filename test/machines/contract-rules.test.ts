@@ -1,5 +1,5 @@
-// Rules of the contract, each held through the machines: what a tree records and asks of the world, whatever function
-// decides it. A change of any of those functions that breaks the rule fails here.
+// Rules of the contract, each tested through the machines: what a tree records and which effects it requests, whatever
+// function decides it. A change of any function that breaks a rule fails here.
 
 import { describe, expect, test } from '@jest/globals';
 import { RUN_INPUTS } from '../../machines/flags.js';
@@ -17,7 +17,7 @@ import { AGENT, CASE, editedPolicy, machinesArtifact, proposal, SHIPPED, TREE, T
 
 const WRITE = { path: '/sandbox/a.txt', content: 'x' };
 
-describe('what PARSE hands on', () => {
+describe('the output of PARSE', () => {
   test.each(['null', 'true', '1', '"x"', '[]', '[{}]', `[${JSON.stringify(proposal('THINK', {}))}]`])(
     'S0-21: %s is no JSON object: nothing behind the schema sees it',
     (payload) => {
@@ -38,7 +38,7 @@ describe('what PARSE hands on', () => {
     },
   );
 
-  test('S0-21: an object comes to the effect as it was written, member by member', () => {
+  test('S0-21: an object reaches the effect as it was written, member by member', () => {
     const content = '{"__proto__":1,"é\\u0000":[1e2,-0,0.1]}';
     const text = JSON.stringify(proposal('WRITE_FILE', { path: '/sandbox/a.md', content }));
     const d = new TreeDriver().ready();
@@ -70,7 +70,7 @@ describe('a payload that does not parse', () => {
     },
   );
 
-  test('S0-23: its id is not used up, and its denial is not counted', () => {
+  test('S0-23: does not consume its id, and does not count as a denial', () => {
     const d = new TreeDriver().ready();
     const whole = JSON.stringify(proposal('THINK', {}));
     for (let n = 0; n < 12; n += 1) d.propose(whole.slice(0, -1));
@@ -80,7 +80,7 @@ describe('a payload that does not parse', () => {
   });
 });
 
-describe('S2-03: the runtime validates, authorizes, executes and logs, in this order and each only after the one before', () => {
+describe('S2-03: the runtime validates, authorizes, executes and logs, strictly in this order', () => {
   interface Act {
     readonly action: string;
     readonly args: object;
@@ -106,7 +106,7 @@ describe('S2-03: the runtime validates, authorizes, executes and logs, in this o
     expect(performed).toHaveLength(stage === 'failed' || stage === 'done' ? 1 : 0);
     const runs = d.bodies('run_created').filter(({ run_kind }) => run_kind === 'tool_gateway');
     expect(runs).toHaveLength(isValid ? 1 : 0);
-    // Nothing is performed that was not allowed, and recorded so, in the same decision or before it.
+    // Every effect was allowed before, and recorded as allowed, in the same decision or an earlier one.
     const verdicts = d
       .audit()
       .filter(({ action_type, run_id }) => action_type === 'authz_decision' && run_id.startsWith(`${AGENT}.`));
@@ -116,7 +116,7 @@ describe('S2-03: the runtime validates, authorizes, executes and logs, in this o
     if (stage === 'done') d.done(`${AGENT}.1.1`, { bytes_written: 1 });
     expect(d.traces).toMatchObject([expected]);
     expect(d.decisions.slice(before).flatMap(({ replies }) => replies)).toHaveLength(1);
-    // The last decision logs and replies; what was performed has its event there.
+    // The last decision records and replies; it has the event of the executed effect.
     expect(d.decisions.at(-1)?.replies).toHaveLength(1);
     const acts = d.audit().filter(({ action_type }) => action_type === 'tool_call' || action_type === 'db_write');
     expect(acts).toHaveLength(performed.length * 2);
@@ -124,7 +124,7 @@ describe('S2-03: the runtime validates, authorizes, executes and logs, in this o
 });
 
 describe('db_write', () => {
-  test('S4-15: a db_write run has the write of its request and nothing else', () => {
+  test('S4-15: a db_write run has only the write of its request', () => {
     const whole = {
       tool: 'sandbox.write_file',
       write: { table: 'sandbox_files', mode: 'upsert' },
@@ -153,7 +153,7 @@ describe('db_write', () => {
     const { commands } = d.act('WRITE_FILE', WRITE);
     expect(commands).toEqual([]);
     expect(d.traces).toMatchObject([{ outcome: 'DENIED', rule_id }]);
-    // Also where only the db_write itself is judged.
+    // Even if only the db_write itself is judged.
     const policy = policyOf([...laneWith(writes), machinesArtifact(laneWith(writes))]);
     expect(machinesFor(policy)).toBeDefined();
     const allowed = new TreeDriver().ready();
@@ -176,7 +176,7 @@ describe('db_write', () => {
     expect(authorizeRequest(run, { privileged, effect, overlay: null } as never, policy)).toMatchObject({ rule_id });
   });
 
-  test('S4-15: every change goes through one, and no read does', () => {
+  test('S4-15: every change uses one, and no read does', () => {
     for (const [action, args, changes] of [
       ['READ_FILE', { path: '/sandbox/a.txt' }, false],
       ['LIST_FILES', { path: '/sandbox/d/' }, false],
@@ -199,7 +199,7 @@ describe('db_write', () => {
   });
 });
 
-describe('S4-42: an act has one audit event, with the run and the lane that it was allowed in', () => {
+describe('S4-42: an action has one audit event, with the run and the lane that allowed it', () => {
   test.each([
     ['READ_FILE', { path: '/sandbox/a.txt' }, 'done'],
     ['WRITE_FILE', WRITE, 'done'],
@@ -237,7 +237,7 @@ describe('S4-42: an act has one audit event, with the run and the lane that it w
   });
 });
 
-describe('S3-21: changes are made, checks are run, and the result is reported, in this order', () => {
+describe('S3-21: changes are made, checks run, and the result is reported, in this order', () => {
   const begun = (): SessionDriver => {
     const d = new SessionDriver().start();
     d.by = RUNNER;
@@ -250,7 +250,7 @@ describe('S3-21: changes are made, checks are run, and the result is reported, i
     d.done(d.tree.pending.find(({ kind }) => kind === 'perform')?.run_id ?? '', { bytes_written: 1 });
   };
 
-  test('the step of a change comes first, then its check; neither is settled by anything but its own report', () => {
+  test('the step of a change comes first, then its check; only its own report completes each', () => {
     const d = begun();
     expect(d.outstanding.type).toBe('implement_task');
     write(d, '/sandbox/a.md');
@@ -259,7 +259,7 @@ describe('S3-21: changes are made, checks are run, and the result is reported, i
     expect(d.next(d.report('success', { files_touched: ['a.md'] })).success).toBe(true);
     expect(d.session.tasks['task-1-1']).toBe('completed');
     expect(d.outstanding.type).toBe('execute_verification');
-    // No report of a check that was not run, and none that says something else than it did.
+    // No report of a check that did not run is accepted, and none that contradicts its result.
     expect(d.next(d.report('success')).error?.code).toBe('ERROR_VERIFICATION_RECEIPT_MISSING');
     d.exit_code = 1;
     expect(d.check().success).toBe(true);
@@ -275,7 +275,7 @@ describe('S3-21: changes are made, checks are run, and the result is reported, i
     ]);
   });
 
-  test('S3-23: a verification with words of its own hands over its command as well', () => {
+  test('S3-23: a verification with its own instruction still contains its command', () => {
     const task = {
       id: 'v',
       type: 'verify',
@@ -301,7 +301,7 @@ describe('S4-59 S4-61 C91: the records of agent and orchestrator runs', () => {
   const said = (d: TreeDriver, run_id: string, reason: RegExp): AuditEvent | undefined =>
     d.audit(run_id).find(({ outcome_reason = '' }) => reason.test(outcome_reason));
 
-  test('name the configuration that they were started with, and what they have produced', () => {
+  test('name the configuration at their start, and what they have produced', () => {
     const d = new TreeDriver({ flags: [RUN_INPUTS] }).ready();
     d.act('WRITE_FILE', WRITE);
     d.done(`${AGENT}.1.1`, { bytes_written: 1 });
@@ -318,7 +318,7 @@ describe('S4-59 S4-61 C91: the records of agent and orchestrator runs', () => {
     }
   });
 
-  test('name spec and step of a session, and what their steps have changed', () => {
+  test('name the spec and step of a session, and what their steps have changed', () => {
     const d = new SessionDriver({ flags: [RUN_INPUTS] }).start();
     d.by = RUNNER;
     d.next();
@@ -330,7 +330,7 @@ describe('S4-59 S4-61 C91: the records of agent and orchestrator runs', () => {
     expect(agent?.input_artifacts?.at(-1)).toMatchObject({ hash_sha256: packet, case_id: CASE });
   });
 
-  test('U-06: in a tree without flag 12 they are as they were', () => {
+  test('U-06: are unchanged in a tree without flag 12', () => {
     const d = new TreeDriver().ready();
     d.propose(proposal('FINISH', { response: 'Done.' }));
     for (const run_id of [TREE, AGENT]) {

@@ -13,38 +13,38 @@ const NAMES = ['agent', 'mediated', 'orchestrator', 'step'] as const;
 const text = machineDefinitions(machines, createCatalogue(NO_REGISTRATIONS));
 const parsed = JSON.parse(text) as Record<string, object>;
 
-test('U-01: the definitions are canonical JSON of the five machines and of what is registered', () => {
+test('U-01: the definitions are canonical JSON of the five machines and of the registrations', () => {
   expect(canonicalJson(parsed)).toBe(text);
   expect(Object.keys(parsed)).toEqual(['agent', 'mediated', 'orchestrator', 'registrations', 'session', 'step']);
   expect(parsed['registrations']).toEqual(NO_REGISTRATIONS);
 });
 
-test('S2-06: they are the same whatever the policy, so that a pin of them names the machines alone', () => {
+test('S2-06: they are the same under any policy, so that their pin identifies only the machines', () => {
   for (const policies of Object.values(POLICIES)) {
     const policy = policyOf(policies);
     expect(machineDefinitions(machinesFor(policy), policy.catalogue)).toBe(text);
   }
 });
 
-test.each(NAMES)('U-01: the chart made from the text of %s has every edge of the machine', (name) => {
+test.each(NAMES)('U-01: the chart made from the text of %s has every transition of the machine', (name) => {
   const made = createMachine(parsed[name] as Parameters<typeof createMachine>[0]);
   expect(ordered(edgesOf(made))).toEqual(ordered(edgesOf(machines[name])));
 });
 
-/** By state and event; the branches of one event stay in the order in which their guards are asked. */
+/** By state and event; the branches of one event stay in the order of their guards. */
 function ordered(edges: readonly Edge[]): string[] {
   const key = ({ from, event }: Edge): string => `${from} ${event}`;
   return [...edges].sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0)).map(edgeText);
 }
 
-/** Where functions stand in a definition, as paths. */
+/** The paths of functions in a definition. */
 function functionsIn(value: unknown, path: string): string[] {
   if (typeof value === 'function') return [path];
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, member]) => functionsIn(member, `${path}.${key}`));
 }
 
-test.each(NAMES)('S2-06: in the states of %s nothing but the output of an end is a function', (name) => {
+test.each(NAMES)('S2-06: in the states of %s only the output of an end is a function', (name) => {
   const { states } = (machines[name] as AnyStateMachine).config;
   const outputs = functionsIn(states, 'states').filter((path) => !/^states\.[a-z]+\.output$/.test(path));
   expect(outputs).toEqual([]);
@@ -68,7 +68,7 @@ test.each(NAMES)('S2-06: every guard and action of %s has a name, is implemented
   expect(unique(namesIn(parsed[name], ['actions', 'entry', 'exit']))).toEqual(Object.keys(actions).sort());
 });
 
-test('S4-25: their hash is among the pins of every run', () => {
+test('S4-25: every run pins their hash', () => {
   const d = new TreeDriver().ready();
   d.act('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' });
   expect(Buffer.from(machinesArtifact(SHIPPED).bytes).toString('utf8')).toBe(text);

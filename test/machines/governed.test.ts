@@ -1,5 +1,5 @@
-// Goal: approvals, retries, budgets, labels, overlays and unknown outcomes go the same way under both interpreters, and
-// over any restart. Method: random histories of a tree that has all of them.
+// Goal: approvals, retries, budgets, labels, overlays and unknown outcomes behave equally under both interpreters, and
+// after any restart. Method: random histories of a tree that has all of them.
 
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -41,7 +41,7 @@ const MORE: typeof MOVES = {
 
 const stored = (tree: Tree): TreeSnapshot => JSON.parse(JSON.stringify(tree.snapshot())) as TreeSnapshot;
 
-test('U-01 U-06 D16: our interpreter and XState decide the same, each going on from what the other has put down', () => {
+test("U-01 U-06 D16: our interpreter and XState decide the same, and each can continue from the other's snapshot", () => {
   const seen = new Set<string>();
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...Object.keys(MORE)), { minLength: 6, maxLength: 24 }), (moves) => {
@@ -65,7 +65,7 @@ test('U-01 U-06 D16: our interpreter and XState decide the same, each going on f
     }),
     { seed: 1, numRuns: sized(60, 80) },
   );
-  // Of everything that can happen, these must have come up.
+  // Of all possible situations, these must have occurred.
   expect([...seen]).toEqual(
     expect.arrayContaining(['done', 'approval.required', 'outcome.unsettled', 'overlay.deny-1', 'cancelled:stop']),
   );

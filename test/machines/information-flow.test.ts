@@ -1,4 +1,4 @@
-// Goal: two steps that are each allowed do not carry what one has read to where the other writes. Method: real trees
+// Goal: two steps that are each allowed cannot carry what one has read to where the other writes. Method: real trees
 // whose agents read, and then write or send.
 
 import { describe, expect, test } from '@jest/globals';
@@ -9,12 +9,12 @@ import { AGENT, CASE, TREE } from '../fixtures/tree.js';
 
 const OTHER = 'case-2';
 const AUDIT = '    scope: { requires: [case_id, run_id], prohibits: [] }\n    audit: { required: true, level: full }\n';
-/** The lane for tools and tables, with more fields. */
+/** The lane for tools and tables, with additional fields. */
 const lane = (fields: string) => governedPolicy('', { lanes: [[AUDIT, `${AUDIT}${fields}`]] });
 const LOOKING = lane('    cross_case_reads: true\n');
 const refusing = (labels: string) => lane(`    refuses_labels: [${labels}]\n`);
 
-/** Reads a table, which answers. */
+/** Reads a table and gets an answer. */
 function read(d: GovernedTree, target: string, more: object = {}, run_id = AGENT): void {
   const [command] = d.act('READ_RECORDS', { target, ...more }, undefined, run_id).commands;
   d.done(command!.run_id, { records: [] });
@@ -24,8 +24,8 @@ const allowed = { kind: 'perform' };
 const last = (d: GovernedTree) => d.traces.at(-1);
 const denied = (rule_id: string) => ({ outcome: 'DENIED', cause: 'LANE', rule_id });
 
-describe('S4-84 S4-85: what was read in another case does not leave the platform', () => {
-  test('each of both steps alone is allowed, and the second after the first is not', () => {
+describe('S4-84 S4-85: content read in another case does not leave the platform', () => {
+  test('each step alone is allowed, and the second after the first is denied', () => {
     const sends = new GovernedTree(LOOKING).working();
     expect(sends.call('mail.send').commands).toMatchObject([allowed]);
     const d = new GovernedTree(LOOKING).working();
@@ -39,34 +39,34 @@ describe('S4-84 S4-85: what was read in another case does not leave the platform
     });
   });
 
-  test('what was read in the own case does, where the lane has no objection', () => {
+  test('content read in the own case may leave, if the lane permits it', () => {
     const d = new GovernedTree(LOOKING).working();
     read(d, 'facts');
     expect(d.call('mail.send').commands).toMatchObject([allowed]);
   });
 
-  test('S4-84: no other case is read in a lane that does not say so', () => {
+  test('S4-84: no other case is read in a lane without cross_case_reads', () => {
     const d = new GovernedTree().working();
     expect(d.act('READ_RECORDS', { target: 'facts', case_id: OTHER }).commands).toEqual([]);
     expect(last(d)).toMatchObject(denied('platform.cross_case'));
     expect(d.call('mail.send').commands).toMatchObject([allowed]);
   });
 
-  test('S4-84: another case may be read, and not written, in a lane that says so', () => {
+  test('S4-84: another case may be read, and not written, in a lane with cross_case_reads', () => {
     const d = new GovernedTree(LOOKING).working();
     read(d, 'facts', { case_id: OTHER });
     expect(d.commands.at(-1)).toMatchObject({ effect: { args: { target: 'facts', case_id: OTHER }, case_id: CASE } });
     expect(write(d).commands).toMatchObject([{ effect: { case_id: CASE } }]);
   });
 
-  test('what was not read, because the read failed, is not known', () => {
+  test('a failed read adds no label', () => {
     const d = new GovernedTree(LOOKING).working();
     d.act('READ_RECORDS', { target: 'facts', case_id: OTHER });
     d.failed(`${AGENT}.1`, 'IO_ERROR');
     expect(d.call('mail.send').commands).toMatchObject([allowed]);
   });
 
-  test('D16: is known by a tree that was put down and taken up again', () => {
+  test('D16: the label survives a snapshot', () => {
     const d = new GovernedTree(LOOKING).working();
     read(d, 'facts', { case_id: OTHER });
     const snapshot = JSON.parse(JSON.stringify(d.tree.snapshot())) as TreeSnapshot;
@@ -75,15 +75,15 @@ describe('S4-84 S4-85: what was read in another case does not leave the platform
     expect(again.decide(d.inputs.at(-1)!).commands).toEqual([]);
   });
 
-  test('is known by the agent that has read it alone', () => {
+  test('the label belongs only to the agent that has read', () => {
     const d = new GovernedTree(LOOKING).working(2);
     read(d, 'facts', { case_id: OTHER });
     expect(d.call('mail.send', {}, `${TREE}.2`).commands).toMatchObject([allowed]);
   });
 });
 
-describe('S4-71 S4-85: what was read in another case does not become shared knowledge', () => {
-  test('a promotion that carries nothing of another case is allowed, and one that does is denied', () => {
+describe('S4-71 S4-85: content read in another case does not become shared knowledge', () => {
+  test('a promotion without content of another case is allowed, and one with it is denied', () => {
     const d = new GovernedTree().working();
     const own = d.promote({ facts: { artifact_flags: [], label: createLabel(CASE, []) } });
     expect(own.commands).toMatchObject([allowed]);
@@ -103,7 +103,7 @@ describe('S4-71 S4-85: what was read in another case does not become shared know
   });
 });
 
-describe('S4-35: a lane refuses writes after what was read', () => {
+describe('S4-35: a lane refuses writes after certain reads', () => {
   test.each([
     ['contains_pii', 'entities', 'facts'],
     ['any_case', 'facts', 'shared_playbooks'],
@@ -121,7 +121,7 @@ describe('S4-35: a lane refuses writes after what was read', () => {
   });
 });
 
-test('S4-08: every mediated run is born with what its agent had read until then', () => {
+test('S4-08: every mediated run records at its creation what its agent had read until then', () => {
   const d = new GovernedTree(LOOKING).working();
   read(d, 'shared_playbooks');
   read(d, 'entities');

@@ -26,7 +26,7 @@ test.each([
   expect(edgesOf(graph)).toBeGreaterThan(4);
 });
 
-test('U-05: a live machine tells an inspector of its actors, events and states, in plain JSON', () => {
+test('U-05: a live machine reports its actors, events and states to an inspector, in plain JSON', () => {
   const driver = new TreeDriver();
   driver.open();
   const run = rootContext(driver.inputs[0]!.recorded as OpenInput);

@@ -11,7 +11,7 @@ import { EMPTY_LABEL } from '../../src/policy/labels.js';
 import { AGENT, CASE, editedPolicy, TREE, TreeDriver } from '../fixtures/tree.js';
 import { edgesOf, edgeText, listen, machines, stateText, topState } from './chart.js';
 
-// The gateway machine as the step spawns it: the one whose db_write is provided.
+// The gateway machine as the step spawns it, with db_write provided.
 const toolGateway = machines.step.implementations.actors['tool_gateway'] as unknown as typeof machines.mediated;
 
 const agent = new TreeDriver().ready().tree.run(AGENT)!.context;
@@ -85,7 +85,7 @@ const DIGEST = 'd'.repeat(64);
 const T0 = '2026-01-01T00:00:00.000Z';
 const EXPIRY = '2026-01-01T01:00:00.000Z';
 const RULE: ApprovalRule = { for: 'promotion', approver_roles: ['ATTORNEY_ADMIN'], quorum: 2, expires_minutes: 60 };
-/** The policy that lets people approve promotions. */
+/** The policy under which promotions need approval. */
 const APPROVING = editedPolicy({
   actions: [
     [
@@ -98,7 +98,7 @@ const approving = machinesFor(policyOf(APPROVING)).orchestrator.implementations.
   'promotion'
 ] as unknown as typeof machines.mediated;
 
-/** A promotion that waits until two people have approved it. */
+/** A promotion that waits for two approvers. */
 const waiting = (): MediatedInput => {
   const run: RunContext = {
     ...childContext(agent, `${TREE}.2`, 'promotion'),
@@ -149,7 +149,8 @@ const EVENTS: Record<string, MediatedEvent> = {
   ...Object.fromEntries(TERMINAL_STATES.map((state) => [`child ${state}`, childEnded(state)])),
 };
 
-// How a run comes into each state, and where each event takes it. What is not listed leaves it where it is.
+// How to bring a run into each state, and where each event leads. Any event that is not listed leaves the state
+// unchanged.
 const CREATED = { 'AUTHORIZE allow': 'running', 'AUTHORIZE deny': 'denied', CANCEL: 'cancelled' };
 const ENDED = { by: [], to: {} };
 const PERFORMING = {
@@ -183,7 +184,7 @@ const DELEGATING = {
   denied: { ...ENDED, by: ['AUTHORIZE allow', 'child denied'] },
   cancelled: { ...ENDED, by: ['AUTHORIZE allow', 'child cancelled'] },
 };
-/** Nothing but people's answers, a cancel and the time moves it; no AUTHORIZE does. */
+/** Only votes, a cancel and time change it; no AUTHORIZE does. */
 const WAITING = {
   CANCEL: 'cancelled',
   'VOTE against': 'denied',
@@ -226,7 +227,7 @@ describe.each(KINDS)('a %s run, state by event', (_kind, from, rows, machine) =>
   });
 });
 
-test('S2-17 S4-38 D7: nothing reaches the state that performs, or starts a child, but by an allow or an approval', () => {
+test('S2-17 S4-38 D7: the state that executes, and the start of a child, are reachable only by an allow or an approval', () => {
   expect(edgesOf(machines.mediated).map(edgeText)).toEqual([
     'created -CANCEL-> cancelled',
     'created.judging -AUTHORIZE[allowed]-> running',
@@ -253,7 +254,7 @@ test('S2-17 S4-38 D7: nothing reaches the state that performs, or starts a child
   ]);
 });
 
-test('M2: STARTED goes to the parent when the run and every run below it were allowed, and once', () => {
+test('M2: STARTED goes to the parent once, when the run and every run below it are allowed', () => {
   const toldBy = (from: MediatedInput, by: MediatedEvent[]): string[] => {
     const { actor, told } = listen(toolGateway, from.run.run_id, from);
     for (const event of by) actor.send(event);
@@ -267,7 +268,7 @@ test('M2: STARTED goes to the parent when the run and every run below it were al
 
 const WRITE = { path: '/sandbox/a.txt', content: 'x' };
 
-test('S4-14 S4-15 S4-19 S4-39 S4-55 U-02: a write goes from agent to tool_gateway to db_write, each a run of its own', () => {
+test('S4-14 S4-15 S4-19 S4-39 S4-55 U-02: a write goes from agent to tool_gateway to db_write, each with its own run', () => {
   const d = new TreeDriver().ready();
   const { commands } = d.act('WRITE_FILE', WRITE);
   expect(commands).toMatchObject([{ kind: 'perform', run_id: `${AGENT}.1.1`, effect: { action: 'WRITE_FILE' } }]);
@@ -280,7 +281,7 @@ test('S4-14 S4-15 S4-19 S4-39 S4-55 U-02: a write goes from agent to tool_gatewa
   ]);
 });
 
-test('S4-14 S4-39: a read is performed by the tool_gateway run itself, without a db_write', () => {
+test('S4-14 S4-39: the tool_gateway run itself executes a read, without a db_write', () => {
   const d = new TreeDriver().ready();
   expect(d.act('READ_FILE', { path: '/sandbox/a.txt' }).commands).toMatchObject([
     { kind: 'perform', run_id: `${AGENT}.1`, in_commit: true },
@@ -288,8 +289,8 @@ test('S4-14 S4-39: a read is performed by the tool_gateway run itself, without a
   expect(d.bodies('run_created').map(({ run_kind }) => run_kind)).toEqual(['orchestrator', 'agent', 'tool_gateway']);
 });
 
-test('C52: a db_write that is denied denies its tool_gateway, which had been allowed, and the agent goes on', () => {
-  // The scope names the gateway's own run id, so the write below it, which has another, misses what its lane requires.
+test('C52: a denied db_write denies its tool_gateway, which was allowed before, and the agent continues', () => {
+  // The scope names the gateway's own run id; the write below it has another id, and misses what its lane requires.
   const d = new TreeDriver();
   d.ready({ scope: { run_id: `${AGENT}.1` } });
   const { commands, replies } = d.act('WRITE_FILE', WRITE);
@@ -312,7 +313,7 @@ test('C52: a db_write that is denied denies its tool_gateway, which had been all
   expect(d.tree.isLive(AGENT)).toBe(true);
 });
 
-test('S4-33 S4-36 S4-37 S4-38: a lane without the write target denies the tool_gateway run, and no db_write is made', () => {
+test('S4-33 S4-36 S4-37 S4-38: a lane without the write target denies the tool_gateway run, and creates no db_write', () => {
   const policies = editedPolicy({ lanes: [['      writes:\n        - { table: sandbox_files, mode: upsert }\n', '']] });
   const d = new TreeDriver({ policies }).ready();
   const decision = d.act('WRITE_FILE', WRITE);
@@ -326,7 +327,7 @@ test('S4-33 S4-36 S4-37 S4-38: a lane without the write target denies the tool_g
   expect(decision.commands).toEqual([]);
 });
 
-test('C53: a cancel while an effect is under way waits for it, and what happened is told as it happened', () => {
+test('C53: a cancel during an effect waits for its result, which is recorded as it is', () => {
   const d = new TreeDriver().ready();
   d.act('WRITE_FILE', WRITE);
   expect(d.story([d.cancel()])).toEqual(['input:cancel']);
@@ -342,7 +343,7 @@ test('C53: a cancel while an effect is under way waits for it, and what happened
   ]);
 });
 
-test('C53: an effect that failed while it was cancelled is told as failed, and its runs end as cancelled', () => {
+test('C53: an effect that failed during a cancel is recorded as failed, and its runs end as cancelled', () => {
   const d = new TreeDriver().ready();
   d.act('WRITE_FILE', WRITE);
   d.cancel(AGENT);
@@ -358,7 +359,7 @@ test('C53: an effect that failed while it was cancelled is told as failed, and i
   ]);
 });
 
-test('S4-63 S4-64: an effect with an unknown outcome fails its runs, not retryable, and the audit calls it critical', () => {
+test('S4-63 S4-64: an effect with an unknown outcome fails its runs, not retryable, and the audit event is critical', () => {
   const d = new TreeDriver().ready();
   d.act('DELETE_FILE', { path: '/sandbox/a.txt' });
   d.result(`${AGENT}.1.1`, { status: 'unknown' });

@@ -72,7 +72,8 @@ const EVENTS: Record<string, OrchestratorEvent> = {
   RESULT: foreign('RESULT'),
 };
 
-// How a run comes into each state, and where each event takes it. What is not listed leaves it where it is.
+// How to bring a run into each state, and where each event leads. Any event that is not listed leaves the state
+// unchanged.
 const AGENT_ENDS = {
   'agent completed': 'completed',
   'agent failed': 'failed',
@@ -127,7 +128,7 @@ const READ = { path: '/sandbox/a.txt' };
 const WRITE = { path: '/sandbox/a.txt', content: 'x' };
 const LENIENT = editedPolicy({ actions: [['on_child_failure: fail', 'on_child_failure: continue']] });
 
-test('S4-12 S4-54 S4-55 U-02 U-03: it creates agent runs below itself, each with the next ordinal, and is their root', () => {
+test('S4-12 S4-54 S4-55 U-02 U-03: it creates agent runs with consecutive ordinals, and is their root', () => {
   const d = new TreeDriver().ready();
   d.startAgent();
   expect(
@@ -164,7 +165,7 @@ test('S4-56 S4-57 S4-30 U-03: an agent run has its own role, lane and actor, and
   expect(d.audit().every(({ taxonomy_versions }) => taxonomy_versions?.coa === 'coa-7')).toBe(true);
 });
 
-test('C52: when an agent run fails, `fail` cancels its other agents first, and then fails the orchestrator run', () => {
+test('C52: if an agent run fails, `fail` cancels its other agents first, and then fails the orchestrator run', () => {
   const d = new TreeDriver().ready();
   d.startAgent();
   d.send({ kind: 'interrupt', run_id: AGENT });
@@ -176,7 +177,7 @@ test('C52: when an agent run fails, `fail` cancels its other agents first, and t
   ]);
 });
 
-test('C52: `fail` waits for an effect of another agent that is under way, and takes no new agent meanwhile', () => {
+test('C52: `fail` waits for an effect in flight of another agent, and accepts no new agent meanwhile', () => {
   const d = new TreeDriver().ready();
   d.startAgent();
   d.propose(proposal('WRITE_FILE', WRITE), null, SECOND);
@@ -189,7 +190,7 @@ test('C52: `fail` waits for an effect of another agent that is under way, and ta
   expect(d.endings).toMatchObject({ [SECOND]: 'cancelled:CHILD_FAILED', [TREE]: 'failed:CHILD_FAILED' });
 });
 
-test('C52: `continue` goes on with the other agents, and ends as the last of them has', () => {
+test('C52: `continue` lets the other agents run, and ends with the result of the last one', () => {
   const d = new TreeDriver({ policies: LENIENT }).ready();
   d.startAgent();
   d.send({ kind: 'interrupt', run_id: AGENT });
@@ -198,7 +199,7 @@ test('C52: `continue` goes on with the other agents, and ends as the last of the
   expect(d.endings).toMatchObject({ [AGENT]: 'failed:INTERRUPTED', [TREE]: 'completed:finished' });
 });
 
-test('C52: `continue` says so when the last agent run was the one that failed', () => {
+test('C52: with `continue`, the end of the run names the failure of the last agent run', () => {
   const d = new TreeDriver({ policies: LENIENT }).ready();
   d.send({ kind: 'interrupt', run_id: AGENT });
   expect(d.endings[TREE]).toBe('completed:child_failed');
@@ -220,26 +221,29 @@ test('C53: a cancel ends every run below first, the deepest first, each of them 
   ]);
 });
 
-describe('S4-29 C44: a pin that is missing', () => {
-  test.each(['lanes', 'roles', 'actions'] as const)('%s denies the run in created, and stands as UNPINNED', (name) => {
-    const d = new TreeDriver();
-    const opened = d.open({ problems: { [name]: 'dirty' } });
-    expect(d.story()).toEqual([
-      'input:open',
-      `created:orchestrator@${TREE}`,
-      `authz_decision:deny(pin.missing.${name})@${TREE}`,
-      `system:deny(denied:pin.missing.${name})@${TREE}`,
-    ]);
-    expect(opened.ended).toEqual([{ run_id: TREE, state: 'denied', reason: `pin.missing.${name}` }]);
-    for (const { policy_versions } of [...d.audit(), d.created(TREE)]) {
-      const pinned = { lanes: 'a'.repeat(40), roles: 'a'.repeat(40), actions: 'a'.repeat(40) };
-      expect(policy_versions).toMatchObject({ ...pinned, [name]: 'UNPINNED' });
-    }
-    expect(d.startAgent().refused).toBe(true);
-  });
+describe('S4-29 C44: a missing pin', () => {
+  test.each(['lanes', 'roles', 'actions'] as const)(
+    '%s denies the run in created, and is recorded as UNPINNED',
+    (name) => {
+      const d = new TreeDriver();
+      const opened = d.open({ problems: { [name]: 'dirty' } });
+      expect(d.story()).toEqual([
+        'input:open',
+        `created:orchestrator@${TREE}`,
+        `authz_decision:deny(pin.missing.${name})@${TREE}`,
+        `system:deny(denied:pin.missing.${name})@${TREE}`,
+      ]);
+      expect(opened.ended).toEqual([{ run_id: TREE, state: 'denied', reason: `pin.missing.${name}` }]);
+      for (const { policy_versions } of [...d.audit(), d.created(TREE)]) {
+        const pinned = { lanes: 'a'.repeat(40), roles: 'a'.repeat(40), actions: 'a'.repeat(40) };
+        expect(policy_versions).toMatchObject({ ...pinned, [name]: 'UNPINNED' });
+      }
+      expect(d.startAgent().refused).toBe(true);
+    },
+  );
 });
 
-test('S4-29: bytes that are not the ones that were pinned are a missing pin', () => {
+test('S4-29: bytes that differ from the pinned ones count as a missing pin', () => {
   const d = new TreeDriver();
   d.open();
   const [open] = d.inputs;
@@ -257,7 +261,7 @@ describe('S4-13 S4-31 S4-32 C51: an agent run', () => {
     ['a lane that nobody knows', { lane_id: 'NOWHERE' }, 'lane.unknown'],
     ['a lane that its role does not list', { lane_id: 'EXPORT_CASE_DATA' }, 'role.lane_not_granted'],
     ['the role of the platform', { role_id: 'SYSTEM' }, 'role.lane_not_granted'],
-  ])('with %s is denied itself', (_what, over, rule) => {
+  ])('with %s is denied by itself', (_what, over, rule) => {
     const d = new TreeDriver();
     d.open();
     expect(d.story([d.startAgent(over)])).toEqual([

@@ -1,5 +1,5 @@
-// Goal: the emergency overlay denies at once, in trees that run, and never lets anything happen (D1). Method: real
-// trees under epochs that change while they run; and random ones, of which each input is decided with and without.
+// Goal: the emergency overlay denies at once, in running trees, and never allows anything (D1). Method: real trees
+// under changing epochs; and random trees, each of whose inputs is decided with and without the overlay.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -16,7 +16,7 @@ const denying = (epoch: number, matchers: Partial<OverlayRule>): OverlayFact => 
 });
 const WRITE = { path: '/sandbox/a.txt', content: 'x' };
 
-test('D1: an epoch that denies acts on the next proposal of a running tree, and lifting it lets the next one through', () => {
+test('D1: a denying epoch applies to the next proposal of a running tree, and lifting it allows the next one', () => {
   const d = new GovernedTree().working();
   const pins = d.created(AGENT).policy_versions;
   d.overlay = { epoch: 1, rules: [] };
@@ -38,7 +38,7 @@ test('D1: an epoch that denies acts on the next proposal of a running tree, and 
   for (const { policy_versions } of [...d.bodies('run_created'), ...d.audit()]) expect(policy_versions).toEqual(pins);
 });
 
-test('D1: what a run was allowed before the epoch is done: nothing is stopped half way', () => {
+test('D1: an effect that was allowed before the epoch is executed: nothing stops halfway', () => {
   const d = new GovernedTree().working();
   d.call('slow.tool');
   d.overlay = denying(1, { tool: 'slow.tool' });
@@ -66,7 +66,7 @@ describe('D1: an overlay denies by', () => {
     expect(d.commands).toEqual([]);
   });
 
-  test('the table of a record that is written or read', () => {
+  test('the table of a written or read record', () => {
     const d = new GovernedTree().working();
     d.overlay = denying(1, { table: 'facts' });
     d.act('WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f-1' } });
@@ -76,14 +76,14 @@ describe('D1: an overlay denies by', () => {
     expect(d.commands).toMatchObject([{ effect: { args: { target: 'entities' } } }]);
   });
 
-  test('nothing that matches in part', () => {
+  test('no rule that matches only in part', () => {
     const d = new GovernedTree().working();
     d.overlay = denying(1, { tool: 'slow.tool', actor_id: 'somebody' });
     expect(d.call('slow.tool').commands).toHaveLength(1);
   });
 });
 
-test('D1 C52: a db_write run below its gateway is judged by the overlay as well', () => {
+test('D1 C52: the overlay also judges a db_write run below its gateway', () => {
   const d = new TreeDriver().ready();
   d.overlay = denying(4, { run_id: `${AGENT}.1.1` });
   expect(d.act('WRITE_FILE', WRITE).commands).toEqual([]);
@@ -102,7 +102,7 @@ test('D1 C52: a db_write run below its gateway is judged by the overlay as well'
     expect(d.audit(run_id)[0]?.authz?.policy_ref).toMatch(/ overlay@4$/);
 });
 
-describe('D1: an overlay that cannot be trusted', () => {
+describe('D1: an untrusted overlay', () => {
   test.each(['invalid', 'missing', 'rolled_back'] as const)(
     'as %s denies everything that has a privilege',
     (problem) => {
@@ -128,7 +128,7 @@ describe('D1: an overlay that cannot be trusted', () => {
   });
 });
 
-test('D1: a denial of the policy stays the denial that it was', () => {
+test('D1: a denial by policy keeps its own rule', () => {
   const d = new GovernedTree().working();
   d.overlay = { epoch: null, problem: 'invalid' };
   d.call('shell.run');
@@ -182,7 +182,7 @@ describe('D1: no overlay turns a denial into an allowance', () => {
     }
   }
 
-  test('whatever a tree has been through, and whatever the overlay says then', () => {
+  test('in any state of a tree, for any overlay', () => {
     let [performed, prevented] = [0, 0];
     const history = fc.array(fc.tuple(fc.constantFrom(...Object.keys(MOVES)), overlay), {
       minLength: 4,

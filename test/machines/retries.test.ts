@@ -1,5 +1,5 @@
-// Goal: what has failed is tried again only where doing it twice does it once, never early, never for ever, and every
-// attempt is a run of its own. Method: real trees; the world fails as it is told.
+// Goal: a failed action is retried only if it is idempotent, never early, never forever, and every attempt is a run of
+// its own. Method: real trees with failures on command.
 
 import { describe, expect, test } from '@jest/globals';
 import type { OverlayFact } from '../../src/contract/policy/overlay.js';
@@ -23,7 +23,7 @@ const record = (d: TreeDriver, run_id: string): RunRecord => records(d).find((ru
 const performs = (d: TreeDriver) =>
   d.commands.flatMap((command) => (command.kind === 'perform' ? [command.effect] : []));
 
-/** An agent whose call of a tool that may be called twice has failed. */
+/** An agent whose call of an idempotent tool has failed. */
 function failedOnce(policies = RETRYING): GovernedTree {
   const d = new GovernedTree(policies).working();
   d.call('slow.tool', { amount: 5 });
@@ -75,7 +75,7 @@ describe('C54: the same effect has the same key in every attempt', () => {
     expect({ ...other, run_id: FIRST }).toEqual(one);
   });
 
-  test('of a record, which a db_write run performs', () => {
+  test('of a record, which a db_write run executes', () => {
     const d = new GovernedTree(RETRYING).working();
     d.act('WRITE_RECORD', { target: 'facts', mode: 'append', record: { id: 'f-1' } });
     d.failed(FIRST, 'IO_ERROR');
@@ -87,7 +87,7 @@ describe('C54: the same effect has the same key in every attempt', () => {
     ]);
   });
 
-  test('of a file, which a db_write run below the attempt performs', () => {
+  test('of a file, which a db_write run below the attempt executes', () => {
     const d = new TreeDriver({ policies: FILES }).ready();
     d.act('WRITE_FILE', { path: '/sandbox/a.txt', content: 'x' });
     d.failed(`${FIRST}.1`, 'NO_SPACE');
@@ -103,7 +103,7 @@ describe('C54: the same effect has the same key in every attempt', () => {
   });
 });
 
-test('C54: the pause doubles with every attempt, and nothing is tried before it is over', () => {
+test('C54: the delay doubles with every attempt, and no attempt starts early', () => {
   const d = failedOnce();
   expect(d.tree.timers).toMatchObject([{ run_id: AGENT, at: '2026-01-01T00:00:14.000Z' }]);
   expect(d.story([d.wait(8_999).wake()])).toEqual(['input:wake']);
@@ -114,7 +114,7 @@ test('C54: the pause doubles with every attempt, and nothing is tried before it 
   expect(d.story([d.wait(-999).wake()])).toContain(`created:tool_gateway@${THIRD}`);
 });
 
-test('C54: it is tried again as often as policy says and answered once, with the last failure', () => {
+test('C54: it is retried as often as policy permits, and answered once, with the last failure', () => {
   const d = failedOnce();
   d.wait(9_000).wake();
   d.failed(SECOND, 'NOT_EXECUTED');
@@ -133,35 +133,35 @@ describe('C54: never tried again is', () => {
     expect(d.tree.timers).toEqual([]);
     expect(d.wait(1_000_000).wake().commands).toEqual([]);
   };
-  test.each(['DELETE_FILE', 'CREATE_DIRECTORY'])('%s, which is not the same twice', (action) => {
+  test.each(['DELETE_FILE', 'CREATE_DIRECTORY'])('%s, which is not idempotent', (action) => {
     const d = new TreeDriver({ policies: FILES }).ready();
     d.act(action, { path: '/sandbox/a.txt' });
     d.failed(`${FIRST}.1`, 'IO_ERROR');
     once(d, 'EXECUTION_ERROR');
   });
 
-  test('a tool that does not say that it may be called twice', () => {
+  test('a tool that is not registered as idempotent', () => {
     const d = new GovernedTree(RETRYING).working();
     d.call('billing.charge', { amount: 5 });
     d.failed(FIRST, 'NOT_EXECUTED');
     once(d, 'EXECUTION_ERROR');
   });
 
-  test('a failure that time does not mend', () => {
+  test('a failure that is not retryable', () => {
     const d = new GovernedTree(RETRYING).working();
     d.call('slow.tool');
     d.failed(FIRST, 'REFUSED');
     once(d, 'EXECUTION_ERROR');
   });
 
-  test('what was denied', () => {
+  test('a denied action', () => {
     const d = new GovernedTree(RETRYING).working();
     d.overlay = DENY_TOOL;
     d.call('slow.tool');
     once(d, 'DENIED');
   });
 
-  test('anything, where policy does not say so', () => {
+  test('any action, if policy does not enable retries', () => {
     const d = failedOnce(governedPolicy());
     once(d, 'EXECUTION_ERROR');
   });
@@ -169,7 +169,7 @@ describe('C54: never tried again is', () => {
 
 const DENY_TOOL: OverlayFact = { epoch: 7, rules: [{ rule_id: 'deny-7', reason: 'It is down.', tool: 'slow.tool' }] };
 
-test('D1 C54: the overlay is asked again for every attempt, and its denial is the end of it', () => {
+test('D1 C54: the overlay is checked again for every attempt, and its denial ends the retries', () => {
   const d = failedOnce();
   d.overlay = DENY_TOOL;
   expect(d.story([d.wait(9_000).wake()])).toEqual([
@@ -184,8 +184,8 @@ test('D1 C54: the overlay is asked again for every attempt, and its denial is th
   expect(d.wait(1_000_000).wake().commands).toEqual([]);
 });
 
-describe('C53 C54: while it waits to be tried again', () => {
-  test('a cancel ends it at once, with the failure that there was', () => {
+describe('C53 C54: while it waits for a retry', () => {
+  test('a cancel ends it at once, with the existing failure', () => {
     const d = failedOnce();
     d.cancel();
     expect(d.traces).toMatchObject([{ outcome: 'EXECUTION_ERROR', rule_id: 'execute.not_executed' }]);
@@ -194,7 +194,7 @@ describe('C53 C54: while it waits to be tried again', () => {
     expect(d.wait(9_000).wake().refused).toBe(true);
   });
 
-  test('an interrupt ends it at once: nobody waits for the result', () => {
+  test('an interrupt ends it at once, because no caller waits for the result', () => {
     const d = failedOnce();
     d.send({ kind: 'interrupt', run_id: AGENT });
     expect(d.endings).toMatchObject({ [AGENT]: 'failed:INTERRUPTED' });
@@ -202,7 +202,7 @@ describe('C53 C54: while it waits to be tried again', () => {
     expect(d.tree.timers).toEqual([]);
   });
 
-  test('an interrupt that came before the failure lets it be the last', () => {
+  test('an interrupt before the failure makes that attempt the last', () => {
     const d = new GovernedTree(RETRYING).working();
     d.call('slow.tool');
     d.send({ kind: 'interrupt', run_id: AGENT });
@@ -220,7 +220,7 @@ describe('C53 C54: while it waits to be tried again', () => {
     expect(d.endings[AGENT]).toBe('completed:end_of_input');
   });
 
-  test('D16: the tree may be put down and taken up again', () => {
+  test('D16: the tree can be restored from a snapshot', () => {
     const d = failedOnce();
     const snapshot = JSON.parse(JSON.stringify(d.tree.snapshot())) as TreeSnapshot;
     const again = restoreTree(snapshot, d.inputs[0]!.materials);
@@ -231,7 +231,7 @@ describe('C53 C54: while it waits to be tried again', () => {
   });
 });
 
-test('C54: the calls that a tree may make bound its attempts', () => {
+test("C54: the tree's budget of calls limits its attempts", () => {
   const d = failedOnce(governedPolicy(`retries: { max: 9, backoff_ms: 0 }\nbudgets: { tool_calls: 2 }\n`));
   d.wake();
   d.failed(SECOND, 'NOT_EXECUTED');
@@ -240,7 +240,7 @@ test('C54: the calls that a tree may make bound its attempts', () => {
   expect(d.traces.at(-1)).toMatchObject({ outcome: 'DENIED', cause: 'BUDGET', rule_id: 'budget.tool_calls' });
 });
 
-test('S4-70: an attempt that has ended stays as it was recorded, whatever becomes of those after it', () => {
+test('S4-70: an ended attempt stays as it was recorded, whatever later attempts do', () => {
   const d = failedOnce();
   const first = record(d, FIRST);
   expect(first).toMatchObject({ status: 'failed', error: { error_code: 'NOT_EXECUTED', retryable: true } });

@@ -18,7 +18,7 @@ const refs = (from: number, to: number): readonly ArtifactRef[] =>
 const hashes = (all: readonly ArtifactRef[] = []): readonly string[] => all.map(({ hash_sha256 }) => hash_sha256);
 
 describe('S4-59: the references of a run', () => {
-  test('are 64 at most: of more, the last ones are named', () => {
+  test('are at most 64: of more, the last ones are listed', () => {
     expect(withRefs(refs(0, 60), refs(60, 64))).toEqual(refs(0, 64));
     expect(withRefs(refs(0, 60), refs(60, 70))).toEqual(refs(6, 70));
     expect(withRefs([], refs(0, 100))).toEqual(refs(36, 100));

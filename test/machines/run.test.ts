@@ -3,8 +3,8 @@ import { edgesOf, edgeText, machines, nodesOf, topEdges } from './chart.js';
 
 const { orchestrator, agent, mediated, step } = machines;
 
-// The table of the lifecycle contract (S4 §3), written out by hand. Comparing the machines with a constant that they
-// import would prove nothing.
+// The table of the lifecycle contract (S4 §3), as a literal. Comparing the machines with a constant that they import
+// would prove nothing.
 const CONTRACT = {
   created: ['running', 'denied', 'cancelled'],
   running: ['completed', 'failed', 'denied', 'cancelled'],
@@ -15,8 +15,8 @@ const CONTRACT = {
 };
 const STATES = ['created', 'running', 'completed', 'failed', 'denied', 'cancelled'];
 
-// Of each machine, the rows of the table that it can come to. Nothing denies an orchestrator run that is running: a
-// denial of its agents ends it as failed, or not at all (C52).
+// For each machine, the reachable rows of the table. A running orchestrator run is never denied: a denial of its agents
+// ends it as failed, or not at all (C52).
 const ALL_EDGES = [
   'created>cancelled',
   'created>denied',
@@ -41,12 +41,12 @@ const INTO_RUNNING = {
 const runMachines = { orchestrator, agent, mediated };
 
 describe.each(Object.entries(runMachines))('the chart of %s', (name, machine) => {
-  test('S4-20 U-01: it has the six states of the contract at its top, and begins in created', () => {
+  test('S4-20 U-01: has the six states of the contract at its top, and begins in created', () => {
     expect(Object.keys(machine.root.states)).toEqual(STATES);
     expect(machine.root.initial.target.map(({ key }) => key)).toEqual(['created']);
   });
 
-  test('S4-21 S4-22 S4-80 C49: its edges between them are those of the table, and no others', () => {
+  test('S4-21 S4-22 S4-80 C49: has exactly the transitions of the table between them', () => {
     expect(topEdges(machine)).toEqual(EDGES[name as keyof typeof EDGES]);
     for (const edge of topEdges(machine)) {
       const [from, to] = edge.split('>') as [keyof typeof CONTRACT, string];
@@ -54,7 +54,7 @@ describe.each(Object.entries(runMachines))('the chart of %s', (name, machine) =>
     }
   });
 
-  test('S4-23 S4-24: its terminal states are final, have no edge and no children, and nothing stands above them', () => {
+  test('S4-23 S4-24: has final terminal states, without transitions, children or parents', () => {
     for (const state of ['completed', 'failed', 'denied', 'cancelled'] as const) {
       const node = machine.root.states[state]!;
       expect(node.type).toBe('final');
@@ -64,19 +64,19 @@ describe.each(Object.entries(runMachines))('the chart of %s', (name, machine) =>
     expect(edgesOf(machine).filter(({ from }) => from === '')).toEqual([]);
   });
 
-  test('S4-80 D7: it enters running by AUTHORIZE with an allow, a mediated run by its approval as well, by nothing else', () => {
+  test('S4-80 D7: enters running only by AUTHORIZE with an allow; a mediated run also by its approval', () => {
     const into = edgesOf(machine).filter(({ from, to }) => !from.startsWith('running') && to.startsWith('running'));
     expect(into.map(edgeText)).toEqual(INTO_RUNNING[name as keyof typeof INTO_RUNNING]);
   });
 });
 
-test('S4-01 S4-21 S4-22: the machines together have every edge of the table', () => {
+test('S4-01 S4-21 S4-22: the machines together have every transition of the table', () => {
   const table = Object.entries(CONTRACT).flatMap(([from, targets]) => targets.map((to) => `${from}>${to}`));
   const edges = Object.values(runMachines).flatMap((machine) => topEdges(machine));
   expect([...new Set(edges)].sort()).toEqual(table.sort());
 });
 
-test('S2-06: no machine invokes anything, waits for a time, or has an edge that any event could take', () => {
+test('S2-06: no machine invokes anything, waits for a time, or has a transition for any event', () => {
   for (const machine of [orchestrator, agent, mediated, step]) {
     for (const node of [machine.root, ...nodesOf(machine)]) {
       expect(node.invoke).toEqual([]);

@@ -49,7 +49,7 @@ function stepInput(payload: string | object, seen: SeenProposal | null = null): 
   };
 }
 
-/** Runs a step by itself: its states, and how often it traced, replied and performed. */
+/** Runs a step alone: its states, and how often it traced, replied and executed. */
 function runStep(machine: StepMachine, input: StepInput, facts: SandboxFacts = ONE_FILE) {
   const { actor, said, states, errors } = listen(machine, `${AGENT}/step`, input);
   if (actor.getSnapshot().matches({ AUTHORIZE: 'gathering' })) actor.send({ type: 'FACTS', facts });
@@ -75,7 +75,7 @@ const SEEN: SeenProposal = {
   error_code: null,
   response: artifactRef({ kind: 'response', case_id: CASE, bytes: Buffer.from('{"recorded":true}') }),
 };
-/** A policy that the loader would refuse: nothing decides this prohibition. */
+/** A policy that the loader would reject: no function decides this prohibition. */
 const withProhibition = (policy: Policy): Policy => {
   const lane = policy.lanes.get('SANDBOX_FILES')!;
   const scope = { ...lane.scope, prohibits: ['made_up'] };
@@ -88,7 +88,7 @@ const JUDGED = [...CHECKS, 'AUTHORIZE.judging'];
 const replaying = createMachines(policyOf(REPLAY)).step;
 const prohibiting = createMachines(withProhibition(policyOf(SHIPPED))).step;
 
-describe('S0-02 S0-05 S0-12 S0-13: a step goes through its phases in order, and from a refusal to RECORD and RESPOND', () => {
+describe('S0-02 S0-05 S0-12 S0-13: a step passes its phases in order, and goes from a rejection to RECORD and RESPOND', () => {
   test.each<[string, StepMachine, StepInput, SandboxFacts, string[]]>([
     ['RECEIVE refuses', machines.step, stepInput(''), ONE_FILE, ['RECEIVE', ...END]],
     ['PARSE refuses', machines.step, stepInput('{'), ONE_FILE, ['RECEIVE', 'PARSE', ...END]],
@@ -138,7 +138,7 @@ describe('S0-02 S0-05 S0-12 S0-13: a step goes through its phases in order, and 
   });
 });
 
-test('S4-35 S4-36 S4-38: a prohibition that nothing decides denies, and the denial is audited', () => {
+test('S4-35 S4-36 S4-38: an undecidable prohibition denies, and the denial is audited', () => {
   const { said } = runStep(prohibiting, stepInput(proposal('READ_FILE', READ)));
   expect(said).toContainEqual(
     expect.objectContaining({
@@ -148,7 +148,7 @@ test('S4-35 S4-36 S4-38: a prohibition that nothing decides denies, and the deni
   expect(said.filter(({ type }) => type === 'command')).toEqual([]);
 });
 
-test('S0-52 S2-14 S2-17 S4-81 U-01: no edge leads to EXECUTE but that of an action without privilege, and STARTED', () => {
+test('S0-52 S2-14 S2-17 S4-81 U-01: only an action without privilege, and STARTED, lead to EXECUTE', () => {
   expect(edgesOf(machines.step).map(edgeText)).toEqual([
     'RECEIVE -[refused]-> RECORD',
     'RECEIVE --> PARSE',
@@ -187,20 +187,20 @@ test('S0-52 S2-14 S2-17 S4-81 U-01: no edge leads to EXECUTE but that of an acti
   ]);
 });
 
-test('S2-17 S4-14: STARTED comes from the machine of mediated runs alone, which is spawned by the name of its kind', () => {
+test('S2-17 S4-14: STARTED comes only from the machine of mediated runs, which is spawned by the name of its kind', () => {
   const actors = machines.step.implementations.actors as unknown as Record<string, MediatedMachine>;
   expect(Object.keys(actors)).toEqual(['tool_gateway', 'db_write', 'db_read']);
   for (const actor of Object.values(actors)) expect(actor.config).toBe(machines.mediated.config);
 });
 
-/** What XState tells of a transition that was taken. */
+/** XState's report of a taken transition. */
 type Transition = Pick<AnyTransitionDefinition, 'source' | 'eventType' | 'target'> & { readonly guard?: unknown };
 
 interface Path {
   readonly policies?: readonly Artifact[];
   readonly scope?: Record<string, string>;
   readonly go: (d: TreeDriver) => void;
-  /** outcome, phase_failed_at, rule_id, and how many effects were performed */
+  /** Outcome, phase_failed_at, rule_id, and the number of executed effects. */
   readonly ends: readonly [string, string | null, string | null, number];
 }
 const act = (action: string, args: object, facts?: SandboxFacts) => (d: TreeDriver) => void d.act(action, args, facts);
@@ -218,14 +218,14 @@ const executed = (action: string, args: object, run_id: string) => (d: TreeDrive
   d.done(run_id, {});
 };
 
-/** Fails the first attempt: the step waits until it may try again. */
+/** Fails the first attempt: the step waits for its retry. */
 const failedOnce = (d: TreeDriver): TreeDriver => {
   d.act('READ_FILE', READ);
   d.failed(GATEWAY, 'IO_ERROR');
   return d;
 };
 const wake = (d: TreeDriver, overlay: OverlayFact | null = null) => d.send({ kind: 'wake', run_id: AGENT, overlay });
-/** Somebody answers to what the first run was denied for. */
+/** An approver answers the request for which the first run was denied. */
 const vote = (d: TreeDriver, decision: 'approve' | 'reject') => {
   const digests = [d.audit(GATEWAY)[0]?.request_hash_sha256 ?? ''];
   const approver = { actor: { actor_type: 'human', actor_id: 'anna' }, role_id: 'ATTORNEY_ADMIN' } as const;
@@ -408,7 +408,7 @@ const PATHS: Record<string, Path> = {
   },
 };
 
-describe('S0-03 S0-04 S2-19 S2-20: one outcome, one trace and one response has a step, and one effect for each attempt, that is', () => {
+describe('S0-03 S0-04 S2-19 S2-20: a step has one outcome, one trace and one response, and one effect per attempt, in', () => {
   test.each(Object.entries(PATHS))('%s', (_name, { policies = SHIPPED, scope = {}, go, ends }) => {
     const d = new TreeDriver({ policies }).ready({ scope });
     go(d);
@@ -423,7 +423,7 @@ describe('S0-03 S0-04 S2-19 S2-20: one outcome, one trace and one response has a
   });
 });
 
-test('S0-12 S0-13 S2-17: these paths take every edge of the chart, and every guard of it both ways', () => {
+test('S0-12 S0-13 S2-17: these paths take every transition of the chart, and every guard both ways', () => {
   const taken = new Set<string>();
   const held = new Map<string, Set<boolean>>();
   for (const { policies = SHIPPED, scope = {}, go } of Object.values(PATHS)) {
@@ -447,12 +447,12 @@ test('S0-12 S0-13 S2-17: these paths take every edge of the chart, and every gua
   expect([...taken].sort()).toEqual(edgesOf(machines.step).map(edgeText).sort());
   expect([...held.values()].map((ways) => [...ways].sort())).toEqual([...held.values()].map(() => [false, true]));
 
-  /** The branch that was taken held; those before it, for the same event of the same state, did not. */
+  /** The taken branch held; those before it, for the same event of the same state, did not. */
   function noteGuards(edge: Edge): void {
     let decided = false;
     for (const { from, event, guard, to } of edgesOf(machines.step)) {
       if (from !== edge.from) continue;
-      // A state that waits for an event has found none of its `always` guards to hold.
+      // In a state that waits for an event, none of its `always` guards held.
       const [same, waiting] = [event === edge.event, event === '' && edge.event !== ''];
       if (!waiting && (!same || decided)) continue;
       const chosen = same && guard === edge.guard && to === edge.to;

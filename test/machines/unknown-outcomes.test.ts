@@ -1,5 +1,5 @@
-// Goal: what may have happened is not done a second time before somebody has found out (D8). Method: real trees; the
-// executor cannot tell what became of a call.
+// Goal: an effect that may have happened is not executed again before its outcome is determined (D8). Method: real
+// trees whose executor cannot determine the outcome of a call.
 
 import { describe, expect, test } from '@jest/globals';
 import { restoreTree, type TreeSnapshot } from '../../src/kernel/tree.js';
@@ -11,7 +11,7 @@ const FIRST = `${AGENT}.1`;
 const SECOND = `${AGENT}.2`;
 const DENIED = { outcome: 'DENIED', cause: 'UNSETTLED', rule_id: 'outcome.unsettled' };
 
-/** An agent of whose charge nobody knows whether it happened. */
+/** An agent with a charge of unknown outcome. */
 function lost(d = new GovernedTree().working()): GovernedTree {
   d.call('billing.charge', { amount: 5 });
   d.result(FIRST, { status: 'unknown' });
@@ -21,7 +21,7 @@ function lost(d = new GovernedTree().working()): GovernedTree {
 const performed = (d: GovernedTree) => d.commands.filter(({ kind }) => kind === 'perform').length;
 
 describe('D8: the same request again', () => {
-  test.each(['done', 'not_executed'] as const)('is denied until somebody has found out that it was %s', (outcome) => {
+  test.each(['done', 'not_executed'] as const)('is denied until the outcome is determined as %s', (outcome) => {
     const d = lost();
     d.call('billing.charge', { amount: 5 });
     expect(d.traces.at(-1)).toMatchObject(DENIED);
@@ -31,7 +31,7 @@ describe('D8: the same request again', () => {
     expect(d.call('billing.charge', { amount: 5 }).commands).toMatchObject([{ kind: 'perform' }]);
   });
 
-  test('is denied in whichever order its arguments are written', () => {
+  test('is denied in any order of its arguments', () => {
     const d = new GovernedTree().working();
     d.act('WRITE_RECORD', { target: 'entities', mode: 'upsert', record: { id: 'e-1' } });
     d.result(FIRST, { status: 'unknown' });
@@ -39,7 +39,7 @@ describe('D8: the same request again', () => {
     expect(d.traces.at(-1)).toMatchObject(DENIED);
   });
 
-  test('and no other: what is different goes on', () => {
+  test('is the only one: a different request is allowed', () => {
     const d = lost();
     for (const [tool, amount] of [
       ['billing.charge', 6],
@@ -52,7 +52,7 @@ describe('D8: the same request again', () => {
     expect(d.responses.slice(1)).toMatchObject([{ outcome: 'SUCCESS' }, { outcome: 'SUCCESS' }]);
   });
 
-  test('D16: is denied by a tree that was put down and taken up again as well', () => {
+  test('D16: is also denied after a snapshot', () => {
     const d = lost();
     const snapshot = JSON.parse(JSON.stringify(d.tree.snapshot())) as TreeSnapshot;
     const again = restoreTree(snapshot, d.inputs[0]!.materials);
@@ -62,7 +62,7 @@ describe('D8: the same request again', () => {
   });
 });
 
-describe('D8 C54: where an attempt was lost, and others followed', () => {
+describe('D8 C54: if the outcome of an attempt is unknown, and other attempts followed', () => {
   const RETRYING = governedPolicy('retries: { max: 1, backoff_ms: 0 }\n');
   const lostOnce = (): GovernedTree => {
     const d = new GovernedTree(RETRYING).working();
@@ -72,14 +72,14 @@ describe('D8 C54: where an attempt was lost, and others followed', () => {
     return d;
   };
 
-  test('one that was done has done it once: the request may be made again', () => {
+  test('one that was done settles the effect: the request may be made again', () => {
     const d = lostOnce();
     d.done(SECOND);
     expect(d.traces.at(-1)).toMatchObject({ outcome: 'SUCCESS' });
     expect(d.call('slow.tool', { amount: 5 }).commands).toMatchObject([{ kind: 'perform' }]);
   });
 
-  test.each(['REFUSED', 'NOT_EXECUTED'] as const)('one that failed as %s says nothing of the first', (cause) => {
+  test.each(['REFUSED', 'NOT_EXECUTED'] as const)('one that failed as %s does not settle the first', (cause) => {
     const d = lostOnce();
     d.failed(SECOND, cause);
     d.call('slow.tool', { amount: 5 });
@@ -88,7 +88,7 @@ describe('D8 C54: where an attempt was lost, and others followed', () => {
     expect(d.call('slow.tool', { amount: 5 }).commands).toMatchObject([{ kind: 'perform' }]);
   });
 
-  test('one that the overlay denied says nothing of the first', () => {
+  test('one that the overlay denied does not settle the first', () => {
     const d = new GovernedTree(RETRYING).working();
     d.call('slow.tool', { amount: 5 });
     d.result(FIRST, { status: 'unknown' });
@@ -101,7 +101,7 @@ describe('D8 C54: where an attempt was lost, and others followed', () => {
   });
 });
 
-describe('D8: what is found out', () => {
+describe('D8: a resolved outcome', () => {
   const told = {
     action_type: 'system',
     outcome: 'success',
@@ -112,7 +112,7 @@ describe('D8: what is found out', () => {
     notes: 'Looked.',
   };
 
-  test('is an event of the run, which stays as it ended', () => {
+  test('is an event of the run, which keeps its end', () => {
     const d = lost();
     const { entries } = d.resolve(FIRST, 'done');
     expect(entries.map(({ entry }) => entry.type)).toEqual(['input', 'audit_event']);
@@ -123,7 +123,7 @@ describe('D8: what is found out', () => {
     expect(d.tree.unsettled).toEqual([]);
   });
 
-  test('is told of a tree that has ended, too, and moves nothing', () => {
+  test('is recorded for an ended tree too, and changes no state', () => {
     const d = lost();
     d.act('FINISH', { response: '' });
     expect(d.tree.hasEnded).toBe(true);
@@ -140,7 +140,7 @@ describe('D8: what is found out', () => {
     ['an agent run', AGENT],
     ['the root run', TREE],
     ['a run that there never was', 'run_nobody'],
-  ])('C50: is refused of %s', (_what, run_id) => {
+  ])('C50: is rejected for %s', (_what, run_id) => {
     const d = lost();
     d.call('billing.charge', { amount: 7 });
     d.done(`${AGENT}.2`);
@@ -149,13 +149,13 @@ describe('D8: what is found out', () => {
     expect(d.traces.at(-1)).toMatchObject(DENIED);
   });
 
-  test('C50: is refused the second time', () => {
+  test('C50: is rejected the second time', () => {
     const d = lost();
     d.resolve(FIRST, 'done');
     expect(d.resolve(FIRST, 'not_executed').refused).toBe(true);
   });
 
-  test('is for the agent that had asked alone, and for the others nothing changes', () => {
+  test('affects only the agent that made the request', () => {
     const d = lost(new GovernedTree().working(2));
     const other = `${TREE}.2`;
     d.call('billing.charge', { amount: 5 }, other);

@@ -1,5 +1,6 @@
-// Goal: lanes and roles decide as S4 §5 says, and every denial names its own rule. Method: one request that the policy
-// allows, and one row per rule that changes a single fact of run, request or policy, so that only that rule can answer.
+// Goal: lanes and roles decide as S4 §5 requires, and every denial names its own rule. Method: one request that the
+// policy allows, and one row per rule that changes a single fact of run, request or policy, so that only that rule can
+// apply.
 
 import { describe, expect, test } from '@jest/globals';
 import { CONFIDENTIALITY_FLAGS, LABEL_REFUSALS } from '../../src/contract/policy/labels.js';
@@ -13,12 +14,12 @@ import { RULE_IDS, RULES } from '../../src/policy/verdict.js';
 import { EXPORTABLE_CONTENT, WITHHELD_CONTENT } from '../../src/policy/content/withheld-content.js';
 import { decide, DELIVERY, EXPORT, pins, PROMOTION, scope, SHARED_WRITE, type Case } from '../fixtures/privileged.js';
 
-/** Of somebody who has read another case, and everything confidential in it. */
+/** The label of an agent that has read another case, with all its confidential content. */
 const READ_ALL = createLabel('case_2', CONFIDENTIALITY_FLAGS);
 
 const APPROVED: ApprovalRule = { for: 'export', approver_roles: ['ATTORNEY_ADMIN'], quorum: 1, expires_minutes: 60 };
 
-/** An export of withheld content, where exports are approved by these rules. */
+/** An export of withheld content, where these rules govern the approval of exports. */
 const withheld = (
   content: string,
   approvals: readonly ApprovalRule[],
@@ -138,12 +139,12 @@ const DENIALS: readonly (readonly [string, string, Case])[] = [
 
 const ruleName = (rule_id: string): string => rule_id.replace(/^(scope\.\w+)\..*$/u, '$1.<field>');
 
-describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies, and is the one that is named', () => {
+describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies and is the one that is named', () => {
   test.each(DENIALS)('%s: %s', (rule_id, _why, changed) => {
     expect(decide(changed)).toEqual({ decision: 'deny', rule_id, cause: 'LANE' });
   });
 
-  test('what the rows change is allowed before they change it', () => {
+  test('what the rows change is allowed before the change', () => {
     const allowed = { decision: 'allow', rule_id: 'lane.granted', cause: null };
     expect(decide({})).toEqual(allowed);
     expect(decide({ base: [PROMOTION, SHARED_WRITE] })).toEqual(allowed);
@@ -175,8 +176,8 @@ describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies, and i
     expect(PROHIBITION_NAMES.filter((name) => !(`prohibition.${name}` in RULES))).toEqual([]);
   });
 
-  test('the checks come in the order of the contract: whatever is also broken, the earlier rule is named', () => {
-    // One mistake per row, in the order in which the rules are listed; all are made together and mended one by one.
+  test('the checks run in the order of the contract: the earlier rule is named, whatever else is broken', () => {
+    // One mistake per row, in the order in which the rules are listed; all are made together and corrected one by one.
     const mistakes: readonly (readonly [string, Case])[] = [
       ['pin.missing.lanes', { run: pins('lanes', 'UNPINNED') }],
       ['role.unknown', { run: { role_id: 'ROOT' } }],
@@ -184,7 +185,7 @@ describe('S4-31 S4-32 S4-33 S4-34 S4-35 S4-81 C55 each broken rule denies, and i
       ['lane.tool_not_allowed', { request: { tool: 'shell.run' } }],
       ['lane.write_not_allowed', { request: { write: { table: 'facts', mode: 'append' } } }],
       ['scope.mismatch.run_id', { run: { scope: { run_id: 'run_root' } } }],
-      // Also forbidden by the platform itself, which comes last.
+      // The platform itself also forbids this, as the last check.
       ['prohibition.cross_case_lookup', { request: { target_case_id: 'case_2' } }],
       ['label.other_case', { lane: { refuses_labels: ['other_case'] }, request: { label: READ_ALL } }],
     ];

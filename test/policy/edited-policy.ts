@@ -1,4 +1,4 @@
-// The shipped policy as text, edited, and what the linter finds in it.
+// The shipped policy as text, edited, and the linter's findings in it.
 
 import type { PolicyFile } from '../../src/contract/policy/pins.js';
 import type { LintMessage } from '../../src/policy/lint/lint-rules.js';
@@ -30,7 +30,7 @@ export function edited(texts: Texts, { file, in: where, from, to }: Edit): Texts
   if (at < 0) throw new Error(`${file} has no ${from}`);
   return { ...texts, [file]: `${text.slice(0, at)}${to}${text.slice(at + from.length)}` };
 }
-/** The line of the caution that must be found. */
+/** The line of the expected finding. */
 export function lineOf(texts: Texts, { file, in: where, at }: Careless['finds']): number {
   const text = texts[file];
   const index = text.indexOf(at, placeOf(text, where));

@@ -1,5 +1,5 @@
-// Goal: what was read decides what may be written, in whichever order it was read. Method: the algebra of labels and
-// the monotony of the rules as properties over labels around the limit, and literal tables for every rule.
+// Goal: what was read decides what may be written, in any order of reading. Method: the algebra of labels and the
+// monotony of the rules as properties over labels around the limit, and literal tables for every rule.
 
 import { RULE_IDS } from '../../src/policy/verdict.js';
 import { describe, expect, test } from '@jest/globals';
@@ -31,7 +31,7 @@ const numbered = (count: number, from = 0): string[] => Array.from({ length: cou
 const MANY: Label = { cases: [], flags: [], many: true };
 
 const flags = fc.subarray([...CONFIDENTIALITY_FLAGS]);
-/** Few cases that meet one another, or as many as bring a join to the limit and past it. */
+/** Few cases, so that labels overlap; or so many that a join reaches the limit. */
 const label: fc.Arbitrary<Label> = fc.oneof(
   {
     weight: 3,
@@ -64,7 +64,7 @@ describe('the algebra of labels', () => {
     expect(Math.min(many, named)).toBeGreaterThan(5);
   });
 
-  test('a join holds both: a label that adds nothing gives back the very same object', () => {
+  test('a join contains both: joining a label that adds nothing returns the same object', () => {
     fc.assert(
       fc.property(label, label, (a, b) => {
         const both = joinLabels(a, b);
@@ -78,7 +78,7 @@ describe('the algebra of labels', () => {
     );
   });
 
-  test('is monotone: what is added to one side stays added', () => {
+  test('is monotone: content of one side stays in the join', () => {
     fc.assert(
       fc.property(label, label, label, (a, b, more) => {
         const [small, large] = [joinLabels(a, b), joinLabels(joinLabels(a, more), b)];
@@ -88,7 +88,7 @@ describe('the algebra of labels', () => {
     );
   });
 
-  test('every label conforms to the contract, and JSON changes nothing', () => {
+  test('every label conforms to the contract, and survives JSON unchanged', () => {
     fc.assert(
       fc.property(label, label, (a, b) => {
         const both = joinLabels(a, b);
@@ -99,7 +99,7 @@ describe('the algebra of labels', () => {
     );
   });
 
-  test('64 cases are named; of one more it is known only that they are many, and the flags stay', () => {
+  test('up to 64 cases are named; with one more only `many` is known, and the flags stay', () => {
     const full = ofCases(numbered(LABEL_CASES_MAX), ['contains_phi']);
     expect([full.cases.length, full.many]).toEqual([64, false]);
     expect(joinLabels(full, createLabel(caseId(0), []))).toBe(full);
@@ -109,7 +109,7 @@ describe('the algebra of labels', () => {
     expect(joinLabels(full, ofCases(numbered(LABEL_CASES_MAX, 64)))).toEqual({ ...MANY, flags: ['contains_phi'] });
   });
 
-  test('the empty label is one object that nobody can change', () => {
+  test('the empty label is one frozen object', () => {
     expect(createLabel(null, [])).toBe(EMPTY_LABEL);
     expect(joinLabels(EMPTY_LABEL, EMPTY_LABEL)).toBe(EMPTY_LABEL);
     expect(EMPTY_LABEL).toEqual({ cases: [], flags: [], many: false });
@@ -119,11 +119,11 @@ describe('the algebra of labels', () => {
   });
 });
 
-describe('the label of one thing', () => {
+describe('the label of one item', () => {
   const inCase = artifactRef({ kind: 'file_content', case_id: 'case_1', bytes: new Uint8Array(1) });
   const system = artifactRef({ kind: 'policy', case_id: null, bytes: new Uint8Array(1) });
 
-  test('its case and its flags, each once and in order', () => {
+  test('has its case and its flags, each once and in order', () => {
     expect(
       createLabel('case_1', ['contains_privileged', 'contains_pii', 'contains_privileged', 'contains_phi']),
     ).toEqual({
@@ -134,7 +134,7 @@ describe('the label of one thing', () => {
     expect(createLabel(null, ['contains_pii'])).toEqual({ cases: [], flags: ['contains_pii'], many: false });
   });
 
-  test('what is sorted is sorted by code units, in every locale', () => {
+  test('sorts by code units, in every locale', () => {
     expect(ofCases(['case_b', 'Case_c', 'case_A', 'case-z']).cases).toEqual(['Case_c', 'case-z', 'case_A', 'case_b']);
   });
 
@@ -175,7 +175,7 @@ const WRITE: LabelledOperation = { ...READ, write: true };
 const SHARED_WRITE: LabelledOperation = { ...WRITE, shared: true };
 const EXPORT: LabelledOperation = { ...READ, outside: true };
 
-describe('S4-84 S4-85: read in case A, then act in case B', () => {
+describe('S4-84 S4-85: reading in case A, then acting in case B', () => {
   const readInA = createLabel('case_a', []);
   const readInB = createLabel('case_b', []);
   const ACTS = { read: READ, sharedRead: SHARED_READ, write: WRITE, sharedWrite: SHARED_WRITE, export: EXPORT };
@@ -186,42 +186,42 @@ describe('S4-84 S4-85: read in case A, then act in case B', () => {
   const NOTHING_BROKEN = { read: null, sharedRead: null, write: null, sharedWrite: null, export: null };
   const PLATFORM = { sharedWrite: 'platform.label_other_case', export: 'platform.label_other_case' };
 
-  test('each step alone is allowed, and both together are not, in any lane', () => {
+  test('each step alone is allowed, and both together are denied, in any lane', () => {
     expect(verdicts(readInA, 'case_a')).toEqual(NOTHING_BROKEN);
     expect(verdicts(EMPTY_LABEL, 'case_b')).toEqual(NOTHING_BROKEN);
     expect(verdicts(readInA, 'case_b')).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
     expect(verdicts(joinLabels(readInB, readInA), 'case_b')).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
   });
 
-  test('a run without a case has none of its own', () => {
+  test('a run without a case has no case of its own', () => {
     expect(verdicts(readInA, null)).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
     expect(verdicts(EMPTY_LABEL, null)).toEqual(NOTHING_BROKEN);
   });
 
-  test('cases that are too many to name are others', () => {
+  test('too many cases to name count as other cases', () => {
     expect(verdicts(MANY, 'case_a')).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
     expect(verdicts(MANY, 'case_a', ['other_case'])).toMatchObject({ read: null, write: 'label.other_case' });
     expect(verdicts(MANY, 'case_a', ['any_case'])).toMatchObject({ read: null, write: 'label.any_case' });
   });
 
-  test('a lane that refuses other cases refuses every write, and names its own rule', () => {
+  test('a lane that refuses other cases denies every write, and names its own rule', () => {
     const refused = { write: 'label.other_case', sharedWrite: 'label.other_case', export: 'label.other_case' };
     expect(verdicts(readInA, 'case_b', ['other_case'])).toEqual({ ...NOTHING_BROKEN, ...refused });
     expect(verdicts(readInB, 'case_b', ['other_case'])).toEqual(NOTHING_BROKEN);
     expect(verdicts(EMPTY_LABEL, 'case_b', ['other_case'])).toEqual(NOTHING_BROKEN);
   });
 
-  test('a lane that refuses any case refuses the own one too', () => {
+  test('a lane that refuses any case denies its own one too', () => {
     const refused = { write: 'label.any_case', sharedWrite: 'label.any_case', export: 'label.any_case' };
     expect(verdicts(readInB, 'case_b', ['any_case'])).toEqual({ ...NOTHING_BROKEN, ...refused });
     expect(verdicts(createLabel(null, [...CONFIDENTIALITY_FLAGS]), 'case_b', ['any_case'])).toEqual(NOTHING_BROKEN);
   });
 
-  test('a lane that refuses only flags does not open what the platform forbids', () => {
+  test('a lane that refuses only flags does not allow what the platform forbids', () => {
     expect(verdicts(readInA, 'case_b', [...CONFIDENTIALITY_FLAGS])).toEqual({ ...NOTHING_BROKEN, ...PLATFORM });
   });
 
-  test.each(CONFIDENTIALITY_FLAGS)('a lane that refuses %s refuses that flag and no other', (flag) => {
+  test.each(CONFIDENTIALITY_FLAGS)('a lane that refuses %s refuses only that flag', (flag) => {
     const others = CONFIDENTIALITY_FLAGS.filter((other) => other !== flag);
     const rule = `label.${flag}`;
     const refused = { write: rule, sharedWrite: rule, export: rule };
@@ -230,19 +230,19 @@ describe('S4-84 S4-85: read in case A, then act in case B', () => {
     expect(verdicts(createLabel('case_b', [flag]), 'case_b', others)).toEqual(NOTHING_BROKEN);
   });
 
-  test('the first rule in the order of the lane is named', () => {
+  test('names the first rule in the order of the lane', () => {
     const all = joinLabels(readInA, createLabel(null, ['contains_pii']));
     expect(findBrokenLabelRule(all, 'case_b', ['contains_pii', 'any_case'], WRITE)).toBe('label.contains_pii');
     expect(findBrokenLabelRule(all, 'case_b', ['any_case', 'contains_pii'], WRITE)).toBe('label.any_case');
   });
 });
 
-describe('over all labels, lanes and acts', () => {
+describe('over all labels, lanes and actions', () => {
   const refusals = fc.subarray([...LABEL_REFUSALS]);
   const act = fc.record({ write: fc.boolean(), shared: fc.boolean(), outside: fc.boolean() });
   const ownCase = fc.constantFrom(null, caseId(0), caseId(1), caseId(99));
 
-  test('S4-84 S4-85: to have read more never turns a refusal into an allowance', () => {
+  test('S4-84 S4-85: more reading never turns a denial into an allowance', () => {
     let [refused, turned] = [0, 0];
     fc.assert(
       fc.property(label, label, ownCase, refusals, act, (read, more, own, refuses, what) => {
@@ -260,7 +260,7 @@ describe('over all labels, lanes and acts', () => {
     expect(Math.min(refused, turned)).toBeGreaterThan(50);
   });
 
-  test('nor does a lane that refuses more, nor an act that does more', () => {
+  test('nor does a lane that refuses more, nor an action that does more', () => {
     fc.assert(
       fc.property(label, ownCase, refusals, refusals, act, act, (read, own, some, others, one, other) => {
         if (findBrokenLabelRule(read, own, some, one) === null) return;
@@ -276,7 +276,7 @@ describe('over all labels, lanes and acts', () => {
     );
   });
 
-  test('whatever the lane says, nothing of another case is shared or leaves', () => {
+  test('in any lane, nothing of another case is shared or exported', () => {
     fc.assert(
       fc.property(label, ownCase, refusals, act, (read, own, refuses, what) => {
         const other = read.many || read.cases.some((case_id) => case_id !== own);
@@ -287,7 +287,7 @@ describe('over all labels, lanes and acts', () => {
     );
   });
 
-  test('every rule that is named is one that is told of, and each is named somewhere', () => {
+  test('every named rule is in the registry, and each one is named somewhere', () => {
     const named = new Set<string>();
     for (const refuses of [[], ...LABEL_REFUSALS.map((refusal) => [refusal])]) {
       const broken = findBrokenLabelRule(

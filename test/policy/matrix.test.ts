@@ -1,5 +1,5 @@
-// `turnpike policy check --matrix` beside the kernel: for every role, lane and act, an agent, promotion or export is
-// really started in a tree of its own, and what the audit says of it must be what the matrix says.
+// `turnpike policy check --matrix` against the kernel: for every role, lane and action, this test starts a real agent,
+// promotion or export in a tree of its own. The audit must agree with the matrix.
 
 import { expect, test } from '@jest/globals';
 import Type from 'typebox';
@@ -59,7 +59,7 @@ const ofService: Edit = (name, text) => {
     : edited;
 };
 
-/** What a firm may add: approvals, and a lane that has no case. */
+/** Additions that an operator may make: approvals, and a lane without a case. */
 const ofFirm: Edit = (name, text) => {
   const edited = ofService(name, text);
   if (name === 'lanes') {
@@ -74,7 +74,7 @@ const ofFirm: Edit = (name, text) => {
   return `${edited}\napprovals:\n${['promotion', 'export', 'DELETE_FILE', 'CALL_TOOL', 'NOTE_FACT'].map(rule).join('')}`;
 };
 
-/** What a tree is opened with, and the policy that this is. */
+/** The pinned material of a tree, and its policy. */
 interface Pinned {
   readonly policies: readonly Artifact[];
   readonly machines: Artifact;
@@ -111,7 +111,7 @@ function opened({ policies, machines, policy }: Pinned): TreeDriver {
 
 type Decision = Pick<MatrixCell, 'decision' | 'rule_id'>;
 
-/** The kernel's own word: what the audit says of the run that was to carry the act. */
+/** The kernel's own decision: what the audit records of the run with this action. */
 function decidedByKernel(of: Pinned, role_id: string, lane_id: string, act: MatrixAction): Decision {
   const driver = opened(of);
   if (act.action === 'promotion' || act.action === 'export') {
@@ -128,7 +128,7 @@ function decidedByKernel(of: Pinned, role_id: string, lane_id: string, act: Matr
   if (args['tool'] === 'billing.charge') args['input'] = { amount: 1 };
   driver.act(act.action, args);
   const [trace] = driver.traces;
-  // What is wrong with it must be AUTHORIZE's to say.
+  // Only AUTHORIZE may reject it.
   expect([undefined, null, 'AUTHORIZE']).toContain(trace?.phase_failed_at);
   return driver.audit(`${AGENT}.1`).length === 0 ? admitted : authzOf(driver, `${AGENT}.1`);
 }
@@ -169,7 +169,7 @@ const rowFor = (target: Json | undefined): Record<string, Json> =>
 function authzOf(driver: TreeDriver, run_id: string): Decision {
   const [event] = driver.audit(run_id).filter(({ action_type }) => action_type === 'authz_decision');
   const { decision, rule_id } = event!.authz!;
-  // A promotion or export that waits is allowed as far as policy goes, and does not happen (D7).
+  // A promotion or export that waits for approval is allowed by policy so far, and is not executed (D7).
   return { decision: rule_id === 'approval.required' ? 'deny' : decision, rule_id };
 }
 
@@ -182,7 +182,7 @@ const POLICIES: readonly [string, Edit, RegistrationOptions][] = [
   ['a service with tools, tables and actions of its own', ofService, OF_SERVICE],
   ['a firm that asks for approvals', ofFirm, OF_SERVICE],
 ];
-/** The first and the last reach every rule; those between are in the campaign. */
+/** The first and the last reach every rule; the campaign covers those between. */
 const compared = POLICIES.filter((_, n) => n % sized(POLICIES.length - 1, 1) === 0);
 
 test.each(compared)(
@@ -203,7 +203,7 @@ test.each(compared)(
   },
 );
 
-test('the matrices that are compared reach each of these rules', () => {
+test('the compared matrices reach each of these rules', () => {
   const rules = new Set(buildPolicyMatrix(pinned(ofFirm, OF_SERVICE).policy).map(({ rule_id }) => rule_id));
   expect([...rules].toSorted()).toEqual(RULES);
 });

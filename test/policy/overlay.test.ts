@@ -1,5 +1,5 @@
-// Goal: the overlay takes away and never gives (D1). Method: properties over overlays and subjects that are drawn from
-// few words, so that they meet often, and one row for each matcher.
+// Goal: the overlay only denies and never grants (D1). Method: properties over overlays and subjects drawn from few
+// words, so that they match often, and one row for each matcher.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -44,7 +44,7 @@ const NOBODY: OverlaySubject = {
   actor_id: null,
 };
 
-// Mostly few of them: a rule with eight matchers matches next to nothing.
+// Mostly few matchers: a rule with eight of them matches almost nothing.
 const someMatchers: fc.Arbitrary<Partial<Record<OverlayMatcher, string>>> = fc
   .uniqueArray(fc.constantFrom(...OVERLAY_MATCHERS), { minLength: 1, maxLength: 8, size: 'xsmall' })
   .chain((names) => fc.record(Object.fromEntries(names.map((name) => [name, fc.constantFrom(...WORDS[name])]))));
@@ -79,7 +79,7 @@ const one = (given: Partial<ComparedRule>): OverlayFact => ({
 });
 
 describe('D1: the overlay only ever denies', () => {
-  test('it never turns a denial into anything else, not even into another denial', () => {
+  test('it never changes a denial, not even into another denial', () => {
     fc.assert(
       fc.property(denied, overlay, subject, (verdict, over, of) => {
         const before = { ...verdict };
@@ -90,7 +90,7 @@ describe('D1: the overlay only ever denies', () => {
     );
   });
 
-  test('what it says itself is a denial or nothing, with a cause and a rule of its own', () => {
+  test('its own verdict is a denial or null, with its own cause and rule', () => {
     let denials = 0;
     fc.assert(
       fc.property(overlay, subject, (over, of) => {
@@ -105,11 +105,11 @@ describe('D1: the overlay only ever denies', () => {
       }),
       { numRuns: 2_000 },
     );
-    // Else the words meet too seldom, and this proves nothing.
+    // Otherwise the words match too rarely, and this proves nothing.
     expect(denials).toBeGreaterThan(300);
   });
 
-  test('an allowance stays the same allowance, or becomes what the overlay says', () => {
+  test("an allowance stays the same, or becomes the overlay's denial", () => {
     fc.assert(
       fc.property(allowed, overlay, subject, (verdict, over, of) => {
         const said = overlayVerdict(over, of);
@@ -121,7 +121,7 @@ describe('D1: the overlay only ever denies', () => {
     );
   });
 
-  test('with more rules, in whatever order, it denies no less', () => {
+  test('with more rules, in any order, it denies at least as much', () => {
     fc.assert(
       fc.property(rules, rules, fc.nat(), subject, (some, more, at, of) => {
         const cut = at % (some.length + 1);
@@ -134,7 +134,7 @@ describe('D1: the overlay only ever denies', () => {
     );
   });
 
-  test('without an overlay, and with one that has no rules, nothing changes', () => {
+  test('without an overlay, and with an empty one, nothing changes', () => {
     fc.assert(
       fc.property(fc.oneof(allowed, denied), subject, fc.integer({ min: 1 }), (verdict, of, epoch) => {
         expect(withOverlay(verdict, null, of)).toBe(verdict);
@@ -155,7 +155,7 @@ describe('D1: the overlay only ever denies', () => {
     );
   });
 
-  test('it is a function of what it is given, and changes none of it', () => {
+  test('it is a pure function of its input, and changes none of it', () => {
     fc.assert(
       fc.property(overlay, subject, (over, of) => {
         const before = structuredClone({ over, of });
@@ -167,7 +167,7 @@ describe('D1: the overlay only ever denies', () => {
 });
 
 describe('D1: what a rule matches', () => {
-  test.each(OVERLAY_MATCHERS)('%s: its own word, no other one, and not where there is none', (name) => {
+  test.each(OVERLAY_MATCHERS)('%s: only its own value, and not a missing one', (name) => {
     const [word, other] = WORDS[name];
     expect(overlayVerdict(one({ [name]: word }), { ...NOBODY, [name]: word })).toMatchObject({
       rule_id: 'overlay.deny-1',
@@ -177,7 +177,7 @@ describe('D1: what a rule matches', () => {
     expect(overlayVerdict(one({ [name]: word }), { ...NOBODY, [name]: word.toLowerCase() + 'x' })).toBeNull();
   });
 
-  test('all of its matchers must hold', () => {
+  test('all of its matchers must match', () => {
     const both = one({ lane_id: 'LANE_A', action: 'WRITE_FILE' });
     expect(overlayVerdict(both, { ...NOBODY, lane_id: 'LANE_A', action: 'WRITE_FILE' })).not.toBeNull();
     expect(overlayVerdict(both, { ...NOBODY, lane_id: 'LANE_A', action: 'READ_FILE' })).toBeNull();
@@ -198,7 +198,7 @@ describe('D1: what a rule matches', () => {
     expect(overlayVerdict(one({ run_id: 'run_abcd' }), { ...NOBODY, run_id }) !== null).toBe(hit);
   });
 
-  test('D11: a rule for a child spares its parent and its siblings', () => {
+  test('D11: a rule for a child does not affect its parent and its siblings', () => {
     const child = one({ run_id: 'run_abcd.1' });
     for (const run_id of ['run_abcd', 'run_abcd.2', 'run_abcd.11', 'run_abcd.10.1']) {
       expect(overlayVerdict(child, { ...NOBODY, run_id })).toBeNull();
@@ -206,11 +206,11 @@ describe('D1: what a rule matches', () => {
     expect(overlayVerdict(child, { ...NOBODY, run_id: 'run_abcd.1.7' })).not.toBeNull();
   });
 
-  test('only the run matches by what lies below it', () => {
+  test('only the run matcher includes descendants', () => {
     expect(overlayVerdict(one({ tool: 'mail' }), { ...NOBODY, tool: 'mail.send' })).toBeNull();
   });
 
-  test('the first rule that matches gives its id', () => {
+  test('the first matching rule provides the rule id', () => {
     const two: OverlayFact = {
       epoch: 3,
       rules: [
@@ -241,7 +241,7 @@ describe('D1: what a rule matches', () => {
     },
   );
 
-  test('C87: it denies nobody else, but a person of other tables, and the name alone without behaviour flag 13', () => {
+  test('C87: it denies no other person, except one of other tables; without behaviour flag 13 it denies only the exact name', () => {
     expect(denies('berta', person('berta'))).toBe(false);
     expect(denies('berta', { ...person('berta'), tables: 'unicode-17.0.0' })).toBe(true);
     expect(denies('PAUL lDA', withoutLooks(person('PAUL lDA')))).toBe(false);
@@ -253,7 +253,7 @@ describe('D1: what a rule matches', () => {
     expect(overlayVerdict(inLane, { ...subject, lane_id: 'LANE_A' })).not.toBeNull();
   });
 
-  test('a rule that no schema lets through, without a matcher, denies: fail closed', () => {
+  test('a rule without a matcher, which no schema accepts, denies: fail closed', () => {
     expect(overlayVerdict(one({}), NOBODY)).not.toBeNull();
   });
 });
@@ -261,7 +261,7 @@ describe('D1: what a rule matches', () => {
 describe('the schemas', () => {
   const right: Rule = { rule_id: 'deny-1', reason: 'why', lane_id: 'LANE_A' };
 
-  test('rules that are drawn are rules, and so are their overlays and facts', () => {
+  test('accept the generated rules, overlays and facts', () => {
     fc.assert(
       fc.property(rules, fc.integer({ min: 1, max: 999_999_999 }), (list, epoch) => {
         for (const each of list) expect(isConforming(OverlayRule, each)).toBe(true);
@@ -286,12 +286,12 @@ describe('the schemas', () => {
     ['a lane that is none', { ...right, lane_id: 'LANE A' }],
     ['an action in lower case', { ...right, action: 'write_file' }],
     ['a run id with an ordinal 0', { ...right, run_id: 'run_abcd.0' }],
-  ])('a rule with %s is refused', (_what, wrong) => {
+  ])('reject a rule with %s', (_what, wrong) => {
     expect(isConforming(OverlayRule, right)).toBe(true);
     expect(isConforming(OverlayRule, wrong)).toBe(false);
   });
 
-  test('an overlay has limits', () => {
+  test('limit an overlay', () => {
     const of = (count: number, epoch: number) => ({
       epoch,
       issued_at_utc: '2026-01-01T00:00:00.000Z',
@@ -303,7 +303,7 @@ describe('the schemas', () => {
     expect(isConforming(SignedOverlay, { overlay: of(1, 1), key_id: '0'.repeat(16), signature: 'AA==' })).toBe(false);
   });
 
-  test('a fact with neither rules nor a problem is none', () => {
+  test('reject a fact with neither rules nor a problem', () => {
     for (const wrong of [{ epoch: 1 }, { epoch: null }, { epoch: null, rules: [] }, { epoch: 1, problem: 'invalid' }]) {
       expect(isConforming(OverlayFact, wrong)).toBe(false);
     }

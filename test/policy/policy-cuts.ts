@@ -26,14 +26,16 @@ export interface PolicyCut {
 export const allCuts = (): readonly PolicyCut[] =>
   NAMES.flatMap((name) => cutsOf(shipped()[name]).map((cut) => ({ name, ...cut })));
 
-/** Whether neither the check nor the linter reports the cut, and no reason is listed why it allows nothing more. */
+/**
+ * Whether neither the check nor the linter reports the cut, and no listed reason explains why it allows nothing more.
+ */
 export function isSilent({ name, pointer, text }: PolicyCut): boolean {
   if (HARMLESS.some(([pattern]) => pattern.test(`${name} ${pointer}`))) return false;
   const texts = { ...shipped(), [name]: text() };
   return checkPolicy(filesOf(texts)).findings.length + lint(texts).length === 0;
 }
 
-/** A file without one key or item, for every one of them that grants or limits. */
+/** A file without one key or item, for each of them that grants or limits. */
 function cutsOf(text: string): readonly { readonly pointer: string; readonly text: () => string }[] {
   const names = /^(?:version|contract_version|last_updated|purpose|description|lane_id|role_id|action)$/;
   const cuts: { pointer: string; text: () => string }[] = [];

@@ -1,3 +1,3 @@
-// More policy files that are none.
+// More malformed policy files.
 
 import './policy-fuzz.test.js';

@@ -1,6 +1,6 @@
-// Goal: whatever bytes a policy is said to be (a replay takes them out of somebody's ledger), the loader answers with
-// a policy or with POLICY_INVALID, soon. Method: noise, noise of YAML's own words, the shipped files with damage, and
-// texts that are known to break YAML parsers.
+// Goal: for any bytes (a replay takes them from an untrusted ledger), the loader soon returns a policy or
+// POLICY_INVALID. Method: noise, noise from YAML's own words, damaged shipped files, and texts that are known to break
+// YAML parsers.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -12,10 +12,10 @@ import { sized } from '../fixtures/campaign.js';
 import { shippedBytes } from '../fixtures/shipped-policy.js';
 
 const SHIPPED = shippedBytes();
-/** Of processor time: many times what any text takes here, so that only a hang or a quadratic loop fails. */
+/** Processor time: many times what any text takes here, so that only a hang or a quadratic loop fails. */
 const CPU_MS_MAX = 10_000;
 
-/** Loads and lints the bytes; anything but a policy or a PolicyError with findings in one line each is a failure. */
+/** Loads and lints the bytes; anything but a policy or a PolicyError with one-line findings is a failure. */
 function mustAnswer(bytes: Record<PolicyFile, Uint8Array>): void {
   const start = process.cpuUsage();
   const { findings, policy } = checkPolicy({
@@ -93,7 +93,7 @@ test('the words of YAML in any order', () => {
   );
 });
 
-test('the shipped files with one passage cut out, doubled or overwritten', () => {
+test('the shipped files with one passage removed, doubled or overwritten', () => {
   const damage = fc.record({
     name: anyFile,
     from: fc.nat(),
@@ -135,7 +135,7 @@ function placesIn(value: object): [object, string][] {
   ]);
 }
 
-test('what toYaml writes, readPolicyYaml reads', () => {
+test('readPolicyYaml reads what toYaml writes', () => {
   const key = fc.string({ unit: 'grapheme', maxLength: 12 }).filter((text) => text !== '<<' && !isControlled(text));
   const leaf = fc.oneof(
     fc.string({ unit: 'grapheme' }).filter((text) => !isControlled(text)),
@@ -159,7 +159,7 @@ test('what toYaml writes, readPolicyYaml reads', () => {
   );
 });
 
-/** Control characters are escaped in YAML, but a lone surrogate cannot be: it is no text. */
+/** YAML escapes control characters, but it cannot escape a lone surrogate, which is not text. */
 const isControlled = (text: string): boolean => !text.isWellFormed();
 
 describe('a text that is as hostile as YAML allows', () => {
@@ -225,7 +225,7 @@ describe('a text that is as hostile as YAML allows', () => {
 
   test.each(Object.keys(texts))('%s', (name) => {
     mustAnswer(noisy('lanes', new TextEncoder().encode(texts[name])));
-    // Once more at a size that the limit on parts lets through, so that the parser itself is reached.
+    // Once more at a size that the limit on parts accepts, so that the parser itself is reached.
     mustAnswer(noisy('lanes', new TextEncoder().encode(texts[name]!.slice(0, 60_000))));
   });
 });

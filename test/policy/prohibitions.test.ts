@@ -1,4 +1,4 @@
-// C56: prohibitions are decided from facts. Each one with what violates it and what does not.
+// C56: prohibitions are decided from facts. Each one, with facts that violate it and facts that do not.
 
 import { describe, expect, test } from '@jest/globals';
 import { artifactRef, type ArtifactRef } from '../../src/contract/artifact-ref.js';
@@ -102,7 +102,7 @@ describe.each(PROHIBITION_NAMES)('S4-35 C56 %s', (name) => {
   });
 });
 
-test('D18 the prohibitions that there are', () => {
+test('D18 the complete list of prohibitions', () => {
   expect(PROHIBITION_NAMES).toEqual([
     'cross_case_lookup',
     'external_export',
@@ -118,14 +118,14 @@ test('D18 the prohibitions that there are', () => {
   }
 });
 
-describe('what an artifact is, as the prohibitions see it', () => {
+describe('the flags of an artifact, as prohibitions use them', () => {
   const ref: ArtifactRef = artifactRef({ kind: 'file_content', case_id: 'case_1', bytes: new Uint8Array(1) });
 
-  test('its kind', () => {
+  test('include its kind', () => {
     expect(artifactFlags([ref])).toEqual(['file_content']);
   });
 
-  test('its markings that are true; notes are no marking', () => {
+  test('include its true markings; notes are not a marking', () => {
     const confidentiality = { contains_pii: true, contains_phi: false, contains_privileged: true, notes: 'true' };
     expect(artifactFlags([{ ...ref, confidentiality }])).toEqual([
       'file_content',
@@ -134,12 +134,12 @@ describe('what an artifact is, as the prohibitions see it', () => {
     ]);
   });
 
-  test('all of all artifacts, once', () => {
+  test('are collected over all artifacts, each once', () => {
     expect(artifactFlags([ref, { ...ref, artifact_kind: 'policy' }, ref])).toEqual(['file_content', 'policy']);
     expect(artifactFlags([])).toEqual([]);
   });
 
-  test('S4-62 every kind that holds what was said or written counts as raw text', () => {
+  test('S4-62 every kind with recorded text counts as raw text', () => {
     for (const kind of ['raw_payload', 'result', 'file_content', 'response'] as const) {
       const flags = artifactFlags([artifactRef({ kind, case_id: null, bytes: new Uint8Array() })]);
       expect(isViolated('raw_case_text', asking({ artifact_flags: flags }, 'promotion'))).toBe(true);

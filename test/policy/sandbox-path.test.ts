@@ -33,10 +33,10 @@ const denied = (rule: string) => ({
   fault: { code: 'POLICY_VIOLATION', cause: 'SANDBOX', rule_id: `sandbox.${rule}` },
 });
 
-/** A path of exactly so many bytes, in segments that are short enough. */
+/** A path of exactly `bytes` bytes, in segments that are short enough. */
 const pathOfBytes = (bytes: number): string => `/sandbox/${'abcdefg/'.repeat(200)}`.slice(0, bytes - 1) + 'x';
 
-// A path, and what is wrong with it as it is spelt. Both checks must see each of these, one as invalid, one as denied.
+// A path, and what is wrong with its spelling. Both checks must reject each of these, one as invalid, one as denied.
 const REFUSED: readonly (readonly [string, string, string])[] = [
   ['S0-42', '', 'prefix'],
   ['S0-42', '/', 'prefix'],
@@ -107,11 +107,11 @@ describe('sandboxPath', () => {
     expect(checkSandboxPath(raw, FILE)).toEqual(invalid(rule));
   });
 
-  test.each(ACCEPTED)('S0-42: %s is a path, and stays as it is spelt', (raw) => {
+  test.each(ACCEPTED)('S0-42: %s is a path and keeps its spelling', (raw) => {
     expect(checkSandboxPath(raw, FILE)).toEqual({ ok: true, value: raw });
   });
 
-  test('S0-44: a `..` segment is left to AUTHORIZE where policy defers it, an empty or `.` one is not', () => {
+  test('S0-44: a `..` segment is left to AUTHORIZE if policy defers it; an empty or `.` segment is not', () => {
     for (const raw of ['/sandbox/a/../b.txt', '/sandbox/../etc/passwd', '/sandbox/..']) {
       expect(checkSandboxPath(raw, FILE)).toEqual(invalid('dotdot_segment'));
       expect(checkSandboxPath(raw, DEFERRING)).toEqual({ ok: true, value: raw });
@@ -120,13 +120,13 @@ describe('sandboxPath', () => {
     expect(checkSandboxPath('/sandbox/a//b', DEFERRING)).toEqual(invalid('empty_segment'));
   });
 
-  test('one slash may stand at the end of a path that means a directory', () => {
+  test('a path to a directory may end with one slash', () => {
     expect(checkSandboxPath('/sandbox/docs/', DIRECTORY)).toEqual({ ok: true, value: '/sandbox/docs/' });
     for (const raw of ['/sandbox/docs//', '/sandbox//'])
       expect(checkSandboxPath(raw, DIRECTORY)).toEqual(invalid('empty_segment'));
   });
 
-  test('the longest path is counted in bytes, as policy says', () => {
+  test('the longest path is counted in bytes, as policy sets it', () => {
     const short = { ...FILE, path_bytes_max: 12 };
     expect(checkSandboxPath('/sandbox/é.', short)).toMatchObject({ ok: true });
     expect(checkSandboxPath('/sandbox/éé', short)).toEqual(invalid('path_bytes_max'));
@@ -138,7 +138,7 @@ describe('portable names', () => {
     ...['CON', 'con.txt', 'Aux.md', 'NUL', 'nul.tar.gz', 'PRN.txt', 'COM1', 'com9.txt', 'COM\u00b9.txt', 'LPT\u00b3'],
     ...['CONIN$', 'conout$.txt', 'CON .txt', 'a.txt::$DATA', 'C:', 'a.txt.', 'a.txt ', 'PROGRA~1', 'DOCUME~12.TXT'],
     ...['a?.txt', 'a*.txt', 'a<b.txt', 'a>b.txt', 'a|b.txt', 'a"b.txt'],
-  ])('where policy wants them, %j is refused, and otherwise taken', (name) => {
+  ])('%j is rejected if policy requires them, and otherwise accepted', (name) => {
     for (const raw of [`/sandbox/${name}`, `/sandbox/${name}/a.txt`, `/sandbox/a/${name}`]) {
       expect(checkSandboxPath(raw, PORTABLE)).toEqual(invalid('not_portable'));
       expect(canonicalizePath(raw, PORTABLE)).toEqual(denied('not_portable'));
@@ -155,7 +155,7 @@ describe('portable names', () => {
 });
 
 describe('canonicalPath', () => {
-  // What lies outside once it is resolved is called that, before anything else is said about its spelling.
+  // A path that resolves to a place outside is rejected for that, before any mistake of spelling.
   const OUTSIDE = [
     '',
     '/',
@@ -173,11 +173,11 @@ describe('canonicalPath', () => {
     'file:///sandbox/a.txt',
   ]);
 
-  test.each(REFUSED)('%s S0-47 S0-49 S0-50 S0-51: by itself, it denies %j', (_id, raw, rule) => {
+  test.each(REFUSED)('%s S0-47 S0-49 S0-50 S0-51: on its own, it denies %j', (_id, raw, rule) => {
     expect(canonicalizePath(raw, FILE)).toEqual(denied(outside.has(raw) ? 'outside' : rule));
   });
 
-  test.each(ACCEPTED)('S0-47: %s is canonical already', (raw) => {
+  test.each(ACCEPTED)('S0-47: %s is already canonical', (raw) => {
     expect(canonicalizePath(raw, FILE)).toEqual({ ok: true, value: raw });
   });
 
@@ -187,7 +187,7 @@ describe('canonicalPath', () => {
     ['/sandbox/a/..', '/sandbox/'],
     ['/sandbox/../sandbox/b.txt', '/sandbox/b.txt'],
     ['/sandbox/a/b/..', '/sandbox/a'],
-  ])('S0-47: where policy defers `..`, %s is resolved to %s', (raw, canonical) => {
+  ])('S0-47: if policy defers `..`, %s is resolved to %s', (raw, canonical) => {
     expect(canonicalizePath(raw, DEFERRING)).toEqual({ ok: true, value: canonical });
   });
 
@@ -199,11 +199,11 @@ describe('canonicalPath', () => {
     '/sandbox/../sandbox_evil/x.txt',
     '/sandbox/../sandbox/../x.txt',
     '/sandbox/../Sandbox/x.txt',
-  ])('S0-47 S0-49 S0-51: %s leads outside, whatever policy says about `..`', (raw) => {
+  ])('S0-47 S0-49 S0-51: %s leads outside, whatever policy sets for `..`', (raw) => {
     for (const options of [FILE, DEFERRING]) expect(canonicalizePath(raw, options)).toEqual(denied('outside'));
   });
 
-  test('a slash at the end of a directory stays, so that an executor can insist on a directory', () => {
+  test('a trailing slash stays, so that an executor can require a directory', () => {
     expect(canonicalizePath('/sandbox/docs/', DIRECTORY)).toEqual({ ok: true, value: '/sandbox/docs/' });
     expect(canonicalizePath('/sandbox/a/../', { ...DIRECTORY, dotdot: 'defer' })).toEqual({
       ok: true,
@@ -216,7 +216,7 @@ describe('canonicalPath', () => {
     '/sandbox/.turnpike-/a.txt',
     '/sandbox/a/.turnpike-x.txt',
     '/sandbox/.TurnPike-x',
-  ])('S0-49: the name %s belongs to the executor', (raw) => {
+  ])('S0-49: the name %s is reserved for the executor', (raw) => {
     expect(checkSandboxPath(raw, FILE)).toMatchObject({ ok: true });
     expect(canonicalizePath(raw, FILE)).toEqual(denied('reserved_name'));
   });
@@ -228,7 +228,7 @@ describe('canonicalPath', () => {
     expect(canonicalizePath('/sandbox/.turnpike-1/../a.txt', DEFERRING)).toMatchObject({ ok: true });
   });
 
-  test('S0-47 S0-49: whatever is allowed lies inside, has no dot segment and is canonical', () => {
+  test('S0-47 S0-49: every allowed path is inside, has no dot segment and is canonical', () => {
     const segment = fc.constantFrom('..', '.', '', 'a', 'b.txt', '...', 'sandbox', '.turnpike-1', '\\', 'é');
     const path = fc.array(segment, { maxLength: 8 }).map((segments) => `/sandbox/${segments.join('/')}`);
     fc.assert(
@@ -246,7 +246,7 @@ describe('canonicalPath', () => {
   });
 });
 
-describe('what is asked of a canonical path', () => {
+describe('properties of a canonical path', () => {
   const canonical = (raw: string): SandboxPath => {
     const checked = canonicalizePath(raw, DIRECTORY);
     if (!checked.ok) throw new Error(raw);
@@ -270,11 +270,11 @@ describe('what is asked of a canonical path', () => {
     expect(isExtensionAllowed(canonical(raw), TEXT)).toBe(allowed);
   });
 
-  test('an empty list allows no ending', () => {
+  test('an empty list allows no extension', () => {
     expect(isExtensionAllowed(canonical('/sandbox/a.txt'), [])).toBe(false);
   });
 
-  test('C88: no path has a character that nobody can see; trees without the behaviour flag take it as they did', () => {
+  test('C88: no path has an invisible character; trees without the behaviour flag still accept one', () => {
     const before: SandboxPathOptions = { ...FILE, visible: false };
     for (const [first, last] of INVISIBLE_RANGES) {
       for (const point of new Set([first, last])) {
@@ -287,13 +287,13 @@ describe('what is asked of a canonical path', () => {
     expect(checkSandboxPath('/sandbox/\u6797/Ren\u00e9e\ud83d\ude00.txt', FILE)).toMatchObject({ ok: true });
   });
 
-  test('names below the root are counted', () => {
+  test('counts the names below the root', () => {
     expect(
       ['/sandbox/', '/sandbox/a', '/sandbox/a/', '/sandbox/a/b'].map((raw) => segmentCount(canonical(raw))),
     ).toEqual([0, 1, 1, 2]);
   });
 
-  test('its options come from the action and from policy', () => {
+  test('takes its options from the action and from policy', () => {
     const policy = testPolicy({
       knobs: { dotdot: 'defer' },
       limits: { path_bytes_max: 99 },

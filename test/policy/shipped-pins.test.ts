@@ -25,7 +25,7 @@ const expected = pinManifest(
       bytes: shippedFile(`policy/${name}`),
       pin: { problem: 'no_source' as const },
     })),
-  // The one error of the linter that the shipped policies have, and why they have it.
+  // The one lint error of the shipped policies, and the reason for it.
   [
     {
       rule: 'action.runs',
@@ -39,9 +39,9 @@ const expected = pinManifest(
 
 if (process.env['TURNPIKE_WRITE_PINS'] === '1') writeFileSync(PINS, `${JSON.stringify(expected, null, 2)}\n`);
 
-test('D19 pins.json names every shipped policy file, as it is', () => {
+test('D19 pins.json lists every shipped policy file as it is', () => {
   const shipped = JSON.parse(readFileSync(PINS, 'utf8')) as unknown;
-  // The message stands beside the comparison, so that whoever breaks it is told how to go on.
+  // The hint is part of the comparison, so that a failure shows how to continue.
   expect({ shipped, hint: RENEW }).toEqual({ shipped: expected, hint: RENEW });
 });
 

@@ -1,4 +1,4 @@
-// The policy that is shipped, against the tables of the contract, written out by hand.
+// The shipped policy against the tables of the contract, as literals.
 
 import { describe, expect, test } from '@jest/globals';
 import { ACTION_NAMES, ACTIONS } from '../../src/contract/policy/actions.js';
@@ -101,16 +101,16 @@ test.each(ACTION_POLICIES)('S4-02 D20 lanes, roles and %s have no finding', (act
 });
 
 describe('lanes.yaml and roles.yaml', () => {
-  test('are the lanes of the contract, SANDBOX_FILES and SESSION_CHECKS', () => {
+  test('have the lanes of the contract, SANDBOX_FILES and SESSION_CHECKS', () => {
     expect(Object.fromEntries([...policy.lanes].map(([id, lane]) => [id, rowOf(lane)]))).toEqual(LANES);
   });
 
-  test('are the roles of the contract, SANDBOX_AGENT and SESSION_RUNNER', () => {
+  test('have the roles of the contract, SANDBOX_AGENT and SESSION_RUNNER', () => {
     const roles = [...policy.roles].map(([id, role]) => [id, [role.class, ...role.privileges.lanes]]);
     expect(Object.fromEntries(roles)).toEqual(ROLES);
   });
 
-  test('D18 SYSTEM_OVERRIDE is not among them', () => {
+  test('D18 do not have SYSTEM_OVERRIDE', () => {
     expect(policy.lanes.has('SYSTEM_OVERRIDE')).toBe(false);
     expect(policy.roles.get('ATTORNEY_ADMIN')!.privileges.lanes).toEqual([
       'PROMOTE_SHARED_KNOWLEDGE',
@@ -118,22 +118,22 @@ describe('lanes.yaml and roles.yaml', () => {
     ]);
   });
 
-  test('S4-72 only GOVERNANCE_AGENT and ATTORNEY_ADMIN may promote', () => {
+  test('S4-72 let only GOVERNANCE_AGENT and ATTORNEY_ADMIN promote', () => {
     expect(mayUse('PROMOTE_SHARED_KNOWLEDGE')).toEqual(['GOVERNANCE_AGENT', 'ATTORNEY_ADMIN']);
   });
 
-  test('S4-75 only ATTORNEY_ADMIN may export', () => {
+  test('S4-75 let only ATTORNEY_ADMIN export', () => {
     expect(mayUse('EXPORT_CASE_DATA')).toEqual(['ATTORNEY_ADMIN']);
   });
 
-  test('S4-62 no lane lets its records hold text, and every lane is audited', () => {
+  test("S4-62 let no lane's records contain text, and audit every lane", () => {
     for (const lane of policy.lanes.values()) {
       expect(lane.allow_embedded_text).toBeUndefined();
       expect(lane.audit).toEqual({ required: true, level: 'full' });
     }
   });
 
-  test('SANDBOX_FILES allows what the built-in actions need, and nothing else', () => {
+  test('let SANDBOX_FILES do what the built-in actions need, and nothing else', () => {
     const definitions = ACTION_NAMES.map((name) => ACTIONS[name]);
     const tools = definitions.flatMap(({ tool }) => (tool === null ? [] : [tool]));
     const writes = definitions.flatMap(({ write }) => (write === null ? [] : [`${write.table} ${write.mode}`]));
@@ -170,7 +170,7 @@ describe.each([
     ]);
   });
 
-  test('S1-13 S1-16 S1-18 C24 C25 D20 restricts endings where files change or go, and nowhere else', () => {
+  test('S1-13 S1-16 S1-18 C24 C25 D20 restricts extensions where files change or are deleted, and nowhere else', () => {
     const extensions = [...actions.values()].flatMap((rule) =>
       rule.extensions ? [[rule.action, rule.extensions]] : [],
     );
@@ -195,7 +195,7 @@ describe.each([
     expect(sandbox).toEqual({ bytes_max: 104_857_600, files_max: 10_000, depth_max: 16, portable_names: false });
   });
 
-  test('C01 C19 C22 C23 C52 has the knobs as the seeds read', () => {
+  test('C01 C19 C22 C23 C52 has the knobs of the contract', () => {
     expect(exposure).toBe('detailed');
     expect(knobs).toEqual({
       checkpoints: 'batch',

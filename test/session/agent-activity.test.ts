@@ -1,5 +1,5 @@
-// What an agent says of itself, how long it has been silent, and how much of something there has been: each can pause
-// a session, and none of them pauses it twice for the same (F3).
+// Figures that an agent reports about its context, its silence, and limits of counts: each can pause a session, and
+// none pauses it twice for the same cause (F3).
 
 import { describe, expect, test } from '@jest/globals';
 import {
@@ -29,8 +29,8 @@ const begun = (options: SessionOptions = {}): SessionDriver => {
   return d;
 };
 
-describe('how full an agent’s context is taken to be', () => {
-  /** Figures that were said at the end of one step each; null: nothing was said. */
+describe("the estimated fill level of an agent's context", () => {
+  /** Figures reported at the end of one step each; null: no report. */
   const after = (said: readonly (number | null)[], limits: Partial<SessionLimits> = {}): number[] => {
     let context = FRESH_CONTEXT;
     return said.map((figure) => {
@@ -61,7 +61,7 @@ describe('how full an agent’s context is taken to be', () => {
     expect(after(said)).toEqual(believed);
   });
 
-  test('every figure of the rule can be set', () => {
+  test('every parameter of the estimate can be set', () => {
     expect(after([null, null], { avg_pct_per_step: 20 })).toEqual([20, 40]);
     expect(after([50, 50, 50], { context_staleness_threshold: 2, context_staleness_penalty_pct: 20 })).toEqual([
       50, 70, 90,
@@ -70,7 +70,7 @@ describe('how full an agent’s context is taken to be', () => {
     expect(after([80, 0], { context_reset_threshold_pct: 0 })).toEqual([80, 80]);
   });
 
-  test('what is said between two steps counts for no step', () => {
+  test('a report between two steps does not count as a step', () => {
     let context = updateContext(FRESH_CONTEXT, 50, 1, SESSION_LIMITS);
     for (let i = 0; i < 20; i += 1) context = updateContext(context, 50, 0, SESSION_LIMITS);
     expect(context.pct).toBe(50);
@@ -79,7 +79,7 @@ describe('how full an agent’s context is taken to be', () => {
     expect(updateContext(context, 3, 0, SESSION_LIMITS).pct).toBe(3);
   });
 
-  test('a session pauses when it is full enough, by whatever way it was told', () => {
+  test('a session pauses when the context is full enough, whichever command reports it', () => {
     const said = begun();
     expect(said.next(said.report(), { context_usage_pct: 84.9 }).data?.status).toBe('running');
     expect(said.next(said.report(), { context_usage_pct: 85 }).data?.pause_reason).toBe('context_limit');
@@ -92,7 +92,7 @@ describe('how full an agent’s context is taken to be', () => {
     expect([steps, silent.session.pause_reason]).toEqual([28, 'context_limit']);
   });
 
-  test('an agent that always says the same is stopped all the same', () => {
+  test('an agent that always reports the same figure is stopped nevertheless', () => {
     for (const figure of [0, 5, 50]) {
       const d = begun();
       while (d.session.status === 'running') d.next(d.report(), { context_usage_pct: figure });
@@ -100,7 +100,7 @@ describe('how full an agent’s context is taken to be', () => {
     }
   });
 
-  test('F3: whoever resumes has a fresh context', () => {
+  test('F3: a resumed session starts with a fresh context', () => {
     const d = begun();
     d.next(d.report(), { context_usage_pct: 99 });
     expect(d.resume({}, RUNNER).success).toBe(true);
@@ -110,7 +110,7 @@ describe('how full an agent’s context is taken to be', () => {
 });
 
 describe('the documentation', () => {
-  test('has every limit, with its default and what it may be', () => {
+  test('lists every limit with its default and its range', () => {
     const ranges = SessionLimitsSchema.properties as unknown as Readonly<
       Record<string, { minimum: number; maximum: number }>
     >;
@@ -121,7 +121,7 @@ describe('the documentation', () => {
     expect(tableOf('docs/sessions.md', 'session-limits').map((row) => row.slice(0, 3))).toEqual(expected);
   });
 
-  test('has every posture', () => {
+  test('lists every posture', () => {
     const says = (value: boolean): string => (value ? 'yes' : 'no');
     const columns = POSTURES.map((posture) => {
       const { limits, ...set } = POSTURE_SETTINGS[posture];
@@ -142,7 +142,7 @@ describe('the documentation', () => {
   });
 });
 
-describe('silence', () => {
+describe('silence of the agent', () => {
   const at = (ms: number): string => new Date(Date.parse('2026-01-01T00:00:00.000Z') + ms).toISOString();
   const state = (issued_at: number, heartbeat_at: number): SessionState => {
     const d = begun();
@@ -161,11 +161,11 @@ describe('silence', () => {
     [0, HOUR, 2 * HOUR + 1, true],
     [HOUR, 0, 2 * HOUR, false],
     [HOUR, 0, 2 * HOUR + 1, true],
-  ])('a step of %d, heard of at %d, is stale at %d: %s', (issued_at, heartbeat_at, now, stale) => {
+  ])('a step issued %d ms ago, with a heartbeat at %d, is stale at %d: %s', (issued_at, heartbeat_at, now, stale) => {
     expect(isStepStale(state(issued_at, heartbeat_at), at(now))).toBe(stale);
   });
 
-  test('where nothing is outstanding, no step is stale', () => {
+  test('without an outstanding step no step is stale', () => {
     expect(isStepStale({ ...state(0, 0), outstanding: null }, at(99 * HOUR))).toBe(false);
   });
 
@@ -174,11 +174,11 @@ describe('silence', () => {
     [5 * MINUTE_MS + 1, 'late'],
     [10 * MINUTE_MS, 'late'],
     [10 * MINUTE_MS + 1, 'stale'],
-  ])('%d ms after the last heartbeat an agent is %s', (ms, heartbeat) => {
+  ])('%d ms after the last heartbeat the agent is %s', (ms, heartbeat) => {
     expect(heartbeatStatus(state(0, 0), at(ms))).toBe(heartbeat);
   });
 
-  test('a running session that nobody works on looks paused, and is running', () => {
+  test('a running session without an active agent reports paused, and stays running', () => {
     expect(effectiveStatus(state(0, 0), at(10 * MINUTE_MS))).toBe('running');
     expect(effectiveStatus(state(0, 0), at(10 * MINUTE_MS + 1))).toBe('paused');
     const patient = { ...state(0, 0).settings, limits: { ...SESSION_LIMITS, heartbeat_stale_minutes: 10_000 } };
@@ -188,7 +188,7 @@ describe('silence', () => {
     }
   });
 
-  test('during a step is warned of, and no more', () => {
+  test('during a step only causes a warning', () => {
     const d = begun();
     const answers = [4, 9, 20].map((minutes) => d.wait(minutes * MINUTE_MS).next(d.report()).data);
     expect(answers.map((data) => [data?.status, data?.warnings])).toEqual([
@@ -198,7 +198,7 @@ describe('silence', () => {
     ]);
   });
 
-  test('is broken by a heartbeat, with a report or alone', () => {
+  test('ends with a heartbeat, alone or with a report', () => {
     const d = begun();
     d.wait(20 * MINUTE_MS);
     expect(d.next(d.report(), { heartbeat: true }).data?.warnings).toEqual([]);
@@ -206,7 +206,7 @@ describe('silence', () => {
     expect(d.next(d.report()).data?.warnings).toEqual([]);
   });
 
-  test('between steps pauses the session, heartbeat_stale, and any loop may go on', () => {
+  test('between steps pauses the session as heartbeat_stale, and any loop may resume it', () => {
     const d = new SessionDriver({ spec: many() }).start();
     d.wait(10 * MINUTE_MS);
     expect(d.next().data).toMatchObject({
@@ -219,7 +219,7 @@ describe('silence', () => {
     expect(d.next().data?.next_step?.type).toBe('implement_task');
   });
 
-  test('between steps does not, for whoever says that he is there', () => {
+  test('between steps does not pause it if the command itself carries a heartbeat', () => {
     const said = new SessionDriver({ spec: many() }).start();
     expect(said.wait(20 * MINUTE_MS).next(null, { heartbeat: true }).data?.next_step?.type).toBe('implement_task');
     const beaten = new SessionDriver({ spec: many() }).start();
@@ -227,7 +227,7 @@ describe('silence', () => {
     expect(beaten.next().data?.next_step?.type).toBe('implement_task');
   });
 
-  test('of a whole step takes its report and pauses, step_stale; nothing is lost, and any loop may go on (F4)', () => {
+  test('during a whole step: the report is accepted, then the session pauses as step_stale; nothing is lost, and any loop may resume it (F4)', () => {
     const d = begun();
     const report = d.wait(61 * MINUTE_MS).report();
     expect(d.next(report).data).toMatchObject({ status: 'paused', pause_reason: 'step_stale' });
@@ -236,13 +236,13 @@ describe('silence', () => {
     expect(d.next().data?.next_step?.task_id).toBe('t1');
   });
 
-  test('of a step is no silence where there were heartbeats', () => {
+  test('during a step does not count if there were heartbeats', () => {
     const d = begun();
     for (let i = 0; i < 5; i += 1) d.wait(50 * MINUTE_MS).heartbeat();
     expect(d.next(d.report()).data?.status).toBe('running');
   });
 
-  test('of an agent that has gone for good leaves the step to the next one, however late it comes', () => {
+  test('of an agent that never returns leaves the step to the next agent, however late that comes', () => {
     const d = begun();
     d.wait(1_000 * MINUTE_MS);
     expect(d.next().error?.code).toBe('STEP_RESULT_REQUIRED');
@@ -252,7 +252,7 @@ describe('silence', () => {
   });
 });
 
-describe('F3: what paused a session does not pause it again at once', () => {
+describe('F3: the cause of a pause does not pause the session again at once', () => {
   const forged = (d: SessionDriver) => d.next(d.report('success', { step_proof: 'x' }));
   const cases: readonly (readonly [PauseReason, string, number, SessionOptions, (d: SessionDriver) => unknown])[] = [
     ['error_threshold', 'failures', 2, { limits: { max_consecutive_errors: 2 } }, (d) => d.work('failure')],
@@ -262,7 +262,7 @@ describe('F3: what paused a session does not pause it again at once', () => {
     ['context_limit', 'full context', 1, {}, (d) => d.next(d.report(), { context_usage_pct: 90 })],
   ];
 
-  test.each(cases)('%s after so many %s: %d, again and again', (reason, _what, count, options, work) => {
+  test.each(cases)('%s after a number of %s: %d, each time', (reason, _what, count, options, work) => {
     const d = begun(options);
     for (let round = 0; round < 3; round += 1) {
       let done = 0;
@@ -273,14 +273,14 @@ describe('F3: what paused a session does not pause it again at once', () => {
     }
   });
 
-  test('errors are counted in a row: a success begins anew, a skip does not', () => {
+  test('counts consecutive errors: a success resets the count, a skip does not', () => {
     const d = begun({ limits: { max_consecutive_errors: 3 } });
     for (const outcome of ['failure', 'failure', 'success', 'failure', 'skipped', 'failure'] as const) d.work(outcome);
     expect(d.session).toMatchObject({ status: 'running', counters: { consecutive_errors: 2, skips: 1 } });
     expect(d.work('failure').data?.pause_reason).toBe('error_threshold');
   });
 
-  test('errors are cleared by resuming from them alone', () => {
+  test('a resume resets the errors only if they caused the pause', () => {
     const d = begun({ limits: { max_consecutive_errors: 2 } });
     d.work('failure');
     d.pause();
@@ -288,7 +288,7 @@ describe('F3: what paused a session does not pause it again at once', () => {
     expect(d.work('failure').data?.pause_reason).toBe('error_threshold');
   });
 
-  test('C74: tasks and skips are counted in one activation, steps in the whole session', () => {
+  test('C74: counts tasks and skips per activation, and steps in the whole session', () => {
     const d = begun();
     d.work();
     d.work('skipped');
@@ -298,7 +298,7 @@ describe('F3: what paused a session does not pause it again at once', () => {
     expect(d.session.counters).toEqual({ tasks_completed: 0, skips: 0, consecutive_errors: 0, steps_executed: 2 });
   });
 
-  test('C73: a loop that pauses for its context and resumes itself cannot skip more than it may', () => {
+  test('C73: a loop that pauses for its context and resumes itself cannot exceed the limit of skips', () => {
     const d = begun({ limits: { max_skips: 1 } });
     d.next(d.report('skipped'), { context_usage_pct: 99 });
     expect(d.session.pause_reason).toBe('context_limit');

@@ -1,4 +1,4 @@
-// Gates that a person judges, waives, or that nobody requires.
+// Gates that a person reviews, that are waived, or that are not required.
 
 import { describe, expect, test } from '@jest/globals';
 import { auditGates } from '../../src/session/gate.js';
@@ -6,7 +6,7 @@ import { GATE, GATED, gatedBy, atGate, typeOf, codeOf, gateOf, events, judged } 
 import { make, phase, spec } from '../fixtures/spec.js';
 import { RUNNER, SESSION, SessionDriver, type SessionOptions } from '../fixtures/session.js';
 
-describe('C72 F1: a gate that a person judges', () => {
+describe('C72 F1: a gate that a person reviews', () => {
   const waiting: readonly (readonly [string, SessionOptions])[] = [
     ['after a review, by policy', { settings: { gate_policy: 'manual' } }],
     ['by the spec', { spec: spec(phase('p1', [make('a')], { reviewer: 'manual' }), phase('p2', [make('b')], GATE)) }],
@@ -18,7 +18,7 @@ describe('C72 F1: a gate that a person judges', () => {
   };
 
   describe.each(waiting)('%s', (_how, options) => {
-    test('pauses the session and names the attempt, wherever one looks', () => {
+    test('pauses the session, and every answer names the attempt', () => {
       const d = at(options);
       const { ack } = d.session;
       expect(ack).toEqual({ gate_attempt_id: `${SESSION}-g1`, phase_id: 'p1' });
@@ -31,7 +31,7 @@ describe('C72 F1: a gate that a person judges', () => {
       expect(d.bodies('session_event').at(-1)).toMatchObject({ event: 'pause', detail: { ...ack } });
     });
 
-    test('is not left by resuming alone, nor for another attempt, nor by an agent', () => {
+    test('stays pending after a plain resume, an acknowledgement of another attempt, or one by an agent', () => {
       const d = at(options);
       const { session } = d;
       expect(d.resume().error).toMatchObject({ code: 'MANUAL_GATE_ACK_REQUIRED', details: [`${SESSION}-g1`] });
@@ -42,7 +42,7 @@ describe('C72 F1: a gate that a person judges', () => {
       expect(d.session).toEqual(session);
     });
 
-    test('goes on when it has passed', () => {
+    test('lets the session continue after a pass', () => {
       const d = at(options);
       expect(d.acknowledge('pass')).toMatchObject({
         success: true,
@@ -53,7 +53,7 @@ describe('C72 F1: a gate that a person judges', () => {
       expect(d.next().data?.next_step).toMatchObject({ type: 'implement_task', task_id: 'b' });
     });
 
-    test('has feedback, and is judged anew, when it has not', () => {
+    test('requests feedback after a fail, and is reviewed again', () => {
       const d = at(options);
       d.acknowledge('fail');
       expect(gateOf(d)?.status).toBe('failed');
@@ -66,7 +66,7 @@ describe('C72 F1: a gate that a person judges', () => {
       });
     });
 
-    test('can be waived instead, and then waits for nobody', () => {
+    test('can be waived instead, and then needs no review', () => {
       const d = at(options);
       d.waive('p1');
       expect(d.session.ack).toBeNull();
@@ -75,7 +75,7 @@ describe('C72 F1: a gate that a person judges', () => {
     });
   });
 
-  test('keeps what the reviewer has said, whatever the person decides', () => {
+  test("keeps the reviewer's findings, whatever the person decides", () => {
     const d = at({ settings: { gate_policy: 'manual' } });
     d.acknowledge('pass');
     expect(gateOf(d)).toMatchObject({ status: 'passed', verdict: 'pass', gate_attempt_id: `${SESSION}-g1` });
@@ -86,7 +86,7 @@ describe('C72 F1: a gate that a person judges', () => {
     expect(auditGates(other.session, 'p1')).toEqual([]);
   });
 
-  test('is asked for though something else has paused the session first', () => {
+  test('is requested even if another cause has paused the session first', () => {
     const d = atGate({ settings: { gate_policy: 'manual' } });
     d.check();
     d.next(d.report(), { context_usage_pct: 99 });
@@ -97,7 +97,7 @@ describe('C72 F1: a gate that a person judges', () => {
     expect(typeOf(d.next())).toBe('implement_task');
   });
 
-  test('is not acknowledged where none waits', () => {
+  test('rejects an acknowledgement if no gate is pending', () => {
     const d = atGate();
     d.pause();
     expect(codeOf(d.acknowledge('pass'))).toBe('INVALID_GATE_ACK');
@@ -106,7 +106,7 @@ describe('C72 F1: a gate that a person judges', () => {
 });
 
 describe('a waiver', () => {
-  test('C72: is as good as a pass, and says who and why', () => {
+  test('C72: counts as a pass, and records who waived the gate and why', () => {
     const d = atGate();
     d.tell(
       { name: 'waive', phase_id: 'p1', reason_code: 'incident_response', reason_detail: 'see #7' },
@@ -135,20 +135,20 @@ describe('a waiver', () => {
     ['of no phase', 'nowhere', {}, 'NOT_FOUND'],
     ['of a phase without a gate', 'p2', { spec: gatedBy(GATE) }, 'NOT_FOUND'],
     ['of what every object has', 'constructor', {}, 'NOT_FOUND'],
-  ])('is refused %s', (_why, phase_id, options, code) => {
+  ])('is rejected %s', (_why, phase_id, options, code) => {
     const d = atGate(options);
     const { session } = d;
     expect(codeOf(d.waive(phase_id))).toBe(code);
     expect(d.session).toEqual(session);
   });
 
-  test('is refused to whoever is no maintainer', () => {
+  test('is rejected from any role but maintainer', () => {
     for (const role of ['autonomy_runner', 'observer'] as const) {
       expect(codeOf(atGate().waive('p1', { ...RUNNER, role }))).toBe('AUTHORIZATION');
     }
   });
 
-  test('is refused of what has passed or was waived', () => {
+  test('is rejected for a gate that has passed or was waived', () => {
     const d = atGate();
     judged(d, 'pass');
     expect(codeOf(d.waive('p1'))).toBe('INVALID_STATE_TRANSITION');
@@ -156,7 +156,7 @@ describe('a waiver', () => {
     expect(codeOf(d.waive('p2'))).toBe('INVALID_STATE_TRANSITION');
   });
 
-  test.each(['run_fidelity_gate', 'address_fidelity_feedback'] as const)('revokes a %s that is outstanding', (type) => {
+  test.each(['run_fidelity_gate', 'address_fidelity_feedback'] as const)('revokes an outstanding %s step', (type) => {
     const d = atGate();
     if (type === 'address_fidelity_feedback') judged(d, 'fail');
     expect(d.outstanding.type).toBe(type);
@@ -173,7 +173,7 @@ describe('a waiver', () => {
     expect(d.next().data?.next_step).toMatchObject({ task_id: 'b' });
   });
 
-  test('leaves every other step as it is', () => {
+  test('leaves every other step unchanged', () => {
     const d = new SessionDriver({ spec: GATED }).start();
     d.next();
     const { outstanding } = d;
@@ -182,7 +182,7 @@ describe('a waiver', () => {
     expect(d.work().data?.next_step).toMatchObject({ task_id: 'b' });
   });
 
-  test('of a gate that is being reviewed: what comes of that is nobody’s', () => {
+  test('of a gate under review discards the result of that review', () => {
     const d = atGate();
     d.ask({ name: 'review', phase_id: 'p1', step_id: d.outstanding.step.step_id });
     d.waive('p1');
@@ -201,7 +201,7 @@ describe('a gate that is not required', () => {
     ['by the settings', { spec: gatedBy(GATE), settings: { enforce_gates: false } }],
   ];
 
-  test.each(cases)('%s, is reviewed once and holds nothing up', (_how, options) => {
+  test.each(cases)('%s, is reviewed once and blocks nothing', (_how, options) => {
     for (const verdict of ['pass', 'warn', 'fail'] as const) {
       const d = atGate(options);
       expect(d.outstanding.type).toBe('run_fidelity_gate');
@@ -215,13 +215,13 @@ describe('a gate that is not required', () => {
     }
   });
 
-  test.each(cases)('C73: %s, is reviewed though tasks were skipped', (_how, options) => {
+  test.each(cases)('C73: %s, is reviewed although tasks were skipped', (_how, options) => {
     const d = new SessionDriver(options).start();
     d.next();
     expect(typeOf(d.work('skipped'))).toBe('run_fidelity_gate');
   });
 
-  test('is judged by a person all the same, where that is the policy', () => {
+  test('is reviewed by a person nevertheless if the policy requires it', () => {
     const d = atGate({ spec: gatedBy(OPTIONAL), settings: { gate_policy: 'manual' } });
     d.work();
     expect(d.session.pause_reason).toBe('gate_review_required');
@@ -230,7 +230,7 @@ describe('a gate that is not required', () => {
   });
 });
 
-test('C72: what a person says of a gate is not mixed up with what was found of another', () => {
+test('C72: a decision on one gate does not mix with the findings of another', () => {
   const first = phase('p1', [make('a')], { ...GATE, required: false });
   const d = atGate({ spec: spec(first, phase('p2', [make('b')], { reviewer: 'manual' })) });
   judged(d, 'fail');

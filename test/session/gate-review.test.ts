@@ -1,4 +1,4 @@
-// The review of a phase: who makes it, what it reports, and that nobody changes what it found.
+// The review of a phase: who makes it, what it reports, and that its findings cannot be changed.
 
 import { describe, expect, test } from '@jest/globals';
 import type { GateEvidence } from '../../src/contract/session/session.js';
@@ -10,7 +10,7 @@ import { make, phase, spec } from '../fixtures/spec.js';
 import { SESSION, SessionDriver, testSecrets } from '../fixtures/session.js';
 
 describe('S3-29: the review', () => {
-  test('is made once, by a run of its own, for spec, session, phase and step', () => {
+  test('runs once, as a run of its own, for this spec, session, phase and step', () => {
     const reviewed = phase('p1', [make('a'), make('b')], { ...GATE, instruction: 'Be strict.' });
     const d = atGate({ spec: spec(reviewed), settings: { allow_skipped: true } });
     d.work('skipped');
@@ -42,7 +42,7 @@ describe('S3-29: the review', () => {
     });
   });
 
-  test('hands the command of the spec to a reviewer that is one', () => {
+  test("passes the spec's command to a command reviewer", () => {
     const command = ['node', 'review.mjs'];
     const d = atGate({ spec: gatedBy({ reviewer: 'command', command, cwd: '/sandbox/x', timeout_seconds: 3 }) });
     d.ask({ name: 'review', phase_id: 'p1', step_id: d.outstanding.step.step_id });
@@ -54,7 +54,7 @@ describe('S3-29: the review', () => {
     });
   });
 
-  test('S3-30: answers with the attempt, what was found, and what that would mean', () => {
+  test('S3-30: the answer has the attempt, the findings, and their meaning under the policy', () => {
     const d = atGate();
     d.verdict = 'warn';
     expect(d.check().data?.review).toEqual({
@@ -66,7 +66,7 @@ describe('S3-29: the review', () => {
     });
   });
 
-  test('F9: is not made where no gate is outstanding, and leaves no evidence', () => {
+  test('F9: is rejected without an outstanding gate, and leaves no evidence', () => {
     const d = new SessionDriver({ spec: GATED }).start();
     const review = { name: 'review', phase_id: 'p1', step_id: `${SESSION}-s1` } as const;
     expect(codeOf(d.tell(review))).toBe('GATE_BLOCKED');
@@ -81,7 +81,7 @@ describe('S3-29: the review', () => {
     ['another phase', { phase_id: 'p2' }, ['phase_id']],
     ['no phase at all', { phase_id: 'nowhere' }, ['phase_id']],
     ['neither', { phase_id: 'p2', step_id: 'x' }, ['step_id', 'phase_id']],
-  ])('F9: is not made for %s', (_what, wrong, details) => {
+  ])('F9: is rejected for %s', (_what, wrong, details) => {
     const d = atGate();
     const { step_id } = d.outstanding.step;
     const answer = d.tell({ name: 'review', phase_id: 'p1', step_id, ...wrong });
@@ -89,7 +89,7 @@ describe('S3-29: the review', () => {
     expect(d.commands).toEqual([]);
   });
 
-  test('C70: is made once a step: whoever asks again gets the same answer, and no second opinion', () => {
+  test('C70: happens once per step: a second request gets the same answer, and no second review', () => {
     const d = atGate();
     d.verdict = 'fail';
     const { data } = d.check();
@@ -102,7 +102,7 @@ describe('S3-29: the review', () => {
     expect(d.session.cycles.count).toBe(1);
   });
 
-  test('while it is under way finds the session busy', () => {
+  test('makes the session busy while it is in flight', () => {
     const d = atGate();
     const review = { name: 'review', phase_id: 'p1', step_id: d.outstanding.step.step_id } as const;
     d.ask(review);
@@ -110,7 +110,7 @@ describe('S3-29: the review', () => {
     expect(d.session.gate_attempts).toBe(1);
   });
 
-  test('that comes to nothing leaves nothing, and is made again under another id', () => {
+  test('without a result leaves no evidence, and can be requested again under another id', () => {
     const d = atGate();
     d.ask({ name: 'review', phase_id: 'p1', step_id: d.outstanding.step.step_id });
     expect(codeOf(d.checkFails())).toBe('CHECK_FAILED');
@@ -119,7 +119,7 @@ describe('S3-29: the review', () => {
     expect(typeOf(d.next(d.report()))).toBe('implement_task');
   });
 
-  test('S3-34: whose verdict is none has failed, and of whose findings only findings are taken', () => {
+  test('S3-34: an invalid verdict counts as fail, and only well-formed findings are kept', () => {
     const d = atGate();
     d.ask({ name: 'review', phase_id: 'p1', step_id: d.outstanding.step.step_id });
     const bound = { gate_attempt_id: `${SESSION}-g1`, step_id: d.outstanding.step.step_id, phase_id: 'p1' } as const;
@@ -137,7 +137,7 @@ describe('S3-29: the review', () => {
 });
 
 describe('the report of a gate', () => {
-  test('S3-30 C70: takes the attempt of this step alone', () => {
+  test('S3-30 C70: is accepted only with the attempt of this step', () => {
     for (const gate_attempt_id of [`${SESSION}-g2`, 'gate-abc123', 'g', '__proto__']) {
       const d = atGate();
       d.check();
@@ -147,14 +147,14 @@ describe('the report of a gate', () => {
     }
   });
 
-  test('is refused where nothing was reviewed', () => {
+  test('is rejected before any review', () => {
     const d = atGate();
     const answer = d.next(d.report('success', { gate_attempt_id: `${SESSION}-g1` }));
     expect(answer).toMatchObject({ error: { code: 'INVALID_GATE_EVIDENCE' }, data: { loop_signal: null } });
     expect(answer.data?.recommended_actions.map(({ action }) => action)).toEqual(['request_fresh_gate_evidence']);
   });
 
-  test('is refused with the attempt of the time before: it is evidence no more', () => {
+  test('is rejected with the attempt of an earlier review, which is no longer evidence', () => {
     const d = atGate();
     judged(d, 'fail');
     d.work();
@@ -168,14 +168,14 @@ describe('the report of a gate', () => {
     );
   });
 
-  test('for the third time without evidence blocks the runtime', () => {
+  test('blocks the runtime at the third report without evidence', () => {
     const d = atGate();
     const report = d.report('success', { gate_attempt_id: 'x' });
     const signals = [1, 2, 3].map(() => d.next(report).data?.loop_signal);
     expect(signals).toEqual([null, null, 'blocked_runtime']);
   });
 
-  test.each(['success', 'failure', 'skipped'] as const)('says that it was reviewed, and no more: %s', (outcome) => {
+  test.each(['success', 'failure', 'skipped'] as const)('states only that the review was made: %s', (outcome) => {
     for (const verdict of ['pass', 'fail'] as const) {
       const d = atGate();
       d.verdict = verdict;
@@ -194,7 +194,7 @@ describe('S3-31 S3-32: the checksum of evidence', () => {
     return { ...bound, findings: [], issued_at: '2026-01-01T00:00:00.000Z', checksum, ...over };
   };
 
-  test('is right for what it was made of', () => {
+  test('is correct for the parts it was computed from', () => {
     expect(isEvidenceIntact(testSecrets, SESSION, evidence())).toBe(true);
     expect(evidence().checksum).toMatch(/^[0-9a-f]{64}$/);
   });
@@ -219,7 +219,7 @@ describe('S3-31 S3-32: the checksum of evidence', () => {
     expect(isEvidenceIntact(otherKey, SESSION, evidence())).toBe(false);
   });
 
-  test('F8: is made of a list: what is moved from one part to the next is something else', () => {
+  test('F8: is computed from a list: text moved from one part to the next changes it', () => {
     const [a, b] = [
       { ...bound, gate_attempt_id: 'a:b', step_id: 'c' },
       { ...bound, gate_attempt_id: 'a', step_id: 'b:c' },
@@ -228,7 +228,7 @@ describe('S3-31 S3-32: the checksum of evidence', () => {
     expect(checksumParts(SESSION, bound)).toEqual(['v2', SESSION, 'g1', 's1', 'p1', 'pass']);
   });
 
-  test.each(['strict', 'lenient', 'manual'] as const)('is looked at under the policy %s', (gate_policy) => {
+  test.each(['strict', 'lenient', 'manual'] as const)('is checked under the policy %s', (gate_policy) => {
     for (const evidence_intact of [false, null]) {
       const d = atGate({ settings: { gate_policy } });
       d.check();
@@ -243,7 +243,7 @@ describe('S3-31 S3-32: the checksum of evidence', () => {
     }
   });
 
-  test('that is wrong is left behind by another review', () => {
+  test('that is wrong is replaced by a new review', () => {
     const d = atGate();
     d.check();
     d.evidence_intact = false;
@@ -254,7 +254,7 @@ describe('S3-31 S3-32: the checksum of evidence', () => {
     expect(typeOf(d.next(d.report()))).toBe('implement_task');
   });
 
-  test('that is missing makes no evidence at all', () => {
+  test('that is missing makes the evidence invalid', () => {
     const d = atGate();
     for (const checksum of [null, 7, '', 'A'.repeat(64)]) {
       d.ask({ name: 'review', phase_id: 'p1', step_id: d.outstanding.step.step_id });

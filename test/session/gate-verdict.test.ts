@@ -1,4 +1,4 @@
-// What a verdict means for the way on, how often a gate may fail, and who is told what.
+// What a verdict means for the session, how often a gate may fail, and which answers report it.
 
 import { describe, expect, test } from '@jest/globals';
 import type { GatePolicy, GateVerdict } from '../../src/contract/session/session.js';
@@ -30,7 +30,7 @@ describe('what a verdict means', () => {
 });
 
 describe('S3-34: feedback', () => {
-  test('has what was found in its instruction, and leads to the gate again', () => {
+  test('contains the findings in its instruction, and the gate follows it', () => {
     const d = atGate();
     const { data } = judged(d, 'fail');
     expect(data?.next_step).toMatchObject({
@@ -43,7 +43,7 @@ describe('S3-34: feedback', () => {
     expect(typeOf(d.next(d.report('success', { files_touched: ['a.md'] })))).toBe('run_fidelity_gate');
   });
 
-  test('that failed or was skipped is still to be addressed, until that has been said too often', () => {
+  test('that failed or was skipped must still be addressed, up to a limit of reports', () => {
     const d = atGate();
     judged(d, 'fail');
     expect(typeOf(d.work('failure'))).toBe('address_fidelity_feedback');
@@ -56,7 +56,7 @@ describe('S3-34: feedback', () => {
     expect([1, 2, 3].map(() => reasonOf(skipping.work('skipped')))).toEqual([null, null, 'blocked']);
   });
 
-  test('of one phase does not speak of another', () => {
+  test('of one phase does not mention another phase', () => {
     const optional = { ...GATE, required: false };
     const d = atGate({
       spec: spec(phase('p1', [make('a')], optional), phase('p2', [make('b')], { reviewer: 'manual' })),
@@ -69,7 +69,7 @@ describe('S3-34: feedback', () => {
 });
 
 describe('S3-35 S3-36 C71: how often a gate may fail', () => {
-  test('three times unless said otherwise: three reviews, two times of feedback, and then people', () => {
+  test('three times by default: three reviews, two rounds of feedback, and then a person decides', () => {
     const d = atGate();
     d.verdict = 'fail';
     const told: (string | null)[] = [d.outstanding.type];
@@ -90,7 +90,7 @@ describe('S3-35 S3-36 C71: how often a gate may fail', () => {
     });
   });
 
-  test.each([1, 2, 5])('%d times where that is the limit', (max_fidelity_review_cycles_per_phase) => {
+  test.each([1, 2, 5])('%d times if that is the limit', (max_fidelity_review_cycles_per_phase) => {
     const d = atGate({ limits: { max_fidelity_review_cycles_per_phase } });
     d.verdict = 'fail';
     while (d.session.status === 'running') d.work();
@@ -100,7 +100,7 @@ describe('S3-35 S3-36 C71: how often a gate may fail', () => {
     });
   });
 
-  test('is counted for each phase by itself', () => {
+  test('is counted for each phase separately', () => {
     const d = atGate();
     judged(d, 'fail');
     d.work();
@@ -113,7 +113,7 @@ describe('S3-35 S3-36 C71: how often a gate may fail', () => {
     expect(d.session.cycles).toEqual({ phase_id: 'p2', count: 1 });
   });
 
-  test('begins anew when a maintainer has resumed', () => {
+  test('restarts after a maintainer has resumed the session', () => {
     const d = atGate();
     d.verdict = 'fail';
     while (d.session.status === 'running') d.work();
@@ -125,7 +125,7 @@ describe('S3-35 S3-36 C71: how often a gate may fail', () => {
     expect(d.session.cycles.count).toBe(1);
   });
 
-  test('is of no concern once somebody has waived the gate', () => {
+  test('does not matter once the gate is waived', () => {
     const d = atGate();
     d.verdict = 'fail';
     while (d.session.status === 'running') d.work();
@@ -141,14 +141,14 @@ describe('C71: without auto_retry', () => {
     return { d, answer: judged(d, 'fail') };
   };
 
-  test('a gate that fails pauses the session, gate_failed', () => {
+  test('a failed gate pauses the session as gate_failed', () => {
     const { d, answer } = failed();
     expect(reasonOf(answer)).toBe('gate_failed');
     expect(d.session.pause_reason).toBe('gate_failed');
     expect(answer.data?.recommended_actions.map(({ action }) => action)).toEqual(['review_gate_findings']);
   });
 
-  test('it is reviewed again when a maintainer has resumed, as often as that is done', () => {
+  test('the gate is reviewed again whenever a maintainer resumes the session', () => {
     const { d } = failed();
     for (let i = 0; i < 5; i += 1) {
       expect(codeOf(d.resume({}, RUNNER))).toBe('AUTHORIZATION');
@@ -161,7 +161,7 @@ describe('C71: without auto_retry', () => {
     expect(typeOf(judged(d, 'pass'))).toBe('implement_task');
   });
 
-  test('F2: it is not reviewed again where it was waived while the session was paused', () => {
+  test('F2: a gate that was waived during the pause is not reviewed again', () => {
     const { d } = failed();
     d.waive('p1');
     d.resume();
@@ -170,7 +170,7 @@ describe('C71: without auto_retry', () => {
   });
 });
 
-test('C71 F3: a gate that is not retried by itself is reviewed again when the limit of its cycles was lifted', () => {
+test('C71 F3: a gate that is not retried automatically is reviewed again after its cycle limit was reset', () => {
   const limits = { max_fidelity_review_cycles_per_phase: 1 };
   const d = atGate({ limits, settings: { auto_retry_fidelity_gate: false } });
   expect(reasonOf(judged(d, 'fail'))).toBe('fidelity_cycle_limit');

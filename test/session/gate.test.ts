@@ -1,4 +1,4 @@
-// What gates are asked about, and the audit of all of them before a session is complete.
+// What gates require, and the audit of all gates before a session completes.
 
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../src/contract/json.js';
@@ -8,10 +8,10 @@ import { GATE, GATED, gatedBy, atGate, typeOf, reasonOf } from '../fixtures/gate
 import { make, phase, spec, verify } from '../fixtures/spec.js';
 import { SessionDriver, type SessionOptions } from '../fixtures/session.js';
 
-describe('C73: tasks that were skipped', () => {
+describe('C73: skipped tasks', () => {
   const SKIPPING = spec(phase('p1', [make('a'), make('b', ['a']), verify('v')], GATE));
 
-  test('keep a gate from being run, and rebasing gives them another chance', () => {
+  test('prevent the review of a gate, and a rebase reopens them', () => {
     const d = atGate({ spec: spec(phase('p1', [make('a'), make('b')], GATE)) });
     expect(reasonOf(d.work('skipped'))).toBe('blocked');
     d.resume();
@@ -23,7 +23,7 @@ describe('C73: tasks that were skipped', () => {
     expect(d.work().data?.status).toBe('completed');
   });
 
-  test('can be let pass by a waiver, or by the settings', () => {
+  test('can be accepted by a waiver, or by the settings', () => {
     const waived = new SessionDriver({ spec: GATED }).start();
     waived.next();
     waived.work('skipped');
@@ -35,7 +35,7 @@ describe('C73: tasks that were skipped', () => {
     expect(typeOf(allowed.work('skipped'))).toBe('run_fidelity_gate');
   });
 
-  test('F10: are not issued again, and block what depends on them', () => {
+  test('F10: are not issued again, and block their dependents', () => {
     const d = new SessionDriver({ spec: SKIPPING }).start();
     d.next();
     const answer = d.work('skipped');
@@ -88,24 +88,24 @@ describe('the audit of gates', () => {
     ['a pass that the verdict denies', { ...PASSED, verdict: 'fail' }, {}, 'tampered'],
     ['a pass that policy denies', { ...PASSED, verdict: 'warn' }, {}, 'tampered'],
     ['a pass that no policy gives', { ...PASSED, verdict: 'fail' }, lenient, 'tampered'],
-  ])('finds of %s what it must', (_what, record, options, problem) => {
+  ])('finds in %s the expected problems', (_what, record, options, problem) => {
     const gates = record === null ? {} : { p1: record };
     const expected = problem === null ? [] : [{ phase_id: 'p1', problem }];
     expect(auditGates(state(gates, options), 'p1')).toEqual(expected);
   });
 
-  test('looks at every phase up to the one that is named, and at all of them for none', () => {
+  test('checks every phase up to the named one, and all phases for null', () => {
     expect(auditGates(state({}), 'p1')).toHaveLength(1);
     expect(auditGates(state({}), 'p2').map(({ phase_id }) => phase_id)).toEqual(['p1', 'p2']);
     expect(auditGates(state({ p2: PASSED }), null).map(({ phase_id }) => phase_id)).toEqual(['p1']);
   });
 
-  test('asks for no more than the spec and the settings ask for', () => {
+  test('requires only what the spec and the settings require', () => {
     expect(auditGates(state({}, { settings: { enforce_gates: false } }), null)).toEqual([]);
     expect(auditGates(state({}, { spec: gatedBy({ ...GATE, required: false }) }), null)).toEqual([]);
   });
 
-  test('is not deceived by what every object has', () => {
+  test('is not misled by properties that every object inherits', () => {
     const named = spec(phase('constructor', [make('a')], GATE), phase('p2', [make('b')]));
     expect(auditGates(state({}, { spec: named }), null)).toEqual([
       { phase_id: 'constructor', problem: 'missing_record' },
@@ -113,7 +113,7 @@ describe('the audit of gates', () => {
   });
 });
 
-test('tasks and phases may be called like what every object has', () => {
+test('allows ids of tasks and phases that equal inherited property names', () => {
   const names = ['constructor', 'toString', 'valueOf', 'hasOwnProperty', 'isPrototypeOf'];
   const d = new SessionDriver({
     spec: spec(

@@ -1,5 +1,5 @@
-// What an agent sends as `last_step_result`, member by member. A report that is refused is refused by the code of the
-// first check that it fails, and leaves its step open: after every refusal here the right report is still taken.
+// The members of `last_step_result`. A rejected report gets the code of the first check that it fails, and leaves its
+// step outstanding: after every rejection here, the correct report is still accepted.
 
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../src/contract/json.js';
@@ -13,7 +13,7 @@ import { TIME } from '../fixtures/entries.js';
 import { CASE } from '../fixtures/tree.js';
 import { SESSION, SessionDriver, without } from '../fixtures/session.js';
 
-/** A session in which a step of this type is outstanding, and has everything that its report needs. */
+/** A session with an outstanding step of this type, and everything that its report needs. */
 function at(type: ReportedStepType): SessionDriver {
   const d = new SessionDriver({ limits: { max_refused_reports: 100 } }).start();
   d.next();
@@ -25,7 +25,7 @@ function at(type: ReportedStepType): SessionDriver {
 
 const TYPES = ['implement_task', 'execute_verification', 'run_fidelity_gate', 'address_fidelity_feedback'] as const;
 
-/** S3-22, S3-27, S3-33, S3-37: what each type needs, and by which code it is missed. */
+/** S3-22, S3-27, S3-33, S3-37: the required members of each type, and the code for each missing one. */
 const NEEDED: Readonly<Record<ReportedStepType, Readonly<Record<string, string>>>> = {
   implement_task: {
     step_id: 'VALIDATION_ERROR',
@@ -61,7 +61,10 @@ const NEEDED: Readonly<Record<ReportedStepType, Readonly<Record<string, string>>
 
 const said = ({ error }: SessionAnswer) => error && { code: error.code, details: error.details };
 
-/** That this report is refused by this code, that nothing has happened by it, and that the right one is still taken. */
+/**
+ * Expects that the report is rejected with this code, that the session is unchanged, and that the correct report is
+ * still accepted.
+ */
 function expectRefused(d: SessionDriver, report: unknown, code: string, details?: readonly string[]): void {
   const before = d.session;
   const right = d.report();
@@ -75,7 +78,7 @@ function expectRefused(d: SessionDriver, report: unknown, code: string, details?
 }
 
 describe.each(TYPES)('S3-02 S3-04 S3-06: a report of %s', (type) => {
-  test('with exactly what it needs is taken, and its step is over', () => {
+  test('with exactly the required members is accepted, and its step ends', () => {
     const d = at(type);
     const report = d.report();
     expect(Object.keys(report).sort()).toEqual(Object.keys(NEEDED[type]).sort());
@@ -84,22 +87,22 @@ describe.each(TYPES)('S3-02 S3-04 S3-06: a report of %s', (type) => {
     expect(d.session.last_step_id).not.toBe(report['step_id']);
   });
 
-  test.each(Object.entries(NEEDED[type]))('S3-22 S3-27 S3-33 S3-37: is refused without %s: %s', (name, code) => {
+  test.each(Object.entries(NEEDED[type]))('S3-22 S3-27 S3-33 S3-37: is rejected without %s: %s', (name, code) => {
     const d = at(type);
     expectRefused(d, without(d.report(), name), code);
   });
 
-  test.each(Object.entries(NEEDED[type]))('is refused where %s is null, as if it were not there', (name, code) => {
+  test.each(Object.entries(NEEDED[type]))('is rejected if %s is null, as if it were absent', (name, code) => {
     const d = at(type);
     expectRefused(d, { ...d.report(), [name]: null }, code);
   });
 
-  test('S3-08: is refused with the id of another step', () => {
+  test('S3-08: is rejected with the id of another step', () => {
     const d = at(type);
     expectRefused(d, d.report('success', { step_id: `${SESSION}-s99` }), 'STEP_MISMATCH', ['step_id']);
   });
 
-  test('S3-08: is refused as a report of any other type', () => {
+  test('S3-08: is rejected as a report of any other type', () => {
     for (const step_type of TYPES.filter((other) => other !== type)) {
       const d = at(type);
       const report = { ...d.report(), step_type, task_id: 'task-1-1', phase_id: 'phase-1', gate_attempt_id: 'g' };
@@ -110,14 +113,14 @@ describe.each(TYPES)('S3-02 S3-04 S3-06: a report of %s', (type) => {
     }
   });
 
-  test('S3-10 S3-11: is refused where it is about another task or phase, needed or not', () => {
+  test('S3-10 S3-11: is rejected if it names another task or phase, required or not', () => {
     for (const wrong of [{ task_id: 'task-2-1' }, { phase_id: 'phase-2' }]) {
       const d = at(type);
       expectRefused(d, d.report('success', wrong), 'STEP_MISMATCH', Object.keys(wrong));
     }
   });
 
-  test('may name the phase that it is in', () => {
+  test('may name its own phase', () => {
     const d = at(type);
     expect(d.next(d.report('success', { phase_id: 'phase-1' })).success).toBe(true);
   });
@@ -144,14 +147,14 @@ describe.each(TYPES)('S3-02 S3-04 S3-06: a report of %s', (type) => {
     ['a list for a step', { step_id: [`${SESSION}-s1`] }, 'step_id'],
     ['an id that is too long', { step_id: 's'.repeat(161) }, 'step_id'],
     ['an empty id', { gate_attempt_id: '' }, 'gate_attempt_id'],
-  ])('S3-13: is refused with %s', (_what, wrong, name) => {
+  ])('S3-13: is rejected with %s', (_what, wrong, name) => {
     const d = at(type);
     const details = [`${name} is missing or malformed`];
     expectRefused(d, d.report('success', wrong), 'VALIDATION_ERROR', details);
   });
 
   test.each(['pass', 'Success', 'SUCCESS', ' success', 'done', '', 'toString', 0, true, ['success'], {}])(
-    'S3-15 F16: is refused with the outcome %j',
+    'S3-15 F16: is rejected with the outcome %j',
     (outcome) => {
       const d = at(type);
       expectRefused(d, { ...d.report(), outcome }, 'VALIDATION_ERROR', ['outcome is missing or malformed']);
@@ -159,7 +162,7 @@ describe.each(TYPES)('S3-02 S3-04 S3-06: a report of %s', (type) => {
   );
 
   test.each(['pause', 'complete_spec', 'constructor', '__proto__', ['implement_task'], 7])(
-    'S3-03: is refused with the step type %j, which no report has',
+    'S3-03: is rejected with the step type %j, which has no report',
     (step_type) => {
       const d = at(type);
       const { error } = d.next({ ...d.report(), step_type });
@@ -169,7 +172,7 @@ describe.each(TYPES)('S3-02 S3-04 S3-06: a report of %s', (type) => {
 });
 
 describe('S3-15: outcomes', () => {
-  test.each(['success', 'failure', 'skipped'] as const)('%s is one', (outcome) => {
+  test.each(['success', 'failure', 'skipped'] as const)('accepts %s', (outcome) => {
     const d = at('implement_task');
     expect(d.next(d.report(outcome)).success).toBe(true);
     expect(d.bodies('session_event').find(({ event }) => event === 'step_consumed')?.detail['outcome']).toBe(outcome);
@@ -177,20 +180,20 @@ describe('S3-15: outcomes', () => {
 });
 
 describe('S3-05: the simple report', () => {
-  test.each(TYPES)('of %s is refused for its missing proof, and does not use it up', (type) => {
+  test.each(TYPES)('for %s is rejected because its proof is missing, and does not consume the proof', (type) => {
     const d = at(type);
     const { step_id, step_type, outcome } = d.report();
     expectRefused(d, { step_id, step_type, outcome, note: 'done' }, 'STEP_PROOF_MISSING', []);
   });
 });
 
-describe('what belongs to one type of step alone', () => {
-  test.each(TYPES.filter((type) => type !== 'run_fidelity_gate'))('S3-12: %s takes no gate attempt', (type) => {
+describe('members of only one step type', () => {
+  test.each(TYPES.filter((type) => type !== 'run_fidelity_gate'))('S3-12: %s must not have a gate attempt', (type) => {
     const d = at(type);
     expectRefused(d, d.report('success', { gate_attempt_id: `${SESSION}-g1` }), 'STEP_MISMATCH', ['gate_attempt_id']);
   });
 
-  test.each(TYPES.filter((type) => type !== 'execute_verification'))('S3-14: %s takes no receipt', (type) => {
+  test.each(TYPES.filter((type) => type !== 'execute_verification'))('S3-14: %s must not have a receipt', (type) => {
     const receipt = at('execute_verification').outstanding.receipt;
     const d = at(type);
     const report = d.report('success', { verification_receipt: { ...receipt } });
@@ -198,7 +201,7 @@ describe('what belongs to one type of step alone', () => {
   });
 });
 
-test('what is null is as if it were not there, also where it was recorded as null', () => {
+test('a null member counts as absent, also if it was recorded as null', () => {
   const d = at('implement_task');
   const facts = { proof_sha256: d.outstanding.proof_sha256, evidence_intact: null, time: TIME };
   const report = without(d.report(), 'step_proof');
@@ -209,7 +212,7 @@ test('what is null is as if it were not there, also where it was recorded as nul
   expect(judged[1]).toEqual(judged[0]);
 });
 
-test('everything that is wrong with a form is said at once, by names that are ours', () => {
+test('all mistakes of form are reported at once, by the names of the contract', () => {
   const d = at('run_fidelity_gate');
   const wrong = {
     step_type: 'run_fidelity_gate',
@@ -240,7 +243,7 @@ describe('a hostile report', () => {
     ['a method', '"hasOwnProperty":null,"toString":"x"'],
     ['a getter by name', '"get step_id":"x"'],
     ['the proof under another name', '"stepProof":"x"'],
-  ])('with %s is refused, and its name is told to nobody', (_what, member) => {
+  ])('with %s is rejected, and no answer repeats its name', (_what, member) => {
     const d = at('implement_task');
     const text = JSON.stringify(d.report());
     const report = JSON.parse(`${text.slice(0, -1)},${member}}`) as JsonObject;
@@ -264,7 +267,7 @@ describe('a hostile report', () => {
     ['a function', { note: () => 'x' }],
     ['a circle', circle()],
     ['a hole in a list', { files_touched: new Array(3) }],
-  ])('that is %s is no report at all: nothing of it is recorded', (_what, report) => {
+  ])('that is %s does not count as a report: none of it is recorded', (_what, report) => {
     expect(receiveReport(report, CASE)).toBeNull();
     const d = at('implement_task');
     const inputs = d.inputs.length;
@@ -272,12 +275,12 @@ describe('a hostile report', () => {
     expect(d.inputs).toHaveLength(inputs);
   });
 
-  test.each(['', ['a'], 7, {}, true, null])('with the proof %j has none', (step_proof) => {
+  test.each(['', ['a'], 7, {}, true, null])('with the proof %j counts as having no proof', (step_proof) => {
     const d = at('implement_task');
     expectRefused(d, { ...d.report(), step_proof }, 'STEP_PROOF_MISSING', []);
   });
 
-  test('names files as it likes: they are counted, and told to nobody', () => {
+  test('with arbitrary file names: the names are counted, and no answer repeats them', () => {
     const d = at('implement_task');
     const files_touched = ['/etc/passwd', '../../x', `${PLANTED}.md`, '__proto__', '\u0000'];
     expect(d.next(d.report('success', { files_touched })).success).toBe(true);
@@ -348,17 +351,17 @@ describe.each(TYPES.map((type, i) => [type, EXAMPLES[i] ?? {}] as const))(
       expect(isConforming(StepReport, report)).toBe(true);
     });
 
-    test('has all that its type needs', () => {
+    test('has all members that its type requires', () => {
       const needed = Object.keys(example).filter((name) => !['note', 'files_touched'].includes(name));
       expect(needed.sort()).toEqual(Object.keys(NEEDED[type]).sort());
     });
 
-    test('is refused as it stands, for its placeholder of a proof', () => {
+    test('is rejected as written, because its proof is a placeholder', () => {
       const d = at(type);
       expectRefused(d, example, 'STEP_PROOF_MISMATCH', []);
     });
 
-    test('is taken where its placeholders are what the session has issued', () => {
+    test('is accepted once its placeholders are replaced by issued values', () => {
       const d = at(type);
       const issued = without(d.report(), 'outcome');
       expect(Object.keys(issued).filter((name) => !(name in example))).toEqual([]);
@@ -367,7 +370,7 @@ describe.each(TYPES.map((type, i) => [type, EXAMPLES[i] ?? {}] as const))(
   },
 );
 
-test('S3-28 S3-41: the example of a receipt is one, apart from its shortened hashes', () => {
+test('S3-28 S3-41: the example of a receipt is valid, apart from its shortened hashes', () => {
   const receipt = EXAMPLES[1]?.['verification_receipt'] as JsonObject;
   expect(isConforming(VerificationReceipt, receipt)).toBe(false);
   const hash = 'a'.repeat(64);

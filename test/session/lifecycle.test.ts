@@ -1,4 +1,4 @@
-// Who may ask a session for what, and when: every command in every status from every role, written out by hand.
+// Which role may send a session which command, and when: every command in every status from every role, as a literal.
 
 import { describe, expect, test } from '@jest/globals';
 import { artifactRef } from '../../src/contract/artifact-ref.js';
@@ -42,7 +42,7 @@ const stopped = (by: (d: SessionDriver) => unknown) => (): SessionDriver => {
   return d;
 };
 
-/** One of each: what it takes to be there. */
+/** A session in each status. */
 const AT: Readonly<Record<SessionStatus, () => SessionDriver>> = {
   running,
   paused: stopped((d) => d.pause()),
@@ -67,7 +67,7 @@ const COMMANDS: { readonly [Name in SessionCommandName]: CommandOf<Name> } = {
   end: { name: 'end', ...override },
 };
 
-/** What the rules say to a command, without a tree that might have ended. */
+/** The answer to a command by the rules alone, without a tree that might have ended. */
 function told(d: SessionDriver, command: SessionCommand, role: SessionRole, over: Partial<CommandContext> = {}) {
   return applyCommand(d.session, command, {
     time: '2026-01-01T00:01:00.000Z',
@@ -83,7 +83,7 @@ function told(d: SessionDriver, command: SessionCommand, role: SessionRole, over
 }
 
 const REFUSED = 'INVALID_STATE_TRANSITION';
-/** From a maintainer. `-> x`: it is taken, and the session is x. */
+/** From a maintainer. `-> x`: the command is accepted, and the session becomes x. */
 const TABLE: Readonly<Record<SessionStatus, Readonly<Record<SessionCommandName, string>>>> = {
   running: {
     next: 'STEP_RESULT_REQUIRED',
@@ -146,7 +146,7 @@ const TABLE: Readonly<Record<SessionStatus, Readonly<Record<SessionCommandName, 
     end: REFUSED,
   },
 };
-/** What an agent's loop may not ask for, in any status; `resume` depends on why the session has stopped. */
+/** Commands that an agent's loop may not send in any status; `resume` depends on why the session has stopped. */
 const PEOPLE_ONLY: readonly SessionCommandName[] = ['pause', 'resume', 'rebase', 'waive', 'end'];
 
 function expected(status: SessionStatus, command: SessionCommandName, role: SessionRole): string {
@@ -162,7 +162,7 @@ const outcome = (answer: SessionAnswer | null, state: SessionState): string =>
 describe.each(SESSION_STATUSES)('a session that is %s', (status) => {
   const d = AT[status]();
 
-  test('is that', () => {
+  test('has that status', () => {
     expect(d.session.status).toBe(status);
   });
 
@@ -173,13 +173,13 @@ describe.each(SESSION_STATUSES)('a session that is %s', (status) => {
     const turn = told(d, COMMANDS[name], role);
     expect(outcome(turn.answer, turn.state)).toBe(says);
     const taken = says.startsWith('->') && !['next', 'replay'].includes(name);
-    // What is refused, or only told, changes nothing and is no event.
+    // A rejected or read-only command changes nothing and records no event.
     if (taken) expect(turn.state.state_version).toBe(d.session.state_version + 1);
     else expect(turn).toMatchObject({ state: d.session, events: [], orders: [] });
   });
 });
 
-describe('who may resume what', () => {
+describe('the roles that may resume', () => {
   const ANYBODY: readonly PauseReason[] = [
     'phase_complete',
     'context_limit',
@@ -200,7 +200,7 @@ describe('who may resume what', () => {
     expect(at('observer')).toBe('AUTHORIZATION');
   });
 
-  test('is what the documentation says', () => {
+  test('matches the documentation', () => {
     const told = tableOf('docs/sessions.md', 'session-pauses').map(([reason, , , who]) => [reason, who]);
     expect(told).toEqual(PAUSE_REASONS.map((reason) => [reason, ANYBODY.includes(reason) ? 'runner' : 'maintainer']));
     expect(tableOf('docs/sessions.md', 'session-roles').map(([role]) => role)).toEqual(SESSION_ROLES);
@@ -224,7 +224,7 @@ describe('S3-36 S3-39: every pause', () => {
     while (d.session.status === 'running') d.work();
   };
   const skipping = spec(phase('p1', [make('a'), make('b', ['a'])]));
-  /** How a session comes to pause so, and how the documentation says that it is left. */
+  /** What causes each pause, and how the documentation says that it ends. */
   const WAYS: Readonly<
     Record<PauseReason, readonly [SessionOptions, (d: SessionDriver) => unknown, (d: SessionDriver) => SessionAnswer]>
   > = {
@@ -260,13 +260,13 @@ describe('S3-36 S3-39: every pause', () => {
     fidelity_cycle_limit: [{}, failing, (d) => d.resume()],
   };
 
-  test.each(PAUSE_REASONS)('is come to and left as it is documented, and does not come again at once: %s', (reason) => {
+  test.each(PAUSE_REASONS)('occurs and ends as documented, and does not recur at once: %s', (reason) => {
     const [options, come, leave] = WAYS[reason];
     const d = new SessionDriver({ spec: TWO, ...options }).start();
     d.next();
     come(d);
     expect(d.session).toMatchObject({ status: 'paused', pause_reason: reason });
-    // S3-39: nothing that a loop does by itself leads out of it.
+    // S3-39: no command of a loop alone ends this pause.
     expect(d.next().data?.next_step).toMatchObject({ type: 'pause', reason });
     expect(leave(d)).toMatchObject({ success: true, data: { status: 'running' } });
     if (d.session.outstanding === null) expect(d.next().data?.next_step?.type).not.toBe('pause');
@@ -275,19 +275,19 @@ describe('S3-36 S3-39: every pause', () => {
 });
 
 describe('a role', () => {
-  test.each(SESSION_ROLES)('%s is itself', (role) => {
+  test.each(SESSION_ROLES)('%s is accepted as it is', (role) => {
     expect(toSessionRole(role)).toBe(role);
   });
 
-  test.each(['', 'Maintainer', 'admin', ' maintainer', 'constructor', '__proto__'])('%j is an observer', (role) => {
+  test.each(['', 'Maintainer', 'admin', ' maintainer', 'constructor', '__proto__'])('%j counts as observer', (role) => {
     expect(toSessionRole(role)).toBe('observer');
   });
 });
 
-describe('what has failed', () => {
+describe('a failed session', () => {
   const hash = (d: SessionDriver) => ({ structure_hash: d.session.structure_hash });
 
-  test('goes on by force alone', () => {
+  test('resumes only with force', () => {
     const d = AT.failed();
     const spec_as_it_was = { spec: hash(d) };
     expect(d.resume(spec_as_it_was).error).toMatchObject({
@@ -308,7 +308,7 @@ describe('what has failed', () => {
     },
   );
 
-  test('is taken up by a rebase to the spec as it is now', () => {
+  test('continues after a rebase to the current spec', () => {
     const d = AT.failed();
     const more = spec(...TWO.phases, phase('p3', [make('c')]));
     expect(d.rebase(more)).toMatchObject({ success: true, data: { status: 'running', failure_reason: null } });
@@ -316,7 +316,7 @@ describe('what has failed', () => {
     expect(d.next(null, { spec: hash(d) }).data?.next_step?.type).toBe('run_fidelity_gate');
   });
 
-  test('for a spec that is gone says so', () => {
+  test('rejects a resume if its spec file is gone', () => {
     const d = running();
     expect(d.next(d.report(), { spec: { problem: 'unreadable' } })).toMatchObject({
       error: { code: 'SESSION_UNRECOVERABLE' },
@@ -326,13 +326,13 @@ describe('what has failed', () => {
 });
 
 describe('a rebase', () => {
-  test('to another spec is none', () => {
+  test('to the spec of another id is rejected', () => {
     const d = AT.paused();
     expect(d.rebase({ ...TWO, id: 'spec-2' }).error).toMatchObject({ code: 'VALIDATION_ERROR', details: ['spec id'] });
     expect(d.session.status).toBe('paused');
   });
 
-  test('that loses what was completed is refused, unless it is forced', () => {
+  test('that would lose completed tasks is rejected unless forced', () => {
     const d = AT.failed();
     const less = spec(phase('p2', [make('b')], GATE));
     expect(d.rebase(less).error).toMatchObject({ code: 'REBASE_COMPLETED_TASKS_REMOVED', details: ['a'] });
@@ -342,7 +342,7 @@ describe('a rebase', () => {
     expect(d.next().data?.next_step).toMatchObject({ task_id: 'b' });
   });
 
-  test('revokes the step that is outstanding: its report is not taken', () => {
+  test('revokes the outstanding step: its report is rejected', () => {
     const d = AT.paused();
     const report = d.report();
     const same = { ...TWO, phases: TWO.phases.map((one) => ({ ...one, title: `${one.title}!` })) };
@@ -353,7 +353,7 @@ describe('a rebase', () => {
     expect(d.next().data?.next_step?.step_id).toBe(`${SESSION}-s2`);
   });
 
-  test('F3: takes what paused the session out of the way', () => {
+  test('F3: removes the cause of the pause', () => {
     const d = new SessionDriver({ spec: TWO, limits: { max_consecutive_errors: 1 } }).start();
     d.next();
     d.work('failure');
@@ -362,7 +362,7 @@ describe('a rebase', () => {
     expect(d.next().data?.next_step?.type).toBe('implement_task');
   });
 
-  test.each(['fidelity_cycle_limit', 'gate_failed'] as const)('F3: takes %s out of the way', (reason) => {
+  test.each(['fidelity_cycle_limit', 'gate_failed'] as const)('F3: removes %s', (reason) => {
     const auto_retry_fidelity_gate = reason !== 'gate_failed';
     const d = new SessionDriver({ spec: TWO, settings: { auto_retry_fidelity_gate } }).start();
     d.next();
@@ -373,7 +373,7 @@ describe('a rebase', () => {
     expect(d.next().data?.next_step?.type).toMatch(/fidelity/);
   });
 
-  test('leaves no review behind that somebody could still acknowledge', () => {
+  test('discards a review that a person could still acknowledge', () => {
     const d = new SessionDriver({ spec: TWO, settings: { gate_policy: 'manual' } }).start();
     d.next();
     d.work();
@@ -391,7 +391,7 @@ describe('a rebase', () => {
     ).toBe('INVALID_GATE_ACK');
   });
 
-  test('remembers which phases it has been told of, as far as they are still finished', () => {
+  test('remembers the phases whose completion was reported, as far as they are still complete', () => {
     const three = spec(phase('p1', [make('a')]), phase('p2', [make('b')]), phase('p3', [make('c')]));
     const d = new SessionDriver({ spec: three, settings: { stop_on_phase_completion: true } }).start();
     d.next();
@@ -407,7 +407,7 @@ describe('a rebase', () => {
 });
 
 describe('an end', () => {
-  test.each(OVERRIDE_REASONS)('says why: %s', (reason_code) => {
+  test.each(OVERRIDE_REASONS)('records its reason: %s', (reason_code) => {
     const d = running();
     const answer = d.tell({ name: 'end', reason_code, reason_detail: 'x' }, MAINTAINER);
     expect(answer.data).toMatchObject({ status: 'ended', loop_signal: 'paused_needs_attention', next_step: null });
@@ -420,7 +420,7 @@ describe('an end', () => {
 });
 
 describe('state_version', () => {
-  test('is one more with every command that has changed anything, and the same with every other', () => {
+  test('increases with every command that changes anything, and only then', () => {
     const d = new SessionDriver({ spec: TWO }).start();
     const versions = [d.session.state_version];
     const steps: (() => unknown)[] = [

@@ -1,4 +1,4 @@
-// What a loop makes of an answer. Every error code in every status and for every reason to pause, written out by hand.
+// The loop signal of every answer: each error code in each status and for each reason to pause, as a literal.
 
 import { describe, expect, test } from '@jest/globals';
 import {
@@ -60,7 +60,7 @@ const TABLE: Readonly<Record<SessionErrorCode | 'none', Row>> = {
 
 type Standing = Pick<SessionState, 'status' | 'pause_reason'>;
 const OTHERS = PAUSE_REASONS.filter((reason) => reason !== 'phase_complete');
-/** By column of the table. */
+/** One state for each column of the table. */
 const COLUMNS: readonly (readonly Standing[])[] = [
   [{ status: 'running', pause_reason: null }],
   OTHERS.map((pause_reason) => ({ status: 'paused', pause_reason }) as const),
@@ -91,13 +91,13 @@ describe('S3-18 S3-25 S3-26 S3-32 S3-36: the signal', () => {
         expect([standing, loopSignal(state, code)]).toEqual([standing, row[column]]);
         const answer = code === null ? sessionAnswer(state) : rejectionAnswer(state, code);
         expect(answer.data?.loop_signal).toBe(row[column]);
-        // Where the loop stops there is something to hand on, and nowhere else.
+        // There is an exit packet exactly where the loop stops.
         expect(answer.data?.exit_packet === null).toBe(row[column] === null);
       }
     });
   });
 
-  test('of evidence that is missing for the third time blocks the runtime', () => {
+  test('blocks the runtime at the third report without evidence', () => {
     const refused = (count: number) => {
       const { outstanding } = session;
       return { ...session, outstanding: outstanding === null ? null : { ...outstanding, refused: count } };
@@ -113,7 +113,7 @@ describe('S3-18 S3-25 S3-26 S3-32 S3-36: the signal', () => {
     expect(loopSignal(refused(9), 'VALIDATION_ERROR')).toBeNull();
   });
 
-  test('is what the documentation says of every code', () => {
+  test('matches the documentation for every code', () => {
     expect(tableOf('docs/errors.md', 'session-errors')).toEqual(
       Object.entries(SESSION_ERRORS).map(([code, { type, message }]) => {
         return [code, type, message, TABLE[code as SessionErrorCode] === BLOCKS ? 'yes' : 'no'];
@@ -126,7 +126,7 @@ describe('S3-18 S3-25 S3-26 S3-32 S3-36: the signal', () => {
     ).toEqual([...LOOP_SIGNALS].sort());
   });
 
-  test('C62: the codes of the contract are spelled as there', () => {
+  test('C62: the codes of the contract keep their spelling', () => {
     expect(Object.keys(SESSION_ERRORS)).toEqual(
       expect.arrayContaining([
         'STEP_PROOF_MISSING',
@@ -139,7 +139,7 @@ describe('S3-18 S3-25 S3-26 S3-32 S3-36: the signal', () => {
   });
 });
 
-describe('what people are advised to do', () => {
+describe('the recommended actions', () => {
   const ON_PAUSE: Readonly<Record<PauseReason, readonly string[]>> = {
     user: ['resume_session'],
     context_limit: ['resume_in_fresh_context'],
@@ -153,7 +153,7 @@ describe('what people are advised to do', () => {
     phase_complete: ['continue_with_next_phase'],
     fidelity_cycle_limit: ['escalate_fidelity_cycle_limit'],
   };
-  test.each(Object.entries(ON_PAUSE))('about a pause for %s', (reason, actions) => {
+  test.each(Object.entries(ON_PAUSE))('for a pause as %s', (reason, actions) => {
     const standing = { status: 'paused', pause_reason: reason as PauseReason } as const;
     expect(recommendedActions(standing, null).map(({ action }) => action)).toEqual(actions);
   });
@@ -175,13 +175,13 @@ describe('what people are advised to do', () => {
     AUTHORIZATION: 'use_authorized_role',
     MANUAL_GATE_ACK_REQUIRED: 'acknowledge_manual_gate_review',
   };
-  test.each(Object.keys(SESSION_ERRORS))('about %s', (name) => {
+  test.each(Object.keys(SESSION_ERRORS))('for %s', (name) => {
     const code = name as SessionErrorCode;
     const actions = recommendedActions({ status: 'running', pause_reason: null }, code).map(({ action }) => action);
     expect(actions).toEqual(ON_ERROR[code] === undefined ? [] : [ON_ERROR[code]]);
   });
 
-  test('about a session that has failed', () => {
+  test('for a failed session', () => {
     const actions = recommendedActions({ status: 'failed', pause_reason: null }, 'SPEC_REBASE_REQUIRED');
     expect(actions.map(({ action }) => action)).toEqual([
       'rebase_session_to_spec',
@@ -190,7 +190,7 @@ describe('what people are advised to do', () => {
     ]);
   });
 
-  test('is said once, in words, with a command or none', () => {
+  test('have one text each, with at most one command', () => {
     const standing = { status: 'paused', pause_reason: 'gate_review_required' } as const;
     expect(recommendedActions(standing, 'MANUAL_GATE_ACK_REQUIRED')).toEqual([
       { action: 'acknowledge_manual_gate_review', description: 'A person has to decide', command: 'session ack' },
@@ -202,14 +202,14 @@ describe('what people are advised to do', () => {
     expect(all.filter(({ description }) => description === '')).toEqual([]);
   });
 
-  test('of a session that has completed or ended there is nothing', () => {
+  test('are empty for a completed or ended session', () => {
     for (const status of ['completed', 'ended'] as const) {
       expect(recommendedActions({ status, pause_reason: null }, null)).toEqual([]);
     }
   });
 });
 
-describe('S3-38: the packet that is handed on', () => {
+describe('S3-38: the exit packet', () => {
   const MEMBERS = [
     'active_phase_id',
     'details',
@@ -224,7 +224,7 @@ describe('S3-38: the packet that is handed on', () => {
     'summary',
   ];
 
-  test('has its members, and no others, whatever the session is and was asked', () => {
+  test('has its members, and no others, in every state and for every command', () => {
     let packets = 0;
     for (const standing of COLUMNS.flat()) {
       for (const code of [null, ...Object.keys(SESSION_ERRORS)] as (SessionErrorCode | null)[]) {
@@ -246,7 +246,7 @@ describe('S3-38: the packet that is handed on', () => {
     expect(packets).toBeGreaterThan(300);
   });
 
-  test('says where the session stands', () => {
+  test('describes the state of the session', () => {
     const d = new SessionDriver().start();
     d.next();
     d.work();
@@ -276,7 +276,7 @@ describe('S3-38: the packet that is handed on', () => {
     expect(refused.data?.exit_packet).toEqual(data?.exit_packet);
   });
 
-  test('says what was refused, and why the session failed', () => {
+  test('contains what was rejected, and why the session failed', () => {
     const d = new SessionDriver().start();
     d.next();
     const { data } = d.next(d.report('success', { step_proof: 'x' }));
@@ -296,7 +296,7 @@ describe('S3-38: the packet that is handed on', () => {
 describe('an answer', () => {
   const MEMBERS = Object.keys(sessionAnswer(session).data ?? {}).sort();
 
-  test('has the same members always, refused or not', () => {
+  test('always has the same members, also in a rejection', () => {
     expect(MEMBERS).toHaveLength(18);
     for (const code of Object.keys(SESSION_ERRORS) as SessionErrorCode[]) {
       const { success, data, error } = rejectionAnswer(session, code, ['x']);
@@ -311,7 +311,7 @@ describe('an answer', () => {
     }
   });
 
-  test('of no session has no data', () => {
+  test('without a session has no data', () => {
     expect(rejectionWithoutSession('NO_ACTIVE_SESSION')).toMatchObject({
       success: false,
       data: null,
@@ -319,7 +319,7 @@ describe('an answer', () => {
     });
   });
 
-  test('says which gates there are, and which of them are missing', () => {
+  test('lists the gates, and which of them are missing', () => {
     expect(sessionAnswer(session).data).toMatchObject({
       required_phase_gates: ['phase-1'],
       satisfied_gates: [],

@@ -1,4 +1,4 @@
-// What comes next: one fixed order of rules. Where two of them apply, the earlier decides; every pair of them is here.
+// The next action: one fixed order of rules. If two of them apply, the earlier one decides; every pair is tested here.
 
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../src/contract/json.js';
@@ -33,7 +33,7 @@ const told = (next: NextAction): string => {
   }
 };
 
-/** A session that has made its first phase and stands at the beginning of its second, told of the first. */
+/** A session at the start of its second phase, whose completed first phase was reported. */
 function inSecondPhase(options: SessionOptions = {}): SessionState {
   const d = new SessionDriver({ spec: TWO, settings: { stop_on_phase_completion: true }, ...options }).start();
   return { ...d.session, tasks: { a: 'completed' }, gates: { p1: PASSED }, phases_told: ['p1'] };
@@ -44,7 +44,7 @@ interface Situation {
   readonly entering?: Partial<InitialConditions>;
 }
 
-/** The rules in their order: what makes each of them speak, and what it says. */
+/** The rules in order: the condition of each rule, and its result. */
 const RULES: readonly (readonly [string, Situation])[] = [
   ['pause step_stale p2', { entering: { step_was_stale: true } }],
   ['pause heartbeat_stale p2', { entering: { heartbeat: 'stale', step_was_active: false } }],
@@ -69,22 +69,22 @@ function decided(...situations: readonly Situation[]): string {
 }
 
 describe('S3-01: the order of the rules', () => {
-  test.each(RULES)('%s, where nothing else applies', (says, situation) => {
+  test.each(RULES)('%s, if no other rule applies', (says, situation) => {
     expect(decided(situation)).toBe(says);
   });
 
   const pairs = RULES.flatMap(([first, a], i) =>
     RULES.slice(i + 1).map(([second, b]) => [first, second, a, b] as const),
   );
-  // A phase whose gates are not as they must be is not said to be complete either.
+  // A phase whose gates are not as required is not reported as complete either.
   const exception = 'pause phase_complete p1';
-  test.each(pairs)('%s goes before %s', (first, second, a, b) => {
+  test.each(pairs)('%s precedes %s', (first, second, a, b) => {
     const expected = first === exception && second.startsWith('GATE_AUDIT') ? second : first;
     expect(decided(a, b)).toBe(expected);
     expect(decided(b, a)).toBe(expected);
   });
 
-  test('limits are reached at their figure, and not before', () => {
+  test('limits apply exactly at their value', () => {
     const at = (state: (state: SessionState) => Partial<SessionState>): string => decided({ state });
     expect(at(() => ({ context: { pct: 84.9, said: 84, repeats: 0 } }))).toBe('implement_task b');
     expect(at(({ counters }) => ({ counters: { ...counters, consecutive_errors: 4 } }))).toBe('implement_task b');
@@ -96,14 +96,14 @@ describe('S3-01: the order of the rules', () => {
     expect(decided({ entering: { heartbeat: 'stale', step_was_active: true } })).toBe('implement_task b');
   });
 
-  test('the limit of tasks holds nobody up who has made them all', () => {
+  test('the limit of tasks does not stop a session that has no tasks left', () => {
     const all = { a: 'completed', b: 'completed' } as const;
     const state = ({ counters }: SessionState) => ({ tasks: all, counters: { ...counters, tasks_completed: 100 } });
     expect(decided({ state })).toBe('run_fidelity_gate p2');
   });
 });
 
-describe('S3-01: inside a phase', () => {
+describe('S3-01: within a phase', () => {
   const ONE = spec(phase('p', [make('a'), make('b', ['a']), verify('v', ['b'])], GATE), phase('q', [make('c')]));
   const STATUSES = ['completed', 'skipped', 'pending'] as const;
   const GATES: readonly (GateRecord | null)[] = [
@@ -136,7 +136,7 @@ describe('S3-01: inside a phase', () => {
     ),
   );
 
-  /** The contract's order, in words of its own: tasks, verifications, gate, next phase. */
+  /** The contract's order, written independently: tasks, verifications, gate, next phase. */
   function expected({ tasks, gate, auto_retry_fidelity_gate, allow_skipped }: Case): string {
     if (tasks['a'] === 'pending') return 'implement_task a';
     if (tasks['b'] === 'pending') return tasks['a'] === 'completed' ? 'implement_task b' : 'pause blocked p';
@@ -147,7 +147,7 @@ describe('S3-01: inside a phase', () => {
     return auto_retry_fidelity_gate ? 'address_fidelity_feedback p' : 'pause gate_failed p';
   }
 
-  test('every state of its tasks and its gate has the step that the contract gives it', () => {
+  test('every state of its tasks and its gate leads to the step that the contract defines', () => {
     expect(cases).toHaveLength(432);
     for (const one of cases) {
       const { auto_retry_fidelity_gate, allow_skipped } = one;
@@ -162,7 +162,7 @@ describe('S3-01: inside a phase', () => {
     }
   });
 
-  test('tasks come in the order of the spec, as far as what they depend on is there', () => {
+  test('tasks come in spec order, once their dependencies are completed', () => {
     const tangled = spec(phase('p', [make('c', ['b']), make('b', ['a']), verify('v'), make('a'), make('d')]));
     const d = new SessionDriver({ spec: tangled }).start();
     const order: unknown[] = [];
@@ -172,7 +172,7 @@ describe('S3-01: inside a phase', () => {
     expect(order).toEqual(['a', 'b', 'c', 'd', 'v']);
   });
 
-  test('S3-40: what is made and passed is complete, and a spec that is not is never', () => {
+  test('S3-40: a spec is complete once all its work is done and its gates have passed, and never before', () => {
     const state = inSecondPhase();
     const all: Partial<SessionState> = { tasks: { a: 'completed', b: 'completed' }, phases_told: ['p1', 'p2'] };
     expect(told(findNextAction({ ...state, ...all }, CALM))).toBe('run_fidelity_gate p2');
@@ -191,7 +191,7 @@ describe('stop_on_phase_completion', () => {
     while (d.session.status === 'running') d.work();
   };
 
-  test('pauses once after each phase, the last one too, and any loop may go on', () => {
+  test('pauses once after each phase, including the last, and any loop may resume', () => {
     const d = stopping();
     const pauses: unknown[] = [];
     for (let i = 0; i < 5 && d.session.status !== 'completed'; i += 1) {
@@ -212,14 +212,14 @@ describe('stop_on_phase_completion', () => {
     expect(d.session.status).toBe('completed');
   });
 
-  test('is not asked for by default, and then does nothing', () => {
+  test('is off by default, and then has no effect', () => {
     const d = stopping({ stop_on_phase_completion: false });
     work(d);
     expect(d.session).toMatchObject({ status: 'completed', phases_told: [] });
   });
 });
 
-describe('what comes before a next step is looked for', () => {
+describe('checks before the search for a next step', () => {
   const changed = { spec: { structure_hash: 'f'.repeat(64) } } as const;
   const gone = { spec: { problem: 'not_found' } } as const;
   const begun = (options: SessionOptions = {}): SessionDriver => {
@@ -228,7 +228,7 @@ describe('what comes before a next step is looked for', () => {
     return d;
   };
 
-  test('a report that was taken before goes before the state of the session', () => {
+  test('a repeated report precedes the status of the session', () => {
     const d = begun();
     const report = d.report();
     d.next(report);
@@ -236,26 +236,26 @@ describe('what comes before a next step is looked for', () => {
     expect(d.next(report).data).toMatchObject({ status: 'running', next_step: { type: 'run_fidelity_gate' } });
   });
 
-  test('a session that has paused goes before what is reported: nothing is judged', () => {
+  test('a paused session precedes a report, which is then not judged', () => {
     const d = begun();
     d.pause();
     expect(d.next({ step_proof: 7 }).data?.next_step).toMatchObject({ type: 'pause', reason: 'user' });
     expect(d.outstanding.refused).toBe(0);
   });
 
-  test('a step that is outstanding goes before a spec that has changed', () => {
+  test('an outstanding step precedes a changed spec', () => {
     const d = begun();
     expect(d.next(null, changed).error?.code).toBe('STEP_RESULT_REQUIRED');
     expect(d.session.status).toBe('running');
   });
 
-  test('a report that is refused goes before a spec that has changed', () => {
+  test('a rejected report precedes a changed spec', () => {
     const d = begun();
     expect(d.next(d.report('success', { step_proof: 'x' }), changed).error?.code).toBe('STEP_PROOF_MISMATCH');
     expect(d.session.status).toBe('running');
   });
 
-  test('the outcome is recorded before the session fails for a spec that has changed', () => {
+  test('the outcome is recorded before a changed spec fails the session', () => {
     const d = begun();
     expect(d.next(d.report(), changed).error?.code).toBe('SPEC_REBASE_REQUIRED');
     expect(d.session).toMatchObject({
@@ -265,7 +265,7 @@ describe('what comes before a next step is looked for', () => {
     });
   });
 
-  test('a spec that has changed, or is gone, goes before every limit', () => {
+  test('a changed or missing spec precedes every limit', () => {
     for (const fact of [changed, gone]) {
       const d = begun();
       d.next(d.report(), { ...fact, context_usage_pct: 99 });
@@ -273,13 +273,13 @@ describe('what comes before a next step is looked for', () => {
     }
   });
 
-  test('a spec that is the same as it was changes nothing', () => {
+  test('an unchanged spec changes nothing', () => {
     const d = begun();
     const { structure_hash } = d.session;
     expect(d.next(d.report(), { spec: { structure_hash } }).data?.next_step?.type).toBe('run_fidelity_gate');
   });
 
-  describe('a report with two things wrong is refused for the first:', () => {
+  describe('a report with two mistakes is rejected for the first one:', () => {
     const verifying = (): SessionDriver => {
       const d = begun({ spec: spec(phase('p', [verify('v')])) });
       d.check();
@@ -300,7 +300,7 @@ describe('what comes before a next step is looked for', () => {
       expect(d.next({ ...d.report(), ...wrong }).error?.code).toBe(code);
     });
 
-    test('a wrong receipt before a check that is under way', () => {
+    test('a wrong receipt precedes a check in flight', () => {
       const d = verifying();
       d.ask({ name: 'verify', step_id: d.outstanding.step.step_id });
       expect(d.next(d.report('success')).error?.code).toBe('ERROR_VERIFICATION_RECEIPT_MISSING');
@@ -308,7 +308,7 @@ describe('what comes before a next step is looked for', () => {
   });
 });
 
-describe('S3-21: what the agent says it has changed, and what it has', () => {
+describe('S3-21: comparison of reported and actual changes', () => {
   const strict = editedPolicy({
     lanes: [['  - lane_id: SANDBOX_FILES\n', '  - lane_id: SANDBOX_FILES\n    refuses_unmediated: true\n']],
   });
@@ -326,7 +326,7 @@ describe('S3-21: what the agent says it has changed, and what it has', () => {
   const consumed = (d: SessionDriver) =>
     d.bodies('session_event').find(({ event }) => event === 'step_consumed')?.detail;
 
-  test.each([undefined, strict])('is mediated where the platform has seen it all', (policies) => {
+  test.each([undefined, strict])('is `mediated` if the platform has seen all of them', (policies) => {
     const d = begun(policies);
     write(d, '/sandbox/a.md');
     write(d, '/sandbox/d/b.md');
@@ -335,20 +335,20 @@ describe('S3-21: what the agent says it has changed, and what it has', () => {
     expect(consumed(d)).toMatchObject({ mediation: 'mediated', files_claimed: 2, files_changed: 2, files_unseen: 0 });
   });
 
-  test.each([undefined, strict])('is nothing where nothing was changed and nothing said', (policies) => {
+  test.each([undefined, strict])('is empty if nothing was changed and nothing reported', (policies) => {
     const d = begun(policies);
     expect(d.next(d.report()).success).toBe(true);
     expect(consumed(d)).toMatchObject({ mediation: 'none', files_claimed: 0, files_changed: 0 });
   });
 
-  test('is written down where some of it was never seen', () => {
+  test('is recorded if the platform has not seen some of them', () => {
     const d = begun();
     write(d, '/sandbox/a.md');
     expect(d.next(d.report('success', { files_touched: ['a.md', 'b.md'] })).success).toBe(true);
     expect(consumed(d)).toMatchObject({ mediation: 'unmediated', files_claimed: 2, files_changed: 1, files_unseen: 1 });
   });
 
-  test('is refused by a lane that takes no such work, and the step stays open', () => {
+  test('rejects the report in a lane that forbids unmediated work, and the step stays outstanding', () => {
     const d = begun(strict);
     const answer = d.next(d.report('success', { files_touched: ['b.md'] }));
     expect(answer.error).toMatchObject({ code: 'AUTHORIZATION', details: ['files_touched'] });
@@ -358,7 +358,7 @@ describe('S3-21: what the agent says it has changed, and what it has', () => {
     expect(d.next(d.report('success', { files_touched: ['b.md'] })).success).toBe(true);
   });
 
-  test('counts though it was changed before a pause: the step has had two agents', () => {
+  test('includes changes from before a pause, when another agent had the step', () => {
     const d = begun(strict);
     write(d, '/sandbox/a.md');
     d.pause();
@@ -367,7 +367,7 @@ describe('S3-21: what the agent says it has changed, and what it has', () => {
     expect(d.next(d.report('success', { files_touched: ['a.md'] })).success).toBe(true);
   });
 
-  test('is not reported while something of it is still being done', () => {
+  test('rejects a report while a run of the step is still working', () => {
     const d = begun();
     const run_id = d.outstanding.step.run_id ?? '';
     d.act('WRITE_FILE', { path: '/sandbox/a.md', content: 'x' }, { paths: [], usage: { bytes: 0, files: 0 } }, run_id);
@@ -379,7 +379,7 @@ describe('S3-21: what the agent says it has changed, and what it has', () => {
   });
 });
 
-describe('S3-07 S3-19 S3-20: a step that is issued', () => {
+describe('S3-07 S3-19 S3-20: an issued step', () => {
   const WORDS: SessionSpec = spec(
     phase(
       'p',
@@ -391,7 +391,7 @@ describe('S3-07 S3-19 S3-20: a step that is issued', () => {
     ),
   );
 
-  test('says everything: what it is, of which task, and what is to be done, in words', () => {
+  test('is complete: its type, its task, and its instruction', () => {
     const d = new SessionDriver({ spec: WORDS }).start();
     const steps = [d.next().data?.next_step];
     d.verdict = 'fail';
@@ -413,7 +413,7 @@ describe('S3-07 S3-19 S3-20: a step that is issued', () => {
     expect(steps[1]?.instruction).toBe('Look.');
   });
 
-  test('has an agent run of its own, in its lane, which ends when it is reported', () => {
+  test('has an agent run of its own, in its lane, which ends with the report', () => {
     const d = new SessionDriver({ spec: WORDS }).start();
     d.next();
     const run_id = d.outstanding.step.run_id ?? '';
@@ -423,7 +423,7 @@ describe('S3-07 S3-19 S3-20: a step that is issued', () => {
     expect(d.endings[run_id]).toBe('completed:end_of_input');
   });
 
-  test('S3-38 S3-39: pause is one that is not reported: it says why, and that one has to stop', () => {
+  test('S3-38 S3-39: pause needs no report: it has a reason, and the loop must stop', () => {
     const d = new SessionDriver({ spec: WORDS }).start();
     d.next();
     const answer = d.next(d.report(), { context_usage_pct: 90 });
@@ -439,7 +439,7 @@ describe('S3-07 S3-19 S3-20: a step that is issued', () => {
       pause_reason: 'context_limit',
       loop_signal: 'paused_needs_attention',
     });
-    // Whatever the loop sends now: the session stays paused, and says so.
+    // The session stays paused and reports it, whatever the loop sends.
     const { session } = d;
     for (let i = 0; i < 3; i += 1) expect(d.next().data?.next_step).toEqual(answer.data?.next_step);
     expect(d.next({ step_id: 'x' }).data?.next_step?.type).toBe('pause');

@@ -1,5 +1,5 @@
-// What a session keeps when its spec is another one. What was done stays done, what was judged is judged again where
-// the phase has changed, and nothing that was completed is lost unless somebody says so.
+// What a session keeps when its spec changes. Completed work stays completed, a changed phase is reviewed again, and no
+// completed task is lost without `force`.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -29,7 +29,7 @@ function planOf(result: RebaseResult): RebasePlan {
   return result.plan;
 }
 
-test('a spec that asks and checks the same changes nothing, however it is written', () => {
+test('a spec with the same tasks and checks changes nothing, whatever its spelling', () => {
   const hints = make('a1', ['a2'], { title: 'Other', files: ['x.md'], acceptance: [] });
   const spelt = verify('a3', [], { cwd: '/sandbox/', timeout_seconds: 300, instruction: 'Have it run.' });
   const result = rebase(spec({ ...A, title: 'Other', tasks: [spelt, make('a2'), hints] }, B, C));
@@ -37,7 +37,7 @@ test('a spec that asks and checks the same changes nothing, however it is writte
   expect(planOf(result)).toMatchObject({ reopened: [], lost: [], satisfied: ['a', 'b', 'c'], cleared: [] });
 });
 
-describe('what is asked for or checked by other words is checked again', () => {
+describe('a changed instruction or check is checked again', () => {
   test.each<readonly [string, SpecPhase]>([
     ['another command', { ...A, tasks: [make('a1'), make('a2'), verify('a3', [], { command: ['make', 'check'] })] }],
     ['another folder', { ...A, tasks: [make('a1'), make('a2'), verify('a3', [], { cwd: '/sandbox/x' })] }],
@@ -61,17 +61,17 @@ describe('what is asked for or checked by other words is checked again', () => {
     });
   });
 
-  test('and so is a phase in which a task is opened again', () => {
+  test('and so is a phase in which a task is reopened', () => {
     const result = rebase(before, { completed: ALL.filter((id) => id !== 'b1'), skipped: ['b1'] });
     expect(result.kind).toBe('no_change');
     expect(planOf(result)).toMatchObject({ reopened: ['b2'], satisfied: ['a', 'c'], cleared: ['b'] });
   });
 });
 
-describe('completed tasks that the new spec does not have', () => {
+describe('completed tasks that the new spec lacks', () => {
   const without = spec(phase('a', [make('a2'), verify('a3')], GATE), C);
 
-  test('keep it from being taken up, and are named', () => {
+  test('prevent the rebase, and are listed', () => {
     expect(rebase(without)).toEqual({
       kind: 'refused',
       code: 'REBASE_COMPLETED_TASKS_REMOVED',
@@ -79,11 +79,11 @@ describe('completed tasks that the new spec does not have', () => {
     });
   });
 
-  test('do not, where they were not completed', () => {
+  test('do not matter if they were not completed', () => {
     expect(planOf(rebase(without, { completed: ['a2', 'c1'] }))).toMatchObject({ completed: ['a2', 'c1'], lost: [] });
   });
 
-  test('are lost by force alone', () => {
+  test('are lost only with force', () => {
     expect(planOf(rebase(without, { force: true }))).toMatchObject({
       completed: ['a2', 'c1', 'c2'],
       reopened: ['a3'],
@@ -94,7 +94,7 @@ describe('completed tasks that the new spec does not have', () => {
   });
 });
 
-describe('what stays of tasks and gates', () => {
+describe('tasks and gates that stay', () => {
   test.each<readonly [string, SessionSpec, Partial<RebasePlan>]>([
     [
       'a new task: the verification and the gate of its phase come after it again',
@@ -153,18 +153,18 @@ describe('for any two specs', () => {
     force: fc.boolean(),
   });
   const idsOf = ({ phases }: SessionSpec): string[] => phases.flatMap(({ tasks }) => tasks.map(({ id }) => id));
-  /** What a phase is to a gate: its tasks with their types. */
+  /** What a gate judges of a phase: its tasks with their types. */
   const workOf = ({ tasks }: SpecPhase): string =>
     JSON.stringify(tasks.map((task) => [task.id, isVerifyTask(task)] as const).sort());
 
-  /** What it asks for, and what it is checked by. */
+  /** The instructions and checks of a phase. */
   const wordsOf = ({ tasks, gate }: SpecPhase): string => {
     const words = tasks.map((task) => [task.id, isVerifyTask(task) ? task.command : task.instruction] as const);
     return JSON.stringify([words.sort(), gate]);
   };
   const wordsIn = ({ phases }: SessionSpec): string => JSON.stringify(phases.map((each) => wordsOf(each)));
 
-  test('every completed task is kept, reopened, or lost; lost only by force; gates stay for the same work alone', () => {
+  test('every completed task is kept, reopened, or lost; lost only with force; gates stay only for unchanged phases', () => {
     const seen = { no_change: 0, refused: 0, plan: 0 };
     fc.assert(
       fc.property(drawn, ({ one, other, isReversed, done, force }) => {
@@ -194,7 +194,7 @@ describe('for any two specs', () => {
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(10);
   });
 
-  test('no phase is left whose verifications are done and whose work is not, where there was none before', () => {
+  test('no phase has completed verifications and pending work, unless it had before', () => {
     const unfinishedButVerified = ({ phases }: SessionSpec, done: ReadonlySet<string>): string[] =>
       phases
         .filter(({ tasks }) => tasks.some((task) => isVerifyTask(task) && done.has(task.id)))

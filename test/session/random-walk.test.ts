@@ -1,4 +1,4 @@
-// Sessions that anything happens to; many more of them in `npm run sessions`.
+// Sessions with random inputs; `npm run sessions` runs many more of them.
 
 import { describe, expect, test } from '@jest/globals';
 import { sized } from '../fixtures/campaign.js';
@@ -7,12 +7,12 @@ import { broughtToEnd, lived } from '../sessions/random-sessions.js';
 const SEEDS = Array.from({ length: sized(15, 60) }, (_, index) => index + 1);
 
 describe('S3-01 S3-17 S3-39: random sessions', () => {
-  test('hold what they must after every input', () => {
+  test('hold their invariants after every input', () => {
     const seen = new Set(SEEDS.flatMap((seed) => [...lived(seed)]));
     expect(seen.size).toBeGreaterThan(sized(20, 25));
   }, 120_000);
 
-  test('are brought to completion from wherever they stand by an honest agent and a maintainer', () => {
+  test('are completed by an honest agent and a maintainer from any state', () => {
     for (const seed of SEEDS) expect(() => broughtToEnd(seed)).not.toThrow();
   }, 120_000);
 });

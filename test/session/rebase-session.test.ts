@@ -1,5 +1,4 @@
-// A session that goes on with another version of its spec: nothing is taken for checked that the spec of today has not
-// had checked, and nothing is left in the way.
+// A session that continues with another version of its spec: the new spec's checks all run, and nothing blocks it.
 
 import { describe, expect, test } from '@jest/globals';
 import type { SessionAnswer } from '../../src/contract/session/session-answer.js';
@@ -12,7 +11,7 @@ const two = (first: readonly SpecTask[], gate: SpecGate | undefined = GATE): Ses
   spec(phase('p1', first, gate), phase('p2', [make('b'), make('c')]));
 const TWO = two([make('a'), verify('v')]);
 
-/** A session whose first phase is finished, paused in the second. */
+/** A session whose first phase is complete, paused in the second. */
 function inSecond(options: SessionOptions = {}): SessionDriver {
   const d = new SessionDriver({ spec: TWO, ...options }).start();
   d.next();
@@ -27,12 +26,12 @@ const told = ({ data }: SessionAnswer) => [
 ];
 const warnings = ({ data }: SessionAnswer) => data?.warnings;
 
-describe('C68: with the same structure, what is checked by other rules is checked again', () => {
+describe('C68: with the same structure, work with changed checks is checked again', () => {
   test.each([
     ['another command', { command: ['node', 'check.mjs'] }],
     ['another folder', { cwd: '/sandbox/app' }],
     ['another time', { timeout_seconds: 7 }],
-  ])('a verification with %s, and the gate behind it', (_what, other) => {
+  ])('a verification with %s, and the gate after it', (_what, other) => {
     const d = inSecond();
     expect(warnings(d.rebase(two([make('a'), verify('v', undefined, other)])))).toEqual([]);
     expect(d.session).toMatchObject({ tasks: { a: 'completed' }, gates: {} });
@@ -57,7 +56,7 @@ describe('C68: with the same structure, what is checked by other rules is checke
     expect(pause_reason ?? next_step?.type).toBe(next);
   });
 
-  test('S3-34: a task that asks for something else stays done, and its phase is judged by what it asks for now', () => {
+  test('S3-34: a task with another instruction stays completed, and its phase is reviewed under the new instruction', () => {
     const d = inSecond();
     d.rebase(two([make('a', undefined, { acceptance: ['It rhymes.'] }), verify('v')]));
     expect(d.session).toMatchObject({ tasks: { a: 'completed' }, gates: {} });
@@ -65,7 +64,7 @@ describe('C68: with the same structure, what is checked by other rules is checke
     expect(told(d.work())).toEqual(['run_fidelity_gate', 'p1']);
   });
 
-  test('a waiver was given for the gate of before', () => {
+  test('a waiver belongs to the old gate', () => {
     const d = new SessionDriver({ spec: TWO }).start();
     d.next();
     d.pause();
@@ -74,7 +73,7 @@ describe('C68: with the same structure, what is checked by other rules is checke
     expect(d.session.gates).toEqual({});
   });
 
-  test('titles, hints, lanes, dependencies and defaults that are spelt out are no rules', () => {
+  test('titles, hints, lanes, dependencies and explicit defaults are no checks', () => {
     const d = inSecond();
     const { tasks, gates } = d.session;
     const spelt = verify('v', ['a'], {
@@ -90,10 +89,10 @@ describe('C68: with the same structure, what is checked by other rules is checke
   });
 });
 
-describe('C73: a skipped task that is opened again', () => {
+describe('C73: a reopened skipped task', () => {
   const SKIPPED = two([make('a'), make('s'), verify('v')]);
 
-  test('is made before its phase is verified and reviewed again', () => {
+  test('is done before its phase is verified and reviewed again', () => {
     const d = new SessionDriver({ spec: SKIPPED, settings: { allow_skipped: true } }).start();
     d.next();
     d.work();
@@ -109,7 +108,7 @@ describe('C73: a skipped task that is opened again', () => {
     expect(told(d.work())).toEqual(['run_fidelity_gate', 'p1']);
   });
 
-  test('makes its phase one whose completion is yet to be told', () => {
+  test('makes the completion of its phase a new report', () => {
     const settings = { allow_skipped: true, stop_on_phase_completion: true };
     const d = new SessionDriver({ spec: two([make('a'), make('s')]), settings }).start();
     d.next();
@@ -125,8 +124,8 @@ describe('C73: a skipped task that is opened again', () => {
   });
 });
 
-describe('a gate that has failed', () => {
-  test('C71: is reviewed again after a rebase: what it found is gone, and nobody is told to address nothing', () => {
+describe('a failed gate', () => {
+  test('C71: is reviewed again after a rebase: its findings are gone, and no step asks to address them', () => {
     const d = new SessionDriver({ spec: TWO }).start();
     d.next();
     d.work();
@@ -141,7 +140,7 @@ describe('a gate that has failed', () => {
   test.each<readonly [string, SessionOptions]>([
     ['by the spec', { spec: two([make('a'), verify('v')], { ...GATE, required: false }) }],
     ['by the settings', { settings: { enforce_gates: false } }],
-  ])('and need not pass, %s, is not reviewed again because another phase has changed', (_how, options) => {
+  ])('that need not pass, %s, is not reviewed again if another phase has changed', (_how, options) => {
     const d = new SessionDriver({ spec: TWO, ...options }).start();
     d.verdict = 'fail';
     d.next();
@@ -155,7 +154,7 @@ describe('a gate that has failed', () => {
   });
 });
 
-test('a session looks at the file that it was rebased to, and at none where that was a document', () => {
+test('a session reads the file that it was rebased to, and no file after a rebase to a document', () => {
   const d = inSecond();
   d.rebase(TWO, false, '/specs/moved.json');
   expect(d.session.spec_file).toBe('/specs/moved.json');

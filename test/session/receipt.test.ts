@@ -1,5 +1,5 @@
-// Verifications: the platform runs the command itself and says what came of it; an agent can hand that on, and nothing
-// else (C67, C68).
+// Verifications: the platform runs the command itself and reports the result; an agent can only pass its receipt on
+// (C67, C68).
 
 import { describe, expect, test } from '@jest/globals';
 import { isRecordedInput } from '../../src/contract/validators.js';
@@ -40,7 +40,7 @@ function expectRefused(d: SessionDriver, report: JsonObject, code: string, detai
 }
 
 describe('S3-23: verify', () => {
-  test('has the command of the spec run, once, as a run of its own, and answers when that has ended', () => {
+  test("runs the spec's command once, as a run of its own, and answers when that run has ended", () => {
     const d = verifying();
     const { step } = d.outstanding;
     expect(step.instruction).toContain(JSON.stringify(PROGRAM));
@@ -58,14 +58,14 @@ describe('S3-23: verify', () => {
     expect(d.tree.pending).toEqual([]);
   });
 
-  test('runs in the sandbox, for five minutes, where the spec says nothing else', () => {
+  test('runs in the sandbox, for five minutes, by default', () => {
     const d = verifying();
     d.work();
     d.ask({ name: 'verify', step_id: d.outstanding.step.step_id });
     expect(d.checking.effect.args).toMatchObject({ task_id: 'v2', cwd: '/sandbox/', timeout_ms: 300_000 });
   });
 
-  test('has no parameter for another command: an input with one is none', () => {
+  test('has no parameter for another command: an input with one is invalid', () => {
     const d = verifying();
     const step_id = d.outstanding.step.step_id;
     d.ask({ name: 'verify', step_id });
@@ -76,7 +76,7 @@ describe('S3-23: verify', () => {
     }
   });
 
-  test('of another step, or where none is outstanding, is a mismatch, and nothing is run', () => {
+  test('of another step, or without an outstanding one, is a mismatch, and no command runs', () => {
     const d = verifying();
     for (const step_id of [`${SESSION}-s1`, `${SESSION}-s3`, 'x']) {
       expect(said(d.tell({ name: 'verify', step_id }))).toEqual({ code: 'STEP_MISMATCH', details: ['step_id'] });
@@ -89,7 +89,7 @@ describe('S3-23: verify', () => {
     expect([...d.commands, ...other.commands]).toEqual([]);
   });
 
-  test('while one is under way finds it busy, and so does a report: neither counts as refused', () => {
+  test('while one is in flight is rejected as busy, and so is a report; neither counts as a rejected report', () => {
     const d = verifying();
     const { step_id } = d.outstanding.step;
     d.check();
@@ -100,12 +100,12 @@ describe('S3-23: verify', () => {
     expect(d.next(d.report('skipped')).error?.code).toBe('AGENT_BUSY');
     expect(d.session).toMatchObject({ state_version, outstanding: { refused: 0 } });
     d.checked();
-    // The receipt of the run before is not that of this one.
+    // The receipt of an earlier run differs from that of this one.
     expect(said(d.next(report))).toEqual(invalid('issued_at'));
     expect(d.next(d.report()).success).toBe(true);
   });
 
-  test('again makes the receipt of the time before worthless, whatever comes of it', () => {
+  test('again makes the earlier receipt worthless, whatever its result', () => {
     const d = verifying();
     d.check();
     const report = d.report();
@@ -116,7 +116,7 @@ describe('S3-23: verify', () => {
 });
 
 describe('S3-24 S3-28: the receipt', () => {
-  test('is made by the platform of what it ran, and bound to the step', () => {
+  test('is issued by the platform for what it ran, and bound to the step', () => {
     const d = verifying();
     const answer = d.check();
     const receipt = {
@@ -144,14 +144,14 @@ describe('S3-24 S3-28: the receipt', () => {
     ['half an exit code', { exit_code: 0.5 }],
     ['a hash that is none', { command_hash: 'C'.repeat(64) }],
     ['no digest', { output_digest: '' }],
-  ])('is not made of a result with %s', (_what, wrong) => {
+  ])('is not issued for a result with %s', (_what, wrong) => {
     const d = verifying();
     d.ask({ name: 'verify', step_id: d.outstanding.step.step_id });
     expect(d.checked(wrong).error?.code).toBe('CHECK_FAILED');
     expect(d.outstanding.receipt).toBeNull();
   });
 
-  test('comes with the output as text, or without where there is none', () => {
+  test('comes with the output as text, if there is any', () => {
     for (const [output, told] of [
       ['\ud800x', '\ufffdx'],
       [7, null],
@@ -163,7 +163,7 @@ describe('S3-24 S3-28: the receipt', () => {
     }
   });
 
-  test('outlasts a pause', () => {
+  test('survives a pause', () => {
     const d = verifying();
     d.check();
     const report = d.report();
@@ -173,8 +173,8 @@ describe('S3-24 S3-28: the receipt', () => {
   });
 });
 
-describe('a verification that comes to nothing', () => {
-  test('says so, and can be asked for again', () => {
+describe('a verification without a result', () => {
+  test('is reported, and can be requested again', () => {
     const d = verifying();
     const { step_id } = d.outstanding.step;
     d.ask({ name: 'verify', step_id });
@@ -191,7 +191,7 @@ describe('a verification that comes to nothing', () => {
     expect(d.work().success).toBe(true);
   });
 
-  test('for the third time pauses the session: nobody asks for ever', () => {
+  test('pauses the session at the third time, so that no loop requests it forever', () => {
     const d = verifying({});
     const { step_id } = d.outstanding.step;
     const answers = [1, 2, 3].map(() => {
@@ -204,8 +204,8 @@ describe('a verification that comes to nothing', () => {
     expect(d.work()).toMatchObject({ success: true, data: { next_step: { task_id: 'v2' } } });
   });
 
-  test('because policy forbids it says so at once', () => {
-    // The lane of the checks works inside a case.
+  test('is reported at once if policy forbids it', () => {
+    // The lane of the checks requires a case.
     const d = new SessionDriver({ spec: CHECKED }).start({ case_id: null });
     d.next();
     d.work();
@@ -215,7 +215,7 @@ describe('a verification that comes to nothing', () => {
 });
 
 describe('S3-25: a report without a receipt', () => {
-  test.each(['success', 'failure'] as const)('of %s is refused, run or not', (outcome) => {
+  test.each(['success', 'failure'] as const)('of %s is rejected, run or not', (outcome) => {
     for (const run of [false, true]) {
       const d = verifying();
       if (run) d.check();
@@ -225,7 +225,7 @@ describe('S3-25: a report without a receipt', () => {
     }
   });
 
-  test('C67: is what skipped is; with one it is refused', () => {
+  test('C67: is valid for a skipped step; with a receipt it is rejected', () => {
     const d = verifying();
     d.check();
     const receipt = { ...d.outstanding.receipt };
@@ -236,7 +236,7 @@ describe('S3-25: a report without a receipt', () => {
   });
 });
 
-describe('S3-26: a receipt that is malformed is refused:', () => {
+describe('S3-26: a malformed receipt is rejected:', () => {
   const members = ['command_hash', 'exit_code', 'output_digest', 'issued_at', 'step_id'] as const;
   const wrong: readonly (readonly [string, (receipt: JsonObject) => Json])[] = [
     ...members.map((name) => [`without ${name}`, (receipt: JsonObject) => without(receipt, name)] as const),
@@ -266,7 +266,7 @@ describe('S3-26: a receipt that is malformed is refused:', () => {
   });
 });
 
-describe('C68: a receipt that is forged is refused', () => {
+describe('C68: a forged receipt is rejected', () => {
   const HEX = 'e'.repeat(64);
 
   test.each<readonly [string, JsonObject, readonly string[]]>([
@@ -292,7 +292,7 @@ describe('C68: a receipt that is forged is refused', () => {
     expect(d.session.tasks).toEqual({ a: 'completed' });
   });
 
-  test('where nothing was run: the agent has made it all itself', () => {
+  test('if no command ran and the agent has made it up', () => {
     const d = verifying();
     const step_id = d.outstanding.step.step_id;
     const issued_at = '2026-01-01T00:00:04.000Z';
@@ -301,7 +301,7 @@ describe('C68: a receipt that is forged is refused', () => {
     expectRefused(d, d.report('success', { verification_receipt }), 'ERROR_VERIFICATION_RECEIPT_INVALID', why);
   });
 
-  test('where it is that of another step, with the very same command', () => {
+  test('if it belongs to another step with the same command', () => {
     const d = verifying();
     d.check();
     const verification_receipt = { ...d.outstanding.receipt };
@@ -316,7 +316,7 @@ describe('C68: a receipt that is forged is refused', () => {
     expect(d.session.tasks).toEqual({ a: 'completed', v1: 'completed' });
   });
 
-  test('where it is stale: that of an earlier run of the same step, which passed', () => {
+  test('if it is stale: from an earlier run of the same step, which passed', () => {
     const d = verifying();
     d.check();
     const passed = d.report();
@@ -326,7 +326,7 @@ describe('C68: a receipt that is forged is refused', () => {
   });
 });
 
-describe('C67 F5: outcome and exit code agree', () => {
+describe('C67 F5: outcome and exit code must agree', () => {
   test.each([
     ['success', 0, true],
     ['success', 1, false],

@@ -1,5 +1,5 @@
-// Eighteen ways in which a step loop of this kind has been broken before (F1 to F18), each as somebody would meet it.
-// What each of them is about in full is tested beside the rule that it broke.
+// Eighteen ways in which step loops of this kind have failed before (F1 to F18), each as a user would meet it. The
+// suite of each rule tests it in full.
 
 import { expect, test } from '@jest/globals';
 import { memoryHeadStore } from '../../src/adapters/memory/memory-head-store.js';
@@ -42,7 +42,7 @@ test('F1: a gate under the manual policy can pass: a person acknowledges its att
   expect(d.work().data?.status).toBe('completed');
 });
 
-test('F2: a gate that was waived is not run again, also where it had failed and paused the session', () => {
+test('F2: a waived gate is not run again, even if it had failed and paused the session', () => {
   const d = atGate({ settings: { auto_retry_fidelity_gate: false } });
   d.verdict = 'fail';
   expect(toPause(d)).toBe('gate_failed');
@@ -53,7 +53,7 @@ test('F2: a gate that was waived is not run again, also where it had failed and 
   expect(d.work().data).toMatchObject({ status: 'completed', satisfied_gates: ['p1'] });
 });
 
-test('F3: resuming takes what had paused the session out of the way', () => {
+test('F3: resuming removes the cause of the pause', () => {
   const failing = begun({ limits: { max_consecutive_errors: 1 } });
   failing.work('failure');
   const limited = begun({ limits: { max_tasks_per_session: 1 }, spec: spec(phase('p', [make('a'), make('b')])) });
@@ -72,7 +72,7 @@ test('F3: resuming takes what had paused the session out of the way', () => {
   }
 });
 
-test('F4: after a pause nothing is to be reported of it, however long it was', () => {
+test('F4: after a pause there is nothing to report about it, however long it was', () => {
   const d = begun({ spec: spec(phase('p', [make('a'), make('b')])), limits: { max_tasks_per_session: 1 } });
   expect(d.work().data?.next_step).toMatchObject({ type: 'pause', reason: 'task_limit' });
   expect(d.session.outstanding).toBeNull();
@@ -81,7 +81,7 @@ test('F4: after a pause nothing is to be reported of it, however long it was', (
   expect(d.next().data?.next_step).toMatchObject({ type: 'implement_task', task_id: 'b' });
 });
 
-test('F5: success with an exit code other than 0 is refused', () => {
+test('F5: success with an exit code other than 0 is rejected', () => {
   const d = verifying();
   d.exit_code = 1;
   d.check();
@@ -90,7 +90,7 @@ test('F5: success with an exit code other than 0 is refused', () => {
   expect(d.session).toMatchObject({ tasks: {}, outstanding: { type: 'execute_verification' } });
 });
 
-test('F6: a receipt that the agent has made itself is refused, however well', () => {
+test('F6: a receipt that the agent has made itself is rejected, however convincing', () => {
   const d = verifying();
   const made = {
     command_hash: 'c'.repeat(64),
@@ -104,7 +104,7 @@ test('F6: a receipt that the agent has made itself is refused, however well', ()
   expect(d.work().data?.status).toBe('completed');
 });
 
-test('F7: evidence without a checksum is none', () => {
+test('F7: evidence without a checksum is invalid', () => {
   const d = atGate();
   d.ask({ name: 'review', phase_id: 'p1', step_id: d.outstanding.step.step_id });
   expect(d.checked({ checksum: null }).error?.code).toBe('CHECK_FAILED');
@@ -115,7 +115,7 @@ test('F7: evidence without a checksum is none', () => {
   expect(d.next(d.report()).error?.code).toBe('ERROR_GATE_INTEGRITY_CHECKSUM');
 });
 
-test('F8: no two pieces of evidence have one checksum', () => {
+test('F8: no two pieces of evidence share a checksum', () => {
   const bound = { gate_attempt_id: 'g', step_id: 's', phase_id: 'p', verdict: 'pass' } as const;
   const shifted = [
     bound,
@@ -128,7 +128,7 @@ test('F8: no two pieces of evidence have one checksum', () => {
   expect(new Set(shifted.map((one) => evidenceChecksum(testSecrets, SESSION, one))).size).toBe(shifted.length);
 });
 
-test('F9: no review is made where no gate is outstanding, nor for another step or phase', () => {
+test('F9: no review runs without an outstanding gate, or for another step or phase', () => {
   const d = begun();
   const step_id = d.outstanding.step.step_id;
   expect(d.tell({ name: 'review', phase_id: 'p1', step_id }).error?.code).toBe('GATE_BLOCKED');
@@ -137,14 +137,14 @@ test('F9: no review is made where no gate is outstanding, nor for another step o
   expect(d.session).toMatchObject({ evidence: null, gate_attempts: 0, check: null });
 });
 
-test('F10: a task that was skipped is settled: it is counted, and not issued again', () => {
+test('F10: a skipped task is settled: it is counted, and not issued again', () => {
   const d = begun({ spec: spec(phase('p', [make('a'), make('b')])) });
   expect(d.work('skipped').data?.next_step?.task_id).toBe('b');
   expect(d.session).toMatchObject({ tasks: { a: 'skipped' }, counters: { skips: 1 } });
   expect(d.work().data).toMatchObject({ status: 'completed' });
 });
 
-test('F11: the third gate that fails pauses the session at once, and as fidelity_cycle_limit', () => {
+test('F11: the third failure of a gate pauses the session at once, as fidelity_cycle_limit', () => {
   const d = atGate();
   d.verdict = 'fail';
   expect(toPause(d)).toBe('fidelity_cycle_limit');
@@ -161,7 +161,7 @@ test.each([{ problem: 'not_found' }, { problem: 'unreadable' }] as const)(
   },
 );
 
-test('F13: a review and a report that cross do not undo one another', () => {
+test('F13: a concurrent review and report do not undo each other', () => {
   const d = atGate();
   const { step_id } = d.outstanding.step;
   d.ask({ name: 'review', phase_id: 'p1', step_id });
@@ -174,7 +174,7 @@ test('F13: a review and a report that cross do not undo one another', () => {
   expect(versions).toEqual([...versions].sort((a, b) => a - b));
 });
 
-test('F14: a report that is refused for its receipt does not burn its proof', () => {
+test('F14: a report that is rejected for its receipt does not consume its proof', () => {
   const d = verifying();
   d.check();
   const right = d.report();
@@ -183,19 +183,19 @@ test('F14: a report that is refused for its receipt does not burn its proof', ()
   expect(d.next(right)).toMatchObject({ success: true, data: { status: 'completed' } });
 });
 
-test('F15: a pause by people has a loop signal', () => {
+test('F15: a pause by a person has a loop signal', () => {
   const d = begun();
   expect(d.pause().data?.loop_signal).toBe('paused_needs_attention');
   expect(d.next().data).toMatchObject({ pause_reason: 'user', loop_signal: 'paused_needs_attention' });
 });
 
-test('F16: pass is no outcome', () => {
+test('F16: pass is not an outcome', () => {
   const d = begun();
   const answer = d.next({ ...d.report(), outcome: 'pass' });
   expect(answer.error).toMatchObject({ code: 'VALIDATION_ERROR', details: ['outcome is missing or malformed'] });
 });
 
-test('F17: a ledger that has lost its end is noticed by the head that stands beside it', async () => {
+test('F17: the external head reveals a ledger whose end was truncated', async () => {
   const d = begun();
   d.work();
   const entries = d.entries;
@@ -205,7 +205,7 @@ test('F17: a ledger that has lost its end is noticed by the head that stands bes
       some.map(({ leaf_hash }) => leaf_hash),
     );
   const whole = headOf(entries);
-  // Cut between two inputs, so that what is left is a chain that the machines would have spoken.
+  // Cut between two inputs, so that the rest is a chain that the machines could have produced.
   const cut = d.decisions.slice(0, -1).flatMap((decision) => decision.entries);
   const fold = new Fold(SESSION);
   for (const decision of d.decisions.slice(0, -1)) {
@@ -225,7 +225,7 @@ test('F17: a ledger that has lost its end is noticed by the head that stands bes
   await expect(checkExternalHead(store, memoryHeadStore(whole))).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
 });
 
-test('F18: the gates are audited after a fresh pass too, before the next phase is begun, whatever it begins with', () => {
+test('F18: the gates are audited after a fresh pass too, before the next phase starts, whatever its first step is', () => {
   const next = spec(phase('p1', [make('a')], GATE), phase('p2', [verify('v')]));
   const d = atGate({ spec: next });
   expect(d.work().data?.next_step?.type).toBe('execute_verification');
@@ -242,7 +242,7 @@ test('F18: the gates are audited after a fresh pass too, before the next phase i
   expect(findNextAction(finished, calm)).toMatchObject({ kind: 'refuse', code: 'GATE_AUDIT_FAILURE' });
 });
 
-test('F3 F4: a runner alone gets past every pause that nobody has to decide', () => {
+test('F3 F4: a runner alone can resume every pause that needs no person', () => {
   const many = spec(phase('p1', [make('a'), make('b')]), phase('p2', [make('c'), make('d')]));
   const settings = { stop_on_phase_completion: true };
   const d = new SessionDriver({ spec: many, settings, limits: { max_tasks_per_session: 1 } }).start();

@@ -1,4 +1,4 @@
-// What a reviewer is told: what was asked for, what became of it, and which files were changed for it.
+// The order to a reviewer: the tasks, their results, and the changed files.
 
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../src/contract/json.js';
@@ -11,7 +11,7 @@ import type { SandboxFacts } from '../../src/contract/run/effect.js';
 const GATE = { reviewer: 'callback' } as const;
 const NO_FILES: SandboxFacts = { paths: [], usage: { bytes: 0, files: 0 } };
 
-/** What the review of the first phase is asked, all of whose tasks are made. */
+/** The order for the review of the first phase, whose tasks are all completed. */
 function asked(tasks: readonly SpecTask[], each: (d: SessionDriver) => void = () => undefined): JsonObject {
   const d = new SessionDriver({ spec: spec(phase('p1', tasks, GATE), phase('p2', [make('z')], GATE)) }).start();
   d.next();
@@ -35,8 +35,8 @@ function write(d: SessionDriver, path: string): void {
   d.done(perform?.run_id ?? '', { bytes_written: 1 });
 }
 
-describe('S3-29: a reviewer is told of each task', () => {
-  test('what was asked for and what it is accepted by; of a verification, what became of it', () => {
+describe('S3-29: the order lists each task', () => {
+  test('with its instruction and acceptance criteria; for a verification, with its result', () => {
     const tasks = [make('a', [], { acceptance: ['It rhymes.'] }), make('b'), verify('v')];
     expect(asked(tasks)['tasks']).toEqual([
       {
@@ -51,7 +51,7 @@ describe('S3-29: a reviewer is told of each task', () => {
     ]);
   });
 
-  test('no more words than can be borne: a task whose words are too many goes without them', () => {
+  test('up to a limit of text: a task whose texts exceed it is listed without them', () => {
     const long = { acceptance: Array.from({ length: 16 }, () => 'x'.repeat(2_000)), instruction: 'i'.repeat(32_768) };
     const tasks = Array.from({ length: 6 }, (_, i) => make(`t${i}`, [], i === 4 ? {} : long));
     const told = asked(tasks)['tasks'] as JsonObject[];
@@ -73,7 +73,7 @@ describe('S3-34: the files that a phase has changed', () => {
     expect(reviewed(d, () => write(d, '/sandbox/z.md'))['files_touched']).toEqual(['/sandbox/z.md']);
   });
 
-  test('are a thousand at most, each once', () => {
+  test('are at most a thousand, each once', () => {
     const files = Array.from({ length: REVIEWED_FILES_MAX }, (_, i) => `/sandbox/${i}`);
     const full = mergeChangedFiles({ phase_id: 'p', files: ['/sandbox/7'] }, 'p', files);
     expect(full.files).toHaveLength(REVIEWED_FILES_MAX);
@@ -82,7 +82,7 @@ describe('S3-34: the files that a phase has changed', () => {
   });
 });
 
-test('what the runs of a step have changed is kept as long as the step can be reported, and no longer', () => {
+test("the changes of a step's runs are remembered exactly as long as the step can be reported", () => {
   const d = new SessionDriver({ spec: spec(phase('p1', [make('a'), make('b')])) }).start();
   const touched = () => d.tree.snapshot().touched?.map(([, paths]) => paths);
   d.next();

@@ -1,3 +1,3 @@
-// The random sessions of the suite beside it, all 100 of them.
+// All 100 random sessions of session-machine.test.ts.
 
 import './session-machine.test.js';

@@ -1,5 +1,5 @@
-// The session as a machine: what its runs do while it is asked, paused, resumed and ended, and that any interpreter of
-// it, from any place of its history, comes to the same.
+// The session as a machine: what its runs do while it is paused, resumed and ended, and that both interpreters reach
+// the same state from any point of its history.
 
 import { describe, expect, test } from '@jest/globals';
 import { artifactRef, type Artifact } from '../../src/contract/artifact-ref.js';
@@ -39,7 +39,7 @@ const startCheck = (d: SessionDriver): void => {
   const name = type === 'run_fidelity_gate' ? 'review' : 'verify';
   expect(name === 'verify' ? d.ask({ name, step_id }) : d.ask({ name, step_id, phase_id: phase_id ?? '' })).toBeNull();
 };
-/** The agent of the step has begun to write something, and the world has not answered yet. */
+/** The agent of the step has started a write that has no result yet. */
 const writing = (d: SessionDriver): string => {
   const agent = d.outstanding.step.run_id ?? '';
   d.act('WRITE_FILE', { path: '/sandbox/a.md', content: 'x' }, { paths: [], usage: { bytes: 0, files: 0 } }, agent);
@@ -54,7 +54,7 @@ describe('the runs of an activation', () => {
     overlay: null,
   } as const;
 
-  test.each([SESSION, `${SESSION}.1`])('are started by the session alone: nothing is started in %s', (run_id) => {
+  test.each([SESSION, `${SESSION}.1`])('are started only by the session: no input starts one in %s', (run_id) => {
     const d = begun();
     const { refused, entries } = d.send({
       kind: 'start_agent',
@@ -66,13 +66,13 @@ describe('the runs of an activation', () => {
       budget: null,
     });
     expect([refused, entries.length]).toEqual([true, 2]);
-    // Its runs have the ids by which it waits for them.
+    // Its runs have the ids that the session expects.
     expect(d.work().data?.next_step?.run_id).toBe(`${SESSION}.1.2`);
     expect(d.created(`${SESSION}.1.2`).actor.actor_id).toBe('agent');
     expect(d.work().success).toBe(true);
   });
 
-  test('nor is a promotion or an export', () => {
+  test('include no promotion or export', () => {
     const d = begun();
     const bytes = Buffer.from('{"action":"EXPORT_BUNDLE","args":{}}');
     const request: Artifact = { kind: 'request', case_id: 'case-1', bytes };
@@ -97,7 +97,7 @@ describe('U-01 U-06: random sessions', () => {
   const SEEDS = Array.from({ length: sized(20, 100) }, (_, i) => 9_001 + i);
   const lived = (seed: number): SessionDriver => new RandomSession(seed).live({ inputs: 30, maimed: true }).driver;
 
-  test('are decided the same by our interpreter and by XState, and leave the same state, after every input', () => {
+  test('decide the same in our interpreter and in XState, and reach the same state, after every input', () => {
     let inputs = 0;
     for (const seed of SEEDS.slice(0, sized(10, 60))) {
       const d = lived(seed);
@@ -112,7 +112,7 @@ describe('U-01 U-06: random sessions', () => {
     expect(inputs).toBeGreaterThan(sized(250, 1_500));
   }, 120_000);
 
-  test('D16: go on from what either interpreter has put down, after every input', () => {
+  test('D16: continue from the snapshots of either interpreter, after every input', () => {
     for (const seed of SEEDS.slice(0, sized(6, 40))) {
       const d = lived(seed);
       let [ours, theirs] = [new Tree(d.tree_id, TABLE_DRIVEN), new Tree(d.tree_id, XSTATE)];
@@ -129,7 +129,7 @@ describe('U-01 U-06: random sessions', () => {
     }
   }, 120_000);
 
-  test('are folded from their record to where they were, with every reply', () => {
+  test('fold from their record to the same state, with every reply', () => {
     for (const seed of SEEDS) {
       const d = lived(seed);
       const fold = new Fold(d.tree_id);
@@ -147,7 +147,7 @@ describe('U-01 U-06: random sessions', () => {
     }
   }, 120_000);
 
-  test('answer every command once, at once or when what it waits for has ended', () => {
+  test('answer every command once: at once, or when the awaited run has ended', () => {
     for (const seed of SEEDS) {
       const d = lived(seed);
       const asked = d.inputs.flatMap(({ recorded }, i) =>
@@ -162,8 +162,8 @@ describe('U-01 U-06: random sessions', () => {
   });
 });
 
-describe('a session that is opened', () => {
-  test('has an activation, an orchestrator run that waits for its steps', () => {
+describe('an opened session', () => {
+  test('has an activation: an orchestrator run that waits for its steps', () => {
     const d = new SessionDriver({ spec: TWO }).start();
     expect(d.story()).toEqual([
       'input:open_session',
@@ -189,7 +189,7 @@ describe('a session that is opened', () => {
     expect(d.session).toEqual(session);
   });
 
-  test.each(['lanes', 'roles', 'actions'] as const)('without a valid pin of %s has failed, and stays so', (name) => {
+  test.each(['lanes', 'roles', 'actions'] as const)('fails for good without a valid pin of %s', (name) => {
     const d = new SessionDriver({ spec: TWO }).start({ problems: { [name]: 'dirty' } });
     expect(d.session).toMatchObject({ status: 'failed', failure_reason: 'activation_denied', outstanding: null });
     expect(said(d, 'fail')).toMatchObject([
@@ -209,7 +209,7 @@ describe('a session that is opened', () => {
     expect(d.tree.hasEnded).toBe(true);
   });
 
-  test('takes nothing that is for a run: it is none', () => {
+  test('rejects inputs for a run, because it is not a run', () => {
     const d = begun();
     const { session } = d;
     const strange = [
@@ -247,13 +247,13 @@ describe('a session that ends', () => {
       status === 'ended' ? { state: 'cancelled', reason: 'ended' } : { state: 'completed', reason: 'completed' },
     );
     expect(d.endings[`${SESSION}.1`]).toBe(status === 'ended' ? 'completed:ended:testing' : 'completed:completed');
-    // Nothing moves it any more.
+    // No input changes the session any more.
     for (const decision of [d.cancel(`${SESSION}.1`), d.send({ kind: 'end', run_id: `${SESSION}.1` })]) {
       expect(decision.refused).toBe(true);
     }
   });
 
-  test('waits for what is under way in its sandbox, and takes nothing meanwhile', () => {
+  test('waits for the effect in flight in its sandbox, and rejects inputs meanwhile', () => {
     const d = begun();
     const run_id = writing(d);
     d.end();
@@ -266,7 +266,7 @@ describe('a session that ends', () => {
     expect(ended(d).at(-1)).toBe(SESSION);
   });
 
-  test('while a check is under way answers whoever waits for it, and then ends', () => {
+  test('during a check answers the waiting client, and then ends', () => {
     const d = verifying();
     startCheck(d);
     d.end();
@@ -276,7 +276,7 @@ describe('a session that ends', () => {
     expect(d.tree.hasEnded).toBe(true);
   });
 
-  test('while it is paused, with its activation already gone, ends at once', () => {
+  test('during a pause, without an activation, ends at once', () => {
     const d = begun();
     d.pause();
     d.end();
@@ -285,7 +285,7 @@ describe('a session that ends', () => {
 });
 
 describe('a pause', () => {
-  test('ends the activation as completed, and the agent of the step with it', () => {
+  test('ends the activation as completed, with the agent of the step', () => {
     const d = begun();
     d.pause();
     expect(d.endings).toMatchObject({
@@ -295,7 +295,7 @@ describe('a pause', () => {
     expect(d.tree.hasEnded).toBe(false);
   });
 
-  test('keeps the step that is outstanding: it is reported after it, with the proof that the agent has', () => {
+  test('keeps the outstanding step: it is reported later with the same proof', () => {
     const d = begun();
     const report = d.report();
     d.pause();
@@ -307,14 +307,14 @@ describe('a pause', () => {
     expect(d.next(report).data?.next_step?.task_id).toBe('v');
   });
 
-  test('without a step outstanding is left with none: the loop asks for the next', () => {
+  test('without an outstanding step leaves none: the loop requests the next one', () => {
     const d = new SessionDriver({ spec: TWO }).start();
     d.pause();
     expect(d.resume().data).toMatchObject({ status: 'running', next_step: null, loop_signal: null });
     expect(d.next().data?.next_step?.task_id).toBe('a');
   });
 
-  test('while a check is under way lets it come to nothing, and the step is verified again after it', () => {
+  test('during a check cancels it, and the step is verified again after the pause', () => {
     const d = verifying();
     startCheck(d);
     d.pause();
@@ -328,13 +328,13 @@ describe('a pause', () => {
     expect(d.work().data?.next_step?.type).toBe('run_fidelity_gate');
   });
 
-  test('while something is written waits for it in the old activation, and goes on in the new one', () => {
+  test('during a write waits for it in the old activation, and continues in a new one', () => {
     const d = begun();
     const run_id = writing(d);
     d.pause();
     expect(d.endings[`${SESSION}.1`]).toBeUndefined();
     d.resume();
-    // Two agents of one step would be one too many: it is not reported before the first has ended.
+    // Two agents of one step would conflict: the report is rejected until the first agent has ended.
     expect(codeOf(d.next(d.report()))).toBe('AGENT_BUSY');
     d.done(run_id, { bytes_written: 1 });
     expect(d.endings[`${SESSION}.1`]).toBe('completed:paused:user');
@@ -342,7 +342,7 @@ describe('a pause', () => {
     expect(d.next(d.report()).success).toBe(true);
   });
 
-  test('and another: every activation has its number, and is a run of its own', () => {
+  test('leads to a new activation each time, with its own number and run', () => {
     const d = begun();
     for (let i = 0; i < 5; i += 1) {
       d.pause();
@@ -357,7 +357,7 @@ describe('a pause', () => {
 });
 
 describe('an activation that is cancelled from outside', () => {
-  test('pauses the session, and the step is taken up again', () => {
+  test('pauses the session, and the step resumes later', () => {
     const d = begun();
     d.cancel(`${SESSION}.1`, 'operator');
     expect(d.session).toMatchObject({ status: 'paused', pause_reason: 'user' });
@@ -367,7 +367,7 @@ describe('an activation that is cancelled from outside', () => {
     expect(d.work().success).toBe(true);
   });
 
-  test('leaves no activation behind: the session can be ended', () => {
+  test('leaves no activation: the session can be ended', () => {
     const d = begun();
     d.cancel(`${SESSION}.1`, 'operator');
     d.end();
@@ -379,7 +379,7 @@ describe('an activation that is cancelled from outside', () => {
     expect(other.tree.hasEnded).toBe(true);
   });
 
-  test('after it was closed says nothing more', () => {
+  test('after the session closed it emits nothing more', () => {
     const d = begun();
     d.pause();
     expect(d.cancel(`${SESSION}.1`).refused).toBe(true);
@@ -388,7 +388,7 @@ describe('an activation that is cancelled from outside', () => {
     expect(d.session.status).toBe('running');
   });
 
-  test('while a check is under way answers whoever waits for it', () => {
+  test('during a check answers the waiting client', () => {
     const d = verifying();
     startCheck(d);
     d.cancel(`${SESSION}.1`, 'operator');
@@ -397,7 +397,7 @@ describe('an activation that is cancelled from outside', () => {
     expect(d.session).toMatchObject({ status: 'paused', check: null });
   });
 
-  test('while its agent writes is not asked for a check that it would not make', () => {
+  test('while its agent writes rejects a check that it could not run', () => {
     const d = verifying();
     writing(d);
     d.cancel(`${SESSION}.1`, 'operator');
@@ -405,28 +405,26 @@ describe('an activation that is cancelled from outside', () => {
     expect(d.session.check).toBeNull();
   });
 
-  test.each([false, true])(
-    'and was asked for a check that it never began: that is over with it (paused: %s)',
-    (paused) => {
-      const d = new SessionDriver({ spec: spec(phase('p1', [make('a')], GATE), phase('p2', [verify('v')])) }).start();
-      d.next();
-      d.work();
-      const run_id = writing(d);
-      // The gate is waived while its agent still writes; the next step is another’s, in an activation that is ending.
-      d.waive('p1');
-      d.next();
-      d.cancel(`${SESSION}.1`, 'operator');
-      startCheck(d);
-      if (paused) d.pause();
-      const { replies } = d.done(run_id, { bytes_written: 1 });
-      expect(replies.map(({ response }) => (JSON.parse(response) as SessionAnswer).error?.code)).toContain(
-        'CHECK_FAILED',
-      );
-      expect(d.session).toMatchObject({ status: 'paused', check: null });
-      d.resume();
-      expect(d.work().data?.status).toBe('completed');
-    },
-  );
+  test.each([false, true])('with a requested check that has not started ends that check too (paused: %s)', (paused) => {
+    const d = new SessionDriver({ spec: spec(phase('p1', [make('a')], GATE), phase('p2', [verify('v')])) }).start();
+    d.next();
+    d.work();
+    const run_id = writing(d);
+    // The gate is waived while its agent still writes; the next step belongs to another agent, in an activation that
+    // is ending.
+    d.waive('p1');
+    d.next();
+    d.cancel(`${SESSION}.1`, 'operator');
+    startCheck(d);
+    if (paused) d.pause();
+    const { replies } = d.done(run_id, { bytes_written: 1 });
+    expect(replies.map(({ response }) => (JSON.parse(response) as SessionAnswer).error?.code)).toContain(
+      'CHECK_FAILED',
+    );
+    expect(d.session).toMatchObject({ status: 'paused', check: null });
+    d.resume();
+    expect(d.work().data?.status).toBe('completed');
+  });
 });
 
 describe('the agent run of a step', () => {
@@ -446,7 +444,7 @@ describe('the agent run of a step', () => {
     expect(d.work().success).toBe(true);
   });
 
-  test('may be denied by the overlay: its step can be reported, and is done when the overlay is gone', () => {
+  test('may be denied by the overlay: its step can be reported, and done once the rule is gone', () => {
     const d = new SessionDriver({ spec: TWO }).start();
     d.overlay = { epoch: null, problem: 'invalid' };
     d.next();
@@ -457,7 +455,7 @@ describe('the agent run of a step', () => {
     expect(d.tree.isLive(d.outstanding.step.run_id ?? '')).toBe(true);
   });
 
-  test('may be denied by policy, in the lane of its task: its step can be reported, and the spec be mended', () => {
+  test('may be denied by policy, in the lane of its task: its step can be reported, and the spec corrected', () => {
     const lane = 'EXPORT_CASE_DATA';
     const d = begun({ spec: spec(phase('p', [make('a', [], { lane })])), limits: { max_consecutive_errors: 2 } });
     expect(d.outstanding.step.lane_id).toBe(lane);
@@ -470,7 +468,7 @@ describe('the agent run of a step', () => {
     expect(d.tree.isLive(d.outstanding.step.run_id ?? '')).toBe(true);
   });
 
-  test('is another one for every step, and only that of the outstanding step lives', () => {
+  test('is a new one for every step, and only that of the outstanding step is live', () => {
     const d = begun();
     const live = (): string[] =>
       d.tree.runs.flatMap(({ context: { run_id, run_kind } }) =>
@@ -484,7 +482,7 @@ describe('the agent run of a step', () => {
 });
 
 describe('a check', () => {
-  test('whose run is cancelled comes to nothing', () => {
+  test('has no result if its run is cancelled', () => {
     const d = verifying();
     startCheck(d);
     d.cancel(d.checking.run_id, 'operator');
@@ -493,7 +491,7 @@ describe('a check', () => {
     expect(d.work().success).toBe(true);
   });
 
-  test('of which nobody knows what became comes to nothing', () => {
+  test('has no result if its outcome is unknown', () => {
     const d = verifying();
     startCheck(d);
     d.result(d.checking.run_id, { status: 'unknown' });
@@ -501,7 +499,7 @@ describe('a check', () => {
     expect(d.work().success).toBe(true);
   });
 
-  test('that no policy allows is denied, and says so', () => {
+  test('that no policy allows is denied, and its answer reports that', () => {
     const policies = editedPolicy({ lanes: [['tools: [session.verify, session.review]', 'tools: [session.review]']] });
     const d = new SessionDriver({ spec: TWO, policies }).start();
     d.next();
@@ -511,7 +509,7 @@ describe('a check', () => {
     expect(d.tree.pending).toEqual([]);
   });
 
-  test('does not end the activation, nor the agent of the step', () => {
+  test('ends neither the activation nor the agent of the step', () => {
     const d = verifying();
     d.check();
     expect(d.tree.isLive(`${SESSION}.1`)).toBe(true);
@@ -519,8 +517,8 @@ describe('a check', () => {
   });
 });
 
-describe('what the ledger has of it', () => {
-  test('every event says who, when, in which version, and about what', () => {
+describe('its ledger entries', () => {
+  test('name the actor, the time, the version and the subject of every event', () => {
     const d = verifying();
     d.check();
     d.pause();
@@ -545,7 +543,7 @@ describe('what the ledger has of it', () => {
     expect(events.every(({ timestamp_utc }) => /^2026-01-01T00:00:\d\d\.000Z$/.test(timestamp_utc))).toBe(true);
   });
 
-  test('an input comes first, what it caused after it, and what the runs did about it last', () => {
+  test('have an input first, then its events, then the entries of the runs', () => {
     const d = begun();
     d.work();
     expect(d.decisions.at(-1)?.entries.map(tell)).toEqual([

@@ -1,4 +1,4 @@
-// Step proofs: whoever reports a step proves that it was told of it. One proof, one accepted report.
+// Step proofs: an agent that reports a step proves that it received the step. One proof, one accepted report.
 
 import { describe, expect, test } from '@jest/globals';
 import type { JsonObject } from '../../src/contract/json.js';
@@ -23,14 +23,14 @@ const begun = (tasks = 4, limits = {}): SessionDriver => {
   return d;
 };
 
-/** The answer to the last input, as it left. */
+/** The answer to the last input, as sent. */
 const lastReply = (d: SessionDriver): string => d.decisions.at(-1)?.replies[0]?.response ?? '';
 
-/** Every driven input takes a second of its own. */
+/** Every driven input takes one second. */
 const after = (d: SessionDriver, ms: number): SessionDriver => d.wait(ms - 1_000);
 
 describe('a proof', () => {
-  test('S3-07 S3-09: is made by the key of this home for one issue of one step of one session', () => {
+  test('S3-07 S3-09: is made with the key of this home for one issue of one step of one session', () => {
     const d = begun();
     const { step } = d.outstanding;
     expect(step).toMatchObject({ step_id: `${SESSION}-s1`, type: 'implement_task', issue: 1 });
@@ -48,7 +48,7 @@ describe('a proof', () => {
     expect(d.next(d.report()).success).toBe(true);
   });
 
-  test('D10: stands nowhere in the ledger or in what the tree remembers: its hash does', () => {
+  test('D10: is not in the ledger or the memory of the tree; only its hash is', () => {
     const d = begun();
     const proofs = [proofOf(d.outstanding.step)];
     const hash = d.outstanding.proof_sha256;
@@ -61,7 +61,7 @@ describe('a proof', () => {
 });
 
 describe('a report whose proof is', () => {
-  test('S3-16 S3-18: missing is refused, blocks the runtime, and its step stays open', () => {
+  test('S3-16 S3-18: missing is rejected, blocks the runtime, and its step stays outstanding', () => {
     const d = begun();
     expect(d.next(without(d.report(), 'step_proof'))).toMatchObject(refusedBy('STEP_PROOF_MISSING'));
     expect(d.session).toMatchObject({ status: 'running', outstanding: { refused: 1 }, tasks: {} });
@@ -79,7 +79,7 @@ describe('a report whose proof is', () => {
     ['nothing of it left', () => 'proof-xyz789'],
     ['half a surrogate pair', () => '\ud800'],
   ];
-  test.each(altered)('S3-17 S3-18: altered by %s is refused, and blocks the runtime', (_how, alter) => {
+  test.each(altered)('S3-17 S3-18: altered by %s is rejected, and blocks the runtime', (_how, alter) => {
     const d = begun();
     const report = d.report();
     expect(d.next({ ...report, step_proof: alter(proofOf(d.outstanding.step)) })).toMatchObject(
@@ -89,7 +89,7 @@ describe('a report whose proof is', () => {
     expect(d.next(report).success).toBe(true);
   });
 
-  test('S3-18: advises to ask for the step again, and replay gives it with the same proof', () => {
+  test('S3-18: wrong gets the advice to request the step again, and replay returns it with the same proof', () => {
     const d = begun();
     const answer = d.next(d.report('success', { step_proof: 'x' }));
     expect(answer.data?.recommended_actions.map(({ action }) => action)).toEqual(['request_fresh_step_proof']);
@@ -98,7 +98,7 @@ describe('a report whose proof is', () => {
   });
 });
 
-describe('C65: a report that is sent once more', () => {
+describe('C65: a repeated report', () => {
   const reported = () => {
     const d = begun();
     const report = d.report();
@@ -107,7 +107,7 @@ describe('C65: a report that is sent once more', () => {
   };
 
   test.each([1_000, 15_000, REPEAT_MS - 1])(
-    'gets the same answer to the byte after %d ms, and nothing happens',
+    'gets the same answer, byte for byte, after %d ms, and changes nothing',
     (ms) => {
       const { d, report, answer, state } = reported();
       after(d, ms).next(report);
@@ -117,7 +117,7 @@ describe('C65: a report that is sent once more', () => {
     },
   );
 
-  test('is the same with its members in another order, and with members that are null', () => {
+  test('counts as the same with its members in another order, and with null members', () => {
     const { d, report, answer } = reported();
     d.next(Object.fromEntries(Object.entries({ ...report, note: null, phase_id: null }).reverse()));
     expect(lastReply(d)).toBe(answer);
@@ -128,7 +128,7 @@ describe('C65: a report that is sent once more', () => {
     expect(after(d, ms).next(report)).toMatchObject(refusedBy('STEP_PROOF_EXPIRED'));
   });
 
-  test('is expired after 30 s though other steps have come since', () => {
+  test('is expired after 30 s even if other steps have followed', () => {
     const { d, report } = reported();
     d.work();
     expect(after(d, REPEAT_MS).next(report)).toMatchObject(refusedBy('STEP_PROOF_EXPIRED'));
@@ -151,7 +151,7 @@ describe('C65: a report that is sent once more', () => {
     }
   });
 
-  test('gets its answer whatever the session has become meanwhile', () => {
+  test('gets its answer in any later state of the session', () => {
     const { d, report, answer } = reported();
     d.pause();
     d.next(report);
@@ -159,7 +159,7 @@ describe('C65: a report that is sent once more', () => {
     expect(d.session.status).toBe('paused');
   });
 
-  test('gets the answer of a failure again as well', () => {
+  test('gets the answer to a failed outcome again as well', () => {
     const d = begun();
     const report = d.report();
     const spec_gone = { spec: { problem: 'not_found' } } as const;
@@ -170,8 +170,8 @@ describe('C65: a report that is sent once more', () => {
   });
 });
 
-describe('what is remembered of used proofs', () => {
-  test(`is the last ${CONSUMED_MAX}: what is forgotten is no proof of anything any more`, () => {
+describe('the memory of used proofs', () => {
+  test(`has the last ${CONSUMED_MAX}: a forgotten proof is unknown`, () => {
     const d = begun(CONSUMED_MAX + 2);
     const first = d.report();
     d.work();
@@ -183,7 +183,7 @@ describe('what is remembered of used proofs', () => {
     expect(Object.keys(d.session.tasks)).toHaveLength(CONSUMED_MAX + 1);
   }, 60_000);
 
-  test('is forgotten an hour after it can no longer be repeated, and not before', () => {
+  test('drops a proof one hour after its report can no longer be repeated, and not before', () => {
     const kept = begun();
     kept.work();
     after(kept, REPEAT_MS + CONSUMED_MS - 1).work();
@@ -195,8 +195,8 @@ describe('what is remembered of used proofs', () => {
   });
 });
 
-describe('C64: a report that is refused', () => {
-  test('uses nothing up: the right one is taken with the same proof', () => {
+describe('C64: a rejected report', () => {
+  test('consumes nothing: the correct report is accepted with the same proof', () => {
     const d = begun();
     const report = d.report();
     d.next({ ...report, task_id: 't3' });
@@ -231,12 +231,12 @@ describe('C64: a report that is refused', () => {
     expect(d.next(report)).toMatchObject({ success: true, data: { next_step: { type: 'pause', reason: 'blocked' } } });
   });
 
-  test('for as often as it may be, and not before', () => {
+  test('pauses exactly at the limit', () => {
     const d = begun(4, { max_refused_reports: 1 });
     expect(d.next(d.report('success', { step_proof: 'x' }))).toMatchObject({ data: { status: 'paused' } });
   });
 
-  test('too often gets its step again when the session is resumed, with another proof', () => {
+  test('over the limit gets its step again when the session is resumed, with a new proof', () => {
     const d = begun();
     const { step } = d.outstanding;
     for (let i = 0; i < 3; i += 1) d.next(d.report('success', { step_proof: 'x' }));
@@ -250,7 +250,7 @@ describe('C64: a report that is refused', () => {
     expect(Object.keys(d.session.tasks)).toEqual(['t0']);
   });
 
-  test('for an old proof is counted against the step that is outstanding', () => {
+  test('with an old proof counts against the outstanding step', () => {
     const d = begun();
     const report = d.report();
     d.next(report);
@@ -259,8 +259,8 @@ describe('C64: a report that is refused', () => {
   });
 });
 
-describe('two at once', () => {
-  test('with one proof and one report: it is taken once, and both get its answer', () => {
+describe('two concurrent reports', () => {
+  test('with one proof and equal content: one is accepted, and both get its answer', () => {
     const d = begun();
     const report = d.report();
     d.next(report);
@@ -270,7 +270,7 @@ describe('two at once', () => {
     expect(d.bodies('session_event').filter(({ event }) => event === 'step_consumed')).toHaveLength(1);
   });
 
-  test('with one proof and two reports: the second is a conflict', () => {
+  test('with one proof and different content: the second is a conflict', () => {
     const d = begun();
     const [a, b] = [d.report('success'), d.report('failure')];
     expect([d.next(a), d.next(b)].map(codeOf)).toEqual([null, 'STEP_PROOF_CONFLICT']);
@@ -278,7 +278,7 @@ describe('two at once', () => {
     expect(d.session.counters).toMatchObject({ steps_executed: 1, consecutive_errors: 0 });
   });
 
-  test('of whom one has the proof of the step before: the step after is not taken by it', () => {
+  test('one of which has the proof of the previous step: it does not affect the next step', () => {
     const d = begun();
     const old = d.report();
     d.next(old);
@@ -289,7 +289,7 @@ describe('two at once', () => {
     expect(d.next(d.report()).success).toBe(true);
   });
 
-  test('where nothing is outstanding, no report is taken, and nobody is paused for it', () => {
+  test('without an outstanding step every report is rejected, and none of them pauses the session', () => {
     const d = new SessionDriver().start();
     const stray = { step_id: `${SESSION}-s1`, step_type: 'implement_task', outcome: 'success', task_id: 'task-1-1' };
     const codes = [
@@ -307,14 +307,14 @@ describe('two at once', () => {
   });
 });
 
-test('whoever may not report has no use for a proof', () => {
+test('a caller without the role to report cannot use a proof', () => {
   const d = begun();
   d.by = { ...RUNNER, role: 'observer' };
   expect(d.next(d.report())).toMatchObject(refusedBy('AUTHORIZATION'));
   expect(d.outstanding.refused).toBe(0);
 });
 
-test('C65: of long answers only the latest are kept, however many come in half a minute', () => {
+test('C65: of long answers only the latest are stored, however many arrive in half a minute', () => {
   const words = { instruction: 'i'.repeat(32_768), acceptance: Array.from({ length: 64 }, () => 'x'.repeat(2_000)) };
   const tasks = Array.from({ length: 40 }, (_, i) => make(`t${i}`, [], words));
   const d = new SessionDriver({ spec: spec(phase('p', tasks)) }).start();

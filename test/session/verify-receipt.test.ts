@@ -1,4 +1,4 @@
-// S3-24: the receipt verifier of the package. It names every member that is about something else than the subject.
+// S3-24: the receipt verifier of the package. It names every member that does not match the subject.
 
 import { describe, expect, test } from '@jest/globals';
 import { sha256 } from '../../src/contract/hash.js';
@@ -22,7 +22,7 @@ const WHOLE: ReceiptSubject = {
 };
 
 describe('S3-24: a receipt', () => {
-  test('is valid for what it is about, and for every part of that', () => {
+  test('is valid for its subject, and for every part of it', () => {
     expect(verifyReceipt(RECEIPT, WHOLE)).toEqual({ valid: true, differing: [] });
     expect(verifyReceipt(RECEIPT, { ...WHOLE, output: Buffer.from(OUTPUT) })).toEqual({ valid: true, differing: [] });
     for (const name of Object.keys(WHOLE) as (keyof ReceiptSubject)[]) {
@@ -38,29 +38,26 @@ describe('S3-24: a receipt', () => {
     ['another output', { output: 'ok' }, 'output_digest'],
     ['an output of other bytes', { output: Buffer.from('ok\r\n') }, 'output_digest'],
     ['no output', { output: '' }, 'output_digest'],
-  ])('differs from %s, alone and beside its own copy', (_what, subject, differing) => {
+  ])('differs from %s, with and without its own copy', (_what, subject, differing) => {
     expect(verifyReceipt(RECEIPT, subject)).toEqual({ valid: false, differing: [differing] });
     expect(verifyReceipt(RECEIPT, { ...WHOLE, ...subject })).toEqual({ valid: false, differing: [differing] });
   });
 
   test.each(
     Object.entries({ command_hash: 'c'.repeat(64), exit_code: 7, output_digest: 'd'.repeat(64), step_id: 'x' }),
-  )(
-    'whose %s was changed differs from the copy of the ledger, and from nothing else that is left out',
-    (name, value) => {
-      const changed = { ...RECEIPT, [name]: value };
-      expect(verifyReceipt(changed, { receipt: RECEIPT })).toEqual({ valid: false, differing: [name] });
-      expect(verifyReceipt(changed, {})).toEqual({ valid: true, differing: [] });
-    },
-  );
+  )('with a changed %s differs from the copy in the ledger, and from no omitted member', (name, value) => {
+    const changed = { ...RECEIPT, [name]: value };
+    expect(verifyReceipt(changed, { receipt: RECEIPT })).toEqual({ valid: false, differing: [name] });
+    expect(verifyReceipt(changed, {})).toEqual({ valid: true, differing: [] });
+  });
 
-  test('conforms to nothing where the copy of the ledger contradicts the rest', () => {
+  test('is invalid for any subject that the copy in the ledger contradicts', () => {
     const copy = { ...RECEIPT, exit_code: 1 };
     expect(verifyReceipt(RECEIPT, { ...WHOLE, receipt: copy })).toEqual({ valid: false, differing: ['exit_code'] });
     expect(verifyReceipt(copy, { ...WHOLE, receipt: copy })).toEqual({ valid: false, differing: ['exit_code'] });
   });
 
-  test('of another time differs from the copy of the ledger', () => {
+  test('of another time differs from the copy in the ledger', () => {
     const changed = { ...RECEIPT, issued_at: '2026-02-03T04:05:06.008Z' };
     expect(verifyReceipt(changed, WHOLE)).toEqual({ valid: false, differing: ['issued_at'] });
   });
@@ -76,7 +73,7 @@ describe('S3-24: a receipt', () => {
     expect(verifyReceipt(given, {})).toEqual({ valid: false, differing: ['form'] });
   });
 
-  test('names a command by its arguments one by one, whatever stands between them', () => {
+  test('identifies a command by its separate arguments, whatever characters they contain', () => {
     const hashes = [['a b'], ['a', 'b'], ['a', 'b', ''], ['a,b'], ['["a","b"]']].map(commandHash);
     expect(new Set(hashes).size).toBe(5);
     expect(commandHash(['npm', 'test'])).toBe(sha256('["npm","test"]'));

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { SessionDriver } from '../fixtures/session.js';
 
-test('S3-01 S3-03 S3-40: a spec is worked through, step by step, to complete_spec and its exit packet', () => {
+test('S3-01 S3-03 S3-40: an agent works through a spec, step by step, to complete_spec and its exit packet', () => {
   const d = new SessionDriver().start();
   let answer = d.next();
   const told: string[] = [];
@@ -24,7 +24,7 @@ test('S3-01 S3-03 S3-40: a spec is worked through, step by step, to complete_spe
     summary: 'completed: 3 of 3 tasks completed',
     details: { response_success: true, error_code: null, recommended_actions: [] },
   });
-  // C66: nothing is to be reported of it.
+  // C66: a step that needs no report.
   expect(answer.data?.next_step).not.toHaveProperty('issue');
   expect(d.tree.hasEnded).toBe(true);
 });

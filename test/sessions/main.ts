@@ -1,7 +1,7 @@
 // npm run sessions -- [--sessions N] [--seed N] [--walks stdio,http]
 //
-// Random sessions, and whole sessions over MCP whose server is killed behind every single call. Exit code 1: something
-// did not hold; the seed that leads to it again is printed.
+// Runs random sessions, and whole sessions over MCP whose server is killed after every single call. Exit code 1: an
+// invariant failed; the program prints the seed that reproduces it.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';

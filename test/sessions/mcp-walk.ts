@@ -1,5 +1,5 @@
-// A spec of three phases and twelve tasks, worked through by the official MCP client, whose server is killed between
-// calls. People speak by the command, as if beside it.
+// A spec of three phases and twelve tasks. The official MCP client works through it while its server is killed between
+// calls. People act through the command line at the same time.
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -26,11 +26,11 @@ export const TRANSPORTS = ['stdio', 'http'] as const;
 
 export interface Walk {
   readonly transport: (typeof TRANSPORTS)[number];
-  /** Of the built command. */
+  /** The path of the built command. */
   readonly command: string;
-  /** Empty; the home is made in it. */
+  /** An empty folder; the walk creates its home in it. */
   readonly folder: string;
-  /** Whether the server is killed behind this call, of which the first is 1. */
+  /** Whether to kill the server after this call; the first call is 1. */
   readonly killBehind: (call: number) => boolean;
 }
 
@@ -41,7 +41,7 @@ export interface Walked {
   readonly kills: number;
 }
 
-/** Works the spec through. @returns how it ended, and the ledger, verified and replayed; throws when it breaks */
+/** Works through the spec. @returns its end, and the ledger, verified and replayed; throws if an invariant fails */
 export async function walk(options: Walk): Promise<Walked> {
   const { folder, command } = options;
   mkdirSync(join(folder, 'specs'), { recursive: true });
@@ -79,7 +79,7 @@ async function toTheEnd(worker: Worker, people: (...argv: string[]) => Promise<v
   }
 }
 
-/** The ledger as a reader sees it, after it was held against itself. */
+/** Reads the ledger like a client, after it was verified. */
 async function ledgerOf(folder: string): Promise<Entry[]> {
   const { store, anchor } = openHome(homePaths(join(folder, '.turnpike')), { readOnly: true });
   try {
@@ -99,7 +99,7 @@ interface Reached {
   readonly kill: () => Promise<void>;
 }
 
-/** A server that is begun when it is asked, and killed when that was said. */
+/** A server that starts on request, and is killed on request. */
 class KilledServer {
   readonly #walk: Walk;
   #reached: Reached | null = null;
@@ -165,7 +165,7 @@ async function overHttp({ command, folder }: Walk): Promise<Reached> {
 
 const NOTES = '- Ada: keys\n- Ben: first aid\n- Cho: van\n';
 const CHAPTERS = ['# Welcome\n\nHello.\n', '# First day\n\nCome at ten.\n', '# Emergencies\n\nCall Ben.\n'];
-/** What an honest agent writes for each task. */
+/** The files that an honest agent writes for each task. */
 const FILES: Readonly<Record<string, readonly [string, string]>> = {
   contacts: ['notes/contacts.md', NOTES],
   'opening-hours': ['notes/hours.md', '- Tuesday: 10:00-16:00\n- Saturday: 9:00-13:00\n'],
@@ -196,7 +196,7 @@ class Worker {
     return answerOf(await this.#server.ask('task', asked));
   }
 
-  /** Works a step off and reports it. */
+  /** Does the work of a step and reports it. */
   async work(step: NextStep): Promise<SessionAnswer> {
     const session_id = this.#session_id;
     const { step_id, type, step_proof, task_id, phase_id } = step;
@@ -241,7 +241,7 @@ const dataOf = ({ data }: SessionAnswer): SessionData => {
 
 const TASKS = 12;
 
-/** What is wrong with a walk: the session is complete, and nothing of it was done or accepted twice. */
+/** What is wrong with a walk: the session must be complete, and no work done or accepted twice. */
 export function faultsOf({ data, entries }: Walked): readonly string[] {
   const events = entries.flatMap((entry) => (entry.type === 'session_event' ? [entry.body] : []));
   const consumed = events.filter(({ event }) => event === 'step_consumed');

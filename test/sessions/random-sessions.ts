@@ -1,11 +1,13 @@
-// Random sessions, each known by its seed.
+// Random sessions, each reproducible from its seed.
 
 import { bringToEnd, RandomSession } from '../fixtures/random-session.js';
 import { SessionWatch } from './watch.js';
 
 const INPUTS = 60;
 
-/** Lets anything happen to a session. @returns what it came upon; throws with the seed where something does not hold */
+/**
+ * Sends random inputs to a session. @returns the situations that occurred; throws with the seed if an invariant fails
+ */
 export function lived(seed: number): ReadonlySet<string> {
   const seen = new Set<string>();
   const watch = new SessionWatch();
@@ -19,7 +21,7 @@ export function lived(seed: number): ReadonlySet<string> {
   return seen;
 }
 
-/** Lets things happen for a while; then an honest agent and a maintainer bring it to its end, or this throws. */
+/** Sends random inputs for a while. Then an honest agent and a maintainer complete the session, or this throws. */
 export function broughtToEnd(seed: number): void {
   const { driver } = new RandomSession(seed).live({ inputs: 10 + (seed % INPUTS) });
   const ending = bringToEnd(driver);

@@ -1,5 +1,4 @@
-// What must hold of a session after every input, whatever happens to it: what may happen once has happened once at
-// most, and nobody is left without knowing what to do.
+// Invariants of a session after every input: unique events happen at most once, and every answer has an instruction.
 
 import { canonicalJson } from '../../src/contract/canonical-json.js';
 import type { EntryBody } from '../../src/contract/run/entry.js';
@@ -18,7 +17,7 @@ export class SessionWatch {
   readonly #proofs = new Set<string>();
   readonly #checked = new Checked();
 
-  /** @returns what does not hold, or null */
+  /** @returns the violated invariant, or null */
   check(d: SessionDriver, answer: SessionAnswer | null, what: string): string | null {
     const decisions = d.decisions.slice(this.#decisions);
     this.#decisions = d.decisions.length;
@@ -50,11 +49,13 @@ export class SessionWatch {
     return completed ? `${task_id} is completed twice` : null;
   }
 
-  /** Before the input: what a rebase has opened again, it issues with another. */
+  /** Before the input: a rebase can reopen a task and issue it in the same input. */
   #isCompleted = (task_id: string): boolean => this.#before?.tasks[task_id] === 'completed';
 }
 
-/** When what was made, verified and passed, and by which words: a check comes after all that it is about. */
+/**
+ * When each task was done, verified and passed, and under which instructions: a check follows all work that it covers.
+ */
 class Checked {
   #count = 0;
   readonly #tasks = new Map<string, { readonly at: number; readonly words: string }>();
@@ -113,7 +114,7 @@ function standing({ session: s, tree }: SessionDriver): string | null {
 
 const ofActivation = (s: SessionState, run_id = ''): boolean => run_id.startsWith(`${activationId(s)}.`);
 
-/** One more with what has changed, and the same with what has not. */
+/** The version increases by one with every change, and only then. */
 function version(before: SessionState | null, after: SessionState): string | null {
   if (before === null) return null;
   const same = canonicalJson({ ...before, state_version: 0 }) === canonicalJson({ ...after, state_version: 0 });
@@ -121,7 +122,7 @@ function version(before: SessionState | null, after: SessionState): string | nul
   return after.state_version > before.state_version ? null : 'the version does not tell that it has changed';
 }
 
-/** Whoever asks what comes next is told something to do, or that the loop is over, or what was wrong. */
+/** Every answer to `next` has an instruction, a stop signal, or an error. */
 function speechless({ success, data }: SessionAnswer, what: string): string | null {
   const asked = ['work', 'next', 'forge', 'repeat'].includes(what);
   return asked && success && data.next_step === null && data.loop_signal === null ? 'there is nothing to do' : null;

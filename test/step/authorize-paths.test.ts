@@ -31,8 +31,8 @@ const authorize = (
 
 const denied = (rule_id: string, cause: string) => ({ ok: false, fault: { code: 'POLICY_VIOLATION', cause, rule_id } });
 
-describe('what is to be found out', () => {
-  test('canonical paths in the order of the definition, and the quota only where the sandbox can grow', () => {
+describe('the facts to gather', () => {
+  test('canonical paths in the order of the definition, and the quota only if the sandbox can grow', () => {
     const usage = Object.fromEntries(
       withPath.map((name) => [name, gatherRequestFor(ACTIONS[name], PATHS[name], 'case_1', policy)?.usage]),
     );
@@ -68,12 +68,12 @@ describe('what is to be found out', () => {
   });
 });
 
-describe('what is allowed', () => {
-  test.each(NAMES)('S0-46 S0-53 S2-17: %s, with the arguments as they were proposed', (name) => {
+describe('allowed:', () => {
+  test.each(NAMES)('S0-46 S0-53 S2-17: %s, with the arguments as proposed', (name) => {
     expect(authorize(name)).toEqual({ ok: true, value: PATHS[name] });
   });
 
-  test('S0-46 S0-47: the authorised arguments hold the canonical paths, and everything else as it was', () => {
+  test('S0-46 S0-47: the authorized arguments have the canonical paths, and everything else unchanged', () => {
     const deferring = testPolicy({ knobs: { dotdot: 'defer' } });
     expect(authorize('WRITE_FILE', { path: '/sandbox/x/../b.txt', content: 'hello' }, undefined, deferring)).toEqual({
       ok: true,
@@ -90,7 +90,7 @@ describe('the same arguments', () => {
   const args = { path: '/sandbox/x/../b.txt' };
   const deferring = testPolicy({ knobs: { dotdot: 'defer' } });
 
-  test('are judged anew under another policy, whichever came first', () => {
+  test('are judged anew under another policy, in either order', () => {
     for (const [under, allowed] of [
       [deferring, true],
       [policy, false],
@@ -101,7 +101,7 @@ describe('the same arguments', () => {
     }
   });
 
-  test('are judged anew for another action, whichever came first', () => {
+  test('are judged anew for another action, in either order', () => {
     const folder = { path: '/sandbox/docs/' };
     for (const [name, allowed] of [
       ['LIST_FILES', true],
@@ -113,7 +113,7 @@ describe('the same arguments', () => {
   });
 });
 
-describe('what is denied', () => {
+describe('denied:', () => {
   test.each(NAMES)(
     'S0-50 S0-52 S2-16 S2-17: %s, once policy does not list it, whatever was validated before',
     (name) => {
@@ -125,7 +125,7 @@ describe('what is denied', () => {
     },
   );
 
-  test.each(withPath)('S0-47 S0-49 S0-50 S0-51 S2-16: %s outside the sandbox, whichever of its paths it is', (name) => {
+  test.each(withPath)('S0-47 S0-49 S0-50 S0-51 S2-16: %s outside the sandbox, with any of its paths', (name) => {
     const deferring = testPolicy({ knobs: { dotdot: 'defer' } });
     for (const field of ACTIONS[name].paths) {
       for (const [path, under] of [
@@ -142,14 +142,14 @@ describe('what is denied', () => {
     }
   });
 
-  test.each(withPath)('S0-50: %s, where nobody could find out what stands there', (name) => {
+  test.each(withPath)('S0-50: %s, if the file facts could not be determined', (name) => {
     const none = denied('sandbox.no_facts', 'SANDBOX');
     expect(authorize(name, PATHS[name], null)).toEqual(none);
     expect(authorize(name, PATHS[name], factsOf())).toEqual(none);
     expect(authorize(name, PATHS[name], factsOf(fileFact(), fileFact(), fileFact()))).toEqual(none);
   });
 
-  test.each(['WRITE_FILE', 'CREATE_DIRECTORY'] as const)('S0-50: %s, where the quota is not known', (name) => {
+  test.each(['WRITE_FILE', 'CREATE_DIRECTORY'] as const)('S0-50: %s, if the usage is unknown', (name) => {
     const facts = { ...filesFor(name), usage: null };
     expect(authorize(name, PATHS[name], facts)).toEqual(denied('sandbox.no_facts', 'SANDBOX'));
   });
@@ -161,7 +161,7 @@ describe('what is denied', () => {
   const KINDS: readonly RefusedKind[] = [
     ...(['symlink', 'hard_link', 'fifo', 'socket', 'device', 'other_file_system', 'name_twin'] as const),
   ];
-  test.each(KINDS)('S0-49 S0-51: anything done to a %s', (kind) => {
+  test.each(KINDS)('S0-49 S0-51: any action on a %s', (kind) => {
     for (const name of withPath) {
       for (const [index] of ACTIONS[name].paths.entries()) {
         const paths = ACTIONS[name].paths.map(() => fileFact()).with(index, { status: 'refused', kind });
@@ -177,7 +177,7 @@ describe('what is denied', () => {
     { status: 'directory', inode: '1', mtime_ns: '1' },
     ...(['PERMISSION_DENIED', 'IO_ERROR'] as const).map((cause) => ({ status: 'error', cause }) as const),
   ];
-  test.each(LEFT_TO_EXECUTE)('S0-76: but not what %j stands at: EXECUTE reports it', (fact) => {
+  test.each(LEFT_TO_EXECUTE)('S0-76: but not what %j names: EXECUTE reports it', (fact) => {
     for (const name of withPath) {
       expect(authorize(name, PATHS[name], factsOf(...ACTIONS[name].paths.map(() => fact)))).toMatchObject({ ok: true });
     }
@@ -216,7 +216,7 @@ describe('extensions', () => {
     expect(authorize('DELETE_FILE', { path: '/sandbox/' })).toEqual(REFUSED);
   });
 
-  test('S1-16 S1-17: a script is not laundered by renaming it, unless policy follows 001 to the letter', () => {
+  test('S1-16 S1-17: renaming a script is denied too, unless policy follows 001 to the letter', () => {
     expect(rename('/sandbox/tool.sh', '/sandbox/tool.txt')).toEqual(REFUSED);
     expect(rename('/sandbox/a.txt', '/sandbox/a.md')).toMatchObject({ ok: true });
     const literal = policyWithExtensions('RENAME_FILE', { destination: ['.txt', '.md'] });
@@ -224,19 +224,19 @@ describe('extensions', () => {
     expect(authorize('RENAME_FILE', args, undefined, literal)).toMatchObject({ ok: true });
   });
 
-  test('reading, listing and making directories knows no extension', () => {
+  test('do not restrict reading, listing and making directories', () => {
     expect(authorize('READ_FILE', { path: '/sandbox/config.json' })).toMatchObject({ ok: true });
     expect(authorize('LIST_FILES', { path: '/sandbox/a.sh/' })).toMatchObject({ ok: true });
     expect(authorize('CREATE_DIRECTORY', { path: '/sandbox/bin' })).toMatchObject({ ok: true });
   });
 
-  test('S0-48: extensions are judged on the canonical path', () => {
+  test('S0-48: are judged on the canonical path', () => {
     const deferring = testPolicy({ knobs: { dotdot: 'defer' } });
     const args = { path: '/sandbox/a.txt/../tool.sh' };
     expect(authorize('DELETE_FILE', args, undefined, deferring)).toEqual(REFUSED);
   });
 
-  test('the place is judged before the extension, the extension before what stands there', () => {
+  test('are judged after the place, and before the file facts', () => {
     const link = factsOf({ status: 'refused', kind: 'symlink' });
     expect(authorize('DELETE_FILE', { path: '/etc/tool.sh' }, link)).toEqual(denied('sandbox.outside', 'SANDBOX'));
     expect(authorize('DELETE_FILE', { path: '/sandbox/tool.sh' }, link)).toEqual(REFUSED);
@@ -259,12 +259,12 @@ describe('quota', () => {
     expect(write('é'.repeat(6), with_(absent, 90, 0))).toEqual(denied('quota.bytes', 'QUOTA'));
   });
 
-  test('what a replaced file took is counted off', () => {
+  test('the size of a replaced file is subtracted', () => {
     expect(write('x'.repeat(30), with_(fileFact(20), 90, 3))).toMatchObject({ ok: true });
     expect(write('x'.repeat(31), with_(fileFact(20), 90, 3))).toEqual(denied('quota.bytes', 'QUOTA'));
   });
 
-  test('S0-50 S0-51: the number of files ends at its maximum, also for directories, and replacing adds none', () => {
+  test('S0-50 S0-51: the number of files is limited, also for directories, and replacing adds none', () => {
     expect(write('x', with_(absent, 0, 2))).toMatchObject({ ok: true });
     expect(write('x', with_(absent, 0, 3))).toEqual(denied('quota.files', 'QUOTA'));
     expect(write('x', with_(fileFact(), 10, 3))).toMatchObject({ ok: true });
@@ -274,7 +274,7 @@ describe('quota', () => {
     expect(make(3)).toEqual(denied('quota.files', 'QUOTA'));
   });
 
-  test('S0-50 S0-51: nothing is made below the greatest depth, but what is there can be read and deleted', () => {
+  test('S0-50 S0-51: nothing is created below the greatest depth, but existing files can be read and deleted', () => {
     const facts = with_(absent, 0, 0);
     const at = (name: ActionName, args: JsonObject) => authorize(name, args, facts, small);
     expect(at('WRITE_FILE', { path: '/sandbox/a/b.txt', content: 'x' })).toMatchObject({ ok: true });
@@ -290,7 +290,7 @@ describe('quota', () => {
     expect(authorize('RENAME_FILE', down, two, small)).toEqual(denied('sandbox.depth', 'QUOTA'));
   });
 
-  test('a link is called a link before the quota is looked at', () => {
+  test('a link is reported before the quota is checked', () => {
     expect(write('x'.repeat(200), with_({ status: 'refused', kind: 'symlink' }, 100, 3))).toEqual(
       denied('sandbox.symlink', 'SANDBOX'),
     );

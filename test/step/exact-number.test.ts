@@ -1,4 +1,4 @@
-// C89: a number arrives as it was written, or not at all.
+// C89: a number is accepted exactly as written, or rejected.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -9,7 +9,7 @@ const refused = { ok: false, problem: 'number_not_exact' };
 
 describe('C89 numbers', () => {
   test.each(['9007199254740991', '-9007199254740991', '9007199254740992', '9007199254740994', '1e21', '1E+23', '-0'])(
-    '%s is taken: it comes out as it went in',
+    '%s is accepted unchanged',
     (text) => {
       expect(exactly(text)).toEqual({ ok: true, value: Number(text) });
     },
@@ -26,20 +26,20 @@ describe('C89 numbers', () => {
     '18446744073709551615',
     '100000000000000000000001',
     '1.000000000000000000001e21',
-  ])('%s is refused: a double would change it', (text) => {
+  ])('%s is rejected: a double would change it', (text) => {
     expect(exactly(text)).toEqual(refused);
     expect(exactly(`{"amount":[${text}]}`)).toEqual(refused);
     expect(scanJson(text, 8)).toEqual({ ok: true, value: Number(text) });
   });
 
   test.each(['0.1', '0.10000000000000001', '3.141592653589793238', '1e-400', '123.456e7'])(
-    '%s is a fraction, or small, and is taken as JSON takes it',
+    '%s is a fraction, or small, and is parsed as in JSON',
     (text) => {
       expect(exactly(text)).toEqual({ ok: true, value: Number(text) });
     },
   );
 
-  test('a whole number of any size is taken exactly where a double holds it', () => {
+  test('a whole number of any size is accepted exactly if a double can represent it', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n }), fc.nat(6), (whole, zeros) => {
         fc.pre(whole !== 0n);

@@ -5,16 +5,16 @@ import { effectLimits, unprivilegedResult } from '../../src/step/execute.js';
 import { testPolicy } from '../fixtures/policy.js';
 
 describe('EXECUTE without an effect', () => {
-  test('S1-09: THINK comes to nothing', () => {
+  test('S1-09: THINK has an empty result', () => {
     expect(unprivilegedResult(ACTIONS.THINK, {})).toEqual({});
   });
 
-  test.each(['done', ''])('S0-53 S1-10: FINISH gives the response back as it was proposed: %j', (response) => {
+  test.each(['done', ''])('S0-53 S1-10: FINISH returns the response as proposed: %j', (response) => {
     expect(unprivilegedResult(ACTIONS.FINISH, { response })).toEqual({ response });
   });
 
   test.each(['READ_FILE', 'LIST_FILES', 'WRITE_FILE', 'CREATE_DIRECTORY', 'DELETE_FILE', 'RENAME_FILE'] as const)(
-    '%s is not done here',
+    '%s is not executed here',
     (name) => {
       expect(unprivilegedResult(ACTIONS[name], { path: '/sandbox/a.txt' })).toBeNull();
     },
@@ -24,7 +24,7 @@ describe('EXECUTE without an effect', () => {
     expect(() => unprivilegedResult(ACTIONS.FINISH, {})).toThrow(InvariantError);
   });
 
-  test('an executor is told the limits of the policy', () => {
+  test('an executor gets the limits of the policy', () => {
     const policy = testPolicy({ limits: { read_bytes_max: 7, list_entries_max: 9 } });
     expect(effectLimits(policy)).toEqual({ read_bytes_max: 7, list_entries_max: 9 });
   });

@@ -1,5 +1,5 @@
-// The threat table (docs: hostile cases), row by row, through the real phases. What only an executor can see arrives
-// as a fact here; the executor's own tests put it on a disk.
+// The threat table (docs: hostile cases), row by row, through the real phases. What only an executor can see is a fact
+// here; the executor's own tests use a real disk.
 
 import { describe, expect, test } from '@jest/globals';
 import type { RefusedKind } from '../../src/contract/run/effect.js';
@@ -86,7 +86,7 @@ describe('hostile payloads', () => {
     ([what, payload, code, policy]) =>
       ({ what, payload, code, world: policy === undefined ? {} : { policy } }) as const,
   );
-  test.each(rows)('S2-04 S2-08 S2-15 S2-16: $what is refused', ({ payload, code, world }) => {
+  test.each(rows)('S2-04 S2-08 S2-15 S2-16: $what is rejected', ({ payload, code, world }) => {
     const judged = judge(payload, world);
     expect(judged.fault).toMatchObject({ code });
     expect(judged.args).toBeNull();
@@ -124,7 +124,7 @@ describe('hostile payloads', () => {
     },
   );
 
-  test('deep nesting is refused in a few milliseconds of processor time', () => {
+  test('deep nesting is rejected in a few milliseconds of processor time', () => {
     const payload = bytesOf(nested(5_000));
     judge(payload);
     const started = process.cpuUsage();

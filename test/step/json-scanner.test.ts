@@ -7,7 +7,7 @@ import { character } from '../fixtures/characters.js';
 const scan = (text: string) => scanJson(text, 32);
 const refusedAs = (why: JsonProblem) => ({ ok: false, problem: why });
 
-describe('what RFC 8259 allows and a proposal may not hold', () => {
+describe('what RFC 8259 allows and a proposal must not contain', () => {
   test.each<readonly [string, string, JsonProblem]>([
     ['a key twice', '{"a":1,"a":1}', 'duplicate_key'],
     ['a key twice, once escaped', String.raw`{"action":"READ_FILE","\u0061ction":"DELETE_FILE"}`, 'duplicate_key'],
@@ -41,7 +41,7 @@ describe('what RFC 8259 allows and a proposal may not hold', () => {
     ['an exponent without digits', '[1e]', 'syntax'],
     ['a fraction without digits', '[1.]', 'syntax'],
     ['nothing at all', '', 'syntax'],
-  ])('S0-22 S1-01: %s is refused', (_what, text, why) => {
+  ])('S0-22 S1-01: %s is rejected', (_what, text, why) => {
     expect(scan(text)).toEqual(refusedAs(why));
   });
 
@@ -49,7 +49,7 @@ describe('what RFC 8259 allows and a proposal may not hold', () => {
     expect(scan('[{"a":1},{"a":{"a":2}}]')).toEqual({ ok: true, value: [{ a: 1 }, { a: { a: 2 } }] });
   });
 
-  test('keys that every object inherits elsewhere are ordinary keys, since objects have no prototype', () => {
+  test('keys that other objects inherit are ordinary keys, because objects have no prototype', () => {
     const scanned = scan('{"constructor":1,"toString":2,"hasOwnProperty":3,"inner":{}}');
     expect(scanned).toMatchObject({ ok: true });
     const value = (scanned as unknown as { value: Record<string, object> }).value;
@@ -71,26 +71,26 @@ describe('depth', () => {
     expect(scanJson(nested(33, brackets), 32)).toEqual(refusedAs('too_deep'));
   });
 
-  test('siblings do not add up', () => {
+  test('does not add up over siblings', () => {
     expect(scanJson('[[1],[2],{"a":[3]}]', 3)).toMatchObject({ ok: true });
   });
 
-  test.each([5_000, 30_000, 1_000_000])('%d brackets are refused without reading them', (depth) => {
+  test.each([5_000, 30_000, 1_000_000])('%d brackets are rejected without reading them', (depth) => {
     const text = '['.repeat(depth);
     const started = process.cpuUsage();
     for (let round = 0; round < 100; round++) expect(scanJson(text, 32).ok).toBe(false);
-    // 100 rounds, in processor time, so that a busy machine changes little; to read a million brackets takes longer.
+    // 100 rounds, in processor time, so that a busy machine changes little; reading a million brackets takes longer.
     expect(process.cpuUsage(started).user / 1_000).toBeLessThan(300);
   });
 });
 
-describe('against JSON.parse', () => {
+describe('comparison with JSON.parse', () => {
   const holdsProto = (value: unknown): boolean =>
     typeof value === 'object' &&
     value !== null &&
     (Object.hasOwn(value, '__proto__') || Object.values(value).some(holdsProto));
 
-  test('S0-22: valid JSON without equal keys is read the same, whatever space stands in it', () => {
+  test('S0-22: valid JSON without duplicate keys has the same value, with any white space', () => {
     const texts = fc.tuple(
       fc.jsonValue({ maxDepth: 6, stringUnit: character }),
       fc.constantFrom('', ' ', '\t', '\n  '),
@@ -107,7 +107,7 @@ describe('against JSON.parse', () => {
     );
   });
 
-  test('S0-22: strings are read the same when every unit is escaped', () => {
+  test('S0-22: strings have the same value when every unit is escaped', () => {
     fc.assert(
       fc.property(fc.string({ unit: character }), (text) => {
         const escaped = Array.from({ length: text.length }, (_, at) =>
@@ -120,7 +120,7 @@ describe('against JSON.parse', () => {
 
   const STRICTER: readonly JsonProblem[] = ['duplicate_key', 'reserved_key', 'lone_surrogate', 'number_not_finite'];
 
-  test('S0-22: of damaged JSON nothing is accepted that JSON.parse refuses, and nothing is read differently', () => {
+  test('S0-22: damaged JSON is accepted only if JSON.parse accepts it, with the same value', () => {
     const damage = fc.tuple(
       fc.nat(),
       fc.nat(3),

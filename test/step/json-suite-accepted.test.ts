@@ -1,10 +1,10 @@
-// The texts that a JSON parser must accept, as JSONTestSuite names them. Each is read as JSON.parse reads it, except
-// the two with equal keys, which are refused here (C12).
+// The texts that a JSON parser must accept, as named by JSONTestSuite. Each has the value that JSON.parse returns,
+// except the two with duplicate keys, which are rejected here (C12).
 
 import { describe, expect, test } from '@jest/globals';
 import { scanJson } from '../../src/step/json-scanner.js';
 
-/** One case a line: its name and, behind the first space, its text. */
+/** One case per line: its name and, after the first space, its text. */
 const ONE_LINE = String.raw`
 array_arraysWithSpaces [[]   ]
 array_empty-string [""]
@@ -112,7 +112,7 @@ const cases = ONE_LINE.trim()
   .map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)] as const);
 
 describe('a text that a strict parser must accept', () => {
-  test.each([...cases, ...WITH_SPACE_OR_RARE_CHARACTERS])('S0-22: y_%s is read as it is meant', (_name, text) => {
+  test.each([...cases, ...WITH_SPACE_OR_RARE_CHARACTERS])('S0-22: y_%s has the right value', (_name, text) => {
     const scanned = scanJson(text, 32);
     expect(scanned).toEqual({ ok: true, value: JSON.parse(text) as unknown });
   });
@@ -120,7 +120,7 @@ describe('a text that a strict parser must accept', () => {
   test.each([
     ['object_duplicated_key', '{"a":"b","a":"c"}'],
     ['object_duplicated_key_and_value', '{"a":"b","a":"b"}'],
-  ])('S0-22 S1-01: y_%s is refused all the same, since readers disagree on which one counts', (_name, text) => {
+  ])('S0-22 S1-01: y_%s is rejected nevertheless, because readers disagree on which key counts', (_name, text) => {
     expect(scanJson(text, 32)).toEqual({ ok: false, problem: 'duplicate_key' });
   });
 });

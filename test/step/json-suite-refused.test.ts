@@ -1,10 +1,10 @@
-// The texts that no JSON parser may accept, as JSONTestSuite names them. Those that are not even UTF-8 stand in
+// The texts that no JSON parser may accept, as named by JSONTestSuite. Those that are not even UTF-8 are in
 // receive.test.ts.
 
 import { describe, expect, test } from '@jest/globals';
 import { scanJson } from '../../src/step/json-scanner.js';
 
-/** One case a line: its name and, behind the first space, its text. */
+/** One case per line: its name and, after the first space, its text. */
 const ONE_LINE = String.raw`
 array_1_true_without_comma [1 true]
 array_colon_instead_of_comma ["": 1]
@@ -193,7 +193,7 @@ const cases = ONE_LINE.trim()
   .map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)] as const);
 
 describe('a text that no strict parser may accept', () => {
-  test.each([...cases, ...WITH_SPACE_OR_RARE_CHARACTERS])('S0-22 S0-24: n_%s is refused', (_name, text) => {
+  test.each([...cases, ...WITH_SPACE_OR_RARE_CHARACTERS])('S0-22 S0-24: n_%s is rejected', (_name, text) => {
     expect(() => JSON.parse(text) as unknown).toThrow(SyntaxError);
     expect(scanJson(text, 32)).toMatchObject({ ok: false });
   });

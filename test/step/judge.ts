@@ -1,4 +1,4 @@
-// One payload through the pure phases, in their order and without a machine: what the tests of the whole decision need.
+// Takes one payload through the pure phases, in order and without a machine, for tests of the whole decision.
 
 import type { PathFact, SandboxFacts } from '../../src/contract/run/effect.js';
 import type { SeenProposal } from '../../src/contract/run/entry.js';
@@ -25,7 +25,7 @@ import { testPolicy } from '../fixtures/policy.js';
 
 export const ID = '550e8400-e29b-41d4-a716-446655440000';
 
-/** A valid proposal with the given differences; `undefined` takes a field away. */
+/** A valid proposal with the given differences; `undefined` removes a field. */
 export const proposal = (differences: Record<string, unknown> = {}): string =>
   JSON.stringify({
     schema_version: '1.0.0',
@@ -46,7 +46,7 @@ export interface World {
   readonly policy?: Policy;
   readonly facts?: SandboxFacts | null;
   readonly seen?: SeenProposal | null;
-  /** What an action that is allowed comes to. */
+  /** The result of an allowed action. */
   readonly result?: JsonObject;
   readonly failure?: ExecutionCause;
 }
@@ -54,12 +54,12 @@ export interface World {
 export interface Judged {
   readonly fault: Fault | null;
   readonly identity: Identity;
-  /** The arguments that were authorised. */
+  /** The authorized arguments. */
   readonly args: JsonObject | null;
   readonly response: string;
 }
 
-/** Takes a payload through RECEIVE to AUTHORIZE, lets an executor say how it went, and answers. */
+/** Takes a payload through RECEIVE to AUTHORIZE, applies the given execution result, and builds the response. */
 export function judge(payload: string | Uint8Array, world: World = {}): Judged {
   const policy = world.policy ?? testPolicy();
   const raw = typeof payload === 'string' ? bytesOf(payload) : payload;

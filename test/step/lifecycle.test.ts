@@ -1,5 +1,5 @@
-// Whole payloads through the real phases: the examples of the source documents, byte for byte, and what must hold of
-// every decision.
+// Whole payloads through the real phases: the examples of the source documents, byte for byte, and properties of every
+// decision.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -10,7 +10,7 @@ import { bytesOf, factsOf, fileFact, ID, judge, proposal, type Judged, type Worl
 
 const answerTo = (payload: string, world?: World) => judge(payload, world).response;
 
-// As they stand in 000: with their line ends and indentation.
+// As in document 000: with its line ends and indentation.
 const example = (path: string) => `{
   "schema_version": "1.0.0",
   "id": "550e8400-e29b-41d4-a716-446655440000",
@@ -23,7 +23,7 @@ const example = (path: string) => `{
 `;
 
 describe('the examples of 000', () => {
-  test('S0-74: example 1, a file that was read', () => {
+  test('S0-74: example 1, a file that is read', () => {
     const result = { content: 'file content here...' };
     expect(answerTo(example('/sandbox/config/settings.txt'), { result })).toBe(
       '{"proposal_id":"550e8400-e29b-41d4-a716-446655440000","action":"READ_FILE"' +
@@ -40,7 +40,7 @@ describe('the examples of 000', () => {
     );
   });
 
-  test('S0-76 S2-25: example 3, a file that is not there', () => {
+  test('S0-76 S2-25: example 3, a file that does not exist', () => {
     const world: World = { facts: factsOf({ status: 'absent' }), failure: 'FILE_NOT_FOUND' };
     expect(answerTo(example('/sandbox/nonexistent.txt'), world)).toBe(
       '{"proposal_id":"550e8400-e29b-41d4-a716-446655440000","action":"READ_FILE"' +
@@ -63,7 +63,7 @@ describe('the examples of 001 and 002', () => {
   }
 }`;
 
-  test('S0-34 S1-07 S1-20: the example of 001 is refused for its placeholder id, which is not echoed', () => {
+  test('S0-34 S1-07 S1-20: the example of 001 is rejected for its placeholder id, which is not echoed', () => {
     expect(JSON.parse(answerTo(WRITE))).toMatchObject({
       proposal_id: null,
       action: 'WRITE_FILE',
@@ -73,14 +73,14 @@ describe('the examples of 001 and 002', () => {
     });
   });
 
-  test('S1-13 S1-14 S1-20: with a UUID it is allowed', () => {
+  test('S1-13 S1-14 S1-20: the example of 001 is allowed with a UUID', () => {
     const judged = judge(WRITE.replace('123...', ID), { facts: factsOf({ status: 'absent' }) });
     expect(judged.fault).toBeNull();
     expect(judged.args).toEqual({ path: '/sandbox/log.txt', content: 'Hello World!' });
     expect(judged.identity).toMatchObject({ schema_version: '1.0.1', action: 'WRITE_FILE' });
   });
 
-  test('S2-24: a path that leads outside is denied with the words of 002', () => {
+  test('S2-24: a path that leads outside is denied with the text of 002', () => {
     const policy = testPolicy({ knobs: { dotdot: 'defer' } });
     const payload = proposal({ action: 'DELETE_FILE', args: { path: '/sandbox/../etc/notes.txt' } });
     expect(answerTo(payload, { policy })).toBe(
@@ -91,7 +91,7 @@ describe('the examples of 001 and 002', () => {
     );
   });
 
-  test('S2-07 S2-08 S2-12: under the exposure "decision" only ALLOW or DENY is said', () => {
+  test('S2-07 S2-08 S2-12: under the exposure "decision" the response is only ALLOW or DENY', () => {
     const policy = testPolicy({ exposure: 'decision' });
     const result = { content: 'x' };
     expect(answerTo(proposal(), { policy, result })).toBe(
@@ -115,15 +115,12 @@ const WRONG_FROM_HERE_ON = [
 ] as const;
 
 describe('each phase', () => {
-  test.each(WRONG_FROM_HERE_ON)(
-    '%s refuses with a code of its own (%s), whatever else is wrong',
-    (phase, code, payload) => {
-      const judged = judge(payload, { failure: 'IO_ERROR' });
-      expect(judged.fault).toMatchObject({ code });
-      expect(FAULTS[code].phase).toBe(phase);
-      expect(judged.args === null).toBe(phase !== 'EXECUTE');
-    },
-  );
+  test.each(WRONG_FROM_HERE_ON)('%s rejects with its own code (%s), whatever else is wrong', (phase, code, payload) => {
+    const judged = judge(payload, { failure: 'IO_ERROR' });
+    expect(judged.fault).toMatchObject({ code });
+    expect(FAULTS[code].phase).toBe(phase);
+    expect(judged.args === null).toBe(phase !== 'EXECUTE');
+  });
 
   test('S0-12: the nine phases, in their order', () => {
     expect(PHASES.join(' ')).toBe(
@@ -131,7 +128,7 @@ describe('each phase', () => {
     );
   });
 
-  test('S0-70 S0-71: id and action are answered from the moment they are known', () => {
+  test('S0-70 S0-71: the response has id and action as soon as they are known', () => {
     const answered = WRONG_FROM_HERE_ON.map(([, , payload]) => {
       const { proposal_id, action } = judge(payload, { failure: 'IO_ERROR' }).identity;
       return [proposal_id, action];
@@ -149,7 +146,7 @@ describe('each phase', () => {
 });
 
 describe('reasoning', () => {
-  /** Everything that was decided, without what is kept of the reasoning for the audit. */
+  /** The whole decision, without the reasoning that the audit stores. */
   const decisionIn = (judged: Judged) => ({ ...judged, identity: { ...judged.identity, reasoning: null } });
 
   const REASONINGS = [
@@ -168,7 +165,7 @@ describe('reasoning', () => {
     { action: 'WRITE_FILE', args: { path: '/sandbox/a.txt', content: 'x' } },
   ];
 
-  test.each(PROPOSALS)('S0-67 S0-09: other words of the same length change no decision: %j', (differences) => {
+  test.each(PROPOSALS)('S0-67 S0-09: another text of the same length changes no decision: %j', (differences) => {
     const decisions = REASONINGS.map((reasoning) => decisionIn(judge(proposal({ ...differences, reasoning }))));
     for (const decision of decisions) expect(decision).toEqual(decisions[0]);
     expect(new Set(REASONINGS.map((reasoning) => judge(proposal({ reasoning })).identity.reasoning?.sha256)).size).toBe(
@@ -176,7 +173,7 @@ describe('reasoning', () => {
     );
   });
 
-  test('S0-67: whatever the words, nothing but their hash depends on them', () => {
+  test('S0-67: for any text, only its hash depends on it', () => {
     const words = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 200 });
     fc.assert(
       fc.property(words, words, fc.constantFrom(...PROPOSALS), (one, other, differences) => {
@@ -190,7 +187,7 @@ describe('reasoning', () => {
 });
 
 describe('a decision', () => {
-  test('S0-18 S2-18: is the same each time, and leaves the payload as it was', () => {
+  test('S0-18 S2-18: is the same each time, and leaves the payload unchanged', () => {
     for (const [, , payload] of WRONG_FROM_HERE_ON) {
       const raw = bytesOf(payload);
       const before = Uint8Array.from(raw);
@@ -200,7 +197,7 @@ describe('a decision', () => {
     }
   });
 
-  test('S2-07 S2-16: depends on what stands at the path, when everything else is allowed', () => {
+  test('S2-07 S2-16: depends on the file facts, if everything else is allowed', () => {
     expect(judge(proposal(), { facts: factsOf(fileFact()) }).fault).toBeNull();
     expect(judge(proposal(), { facts: factsOf({ status: 'refused', kind: 'symlink' }) }).fault).toMatchObject({
       code: 'POLICY_VIOLATION',

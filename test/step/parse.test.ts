@@ -7,7 +7,7 @@ import { judge, proposal } from './judge.js';
 const policy = testPolicy();
 
 describe('PARSE', () => {
-  test('S0-21: a proposal comes out as the JSON object it is', () => {
+  test('S0-21: returns a proposal as the JSON object that it is', () => {
     expect(parse('{"action": "THINK", "args": {}}', policy)).toEqual({
       ok: true,
       value: { action: 'THINK', args: {} },
@@ -15,7 +15,7 @@ describe('PARSE', () => {
   });
 
   test.each(['{ invalid json }', '{"a":1,}', "{'a':1}", '{"a":1} // why', '{"a":1,"a":2}', '\ufeff{}'])(
-    'S0-23 S0-24 S0-25: %s stops the step as a VALIDATION_ERROR that says "Invalid JSON format"',
+    'S0-23 S0-24 S0-25: %s ends the step as a VALIDATION_ERROR with the message "Invalid JSON format"',
     (text) => {
       const parsed = parse(text, policy);
       expect(parsed).toMatchObject({ ok: false, fault: { code: 'INVALID_JSON', cause: null } });
@@ -29,18 +29,18 @@ describe('PARSE', () => {
     },
   );
 
-  test('which rule was broken is told to the audit', () => {
+  test('records in the audit which rule was broken', () => {
     expect(parse('{"a":1,"a":2}', policy)).toMatchObject({ fault: { rule_id: 'json.duplicate_key' } });
     expect(parse('{ invalid json }', policy)).toMatchObject({ fault: { rule_id: 'json.syntax' } });
   });
 
-  test('the policy sets how deep a proposal may be', () => {
+  test('takes the maximum depth of a proposal from policy', () => {
     const shallow = testPolicy({ limits: { payload_depth_max: 2 } });
     expect(parse('{"a":{}}', shallow)).toMatchObject({ ok: true });
     expect(parse('{"a":{"b":{}}}', shallow)).toMatchObject({ ok: false, fault: { rule_id: 'json.too_deep' } });
   });
 
-  test('the same text is read anew for a policy that reads it otherwise, whichever came first', () => {
+  test('parses the same text anew for a policy with other limits, in either order', () => {
     const shallow = testPolicy({ limits: { payload_depth_max: 1 } });
     const exact = { ...policy, flags: new Set([8]) };
     const text = '{"a":{"b":9007199254740993}}';
@@ -59,7 +59,7 @@ describe('PARSE', () => {
   test.each([
     ['two proposals, one behind the other', `${proposal()}\n${proposal()}`, 'INVALID_JSON'],
     ['two proposals in an array', `[${proposal()},${proposal()}]`, 'SCHEMA_VIOLATION'],
-  ])('S0-01 S1-01: a step takes exactly one proposal: %s are refused', (_what, payload, code) => {
+  ])('S0-01 S1-01: accepts exactly one proposal per step: %s are rejected', (_what, payload, code) => {
     expect(judge(payload).fault).toMatchObject({ code });
   });
 });

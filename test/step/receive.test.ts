@@ -16,14 +16,14 @@ describe('RECEIVE', () => {
     expect(receive(bytesOf(text), policy)).toMatchObject(refusedAs('EMPTY_PAYLOAD'));
   });
 
-  test('S0-20: a payload of the maximum length is taken, one byte more is not', () => {
+  test('S0-20: accepts a payload of the maximum length, and rejects one byte more', () => {
     const { payload_bytes_max } = policy.limits;
     expect(payload_bytes_max).toBe(65_536);
     expect(receive(bytesOf('x'.repeat(payload_bytes_max)), policy)).toMatchObject({ ok: true });
     expect(receive(bytesOf('x'.repeat(payload_bytes_max + 1)), policy)).toMatchObject(refusedAs('PAYLOAD_TOO_LARGE'));
   });
 
-  test('S0-20: the length is counted in bytes, before anything is decoded', () => {
+  test('S0-20: counts the length in bytes, before decoding', () => {
     const small = testPolicy({ limits: { payload_bytes_max: 4 } });
     expect(receive(bytesOf('éé'), small)).toMatchObject({ ok: true });
     expect(receive(bytesOf('ééé'), small)).toMatchObject(refusedAs('PAYLOAD_TOO_LARGE'));
@@ -31,24 +31,24 @@ describe('RECEIVE', () => {
     expect(receive(bytesOf('     '), small)).toMatchObject(refusedAs('PAYLOAD_TOO_LARGE'));
   });
 
-  test('S0-14 S0-17: the text is the payload as it was, with its byte order mark, white space and line ends', () => {
+  test('S0-14 S0-17: returns the text unchanged, with its byte order mark, white space and line ends', () => {
     const text = '\ufeff\r\n {"reasoning": "é\u2028😀\u0000"} \n';
     const received = receive(bytesOf(text), policy);
     expect(received).toEqual({ ok: true, value: text });
   });
 
-  test('S0-18: the payload itself is left as it was', () => {
+  test('S0-18: leaves the payload itself unchanged', () => {
     const payload = bytesOf('\ufeff{"a": "é"}');
     const before = Uint8Array.from(payload);
     receive(payload, policy);
     expect(payload).toEqual(before);
   });
 
-  test('S0-14: bytes out of the middle of a larger buffer are taken alone', () => {
+  test('S0-14: reads only its own bytes from a larger buffer', () => {
     expect(receive(new Uint8Array(bytesOf('xx{}yy').buffer, 2, 2), policy)).toEqual({ ok: true, value: '{}' });
   });
 
-  // From JSONTestSuite, and what security tests add: UTF-16, overlong forms, surrogates as bytes.
+  // From JSONTestSuite and common security tests: UTF-16, overlong forms, surrogates as bytes.
   test.each([
     ['array_a_invalid_utf8', [0x5b, 0x61, 0xe5, 0x5d]],
     ['array_invalid_utf8', [0x5b, 0xff, 0x5d]],
@@ -66,7 +66,7 @@ describe('RECEIVE', () => {
     ['a surrogate in three bytes', [0x22, 0xed, 0xa0, 0x80, 0x22]],
     ['a code point above U+10FFFF', [0x22, 0xf4, 0x90, 0x80, 0x80, 0x22]],
     ['a truncated sequence at the end', [0x22, 0xe2, 0x82]],
-  ])('a payload that is not UTF-8 is not decoded: %s', (_what, bytes) => {
+  ])('does not decode a payload that is not UTF-8: %s', (_what, bytes) => {
     expect(receive(Uint8Array.from(bytes), policy)).toMatchObject(refusedAs('INVALID_ENCODING'));
   });
 });

@@ -22,7 +22,7 @@ const say = (response: DetailedResponse) => renderAgentOutput(response).agent_ou
 const DENIED = 'The requested action is not allowed due to security restrictions.';
 
 describe('the envelope of 002', () => {
-  // The three examples, in compact form. Their ids are placeholders, so the responses are built by hand.
+  // The three examples, in compact form. Their ids are placeholders, so the responses are built here.
   test.each([
     [
       'S2-23: success',
@@ -52,21 +52,24 @@ describe('the envelope of 002', () => {
         ',"message":"File not found"}}' +
         ',"agent_output":"The file could not be found."}',
     ],
-  ])('%s is byte for byte the example', (_title, response, proposal_id, expected) => {
+  ])('%s matches the example byte for byte', (_title, response, proposal_id, expected) => {
     expect(JSON.stringify(renderAgentOutput({ ...response, proposal_id }))).toBe(expected);
   });
 
-  test('S2-23: the response itself is passed on untouched', () => {
+  test('S2-23: the response itself is passed on unchanged', () => {
     const response = succeeded('THINK', {});
     expect(renderAgentOutput(response).runtime_response).toBe(response);
   });
 });
 
-describe('what an agent says', () => {
-  test.each(Object.keys(POLICY_CAUSES) as PolicyCause[])('S2-23: the same of every denial, as of %s', (cause) => {
-    expect(say(failed('POLICY_VIOLATION', cause))).toBe(DENIED);
-    expect(say(failed('ACTION_NOT_ALLOWED'))).toBe(DENIED);
-  });
+describe('the sentence for the agent', () => {
+  test.each(Object.keys(POLICY_CAUSES) as PolicyCause[])(
+    'S2-23: is the same for every denial, also for %s',
+    (cause) => {
+      expect(say(failed('POLICY_VIOLATION', cause))).toBe(DENIED);
+      expect(say(failed('ACTION_NOT_ALLOWED'))).toBe(DENIED);
+    },
+  );
 
   test.each<readonly [string, JsonObject, string]>([
     ['READ_FILE', { content: '' }, 'The file content is:\n\n'],
@@ -90,11 +93,11 @@ describe('what an agent says', () => {
     ],
     ['SOMETHING_ELSE', {}, 'The action was carried out.'],
     ['constructor', {}, 'The action was carried out.'],
-  ])('S2-22: of %s with %j', (action, result, sentence) => {
+  ])('S2-22: for %s with %j', (action, result, sentence) => {
     expect(say(succeeded(action, result))).toBe(sentence);
   });
 
-  test('S2-22: a sentence for every code and every cause', () => {
+  test('S2-22: exists for every code and every cause', () => {
     const responses = [
       ...FAULT_CODES.map((code) => failed(code)),
       ...(Object.keys(EXECUTION_CAUSES) as ExecutionCause[]).map((cause) => failed('EXECUTION_ERROR', cause)),
@@ -109,7 +112,7 @@ describe('what an agent says', () => {
     ['DENY', 'DELETE_FILE', null, 'The request was refused, so nothing was done.'],
     ['ALLOW', 'READ_FILE', null, 'The action could not be completed.'],
     ['ALLOW', 'READ_FILE', { content: 'a' }, 'The file content is:\n\na'],
-  ])('S2-12 S2-22: where only the decision is shown, of %s %s with %j', (decision, action, result, sentence) => {
+  ])('S2-12 S2-22: if only the decision is shown, for %s %s with %j', (decision, action, result, sentence) => {
     const response = { proposal_id: null, action, decision: decision as 'ALLOW' | 'DENY', result };
     expect(renderAgentOutput(response)).toEqual({ runtime_response: response, agent_output: sentence });
   });

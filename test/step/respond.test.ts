@@ -27,7 +27,7 @@ const answer = (refusal: Fault, exposure: Exposure = 'detailed') =>
 const detailed = Compile(DetailedResponse);
 const decisionOnly = Compile(DecisionResponse);
 
-// The closed registry, written out: S0-20 to S0-55 and resolution C03.
+// The closed registry, as a literal: S0-20 to S0-55 and resolution C03.
 const OUTCOMES: Readonly<Record<FaultCode, string>> = {
   EMPTY_PAYLOAD: 'VALIDATION_ERROR',
   PAYLOAD_TOO_LARGE: 'VALIDATION_ERROR',
@@ -75,11 +75,11 @@ describe('the five keys of a response', () => {
     });
   });
 
-  test('S0-72: a result that came with a failure is not shown', () => {
+  test('S0-72: a result together with a failure is not shown', () => {
     expect(responseParts({ identity, fault: fault('EXECUTION_ERROR'), result: { content: 'x' } }).result).toBeNull();
   });
 
-  test('S0-04 S0-72: a step that neither failed nor has a result is a bug', () => {
+  test('S0-04 S0-72: a step with neither a failure nor a result is a bug', () => {
     expect(() => responseParts({ identity, fault: null, result: null })).toThrow(InvariantError);
   });
 
@@ -90,11 +90,11 @@ describe('the five keys of a response', () => {
   });
 });
 
-describe('what a response tells', () => {
+describe('what a response reveals', () => {
   const policyCauses = Object.keys(POLICY_CAUSES) as PolicyCause[];
   const executionCauses = Object.keys(EXECUTION_CAUSES) as ExecutionCause[];
 
-  test.each(policyCauses)('S0-51: a violation of %s keeps the one code and has a constant message', (cause) => {
+  test.each(policyCauses)('S0-51: a violation of %s has the same code and a constant message', (cause) => {
     expect(answer(fault('POLICY_VIOLATION', cause))).toMatchObject({
       outcome: 'DENIED',
       error: { error_code: 'POLICY_VIOLATION', message: POLICY_CAUSES[cause] },
@@ -102,7 +102,7 @@ describe('what a response tells', () => {
   });
 
   test.each(executionCauses)(
-    'S0-54 S0-55: the stable error type %s keeps the one code and has a constant message',
+    'S0-54 S0-55: the stable error type %s has the same code and a constant message',
     (cause) => {
       expect(answer(fault('EXECUTION_ERROR', cause))).toMatchObject({
         outcome: 'EXECUTION_ERROR',
@@ -111,7 +111,7 @@ describe('what a response tells', () => {
     },
   );
 
-  test('S2-12: rule and cause stay in the audit, in either exposure', () => {
+  test('S2-12: rule and cause stay in the audit, under either exposure', () => {
     const faults = [
       ...FAULT_CODES.map((code) => fault(code)),
       ...policyCauses.map((cause) => fault('POLICY_VIOLATION', cause)),
@@ -128,7 +128,7 @@ describe('what a response tells', () => {
 });
 
 describe('a response of the exposure "decision"', () => {
-  test('S2-07 S2-10: ALLOW when every check passed, with the result', () => {
+  test('S2-07 S2-10: is ALLOW if every check passed, with the result', () => {
     expect(respond(succeeded, 'decision')).toBe(
       `{"proposal_id":"${ID}","action":"READ_FILE","decision":"ALLOW","result":{"content":"x"}}`,
     );
@@ -143,7 +143,7 @@ describe('a response of the exposure "decision"', () => {
     },
   );
 
-  test('S2-07 S2-12: an execution that failed was allowed, and says nothing more', () => {
+  test('S2-07 S2-12: of a failed execution is ALLOW, and reveals nothing more', () => {
     const response = answer(fault('EXECUTION_ERROR', 'FILE_NOT_FOUND'), 'decision');
     expect(response).toEqual({ proposal_id: ID, action: 'READ_FILE', decision: 'ALLOW', result: null });
     expect(decisionOnly.Check(response)).toBe(true);
@@ -160,7 +160,7 @@ describe('the form of a response', () => {
     },
   );
 
-  test('S2-21: results as the scanner makes them, without a prototype, are written like any other', () => {
+  test('S2-21: results without a prototype, as the scanner makes them, are written like any other', () => {
     const result = Object.assign(Object.create(null) as Record<string, string>, { toJSON: 'x', content: 'y' });
     expect(respond(responseParts({ identity, fault: null, result }), 'detailed')).toContain(
       '"result":{"toJSON":"x","content":"y"}',

@@ -25,36 +25,36 @@ describe('args_summary', () => {
       { source: '/sandbox/a', destination: '/sandbox/b' },
       { source: '/sandbox/a', destination: '/sandbox/b' },
     ],
-  ])('S0-61: of %s, paths are kept as they are, and of content only hash and length', (name, args, expected) => {
+  ])('S0-61: for %s, has paths as they are, and only hash and length of content', (name, args, expected) => {
     const summary = summarizeArgs(ACTIONS[name], args);
     expect(summary).toEqual(expected);
     expect(summarySchema.Check(summary)).toBe(true);
     expect(JSON.stringify(summary)).not.toContain('sécret');
   });
 
-  test('S0-61: of arguments that nobody validated, only names are kept', () => {
+  test('S0-61: has only the names of arguments that were not validated', () => {
     expect(summarizeArgs(null, { path: 'secret', content: 'secret' })).toEqual({ keys: ['path', 'content'] });
     expect(summarizeArgs(null, {})).toEqual({ keys: [] });
   });
 
-  test('at most 16 names of at most 64 characters', () => {
+  test('has at most 16 names of at most 64 characters', () => {
     const args = Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`${'k'.repeat(62)}${index + 10}`, 1]));
     expect(summarizeArgs(null, args)).toEqual({ keys: Object.keys(args).slice(0, 16) });
     expect(summarizeArgs(null, { ['k'.repeat(65)]: 1 })).toEqual({ keys: ['k'.repeat(64)] });
   });
 
-  test('a name is not cut in the middle of a character, so that the trace can be written', () => {
+  test('truncates no name in the middle of a character, so that the trace can be written', () => {
     const summary = summarizeArgs(null, { [`${'k'.repeat(63)}😀`]: 1 });
     expect(summary).toEqual({ keys: ['k'.repeat(63)] });
     expect(() => canonicalJson(summary)).not.toThrow();
   });
 
-  test.each([undefined, null, 'text', 7, true, []])('arguments that are no object have no summary: %j', (args) => {
+  test.each([undefined, null, 'text', 7, true, []])('is absent for arguments that are not an object: %j', (args) => {
     expect(summarizeArgs(null, args)).toBeNull();
     expect(summarizeArgs(ACTIONS.THINK, args)).toBeNull();
   });
 
-  test('an argument that is no string is kept as the hash of its canonical text, and an unknown one not at all', () => {
+  test('has the hash of the canonical text for an argument that is not a string, and omits unknown arguments', () => {
     const fields = { path: Type.String(), options: Type.Unknown(), note: Type.Optional(Type.String()) };
     const definition: ActionDefinition = { ...ACTIONS.READ_FILE, args: Type.Object(fields) };
     const args = { path: '/sandbox/a', options: { b: 1, a: [2] }, unknown: 'secret' };

@@ -7,7 +7,7 @@ import { testPolicy } from '../fixtures/policy.js';
 const policy = testPolicy();
 const DENIED = { ok: false, fault: { code: 'ACTION_NOT_ALLOWED', cause: null } };
 
-// S0-36 and S1-19, written out: the tables are the test, so nothing of them is imported.
+// S0-36 and S1-19, as literals: the tables are the test, so it imports nothing of them.
 const CATALOGUE = [
   ['THINK', 'none'],
   ['FINISH', 'none'],
@@ -47,7 +47,7 @@ describe('VALIDATE_ACTION', () => {
     },
   );
 
-  test('S0-35 S2-16: an action that exists and that policy does not list is denied', () => {
+  test('S0-35 S2-16: an existing action that policy does not list is denied', () => {
     const actions = new Map(policy.actions);
     actions.delete('DELETE_FILE');
     expect(validateAction('DELETE_FILE', testPolicy({ actions }))).toMatchObject({
@@ -56,7 +56,7 @@ describe('VALIDATE_ACTION', () => {
     });
   });
 
-  test('S0-35: an action that policy lists and that does not exist is denied', () => {
+  test('S0-35: an unknown action that policy lists is denied', () => {
     const actions = new Map(policy.actions).set('LAUNCH', { action: 'LAUNCH' });
     expect(validateAction('LAUNCH', testPolicy({ actions }))).toMatchObject({
       ok: false,

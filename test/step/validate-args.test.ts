@@ -34,7 +34,7 @@ const NAMES = Object.keys(VALID) as ActionName[];
 const withPath = NAMES.filter((name) => ACTIONS[name].paths.length > 0);
 
 describe('the schema of each action', () => {
-  test.each(NAMES)('S0-39 S1-03: %s takes its arguments as they are', (name) => {
+  test.each(NAMES)('S0-39 S1-03: %s accepts its arguments unchanged', (name) => {
     expect(check(name, VALID[name])).toEqual({ ok: true, value: VALID[name] });
   });
 
@@ -60,7 +60,7 @@ describe('the schema of each action', () => {
     },
   );
 
-  test.each(NAMES)('S0-40 S0-45 S1-01 S1-02: %s takes no argument that it does not know', (name) => {
+  test.each(NAMES)('S0-40 S0-45 S1-01 S1-02: %s rejects an unknown argument', (name) => {
     for (const key of ['mode', 'recursive', 'encoding', 'Path', '', 'constructor', 'toString']) {
       for (const value of [null, false, '']) {
         expect(check(name, { ...VALID[name], [key]: value })).toMatchObject(INVALID);
@@ -68,7 +68,7 @@ describe('the schema of each action', () => {
     }
   });
 
-  test('S1-09: THINK takes exactly nothing', () => {
+  test('S1-09: THINK accepts only an empty object', () => {
     expect(check('THINK', {})).toMatchObject({ ok: true });
     expect(check('THINK', { thought: 'x' })).toMatchObject(INVALID);
   });
@@ -77,7 +77,7 @@ describe('the schema of each action', () => {
     expect(check('FINISH', { response: '' })).toMatchObject({ ok: true });
   });
 
-  test('S1-14: the content of WRITE_FILE has at least one character, and at most what policy says in bytes', () => {
+  test('S1-14: the content of WRITE_FILE has at least one character, and at most the bytes that policy permits', () => {
     const write = (content: string) => check('WRITE_FILE', { path: '/sandbox/a.txt', content });
     expect(write('')).toMatchObject(INVALID);
     expect(write('\n')).toMatchObject({ ok: true });
@@ -87,7 +87,7 @@ describe('the schema of each action', () => {
     expect(write(`${'é'.repeat(24_576)}x`)).toMatchObject(INVALID);
   });
 
-  test('the same definition is compiled once, and two of one name are told apart', () => {
+  test('a definition is compiled once, and two definitions with one name are distinguished', () => {
     const closed = { additionalProperties: false };
     const one: ActionDefinition = { ...ACTIONS.THINK, args: Type.Object({ a: Type.String() }, closed) };
     const other: ActionDefinition = { ...ACTIONS.THINK, args: Type.Object({ b: Type.String() }, closed) };
@@ -97,7 +97,7 @@ describe('the schema of each action', () => {
     }
   });
 
-  test('a path argument that its schema forgot to make a string is refused all the same', () => {
+  test('a path argument whose schema does not require a string is rejected nevertheless', () => {
     const loose: ActionDefinition = { ...ACTIONS.READ_FILE, args: Type.Object({ path: Type.Unknown() }) };
     expect(validateArgs(loose, argsOf({ path: ['/sandbox/a'] }), policy)).toMatchObject(INVALID);
   });
@@ -108,7 +108,7 @@ describe('the paths of each action', () => {
     ACTIONS[name].paths.map((field) => check(name, { ...VALID[name], [field]: path }));
 
   test.each(withPath)(
-    'S0-41 S0-42 S0-45 S1-11 S1-12 S1-13 S1-15 S1-16 S1-17 S1-18: %s takes no path that does not start with /sandbox/',
+    'S0-41 S0-42 S0-45 S1-11 S1-12 S1-13 S1-15 S1-16 S1-17 S1-18: %s rejects a path that does not start with /sandbox/',
     (name) => {
       for (const path of [
         '/etc/passwd',
@@ -125,7 +125,7 @@ describe('the paths of each action', () => {
     },
   );
 
-  test.each(withPath)('S0-43 S0-45: %s takes no path with an illegal character', (name) => {
+  test.each(withPath)('S0-43 S0-45: %s rejects a path with an illegal character', (name) => {
     for (const path of [
       '/sandbox/a.txt\0.md',
       '/sandbox/a\n.txt',
@@ -138,7 +138,7 @@ describe('the paths of each action', () => {
   });
 
   test.each(withPath)(
-    'S0-44 S0-45: %s takes no path with a `..` segment, unless policy leaves that to AUTHORIZE',
+    'S0-44 S0-45: %s rejects a path with a `..` segment, unless policy leaves that to AUTHORIZE',
     (name) => {
       const deferring = testPolicy({ knobs: { dotdot: 'defer' } });
       for (const field of ACTIONS[name].paths) {
@@ -149,13 +149,13 @@ describe('the paths of each action', () => {
     },
   );
 
-  test.each(withPath)('%s takes a trailing slash only if it means a directory', (name) => {
+  test.each(withPath)('%s accepts a trailing slash only if the path means a directory', (name) => {
     const takes = name === 'LIST_FILES' || name === 'CREATE_DIRECTORY';
     for (const checked of withEachPath(name, '/sandbox/a.txt/')) expect(checked.ok).toBe(takes);
     for (const checked of withEachPath(name, '/sandbox/')) expect(checked.ok).toBe(true);
   });
 
-  test('S0-45: every refusal of this phase is a VALIDATION_ERROR', () => {
+  test('S0-45: every rejection by this phase is a VALIDATION_ERROR', () => {
     expect(FAULTS.INVALID_ARGS).toMatchObject({ outcome: 'VALIDATION_ERROR', phase: 'VALIDATE_ARGS' });
   });
 });
@@ -163,7 +163,7 @@ describe('the paths of each action', () => {
 describe('extensions', () => {
   const early = testPolicy({ knobs: { extensions_stage: 'validate' } });
 
-  test('by default they are not judged here', () => {
+  test('are not judged here by default', () => {
     expect(check('WRITE_FILE', { path: '/sandbox/a.sh', content: 'x' })).toMatchObject({ ok: true });
   });
 
@@ -177,13 +177,13 @@ describe('extensions', () => {
     expect(check(name, VALID[name], early)).toMatchObject({ ok: true });
   });
 
-  test('where policy says so, they are judged on the canonical path, and a path outside is left to AUTHORIZE', () => {
+  test('are judged on the canonical path if policy requires it, and a path outside is left to AUTHORIZE', () => {
     const both = testPolicy({ knobs: { extensions_stage: 'validate', dotdot: 'defer' } });
     expect(check('DELETE_FILE', { path: '/sandbox/a.txt/../b.sh' }, both)).toMatchObject(INVALID);
     expect(check('DELETE_FILE', { path: '/sandbox/../etc/passwd' }, both)).toMatchObject({ ok: true });
   });
 
-  test('an argument that policy does not name is not restricted', () => {
+  test('do not restrict an argument that policy does not name', () => {
     const free = { ...policyWithExtensions('WRITE_FILE', null), knobs: early.knobs };
     expect(check('WRITE_FILE', { path: '/sandbox/a.sh', content: 'x' }, free)).toMatchObject({ ok: true });
     expect(check('READ_FILE', { path: '/sandbox/config.json' }, early)).toMatchObject({ ok: true });

@@ -27,7 +27,7 @@ const refusedAs = (code: string) => ({ ok: false, fault: { code } });
 const VIOLATION = refusedAs('SCHEMA_VIOLATION');
 
 describe('VALIDATE_SCHEMA', () => {
-  test('S0-06 S1-03 S2-15: a proposal with exactly the five fields passes as it is', () => {
+  test('S0-06 S1-03 S2-15: a proposal with exactly the five fields passes unchanged', () => {
     expect(validate({})).toEqual({ ok: true, value: read(proposal()) });
   });
 
@@ -37,7 +37,7 @@ describe('VALIDATE_SCHEMA', () => {
     ['S0-09 S0-33 S1-06', 'reasoning'],
     ['S0-10 S0-33 S1-05', 'action'],
     ['S0-11 S0-33 S1-08', 'args'],
-  ])('%s: without %s it is refused', (_ids, field) => {
+  ])('%s: without %s it is rejected', (_ids, field) => {
     expect(validate({ [field]: undefined })).toMatchObject({
       ok: false,
       fault: { code: 'SCHEMA_VIOLATION', rule_id: `schema.missing_${field}` },
@@ -50,7 +50,7 @@ describe('VALIDATE_SCHEMA', () => {
     ['S0-29', 'reasoning', [1, null, true, {}, []]],
     ['S0-30', 'action', [1, null, true, {}, ['READ_FILE']]],
     ['S0-31', 'args', [1, null, true, '{}', [], [{ path: '/sandbox/a' }]]],
-  ])('%s S0-33: a %s of another type is refused', (_id, field, values) => {
+  ])('%s S0-33: a %s of another type is rejected', (_id, field, values) => {
     for (const value of values) expect(validate({ [field]: value })).toMatchObject(VIOLATION);
   });
 
@@ -78,12 +78,12 @@ describe('VALIDATE_SCHEMA', () => {
       '01.0.0',
     ],
     ...['１.0.0', '1.٠.٠', '-1.0.0', `1.0.${'9'.repeat(29)}`, `2.0.${'9'.repeat(29)}`],
-  ])('S0-27 S0-33 S1-04: schema_version %j is refused', (schema_version) => {
+  ])('S0-27 S0-33 S1-04: schema_version %j is rejected', (schema_version) => {
     expect(validate({ schema_version })).toMatchObject(VIOLATION);
   });
 
   test.each(['0.1.0', '2.0.0', '10.0.0', '11.2.3', '999.0.0'])(
-    'S0-33 S1-04: schema_version %s is of another major and told apart',
+    'S0-33 S1-04: schema_version %s is another major version, with its own code',
     (schema_version) => {
       expect(validate({ schema_version })).toMatchObject(refusedAs('SCHEMA_VERSION_INCOMPATIBLE'));
       expect(validate({ schema_version, id: 7, reasoning: undefined, extra: 1 })).toMatchObject(
@@ -106,7 +106,7 @@ describe('VALIDATE_SCHEMA', () => {
   test.each([
     ...['', '123', '123...', ` ${ID}`, `${ID} `, `${ID}\n`, `{${ID}}`, `urn:uuid:${ID}`, ID.replaceAll('-', '')],
     ...[ID.slice(1), `${ID}0`, ID.replace('5', 'g'), ID.replace('5', '５'), ID.replaceAll('-', '_')],
-  ])('S0-28 S0-33: id %j is none', (id) => {
+  ])('S0-28 S0-33: id %j is not a UUID', (id) => {
     expect(validate({ id })).toMatchObject(VIOLATION);
   });
 
@@ -130,7 +130,7 @@ describe('VALIDATE_SCHEMA', () => {
     'toString',
     '$schema',
     'approved_by',
-  ])('S0-32 S0-33 S1-02: the further field %j is refused, even if it says nothing', (field) => {
+  ])('S0-32 S0-33 S1-02: the additional field %j is rejected, even with an empty value', (field) => {
     for (const value of [null, '', {}, true]) {
       expect(validate({ [field]: value })).toMatchObject({
         ok: false,
@@ -139,29 +139,32 @@ describe('VALIDATE_SCHEMA', () => {
     }
   });
 
-  test('S1-02: a field under another name does not stand in for the one that is missing', () => {
+  test('S1-02: a field under another name does not replace the missing one', () => {
     expect(validate({ action: undefined, tool: 'READ_FILE' })).toMatchObject(VIOLATION);
   });
 
-  test.each(['null', '[]', '"x"', '1', 'true', '[{}]', '{}'])('S0-21 S0-33: %s parses, but is no proposal', (text) => {
-    expect(validateSchema(read(text))).toMatchObject(VIOLATION);
-  });
+  test.each(['null', '[]', '"x"', '1', 'true', '[{}]', '{}'])(
+    'S0-21 S0-33: %s parses, but is not a proposal',
+    (text) => {
+      expect(validateSchema(read(text))).toMatchObject(VIOLATION);
+    },
+  );
 
-  test('S0-30: whether an action exists is not asked here', () => {
+  test('S0-30: does not check whether an action exists', () => {
     for (const action of ['', 'read_file', 'LAUNCH']) expect(validate({ action })).toMatchObject({ ok: true });
   });
 
-  test('S0-33: every refusal of this phase is a VALIDATION_ERROR', () => {
+  test('S0-33: every rejection by this phase is a VALIDATION_ERROR', () => {
     for (const code of ['SCHEMA_VIOLATION', 'SCHEMA_VERSION_INCOMPATIBLE', 'DUPLICATE_PROPOSAL_ID'] as const) {
       expect(FAULTS[code]).toMatchObject({ outcome: 'VALIDATION_ERROR', phase: 'VALIDATE_SCHEMA' });
     }
   });
 });
 
-describe('who is answered and recorded', () => {
+describe('the identity in the response and the record', () => {
   const who = (differences: Record<string, unknown>) => identify(read(proposal(differences)), policy);
 
-  test('S0-70 S0-71: a proposal is known by id, version, action and the hash of its reasoning', () => {
+  test('S0-70 S0-71: has id, version, action and the hash of the reasoning', () => {
     expect(who({ reasoning: 'né😀' })).toEqual({
       proposal_id: ID,
       schema_version: '1.0.0',
@@ -170,18 +173,18 @@ describe('who is answered and recorded', () => {
     });
   });
 
-  test('S0-70: the id is echoed as it was received, also when everything else is wrong', () => {
+  test('S0-70: echoes the id as received, even if everything else is wrong', () => {
     expect(identify(read(`{"id":"${ID.toUpperCase()}"}`), policy)).toEqual({
       ...UNKNOWN_IDENTITY,
       proposal_id: ID.toUpperCase(),
     });
   });
 
-  test.each([[undefined], [null], [7], ['123'], [`${ID}\n`], [[ID]]])('S0-34: the id %j is not echoed', (id) => {
+  test.each([[undefined], [null], [7], ['123'], [`${ID}\n`], [[ID]]])('S0-34: does not echo the id %j', (id) => {
     expect(who({ id })).toMatchObject({ proposal_id: null, action: 'READ_FILE' });
   });
 
-  test.each(['READ_FILE', 'read_file', 'Launch_9', 'A', 'a'.repeat(64)])('S0-71: the action %s is echoed', (action) => {
+  test.each(['READ_FILE', 'read_file', 'Launch_9', 'A', 'a'.repeat(64)])('S0-71: echoes the action %s', (action) => {
     expect(who({ action })).toMatchObject({ action });
   });
 
@@ -198,32 +201,32 @@ describe('who is answered and recorded', () => {
     7,
     null,
     ['THINK'],
-  ])('the action %j is attacker-controlled text and not echoed', (action) => {
+  ])('does not echo the action %j, which is attacker-controlled text', (action) => {
     expect(who({ action })).toMatchObject({ action: null });
   });
 
-  test('an action of the policy is echoed even if it does not look like one', () => {
+  test('echoes an action of the policy even if it has an unusual form', () => {
     const odd = testPolicy({ actions: new Map([['9-odd', { action: '9-odd' }]]) });
     expect(identify(read(proposal({ action: '9-odd' })), odd)).toMatchObject({ action: '9-odd' });
   });
 
-  test('a schema_version is kept up to 32 characters, whatever it says', () => {
+  test('has the first 32 characters of any schema_version', () => {
     expect(who({ schema_version: 'x'.repeat(32) })).toMatchObject({ schema_version: 'x'.repeat(32) });
     expect(who({ schema_version: 'x'.repeat(33) })).toMatchObject({ schema_version: null });
     expect(who({ schema_version: 1 })).toMatchObject({ schema_version: null });
   });
 
-  test('reasoning that is no string has no hash', () => {
+  test('has no hash for reasoning that is not a string', () => {
     for (const reasoning of [undefined, null, 1, ['x']]) expect(who({ reasoning })).toMatchObject({ reasoning: null });
     expect(who({ reasoning: '' })).toMatchObject({ reasoning: { sha256: sha256(''), chars: 0 } });
   });
 
-  test.each(['null', '[]', '"x"', `["${ID}"]`])('%s is nobody', (text) => {
+  test.each(['null', '[]', '"x"', `["${ID}"]`])('is empty for %s', (text) => {
     expect(identify(read(text), policy)).toEqual(UNKNOWN_IDENTITY);
   });
 });
 
-describe('an id that was used before', () => {
+describe('a repeated id', () => {
   const HASH = sha256('this payload');
   const response = { artifact_id: 'sha256:00', artifact_kind: 'response', hash_sha256: '0'.repeat(64) };
   const seen: SeenProposal = {
@@ -237,28 +240,28 @@ describe('an id that was used before', () => {
   const replaying = testPolicy({ knobs: { duplicate_proposal_ids: 'replay' } });
   const DUPLICATE = refusedAs('DUPLICATE_PROPOSAL_ID');
 
-  test('S0-33: a new id is no repetition, under either policy', () => {
+  test('S0-33: a new id is not a repetition, under either policy', () => {
     expect(validateProposalId(null, HASH, policy)).toEqual({ ok: true, value: { replay_of: null } });
     expect(validateProposalId(null, HASH, replaying)).toEqual({ ok: true, value: { replay_of: null } });
   });
 
-  test('S0-33: by default it is refused, even with the same bytes', () => {
+  test('S0-33: is rejected by default, even with the same bytes', () => {
     expect(validateProposalId(seen, HASH, policy)).toMatchObject(DUPLICATE);
   });
 
-  test('where policy replays, the same bytes get the recorded response of that step', () => {
+  test('gets the recorded response of that step for the same bytes, if policy replays', () => {
     expect(validateProposalId(seen, HASH, replaying)).toEqual({ ok: true, value: { replay_of: 3 } });
   });
 
-  test('S0-33: where policy replays, other bytes are refused', () => {
+  test('S0-33: is rejected with other bytes, even if policy replays', () => {
     expect(validateProposalId(seen, sha256('other'), replaying)).toMatchObject(DUPLICATE);
   });
 
-  test('S0-33: where policy replays, a step that has no response yet is not repeated', () => {
+  test('S0-33: gets no response of a step that has none yet, even if policy replays', () => {
     expect(validateProposalId({ ...seen, response: null }, HASH, replaying)).toMatchObject(DUPLICATE);
   });
 
-  test('it is remembered in lower case, and only if the proposal was valid', () => {
+  test('is remembered in lower case, and only if the proposal was valid', () => {
     expect(proposalKey(bytesOf(proposal()), policy)).toBe(ID);
     expect(proposalKey(bytesOf(proposal({ id: ID.toUpperCase() })), policy)).toBe(ID);
     expect(proposalKey(bytesOf(proposal({ action: 'LAUNCH' })), policy)).toBe(ID);

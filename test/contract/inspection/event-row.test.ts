@@ -1,4 +1,4 @@
-// Entries as lines of a list: the rows of ledgers that were recorded, of every type of entry.
+// Entries as rows of a list: the rows of recorded ledgers, with every type of entry.
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { integratedLog } from '../../../src/ledger/integrated-log.js';
@@ -42,7 +42,7 @@ afterAll(async () => {
 const entryAt = (log_index: number): Entry => JSON.parse(stored[log_index]!.text) as Entry;
 
 describe('the row of an entry', () => {
-  test('U-05: every type of entry has one, with its place, its time and a label', () => {
+  test('U-05: exists for every type of entry, with its place, its time and a label', () => {
     expect(new Set(rows.map(({ type }) => type))).toEqual(new Set(ENTRY_TYPES));
     for (const [n, row] of rows.entries()) {
       const { seq, tree_id, type } = entryAt(n);
@@ -54,7 +54,7 @@ describe('the row of an entry', () => {
     }
   });
 
-  test('says what happened in words of the contract', () => {
+  test('describes the event in words of the contract', () => {
     const labels = new Set(rows.map(({ type, label, tone }) => `${type}: ${label} (${tone})`));
     expect([...labels]).toEqual(
       expect.arrayContaining([
@@ -75,7 +75,7 @@ describe('the row of an entry', () => {
     );
   });
 
-  test('S4-20: the last state of a run by its rows is the one that it stands in', async () => {
+  test('S4-20: has the state of the run: the last one is its current state', async () => {
     const last = new Map<string, RunState>();
     for (const { run_id, state } of rows) if (state !== null) last.set(run_id, state);
     const { runs } = await stateAt(integratedLog(store), null, { until: stored.length - 1 });
@@ -83,7 +83,7 @@ describe('the row of an entry', () => {
     expect(Object.fromEntries(last)).toEqual(Object.fromEntries(runs.map(({ run_id, state }) => [run_id, state])));
   });
 
-  test('has all of a run that never changes', () => {
+  test('has every constant fact of a run', () => {
     const agent = rows.find(({ creation: born }) => born?.kind === 'agent');
     const { body } = entryAt(agent!.log_index) as Extract<Entry, { type: 'run_created' }>;
     expect(agent?.creation).toMatchObject({
@@ -97,13 +97,13 @@ describe('the row of an entry', () => {
     expect(rows.find(({ creation: born }) => born?.kind === 'tool_gateway')?.creation?.request).toMatch(/^\w+\.\w+$/);
   });
 
-  test('what a caller wrote as a reason is no label', () => {
+  test("does not use a caller's reason as a label", () => {
     const { text } = stored.find((entry) => entry.text.includes('"outcome_reason":"completed:finished"'))!;
     const cancelled = text.replace('completed:finished', 'cancelled:because\u202e I <b>say</b> so');
     expect(toEventRow(cancelled, 3, 'ab')).toMatchObject({ label: 'cancelled', tone: 'cancelled', state: 'cancelled' });
   });
 
-  test('of what is no entry any more says so, and never throws', () => {
+  test('exists for a malformed entry too, and never throws', () => {
     for (const { text, leaf_hash } of stored.slice(0, 60)) {
       const { body, ...entry } = JSON.parse(text) as Entry;
       const spoilt = [
@@ -129,19 +129,19 @@ describe('the row of an entry', () => {
 });
 
 describe('a page of rows', () => {
-  test('is the rows that were put into it, wherever it begins', () => {
+  test('has the rows that were put into it, from any start', () => {
     for (const part of [rows, rows.slice(40, 90), rows.slice(-1), []])
       expect(unpackRows(JSON.parse(JSON.stringify(packRows(part))) as ReturnType<typeof packRows>)).toEqual(part);
   });
 
-  test('a row takes a third of what it takes alone', () => {
+  test('takes a third of the space of single rows', () => {
     const length = (value: unknown): number => JSON.stringify(value).length;
     const plain = rows.filter(({ creation: born }) => born === null).map((row, log_index) => ({ ...row, log_index }));
     expect(length(packRows(plain))).toBeLessThan(length(plain) / 3);
   });
 });
 
-test('a browser can use it as it is: of all that is imported nothing but names of states is there when it runs', () => {
+test('runs in a browser: its only run-time imports are names of states', () => {
   const values = (path: string): string[] =>
     parse(path).statements.flatMap((node) => (/^import (?!type)/.test(node.getText()) ? [node.getText()] : []));
   expect(values('src/contract/inspection/event-row.ts').map((text) => /'(.+)'/.exec(text)?.[1])).toEqual([

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { ACTION_NAMES, ACTIONS, findAction } from '../../../src/contract/policy/actions.js';
 
-// Name, risk, path arguments, tool, writes; written out by hand.
+// Name, risk, path arguments, tool, writes; as literals.
 const CATALOGUE = [
   ['THINK', 'none', [], null, false],
   ['FINISH', 'none', [], null, false],
@@ -24,12 +24,12 @@ describe.each(CATALOGUE)('%s', (name, risk, paths, tool, writes) => {
     expect(definition.risk).toBe(risk);
   });
 
-  test('S4-33 asks for a tool exactly if it touches the world, and for a write exactly if it changes it', () => {
+  test('S4-33 requires a tool exactly if it has an effect, and a write exactly if it changes something', () => {
     expect(definition.tool).toBe(tool);
     expect(definition.write).toEqual(writes ? { table: 'sandbox_files', mode: 'upsert' } : null);
   });
 
-  test('names those of its arguments that are paths', () => {
+  test('lists its path arguments', () => {
     const declared = Object.entries(definition.args.properties as Record<string, { pattern?: string }>);
     expect(declared.filter(([, { pattern }]) => pattern === '^/sandbox/').map(([argument]) => argument)).toEqual(paths);
     expect(definition.paths).toEqual(paths);

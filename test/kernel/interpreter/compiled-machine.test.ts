@@ -18,7 +18,7 @@ import { testPolicy } from '../../fixtures/policy.js';
 
 const never = (): boolean => false;
 
-/** Definitions that XState takes and our interpreter does not know: each must be refused when its chart is made. */
+/** Definitions that XState accepts and our interpreter does not support: each must be rejected when it is compiled. */
 const FOREIGN: Readonly<Record<string, () => AnyStateMachine>> = {
   'a parallel state': () => createMachine({ type: 'parallel', states: { a: {}, b: {} } }),
   'a history state': () => createMachine({ initial: 'a', states: { a: {}, h: { type: 'history' } } }),
@@ -51,11 +51,11 @@ const FOREIGN: Readonly<Record<string, () => AnyStateMachine>> = {
 };
 
 describe('a chart', () => {
-  test.each(Object.keys(FOREIGN))('U-01: refuses %s', (name) => {
+  test.each(Object.keys(FOREIGN))('U-01: rejects %s', (name) => {
     expect(() => compileMachine(FOREIGN[name]!())).toThrow(expect.objectContaining({ code: 'INVARIANT' }));
   });
 
-  test('is made once for a machine, and of every machine that we have', () => {
+  test('is compiled once per machine, and for every machine of ours', () => {
     const { orchestrator, agent, step, mediated } = createMachines(testPolicy());
     for (const machine of [orchestrator, agent, step, mediated]) {
       expect(compileMachine(machine)).toBe(compileMachine(machine));
@@ -67,7 +67,10 @@ describe('a chart', () => {
   });
 });
 
-/** What nobody of ours does, though a chart could: children that outlive a word, and words to nobody. */
+/**
+ * Cases that our machines never use, although a chart could: children that outlive an event, and messages without a
+ * receiver.
+ */
 const grandchild = createMachine({ id: 'grandchild', initial: 'here', states: { here: {} } });
 const child = setup({
   actors: { grandchild },
@@ -128,18 +131,18 @@ describe('actors of a chart', () => {
     return { heard, actors };
   };
 
-  test('a child that is stopped first takes what was sent to it before, and nothing after', () => {
+  test('a stopped child first takes the messages sent to it before, and none after', () => {
     const { heard, actors } = lively();
     expect(actors.isLive('kid')).toBe(true);
     expect(actors.send('root', { type: 'STOP' })).toBe(true);
     expect(heard).toEqual(['hi']);
     expect(actors.isLive('kid')).toBe(false);
     expect(actors.send('kid', { type: 'GO' })).toBe(false);
-    // And with it the children of its own.
+    // And the children below it.
     expect(actors.isLive('grandkid')).toBe(false);
   });
 
-  test('an answer that comes while an actor is at work waits until that is done', () => {
+  test('a reply to a busy actor waits until the actor is done', () => {
     const { heard, actors } = lively();
     expect(actors.isLive('grandkid')).toBe(true);
     expect(actors.send('root', { type: 'ASK' })).toBe(true);
@@ -152,7 +155,7 @@ describe('actors of a chart', () => {
     expect([actors.isLive('root'), actors.isLive('kid')]).toEqual([false, false]);
   });
 
-  test('a word to nobody is a mistake, not a loss', () => {
+  test('a message without a receiver is an error', () => {
     expect(() => lively().actors.send('root', { type: 'LOSE' })).toThrow(
       expect.objectContaining({ code: 'INVARIANT' }),
     );

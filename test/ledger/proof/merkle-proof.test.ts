@@ -1,4 +1,4 @@
-// Proofs against vectors of others, and against every tree that is small enough to be tried whole.
+// Proofs against vectors of other projects, and against every tree that is small enough to be enumerated.
 
 import { describe, expect, test } from '@jest/globals';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -66,7 +66,7 @@ const leaves = SIZES.map((index) => leafHash(`leaf ${index}`));
 const heads = SIZES.map((size) => extendHead(EMPTY_HEAD, leaves.slice(0, size)));
 const rootAt = (size: number): string => heads[size]!.root;
 
-test('every leaf of every small log is proved, in one pass, and at no other place or size', async () => {
+test('proves every leaf of every small log, in one pass, and at no other place or size', async () => {
   for (const size of SIZES.slice(1)) {
     for (let index = 0; index < size; index += 1) {
       const proof = await rangeHashes(inclusionRanges(index, size), leaves);
@@ -81,7 +81,7 @@ test('every leaf of every small log is proved, in one pass, and at no other plac
   }
 });
 
-test('every small log goes on from every smaller one, and from no other', async () => {
+test('proves that every small log extends every smaller one, and no other', async () => {
   for (const newer of SIZES) {
     for (let older = 0; older <= newer; older += 1) {
       const proof = await rangeHashes(consistencyRanges(older, newer), leaves);
@@ -97,7 +97,7 @@ test('every small log goes on from every smaller one, and from no other', async 
   }
 });
 
-test('sizes beyond 32 bits, and what is no size or hash at all', () => {
+test('accepts sizes beyond 32 bits, and rejects malformed sizes and hashes', () => {
   const far = 2 ** 50;
   expect(inclusionRanges(far - 1, far)).toHaveLength(50);
   expect(consistencyRanges(2 ** 33 + 1, far).length).toBeLessThan(PROOF_HASHES_MAX);
@@ -112,12 +112,12 @@ test('sizes beyond 32 bits, and what is no size or hash at all', () => {
   expect(verifyInclusion({ index: 0, size: 2 ** 53 - 1, leaf_hash: leaf!, root: leaf!, proof: long })).toBe(false);
 });
 
-test('a log that is shorter than its proof needs is said to be', async () => {
+test('reports a log that is shorter than its proof needs', async () => {
   await expect(rangeHashes(inclusionRanges(0, 9), leaves.slice(0, 8))).rejects.toThrow('the log ends at 8');
 });
 
-describe('the leaves of a log whose beginning is not here', () => {
-  test('prove every leaf that is here, and that the log goes on from every head since then', async () => {
+describe('the leaves of a log whose beginning is archived', () => {
+  test('prove every available leaf, and that the log extends every head since then', async () => {
     const small = heads.slice(0, 18);
     for (const begin of small) {
       for (const newer of small.slice(begin.size)) {
@@ -137,7 +137,7 @@ describe('the leaves of a log whose beginning is not here', () => {
     }
   });
 
-  test('prove nothing of what is not', async () => {
+  test('prove nothing about missing leaves', async () => {
     const [begin, newer] = [heads[13]!, heads[20]!];
     const rest = leaves.slice(13, 20);
     await expect(rangeHashes(inclusionRanges(3, newer.size), rest, begin)).rejects.toThrow('not here');

@@ -1,5 +1,5 @@
-// The Merkle tree against the vectors of other projects, and against the definition in RFC 6962 §2.1, which is written
-// out here as it stands there.
+// The Merkle tree against the vectors of other projects, and against the definition in RFC 6962 §2.1, which is
+// implemented here literally.
 
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ import { suite } from '../../fixtures/suites.js';
 
 const sha256 = (...parts: readonly Buffer[]): Buffer => createHash('sha256').update(Buffer.concat(parts)).digest();
 
-/** MTH(D[n]) of RFC 6962: the two halves are split at the largest power of two below n. */
+/** MTH(D[n]) of RFC 6962: splits at the largest power of two below n. */
 function treeHash(leaves: readonly string[]): Buffer {
   if (leaves.length === 0) return sha256();
   if (leaves.length === 1) return sha256(Buffer.of(0), Buffer.from(leaves[0]!));
@@ -51,12 +51,12 @@ const VECTORS =
 const vectorTexts = VECTORS?.rfc6962.leaf_inputs_hex.map((input) => Buffer.from(input, 'hex').toString('latin1')) ?? [];
 
 describe('RFC 6962', () => {
-  test('D15: nine roots of the reference log are equal', () => {
+  test('D15: gives the nine roots of the reference log', () => {
     if (VECTORS === null) return;
     expect(rootsOf(vectorTexts)).toEqual(VECTORS.rfc6962.roots_hex);
   });
 
-  test('D15: every root and leaf hash in the happy proofs of transparency-dev is equal', () => {
+  test('D15: gives every root and leaf hash in the happy proofs of transparency-dev', () => {
     if (VECTORS === null || merkle === null) return;
     const roots = rootsOf(vectorTexts);
     let compared = 0;
@@ -77,7 +77,7 @@ describe('RFC 6962', () => {
     expect(compared).toBe(10);
   });
 
-  test('the root of a log of any size is the one that the definition gives', () => {
+  test('the root of a log of any size equals that of the definition', () => {
     const texts = Array.from({ length: 300 }, (_, i) => `entry ${i} – ü`);
     const roots = rootsOf(texts);
     for (const size of [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 63, 64, 65, 127, 128, 129, 255, 256, 257, 300]) {
@@ -96,7 +96,7 @@ describe('RFC 6962', () => {
 });
 
 describe('the compact range', () => {
-  test('it does not matter in which batches the leaves come', () => {
+  test('does not depend on the batches of the leaves', () => {
     fc.assert(
       fc.property(fc.array(fc.array(fc.string(), { maxLength: 9 }), { maxLength: 12 }), (batches) => {
         const hashes = batches.map((texts) => texts.map(leafHash));
@@ -107,7 +107,7 @@ describe('the compact range', () => {
     );
   });
 
-  test('it has one hash for each one bit of the size, also above 2^32', () => {
+  test('has one hash for each one bit of the size, also above 2^32', () => {
     const leaf = leafHash('');
     expect(extendHead(EMPTY_HEAD, Array<string>(7).fill(leaf)).frontier).toHaveLength(3);
     const full = appendLeaf(Array<string>(33).fill(leaf), 2 ** 33 - 1, leaf);
@@ -115,7 +115,7 @@ describe('the compact range', () => {
     expect(appendLeaf([leaf, leaf, leaf], 2 ** 40 + 2 ** 33 + 1, leaf)).toEqual([leaf, leaf, nodeHash(leaf, leaf)]);
   });
 
-  test('a head knows in which of its subtrees another log of its size departs first', () => {
+  test('finds the first subtree in which another log of its size differs', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 70 }), fc.nat(), (size, pick) => {
         const leaves = Array.from({ length: size }, (_, place) => leafHash(String(place)));
@@ -126,13 +126,13 @@ describe('the compact range', () => {
         const [first = NaN, last = NaN] = findFirstDifference(other.frontier, head) ?? [];
         expect(first).toBeLessThanOrEqual(changed);
         expect(last).toBeGreaterThanOrEqual(changed);
-        // A perfect subtree: as many leaves as a power of two, from a multiple of it.
+        // A perfect subtree: a power of two of leaves, from a multiple of it.
         expect(Number.isInteger(Math.log2(last - first + 1)) && first % (last - first + 1) === 0).toBe(true);
       }),
     );
   });
 
-  test('what it was given is not changed', () => {
+  test('does not change its input', () => {
     const head = Object.freeze({ ...extendHead(EMPTY_HEAD, [leafHash('a')]) });
     const before = JSON.stringify(head);
     extendHead(head, [leafHash('b'), leafHash('c')]);

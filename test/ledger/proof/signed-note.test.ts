@@ -1,4 +1,4 @@
-// Notes, keys and checkpoints against vectors of others (C2SP, golang.org/x/mod, transparency-dev, Wycheproof).
+// Notes, keys and checkpoints against vectors of other projects (C2SP, golang.org/x/mod, transparency-dev, Wycheproof).
 
 import { beforeAll, describe, expect, test } from '@jest/globals';
 import { readFileSync } from 'node:fs';
@@ -49,7 +49,7 @@ interface Vectors {
     for (const [name, got, want] of seen) expect([name, got]).toEqual([name, want]);
   });
 
-  test('every part of a key, and every byte of it one higher, is no key', () => {
+  test('a key is rejected without any of its parts, and with any byte of it one higher', () => {
     const { vkey } = vectors;
     expect(noteVerifier(vkey)).not.toBeNull();
     const parts: string[] = [...vectors.bad_vkeys];
@@ -64,7 +64,7 @@ interface Vectors {
     expect(parts.filter((part) => noteVerifier(part) !== null)).toEqual([]);
   });
 
-  test('a 17th: what the private key signs is what its public key verifies', () => {
+  test('a 17th: the public key verifies what its private key signs', () => {
     const signer = noteSigner(vectors.skey)!;
     expect(signer.vkey).toBe(vectors.vkey);
     const note = signNote('If you think cryptography is the answer to your problem.\n', signer);
@@ -102,8 +102,8 @@ const ed25519 = suite('wycheproof-ed25519');
   expect([all.length, wrong.map(({ tcId }) => tcId)]).toEqual([151, []]);
 });
 
-describe('a key that nobody can rely on is refused', () => {
-  /** The eight points of small order, in every way that 32 bytes can name them. */
+describe('an unsafe key is rejected', () => {
+  /** The eight points of small order, in every encoding of 32 bytes. */
   const SMALL = [
     '0000000000000000000000000000000000000000000000000000000000000000',
     '0000000000000000000000000000000000000000000000000000000000000080',
@@ -142,7 +142,7 @@ describe('a checkpoint', () => {
     );
   });
 
-  test('counts in no byte otherwise', () => {
+  test('is invalid with any byte changed', () => {
     const bytes = Buffer.from(note);
     for (let at = 0; at < bytes.length; at += 1) {
       const changed = Buffer.from(bytes);
@@ -153,7 +153,7 @@ describe('a checkpoint', () => {
     expect(openCheckpoint(Buffer.concat([bytes, bytes]), signer)).toBeNull();
   });
 
-  test('of another log, by another key of the same name, or by another name is none', () => {
+  test('of another log, by another key of the same name, or under another name is rejected', () => {
     const other = noteSigner(notePrivateKey('example.org/log', Buffer.alloc(32, 8))!)!;
     const renamed = noteSigner(notePrivateKey('example.org/other', Buffer.alloc(32, 7))!)!;
     expect(openCheckpoint(Buffer.from(signCheckpoint(head, other)), signer)).toBeNull();
@@ -162,7 +162,7 @@ describe('a checkpoint', () => {
     expect(openCheckpoint(Buffer.from(foreign), signer)).toBeNull();
   });
 
-  test('names with spaces or plus signs sign nothing', () => {
+  test('names with spaces or plus signs cannot sign', () => {
     for (const name of ['', 'a b', 'a+b', 'a\nb', 'x'.repeat(256)])
       expect(notePrivateKey(name, Buffer.alloc(32, 7))).toBeNull();
   });

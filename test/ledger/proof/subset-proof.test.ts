@@ -6,7 +6,7 @@ import { random } from '../../fixtures/random.js';
 
 const leaves = Array.from({ length: 70 }, (_, index) => sha256(`leaf ${index}`));
 
-/** The root of RFC 6962 §2.1, as it is written there. */
+/** The root of RFC 6962 §2.1, implemented literally. */
 function rootOf(of: readonly string[]): string {
   if (of.length === 1) return of[0]!;
   const split = 2 ** Math.ceil(Math.log2(of.length) - 1);
@@ -27,7 +27,7 @@ function rootBy(size: number, members: readonly number[], hashes: readonly strin
 }
 
 describe('a proof of several leaves', () => {
-  test('comes to the root of RFC 6962, for every subset of small logs', () => {
+  test('gives the root of RFC 6962, for every subset of small logs', () => {
     for (let size = 1; size <= 9; size += 1) {
       for (let mask = 0; mask < 2 ** size; mask += 1) {
         const members = leaves.flatMap((_, index) => ((mask >> index) & 1 && index < size ? [index] : []));
@@ -36,7 +36,7 @@ describe('a proof of several leaves', () => {
     }
   });
 
-  test('comes to it from any beginning before the first member', () => {
+  test('gives it from any beginning before the first member', () => {
     const draw = random(7);
     for (let n = 0; n < 200; n += 1) {
       const size = 1 + Math.floor(draw() * leaves.length);
@@ -48,8 +48,8 @@ describe('a proof of several leaves', () => {
     }
   });
 
-  // That the size is the right one, the checkpoint says: it signs size and root together.
-  test('of another leaf, place or hash comes to another root, or to none', () => {
+  // The checkpoint ensures the right size: it signs size and root together.
+  test('with another leaf, place or hash gives another root, or none', () => {
     const members = [3, 4, 17, 40];
     const hashes = proofOf(50, members);
     const root = rootOf(leaves.slice(0, 50));
@@ -73,7 +73,7 @@ describe('a proof of several leaves', () => {
     for (const found of tries) expect(found).not.toBe(root);
   });
 
-  test('takes no member out of its place, also where its leaf is the one that comes next', () => {
+  test('accepts no member out of place, even if its leaf is the next one', () => {
     const hashes = proofOf(8, [3, 4]);
     for (const index of [3, 2, 8, 4.5, -1, Number.NaN, 2 ** 53]) {
       const root = new SubsetRoot(8, hashes);
@@ -91,7 +91,7 @@ describe('a proof of several leaves', () => {
     expect(beyond.root()).toBeNull();
   });
 
-  test('has a root only with all of its hashes, and of a log that has a size', () => {
+  test('has a root only with all of its hashes, and only for a valid log size', () => {
     const members = [3, 4, 17, 40];
     const hashes = proofOf(50, members);
     for (let kept = 0; kept < hashes.length; kept += 1) {

@@ -17,29 +17,29 @@ beforeEach(async () => {
   now = await store.head();
 });
 
-test('D15: a ledger that its head file vouches for is opened, also when a crash left the file behind it', async () => {
+test('D15: opens a ledger that matches its head file, also if a crash left the file behind the ledger', async () => {
   await expect(checkExternalHead(store, memoryHeadStore(now))).resolves.toBeUndefined();
   await expect(checkExternalHead(store, memoryHeadStore(earlier))).resolves.toBeUndefined();
 });
 
-test('D15: a ledger that is shorter than its head file says is refused', async () => {
+test('D15: refuses a ledger that is shorter than its head file states', async () => {
   const anchor = memoryHeadStore({ size: now.size + 1, root: now.root });
   await expect(checkExternalHead(store, anchor)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
 });
 
-test('D15: another ledger of the same or a greater length is refused', async () => {
+test('D15: refuses another ledger of the same or a greater length', async () => {
   for (const { size } of [now, earlier]) {
     const anchor = memoryHeadStore({ size, root: 'f'.repeat(64) });
     await expect(checkExternalHead(store, anchor)).rejects.toMatchObject({ code: 'LEDGER_BELOW_HEAD' });
   }
 });
 
-test('D15: a ledger whose head file was taken away is refused', async () => {
+test('D15: refuses a ledger whose head file is missing', async () => {
   const none: ExternalHeadStore = { ...memoryHeadStore(now), read: () => Promise.resolve(null) };
   await expect(checkExternalHead(store, none)).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
 });
 
-test('D15: an empty ledger without a head file is one whose making was cut short', async () => {
+test('D15: accepts an empty ledger without a head file, because its creation may have been interrupted', async () => {
   const none: ExternalHeadStore = { ...memoryHeadStore(now), read: () => Promise.resolve(null) };
   await expect(checkExternalHead(memoryStore(), none)).resolves.toBeUndefined();
 });

@@ -28,9 +28,9 @@ beforeEach(async () => {
   await agent.respond(json(proposal('NO_SUCH', {})));
   await agent.respond('{', { inputId: 'broken' });
   await agent.respond(json(proposal('READ_FILE', { path: '/sandbox/none.txt' })));
-  // An id in capitals is remembered in small letters.
+  // An id in upper case is remembered in lower case.
   await agent.respond(json(proposal('THINK', {}, { id: '00000000-0000-4000-8000-00000000ABCD' })));
-  // No id of the engine's own, though it begins like one.
+  // Not an id of the engine, although it has the same prefix.
   await agent.respond(json({}), { inputId: `${agent.run_id}0` });
   await agent.end();
   await turnpike.close();
@@ -43,7 +43,7 @@ const rulesOf = async (from: LedgerStore): Promise<readonly string[]> => {
   return verdict.ok ? [] : verdict.problems.map(({ rule }) => rule);
 };
 
-/** What a store that has lost or mixed up marks says of each. */
+/** What a store with lost or mixed-up marks returns for each key. */
 class Told extends ForwardingStore {
   readonly #tell: Telling;
   constructor(inner: LedgerStore, tell: Telling) {
@@ -63,7 +63,7 @@ const forgetful: Telling = (key, mark) => ('input_id' in key && key.input_id ===
 const confused: Telling = (key, mark) => ('input_id' in key ? { ...key, seq: (mark?.seq ?? 0) + 1 } : mark);
 const forgetting: Telling = (key, mark) => ('input_id' in key ? null : mark);
 const careless: Telling = (key, mark) => ('proposal_id' in key ? null : mark);
-/** Tells of each step another proposal id than was recorded. */
+/** Returns for each step another proposal id than was recorded. */
 class Altered extends ForwardingStore {
   override log = (fromIndex?: number) => this.#altered(fromIndex);
 
@@ -75,34 +75,34 @@ class Altered extends ForwardingStore {
     }
   }
 }
-/** Remembers every accepted id, but as that of another proposal. */
+/** Remembers every accepted id, but with the mark of another proposal. */
 const mistaken =
   (as: Partial<ProposalMark>): Telling =>
   (key, mark) =>
     'proposal_id' in key && mark !== null ? { ...mark, ...as } : mark;
 
-test('C19 D4: of a whole ledger every mark is there: of accepted ids, and of inputs that callers named', async () => {
+test('C19 D4: an intact ledger has every mark: of accepted ids, and of inputs with ids from callers', async () => {
   expect(await rulesOf(store)).toEqual([]);
 });
 
-test('D4: an input id that is not remembered, or elsewhere, is found', async () => {
+test('D4: reports a lost or misplaced mark of an input id', async () => {
   expect(await rulesOf(new Told(store, forgetful))).toEqual(['mark.input']);
   expect(await rulesOf(new Told(store, confused))).toEqual(['mark.input', 'mark.input', 'mark.input']);
   expect(await rulesOf(new Told(store, forgetting))).toEqual(['mark.input', 'mark.input', 'mark.input']);
 });
 
-test('C19: an accepted proposal id that is not remembered is found; one that was refused as it came need not be', async () => {
+test('C19: reports a lost mark of an accepted proposal id; an id that was rejected on receipt needs none', async () => {
   expect(await rulesOf(new Told(store, careless))).toEqual(Array(4).fill('mark.proposal'));
 });
 
 test.each([{ seq: 1 }, { run_id: 'run_other.1' }])(
-  'C19: an accepted proposal id that is remembered as that of %j is found',
+  'C19: reports an accepted proposal id that is remembered with the wrong %j',
   async (as) => {
     expect(await rulesOf(new Told(store, mistaken(as)))).toEqual(Array(4).fill('mark.proposal'));
   },
 );
 
-test('C19: a step that was replayed needs no mark of its own: its id is remembered with the first', async () => {
+test('C19: a replayed step needs no mark of its own: its id is remembered with the first', async () => {
   const state = new MemoryState();
   const edit = (name: string, text: string): string =>
     name === 'actions' ? text.replace('duplicate_proposal_ids: reject', 'duplicate_proposal_ids: replay') : text;
@@ -116,7 +116,7 @@ test('C19: a step that was replayed needs no mark of its own: its id is remember
   expect(await rulesOf(new Told(store, careless))).toEqual(['mark.proposal']);
 });
 
-test('of a trace that was changed its change is told, and not that nobody remembers what it says now', async () => {
+test('reports an altered trace as altered, and not as a missing mark of its new content', async () => {
   const rules = await rulesOf(new Altered(store));
   expect(rules.length).toBeGreaterThan(0);
   expect(rules.filter((rule) => rule.startsWith('mark.'))).toEqual([]);

@@ -1,5 +1,6 @@
-// Run records that are written beside the log, and what somebody with another program can do to them once the guards
-// are gone. Verification tells; whoever reads a record that is none, or finds none, gets what the entries say.
+// Run records are stored outside the log, and an attacker with another program can change them once the triggers are
+// gone. Verification reports it; a reader who finds a malformed or missing record gets the result of folding the
+// entries.
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
@@ -41,7 +42,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** What verification says, and what is read of a run, after somebody was at the tables. */
+/** The result of verification, and the record that is read of a run, after a change of the tables. */
 async function after(change: (db: Database.Database) => unknown, run_id = write) {
   const home = mkdtempSync(join(folder, 'home-'));
   const paths = homePaths(home);
@@ -64,7 +65,7 @@ const exec = (sql: string) => (db: Database.Database) => db.exec(sql);
 const ofWrite = (): string => `WHERE run_id = '${write}'`;
 const treeOf = (run_id: string): string => run_id.split('.', 1)[0]!;
 
-test('S4-08 S4-43: records that are what their entries say are no problem', async () => {
+test('S4-08 S4-43: records that match their entries are no problem', async () => {
   const { problems, read } = await after(() => undefined);
   expect(problems).toEqual([]);
   expect(read).toEqual(truth);
@@ -72,7 +73,7 @@ test('S4-08 S4-43: records that are what their entries say are no problem', asyn
 });
 const countOf = (db: Database.Database) => db.prepare('SELECT count(*) FROM run_records').pluck().get();
 
-describe('S4-43 S4-70: a written record that is not what its entries say is a problem of its tree', () => {
+describe('S4-43 S4-70: a stored record that differs from its entries is a problem of its tree', () => {
   test.each<[string, () => string]>([
     [
       'that says another state',
@@ -113,7 +114,7 @@ describe('S4-43 S4-70: a written record that is not what its entries say is a pr
     if (tree_id !== null) expect(problems).toMatchObject([{ tree_id }]);
   });
 
-  test('a table that is gone is told once, and the log is verified all the same', async () => {
+  test('a missing table is reported once, and the log is verified nevertheless', async () => {
     const { problems, read } = await after((db) => {
       db.exec('DROP TABLE run_records');
       db.exec(`UPDATE blocks SET leaf_hashes = randomblob(length(leaf_hashes)) WHERE log_index = 0`);
@@ -129,13 +130,13 @@ test.each([
   ['no record', `'{"run_id":1}'`],
   ['no JSON', `'x'`],
   ['the record of another run', `(SELECT record FROM run_records ORDER BY run_id LIMIT 1)`],
-])('S4-08: where %s is written, the entries are read', async (_what, value) => {
+])('S4-08: if %s is stored, the entries are read', async (_what, value) => {
   expect((await after(exec(`UPDATE run_records SET record = ${value}`))).read).toEqual(truth);
   expect((await after(exec('DELETE FROM run_records'))).read).toEqual(truth);
   expect((await after(exec('DELETE FROM recorded_trees'))).read).toEqual(truth);
 });
 
-test('S4-08: a record of a run that the ledger has not is not read, unless its tree is said to be recorded', async () => {
+test('S4-08: a record of a run that is not in the ledger is read only if its tree counts as recorded', async () => {
   const nobody = 'run_nobody';
   const { read } = await after((db) => {
     const text = JSON.stringify({ ...truth, run_id: nobody });
@@ -144,13 +145,13 @@ test('S4-08: a record of a run that the ledger has not is not read, unless its t
   expect(read).toBeNull();
 });
 
-test('a tree that is set aside, and one that is not recorded, are no problem, whatever is written of them', async () => {
+test('a tree that is marked as unrecordable, and an unrecorded one, are no problem, whatever is stored about them', async () => {
   const nonsense = `UPDATE run_records SET record = 'x'`;
   expect((await after(exec(`${nonsense}; UPDATE recorded_trees SET seq = 0`))).problems).toEqual([]);
   expect((await after(exec(`${nonsense}; DELETE FROM recorded_trees`))).problems).toEqual([]);
 });
 
-test('of an entry that was changed its change is told, and not that a record differs from it', async () => {
+test('an altered entry is reported as altered, and not as a record that differs', async () => {
   const { problems } = await after((db) =>
     db.exec(`UPDATE blocks SET texts = replace(texts, 'reason":"completed"', 'reason":"cancelled"')`),
   );

@@ -1,4 +1,4 @@
-// The list of trees that a store keeps beside the log, held against the log.
+// The store's list of trees, compared with the log.
 
 import { beforeEach, expect, test } from '@jest/globals';
 import { mkdirSync } from 'node:fs';
@@ -17,7 +17,7 @@ const FIRST = 'case-0001';
 const SECOND = 'case-0002';
 
 let store: LedgerStore;
-/** Of the first case, which has ended; of the second, which has not. */
+/** A tree of the first case, which has ended; one of the second, which has not. */
 let ended: string;
 let living: string;
 beforeEach(async () => {
@@ -35,7 +35,7 @@ beforeEach(async () => {
 
 type List = (trees: readonly TreeSummary[]) => readonly TreeSummary[];
 
-/** A store that lists trees otherwise: all of them, and those of a case. */
+/** A store that lists other trees: all of them, and those of a case. */
 function listing(all: List, ofCase: (case_id: string) => List): LedgerStore {
   const inner = store;
   return Object.assign(new ForwardingStore(inner), {
@@ -61,15 +61,15 @@ async function problemsOf(from: LedgerStore): Promise<readonly (readonly [string
   return verdict.ok ? [] : verdict.problems.map(({ rule, tree_id }) => [rule, tree_id] as const);
 }
 
-test('S4-86: a list as the log has it is right', async () => {
+test('S4-86: a list that matches the log is correct', async () => {
   expect(await problemsOf(listing(same, () => same))).toEqual([]);
 });
 
-test('S4-86: a tree that is hidden from its case is found', async () => {
+test('S4-86: reports a tree that is hidden from its case', async () => {
   expect(await problemsOf(listing(same, () => without(living)))).toEqual([['tree.listed', living]]);
 });
 
-test('S4-86: a tree that is listed for another case is found, for both', async () => {
+test('S4-86: reports a tree that is listed for another case, for both cases', async () => {
   const [own] = await store.treesOf(SECOND);
   const found = await problemsOf(
     listing(same, (case_id) => (case_id === FIRST ? (trees) => [...trees, own!] : without(living))),
@@ -80,7 +80,7 @@ test('S4-86: a tree that is listed for another case is found, for both', async (
   ]);
 });
 
-test('S4-86: a tree that is not listed, or is listed and not there, is found', async () => {
+test('S4-86: reports a tree that is not listed, and one that is listed but does not exist', async () => {
   expect(await problemsOf(listing(without(living), () => same))).toEqual([['tree.listed', living]]);
   const added: TreeSummary = { tree_id: 'run_added0001', ended: false, log_index: 1 };
   expect(
@@ -93,11 +93,11 @@ test('S4-86: a tree that is not listed, or is listed and not there, is found', a
   ).toEqual([['tree.listed', 'run_added0001']]);
 });
 
-test('D14: a living tree that is listed as ended, and one that has ended and is not, are found', async () => {
+test('D14: reports a live tree that is listed as ended, and an ended one that is not', async () => {
   expect(await problemsOf(listing(changed(living, { ended: true }), () => same))).toEqual([['tree.listed', living]]);
   expect(await problemsOf(listing(changed(ended, { ended: false }), () => same))).toEqual([['tree.listed', ended]]);
 });
 
-test('S4-86: a tree that is listed at another place is found', async () => {
+test('S4-86: reports a tree that is listed at another place', async () => {
   expect(await problemsOf(listing(changed(living, { log_index: 2 }), () => same))).toEqual([['tree.listed', living]]);
 });

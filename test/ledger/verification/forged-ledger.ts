@@ -1,5 +1,5 @@
 // A small ledger in memory, and what a good forger makes of it: after an edit the leaf hashes, the chain of the tree,
-// the root and the stored head are right again, so that only the rule in question is left to notice it.
+// the root and the stored head are correct again, so that only the tested rule can detect it.
 
 import { memoryStore } from '../../../src/adapters/memory/memory-ledger-store.js';
 import type { Artifact } from '../../../src/contract/artifact-ref.js';
@@ -13,7 +13,7 @@ import { all, content, opening, scribeOf, step, treeId } from '../../fixtures/en
 import { requireContent } from '../../../src/ledger/require-content.js';
 
 export const [A, B] = [treeId(1), treeId(2)];
-/** Where things stand in the ledger of these tests: tree A opens, tree B opens, a step in A, a step in B. */
+/** Positions in the ledger of these tests: tree A opens, tree B opens, a step in A, a step in B. */
 export const PROPOSAL = 2;
 export const CREATED = 4;
 export const EVENT = 5;
@@ -61,7 +61,7 @@ export const sourceOf = (
   externalHead: anchor,
 });
 
-/** Edits the text of one entry, and puts everything after it right. */
+/** Edits the text of one entry, and corrects everything after it. */
 export function forge(place: number, edit: (entry: Members) => unknown): Ledger {
   const ends = new Map<string, string>();
   const entries = ledger.entries.map((stored, index) => {
@@ -87,7 +87,7 @@ export const withContent = (place: number, change: (brought: readonly Artifact[]
   artifacts: new Map([...ledger.artifacts, [place, change(ledger.artifacts.get(place)!)]]),
 });
 
-/** The entries of these ledgers are no runs'. */
+/** The entries of these ledgers belong to no runs. */
 export const ONLY_ENTRIES = { complete: false } as const;
 
 type Named = readonly [log_index: number | null, rule: LedgerRule];

@@ -48,7 +48,7 @@ const copy = (from: string, to: string): HomePaths => {
   return at(to);
 };
 
-/** An agent that writes a few notes, each with these words. */
+/** An agent that writes a few notes, each with this text. */
 async function work(home: HomePaths, words: string, steps: number): Promise<void> {
   const turnpike = await openTurnpike({ home: home.home, control: false, log });
   const agent = await turnpike.startAgent({ case: 'case-0001' });
@@ -61,7 +61,7 @@ async function work(home: HomePaths, words: string, steps: number): Promise<void
   await turnpike.close();
 }
 
-/** The signed head of a home: what somebody may have kept. */
+/** The signed head of a home, as a third party may have stored it. */
 async function checkpointOf(home: HomePaths): Promise<string> {
   const { store, anchor } = openHome(home, { readOnly: true });
   const head = requireSignedHead(await anchor.read());
@@ -69,7 +69,7 @@ async function checkpointOf(home: HomePaths): Promise<string> {
   return head.note;
 }
 
-/** The ledger as it was early, as it is, and as another one that goes on from the early one and is longer. */
+/** The ledger at an early state, its current state, and a fork of the early state that is longer. */
 let early: string;
 let kept: string;
 let key: NonNullable<ReturnType<typeof noteVerifier>>;
@@ -84,7 +84,7 @@ beforeAll(async () => {
   await work(copy('early', 'fork'), 'as it was not', 4);
 }, MS_MAX);
 
-/** What each party says; `fine` where it sees nothing. */
+/** The result for each party; `fine` if it detects nothing. */
 interface Seen {
   readonly opening: string;
   readonly verify: string;
@@ -119,7 +119,7 @@ async function opened(home: HomePaths, lie: Lie): Promise<string> {
   }
 }
 
-/** @returns the rules that were broken, in their order */
+/** @returns the broken rules, in order */
 async function verified(home: HomePaths, lie: Lie): Promise<string> {
   const { store, anchor } = openHome(home, { readOnly: true });
   try {
@@ -132,7 +132,7 @@ async function verified(home: HomePaths, lie: Lie): Promise<string> {
   }
 }
 
-/** A log of which nothing is archived. */
+/** A log without an archived part. */
 const whole = (store: Pick<LedgerStore, 'log'>) => ({ begin: EMPTY_HEAD, log: (from?: number) => store.log(from) });
 
 async function keeping(home: HomePaths, lie: Lie, note: string): Promise<string> {
@@ -152,12 +152,12 @@ async function keeping(home: HomePaths, lie: Lie, note: string): Promise<string>
 const NOTHING: Seen = { opening: 'fine', verify: 'fine', keeper: 'fine' };
 
 describe('a store that serves a fork', () => {
-  test('nobody sees anything in the house as it is', async () => {
+  test('no party detects anything in the honest home', async () => {
     expect(await seenOf(copy('house', 'own'))).toEqual(NOTHING);
     expect(await seenOf(copy('house', 'own'), HONEST, early)).toEqual(NOTHING);
   });
 
-  test('D15: a fork behind our head file is refused by all', async () => {
+  test('D15: every party refuses a fork behind our head file', async () => {
     const home = copy('fork', 'forked');
     cpSync(at('house').head, home.head);
     expect(await seenOf(home)).toEqual({
@@ -167,17 +167,17 @@ describe('a store that serves a fork', () => {
     });
   });
 
-  test('D15: a fork that our key has signed is right in the house: whoever kept a checkpoint behind the fork sees it', async () => {
+  test('D15: a fork signed by our key looks correct locally; a holder of a checkpoint after the fork detects it', async () => {
     const home = copy('fork', 'forked');
     expect(await seenOf(home)).toEqual({ ...NOTHING, keeper: 'LEDGER_TAMPERED' });
-    // One from before it was forked is true of both.
+    // A checkpoint from before the fork is true of both.
     expect(await seenOf(home, HONEST, early)).toEqual(NOTHING);
-    // And nobody can make a proof from one checkpoint to the other, whatever hashes are put into it.
+    // No consistency proof connects the two checkpoints, whatever hashes it contains.
     const proof = { format: 'turnpike/consistency-proof@v1', older: kept, newer: await checkpointOf(home), proof: [] };
     expect(verifyProofFile(Buffer.from(JSON.stringify(proof)), key)).toMatchObject({ ok: false });
   });
 
-  test('D15: a fork that another key has signed is refused by all; with its keys exchanged too, by whoever has ours', async () => {
+  test('D15: every party refuses a fork signed by another key; with the keys replaced too, every holder of our key refuses it', async () => {
     const home = await signedByAnother('early', 'strange');
     await work(home, 'as it was not', 4);
     const exchanged = copy('strange', 'exchanged');
@@ -199,7 +199,7 @@ describe('a store that serves a fork', () => {
 });
 
 describe('a store that serves an older state', () => {
-  test('D15: with the head file of now it is refused by all', async () => {
+  test('D15: with the current head file every party refuses it', async () => {
     const home = copy('early', 'older');
     cpSync(at('house').head, home.head);
     expect(await seenOf(home)).toEqual({
@@ -209,10 +209,10 @@ describe('a store that serves an older state', () => {
     });
   });
 
-  test('D15: with the head file of then it is right in the house: whoever kept a later checkpoint sees it', async () => {
+  test('D15: with the old head file it looks correct locally; a holder of a later checkpoint detects it', async () => {
     const home = copy('early', 'older');
     expect(await seenOf(home)).toEqual({ ...NOTHING, keeper: 'LEDGER_TAMPERED' });
-    // Also when it has gone on since, and is longer than the checkpoint.
+    // Also when the log has grown since, and is longer than the checkpoint.
     await work(home, 'other', 4);
     expect(await seenOf(home)).toEqual({ ...NOTHING, keeper: 'LEDGER_TAMPERED' });
   });
@@ -233,7 +233,7 @@ describe('a store that truncates the log', () => {
     ['its last entry', (size: number) => size - 1],
     ['half of it', (size: number) => size >> 1],
     ['all of it', () => 0],
-  ])('D15: %s left out, with a head that says it is there: refused by all', async (_what, end) => {
+  ])('D15: every party refuses a log without %s whose head includes it', async (_what, end) => {
     expect(await seenOf(copy('house', 'cut'), upTo(end))).toEqual({
       opening: 'LEDGER_TAMPERED',
       verify: expect.stringContaining('head.below') as unknown,
@@ -242,7 +242,7 @@ describe('a store that truncates the log', () => {
     expect(await keeping(copy('house', 'cut'), upTo(end), early)).toBe('LEDGER_TAMPERED');
   });
 
-  test('D15: and a head that says so too: refused by all', async () => {
+  test('D15: and one whose head omits it too', async () => {
     const home = copy('house', 'cut');
     const older = await ofHome(at('early'), (store) => store.head());
     const both: Lie = (store) => lying(upTo(() => older.size)(store), { head: () => Promise.resolve(older) });
@@ -253,14 +253,14 @@ describe('a store that truncates the log', () => {
     });
   });
 
-  test('D15: a bundle that is made of a truncated log is refused by whoever gets it', async () => {
+  test('D15: every recipient refuses a bundle made from a truncated log', async () => {
     expect(await bundleOf(HONEST)).toBe('fine');
     await expect(bundleOf(upTo((size) => size - 1))).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
   });
 });
 
-describe('a store that serves the one thing first and the other then', () => {
-  /** The first readings of the log are ours; each later one is that of the fork. */
+describe('a store that changes its answers between reads', () => {
+  /** The first reads of the log return ours; each later one returns the fork. */
   const twoFaced = (forked: readonly StoredEntry[], ours = 1): Lie => {
     let readings = 0;
     return (store) =>
@@ -281,7 +281,7 @@ describe('a store that serves the one thing first and the other then', () => {
     });
   });
 
-  test('D15: a verdict is of what was read for it, all of it in one reading: the second is refused', async () => {
+  test('D15: a verdict covers one read of the log: the second read is refused', async () => {
     const lie = twoFaced(forked);
     const home = copy('house', 'faces');
     const { store, anchor } = openHome(home, { readOnly: true });
@@ -291,14 +291,14 @@ describe('a store that serves the one thing first and the other then', () => {
     await store.close();
   });
 
-  test('D15: of an entry and its way to the root that were read one after the other no proof is made', async () => {
+  test('D15: an entry and its path to the root from different reads give no proof', async () => {
     const lie = twoFaced(forked);
     const proof = ofHome(at('house'), (store, head) => proveEntry(whole(lie(store)), head, 3));
     await expect(proof).rejects.toMatchObject({ code: 'LEDGER_TAMPERED' });
   });
 
-  test('D15: what the opening has read is no pass for what is read later', async () => {
-    // With a head file that is behind: the opening looks for the beginning, for what that vouches for, and for the end.
+  test('D15: the check at opening does not vouch for later reads', async () => {
+    // With a head file that is behind: the opening reads the beginning, the entries up to that head, and the end.
     const home = copy('house', 'faces');
     cpSync(at('early').head, home.head);
     const { store, anchor } = openHome(home, { readOnly: false });
@@ -331,16 +331,16 @@ describe('a store whose head lies', () => {
       { opening: 'LEDGER_TAMPERED', verify: 'head.stored' },
     ],
   ])('D15: with %s: the opening and verify refuse it', async (_what, change, seen) => {
-    // No proof rests on it: the keeper holds the entries against what was signed.
+    // No proof depends on it: the keeper compares the entries with what was signed.
     expect(await seenOf(copy('house', 'head'), saying(change))).toEqual({ ...NOTHING, ...seen });
   });
 
-  test('D15: a bundle says what its entries come to, whatever the head says', async () => {
+  test('D15: a bundle states the head computed from its entries, whatever the stored head is', async () => {
     expect(await bundleOf(saying(() => ({ root: other })))).toBe('fine');
   });
 });
 
-/** A store that does as this one, but for its lies. */
+/** A store that behaves like this one, except for its lies. */
 function lying(store: LedgerStore, lies: Partial<LedgerStore>): LedgerStore {
   return new Proxy(store, {
     get(of, name) {
@@ -350,7 +350,7 @@ function lying(store: LedgerStore, lies: Partial<LedgerStore>): LedgerStore {
   });
 }
 
-/** The home with a key of somebody else's, of the same name, and a head that it has signed. */
+/** The home with a foreign key of the same name, and a head that this key has signed. */
 async function signedByAnother(from: string, to: string): Promise<HomePaths> {
   const home = copy(from, to);
   const head = await ofHome(home, (store) => store.head());
@@ -376,7 +376,7 @@ async function ofHome<T>(
   }
 }
 
-/** The bundle that a store gives, as somebody verifies it who has our public key. */
+/** The bundle that a store produces, as verified by a third party with our public key. */
 async function bundleOf(lie: Lie): Promise<string> {
   const lines: string[] = [];
   const signer = readLedgerSigner(at('house').ledgerKey)!;

@@ -1,5 +1,6 @@
-// Ledgers in files, and what somebody who has the file can do to any row of it once the triggers are gone. Each time
-// verification must name the entry. What a better forger does is tested in verify.test.ts and verify-head.test.ts.
+// Ledgers in files, and attacks on any row by an attacker with access to the file once the triggers are gone.
+// Verification must name the entry each time. verify-ledger.test.ts and verify-head.test.ts test what a better forger
+// does.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +12,7 @@ import { withDatabase } from '../../adapters/sqlite/sqlite-harness.js';
 import { sized } from '../../fixtures/campaign.js';
 import { blocksOf, hashAt, named, plans, put, victimOf, type BlockText, type Victim } from './victim.js';
 
-/** Every column of what is evidence, and another value of its type. */
+/** Every column with evidence, and another value of its type. */
 const CHANGES = {
   blocks: {
     log_index: 'log_index + 1000000',
@@ -35,14 +36,14 @@ type Table = keyof typeof CHANGES;
 const TABLES = Object.keys(CHANGES) as Table[];
 const KEY = { blocks: 'log_index', artifacts: 'artifact_no' } as const;
 
-/** The entries that brought content, with the numbers of the artifacts. */
+/** The entries that came with content, with the numbers of the artifacts. */
 const bringers = ({ log_index, artifacts }: BlockText): readonly (readonly [number, readonly number[]])[] =>
   Object.entries(JSON.parse(artifacts ?? '{}') as Record<string, number[]>).map(([place, numbers]) => [
     log_index + Number(place),
     numbers,
   ]);
 
-/** The entries that have to be named when a row, or a column of it, is changed. */
+/** The entries that must be named when a row, or a column of it, is changed. */
 function entriesOf(victim: Victim, table: Table, key: number, column?: string): readonly number[] {
   if (table === 'artifacts') {
     const all_ = blocksOf(victim).flatMap(bringers);
@@ -50,7 +51,7 @@ function entriesOf(victim: Victim, table: Table, key: number, column?: string): 
   }
   const block = blocksOf(victim).find(({ log_index }) => log_index === key)!;
   const entries = block.types.split(' ').map((_type, place) => key + place);
-  // A block that is elsewhere is missing from its first entry on.
+  // A moved block is missing from its first entry on.
   if (column === undefined || column === 'log_index') return [key];
   if (column === 'artifacts') return block.artifacts === null ? [key] : bringers(block).map(([entry]) => entry);
   return entries;
@@ -62,7 +63,7 @@ const keysOf = (victim: Victim, table: Table): readonly number[] =>
     (db) => db.prepare(`SELECT ${KEY[table]} FROM ${table} ORDER BY 1`).pluck().all() as number[],
   );
 
-describe('a ledger in a file that somebody changed', () => {
+describe('a changed ledger in a file', () => {
   test('S4-86, C61: with any column of any row changed, the entries are named', async () => {
     await fc.assert(
       fc.asyncProperty(plans, async (batches) => {
@@ -85,7 +86,7 @@ describe('a ledger in a file that somebody changed', () => {
     );
   });
 
-  test('S4-86, C61: with any row removed, the first entry of it is named by its place', async () => {
+  test('S4-86, C61: with any row removed, its first entry is named by its place', async () => {
     await fc.assert(
       fc.asyncProperty(plans, async (batches) => {
         const victim = await victimOf(batches);
@@ -95,7 +96,7 @@ describe('a ledger in a file that somebody changed', () => {
             const sql = `DELETE FROM ${table} WHERE ${KEY[table]} = ${key}`;
             const entries = entriesOf(victim, table, key);
             const verdict = await victim.attacked((db) => db.exec(sql));
-            // Nothing follows the last block, so that only the heads can tell.
+            // No block follows the last one, so only the heads can reveal it.
             const expected = table === 'blocks' && key === last ? [null] : entries;
             expect([sql, named(verdict)]).toEqual([sql, expect.arrayContaining([...expected])]);
           }
@@ -105,7 +106,7 @@ describe('a ledger in a file that somebody changed', () => {
     );
   });
 
-  /** What can be done to the parts of one column of a block, and the places in it that must be named then. */
+  /** Attacks on the parts of one column of a block, and the places in it that must be named. */
   const EDITS: readonly [string, <T>(parts: readonly T[], at: number) => readonly T[], (at: number) => number][] = [
     ['taken out', (parts, at) => parts.toSpliced(at, 1), (at) => at],
     ['doubled', (parts, at) => parts.toSpliced(at, 0, parts[at]!), (at) => at + 1],
@@ -138,7 +139,7 @@ describe('a ledger in a file that somebody changed', () => {
             const same = typeof changed === 'string' && changed === block[column as 'types'];
             const update = `UPDATE blocks SET ${column} = ? WHERE log_index = ?`;
             const verdict = await victim.attacked((db) => db.prepare(update).run(changed, block.log_index));
-            // Types that are the same may stand for each other, up to the end of the block.
+            // Equal types are interchangeable, up to the end of the block.
             const expected = column !== 'types' ? block.log_index + place(at) : same ? undefined : expect.any(Number);
             expect([column, at, named(verdict)]).toEqual([
               column,
@@ -151,7 +152,7 @@ describe('a ledger in a file that somebody changed', () => {
     },
   );
 
-  test('S4-86: with any two entries exchanged, hashes and all, both are named', async () => {
+  test('S4-86: with any two entries exchanged, including their hashes, both are named', async () => {
     const victim = await victimOf([[{ tree: 0, payload: 'a', result: 'b' }], [{ tree: 1, payload: 'c', result: 'd' }]]);
     const places = blocksOf(victim).flatMap((block) => block.types.split(' ').map((_type, at) => ({ block, at })));
     for (let first = 0; first < places.length; first += 3) {
@@ -165,7 +166,7 @@ describe('a ledger in a file that somebody changed', () => {
     }
   });
 
-  test('S4-86: bytes that are not UTF-8 do not pass for the U+FFFD that a reader would make of them', async () => {
+  test('S4-86: bytes that are not UTF-8 do not pass for the U+FFFD that a reader would decode', async () => {
     const victim = await victimOf([[{ tree: 0, payload: 'a', result: 'b' }]]);
     const { log_index, types } = blocksOf(victim).at(-1)!;
     const place = log_index + types.split(' ').length - 1;
@@ -196,7 +197,7 @@ describe('a ledger in a file that somebody changed', () => {
     },
   );
 
-  test('D15, C61: with any length of its tail cut off and its head put right, it is below the head file', async () => {
+  test('D15, C61: with its tail truncated at any length and its head corrected, it is below the head file', async () => {
     const victim = await victimOf([[{ tree: 0, payload: 'a', result: 'b' }], [{ tree: 0, payload: 'c', result: 'd' }]]);
     const blocks = blocksOf(victim);
     for (const { log_index: size } of blocks) {
@@ -213,7 +214,7 @@ describe('a ledger in a file that somebody changed', () => {
     }
   });
 
-  test('an entry that was put on at the end is named', async () => {
+  test('an entry that was appended at the end is named', async () => {
     const victim = await victimOf([[{ tree: 0, payload: 'a', result: 'b' }]]);
     const { log_index, types } = blocksOf(victim).at(-1)!;
     const size = log_index + types.split(' ').length;
@@ -225,7 +226,7 @@ describe('a ledger in a file that somebody changed', () => {
     expect(named(verdict)).toEqual(expect.arrayContaining([size, null]));
   });
 
-  test('S4-83, D14: with a content in a file changed or gone, its entry is named', async () => {
+  test('S4-83, D14: with a content file changed or missing, its entry is named', async () => {
     const large = 'x'.repeat(300_000);
     const victim = await victimOf([[{ tree: 0, payload: 'a', result: large }]]);
     const hash = sha256(`r${large}`);

@@ -1,5 +1,5 @@
-// Ledgers of random run trees, and every entry of each of them tampered with: `ledger verify` or `replay` must name
-// the entry. The forger is naive here, as one who edits rows is; `npm run tamper` has more of them, and more ledgers.
+// Ledgers of random run trees, with every entry of each of them tampered with: `ledger verify` or `replay` must name
+// the entry. The forger is naive and only edits rows; `npm run tamper` has better forgers and more ledgers.
 
 import { describe, expect, jest, test } from '@jest/globals';
 import type { Artifact } from '../../../src/contract/artifact-ref.js';
@@ -48,7 +48,7 @@ const sourceOf = ({ entries, artifacts, head }: Rows) => ({
 });
 /* eslint-enable @typescript-eslint/require-await */
 
-/** The entry that verification or replay names first, by its place in the log; null where neither finds anything. */
+/** The log index of the entry that verification or replay names first; null if neither finds anything. */
 async function namedBy(rows: Rows): Promise<number | 'whole' | null> {
   const verdict = await verifyLedger(sourceOf(rows));
   if (!verdict.ok) return verdict.problems[0]?.log_index ?? 'whole';
@@ -63,7 +63,7 @@ const withEntry = (rows: Rows, index: number, change: Partial<StoredEntry>): Row
   entries: rows.entries.map((entry, at) => (at === index ? { ...entry, ...change } : entry)),
 });
 
-/** One field of the row changed, in a way that keeps its type. */
+/** One field of the row changed to another value of its type. */
 function forged(rows: Rows, index: number, column: (typeof COLUMNS)[number], chance: () => number): Rows {
   const entry = rows.entries[index]!;
   switch (column) {
@@ -82,14 +82,14 @@ function forged(rows: Rows, index: number, column: (typeof COLUMNS)[number], cha
   }
 }
 
-/** One character of it changed. */
+/** One character changed. */
 function flipped(text: string, chance: () => number): string {
   const at = Math.floor(chance() * text.length);
   const other = text[at] === '0' ? '1' : '0';
   return text.slice(0, at) + other + text.slice(at + 1);
 }
 
-/** One member of the body changed, and the row's own hash made right again. */
+/** One member of the body changed, and the row's own hash corrected. */
 function rewritten(rows: Rows, index: number, chance: () => number): Rows {
   const entry = JSON.parse(rows.entries[index]!.text) as { body: Record<string, unknown> };
   const keys = Object.keys(entry.body);
@@ -104,11 +104,11 @@ const ledgers = Array.from({ length: LEDGERS }, (_, seed) => ({ seed, rows: ledg
 jest.setTimeout(180_000);
 
 describe(`in each of ${LEDGERS} random ledgers`, () => {
-  test('S4-86: nothing is found while nothing was changed', async () => {
+  test('S4-86: nothing is reported while nothing was changed', async () => {
     for (const { rows } of ledgers) expect(await namedBy(rows)).toBeNull();
   });
 
-  test('S4-86 C61: a changed field of any entry is found, by the number of the entry', async () => {
+  test('S4-86 C61: a changed field of any entry is reported, with the index of the entry', async () => {
     for (const { seed, rows } of ledgers) {
       const chance = random(seed);
       for (const [index] of rows.entries.entries()) {
@@ -119,7 +119,7 @@ describe(`in each of ${LEDGERS} random ledgers`, () => {
     }
   });
 
-  test('S4-86 C61: a rewritten entry with a right hash of its own is found, by it or by the entry after it', async () => {
+  test('S4-86 C61: a rewritten entry with a correct hash is reported, at it or at the entry after it', async () => {
     for (const { seed, rows } of ledgers) {
       const chance = random(seed);
       const last = rows.entries.length - 1;
@@ -131,7 +131,7 @@ describe(`in each of ${LEDGERS} random ledgers`, () => {
     }
   });
 
-  test('S4-86 C61: an entry taken out, doubled or exchanged is found where it was', async () => {
+  test('S4-86 C61: a removed, duplicated or exchanged entry is reported at its place', async () => {
     for (const { seed, rows } of ledgers) {
       for (const [index, entry] of rows.entries.entries()) {
         const before = rows.entries.slice(0, index);
@@ -149,7 +149,7 @@ describe(`in each of ${LEDGERS} random ledgers`, () => {
     }
   });
 
-  test('D15: a tail cut off below the head that was written down is found', async () => {
+  test('D15: a tail truncated below the recorded head is reported', async () => {
     for (const { rows } of ledgers) {
       for (let size = 0; size < rows.entries.length; size += 3) {
         const entries = rows.entries.slice(0, size);
@@ -165,7 +165,7 @@ describe(`in each of ${LEDGERS} random ledgers`, () => {
     }
   });
 
-  test('S4-07 D14: an artifact that was changed, taken away or given another case is found, by its entry', async () => {
+  test('S4-07 D14: an artifact that was changed, removed or moved to another case is reported, at its entry', async () => {
     for (const { seed, rows } of ledgers) {
       for (const [index, brought] of rows.artifacts) {
         if (brought.length === 0) continue;

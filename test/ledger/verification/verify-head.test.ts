@@ -22,13 +22,13 @@ import {
 } from './forged-ledger.js';
 
 describe('the content of an entry', () => {
-  test('S4-83: content that nobody refers to is named', async () => {
+  test('S4-83: content without a reference is named', async () => {
     const source = sourceOf(withContent(EVENT, () => [content('result', 'foisted')]));
     expect(await problemsOf(source)).toEqual([[EVENT, 'artifact.unreferenced']]);
   });
 
   test.each([0, PROPOSAL, RESULT])(
-    'S4-83: an input without content that it refers to is named (entry %i)',
+    'S4-83: an input without its referenced content is named (entry %i)',
     async (place) => {
       const source = sourceOf(withContent(place, (brought) => brought.slice(1)));
       expect(await problemsOf(source)).toEqual([[place, 'artifact.missing']]);
@@ -57,7 +57,7 @@ describe('the content of an entry', () => {
     expect((await problemsOf(sourceOf(forged))).map(([place]) => place)).toEqual([RESULT, RESULT]);
   });
 
-  test('content that the store knows to be changed is named; a store that cannot read is an error', async () => {
+  test('content that the store reports as changed is named; a store that cannot read throws an error', async () => {
     const failing = (code: 'LEDGER_TAMPERED' | 'LEDGER_UNAVAILABLE'): LedgerSource => ({
       ...sourceOf(ledger),
       artifactsOf: (place) =>
@@ -81,7 +81,7 @@ describe('the head', () => {
     expect(new Set(found.map(([, rule]) => rule))).toEqual(new Set(['head.stored']));
   });
 
-  test('D15, C61: a ledger that was cut, with its head put right, is below its anchor', async () => {
+  test('D15, C61: a truncated ledger with a corrected head is below its external head', async () => {
     const entries = ledger.entries.slice(0, SIZE - 1);
     const source = sourceOf({ ...ledger, entries }, { anchor: headOf(ledger.entries) });
     expect(await problemsOf(source)).toEqual([[SIZE - 1, 'head.below']]);
@@ -90,7 +90,7 @@ describe('the head', () => {
     ]);
   });
 
-  test('D15, C61: a ledger that was written anew, right in itself, differs from its anchor', async () => {
+  test('D15, C61: a rewritten, consistent ledger differs from its external head', async () => {
     const anchor = headOf(ledger.entries);
     const forged = forge(CREATED, (entry) => ({ ...entry, body: { ...entry.body, role_id: 'another_role' } }));
     expect(await problemsOf(sourceOf(forged))).toEqual([]);

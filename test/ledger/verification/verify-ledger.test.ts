@@ -1,5 +1,4 @@
-// Each rule about entries on its own (see forged-ledger.ts). What a clumsy forger does, and what is done to files, is
-// tested in tamper.test.ts.
+// Each rule about entries on its own (see forged-ledger.ts). tamper.test.ts tests clumsy forgers, and attacks on files.
 
 import { describe, expect, test } from '@jest/globals';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
@@ -25,8 +24,8 @@ import {
   type Members,
 } from './forged-ledger.js';
 
-describe('a ledger that is what was committed', () => {
-  test('S4-86: it verifies, with the number of its entries and trees and its root', async () => {
+describe('an unchanged ledger', () => {
+  test('S4-86: verifies, with the number of its entries and trees and its root', async () => {
     const head = headOf(ledger.entries);
     expect(ledger.entries).toHaveLength(SIZE);
     expect(await verifyLedger(sourceOf(ledger, { anchor: head }), ONLY_ENTRIES)).toEqual({
@@ -39,7 +38,7 @@ describe('a ledger that is what was committed', () => {
     expect(await problemsOf(sourceOf(forge(-1, (entry) => entry)))).toEqual([]);
   });
 
-  test('an empty ledger verifies', async () => {
+  test('verifies if it is empty', async () => {
     const empty = { entries: [], artifacts: new Map() };
     const expected = { ok: true, verdict: 'verified', entries: 0, trees: 0, root: sha256('') };
     expect(await verifyLedger(sourceOf(empty))).toEqual(expected);
@@ -47,13 +46,13 @@ describe('a ledger that is what was committed', () => {
   });
 
   test.each([0, 1, 7, 16, SIZE])(
-    'D15: an anchor at %i entries, to which the ledger has gone on, is met',
+    'D15: matches an external head at %i entries that the ledger has since extended',
     async (size) => {
       expect(await problemsOf(sourceOf(ledger, { anchor: headOf(ledger.entries.slice(0, size)) }))).toEqual([]);
     },
   );
 
-  test('what is committed while it is read does no harm', async () => {
+  test('verifies although entries are committed while it is read', async () => {
     const heads = [5, 5, SIZE].map((size) => headOf(ledger.entries.slice(0, size)));
     const source = { ...sourceOf(ledger), head: () => Promise.resolve(heads.length > 1 ? heads.shift()! : heads[0]!) };
     heads.shift();
@@ -92,7 +91,7 @@ describe('the text of an entry', () => {
     expect(await problemsOf(sourceOf(forge(CREATED, edit)))).toEqual([[CREATED, rule]]);
   });
 
-  test('a text that is too deep to be canonical is named, and does not break the verification', async () => {
+  test('a text that is too deep to be canonical is named, and does not stop the verification', async () => {
     const body = `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`;
     const deep = `{"body":${body},"prev":"${NO_PREV}","seq":2,"tree_id":"${A}","type":"run_created"}`;
     expect((await problemsOf(sourceOf(forge(CREATED, () => deep))))[0]).toEqual([CREATED, 'text.not_canonical']);
@@ -102,7 +101,7 @@ describe('the text of an entry', () => {
     ['tree', { tree_id: B }],
     ['seq', { seq: 7 }],
     ['type', { type: 'audit_event' }],
-  ])('S4-86: an entry that is stored under another %s than its text says is named', async (_what, columns) => {
+  ])('S4-86: an entry that is stored under another %s than in its text is named', async (_what, columns) => {
     expect(await problemsOf(sourceOf(altered(CREATED, columns)))).toEqual([[CREATED, 'entry.columns']]);
   });
 
@@ -125,14 +124,14 @@ describe('the text of an entry', () => {
     ['event_id', `${A}:99`],
     ['event_id', `${B}:3`],
     ['sequence', 99],
-  ])('S4-09: an audit event with %s %s is not in its place', async (member, value) => {
+  ])('S4-09: an audit event with %s %s is out of place', async (member, value) => {
     const forged = forge(EVENT, (entry) => ({ ...entry, body: { ...entry.body, [member]: value } }));
     expect(await problemsOf(sourceOf(forged))).toEqual([[EVENT, 'event.place']]);
   });
 });
 
 describe('the order of entries', () => {
-  test('C61: an entry that was taken out is named by the place where it was', async () => {
+  test('C61: a removed entry is named by its place', async () => {
     const entries = ledger.entries.filter((_stored, index) => index !== CREATED);
     const found = await problemsOf(sourceOf({ ...ledger, entries }, { head: headOf(entries) }));
     expect(found).toEqual([
@@ -141,7 +140,7 @@ describe('the order of entries', () => {
     ]);
   });
 
-  test('C61: an entry that was taken out is named in its tree even where the log was closed up', async () => {
+  test('C61: a removed entry is named in its tree even if the log was renumbered', async () => {
     const entries = ledger.entries
       .filter((_stored, index) => index !== CREATED)
       .map((stored, log_index) => ({ ...stored, log_index }));
@@ -151,7 +150,7 @@ describe('the order of entries', () => {
     expect(await problemsOf(sourceOf({ entries, artifacts }))).toEqual([[CREATED, 'tree.seq']]);
   });
 
-  test('two entries that were exchanged are named', async () => {
+  test('two exchanged entries are named', async () => {
     const [first, second] = [ledger.entries[EVENT]!, ledger.entries[EVENT + 1]!];
     const exchanged = ledger.entries
       .with(EVENT, { ...second, log_index: EVENT })
@@ -160,14 +159,14 @@ describe('the order of entries', () => {
     expect(found.map(([place]) => place)).toEqual(expect.arrayContaining([EVENT, EVENT + 1]));
   });
 
-  test('C61: an entry whose prev is not the hash of the one before it is named', async () => {
+  test('C61: an entry whose prev is not the hash of its predecessor is named', async () => {
     const forged = forge(CREATED, (entry) => ({ ...entry, prev: 'a'.repeat(64) }));
     expect(await problemsOf(sourceOf(forged))).toEqual([[CREATED, 'tree.prev']]);
     const first = forge(0, (entry) => ({ ...entry, prev: 'a'.repeat(64) }));
     expect(await problemsOf(sourceOf(first))).toEqual([[0, 'tree.prev']]);
   });
 
-  test('an entry that was changed with its hash is told by the entry after it in its tree', async () => {
+  test('the next entry of the tree reveals an entry that was changed together with its hash', async () => {
     const text = ledger.entries[CREATED]!.text.replace('sandbox.read_file', 'sandbox.reed_file');
     const found = await problemsOf(sourceOf(altered(CREATED, { text, leaf_hash: leafHash(text) })));
     expect(found).toEqual([[CREATED + 1, 'tree.prev']]);
@@ -175,7 +174,7 @@ describe('the order of entries', () => {
 });
 
 describe('the limit', () => {
-  test(`at most ${PROBLEMS_MAX} problems are told, and then the rest is not read`, async () => {
+  test(`reports at most ${PROBLEMS_MAX} problems, and does not read the rest`, async () => {
     const entries = Array.from({ length: 500 }, (_, log_index) => ({ ...ledger.entries[0]!, log_index, text: '' }));
     let read = 0;
     const source: LedgerSource = {
@@ -196,7 +195,7 @@ describe('the limit', () => {
   });
 });
 
-test('a problem says where it is and what is wrong', async () => {
+test('a problem states its place and its rule', async () => {
   const verdict = await verifyLedger(sourceOf(altered(CREATED, { leaf_hash: 'f'.repeat(64) })), ONLY_ENTRIES);
   expect(verdict).toEqual({
     ok: false,

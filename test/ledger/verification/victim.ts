@@ -1,4 +1,4 @@
-// A ledger in a file, and a hand that changes it.
+// A ledger in a file, and functions that tamper with it.
 
 import type { EntryPlace } from '../../../src/ports/ledger/ledger-store.js';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ interface Step {
   readonly payload: string;
   readonly result: string;
 }
-/** What one batch holds. */
+/** The steps of one batch. */
 export type Plan = readonly Step[];
 
 export const plans: fc.Arbitrary<readonly Plan[]> = fc.array(
@@ -30,7 +30,7 @@ export const plans: fc.Arbitrary<readonly Plan[]> = fc.array(
   { minLength: 1, maxLength: 2 },
 );
 
-/** A ledger on disk that is brought back to what it was after each attack. */
+/** A ledger on disk that is restored after each attack. */
 export class Victim {
   readonly at = ledgerFolder();
   readonly head = headFile(join(this.at.folder, 'ledger.head'));
@@ -69,7 +69,7 @@ export class Victim {
     return verdict;
   }
 
-  /** Lets somebody at the file. @returns what verification then says; the file is put right again */
+  /** Lets an attack change the file. @returns the verdict of verification; the file is restored afterwards */
   async attacked(attack: (db: Database.Database) => void): Promise<LedgerVerdict> {
     withDatabase(this.at.file, (db) => {
       db.pragma('synchronous = OFF');
@@ -81,7 +81,7 @@ export class Victim {
   }
 }
 
-/** Which places of the log a verdict names; null stands for the log as a whole. */
+/** The log indexes that a verdict names; null stands for the log as a whole. */
 export const named = (verdict: LedgerVerdict): readonly (number | null)[] =>
   verdict.ok ? [] : verdict.problems.map(({ log_index }) => log_index);
 
@@ -107,10 +107,10 @@ export interface BlockText {
 export const blocksOf = (victim: Victim): readonly BlockText[] =>
   withDatabase(victim.at.file, (db) => db.prepare('SELECT * FROM blocks ORDER BY log_index').all() as BlockText[]);
 
-/** The hash of the entry at a place of a block. */
+/** The hash of the entry at a position of a block. */
 export const hashAt = ({ leaf_hashes }: BlockText, at: number) => leaf_hashes.subarray(at * 32, (at + 1) * 32);
 
-/** Puts text and hash of one entry in the place of another. */
+/** Replaces text and hash of one entry by those of another. */
 export function put(
   db: Database.Database,
   to: { block: BlockText; at: number },

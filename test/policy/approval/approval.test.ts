@@ -75,14 +75,14 @@ const ballot = (
   const approver = { actor: typeof actor === 'string' ? human(actor) : actor, role_id };
   return { digests: [TWO], decision: 'approve', approver, at: minute(minutes), for_run: RUN, ...rest };
 };
-/** The book after ballots of which each must count. */
+/** The book after ballots that must all count. */
 const after = (book: ApprovalBook, ...ballots: ApprovalBallot[]) =>
   ballots.reduce((before, each) => {
     const { book: next, verdicts } = countBallot(before, each, policy);
     expect(verdicts.every(({ counted }) => counted)).toBe(true);
     return next;
   }, book);
-/** The rules by which a ballot is judged; whatever is refused leaves the book as it was. */
+/** The rules that judge a ballot; a rejected ballot leaves the book unchanged. */
 const rulesOf = (book: ApprovalBook, given: ApprovalBallot, by = policy): readonly ApprovalRuleId[] => {
   const { book: next, verdicts } = countBallot(book, given, by);
   expect(verdicts.map(({ digest }) => digest)).toEqual(given.digests);
@@ -95,14 +95,14 @@ const open = asked(TWO);
 const granted = after(open, ballot('ada', 1), ballot('bob', 2));
 
 describe('D7: the digest', () => {
-  test('is the SHA-256 of the canonical request, whatever the order of its members', () => {
+  test('is the SHA-256 of the canonical request, in any order of its members', () => {
     const first = approvalDigest({ run_id: RUN, args: { b: [1, null], a: 'x' }, action: 'PAY', case_id: null });
     expect(first).toBe(approvalDigest({ action: 'PAY', case_id: null, args: { a: 'x', b: [1, null] }, run_id: RUN }));
     // echo -n '{"action":"PAY","args":{"a":"x","b":[1,null]},"case_id":null,"run_id":"run_approvals"}' | sha256sum
     expect(first).toBe('712998bad596be76392def0e9bd0033ef01137443f26029774a7e31b51da0173');
   });
 
-  test('another amount, action, case or run is another digest', () => {
+  test('differs for another amount, action, case or run', () => {
     const request = { action: 'PAY', args: { amount: 2_000 }, case_id: 'case_1', run_id: RUN };
     const others = [
       { ...request, args: { amount: 5_000 } },
@@ -117,7 +117,7 @@ describe('D7: the digest', () => {
     expect(new Set(digests).size).toBe(digests.length);
   });
 
-  test('approve 2,000, execute 5,000: refused', () => {
+  test('rejects 5,000 after an approval of 2,000', () => {
     expect(approvalStatus(granted, TWO, minute(3), PAY)).toBe('granted');
     expect(approvalStatus(granted, FIVE, minute(3), PAY)).toBe('missing');
     const both = requestApproval(granted, { digest: FIVE, name: 'PAY', requested_by: AGENT, at: minute(3) }, PAY);
@@ -126,7 +126,7 @@ describe('D7: the digest', () => {
   });
 });
 
-// What is refused, by whom or when, and by which rule. Every one of them leaves the book as it was.
+// Rejected ballots: who, when, and by which rule. Every one of them leaves the book unchanged.
 const agent: Actor = { actor_type: 'agent', actor_id: 'agent_8' };
 const system: Actor = { actor_type: 'system', actor_id: 'engine' };
 const once = after(open, ballot('ada', 1));
@@ -177,17 +177,17 @@ const REFUSED: readonly (readonly [ApprovalRuleId, string, ApprovalBook, Approva
   ['approval.consumed', 'after the use and the time', used, ballot('cleo', 400)],
 ];
 
-describe('D7: a ballot that does not count says why', () => {
+describe('D7: a rejected ballot has a reason', () => {
   test.each(REFUSED)('%s: %s', (rule_id, _, book, given) => {
     expect(rulesOf(book, given)).toEqual([rule_id]);
   });
 
-  test('a subject without a rule has nobody who may approve it', () => {
+  test('a subject without a rule has no approvers', () => {
     const bare = { ...policy, approvals: [EXPORT] };
     expect(rulesOf(open, ballot('ada', 1), bare)).toEqual(['approval.role_not_allowed']);
   });
 
-  test('every rule has a sentence, and every rule is reached', () => {
+  test('every rule has a text, and every rule is reached', () => {
     const reached = [
       ...REFUSED.map(([rule_id]) => rule_id),
       ...Object.values(APPROVAL_STATUS_RULES),
@@ -199,14 +199,14 @@ describe('D7: a ballot that does not count says why', () => {
 });
 
 describe('D7: a quorum', () => {
-  test('is reached by distinct people', () => {
+  test('needs distinct people', () => {
     expect(rulesOf(open, ballot('ada', 1))).toEqual(['approval.accepted']);
     expect(approvalStatus(once, TWO, minute(1), PAY)).toBe('open');
     expect(rulesOf(once, ballot('bob', 2, { role_id: 'ADMIN' }))).toEqual(['approval.granted']);
     expect(granted.entries[0]).toMatchObject({ state: 'approved', approved_at: minute(2), expires_at: minute(61) });
   });
 
-  test('one person who may approve decides by a rejection, until the approval is used', () => {
+  test("one approver's rejection decides, until the approval is used", () => {
     for (const [book, who] of [
       [open, 'ada'],
       [once, 'bob'],
@@ -222,7 +222,7 @@ describe('D7: a quorum', () => {
     }
   });
 
-  test('a batch is judged one by one, in order', () => {
+  test('judges the digests of a batch one by one, in order', () => {
     const book = after(asked(TWO, FIVE), ballot('ada', 1), ballot('bob', 1, { digests: [FIVE] }));
     const digests = [paying(9), FIVE, TWO, FIVE];
     expect(rulesOf(book, ballot('ada', 2, { digests }))).toEqual([
@@ -233,7 +233,7 @@ describe('D7: a quorum', () => {
     ]);
   });
 
-  test('a ballot and a rule have limits', () => {
+  test('ballots and rules have limits', () => {
     const batch = (length: number) => ballot('ada', 1, { digests: Array.from({ length }, (_, n) => paying(n)) });
     expect([0, 1, BALLOT_DIGESTS_MAX, BALLOT_DIGESTS_MAX + 1].map((n) => Check(ApprovalBallot, batch(n)))).toEqual([
       false,
@@ -258,14 +258,14 @@ describe('D7: a quorum', () => {
   });
 });
 
-describe('D7: no answer is a denial', () => {
-  test('what nobody asked for is missing; what nobody answered expires', () => {
+describe('D7: a missing answer is a denial', () => {
+  test('a request that was never made is missing; one without votes expires', () => {
     expect(approvalStatus(emptyBook(RUN), TWO, minute(0), PAY)).toBe('missing');
     expect(approvalStatus(open, TWO, minute(59), PAY)).toBe('open');
     expect(approvalStatus(open, TWO, minute(60), PAY)).toBe('expired');
   });
 
-  test('an approval expires after its earliest vote, even where the clock went back between the votes', () => {
+  test('an approval expires after its earliest vote, even if the clock went back between the votes', () => {
     const back = after(open, ballot('ada', 30), ballot('bob', 10));
     for (const [book, end] of [
       [granted, 61],
@@ -277,13 +277,13 @@ describe('D7: no answer is a denial', () => {
     }
   });
 
-  test('a time that is none is too late, and cannot begin anything', () => {
+  test('an invalid time counts as too late, and no request can begin with it', () => {
     expect(approvalStatus(granted, TWO, '', PAY)).toBe('expired');
     const asking = { digest: FIVE, name: 'PAY', requested_by: AGENT, at: 'now' };
     expect(() => requestApproval(open, asking, PAY)).toThrow(InvariantError);
   });
 
-  test('a time at the end of the calendar is still a timestamp', () => {
+  test('a time at the end of the calendar is still a valid timestamp', () => {
     const at = '9999-12-31T23:59:00.000Z';
     const book = requestApproval(emptyBook(RUN), { digest: TWO, name: 'PAY', requested_by: AGENT, at }, PAY);
     expect(book.entries[0]!.expires_at).toBe('9999-12-31T23:59:59.999Z');
@@ -291,7 +291,7 @@ describe('D7: no answer is a denial', () => {
 });
 
 describe('D7: an approval is used once', () => {
-  test('and is gone then, for whatever time and however often it is asked', () => {
+  test('and stays consumed, at any time and however often it is requested', () => {
     expect(approvalStatus(used, TWO, minute(4), PAY)).toBe('consumed');
     expect(() => consume(used, TWO, minute(4), PAY)).toThrow('an approval was used that is consumed');
     expect(asking(used, TWO, 4)).toBe(used);
@@ -310,7 +310,7 @@ describe('D7: an approval is used once', () => {
     );
   });
 
-  test('it is looked at again under the rule as it holds then', () => {
+  test('it is evaluated again under the current rule', () => {
     const later = (change: Partial<ApprovalRule>) => approvalStatus(granted, TWO, minute(3), { ...PAY, ...change });
     expect(later({})).toBe('granted');
     expect(later({ quorum: 3 })).toBe('open');
@@ -322,7 +322,7 @@ describe('D7: an approval is used once', () => {
   test.each([
     ['the same person twice', ['ada', 'Ada']],
     ['the requester', ['ada', AGENT]],
-  ])('votes that should not be in the book do not help: %s', (_, people) => {
+  ])('illegitimate votes in the book do not count: %s', (_, people) => {
     const votes = people.map((actor_id) => ({ actor_id, role_id: 'PARTNER', at: minute(1) }));
     const forged = { ...granted, entries: [{ ...granted.entries[0]!, votes }] };
     expect(approvalStatus(forged, TWO, minute(3), PAY)).toBe('open');
@@ -332,12 +332,12 @@ describe('D7: an approval is used once', () => {
 const asking = (book: ApprovalBook, digest: string, minutes: number) =>
   requestApproval(book, { digest, name: 'PAY', requested_by: AGENT, at: minute(minutes) }, PAY);
 
-describe('D7: asking', () => {
-  test('again changes nothing while the request lives', () => {
+describe('D7: requesting', () => {
+  test('again changes nothing while the request is live', () => {
     for (const book of [open, once, granted, no, used]) expect(asking(book, TWO, 5)).toBe(book);
   });
 
-  test('again after it has expired begins anew, without the votes', () => {
+  test('again after expiry starts anew, without the votes', () => {
     for (const book of [open, once, granted]) {
       const anew = asking(book, TWO, 100);
       expect(anew.entries).toEqual([{ ...open.entries[0]!, requested_at: minute(100), expires_at: minute(160) }]);
@@ -345,12 +345,12 @@ describe('D7: asking', () => {
     expect(asking(no, TWO, 100)).toBe(no);
   });
 
-  test('under the rule of something else is a bug', () => {
+  test('under the rule of another subject is a bug', () => {
     const asked = { digest: TWO, name: 'PAY', requested_by: AGENT, at: minute(0) };
     expect(() => requestApproval(emptyBook(RUN), asked, EXPORT)).toThrow(InvariantError);
   });
 
-  test('a full book takes nothing new, and lets go only of what has expired', () => {
+  test('a full book accepts no new request, and drops only expired ones', () => {
     const full = asked(...Array.from({ length: APPROVALS_MAX }, (_, n) => paying(n)));
     expect(full.entries).toHaveLength(APPROVALS_MAX);
     expect(asking(full, FIVE, 59)).toBe(full);
@@ -367,7 +367,7 @@ describe('D7: asking', () => {
     expect(approvalStatus(room, paying(0), minute(60), PAY)).toBe('rejected');
   });
 
-  test('a full book of which all is decided stays as it is', () => {
+  test('a full book of decided requests stays unchanged', () => {
     const full = asked(...Array.from({ length: APPROVALS_MAX }, (_, n) => paying(n)));
     const digests = full.entries.map(({ digest }) => digest);
     const no = after(full, ballot('ada', 1, { decision: 'reject', digests }));
@@ -387,7 +387,7 @@ const PEOPLE = ['ada', 'bob', 'cleo', AGENT];
 
 const anyDigest = fc.constantFrom(...DIGESTS);
 const waiting = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 12 }), fc.constant(30));
-/** Mostly people who may approve, so that histories get somewhere; the rest of the world otherwise. */
+/** Mostly valid approvers, so that histories progress; otherwise anyone. */
 const anyApprover = fc.oneof(
   {
     weight: 6,
@@ -431,7 +431,7 @@ const anyStep = fc.oneof(
 );
 type Vote = Extract<typeof anyStep extends fc.Arbitrary<infer Step> ? Step : never, { type: 'vote' }>;
 
-/** The reference: what was asked, said and used, in minutes, and nothing derived from it. */
+/** The reference: requests, ballots and uses as a list, with times in minutes, and nothing derived from it. */
 class Reference {
   readonly asked = new Map<string, { by: string; at: number }>();
   readonly yes = new Map<string, Map<string, number>>();
@@ -478,7 +478,7 @@ class Reference {
   }
 }
 
-/** Whether the bare history allows it: enough people said yes to this digest, for this run, and not too long ago. */
+/** Whether the bare history allows it: enough approvals of this digest, for this run, recently enough. */
 function mayBeGranted(history: readonly (readonly [number, Vote])[], digest: string, by: string, now: number): boolean {
   const { quorum, approver_roles, expires_minutes } = NAMES[digest]!;
   const people = history.filter(
@@ -503,8 +503,8 @@ function mayBeGranted(history: readonly (readonly [number, Vote])[], digest: str
   return new Set(people.map(([, { approver }]) => approver.id)).size >= quorum;
 }
 
-describe('D7: any history of requests, ballots, uses and waiting', () => {
-  test('goes as the reference says; nothing is granted without its people, and nothing is used twice', () => {
+describe('D7: random histories of requests, ballots, uses and time', () => {
+  test('agree with the reference; nothing is granted without approvers, and nothing is used twice', () => {
     const seen = new Set<string>();
     fc.assert(
       fc.property(fc.array(anyStep, { maxLength: 40 }), (steps) => {
@@ -551,7 +551,7 @@ describe('D7: any history of requests, ballots, uses and waiting', () => {
       }),
       { numRuns: sized(250, 1_000), seed: 20261122 },
     );
-    // Random histories that never got anywhere would prove nothing.
+    // Random histories without such results would prove nothing.
     expect([...seen].sort()).toEqual(
       APPROVAL_RULE_IDS.filter(isByName)
         .filter((rule) => !/required|not_requested/.test(rule))

@@ -1,4 +1,4 @@
-// C87: one person has one vote, and none on a request of their own, however the name is written.
+// C87: one person has one vote, and none on their own request, in any spelling of the name.
 
 import { describe, expect, test } from '@jest/globals';
 import type { ApprovalBallot, ApprovalEntry } from '../../../src/contract/run/approval.js';
@@ -45,7 +45,7 @@ const ballot = (name: string, of: Person = person(name)): ApprovalBallot => ({
   at: AT,
   for_run: 'run_x.1',
 });
-/** The rules by which one voter after the other is judged, and whether the request is granted then. */
+/** The rules that judge one voter after the other, and whether the request is granted then. */
 function voted(requester: string, ...names: readonly string[]): readonly string[] {
   let book = asked(requester);
   const rules = names.map((name) => {
@@ -57,7 +57,7 @@ function voted(requester: string, ...names: readonly string[]): readonly string[
 }
 
 describe('S4-78 a quorum of two', () => {
-  test('is two people', () => {
+  test('needs two people', () => {
     expect(voted('governor', 'anna', 'berta')).toEqual(['approval.accepted', 'approval.granted', 'granted']);
   });
 
@@ -68,12 +68,12 @@ describe('S4-78 a quorum of two', () => {
     ['another hyphen', 'anna-maria', 'anna\u2010maria', 'approval.look_alike'],
     ['a capital i for an l', 'paul', 'pauI', 'approval.look_alike'],
     ['a small l for a capital i, in another case', 'paul ida', 'PAUL lDA', 'approval.look_alike'],
-  ])('is not one person by %s', (_, name, other, rule) => {
+  ])('does not accept one person twice by %s', (_, name, other, rule) => {
     expect(voted('governor', name, other)).toEqual(['approval.accepted', rule, 'open']);
     expect(voted('governor', other, name)).toEqual(['approval.accepted', rule, 'open']);
   });
 
-  test('a look-alike of the requester is no approver', () => {
+  test('a look-alike of the requester is not an approver', () => {
     expect(voted('anna-maria', 'anna\u2011maria', 'berta')).toEqual([
       'approval.look_alike',
       'approval.accepted',
@@ -82,7 +82,7 @@ describe('S4-78 a quorum of two', () => {
     expect(voted('anna', 'ANNA\u200b', 'berta')).toEqual(['approval.by_requester', 'approval.accepted', 'open']);
   });
 
-  test('a voter or a requester without a person, or of other tables, is not counted', () => {
+  test('a voter or a requester without a person, or of other tables, does not count', () => {
     const unknown = [{ rule_id: 'approval.person_unknown', counted: false }];
     const later = { ...person('berta'), tables: 'unicode-17.0.0' };
     expect(countBallot(asked('anna'), ballot('berta', later), policy).verdicts).toMatchObject(unknown);
@@ -97,7 +97,7 @@ describe('S4-78 a quorum of two', () => {
     );
   });
 
-  test('votes that should not be there do not help', () => {
+  test('illegitimate votes do not count', () => {
     const [entry] = asked('governor').entries as [ApprovalEntry];
     const votes = ['anna', '\u0430nna', 'ANNA'].map((name) => ({
       actor_id: name,
@@ -118,7 +118,7 @@ describe('S4-78 a quorum of two', () => {
     );
   });
 
-  test('no character that UTS #39 maps makes two people of one, or an approver of the requester', () => {
+  test('no character that UTS #39 maps turns one person into two, or the requester into an approver', () => {
     const missed = sampled(pairsOf(CONFUSABLES)).filter(([source, target]) => {
       const [one, other] = [`An${source}na`, `An${target}na`];
       return voted('governor', one, other)[2] === 'granted' || voted(one, other)[0] === 'approval.accepted';
@@ -126,7 +126,7 @@ describe('S4-78 a quorum of two', () => {
     expect(missed).toEqual([]);
   });
 
-  test('the same votes without flag 13 go as they went: looks are not compared', () => {
+  test('without flag 13 the same votes count as before: looks are not compared', () => {
     const before: ApprovalPolicy = { ...policy, byLooks: false };
     const old = (name: string): Person => withoutLooks(person(name));
     const first = countBallot(asked('governor', old('governor')), ballot('paul ida'), before);
@@ -134,7 +134,7 @@ describe('S4-78 a quorum of two', () => {
     expect(countBallot(first.book, ballot('PAUL lDA'), before).verdicts).toMatchObject([{ counted: true }]);
   });
 
-  test('the same votes without flag 6 go as they went: one person had two', () => {
+  test('without flag 6 the same votes count as before: one person had two', () => {
     const before: ApprovalPolicy = { ...policy, byPerson: false };
     const first = countBallot(asked('governor'), ballot('Ren\u00e9e'), before);
     expect(countBallot(first.book, ballot('Rene\u034f\u0301e'), before).verdicts).toMatchObject([{ counted: true }]);

@@ -1,4 +1,4 @@
-// S4-73, C56: a passage that was copied out of a source is found, however it is dressed up; other texts are left alone.
+// S4-73, C56: finds a passage that was copied from a source, however it is disguised; other texts do not match.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -43,25 +43,25 @@ describe('S4-73: a copied passage is found', () => {
     ['a long one with hyphens inside words', SOURCE.slice(0, 120).replaceAll(/[aeiou]/g, '$&-')],
   ])('%s', (_, copied) => {
     expect(hasSharedPassage(within(copied), SOURCE)).toBe(true);
-    // The other way round: a source may be written like this just as well.
+    // The reverse: a source may be written like this as well.
     expect(hasSharedPassage(within(PASSAGE), `${SOURCE} ${copied}`)).toBe(true);
   });
 
-  test('in a source that is dressed up instead', () => {
+  test('in a source that is disguised instead', () => {
     const source = SOURCE.replaceAll(' ', ' \u00ad')
       .replace('lorry', '<i>lor&#114;y</i>')
       .replace('failed', 'fai-\nled');
     expect(hasSharedPassage(within(PASSAGE), source)).toBe(true);
   });
 
-  test('case is folded where one letter is two, or has two forms', () => {
+  test('with case folded, also where one letter becomes two or has two forms', () => {
     const german = 'die größte straße der stadt muß gesperrt werden';
     const greek = 'ο δικηγόρος του πελάτη είπε πως όλοι έφυγαν';
     expect(hasSharedPassage(german.toUpperCase(), german)).toBe(true);
     expect(hasSharedPassage(greek.toUpperCase(), greek)).toBe(true);
   });
 
-  test('in scripts that put no spaces between words, eight characters count', () => {
+  test('in scripts without spaces between words, from eight characters', () => {
     const source = '委托人承认在事故发生之前已经知道刹车失灵。';
     expect(hasSharedPassage('我们得知：事故发生之前已经知道', source)).toBe(true);
     expect(hasSharedPassage('事故发生之前已', source.replace('之', '的'))).toBe(false);
@@ -81,7 +81,7 @@ describe('S4-73: a copied passage is found', () => {
   });
 });
 
-describe('S4-73: other texts are left alone', () => {
+describe('S4-73: other texts do not match', () => {
   test.each([
     ['seven words', 'lorry had failed twice before the accident'],
     ['one word in the middle is another', PASSAGE.replace('failed', 'worked')],
@@ -92,7 +92,7 @@ describe('S4-73: other texts are left alone', () => {
     expect(hasSharedPassage(within(text), SOURCE)).toBe(false);
   });
 
-  test('a short candidate must not be there as a whole, if it has three words', () => {
+  test('a short candidate must not occur as a whole, if it has three words', () => {
     expect(hasSharedPassage('failed twice before', SOURCE)).toBe(true);
     expect(hasSharedPassage('Failed. Twice.', SOURCE)).toBe(false);
     expect(hasSharedPassage('failed twice again', SOURCE)).toBe(false);
@@ -100,14 +100,14 @@ describe('S4-73: other texts are left alone', () => {
     expect(hasSharedPassage('failed twice before', '')).toBe(false);
   });
 
-  test('what is said not to be covered is not covered', () => {
+  test('what the documentation excludes is not found', () => {
     const homoglyphs = PASSAGE.replaceAll('a', 'а').replaceAll('e', 'е');
     const base64 = Buffer.from(PASSAGE).toString('base64');
     const spaced = 'lorry had failed twice'.split('').join(' ');
     for (const text of [homoglyphs, base64, spaced]) expect(hasSharedPassage(within(text), SOURCE)).toBe(false);
   });
 
-  test('one candidate is held against many sources, each from its beginning', () => {
+  test('one candidate is compared with many sources, each from its beginning', () => {
     const passages = createPassageSearch(PASSAGE);
     const [first, second] = ['the brakes of the lorry', 'had failed twice before the accident'];
     expect([first, second, SOURCE, second, first].map((text) => passages.occursIn(text))).toEqual([
@@ -130,7 +130,7 @@ const break_ = fc
   .map((parts) => ` ${parts.join('')}`);
 const noise = fc.constantFrom('', '', '', '', '\u00ad', '\u200b', '\u200d', '\u2060', '\ufeff', '\ufe0f', '\0');
 
-test('S4-73: any passage of any source, with random case, punctuation, white space and invisible noise, is found', () => {
+test('S4-73: finds any passage of any source, with random case, punctuation, white space and invisible characters', () => {
   const copied = fc
     .record({
       words: fc.integer({ min: 3, max: 9 }),
@@ -163,15 +163,15 @@ test('S4-73: any passage of any source, with random case, punctuation, white spa
   );
 });
 
-/** Whether a run of so many units stands in both, by comparing everything with everything. */
+/** Compares everything with everything: whether both have a common run of `length` units. */
 const shareRun = (length: number, own: readonly string[], other: readonly string[]): boolean =>
   own
     .slice(length - 1)
     .some((_, at) => other.some((__, from) => own.slice(at, at + length).every(sameFrom(other, from))));
 const sameFrom = (other: readonly string[], from: number) => (unit: string, n: number) => other[from + n] === unit;
 
-test('S4-73: any two texts share a passage exactly if some run of words, or of letters, stands in both', () => {
-  // The candidate is made of the source: some words are exchanged, some are joined to the one before them.
+test('S4-73: two texts share a passage exactly if both contain a common run of words, or of letters', () => {
+  // The candidate is derived from the source: some words are replaced, some are joined to the previous one.
   const few = fc.constantFrom('a', 'b', 'c', 'ab', 'abcabcabcab', 'cabcabcabca');
   const change = fc.oneof({ weight: 5, arbitrary: fc.constant(' ') }, fc.constant(''), few);
   const parts = fc.array(fc.tuple(few, change), { maxLength: 24, size: 'max' });
@@ -194,7 +194,7 @@ test('S4-73: any two texts share a passage exactly if some run of words, or of l
 
 describe('a text that is as hostile as Unicode and markup allow', () => {
   const MIB = 1_048_576;
-  /** Of processor time: many times what any of them takes here, so that only a hang or a quadratic loop fails. */
+  /** Processor time: many times what any of them takes here, so that only a hang or a quadratic loop fails. */
   const CPU_MS_MAX = 10_000;
   const fill = (unit: string, chars = MIB): string => unit.repeat(Math.ceil(chars / unit.length)).slice(0, chars);
   const texts: Record<string, string> = {
@@ -227,7 +227,7 @@ describe('a text that is as hostile as Unicode and markup allow', () => {
 });
 
 describe('the strings of a value', () => {
-  test('are all its strings and then all its keys, in the order of the document', () => {
+  test('are all its strings and then all its keys, in document order', () => {
     const value = { b: ['x', { c: 'y', a: [1, null, true, 'z'] }], d: '' };
     expect(stringsIn(value)).toEqual(['x', 'y', 'z', '', 'b', 'd', 'c', 'a']);
     expect(stringsIn('x')).toEqual(['x']);
@@ -250,7 +250,7 @@ describe('the strings of a value', () => {
     );
   });
 
-  test('are refused if there are too many, or too much of them; depth does not matter', () => {
+  test('are rejected if there are too many or if they are too long; depth does not matter', () => {
     const many = (count: number): Json => Array.from({ length: count }, () => '');
     expect(stringsIn(many(100_000))).toHaveLength(100_000);
     expect(stringsIn(many(100_001))).toBeNull();

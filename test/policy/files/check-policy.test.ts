@@ -1,5 +1,5 @@
-// Goal: every rule that a policy can break is found, in the right file, at the right line, and nothing that is right
-// is refused. Method: a small right policy, and one row per mistake that turns it into a wrong one.
+// Goal: every rule that a policy can break is reported, in the right file, at the right line, and a valid policy has no
+// finding. Method: a small valid policy, and one row per mistake that makes it invalid.
 
 import { describe, expect, test } from '@jest/globals';
 import { POLICY_FILES, type PolicyFile } from '../../../src/contract/policy/pins.js';
@@ -67,7 +67,7 @@ function filesWith(changes: Partial<Record<PolicyFile, Uint8Array>>): Record<Pol
   return { lanes: file('lanes'), roles: file('roles'), actions: file('actions') };
 }
 
-/** The right policy with one passage replaced, which must be there. */
+/** The valid policy with one passage replaced, which must occur. */
 function edit(name: PolicyFile, passage: string, replacement: string): Partial<Record<PolicyFile, Uint8Array>> {
   if (!RIGHT[name].includes(passage)) throw new Error(`no such passage: ${passage}`);
   return { [name]: utf8(RIGHT[name].replace(passage, () => replacement)) };
@@ -76,7 +76,7 @@ function edit(name: PolicyFile, passage: string, replacement: string): Partial<R
 const LANE = RIGHT.lanes.slice(RIGHT.lanes.indexOf('  - lane_id'));
 const ROLE = RIGHT.roles.slice(RIGHT.roles.indexOf('  - role_id'));
 
-/** The right policy with two approvals: one that is right, and this one. */
+/** The valid policy with two approval rules: a valid one, and this one. */
 function approvals(subject: string, role_id: string): Partial<Record<PolicyFile, Uint8Array>> {
   const rule = (name: string, role: string) =>
     `  - { for: ${name}, approver_roles: [${role}], quorum: 1, expires_minutes: 5 }\n`;
@@ -87,7 +87,7 @@ function approvals(subject: string, role_id: string): Partial<Record<PolicyFile,
   };
 }
 
-/** The right policy with these lines more at the end of its lane. */
+/** The valid policy with these lines added at the end of its lane. */
 const laneWith = (...lines: readonly string[]): Partial<Record<PolicyFile, Uint8Array>> => ({
   lanes: utf8(`${RIGHT.lanes}${lines.map((line) => `    ${line}\n`).join('')}`),
 });
@@ -209,7 +209,7 @@ const ROWS: readonly Row[] = [
   ),
 ];
 
-test('a right policy has no finding, and is indexed by the ids in it', () => {
+test('a valid policy has no finding, and is indexed by its ids', () => {
   const { findings, policy } = checkPolicy(filesWith({}));
   expect(findings).toEqual([]);
   expect([...policy!.lanes.keys()]).toEqual(['FILES']);
@@ -221,7 +221,7 @@ test('a right policy has no finding, and is indexed by the ids in it', () => {
   expect(checkPolicy(filesWith(approvals('promotion', 'BOSS'))).findings).toEqual([]);
 });
 
-describe('C55 a policy that is wrong is refused, with the rule, the file and the line', () => {
+describe('C55 an invalid policy is rejected, with the rule, the file and the line', () => {
   test.each(ROWS)('$rule: $why', ({ rule, at, change }) => {
     const { findings, policy } = checkPolicy(filesWith(change));
     expect(policy).toBeNull();
@@ -233,14 +233,14 @@ describe('C55 a policy that is wrong is refused, with the rule, the file and the
     expect(new Set(ROWS.map(({ rule }) => rule))).toEqual(new Set(FINDING_RULES));
   });
 
-  test.each(ROWS)('$rule: $why: is told once', ({ change }) => {
+  test.each(ROWS)('$rule: $why: is reported once', ({ change }) => {
     const lines = checkPolicy(filesWith(change)).findings.map(formatFinding);
     expect(new Set(lines).size).toBe(lines.length);
   });
 });
 
-describe('what a finding says', () => {
-  test('is one line of printable ASCII, whatever the file holds', () => {
+describe('the text of a finding', () => {
+  test('is one line of printable ASCII, whatever the file contains', () => {
     const { findings } = checkPolicy(filesWith(edit('roles', 'class: agent', '"a\\u202e\\n\\u001b[31mÄ😀": 1')));
     expect(findings.map(({ message }) => message)).toContain(
       '/roles/0/a\\u{202e}\\u{a}\\u{1b}[31m\\u{c4}\\u{1f600} is not known',
@@ -248,14 +248,14 @@ describe('what a finding says', () => {
     for (const finding of findings) expect(formatFinding(finding)).toMatch(/^[ -~]*$/u);
   });
 
-  test('names file and line as editors expect it', () => {
+  test('names file and line in the form that editors expect', () => {
     const { findings } = checkPolicy(filesWith(edit('roles', '[FILES]', '[]')));
     expect(findings.map(formatFinding)).toEqual([
       'conf/lanes.yaml:7 pair.one_sided: lane "FILES" names role "WORKER", which does not list the lane',
     ]);
   });
 
-  test('findings of all three files are told at once', () => {
+  test('findings of all three files are reported together', () => {
     const { findings } = checkPolicy({
       lanes: { path: 'a', bytes: utf8('[]') },
       roles: { path: 'b', bytes: utf8('a: *b') },
@@ -264,7 +264,7 @@ describe('what a finding says', () => {
     expect(new Set(findings.map(({ file }) => file))).toEqual(new Set(['a', 'b', 'c']));
   });
 
-  test('a file with more unknown keys than are told still has findings', () => {
+  test('a file with more unknown keys than are reported still has findings', () => {
     const keys = Array.from({ length: 300 }, (_, index) => `    k${index}: 1\n`).join('');
     const { findings, policy } = checkPolicy(filesWith({ roles: utf8(RIGHT.roles + keys) }));
     expect(policy).toBeNull();
@@ -284,7 +284,7 @@ describe('loadPolicy', () => {
     return { lanes: files.lanes.bytes, roles: files.roles.bytes, actions: files.actions.bytes };
   };
 
-  test('returns the policy that is checked', () => {
+  test('returns the checked policy', () => {
     expect(loadPolicy(bytes({}))).toEqual(checkPolicy(filesWith({})).policy);
   });
 
@@ -295,14 +295,14 @@ describe('loadPolicy', () => {
     expect(load).toThrow(rule);
   });
 
-  test('tells the first five findings and how many more there are', () => {
+  test('names the first five findings and the number of the others', () => {
     const roles = RIGHT.roles.replace('[FILES]', '[FILES, A, B, C, D, E, F, G]');
     expect(() => loadPolicy(bytes({ roles: utf8(roles) }))).toThrow(
       /^the policy is invalid: (?:[^;]+; ){5}and 2 more$/,
     );
   });
 
-  test('the three files are what a policy consists of', () => {
+  test('a policy consists of exactly three files', () => {
     expect(Object.keys(RIGHT)).toEqual([...POLICY_FILES]);
   });
 });

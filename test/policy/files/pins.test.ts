@@ -7,7 +7,7 @@ import { policyVersions } from '../../../src/policy/files/pins.js';
 const pin = (digit: string): Pin => ({ git_sha: digit.repeat(40), sha256: digit.repeat(64), source: 'git' });
 const MACHINES = 'f'.repeat(64);
 
-test('S4-27 S4-28 the versions are the Git SHAs, and the hash of the machines beside them', () => {
+test('S4-27 S4-28 the versions are the Git SHAs and the hash of the machines', () => {
   const versions = policyVersions({ lanes: pin('a'), roles: pin('b'), actions: pin('c') }, MACHINES);
   expect(versions).toEqual({
     lanes: 'a'.repeat(40),
@@ -18,7 +18,7 @@ test('S4-27 S4-28 the versions are the Git SHAs, and the hash of the machines be
   expect(Check(PolicyVersions, versions)).toBe(true);
 });
 
-test.each(PIN_PROBLEMS)('C44 a file without a pin is UNPINNED, which the audit can hold: %s', (problem) => {
+test.each(PIN_PROBLEMS)('C44 a file without a pin is UNPINNED, which an audit event can contain: %s', (problem) => {
   const versions = policyVersions({ lanes: pin('a'), roles: { problem }, actions: pin('c') }, MACHINES);
   expect(versions.roles).toBe('UNPINNED');
   expect(versions.lanes).toBe('a'.repeat(40));

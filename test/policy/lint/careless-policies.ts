@@ -1,12 +1,12 @@
-// Careless policies: each is the shipped one with one small edit, and the caution that must be found, by its rule and
-// the line it stands on.
+// Careless policies: each is the shipped one with one small edit, and the finding that the linter must report, with its
+// rule and line.
 
 import type { PolicyFile } from '../../../src/contract/policy/pins.js';
 import type { LintRule, LintSeverity } from '../../../src/policy/lint/lint-rules.js';
 
 export interface Edit {
   readonly file: PolicyFile;
-  /** The lane, role or action whose text is edited; the whole file where there is none. */
+  /** The lane, role or action whose text is edited; the whole file if absent. */
   readonly in?: string;
   readonly from: string;
   readonly to: string;
@@ -18,7 +18,7 @@ export interface Careless {
   readonly finds: {
     readonly rule: LintRule;
     readonly file: PolicyFile;
-    /** Behind the place of `in`, the first line that holds this text. */
+    /** After the place of `in`, the first line that contains this text. */
     readonly in?: string;
     readonly at: string;
     /** Default: error. */
@@ -30,12 +30,12 @@ const EXPORT_RULE = '  - { for: export, approver_roles: [ATTORNEY_ADMIN], quorum
 const PROMOTION_RULE = EXPORT_RULE.replace('export', 'promotion');
 const edit = (file: PolicyFile, where: string, from: string, to: string): Edit => ({ file, in: where, from, to });
 const lane = (lane_id: string, from: string, to: string): Edit => edit('lanes', lane_id, from, to);
-/** Lets a role use a lane, on both sides. */
+/** Lets a role use a lane, in both files. */
 const granting = (role_id: string, lane_id: string, [lanes, callers]: readonly [string, string]): readonly Edit[] => [
   edit('roles', role_id, `lanes: [${lanes}]`, `lanes: [${lanes}, ${lane_id}]`),
   lane(lane_id, `roles: [${callers}]`, `roles: [${callers}, ${role_id}]`),
 ];
-/** A lane without something, and the caution about it. */
+/** A lane without one item, and the finding about it. */
 const without = (
   what: string,
   [lane_id, from, to]: readonly [string, string, string],

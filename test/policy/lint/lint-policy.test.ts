@@ -1,4 +1,4 @@
-// The linter against a corpus of careless policies, and against every grant and limit of the shipped policy taken away.
+// The linter against a corpus of careless policies, and against the shipped policy with each grant and limit removed.
 
 import { describe, expect, test } from '@jest/globals';
 import { LINT_RULE_IDS, LINT_RULES, type LintRule } from '../../../src/policy/lint/lint-rules.js';
@@ -15,7 +15,7 @@ const LINTED = new Map(
     return [careless, { texts, line: lineOf(texts, careless.finds), cautions: lint(texts) }] as const;
   }),
 );
-/** Whether the caution is there that must be found, to a linter with one rule switched off. */
+/** Whether the expected finding is reported with one rule of the linter switched off. */
 function isFound(careless: Careless, off: LintRule): boolean {
   const { line, cautions } = LINTED.get(careless)!;
   const { file, rule, severity = 'error' } = careless.finds;
@@ -31,7 +31,7 @@ function isFound(careless: Careless, off: LintRule): boolean {
 }
 
 describe('the shipped policies', () => {
-  test('D20 have no caution, except that of source code what runs may be written', () => {
+  test('D20 have no finding, except that the source code profile lets an agent write executable files', () => {
     expect(lint(shipped())).toEqual([]);
     expect(lint(shipped('actions.service.yaml'))).toEqual([]);
     const coding = lint(shipped('actions.coding.yaml')).map(({ rule }) => rule);
@@ -60,7 +60,7 @@ describe('a careless policy', () => {
     expect(new Set(missed.map(({ finds }) => finds.rule))).toEqual(new Set([rule]));
   });
 
-  test('with a contradiction gets no caution: that is mended first', () => {
+  test('with a contradiction gets no lint finding: the contradiction must be corrected first', () => {
     const texts = edited(shipped(), { file: 'roles', in: 'SANDBOX_AGENT', from: 'class: agent', to: 'class: robot' });
     expect(lint(texts)).toEqual([]);
     expect(checkPolicy(filesOf(texts)).findings).not.toEqual([]);
@@ -75,7 +75,7 @@ describe('names', () => {
     ['facts', 'acted', false],
     ['', 'ab', true],
     ['', 'abc', false],
-  ])('%j and %j are near: %s', (a, b, near) => {
+  ])('%j and %j are similar: %s', (a, b, near) => {
     expect(isNear(a, b)).toBe(near);
     expect(isNear(b, a)).toBe(near);
   });
@@ -84,7 +84,7 @@ describe('names', () => {
 describe('the shipped policy without one of its grants or limits', () => {
   const all = allCuts();
 
-  test('is told by a finding or a caution, or allows nothing more for a reason that is listed', () => {
+  test('has a finding, or a listed reason why it allows nothing more', () => {
     const silent = all.filter((_, index) => index % 10 === 0).filter(isSilent);
     expect(silent.map(({ name, pointer }) => `${name} ${pointer}`)).toEqual([]);
     expect(all.length).toBeGreaterThan(150);

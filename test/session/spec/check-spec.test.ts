@@ -1,5 +1,5 @@
-// What makes a document a spec that a session can work through, mistake by mistake; and that no other rule is needed:
-// a spec is taken exactly when somebody who works by the rules of the loop comes to its end.
+// Mistakes that make a spec invalid, one by one. No other rule is needed: a spec is accepted exactly if an agent that
+// follows the loop's rules can complete it.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -18,7 +18,7 @@ import { anySpec, largeSpec, make, phase, spec, verify } from '../../fixtures/sp
 
 const LANES = new Set(['SANDBOX_FILES']);
 
-/** `rule path`, of everything that is wrong. */
+/** `rule path` of every finding. */
 const found = (value: unknown): string[] => checkSpec(value, LANES).findings.map(({ rule, path }) => `${rule} ${path}`);
 const messages = (value: unknown): string[] => checkSpec(value, LANES).findings.map(({ message }) => message);
 
@@ -27,14 +27,14 @@ const good = spec(
   phase('b', [make('b1', ['a1', 'a3']), verify('b2')]),
 );
 
-test('a right spec is given back as it is, without findings', () => {
+test('a valid spec is returned unchanged, without findings', () => {
   const check = checkSpec(good, LANES);
   expect(check).toEqual({ findings: [], spec: good });
   expect(check.spec).toBe(good);
 });
 
 describe('shape', () => {
-  /** The right spec with other values at these places; undefined takes a member away. */
+  /** The valid spec with other values at these places; undefined removes a member. */
   const changed = (edits: Readonly<Record<string, unknown>>): unknown => {
     const draft: unknown = structuredClone(good);
     for (const [pointer, value] of Object.entries(edits)) {
@@ -87,26 +87,26 @@ describe('shape', () => {
     expect(checkSpec(value, LANES).spec).toBeNull();
   });
 
-  test('a key named like the prototype is a key that is not known', () => {
+  test('a key with the name of an inherited property is unknown', () => {
     expect(found(JSON.parse(`{"__proto__": {"spec_version": 1}, ${JSON.stringify(good).slice(1)}`))).toEqual([
       'schema.unknown_key /__proto__',
     ]);
   });
 
-  test('half of a surrogate pair is no text', () => {
+  test('half of a surrogate pair is not a text', () => {
     expect(found(spec(phase('a', [make('a1', [], { instruction: 'x\ud800' })], { reviewer: 'manual' })))).toEqual([
       'text.malformed /phases/0/tasks/0/instruction',
     ]);
   });
 
-  test(`at most ${SPEC_TASKS_MAX} tasks, whatever they are`, () => {
+  test(`rejects more than ${SPEC_TASKS_MAX} tasks, whatever they contain`, () => {
     const tasks = Array.from({ length: SPEC_TASKS_MAX }, () => ({}));
     expect(found({ phases: [{ tasks }] })).not.toContain('spec.too_many_tasks ');
     expect(found({ phases: [{ tasks }, { tasks: [{}] }] })).toEqual(['spec.too_many_tasks ']);
     expect(checkSpec(largeSpec(SPEC_TASKS_MAX), LANES).findings).toEqual([]);
   });
 
-  test('a task with more dependencies than a task may have is refused before they are compared', () => {
+  test('rejects a task with too many dependencies before they are compared', () => {
     const ids = (count: number) => Array.from({ length: count }, (_, index) => `d${index}`);
     const other = { title: 'not told any more' };
     expect(found({ ...spec(phase('a', [make('a1', ids(257)), verify('a2')])), other })).toEqual([
@@ -126,7 +126,7 @@ describe('ids', () => {
     ]);
   });
 
-  test('of tasks are unique in the whole spec, and nothing is said of dependencies before they are', () => {
+  test('of tasks are unique in the whole spec; dependencies are checked only then', () => {
     const twice = spec(
       phase('a', [make('x', ['nowhere']), verify('a1')]),
       phase('b', [make('x', ['x']), verify('b1')]),
@@ -135,7 +135,7 @@ describe('ids', () => {
     expect(messages(twice)).toEqual(['phase "a" has a task "x" already']);
   });
 
-  test('a phase and a task may have one id, and any word of JavaScript may be one', () => {
+  test('may be shared by a phase and a task, and may be any word of JavaScript', () => {
     const ids = ['constructor', 'toString', 'valueOf', 'hasOwnProperty'];
     expect(found(spec(phase('x', [make('x'), ...ids.map((id) => make(id, ['x'])), verify('v', ids)])))).toEqual([]);
   });
@@ -196,7 +196,7 @@ describe('dependencies', () => {
     expect(messages(value)).toEqual([message]);
   });
 
-  test('each knot of tasks is told, also one that waits for another', () => {
+  test('reports each cycle, also one that depends on another', () => {
     const knots = [make('a', ['x', 'b']), make('b', ['a']), make('x', ['y']), make('y', ['x']), verify('v', ['a'])];
     expect(found(spec(phase('p', knots)))).toEqual([
       'task.cycle /phases/0/tasks/2/depends_on',
@@ -204,7 +204,7 @@ describe('dependencies', () => {
     ]);
   });
 
-  test('a circle through a whole spec is told in one line', () => {
+  test('reports a cycle through a whole spec in one line', () => {
     const ids = Array.from({ length: SPEC_TASKS_MAX - 1 }, (_, index) => `t${index}`);
     const circle = ids.map((id, index) => make(id, [ids[(index + 1) % ids.length]!]));
     expect(messages(spec(phase('p', [...circle, verify('v')])))).toEqual([
@@ -213,7 +213,7 @@ describe('dependencies', () => {
     ]);
   });
 
-  test('a spec is taken exactly when it can be worked through to its end', () => {
+  test('accepts a spec exactly if it can be completed', () => {
     const taken = { yes: 0, no: 0 };
     fc.assert(
       fc.property(anySpec, (value) => {
@@ -227,7 +227,7 @@ describe('dependencies', () => {
   });
 });
 
-/** Phase by phase; in a phase, whatever can be started is made, then whatever can be started is verified. */
+/** Phase by phase: does every task that can start, then runs every verification that can start. */
 function canBeFinished({ phases }: SessionSpec): boolean {
   const done = new Set<string>();
   for (const { tasks } of phases) {
@@ -262,7 +262,7 @@ describe('commands', () => {
     expect(found(value)).toEqual(expected);
   });
 
-  test('C68 that a verification has no command is said beside its other mistakes', () => {
+  test('C68 reports a verification without a command together with its other mistakes', () => {
     const value = JSON.parse(JSON.stringify(verified({ command: undefined, title: undefined }))) as unknown;
     expect(found(value)).toEqual(['task.no_command /phases/0/tasks/1', 'schema.missing_key /phases/0/tasks/1']);
     expect(messages(value)).toEqual(['verification "a2" has no command', '/phases/0/tasks/1 has no "title"']);
@@ -298,7 +298,7 @@ describe('a folder inside the sandbox', () => {
     fc.string({ maxLength: 3 }),
   );
 
-  test('C21 C27 C28 C30 is what the policy takes for a canonical path below /sandbox/', () => {
+  test('C21 C27 C28 C30 is what the policy accepts as a canonical path below /sandbox/', () => {
     const tried = { yes: 0, no: 0 };
     fc.assert(
       fc.property(fc.boolean(), fc.array(part, { maxLength: 6 }), (below, parts) => {
@@ -336,7 +336,7 @@ describe('gates', () => {
     expect(found(gated(gate))).toEqual(expected);
   });
 
-  test('a phase that nothing checks is worth a warning, and can be worked through', () => {
+  test('a phase without any check gets a warning, and can be completed', () => {
     const { findings, spec: sound } = checkSpec(spec(phase('a', [make('a1')])), LANES);
     expect(findings).toEqual([
       {
@@ -353,17 +353,17 @@ describe('gates', () => {
 describe('lanes', () => {
   const elsewhere = spec(phase('a', [make('a1', [], { lane: 'NOWHERE' }), verify('a2', [], { lane: 'NOWHERE' })]));
 
-  test('of tasks and verifications are those of the contract', () => {
+  test('of tasks and verifications must exist in the contract', () => {
     expect(found(elsewhere)).toEqual(['lane.unknown /phases/0/tasks/0/lane', 'lane.unknown /phases/0/tasks/1/lane']);
   });
 
-  test('are not looked at where no contract is', () => {
+  test('are not checked without a contract', () => {
     expect(checkSpec(elsewhere, null)).toMatchObject({ findings: [], spec: elsewhere });
   });
 });
 
 describe('findings', () => {
-  test(`are ${SPEC_FINDINGS_MAX} errors and as many warnings at most, and warnings hide no error`, () => {
+  test(`are limited to ${SPEC_FINDINGS_MAX} errors and as many warnings, and warnings displace no error`, () => {
     const unchecked = Array.from({ length: 300 }, (_, index) => phase(`p${index}`, [make(`t${index}`, ['t299'])]));
     const { findings, spec: sound } = checkSpec(spec(...unchecked), null);
     expect(sound).toBeNull();
@@ -375,7 +375,7 @@ describe('findings', () => {
     expect(checkSpec(shapeless, null).findings.length).toBe(SPEC_FINDINGS_MAX);
   });
 
-  test('are one line of printable ASCII, whatever the document holds', () => {
+  test('are one line of printable ASCII, whatever the document contains', () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 3 }), fc.string({ unit: character }), (value, text) => {
         const documents = [

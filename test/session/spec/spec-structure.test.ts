@@ -1,4 +1,4 @@
-// The structure of a spec: what counts as the same, and what is said of a change.
+// The structure of a spec: when two structures are equal, and how a change is described.
 
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
@@ -11,19 +11,19 @@ const before = spec(
   phase('b', [make('b1'), verify('b2')]),
 );
 
-/** Nothing has changed, but for this. */
+/** An empty diff with these differences. */
 const diff = (over: { phases?: object; tasks?: object }) => ({
   phases: { added: [], removed: [], moved: [], ...over.phases },
   tasks: { added: [], removed: [], moved: [], retyped: [], ...over.tasks },
 });
 
-test('the hash is that of a text that is written down here: sessions keep it for years', () => {
+test('the hash belongs to this literal text, because sessions store it for years', () => {
   const one = spec(phase('b', [verify('x')]), phase('a', [make('y')]));
   // sha256 of {"phases":[["a",1],["b",0]],"spec_version":1,"tasks":[["x","b","verify"],["y","a","implement"]]}
   expect(structureHash(one)).toBe('56d05da402cf6b4da2cc0de1b828d1f199b70be2d03539a274355e02c46b5bf4');
 });
 
-describe('what is no structure', () => {
+describe('not part of the structure', () => {
   test.each<readonly [string, SessionSpec]>([
     ['titles', { ...before, title: 'Other', phases: before.phases.map((each) => ({ ...each, title: 'Other' })) }],
     ['the id of the spec', { ...before, id: 'other' }],
@@ -45,7 +45,7 @@ describe('what is no structure', () => {
   });
 });
 
-describe('what is', () => {
+describe('part of the structure', () => {
   const [a, b] = [before.phases[0]!, before.phases[1]!];
   test.each<readonly [string, SessionSpec, ReturnType<typeof diff>]>([
     [
@@ -102,7 +102,7 @@ describe('what is', () => {
 });
 
 describe('for any two specs', () => {
-  test('the diff says nothing exactly when the hashes are the same', () => {
+  test('the diff is empty exactly if the hashes are equal', () => {
     const same = { yes: 0, no: 0 };
     fc.assert(
       fc.property(similarSpec, similarSpec, fc.boolean(), (one, other, isReversed) => {
@@ -116,7 +116,7 @@ describe('for any two specs', () => {
     expect(Math.min(same.yes, same.no)).toBeGreaterThan(200);
   });
 
-  test('what is added one way is removed the other way, and what has moved has moved back', () => {
+  test('the diff of the reverse direction swaps added and removed, and reverses moves', () => {
     fc.assert(
       fc.property(similarSpec, similarSpec, (one, two) => {
         const [there, back] = [diffStructure(one, two), diffStructure(two, one)];
