@@ -39,6 +39,7 @@ export class RunError extends CodedError<
 
 /** The caller passed an invalid argument or option. */
 export class UsageError extends CodedError<'USAGE'> {}
+export const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
 
 /** The sandbox cannot be secured on this platform, or its directory is not usable. */
 export class SandboxError extends CodedError<'UNSUPPORTED_PLATFORM' | 'SANDBOX_UNUSABLE'> {}

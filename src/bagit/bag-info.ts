@@ -1,6 +1,6 @@
 // bag-info.txt (RFC 8493 2.2.2): labels and values, in order, repeated or not.
 
-import { UsageError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { isBefore1, type BagVersion } from './paths.js';
 
 export interface InfoElement {
@@ -50,7 +50,7 @@ export function writeBagInfo(elements: readonly InfoElement[]): string {
   for (const { label, value } of elements) {
     const fits = label !== '' && label === label.trim() && value === value.trim() && !label.includes(':');
     if (fits && !CONTROL.test(label + value) && (label + value).isWellFormed()) continue;
-    throw new UsageError({ code: 'USAGE', message: `bag-info.txt cannot hold ${JSON.stringify([label, value])}` });
+    throw usageError(`bag-info.txt cannot hold ${JSON.stringify([label, value])}`);
   }
   return elements.map(({ label, value }) => `${wrapLine(`${label}: ${value}`)}\n`).join('');
 }

@@ -1,6 +1,6 @@
 // Text that comes in pieces of bytes: decoded strictly, cut into lines of bounded length.
 
-import { UsageError } from '../errors.js';
+import { usageError } from '../errors.js';
 
 export const TAG_ENCODINGS = ['UTF-8', 'UTF-16', 'UTF-16BE', 'UTF-16LE', 'ISO-8859-1', 'US-ASCII'] as const;
 export type TagEncoding = (typeof TAG_ENCODINGS)[number];
@@ -24,7 +24,7 @@ export class LineReader {
   #afterReturn = false;
 
   constructor(encoding: TagEncoding, line_characters_max: number) {
-    if (line_characters_max < 1) throw new UsageError({ code: 'USAGE', message: 'a line has at least one character' });
+    if (line_characters_max < 1) throw usageError('a line has at least one character');
     this.#encoding = encoding;
     this.#max = line_characters_max;
   }

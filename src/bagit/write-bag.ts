@@ -2,7 +2,7 @@
 // same bytes, whoever writes them, when and where; so the payload comes in order, and no clock is read.
 
 import { createHash, type Hash } from 'node:crypto';
-import { UsageError } from '../errors.js';
+import { usageError } from '../errors.js';
 import type { BagSink } from '../ports/bag-tree.js';
 import { infoValuesOf, writeBagInfo, writeOxum, type InfoElement } from './bag-info.js';
 import { DECLARATION_1_0 } from './declaration.js';
@@ -151,5 +151,3 @@ function* manifestOf(files: readonly HashedFile[], algorithm: WrittenAlgorithm):
   }
   if (piece !== '') yield Buffer.from(piece);
 }
-
-const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

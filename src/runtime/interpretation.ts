@@ -1,4 +1,4 @@
-import { UsageError } from '../errors.js';
+import { usageError } from '../errors.js';
 import { DEFAULT_INTERPRETER } from '../kernel/interpreter/default-interpreter.js';
 import { inertInspector } from '../kernel/interpreter/inert-inspection.js';
 import { INTERPRETERS, type Interpretation } from '../kernel/interpreter/interpreter.js';
@@ -10,10 +10,10 @@ type InterpretationOptions = Pick<TurnpikeOptions, 'interpreter' | 'inspect'>;
 /** @throws UsageError USAGE for an interpreter that does not exist, or an inspector that would see nothing */
 export function checkInterpretation({ interpreter = DEFAULT_INTERPRETER, inspect }: InterpretationOptions): void {
   if (!INTERPRETERS.includes(interpreter)) {
-    throw new UsageError({ code: 'USAGE', message: `\`interpreter\` is one of ${INTERPRETERS.join(', ')}` });
+    throw usageError(`\`interpreter\` is one of ${INTERPRETERS.join(', ')}`);
   }
   if (inspect !== undefined && interpreter !== 'xstate') {
-    throw new UsageError({ code: 'USAGE', message: "`inspect` needs `interpreter: 'xstate'` as well" });
+    throw usageError("`inspect` needs `interpreter: 'xstate'` as well");
   }
 }
 

@@ -5,7 +5,7 @@ import type { StepResponse } from '../contract/run/response.js';
 import type { PolicyVersions } from '../contract/shapes.js';
 import { DRAIN_MS, waitAtMost } from '../engine/timers.js';
 import type { Recovery } from '../engine/tree-engine.js';
-import { UsageError } from '../errors.js';
+import { usageError } from '../errors.js';
 import type { Agent } from '../ports/agent.js';
 import { policyVersions } from '../policy/files/pins.js';
 import type { Policy } from '../policy/policy.js';
@@ -263,7 +263,6 @@ async function openEnvironment(options: TurnpikeOptions): Promise<StorageEnviron
  */
 function checkOptions(options: TurnpikeOptions): void {
   const { home, store, keys, state, sandbox } = options;
-  const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });
   if ((home === undefined) === (store === undefined)) throw usageError('openTurnpike takes either `home` or `store`');
   if (home !== undefined && (keys !== undefined || state !== undefined)) {
     throw usageError('`keys` and `state` go with `store`: a home has its own');

@@ -17,7 +17,7 @@ import { systemClock } from '../adapters/system/system-clock.js';
 import { winstonLog } from '../adapters/system/winston-log.js';
 import { embeddedEngine } from '../engine/embedded.js';
 import type { EngineListener, EngineParts, TreeEngine } from '../engine/tree-engine.js';
-import { UsageError } from '../errors.js';
+import { usageError } from '../errors.js';
 import type { Clock } from '../ports/clock.js';
 import type { CommandRunner } from '../ports/effects/command-runner.js';
 import type { Sandbox } from '../ports/effects/sandbox.js';
@@ -261,7 +261,7 @@ function createCommandRunner(
 function createSandbox(options: TurnpikeOptions, home: SandboxVolume | null): Sandbox {
   if (typeof options.sandbox === 'object') return options.sandbox;
   const root = options.sandbox ?? home?.sandbox;
-  if (root === undefined) throw new UsageError({ code: 'USAGE', message: '`store` needs `sandbox` as well' });
+  if (root === undefined) throw usageError('`store` needs `sandbox` as well');
   makeFolder(root);
   return openSandbox({ root: resolve(root), unsafe: options.unsafe ?? false });
 }

@@ -1,4 +1,4 @@
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
 import { CONVERSATION_BYTES_MIN } from './conversation.js';
@@ -77,5 +77,3 @@ function validateWholeNumber(name: string, value: number, minimum: number, maxim
   if (Number.isSafeInteger(value) && value >= minimum && value <= maximum) return value;
   throw usageError(`${name}: a whole number from ${minimum} to ${maximum}`);
 }
-
-const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

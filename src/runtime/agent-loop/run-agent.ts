@@ -5,7 +5,7 @@ import { nanoidIds } from '../../adapters/system/nanoid-ids.js';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import { sha256 } from '../../contract/hash.js';
 import type { StepResponse } from '../../contract/run/response.js';
-import { RunError, UsageError } from '../../errors.js';
+import { RunError, usageError } from '../../errors.js';
 import type { Agent, AgentExchange, AgentProposal, AgentSchemas, AgentTurn } from '../../ports/agent.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Ids } from '../../ports/ids.js';
@@ -141,7 +141,7 @@ async function requestProposal(
 function validateProposal({ raw, tokens }: AgentProposal): AgentProposal {
   // Agents without types may return any value.
   if (typeof raw !== 'string' && !((raw as unknown) instanceof Uint8Array)) {
-    throw new UsageError({ code: 'USAGE', message: 'an agent proposes text or bytes' });
+    throw usageError('an agent proposes text or bytes');
   }
   // Missing counts as null: an agent that reports no tokens must not count as one that costs nothing.
   const reported = (tokens as number | null | undefined) ?? null;

@@ -3,7 +3,7 @@
 import { artifactRef, type Artifact, type ArtifactRef } from '../../contract/artifact-ref.js';
 import { sha256 } from '../../contract/hash.js';
 import type { RunContext } from '../../contract/run/run-context.js';
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { Policy } from '../../policy/policy.js';
 import { shouldHashNames } from '../../step/recorded-names.js';
 import { toCancelReason, isIdentifier, toRecordedScopeValue } from '../../contract/free-text.js';
@@ -94,7 +94,7 @@ function createPrompts(prompts: readonly string[], case_id: string | null): read
     (text) => typeof text === 'string' && Buffer.byteLength(text) <= PROMPT_BYTES_MAX,
   );
   if (prompts.length > PROMPTS_MAX || !isWithinLimits) {
-    throw new UsageError({ code: 'USAGE', message: 'prompts: at most 16 texts, each of 4 MiB' });
+    throw usageError('prompts: at most 16 texts, each of 4 MiB');
   }
   // Without a case the text could not be erased.
   if (case_id === null) return [];

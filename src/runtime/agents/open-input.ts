@@ -9,7 +9,7 @@ import { EXPOSURES, type Exposure } from '../../contract/run/response.js';
 import type { Person } from '../../contract/person.js';
 import { isConforming } from '../../contract/validators.js';
 import type { NewInput } from '../../engine/tree-engine.js';
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { NAME_PROBLEMS, personOf } from '../../identity/person.js';
 import type { Policy } from '../../policy/policy.js';
 import type { Ids } from '../../ports/ids.js';
@@ -84,21 +84,18 @@ export function checkInputId(run_id: string, inputId: string | undefined): void 
   const { length } = inputId;
   if (length >= 1 && length <= INPUT_ID_CHARS_MAX && inputId.isWellFormed() && !inputId.startsWith(`${run_id}/`))
     return;
-  throw new UsageError({
-    code: 'USAGE',
-    message: `inputId: 1 to ${INPUT_ID_CHARS_MAX} characters, not beginning with the run's own id and /`,
-  });
+  throw usageError(`inputId: 1 to ${INPUT_ID_CHARS_MAX} characters, not beginning with the run's own id and /`);
 }
 
 /** @throws UsageError for an invalid number of tokens */
 export function checkTokens(tokens: number | undefined): void {
   if (tokens === undefined || (Number.isSafeInteger(tokens) && tokens >= 0)) return;
-  throw new UsageError({ code: 'USAGE', message: 'tokens: a whole number, 0 or more' });
+  throw usageError('tokens: a whole number, 0 or more');
 }
 
 function validateBudget(budget: BudgetLimits): BudgetLimits {
   if (isConforming(BudgetLimits, budget)) return { ...budget };
-  throw new UsageError({ code: 'USAGE', message: `budget: whole numbers of ${BUDGET_KINDS.join(', ')}` });
+  throw usageError(`budget: whole numbers of ${BUDGET_KINDS.join(', ')}`);
 }
 
 /** D6: the policy is the ceiling; a caller may only show less. */
@@ -108,7 +105,7 @@ export const narrowExposure = (ceiling: Exposure, requested: Exposure): Exposure
 /** Callers without types may pass any value. */
 function requireOneOf<T extends string>(name: string, known: readonly T[], value: T): T {
   if (known.includes(value)) return value;
-  throw new UsageError({ code: 'USAGE', message: `${name}: ${known.join(' or ')}` });
+  throw usageError(`${name}: ${known.join(' or ')}`);
 }
 
 function validateTaxonomy(taxonomy: TaxonomyVersions): TaxonomyVersions {
@@ -116,10 +113,7 @@ function validateTaxonomy(taxonomy: TaxonomyVersions): TaxonomyVersions {
   if (isConforming(TaxonomyVersions, taxonomy) && versions.every((version) => isIdentifier(version as string))) {
     return { ...taxonomy };
   }
-  throw new UsageError({
-    code: 'USAGE',
-    message: 'taxonomy: `coa`, `tags` and `entities`, each an identifier of 120 characters at most',
-  });
+  throw usageError('taxonomy: `coa`, `tags` and `entities`, each an identifier of 120 characters at most');
 }
 
 function validateScope(scope: Readonly<Record<string, string>>): Record<string, string> {
@@ -128,22 +122,19 @@ function validateScope(scope: Readonly<Record<string, string>>): Record<string, 
     ([key, value]) => isConforming(PolicyName, key) && value.length <= 400 && value.isWellFormed(),
   );
   if (entries.length > SCOPE_FIELDS_MAX || !isValid) {
-    throw new UsageError({
-      code: 'USAGE',
-      message: `scope: at most ${SCOPE_FIELDS_MAX} fields, names as lanes have them, values of 400 characters`,
-    });
+    throw usageError(`scope: at most ${SCOPE_FIELDS_MAX} fields, names as lanes have them, values of 400 characters`);
   }
   return Object.fromEntries(entries);
 }
 
 function validateIdle(idle_ms: number): number {
   if (Number.isInteger(idle_ms) && idle_ms >= 1 && idle_ms <= IDLE_MS_MAX) return idle_ms;
-  throw new UsageError({ code: 'USAGE', message: `idleMs: a whole number of milliseconds, at most ${IDLE_MS_MAX}` });
+  throw usageError(`idleMs: a whole number of milliseconds, at most ${IDLE_MS_MAX}`);
 }
 
 export function validateActor(actor: string): string {
   if (actor.length < 3 || actor.length > 120 || !actor.isWellFormed()) {
-    throw new UsageError({ code: 'USAGE', message: 'actor: 3 to 120 characters' });
+    throw usageError('actor: 3 to 120 characters');
   }
   return actor;
 }
@@ -155,13 +146,10 @@ export function validateActor(actor: string): string {
 export function asPerson(actor: string): Person {
   const person = personOf(actor);
   if (typeof person !== 'string') return person;
-  throw new UsageError({ code: 'USAGE', message: `actor: the name ${NAME_PROBLEMS[person]}` });
+  throw usageError(`actor: the name ${NAME_PROBLEMS[person]}`);
 }
 
 export function validateField(name: string, schema: TSchema & { readonly pattern?: string }, value: string): string {
   if (isConforming(schema, value)) return value;
-  throw new UsageError({
-    code: 'USAGE',
-    message: `${name}: ${JSON.stringify(value.slice(0, 80))} is not an id (${schema.pattern ?? ''})`,
-  });
+  throw usageError(`${name}: ${JSON.stringify(value.slice(0, 80))} is not an id (${schema.pattern ?? ''})`);
 }

@@ -1,4 +1,4 @@
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 
 /**
  * The largest accepted payload. Policy limits are far lower; a payload that policy rejects is stored, in whole or as a
@@ -15,7 +15,7 @@ export function payloadBytes(raw: string | Uint8Array): Uint8Array {
   const bytes =
     typeof raw !== 'string' ? Uint8Array.from(raw) : raw.isWellFormed() ? Buffer.from(raw) : encodeWtf8(raw);
   if (bytes.byteLength > PAYLOAD_BYTES_CEILING) {
-    throw new UsageError({ code: 'USAGE', message: `a payload has at most ${PAYLOAD_BYTES_CEILING} bytes` });
+    throw usageError(`a payload has at most ${PAYLOAD_BYTES_CEILING} bytes`);
   }
   return bytes;
 }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { SocketConnection } from '../../adapters/network/unix-socket.js';
-import { CodedError, RunError, UsageError } from '../../errors.js';
+import { CodedError, RunError, usageError } from '../../errors.js';
 import type { Log } from '../../ports/log.js';
 import type { AgentRun, RunEnding, SubmitOptions } from '../agents/agent-run.js';
 import type { ApprovedRequest } from '../ledger/pending-approvals.js';
@@ -102,7 +102,7 @@ export class ControlSession {
 
   async #receive(line: Uint8Array): Promise<void> {
     const request = parseMessage(ControlRequest, line);
-    if (request === null) throw new UsageError({ code: 'USAGE', message: 'this is no request of the control socket' });
+    if (request === null) throw usageError('this is no request of the control socket');
     if (this.#pending.size >= PENDING_REQUESTS_MAX) {
       const message = `${PENDING_REQUESTS_MAX} requests of this connection already wait`;
       await this.#send(failureResponse(request, new RunError({ code: 'AGENT_BUSY', message })));
@@ -208,10 +208,9 @@ export class ControlSession {
     const { contract } = this.#host;
     if (requested === null || requested === contract) return;
     const used = contract === null ? 'a policy of its own' : `the contract ${contract}`;
-    throw new UsageError({
-      code: 'USAGE',
-      message: `the process that has this home judges by ${used}, not by ${requested}: ask for that one, or wait for its end`,
-    });
+    throw usageError(
+      `the process that has this home judges by ${used}, not by ${requested}: ask for that one, or wait for its end`,
+    );
   }
 
   #send(response: ControlResponse): Promise<void> {
@@ -244,7 +243,7 @@ type ProposalRequest = Extract<ControlRequest, { op: 'respond' | 'submit_remote'
 function decodeRequestPayload({ payload }: ProposalRequest): Uint8Array {
   const bytes = decodePayload(payload);
   if (bytes !== null) return bytes;
-  throw new UsageError({ code: 'USAGE', message: 'the payload is not base64' });
+  throw usageError('the payload is not base64');
 }
 
 const submitOptionsOf = ({ input_id }: ProposalRequest): SubmitOptions =>

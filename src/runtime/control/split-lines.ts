@@ -1,4 +1,4 @@
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 
 const NEWLINE = 0x0a;
 
@@ -14,7 +14,7 @@ export async function* splitLines(chunks: AsyncIterable<Uint8Array>, bytes_max: 
   const addPart = (part: Uint8Array): void => {
     length += part.byteLength;
     if (length > bytes_max) {
-      throw new UsageError({ code: 'USAGE', message: `line ${lines + 1} has more than ${bytes_max} bytes` });
+      throw usageError(`line ${lines + 1} has more than ${bytes_max} bytes`);
     }
     parts.push(part);
   };

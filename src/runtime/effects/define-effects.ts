@@ -16,7 +16,7 @@ import type { ConfidentialityFlag } from '../../contract/policy/labels.js';
 import type { JsonObject } from '../../contract/json.js';
 import type { WriteMode } from '../../contract/policy/lanes.js';
 import { isConforming } from '../../contract/validators.js';
-import { InvariantError, UsageError } from '../../errors.js';
+import { InvariantError, usageError } from '../../errors.js';
 import type { RecordDatabase } from '../../ports/effects/records.js';
 import { EXPORT_BUNDLE } from './export-effects.js';
 
@@ -192,7 +192,7 @@ export function catalogueFrom({ actions = [], tools = [], targets = [] }: Regist
     ? (findRegistrationProblem(registrations) ?? actionProblem(registrations))
     : 'a name, a limit or a list in it is not as the documentation of defineAction, defineTool or defineTarget says';
   if (problem === null) return createCatalogue(registrations);
-  throw new UsageError({ code: 'USAGE', message: `this cannot be registered: ${problem}` });
+  throw usageError(`this cannot be registered: ${problem}`);
 }
 
 /** An action must not perform the export of a case, which is a run of its own, or a promotion (S4-85). */

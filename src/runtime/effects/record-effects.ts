@@ -4,7 +4,7 @@ import type { TargetDefinition } from '../../contract/policy/catalogue.js';
 import type { Effect, EffectResult } from '../../contract/run/effect.js';
 import { isJsonObject, type Json } from '../../contract/json.js';
 import { RECORDS_PER_READ_DEFAULT, RECORDS_PER_READ_MAX } from '../../contract/policy/record-actions.js';
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { LedgerRecords, RecordDatabase, RecordRead, RecordWrite } from '../../ports/effects/records.js';
 import type { Target } from './define-effects.js';
 
@@ -77,7 +77,7 @@ export class RecordEffects {
   #requireLedgerRecords([first]: readonly TargetDefinition[]): LedgerRecords {
     if (this.#ledgerRecords !== null) return this.#ledgerRecords;
     const message = `${first?.name ?? ''}: this ledger has no tables of its own, give the target a database`;
-    throw new UsageError({ code: 'USAGE', message });
+    throw usageError(message);
   }
 }
 

@@ -2,7 +2,7 @@
 // durable, was read again, and holds all that leaves.
 
 import type { LedgerVerdict } from '../../ledger/verification/ledger-verdict.js';
-import { LedgerError, UsageError } from '../../errors.js';
+import { LedgerError, usageError } from '../../errors.js';
 import { checkExternalHead } from '../../ledger/verification/check-external-head.js';
 import { signArchiveNote, checkArchives } from '../../ledger/verification/check-archives.js';
 import { signCheckpoint } from '../../ledger/proof/checkpoint.js';
@@ -121,5 +121,3 @@ const reclaimSpace = (store: LedgerStore): Promise<boolean> =>
     () => true,
     () => false,
   );
-
-const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

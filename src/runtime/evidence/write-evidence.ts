@@ -12,7 +12,7 @@ import {
 } from '../../contract/evidence/evidence.js';
 import { sha256 } from '../../contract/hash.js';
 import { isWithheld, type StoredArtifact } from '../../contract/artifact-ref.js';
-import { UsageError } from '../../errors.js';
+import { UsageError, usageError } from '../../errors.js';
 import { signStatement } from '../../ledger/proof/dsse.js';
 import type { NoteSigner } from '../../ledger/proof/signed-note.js';
 import type { ExternalHead, LedgerStore } from '../../ports/ledger/ledger-store.js';
@@ -68,11 +68,9 @@ function lineOf(artifact: StoredArtifact): EvidenceEntry['artifacts'][number] {
 }
 
 const tooManyRunsError = (): UsageError =>
-  new UsageError({
-    code: 'USAGE',
-    message:
-      'the ledger has more runs than one bundle can list: archive its beginning first (`ledger archive --before`)',
-  });
+  usageError(
+    'the ledger has more runs than one bundle can list: archive its beginning first (`ledger archive --before`)',
+  );
 
 /** What the statement says of the lines before it: by whoever writes a bundle, and by whoever checks one. */
 export class EvidenceSummary {

@@ -8,7 +8,7 @@ import { hashBagZip, openBagZip } from '../../adapters/bag/bag-zip.js';
 import { writeBag } from '../../bagit/write-bag.js';
 import { canonicalJson } from '../../contract/canonical-json.js';
 import type { ExportBundle } from '../../contract/evidence/export-bundle.js';
-import { BagError, UsageError } from '../../errors.js';
+import { BagError, usageError } from '../../errors.js';
 import type { BagSink, BagTree } from '../../ports/bag-tree.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import { CaseHistory } from '../case/case-history.js';
@@ -69,7 +69,7 @@ export async function assembleExportBag(
   const manifest = createManifest(head, contents);
   if (!contents.runs.has(request.run_id)) {
     const message = `${request.run_id} is no run of case ${request.case_id}: nothing is exported without one`;
-    throw new UsageError({ code: 'USAGE', message });
+    throw usageError(message);
   }
   const content = new ContentReader(store);
   const options = { bagging_date: baggingDate(head), info: bagInfo(manifest, request, contents) };

@@ -6,7 +6,7 @@ import { canonicalJson, quote } from '../../contract/canonical-json.js';
 import { ExportBundle } from '../../contract/evidence/export-bundle.js';
 import { isJsonObject } from '../../contract/json.js';
 import { isConforming } from '../../contract/validators.js';
-import { BagError, UsageError } from '../../errors.js';
+import { BagError, usageError } from '../../errors.js';
 import type { ExportBagContents } from './bag-contents.js';
 import { EXPORT_BAG_LIMITS } from './bag-limits.js';
 import type { ExportBagRequest, ManifestHead } from './bag-request.js';
@@ -26,7 +26,7 @@ export function createManifest(head: ManifestHead, contents: ExportBagContents):
   const { artifacts, audit_event_ids, runs } = contents;
   if (artifacts.length === 0) {
     const message = `there is nothing of case ${contents.history.slice.case_id} in this ledger that could be exported`;
-    throw new UsageError({ code: 'USAGE', message });
+    throw usageError(message);
   }
   const withoutHash: ExportBundle = {
     ...head,

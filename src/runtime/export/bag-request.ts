@@ -6,7 +6,7 @@ import { canonicalJson } from '../../contract/canonical-json.js';
 import { ExportBundle } from '../../contract/evidence/export-bundle.js';
 import { CaseId, closed, Identifier, RunId, type PolicyVersions } from '../../contract/shapes.js';
 import { isConforming } from '../../contract/validators.js';
-import { InvariantError, UsageError } from '../../errors.js';
+import { InvariantError, usageError } from '../../errors.js';
 
 /** One bundle of one case, made by one export run. */
 export interface ExportBagRequest {
@@ -61,7 +61,7 @@ export function createManifestHead(request: ExportBagRequest): ManifestHead {
   const isValid =
     isConforming(ManifestHead, head) && isConforming(RequestIds, { bundle_id, case_id, run_id, root_run_id });
   if (!isValid || !isWellFormedHead(head) || !isAbsolute(destination) || !isFormat(request.format)) {
-    throw new UsageError({ code: 'USAGE', message: `this is no request for a bundle: ${JSON.stringify(bundle_id)}` });
+    throw usageError(`this is no request for a bundle: ${JSON.stringify(bundle_id)}`);
   }
   return head;
 }

@@ -2,7 +2,7 @@
 // locator below the folder of exports, never a host path: the folder can be moved, and its path is not disclosed.
 
 import { isAbsolute, join, relative, resolve, sep } from 'node:path';
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 
 /** Limit of a locator: the length that an artifact reference can hold. */
 const LOCATOR_CHARACTERS_MAX = 600;
@@ -40,5 +40,3 @@ export function resolveLocator(root: string | null, locator: string): string {
     'the bundle has no place below the folder of exports: open the Turnpike with the same `exports` as before',
   );
 }
-
-const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

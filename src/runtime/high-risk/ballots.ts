@@ -5,7 +5,7 @@ import type { Artifact } from '../../contract/artifact-ref.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import { Identifier } from '../../contract/shapes.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
-import { RunError, UsageError } from '../../errors.js';
+import { RunError, usageError } from '../../errors.js';
 import type { Ids } from '../../ports/ids.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
@@ -48,7 +48,7 @@ export async function resolveOutcome(
   const actorRef = { actor_type: 'human', actor_id: validateActor(actor) } as const;
   const input_id = environment.ids.draw('inp_');
   if (note.length > NOTE_CHARS_MAX) {
-    throw new UsageError({ code: 'USAGE', message: `note: at most ${NOTE_CHARS_MAX} characters` });
+    throw usageError(`note: at most ${NOTE_CHARS_MAX} characters`);
   }
   const { references: refers, materials } = createNote(
     note,

@@ -9,7 +9,7 @@ import type { Lane } from '../../contract/policy/lanes.js';
 import { isSchemaInstance } from '../../contract/policy/registered-schema.js';
 import { Identifier } from '../../contract/shapes.js';
 import type { NewInput, TreeEngine } from '../../engine/tree-engine.js';
-import { InvariantError, RunError, UsageError } from '../../errors.js';
+import { InvariantError, RunError, usageError } from '../../errors.js';
 import type { RunTermination } from '../../kernel/decision.js';
 import { policyVersions } from '../../policy/files/pins.js';
 import { withheldFlags } from '../../policy/content/withheld-content.js';
@@ -301,5 +301,3 @@ const caseIds = ({ case: case_id, scope = {} }: PromoteOptions): readonly string
 const classOf = (role: string, { policy }: PinnedPolicy): ActorType => policy.roles.get(role)?.class ?? 'human';
 
 type ActorType = StartRunInput['actor']['actor_type'];
-
-const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { headFile, type HeadFile } from '../../adapters/ledger/head-file.js';
 import { createSqliteStore, openSqliteStore } from '../../adapters/sqlite/sqlite-ledger-store.js';
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import {
   generateLedgerKey,
   draftLedgerKey,
@@ -50,10 +50,7 @@ export const makeFolder = (folder: string): void => void mkdirSync(folder, { rec
  */
 export async function createHome(home: string, ledgerKey?: string): Promise<HomePaths> {
   if (!isVacant(home)) {
-    throw new UsageError({
-      code: 'USAGE',
-      message: `${home} is not empty: name a new folder, or open the home as it is`,
-    });
+    throw usageError(`${home} is not empty: name a new folder, or open the home as it is`);
   }
   const paths = homePaths(home);
   for (const folder of [paths.home, paths.artifacts, paths.sandbox, paths.keys]) makeFolder(folder);
@@ -71,7 +68,7 @@ export async function createHome(home: string, ledgerKey?: string): Promise<Home
 /** Opens the stores of a home that exists. A reader may look while another process writes. */
 export function openHome(paths: HomePaths, { readOnly }: { readonly readOnly: boolean }): HomeStores {
   if (!existsSync(paths.ledger) && !existsSync(paths.head)) {
-    throw new UsageError({ code: 'USAGE', message: `${paths.home} is no home: make one with \`turnpike init\`` });
+    throw usageError(`${paths.home} is no home: make one with \`turnpike init\``);
   }
   const erasureSeal = erasureSealOf(paths, { readOnly });
   const store = openSqliteStore({ ...sqliteFiles(paths), readOnly, erasureSeal });

@@ -10,7 +10,7 @@ import {
   writePrivateLine,
   writePublicLine,
 } from '../../adapters/keys/key-file.js';
-import { PolicyError, UsageError } from '../../errors.js';
+import { PolicyError, usageError } from '../../errors.js';
 import { openCheckpoint, signCheckpoint } from '../../ledger/proof/checkpoint.js';
 import { KEY_BYTES } from '../../ledger/proof/ed25519.js';
 import {
@@ -39,10 +39,7 @@ export function generateLedgerKey(name: string | null = null): string {
   const origin = name ?? `turnpike/${Buffer.from(drawSeed(NAME_BYTES)).toString('base64url')}`;
   const key = origin.length <= NAME_CHARS_MAX ? notePrivateKey(origin, drawSeed(KEY_BYTES)) : null;
   if (key !== null) return key;
-  throw new UsageError({
-    code: 'USAGE',
-    message: `the name of a log has 1 to ${NAME_CHARS_MAX} characters, without spaces and plus signs`,
-  });
+  throw usageError(`the name of a log has 1 to ${NAME_CHARS_MAX} characters, without spaces and plus signs`);
 }
 
 /** So that a signed checkpoint fits into a slot of the head file. */
@@ -59,7 +56,7 @@ export function installLedgerKey(paths: LedgerKeyPaths, skey: string): NoteSigne
 function parseSigner(skey: string): NoteSigner {
   const signer = noteSigner(skey);
   if (signer !== null && signer.name.length <= NAME_CHARS_MAX) return signer;
-  throw new UsageError({ code: 'USAGE', message: 'this is no private key of a log (PRIVATE+KEY+name+hash+key)' });
+  throw usageError('this is no private key of a log (PRIVATE+KEY+name+hash+key)');
 }
 
 /** The signer of a home, or null where its heads are not signed. @throws PolicyError for a damaged key */

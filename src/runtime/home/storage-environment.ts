@@ -6,7 +6,7 @@ import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'nod
 import { headFile, type HeadFile } from '../../adapters/ledger/head-file.js';
 import { memoryHeadStore, signedMemoryHeadStore } from '../../adapters/memory/memory-head-store.js';
 import { lockFolder } from '../../adapters/sqlite/writer-lock.js';
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { ExternalHeadStore, HeadSeal, LedgerStore } from '../../ports/ledger/ledger-store.js';
 import { keyFolder, localState, type KeyFolder, type LocalState } from './home-paths.js';
 import { erasureSealOf, makeFolder, openSignable, signHeads, type HomeStores } from './home.js';
@@ -61,7 +61,7 @@ function refuseInSandbox(folder: string, sandbox: TurnpikeOptions['sandbox']): v
   if (typeof sandbox !== 'string') return;
   const path = relative(realPathOf(resolve(sandbox)), realPathOf(folder));
   if (path.split(sep)[0] === '..' || isAbsolute(path)) return;
-  throw new UsageError({ code: 'USAGE', message: `${folder} lies in the sandbox ${sandbox}: name a folder elsewhere` });
+  throw usageError(`${folder} lies in the sandbox ${sandbox}: name a folder elsewhere`);
 }
 
 /** The path without symbolic links, as far as it exists. */

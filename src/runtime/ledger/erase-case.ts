@@ -2,7 +2,7 @@
 
 import { CaseId } from '../../contract/shapes.js';
 import type { TreeEngine } from '../../engine/tree-engine.js';
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { ArchiveTable } from '../../ports/ledger/archives.js';
 import type { HistoryCache } from '../../ports/ledger/history-cache.js';
 import type { ErasureResult } from '../../ports/ledger/ledger-store.js';
@@ -36,7 +36,7 @@ export async function eraseCase(
 ): Promise<ErasureReport> {
   const case_id = validateField('case', CaseId, options.case);
   const actor = validateActor(options.actor);
-  if (/\p{Cc}/u.test(actor)) throw new UsageError({ code: 'USAGE', message: 'actor: no control characters' });
+  if (/\p{Cc}/u.test(actor)) throw usageError('actor: no control characters');
   const wipe = async (): Promise<void> => history?.wipe();
   const erased = await engine.erase(case_id, actor, wipe);
   // Who has read it before may have put it down since.

@@ -1,7 +1,7 @@
 // Proofs about a ledger, made from what its store holds. The store is not believed: what it gives must come to the root
 // that the signed checkpoint says, or there is no proof.
 
-import { LedgerError, UsageError } from '../../errors.js';
+import { LedgerError, usageError } from '../../errors.js';
 import type { Checkpoint } from '../../ledger/proof/checkpoint.js';
 import { leafHash } from '../../ledger/proof/merkle.js';
 import {
@@ -22,7 +22,7 @@ type SignedHead = ExternalHead & { readonly note: string };
 /** The head with its signed note. @throws UsageError where nobody has signed one */
 export function requireSignedHead(head: ExternalHead | null): SignedHead {
   if (head?.note !== undefined) return { ...head, note: head.note };
-  throw new UsageError({ code: 'USAGE', message: 'the heads of this ledger are not signed: open it once for writing' });
+  throw usageError('the heads of this ledger are not signed: open it once for writing');
 }
 
 /** The file that proves that an entry of the log is what it is. @throws UsageError for one above the checkpoint */
@@ -31,7 +31,7 @@ export async function proveEntry(log: ProofLog, head: ExternalHead | null, index
   const { size, root, note } = signed;
   if (index >= size) {
     const message = `the last checkpoint vouches for ${size} entries, numbered from 0: there is no entry ${index} below it`;
-    throw new UsageError({ code: 'USAGE', message });
+    throw usageError(message);
   }
   refuseArchived(log, index, `entry ${index}`);
   const text = await readEntryText(log, index);

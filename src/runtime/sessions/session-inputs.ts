@@ -15,7 +15,7 @@ import {
 import type { SessionSpec } from '../../contract/session/session-spec.js';
 import { Identifier } from '../../contract/shapes.js';
 import { isConforming } from '../../contract/validators.js';
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import { toSessionRole } from '../../session/apply-command.js';
 import type { Ids } from '../../ports/ids.js';
 import {
@@ -152,5 +152,3 @@ export function resolveSessionSettings(options: StartSessionOptions): SessionSet
   }
   return settings;
 }
-
-const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

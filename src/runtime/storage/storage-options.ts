@@ -1,4 +1,4 @@
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { FreeSpace } from '../../ports/disk-space.js';
 
 /**
@@ -33,7 +33,7 @@ export function validateStorageOptions(options: StorageOptions): StorageOptions 
   for (const name of OPTION_NAMES) {
     const value = options[name];
     if (value === undefined || (Number.isSafeInteger(value) && value >= 1)) continue;
-    throw new UsageError({ code: 'USAGE', message: `storage.${name}: a whole number of bytes, 1 or more` });
+    throw usageError(`storage.${name}: a whole number of bytes, 1 or more`);
   }
   return options;
 }

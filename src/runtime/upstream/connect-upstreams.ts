@@ -3,7 +3,7 @@
 import { quoteForMessage, toPrintable } from '../../contract/finding-text.js';
 import type { JsonObject } from '../../contract/json.js';
 import type { UpstreamPins, UpstreamsConfig, UpstreamServer as Configured } from '../../contract/policy/upstreams.js';
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Log } from '../../ports/log.js';
 import type { UpstreamConnector } from '../../ports/effects/upstream.js';
@@ -93,8 +93,7 @@ export async function surveyUpstreams(
   deps: UpstreamDeps,
 ): Promise<UpstreamSurvey> {
   const problem = configProblem(config);
-  if (problem !== null)
-    throw new UsageError({ code: 'USAGE', message: `the configuration of upstream servers: ${problem}` });
+  if (problem !== null) throw usageError(`the configuration of upstream servers: ${problem}`);
   // Loaded where it is used: most Turnpikes have no upstream servers.
   const connect = deps.connect ?? (await import('../../adapters/mcp/mcp-client.js')).connectMcp;
   const pairs = config.servers.map(

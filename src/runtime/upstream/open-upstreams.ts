@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { systemClock } from '../../adapters/system/system-clock.js';
 import { winstonLog } from '../../adapters/system/winston-log.js';
 import { UPSTREAMS_FILE } from '../../contract/policy/upstreams.js';
-import { UsageError } from '../../errors.js';
+import { usageError } from '../../errors.js';
 import type { Clock } from '../../ports/clock.js';
 import type { Log } from '../../ports/log.js';
 import { connectUpstreams, type Upstreams } from './connect-upstreams.js';
@@ -32,5 +32,3 @@ export async function openUpstreams(options: UpstreamOptions): Promise<Upstreams
   if (files === null) throw usageError(`${folder} has no ${UPSTREAMS_FILE}`);
   return connectUpstreams(files.config, files.pins, { clock, log, folder: resolve(folder) });
 }
-
-const usageError = (message: string): UsageError => new UsageError({ code: 'USAGE', message });

@@ -2,7 +2,7 @@
 
 import type { SpecFact } from '../../../contract/session/session-command.js';
 import type { SessionSpec } from '../../../contract/session/session-spec.js';
-import { UsageError } from '../../../errors.js';
+import { UsageError, usageError } from '../../../errors.js';
 import type { SpecFiles } from '../../../ports/spec-files.js';
 import { structureHash } from '../../../session/spec/spec-structure.js';
 import { readSpec, type SpecFileCheck } from './read-spec.js';
@@ -59,7 +59,7 @@ function bytesOf(given: unknown): Uint8Array {
   } catch (cause) {
     throw new UsageError({ code: 'USAGE', message: 'the spec is no JSON', cause });
   }
-  if (typeof text !== 'string') throw new UsageError({ code: 'USAGE', message: 'the spec is no JSON' });
+  if (typeof text !== 'string') throw usageError('the spec is no JSON');
   return Buffer.from(text);
 }
 
@@ -67,5 +67,5 @@ function invalidSpecError({ findings }: SpecFileCheck): UsageError {
   const shown = findings.slice(0, FINDINGS_SHOWN).map(({ line, path, rule, message }) => {
     return `line ${line}${path === '' ? '' : ` ${path}`}: ${message} (${rule})`;
   });
-  return new UsageError({ code: 'USAGE', message: ['the spec cannot be worked through:', ...shown].join('\n') });
+  return usageError(['the spec cannot be worked through:', ...shown].join('\n'));
 }
