@@ -66,7 +66,7 @@ export type {
   Resolution,
 } from './runtime/high-risk/high-risk-options.js';
 export type { UpstreamProblem } from './runtime/upstream/connect-upstreams.js';
-export type { ReviewCallback } from './runtime/sessions/checks/callback-reviewer.js';
+export type { ReviewCallback } from './runtime/sessions/checks/reviewers.js';
 export type {
   NextRequest,
   SessionCaller,

@@ -1,16 +1,17 @@
 // What manifests and fetch.txt say, held against what is there.
 
-import type { Declaration } from './declaration.js';
 import type { BagFindings, BagRule } from './bag-finding.js';
+import type { Declaration } from './declaration.js';
 import { readBagFile, type FileRecord, type Inventory, type BagReadContext } from './inventory.js';
-import { parseFetchLine, parseManifestLine, type Algorithm, type ManifestLine, type PathOddity } from './manifest.js';
+import {
+  parseFetchLine,
+  parseManifestLine,
+  type ManifestFile,
+  type ManifestLine,
+  type PathOddity,
+  parseManifestName,
+} from './manifest.js';
 import { isBefore1, isPayload, type BagVersion } from './paths.js';
-
-interface ManifestFile {
-  readonly path: string;
-  readonly kind: 'payload' | 'tag';
-  readonly algorithm: Algorithm;
-}
 
 const ODDITIES: Readonly<Record<PathOddity, readonly [BagRule, string]>> = {
   asterisk: ['manifest.path_asterisk', 'an asterisk stands before it, as the md5sum tools write it'],
@@ -145,4 +146,48 @@ export async function readFetch(
       }
     },
   });
+}
+
+/**
+ * From 1.0 on, every payload manifest lists every payload file, and every tag manifest every payload manifest. Before,
+ * it was enough that one payload manifest did.
+ */
+export function checkCoverage(
+  { files }: Inventory,
+  listed: ListedFiles,
+  manifests: readonly ManifestFile[],
+  findings: BagFindings,
+): void {
+  const isOld = isBefore1(listed.version);
+  const payload = manifests.filter(({ kind }) => kind === 'payload');
+  const tag = manifests.filter(({ kind }) => kind === 'tag');
+  if (tag.length === 0) findings.add('tag.manifest_missing', null, 'nothing vouches for the files beside the payload');
+  for (const record of files.values()) {
+    if (isPayload(record.path)) checkPayload(record, payload, listed, isOld);
+    else checkTag(record, tag, listed, isOld);
+  }
+  for (const path of listed.unlistedFetchPaths()) {
+    findings.add('fetch.path_unlisted', path, 'fetch.txt names it, but no payload manifest lists it');
+  }
+}
+
+function checkPayload(
+  record: FileRecord,
+  manifests: readonly ManifestFile[],
+  listed: ListedFiles,
+  isOld: boolean,
+): void {
+  const missingIn = manifests.filter(({ path }) => !listed.isListed(path, record));
+  const isCovered = isOld ? missingIn.length < manifests.length : missingIn.length === 0;
+  const names = missingIn.map(({ path }) => path).join(', ');
+  if (!isCovered) listed.findings.add('payload.file_unlisted', record.path, `it is not listed in ${names}`);
+}
+
+function checkTag(record: FileRecord, manifests: readonly ManifestFile[], listed: ListedFiles, isOld: boolean): void {
+  const name = parseManifestName(record.path);
+  if (name?.kind === 'tag') return;
+  const missingIn = manifests.filter(({ path }) => !listed.isListed(path, record));
+  if (missingIn.length === 0) return;
+  const rule = name !== null && !isOld ? 'tag.manifest_unlisted' : 'tag.file_unlisted';
+  listed.findings.add(rule, record.path, `it is not listed in ${missingIn.map(({ path }) => path).join(', ')}`);
 }

@@ -15,6 +15,13 @@ export interface ManifestName {
   readonly algorithm: string;
 }
 
+/** A manifest of a bag whose algorithm this library supports. */
+export interface ManifestFile {
+  readonly path: string;
+  readonly kind: 'payload' | 'tag';
+  readonly algorithm: Algorithm;
+}
+
 /** Null for a name that is no manifest's. */
 export function parseManifestName(path: string): ManifestName | null {
   const [, tag, algorithm] = /^(tag)?manifest-([^/]+)\.txt$/i.exec(path) ?? [];

@@ -3,7 +3,7 @@
 
 import type { BagTree } from '../ports/bag-tree.js';
 import { parseBagInfo, parseOxum, infoValuesOf, type InfoElement } from './bag-info.js';
-import { checkCoverage } from './coverage.js';
+import { checkCoverage, ListedFiles, readFetch, readManifest } from './listed-files.js';
 import { parseDeclaration, type Declaration } from './declaration.js';
 import { BagFindings, type BagFinding } from './bag-finding.js';
 import {
@@ -15,8 +15,7 @@ import {
   type BagReadContext,
 } from './inventory.js';
 import { BAG_LIMITS, type BagLimits } from './bag-limits.js';
-import { ListedFiles, readFetch, readManifest } from './listed-files.js';
-import { isAlgorithm, parseManifestName, WEAK_ALGORITHMS, type Algorithm } from './manifest.js';
+import { isAlgorithm, parseManifestName, WEAK_ALGORITHMS, type Algorithm, type ManifestFile } from './manifest.js';
 import { isPayload } from './paths.js';
 
 export interface BagReport {
@@ -97,14 +96,8 @@ async function readBag(
 }
 
 /** A manifest that is there, of an algorithm that is known. */
-export interface FoundManifest {
-  readonly path: string;
-  readonly kind: 'payload' | 'tag';
-  readonly algorithm: Algorithm;
-}
-
-function manifestsOf({ files }: Inventory, findings: BagFindings, limits: BagLimits): readonly FoundManifest[] {
-  const found: FoundManifest[] = [];
+function manifestsOf({ files }: Inventory, findings: BagFindings, limits: BagLimits): readonly ManifestFile[] {
+  const found: ManifestFile[] = [];
   for (const path of files.keys()) {
     const name = parseManifestName(path);
     if (name === null) continue;

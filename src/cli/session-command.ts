@@ -10,7 +10,7 @@ import type { SessionState } from '../session/session-state.js';
 import { systemClock } from '../adapters/system/system-clock.js';
 import { ContentReader } from '../runtime/content/content-reader.js';
 import { redactAnswer } from '../runtime/content/redact-session.js';
-import { loadCommittedSession, listCommittedSessions } from '../runtime/sessions/committed-sessions.js';
+import { loadCommittedSession, listCommittedSessions } from '../runtime/sessions/session-reader.js';
 import type { OverrideRequest, SessionCaller, Sessions, SessionSummary } from '../runtime/sessions/sessions.js';
 import { quoteArgument, commandUsageError } from './arguments.js';
 import type { CommandArguments, CliCommand, ExitCode, CommandOption } from './command.js';

@@ -18,7 +18,7 @@ import { type RegistrationOptions } from './effects/define-effects.js';
 import type { HomeStores } from './home/home.js';
 import type { HomePaths, KeyFolder, LocalState } from './home/home-paths.js';
 import type { StorageOptions } from './storage/storage-options.js';
-import type { ReviewCallback } from './sessions/checks/callback-reviewer.js';
+import type { ReviewCallback } from './sessions/checks/reviewers.js';
 
 export interface TurnpikeOptions extends RegistrationOptions {
   /**

@@ -9,7 +9,7 @@ import { APPROVAL_RULES } from '../../src/policy/approval/approval.js';
 import { LINT_RULE_IDS } from '../../src/policy/lint/lint-rules.js';
 import { FINDING_RULES } from '../../src/policy/files/policy-finding.js';
 import { RULES } from '../../src/policy/verdict.js';
-import { EXPORT_BAG_RULES } from '../../src/runtime/export/verify/bag-findings.js';
+import { EXPORT_BAG_RULES } from '../../src/runtime/export/verify/bag-report.js';
 import { PROBLEMS } from '../../src/service/problems.js';
 import { SPEC_RULES } from '../../src/session/spec/spec-finding.js';
 import { filesIn, nodesOf, parse } from '../sources.js';

@@ -1,5 +1,6 @@
 // Creates agent runs and their handles, and matches responses and endings to the callers that wait for them.
 
+import type { RunTermination, Reply } from '../../../machines/emission.js';
 import { artifactRef, type Artifact } from '../../contract/artifact-ref.js';
 import type { StepResponse } from '../../contract/run/response.js';
 import type { SubmissionResult, EngineListener, NewInput, TreeEngine } from '../../engine/tree-engine.js';
@@ -11,11 +12,10 @@ import type { KeepAlive } from '../../ports/pace.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { Log } from '../../ports/log.js';
 import { auditFailureResponse } from '../../step/concluded-step.js';
-import type { RunTermination, Reply } from '../../../machines/emission.js';
-import { AgentQueue } from './agent-queue.js';
-import type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
 import { createDeferred, ignoreRejection, type DeferredPromise } from '../deferred.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
+import type { PolicyCache } from '../policy-cache.js';
+import type { AgentOptions, AgentRun, RunEnding, SubmitOptions } from './agent-run.js';
 import {
   createProposalPrompt,
   createCancelInput,
@@ -25,8 +25,6 @@ import {
 } from './notes.js';
 import { createStartAgentInput, checkInputId, checkTokens, createOpenInput } from './open-input.js';
 import { payloadBytes } from './payload-bytes.js';
-import type { PolicyCache } from '../policy-cache.js';
-import { runClosedError, runEndedError, runNotCancellableError, unknownRunError } from './run-errors.js';
 
 /** Limit of live agent runs per process. */
 const LIVE_AGENTS_MAX = 65_536;
@@ -325,3 +323,43 @@ export class Agents implements Omit<EngineListener, 'onRestarted'> {
     return this.#finishWith(live, { kind: 'interrupt', run_id, input_id: `${run_id}/interrupt` });
   }
 }
+
+/** The limit of queued proposals of one agent run (D4). The next one fails with AGENT_BUSY, which is not a step. */
+export const QUEUED_PROPOSALS_MAX = 64;
+
+/** Processes one proposal at a time, in order of arrival. */
+export class AgentQueue {
+  #last: Promise<unknown> = Promise.resolve();
+  #queued = 0;
+
+  /** @throws RunError AGENT_BUSY */
+  async enqueue<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#queued > QUEUED_PROPOSALS_MAX) {
+      throw new RunError({
+        code: 'AGENT_BUSY',
+        message: `${QUEUED_PROPOSALS_MAX} proposals already wait for this agent run: wait for a response before the next one`,
+      });
+    }
+    this.#queued += 1;
+    const turn = this.#last.then(work);
+    this.#last = turn.catch(() => undefined);
+    try {
+      return await turn;
+    } finally {
+      this.#queued -= 1;
+    }
+  }
+}
+
+// Errors of calls to an agent run.
+
+export const runClosedError = (): RunError =>
+  new RunError({ code: 'CLOSED', message: 'this process has let go of the run' });
+export const unknownRunError = (run_id: string): RunError =>
+  new RunError({ code: 'RUN_UNKNOWN', message: `there is no agent run ${run_id} in this ledger` });
+export const runEndedError = (run_id: string): RunError =>
+  new RunError({ code: 'RUN_ENDED', message: `run ${run_id} is not running: start a new one` });
+
+/** For a run that has ended: there is nothing to cancel. */
+export const runNotCancellableError = (run_id: string): RunError =>
+  new RunError({ code: 'INVALID_STATE_TRANSITION', message: `run ${run_id} has ended and cannot be cancelled` });

@@ -6,7 +6,7 @@ import { EMPTY_HEAD, extendHead } from '../../ledger/proof/merkle.js';
 import type { LedgerStore, LogHead, StoredEntry } from '../../ports/ledger/ledger-store.js';
 import { RunRecords } from '../../run/run-records.js';
 import { parseStoredEntry, isRunEntry } from '../ledger/stored-entry.js';
-import { UnknownOutcomes } from '../ledger/unknown-outcomes.js';
+import { UnknownOutcomes } from '../ledger/run-tree.js';
 
 /** Leaves are hashed so many at a time. */
 const LEAVES_AT_ONCE = 1_024;

@@ -11,8 +11,7 @@ import type { NoteSigner } from '../../ledger/proof/signed-note.js';
 import type { ArchiveDraft } from '../../ports/ledger/archives.js';
 import type { ExternalHeadStore, LedgerStore, LogHead } from '../../ports/ledger/ledger-store.js';
 import { findBoundary, type ArchiveBoundary, type BoundaryBlocker } from './archive-boundary.js';
-import { openEvidence } from './open-evidence.js';
-import { verifyEvidence } from './verify-evidence.js';
+import { openEvidence, verifyEvidence } from './open-evidence.js';
 import { writeEvidence } from './write-evidence.js';
 
 /** A ledger whose writer's lock is taken, and which nobody else uses. */

@@ -25,10 +25,13 @@ import { openCheckpoint, type Checkpoint } from '../../ledger/proof/checkpoint.j
 import { openStatement } from '../../ledger/proof/dsse.js';
 import { EMPTY_HEAD, extendHead, isHead, leafHash, rootOf } from '../../ledger/proof/merkle.js';
 import { noteVerifier, type NoteVerifier } from '../../ledger/proof/signed-note.js';
-import type { LineFile, LinePlace } from '../../ports/ledger/line-file.js';
+import type { LedgerVerdict } from '../../ledger/verification/ledger-verdict.js';
+import { verifyLedger } from '../../ledger/verification/verify-ledger.js';
 import type { EntryPlace, LogHead, StoredEntry } from '../../ports/ledger/ledger-store.js';
+import type { LineFile, LinePlace } from '../../ports/ledger/line-file.js';
+import { ReplayCheck } from '../../replay/check-replay.js';
 import { parseStoredEntry, isRunEntry } from '../ledger/stored-entry.js';
-import { WithholdingCheck } from './withholding-check.js';
+import { WithholdingCheck } from './lane-withholding.js';
 import { EvidenceSummary } from './write-evidence.js';
 
 /** The ledger of a bundle. */
@@ -253,3 +256,17 @@ const archivedEntryError = (log_index: number, begin: number): LedgerError =>
 
 const invalidBundleError = (why: string): LedgerError =>
   new LedgerError({ code: 'LEDGER_TAMPERED', message: `this is no whole evidence bundle of its ledger: ${why}` });
+
+/** All that `LedgerReader.verify` looks at but marks and written records, which are beside the ledger. */
+export const verifyEvidence = (
+  evidence: EvidenceBundle,
+  { replay: shouldReplay = true }: { readonly replay?: boolean } = {},
+): Promise<LedgerVerdict> =>
+  verifyLedger({
+    log: evidence.log,
+    artifactsOf: evidence.artifactsOf,
+    head: evidence.head,
+    begin: evidence.begin,
+    externalHead: evidence.checkpoint,
+    ...(shouldReplay ? { replay: new ReplayCheck(evidence) } : {}),
+  });

@@ -1,17 +1,16 @@
 // What goes into a bundle, found out before anything is written: names, hashes and places, never content.
 
+import { byPath } from '../../bagit/write-bag.js';
 import { isSystemRef, type ArtifactRef } from '../../contract/artifact-ref.js';
+import { POLICY_FILES } from '../../contract/policy/pins.js';
 import type { AuditEvent } from '../../contract/run/audit-event.js';
 import { isOpeningInput, type OpeningInput, type RecordedInput } from '../../contract/run/entry.js';
-import { POLICY_FILES } from '../../contract/policy/pins.js';
 import { BagError, LedgerError } from '../../errors.js';
-import { byPath } from '../../bagit/write-bag.js';
 import { pinReferences, referencesOf } from '../../kernel/fold.js';
 import { SubsetProof } from '../../ledger/proof/subset-proof.js';
-import type { CaseEntry, CaseHistory, LeafObserver } from '../case/case-history.js';
 import type { EntryPlace, LogHead } from '../../ports/ledger/ledger-store.js';
-import { EXPORT_BAG_LIMITS } from './bag-limits.js';
-import { referencesOfEvent } from './references.js';
+import type { CaseEntry, CaseHistory, LeafObserver } from '../case/case-history.js';
+import { EXPORT_BAG_LIMITS } from './bag-format.js';
 
 /** A content of the ledger as a file of the payload. */
 export interface BagContentFile {
@@ -153,3 +152,14 @@ export class ContentCollector {
 }
 
 const unwritableError = (message: string): BagError => new BagError({ code: 'BAG_UNWRITABLE', message });
+
+/** Every reference that an audit event holds. */
+export const referencesOfEvent = ({
+  input_artifacts,
+  output_artifacts,
+  target,
+}: AuditEvent): readonly ArtifactRef[] => [
+  ...(input_artifacts ?? []),
+  ...(output_artifacts ?? []),
+  ...(target?.artifact_ref === undefined ? [] : [target.artifact_ref]),
+];

@@ -12,8 +12,7 @@ import { BagError, InvariantError } from '../../errors.js';
 import { checkpointText } from '../../ledger/proof/checkpoint.js';
 import { signNote, type NoteSigner } from '../../ledger/proof/signed-note.js';
 import type { ExportBagContents } from './bag-contents.js';
-import { encodeLines, LOG, PROOF } from './bag-file-names.js';
-import { EXPORT_BAG_LIMITS } from './bag-limits.js';
+import { encodeLines, LOG, PROOF, EXPORT_BAG_LIMITS } from './bag-format.js';
 
 /** The two files, in the order in which they must be written: the second names the hash of the first. */
 export function bagLogFiles(

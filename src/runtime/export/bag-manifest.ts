@@ -8,7 +8,7 @@ import { isJsonObject } from '../../contract/json.js';
 import { isConforming } from '../../contract/validators.js';
 import { BagError, usageError } from '../../errors.js';
 import type { ExportBagContents } from './bag-contents.js';
-import { EXPORT_BAG_LIMITS } from './bag-limits.js';
+import { EXPORT_BAG_LIMITS } from './bag-format.js';
 import type { ExportBagRequest, ManifestHead } from './bag-request.js';
 
 const PIECE_CHARACTERS = 65_536;

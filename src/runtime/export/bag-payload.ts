@@ -13,8 +13,7 @@ import { RunRecords } from '../../run/run-records.js';
 import type { Audience } from '../content/audience.js';
 import type { ContentReader } from '../content/content-reader.js';
 import type { ExportBagContents, BagContentFile } from './bag-contents.js';
-import { EXPORT_BAG_LIMITS } from './bag-limits.js';
-import { AUDIT, encodeLines, MANIFEST, RUNS } from './bag-file-names.js';
+import { EXPORT_BAG_LIMITS, AUDIT, encodeLines, MANIFEST, RUNS } from './bag-format.js';
 import { bagLogFiles } from './bag-log-files.js';
 import { manifestPieces } from './bag-manifest.js';
 

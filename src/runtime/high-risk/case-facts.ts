@@ -4,7 +4,7 @@
 import type { FindingKind } from '../../contract/policy/content-checks.js';
 import { isJsonObject, type Json } from '../../contract/json.js';
 import { createJointPassageSearch, wordsIn, type PassageSearch } from '../../policy/content/passage-search.js';
-import { findBirthDates, findDates, stripDates } from './dates.js';
+import { findBirthDates, findDates, stripDates } from './identifying-data.js';
 
 /** Where the names of a case are recorded: tables with their columns, and what is no name of the case. */
 export interface NameSources {

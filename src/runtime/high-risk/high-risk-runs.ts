@@ -25,7 +25,7 @@ import { CaseHistory } from '../case/case-history.js';
 import { validateActor, validateField, asPerson, createOpenInput } from '../agents/open-input.js';
 import type { PinnedPolicy, PolicyCache } from '../policy-cache.js';
 import { resolveOutcome, validateRole, submitBallot, type AnswerEnvironment } from './ballots.js';
-import { findCarriedOver } from './find-carried-over.js';
+import { findCarriedOver } from './content-search.js';
 import { locatorOf } from '../export/export-root.js';
 import { computeCaseLabel } from './case-label.js';
 import type {

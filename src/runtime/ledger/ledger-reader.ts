@@ -36,7 +36,7 @@ import { TreeFolds } from './tree-folds.js';
 
 export type { RunTree } from './run-tree.js';
 export type { Approver, SourcedApproval, PendingApproval } from './pending-approvals.js';
-export type { Settlement } from './unknown-outcomes.js';
+export type { Settlement } from './run-tree.js';
 
 export interface ReaderOptions {
   /** What `stateAt` has folded once it need not fold again. */

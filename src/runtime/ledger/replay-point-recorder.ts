@@ -13,7 +13,7 @@
 //   P5. Where commits do not integrate their entries into the log, no point is made here: trees in memory are ahead of
 //       the log then. A reader makes them.
 
-import type { Entry } from '../../contract/run/entry.js';
+import type { Entry, SealedEntry } from '../../contract/run/entry.js';
 import type { CommitObserver } from '../../engine/tree-engine.js';
 import { LedgerError } from '../../errors.js';
 import type { Tree } from '../../kernel/tree.js';
@@ -22,7 +22,6 @@ import type { Batch, CommitResult, LedgerStore } from '../../ports/ledger/ledger
 import type { Log } from '../../ports/log.js';
 import { NOTHING_ARCHIVED, ReplayPointBuilder } from '../../replay/replay-point-builder.js';
 import { readArchivedPrefix, findNewestPoint, POINT_ENTRIES } from '../../replay/state-at.js';
-import { logAppendsOf, type LogAppends } from './log-appends.js';
 import { parseStoredEntry } from './stored-entry.js';
 
 /** What a tree has grown by when a snapshot of it is made. */
@@ -292,4 +291,18 @@ export class ReplayPointRecorder implements CommitObserver {
     // Somebody has made it forget the points before, or is writing: it goes on from what there is then.
     if (!isStored) this.#pauseUntil(point.size, null);
   }
+}
+
+/** What a batch added to the log. */
+export interface LogAppends {
+  /** The size of the log after the batch. */
+  readonly size: number;
+  readonly placed: readonly { readonly first: number; readonly entries: readonly SealedEntry[] }[];
+}
+
+/** @returns null where the entries are still pending in the log */
+export function logAppendsOf({ trees }: Batch, { head, first_log_indexes }: CommitResult): LogAppends | null {
+  if (head === null || first_log_indexes === null) return null;
+  const placed = trees.map(({ entries }, at) => ({ first: first_log_indexes[at] ?? 0, entries }));
+  return { size: Math.max(...placed.map(({ first, entries }) => first + entries.length)), placed };
 }

@@ -1,12 +1,12 @@
 // A run tree as the records of its runs tell it.
 
+import type { Entry } from '../../contract/run/entry.js';
 import type { RunRecord } from '../../contract/run/run-record.js';
-import { isTerminal } from '../../contract/run/run-state.js';
+import { isTerminal, OUTCOME_RESOLVED, type RunState } from '../../contract/run/run-state.js';
 import type { TreeEntry } from '../../ports/ledger/ledger-store.js';
 import { RunRecords } from '../../run/run-records.js';
 import { parseStoredEntry, isRunEntry } from './stored-entry.js';
 import type { TreeFold } from './tree-folds.js';
-import { UnknownOutcomes, type Settlement } from './unknown-outcomes.js';
 
 /** Run trees with their records, as one question of a reader. */
 export interface RunTree {
@@ -55,3 +55,37 @@ export class RunTreeFold implements TreeFold<RunTree> {
 /** Of the inputs only those tell something of a run that say that nobody knows: the others need not be parsed. */
 const isRelevant = (stored: TreeEntry): boolean =>
   isRunEntry(stored) || (stored.type === 'input' && stored.text.includes('"status":"unknown"'));
+
+/** D8: what somebody has found out of an act whose outcome was unknown. */
+export interface Settlement {
+  readonly outcome: 'done' | 'not_executed';
+  readonly actor_id: string;
+  readonly role_id: string;
+  readonly at: string;
+  readonly note: string | null;
+}
+
+/** Acts of one tree of which nobody knew, when their run ended, whether they had happened. */
+export class UnknownOutcomes {
+  readonly #settlements = new Map<string, Settlement | null>();
+
+  /** Takes entries in ledger order. `stateOf` says where a run stands before this one. */
+  fold(entry: Entry, stateOf: (run_id: string) => RunState | null): void {
+    if (entry.type === 'input') {
+      const { body } = entry;
+      if (body.kind !== 'result' || body.status !== 'unknown') return;
+      // A result for a run that has ended already is refused, and tells nothing.
+      if (stateOf(body.run_id) === 'running') this.#settlements.set(body.run_id, null);
+    }
+    if (entry.type !== 'audit_event' || !this.#settlements.has(entry.body.run_id)) return;
+    const { run_id, outcome_reason = '', actor, role_id = '', timestamp_utc, notes = null } = entry.body;
+    if (!outcome_reason.startsWith(OUTCOME_RESOLVED)) return;
+    const outcome = outcome_reason === `${OUTCOME_RESOLVED}done` ? 'done' : 'not_executed';
+    this.#settlements.set(run_id, { outcome, actor_id: actor.actor_id, role_id, at: timestamp_utc, note: notes });
+  }
+
+  /** By run: how it was settled, or null where it has not been. */
+  get all(): ReadonlyMap<string, Settlement | null> {
+    return this.#settlements;
+  }
+}

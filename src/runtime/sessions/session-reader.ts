@@ -1,12 +1,16 @@
 // Sessions to look at: which there are, where they stand, and what their tasks say. Nothing here moves one.
 
 import type { TreeEngine } from '../../engine/tree-engine.js';
+import { LiveTrees } from '../../engine/trees/live-trees.js';
+import { SNAPSHOT_ENTRIES } from '../../engine/trees/snapshots.js';
 import type { Clock } from '../../ports/clock.js';
 import type { LedgerStore } from '../../ports/ledger/ledger-store.js';
 import type { Pace, ReadControl } from '../../ports/pace.js';
 import { effectiveStatus } from '../../session/agent-activity.js';
 import { findTask } from '../../session/progress.js';
 import type { SessionState } from '../../session/session-state.js';
+import { ContentReader } from '../content/content-reader.js';
+import { redactSession } from '../content/redact-session.js';
 import { rootRunIdOf } from '../ledger/ledger-reader.js';
 import type { SessionSummary, TaskDetails } from './sessions.js';
 
@@ -39,7 +43,7 @@ export class SessionReader {
   }
 
   async find(session_id: string): Promise<LedgerSession | null> {
-    if (!session_id.startsWith(SESSION_PREFIX) || rootRunIdOf(session_id) !== session_id) return null;
+    if (!isSessionId(session_id)) return null;
     const tree = await this.#engine().peek(session_id);
     const session = tree?.session ?? null;
     return tree === null || session === null ? null : { session, case_id: tree.case_id };
@@ -52,7 +56,7 @@ export class SessionReader {
       await pause();
       if (ended || !tree_id.startsWith(SESSION_PREFIX)) continue;
       const session = (await this.find(tree_id))?.session;
-      if (session?.spec.id === spec_id && !CLOSED_STATUSES.has(session.status)) return session;
+      if (session?.spec.id === spec_id && !isClosed(session)) return session;
     }
     return null;
   }
@@ -84,7 +88,8 @@ export class SessionReader {
   }
 }
 
-const CLOSED_STATUSES: ReadonlySet<string> = new Set(['completed', 'ended']);
+const isSessionId = (id: string): boolean => id.startsWith(SESSION_PREFIX) && rootRunIdOf(id) === id;
+const isClosed = ({ status }: SessionState): boolean => status === 'completed' || status === 'ended';
 
 const toSummary = (session: SessionState, now: string): SessionSummary => ({
   session_id: session.session_id,
@@ -110,4 +115,27 @@ export function findTaskDetails(session: SessionState, task_id?: string): TaskDe
     depends_on: task.depends_on ?? [],
     status: session.tasks[task.id] ?? 'pending',
   };
+}
+
+/** @returns null where this ledger has no such session @throws LedgerError LEDGER_TAMPERED when it does not fold */
+export async function loadCommittedSession(store: LedgerStore, session_id: string): Promise<SessionState | null> {
+  if (!isSessionId(session_id)) return null;
+  const tree = await new LiveTrees(store, 1, SNAPSHOT_ENTRIES).get(session_id);
+  const session = tree?.session ?? null;
+  return session === null ? null : redactSession(session, new ContentReader(store));
+}
+
+/** In the order in which they were started; `active`: only those that are neither completed nor ended. */
+export async function* listCommittedSessions(
+  store: LedgerStore,
+  { active }: { readonly active: boolean },
+): AsyncIterable<SessionState> {
+  const found: string[] = [];
+  for await (const { tree_id, ended } of store.trees()) {
+    if (tree_id.startsWith(SESSION_PREFIX) && !(active && ended)) found.push(tree_id);
+  }
+  for (const session_id of found) {
+    const session = await loadCommittedSession(store, session_id);
+    if (session !== null && !(active && isClosed(session))) yield session;
+  }
 }

@@ -22,14 +22,15 @@ import { createDeferred, type DeferredPromise } from '../deferred.js';
 import type { Note } from '../agents/notes.js';
 import type { PolicyCache } from '../policy-cache.js';
 import { SESSION_PREFIX, SessionReader, findTaskDetails, type LedgerSession } from './session-reader.js';
-import { answerClosedSession } from './answer-closed-session.js';
 import {
+  answerClosedSession,
   createDetailNote,
   FORCE_REPLACED,
   isRecordable,
   platformDetail,
   validatePercentage,
-} from './validate-command.js';
+  hashForeignIds,
+} from './session-commands.js';
 import { receiveReport, toRecordedCaller, createStartSessionInput } from './session-inputs.js';
 import type {
   NextRequest,
@@ -39,7 +40,6 @@ import type {
   StartSessionOptions,
   TaskDetails,
 } from './sessions.js';
-import { hashForeignIds } from './hash-foreign-ids.js';
 import type { SpecSource } from './spec/spec-source.js';
 
 interface SessionRunsParts {

@@ -28,9 +28,8 @@ import {
 import { LedgerReader } from '../../../src/runtime/ledger/ledger-reader.js';
 import { proveEntry, proveConsistency, requireSignedHead } from '../../../src/runtime/ledger/ledger-proofs.js';
 import { openTurnpike, openTurnpikeIn } from '../../../src/runtime/turnpike.js';
-import { openEvidence } from '../../../src/runtime/evidence/open-evidence.js';
+import { openEvidence, verifyEvidence } from '../../../src/runtime/evidence/open-evidence.js';
 import { openLineFile } from '../../../src/adapters/files/line-file.js';
-import { verifyEvidence } from '../../../src/runtime/evidence/verify-evidence.js';
 import { writeFile } from 'node:fs/promises';
 import { proposalId } from '../../fixtures/entries.js';
 import { EMPTY_HEAD } from '../../../src/ledger/proof/merkle.js';

@@ -10,8 +10,7 @@ import { EMPTY_HEAD, extendHead, leafHash } from '../../../src/ledger/proof/merk
 import type { NoteSigner } from '../../../src/ledger/proof/signed-note.js';
 import { homePaths, openHome } from '../../../src/runtime/home/home.js';
 import { withholdByLanes } from '../../../src/runtime/evidence/lane-withholding.js';
-import { openEvidence } from '../../../src/runtime/evidence/open-evidence.js';
-import { verifyEvidence } from '../../../src/runtime/evidence/verify-evidence.js';
+import { openEvidence, verifyEvidence } from '../../../src/runtime/evidence/open-evidence.js';
 import { writeEvidence } from '../../../src/runtime/evidence/write-evidence.js';
 import { readLedgerSigner } from '../../../src/runtime/home/ledger-key.js';
 import { requireSignedHead } from '../../../src/runtime/ledger/ledger-proofs.js';

@@ -11,7 +11,7 @@ import { leafHash } from '../../../src/ledger/proof/merkle.js';
 import { readIntegrated } from '../../../src/ledger/integrated-log.js';
 import type { EntryPlace, LedgerStore, StoredEntry, TreeEntry } from '../../../src/ports/ledger/ledger-store.js';
 import { settleExportBag } from '../../../src/runtime/export/assemble-bag.js';
-import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-limits.js';
+import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-format.js';
 import { RunRecords } from '../../../src/run/run-records.js';
 import { all, content, opening, type Draft } from '../../fixtures/entries.js';
 import {

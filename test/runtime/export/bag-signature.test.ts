@@ -9,7 +9,7 @@ import { BagError } from '../../../src/errors.js';
 import { EMPTY_HEAD } from '../../../src/ledger/proof/merkle.js';
 import type { BagTree } from '../../../src/ports/bag-tree.js';
 import type { CaseEntries } from '../../../src/runtime/export/bag-contents.js';
-import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-limits.js';
+import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-format.js';
 import { bagLogFiles } from '../../../src/runtime/export/bag-log-files.js';
 import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
 import { json, linesIn, linesOf, signedAgain, signer, stranger, verifierIn, withJson } from './bag-forging.js';

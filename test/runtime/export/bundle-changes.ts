@@ -7,8 +7,7 @@ import type { ExportBundle } from '../../../src/contract/evidence/export-bundle.
 import { sha256 } from '../../../src/contract/hash.js';
 import type { RunRecord } from '../../../src/contract/run/run-record.js';
 import type { BagTree } from '../../../src/ports/bag-tree.js';
-import type { ExportBagRule } from '../../../src/runtime/export/verify/bag-findings.js';
-import type { ExportBagReport } from '../../../src/runtime/export/verify/bag-report.js';
+import type { ExportBagRule, ExportBagReport } from '../../../src/runtime/export/verify/bag-report.js';
 import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
 import { assembleBundle, filesOf, ledgerOf, payload, requestFor, result, type Files } from './material.js';
 

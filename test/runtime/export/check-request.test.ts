@@ -2,9 +2,9 @@
 // request, and no vote.
 
 import { describe, expect, test } from '@jest/globals';
-import { ExportBagFindings } from '../../../src/runtime/export/verify/bag-findings.js';
-import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-limits.js';
-import type { BagUnderCheck } from '../../../src/runtime/export/verify/bag-report.js';
+import { ExportBagFindings } from '../../../src/runtime/export/verify/bag-report.js';
+import type { BagUnderCheck } from '../../../src/runtime/export/verify/read-bag-text.js';
+import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-format.js';
 import { checkRequest } from '../../../src/runtime/export/verify/check-request.js';
 import { EXPORT_APPROVED, RequestLog, RUN, VOTER, VOTED } from './request-log.js';
 

@@ -2,7 +2,7 @@
 
 import type { AuditEvent } from '../../../src/contract/run/audit-event.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
-import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-limits.js';
+import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-format.js';
 import { RUNS, AUDIT, manifest, lines, event, text, all, swapped, notLast, type BundleCase } from './bundle-changes.js';
 import { TREE, SECOND } from './material.js';
 

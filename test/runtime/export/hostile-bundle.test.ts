@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { AuditEvent } from '../../../src/contract/run/audit-event.js';
 import { canonicalJson } from '../../../src/contract/canonical-json.js';
 import { BagError } from '../../../src/errors.js';
-import { ExportBagFindings } from '../../../src/runtime/export/verify/bag-findings.js';
-import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-limits.js';
+import { ExportBagFindings } from '../../../src/runtime/export/verify/bag-report.js';
+import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-format.js';
 import { verifyExportBag } from '../../../src/runtime/export/verify/verify-bag.js';
 import { sized } from '../../fixtures/campaign.js';
 import {

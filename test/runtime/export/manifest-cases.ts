@@ -1,6 +1,6 @@
 // What can be wrong with the manifest of a bundle and with bag-info.txt.
 
-import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-limits.js';
+import { EXPORT_BAG_LIMITS } from '../../../src/runtime/export/bag-format.js';
 import { MANIFEST, without, manifest, info, bytes, text, notLast, type BundleCase } from './bundle-changes.js';
 import { TREE, SECOND } from './material.js';
 

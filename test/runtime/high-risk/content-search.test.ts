@@ -8,9 +8,8 @@ import type { ContentChecks } from '../../../src/contract/policy/content-checks.
 import type { PromoteOptions } from '../../../src/runtime/high-risk/high-risk-options.js';
 import { systemPace } from '../../../src/adapters/system/system-pace.js';
 import { CaseHistory } from '../../../src/runtime/case/case-history.js';
-import { findCarriedOver } from '../../../src/runtime/high-risk/find-carried-over.js';
+import { findCarriedOver, ContentSearch, RECORD_CHARS_MAX } from '../../../src/runtime/high-risk/content-search.js';
 import { homePaths, openHome } from '../../../src/runtime/home/home.js';
-import { ContentSearch, RECORD_CHARS_MAX } from '../../../src/runtime/high-risk/content-search.js';
 import { Bench, type BenchOptions } from '../../fixtures/bench.js';
 import { CASE_ID, caseTexts, CLIENTS, LABELLED, STATEMENTS } from '../../fixtures/promoted-texts.js';
 import { CASE_AGENT, service, serviceEdit } from '../../fixtures/service.js';

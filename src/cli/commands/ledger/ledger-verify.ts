@@ -1,6 +1,6 @@
 import type { LedgerProblem } from '../../../ledger/verification/ledger-problem.js';
 import type { LedgerVerdict, UncheckedContent, WithheldSummary } from '../../../ledger/verification/ledger-verdict.js';
-import { verifyEvidence } from '../../../runtime/evidence/verify-evidence.js';
+import { verifyEvidence } from '../../../runtime/evidence/open-evidence.js';
 import type { CommandArguments, CliCommand, ExitCode } from '../../command.js';
 import { ARCHIVE_OPTION, withOpenArchives } from '../../options/archives.js';
 import { commandUsageError } from '../../arguments.js';

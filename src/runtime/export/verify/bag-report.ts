@@ -1,12 +1,9 @@
 // What the verification of a bag takes and returns.
 
-import type { InfoElement } from '../../../bagit/bag-info.js';
+import type { BagFinding, BagRule, BagSeverity } from '../../../bagit/bag-finding.js';
 import type { BagReport } from '../../../bagit/verify-bag.js';
 import type { ExportBundle } from '../../../contract/evidence/export-bundle.js';
-import type { NoteVerifier } from '../../../ledger/proof/signed-note.js';
-import type { ExportBagFinding } from './bag-findings.js';
-import { PROOF } from '../bag-file-names.js';
-import type { ExportBagReading } from './read-bag-text.js';
+import { PROOF } from '../bag-format.js';
 
 export const PROOF_PATH = `data/${PROOF}`;
 
@@ -22,15 +19,6 @@ export interface BagAuthentication {
 
 /** How many entries of a log are read. */
 export type LogLimits = { readonly [Name in 'entries_max' | 'untrusted_entries_max']: number };
-
-export interface BagUnderCheck {
-  readonly reading: ExportBagReading;
-  readonly manifest: ExportBundle;
-  readonly info: readonly InfoElement[];
-  /** Which the signature must be of; null where the caller has named none. */
-  readonly key: NoteVerifier | null;
-  readonly limits: LogLimits;
-}
 
 /** What a bundle says of itself. Attacker-controlled where the report is not valid. */
 export interface ExportBagFacts {
@@ -52,3 +40,80 @@ export interface ExportBagReport extends Omit<BagReport, 'findings'> {
   readonly authentication: BagAuthentication | null;
   readonly findings: readonly ExportBagFinding[];
 }
+
+// The closed registry of what can be wrong in a bundle that is a good bag.
+
+export const EXPORT_BAG_RULES = {
+  'bundle.limit': 'error',
+  'bundle.info_differs': 'error',
+  'bundle.file_missing': 'error',
+  'bundle.file_unexpected': 'error',
+  'bundle.file_changed': 'error',
+  'bundle.json_malformed': 'error',
+  'bundle.json_not_canonical': 'error',
+  'bundle.schema': 'error',
+  'bundle.status': 'error',
+  'bundle.manifest_hash': 'error',
+  'bundle.other_case': 'error',
+  'bundle.artifact_missing': 'error',
+  'bundle.artifact_unlisted': 'error',
+  'bundle.artifact_differs': 'error',
+  'bundle.artifact_order': 'error',
+  'bundle.policy_differs': 'error',
+  'bundle.policy_missing': 'error',
+  'bundle.run_repeated': 'error',
+  'bundle.runs_differ': 'error',
+  'bundle.run_missing': 'error',
+  'bundle.run_differs': 'error',
+  'bundle.event_repeated': 'error',
+  'bundle.events_differ': 'error',
+  'bundle.event_run_unknown': 'error',
+  'bundle.event_place': 'error',
+  'bundle.event_differs': 'error',
+  'bundle.proof_malformed': 'error',
+  'bundle.proof_unsigned': 'error',
+  'bundle.proof_differs': 'error',
+  'bundle.entry_malformed': 'error',
+  'bundle.entry_place': 'error',
+  'bundle.not_logged': 'error',
+  'bundle.request_differs': 'error',
+  'bundle.reference_absent': 'warning',
+} as const satisfies Record<string, BagSeverity>;
+export type ExportBagRule = keyof typeof EXPORT_BAG_RULES;
+
+/** `path`, and what of `message` comes from the bundle, are attacker-controlled: escape them where they are shown. */
+export type ExportBagFinding = Omit<BagFinding, 'rule_id'> & { readonly rule_id: BagRule | ExportBagRule };
+
+const QUOTED_CHARACTERS_MAX = 160;
+
+/** Collects findings, as many as are of use; counts the rest. */
+export class ExportBagFindings {
+  readonly #max: number;
+  readonly #findings: ExportBagFinding[] = [];
+  #errors = 0;
+  #dropped = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  add(rule_id: ExportBagRule, path: string | null, message: string): void {
+    const severity = EXPORT_BAG_RULES[rule_id];
+    if (severity === 'error') this.#errors += 1;
+    if (this.#findings.length >= this.#max) this.#dropped += 1;
+    else this.#findings.push({ severity, rule_id, path, message });
+  }
+
+  get errors(): number {
+    return this.#errors;
+  }
+  get dropped(): number {
+    return this.#dropped;
+  }
+  list(): readonly ExportBagFinding[] {
+    return [...this.#findings];
+  }
+}
+
+/** Something from a bundle, as part of a message. */
+export const quoteExcerpt = (text: string): string => JSON.stringify(text.slice(0, QUOTED_CHARACTERS_MAX));

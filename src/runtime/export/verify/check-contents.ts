@@ -4,8 +4,8 @@ import type { FileRecord } from '../../../bagit/inventory.js';
 import { isPayload } from '../../../bagit/paths.js';
 import type { ArtifactRef } from '../../../contract/artifact-ref.js';
 import type { ExportBundle } from '../../../contract/evidence/export-bundle.js';
-import { AUDIT, LOG, MANIFEST, PROOF, RUNS } from '../bag-file-names.js';
-import { quoteExcerpt, type ExportBagFindings } from './bag-findings.js';
+import { AUDIT, LOG, MANIFEST, PROOF, RUNS } from '../bag-format.js';
+import { quoteExcerpt, type ExportBagFindings } from './bag-report.js';
 
 const GENERATED_FILES: readonly string[] = [AUDIT, LOG, MANIFEST, PROOF, RUNS].map((name) => `data/${name}`);
 const ARTIFACT = /^data\/artifacts\/([0-9a-f]{64})$/;

@@ -10,9 +10,8 @@ import { noteVerifier, type NoteVerifier } from '../../../ledger/proof/signed-no
 import { SubsetRoot } from '../../../ledger/proof/subset-proof.js';
 import { caseEntriesOfBag, readBagLog, LOG_PATH } from './read-bag-log.js';
 import { ContentCollector, type ExportBagContents } from '../bag-contents.js';
-import { AUDIT, encodeLines, RUNS } from '../bag-file-names.js';
-import { EXPORT_BAG_LIMITS } from '../bag-limits.js';
-import { quoteExcerpt, type ExportBagFindings } from './bag-findings.js';
+import { AUDIT, encodeLines, RUNS, EXPORT_BAG_LIMITS } from '../bag-format.js';
+import { quoteExcerpt, type ExportBagFindings, PROOF_PATH, type BagAuthentication } from './bag-report.js';
 import { digestLine } from '../bag-log-files.js';
 import { eventLines, recordLines } from '../bag-payload.js';
 import {
@@ -21,9 +20,9 @@ import {
   MANIFEST_BOUNDS,
   parseText,
   readBagText,
+  type BagUnderCheck,
   type ExportBagReading,
 } from './read-bag-text.js';
-import { PROOF_PATH, type BagAuthentication, type BagUnderCheck } from './bag-report.js';
 import { checkRequest, RequestInputs } from './check-request.js';
 
 const PINNED = /^data\/(?:machines|policies)\//;

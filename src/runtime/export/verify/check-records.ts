@@ -4,9 +4,8 @@
 import { AuditEvent } from '../../../contract/run/audit-event.js';
 import type { ExportBundle } from '../../../contract/evidence/export-bundle.js';
 import { RunRecord } from '../../../contract/run/run-record.js';
-import { AUDIT, RUNS } from '../bag-file-names.js';
-import { quoteExcerpt, type ExportBagRule } from './bag-findings.js';
-import { EXPORT_BAG_LIMITS } from '../bag-limits.js';
+import { AUDIT, RUNS, EXPORT_BAG_LIMITS } from '../bag-format.js';
+import { quoteExcerpt, type ExportBagRule } from './bag-report.js';
 import {
   isCanonical,
   isTextProblem,
@@ -19,7 +18,7 @@ import {
 } from './read-bag-text.js';
 import type { ListedContents } from './check-contents.js';
 import { FoldedRuns } from './folded-runs.js';
-import { referencesOfEvent } from '../references.js';
+import { referencesOfEvent } from '../bag-contents.js';
 
 const RUNS_PATH = `data/${RUNS}`;
 const AUDIT_PATH = `data/${AUDIT}`;

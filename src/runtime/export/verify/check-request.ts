@@ -8,11 +8,10 @@ import type { Entry, StartRunInput } from '../../../contract/run/entry.js';
 import { isJsonObject, type JsonObject } from '../../../contract/json.js';
 import type { ApprovalRuleId } from '../../../policy/approval/approval.js';
 import { scanJson } from '../../../step/json-scanner.js';
-import { quoteExcerpt } from './bag-findings.js';
+import { quoteExcerpt } from './bag-report.js';
 import { ROOT_LABEL, RUN_LABEL } from '../bag-manifest.js';
-import { EXPORT_BAG_LIMITS } from '../bag-limits.js';
-import { readBagText } from './read-bag-text.js';
-import type { BagUnderCheck } from './bag-report.js';
+import { EXPORT_BAG_LIMITS } from '../bag-format.js';
+import { readBagText, type BagUnderCheck } from './read-bag-text.js';
 
 const MANIFEST_PATH = 'data/manifest.json';
 const INFO_PATH = 'bag-info.txt';

@@ -4,7 +4,7 @@ import { NO_PREV, type RunCreated } from '../../../contract/run/entry.js';
 import { sha256 } from '../../../contract/hash.js';
 import type { RunRecord } from '../../../contract/run/run-record.js';
 import { RunRecords } from '../../../run/run-records.js';
-import { EXPORT_BAG_LIMITS } from '../bag-limits.js';
+import { EXPORT_BAG_LIMITS } from '../bag-format.js';
 import { copyText } from './read-bag-text.js';
 
 /** What is kept of a record: hashes. */

@@ -8,8 +8,8 @@ import { checkEntry } from '../../../ledger/verification/check-entry.js';
 import { leafHash } from '../../../ledger/proof/merkle.js';
 import type { CaseEntry, CaseSlice } from '../../case/case-history.js';
 import type { CaseEntries } from '../bag-contents.js';
-import type { ExportBagRule } from './bag-findings.js';
-import { LOG } from '../bag-file-names.js';
+import type { ExportBagRule } from './bag-report.js';
+import { LOG } from '../bag-format.js';
 import {
   isCanonical,
   isTextProblem,

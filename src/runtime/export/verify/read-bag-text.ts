@@ -2,23 +2,36 @@
 // read again, so it is hashed again, and must be what it was.
 
 import { createHash } from 'node:crypto';
+import type { InfoElement } from '../../../bagit/bag-info.js';
 import { LineReader } from '../../../bagit/line-reader.js';
 import type { FileRecord } from '../../../bagit/inventory.js';
 import { canonicalJson } from '../../../contract/canonical-json.js';
+import type { ExportBundle } from '../../../contract/evidence/export-bundle.js';
 import type { Json } from '../../../contract/json.js';
 import { isConforming } from '../../../contract/validators.js';
 import { BagError } from '../../../errors.js';
+import type { NoteVerifier } from '../../../ledger/proof/signed-note.js';
 import type { BagTree } from '../../../ports/bag-tree.js';
 import { scanJson } from '../../../step/json-scanner.js';
 import type { Static, TSchema } from 'typebox';
-import { EXPORT_BAG_LIMITS } from '../bag-limits.js';
-import type { ExportBagFindings } from './bag-findings.js';
+import { EXPORT_BAG_LIMITS } from '../bag-format.js';
+import type { ExportBagFindings, LogLimits } from './bag-report.js';
 
 /** A bag whose files have their digests already. */
 export interface ExportBagReading {
   readonly tree: BagTree;
   readonly files: ReadonlyMap<string, FileRecord>;
   readonly findings: ExportBagFindings;
+}
+
+/** A bag whose manifest has been read. */
+export interface BagUnderCheck {
+  readonly reading: ExportBagReading;
+  readonly manifest: ExportBundle;
+  readonly info: readonly InfoElement[];
+  /** The key that must have signed the bag; null if the caller names none. */
+  readonly key: NoteVerifier | null;
+  readonly limits: LogLimits;
 }
 
 export interface ExportBagLine {

@@ -16,10 +16,8 @@ import { REVIEW_PHASE, RUN_VERIFICATION } from '../../../session/checks.js';
 import { evidenceChecksum } from '../../../session/step-proof.js';
 import { commandHash } from '../../../session/receipt.js';
 import type { BoundedCalls } from '../../effects/bounded-calls.js';
-import { callbackReviewer, type ReviewCallback } from './callback-reviewer.js';
-import { runSpecCommand } from './run-spec-command.js';
-import { commandReviewer } from './command-reviewer.js';
-import { truncateOutput } from './truncate-output.js';
+import { callbackReviewer, type ReviewCallback, commandReviewer } from './reviewers.js';
+import { runSpecCommand, truncateOutput } from './run-spec-command.js';
 
 /** What is kept of what a verification prints; it may print 8 times as much. */
 const OUTPUT_BYTES_MAX = 4_194_304;

@@ -8,7 +8,7 @@ import type { BagEntry, BagProof } from '../../../../src/contract/evidence/bag-p
 import { canonicalJson } from '../../../../src/contract/canonical-json.js';
 import type { ExportBundle } from '../../../../src/contract/evidence/export-bundle.js';
 import { sha256 } from '../../../../src/contract/hash.js';
-import { EXPORT_BAG_RULES } from '../../../../src/runtime/export/verify/bag-findings.js';
+import { EXPORT_BAG_RULES } from '../../../../src/runtime/export/verify/bag-report.js';
 import { verifyExportBag } from '../../../../src/runtime/export/verify/verify-bag.js';
 import { homePaths } from '../../../../src/runtime/home/home.js';
 import { readLedgerSigner } from '../../../../src/runtime/home/ledger-key.js';

@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { BAG_RULES } from '../../../../src/bagit/bag-finding.js';
-import { EXPORT_BAG_RULES } from '../../../../src/runtime/export/verify/bag-findings.js';
+import { EXPORT_BAG_RULES } from '../../../../src/runtime/export/verify/bag-report.js';
 import { AUDIT, bytes, check, goodBundle, info, MANIFEST, rules, RUNS, type BundleCase } from '../bundle-changes.js';
 import { CONTENT_CASES } from '../content-cases.js';
 import { EVENT_CASES } from '../event-cases.js';

@@ -13,7 +13,7 @@ import type { Log } from '../../../../src/ports/log.js';
 import type { ReviewOrder } from '../../../../src/ports/reviewer.js';
 import { CallLog } from '../../../../src/runtime/effects/call-log.js';
 import { BoundedCalls } from '../../../../src/runtime/effects/bounded-calls.js';
-import type { ReviewCallback } from '../../../../src/runtime/sessions/checks/callback-reviewer.js';
+import type { ReviewCallback } from '../../../../src/runtime/sessions/checks/reviewers.js';
 import { CheckEffects } from '../../../../src/runtime/sessions/checks/check-effects.js';
 import { isEvidenceIntact } from '../../../../src/session/step-proof.js';
 import { CASE, commandsUnderTest, LONG_MS, node, until } from '../../../adapters/commands/command-harness.js';

@@ -1,0 +1,149 @@
+// A program as a reviewer. It reads the order as JSON from its standard input. Its exit code is the verdict: 0 pass,
+// 1 fail, 2 warn. The last line that it prints, to either stream, is its findings, also where there are none:
+//
+//   {"findings":[{"severity":"error","message":"...","file":"/sandbox/a.md","line":3}],"summary":"..."}
+//
+// Severity is error, warning or info; `file`, `line` and `summary` may be left out, anything else may not be put in.
+// Without that line, no exit code is a verdict: a program that has lost its way ends with 1 or 2 as well.
+
+import { isUtf8 } from 'node:buffer';
+import Type, { type Static } from 'typebox';
+import { GATE_FINDINGS_MAX, type GateVerdict, GATE_VERDICTS, GateFinding } from '../../../contract/session/session.js';
+import { closed, Nullable, OneOf } from '../../../contract/shapes.js';
+import { isConforming } from '../../../contract/validators.js';
+import type { CommandRun, CommandRunner } from '../../../ports/effects/command-runner.js';
+import type { Review, Reviewer, ReviewOrder } from '../../../ports/reviewer.js';
+import { scanJson } from '../../../step/json-scanner.js';
+import type { BoundedCalls } from '../../effects/bounded-calls.js';
+import type { EffectContext } from '../../effects/define-effects.js';
+import { runSpecCommand } from './run-spec-command.js';
+
+/** What is kept of what it prints, most of which may be about its progress. */
+const OUTPUT_BYTES_MAX = 4_194_304;
+/** How much of its last words goes into a finding. */
+const OUTPUT_TAIL_BYTES = 500;
+
+const VERDICTS: Readonly<Partial<Record<number, GateVerdict>>> = { 0: 'pass', 1: 'fail', 2: 'warn' };
+
+/** Which program, and where. */
+export interface ReviewerCommand {
+  readonly argv: readonly string[];
+  readonly case_id: string;
+  readonly cwd: string;
+  readonly timeout_ms: number;
+}
+
+/** A reviewer that runs a program of the spec, once for each review. */
+export const commandReviewer = (commands: CommandRunner, command: ReviewerCommand): Reviewer => ({
+  async review(order, signal) {
+    const stdin = Buffer.from(`${JSON.stringify(order)}\n`);
+    const limits = { timeout_ms: command.timeout_ms, output_bytes_max: OUTPUT_BYTES_MAX };
+    const { argv, case_id, cwd } = command;
+    return toReview(await runSpecCommand(commands, { argv, case_id, cwd, stdin, ...limits }, signal));
+  },
+});
+
+function toReview(run: CommandRun): Review {
+  const { exit_code, timed_out, truncated, output } = run;
+  const verdict = VERDICTS[exit_code];
+  if (timed_out) return failedReview('The time of the review was over before it had ended');
+  if (verdict === undefined) return failedReview(`The reviewer ended with exit code ${exit_code}: ${outputTail(run)}`);
+  if (truncated) return failedReview(`The reviewer printed more than can be read: ${run.output_bytes} bytes`);
+  const parsedOutput = parseFindings(output);
+  if (parsedOutput !== null) return { verdict, findings: parsedOutput.findings, summary: parsedOutput.summary ?? null };
+  return failedReview(
+    `The reviewer ended with exit code ${exit_code}, but its last line is no JSON object with "findings", ` +
+      `of ${GATE_FINDINGS_MAX} findings and ${REVIEW_BYTES_MAX} bytes at most: ${outputTail(run)}`,
+  );
+}
+
+const outputTail = ({ output }: CommandRun): string =>
+  Buffer.from(output.slice(-OUTPUT_TAIL_BYTES)).toString('utf8').trim();
+
+/**
+ * Code of the service that reviews what a phase has made. Whatever it throws, an answer of another shape and one that
+ * comes too late are the verdict `fail`. The order is its own: nobody sees what it changes there.
+ */
+export type ReviewCallback = (
+  order: ReviewOrder,
+  context: Pick<EffectContext, 'signal'>,
+) => ReviewAnswer | Promise<ReviewAnswer>;
+
+/** For whom it is called, and for how long. */
+export interface ReviewCall extends Omit<EffectContext, 'signal'> {
+  readonly timeout_ms: number;
+}
+
+const isAnswer = (answer: unknown): boolean => isConforming(ReviewAnswer, answer);
+
+/** A reviewer that asks the service. */
+export const callbackReviewer = (calls: BoundedCalls, callback: ReviewCallback, call: ReviewCall): Reviewer => ({
+  async review(order, signal): Promise<Review> {
+    signal.throwIfAborted();
+    const { timeout_ms, ...context } = call;
+    const callReviewer = ({ signal: timeoutSignal }: EffectContext) =>
+      Promise.race([
+        callback(structuredClone(order), { signal: AbortSignal.any([signal, timeoutSignal]) }),
+        rejectOnAbort(signal),
+      ]);
+    // A review changes nothing, so that whatever has become of it is known: it has come to no verdict.
+    const bounds = { timeout_ms, result_bytes_max: REVIEW_BYTES_MAX, isConforming: isAnswer, hasSideEffects: false };
+    const result = await calls.run(callReviewer, context, bounds);
+    signal.throwIfAborted();
+    if (result.status === 'done') {
+      const { verdict, findings, summary = null } = result.result as unknown as ReviewAnswer;
+      return { verdict, findings, summary };
+    }
+    const isTimeout = result.status === 'failed' && result.cause === 'TIMEOUT';
+    return failedReview(isTimeout ? 'The time of the review was over' : 'The reviewer of the service gave no review');
+  },
+});
+
+const rejectOnAbort = (signal: AbortSignal): Promise<never> =>
+  new Promise((_settle, fail) => signal.addEventListener('abort', () => fail(new Error('called off')), { once: true }));
+
+// What a reviewer may say. It is held against this before anybody goes by it: a reviewer reads what an agent has made,
+// and may have been talked into anything.
+
+/** Of the JSON text. */
+export const REVIEW_BYTES_MAX = 262_144;
+const DEPTH_MAX = 4;
+const MESSAGE_CHARS_MAX = 2_000;
+
+const reviewFields = {
+  findings: Type.Array(GateFinding, { maxItems: GATE_FINDINGS_MAX }),
+  summary: Type.Optional(Nullable(Type.String({ maxLength: 4_000 }))),
+};
+
+/** What a program says beside its exit code. */
+const Findings = Type.Object(reviewFields, closed);
+type Findings = Static<typeof Findings>;
+
+/** What code of the service says. */
+export const ReviewAnswer = Type.Object({ verdict: OneOf(GATE_VERDICTS), ...reviewFields }, closed);
+export type ReviewAnswer = Static<typeof ReviewAnswer>;
+
+/** A review that has come to nothing: it passes nobody. */
+export const failedReview = (message: string): Review => ({
+  verdict: 'fail',
+  findings: [{ severity: 'error', message: message.slice(0, MESSAGE_CHARS_MAX).toWellFormed() }],
+  summary: null,
+});
+
+/** What the last line of a program's output says, which must be `{"findings": [...], "summary"?: ...}`; else null. */
+export function parseFindings(output: Uint8Array): Findings | null {
+  const line = lastLine(output);
+  if (line.length > REVIEW_BYTES_MAX || !isUtf8(line)) return null;
+  const scanned = scanJson(Buffer.from(line).toString('utf8'), DEPTH_MAX);
+  return scanned.ok && isConforming(Findings, scanned.value) ? (scanned.value as unknown as Findings) : null;
+}
+
+/** Without the blank lines after it. Found from the end: what stands before may be anything, and long. */
+function lastLine(output: Uint8Array): Uint8Array {
+  let end = output.length;
+  while (end > 0 && BLANKS.has(output[end - 1] ?? 0)) end--;
+  return output.subarray(output.lastIndexOf(LINE_FEED, end - 1) + 1, end);
+}
+
+const LINE_FEED = 0x0a;
+const BLANKS: ReadonlySet<number> = new Set([0x09, LINE_FEED, 0x0d, 0x20]);

@@ -1,0 +1,98 @@
+// What callers of sessions hand over, before it becomes a command.
+
+import type { Artifact } from '../../contract/artifact-ref.js';
+import { canonicalJson } from '../../contract/canonical-json.js';
+import { sha256 } from '../../contract/hash.js';
+import type { JsonObject } from '../../contract/json.js';
+import type { SessionAnswer } from '../../contract/session/session-answer.js';
+import { SessionCommand } from '../../contract/session/session-command.js';
+import type { SessionRole } from '../../contract/session/session.js';
+import type { Actor } from '../../contract/shapes.js';
+import { isConforming } from '../../contract/validators.js';
+import { applyCommand } from '../../session/apply-command.js';
+import { rejectionAnswer } from '../../session/session-answer.js';
+import type { SessionState } from '../../session/session-state.js';
+import { createNote, type Note } from '../agents/notes.js';
+
+/** What may be said to a pause, an end or a waiver, in characters. */
+const DETAIL_CHARS_MAX = 400;
+
+/** What a person says beside a command. @returns null for what is no text, or too long a one */
+export function createDetailNote(text: string | null | undefined, case_id: string | null): Note | null {
+  const isText = text == null || (text.length <= DETAIL_CHARS_MAX && text.isWellFormed());
+  return isText ? createNote(text, case_id) : null;
+}
+
+/** What the platform itself says of a session that another one replaces. */
+export const FORCE_REPLACED = 'force_replaced';
+export const platformDetail = (detail: string | undefined): string | null =>
+  detail === FORCE_REPLACED ? detail : null;
+
+export function isRecordable(command: SessionCommand): boolean {
+  try {
+    return isConforming(SessionCommand, command) && canonicalJson(command).length > 0;
+  } catch {
+    return false;
+  }
+}
+
+/** Undefined for what is no percentage. */
+export const validatePercentage = (value: number | undefined): number | null | undefined => {
+  if (value === undefined) return null;
+  return typeof value === 'number' && value >= 0 && value <= 100 ? value : undefined;
+};
+
+// Ids that come with a command: those of the session itself are recorded as they are, all others as hashes (C90). A
+// hash is the id of no step, attempt or phase, so the session refuses it as it would refuse the id.
+
+export function hashForeignIds(command: SessionCommand, session: SessionState): SessionCommand {
+  const recordId = (id: string): string =>
+    id.startsWith(`${session.session_id}-`) && PLATFORM_ID.test(id) ? id : hashId(id);
+  const recordPhaseId = (id: string): string =>
+    session.spec.phases.some((known) => known.id === id) ? id : hashId(id);
+  switch (command.name) {
+    case 'verify':
+      return { ...command, step_id: recordId(command.step_id) };
+    case 'review':
+      return { ...command, step_id: recordId(command.step_id), phase_id: recordPhaseId(command.phase_id) };
+    case 'waive':
+      return { ...command, phase_id: recordPhaseId(command.phase_id) };
+    case 'resume': {
+      const { acknowledge } = command;
+      if (acknowledge === null) return command;
+      return { ...command, acknowledge: { ...acknowledge, gate_attempt_id: recordId(acknowledge.gate_attempt_id) } };
+    }
+    default:
+      return command;
+  }
+}
+
+/** An id that the platform made: the session's own, and an ordinal. */
+const PLATFORM_ID = /-[a-z]{1,8}\d{1,9}$/;
+const hashId = (id: string): string => `sha256-${sha256(id)}`;
+
+// What a session that is over still answers. It takes no input, so nothing of this is recorded.
+
+interface CommandSource {
+  readonly actor: Actor;
+  readonly role: SessionRole;
+  readonly time: string;
+  readonly input_id: string;
+}
+
+/** @returns how the session stands, or, for a report that was its last one and comes again, what that got (C65) */
+export function answerClosedSession(
+  session: SessionState,
+  command: SessionCommand,
+  source: CommandSource,
+  [material]: readonly Artifact[],
+): SessionAnswer {
+  const vouch = { issue: { step_id: '', issue: 1, proof_sha256: '' }, evidence_intact: null };
+  const work = { touched: [], busy: false, refuses_unmediated: false };
+  const report =
+    command.name === 'next' && command.report !== null && material !== undefined
+      ? (JSON.parse(Buffer.from(material.bytes).toString('utf8')) as JsonObject)
+      : null;
+  const turn = applyCommand(session, command, { ...source, vouch, work, report, new_spec: null });
+  return turn.answer ?? rejectionAnswer(session, 'INVALID_STATE_TRANSITION');
+}
